@@ -1,0 +1,65 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "model/dtype.hpp"
+#include "model/quantity.hpp"
+
+namespace ddpsim {
+
+/// A gradient as bucket assignment sees it.
+struct GradientInfo {
+  Bytes size;                  ///< of the parameter: numel * element size
+  DType dtype = DType::fp32;   ///< buckets never mix types
+  bool sparse = false;         ///< a sparse gradient is a bucket by itself
+};
+
+enum class BucketRule : std::uint8_t {
+  torch,            ///< a bucket closes once its size >= the limit, after adding
+  before_overflow,  ///< a bucket closes before a gradient that would take it past the limit
+};
+
+/// Parameter indices, in the order they lie in the bucket, and the limit in force when it closed.
+struct BucketAssignment {
+  std::vector<int> parameters;
+  Bytes limit;  ///< 0 for a sparse gradient's bucket
+};
+
+/// Gradients into buckets: torch.distributed._compute_bucket_assignment_by_size.
+///
+/// Walks `order` (indices into `gradients`); every dtype fills its own bucket and walks `limits` on its
+/// own, one step per closed bucket, the last limit repeating. A sparse gradient is emitted at once, alone.
+/// Leftover buckets follow in the order their dtype first appeared (torch leaves that open; rule B9).
+/// Buckets come in the order they closed, or, `sort_by_smallest_index`, by the smallest index they hold
+/// (what torch does when it is given no indices).
+/// Throws std::invalid_argument if `limits` is empty or holds a limit below one byte.
+/// Source: pytorch torch/csrc/distributed/c10d/reducer.cpp compute_bucket_assignment_by_size (rules B1-B11).
+std::vector<BucketAssignment> assign_buckets(std::span<const GradientInfo> gradients,
+                                             std::span<const int> order,
+                                             std::span<const Bytes> limits, BucketRule rule,
+                                             bool sort_by_smallest_index = false);
+
+inline constexpr Bytes default_first_bucket_cap = 1 * MiB;
+inline constexpr Bytes default_bucket_cap = 25 * MiB;
+
+/// When DDP assigns: before its first iteration, or after it, from the order gradients arrived in.
+struct DdpBucketing {
+  std::vector<Bytes> limits{default_first_bucket_cap, default_bucket_cap};  ///< of the rebuild
+  BucketRule rule = BucketRule::torch;
+  bool find_unused_parameters = false;
+  bool static_graph = false;
+};
+
+/// The buckets DDP's first iteration runs with, in launch order: one per dtype (a single unbounded limit,
+/// registration order, list reversed), or, with find_unused_parameters and a dynamic graph, by `limits`.
+std::vector<BucketAssignment> initial_buckets(std::span<const GradientInfo> gradients,
+                                              const DdpBucketing& ddp);
+
+/// The buckets of every later iteration, in launch order: rebuilt from `arrival` (indices in the order the
+/// gradients became ready), or still the initial ones, with find_unused_parameters and a dynamic graph.
+std::vector<BucketAssignment> steady_buckets(std::span<const GradientInfo> gradients,
+                                             std::span<const int> arrival, const DdpBucketing& ddp);
+
+}  // namespace ddpsim

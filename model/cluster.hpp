@@ -1,0 +1,81 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/dtype.hpp"
+#include "model/quantity.hpp"
+
+namespace ddpsim {
+
+/// One accelerator (or CPU) as its data sheet and published measurements describe it.
+struct Device {
+  std::string name;
+  std::string source;
+  int compute_capability = 0;  ///< CUDA's, times ten (90 = 9.0); 0: not a CUDA device
+  int multiprocessors = 1;     ///< SMs; cores on a CPU
+  Bytes memory;
+  Bandwidth memory_bandwidth;                   ///< peak, reads and writes together
+  double memory_efficiency = 0.9;               ///< of the peak, reached by streaming kernels
+  std::array<FlopRate, all_dtypes.size()> peak;  ///< [dtype], dense; zero: the device lacks the type
+  std::array<double, all_dtypes.size()> gemm_efficiency;  ///< [dtype], of the peak, large GEMMs
+  Bandwidth nvlink;           ///< per direction and GPU, as NCCL counts it; zero: none
+  bool peer_to_peer = false;  ///< can GPUs copy to each other over PCIe (else NCCL goes through the host)
+  bool synchronous = false;   ///< kernels run on the host thread (a CPU)
+
+  FlopRate peak_of(DType type) const { return peak[static_cast<std::size_t>(type)]; }
+  double efficiency_of(DType type) const { return gemm_efficiency[static_cast<std::size_t>(type)]; }
+};
+
+enum class LinkKind : std::uint8_t { plain, nvlink, pcie, ethernet, infiniband };
+
+/// A measured all-reduce time of one size. Strictly increasing sizes, positive times.
+using AllReduceTable = std::vector<std::pair<Bytes, Duration>>;
+
+/// What connects devices inside a node, or nodes.
+struct Link {
+  std::string name;
+  std::string source;
+  LinkKind kind = LinkKind::plain;
+  Duration latency{};      ///< of one hop
+  Bandwidth bandwidth;     ///< per direction and device (inside a node) or per NIC (between nodes)
+  Bandwidth nccl_bandwidth;  ///< what NCCL's search assumes for it; zero: `bandwidth`
+  int nics = 0;            ///< NICs per node; 0: one per rank (InfiniBand) or one per node (others)
+  AllReduceTable all_reduce;  ///< measured; empty: none
+  int table_ranks = 0;     ///< ranks the table was measured with; 0: not said
+};
+
+enum class CollectiveModel : std::uint8_t { automatic, nccl, alpha_beta, table };
+enum class CpuVendor : std::uint8_t { intel, amd };
+
+/// How much each side slows while compute and communication are both active; 1 is not at all.
+struct FixedInterference {
+  double compute_slowdown = 1;
+  double communication_slowdown = 1;
+};
+
+/// Host times. Eager PyTorch spends more on an operation than the bare launch: see kernel_cost.hpp.
+struct Launch {
+  Duration kernel{};      ///< to enqueue one kernel
+  Duration collective{};  ///< to issue one collective
+  Duration hook{};        ///< to run one gradient hook
+};
+
+struct Cluster {
+  Device device;
+  int nodes = 1;
+  int ranks_per_node = 1;
+  Link intra_node;
+  Link inter_node;
+  CpuVendor cpu = CpuVendor::intel;
+  CollectiveModel collectives = CollectiveModel::automatic;
+  std::optional<FixedInterference> interference;  ///< none: the law of interference.hpp
+  Launch launch;
+
+  int ranks() const { return nodes * ranks_per_node; }
+};
+
+}  // namespace ddpsim

@@ -1,0 +1,89 @@
+#include "model/workload.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+namespace ddpsim {
+
+std::int64_t Parameter::elements() const {
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>{});
+}
+
+Bytes Parameter::size() const {
+  return elements() * size_of(dtype);
+}
+
+std::int64_t Workload::elements() const {
+  std::int64_t sum = 0;
+  for (const Parameter& parameter : parameters) sum += parameter.elements();
+  return sum;
+}
+
+Bytes Workload::gradient_size() const {
+  Bytes sum;
+  for (const Parameter& parameter : parameters) sum += parameter.size();
+  return sum;
+}
+
+std::vector<int> arrival_order(const Workload& workload) {
+  if (!workload.arrival.empty()) return workload.arrival;
+  std::vector<int> order(workload.parameters.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int a, int b) {
+    const Parameter& first = workload.parameters[static_cast<std::size_t>(a)];
+    const Parameter& second = workload.parameters[static_cast<std::size_t>(b)];
+    if (first.layer != second.layer) return first.layer > second.layer;
+    if (first.ready_after != second.ready_after) return first.ready_after < second.ready_after;
+    return a > b;
+  });
+  return order;
+}
+
+void check(const Workload& workload) {
+  const auto fail = [&](const std::string& what) {
+    throw std::invalid_argument(fmt::format("workload {}: {}", workload.name, what));
+  };
+  for (const Layer& layer : workload.layers) {
+    for (const auto* pass : {&layer.forward, &layer.backward}) {
+      for (const Kernel& kernel : *pass) {
+        const bool shaped = !kernel.gemm || (kernel.gemm->m > 0 && kernel.gemm->n > 0 &&
+                                             kernel.gemm->k > 0 && kernel.gemm->batch > 0);
+        if (!shaped || kernel.traffic.count < 0 || kernel.launches < 1)
+          fail(fmt::format("kernel {} of layer {} has no positive size", kernel.name, layer.name));
+      }
+    }
+  }
+  if (workload.parameters.empty()) fail("no parameters");
+  std::unordered_set<std::string> names;
+  for (const Parameter& parameter : workload.parameters) {
+    if (!names.insert(parameter.name).second) fail("two parameters are named " + parameter.name);
+    // 2^48 elements is far beyond any memory and keeps every later sum inside 64 bits.
+    constexpr std::int64_t limit = std::int64_t{1} << 48;
+    std::int64_t elements = 1;
+    for (const std::int64_t extent : parameter.shape) {
+      if (extent < 1 || extent > limit / elements)
+        fail(fmt::format("parameter {} has an extent of {}", parameter.name, extent));
+      elements *= extent;
+    }
+    const auto layer = static_cast<std::size_t>(parameter.layer);
+    if (parameter.layer < 0 || layer >= workload.layers.size() || parameter.ready_after < 0 ||
+        static_cast<std::size_t>(parameter.ready_after) >= workload.layers[layer].backward.size())
+      fail(fmt::format("parameter {} waits for a kernel that does not exist", parameter.name));
+  }
+  if (!workload.arrival.empty()) {
+    std::vector<bool> seen(workload.parameters.size(), false);
+    for (const int index : workload.arrival) {
+      if (index < 0 || static_cast<std::size_t>(index) >= seen.size() || seen[static_cast<std::size_t>(index)])
+        fail("arrival must name every parameter index once");
+      seen[static_cast<std::size_t>(index)] = true;
+    }
+    if (workload.arrival.size() != workload.parameters.size())
+      fail("arrival must name every parameter index once");
+  }
+}
+
+}  // namespace ddpsim
