@@ -22,7 +22,6 @@ struct Device {
   double memory_efficiency = 0.9;               ///< of the peak, reached by streaming kernels
   std::array<FlopRate, all_dtypes.size()> peak;  ///< [dtype], dense; zero: the device lacks the type
   std::array<double, all_dtypes.size()> gemm_efficiency;  ///< [dtype], of the peak, large GEMMs
-  Bandwidth nvlink;           ///< per direction and GPU, as NCCL counts it; zero: none
   bool peer_to_peer = false;  ///< can GPUs copy to each other over PCIe (else NCCL goes through the host)
   bool synchronous = false;   ///< kernels run on the host thread (a CPU)
 
@@ -42,7 +41,8 @@ struct Link {
   LinkKind kind = LinkKind::plain;
   Duration latency{};      ///< of one hop
   Bandwidth bandwidth;     ///< per direction and device (inside a node) or per NIC (between nodes)
-  Bandwidth nccl_bandwidth;  ///< what NCCL's search assumes for it; zero: `bandwidth`
+  Bandwidth nccl_bandwidth;  ///< per device, what NCCL's search assumes for it; zero: `bandwidth`
+  bool nvswitch = false;   ///< every GPU reaches every other at full speed, and NVLS can exist
   int nics = 0;            ///< NICs per node; 0: one per rank (InfiniBand) or one per node (others)
   AllReduceTable all_reduce;  ///< measured; empty: none
   int table_ranks = 0;     ///< ranks the table was measured with; 0: not said
