@@ -1,7 +1,9 @@
 #pragma once
 
-#include <optional>
+#include <array>
+#include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "model/dtype.hpp"
@@ -11,15 +13,21 @@ namespace ddpsim {
 
 /// A gradient as bucket assignment sees it.
 struct GradientInfo {
-  Bytes size;                  ///< of the parameter: numel * element size
-  DType dtype = DType::fp32;   ///< buckets never mix types
-  bool sparse = false;         ///< a sparse gradient is a bucket by itself
+  Bytes size;                 ///< of the parameter: numel * element size
+  DType dtype = DType::fp32;  ///< buckets never mix types; tf32 is stored as fp32 and counts as it
+  bool sparse = false;        ///< a sparse gradient is a bucket by itself
 };
 
 enum class BucketRule : std::uint8_t {
   torch,            ///< a bucket closes once its size >= the limit, after adding
-  before_overflow,  ///< a bucket closes before a gradient that would take it past the limit
+  before_overflow,  ///< a bucket closes before a gradient that would take it past the limit;
+                    ///< one larger than the limit has a bucket of its own
 };
+
+inline constexpr std::array all_bucket_rules{BucketRule::torch, BucketRule::before_overflow};
+constexpr std::string_view name_of(BucketRule rule) {
+  return rule == BucketRule::torch ? "torch" : "before_overflow";
+}
 
 /// Parameter indices, in the order they lie in the bucket, and the limit in force when it closed.
 struct BucketAssignment {
@@ -29,13 +37,15 @@ struct BucketAssignment {
 
 /// Gradients into buckets: torch.distributed._compute_bucket_assignment_by_size.
 ///
-/// Walks `order` (indices into `gradients`); every dtype fills its own bucket and walks `limits` on its
-/// own, one step per closed bucket, the last limit repeating. A sparse gradient is emitted at once, alone.
-/// Leftover buckets follow in the order their dtype first appeared (torch leaves that open; rule B9).
-/// Buckets come in the order they closed, or, `sort_by_smallest_index`, by the smallest index they hold
-/// (what torch does when it is given no indices).
+/// Walks `order` (indices into `gradients`, none twice); every dtype fills its own bucket and walks
+/// `limits` on its own, one step per closed bucket, the last limit repeating. A sparse gradient is
+/// emitted at once, alone. Leftover buckets follow in the order their dtype first appeared (torch
+/// leaves that open; rule B9). Buckets come in the order they closed, or, `sort_by_smallest_index`,
+/// by the smallest index they hold (what torch does when it is given no indices).
+/// An empty `order` gives no buckets (torch refuses it). The cost is linear in `order`.
 /// Throws std::invalid_argument if `limits` is empty or holds a limit below one byte.
-/// Source: pytorch torch/csrc/distributed/c10d/reducer.cpp compute_bucket_assignment_by_size (rules B1-B11).
+/// Source: pytorch torch/csrc/distributed/c10d/reducer.cpp compute_bucket_assignment_by_size
+/// (rules B1-B11).
 std::vector<BucketAssignment> assign_buckets(std::span<const GradientInfo> gradients,
                                              std::span<const int> order,
                                              std::span<const Bytes> limits, BucketRule rule,
@@ -52,13 +62,16 @@ struct DdpBucketing {
   bool static_graph = false;
 };
 
-/// The buckets DDP's first iteration runs with, in launch order: one per dtype (a single unbounded limit,
-/// registration order, list reversed), or, with find_unused_parameters and a dynamic graph, by `limits`.
+/// The buckets DDP's first iteration runs with, in launch order: one per dtype (a single unbounded
+/// limit, registration order, list reversed), or, with find_unused_parameters and a dynamic graph,
+/// by `limits`. The limits are checked either way, as by assign_buckets.
 std::vector<BucketAssignment> initial_buckets(std::span<const GradientInfo> gradients,
                                               const DdpBucketing& ddp);
 
-/// The buckets of every later iteration, in launch order: rebuilt from `arrival` (indices in the order the
-/// gradients became ready), or still the initial ones, with find_unused_parameters and a dynamic graph.
+/// The buckets of every later iteration, in launch order: rebuilt from `arrival` (all indices, in
+/// the order the gradients became ready), or still the initial ones, with find_unused_parameters
+/// and a dynamic graph. With a static graph they hold from the third iteration on, else from the
+/// second.
 std::vector<BucketAssignment> steady_buckets(std::span<const GradientInfo> gradients,
                                              std::span<const int> arrival, const DdpBucketing& ddp);
 

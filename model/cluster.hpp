@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,12 @@ struct Device {
 };
 
 enum class LinkKind : std::uint8_t { plain, nvlink, pcie, ethernet, infiniband };
+inline constexpr std::array all_link_kinds{LinkKind::plain, LinkKind::nvlink, LinkKind::pcie,
+                                           LinkKind::ethernet, LinkKind::infiniband};
+constexpr std::string_view name_of(LinkKind kind) {
+  constexpr std::array<std::string_view, 5> names{"plain", "nvlink", "pcie", "ethernet", "infiniband"};
+  return names[static_cast<std::size_t>(kind)];
+}
 
 /// A measured all-reduce time of one size. Strictly increasing sizes, positive times.
 using AllReduceTable = std::vector<std::pair<Bytes, Duration>>;
@@ -49,7 +56,18 @@ struct Link {
 };
 
 enum class CollectiveModel : std::uint8_t { automatic, nccl, alpha_beta, table };
+inline constexpr std::array all_collective_models{CollectiveModel::automatic, CollectiveModel::nccl,
+                                                  CollectiveModel::alpha_beta, CollectiveModel::table};
+constexpr std::string_view name_of(CollectiveModel model) {
+  constexpr std::array<std::string_view, 4> names{"auto", "nccl", "alpha-beta", "table"};
+  return names[static_cast<std::size_t>(model)];
+}
+
 enum class CpuVendor : std::uint8_t { intel, amd };
+inline constexpr std::array all_cpu_vendors{CpuVendor::intel, CpuVendor::amd};
+constexpr std::string_view name_of(CpuVendor cpu) {
+  return cpu == CpuVendor::intel ? "intel" : "amd";
+}
 
 /// How much each side slows while compute and communication are both active; 1 is not at all.
 struct FixedInterference {

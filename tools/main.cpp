@@ -1,1 +1,5 @@
-int main() {}
+#include "tools/command.hpp"
+
+int main(int count, char** values) {
+  return ddpsim::run_program({values + 1, values + count});
+}

@@ -1,0 +1,69 @@
+// Which gradients travel together, for the strategies that use buckets: DDP's own assignment, or what the
+// user asked for.
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "model/schedule_builder.hpp"
+
+namespace ddpsim {
+namespace {
+
+std::vector<std::vector<std::int32_t>> explicit_buckets(const StepCosts& costs,
+                                                        const Training& training) {
+  std::vector<int> uses(costs.gradients.size(), 0);
+  for (const auto& bucket : training.buckets)
+    for (const int index : bucket) ++uses.at(static_cast<std::size_t>(index));
+  for (std::size_t i = 0; i < uses.size(); ++i)
+    if (uses[i] != 1)
+      throw std::invalid_argument(fmt::format("buckets must hold every parameter once; parameter {} is in {}", i, uses[i]));
+  return {training.buckets.begin(), training.buckets.end()};
+}
+
+/// Contiguous groups in registration order, as equal in count as can be; the last group is ready first.
+/// Inside a group parameters lie in the order they arrive.
+std::vector<std::vector<std::int32_t>> group_buckets(const StepCosts& costs, int groups) {
+  const auto count = static_cast<int>(costs.gradients.size());
+  if (groups > count)
+    throw std::invalid_argument(
+        fmt::format("{} parameter groups of {} parameters: some would be empty", groups, count));
+  std::vector<std::vector<std::int32_t>> buckets(static_cast<std::size_t>(groups));
+  for (const int index : costs.arrival) {
+    const auto group = static_cast<std::int64_t>(index) * groups / count;
+    buckets[static_cast<std::size_t>(groups - 1 - group)].push_back(index);
+  }
+  return buckets;
+}
+
+std::vector<std::vector<std::int32_t>> ddp_buckets(const StepCosts& costs, const Training& training) {
+  const DdpBucketing ddp{training.limits(), training.bucket_rule, training.find_unused_parameters,
+                         training.static_graph};
+  auto assigned = training.phase == Phase::first
+                      ? initial_buckets(costs.gradients, ddp)
+                      : steady_buckets(costs.gradients, costs.arrival, ddp);
+  std::vector<std::vector<std::int32_t>> buckets;
+  buckets.reserve(assigned.size());
+  for (BucketAssignment& bucket : assigned) buckets.push_back(std::move(bucket.parameters));
+  return buckets;
+}
+
+}  // namespace
+
+std::vector<Bucket> plan_buckets(const StepCosts& costs, const Training& training) {
+  auto contents = !training.buckets.empty()       ? explicit_buckets(costs, training)
+                  : training.parameter_groups > 0 ? group_buckets(costs, training.parameter_groups)
+                                                  : ddp_buckets(costs, training);
+  std::vector<Bucket> buckets;
+  buckets.reserve(contents.size());
+  for (auto& parameters : contents) {
+    Bucket& bucket = buckets.emplace_back();
+    for (const std::int32_t index : parameters)
+      bucket.size += costs.gradients[static_cast<std::size_t>(index)].size;
+    bucket.parameters = std::move(parameters);
+  }
+  return buckets;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,121 @@
+#include "model/collective.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+namespace ddpsim {
+namespace {
+
+const Link& deciding_link(const Cluster& cluster) {
+  return cluster.nodes > 1 ? cluster.inter_node : cluster.intra_node;
+}
+
+/// The ring goes through every link once: its slowest hop sets the pace. A node's NICs share the load.
+RingLaw ring_law(const Cluster& cluster) {
+  RingLaw ring{cluster.ranks(), cluster.intra_node.latency, cluster.intra_node.bandwidth};
+  if (cluster.nodes > 1) {
+    const Link& network = cluster.inter_node;
+    const int nics = network.nics > 0                               ? network.nics
+                     : network.kind == LinkKind::infiniband ? cluster.ranks_per_node
+                                                            : 1;
+    const Bandwidth between{network.bandwidth.bytes_per_second * nics};
+    ring.latency = std::max(ring.latency, network.latency);
+    ring.bandwidth =
+        cluster.ranks_per_node > 1 ? std::min(ring.bandwidth, between) : between;
+  }
+  if (ring.ranks > 1 && ring.bandwidth.bytes_per_second <= 0)
+    throw std::invalid_argument("the link between the ranks has no bandwidth");
+  return ring;
+}
+
+}  // namespace
+
+Duration table_time(const AllReduceTable& table, Bytes size) {
+  if (table.empty()) throw std::invalid_argument("an all-reduce table has no entries");
+  if (size.count <= 0) return table.front().second;
+  const double x = std::log(static_cast<double>(size.count));
+  const auto log_point = [&](std::size_t i) {
+    return std::pair{std::log(static_cast<double>(table[i].first.count)),
+                     std::log(static_cast<double>(table[i].second.count()))};
+  };
+  if (table.size() == 1) {
+    const auto [x0, y0] = log_point(0);
+    return Duration{std::llround(std::exp(y0 + (x - x0)))};
+  }
+  const auto above = std::upper_bound(table.begin(), table.end(), size,
+                                      [](Bytes s, const auto& entry) { return s < entry.first; });
+  const auto right =
+      std::clamp<std::size_t>(static_cast<std::size_t>(above - table.begin()), 1, table.size() - 1);
+  if (table[right].first == size) return table[right].second;
+  if (table[right - 1].first == size) return table[right - 1].second;
+  const auto [x0, y0] = log_point(right - 1);
+  const auto [x1, y1] = log_point(right);
+  return Duration{std::llround(std::exp(y0 + (x - x0) * (y1 - y0) / (x1 - x0)))};
+}
+
+CollectiveLaw::CollectiveLaw(const Cluster& cluster) : ranks_(cluster.ranks()) {
+  const Link& link = deciding_link(cluster);
+  const bool nccl_knows = cluster.device.compute_capability > 0 && link.kind != LinkKind::plain;
+  CollectiveModel model = cluster.collectives;
+  if (model == CollectiveModel::automatic)
+    model = !link.all_reduce.empty() ? CollectiveModel::table
+            : nccl_knows             ? CollectiveModel::nccl
+                                     : CollectiveModel::alpha_beta;
+  if (cluster.device.compute_capability > 0 &&
+      (link.bandwidth.bytes_per_second > 0 || link.nccl_bandwidth.bytes_per_second > 0))
+    channels_ = NcclLaw(nccl_system(cluster));
+  switch (model) {
+    case CollectiveModel::nccl:
+      if (cluster.device.compute_capability == 0)
+        throw std::invalid_argument("NCCL's time model needs a CUDA device");
+      law_ = NcclLaw(nccl_system(cluster));
+      return;
+    case CollectiveModel::table:
+      if (link.all_reduce.empty())
+        throw std::invalid_argument("the link has no all_reduce table");
+      law_ = link.all_reduce;
+      for (const auto& [size, time] : link.all_reduce)
+        table_peak_.bytes_per_second =
+            std::max(table_peak_.bytes_per_second, static_cast<double>(size.count) / in_seconds(time));
+      return;
+    case CollectiveModel::automatic:
+    case CollectiveModel::alpha_beta:
+      law_ = ring_law(cluster);
+      return;
+  }
+}
+
+CollectiveCost CollectiveLaw::all_reduce(Bytes size) const {
+  CollectiveCost cost;
+  if (ranks_ == 1) return cost;
+  const double n = ranks_;
+  if (const auto* nccl = std::get_if<NcclLaw>(&law_)) {
+    const NcclEstimate estimate = nccl->choose(Collective::all_reduce, size);
+    cost.latency = estimate.latency;
+    cost.transfer = estimate.time - estimate.latency;
+  } else if (const auto* ring = std::get_if<RingLaw>(&law_)) {
+    const double steps = 2 * (n - 1);
+    cost.latency = scaled(ring->latency, steps);
+    cost.transfer = from_seconds(steps / n * static_cast<double>(size.count) /
+                                 ring->bandwidth.bytes_per_second);
+  } else {
+    const Duration time = table_time(std::get<AllReduceTable>(law_), size);
+    cost.transfer = std::min(time, size / table_peak_);
+    cost.latency = time - cost.transfer;
+  }
+  cost.latency = std::max(cost.latency + call_overhead, Duration::zero());
+  if (channels_)
+    cost.channels = channels_->choose(Collective::all_reduce, size).channels;
+  if (cost.transfer > Duration::zero())
+    cost.bus.bytes_per_second =
+        2 * (n - 1) / n * static_cast<double>(size.count) / in_seconds(cost.transfer);
+  return cost;
+}
+
+const char* CollectiveLaw::name() const {
+  if (std::holds_alternative<NcclLaw>(law_)) return "nccl";
+  return std::holds_alternative<RingLaw>(law_) ? "alpha-beta" : "table";
+}
+
+}  // namespace ddpsim

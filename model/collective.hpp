@@ -1,0 +1,63 @@
+#pragma once
+
+#include <optional>
+#include <variant>
+
+#include "model/cluster.hpp"
+#include "model/nccl_law.hpp"
+
+namespace ddpsim {
+
+/// What one all-reduce costs while nothing else runs.
+struct CollectiveCost {
+  Duration latency{};   ///< the part that does not depend on bandwidth
+  Duration transfer{};  ///< moving the bytes; this part slows beside compute (interference.hpp)
+  int channels = 0;     ///< SMs NCCL takes meanwhile; 0 on a CPU
+  Bandwidth bus;        ///< bus bandwidth during the transfer: 2 (n-1)/n x bytes / transfer
+
+  Duration time() const { return latency + transfer; }
+};
+
+/// Ring all-reduce over equal links.
+///
+///     t = 2 (n - 1) (latency + bytes / (n bandwidth))
+///
+/// Source: Patarasuk & Yuan, J. Parallel Distrib. Comput. 69(2), 2009, pp. 117-124, for the volume.
+struct RingLaw {
+  int ranks = 1;
+  Duration latency{};
+  Bandwidth bandwidth;
+};
+
+/// Time of `size` in a measured table: log-log interpolation between its points, and beyond the ends the
+/// slope of the last two points (one point: time proportional to size). Zero bytes take the smallest
+/// entry's time. Throws std::invalid_argument if the table is empty.
+Duration table_time(const AllReduceTable& table, Bytes size);
+
+/// The all-reduce law of a cluster: NCCL's model, latency and bandwidth of a ring, or a measured table.
+/// One rank: nothing to send, only the launch.
+class CollectiveLaw {
+ public:
+  /// Chooses as `cluster.collectives` says; automatic: the table where the link has one, else NCCL's model
+  /// where the link says what it is, else latency and bandwidth. The link that counts is `inter_node`
+  /// between several nodes and `intra_node` otherwise. Throws std::invalid_argument if the law asked for
+  /// lacks its figures.
+  explicit CollectiveLaw(const Cluster& cluster);
+
+  CollectiveCost all_reduce(Bytes size) const;
+
+  /// Time every call takes on top of the law; found by calibration on a real run, at most as negative as
+  /// leaves the bandwidth part. See sim/calibrate.hpp.
+  Duration call_overhead{};
+
+  /// For people: "nccl", "alpha-beta", "table".
+  const char* name() const;
+
+ private:
+  std::variant<RingLaw, NcclLaw, AllReduceTable> law_;
+  std::optional<NcclLaw> channels_;  ///< who says how many SMs are taken
+  int ranks_ = 1;
+  Bandwidth table_peak_;  ///< the best bytes / time of the table
+};
+
+}  // namespace ddpsim

@@ -1,0 +1,41 @@
+#include "model/interference.hpp"
+
+#include <algorithm>
+
+namespace ddpsim {
+namespace {
+
+constexpr double memory_traffic_per_link_byte = 2.5;     // k
+constexpr double bandwidth_lost_beside_compute = 0.5;    // g
+constexpr double least_memory_share = 0.2;               // a kernel is never starved of memory altogether
+
+}  // namespace
+
+InterferenceLaw::InterferenceLaw(const Cluster& cluster)
+    : multiprocessors_(cluster.device.multiprocessors),
+      synchronous_(cluster.device.synchronous),
+      memory_{cluster.device.memory_bandwidth.bytes_per_second * cluster.device.memory_efficiency},
+      fixed_(cluster.interference) {}
+
+Interference InterferenceLaw::beside(const CollectiveCost& collective) const {
+  double compute_bound = 1, memory_bound = 1, communication = 1;
+  if (fixed_) {
+    compute_bound = memory_bound = fixed_->compute_slowdown;
+    communication = fixed_->communication_slowdown;
+  } else if (collective.time() > Duration::zero()) {
+    const double taken = synchronous_ ? 0 : std::min(collective.channels, multiprocessors_ / 2);
+    compute_bound = multiprocessors_ / (multiprocessors_ - taken);
+    const double left = 1 - bandwidth_lost_beside_compute;
+    const double stolen = memory_traffic_per_link_byte * left *
+                          collective.bus.bytes_per_second / memory_.bytes_per_second;
+    memory_bound = 1 / std::max(least_memory_share, 1 - stolen);
+    const double latency = in_seconds(collective.latency), transfer = in_seconds(collective.transfer);
+    communication = (latency + transfer / left) / (latency + transfer);
+  }
+  const auto felt = [&](double slowdown) {
+    return static_cast<float>(1 + strength * (slowdown - 1));
+  };
+  return {felt(compute_bound), felt(memory_bound), felt(communication)};
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,202 @@
+#include "model/metrics.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace ddpsim {
+namespace {
+
+/// First start and last end of the tasks of one pass of one micro-batch.
+struct Window {
+  Instant from = Instant::max();
+  Instant to = Instant::min();
+  void cover(const TaskTimes& at) {
+    from = std::min(from, at.start);
+    to = std::max(to, at.end);
+  }
+  Duration length() const { return to > from ? to - from : Duration::zero(); }
+};
+
+Bound bound_of(const Schedule& schedule, const std::vector<TaskTimes>& times) {
+  std::array<Duration, 4> shares{};
+  const auto add = [&](Bound bound, Duration length) {
+    shares[static_cast<std::size_t>(bound)] += length;
+  };
+  for (const CriticalPiece& piece : critical_path(schedule, times)) {
+    const Task& task = schedule.tasks[piece.task];
+    if (piece.on_host) {
+      add(Bound::launch, piece.length);
+    } else if (task.operation == Operation::all_reduce) {
+      const Duration latency =
+          std::min(piece.length, schedule.buckets[static_cast<std::size_t>(task.bucket)].latency);
+      add(Bound::latency, latency);
+      add(Bound::bandwidth, piece.length - latency);
+    } else {
+      add(Bound::compute, piece.length);
+    }
+  }
+  return static_cast<Bound>(std::max_element(shares.begin(), shares.end()) - shares.begin());
+}
+
+/// Busy spans of the stream kernels run on, in order; for finding when it stood still.
+std::vector<std::pair<Instant, Instant>> busy_spans(const Schedule& schedule,
+                                                    const std::vector<TaskTimes>& times) {
+  std::vector<std::pair<Instant, Instant>> busy;
+  for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
+    const Task& task = schedule.tasks[i];
+    if (task.stream == Stream::communication || task.work == Duration::zero()) continue;
+    if (!busy.empty() && busy.back().second == times[i].start)
+      busy.back().second = times[i].end;
+    else
+      busy.emplace_back(times[i].start, times[i].end);
+  }
+  return busy;
+}
+
+Duration idle_within(const std::vector<std::pair<Instant, Instant>>& busy, Instant from, Instant to) {
+  Duration idle = to - from;
+  auto span = std::lower_bound(busy.begin(), busy.end(), from,
+                               [](const auto& s, Instant at) { return s.second <= at; });
+  for (; span != busy.end() && span->first < to; ++span)
+    idle -= std::min(span->second, to) - std::max(span->first, from);
+  return idle;
+}
+
+}  // namespace
+
+std::string_view name_of(Bound bound) {
+  constexpr std::array<std::string_view, 4> names{"compute", "bandwidth", "latency", "launch"};
+  return names[static_cast<std::size_t>(bound)];
+}
+
+StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank) {
+  const auto& times = timeline.ranks.at(static_cast<std::size_t>(rank));
+  StepMetrics metrics;
+  metrics.step = timeline.end.time_since_epoch();
+  metrics.buckets.resize(schedule.buckets.size());
+  const auto busy = busy_spans(schedule, times);
+  Window forward, backward, optimizer;
+  Instant loss{};
+  int micro_batch = 0;
+  const auto close = [&] {
+    metrics.forward += forward.length();
+    // Backward begins where forward ended, even if its first kernel started late.
+    if (backward.to > backward.from) metrics.backward += backward.to - forward.to;
+    forward = backward = Window{};
+  };
+  for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
+    const Task& task = schedule.tasks[i];
+    const TaskTimes& at = times[i];
+    if (task.micro_batch != micro_batch) {
+      close();
+      micro_batch = task.micro_batch;
+    }
+    switch (task.operation) {
+      case Operation::forward:
+        forward.cover(at);
+        break;
+      case Operation::backward:
+      case Operation::accumulate:
+      case Operation::copy_in:
+        backward.cover(at);
+        break;
+      case Operation::optimizer:
+        optimizer.cover(at);
+        break;
+      case Operation::all_reduce: {
+        metrics.communication += at.end - at.start;
+        metrics.wire += task.bytes;
+        ++metrics.collectives;
+        BucketTimes& bucket = metrics.buckets[static_cast<std::size_t>(task.bucket)];
+        bucket = {at.issued, at.start, at.end, idle_within(busy, at.start, at.end)};
+        for (const std::uint32_t earlier : schedule.waits_for(task))
+          bucket.ready = times[earlier].end;
+        break;
+      }
+      case Operation::hook:
+      case Operation::concatenate:
+      case Operation::wait:
+      case Operation::divide:
+      case Operation::copy_out:
+      case Operation::search_unused:
+        break;
+    }
+  }
+  close();
+  metrics.optimizer = optimizer.length();
+  metrics.bound = bound_of(schedule, times);
+  return metrics;
+}
+
+double overlap_ratio(const StepMetrics& step, const StepMetrics& none) {
+  if (step.communication == Duration::zero()) return 1;
+  return std::max(0.0, 1 - in_seconds(exposed(step, none)) / in_seconds(step.communication));
+}
+
+std::vector<CriticalPiece> critical_path(const Schedule& schedule,
+                                         const std::vector<TaskTimes>& times) {
+  const auto count = static_cast<std::uint32_t>(schedule.tasks.size());
+  if (count == 0) return {};
+  // The task before each one on its own stream.
+  constexpr std::uint32_t nothing = ~std::uint32_t{0};
+  std::vector<std::uint32_t> before(count, nothing);
+  std::array<std::uint32_t, all_streams.size()> latest{nothing, nothing, nothing};
+  std::uint32_t last = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    std::uint32_t& on_stream = latest[static_cast<std::size_t>(schedule.tasks[i].stream)];
+    before[i] = on_stream;
+    on_stream = i;
+    if (times[i].end >= times[last].end) last = i;
+  }
+
+  // Walk back from the end: each time to whatever ended exactly when this began.
+  std::vector<CriticalPiece> path;
+  std::uint32_t task = last;
+  bool on_host = schedule.tasks[task].stream == Stream::host && schedule.tasks[task].work == Duration::zero();
+  while (true) {
+    const TaskTimes& at = times[task];
+    const Task& what = schedule.tasks[task];
+    if (on_host) {
+      path.push_back({task, true, at.enqueued - at.issued});
+      // The host was held up by what it waited for, or by its previous task.
+      std::uint32_t cause = nothing;
+      if (what.host_waits)
+        for (const std::uint32_t earlier : schedule.waits_for(what))
+          if (times[earlier].end == at.issued) cause = earlier;
+      if (cause != nothing) {
+        task = cause;
+        on_host = schedule.tasks[task].stream == Stream::host && schedule.tasks[task].work == Duration::zero();
+      } else if (task == 0) {
+        break;
+      } else {
+        --task;
+        on_host = schedule.tasks[task].stream != Stream::host ||
+                  schedule.tasks[task].work == Duration::zero();
+      }
+      continue;
+    }
+    const bool starved = what.stream == Stream::compute && what.work > Duration::zero() &&
+                         at.end == at.enqueued + what.last_launch && what.launches > 1;
+    if (starved) {  // it ended late because the host launched it late
+      path.push_back({task, false, what.last_launch});
+      on_host = true;
+      continue;
+    }
+    path.push_back({task, false, at.end - at.start});
+    std::uint32_t cause = nothing;
+    for (const std::uint32_t earlier : schedule.waits_for(what))
+      if (times[earlier].end == at.start) cause = earlier;
+    if (cause == nothing && before[task] != nothing && times[before[task]].end == at.start)
+      cause = before[task];
+    if (cause != nothing) {
+      task = cause;
+      on_host = schedule.tasks[task].stream == Stream::host && schedule.tasks[task].work == Duration::zero();
+    } else {
+      on_host = true;  // it began as soon as the host had launched it
+    }
+  }
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+}  // namespace ddpsim

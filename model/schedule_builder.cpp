@@ -1,0 +1,270 @@
+// A training step as tasks.
+//
+// The host walks the tasks in order and enqueues; so the order here is the order of the Python and C++ code of
+// a real step: forward, then backward with its hooks in between, then what the strategy does after backward,
+// then the optimizer. Streams keep that order, so only what crosses streams is written as a dependency:
+//
+//   an all-reduce waits for the last compute task enqueued before it (the event DDP records on the current
+//   stream), and a wait puts one collective in front of everything the compute stream does next.
+//
+// Cost: one pass over layers, kernels and parameters; a few thousand small tasks for a large transformer.
+
+#include "model/schedule_builder.hpp"
+
+#include <algorithm>
+
+namespace ddpsim {
+namespace {
+
+class Builder {
+ public:
+  Builder(const StepCosts& costs, const Training& training) : costs_(costs), training_(training) {
+    schedule_.strategy = training.strategy;
+    kernel_stream_ = costs.synchronous ? Stream::host : Stream::compute;
+  }
+
+  Schedule build() {
+    plan();
+    for (int micro_batch = 0; micro_batch < training_.micro_batches; ++micro_batch) {
+      micro_batch_ = static_cast<std::int16_t>(micro_batch);
+      const bool last = micro_batch + 1 == training_.micro_batches;
+      synced_ = training_.strategy != Strategy::none && (last || !training_.no_sync);
+      forward();
+      if (synced_) begin_synced_backward();
+      backward();
+      if (synced_) after_backward();
+    }
+    optimizer();
+    return std::move(schedule_);
+  }
+
+ private:
+  /// Buckets, prices of their all-reduces and who belongs where.
+  void plan() {
+    std::size_t kernels = costs_.optimizer.size();
+    for (const auto& layer : costs_.layers) kernels += layer.forward.size() + layer.backward.size();
+    const std::size_t parameters = costs_.gradients.size();
+    const auto rounds = static_cast<std::size_t>(training_.micro_batches);
+    schedule_.tasks.reserve(rounds * (kernels + 6 * parameters) + 16);
+    schedule_.after.reserve(rounds * 2 * parameters + 16);
+
+    switch (training_.strategy) {
+      case Strategy::none:
+        return;
+      case Strategy::bucketed:
+        schedule_.buckets = plan_buckets(costs_, training_);
+        break;
+      case Strategy::flat:
+        add_bucket(costs_.arrival);
+        break;
+      case Strategy::naive:
+        for (std::int32_t i = 0; i < static_cast<std::int32_t>(parameters); ++i) add_bucket({i});
+        break;
+      case Strategy::overlap:
+        for (const std::int32_t index : costs_.arrival) add_bucket({index});
+        break;
+    }
+    bucket_of_.resize(parameters);
+    for (std::size_t b = 0; b < schedule_.buckets.size(); ++b) {
+      Bucket& bucket = schedule_.buckets[b];
+      const CollectiveCost cost = costs_.collective.all_reduce(bucket.size);
+      bucket.latency = cost.latency;
+      collectives_.push_back({cost.time(), costs_.interference.beside(cost)});
+      for (const std::int32_t index : bucket.parameters)
+        bucket_of_[static_cast<std::size_t>(index)] = static_cast<std::int32_t>(b);
+    }
+    launched_.assign(schedule_.buckets.size(), nobody);
+  }
+
+  void add_bucket(std::vector<std::int32_t> parameters) {
+    Bucket& bucket = schedule_.buckets.emplace_back();
+    bucket.parameters = std::move(parameters);
+    for (const std::int32_t index : bucket.parameters) bucket.size += costs_.gradients[at(index)].size;
+  }
+
+  void forward() {
+    for (std::size_t layer = 0; layer < costs_.layers.size(); ++layer)
+      pass(Operation::forward, layer, costs_.layers[layer].forward);
+    if (synced_ && training_.strategy == Strategy::bucketed && training_.find_unused_parameters &&
+        !training_.static_graph)
+      host_task(Operation::search_unused, costs_.unused_search);
+  }
+
+  void backward() {
+    for (std::size_t layer = costs_.layers.size(); layer-- > 0;) {
+      const auto& kernels = costs_.layers[layer].backward;
+      for (std::size_t k = 0; k < kernels.size(); ++k) {
+        Task& task = kernel_task(Operation::backward, kernels[k]);
+        task.layer = static_cast<std::int32_t>(layer);
+        task.kernel = static_cast<std::int32_t>(k);
+        for (const std::int32_t index : costs_.hooks_of[layer][k]) gradient_ready(index);
+      }
+    }
+  }
+
+  void pass(Operation operation, std::size_t layer, const std::vector<KernelCost>& kernels) {
+    for (std::size_t k = 0; k < kernels.size(); ++k) {
+      Task& task = kernel_task(operation, kernels[k]);
+      task.layer = static_cast<std::int32_t>(layer);
+      task.kernel = static_cast<std::int32_t>(k);
+    }
+  }
+
+  void optimizer() {
+    for (std::size_t k = 0; k < costs_.optimizer.size(); ++k)
+      kernel_task(Operation::optimizer, costs_.optimizer[k]).kernel = static_cast<std::int32_t>(k);
+  }
+
+  void begin_synced_backward() {
+    next_bucket_ = 0;
+    pending_.clear();
+    for (const Bucket& bucket : schedule_.buckets)
+      pending_.push_back(static_cast<std::int32_t>(bucket.parameters.size()));
+  }
+
+  /// A gradient is complete. The first micro-batch's becomes `.grad` as it is; later ones are added to it.
+  void gradient_ready(std::int32_t index) {
+    if (micro_batch_ > 0)
+      kernel_task(Operation::accumulate, costs_.accumulates[at(index)]).parameter = index;
+    if (!synced_) return;
+    if (training_.strategy != Strategy::overlap && training_.strategy != Strategy::bucketed) return;
+    Task& hook = host_task(Operation::hook, costs_.launch.hook);
+    const std::int32_t bucket = bucket_of_[at(index)];
+    hook.parameter = index;
+    hook.bucket = bucket;
+    if (training_.strategy == Strategy::overlap) {
+      all_reduce(bucket);
+      return;
+    }
+    Task& copy = kernel_task(Operation::copy_in, costs_.copies[at(index)]);
+    copy.parameter = index;
+    copy.bucket = bucket;
+    --pending_[at(bucket)];
+    while (next_bucket_ < schedule_.buckets.size() && pending_[next_bucket_] == 0) {
+      all_reduce(static_cast<std::int32_t>(next_bucket_));
+      ++next_bucket_;
+    }
+  }
+
+  void after_backward() {
+    switch (training_.strategy) {
+      case Strategy::none:
+        return;
+      case Strategy::naive:
+        for (std::int32_t b = 0; b < static_cast<std::int32_t>(schedule_.buckets.size()); ++b) {
+          all_reduce(b);
+          wait(b);
+          per_parameter(Operation::divide, b);
+        }
+        return;
+      case Strategy::flat:
+        kernel_task(Operation::concatenate, costs_.flat_copy).bucket = 0;
+        all_reduce(0);
+        wait(0);
+        kernel_task(Operation::divide, costs_.flat_copy).bucket = 0;
+        per_parameter(Operation::copy_out, 0);
+        return;
+      case Strategy::overlap:
+        for (std::int32_t b = 0; b < static_cast<std::int32_t>(schedule_.buckets.size()); ++b) {
+          wait(b);
+          per_parameter(Operation::divide, b);
+        }
+        return;
+      case Strategy::bucketed:
+        for (std::int32_t b = 0; b < static_cast<std::int32_t>(schedule_.buckets.size()); ++b) {
+          wait(b);
+          if (!training_.gradient_as_bucket_view) per_parameter(Operation::copy_out, b);
+        }
+        return;
+    }
+  }
+
+  void per_parameter(Operation operation, std::int32_t bucket) {
+    for (const std::int32_t index : schedule_.buckets[at(bucket)].parameters) {
+      Task& task = kernel_task(operation, costs_.copies[at(index)]);
+      task.parameter = index;
+      task.bucket = bucket;
+    }
+  }
+
+  void all_reduce(std::int32_t bucket) {
+    const Collective& cost = collectives_[at(bucket)];
+    Task& task = add(Operation::all_reduce, Stream::communication);
+    task.bucket = bucket;
+    task.host = costs_.launch.collective;
+    task.work = cost.time;
+    task.beside = cost.beside;
+    task.bytes = schedule_.buckets[at(bucket)].size;
+    launched_[at(bucket)] = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
+    if (last_kernel_ != nobody) depend(task, last_kernel_);
+  }
+
+  /// Asynchronous devices: the compute stream stands in line behind the collective, the host goes on. On a
+  /// synchronous one the host itself waits.
+  void wait(std::int32_t bucket) {
+    Task& task = add(Operation::wait, kernel_stream_);
+    task.bucket = bucket;
+    task.host_waits = costs_.synchronous;
+    depend(task, launched_[at(bucket)]);
+    last_kernel_ = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
+  }
+
+  Task& host_task(Operation operation, Duration host) {
+    Task& task = add(operation, Stream::host);
+    task.host = host;
+    return task;
+  }
+
+  Task& kernel_task(Operation operation, const KernelCost& cost) {
+    Task& task = add(operation, kernel_stream_);
+    task.host = cost.host;
+    task.work = cost.work;
+    task.last_launch = cost.last_launch;
+    task.memory_fraction = cost.memory_fraction;
+    task.launches = cost.launches;
+    last_kernel_ = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
+    return task;
+  }
+
+  Task& add(Operation operation, Stream stream) {
+    Task& task = schedule_.tasks.emplace_back();
+    task.operation = operation;
+    task.stream = stream;
+    task.micro_batch = micro_batch_;
+    task.after_begin = static_cast<std::uint32_t>(schedule_.after.size());
+    return task;
+  }
+
+  void depend(Task& task, std::int32_t on) {
+    schedule_.after.push_back(static_cast<std::uint32_t>(on));
+    ++task.after_count;
+  }
+
+  static std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+
+  struct Collective {
+    Duration time;
+    Interference beside;
+  };
+
+  const StepCosts& costs_;
+  const Training& training_;
+  Schedule schedule_;
+  Stream kernel_stream_ = Stream::compute;
+  std::int16_t micro_batch_ = 0;
+  bool synced_ = false;
+  std::int32_t last_kernel_ = nobody;        ///< the task enqueued last on the stream kernels run on
+  std::size_t next_bucket_ = 0;              ///< the first that has not been launched
+  std::vector<std::int32_t> pending_;        ///< [bucket] gradients still to come
+  std::vector<std::int32_t> bucket_of_;      ///< [parameter]
+  std::vector<std::int32_t> launched_;       ///< [bucket] task index of its latest all-reduce
+  std::vector<Collective> collectives_;      ///< [bucket]
+};
+
+}  // namespace
+
+Schedule build_schedule(const StepCosts& costs, const Training& training) {
+  return Builder(costs, training).build();
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <vector>
+
+#include "model/bucketing.hpp"
+#include "model/collective.hpp"
+#include "model/interference.hpp"
+#include "model/kernel_cost.hpp"
+#include "model/optimizer.hpp"
+#include "model/workload.hpp"
+
+namespace ddpsim {
+
+/// Everything a step of this workload can cost on this cluster, priced once, so that many schedules
+/// (strategies, bucket sizes) can be built from it quickly.
+struct StepCosts {
+  struct LayerCosts {
+    std::vector<KernelCost> forward, backward;  ///< as in Layer
+  };
+  std::vector<LayerCosts> layers;
+  std::vector<KernelCost> copies;       ///< [parameter] read it once, write it once
+  std::vector<KernelCost> accumulates;  ///< [parameter] gradient += new gradient: two reads, one write
+  std::vector<KernelCost> optimizer;    ///< in order; a kernel per tensor, or one for all
+  KernelCost flat_copy;                 ///< read and write all gradients in one launch
+  std::vector<GradientInfo> gradients;  ///< [parameter]
+  std::vector<int> arrival;             ///< parameter indices in the order their hooks fire
+  /// [layer][backward kernel] parameters whose gradient that kernel completes, in the order hooks fire
+  std::vector<std::vector<std::vector<std::int32_t>>> hooks_of;
+  Launch launch;
+  Duration unused_search{};  ///< host time of the graph walk of find_unused_parameters
+  CollectiveLaw collective;
+  InterferenceLaw interference;
+  bool synchronous = false;  ///< kernels run on the host thread
+  int ranks = 1;
+
+  StepCosts(const Workload& workload, const Cluster& cluster, Optimizer optimizer);
+};
+
+/// Every forward (or backward, or optimizer) cost times `factor`, host and device alike.
+void scale_forward(StepCosts& costs, double factor);
+void scale_backward(StepCosts& costs, double factor);
+void scale_optimizer(StepCosts& costs, double factor);
+
+}  // namespace ddpsim

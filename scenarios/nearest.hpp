@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ddpsim {
+
+/// The candidate with the fewest edits, if it is near enough to be a slip; else "".
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
+
+}  // namespace ddpsim

@@ -1,0 +1,110 @@
+#include "scenarios/training_reader.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+namespace ddpsim {
+namespace {
+
+/// `buckets: [[name, ...], ...]`: every parameter once.
+std::vector<std::vector<int>> read_buckets(const Yaml& given, const Workload& workload) {
+  std::unordered_map<std::string, int> index_of;
+  std::vector<std::string> names;
+  for (const Parameter& parameter : workload.parameters) {
+    index_of.emplace(parameter.name, static_cast<int>(names.size()));
+    names.push_back(parameter.name);
+  }
+  std::vector<bool> seen(names.size(), false);
+  std::vector<std::vector<int>> buckets;
+  for (const Yaml& bucket : given.list("a list of lists of parameter names")) {
+    std::vector<int>& indices = buckets.emplace_back();
+    for (const Yaml& item : bucket.list("a list of parameter names")) {
+      const std::string name = item.text("a parameter name");
+      const auto found = index_of.find(name);
+      if (found == index_of.end()) {
+        const std::string guess = nearest(name, names);
+        item.fail(fmt::format("{} has no parameter \"{}\"{}", workload.name, name.substr(0, 100),
+                              guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
+      }
+      if (seen[static_cast<std::size_t>(found->second)])
+        item.fail(fmt::format("parameter \"{}\" is in a bucket already", name));
+      seen[static_cast<std::size_t>(found->second)] = true;
+      indices.push_back(found->second);
+    }
+    if (indices.empty()) bucket.fail("expected at least one parameter name in a bucket");
+  }
+  const auto missing = std::find(seen.begin(), seen.end(), false);
+  if (missing != seen.end())
+    given.fail(fmt::format("parameter \"{}\" is in no bucket ({} of {} are missing)",
+                           names[static_cast<std::size_t>(missing - seen.begin())],
+                           std::count(seen.begin(), seen.end(), false), seen.size()));
+  return buckets;
+}
+
+/// `bucket_caps: [1 MiB, 4 MiB]`: each cap has to close, or hold, a bucket.
+std::vector<Bytes> read_caps(const Yaml& given, const Workload& workload, const Training& training) {
+  std::vector<Bytes> caps;
+  const std::vector<Yaml> items = given.list("a list of sizes, such as [1 MiB, 4 MiB, 25 MiB]");
+  for (const Yaml& item : items) caps.push_back(item.bytes());
+  if (caps.empty()) given.fail("expected at least one size");
+  std::vector<GradientInfo> gradients;
+  for (const Parameter& parameter : workload.parameters)
+    gradients.push_back({parameter.size(), parameter.dtype, parameter.sparse});
+  const std::vector<int> arrival = arrival_order(workload);
+  const std::size_t buckets =
+      steady_buckets(gradients, arrival, {caps, training.bucket_rule, false, false}).size();
+  if (buckets < caps.size())
+    items[buckets].fail(fmt::format("this cap closes no bucket: all gradients are in the {} before it", buckets));
+  return caps;
+}
+
+void refuse_later_work(YamlMap& map) {
+  if (const auto hook = map.optional("comm_hook"); hook && !(hook->is_scalar() && hook->text("none") == "none"))
+    hook->fail("comm hooks are not built yet: expected none");
+  if (const auto hooks = map.optional("hooks"); hooks && !hooks->list("a list").empty())
+    hooks->fail("gradient hooks are not built yet: expected []");
+}
+
+}  // namespace
+
+Training read_training(const Yaml& given, const Workload& workload) {
+  Training training;
+  YamlMap map(given);
+  if (const auto value = map.optional("strategy")) training.strategy = value->one_of<Strategy>(all_strategies);
+  if (const auto value = map.optional("bucket_cap")) training.bucket_cap = value->bytes();
+  if (const auto value = map.optional("first_bucket_cap")) {
+    if (value->is_scalar() && value->text("a size, or none") == "none")
+      training.first_bucket_cap.reset();
+    else
+      training.first_bucket_cap = value->bytes();
+  }
+  if (const auto value = map.optional("bucket_rule")) training.bucket_rule = value->one_of<BucketRule>(all_bucket_rules);
+  if (const auto value = map.optional("micro_batches"))
+    training.micro_batches = static_cast<int>(value->integer(1, 1024));
+  if (const auto value = map.optional("no_sync")) training.no_sync = value->boolean();
+  if (const auto value = map.optional("find_unused_parameters")) training.find_unused_parameters = value->boolean();
+  if (const auto value = map.optional("static_graph")) training.static_graph = value->boolean();
+  if (const auto value = map.optional("gradient_as_bucket_view")) training.gradient_as_bucket_view = value->boolean();
+  if (const auto value = map.optional("phase")) training.phase = value->one_of<Phase>(all_phases);
+
+  const auto caps = map.optional("bucket_caps");
+  const auto buckets = map.optional("buckets");
+  const auto groups = map.optional("parameter_groups");
+  if (caps) training.bucket_caps = read_caps(*caps, workload, training);
+  if (buckets) {
+    if (caps) buckets->fail("buckets and bucket_caps exclude each other");
+    training.buckets = read_buckets(*buckets, workload);
+  }
+  if (groups) {
+    if (caps || buckets) groups->fail("parameter_groups excludes buckets and bucket_caps");
+    training.parameter_groups =
+        static_cast<int>(groups->integer(1, static_cast<std::int64_t>(workload.parameters.size())));
+  }
+  refuse_later_work(map);
+  map.finish();
+  return training;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "model/scenario.hpp"
+#include "scenarios/yaml.hpp"
+
+namespace ddpsim {
+
+/// `training:` of a scenario; needs its workload to have been read. Throws InputError.
+Training read_training(const Yaml& given, const Workload& workload);
+
+}  // namespace ddpsim

@@ -1,0 +1,104 @@
+#include "sim/calibrate.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace ddpsim {
+namespace {
+
+constexpr int bisections = 40;
+
+const CalibrationRow* first(std::span<const CalibrationRow> rows, Strategy strategy) {
+  for (const CalibrationRow& row : rows)
+    if (row.row->strategy == strategy) return &row;
+  return nullptr;
+}
+
+/// The x in [low, high] at which `too_long(x)` turns true; the nearer end if it never does.
+template <typename TooLong>
+double bisect(double low, double high, TooLong&& too_long) {
+  for (int i = 0; i < bisections; ++i) {
+    const double middle = 0.5 * (low + high);
+    (too_long(middle) ? high : low) = middle;
+  }
+  return 0.5 * (low + high);
+}
+
+Duration predicted_step(const CalibrationRow& row, const Fit& fit) {
+  StepCosts costs = row.costs;
+  apply(fit, costs, row.training);
+  return predict(costs, row.training).metrics.step;
+}
+
+void fit_call_overhead(const CalibrationRow& naive, Fit& fit) {
+  const StepMetrics metrics = predict(naive.costs, naive.training).metrics;
+  if (metrics.collectives == 0) return;
+  const auto communication = [&](double overhead_us) {
+    StepCosts costs = naive.costs;
+    costs.collective.call_overhead = from_seconds(overhead_us * 1e-6);
+    return predict(costs, naive.training).metrics.communication;
+  };
+  const double widest = 2 * in_us(*naive.row->communication) / metrics.collectives;
+  fit.call_overhead = from_seconds(
+      1e-6 * bisect(-1000, widest, [&](double us) { return communication(us) > *naive.row->communication; }));
+  const double least = in_ms(communication(-1000));
+  if (least > in_ms(*naive.row->communication))
+    fit.notes.push_back(fmt::format("measured communication {:.1f} ms is below what the link's bandwidth allows ({:.1f} ms)",
+                                    in_ms(*naive.row->communication), least));
+}
+
+void fit_compute(const CalibrationRow& row, Fit& fit) {
+  fit.times = row.row->times;
+  if (fit.times.forward && fit.times.backward) return;
+  constexpr double least = -5, most = 5;  // powers of e: from 0.007 to 148 times the law
+  const double exponent = bisect(least, most, [&](double x) {
+    Fit trial = fit;
+    trial.compute_factor = std::exp(x);
+    return predicted_step(row, trial) > row.row->step;
+  });
+  fit.compute_factor = std::exp(exponent);
+  if (exponent < least + 0.01)
+    fit.notes.push_back(fmt::format("the measured {} step of {:.1f} ms is shorter than its communication and optimizer alone",
+                                    name_of(row.row->strategy), in_ms(row.row->step)));
+}
+
+void fit_interference(const CalibrationRow& row, Fit& fit) {
+  constexpr double most = 8;
+  const auto step = [&](double strength) {
+    Fit trial = fit;
+    trial.interference = strength;
+    return predicted_step(row, trial);
+  };
+  fit.interference = bisect(0, most, [&](double strength) { return step(strength) > row.row->step; });
+  if (step(0) > row.row->step)
+    fit.notes.push_back(fmt::format("the measured overlap step of {:.1f} ms is shorter than without any interference ({:.1f} ms)",
+                                    in_ms(row.row->step), in_ms(step(0))));
+}
+
+}  // namespace
+
+void apply(const Fit& fit, StepCosts& costs, const Training& training) {
+  scale_forward(costs, fit.compute_factor);
+  scale_backward(costs, fit.compute_factor);
+  fit_times(costs, training, fit.times);
+  costs.collective.call_overhead = fit.call_overhead;
+  costs.interference.strength = fit.interference;
+}
+
+Fit fit(std::span<const CalibrationRow> rows) {
+  Fit fit;
+  const CalibrationRow* none = first(rows, Strategy::none);
+  const CalibrationRow* naive = first(rows, Strategy::naive);
+  const CalibrationRow* overlap = first(rows, Strategy::overlap);
+  if (naive != nullptr && naive->row->communication) fit_call_overhead(*naive, fit);
+  if (none != nullptr)
+    fit_compute(*none, fit);
+  else if (naive != nullptr)
+    fit_compute(*naive, fit);
+  if (overlap != nullptr) fit_interference(*overlap, fit);
+  return fit;
+}
+
+}  // namespace ddpsim

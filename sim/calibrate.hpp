@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/predict.hpp"
+
+namespace ddpsim {
+
+/// A measured row with the costs of the scenario it was measured in.
+struct CalibrationRow {
+  const MeasuredRow* row = nullptr;
+  Training training;
+  StepCosts costs;
+};
+
+/// What real rows say about a setup. Nothing but these three numbers (and measured totals, where a row gives
+/// them) is ever taken from a measurement.
+struct Fit {
+  double compute_factor = 1;       ///< on forward and backward, host and device alike
+  MeasuredTimes times;             ///< measured totals, where the row has them
+  Duration call_overhead{};        ///< on every collective
+  double interference = 1;         ///< strength of the interference law
+  std::vector<std::string> notes;  ///< what could not be matched
+};
+
+/// Fits, in this order:
+///   1. call overhead: from a `naive` row that gives its communication time, so that the sum of its
+///      collectives is as measured. Bandwidth stays the law's: big messages measure it well, and what a
+///      training loop adds to a benchmark's figure it adds per call (waiting for the slower rank, launching).
+///   2. compute factor: from a row of `none`, else of `naive`, so that its step is as measured. The optimizer,
+///      copies and divisions stay the law's; they do not scale with batch.
+///   3. interference strength: from an `overlap` row, so that its step is as measured, within [0, 8].
+/// The first row of a kind counts. Rows without a use are left alone.
+Fit fit(std::span<const CalibrationRow> rows);
+
+/// Puts a fit to work.
+void apply(const Fit& fit, StepCosts& costs, const Training& training);
+
+}  // namespace ddpsim

@@ -1,0 +1,108 @@
+#include "tools/command.hpp"
+
+#include <cstdio>
+#include <exception>
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include "scenarios/input_error.hpp"
+#include "scenarios/nearest.hpp"
+
+namespace ddpsim {
+namespace po = boost::program_options;
+namespace {
+
+constexpr const char* version = "ddpsim 0.1.0";
+
+std::string overview() {
+  std::string text =
+      "ddpsim predicts how fast a step of data-parallel training will be, and which gradients will not hide\n"
+      "behind the backward pass.\n\nusage: ddpsim COMMAND [flags]\n\n";
+  for (const Command& command : commands()) text += fmt::format("  {:<10} {}\n", command.name, command.summary);
+  return text + "\nddpsim COMMAND --help tells a command's flags, with an example.\n";
+}
+
+bool has(unsigned flags, Flag flag) {
+  return (flags & static_cast<unsigned>(flag)) != 0;
+}
+
+}  // namespace
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> all{
+      {"run", "predict every strategy of a scenario and compare them", run_command},
+      {"schedule", "print the hook firing order and the buckets", schedule_command},
+      {"score", "hold predictions against measured runs", score_command},
+      {"list", "what the catalogue holds: models, devices, links, hooks, backends", list_command}};
+  return all;
+}
+
+bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsigned flags,
+           const po::options_description& own, CommonOptions& options) {
+  po::options_description visible("flags");
+  visible.add(own);
+  auto add = visible.add_options();
+  if (has(flags, Flag::set))
+    add("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
+        "replace a key of the scenario, such as training.bucket_cap=50MiB (may be repeated)");
+  if (has(flags, Flag::json)) add("json", po::value(&options.json)->value_name("FILE|-"), "write JSON");
+  if (has(flags, Flag::csv)) add("csv", po::value(&options.csv)->value_name("FILE|-"), "write CSV");
+  if (has(flags, Flag::trace))
+    add("trace", po::value(&options.trace)->value_name("FILE"), "write a Chrome trace (opens in ui.perfetto.dev)");
+  if (has(flags, Flag::quiet)) add("quiet,q", po::bool_switch(&options.quiet), "print no table");
+  add("help,h", "print this");
+  po::options_description all;
+  all.add(visible).add_options()("file", po::value(&options.files));
+  po::positional_options_description positional;
+  positional.add("file", -1);
+  try {
+    po::command_line_parser parser(arguments);
+    po::store(parser.options(all).positional(positional).style(po::command_line_style::unix_style & ~po::command_line_style::allow_guessing).run(), options.values);
+    po::notify(options.values);
+  } catch (const po::error& problem) {
+    throw InputError(fmt::format("{}; see {} --help", problem.what(), usage.line.substr(0, usage.line.find(" ["))));
+  }
+  if (options.values.count("help") > 0) {
+    fmt::print("usage: {}\n\n{}\n\n{}\nexample: {}\n", usage.line, usage.about, fmt::to_string(fmt::streamed(visible)), usage.example);
+    return false;
+  }
+  if (options.values.count("set") > 0) {
+    for (const std::string& change : options.values["set"].as<std::vector<std::string>>()) {
+      const auto equals = change.find('=');
+      if (equals == std::string::npos || equals == 0 || equals + 1 == change.size())
+        throw InputError(fmt::format("--set {}: expected KEY=VALUE, such as training.bucket_cap=50MiB", change));
+      options.set.emplace_back(change.substr(0, equals), change.substr(equals + 1));
+    }
+  }
+  return true;
+}
+
+int run_program(const std::vector<std::string>& arguments) {
+  try {
+    if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
+      fmt::print("{}", overview());
+      return arguments.empty() ? exit_input : exit_done;
+    }
+    if (arguments[0] == "--version") {
+      fmt::print("{}\n", version);
+      return exit_done;
+    }
+    std::vector<std::string> names;
+    for (const Command& command : commands()) {
+      if (command.name == arguments[0]) return command.run({arguments.begin() + 1, arguments.end()});
+      names.push_back(command.name);
+    }
+    const std::string guess = nearest(arguments[0], names);
+    throw InputError(fmt::format("unknown command \"{}\"{}; see ddpsim --help", arguments[0],
+                                 guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
+  } catch (const InputError& problem) {
+    fmt::print(stderr, "ddpsim: {}\n", problem.what());
+    return exit_input;
+  } catch (const std::exception& problem) {
+    fmt::print(stderr, "ddpsim: {}\n", problem.what());
+    return exit_failure;
+  }
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/program_options.hpp>
+
+namespace ddpsim {
+
+/// Exit codes of the program.
+inline constexpr int exit_done = 0, exit_failure = 1, exit_input = 2, exit_tolerance = 3;
+
+/// A command of the program: its file says how it reads its arguments and what it prints.
+struct Command {
+  std::string name;
+  std::string summary;
+  int (*run)(const std::vector<std::string>& arguments);  ///< the exit code; throws InputError for bad input
+};
+const std::vector<Command>& commands();
+
+int run_command(const std::vector<std::string>& arguments);
+int schedule_command(const std::vector<std::string>& arguments);
+int score_command(const std::vector<std::string>& arguments);
+int list_command(const std::vector<std::string>& arguments);
+
+/// The whole program: finds the command, runs it and turns exceptions into one line on stderr and a code.
+int run_program(const std::vector<std::string>& arguments);
+
+/// Flags several commands share.
+struct CommonOptions {
+  std::vector<std::string> files;
+  std::vector<std::pair<std::string, std::string>> set;
+  std::string json, csv, trace;  ///< paths; "-" is stdout; "" is off
+  bool quiet = false;
+  boost::program_options::variables_map values;  ///< the command's own flags
+};
+
+/// How a command describes itself in --help.
+struct Usage {
+  std::string line;     ///< "ddpsim run [flags] SCENARIO..."
+  std::string about;    ///< a paragraph
+  std::string example;  ///< a line that works
+};
+
+enum class Flag : unsigned { set = 1, json = 2, csv = 4, trace = 8, quiet = 16 };
+constexpr unsigned operator|(Flag a, Flag b) {
+  return static_cast<unsigned>(a) | static_cast<unsigned>(b);
+}
+constexpr unsigned operator|(unsigned a, Flag b) {
+  return a | static_cast<unsigned>(b);
+}
+
+/// Parses arguments of a command. Prints help and returns false for --help. Throws InputError for unknown flags
+/// or values that do not parse.
+bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsigned flags,
+           const boost::program_options::options_description& own, CommonOptions& options);
+
+}  // namespace ddpsim

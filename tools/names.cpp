@@ -1,0 +1,48 @@
+#include "tools/names.hpp"
+
+#include <fmt/format.h>
+
+namespace ddpsim {
+
+std::string strategy_label(const Training& training) {
+  const std::string name(name_of(training.strategy));
+  if (training.strategy != Strategy::bucketed) return name;
+  if (!training.buckets.empty()) return name + ", explicit";
+  if (training.parameter_groups > 0) return fmt::format("{}, {} groups", name, training.parameter_groups);
+  if (!training.bucket_caps.empty()) return fmt::format("{}, {} caps", name, training.bucket_caps.size());
+  return fmt::format("{}, {}", name, to_string(training.bucket_cap));
+}
+
+std::string task_label(const Scenario& scenario, const Schedule& schedule, const Task& task) {
+  const Workload& workload = scenario.workload;
+  const auto layer = [&]() -> const Layer& { return workload.layers[static_cast<std::size_t>(task.layer)]; };
+  const auto kernel = static_cast<std::size_t>(task.kernel);
+  const std::string operation(name_of(task.operation));
+  switch (task.operation) {
+    case Operation::forward:
+      return layer().name + " " + layer().forward[kernel].name;
+    case Operation::backward:
+      return layer().name + " " + layer().backward[kernel].name;
+    case Operation::optimizer:
+      return fmt::format("optimizer {}", task.kernel);
+    case Operation::all_reduce:
+    case Operation::wait:
+      if (schedule.buckets[static_cast<std::size_t>(task.bucket)].parameters.size() > 1)
+        return fmt::format("{} bucket {}", operation, task.bucket);
+      return operation + " " +
+             workload.parameters[static_cast<std::size_t>(schedule.buckets[static_cast<std::size_t>(task.bucket)].parameters[0])].name;
+    case Operation::accumulate:
+    case Operation::hook:
+    case Operation::copy_in:
+    case Operation::concatenate:
+    case Operation::divide:
+    case Operation::copy_out:
+    case Operation::search_unused:
+      break;
+  }
+  if (task.parameter != nobody)
+    return operation + " " + workload.parameters[static_cast<std::size_t>(task.parameter)].name;
+  return operation;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "model/scenario.hpp"
+#include "model/schedule.hpp"
+
+namespace ddpsim {
+
+/// "bucketed, 25 MiB", "naive": a row's name for people.
+std::string strategy_label(const Training& training);
+
+/// What a task does, for people and traces: "layers.3 attn.q_proj", "all-reduce bucket 2".
+std::string task_label(const Scenario& scenario, const Schedule& schedule, const Task& task);
+
+}  // namespace ddpsim

@@ -1,0 +1,81 @@
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "scenarios/scenario_reader.hpp"
+#include "sim/predict.hpp"
+#include "tools/command.hpp"
+#include "tools/output.hpp"
+#include "tools/results.hpp"
+#include "tools/trace.hpp"
+
+namespace ddpsim {
+namespace {
+
+const Usage usage{
+    "ddpsim run [flags] SCENARIO...",
+    "Predicts a training step under every strategy in the scenario's `compare` list and prints what each costs.\n"
+    "Columns: comm is the sum of all collectives' durations; exposed is how much longer the step is than without\n"
+    "communication (waiting, interference and copies included); overlap is max(0, 1 - exposed / comm); bound is what\n"
+    "most of the critical path is: compute, the link's bandwidth, its latency, or host launches.",
+    "ddpsim run scenarios/examples/first.yaml --trace step.json"};
+
+/// Everything predicted for one scenario.
+struct Run {
+  Scenario scenario;
+  StepCosts costs;
+  Prediction none, naive;
+  std::vector<Prediction> compared;
+
+  explicit Run(Scenario read) : scenario(std::move(read)), costs(price(scenario)) {
+    none = step(Strategy::none);
+    naive = step(Strategy::naive);
+    for (const Strategy strategy : scenario.compare) compared.push_back(step(strategy));
+  }
+
+  std::vector<Result> results() const {
+    std::vector<Result> results;
+    for (const Prediction& prediction : compared) results.push_back({&prediction, &none.metrics, &naive.metrics});
+    return results;
+  }
+
+ private:
+  Prediction step(Strategy strategy) const {
+    Training training = scenario.training;
+    training.strategy = strategy;
+    return predict(costs, training);
+  }
+};
+
+}  // namespace
+
+int run_command(const std::vector<std::string>& arguments) {
+  CommonOptions options;
+  if (!parse(arguments, usage, Flag::set | Flag::json | Flag::csv | Flag::trace | Flag::quiet, {}, options))
+    return exit_done;
+  if (options.files.empty()) throw InputError("run needs a scenario: ddpsim run scenarios/examples/first.yaml");
+  if (!options.trace.empty() && options.files.size() > 1)
+    throw InputError("--trace takes one scenario at a time");
+
+  std::string text, csv = run_csv_header(), trace;
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const std::string& file : options.files) {
+    const Run run(read_scenario(file, options.set));
+    const std::vector<Result> results = run.results();
+    text += run_table(run.scenario, run.costs, results) + (file == options.files.back() ? "" : "\n");
+    csv += run_csv(run.scenario, results);
+    json.push_back(run_json(run.scenario, results));
+    if (!options.trace.empty()) trace = chrome_trace(run.scenario, run.compared);
+  }
+  // Results asked for on stdout are the only thing there.
+  const bool table = !options.quiet && options.json != "-" && options.csv != "-" && options.trace != "-";
+  if (table) fmt::print("{}", text);
+  Outputs outputs;
+  outputs.add(options.json, (options.files.size() == 1 ? json.front() : json).dump(1) + "\n");
+  outputs.add(options.csv, csv);
+  outputs.add(options.trace, trace);
+  outputs.commit();
+  return exit_done;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,122 @@
+#include "tools/score.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "scenarios/scenario_reader.hpp"
+#include "tools/names.hpp"
+
+namespace ddpsim {
+namespace {
+
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+bool contains(const std::vector<Strategy>& strategies, Strategy strategy) {
+  return std::find(strategies.begin(), strategies.end(), strategy) != strategies.end();
+}
+
+/// A row whose run differs from the file's in more than the strategy is read as a scenario of its own.
+class Variants {
+ public:
+  explicit Variants(const std::string& file) : file_(file) {}
+
+  CalibrationRow row(const MeasuredRow& row) {
+    auto found = read_.find(row.set);
+    if (found == read_.end()) {
+      const Scenario scenario = read_scenario(file_, row.set);
+      found = read_.emplace(row.set, std::pair{scenario.training, price(scenario)}).first;
+    }
+    Training training = found->second.first;
+    training.strategy = row.strategy;
+    if (row.bucket_cap) training.bucket_cap = *row.bucket_cap;
+    return {&row, training, found->second.second};
+  }
+
+ private:
+  std::string file_;
+  std::map<Settings, std::pair<Training, StepCosts>> read_;
+};
+
+std::string label_of(const CalibrationRow& row) {
+  std::string label = strategy_label(row.training);
+  for (const auto& [key, value] : row.row->set)
+    label += fmt::format(", {} {}", key.substr(key.rfind('.') + 1), value);
+  return label;
+}
+
+std::vector<Strategy> calibrating(const Measured& measured, const std::vector<Strategy>& asked) {
+  if (asked.empty()) return measured.calibrate_on;
+  const bool fixes_compute = std::any_of(measured.rows.begin(), measured.rows.end(), [&](const MeasuredRow& row) {
+    return contains(asked, row.strategy) && (row.strategy == Strategy::none || row.strategy == Strategy::naive);
+  });
+  std::vector<Strategy> strategies = asked;
+  if (!fixes_compute) strategies.insert(strategies.end(), measured.calibrate_on.begin(), measured.calibrate_on.end());
+  return strategies;
+}
+
+double quantile(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const double place = share * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (place - std::floor(place)) * (values[above] - values[below]);
+}
+
+}  // namespace
+
+FileScore score_file(const std::string& file, const std::vector<Strategy>& calibrate_on) {
+  const Scenario scenario = read_scenario(file);
+  if (!scenario.measured)
+    throw InputError(fmt::format("{}:1:1: missing key \"measured\": score needs rows such as {{strategy: naive, step: 531.7 ms}}", file));
+  const std::vector<Strategy> strategies = calibrating(*scenario.measured, calibrate_on);
+
+  FileScore score{file, scenario.name, {}, {}};
+  Variants variants(file);
+  std::vector<CalibrationRow> all, calibration;
+  std::vector<bool> calibrates;
+  for (const MeasuredRow& row : scenario.measured->rows) {
+    all.push_back(variants.row(row));
+    const bool first = std::none_of(calibration.begin(), calibration.end(),
+                                    [&](const CalibrationRow& other) { return other.row->strategy == row.strategy; });
+    calibrates.push_back(first && contains(strategies, row.strategy));
+    if (calibrates.back()) calibration.push_back(all.back());
+  }
+  if (calibration.empty())
+    throw InputError(fmt::format("{}:1:1: measured: no row of a strategy to calibrate on", file));
+  score.fit = fit(calibration);
+
+  // Exposed communication is judged by the naive communication: as measured, else as predicted.
+  std::optional<Duration> naive_communication;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CalibrationRow& row = all[i];
+    apply(score.fit, row.costs, row.training);
+    const StepMetrics metrics = predict(row.costs, row.training).metrics;
+    if (row.training.strategy == Strategy::naive && !naive_communication)
+      naive_communication = row.row->communication.value_or(metrics.communication);
+    const bool capped = row.training.strategy == Strategy::bucketed;
+    score.rows.push_back({file, label_of(row), row.training.strategy, capped ? row.training.bucket_cap : Bytes{},
+                          row.row->step, metrics.step, calibrates[i], -1, row.row->note});
+  }
+  if (naive_communication)
+    for (ScoreRow& row : score.rows)
+      row.exposed_error = std::abs(in_seconds(row.predicted - row.measured)) / in_seconds(*naive_communication);
+  return score;
+}
+
+ScoreSummary summarise(const std::vector<FileScore>& files) {
+  std::vector<double> errors, exposed_errors;
+  for (const FileScore& file : files) {
+    for (const ScoreRow& row : file.rows) {
+      if (row.calibration) continue;
+      errors.push_back(std::abs(row.error()));
+      if (row.exposed_error >= 0) exposed_errors.push_back(row.exposed_error);
+    }
+  }
+  return {errors.size(), quantile(errors, 0.5), quantile(errors, 0.9), quantile(errors, 1.0), quantile(exposed_errors, 0.5)};
+}
+
+}  // namespace ddpsim

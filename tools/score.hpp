@@ -1,0 +1,45 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/scenario.hpp"
+#include "sim/calibrate.hpp"
+
+namespace ddpsim {
+
+/// One measured row held against its prediction.
+struct ScoreRow {
+  std::string file;
+  std::string label;  ///< strategy, cap and what else the row changes
+  Strategy strategy = Strategy::none;
+  Bytes bucket_cap;   ///< zero: the strategy has none
+  Duration measured{}, predicted{};
+  bool calibration = false;   ///< its step was used in the fit
+  double exposed_error = 0;   ///< |predicted - measured| / naive communication of the file; < 0: no such figure
+  std::string note;
+
+  double error() const { return in_seconds(predicted) / in_seconds(measured) - 1; }
+};
+
+struct FileScore {
+  std::string file;
+  std::string name;
+  Fit fit;
+  std::vector<ScoreRow> rows;
+};
+
+/// Fits on the rows whose strategy is in `calibrate_on` (empty: as the file says) and predicts all of them.
+/// Only the first row of a strategy calibrates. Where the file has no row that fixes compute (none, naive)
+/// among them, its own `calibrate_on` is used as well. Throws InputError.
+FileScore score_file(const std::string& file, const std::vector<Strategy>& calibrate_on);
+
+/// Over all predicted (not calibration) rows; errors as fractions, absolute.
+struct ScoreSummary {
+  std::size_t predicted_rows = 0;
+  double median_error = 0, ninth_decile_error = 0, worst_error = 0;
+  double median_exposed_error = 0;
+};
+ScoreSummary summarise(const std::vector<FileScore>& files);
+
+}  // namespace ddpsim

@@ -1,0 +1,172 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/input_error.hpp"
+#include "tools/command.hpp"
+#include "tools/output.hpp"
+#include "tools/score.hpp"
+#include "tools/table.hpp"
+
+namespace ddpsim {
+namespace {
+
+const Usage usage{
+    "ddpsim score [flags] FILE...",
+    "Holds predictions against the rows under `measured:` of each file. Calibration rows fix the compute time (none or\n"
+    "naive), the time each collective costs beyond the link's law (naive with its communication) and the strength of\n"
+    "interference (overlap); every other row is predicted. exposed error is |predicted - measured step| over the naive\n"
+    "communication time of the file. Exit code 3 if the median error is beyond --tolerance.",
+    "ddpsim score scenarios/measured/*.yaml --calibrate-on naive,overlap"};
+
+std::vector<Strategy> strategies_of(const std::string& list) {
+  std::vector<Strategy> strategies;
+  std::istringstream stream(list);
+  for (std::string name; std::getline(stream, name, ',');) {
+    const auto strategy = strategy_named(name);
+    if (!strategy)
+      throw InputError(fmt::format("--calibrate-on {}: unknown strategy \"{}\"; known: none, naive, flat, overlap, bucketed", list, name));
+    strategies.push_back(*strategy);
+  }
+  return strategies;
+}
+
+double tolerance_of(const std::string& text) {
+  std::size_t end = 0;
+  double value = -1;
+  try {
+    value = std::stod(text, &end);
+  } catch (const std::exception&) {
+  }
+  const std::string unit = text.substr(end);
+  if (value >= 0 && (unit == "%" || unit == " %")) return value / 100;
+  if (value >= 0 && unit.empty() && value <= 1) return value;
+  throw InputError(fmt::format("--tolerance {}: expected a share such as 5% or 0.05", text));
+}
+
+std::string percent(double share) {
+  return fmt::format("{:+.1f} %", 100 * share);
+}
+
+std::string text_of(const FileScore& score) {
+  std::string text = fmt::format("{}\n  compute x {:.3f}, {:+.1f} us per collective, interference x {:.2f}\n", score.file,
+                                 score.fit.compute_factor, in_us(score.fit.call_overhead), score.fit.interference);
+  if (score.fit.times.forward || score.fit.times.backward)
+    text = fmt::format("{}\n  measured totals, {:+.1f} us per collective, interference x {:.2f}\n", score.file,
+                       in_us(score.fit.call_overhead), score.fit.interference);
+  for (const std::string& note : score.fit.notes) text += "  note: " + note + "\n";
+  Table table({"strategy", "measured ms", "predicted ms", "error", "exposed error", ""});
+  for (const ScoreRow& row : score.rows)
+    table.add({row.label, fmt::format("{:.1f}", in_ms(row.measured)), fmt::format("{:.1f}", in_ms(row.predicted)),
+               percent(row.error()), row.exposed_error < 0 ? "-" : fmt::format("{:.1f} %", 100 * row.exposed_error),
+               row.calibration ? "calibration" : ""});
+  return text + table.text() + "\n";
+}
+
+nlohmann::ordered_json json_of(const std::vector<FileScore>& files, const ScoreSummary& summary) {
+  nlohmann::ordered_json json;
+  json["format"] = "ddpsim.score/1";
+  json["rows"] = nlohmann::ordered_json::array();
+  for (const FileScore& file : files) {
+    for (const ScoreRow& row : file.rows) {
+      nlohmann::ordered_json entry;
+      entry["file"] = row.file;
+      entry["strategy"] = name_of(row.strategy);
+      if (row.bucket_cap.count > 0)
+        entry["bucket_cap_bytes"] = row.bucket_cap.count;
+      else
+        entry["bucket_cap_bytes"] = nullptr;
+      entry["measured_ms"] = in_ms(row.measured);
+      entry["predicted_ms"] = in_ms(row.predicted);
+      entry["error"] = row.error();
+      entry["calibration"] = row.calibration;
+      entry["label"] = row.label;
+      if (row.exposed_error >= 0) entry["exposed_error"] = row.exposed_error;
+      json["rows"].push_back(entry);
+    }
+  }
+  json["predicted_rows"] = summary.predicted_rows;
+  json["median_error"] = summary.median_error;
+  json["ninth_decile_error"] = summary.ninth_decile_error;
+  json["worst_error"] = summary.worst_error;
+  json["median_exposed_error"] = summary.median_exposed_error;
+  return json;
+}
+
+std::string csv_of(const std::vector<FileScore>& files) {
+  std::string text = "file,strategy,bucket_cap_bytes,measured_ms,predicted_ms,error,calibration\n";
+  for (const FileScore& file : files)
+    for (const ScoreRow& row : file.rows)
+      text += fmt::format("{},{},{},{:.4f},{:.4f},{:.5f},{}\n", row.file, name_of(row.strategy),
+                          row.bucket_cap.count > 0 ? fmt::format("{}", row.bucket_cap.count) : "",
+                          in_ms(row.measured), in_ms(row.predicted), row.error(), row.calibration);
+  return text;
+}
+
+/// On a terminal, once it takes longer than a second.
+class Progress {
+ public:
+  Progress(std::size_t total, bool quiet) : total_(total), shown_(!quiet && isatty(STDERR_FILENO) == 1) {}
+  ~Progress() {
+    if (drawn_) fmt::print(stderr, "\r{:<60}\r", "");
+  }
+  void step(std::size_t done) {
+    if (!shown_ || std::chrono::steady_clock::now() - begin_ < std::chrono::seconds(1)) return;
+    drawn_ = true;
+    const std::size_t bars = 30 * done / total_;
+    fmt::print(stderr, "\r[{:<30}] {} of {} files", std::string(bars, '#'), done, total_);
+  }
+
+ private:
+  std::size_t total_;
+  bool shown_, drawn_ = false;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+int score_command(const std::vector<std::string>& arguments) {
+  CommonOptions options;
+  std::string calibrate_on, tolerance;
+  boost::program_options::options_description own;
+  own.add_options()("calibrate-on", boost::program_options::value(&calibrate_on)->value_name("LIST"),
+                    "strategies whose rows may be fitted, such as naive,overlap (default: as each file says)")(
+      "tolerance", boost::program_options::value(&tolerance)->value_name("SHARE"),
+      "exit with code 3 if the median error is larger, such as 5%");
+  if (!parse(arguments, usage, Flag::json | Flag::csv | Flag::quiet, own, options)) return exit_done;
+  if (options.files.empty()) throw InputError("score needs files: ddpsim score scenarios/measured/*.yaml");
+  const std::vector<Strategy> strategies = strategies_of(calibrate_on);
+  const double allowed = tolerance.empty() ? -1 : tolerance_of(tolerance);
+
+  std::vector<FileScore> files;
+  {
+    Progress progress(options.files.size(), options.quiet);
+    for (const std::string& file : options.files) {
+      progress.step(files.size());
+      files.push_back(score_file(file, strategies));
+    }
+  }
+  const ScoreSummary summary = summarise(files);
+  if (!options.quiet && options.json != "-" && options.csv != "-") {
+    for (const FileScore& file : files) fmt::print("{}", text_of(file));
+    fmt::print("{} predicted rows in {} files: median error {:.1f} %, nine in ten within {:.1f} %, worst {:.1f} %; median exposed error {:.1f} %\n",
+               summary.predicted_rows, files.size(), 100 * summary.median_error, 100 * summary.ninth_decile_error,
+               100 * summary.worst_error, 100 * summary.median_exposed_error);
+  }
+  Outputs outputs;
+  outputs.add(options.json, json_of(files, summary).dump(1) + "\n");
+  outputs.add(options.csv, csv_of(files));
+  outputs.commit();
+  if (allowed >= 0 && summary.median_error > allowed) {
+    fmt::print(stderr, "ddpsim: the median error of {:.1f} % is beyond the tolerance of {:.1f} %\n", 100 * summary.median_error, 100 * allowed);
+    return exit_tolerance;
+  }
+  return exit_done;
+}
+
+}  // namespace ddpsim

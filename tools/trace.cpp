@@ -1,0 +1,96 @@
+#include "tools/trace.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tools/names.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// Picoseconds as microseconds, all digits kept.
+std::string microseconds(std::int64_t picoseconds) {
+  return fmt::format("{}.{:06}", picoseconds / 1'000'000, picoseconds % 1'000'000);
+}
+std::string microseconds(Instant at) {
+  return microseconds(at.time_since_epoch().count());
+}
+
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+class Writer {
+ public:
+  void process(int pid, const std::string& name) {
+    event(R"("ph":"M","name":"process_name","pid":{},"tid":0,"args":{{"name":{}}})", pid, quoted(name));
+    for (const Stream stream : all_streams)
+      event(R"("ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}})", pid,
+            static_cast<int>(stream), name_of(stream));
+  }
+  void span(int pid, const Span& span, const std::string& name, const std::string& category,
+            const std::string& arguments) {
+    event(R"("ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}})", quoted(name),
+          category, pid, static_cast<int>(span.stream), microseconds(span.start),
+          microseconds((span.end - span.start).count()), arguments);
+  }
+  void instant(int pid, Instant at, const std::string& name) {
+    event(R"("ph":"i","s":"t","name":{},"cat":"hook","pid":{},"tid":0,"ts":{})", quoted(name), pid,
+          microseconds(at));
+  }
+  /// From inside the span that begins at `from` to the one that begins at `to`.
+  void flow(int pid, Stream from_stream, Instant from, Stream to_stream, Instant to) {
+    ++flows_;
+    event(R"("ph":"s","name":"gradient","cat":"bucket","id":{},"pid":{},"tid":{},"ts":{})", flows_, pid,
+          static_cast<int>(from_stream), microseconds(from));
+    event(R"("ph":"f","bp":"e","name":"gradient","cat":"bucket","id":{},"pid":{},"tid":{},"ts":{})", flows_,
+          pid, static_cast<int>(to_stream), microseconds(to));
+  }
+  std::string finish() { return "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n" + fmt::to_string(out_) + "\n]}\n"; }
+
+ private:
+  template <typename... Values>
+  void event(fmt::format_string<Values...> format, Values&&... values) {
+    if (out_.size() > 0) out_.append(std::string_view(",\n"));
+    out_.push_back('{');
+    fmt::format_to(std::back_inserter(out_), format, std::forward<Values>(values)...);
+    out_.push_back('}');
+  }
+  fmt::memory_buffer out_;
+  int flows_ = 0;
+};
+
+}  // namespace
+
+std::string chrome_trace(const Scenario& scenario, const std::vector<Prediction>& predictions) {
+  Writer writer;
+  int pid = 0;
+  for (const Prediction& prediction : predictions) {
+    const Schedule& schedule = prediction.schedule;
+    const auto ranks = static_cast<int>(prediction.timeline.ranks.size());
+    const bool alike = ranks < scenario.cluster.ranks();
+    for (int rank = 0; rank < ranks; ++rank, ++pid) {
+      const auto& times = prediction.timeline.ranks[static_cast<std::size_t>(rank)];
+      writer.process(pid, fmt::format("{}: rank {}{}", strategy_label(prediction.training), rank,
+                                      alike ? fmt::format(" (all {} alike)", scenario.cluster.ranks()) : ""));
+      for (const Span& span : spans_of(schedule, times, rank)) {
+        const Task& task = schedule.tasks[span.task];
+        std::string name = task_label(scenario, schedule, task);
+        if (span.stream == Stream::host && task.stream != Stream::host) name = "launch " + name;
+        writer.span(pid, span, name, std::string(name_of(task.operation)),
+                    task.operation == Operation::all_reduce ? fmt::format("\"bytes\":{}", task.bytes.count) : "");
+      }
+      for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
+        const Task& task = schedule.tasks[i];
+        if (task.operation == Operation::hook)
+          writer.instant(pid, times[i].issued, task_label(scenario, schedule, task));
+        if (task.operation != Operation::all_reduce) continue;
+        for (const std::uint32_t earlier : schedule.waits_for(task))
+          writer.flow(pid, schedule.tasks[earlier].stream, times[earlier].start, Stream::communication, times[i].start);
+      }
+    }
+  }
+  return writer.finish();
+}
+
+}  // namespace ddpsim
