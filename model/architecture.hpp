@@ -1,6 +1,6 @@
 #pragma once
 
-#include <optional>
+#include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>
@@ -9,11 +9,12 @@
 
 namespace ddpsim {
 
-/// A transformer as a few numbers. What a family means (norms, activations, biases, parameter names) is
-/// written once, in transformer.cpp.
+/// A transformer as a few numbers. What a family means (norms, activations, biases, parameter
+/// names) is written once, in transformer.cpp.
 struct TransformerShape {
   enum class Family : std::uint8_t {
-    cs336,  ///< Stanford CS336: RMSNorm, SwiGLU, RoPE, untied embeddings, no biases, eager attention
+    cs336,  ///< Stanford CS336: RMSNorm, SwiGLU, RoPE, untied embeddings, no biases, eager
+            ///< attention
     llama,  ///< Hugging Face Llama: the same ingredients, its own names, fused attention
     gpt2,   ///< Hugging Face GPT-2: LayerNorm, GELU, biases, learned positions, tied embedding
     bert,   ///< Hugging Face BertModel with pooler: post-norm, GELU, biases, three embeddings
@@ -46,16 +47,18 @@ using Architecture = std::variant<TransformerShape, ResNetShape, VggShape>;
 /// What one rank feeds the network in one micro-batch, and in which number formats.
 struct WorkloadSize {
   int batch = 1;
-  int sequence = 1;               ///< tokens per sample; transformers only
-  int image = 224;                ///< side of the square input picture; convolutional networks only
-  DType dtype = DType::fp32;      ///< parameters, gradients and activations
-  DType compute = DType::fp32;    ///< how GEMMs multiply
+  int sequence = 1;             ///< tokens per sample; transformers only
+  int image = 224;              ///< side of the square input picture; convolutional networks only
+  DType dtype = DType::fp32;    ///< parameters, gradients and activations
+  DType compute = DType::fp32;  ///< how GEMMs multiply
 };
 
-/// The network as layers, kernels and parameters: generated, so that counts are a consequence of the
-/// architecture. Every GEMM appears with its shape, forward once and backward twice (data and weight
-/// gradient); elementwise work appears as the eager PyTorch kernels it consists of, grouped by purpose.
-/// Throws std::invalid_argument if a number is not positive, or heads do not divide d_model.
+/// The network as layers, kernels and parameters: generated, so that counts are a consequence of
+/// the architecture. Every GEMM appears with its shape, forward once and backward twice (data and
+/// weight gradient); elementwise work appears as the eager PyTorch kernels it consists of, grouped
+/// by purpose. Throws std::invalid_argument, beginning with `name`, if a number is not positive or
+/// beyond any memory, heads do not divide d_model, or a sequence is longer than the positions
+/// learned.
 Workload build_workload(const std::string& name, const Architecture& architecture,
                         const WorkloadSize& size);
 

@@ -16,7 +16,7 @@
 //     2  fp32 0.5        [2]    -
 //     3  sparse          [2]    -          [3]  0: ahead of the bucket that was open before it
 //     4  bf16 1.0        [2]    [4]
-//     end                -      -          [2]  2 MiB, [4]  2 MiB: the leftovers
+//     end                -      -          [4]  2 MiB, [2]  2 MiB: the leftovers
 
 namespace ddpsim {
 namespace {
@@ -88,7 +88,7 @@ std::vector<BucketAssignment> assign_buckets(std::span<const GradientInfo> gradi
     bucket.size += gradient.size;
     if (rule == BucketRule::torch && bucket.size >= limits[bucket.limit]) emit(bucket);
   }
-  for (OpenBucket& bucket : open)
+  for (OpenBucket& bucket : std::views::reverse(open))
     if (!bucket.parameters.empty()) emit(bucket);
 
   if (sort_by_smallest_index) std::ranges::sort(buckets, {}, smallest_index);

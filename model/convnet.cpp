@@ -45,15 +45,18 @@ class PictureOperations {
     const Pictures before = pictures;
     pictures = {before.batch, channels, side_after(before.side, window)};
     const std::int64_t pixels = pictures.batch * pictures.side * pictures.side;
-    const std::int64_t taps = before.channels * window.size * window.size;
+    const std::int64_t window_area = window.size * window.size;
+    const std::int64_t taps = before.channels * window_area;
     const std::int64_t moved = before.elements() + channels * taps + pictures.elements();
 
     Operation operation;
     operation.forward = {make_.gemm(name, {.m = pixels, .n = channels, .k = taps}, moved)};
     std::vector<Kernel>& backward = operation.backward;
+    // The data gradient gathers from every output channel; under a stride from fewer places each,
+    // for more pixels: the product of the extents is the same.
+    const Gemm to_data{pixels, before.channels, channels * window_area};
     if (input == Input::activation)
-      backward.push_back(
-          make_.gemm(name + ".grad_data", {.m = pixels, .n = taps, .k = channels}, moved));
+      backward.push_back(make_.gemm(name + ".grad_data", to_data, moved));
     backward.push_back(
         make_.gemm(name + ".grad_weight", {.m = channels, .n = taps, .k = pixels}, moved));
     if (biased) backward.push_back(make_.eager(name + ".grad_bias", {{pictures.elements(), {1}}}));

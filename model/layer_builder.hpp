@@ -57,8 +57,9 @@ class OperationMaker {
   Operation fork(const std::string& name, std::int64_t elements) const;
 
   /// Projections of one [rows, in] tensor. Backward runs the last one first: data gradient, weight
-  /// gradient, bias gradient. What PyTorch runs in between (adding up the data gradients, copying
-  /// an einsum's weight gradients) is counted once, after all of them, as "first.accumulate".
+  /// gradient, bias gradient, after which weight and bias are ready. What PyTorch runs in between
+  /// (adding up the data gradients, copying an einsum's weight gradients into place) is small and
+  /// counted once, after all of them, as "first.accumulate".
   Operation linear(LinearKind kind, std::int64_t rows, std::int64_t in,
                    const std::vector<Projection>& projections) const;
 

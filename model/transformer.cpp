@@ -3,10 +3,10 @@
 // kernel that computes it, and counts are sums over the recipe.
 //
 // How well eager kernels are counted: a block of the CS336 course model launches 60 forward and 100
-// backward here. Nsight Systems counted 52 and 100 for the course's code on torch 2.11 with its
-// rotary tables sliced instead of gathered (8 launches fewer); source: GPU_RUN_REPORT.md of
-// github.com/yqH1007/CS336_assignment2 at 74d32be, medium model, 24 blocks x 5 steps, less the
-// optimizer.
+// backward here. Nsight Systems counted 52 and 100 on torch 2.11, for a version of the course's
+// code whose rotary tables and mask take 8 launches fewer forward. Source: GPU_RUN_REPORT.md of
+// github.com/yqH1007/CS336_assignment2 at 74d32be, medium model, 24 blocks x 5 steps; the backward
+// figure is that of the full step less forward and the optimizer's kernels for 219 tensors.
 
 #include "model/transformer.hpp"
 

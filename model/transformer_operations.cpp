@@ -23,8 +23,7 @@ TransformerOperations::TransformerOperations(const TransformerShape& shape,
       scores_(batch_ * heads_ * sequence_ * sequence_),
       logits_(tokens_ * vocabulary_) {}
 
-// --- embeddings
-// -------------------------------------------------------------------------------------
+// --- embeddings ---
 
 /// Forward gathers rows; backward fills a gradient of the whole table, sorts the indices, adds up
 /// rows.
@@ -63,8 +62,7 @@ Operation TransformerOperations::position_embedding(const std::string& name) con
   return operation;
 }
 
-// --- the residual stream and its norms
-// ----------------------------------------------------------------
+// --- the residual stream and its norms ---
 
 Operation TransformerOperations::add(const std::string& name) const {
   return make_.elementwise(name, {stream_, {3}}, {});
@@ -99,8 +97,7 @@ Operation TransformerOperations::layer_norm(const std::string& name, Stream stre
   return operation;
 }
 
-// --- attention
-// ----------------------------------------------------------------------------------------
+// --- attention ---
 
 Operation TransformerOperations::query_key_value(LinearKind kind, const std::string& query,
                                                  const std::string& key,
@@ -111,8 +108,7 @@ Operation TransformerOperations::query_key_value(LinearKind kind, const std::str
 }
 
 Operation TransformerOperations::paired_rope(const std::string& name) const {
-  // Halves: even and odd elements. Index arithmetic, gather cos and sin, four products, -, +,
-  // stack.
+  // Halves: even and odd elements. Index arithmetic, gather cos and sin, products, -, +, stack.
   const std::vector<int> rotate{0, 0, 0, 2, 2, 2, 2, 3, 3, 4};
   // Each half of the input has two uses: product, product; -, product, +; product, +; stack.
   const std::vector<int> rotate_back{2, 2, 2, 2, 3, 2, 3, 4};
@@ -188,8 +184,7 @@ Operation TransformerOperations::fused_attention(const std::string& name) const 
   return operation;
 }
 
-// --- projections and activations
-// ----------------------------------------------------------------------
+// --- projections and activations ---
 
 Operation TransformerOperations::linear(LinearKind kind, std::int64_t in,
                                         const Projection& projection) const {
@@ -202,9 +197,8 @@ Operation TransformerOperations::gate_and_up(LinearKind kind, const std::string&
 }
 
 Operation TransformerOperations::eager_swiglu(const std::string& name) const {
-  return make_.elementwise(name, {hidden_, {2, 3, 3}},  // sigmoid, x * sigmoid, * up
-                           // Two products for either *, sigmoid, both paths to x added up.
-                           {hidden_, {3, 3, 3, 3, 3, 3}});
+  // sigmoid, x * sigmoid, * up; backward two products for either *, sigmoid, both paths added up.
+  return make_.elementwise(name, {hidden_, {2, 3, 3}}, {hidden_, {3, 3, 3, 3, 3, 3}});
 }
 
 Operation TransformerOperations::swiglu(const std::string& name) const {
@@ -226,8 +220,7 @@ Operation TransformerOperations::tanh_gelu(const std::string& name) const {
                              2, 3}});        // * 0.5; all paths to x added up
 }
 
-// --- heads
-// --------------------------------------------------------------------------------------------
+// --- heads ---
 
 Operation TransformerOperations::tied_projection(const std::string& name) const {
   Operation operation = make_.linear(LinearKind::linear, tokens_, d_model_, {{name, vocabulary_}});

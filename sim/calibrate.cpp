@@ -32,21 +32,39 @@ Duration predicted_step(const CalibrationRow& row, const Fit& fit) {
   return predict(costs, row.training).metrics.step;
 }
 
+/// Least call overhead: enough to take all of any law's latency away.
+constexpr double least_overhead_us = -1000;
+
+template <typename TooLong>
+Duration fitted_overhead(const CalibrationRow& naive, TooLong&& too_long) {
+  const int collectives = predict(naive.costs, naive.training).metrics.collectives;
+  if (collectives == 0) return {};
+  const double widest = 2 * in_us(naive.row->step) / collectives;
+  return from_seconds(1e-6 * bisect(least_overhead_us, widest, [&](double us) { return too_long(from_seconds(us * 1e-6)); }));
+}
+
 void fit_call_overhead(const CalibrationRow& naive, Fit& fit) {
-  const StepMetrics metrics = predict(naive.costs, naive.training).metrics;
-  if (metrics.collectives == 0) return;
-  const auto communication = [&](double overhead_us) {
+  const auto communication = [&](Duration overhead) {
     StepCosts costs = naive.costs;
-    costs.collective.call_overhead = from_seconds(overhead_us * 1e-6);
+    costs.collective.call_overhead = overhead;
     return predict(costs, naive.training).metrics.communication;
   };
-  const double widest = 2 * in_us(*naive.row->communication) / metrics.collectives;
-  fit.call_overhead = from_seconds(
-      1e-6 * bisect(-1000, widest, [&](double us) { return communication(us) > *naive.row->communication; }));
-  const double least = in_ms(communication(-1000));
-  if (least > in_ms(*naive.row->communication))
+  const Duration measured = *naive.row->communication;
+  fit.call_overhead = fitted_overhead(naive, [&](Duration overhead) { return communication(overhead) > measured; });
+  const Duration least = communication(from_seconds(least_overhead_us * 1e-6));
+  if (least > measured)
     fit.notes.push_back(fmt::format("measured communication {:.1f} ms is below what the link's bandwidth allows ({:.1f} ms)",
-                                    in_ms(*naive.row->communication), least));
+                                    in_ms(measured), in_ms(least)));
+}
+
+/// The naive step's compute is measured: what is left of it is communication.
+void fit_rest_of_step(const CalibrationRow& naive, Fit& fit) {
+  fit.times = naive.row->times;
+  Fit trial = fit;
+  fit.call_overhead = fitted_overhead(naive, [&](Duration overhead) {
+    trial.call_overhead = overhead;
+    return predicted_step(naive, trial) > naive.row->step;
+  });
 }
 
 void fit_compute(const CalibrationRow& row, Fit& fit) {
@@ -95,6 +113,8 @@ Fit fit(std::span<const CalibrationRow> rows) {
   if (naive != nullptr && naive->row->communication) fit_call_overhead(*naive, fit);
   if (none != nullptr)
     fit_compute(*none, fit);
+  else if (naive != nullptr && naive->row->times.forward && naive->row->times.backward)
+    fit_rest_of_step(*naive, fit);
   else if (naive != nullptr)
     fit_compute(*naive, fit);
   if (overlap != nullptr) fit_interference(*overlap, fit);

@@ -28,10 +28,12 @@ struct Fit {
 
 /// Fits, in this order:
 ///   1. call overhead: from a `naive` row that gives its communication time, so that the sum of its
-///      collectives is as measured. Bandwidth stays the law's: big messages measure it well, and what a
-///      training loop adds to a benchmark's figure it adds per call (waiting for the slower rank, launching).
+///      collectives is as measured (or, if the row also gives forward and backward, so that its step is).
+///      Bandwidth stays the law's: big messages measure it well, and what a training loop adds to a
+///      benchmark's figure it adds per call (waiting for the slower rank, launching).
 ///   2. compute factor: from a row of `none`, else of `naive`, so that its step is as measured. The optimizer,
-///      copies and divisions stay the law's; they do not scale with batch.
+///      copies and divisions stay the law's; they do not scale with batch. Measured totals of forward,
+///      backward or optimizer, where the row has them, are taken as they are.
 ///   3. interference strength: from an `overlap` row, so that its step is as measured, within [0, 8].
 /// The first row of a kind counts. Rows without a use are left alone.
 Fit fit(std::span<const CalibrationRow> rows);

@@ -7,6 +7,11 @@ using namespace ddpsim::architectures;
 
 namespace {
 
+/// Elements of the weights an xl-2025 multiplies with: all but the embedding and the gains.
+constexpr std::int64_t xl_width = 1600;
+constexpr std::int64_t xl_embedding = 10000 * xl_width;
+constexpr std::int64_t xl_matrices = 1'998'235'200 - xl_embedding - (2 * 48 + 1) * xl_width;
+
 using PassOf = std::vector<Kernel> Layer::*;
 
 /// Multiplications with their additions: 2 m n k batch, over all layers.
@@ -45,11 +50,6 @@ TEST_CASE("a GEMM appears once forward and twice backward", "[model][architectur
     CHECK(flops(workload, &Layer::backward) == 2 * flops(workload, &Layer::forward) - missing);
   }
 }
-
-/// Elements of the weights an xl-2025 multiplies with: all but the embedding and the gains.
-constexpr std::int64_t xl_width = 1600;
-constexpr std::int64_t xl_embedding = 10000 * xl_width;
-constexpr std::int64_t xl_matrices = 1'998'235'200 - xl_embedding - (2 * 48 + 1) * xl_width;
 
 TEST_CASE("a transformer multiplies every weight with every token",
           "[model][architecture_kernels]") {
@@ -110,7 +110,7 @@ TEST_CASE("formats set what elements weigh and how GEMMs multiply",
 }
 
 TEST_CASE("a CS336 block is few kernels of many launches", "[model][architecture_kernels]") {
-  const Layer& block = build(cs336_xl_2025, 8, 128).layers[2];
+  const Layer block = build(cs336_xl_2025, 8, 128).layers[2];
   CHECK(block.forward.size() <= 15);
   CHECK(block.backward.size() <= 24);
   // 9 GEMMs; norms 2 x 6, additions 2, rotary 2 x 10, mask 5, copies 2, softmax 7, SwiGLU 3.

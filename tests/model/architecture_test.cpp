@@ -74,8 +74,10 @@ TEST_CASE("published models have their published tensors and elements", "[model]
     std::size_t tensors;
     std::int64_t elements;
   };
-  // Source: len and numel of parameters() in torchvision 0.19 and transformers 4.44. GPT-2
-  // registers its tied table once: 50257 * 768 + 1024 * 768 + 12 * 7087872 + 1536 = 124439808.
+  // torchvision's: num_params of its weights. The others, with d = 768, ff = 3072, as sums:
+  // BERT: (30522 + 512 + 2 + 2) d + 12 (4 d^2 + 2 d ff + 9 d + ff) + d^2 + d = 109482240,
+  // GPT-2, its tied table counted once: (50257 + 1024) d + 12 (4 d^2 + 2 d ff + 9 d + ff) + 2 d,
+  // Llama, d = 4096, ff = 11008: 2 * 32000 d + d + 32 (4 d^2 + 3 d ff + 2 d) = 6738415616.
   for (const Row& row : std::vector<Row>{
            {resnet18, 62, 11'689'512},
            {resnet50, 161, 25'557'032},
