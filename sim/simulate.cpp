@@ -73,7 +73,8 @@ struct Rank {
   std::uint32_t collective = none;      // the task that has arrived at its communicator
   Activity computing;
   std::uint32_t progress = 0;           // counts what ended or began, so that settling knows when to stop
-  bool active = false;                  // counted in Engine::active_: computing, not draining
+  bool active = false;                  // counted in Engine::active_: a kernel is on its way
+  bool draining = false;                // its work is done, its last launch is not
   bool fresh = false;                   // what it computes began at this instant: no completion scheduled yet
   bool touched = false;                 // in Engine::touched_
   std::array<Instant, 3> wakes{};       // [Waker] the latest wake scheduled; spares double ones
@@ -111,8 +112,11 @@ class Engine {
     return std::move(timeline_);
   }
 
+  std::uint64_t events() const { return events_; }
+
  private:
   void handle(const Event& event) {
+    ++events_;
     Rank& rank = ranks_[event.rank];
     switch (event.kind) {
       case Event::Kind::wake:
@@ -228,16 +232,18 @@ class Engine {
   void kernel_done(Rank& rank) {
     const Task& task = rank.schedule->tasks[rank.kernel];
     TaskTimes& at = (*rank.times)[rank.kernel];
-    set_active(rank, false);
     touch(rank);
     if (task.stream == Stream::compute && task.work > Duration::zero() &&
         now_ < at.enqueued + task.last_launch) {
-      // The host is behind: the last of these launches has not run yet. Idle until it has.
+      // The host is behind: the last of these launches has not run yet. The short kernels of the run and
+      // the gaps between them are spread over all of it, so to a collective it stays active.
+      rank.draining = true;
       ++rank.computing.generation;
       queue_.push(at.enqueued + task.last_launch,
                   {Event::Kind::kernel_done, index_of(rank), rank.computing.generation});
       return;
     }
+    set_active(rank, false);
     at.end = now_;
     rank.done[rank.kernel] = 1;
     if (task.stream == Stream::host) {
@@ -245,6 +251,7 @@ class Engine {
       ++rank.cursor;
     }
     rank.kernel = none;
+    rank.draining = false;
     ++rank.progress;
   }
 
@@ -264,7 +271,7 @@ class Engine {
     for (const std::uint32_t r : touched_) {
       Rank& rank = ranks_[r];
       rank.touched = false;
-      if (!rank.active) continue;
+      if (!rank.active || rank.draining) continue;
       double slowdown = 1;
       if (rank.collective != none) {
         const float memory = transferring_ ? rank.schedule->tasks[rank.kernel].memory_fraction : 0;
@@ -335,6 +342,7 @@ class Engine {
   Timeline timeline_;
   std::vector<Rank> ranks_;
   EventQueue<Event> queue_;
+  std::uint64_t events_ = 0;
   Instant now_{};
   std::vector<std::uint32_t> touched_;  // ranks to look at before time goes on
   std::size_t arrived_ = 0;             // ranks at the current collective
@@ -347,17 +355,20 @@ class Engine {
 
 }  // namespace
 
-Timeline simulate(std::span<const Schedule> ranks) {
+Timeline simulate(std::span<const Schedule> ranks, std::uint64_t* events) {
   if (ranks.empty()) throw std::invalid_argument("there is no rank to simulate");
   for (const Schedule& schedule : ranks)
     for (std::size_t i = 0; i < schedule.tasks.size(); ++i)
       for (const std::uint32_t earlier : schedule.waits_for(schedule.tasks[i]))
         if (earlier >= i) throw std::invalid_argument("a task waits for a later one");
-  return Engine(ranks).run();
+  Engine engine(ranks);
+  Timeline timeline = engine.run();
+  if (events != nullptr) *events = engine.events();
+  return timeline;
 }
 
-Timeline simulate(const Schedule& schedule) {
-  return simulate(std::span(&schedule, 1));
+Timeline simulate(const Schedule& schedule, std::uint64_t* events) {
+  return simulate(std::span(&schedule, 1), events);
 }
 
 }  // namespace ddpsim

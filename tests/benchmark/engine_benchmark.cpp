@@ -1,0 +1,105 @@
+// How fast the product's engine is. Run it on an idle machine, pinned to one core:
+//
+//     taskset -c 0 build/release/tests/ddpsim_benchmark
+
+#include <benchmark/benchmark.h>
+
+#include "model/schedule_builder.hpp"
+#include "scenarios/scenario_reader.hpp"
+#include "sim/predict.hpp"
+#include "sim/simulate.hpp"
+
+namespace ddpsim {
+namespace {
+
+const std::string xl_scenario = DDPSIM_SCENARIOS "/seeds/cs336-xl-2xh100.yaml";
+
+Training with(const Scenario& scenario, Strategy strategy) {
+  Training training = scenario.training;
+  training.strategy = strategy;
+  return training;
+}
+
+/// Events of the queue per second: long kernels back to back, each fourth followed by a collective that slows
+/// the next ones, so that rates change all the time.
+void engine_events(benchmark::State& state) {
+  constexpr std::uint32_t kernels = 100'000;
+  Schedule schedule;
+  schedule.buckets.resize(1);
+  for (std::uint32_t i = 0; i < kernels; ++i) {
+    Task kernel;
+    kernel.host = std::chrono::microseconds{5};
+    kernel.work = kernel.last_launch = std::chrono::microseconds{20 + i % 7};
+    schedule.tasks.push_back(kernel);
+    if (i % 4 != 3) continue;
+    Task collective;
+    collective.operation = Operation::all_reduce;
+    collective.stream = Stream::communication;
+    collective.bucket = 0;
+    collective.host = std::chrono::microseconds{5};
+    collective.work = std::chrono::microseconds{30};
+    collective.beside = {1.2F, 1.3F, 2.0F};
+    collective.after_begin = static_cast<std::uint32_t>(schedule.after.size());
+    collective.after_count = 1;
+    schedule.after.push_back(static_cast<std::uint32_t>(schedule.tasks.size()) - 1);
+    schedule.tasks.push_back(collective);
+  }
+  std::uint64_t events = 0, all = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(simulate(schedule, &events));
+    all += events;
+  }
+  state.counters["events/s"] = benchmark::Counter(static_cast<double>(all), benchmark::Counter::kIsRate);
+}
+BENCHMARK(engine_events)->Unit(benchmark::kMillisecond);
+
+/// One cs336-xl `bucketed` step, as a tuner would ask for it: costs are priced once, the rest is per call.
+void build_and_simulate_xl(benchmark::State& state) {
+  const Scenario scenario = read_scenario(xl_scenario);
+  const StepCosts costs = price(scenario);
+  const Training training = with(scenario, Strategy::bucketed);
+  std::size_t tasks = 0;
+  for (auto _ : state) {
+    const Schedule schedule = build_schedule(costs, training);
+    const Timeline timeline = simulate(schedule);
+    tasks = schedule.tasks.size();
+    benchmark::DoNotOptimize(timeline.end);
+  }
+  state.counters["tasks"] = static_cast<double>(tasks);
+}
+BENCHMARK(build_and_simulate_xl)->Unit(benchmark::kMicrosecond);
+
+void build_xl(benchmark::State& state) {
+  const Scenario scenario = read_scenario(xl_scenario);
+  const StepCosts costs = price(scenario);
+  const Training training = with(scenario, Strategy::bucketed);
+  for (auto _ : state) benchmark::DoNotOptimize(build_schedule(costs, training).tasks.data());
+}
+BENCHMARK(build_xl)->Unit(benchmark::kMicrosecond);
+
+/// Sixty-four different ranks.
+void simulate_64_ranks(benchmark::State& state) {
+  const Scenario scenario = read_scenario(xl_scenario);
+  const StepCosts costs = price(scenario);
+  std::vector<Schedule> ranks(64, build_schedule(costs, with(scenario, Strategy::bucketed)));
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    for (Task& task : ranks[r].tasks)
+      if (task.stream == Stream::compute) task.work += Duration{static_cast<std::int64_t>(1000 * r)};
+  std::uint64_t events = 0, all = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(simulate(ranks, &events));
+    all += events;
+  }
+  state.counters["events/s"] = benchmark::Counter(static_cast<double>(all), benchmark::Counter::kIsRate);
+}
+BENCHMARK(simulate_64_ranks)->Unit(benchmark::kMillisecond);
+
+void read_and_price_xl(benchmark::State& state) {
+  for (auto _ : state) benchmark::DoNotOptimize(price(read_scenario(xl_scenario)).ranks);
+}
+BENCHMARK(read_and_price_xl)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace ddpsim
+
+BENCHMARK_MAIN();
