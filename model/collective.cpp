@@ -29,6 +29,32 @@ RingLaw ring_law(const Cluster& cluster) {
   return ring;
 }
 
+/// Above what any x16 PCIe link carries (gen 5: 63 GB/s): it must be NVLink.
+constexpr Bandwidth more_than_pcie = gigabytes_per_second(64);
+
+/// The bandwidth a link is known to have: its own, or what its table reached on the bus.
+Bandwidth known_bandwidth(const Link& link, int ranks) {
+  Bandwidth known = link.bandwidth;
+  for (const auto& [size, time] : link.all_reduce)
+    known.bytes_per_second = std::max(
+        known.bytes_per_second, 2.0 * (ranks - 1) / ranks * static_cast<double>(size.count) / in_seconds(time));
+  return known;
+}
+
+/// NCCL on this cluster, for the number of SMs it takes: what a plain or only measured link is follows from
+/// its bandwidth.
+std::optional<NcclLaw> who_takes_sms(Cluster cluster) {
+  if (cluster.device.compute_capability == 0 || cluster.ranks() == 1) return std::nullopt;
+  for (Link* link : {&cluster.intra_node, &cluster.inter_node}) {
+    link->bandwidth = known_bandwidth(*link, cluster.ranks());
+    if (link->kind == LinkKind::plain)
+      link->kind = link->bandwidth > more_than_pcie ? LinkKind::nvlink : LinkKind::pcie;
+  }
+  if (cluster.nodes > 1 && cluster.inter_node.kind != LinkKind::infiniband)
+    cluster.inter_node.kind = LinkKind::ethernet;
+  return NcclLaw(nccl_system(cluster));
+}
+
 }  // namespace
 
 Duration table_time(const AllReduceTable& table, Bytes size) {
@@ -54,7 +80,8 @@ Duration table_time(const AllReduceTable& table, Bytes size) {
   return Duration{std::llround(std::exp(y0 + (x - x0) * (y1 - y0) / (x1 - x0)))};
 }
 
-CollectiveLaw::CollectiveLaw(const Cluster& cluster) : ranks_(cluster.ranks()) {
+CollectiveLaw::CollectiveLaw(const Cluster& cluster)
+    : channels_(who_takes_sms(cluster)), ranks_(cluster.ranks()) {
   const Link& link = deciding_link(cluster);
   const bool nccl_knows = cluster.device.compute_capability > 0 && link.kind != LinkKind::plain;
   CollectiveModel model = cluster.collectives;
@@ -62,9 +89,6 @@ CollectiveLaw::CollectiveLaw(const Cluster& cluster) : ranks_(cluster.ranks()) {
     model = !link.all_reduce.empty() ? CollectiveModel::table
             : nccl_knows             ? CollectiveModel::nccl
                                      : CollectiveModel::alpha_beta;
-  if (cluster.device.compute_capability > 0 &&
-      (link.bandwidth.bytes_per_second > 0 || link.nccl_bandwidth.bytes_per_second > 0))
-    channels_ = NcclLaw(nccl_system(cluster));
   switch (model) {
     case CollectiveModel::nccl:
       if (cluster.device.compute_capability == 0)

@@ -41,6 +41,7 @@ constexpr std::array inter_speeds_sm100{96.0, 48.0, 45.1, 42.0, 40.0, 30.0, 24.0
                                         17.5, 15.0, 12.0, 6.0,  3.0,  2.4,  1.2,  0.24, 0.12};
 
 constexpr int most_channels = 64;       // MAXCHANNELS; a search may fill half of them
+constexpr int most_blackwell_channels = 16;  // by default; release note of 2.28: halved from 32
 constexpr int most_heads = 32;          // NCCL_MAX_NVLS_ARITY
 constexpr double same_device = 5000;    // LOC_BW, GB/s
 constexpr double fallback_speed = 0.1;  // when nothing fits: one channel, GB/s
@@ -245,7 +246,7 @@ NcclGraph graph_of(const Channels& channels, int count, bool nvlink) {
 int communicator_channels(const Node& node, int searched, double ring_speed) {
   int channels = 2 * searched;
   if (node.nics > 0 && node.capability >= 90 && ring_speed > 45 && channels < 16) channels *= 2;
-  return std::min(channels, most_channels);
+  return std::min(channels, node.capability >= 100 ? most_blackwell_channels : most_channels);
 }
 
 }  // namespace

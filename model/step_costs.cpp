@@ -9,7 +9,7 @@ namespace {
 /// operation of the forward pass).
 constexpr Duration graph_walk_per_operation = std::chrono::microseconds{1};
 
-void scale(KernelCost& cost, double factor) {
+void scale_kernel(KernelCost& cost, double factor) {
   cost.host = scaled(cost.host, factor);
   cost.work = scaled(cost.work, factor);
   cost.last_launch = scaled(cost.last_launch, factor);
@@ -61,18 +61,12 @@ StepCosts::StepCosts(const Workload& workload, const Cluster& cluster, Optimizer
   }
 }
 
-void scale_forward(StepCosts& costs, double factor) {
-  for (StepCosts::LayerCosts& layer : costs.layers)
-    for (KernelCost& cost : layer.forward) scale(cost, factor);
-}
-
-void scale_backward(StepCosts& costs, double factor) {
-  for (StepCosts::LayerCosts& layer : costs.layers)
-    for (KernelCost& cost : layer.backward) scale(cost, factor);
-}
-
-void scale_optimizer(StepCosts& costs, double factor) {
-  for (KernelCost& cost : costs.optimizer) scale(cost, factor);
+void scale(StepCosts& costs, const PassFactors& factors) {
+  for (StepCosts::LayerCosts& layer : costs.layers) {
+    for (KernelCost& cost : layer.forward) scale_kernel(cost, factors.forward);
+    for (KernelCost& cost : layer.backward) scale_kernel(cost, factors.backward);
+  }
+  for (KernelCost& cost : costs.optimizer) scale_kernel(cost, factors.optimizer);
 }
 
 }  // namespace ddpsim

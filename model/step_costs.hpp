@@ -36,9 +36,12 @@ struct StepCosts {
   StepCosts(const Workload& workload, const Cluster& cluster, Optimizer optimizer);
 };
 
-/// Every forward (or backward, or optimizer) cost times `factor`, host and device alike.
-void scale_forward(StepCosts& costs, double factor);
-void scale_backward(StepCosts& costs, double factor);
-void scale_optimizer(StepCosts& costs, double factor);
+/// How much longer than the laws say the passes of a real step take.
+struct PassFactors {
+  double forward = 1, backward = 1, optimizer = 1;
+};
+
+/// Every cost of a pass times its factor, host and device alike.
+void scale(StepCosts& costs, const PassFactors& factors);
 
 }  // namespace ddpsim

@@ -6,20 +6,20 @@
 #include <unordered_set>
 
 #include <fmt/format.h>
+#include <yaml-cpp/depthguard.h>
 
 #include "scenarios/quantity_text.hpp"
 
 namespace ddpsim {
 namespace {
 
-constexpr std::uintmax_t largest_file = 8 * 1024 * 1024;
-
-/// What was given, short enough for one line of an error and free of control characters.
+/// What was given, short enough for an error.
 std::string shown(const std::string& text) {
-  std::string clean;
-  for (const char c : text.substr(0, 60))
-    clean += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  return text.size() > 60 ? clean + "..." : clean;
+  constexpr std::size_t most = 60;
+  if (text.size() <= most) return text;
+  std::size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // a UTF-8 character stays whole
+  return text.substr(0, end) + "...";
 }
 
 }  // namespace
@@ -28,7 +28,7 @@ Yaml Yaml::load(const std::filesystem::path& file) {
   const std::string name = file.string();
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error))
-    throw InputError(fmt::format("{}: no such file", name));
+    throw InputError(fmt::format("{}: {}", name, std::filesystem::exists(file, error) ? "not a file" : "no such file"));
   const std::uintmax_t size = std::filesystem::file_size(file, error);
   if (error) throw InputError(fmt::format("{}: cannot be read: {}", name, error.message()));
   if (size > largest_file)
@@ -46,6 +46,8 @@ Yaml Yaml::load(const std::filesystem::path& file) {
     Yaml root(documents.front(), name, "");
     if (!root.is_map()) root.fail("expected a mapping of keys to values, such as \"workload: {model: resnet50}\"");
     return root;
+  } catch (const YAML::DeepRecursion& problem) {
+    throw InputError(fmt::format("{}:{}:{}: nested too deeply: is this a scenario?", name, problem.mark.line + 1, problem.mark.column + 1));
   } catch (const YAML::Exception& problem) {
     throw InputError(fmt::format("{}:{}:{}: not YAML: {}", name, problem.mark.line + 1,
                                  problem.mark.column + 1, shown(problem.msg)));
@@ -68,7 +70,8 @@ void Yaml::apply(const std::vector<Override>& overrides) {
     std::istringstream path(change.first);
     std::vector<std::string> steps;
     for (std::string step; std::getline(path, step, '.');) steps.push_back(step);
-    if (steps.empty()) refuse("expected KEY=VALUE, such as training.bucket_cap=50MiB");
+    if (steps.empty() || change.first.back() == '.' || std::find(steps.begin(), steps.end(), "") != steps.end())
+      refuse("expected KEY=VALUE, such as training.bucket_cap=50MiB");
     for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
       if (node[steps[i]] && !node[steps[i]].IsMap())
         refuse(fmt::format("{} is not a mapping in {}", steps[i], file_));
@@ -81,10 +84,11 @@ void Yaml::apply(const std::vector<Override>& overrides) {
 }
 
 void Yaml::fail(std::string_view problem) const {
-  for (const Override& change : overrides_)
-    if (key_ == change.first || key_.rfind(change.first + ".", 0) == 0)
-      throw InputError(fmt::format("--set {}={}: {}", shown(change.first), shown(change.second), problem));
   const YAML::Mark mark = node_.Mark();
+  for (const Override& change : overrides_)
+    if (key_ == change.first || key_.rfind(change.first + ".", 0) == 0 ||
+        (mark.is_null() && change.first.rfind(key_ + ".", 0) == 0))  // a mapping that the change made
+      throw InputError(fmt::format("--set {}={}: {}", shown(change.first), shown(change.second), problem));
   throw InputError(fmt::format("{}:{}:{}: {}{}{}", file_, mark.line + 1, mark.column + 1, shown(key_),
                                key_.empty() ? "" : ": ", problem));
 }

@@ -28,7 +28,7 @@ double bisect(double low, double high, TooLong&& too_long) {
 
 Duration predicted_step(const CalibrationRow& row, const Fit& fit) {
   StepCosts costs = row.costs;
-  apply(fit, costs, row.training);
+  apply(fit, costs);
   return predict(costs, row.training).metrics.step;
 }
 
@@ -59,7 +59,6 @@ void fit_call_overhead(const CalibrationRow& naive, Fit& fit) {
 
 /// The naive step's compute is measured: what is left of it is communication.
 void fit_rest_of_step(const CalibrationRow& naive, Fit& fit) {
-  fit.times = naive.row->times;
   Fit trial = fit;
   fit.call_overhead = fitted_overhead(naive, [&](Duration overhead) {
     trial.call_overhead = overhead;
@@ -67,16 +66,25 @@ void fit_rest_of_step(const CalibrationRow& naive, Fit& fit) {
   });
 }
 
+/// Meets the pass times the row gives; true if forward and backward are both among them.
+bool meet_times(const CalibrationRow& row, Fit& fit) {
+  StepCosts costs = row.costs;
+  fit.passes = fit_times(costs, row.training, row.row->times);
+  return row.row->times.forward && row.row->times.backward;
+}
+
+/// One factor on whichever of forward and backward the row does not give by itself.
 void fit_compute(const CalibrationRow& row, Fit& fit) {
-  fit.times = row.row->times;
-  if (fit.times.forward && fit.times.backward) return;
   constexpr double least = -5, most = 5;  // powers of e: from 0.007 to 148 times the law
-  const double exponent = bisect(least, most, [&](double x) {
+  const auto with = [&](double exponent) {
     Fit trial = fit;
-    trial.compute_factor = std::exp(x);
-    return predicted_step(row, trial) > row.row->step;
-  });
-  fit.compute_factor = std::exp(exponent);
+    if (!row.row->times.forward) trial.passes.forward = std::exp(exponent);
+    if (!row.row->times.backward) trial.passes.backward = std::exp(exponent);
+    return trial;
+  };
+  const double exponent =
+      bisect(least, most, [&](double x) { return predicted_step(row, with(x)) > row.row->step; });
+  fit = with(exponent);
   if (exponent < least + 0.01)
     fit.notes.push_back(fmt::format("the measured {} step of {:.1f} ms is shorter than its communication and optimizer alone",
                                     name_of(row.row->strategy), in_ms(row.row->step)));
@@ -97,10 +105,8 @@ void fit_interference(const CalibrationRow& row, Fit& fit) {
 
 }  // namespace
 
-void apply(const Fit& fit, StepCosts& costs, const Training& training) {
-  scale_forward(costs, fit.compute_factor);
-  scale_backward(costs, fit.compute_factor);
-  fit_times(costs, training, fit.times);
+void apply(const Fit& fit, StepCosts& costs) {
+  scale(costs, fit.passes);
   costs.collective.call_overhead = fit.call_overhead;
   costs.interference.strength = fit.interference;
 }
@@ -111,12 +117,13 @@ Fit fit(std::span<const CalibrationRow> rows) {
   const CalibrationRow* naive = first(rows, Strategy::naive);
   const CalibrationRow* overlap = first(rows, Strategy::overlap);
   if (naive != nullptr && naive->row->communication) fit_call_overhead(*naive, fit);
-  if (none != nullptr)
-    fit_compute(*none, fit);
-  else if (naive != nullptr && naive->row->times.forward && naive->row->times.backward)
-    fit_rest_of_step(*naive, fit);
-  else if (naive != nullptr)
-    fit_compute(*naive, fit);
+  if (const CalibrationRow* row = none != nullptr ? none : naive) {
+    const bool known = meet_times(*row, fit);
+    if (!known)
+      fit_compute(*row, fit);
+    else if (row == naive)
+      fit_rest_of_step(*naive, fit);
+  }
   if (overlap != nullptr) fit_interference(*overlap, fit);
   return fit;
 }

@@ -16,11 +16,10 @@ struct CalibrationRow {
   StepCosts costs;
 };
 
-/// What real rows say about a setup. Nothing but these three numbers (and measured totals, where a row gives
-/// them) is ever taken from a measurement.
+/// What real rows say about a setup. Nothing but these numbers is ever taken from a measurement.
 struct Fit {
-  double compute_factor = 1;       ///< on forward and backward, host and device alike
-  MeasuredTimes times;             ///< measured totals, where the row has them
+  PassFactors passes;              ///< on the laws' forward and backward (one factor for both, unless a row
+                                   ///< gives them apart) and optimizer (1, unless a row gives it)
   Duration call_overhead{};        ///< on every collective
   double interference = 1;         ///< strength of the interference law
   std::vector<std::string> notes;  ///< what could not be matched
@@ -31,14 +30,14 @@ struct Fit {
 ///      collectives is as measured (or, if the row also gives forward and backward, so that its step is).
 ///      Bandwidth stays the law's: big messages measure it well, and what a training loop adds to a
 ///      benchmark's figure it adds per call (waiting for the slower rank, launching).
-///   2. compute factor: from a row of `none`, else of `naive`, so that its step is as measured. The optimizer,
-///      copies and divisions stay the law's; they do not scale with batch. Measured totals of forward,
-///      backward or optimizer, where the row has them, are taken as they are.
+///   2. passes: from a row of `none`, else of `naive`. Totals of forward, backward or optimizer that the row
+///      gives are met; what it does not give of forward and backward shares one factor, so that its step is as
+///      measured. The optimizer, copies and divisions stay the law's otherwise; they do not scale with batch.
 ///   3. interference strength: from an `overlap` row, so that its step is as measured, within [0, 8].
 /// The first row of a kind counts. Rows without a use are left alone.
 Fit fit(std::span<const CalibrationRow> rows);
 
 /// Puts a fit to work.
-void apply(const Fit& fit, StepCosts& costs, const Training& training);
+void apply(const Fit& fit, StepCosts& costs);
 
 }  // namespace ddpsim

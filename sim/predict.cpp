@@ -21,17 +21,22 @@ Prediction predict(const StepCosts& costs, const Training& training) {
   return prediction;
 }
 
-void fit_times(StepCosts& costs, const Training& training, const MeasuredTimes& times) {
-  if (!times.forward && !times.backward && !times.optimizer) return;
+PassFactors fit_times(StepCosts& costs, const Training& training, const MeasuredTimes& times) {
+  PassFactors all;
+  if (!times.forward && !times.backward && !times.optimizer) return all;
   Training alone = training;
   alone.strategy = Strategy::none;
   alone.micro_batches = 1;  // times are those of one pass
   for (int round = 0; round < rounds_of_fitting; ++round) {
     const StepMetrics now = predict(costs, alone).metrics;
-    if (times.forward) scale_forward(costs, ratio(*times.forward, now.forward));
-    if (times.backward) scale_backward(costs, ratio(*times.backward, now.backward));
-    if (times.optimizer) scale_optimizer(costs, ratio(*times.optimizer, now.optimizer));
+    PassFactors more;
+    if (times.forward) more.forward = ratio(*times.forward, now.forward);
+    if (times.backward) more.backward = ratio(*times.backward, now.backward);
+    if (times.optimizer) more.optimizer = ratio(*times.optimizer, now.optimizer);
+    scale(costs, more);
+    all = {all.forward * more.forward, all.backward * more.backward, all.optimizer * more.optimizer};
   }
+  return all;
 }
 
 StepCosts price(const Scenario& scenario) {

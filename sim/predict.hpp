@@ -22,9 +22,9 @@ Prediction predict(const StepCosts& costs, const Training& training);
 /// What a scenario's steps cost, scaled to its measured `times` where it gives some.
 StepCosts price(const Scenario& scenario);
 
-/// Scales the forward, backward and optimizer costs so that the step without communication takes these
-/// times (those given). Fixed-point iteration on the simulated step: where the host bounds a pass its
-/// neighbours matter, so a few rounds are needed.
-void fit_times(StepCosts& costs, const Training& training, const MeasuredTimes& times);
+/// Scales the passes so that the step without communication takes these times (those given), and says by how
+/// much. Fixed-point iteration on the simulated step: where the host bounds a pass its neighbours matter, so
+/// a few rounds are needed.
+PassFactors fit_times(StepCosts& costs, const Training& training, const MeasuredTimes& times);
 
 }  // namespace ddpsim

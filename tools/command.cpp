@@ -1,5 +1,6 @@
 #include "tools/command.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 
@@ -54,14 +55,21 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
   add("help,h", "print this");
   po::options_description all;
   all.add(visible).add_options()("file", po::value(&options.files));
+  const std::string command = usage.line.substr(0, usage.line.find(" ["));
   po::positional_options_description positional;
   positional.add("file", -1);
   try {
     po::command_line_parser parser(arguments);
     po::store(parser.options(all).positional(positional).style(po::command_line_style::unix_style & ~po::command_line_style::allow_guessing).run(), options.values);
     po::notify(options.values);
+  } catch (const po::unknown_option& problem) {
+    std::vector<std::string> names;
+    for (const auto& flag : visible.options()) names.push_back(fmt::format("--{}", flag->long_name()));
+    const std::string guess = nearest(problem.get_option_name(), names);
+    throw InputError(fmt::format("unknown flag \"{}\"{}; see {} --help", problem.get_option_name(),
+                                 guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess), command));
   } catch (const po::error& problem) {
-    throw InputError(fmt::format("{}; see {} --help", problem.what(), usage.line.substr(0, usage.line.find(" ["))));
+    throw InputError(fmt::format("{}; see {} --help", problem.what(), command));
   }
   if (options.values.count("help") > 0) {
     fmt::print("usage: {}\n\n{}\n\n{}\nexample: {}\n", usage.line, usage.about, fmt::to_string(fmt::streamed(visible)), usage.example);
@@ -74,6 +82,13 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
         throw InputError(fmt::format("--set {}: expected KEY=VALUE, such as training.bucket_cap=50MiB", change));
       options.set.emplace_back(change.substr(0, equals), change.substr(equals + 1));
     }
+  }
+  std::vector<std::string> written;
+  for (const std::string* path : {&options.json, &options.csv, &options.trace}) {
+    if (path->empty()) continue;
+    if (std::find(written.begin(), written.end(), *path) != written.end())
+      throw InputError(fmt::format("two results cannot both be written to {}", *path == "-" ? "stdout" : *path));
+    written.push_back(*path);
   }
   return true;
 }
@@ -100,7 +115,7 @@ int run_program(const std::vector<std::string>& arguments) {
     fmt::print(stderr, "ddpsim: {}\n", problem.what());
     return exit_input;
   } catch (const std::exception& problem) {
-    fmt::print(stderr, "ddpsim: {}\n", problem.what());
+    fmt::print(stderr, "ddpsim: {}\n", printable(problem.what()));
     return exit_failure;
   }
 }

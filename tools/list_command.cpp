@@ -90,9 +90,9 @@ int list_command(const std::vector<std::string>& arguments) {
       auto last = row;
       table.add(last);
     }
-    if (!options.quiet && options.json != "-") fmt::print("{}", table.text());
     Outputs outputs;
-    outputs.add(options.json, json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    if (!options.quiet && options.json != "-") outputs.add("-", table.text());
+    outputs.add(options.json, json_text(json));
     outputs.commit();
     return exit_done;
   }

@@ -45,4 +45,15 @@ std::string task_label(const Scenario& scenario, const Schedule& schedule, const
   return operation;
 }
 
+std::string describe(const Fit& fit) {
+  const PassFactors& passes = fit.passes;
+  const std::string compute = passes.forward == passes.backward
+                                  ? fmt::format("forward and backward x {:.3f}", passes.forward)
+                                  : fmt::format("forward x {:.3f}, backward x {:.3f}", passes.forward, passes.backward);
+  const std::string optimizer =
+      passes.optimizer == 1 ? "" : fmt::format(", optimizer x {:.3f}", passes.optimizer);
+  return fmt::format("{}{}, {:+.1f} us per collective, interference x {:.2f}", compute, optimizer,
+                     in_us(fit.call_overhead), fit.interference);
+}
+
 }  // namespace ddpsim

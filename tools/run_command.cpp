@@ -5,6 +5,8 @@
 #include "scenarios/scenario_reader.hpp"
 #include "sim/predict.hpp"
 #include "tools/command.hpp"
+#include "tools/measured_rows.hpp"
+#include "tools/names.hpp"
 #include "tools/output.hpp"
 #include "tools/results.hpp"
 #include "tools/trace.hpp"
@@ -17,17 +19,24 @@ const Usage usage{
     "Predicts a training step under every strategy in the scenario's `compare` list and prints what each costs.\n"
     "Columns: comm is the sum of all collectives' durations; exposed is how much longer the step is than without\n"
     "communication (waiting, interference and copies included); overlap is max(0, 1 - exposed / comm); bound is what\n"
-    "most of the critical path is: compute, the link's bandwidth, its latency, or host launches.",
+    "most of the critical path is: compute, the link's bandwidth, its latency, or host launches. A scenario with\n"
+    "measured rows is calibrated on those its `calibrate_on` names first, as `ddpsim score` does.",
     "ddpsim run scenarios/examples/first.yaml --trace step.json"};
 
 /// Everything predicted for one scenario.
 struct Run {
   Scenario scenario;
   StepCosts costs;
+  std::string calibration;  ///< what was fitted, for people; "": nothing
   Prediction none, naive;
   std::vector<Prediction> compared;
 
-  explicit Run(Scenario read) : scenario(std::move(read)), costs(price(scenario)) {
+  Run(Scenario read, bool calibrate) : scenario(std::move(read)), costs(price(scenario)) {
+    if (calibrate && scenario.measured) {
+      const Fit fit = fit_of(scenario);
+      apply(fit, costs);
+      calibration = describe(fit);
+    }
     none = step(Strategy::none);
     naive = step(Strategy::naive);
     for (const Strategy strategy : scenario.compare) compared.push_back(step(strategy));
@@ -51,7 +60,11 @@ struct Run {
 
 int run_command(const std::vector<std::string>& arguments) {
   CommonOptions options;
-  if (!parse(arguments, usage, Flag::set | Flag::json | Flag::csv | Flag::trace | Flag::quiet, {}, options))
+  boost::program_options::options_description own;
+  bool laws_only = false;
+  own.add_options()("laws-only", boost::program_options::bool_switch(&laws_only),
+                    "do not calibrate on the scenario's measured rows");
+  if (!parse(arguments, usage, Flag::set | Flag::json | Flag::csv | Flag::trace | Flag::quiet, own, options))
     return exit_done;
   if (options.files.empty()) throw InputError("run needs a scenario: ddpsim run scenarios/examples/first.yaml");
   if (!options.trace.empty() && options.files.size() > 1)
@@ -60,18 +73,20 @@ int run_command(const std::vector<std::string>& arguments) {
   std::string text, csv = run_csv_header(), trace;
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const std::string& file : options.files) {
-    const Run run(read_scenario(file, options.set));
+    const Run run(read_scenario(file, options.set), !laws_only);
     const std::vector<Result> results = run.results();
-    text += run_table(run.scenario, run.costs, results) + (file == options.files.back() ? "" : "\n");
+    text += run_table(run.scenario, run.costs, results);
+    if (!run.calibration.empty()) text += fmt::format("\ncalibrated on the measured rows: {}\n", run.calibration);
+    text += (file == options.files.back() ? "" : "\n");
     csv += run_csv(run.scenario, results);
     json.push_back(run_json(run.scenario, results));
     if (!options.trace.empty()) trace = chrome_trace(run.scenario, run.compared);
   }
   // Results asked for on stdout are the only thing there.
   const bool table = !options.quiet && options.json != "-" && options.csv != "-" && options.trace != "-";
-  if (table) fmt::print("{}", text);
   Outputs outputs;
-  outputs.add(options.json, (options.files.size() == 1 ? json.front() : json).dump(1) + "\n");
+  if (table) outputs.add("-", text);
+  outputs.add(options.json, json_text(options.files.size() == 1 ? json.front() : json));
   outputs.add(options.csv, csv);
   outputs.add(options.trace, trace);
   outputs.commit();

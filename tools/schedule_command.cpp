@@ -131,9 +131,9 @@ int schedule_command(const std::vector<std::string>& arguments) {
   if (options.files.size() != 1) throw InputError("schedule needs one scenario: ddpsim schedule scenarios/examples/first.yaml");
   const Scenario scenario = read_scenario(options.files[0], options.set);
   const Prediction prediction = predict(price(scenario), scenario.training);
-  if (!options.quiet && options.json != "-") fmt::print("{}", text_of(scenario, prediction, tasks));
   Outputs outputs;
-  outputs.add(options.json, json_of(scenario, prediction).dump(1) + "\n");
+  if (!options.quiet && options.json != "-" && options.trace != "-") outputs.add("-", text_of(scenario, prediction, tasks));
+  outputs.add(options.json, json_text(json_of(scenario, prediction)));
   if (!options.trace.empty()) outputs.add(options.trace, chrome_trace(scenario, {prediction}));
   outputs.commit();
   return exit_done;

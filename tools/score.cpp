@@ -2,59 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include <fmt/format.h>
 
 #include "scenarios/scenario_reader.hpp"
+#include "tools/measured_rows.hpp"
 #include "tools/names.hpp"
 
 namespace ddpsim {
 namespace {
-
-using Settings = std::vector<std::pair<std::string, std::string>>;
-
-bool contains(const std::vector<Strategy>& strategies, Strategy strategy) {
-  return std::find(strategies.begin(), strategies.end(), strategy) != strategies.end();
-}
-
-/// A row whose run differs from the file's in more than the strategy is read as a scenario of its own.
-class Variants {
- public:
-  explicit Variants(const std::string& file) : file_(file) {}
-
-  CalibrationRow row(const MeasuredRow& row) {
-    auto found = read_.find(row.set);
-    if (found == read_.end()) {
-      const Scenario scenario = read_scenario(file_, row.set);
-      found = read_.emplace(row.set, std::pair{scenario.training, price(scenario)}).first;
-    }
-    Training training = found->second.first;
-    training.strategy = row.strategy;
-    if (row.bucket_cap) training.bucket_cap = *row.bucket_cap;
-    return {&row, training, found->second.second};
-  }
-
- private:
-  std::string file_;
-  std::map<Settings, std::pair<Training, StepCosts>> read_;
-};
 
 std::string label_of(const CalibrationRow& row) {
   std::string label = strategy_label(row.training);
   for (const auto& [key, value] : row.row->set)
     label += fmt::format(", {} {}", key.substr(key.rfind('.') + 1), value);
   return label;
-}
-
-std::vector<Strategy> calibrating(const Measured& measured, const std::vector<Strategy>& asked) {
-  if (asked.empty()) return measured.calibrate_on;
-  const bool fixes_compute = std::any_of(measured.rows.begin(), measured.rows.end(), [&](const MeasuredRow& row) {
-    return contains(asked, row.strategy) && (row.strategy == Strategy::none || row.strategy == Strategy::naive);
-  });
-  std::vector<Strategy> strategies = asked;
-  if (!fixes_compute) strategies.insert(strategies.end(), measured.calibrate_on.begin(), measured.calibrate_on.end());
-  return strategies;
 }
 
 double quantile(std::vector<double> values, double share) {
@@ -72,27 +34,20 @@ FileScore score_file(const std::string& file, const std::vector<Strategy>& calib
   const Scenario scenario = read_scenario(file);
   if (!scenario.measured)
     throw InputError(fmt::format("{}:1:1: missing key \"measured\": score needs rows such as {{strategy: naive, step: 531.7 ms}}", file));
-  const std::vector<Strategy> strategies = calibrating(*scenario.measured, calibrate_on);
+  std::vector<CalibrationRow> all = measured_rows(scenario);
+  const std::vector<bool> calibrates = calibrating(*scenario.measured, all, calibrate_on);
+  std::vector<CalibrationRow> calibration;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (calibrates[i]) calibration.push_back(all[i]);
 
-  FileScore score{file, scenario.name, {}, {}};
-  Variants variants(file);
-  std::vector<CalibrationRow> all, calibration;
-  std::vector<bool> calibrates;
-  for (const MeasuredRow& row : scenario.measured->rows) {
-    all.push_back(variants.row(row));
-    const bool first = std::none_of(calibration.begin(), calibration.end(),
-                                    [&](const CalibrationRow& other) { return other.row->strategy == row.strategy; });
-    calibrates.push_back(first && contains(strategies, row.strategy));
-    if (calibrates.back()) calibration.push_back(all.back());
-  }
-  score.fit = fit(calibration);
+  FileScore score{file, scenario.name, fit(calibration), {}};
   if (calibration.empty()) score.fit.notes.emplace_back("no row to calibrate on: predicted from the laws alone");
 
   // Exposed communication is judged by the naive communication: as measured, else as predicted.
   std::optional<Duration> naive_communication;
   for (std::size_t i = 0; i < all.size(); ++i) {
     CalibrationRow& row = all[i];
-    apply(score.fit, row.costs, row.training);
+    apply(score.fit, row.costs);
     const StepMetrics metrics = predict(row.costs, row.training).metrics;
     if (row.training.strategy == Strategy::naive && !naive_communication)
       naive_communication = row.row->communication.value_or(metrics.communication);

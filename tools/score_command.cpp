@@ -9,6 +9,7 @@
 
 #include "scenarios/input_error.hpp"
 #include "tools/command.hpp"
+#include "tools/names.hpp"
 #include "tools/output.hpp"
 #include "tools/score.hpp"
 #include "tools/table.hpp"
@@ -54,11 +55,7 @@ std::string percent(double share) {
 }
 
 std::string text_of(const FileScore& score) {
-  std::string text = fmt::format("{}\n  compute x {:.3f}, {:+.1f} us per collective, interference x {:.2f}\n", score.file,
-                                 score.fit.compute_factor, in_us(score.fit.call_overhead), score.fit.interference);
-  if (score.fit.times.forward || score.fit.times.backward)
-    text = fmt::format("{}\n  measured totals, {:+.1f} us per collective, interference x {:.2f}\n", score.file,
-                       in_us(score.fit.call_overhead), score.fit.interference);
+  std::string text = fmt::format("{}\n  {}\n", score.file, describe(score.fit));
   for (const std::string& note : score.fit.notes) text += "  note: " + note + "\n";
   Table table({"strategy", "measured ms", "predicted ms", "error", "exposed error", ""});
   for (const ScoreRow& row : score.rows)

@@ -90,10 +90,11 @@ TEST_CASE("the search finds the channels NCCL finds", "[model][nccl_system]") {
 }
 
 TEST_CASE("the search follows its rules on other systems", "[model][nccl_system]") {
-  SECTION("8 B200: 8 rings of 90 GB/s in 721.8, driven by two CTAs each; 9 * 80 for NVLS") {
+  SECTION("8 B200: 8 rings of 90 GB/s in 721.8, driven by 16 CTAs; 9 * 80 for NVLS") {
     const NcclSystem system = nccl_system(node_of(8, 100, LinkKind::nvlink, 18 * 40.1));
     check_graph(system.ring, 16, 45, 45);
     check_graph(system.nvls, 8, 80, 90);
+    CHECK(system.channels == 16);  // of 32, halved by 2.28
     CHECK(system.nvls_channels == 24);
   }
   SECTION("8 V100: 3 rings of 40 GB/s in 120, doubled") {

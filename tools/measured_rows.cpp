@@ -1,0 +1,64 @@
+#include "tools/measured_rows.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "scenarios/scenario_reader.hpp"
+
+namespace ddpsim {
+namespace {
+
+bool contains(const std::vector<Strategy>& strategies, Strategy strategy) {
+  return std::find(strategies.begin(), strategies.end(), strategy) != strategies.end();
+}
+
+}  // namespace
+
+std::vector<CalibrationRow> measured_rows(const Scenario& scenario) {
+  using Settings = std::vector<std::pair<std::string, std::string>>;
+  std::map<Settings, std::pair<Training, StepCosts>> variants;
+  std::vector<CalibrationRow> rows;
+  for (const MeasuredRow& row : scenario.measured->rows) {
+    auto found = variants.find(row.set);
+    if (found == variants.end()) {
+      const Scenario variant = read_scenario(scenario.file, row.set);
+      found = variants.emplace(row.set, std::pair{variant.training, price(variant)}).first;
+    }
+    Training training = found->second.first;
+    training.strategy = row.strategy;
+    if (row.bucket_cap) training.bucket_cap = *row.bucket_cap;
+    rows.push_back({&row, training, found->second.second});
+  }
+  return rows;
+}
+
+std::vector<bool> calibrating(const Measured& measured, const std::vector<CalibrationRow>& rows,
+                              const std::vector<Strategy>& asked) {
+  std::vector<Strategy> strategies = asked.empty() ? measured.calibrate_on : asked;
+  const auto fixes_compute = [&](const CalibrationRow& row) {
+    const Strategy strategy = row.row->strategy;
+    return (strategy == Strategy::none || strategy == Strategy::naive) && contains(strategies, strategy);
+  };
+  if (std::none_of(rows.begin(), rows.end(), fixes_compute))
+    strategies.insert(strategies.end(), measured.calibrate_on.begin(), measured.calibrate_on.end());
+  std::vector<Strategy> seen;
+  std::vector<bool> chosen;
+  for (const CalibrationRow& row : rows) {
+    const Strategy strategy = row.row->strategy;
+    chosen.push_back(contains(strategies, strategy) && !contains(seen, strategy));
+    seen.push_back(strategy);
+  }
+  return chosen;
+}
+
+Fit fit_of(const Scenario& scenario) {
+  const std::vector<CalibrationRow> rows = measured_rows(scenario);
+  const std::vector<bool> chosen = calibrating(*scenario.measured, rows, {});
+  std::vector<CalibrationRow> calibration;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (chosen[i]) calibration.push_back(rows[i]);
+  return fit(calibration);
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,45 @@
+# Sourced by tools/demo and tools/test: installs what is missing from the distribution, configures and builds.
+# Works as root or with sudo on Debian 12; quick when nothing changed.
+
+set -eu
+cd "$(dirname "$0")/.."
+
+BUILD_PACKAGES="g++ cmake ninja-build libyaml-cpp-dev libboost-program-options-dev libfmt-dev libeigen3-dev \
+nlohmann-json3-dev catch2 libbenchmark-dev"
+# The oracle of the bucket tests: real torch.
+TEST_PACKAGES="python3 python3-torch python3-numpy libopenblas0-pthread"
+
+# install PACKAGE...: those that are not there yet.
+install() {
+  missing=""
+  for package in "$@"; do
+    status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
+    [ "$status" = "install ok installed" ] || missing="$missing $package"
+  done
+  [ -z "$missing" ] && return 0
+  if ! command -v apt-get >/dev/null 2>&1; then
+    echo "these packages are needed, and there is no apt-get to install them:$missing" >&2
+    exit 1
+  fi
+  as_root=""
+  if [ "$(id -u)" != 0 ]; then
+    as_root="sudo"
+    command -v sudo >/dev/null 2>&1 || { echo "run as root, or install sudo; missing:$missing" >&2; exit 1; }
+  fi
+  echo "installing:$missing" >&2
+  $as_root apt-get update -qq
+  # shellcheck disable=SC2086
+  $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
+}
+
+# build PRESET [TARGET...]
+build() {
+  preset=$1
+  shift
+  [ -f "build/$preset/build.ninja" ] || cmake --preset "$preset" >/dev/null
+  if [ $# -gt 0 ]; then
+    cmake --build --preset "$preset" --target "$@"
+  else
+    cmake --build --preset "$preset"
+  fi
+}
