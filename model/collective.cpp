@@ -94,6 +94,7 @@ CollectiveLaw::CollectiveLaw(const Cluster& cluster)
       if (cluster.device.compute_capability == 0)
         throw std::invalid_argument("NCCL's time model needs a CUDA device");
       law_ = NcclLaw(nccl_system(cluster));
+      through_host_ = cluster.nodes == 1 && link.kind == LinkKind::pcie && !cluster.device.peer_to_peer;
       return;
     case CollectiveModel::table:
       if (link.all_reduce.empty())
@@ -117,7 +118,7 @@ CollectiveCost CollectiveLaw::all_reduce(Bytes size) const {
   if (const auto* nccl = std::get_if<NcclLaw>(&law_)) {
     const NcclEstimate estimate = nccl->choose(Collective::all_reduce, size);
     cost.latency = estimate.latency;
-    cost.transfer = estimate.time - estimate.latency;
+    cost.transfer = (through_host_ ? 2 : 1) * (estimate.time - estimate.latency);
   } else if (const auto* ring = std::get_if<RingLaw>(&law_)) {
     const double steps = 2 * (n - 1);
     cost.latency = scaled(ring->latency, steps);
@@ -134,6 +135,21 @@ CollectiveCost CollectiveLaw::all_reduce(Bytes size) const {
   if (cost.transfer > Duration::zero())
     cost.bus.bytes_per_second =
         2 * (n - 1) / n * static_cast<double>(size.count) / in_seconds(cost.transfer);
+  return cost;
+}
+
+CollectiveCost CollectiveLaw::broadcast(Bytes size) const {
+  CollectiveCost cost;
+  if (ranks_ == 1) return cost;
+  if (const auto* nccl = std::get_if<NcclLaw>(&law_)) {
+    const NcclEstimate estimate = nccl->choose(Collective::broadcast, size);
+    cost.latency = estimate.latency;
+    cost.transfer = (through_host_ ? 2 : 1) * (estimate.time - estimate.latency);
+    return cost;
+  }
+  cost = all_reduce(size);
+  cost.latency /= 2;
+  cost.transfer /= 2;
   return cost;
 }
 

@@ -36,6 +36,11 @@ Duration table_time(const AllReduceTable& table, Bytes size);
 
 /// The all-reduce law of a cluster: NCCL's model, latency and bandwidth of a ring, or a measured table.
 /// One rank: nothing to send, only the launch.
+///
+/// NCCL's model does not know that GPUs which may not reach each other over PCIe (GeForce cards, cloud virtual
+/// machines) go through host memory: every byte crosses the bus twice. Such a pair gets half of the model's
+/// bandwidth here. Public logs: 0.40 of it on 2x RTX 2080 Ti, 0.57 on 4x RTX 5090, and less in containers
+/// (tests/model/nccl_logs_test.cpp).
 class CollectiveLaw {
  public:
   /// Chooses as `cluster.collectives` says; automatic: the table where the link has one, else NCCL's model
@@ -45,6 +50,9 @@ class CollectiveLaw {
   explicit CollectiveLaw(const Cluster& cluster);
 
   CollectiveCost all_reduce(Bytes size) const;
+
+  /// From one rank to all. NCCL's model, or, under the other laws, half of an all-reduce's steps.
+  CollectiveCost broadcast(Bytes size) const;
 
   /// Time every call takes on top of the law; found by calibration on a real run, at most as negative as
   /// leaves the bandwidth part. See sim/calibrate.hpp.
@@ -58,6 +66,7 @@ class CollectiveLaw {
   std::optional<NcclLaw> channels_;  ///< who says how many SMs are taken
   int ranks_ = 1;
   Bandwidth table_peak_;  ///< the best bytes / time of the table
+  bool through_host_ = false;  ///< NCCL's model, halved
 };
 
 }  // namespace ddpsim

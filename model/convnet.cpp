@@ -10,7 +10,7 @@
 namespace ddpsim {
 namespace {
 
-using Operations = std::vector<Operation>;
+using Modules = std::vector<Module>;
 
 /// What flows through the network: a batch of square pictures.
 struct Pictures {
@@ -32,14 +32,14 @@ std::int64_t side_after(std::int64_t side, const Window& window) {
 
 enum class Input : std::uint8_t { activation, data };  ///< the data needs no gradient
 
-/// The operations of convolutional networks; those that change the pictures' shape write it back.
-class PictureOperations {
+/// The modules of convolutional networks; those that change the pictures' shape write it back.
+class PictureModules {
  public:
-  explicit PictureOperations(const WorkloadSize& size) : make_(size.dtype, size.compute) {}
+  explicit PictureModules(const WorkloadSize& size) : make_(size.dtype, size.compute) {}
 
   /// An implicit matrix product: pixels x output channels, over the window. The windows overlap in
   /// the input and are never written out, so that input, weight and output are moved once each.
-  Operation convolution(const std::string& name, Pictures& pictures, std::int64_t channels,
+  Module convolution(const std::string& name, Pictures& pictures, std::int64_t channels,
                         const Window& window, bool biased = false,
                         Input input = Input::activation) const {
     const Pictures before = pictures;
@@ -49,9 +49,9 @@ class PictureOperations {
     const std::int64_t taps = before.channels * window_area;
     const std::int64_t moved = before.elements() + channels * taps + pictures.elements();
 
-    Operation operation;
-    operation.forward = {make_.gemm(name, {.m = pixels, .n = channels, .k = taps}, moved)};
-    std::vector<Kernel>& backward = operation.backward;
+    Module module;
+    module.forward = {make_.gemm(name, {.m = pixels, .n = channels, .k = taps}, moved)};
+    std::vector<Kernel>& backward = module.backward;
     // The data gradient gathers from every output channel; under a stride from fewer places each,
     // for more pixels: the product of the extents is the same.
     const Gemm to_data{pixels, before.channels, channels * window_area};
@@ -63,75 +63,76 @@ class PictureOperations {
 
     const int last = static_cast<int>(backward.size()) - 1;
     const std::vector<std::int64_t> shape{channels, before.channels, window.size, window.size};
-    operation.parameters = {make_.parameter(name + ".weight", shape, last)};
-    if (biased) operation.parameters.push_back(make_.parameter(name + ".bias", {channels}, last));
-    return operation;
+    module.parameters = {make_.parameter(name + ".weight", shape, last)};
+    if (biased) module.parameters.push_back(make_.parameter(name + ".bias", {channels}, last));
+    return module;
   }
 
   /// Both ways the statistics take a pass of their own before the result can be written.
-  Operation batch_norm(const std::string& name, const Pictures& pictures) const {
+  Module batch_norm(const std::string& name, const Pictures& pictures) const {
     const std::int64_t elements = pictures.elements();
-    Operation operation = make_.elementwise(name, {elements, {3}}, {elements, {5}});
-    operation.parameters = {make_.parameter(name + ".weight", {pictures.channels}),
+    Module module = make_.elementwise(name, {elements, {3}}, {elements, {5}});
+    module.parameters = {make_.parameter(name + ".weight", {pictures.channels}),
                             make_.parameter(name + ".bias", {pictures.channels})};
-    return operation;
+    module.statistics = pictures.channels;
+    return module;
   }
 
-  Operation relu(const std::string& name, std::int64_t elements) const {
+  Module relu(const std::string& name, std::int64_t elements) const {
     return make_.elementwise(name, {elements, {2}}, {elements, {3}});
   }
 
-  Operation add(const std::string& name, const Pictures& pictures) const {
+  Module add(const std::string& name, const Pictures& pictures) const {
     return make_.elementwise(name, {pictures.elements(), {3}}, {});
   }
 
-  Operation fork(const std::string& name, const Pictures& pictures) const {
+  Module fork(const std::string& name, const Pictures& pictures) const {
     return make_.fork(name, pictures.elements());
   }
 
   /// Keeps for every output where its maximum was, in 8 bytes.
-  Operation max_pool(const std::string& name, Pictures& pictures, const Window& window) const {
+  Module max_pool(const std::string& name, Pictures& pictures, const Window& window) const {
     const std::int64_t before = pictures.elements();
     pictures.side = side_after(pictures.side, window);
     // One kernel each way, over both sizes.
-    Operation operation = make_.elementwise(name, {before + pictures.elements(), {1}},
+    Module module = make_.elementwise(name, {before + pictures.elements(), {1}},
                                             {before + pictures.elements(), {1}});
-    for (auto* pass : {&operation.forward, &operation.backward})
+    for (auto* pass : {&module.forward, &module.backward})
       pass->front().traffic += pictures.elements() * Bytes{8};
-    return operation;
+    return module;
   }
 
   /// The mean of every picture's channels (forward reads, backward fills); or a grid of such means.
-  Operation average_pool(const std::string& name, Pictures& pictures, std::int64_t side) const {
+  Module average_pool(const std::string& name, Pictures& pictures, std::int64_t side) const {
     const std::int64_t before = pictures.elements();
     pictures.side = side;
     const std::int64_t elements = before + pictures.elements();
     return make_.elementwise(name, {elements, {1}}, {elements, {1}});
   }
 
-  Operation linear(const std::string& name, std::int64_t rows, std::int64_t in,
+  Module linear(const std::string& name, std::int64_t rows, std::int64_t in,
                    std::int64_t out) const {
     return make_.linear(LinearKind::biased, rows, in, {{name, out}});
   }
 
-  Operation cross_entropy(const std::string& name, std::int64_t logits) const {
+  Module cross_entropy(const std::string& name, std::int64_t logits) const {
     // log_softmax, nll_loss; backward fill, scatter, log_softmax
     return make_.elementwise(name, {logits, {2, 0}}, {logits, {1, 0, 3}});
   }
 
  private:
-  OperationMaker make_;
+  ModuleMaker make_;
 };
 
 /// A residual block: 3x3 - 3x3, or, as a bottleneck, 1x1 - 3x3 - 1x1 with four times the channels
 /// out (the stride is the 3x3's: torchvision's "v1.5"). The shortcut is projected if the shape
 /// changes. torchvision computes it last, so that backward comes to it first.
-Operations residual_block(const PictureOperations& x, Pictures& pictures, bool bottleneck,
+Modules residual_block(const PictureModules& x, Pictures& pictures, bool bottleneck,
                           std::int64_t width, std::int64_t stride) {
   const std::int64_t channels = bottleneck ? 4 * width : width;
   const Window one{1, 1, 0}, three{3, 1, 1}, striding{3, stride, 1}, projecting{1, stride, 0};
   Pictures shortcut = pictures;
-  Operations block{x.fork("shortcut", shortcut)};
+  Modules block{x.fork("shortcut", shortcut)};
   const auto convolve = [&](int number, std::int64_t out, const Window& window) {
     block.push_back(x.convolution(fmt::format("conv{}", number), pictures, out, window));
     block.push_back(x.batch_norm(fmt::format("bn{}", number), pictures));
@@ -175,12 +176,12 @@ Workload resnet_workload(const ResNetShape& shape, const WorkloadSize& size) {
   require_positive(shape.classes, "classes");
   check_size(size, 4 * (64 << 3));
 
-  const PictureOperations x(size);
+  const PictureModules x(size);
   Pictures pictures{size.batch, 3, size.image};
   Workload workload;
   workload.source = "torchvision ResNet on PyTorch with cuDNN";
 
-  Operations stem{x.convolution("conv1", pictures, 64, {7, 2, 3}, false, Input::data)};
+  Modules stem{x.convolution("conv1", pictures, 64, {7, 2, 3}, false, Input::data)};
   stem.push_back(x.batch_norm("bn1", pictures));
   stem.push_back(x.relu("relu", pictures.elements()));
   stem.push_back(x.max_pool("maxpool", pictures, {3, 2, 1}));
@@ -196,7 +197,7 @@ Workload resnet_workload(const ResNetShape& shape, const WorkloadSize& size) {
     }
   }
 
-  Operations head{x.average_pool("avgpool", pictures, 1)};
+  Modules head{x.average_pool("avgpool", pictures, 1)};
   head.push_back(x.linear("fc", size.batch, pictures.channels, shape.classes));
   head.push_back(x.cross_entropy("loss", std::int64_t{size.batch} * shape.classes));
   append_layer(workload, "head", "", head);
@@ -211,7 +212,7 @@ Workload vgg_workload(const VggShape& shape, const WorkloadSize& size) {
   require_positive(shape.classes, "classes");
   check_size(size, *std::max_element(shape.channels.begin(), shape.channels.end()));
 
-  const PictureOperations x(size);
+  const PictureModules x(size);
   Pictures pictures{size.batch, 3, size.image};
   Workload workload;
   workload.source = "torchvision VGG on PyTorch with cuDNN, without dropout";
@@ -220,32 +221,32 @@ Workload vgg_workload(const VggShape& shape, const WorkloadSize& size) {
   // one.
   int module = 0;
   int stage = 0;
-  Operations operations;
+  Modules modules;
   for (const int channels : shape.channels) {
     if (channels == 0) {
-      operations.push_back(x.max_pool(fmt::format("features.{}", module++), pictures, {2, 2, 0}));
-      append_layer(workload, fmt::format("stage{}", stage++), "", operations);
-      operations.clear();
+      modules.push_back(x.max_pool(fmt::format("features.{}", module++), pictures, {2, 2, 0}));
+      append_layer(workload, fmt::format("stage{}", stage++), "", modules);
+      modules.clear();
       continue;
     }
-    operations.push_back(x.convolution(fmt::format("features.{}", module), pictures, channels,
+    modules.push_back(x.convolution(fmt::format("features.{}", module), pictures, channels,
                                        {3, 1, 1}, true,
                                        module == 0 ? Input::data : Input::activation));
-    operations.push_back(x.relu(fmt::format("features.{}", module + 1), pictures.elements()));
+    modules.push_back(x.relu(fmt::format("features.{}", module + 1), pictures.elements()));
     module += 2;
   }
-  if (!operations.empty()) append_layer(workload, fmt::format("stage{}", stage), "", operations);
+  if (!modules.empty()) append_layer(workload, fmt::format("stage{}", stage), "", modules);
 
   constexpr std::int64_t hidden = 4096;
-  operations = {x.average_pool("avgpool", pictures, 7)};
+  modules = {x.average_pool("avgpool", pictures, 7)};
   const std::int64_t features = pictures.elements() / size.batch;
-  operations.push_back(x.linear("classifier.0", size.batch, features, hidden));
-  operations.push_back(x.relu("classifier.1", size.batch * hidden));
-  operations.push_back(x.linear("classifier.3", size.batch, hidden, hidden));
-  operations.push_back(x.relu("classifier.4", size.batch * hidden));
-  operations.push_back(x.linear("classifier.6", size.batch, hidden, shape.classes));
-  operations.push_back(x.cross_entropy("loss", std::int64_t{size.batch} * shape.classes));
-  append_layer(workload, "head", "", operations);
+  modules.push_back(x.linear("classifier.0", size.batch, features, hidden));
+  modules.push_back(x.relu("classifier.1", size.batch * hidden));
+  modules.push_back(x.linear("classifier.3", size.batch, hidden, hidden));
+  modules.push_back(x.relu("classifier.4", size.batch * hidden));
+  modules.push_back(x.linear("classifier.6", size.batch, hidden, shape.classes));
+  modules.push_back(x.cross_entropy("loss", std::int64_t{size.batch} * shape.classes));
+  append_layer(workload, "head", "", modules);
   return workload;
 }
 

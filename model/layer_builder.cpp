@@ -9,12 +9,12 @@
 
 namespace ddpsim {
 
-Kernel OperationMaker::gemm(std::string name, const Gemm& shape) const {
+Kernel ModuleMaker::gemm(std::string name, const Gemm& shape) const {
   const std::int64_t elements = shape.m * shape.k + shape.k * shape.n + shape.m * shape.n;
   return gemm(std::move(name), shape, shape.batch * elements);
 }
 
-Kernel OperationMaker::gemm(std::string name, const Gemm& shape, std::int64_t elements) const {
+Kernel ModuleMaker::gemm(std::string name, const Gemm& shape, std::int64_t elements) const {
   return {.name = std::move(name),
           .gemm = shape,
           .traffic = elements * size_of(dtype_),
@@ -23,7 +23,7 @@ Kernel OperationMaker::gemm(std::string name, const Gemm& shape, std::int64_t el
           .time = std::nullopt};
 }
 
-Kernel OperationMaker::eager(std::string name, const std::vector<EagerKernels>& runs) const {
+Kernel ModuleMaker::eager(std::string name, const std::vector<EagerKernels>& runs) const {
   Kernel kernel{.name = std::move(name),
                 .gemm = std::nullopt,
                 .traffic = {},
@@ -37,7 +37,7 @@ Kernel OperationMaker::eager(std::string name, const std::vector<EagerKernels>& 
   return kernel;
 }
 
-Parameter OperationMaker::parameter(std::string name, std::vector<std::int64_t> shape,
+Parameter ModuleMaker::parameter(std::string name, std::vector<std::int64_t> shape,
                                     int ready_after) const {
   return {.name = std::move(name),
           .shape = std::move(shape),
@@ -47,24 +47,24 @@ Parameter OperationMaker::parameter(std::string name, std::vector<std::int64_t> 
           .sparse = false};
 }
 
-Operation OperationMaker::elementwise(const std::string& name, const EagerKernels& forward,
+Module ModuleMaker::elementwise(const std::string& name, const EagerKernels& forward,
                                       const EagerKernels& backward) const {
-  Operation operation;
-  if (!forward.passes.empty()) operation.forward = {eager(name, {forward})};
-  if (!backward.passes.empty()) operation.backward = {eager(name + ".grad", {backward})};
-  return operation;
+  Module module;
+  if (!forward.passes.empty()) module.forward = {eager(name, {forward})};
+  if (!backward.passes.empty()) module.backward = {eager(name + ".grad", {backward})};
+  return module;
 }
 
-Operation OperationMaker::fork(const std::string& name, std::int64_t elements) const {
+Module ModuleMaker::fork(const std::string& name, std::int64_t elements) const {
   return elementwise(name, {}, {elements, {3}});
 }
 
-Operation OperationMaker::linear(LinearKind kind, std::int64_t rows, std::int64_t in,
+Module ModuleMaker::linear(LinearKind kind, std::int64_t rows, std::int64_t in,
                                  const std::vector<Projection>& projections) const {
   const bool biased = kind == LinearKind::biased || kind == LinearKind::conv1d;
-  Operation operation;
+  Module module;
   for (const auto& [name, out] : projections)
-    operation.forward.push_back(gemm(name, {.m = rows, .n = out, .k = in}));
+    module.forward.push_back(gemm(name, {.m = rows, .n = out, .k = in}));
 
   std::vector<EagerKernels> accumulate;
   if (projections.size() > 1)
@@ -72,24 +72,24 @@ Operation OperationMaker::linear(LinearKind kind, std::int64_t rows, std::int64_
   const int kernels_each = biased ? 3 : 2;
   for (auto projection = projections.rbegin(); projection != projections.rend(); ++projection) {
     const auto& [name, out] = *projection;
-    std::vector<Kernel>& backward = operation.backward;
+    std::vector<Kernel>& backward = module.backward;
     backward.push_back(gemm(name + ".grad_data", {.m = rows, .n = in, .k = out}));
     backward.push_back(gemm(name + ".grad_weight", {.m = out, .n = in, .k = rows}));
     if (biased) backward.push_back(eager(name + ".grad_bias", {{rows * out, {1}}}));
     if (kind == LinearKind::einsum) accumulate.push_back({in * out, {2}});
   }
   if (!accumulate.empty())
-    operation.backward.push_back(eager(projections.front().name + ".accumulate", accumulate));
+    module.backward.push_back(eager(projections.front().name + ".accumulate", accumulate));
 
   int ready_after = kernels_each * static_cast<int>(projections.size()) - 1;
   for (const auto& [name, out] : projections) {
     const bool in_first = kind == LinearKind::conv1d;
-    operation.parameters.push_back(
+    module.parameters.push_back(
         parameter(name + ".weight", {in_first ? in : out, in_first ? out : in}, ready_after));
-    if (biased) operation.parameters.push_back(parameter(name + ".bias", {out}, ready_after));
+    if (biased) module.parameters.push_back(parameter(name + ".bias", {out}, ready_after));
     ready_after -= kernels_each;
   }
-  return operation;
+  return module;
 }
 
 namespace {
@@ -119,8 +119,8 @@ class Pass {
   bool open_ = false;
 };
 
-bool completes_a_gradient(const Operation& operation, int kernel) {
-  return std::any_of(operation.parameters.begin(), operation.parameters.end(),
+bool completes_a_gradient(const Module& module, int kernel) {
+  return std::any_of(module.parameters.begin(), module.parameters.end(),
                      [&](const Parameter& parameter) { return parameter.ready_after == kernel; });
 }
 
@@ -131,24 +131,34 @@ auto registered(const std::string& parameter, const std::vector<std::string_view
   return std::find(registration.begin(), registration.end(), module);
 }
 
+/// A batch norm's buffers: running mean and variance in fp32, a counter in int64.
+void add_statistics(Workload& workload, std::int64_t channels) {
+  if (workload.buffers.empty()) workload.buffers.resize(2);
+  workload.buffers[0].tensors += 2;
+  workload.buffers[0].size += Bytes{2 * channels * 4};
+  workload.buffers[1].tensors += 1;
+  workload.buffers[1].size += Bytes{8};
+}
+
 }  // namespace
 
 void append_layer(Workload& workload, const std::string& name, const std::string& prefix,
-                  const std::vector<Operation>& operations,
+                  const std::vector<Module>& modules,
                   const std::vector<std::string_view>& registration) {
   Pass forward;
-  for (const Operation& operation : operations)
-    for (const Kernel& kernel : operation.forward) forward.run(kernel, false);
+  for (const Module& module : modules)
+    for (const Kernel& kernel : module.forward) forward.run(kernel, false);
 
   Pass backward;
   std::vector<Parameter> parameters;
-  for (auto operation = operations.rbegin(); operation != operations.rend(); ++operation) {
-    std::vector<int> place;  // of the operation's kernels in the layer's pass
-    for (const Kernel& kernel : operation->backward) {
+  for (auto module = modules.rbegin(); module != modules.rend(); ++module) {
+    std::vector<int> place;  // of the module's kernels in the layer's pass
+    for (const Kernel& kernel : module->backward) {
       const int index = static_cast<int>(place.size());
-      place.push_back(backward.run(kernel, completes_a_gradient(*operation, index)));
+      place.push_back(backward.run(kernel, completes_a_gradient(*module, index)));
     }
-    std::vector<Parameter> trained = operation->parameters;
+    if (module->statistics > 0) add_statistics(workload, module->statistics);
+    std::vector<Parameter> trained = module->parameters;
     for (Parameter& parameter : trained) {
       parameter.layer = static_cast<int>(workload.layers.size());
       parameter.ready_after = place.at(static_cast<std::size_t>(parameter.ready_after));

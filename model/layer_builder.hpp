@@ -8,13 +8,14 @@
 
 namespace ddpsim {
 
-/// One operation of a network: what it runs forward, what it runs backward, what it trains. Names
+/// One module of a network: what it runs forward, what it runs backward, what it trains. Names
 /// are relative to its layer ("attn.q_proj"); a parameter's `ready_after` counts in this
 /// `backward`.
-struct Operation {
+struct Module {
   std::vector<Kernel> forward;
   std::vector<Kernel> backward;
   std::vector<Parameter> parameters;
+  std::int64_t statistics = 0;  ///< channels of a batch norm; 0 elsewhere
 };
 
 /// Eager kernels over tensors of one size. Each entry is a kernel: how many such tensors it reads
@@ -37,10 +38,10 @@ struct Projection {
   std::int64_t out = 0;
 };
 
-/// Makes the operations all networks share, in one pair of number formats.
-class OperationMaker {
+/// Makes the modules all networks share, in one pair of number formats.
+class ModuleMaker {
  public:
-  OperationMaker(DType dtype, DType compute) : dtype_(dtype), compute_(compute) {}
+  ModuleMaker(DType dtype, DType compute) : dtype_(dtype), compute_(compute) {}
 
   /// One matrix product; each operand is moved once, the result too: mk + kn + mn elements.
   Kernel gemm(std::string name, const Gemm& shape) const;
@@ -51,16 +52,16 @@ class OperationMaker {
   Parameter parameter(std::string name, std::vector<std::int64_t> shape, int ready_after = 0) const;
 
   /// `forward` as kernel `name`, `backward` as "name.grad"; nothing where there are no passes.
-  Operation elementwise(const std::string& name, const EagerKernels& forward,
+  Module elementwise(const std::string& name, const EagerKernels& forward,
                         const EagerKernels& backward) const;
   /// Backward of a tensor that is used twice: one addition. (Forward costs nothing.)
-  Operation fork(const std::string& name, std::int64_t elements) const;
+  Module fork(const std::string& name, std::int64_t elements) const;
 
   /// Projections of one [rows, in] tensor. Backward runs the last one first: data gradient, weight
   /// gradient, bias gradient, after which weight and bias are ready. What PyTorch runs in between
   /// (adding up the data gradients, copying an einsum's weight gradients into place) is small and
   /// counted once, after all of them, as "first.accumulate".
-  Operation linear(LinearKind kind, std::int64_t rows, std::int64_t in,
+  Module linear(LinearKind kind, std::int64_t rows, std::int64_t in,
                    const std::vector<Projection>& projections) const;
 
  private:
@@ -68,14 +69,14 @@ class OperationMaker {
   DType compute_;
 };
 
-/// Appends a layer that runs `operations` in order, and backward in reverse; its parameters are
-/// named `prefix` + their own. They are registered in the order of the operations, or, where
+/// Appends a layer that runs `modules` in order, and backward in reverse; its parameters are
+/// named `prefix` + their own. They are registered in the order of the modules, or, where
 /// PyTorch's differs, in that of their modules in `registration`.
 ///
 /// Neighbours that only move memory become one kernel ("bn1+relu1"), unless a gradient is complete
 /// in between: they differ in nothing but their number, which `launches` keeps.
 void append_layer(Workload& workload, const std::string& name, const std::string& prefix,
-                  const std::vector<Operation>& operations,
+                  const std::vector<Module>& modules,
                   const std::vector<std::string_view>& registration = {});
 
 /// Throws std::invalid_argument, "`what` must be positive, got 0".

@@ -115,6 +115,7 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
       }
       case Operation::hook:
       case Operation::concatenate:
+      case Operation::broadcast:
       case Operation::wait:
       case Operation::divide:
       case Operation::copy_out:

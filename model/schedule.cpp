@@ -24,6 +24,8 @@ std::string_view name_of(Operation operation) {
       return "divide";
     case Operation::copy_out:
       return "copy out";
+    case Operation::broadcast:
+      return "broadcast";
     case Operation::search_unused:
       return "search unused";
     case Operation::optimizer:

@@ -23,6 +23,7 @@ enum class Operation : std::uint8_t {
   wait,         ///< what follows on the compute stream waits for an all-reduce
   divide,       ///< by W
   copy_out,     ///< bucket, or part of the flat buffer, back into the gradient
+  broadcast,    ///< of buffers, from rank 0, before forward
   search_unused,  ///< find_unused_parameters: the host walks the graph
   optimizer,    ///< an optimizer kernel
 };

@@ -82,7 +82,25 @@ class Builder {
     for (const std::int32_t index : bucket.parameters) bucket.size += costs_.gradients[at(index)].size;
   }
 
+  /// DDP's forward begins with rank 0's buffers: flattened, broadcast, copied back, one type after the other.
+  void broadcast_buffers() {
+    for (const StepCosts::BufferCosts& group : costs_.buffers) {
+      kernel_task(Operation::concatenate, group.flatten);
+      const std::int32_t flat = last_kernel_;
+      Task& broadcast = add(Operation::broadcast, Stream::communication);
+      broadcast.host = costs_.launch.collective;
+      broadcast.work = group.broadcast;
+      depend(broadcast, flat);
+      const auto sent = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
+      Task& wait = add(Operation::wait, kernel_stream_);
+      wait.host_waits = costs_.synchronous;
+      depend(wait, sent);
+      kernel_task(Operation::copy_out, group.restore);
+    }
+  }
+
   void forward() {
+    if (synced_ && training_.strategy == Strategy::bucketed && training_.broadcast_buffers) broadcast_buffers();
     for (std::size_t layer = 0; layer < costs_.layers.size(); ++layer)
       pass(Operation::forward, layer, costs_.layers[layer].forward);
     if (synced_ && training_.strategy == Strategy::bucketed && training_.find_unused_parameters &&

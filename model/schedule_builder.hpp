@@ -16,7 +16,8 @@ namespace ddpsim {
 ///               parameter in that order: wait, divide
 ///     bucketed  DistributedDataParallel: each hook copies gradient x 1/W into its bucket; a bucket is launched
 ///               when it is full and every earlier one has been; after backward, bucket by bucket: wait, copy
-///               back (not with gradient_as_bucket_view). Source: pytorch reducer.cpp; rules R16-R24.
+///               back (not with gradient_as_bucket_view). Before forward it broadcasts buffers, if the workload
+///               has any. Source: pytorch reducer.cpp, distributed.py; rules R16-R24, R29.
 ///
 /// With several micro-batches each one communicates, or with no_sync only the last. A `launch: sync` device
 /// runs its kernels on the host stream, so hooks fire when their kernel has ended.

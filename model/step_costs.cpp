@@ -45,6 +45,10 @@ StepCosts::StepCosts(const Workload& workload, const Cluster& cluster, Optimizer
     gradients.push_back({parameter.size(), parameter.dtype, parameter.sparse});
   }
   flat_copy = stream(2 * workload.gradient_size(), Caller::library);
+  for (const BufferGroup& group : workload.buffers)
+    buffers.push_back({stream(2 * group.size, Caller::library),
+                       streaming_cost(2 * group.size, group.tensors, device, launch.kernel, Caller::library),
+                       collective.broadcast(group.size).time()});
   if (workload.optimizer) {
     Kernel measured;
     measured.time = workload.optimizer;

@@ -21,6 +21,11 @@ struct StepCosts {
   std::vector<KernelCost> copies;       ///< [parameter] read it once, write it once
   std::vector<KernelCost> accumulates;  ///< [parameter] gradient += new gradient: two reads, one write
   std::vector<KernelCost> optimizer;    ///< in order; a kernel per tensor, or one for all
+  struct BufferCosts {
+    KernelCost flatten, restore;  ///< into one tensor, and back into each
+    Duration broadcast{};
+  };
+  std::vector<BufferCosts> buffers;     ///< [type]
   KernelCost flat_copy;                 ///< read and write all gradients in one launch
   std::vector<GradientInfo> gradients;  ///< [parameter]
   std::vector<int> arrival;             ///< parameter indices in the order their hooks fire

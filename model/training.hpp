@@ -47,6 +47,7 @@ struct Training {
   bool find_unused_parameters = false;
   bool static_graph = false;
   bool gradient_as_bucket_view = false;
+  bool broadcast_buffers = true;  ///< bucketed: rank 0's buffers to all before each synchronised forward
   Phase phase = Phase::steady;
 
   std::vector<Bytes> limits() const {

@@ -1,4 +1,4 @@
-// A family is a recipe: the operations of its embeddings, its block and its head, in forward order
+// A family is a recipe: the modules of its embeddings, its block and its head, in forward order
 // and by PyTorch's names. All else follows: backward is the reverse, a gradient is ready after the
 // kernel that computes it, and counts are sums over the recipe.
 //
@@ -16,28 +16,28 @@
 
 #include <fmt/format.h>
 
-#include "model/transformer_operations.hpp"
+#include "model/transformer_modules.hpp"
 
 namespace ddpsim {
 namespace {
 
-using Operations = std::vector<Operation>;
-using Modules = std::vector<std::string_view>;
+using Modules = std::vector<Module>;
+using ModuleNames = std::vector<std::string_view>;
 
 struct Recipe {
   std::string source;
-  Operations embedding;
+  Modules embedding;
   std::string blocks;  ///< what precedes a block's number: "layers."
-  Operations block;
-  Operations head;
+  Modules block;
+  Modules head;
   /// A pre-norm block leaves its last addition to the stream to whoever reads the stream next.
-  std::optional<Operation> between;
-  Modules embedding_registration;  ///< empty, here and below: in the order of the operations
-  Modules block_registration;
+  std::optional<Module> between;
+  ModuleNames embedding_registration;  ///< empty, here and below: in the order of the modules
+  ModuleNames block_registration;
 };
 
 /// Stanford CS336's BasicsTransformerLM: every operator is a kernel of its own.
-Recipe cs336(const TransformerShape& shape, const TransformerOperations& x) {
+Recipe cs336(const TransformerShape& shape, const TransformerModules& x) {
   using enum LinearKind;
   const std::int64_t d = shape.d_model;
   return {
@@ -73,7 +73,7 @@ Recipe cs336(const TransformerShape& shape, const TransformerOperations& x) {
 }
 
 /// Hugging Face's LlamaForCausalLM.
-Recipe llama(const TransformerShape& shape, const TransformerOperations& x) {
+Recipe llama(const TransformerShape& shape, const TransformerModules& x) {
   using enum LinearKind;
   const std::int64_t d = shape.d_model;
   return {
@@ -109,7 +109,7 @@ Recipe llama(const TransformerShape& shape, const TransformerOperations& x) {
 
 /// Hugging Face's GPT2LMHeadModel. Its lm_head is the token table: that gradient is complete only
 /// when the embedding's own is, at the very end of backward.
-Recipe gpt2(const TransformerShape& shape, const TransformerOperations& x) {
+Recipe gpt2(const TransformerShape& shape, const TransformerModules& x) {
   using enum LinearKind;
   const std::int64_t d = shape.d_model;
   return {
@@ -141,7 +141,7 @@ Recipe gpt2(const TransformerShape& shape, const TransformerOperations& x) {
 }
 
 /// Hugging Face's BertModel: norms follow the additions, and a pooler stands in for head and loss.
-Recipe bert(const TransformerShape& shape, const TransformerOperations& x) {
+Recipe bert(const TransformerShape& shape, const TransformerModules& x) {
   using enum LinearKind;
   const std::int64_t d = shape.d_model;
   const std::string attention = "attention.self";
@@ -180,16 +180,16 @@ Recipe bert(const TransformerShape& shape, const TransformerOperations& x) {
   };
 }
 
-Recipe recipe_of(const TransformerShape& shape, const TransformerOperations& operations) {
+Recipe recipe_of(const TransformerShape& shape, const TransformerModules& modules) {
   switch (shape.family) {
     case TransformerShape::Family::cs336:
-      return cs336(shape, operations);
+      return cs336(shape, modules);
     case TransformerShape::Family::llama:
-      return llama(shape, operations);
+      return llama(shape, modules);
     case TransformerShape::Family::gpt2:
-      return gpt2(shape, operations);
+      return gpt2(shape, modules);
     case TransformerShape::Family::bert:
-      return bert(shape, operations);
+      return bert(shape, modules);
   }
   throw std::invalid_argument("unknown transformer family");
 }
@@ -231,7 +231,7 @@ void check_shape(const TransformerShape& shape, const WorkloadSize& size) {
 
 Workload transformer_workload(const TransformerShape& shape, const WorkloadSize& size) {
   check_shape(shape, size);
-  Recipe recipe = recipe_of(shape, TransformerOperations(shape, size));
+  Recipe recipe = recipe_of(shape, TransformerModules(shape, size));
 
   Workload workload;
   workload.source = recipe.source;

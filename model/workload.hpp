@@ -45,12 +45,20 @@ struct Layer {
   std::vector<Kernel> backward;  ///< likewise, of this layer's backward pass
 };
 
+/// Tensors that are not trained but kept alike: DDP broadcasts rank 0's before every synchronised forward pass,
+/// those of one type together.
+struct BufferGroup {
+  int tensors = 0;
+  Bytes size;
+};
+
 /// The network being trained, at a given batch and sequence, as one rank sees it.
 struct Workload {
   std::string name;
   std::string source;                 ///< where its numbers come from
   std::vector<Layer> layers;          ///< in forward order; backward runs them last to first
   std::vector<Parameter> parameters;  ///< in registration order
+  std::vector<BufferGroup> buffers;   ///< by type; a batch norm has statistics and a counter
   std::vector<int> arrival;           ///< parameter indices in the order their hooks fire; empty: derived
   std::optional<Duration> optimizer;  ///< measured time of one optimizer step, if the source gives it
 

@@ -36,7 +36,7 @@ std::optional<double> parse(std::string_view text, std::span<const Unit> units) 
   std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
   while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
   for (const Unit& known : units)
-    if (known.name == unit) return value * known.size;
+    if (known.name == unit && std::isfinite(value * known.size)) return value * known.size;
   return std::nullopt;
 }
 

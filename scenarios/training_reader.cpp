@@ -87,6 +87,7 @@ Training read_training(const Yaml& given, const Workload& workload) {
   if (const auto value = map.optional("find_unused_parameters")) training.find_unused_parameters = value->boolean();
   if (const auto value = map.optional("static_graph")) training.static_graph = value->boolean();
   if (const auto value = map.optional("gradient_as_bucket_view")) training.gradient_as_bucket_view = value->boolean();
+  if (const auto value = map.optional("broadcast_buffers")) training.broadcast_buffers = value->boolean();
   if (const auto value = map.optional("phase")) training.phase = value->one_of<Phase>(all_phases);
 
   const auto caps = map.optional("bucket_caps");

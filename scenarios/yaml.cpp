@@ -212,8 +212,13 @@ std::optional<Yaml> YamlMap::optional(const std::string& key) {
 
 Yaml YamlMap::required(const std::string& key) {
   auto value = optional(key);
-  if (!value) node_.fail(fmt::format("missing key \"{}\"", key));
-  return *value;
+  if (value) return *value;
+  std::vector<std::string> others;
+  for (const auto& [name, there] : entries_)
+    if (std::find(asked_.begin(), asked_.end(), name) == asked_.end()) others.push_back(name);
+  const std::string slip = nearest(key, others);
+  node_.fail(slip.empty() ? fmt::format("missing key \"{}\"", key)
+                          : fmt::format("missing key \"{}\"; is \"{}\" meant to be it?", key, printable(slip)));
 }
 
 void YamlMap::finish() const {

@@ -151,7 +151,7 @@ class Engine {
     while (rank.cursor < tasks.size()) {
       const Task& task = tasks[rank.cursor];
       TaskTimes& at = (*rank.times)[rank.cursor];
-      if (task.host_waits) {
+      if (task.host_waits || task.stream == Stream::host) {
         if (!ready(rank, task)) return;
         for (const std::uint32_t earlier : rank.schedule->waits_for(task))
           rank.host_clock = std::max(rank.host_clock, (*rank.times)[earlier].end);
@@ -161,7 +161,7 @@ class Engine {
         const Instant begin = rank.host_clock + task.host;
         if (begin > now_) return wake(rank, Waker::host, begin);
         at.issued = rank.host_clock;
-        at.enqueued = at.start = begin;
+        at.enqueued = at.start = now_;  // later than `begin` if the compute stream was busy
         rank.kernel = rank.cursor;
         compute(rank, task.work);
         return;

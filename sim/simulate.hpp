@@ -13,6 +13,7 @@ namespace ddpsim {
 /// Each rank has a host, a compute stream and a communication stream. The host walks its tasks in order; a
 /// stream runs its tasks in order, each not before the host has enqueued its first launch and everything in
 /// `after` has ended, and it ends not before `last_launch` past the moment the host enqueued its last one.
+/// A rank computes one thing at a time: kernels on the compute stream and work of the host's own take turns.
 /// The k-th collective of every rank is one operation: it starts when the last rank arrives and ends for all
 /// at once. A rank that has arrived holds its SMs while it waits for the others. While a kernel and a
 /// collective are active on a rank both run slower by the collective's `beside`, re-evaluated whenever either

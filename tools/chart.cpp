@@ -23,6 +23,7 @@ constexpr char letter_of(Operation operation) {
     case Operation::optimizer:
       return 'O';
     case Operation::all_reduce:
+    case Operation::broadcast:
       return '=';
     case Operation::copy_in:
     case Operation::concatenate:

@@ -65,8 +65,9 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
   } catch (const po::unknown_option& problem) {
     std::vector<std::string> names;
     for (const auto& flag : visible.options()) names.push_back(fmt::format("--{}", flag->long_name()));
-    const std::string guess = nearest(problem.get_option_name(), names);
-    throw InputError(fmt::format("unknown flag \"{}\"{}; see {} --help", problem.get_option_name(),
+    const std::string given = problem.get_option_name().substr(0, problem.get_option_name().find('='));
+    const std::string guess = nearest(given, names);
+    throw InputError(fmt::format("unknown flag \"{}\"{}; see {} --help", given,
                                  guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess), command));
   } catch (const po::error& problem) {
     throw InputError(fmt::format("{}; see {} --help", problem.what(), command));

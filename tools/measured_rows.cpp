@@ -33,15 +33,7 @@ std::vector<CalibrationRow> measured_rows(const Scenario& scenario) {
   return rows;
 }
 
-std::vector<bool> calibrating(const Measured& measured, const std::vector<CalibrationRow>& rows,
-                              const std::vector<Strategy>& asked) {
-  std::vector<Strategy> strategies = asked.empty() ? measured.calibrate_on : asked;
-  const auto fixes_compute = [&](const CalibrationRow& row) {
-    const Strategy strategy = row.row->strategy;
-    return (strategy == Strategy::none || strategy == Strategy::naive) && contains(strategies, strategy);
-  };
-  if (std::none_of(rows.begin(), rows.end(), fixes_compute))
-    strategies.insert(strategies.end(), measured.calibrate_on.begin(), measured.calibrate_on.end());
+std::vector<bool> calibrating(const std::vector<CalibrationRow>& rows, const std::vector<Strategy>& strategies) {
   std::vector<Strategy> seen;
   std::vector<bool> chosen;
   for (const CalibrationRow& row : rows) {
@@ -54,7 +46,7 @@ std::vector<bool> calibrating(const Measured& measured, const std::vector<Calibr
 
 Fit fit_of(const Scenario& scenario) {
   const std::vector<CalibrationRow> rows = measured_rows(scenario);
-  const std::vector<bool> chosen = calibrating(*scenario.measured, rows, {});
+  const std::vector<bool> chosen = calibrating(rows, scenario.measured->calibrate_on);
   std::vector<CalibrationRow> calibration;
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (chosen[i]) calibration.push_back(rows[i]);

@@ -12,10 +12,8 @@ namespace ddpsim {
 /// The rows point into `scenario`.
 std::vector<CalibrationRow> measured_rows(const Scenario& scenario);
 
-/// Which of `rows` calibrate: the first of each strategy in `asked` (empty: as the file says). Where those fix no
-/// compute time (none, naive), the file's own list counts as well.
-std::vector<bool> calibrating(const Measured& measured, const std::vector<CalibrationRow>& rows,
-                              const std::vector<Strategy>& asked);
+/// Which of `rows` calibrate: the first of each strategy in `strategies`.
+std::vector<bool> calibrating(const std::vector<CalibrationRow>& rows, const std::vector<Strategy>& strategies);
 
 /// The fit of a scenario's measured rows, on the strategies its file allows.
 Fit fit_of(const Scenario& scenario);

@@ -27,6 +27,7 @@ std::string task_label(const Scenario& scenario, const Schedule& schedule, const
       return fmt::format("optimizer {}", task.kernel);
     case Operation::all_reduce:
     case Operation::wait:
+      if (task.bucket == nobody) return operation + " buffers";
       if (schedule.buckets[static_cast<std::size_t>(task.bucket)].parameters.size() > 1)
         return fmt::format("{} bucket {}", operation, task.bucket);
       return operation + " " +
@@ -39,6 +40,8 @@ std::string task_label(const Scenario& scenario, const Schedule& schedule, const
     case Operation::copy_out:
     case Operation::search_unused:
       break;
+    case Operation::broadcast:
+      return "broadcast buffers";
   }
   if (task.parameter != nobody)
     return operation + " " + workload.parameters[static_cast<std::size_t>(task.parameter)].name;

@@ -30,12 +30,16 @@ double quantile(std::vector<double> values, double share) {
 
 }  // namespace
 
-FileScore score_file(const std::string& file, const std::vector<Strategy>& calibrate_on) {
+std::optional<FileScore> score_file(const std::string& file, const std::vector<Strategy>& calibrate_on) {
   const Scenario scenario = read_scenario(file);
   if (!scenario.measured)
     throw InputError(fmt::format("{}:1:1: missing key \"measured\": score needs rows such as {{strategy: naive, step: 531.7 ms}}", file));
   std::vector<CalibrationRow> all = measured_rows(scenario);
-  const std::vector<bool> calibrates = calibrating(*scenario.measured, all, calibrate_on);
+  for (const Strategy asked : calibrate_on)
+    if (std::none_of(all.begin(), all.end(), [&](const CalibrationRow& row) { return row.row->strategy == asked; }))
+      return std::nullopt;
+  const std::vector<bool> calibrates =
+      calibrating(all, calibrate_on.empty() ? scenario.measured->calibrate_on : calibrate_on);
   std::vector<CalibrationRow> calibration;
   for (std::size_t i = 0; i < all.size(); ++i)
     if (calibrates[i]) calibration.push_back(all[i]);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,9 +31,9 @@ struct FileScore {
 };
 
 /// Fits on the rows whose strategy is in `calibrate_on` (empty: as the file says) and predicts all of them.
-/// Only the first row of a strategy calibrates. Where the file has no row that fixes compute (none, naive)
-/// among them, its own `calibrate_on` is used as well. Throws InputError.
-FileScore score_file(const std::string& file, const std::vector<Strategy>& calibrate_on);
+/// Only the first row of a strategy calibrates. Nothing if the file lacks a row of a strategy that was asked for:
+/// it cannot be held against the others then. Throws InputError.
+std::optional<FileScore> score_file(const std::string& file, const std::vector<Strategy>& calibrate_on);
 
 /// Over all predicted (not calibration) rows; errors as fractions, absolute.
 struct ScoreSummary {

@@ -65,7 +65,8 @@ std::string text_of(const FileScore& score) {
   return text + table.text() + "\n";
 }
 
-nlohmann::ordered_json json_of(const std::vector<FileScore>& files, const ScoreSummary& summary) {
+nlohmann::ordered_json json_of(const std::vector<FileScore>& files, const std::vector<std::string>& left_out,
+                               const ScoreSummary& summary) {
   nlohmann::ordered_json json;
   json["format"] = "ddpsim.score/1";
   json["rows"] = nlohmann::ordered_json::array();
@@ -87,6 +88,7 @@ nlohmann::ordered_json json_of(const std::vector<FileScore>& files, const ScoreS
       json["rows"].push_back(entry);
     }
   }
+  json["left_out"] = left_out;
   json["predicted_rows"] = summary.predicted_rows;
   json["median_error"] = summary.median_error;
   json["ninth_decile_error"] = summary.ninth_decile_error;
@@ -132,7 +134,8 @@ int score_command(const std::vector<std::string>& arguments) {
   std::string calibrate_on, tolerance;
   boost::program_options::options_description own;
   own.add_options()("calibrate-on", boost::program_options::value(&calibrate_on)->value_name("LIST"),
-                    "strategies whose rows may be fitted, such as naive,overlap (default: as each file says)")(
+                    "strategies whose rows are fitted, such as naive,overlap (default: as each file says); files without a row\n"
+                    "of each are left out")(
       "tolerance", boost::program_options::value(&tolerance)->value_name("SHARE"),
       "exit with code 3 if the median error is larger, such as 5%");
   if (!parse(arguments, usage, Flag::json | Flag::csv | Flag::quiet, own, options)) return exit_done;
@@ -141,11 +144,15 @@ int score_command(const std::vector<std::string>& arguments) {
   const double allowed = tolerance.empty() ? -1 : tolerance_of(tolerance);
 
   std::vector<FileScore> files;
+  std::vector<std::string> left_out;
   {
     Progress progress(options.files.size(), options.quiet);
     for (const std::string& file : options.files) {
-      progress.step(files.size());
-      files.push_back(score_file(file, strategies));
+      progress.step(files.size() + left_out.size());
+      if (auto score = score_file(file, strategies))
+        files.push_back(std::move(*score));
+      else
+        left_out.push_back(file);
     }
   }
   const ScoreSummary summary = summarise(files);
@@ -155,8 +162,10 @@ int score_command(const std::vector<std::string>& arguments) {
                summary.predicted_rows, files.size(), 100 * summary.median_error, 100 * summary.ninth_decile_error,
                100 * summary.worst_error, 100 * summary.median_exposed_error);
   }
+  if (!left_out.empty() && !options.quiet)
+    fmt::print(stderr, "{} files lack a row of {} and are left out\n", left_out.size(), calibrate_on);
   Outputs outputs;
-  outputs.add(options.json, json_of(files, summary).dump(1) + "\n");
+  outputs.add(options.json, json_of(files, left_out, summary).dump(1) + "\n");
   outputs.add(options.csv, csv_of(files));
   outputs.commit();
   if (allowed >= 0 && summary.median_error > allowed) {
