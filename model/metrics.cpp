@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 namespace ddpsim {
 namespace {
@@ -14,7 +15,8 @@ struct Window {
     from = std::min(from, at.start);
     to = std::max(to, at.end);
   }
-  Duration length() const { return to > from ? to - from : Duration::zero(); }
+  bool seen() const { return from <= to; }
+  Duration length() const { return seen() ? to - from : Duration::zero(); }
 };
 
 Bound bound_of(const Schedule& schedule, const std::vector<TaskTimes>& times) {
@@ -75,13 +77,19 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
   metrics.step = timeline.end.time_since_epoch();
   metrics.buckets.resize(schedule.buckets.size());
   const auto busy = busy_spans(schedule, times);
+  std::vector<std::optional<Instant>> filled(schedule.buckets.size());  // by its last copy in
   Window forward, backward, optimizer;
   Instant loss{};
   int micro_batch = 0;
   const auto close = [&] {
     metrics.forward += forward.length();
-    // Backward begins where forward ended, even if its first kernel started late.
-    if (backward.to > backward.from) metrics.backward += backward.to - forward.to;
+    // Backward begins where forward ended, even if its first kernel started late; without a forward pass,
+    // where the last backward ended.
+    if (forward.seen()) loss = forward.to;
+    if (backward.seen()) {
+      metrics.backward += backward.to - loss;
+      loss = backward.to;
+    }
     forward = backward = Window{};
   };
   for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
@@ -97,8 +105,11 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
         break;
       case Operation::backward:
       case Operation::accumulate:
+        backward.cover(at);
+        break;
       case Operation::copy_in:
         backward.cover(at);
+        filled[static_cast<std::size_t>(task.bucket)] = at.end;
         break;
       case Operation::optimizer:
         optimizer.cover(at);
@@ -111,6 +122,8 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
         bucket = {at.issued, at.start, at.end, idle_within(busy, at.start, at.end)};
         for (const std::uint32_t earlier : schedule.waits_for(task))
           bucket.ready = times[earlier].end;
+        // Held back behind an earlier bucket, it was full before the kernel it was launched after.
+        bucket.ready = filled[static_cast<std::size_t>(task.bucket)].value_or(bucket.ready);
         break;
       }
       case Operation::hook:
@@ -161,7 +174,7 @@ std::vector<CriticalPiece> critical_path(const Schedule& schedule,
       path.push_back({task, true, at.enqueued - at.issued});
       // The host was held up by what it waited for, or by its previous task.
       std::uint32_t cause = nothing;
-      if (what.host_waits)
+      if (what.host_waits || what.stream == Stream::host)
         for (const std::uint32_t earlier : schedule.waits_for(what))
           if (times[earlier].end == at.issued) cause = earlier;
       if (cause != nothing) {

@@ -124,10 +124,13 @@ void read_optimizer(const Yaml& given, Scenario& scenario) {
 WorkloadSize read_size(YamlMap& map, const Architecture& architecture) {
   WorkloadSize size;
   size.batch = static_cast<int>(map.required("batch").integer(1, many));
+  // A network takes tokens or pictures; the other key may stand there, for scenarios that swap models.
+  const auto sequence = map.optional("sequence");
   if (std::holds_alternative<TransformerShape>(architecture))
     size.sequence = static_cast<int>(map.required("sequence").integer(1, many));
-  else if (const auto value = map.optional("image"))
-    size.image = static_cast<int>(value->integer(32, 16384));
+  else if (sequence)
+    sequence->integer(1, many);
+  if (const auto value = map.optional("image")) size.image = static_cast<int>(value->integer(32, 16384));
   if (const auto value = map.optional("dtype")) {
     size.dtype = value->one_of<DType>(all_dtypes);
     if (size.dtype == DType::tf32) value->fail("tf32 is how GEMMs compute, not how parameters are stored: write dtype: fp32 and compute: tf32");

@@ -42,7 +42,7 @@ const std::vector<Command>& commands() {
 bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsigned flags,
            const po::options_description& own, CommonOptions& options) {
   po::options_description visible("flags");
-  visible.add(own);
+  for (const auto& option : own.options()) visible.add(option);
   auto add = visible.add_options();
   if (has(flags, Flag::set))
     add("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),

@@ -117,7 +117,7 @@ std::string run_table(const Scenario& scenario, const StepCosts& costs, const st
     const StepMetrics& metrics = result.prediction->metrics;
     table.add({strategy_label(result.prediction->training), ms(metrics.step), ms(metrics.forward), ms(metrics.backward),
                ms(metrics.optimizer), ms(metrics.communication), ms(exposed(metrics, *result.none)),
-               fmt::format("{:.0f} %", 100 * overlap_ratio(metrics, *result.none)),
+               metrics.collectives > 0 ? fmt::format("{:.0f} %", 100 * overlap_ratio(metrics, *result.none)) : "-",
                fmt::format("{:.3f}x", result.speedup()), fmt::format("{}", metrics.collectives),
                std::string(name_of(metrics.bound))});
   }
