@@ -151,6 +151,11 @@ std::vector<CriticalPiece> critical_path(const Schedule& schedule,
                                          const std::vector<TaskTimes>& times) {
   const auto count = static_cast<std::uint32_t>(schedule.tasks.size());
   if (count == 0) return {};
+  // Of work without length the host may still enqueue a launch after it has ended.
+  const auto finished = [](const TaskTimes& at) { return std::max(at.end, at.enqueued); };
+  const auto only_on_host = [&](std::uint32_t i) {
+    return schedule.tasks[i].stream == Stream::host && schedule.tasks[i].work == Duration::zero();
+  };
   // The task before each one on its own stream.
   constexpr std::uint32_t nothing = ~std::uint32_t{0};
   std::vector<std::uint32_t> before(count, nothing);
@@ -160,18 +165,20 @@ std::vector<CriticalPiece> critical_path(const Schedule& schedule,
     std::uint32_t& on_stream = latest[static_cast<std::size_t>(schedule.tasks[i].stream)];
     before[i] = on_stream;
     on_stream = i;
-    if (times[i].end >= times[last].end) last = i;
+    if (finished(times[i]) >= finished(times[last])) last = i;
   }
 
   // Walk back from the end: each time to whatever ended exactly when this began.
   std::vector<CriticalPiece> path;
   std::uint32_t task = last;
-  bool on_host = schedule.tasks[task].stream == Stream::host && schedule.tasks[task].work == Duration::zero();
+  bool on_host = only_on_host(task) || times[task].enqueued > times[task].end;
+  bool first_launch = false;  // the host's piece ends with the first launch of this task, not with the last
   while (true) {
     const TaskTimes& at = times[task];
     const Task& what = schedule.tasks[task];
     if (on_host) {
-      path.push_back({task, true, at.enqueued - at.issued});
+      path.push_back({task, true, (first_launch ? std::min(at.start, at.enqueued) : at.enqueued) - at.issued});
+      first_launch = false;
       // The host was held up by what it waited for, or by its previous task.
       std::uint32_t cause = nothing;
       if (what.host_waits || what.stream == Stream::host)
@@ -179,13 +186,12 @@ std::vector<CriticalPiece> critical_path(const Schedule& schedule,
           if (times[earlier].end == at.issued) cause = earlier;
       if (cause != nothing) {
         task = cause;
-        on_host = schedule.tasks[task].stream == Stream::host && schedule.tasks[task].work == Duration::zero();
+        on_host = only_on_host(task);
       } else if (task == 0) {
         break;
       } else {
         --task;
-        on_host = schedule.tasks[task].stream != Stream::host ||
-                  schedule.tasks[task].work == Duration::zero();
+        on_host = schedule.tasks[task].stream != Stream::host || only_on_host(task);
       }
       continue;
     }
@@ -204,9 +210,9 @@ std::vector<CriticalPiece> critical_path(const Schedule& schedule,
       cause = before[task];
     if (cause != nothing) {
       task = cause;
-      on_host = schedule.tasks[task].stream == Stream::host && schedule.tasks[task].work == Duration::zero();
+      on_host = only_on_host(task);
     } else {
-      on_host = true;  // it began as soon as the host had launched it
+      on_host = first_launch = true;  // it began as soon as the host had launched it
     }
   }
   std::reverse(path.begin(), path.end());

@@ -40,9 +40,8 @@ Entry find_entry(const Yaml& given, std::string_view kind) {
   const std::string text = given.text(fmt::format("a name from the catalogue of {}, a path or a mapping", kind));
   if (is_path(text)) {
     const std::filesystem::path path = given.folder() / text;
-    std::error_code error;
-    if (!std::filesystem::is_regular_file(path, error))
-      given.fail(fmt::format("no such file: {}", path.string()));
+    if (const std::string reason = unreadable(path); !reason.empty())
+      given.fail(fmt::format("{}: {}", path.string(), reason));
     return {Yaml::load(path), std::filesystem::path(text).stem().string()};
   }
   const std::vector<std::string> names = catalogue_names(kind);

@@ -75,10 +75,8 @@ AllReduceTable read_table(const Yaml& given) {
 /// line names the columns.
 AllReduceTable read_csv_table(const Yaml& given) {
   const std::filesystem::path path = given.folder() / given.text("the path of a CSV file");
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) given.fail(fmt::format("no such file: {}", path.string()));
-  if (std::filesystem::file_size(path, error) > largest_file)
-    given.fail(fmt::format("{} is larger than 8 MiB: is this an all-reduce table?", path.string()));
+  if (const std::string reason = unreadable(path); !reason.empty())
+    given.fail(fmt::format("{}: {}", path.string(), reason));
   std::ifstream file(path);
   AllReduceTable table;
   std::size_t number = 0;

@@ -13,6 +13,9 @@
 namespace ddpsim {
 namespace {
 
+/// No file of ours is nearly as large; what is, is refused before it is read.
+constexpr std::uintmax_t largest_file = 8 * 1024 * 1024;
+
 /// What was given, short enough for an error.
 std::string shown(const std::string& text) {
   constexpr std::size_t most = 60;
@@ -24,15 +27,17 @@ std::string shown(const std::string& text) {
 
 }  // namespace
 
+std::string unreadable(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return "no such file";
+  if (!std::filesystem::is_regular_file(path, error)) return "not a file";
+  return std::filesystem::file_size(path, error) > largest_file ? "larger than 8 MiB" : "";
+}
+
 Yaml Yaml::load(const std::filesystem::path& file) {
   const std::string name = file.string();
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error))
-    throw InputError(fmt::format("{}: {}", name, std::filesystem::exists(file, error) ? "not a file" : "no such file"));
-  const std::uintmax_t size = std::filesystem::file_size(file, error);
-  if (error) throw InputError(fmt::format("{}: cannot be read: {}", name, error.message()));
-  if (size > largest_file)
-    throw InputError(fmt::format("{}:1:1: file of {} bytes: expected at most {} (8 MiB); is this a scenario?", name, size, largest_file));
+  if (const std::string reason = unreadable(file); !reason.empty())
+    throw InputError(fmt::format("{}: {}", name, reason));
   std::ifstream stream(file, std::ios::binary);
   std::ostringstream content;
   content << stream.rdbuf();
@@ -218,7 +223,7 @@ Yaml YamlMap::required(const std::string& key) {
     if (std::find(asked_.begin(), asked_.end(), name) == asked_.end()) others.push_back(name);
   const std::string slip = nearest(key, others);
   node_.fail(slip.empty() ? fmt::format("missing key \"{}\"", key)
-                          : fmt::format("missing key \"{}\"; is \"{}\" meant to be it?", key, printable(slip)));
+                          : fmt::format("missing key \"{}\"; is \"{}\" meant to be it?", key, slip));
 }
 
 void YamlMap::finish() const {

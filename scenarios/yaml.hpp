@@ -15,8 +15,8 @@
 
 namespace ddpsim {
 
-/// No file of ours is nearly as large; what is, is refused before it is read.
-inline constexpr std::uintmax_t largest_file = 8 * 1024 * 1024;
+/// Why `path` will not be read ("no such file", "not a file", "larger than 8 MiB"), or "" if it will.
+std::string unreadable(const std::filesystem::path& path);
 
 /// "--set cluster.ranks_per_node=8": a key of a scenario, given elsewhere than in its file.
 using Override = std::pair<std::string, std::string>;

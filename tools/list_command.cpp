@@ -81,14 +81,13 @@ int list_command(const std::vector<std::string>& arguments) {
   for (const Kind& kind : kinds) {
     if (kind.name != options.files[0]) continue;
     const Listing listing = kind.list();
-    Table table(listing.header);
+    Table table(listing.header, Table::Last::text);
     nlohmann::ordered_json json = nlohmann::ordered_json::array();
     for (const auto& row : listing.rows) {
       nlohmann::ordered_json object;
       for (std::size_t c = 0; c < row.size(); ++c) object[listing.header[c]] = row[c];
       json.push_back(object);
-      auto last = row;
-      table.add(last);
+      table.add(row);
     }
     Outputs outputs;
     if (!options.quiet && options.json != "-") outputs.add("-", table.text());

@@ -51,7 +51,10 @@ std::vector<HookFiring> firings(const Prediction& prediction) {
 
 std::string shape_text(const Parameter& parameter) {
   std::string text;
-  for (const std::int64_t extent : parameter.shape) text += (text.empty() ? "" : "x") + fmt::format("{}", extent);
+  for (const std::int64_t extent : parameter.shape) {
+    if (!text.empty()) text += 'x';
+    text += std::to_string(extent);
+  }
   return text;
 }
 
@@ -71,7 +74,7 @@ std::string text_of(const Scenario& scenario, const Prediction& prediction, bool
     text += "\nhooks, in firing order\n" + table.text();
   }
   if (!prediction.schedule.buckets.empty()) {
-    Table table({"bucket", "bytes", "size", "tensors", "ready ms", "start ms", "end ms", "exposed ms", "first .. last"});
+    Table table({"bucket", "bytes", "size", "tensors", "ready ms", "start ms", "end ms", "exposed ms", "first .. last"}, Table::Last::text);
     for (std::size_t b = 0; b < prediction.schedule.buckets.size(); ++b) {
       const Bucket& bucket = prediction.schedule.buckets[b];
       const BucketTimes& at = prediction.metrics.buckets[b];
@@ -94,7 +97,7 @@ std::string text_of(const Scenario& scenario, const Prediction& prediction, bool
       const TaskTimes& at = prediction.timeline.ranks[0][i];
       table.add({fmt::format("{}", i), task_label(scenario, prediction.schedule, task), std::string(name_of(task.stream)), ms(at.issued), ms(at.start), ms(at.end)});
     }
-    text += "\n" + table.text();
+    text += fmt::format("\n{}", table.text());
   }
   return text;
 }

@@ -57,7 +57,7 @@ std::string percent(double share) {
 std::string text_of(const FileScore& score) {
   std::string text = fmt::format("{}\n  {}\n", score.file, describe(score.fit));
   for (const std::string& note : score.fit.notes) text += "  note: " + note + "\n";
-  Table table({"strategy", "measured ms", "predicted ms", "error", "exposed error", ""});
+  Table table({"strategy", "measured ms", "predicted ms", "error", "exposed error", ""}, Table::Last::text);
   for (const ScoreRow& row : score.rows)
     table.add({row.label, fmt::format("{:.1f}", in_ms(row.measured)), fmt::format("{:.1f}", in_ms(row.predicted)),
                percent(row.error()), row.exposed_error < 0 ? "-" : fmt::format("{:.1f} %", 100 * row.exposed_error),
