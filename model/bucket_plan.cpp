@@ -14,8 +14,14 @@ namespace {
 std::vector<std::vector<std::int32_t>> explicit_buckets(const StepCosts& costs,
                                                         const Training& training) {
   std::vector<int> uses(costs.gradients.size(), 0);
-  for (const auto& bucket : training.buckets)
-    for (const int index : bucket) ++uses.at(static_cast<std::size_t>(index));
+  for (const auto& bucket : training.buckets) {
+    if (bucket.empty()) throw std::invalid_argument("a bucket must hold at least one parameter");
+    for (const int index : bucket) {
+      if (index < 0 || static_cast<std::size_t>(index) >= uses.size())
+        throw std::invalid_argument(fmt::format("buckets name parameter {} of {}", index, uses.size()));
+      ++uses[static_cast<std::size_t>(index)];
+    }
+  }
   for (std::size_t i = 0; i < uses.size(); ++i)
     if (uses[i] != 1)
       throw std::invalid_argument(fmt::format("buckets must hold every parameter once; parameter {} is in {}", i, uses[i]));

@@ -17,6 +17,10 @@ constexpr double tile = 128;
 /// The shortest piece of k worth a block of its own when an output has fewer tiles than the device has SMs.
 constexpr double shortest_split = 512;
 
+Duration ramps(int launches, const Device& device) {
+  return device.synchronous ? Duration::zero() : launches * kernel_ramp;
+}
+
 double fill(const Gemm& gemm, int multiprocessors) {
   const double rows = std::ceil(static_cast<double>(gemm.m) / tile);
   const double columns = std::ceil(static_cast<double>(gemm.n) / tile);
@@ -67,7 +71,7 @@ KernelCost kernel_cost(const Kernel& kernel, const Device& device, Duration laun
                        static_cast<double>(gemm.k) * static_cast<double>(gemm.batch);
   const Duration arithmetic = from_seconds(
       flops / (peak * device.efficiency_of(kernel.type) * fill(gemm, device.multiprocessors)));
-  const Duration ramp = kernel.launches * kernel_ramp;
+  const Duration ramp = ramps(kernel.launches, device);
   const Duration memory = cost.work - ramp;
   cost.work = std::max(arithmetic, memory) + ramp;
   cost.last_launch = cost.work / kernel.launches;
@@ -83,8 +87,7 @@ KernelCost streaming_cost(Bytes bytes, int launches, const Device& device, Durat
   KernelCost cost;
   cost.launches = launches;
   cost.host = scaled(launches * launch, launches_per_operation(caller));
-  const Duration ramp = device.synchronous ? Duration::zero() : launches * kernel_ramp;
-  cost.work = bytes / bandwidth + ramp;
+  cost.work = bytes / bandwidth + ramps(launches, device);
   cost.last_launch = cost.work / launches;
   cost.memory_fraction = 1;
   return cost;

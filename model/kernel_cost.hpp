@@ -32,7 +32,7 @@ double launches_per_operation(Caller caller);
 ///     GEMM     max(2 m n k batch / (peak x efficiency x fill), traffic / bandwidth)
 ///     others   traffic / bandwidth
 ///
-/// plus 2 us of ramp and gap per launch. `fill` is how well the 128 x 128 tiles of the output fill whole
+/// plus 2 us of ramp and gap per launch (none on a synchronous device). `fill` is how well the 128 x 128 tiles of the output fill whole
 /// waves of the device's SMs (short outputs split along k); bandwidth is peak x memory_efficiency. A
 /// measured `kernel.time` stands in place of it all.
 /// Throws std::invalid_argument if the device has no peak for the kernel's type.

@@ -151,8 +151,6 @@ std::vector<CriticalPiece> critical_path(const Schedule& schedule,
                                          const std::vector<TaskTimes>& times) {
   const auto count = static_cast<std::uint32_t>(schedule.tasks.size());
   if (count == 0) return {};
-  // Of work without length the host may still enqueue a launch after it has ended.
-  const auto finished = [](const TaskTimes& at) { return std::max(at.end, at.enqueued); };
   const auto only_on_host = [&](std::uint32_t i) {
     return schedule.tasks[i].stream == Stream::host && schedule.tasks[i].work == Duration::zero();
   };
@@ -165,13 +163,13 @@ std::vector<CriticalPiece> critical_path(const Schedule& schedule,
     std::uint32_t& on_stream = latest[static_cast<std::size_t>(schedule.tasks[i].stream)];
     before[i] = on_stream;
     on_stream = i;
-    if (finished(times[i]) >= finished(times[last])) last = i;
+    if (times[i].end >= times[last].end) last = i;
   }
 
   // Walk back from the end: each time to whatever ended exactly when this began.
   std::vector<CriticalPiece> path;
   std::uint32_t task = last;
-  bool on_host = only_on_host(task) || times[task].enqueued > times[task].end;
+  bool on_host = only_on_host(task);
   bool first_launch = false;  // the host's piece ends with the first launch of this task, not with the last
   while (true) {
     const TaskTimes& at = times[task];
@@ -195,8 +193,8 @@ std::vector<CriticalPiece> critical_path(const Schedule& schedule,
       }
       continue;
     }
-    const bool starved = what.stream == Stream::compute && what.work > Duration::zero() &&
-                         at.end == at.enqueued + what.last_launch && what.launches > 1;
+    const bool starved = what.stream == Stream::compute && what.launches > 1 &&
+                         at.end == at.enqueued + what.last_launch;
     if (starved) {  // it ended late because the host launched it late
       path.push_back({task, false, what.last_launch});
       on_host = true;

@@ -56,12 +56,13 @@ std::vector<Kernel> optimizer_kernels(Optimizer optimizer, const Workload& workl
     }
     return kernels;
   }
-  const std::int64_t by_size = workload.elements() / (elements_per_block * blocks_per_launch);
-  const std::int64_t by_count = static_cast<std::int64_t>(workload.parameters.size()) / tensors_per_launch;
+  const auto pieces = [](std::int64_t whole, std::int64_t piece) { return (whole + piece - 1) / piece; };
+  const std::int64_t by_size = pieces(workload.elements(), elements_per_block * blocks_per_launch);
+  const std::int64_t by_count = pieces(static_cast<std::int64_t>(workload.parameters.size()), tensors_per_launch);
   Kernel kernel;
   kernel.name = law.name;
   kernel.traffic = law.passes * workload.gradient_size();
-  kernel.launches = static_cast<int>(law.operations * (std::max(by_size, by_count) + 1));
+  kernel.launches = static_cast<int>(law.operations * std::max({by_size, by_count, std::int64_t{1}}));
   return {kernel};
 }
 

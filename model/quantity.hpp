@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <compare>
@@ -58,9 +59,14 @@ constexpr FlopRate teraflops_per_second(double value) {
   return {value * 1e12};
 }
 
+/// Real ticks to whole ones, to the nearest; what does not fit becomes the farthest time there is.
+inline Duration from_ticks(double ticks) {
+  constexpr double farthest = 8e18;
+  return Duration{std::llround(std::clamp(ticks, -farthest, farthest))};
+}
 /// Here reals become time: rounded once, to the nearest tick.
 inline Duration from_seconds(double seconds) {
-  return Duration{std::llround(seconds * 1e12)};
+  return from_ticks(seconds * 1e12);
 }
 constexpr double in_seconds(Duration time) {
   return static_cast<double>(time.count()) * 1e-12;
@@ -80,7 +86,7 @@ inline Duration operator/(Bytes size, Bandwidth rate) {
 }
 /// `time` made longer or shorter by a real factor, to the nearest tick.
 inline Duration scaled(Duration time, double factor) {
-  return Duration{std::llround(static_cast<double>(time.count()) * factor)};
+  return from_ticks(static_cast<double>(time.count()) * factor);
 }
 
 /// For people: "12.3 ms", "25 MiB", "450 GB/s", "989 TFLOP/s"; three significant digits or more.

@@ -12,9 +12,16 @@
 #include "model/schedule_builder.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <stdexcept>
+
+#include <fmt/format.h>
 
 namespace ddpsim {
 namespace {
+
+constexpr std::size_t most_tasks = 10'000'000;
+constexpr std::chrono::hours longest_step{6};
 
 class Builder {
  public:
@@ -35,6 +42,7 @@ class Builder {
       if (synced_) after_backward();
     }
     optimizer();
+    check_length();
     return std::move(schedule_);
   }
 
@@ -45,7 +53,10 @@ class Builder {
     for (const auto& layer : costs_.layers) kernels += layer.forward.size() + layer.backward.size();
     const std::size_t parameters = costs_.gradients.size();
     const auto rounds = static_cast<std::size_t>(training_.micro_batches);
-    schedule_.tasks.reserve(rounds * (kernels + 6 * parameters) + 16);
+    const std::size_t tasks = rounds * (kernels + 6 * parameters) + 16;
+    if (tasks > most_tasks)
+      throw std::invalid_argument(fmt::format("a step of up to {} tasks is beyond what is simulated ({}): take fewer layers or micro-batches", tasks, most_tasks));
+    schedule_.tasks.reserve(tasks);
     schedule_.after.reserve(rounds * 2 * parameters + 16);
 
     switch (training_.strategy) {
@@ -76,6 +87,14 @@ class Builder {
     launched_.assign(schedule_.buckets.size(), nobody);
   }
 
+  /// Time is counted in picoseconds, in 64 bits: far beyond any step, but not beyond every scenario.
+  void check_length() const {
+    double seconds = 0;
+    for (const Task& task : schedule_.tasks) seconds += in_seconds(task.host) + in_seconds(task.work);
+    if (seconds > in_seconds(longest_step))
+      throw std::invalid_argument(fmt::format("a step of {:.3g} hours is beyond what is simulated ({} hours): check batch, bandwidth and latency", seconds / 3600, longest_step.count()));
+  }
+
   void add_bucket(std::vector<std::int32_t> parameters) {
     Bucket& bucket = schedule_.buckets.emplace_back();
     bucket.parameters = std::move(parameters);
@@ -100,7 +119,10 @@ class Builder {
   }
 
   void forward() {
-    if (synced_ && training_.strategy == Strategy::bucketed && training_.broadcast_buffers) broadcast_buffers();
+    // A forward pass after one inside no_sync leaves the buffers alone; the first of a step follows the last
+    // of the step before, which was synchronised (rule R28).
+    const bool after_synced = micro_batch_ == 0 || !training_.no_sync;
+    if (after_synced && training_.strategy == Strategy::bucketed && training_.broadcast_buffers) broadcast_buffers();
     for (std::size_t layer = 0; layer < costs_.layers.size(); ++layer)
       pass(Operation::forward, layer, costs_.layers[layer].forward);
     if (synced_ && training_.strategy == Strategy::bucketed && training_.find_unused_parameters &&

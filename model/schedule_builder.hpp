@@ -21,7 +21,8 @@ namespace ddpsim {
 ///
 /// With several micro-batches each one communicates, or with no_sync only the last. A `launch: sync` device
 /// runs its kernels on the host stream, so hooks fire when their kernel has ended.
-/// Throws std::invalid_argument if explicit buckets miss or repeat a parameter, or a group would be empty.
+/// Throws std::invalid_argument if explicit buckets miss or repeat a parameter, a group would be empty, or the
+/// step would be longer than six hours or ten million tasks.
 Schedule build_schedule(const StepCosts& costs, const Training& training);
 
 /// The buckets `bucketed` would use, in launch order, without building the schedule.

@@ -142,13 +142,19 @@ FixedInterference read_interference(const Yaml& given) {
   return fixed;
 }
 
+Duration read_launch_time(const Yaml& given) {
+  const Duration time = given.duration_or_zero();
+  if (time > std::chrono::seconds{1}) given.fail("expected a launch of at most one second");
+  return time;
+}
+
 /// `sync`, one time for kernels and collectives, or a mapping.
 void read_launch(const Yaml& given, Cluster& cluster) {
   if (given.is_map()) {
     YamlMap map(given);
-    if (const auto value = map.optional("kernel")) cluster.launch.kernel = value->duration_or_zero();
-    if (const auto value = map.optional("collective")) cluster.launch.collective = value->duration_or_zero();
-    if (const auto value = map.optional("hook")) cluster.launch.hook = value->duration_or_zero();
+    if (const auto value = map.optional("kernel")) cluster.launch.kernel = read_launch_time(*value);
+    if (const auto value = map.optional("collective")) cluster.launch.collective = read_launch_time(*value);
+    if (const auto value = map.optional("hook")) cluster.launch.hook = read_launch_time(*value);
     map.finish();
     return;
   }
@@ -157,7 +163,7 @@ void read_launch(const Yaml& given, Cluster& cluster) {
     cluster.launch.kernel = Duration::zero();  // a call, not a launch
     return;
   }
-  cluster.launch.kernel = cluster.launch.collective = given.duration_or_zero();
+  cluster.launch.kernel = cluster.launch.collective = read_launch_time(given);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 #include <yaml-cpp/depthguard.h>
+#include <yaml-cpp/eventhandler.h>
 
 #include "scenarios/quantity_text.hpp"
 
@@ -23,6 +24,34 @@ std::string shown(const std::string& text) {
   std::size_t end = most;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // a UTF-8 character stays whole
   return text.substr(0, end) + "...";
+}
+
+/// Hears where the documents of a file begin, and nothing else.
+class DocumentStarts : public YAML::EventHandler {
+ public:
+  std::vector<YAML::Mark> marks;
+
+ private:
+  void OnDocumentStart(const YAML::Mark& mark) override { marks.push_back(mark); }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+/// Where a second document begins, if one does. Not YAML::LoadAll: a "," outside of brackets makes yaml-cpp 0.7 find
+/// empty documents without end.
+std::optional<YAML::Mark> second_document(const std::string& content) {
+  std::istringstream stream(content);
+  YAML::Parser parser(stream);
+  DocumentStarts starts;
+  while (starts.marks.size() < 2)
+    if (!parser.HandleNextDocument(starts)) return std::nullopt;
+  return starts.marks[1];
 }
 
 }  // namespace
@@ -43,12 +72,11 @@ Yaml Yaml::load(const std::filesystem::path& file) {
   content << stream.rdbuf();
   if (!stream) throw InputError(fmt::format("{}: cannot be read", name));
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(content.str());
-    if (documents.empty() || documents.front().IsNull())
+    if (const auto mark = second_document(content.str()))
+      throw InputError(fmt::format("{}:{}:{}: a second YAML document begins here: expected one", name, mark->line + 1, mark->column + 1));
+    Yaml root(YAML::Load(content.str()), name, "");
+    if (root.node_.IsNull())
       throw InputError(fmt::format("{}:1:1: empty file: expected a mapping such as \"name: my first scenario\"", name));
-    if (documents.size() > 1)
-      throw InputError(fmt::format("{}:1:1: {} documents in one file: expected one", name, documents.size()));
-    Yaml root(documents.front(), name, "");
     if (!root.is_map()) root.fail("expected a mapping of keys to values, such as \"workload: {model: resnet50}\"");
     return root;
   } catch (const YAML::DeepRecursion& problem) {

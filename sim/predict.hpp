@@ -23,8 +23,8 @@ Prediction predict(const StepCosts& costs, const Training& training);
 StepCosts price(const Scenario& scenario);
 
 /// Scales the passes so that the step without communication takes these times (those given), and says by how
-/// much. Fixed-point iteration on the simulated step: where the host bounds a pass its neighbours matter, so
-/// a few rounds are needed.
+/// much. One pass after the other: none depends on those behind it, but where the host bounds a pass, on those
+/// before it.
 PassFactors fit_times(StepCosts& costs, const Training& training, const MeasuredTimes& times);
 
 }  // namespace ddpsim

@@ -233,11 +233,11 @@ class Engine {
     const Task& task = rank.schedule->tasks[rank.kernel];
     TaskTimes& at = (*rank.times)[rank.kernel];
     touch(rank);
-    if (task.stream == Stream::compute && task.work > Duration::zero() &&
-        now_ < at.enqueued + task.last_launch) {
+    if (task.stream == Stream::compute && now_ < at.enqueued + task.last_launch) {
       // The host is behind: the last of these launches has not run yet. The short kernels of the run and
       // the gaps between them are spread over all of it, so to a collective it stays active.
       rank.draining = true;
+      set_active(rank, true);  // a run of no length never was
       ++rank.computing.generation;
       queue_.push(at.enqueued + task.last_launch,
                   {Event::Kind::kernel_done, index_of(rank), rank.computing.generation});

@@ -115,6 +115,9 @@ int run_program(const std::vector<std::string>& arguments) {
   } catch (const InputError& problem) {
     fmt::print(stderr, "ddpsim: {}\n", problem.what());
     return exit_input;
+  } catch (const std::invalid_argument& problem) {  // a law refuses what the scenario asks of it
+    fmt::print(stderr, "ddpsim: {}\n", printable(problem.what()));
+    return exit_input;
   } catch (const std::exception& problem) {
     fmt::print(stderr, "ddpsim: {}\n", printable(problem.what()));
     return exit_failure;

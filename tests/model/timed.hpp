@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/step_costs.hpp"
+#include "model/training.hpp"
 
 /// Workloads and clusters whose every cost is chosen, for tests that count by hand.
 namespace ddpsim::timed {
@@ -54,6 +55,20 @@ inline Cluster constant(int ranks, Duration time) {
   return cluster;
 }
 
+/// Eight GPUs on an NVLink switch: NCCL's law of collectives, the formulas of interference.
+inline Cluster eight_gpus() {
+  using namespace std::chrono_literals;
+  Cluster cluster = ring(8, 3us, gigabytes_per_second(450));
+  cluster.device.compute_capability = 90;
+  cluster.device.multiprocessors = 132;
+  cluster.device.peak.fill(teraflops_per_second(400));
+  cluster.intra_node.kind = LinkKind::nvlink;
+  cluster.intra_node.nvswitch = true;
+  cluster.interference.reset();
+  cluster.launch = {6us, 10us, 5us};
+  return cluster;
+}
+
 /// Copies, divisions and accumulations take no time: only what a test says does.
 inline void free_copies(StepCosts& costs) {
   costs.copies.assign(costs.copies.size(), KernelCost{});
@@ -61,13 +76,19 @@ inline void free_copies(StepCosts& costs) {
   costs.flat_copy = KernelCost{};
 }
 
+inline Training training_of(Strategy strategy) {
+  Training training;
+  training.strategy = strategy;
+  return training;
+}
+
 inline StepCosts costs_of(const Workload& workload, const Cluster& cluster) {
   return StepCosts(workload, cluster, Optimizer::none);
 }
 
-/// The four gradients of DDP's in-order example (PyTorch's reducer launches buckets in index order):
-/// from the start of backward, parameter 0 is ready at 30 ms, 1 at 10, 2 at 40, 3 at 50; backward
-/// ends at 55. There is no forward pass, so the step begins where backward does.
+/// The four gradients of DDP's in-order example (PyTorch's reducer launches buckets in index
+/// order): from the start of backward, parameter 0 is ready at 30 ms, 1 at 10, 2 at 40, 3 at 50;
+/// backward ends at 55. There is no forward pass, so the step begins where backward does.
 inline Workload in_order_example() {
   using namespace std::chrono_literals;
   Workload workload;

@@ -24,8 +24,7 @@ TEST_CASE("events come out earliest first", "[sim][event_queue]") {
   CHECK(queue.empty());
 }
 
-TEST_CASE("events of one instant come out in the order they were scheduled",
-          "[sim][event_queue]") {
+TEST_CASE("events of one instant come out in the order they were scheduled", "[sim][event_queue]") {
   EventQueue<int> queue;
   queue.push(Instant{1ns}, -1);
   for (int i = 0; i < 100; ++i) queue.push(Instant{5ns}, i);

@@ -33,8 +33,8 @@ class Dice {
 
 struct Shape {
   int ranks = 1;
-  int most_tasks = 30;        ///< besides collectives, per rank
-  bool synchronous = false;   ///< kernels run on the host's thread
+  int most_tasks = 30;       ///< besides collectives, per rank
+  bool synchronous = false;  ///< kernels run on the host's thread
   bool interference = false;
 };
 
@@ -62,8 +62,7 @@ inline std::vector<Schedule> random_schedules(Dice& dice, const Shape& shape) {
   const int collectives = dice.between(0, 6);
   std::vector<Interference> beside(static_cast<std::size_t>(collectives));
   if (shape.interference)
-    for (Interference& each : beside)
-      each = {dice.slowdown(), dice.slowdown(), dice.slowdown()};
+    for (Interference& each : beside) each = {dice.slowdown(), dice.slowdown(), dice.slowdown()};
   std::vector<Schedule> ranks;
   for (int rank = 0; rank < shape.ranks; ++rank) {
     Script step;
@@ -73,7 +72,8 @@ inline std::vector<Schedule> random_schedules(Dice& dice, const Shape& shape) {
       std::vector<std::uint32_t> after;
       const int count = static_cast<int>(step.schedule.tasks.size());
       for (int edges = count == 0 ? 0 : dice.between(0, 2); edges > 0; --edges)
-        after.push_back(static_cast<std::uint32_t>(dice.between(std::max(0, count - 8), count - 1)));
+        after.push_back(
+            static_cast<std::uint32_t>(dice.between(std::max(0, count - 8), count - 1)));
       if (dice.between(1, left) <= collectives - issued) {
         Task task = collective(dice.time(25), beside[static_cast<std::size_t>(issued)]);
         task.host = dice.time(3);

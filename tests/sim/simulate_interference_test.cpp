@@ -16,8 +16,8 @@ constexpr Interference beside{1.25F, 2, 2};
 }  // namespace
 
 TEST_CASE("a kernel and a collective slow each other while both run", "[sim][simulate]") {
-  // The collective's 4 ms take 8. By then the kernel has done 8 / 1.25 = 6.4 of its 10 ms; the other
-  // 3.6 run alone.
+  // The collective's 4 ms take 8. By then the kernel has done 8 / 1.25 = 6.4 of its 10 ms; the
+  // other 3.6 run alone.
   Script step;
   const auto sent = step.add(collective(4ms, beside));
   const auto computing = step.add(kernel(10ms));
@@ -116,8 +116,8 @@ TEST_CASE("what only touches at an instant is not slowed", "[sim][simulate]") {
 TEST_CASE("a run of kernels presses on a collective until its last launch has run",
           "[sim][simulate]") {
   // The run begins with its first launch at 10 us. Its 20 us are done at 30, but the launch at 40
-  // brings another 5: it ends at 45. The collective of 30 us does 10 until 10 us, half of 35 until 45,
-  // and the last 2.5 alone.
+  // brings another 5: it ends at 45. The collective of 30 us does 10 until 10 us, half of 35 until
+  // 45, and the last 2.5 alone.
   constexpr Interference slow_collective{1, 1, 2};
   Script step;
   const auto sent = step.add(collective(30us, slow_collective));
@@ -140,8 +140,8 @@ TEST_CASE("a starved run is not made longer by a collective beside its gaps", "[
 }
 
 TEST_CASE("rounding a rate never loses more than a picosecond at a change", "[sim][simulate]") {
-  // Factors of 3: a kernel of 10 ps beside a collective of 3 ps that takes 9. By then 9 / 3 = 3 ps of
-  // the kernel are done; the other 7 end at 16.
+  // Factors of 3: a kernel of 10 ps beside a collective of 3 ps that takes 9. By then 9 / 3 = 3 ps
+  // of the kernel are done; the other 7 end at 16.
   Script step;
   const auto sent = step.add(collective(Duration{3}, {3, 3, 3}));
   const auto computing = step.add(kernel(Duration{10}));

@@ -15,7 +15,8 @@ namespace {
 
 constexpr int rounds = 300;
 
-/// Shapes in turn: 1 to 5 ranks, kernels on the device or on the host, with interference or without.
+/// Shapes in turn: 1 to 5 ranks, kernels on the device or on the host, with interference or
+/// without.
 Shape shape_of(int round) {
   Shape shape;
   shape.ranks = 1 + round % 5;
@@ -73,7 +74,7 @@ TEST_CASE("nothing begins before its launch or ends before its last one", "[sim]
         if (task.stream == Stream::communication) REQUIRE(at.start >= at.enqueued);
         if (task.stream != Stream::compute) continue;
         REQUIRE(at.start >= at.issued + task.host / task.launches);
-        if (task.work > Duration::zero()) REQUIRE(at.end >= at.enqueued + task.last_launch);
+        REQUIRE(at.end >= at.enqueued + task.last_launch);
       }
     }
   });
@@ -164,7 +165,7 @@ TEST_CASE("without interference the engine and a slow solver agree to the tick",
 TEST_CASE("with interference they agree to a few picoseconds", "[sim][simulate][oracle]") {
   // The engine rounds what is left of a piece of work, and when it ends, at every change of rate:
   // half a tick each, of which factors up to 3 make one and a half. Works are of microseconds.
-  constexpr Duration margin{10};
+  constexpr Duration margin{25};
   Dice dice(8);
   for (int round = 0; round < rounds; ++round) {
     Shape shape = shape_of(round);

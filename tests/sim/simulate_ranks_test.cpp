@@ -29,7 +29,8 @@ constexpr std::uint32_t gradient = 0, sent = 1, update = 3;  // tasks of reduce_
 
 TEST_CASE("a delayed rank shifts the ends of all alike (R18)", "[sim][simulate]") {
   const Duration delay = GENERATE(0ms, 7ms, 25ms);
-  const std::vector<Schedule> ranks{reduce_after(10ms).schedule, reduce_after(10ms + delay).schedule,
+  const std::vector<Schedule> ranks{reduce_after(10ms).schedule,
+                                    reduce_after(10ms + delay).schedule,
                                     reduce_after(10ms).schedule};
   const Timeline timeline = simulate(ranks);
   CHECK(work_of(timeline, gradient, 0) == Window{0ms, 10ms});
@@ -81,8 +82,8 @@ TEST_CASE("the rank that prices a collective highest decides its length", "[sim]
 TEST_CASE("a rank that waits for its peers holds SMs but moves no bytes", "[sim][simulate]") {
   // Arithmetic 1.25 times slower beside the collective, memory-bound kernels twice, the collective
   // itself twice. Rank 0 arrives at once and spins until 10: its memory-bound kernel of 12 ms loses
-  // SMs only and does 10 / 1.25 = 8 ms. Then bytes move: the other 4 ms take 8, until 18, by when the
-  // collective has done 4 of its 5 ms; alone it ends at 19. Rank 1 computed before it arrived.
+  // SMs only and does 10 / 1.25 = 8 ms. Then bytes move: the other 4 ms take 8, until 18, by when
+  // the collective has done 4 of its 5 ms; alone it ends at 19. Rank 1 computed before it arrived.
   const Interference beside{1.25F, 2, 2};
   Script spinning, late;
   const auto spun = spinning.add(collective(5ms, beside));

@@ -11,8 +11,8 @@ using namespace ddpsim::fixtures;
 using namespace std::chrono_literals;
 
 TEST_CASE("compute and communication run side by side", "[sim][simulate]") {
-  // The all-reduce of the first kernel's gradient runs beside the second kernel; the second one finds
-  // the communication stream free again.
+  // The all-reduce of the first kernel's gradient runs beside the second kernel; the second one
+  // finds the communication stream free again.
   Script step;
   const auto first = step.add(kernel(10ms));
   const auto early = step.add(collective(15ms), {first});
@@ -108,6 +108,15 @@ TEST_CASE("a starved kernel ends its last share after the last launch", "[sim][s
   CHECK(enqueueing_of(timeline, next) == Window{40us, 41us});
 }
 
+TEST_CASE("a run of kernels of no length ends with its last launch", "[sim][simulate]") {
+  Script step;
+  const auto empty = step.add(launched(kernel(0us), 40us, 4));
+  const auto next = step.add(kernel(10us));
+  const Timeline timeline = simulate(step.schedule);
+  CHECK(work_of(timeline, empty) == Window{10us, 40us});
+  CHECK(work_of(timeline, next) == Window{40us, 50us});
+}
+
 TEST_CASE("the host stands still before a task that makes it wait", "[sim][simulate]") {
   Script step;
   const auto slow = step.add(kernel(10ms));
@@ -131,8 +140,8 @@ TEST_CASE("work of the host's own does not begin before what it waits for", "[si
 }
 
 TEST_CASE("a synchronous device computes on the host's thread", "[sim][simulate]") {
-  // The host cannot issue the all-reduce before its kernel has ended, nor run the next one meanwhile;
-  // issuing takes it 1 ms. Waiting for the all-reduce holds the host.
+  // The host cannot issue the all-reduce before its kernel has ended, nor run the next one
+  // meanwhile; issuing takes it 1 ms. Waiting for the all-reduce holds the host.
   Script step;
   const auto first = step.add(launched(host_kernel(10ms), 1ms));
   const auto sent = step.add(launched(collective(20ms), 1ms), {first});
@@ -152,7 +161,8 @@ TEST_CASE("a synchronous device computes on the host's thread", "[sim][simulate]
 }
 
 TEST_CASE("work on the host and on the device take turns", "[sim][simulate]") {
-  // What the host computes itself from 1 ms on waits for the kernel before it, and holds up the next.
+  // What the host computes itself from 1 ms on waits for the kernel before it, and holds up the
+  // next.
   Script step;
   const auto device = step.add(kernel(10ms));
   const auto own = step.add(launched(host_kernel(3ms), 1ms));
@@ -195,7 +205,9 @@ TEST_CASE("a step without tasks takes no time", "[sim][simulate]") {
 }
 
 TEST_CASE("what could never run is refused", "[sim][simulate]") {
-  SECTION("no rank") { CHECK_THROWS_AS(simulate(std::span<const Schedule>{}), std::invalid_argument); }
+  SECTION("no rank") {
+    CHECK_THROWS_AS(simulate(std::span<const Schedule>{}), std::invalid_argument);
+  }
   SECTION("a task that waits for itself") {
     Script step;
     step.add(kernel(1ms), {0});

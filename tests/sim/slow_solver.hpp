@@ -1,10 +1,11 @@
 #pragma once
 
-// The contract of simulate.hpp, acted out as literally as possible: no queue, no events, no clock that
-// runs ahead. At every moment all that can begin or end does, by asking every task of every rank again;
-// then everything in progress advances, in real numbers, to the nearest moment at which something can
-// change. Cost: O(tasks) moments of O(tasks) questions. Without interference all times stay whole and the
-// result is exact; with it, it differs from the engine's by the engine's rounding.
+// The contract of simulate.hpp, acted out as literally as possible: no queue, no events, no clock
+// that runs ahead. At every moment all that can begin or end does, by asking every task of every
+// rank again; then everything in progress advances, in real numbers, to the nearest moment at which
+// something can change. Cost: O(tasks) moments of O(tasks) questions. Without interference all
+// times stay whole and the result is exact; with it, it differs from the engine's by the engine's
+// rounding.
 
 #include <algorithm>
 #include <cmath>
@@ -101,7 +102,7 @@ class SlowSolver {
   bool change(SlowRank& rank, std::size_t i) {
     const Task& task = rank.task(i);
     State& state = rank.states[i];
-    if (state.ended() && state.enqueued != never) return false;
+    if (state.ended()) return false;
     if (state.issued == never) {  // the host's turn?
       if (i > 0) {
         const State& before = rank.states[i - 1];
@@ -123,7 +124,6 @@ class SlowSolver {
       state.enqueued = now_;
       return true;
     }
-    if (state.ended()) return false;
     if (task.stream == Stream::communication) {
       if (state.arrived || state.enqueued == never || !at_head(rank, i) || !free_to_begin(rank, i))
         return false;
@@ -140,7 +140,7 @@ class SlowSolver {
       return true;
     }
     const bool launched =
-        task.stream == Stream::host || task.work == Duration::zero() ||
+        task.stream == Stream::host ||
         (state.enqueued != never && reached(state.enqueued + real(task.last_launch)));
     if (state.left > tiny || !launched) return false;
     state.end = now_;
@@ -202,7 +202,7 @@ class SlowSolver {
       for (std::size_t i = 0; i < rank.states.size(); ++i) {
         const State& state = rank.states[i];
         const Task& task = rank.task(i);
-        if (state.issued == never) continue;
+        if (state.ended() || state.issued == never) continue;
         maybe(state.issued + real(task.host));
         maybe(state.issued + real(task.host / task.launches));
         if (state.enqueued != never) maybe(state.enqueued + real(task.last_launch));
@@ -233,6 +233,8 @@ class SlowSolver {
   Real collective_left_ = 0;
 };
 
-inline Timeline slow_solve(std::span<const Schedule> ranks) { return SlowSolver(ranks).solve(); }
+inline Timeline slow_solve(std::span<const Schedule> ranks) {
+  return SlowSolver(ranks).solve();
+}
 
 }  // namespace ddpsim::fixtures

@@ -1,0 +1,164 @@
+// Micro-batches, unused parameters, buffers, the first iteration: what changes the order of a step.
+#include <catch2/catch.hpp>
+
+#include "model/schedule_builder.hpp"
+#include "tests/model/architectures.hpp"
+#include "tests/model/schedule_story.hpp"
+
+using namespace ddpsim;
+using namespace ddpsim::timed;
+using namespace std::chrono_literals;
+
+namespace {
+
+StepCosts costs(const Workload& workload = two_layers()) {
+  return costs_of(workload, ring(2, 1ms, gigabytes_per_second(1)));
+}
+
+Training bucketed(int micro_batches, bool no_sync) {
+  Training training;
+  training.buckets = {{2, 1}, {0}};
+  training.micro_batches = micro_batches;
+  training.no_sync = no_sync;
+  return training;
+}
+
+}  // namespace
+
+TEST_CASE("every micro-batch communicates, or with no_sync the last (R26)",
+          "[model][schedule_builder]") {
+  const bool no_sync = GENERATE(false, true);
+  const Schedule schedule = build_schedule(costs(), bucketed(3, no_sync));
+  for (int micro_batch = 0; micro_batch < 3; ++micro_batch) {
+    CAPTURE(no_sync, micro_batch);
+    const int synced = !no_sync || micro_batch == 2 ? 1 : 0;
+    CHECK(count(schedule, Operation::forward, micro_batch) == 2);
+    CHECK(count(schedule, Operation::backward, micro_batch) == 3);
+    CHECK(count(schedule, Operation::hook, micro_batch) == 3 * synced);
+    CHECK(count(schedule, Operation::copy_in, micro_batch) == 3 * synced);
+    CHECK(count(schedule, Operation::all_reduce, micro_batch) == 2 * synced);
+    CHECK(count(schedule, Operation::wait, micro_batch) == 2 * synced);
+    CHECK(count(schedule, Operation::copy_out, micro_batch) == 3 * synced);
+  }
+  CHECK(count(schedule, Operation::optimizer) == 1);
+}
+
+TEST_CASE("every strategy communicates in each micro-batch unless told otherwise",
+          "[model][schedule_builder]") {
+  const auto reduces = [](Strategy strategy, bool no_sync) {
+    Training training = bucketed(4, no_sync);
+    training.strategy = strategy;
+    return count(build_schedule(costs(), training), Operation::all_reduce);
+  };
+  CHECK(reduces(Strategy::none, false) == 0);
+  CHECK(reduces(Strategy::naive, false) == 4 * 3);
+  CHECK(reduces(Strategy::flat, false) == 4 * 1);
+  CHECK(reduces(Strategy::overlap, false) == 4 * 3);
+  CHECK(reduces(Strategy::naive, true) == 3);
+  CHECK(reduces(Strategy::flat, true) == 1);
+  CHECK(reduces(Strategy::overlap, true) == 3);
+}
+
+TEST_CASE("gradients add up from the second micro-batch on (R27)", "[model][schedule_builder]") {
+  for (const Strategy strategy : all_strategies) {
+    CAPTURE(name_of(strategy));
+    Training training = bucketed(3, true);
+    training.strategy = strategy;
+    const Schedule schedule = build_schedule(costs(), training);
+    CHECK(count(schedule, Operation::accumulate, 0) == 0);
+    CHECK(count(schedule, Operation::accumulate, 1) == 3);
+    CHECK(count(schedule, Operation::accumulate, 2) == 3);
+  }
+  // The sum is complete before its hook copies it.
+  const Schedule schedule = build_schedule(costs(), bucketed(2, true));
+  const Story lines = story(schedule);
+  const auto first = std::find(lines.begin(), lines.end(), "hook 2 -> 0");
+  REQUIRE(first != lines.begin());
+  CHECK(*(first - 1) == "accumulate 2");
+}
+
+TEST_CASE("each micro-batch's buckets fill anew", "[model][schedule_builder]") {
+  const Schedule schedule = build_schedule(costs(), bucketed(2, false));
+  std::vector<std::int32_t> launched;
+  for (const Task& task : schedule.tasks)
+    if (task.operation == Operation::all_reduce) launched.push_back(task.bucket);
+  CHECK(launched == std::vector<std::int32_t>{0, 1, 0, 1});
+}
+
+TEST_CASE("the host searches for unused parameters before a synchronised backward (R30)",
+          "[model][schedule_builder]") {
+  Workload workload = two_layers();
+  workload.layers[0].forward[0].launches = 40;  // autograd nodes, a microsecond each
+  Training training = bucketed(2, true);
+  training.find_unused_parameters = true;
+  const Schedule schedule = build_schedule(costs(workload), training);
+  CHECK(count(schedule, Operation::search_unused, 0) == 0);
+  REQUIRE(count(schedule, Operation::search_unused, 1) == 1);
+  const Story lines = story(schedule);
+  const auto search = std::find(lines.begin(), lines.end(), "search unused");
+  CHECK(*(search - 1) == "forward 1.0");
+  CHECK(*(search + 1) == "backward 1.0");
+  const Task& task = schedule.tasks[static_cast<std::size_t>(search - lines.begin())];
+  CHECK(task.stream == Stream::host);
+  CHECK(task.host == 41us);
+
+  training.static_graph = true;  // known after the first iteration
+  CHECK(count(build_schedule(costs(), training), Operation::search_unused) == 0);
+  training.static_graph = false;
+  training.strategy = Strategy::overlap;  // not DistributedDataParallel
+  CHECK(count(build_schedule(costs(), training), Operation::search_unused) == 0);
+}
+
+TEST_CASE("the first iteration reduces one bucket per dtype after its last gradient",
+          "[model][schedule_builder]") {
+  Training training;
+  training.phase = Phase::first;
+  training.bucket_cap = Bytes{1};
+  const Schedule one = build_schedule(costs(), training);
+  REQUIRE(one.buckets.size() == 1);
+  CHECK(one.buckets[0].size == Bytes{4440});
+  CHECK(waits_for(one, "all-reduce 0") == Story{"copy in 0 -> 0"});
+
+  // b in bf16: by smallest index the fp32 bucket [0, 2] comes first, and the list is reversed.
+  Workload mixed = two_layers();
+  mixed.parameters[1].dtype = DType::bf16;
+  const Schedule two = build_schedule(costs(mixed), training);
+  REQUIRE(two.buckets.size() == 2);
+  CHECK(two.buckets[0].parameters == std::vector<std::int32_t>{1});
+  CHECK(two.buckets[1].parameters == std::vector<std::int32_t>{0, 2});
+  CHECK(waits_for(two, "all-reduce 0") == Story{"copy in 1 -> 0"});
+  CHECK(waits_for(two, "all-reduce 1") == Story{"copy in 0 -> 1"});
+}
+
+TEST_CASE("DDP broadcasts each type of buffer before forward (R29)", "[model][schedule_builder]") {
+  // ResNet-18's batch norms: running statistics of one type, counters of another.
+  const StepCosts resnet = costs(architectures::build(architectures::resnet18));
+  const Schedule schedule = build_schedule(resnet, Training{});
+  CHECK(count(schedule, Operation::broadcast) == 2);
+  const Story lines = story(schedule);
+  CHECK(Story(lines.begin(), lines.begin() + 4) ==
+        Story{"concatenate", "broadcast", "wait", "copy out"});
+  CHECK(lines[8] == "forward 0.0");
+  Training training;
+  training.broadcast_buffers = false;
+  CHECK(count(build_schedule(resnet, training), Operation::broadcast) == 0);
+  for (const Strategy strategy :
+       {Strategy::none, Strategy::naive, Strategy::flat, Strategy::overlap})
+    CHECK(count(build_schedule(resnet, training_of(strategy)), Operation::broadcast) == 0);
+}
+
+TEST_CASE("a forward after one inside no_sync broadcasts nothing (R28)",
+          "[model][schedule_builder]") {
+  // The first of a step follows the synchronised last one of the step before.
+  const StepCosts resnet = costs(architectures::build(architectures::resnet18));
+  Training training;
+  training.micro_batches = 3;
+  Schedule schedule = build_schedule(resnet, training);
+  for (int micro_batch = 0; micro_batch < 3; ++micro_batch)
+    CHECK(count(schedule, Operation::broadcast, micro_batch) == 2);
+  training.no_sync = true;
+  schedule = build_schedule(resnet, training);
+  CHECK(count(schedule, Operation::broadcast, 0) == 2);
+  CHECK(count(schedule, Operation::broadcast, 1) == 0);
+  CHECK(count(schedule, Operation::broadcast, 2) == 0);
+}

@@ -1,0 +1,181 @@
+#include "scenarios/training_reader.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/scenarios/refusal.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// A profile of three parameters of 1 MiB each; gradients arrive c, b, a.
+const std::string three_parameters =
+    "format: ddpsim.workload/1\nforward: 1 ms\nbackward: 3 ms\nparameters:\n"
+    "  - {name: a, shape: [262144], ready: 3 ms}\n"
+    "  - {name: b, shape: [262144], ready: 2 ms}\n"
+    "  - {name: c, shape: [262144], ready: 1 ms}\n";
+
+/// A scenario of it whose line 4 is `text`, under `training:`.
+std::string scenario_with(const std::string& text) {
+  return "workload: {model: p.yaml}\n"
+         "cluster: {device: h100-sxm, ranks_per_node: 2, intra_node: nvlink4}\n"
+         "training:\n" +
+         text + "\n";
+}
+
+struct Three {
+  Scratch scratch;
+  Three() { scratch.write("p.yaml", three_parameters); }
+  std::string refused(const std::string& text) const {
+    return refusal(scratch, scenario_with(text));
+  }
+  Training read(const std::string& text) const {
+    return read_scenario(scratch.write("s.yaml", scenario_with(text))).training;
+  }
+};
+
+TEST_CASE("training is DistributedDataParallel's own where nothing is said",
+          "[scenarios][training_reader]") {
+  const Scratch scratch;
+  scratch.write("p.yaml", three_parameters);
+  const Training training =
+      read_scenario(
+          scratch.write("s.yaml", "workload: {model: p.yaml}\ncluster: {device: h100-sxm}\n"))
+          .training;
+  CHECK(training.strategy == Strategy::bucketed);
+  CHECK(training.bucket_cap == 25 * MiB);
+  CHECK(training.first_bucket_cap == MiB);
+  CHECK(training.bucket_rule == BucketRule::torch);
+  CHECK(training.micro_batches == 1);
+  CHECK(!training.no_sync);
+  CHECK(!training.find_unused_parameters);
+  CHECK(!training.static_graph);
+  CHECK(!training.gradient_as_bucket_view);
+  CHECK(training.phase == Phase::steady);
+}
+
+TEST_CASE("every setting of training is read", "[scenarios][training_reader]") {
+  const Three three;
+  const Training training = three.read(
+      "  strategy: overlap\n  bucket_cap: 4 MB\n  first_bucket_cap: none\n  bucket_rule: "
+      "before_overflow\n"
+      "  micro_batches: 4\n  no_sync: true\n  find_unused_parameters: true\n  static_graph: true\n"
+      "  gradient_as_bucket_view: true\n  phase: first\n  comm_hook: none\n  hooks: []");
+  CHECK(training.strategy == Strategy::overlap);
+  CHECK(training.bucket_cap == Bytes{4'000'000});
+  CHECK(!training.first_bucket_cap);
+  CHECK(training.bucket_rule == BucketRule::before_overflow);
+  CHECK(training.micro_batches == 4);
+  CHECK(training.no_sync);
+  CHECK(training.find_unused_parameters);
+  CHECK(training.static_graph);
+  CHECK(training.gradient_as_bucket_view);
+  CHECK(training.phase == Phase::first);
+}
+
+TEST_CASE("names of a closed set are refused with the nearest", "[scenarios][training_reader]") {
+  const Three three;
+  CHECK(three.refused("  strategy: bucketd") ==
+        "s.yaml:4:13: training.strategy: unknown name \"bucketd\"; did you mean \"bucketed\"?; "
+        "known: "
+        "none, naive, flat, overlap, bucketed");
+  CHECK(three.refused("  bucket_rule: pytorch") ==
+        "s.yaml:4:16: training.bucket_rule: unknown name \"pytorch\"; did you mean \"torch\"?; "
+        "known: "
+        "torch, before_overflow");
+  CHECK(three.refused("  phase: frst") ==
+        "s.yaml:4:10: training.phase: unknown name \"frst\"; did you mean \"first\"?; known: "
+        "steady, first");
+  CHECK(three.refused("  micro_batches: 0") ==
+        "s.yaml:4:18: training.micro_batches: expected a whole number from 1 to 1024, got \"0\"");
+}
+
+TEST_CASE("a cap that closes no bucket is refused", "[scenarios][training_reader]") {
+  const Three three;
+  // Three gradients of 1 MiB: caps of 1, 1 and 1 MiB close a bucket each; the fourth has nothing
+  // left.
+  CHECK(three.refused("  bucket_caps: [1 MiB, 1 MiB, 1 MiB]").empty());
+  CHECK(three.refused("  bucket_caps: [1 MiB, 1 MiB, 1 MiB, 5 MiB]") ==
+        "s.yaml:4:38: training.bucket_caps: this cap closes no bucket: all gradients are in the 3 "
+        "before "
+        "it");
+  // The second cap takes all that is left (2 of 25 MiB), so the third is idle.
+  CHECK(three.refused("  bucket_caps: [1 MiB, 25 MiB]").empty());
+  CHECK(three.refused("  bucket_caps: [1 MiB, 25 MiB, 25 MiB]") ==
+        "s.yaml:4:32: training.bucket_caps: this cap closes no bucket: all gradients are in the 2 "
+        "before "
+        "it");
+  CHECK(three.read("  bucket_caps: [1 MiB, 25 MiB]").bucket_caps == std::vector{MiB, 25 * MiB});
+}
+
+TEST_CASE("bucket caps are a list of sizes", "[scenarios][training_reader]") {
+  const Three three;
+  CHECK(three.refused("  bucket_caps: 1 MiB") ==
+        "s.yaml:4:16: training.bucket_caps: expected a list of sizes, such as [1 MiB, 4 MiB, 25 "
+        "MiB]");
+  CHECK(three.refused("  bucket_caps: []") ==
+        "s.yaml:4:16: training.bucket_caps: expected at least one size");
+  CHECK(three.refused("  bucket_caps: [1 MiB, 2]") ==
+        "s.yaml:4:24: training.bucket_caps: expected a size with its unit, such as \"25 MiB\" or "
+        "\"10 "
+        "MB\" and above zero, got \"2\"");
+  CHECK(three.refused("  bucket_caps: [1 MiB, -1 MiB]") ==
+        "s.yaml:4:24: training.bucket_caps: expected a size with its unit, such as \"25 MiB\" or "
+        "\"10 "
+        "MB\" and above zero, got \"-1 MiB\"");
+}
+
+TEST_CASE("buckets name every parameter once", "[scenarios][training_reader]") {
+  const Three three;
+  CHECK(three.read("  buckets: [[c, b], [a]]").buckets ==
+        std::vector<std::vector<int>>{{2, 1}, {0}});
+  CHECK(three.refused("  buckets: [[c], [a]]") ==
+        "s.yaml:4:12: training.buckets: parameter \"b\" is in no bucket (1 of 3 are missing)");
+  CHECK(three.refused("  buckets: [[c, b], [a, b]]") ==
+        "s.yaml:4:25: training.buckets: parameter \"b\" is in a bucket already");
+  CHECK(three.refused("  buckets: [[c, b], [a, weight]]") ==
+        "s.yaml:4:25: training.buckets: p has no parameter \"weight\"");
+  CHECK(three.refused("  buckets: [[c, b], [], [a]]") ==
+        "s.yaml:4:21: training.buckets: expected at least one parameter name in a bucket");
+  CHECK(three.refused("  buckets: [c, b, a]") ==
+        "s.yaml:4:13: training.buckets: expected a list of parameter names");
+  CHECK(three.refused("  buckets: all") ==
+        "s.yaml:4:12: training.buckets: expected a list of lists of parameter names");
+}
+
+TEST_CASE("a parameter that a model lacks is answered with the nearest it has",
+          "[scenarios][training_reader]") {
+  const Scratch scratch;
+  CHECK(refusal_at(scratch, 10, "  buckets: [[fc.wieght]]") ==
+        "s.yaml:10:14: training.buckets: resnet18 has no parameter \"fc.wieght\"; did you mean "
+        "\"fc.weight\"?");
+  const std::string message = refusal_at(scratch, 10, "  buckets: [[\"fc\\n\\e[1m\"]]");
+  CHECK_THAT(message, Catch::StartsWith("s.yaml:10:14: training.buckets: resnet18 has no parameter "
+                                        "\"fc??[1m\""));
+}
+
+TEST_CASE("ways to cut buckets exclude each other", "[scenarios][training_reader]") {
+  const Three three;
+  CHECK(three.refused("  bucket_caps: [1 MiB]\n  buckets: [[a, b, c]]") ==
+        "s.yaml:5:12: training.buckets: buckets and bucket_caps exclude each other");
+  CHECK(
+      three.refused("  bucket_caps: [1 MiB]\n  parameter_groups: 2") ==
+      "s.yaml:5:21: training.parameter_groups: parameter_groups excludes buckets and bucket_caps");
+  CHECK(three.refused("  parameter_groups: 4") ==
+        "s.yaml:4:21: training.parameter_groups: expected a whole number from 1 to 3, got \"4\"");
+  CHECK(three.read("  parameter_groups: 3").parameter_groups == 3);
+}
+
+TEST_CASE("comm hooks and gradient hooks are refused as not built yet",
+          "[scenarios][training_reader]") {
+  const Three three;
+  const std::string comm_hook = "training.comm_hook: comm hooks are not built yet: expected none";
+  CHECK(three.refused("  comm_hook: fp16_compress") == "s.yaml:4:14: " + comm_hook);
+  CHECK(three.refused("  comm_hook: bf16_compress") == "s.yaml:4:14: " + comm_hook);
+  CHECK(three.refused("  comm_hook: {powersgd: {rank: 2}}") == "s.yaml:4:14: " + comm_hook);
+  CHECK(three.refused("  comm_hook: [compress]") == "s.yaml:4:14: " + comm_hook);
+  CHECK(three.refused("  hooks: [{cost: 1 us}]") ==
+        "s.yaml:4:10: training.hooks: gradient hooks are not built yet: expected []");
+}
+
+}  // namespace
+}  // namespace ddpsim

@@ -1,0 +1,162 @@
+// DDP's in-order example, to the tick: buckets are launched in index order, so the one ready first
+// waits for its turn; copies back are pipelined with the all-reduces still under way.
+#include <algorithm>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "model/schedule_builder.hpp"
+#include "sim/predict.hpp"
+#include "sim/simulate.hpp"
+#include "tests/model/timed.hpp"
+#include "tests/sim/fixtures.hpp"
+
+using namespace ddpsim;
+using namespace ddpsim::fixtures;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Buckets of one parameter each, in index order; all-reduces of 20 ms, nothing else costs
+/// anything.
+StepCosts example_costs(bool synchronous) {
+  Cluster cluster = timed::constant(2, 20ms);
+  cluster.device.synchronous = synchronous;
+  StepCosts costs = timed::costs_of(timed::in_order_example(), cluster);
+  timed::free_copies(costs);
+  return costs;
+}
+
+Training one_bucket_each() {
+  Training training;
+  training.buckets = {{0}, {1}, {2}, {3}};
+  return training;
+}
+
+/// The example's schedule. Copy in and copy out are priced alike by the builder; here only copying
+/// out takes time.
+Schedule example_schedule(bool synchronous, Duration copy_out) {
+  Schedule schedule = build_schedule(example_costs(synchronous), one_bucket_each());
+  for (Task& task : schedule.tasks)
+    if (task.operation == Operation::copy_out) task.work = copy_out;
+  return schedule;
+}
+
+std::vector<std::uint32_t> tasks_of(const Schedule& schedule, Operation operation) {
+  std::vector<std::uint32_t> found;
+  for (std::uint32_t i = 0; i < schedule.tasks.size(); ++i)
+    if (schedule.tasks[i].operation == operation) found.push_back(i);
+  return found;
+}
+
+std::vector<Duration> ends_of(const Schedule& schedule, const Timeline& timeline,
+                              Operation operation) {
+  std::vector<Duration> ends;
+  for (const std::uint32_t task : tasks_of(schedule, operation))
+    ends.push_back(work_of(timeline, task).to);
+  return ends;
+}
+
+/// When everything a bucket's all-reduce follows was in place: its gradient and every earlier
+/// bucket.
+std::vector<Duration> launches_of(const Schedule& schedule, const Timeline& timeline) {
+  std::vector<Duration> launches;
+  for (const std::uint32_t task : tasks_of(schedule, Operation::all_reduce)) {
+    Duration latest{};
+    for (const std::uint32_t earlier : schedule.waits_for(schedule.tasks[task]))
+      latest = std::max(latest, work_of(timeline, earlier).to);
+    launches.push_back(std::max(latest, enqueueing_of(timeline, task).to));
+  }
+  return launches;
+}
+
+}  // namespace
+
+TEST_CASE("buckets ready at 30, 10, 40, 50 are launched at 30, 30, 40, 50 (R16)",
+          "[sim][simulate]") {
+  const bool synchronous = GENERATE(false, true);
+  const Schedule schedule = example_schedule(synchronous, 1ms);
+  const Timeline timeline = simulate(schedule);
+  CHECK(launches_of(schedule, timeline) == std::vector<Duration>{30ms, 30ms, 40ms, 50ms});
+  CHECK(ends_of(schedule, timeline, Operation::backward) ==
+        std::vector<Duration>{10ms, 30ms, 40ms, 50ms, 55ms});
+}
+
+TEST_CASE("their all-reduces of 20 follow one another (R17)", "[sim][simulate]") {
+  const bool synchronous = GENERATE(false, true);
+  const Schedule schedule = example_schedule(synchronous, 1ms);
+  const Timeline timeline = simulate(schedule);
+  const auto reduces = tasks_of(schedule, Operation::all_reduce);
+  REQUIRE(reduces.size() == 4);
+  CHECK(work_of(timeline, reduces[0]) == Window{30ms, 50ms});
+  CHECK(work_of(timeline, reduces[1]) == Window{50ms, 70ms});
+  CHECK(work_of(timeline, reduces[2]) == Window{70ms, 90ms});
+  CHECK(work_of(timeline, reduces[3]) == Window{90ms, 110ms});
+}
+
+TEST_CASE("copies back of 1 end at 56, 71, 91, 111 (R21)", "[sim][simulate]") {
+  // T = max(T of the bucket before, end of the all-reduce) + 1, from the end of backward at 55.
+  const bool synchronous = GENERATE(false, true);
+  const Schedule schedule = example_schedule(synchronous, 1ms);
+  const Timeline timeline = simulate(schedule);
+  CHECK(ends_of(schedule, timeline, Operation::copy_out) ==
+        std::vector<Duration>{56ms, 71ms, 91ms, 111ms});
+  CHECK(length(timeline) == 111ms);
+}
+
+TEST_CASE("the example communicates for 80 and exposes 56", "[sim][simulate]") {
+  const Schedule schedule = example_schedule(false, 1ms);
+  const StepMetrics metrics = measure(schedule, simulate(schedule));
+  Training alone = one_bucket_each();
+  alone.strategy = Strategy::none;
+  const StepMetrics none = predict(example_costs(false), alone).metrics;
+  CHECK(none.step == 55ms);
+  CHECK(metrics.step == 111ms);
+  CHECK(metrics.backward == 55ms);
+  CHECK(metrics.communication == 80ms);
+  CHECK(metrics.collectives == 4);
+  CHECK(exposed(metrics, none) == 56ms);
+  CHECK(overlap_ratio(metrics, none) == Approx(1 - 56.0 / 80));
+}
+
+TEST_CASE("each bucket of the example tells when it was ready and what it exposed",
+          "[sim][simulate]") {
+  // The device stands still from 56 to 70, 71 to 90 and 91 to 110.
+  const Schedule schedule = example_schedule(false, 1ms);
+  const StepMetrics metrics = measure(schedule, simulate(schedule));
+  const std::vector<Duration> ready{30ms, 10ms, 40ms, 50ms}, exposed{0ms, 14ms, 19ms, 19ms};
+  REQUIRE(metrics.buckets.size() == 4);
+  for (std::size_t b = 0; b < 4; ++b) {
+    CAPTURE(b);
+    CHECK(metrics.buckets[b].ready == Instant{ready[b]});
+    CHECK(metrics.buckets[b].exposed == exposed[b]);
+  }
+}
+
+TEST_CASE("PyTorch would log 55 of compute, 81 of communication and 25 of overlap (R46)",
+          "[sim][simulate]") {
+  // Marks: first launch at 30, end of compute at 55, end of the last copy back at 111.
+  const Schedule schedule = example_schedule(false, 1ms);
+  const Timeline timeline = simulate(schedule);
+  const Duration compute_end = measure(schedule, timeline).backward;
+  const Duration first_launch = launches_of(schedule, timeline).front();
+  CHECK(compute_end == 55ms);
+  CHECK(length(timeline) - first_launch == 81ms);
+  CHECK(compute_end - first_launch == 25ms);
+}
+
+TEST_CASE("without copies back the tail is the later of compute and communication (R22)",
+          "[sim][simulate]") {
+  Training training = one_bucket_each();
+  training.gradient_as_bucket_view = true;
+  CHECK(predict(example_costs(false), training).metrics.step == 110ms);
+}
+
+TEST_CASE("copies in lengthen compute, copies out do not (R20)", "[sim][simulate]") {
+  // 1 ms to copy each of four gradients in: compute ends at 59 instead of 55.
+  StepCosts costs = example_costs(false);
+  costs.copies.assign(4, KernelCost{{}, 1ms, 1ms, 1, 1});
+  CHECK(predict(costs, one_bucket_each()).metrics.backward == 59ms);
+  const Schedule schedule = example_schedule(false, 1ms);
+  CHECK(measure(schedule, simulate(schedule)).backward == 55ms);
+}

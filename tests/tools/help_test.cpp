@@ -1,0 +1,59 @@
+#include <catch2/catch.hpp>
+
+#include "tests/tools/program.hpp"
+
+namespace ddpsim {
+namespace {
+
+const std::vector<std::string> all_commands{"run", "schedule", "score", "list"};
+
+TEST_CASE("help names every command, and each tells its usage", "[tools][help]") {
+  for (const char* word : {"--help", "-h", "help"}) {
+    const Outcome outcome = ddpsim({word});
+    CHECK(outcome.code == 0);
+    CHECK(outcome.err.empty());
+    for (const std::string& command : all_commands)
+      CHECK_THAT(outcome.out, Catch::Contains("\n  " + command + " "));
+  }
+  for (const std::string& command : all_commands) {
+    for (const char* flag : {"--help", "-h"}) {
+      const Outcome outcome = ddpsim({command, flag});
+      CHECK(outcome.code == 0);
+      CHECK(outcome.err.empty());
+      CHECK_THAT(outcome.out, Catch::StartsWith("usage: ddpsim " + command + " "));
+    }
+  }
+}
+
+TEST_CASE("the example in a command's help works from the project's folder", "[tools][help]") {
+  for (const std::string& command : all_commands) {
+    const std::vector<std::string> lines = lines_of(ddpsim({command, "--help"}).out);
+    REQUIRE(!lines.empty());
+    const std::string begin = "example: ddpsim ";
+    REQUIRE(lines.back().rfind(begin + command + " ", 0) == 0);
+    // A folder that looks like the project's, so that an example may write its files.
+    const Scratch scratch;
+    std::filesystem::create_symlink(DDPSIM_SCENARIOS, scratch.path("scenarios"));
+    const std::string line = std::string(DDPSIM_PROGRAM) + " " + lines.back().substr(begin.size());
+    CAPTURE(line);
+    const Outcome outcome = execute({"/bin/sh", "-c", line}, scratch.folder());
+    CHECK(outcome.code == 0);
+    CHECK(!outcome.out.empty());
+    CHECK_THAT(outcome.err, !Catch::Contains("ddpsim:"));
+  }
+}
+
+TEST_CASE("--version says the version", "[tools][help]") {
+  const Outcome outcome = ddpsim({"--version"});
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out, Catch::Matches("ddpsim [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST_CASE("no command at all is bad input, with the overview", "[tools][help]") {
+  const Outcome outcome = ddpsim({});
+  CHECK(outcome.code == 2);
+  CHECK_THAT(outcome.out + outcome.err, Catch::Contains("usage: ddpsim COMMAND"));
+}
+
+}  // namespace
+}  // namespace ddpsim

@@ -1,0 +1,77 @@
+#include <set>
+
+#include <catch2/catch.hpp>
+
+#include "tests/tools/program.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// The first column of a list, from its JSON.
+std::set<std::string> names_in(const std::string& kind, const std::string& column) {
+  const Outcome outcome = ddpsim({"list", kind, "--json", "-"});
+  REQUIRE(outcome.code == 0);
+  const Json rows = outcome.json();
+  std::set<std::string> names;
+  for (const Json& row : rows) CHECK(names.insert(row.at(column)).second);
+  return names;
+}
+
+std::set<std::string> files_in(const std::string& folder) {
+  std::set<std::string> names;
+  for (const std::string& file : shipped_files("catalogue/" + folder))
+    names.insert(std::filesystem::path(file).stem().string());
+  return names;
+}
+
+TEST_CASE("list shows every entry of the catalogue", "[tools][list]") {
+  CHECK(names_in("models", "model") == files_in("models"));
+  CHECK(names_in("devices", "device") == files_in("devices"));
+  CHECK(names_in("links", "link") == files_in("links"));
+}
+
+TEST_CASE("list shows hooks and backends", "[tools][list]") {
+  CHECK(names_in("hooks", "hook") == std::set<std::string>{"all-reduce", "bucket"});
+  CHECK(names_in("backends", "backend") == std::set<std::string>{"gloo", "nccl"});
+}
+
+TEST_CASE("every list prints a table with a line for each of its names", "[tools][list]") {
+  for (const char* kind : {"models", "devices", "links", "hooks", "backends"}) {
+    CAPTURE(kind);
+    const Outcome table = ddpsim({"list", kind});
+    CHECK(table.code == 0);
+    CHECK(table.err.empty());
+    const Outcome json = ddpsim({"list", kind, "--json", "-"});
+    const std::size_t entries = json.json().size();
+    CHECK(entries > 0);
+    CHECK(lines_of(table.out).size() == entries + 2);  // a header and a rule
+  }
+}
+
+TEST_CASE("a model is listed with its tensors, elements and source", "[tools][list]") {
+  const Outcome outcome = ddpsim({"list", "models"});
+  for (const std::string& line : lines_of(outcome.out))
+    if (line.rfind("gpt2 ", 0) == 0)
+      CHECK_THAT(line, Catch::Contains("148") && Catch::Contains("124439808") &&
+                           Catch::Contains("config.json"));
+  CHECK_THAT(outcome.out, Catch::Contains("\ngpt2 "));
+}
+
+TEST_CASE("an unknown list is refused with the nearest", "[tools][list]") {
+  const Outcome outcome = ddpsim({"list", "modles"});
+  CHECK(outcome.code == 2);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err ==
+        "ddpsim: unknown list \"modles\"; did you mean \"models\"?; known: models, devices, links, "
+        "hooks, "
+        "backends\n");
+  for (const std::vector<std::string>& wrong :
+       {std::vector<std::string>{"list"}, {"list", "models", "devices"}}) {
+    const Outcome refused = ddpsim(wrong);
+    CHECK(refused.code == 2);
+    CHECK(refused.err == "ddpsim: list needs one of: models, devices, links, hooks, backends\n");
+  }
+}
+
+}  // namespace
+}  // namespace ddpsim

@@ -1,0 +1,218 @@
+#include <cstdint>
+#include <set>
+
+#include <catch2/catch.hpp>
+
+#include "tests/tools/program.hpp"
+
+namespace ddpsim {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Json run_json(const std::string& file, const Words& flags = {}) {
+  Words arguments{"run", file, "--json", "-"};
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  const Outcome outcome = ddpsim(arguments);
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  return outcome.json();
+}
+
+/// The result of one strategy.
+Json result(const Json& run, const std::string& strategy) {
+  for (const Json& each : run.at("results"))
+    if (each.at("strategy") == strategy) return each;
+  FAIL("no result for " + strategy);
+  return {};
+}
+
+TEST_CASE("run --json has exactly the fields of ddpsim.run/1", "[tools][run]") {
+  const Json run = run_json(shipped("examples/first.yaml"));
+  CHECK(keys_of(run) == Words{"format", "scenario", "ranks", "results"});
+  CHECK(run["format"] == "ddpsim.run/1");
+  CHECK(run["scenario"] == "GPT-2 on eight A100");
+  CHECK(run["ranks"] == 8);
+  REQUIRE(run["results"].size() == 4);
+  Words strategies;
+  for (const Json& each : run["results"]) {
+    strategies.push_back(each["strategy"]);
+    CHECK(keys_of(each) == Words{"strategy", "bucket_cap_bytes", "step_ms", "forward_ms",
+                                 "backward_ms", "optimizer_ms", "communication_ms", "exposed_ms",
+                                 "overlap_ratio", "collectives", "wire_bytes", "speedup_vs_naive",
+                                 "bound", "buckets"});
+    for (const char* number :
+         {"step_ms", "forward_ms", "backward_ms", "optimizer_ms", "communication_ms", "exposed_ms",
+          "overlap_ratio", "speedup_vs_naive"})
+      CHECK(each[number].is_number_float());
+    for (const char* count : {"collectives", "wire_bytes"}) CHECK(each[count].is_number_integer());
+    if (each["strategy"] == "bucketed")
+      CHECK(each["bucket_cap_bytes"] == 25 * 1024 * 1024);
+    else
+      CHECK(each["bucket_cap_bytes"].is_null());
+    CHECK(std::set<std::string>{"compute", "bandwidth", "latency", "launch"}.count(each["bound"]) ==
+          1);
+    CHECK(each["buckets"].is_array());
+  }
+  CHECK(strategies == Words{"naive", "flat", "overlap", "bucketed"});
+}
+
+TEST_CASE("buckets come in order, hold every parameter once, and keep time", "[tools][run]") {
+  const Json run = run_json(shipped("examples/first.yaml"));
+  for (const Json& each : run["results"]) {
+    CAPTURE(each["strategy"]);
+    std::set<std::string> parameters;
+    std::int64_t bytes = 0;
+    int index = 0;
+    double before = 0;
+    for (const Json& bucket : each["buckets"]) {
+      CHECK(keys_of(bucket) ==
+            Words{"index", "bytes", "parameters", "ready_ms", "start_ms", "end_ms", "exposed_ms"});
+      CHECK(bucket["index"] == index++);
+      CHECK(bucket["ready_ms"] <= bucket["start_ms"]);
+      CHECK(bucket["start_ms"] < bucket["end_ms"]);
+      CHECK(bucket["end_ms"] <= each["step_ms"]);
+      CHECK(bucket["start_ms"] >= before);  // one communicator: one after the other
+      CHECK(bucket["exposed_ms"] >= 0);
+      before = bucket["end_ms"];
+      bytes += bucket["bytes"].get<std::int64_t>();
+      for (const Json& name : bucket["parameters"]) CHECK(parameters.insert(name).second);
+    }
+    // GPT-2: 148 tensors of 124,439,808 elements, four bytes each.
+    CHECK(parameters.size() == 148);
+    CHECK(bytes == 497'759'232);
+  }
+}
+
+TEST_CASE("exposed time, overlap and speedup follow from the steps", "[tools][run]") {
+  const Json run = run_json(shipped("examples/first.yaml"),
+                            {"--set", "compare=[none, naive, flat, overlap, bucketed]"});
+  const double none = result(run, "none")["step_ms"], naive = result(run, "naive")["step_ms"];
+  CHECK(result(run, "none")["collectives"] == 0);
+  CHECK(result(run, "naive")["speedup_vs_naive"] == 1.0);
+  for (const Json& each : run["results"]) {
+    CAPTURE(each["strategy"]);
+    const double step = each["step_ms"], exposed = each["exposed_ms"],
+                 communication = each["communication_ms"];
+    CHECK(exposed == Approx(step - none).margin(1e-9));
+    CHECK(each["speedup_vs_naive"].get<double>() == Approx(naive / step));
+    if (communication > 0)
+      CHECK(each["overlap_ratio"].get<double>() ==
+            Approx(std::max(0.0, 1 - exposed / communication)));
+    CHECK(each["forward_ms"].get<double>() + each["backward_ms"].get<double>() +
+              each["optimizer_ms"].get<double>() <=
+          step + 1e-9);
+  }
+}
+
+TEST_CASE("several scenarios make an array, in the order given", "[tools][run]") {
+  const Outcome outcome = ddpsim({"run", shipped("seeds/parameter-groups-2.yaml"),
+                                  shipped("seeds/parameter-groups-default.yaml"), "--json", "-"});
+  REQUIRE(outcome.code == 0);
+  const Json runs = outcome.json();
+  REQUIRE(runs.is_array());
+  REQUIRE(runs.size() == 2);
+  CHECK(runs[0]["scenario"] == "two parameter groups");
+  CHECK(runs[1]["scenario"] == "default buckets");
+  // Two groups are two buckets.
+  CHECK(runs[0]["results"][0]["buckets"].size() == 2);
+}
+
+TEST_CASE("run --csv begins with the columns of the CS336 tables", "[tools][run]") {
+  const Outcome outcome = ddpsim({"run", shipped("seeds/cs336-xl-2xh100.yaml"), "--csv", "-"});
+  REQUIRE(outcome.code == 0);
+  const Words lines = lines_of(outcome.out);
+  REQUIRE(lines.size() == 5);
+  CHECK_THAT(lines[0], Catch::StartsWith("implementation,model_size,d_model,num_layers,world_size,"
+                                         "avg_step_time_ms,speedup_vs_naive,"));
+  // CS336 XL (2025): d_model 1600, 48 layers; two ranks.
+  CHECK_THAT(lines[1], Catch::StartsWith("naive,cs336-xl-2025,1600,48,2,"));
+  CHECK_THAT(lines[2], Catch::StartsWith("flat,cs336-xl-2025,1600,48,2,"));
+  CHECK_THAT(lines[3], Catch::StartsWith("overlap_individual,cs336-xl-2025,1600,48,2,"));
+  CHECK_THAT(lines[4], Catch::StartsWith("bucketed,cs336-xl-2025,1600,48,2,"));
+}
+
+TEST_CASE("a name with commas, quotes and line breaks is one CSV field", "[tools][run]") {
+  const Outcome outcome = ddpsim({"run", shipped("examples/first.yaml"), "--csv", "-", "--set",
+                                  "compare=[flat]", "--set", R"(name="a, \"b\"\nc")"});
+  REQUIRE(outcome.code == 0);
+  CHECK_THAT(outcome.out, Catch::Contains(",\"a, \"\"b\"\"\nc\","));
+}
+
+TEST_CASE("CSV of several scenarios has one header", "[tools][run]") {
+  const std::string file = shipped("seeds/parameter-groups-2.yaml");
+  const Outcome outcome = ddpsim({"run", file, file, "--csv", "-"});
+  REQUIRE(outcome.code == 0);
+  const Words lines = lines_of(outcome.out);
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[1] == lines[2]);
+}
+
+TEST_CASE("the CS336 XL seed: collectives by strategy and bytes on the wire", "[tools][run]") {
+  const Json run = run_json(shipped("seeds/cs336-xl-2xh100.yaml"));
+  CHECK(result(run, "naive")["collectives"] == 435);
+  CHECK(result(run, "flat")["collectives"] == 1);
+  CHECK(result(run, "overlap")["collectives"] == 435);
+  // 1,998,235,200 gradients of four bytes; between two ranks a ring moves each once: 2 (n - 1) / n
+  // = 1.
+  for (const char* strategy : {"naive", "flat", "overlap", "bucketed"})
+    CHECK(result(run, strategy)["wire_bytes"] == 7'992'940'800);
+}
+
+TEST_CASE("the CS336 XL seed, calibrated on its naive row, has overlap where it is expected",
+          "[tools][run]") {
+  const Json run = run_json(shipped("seeds/cs336-xl-2xh100.yaml"));
+  CHECK(result(run, "naive")["step_ms"].get<double>() == Approx(1061.42).epsilon(1e-4));
+  CHECK(result(run, "flat")["step_ms"].get<double>() == Approx(1010.45).epsilon(0.03));
+  const double overlap = result(run, "overlap")["step_ms"];
+  CHECK(overlap > 950);
+  CHECK(overlap < 1000);
+}
+
+TEST_CASE("--laws-only leaves the measured rows aside", "[tools][run]") {
+  const std::string file = shipped("seeds/cs336-xl-2xh100.yaml");
+  const Outcome laws = ddpsim({"run", file, "--laws-only"});
+  const Outcome calibrated = ddpsim({"run", file});
+  CHECK_THAT(calibrated.out, Catch::Contains("calibrated on the measured rows"));
+  CHECK_THAT(laws.out, !Catch::Contains("calibrated on the measured rows"));
+  CHECK(result(run_json(file, {"--laws-only"}), "naive")["step_ms"] !=
+        result(run_json(file), "naive")["step_ms"]);
+}
+
+TEST_CASE("measured times of a workload are met", "[tools][run]") {
+  const Json none =
+      result(run_json(shipped("examples/first.yaml"),
+                      {"--set", "compare=[none]", "--set",
+                       "workload.times={forward: 250 ms, backward: 507 ms, optimizer: 106 ms}"}),
+             "none");
+  CHECK(none["forward_ms"].get<double>() == Approx(250).epsilon(0.01));
+  CHECK(none["backward_ms"].get<double>() == Approx(507).epsilon(0.01));
+  CHECK(none["optimizer_ms"].get<double>() == Approx(106).epsilon(0.01));
+}
+
+TEST_CASE("a workload profile and a link profile are predicted from", "[tools][run]") {
+  const Json run = run_json(shipped("examples/own-profile.yaml"));
+  const Json none = result(run, "none");
+  CHECK(none["forward_ms"].get<double>() == Approx(26).epsilon(0.01));
+  CHECK(none["backward_ms"].get<double>() == Approx(40).epsilon(0.01));
+  CHECK(none["optimizer_ms"].get<double>() == Approx(4).epsilon(0.01));
+  // One all-reduce of 553,734,144 bytes, log-log between 100 MB in 2.7923 ms and 1 GB in 27.7618
+  // ms: 2.7923 x 5.53734144 ^ log10(27.7618 / 2.7923) = 2.7923 x 5.53734144 ^ 0.997487 = 15.395 ms.
+  CHECK(result(run, "flat")["communication_ms"].get<double>() == Approx(15.395).epsilon(1e-3));
+  CHECK(result(run, "bucketed")["buckets"][0]["parameters"] == Json({"4.bias", "4.weight"}));
+}
+
+TEST_CASE("--quiet prints nothing, and the table nothing but itself", "[tools][run]") {
+  const std::string file = shipped("examples/first.yaml");
+  const Outcome quiet = ddpsim({"run", file, "--quiet"});
+  CHECK(quiet.code == 0);
+  CHECK(quiet.out.empty());
+  CHECK(quiet.err.empty());
+  const Outcome table = ddpsim({"run", file});
+  CHECK_THAT(table.out, Catch::StartsWith("GPT-2 on eight A100\n"));
+  CHECK_THAT(table.out, Catch::Contains("bucketed, 25 MiB"));
+  CHECK(table.err.empty());
+}
+
+}  // namespace
+}  // namespace ddpsim

@@ -1,0 +1,141 @@
+#include <cstdint>
+#include <set>
+
+#include <catch2/catch.hpp>
+
+#include "tests/tools/program.hpp"
+
+namespace ddpsim {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Json schedule_json(const std::string& file, const Words& flags = {}) {
+  Words arguments{"schedule", file, "--json", "-"};
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  const Outcome outcome = ddpsim(arguments);
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  return outcome.json();
+}
+
+Words hook_order(const Json& schedule) {
+  Words names;
+  for (const Json& hook : schedule["hooks"]) names.push_back(hook["parameter"]);
+  return names;
+}
+
+TEST_CASE("schedule prints hooks in firing order and buckets in launch order",
+          "[tools][schedule]") {
+  const Outcome outcome = ddpsim({"schedule", shipped("examples/own-profile.yaml")});
+  REQUIRE(outcome.code == 0);
+  CHECK(outcome.err.empty());
+  const Words lines = lines_of(outcome.out);
+  std::size_t at = 0;
+  const auto next =
+      [&](const std::string& word) {  // each on a line further down than the one before
+        while (at < lines.size() && lines[at].find(word) == std::string::npos) ++at;
+        CAPTURE(word);
+        REQUIRE(at < lines.size());
+        return lines[at++];
+      };
+  CHECK(next("my network") == "my network on two GPUs: bucketed, explicit");
+  CHECK(next("firing order") == "hooks, in firing order");
+  const Words order{"4.bias", "4.weight", "2.bias", "2.weight", "0.bias", "0.weight"};
+  for (std::size_t i = 0; i < order.size(); ++i)
+    CHECK_THAT(next(order[i]), Catch::StartsWith(std::to_string(i) + " "));
+  CHECK(next("launch order") == "buckets, in launch order");
+  for (const char* ends : {"4.bias .. 4.weight", "2.bias .. 2.weight", "0.bias .. 0.weight"})
+    CHECK_THAT(next(ends), Catch::EndsWith(ends));
+  CHECK_THAT(next(" tasks:"), Catch::Contains(" 6 hook,") && Catch::Contains(" 3 all-reduce,"));
+}
+
+TEST_CASE("schedule --json says in which order hooks fire and what each bucket holds",
+          "[tools][schedule]") {
+  const Json schedule = schedule_json(shipped("examples/own-profile.yaml"));
+  CHECK(schedule["format"] == "ddpsim.schedule/1");
+  CHECK(schedule["strategy"] == "bucketed");
+  CHECK(hook_order(schedule) ==
+        Words{"4.bias", "4.weight", "2.bias", "2.weight", "0.bias", "0.weight"});
+  // As the scenario spells them out; 4.bias has 1024, 4.weight 1024 x 4096 elements of four bytes.
+  REQUIRE(schedule["buckets"].size() == 3);
+  CHECK(schedule["buckets"][0]["parameters"] == Json({"4.bias", "4.weight"}));
+  CHECK(schedule["buckets"][0]["bytes"] == 4 * (1024 + 1024 * 4096));
+  CHECK(schedule["tasks"] > 6);
+}
+
+TEST_CASE("hooks fire in time, and name the bucket that holds their parameter",
+          "[tools][schedule]") {
+  const Json schedule = schedule_json(shipped("examples/first.yaml"));
+  REQUIRE(schedule["hooks"].size() == 148);
+  double host = 0, gradient = 0;
+  for (const Json& hook : schedule["hooks"]) {
+    CHECK(hook["host_ms"] >= host);
+    CHECK(hook["gradient_ms"] >= gradient);
+    host = hook["host_ms"];
+    gradient = hook["gradient_ms"];
+    const Json& parameters = schedule["buckets"][hook["bucket"].get<std::size_t>()]["parameters"];
+    CHECK(std::count(parameters.begin(), parameters.end(), hook["parameter"]) == 1);
+  }
+}
+
+TEST_CASE("DistributedDataParallel's buckets are its hooks' parameters, cut once a cap is reached",
+          "[tools][schedule]") {
+  const Json schedule =
+      schedule_json(shipped("examples/two-workstations.yaml"),
+                    {"--set", "training={bucket_cap: 5 MiB, first_bucket_cap: 1 MiB}"});
+  Words names;
+  std::int64_t bytes = 0;
+  const std::size_t last = schedule["buckets"].size() - 1;
+  for (std::size_t b = 0; b <= last; ++b) {
+    const Json& bucket = schedule["buckets"][b];
+    const std::int64_t cap = (b == 0 ? 1 : 5) * 1024 * 1024;
+    if (b < last) CHECK(bucket["bytes"] >= cap);
+    for (const Json& name : bucket["parameters"]) names.push_back(name);
+    bytes += bucket["bytes"].get<std::int64_t>();
+  }
+  CHECK(names == hook_order(schedule));
+  CHECK(bytes == 4 * 25'557'032);  // ResNet-50
+  CHECK(last > 10);
+}
+
+TEST_CASE("schedule and run agree on the buckets", "[tools][schedule]") {
+  const std::string file = shipped("examples/first.yaml");
+  const Json schedule = schedule_json(file);
+  const Outcome outcome = ddpsim({"run", file, "--json", "-", "--set", "compare=[bucketed]"});
+  REQUIRE(outcome.code == 0);
+  const Json run = outcome.json();
+  const Json& buckets = run["results"][0]["buckets"];
+  REQUIRE(buckets.size() == schedule["buckets"].size());
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    CHECK(buckets[b]["bytes"] == schedule["buckets"][b]["bytes"]);
+    CHECK(buckets[b]["parameters"] == schedule["buckets"][b]["parameters"]);
+  }
+}
+
+TEST_CASE("schedule follows the scenario's strategy", "[tools][schedule]") {
+  const std::string file = shipped("examples/own-profile.yaml");
+  const auto with = [&](const std::string& strategy) {
+    return schedule_json(file, {"--set", "training.strategy=" + strategy});
+  };
+  CHECK(with("naive")["hooks"].empty());
+  CHECK(with("naive")["buckets"].size() == 6);
+  CHECK(with("flat")["buckets"].size() == 1);
+  CHECK(with("overlap")["hooks"].size() == 6);
+  CHECK(with("overlap")["buckets"].size() == 6);
+  CHECK(with("none")["buckets"].empty());
+}
+
+TEST_CASE("schedule --tasks prints as many tasks as it counts", "[tools][schedule]") {
+  const std::string file = shipped("examples/own-profile.yaml");
+  const Outcome brief = ddpsim({"schedule", file});
+  const Outcome all = ddpsim({"schedule", file, "--tasks"});
+  REQUIRE(all.code == 0);
+  const std::size_t tasks = schedule_json(file)["tasks"];
+  // A blank line, a header and a rule more.
+  CHECK(lines_of(all.out).size() == lines_of(brief.out).size() + tasks + 3);
+  CHECK_THAT(all.out, Catch::StartsWith(brief.out));
+}
+
+}  // namespace
+}  // namespace ddpsim

@@ -1,0 +1,171 @@
+#include <algorithm>
+#include <cmath>
+
+#include <catch2/catch.hpp>
+
+#include "tests/tools/program.hpp"
+
+namespace ddpsim {
+namespace {
+
+using Words = std::vector<std::string>;
+
+const std::string seed = shipped("seeds/cs336-xl-2xh100.yaml");
+const std::string capped =
+    shipped("measured/brandon-snider-2xh100.yaml");  // naive, flat, overlap, four caps
+
+Json score_json(Words arguments) {
+  arguments.insert(arguments.begin(), {"score", "--json", "-"});
+  const Outcome outcome = ddpsim(arguments);
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  return outcome.json();
+}
+
+Json row_of(const Json& score, const std::string& strategy) {
+  for (const Json& row : score["rows"])
+    if (row["strategy"] == strategy) return row;
+  FAIL("no row of " + strategy);
+  return {};
+}
+
+TEST_CASE("score --json has the fields of ddpsim.score/1", "[tools][score]") {
+  const Json score = score_json({capped});
+  CHECK(score["format"] == "ddpsim.score/1");
+  for (const char* key : {"median_error", "worst_error", "median_exposed_error"})
+    CHECK(score[key].is_number());
+  REQUIRE(score["rows"].size() == 7);
+  for (const Json& row : score["rows"]) {
+    CHECK(row["file"] == capped);
+    CHECK(row["strategy"].is_string());
+    CHECK(row["bucket_cap_bytes"].is_null() == (row["strategy"] != "bucketed"));
+    CHECK(row["calibration"].is_boolean());
+    const double measured = row["measured_ms"], predicted = row["predicted_ms"];
+    CHECK(row["error"].get<double>() == Approx(predicted / measured - 1).margin(1e-12));
+  }
+  CHECK(row_of(score, "naive")["measured_ms"] == Approx(531.7));
+  CHECK(row_of(score, "bucketed")["bucket_cap_bytes"] == 1024 * 1024);
+}
+
+TEST_CASE("a file's calibrate_on says which rows calibrate; the first of a kind does",
+          "[tools][score]") {
+  for (const Json& row : score_json({capped})["rows"])
+    CHECK(row["calibration"] == (row["strategy"] == "naive"));
+  for (const Json& row : score_json({capped, "--calibrate-on", "naive,overlap"})["rows"])
+    CHECK(row["calibration"] == (row["strategy"] == "naive" || row["strategy"] == "overlap"));
+}
+
+TEST_CASE("a calibration row is met, and its error counts nowhere", "[tools][score]") {
+  const Json score = score_json({capped, "--calibrate-on", "naive,overlap"});
+  CHECK(std::abs(row_of(score, "naive")["error"].get<double>()) < 1e-3);
+  CHECK(std::abs(row_of(score, "overlap")["error"].get<double>()) < 1e-3);
+  std::vector<double> errors;
+  for (const Json& row : score["rows"])
+    if (!row["calibration"].get<bool>()) errors.push_back(std::abs(row["error"].get<double>()));
+  std::sort(errors.begin(), errors.end());
+  REQUIRE(errors.size() == 5);
+  CHECK(score["median_error"].get<double>() == Approx(errors[2]));
+  CHECK(score["worst_error"].get<double>() == Approx(errors[4]));
+}
+
+TEST_CASE("the exposed error is the step's error over the measured naive communication",
+          "[tools][score]") {
+  const Json score = score_json({seed});
+  const Json flat = row_of(score, "flat");
+  const double error =
+      std::abs(flat["predicted_ms"].get<double>() - flat["measured_ms"].get<double>());
+  CHECK(score["median_exposed_error"].get<double>() == Approx(error / 105));  // 105 ms in the file
+}
+
+TEST_CASE("the CS336 XL seed: from its naive row, the flat step is within 3 %", "[tools][score]") {
+  const Json score = score_json({seed, "--calibrate-on", "naive"});
+  CHECK(row_of(score, "naive")["calibration"] == true);
+  CHECK(row_of(score, "flat")["calibration"] == false);
+  CHECK(row_of(score, "flat")["predicted_ms"].get<double>() == Approx(1010.45).epsilon(0.03));
+}
+
+TEST_CASE("a file without a row to calibrate on as asked is left out, and said to be",
+          "[tools][score]") {
+  const Outcome outcome =
+      ddpsim({"score", seed, capped, "--calibrate-on", "naive,overlap", "--json", "-"});
+  REQUIRE(outcome.code == 0);
+  const Json score = outcome.json();
+  CHECK(score["left_out"] == Json({seed}));
+  for (const Json& row : score["rows"]) CHECK(row["file"] == capped);
+  CHECK(lines_of(outcome.err).size() == 1);
+}
+
+TEST_CASE("a median error past the tolerance is exit code 3 and one line", "[tools][score]") {
+  // Of the seed's one predicted row, about 2 %.
+  for (const char* tight : {"0.1%", "0.1 %", "0.001"}) {
+    const Outcome outcome = ddpsim({"score", seed, "--quiet", "--tolerance", tight});
+    CHECK(outcome.code == 3);
+    CHECK(outcome.out.empty());
+    CHECK(lines_of(outcome.err).size() == 1);
+    CHECK_THAT(outcome.err, Catch::Contains("beyond the tolerance of 0.1 %"));
+  }
+  for (const char* wide : {"10%", "10 %", "0.1"})
+    CHECK(ddpsim({"score", seed, "--quiet", "--tolerance", wide}).code == 0);
+}
+
+TEST_CASE("results are written although they are past the tolerance", "[tools][score]") {
+  const Scratch scratch;
+  const std::string file = scratch.path("s.json").string();
+  CHECK(ddpsim({"score", seed, "--quiet", "--tolerance", "0.1%", "--json", file}).code == 3);
+  CHECK(Json::parse(content_of(file))["rows"].size() == 2);
+}
+
+TEST_CASE("a tolerance that is no share is refused", "[tools][score]") {
+  for (const char* text :
+       {"lots", "-5%", "5 percent", "1.5", "nan", "inf", "nan%", "%", "1e999", "5%%"}) {
+    const Outcome outcome = ddpsim({"score", seed, std::string("--tolerance=") + text});
+    CAPTURE(text);
+    CHECK(outcome.code == 2);
+    CHECK(outcome.out.empty());
+    CHECK(outcome.err ==
+          std::string("ddpsim: --tolerance ") + text + ": expected a share such as 5% or 0.05\n");
+  }
+}
+
+TEST_CASE("a strategy to calibrate on that is none is refused", "[tools][score]") {
+  const auto refused = [](const std::string& list, const std::string& name) {
+    const Outcome outcome = ddpsim({"score", seed, "--calibrate-on", list});
+    CAPTURE(list);
+    CHECK(outcome.code == 2);
+    CHECK(outcome.out.empty());
+    CHECK(outcome.err == "ddpsim: --calibrate-on " + list + ": unknown strategy \"" + name +
+                             "\"; known: none, naive, flat, overlap, bucketed\n");
+  };
+  refused("naiv", "naiv");
+  refused("naive,overlapp", "overlapp");
+  refused("naive,,flat", "");
+  refused(",", "");
+  refused("naive, overlap", " overlap");
+}
+
+TEST_CASE("a file without measured rows is refused", "[tools][score]") {
+  const std::string file = shipped("examples/first.yaml");
+  const Outcome outcome = ddpsim({"score", file});
+  CHECK(outcome.code == 2);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err ==
+        "ddpsim: " + file +
+            ":1:1: missing key \"measured\": score needs rows such as {strategy: naive, "
+            "step: 531.7 ms}\n");
+}
+
+TEST_CASE("score prints a table a file, and CSV a line a row", "[tools][score]") {
+  const Outcome table = ddpsim({"score", seed, capped});
+  CHECK(table.code == 0);
+  CHECK_THAT(table.out, Catch::StartsWith(seed + "\n") && Catch::Contains("\n" + capped + "\n"));
+  CHECK_THAT(table.out, Catch::Contains("7 predicted rows in 2 files: median error "));
+  const Outcome csv = ddpsim({"score", capped, "--csv", "-"});
+  REQUIRE(csv.code == 0);
+  const Words lines = lines_of(csv.out);
+  REQUIRE(lines.size() == 8);
+  CHECK(lines[0] == "file,strategy,bucket_cap_bytes,measured_ms,predicted_ms,error,calibration");
+  CHECK_THAT(lines[1], Catch::StartsWith(capped + ",naive,,531.7000,"));
+}
+
+}  // namespace
+}  // namespace ddpsim
