@@ -1,5 +1,5 @@
-// Which gradients travel together, for the strategies that use buckets: DDP's own assignment, or what the
-// user asked for.
+// Which gradients travel together, for the strategies that use buckets: DDP's own assignment, or
+// what the user asked for.
 
 #include <algorithm>
 #include <stdexcept>
@@ -18,18 +18,20 @@ std::vector<std::vector<std::int32_t>> explicit_buckets(const StepCosts& costs,
     if (bucket.empty()) throw std::invalid_argument("a bucket must hold at least one parameter");
     for (const int index : bucket) {
       if (index < 0 || static_cast<std::size_t>(index) >= uses.size())
-        throw std::invalid_argument(fmt::format("buckets name parameter {} of {}", index, uses.size()));
+        throw std::invalid_argument(
+            fmt::format("buckets name parameter {} of {}", index, uses.size()));
       ++uses[static_cast<std::size_t>(index)];
     }
   }
   for (std::size_t i = 0; i < uses.size(); ++i)
     if (uses[i] != 1)
-      throw std::invalid_argument(fmt::format("buckets must hold every parameter once; parameter {} is in {}", i, uses[i]));
+      throw std::invalid_argument(
+          fmt::format("buckets must hold every parameter once; parameter {} is in {}", i, uses[i]));
   return {training.buckets.begin(), training.buckets.end()};
 }
 
-/// Contiguous groups in registration order, as equal in count as can be; the last group is ready first.
-/// Inside a group parameters lie in the order they arrive.
+/// Contiguous groups in registration order, as equal in count as can be; the last group is ready
+/// first. Inside a group parameters lie in the order they arrive.
 std::vector<std::vector<std::int32_t>> group_buckets(const StepCosts& costs, int groups) {
   const auto count = static_cast<int>(costs.gradients.size());
   if (groups > count)
@@ -43,7 +45,8 @@ std::vector<std::vector<std::int32_t>> group_buckets(const StepCosts& costs, int
   return buckets;
 }
 
-std::vector<std::vector<std::int32_t>> ddp_buckets(const StepCosts& costs, const Training& training) {
+std::vector<std::vector<std::int32_t>> ddp_buckets(const StepCosts& costs,
+                                                   const Training& training) {
   const DdpBucketing ddp{training.limits(), training.bucket_rule, training.find_unused_parameters,
                          training.static_graph};
   auto assigned = training.phase == Phase::first

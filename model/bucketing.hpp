@@ -39,13 +39,13 @@ struct BucketAssignment {
 ///
 /// Walks `order` (indices into `gradients`, none twice); every dtype fills its own bucket and walks
 /// `limits` on its own, one step per closed bucket, the last limit repeating. A sparse gradient is
-/// emitted at once, alone. Leftover buckets follow, the dtype that appeared last first: torch leaves
-/// that to a hash map (rule B9), and GNU's, as in Linux builds, yields its newest key first. Buckets come in the order they closed, or, `sort_by_smallest_index`,
-/// by the smallest index they hold (what torch does when it is given no indices).
-/// An empty `order` gives no buckets (torch refuses it). The cost is linear in `order`.
-/// Throws std::invalid_argument if `limits` is empty or holds a limit below one byte.
-/// Source: pytorch torch/csrc/distributed/c10d/reducer.cpp compute_bucket_assignment_by_size
-/// (rules B1-B11).
+/// emitted at once, alone. Leftover buckets follow, the dtype that appeared last first: torch
+/// leaves that to a hash map (rule B9), and GNU's, as in Linux builds, yields its newest key first.
+/// Buckets come in the order they closed, or, `sort_by_smallest_index`, by the smallest index they
+/// hold (what torch does when it is given no indices). An empty `order` gives no buckets (torch
+/// refuses it). The cost is linear in `order`. Throws std::invalid_argument if `limits` is empty or
+/// holds a limit below one byte. Source: pytorch torch/csrc/distributed/c10d/reducer.cpp
+/// compute_bucket_assignment_by_size (rules B1-B11).
 std::vector<BucketAssignment> assign_buckets(std::span<const GradientInfo> gradients,
                                              std::span<const int> order,
                                              std::span<const Bytes> limits, BucketRule rule,

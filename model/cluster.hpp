@@ -19,12 +19,14 @@ struct Device {
   int compute_capability = 0;  ///< CUDA's, times ten (90 = 9.0); 0: not a CUDA device
   int multiprocessors = 1;     ///< SMs; cores on a CPU
   Bytes memory;
-  Bandwidth memory_bandwidth;                   ///< peak, reads and writes together
-  double memory_efficiency = 0.9;               ///< of the peak, reached by streaming kernels
-  std::array<FlopRate, all_dtypes.size()> peak;  ///< [dtype], dense; zero: the device lacks the type
+  Bandwidth memory_bandwidth;      ///< peak, reads and writes together
+  double memory_efficiency = 0.9;  ///< of the peak, reached by streaming kernels
+  std::array<FlopRate, all_dtypes.size()>
+      peak;  ///< [dtype], dense; zero: the device lacks the type
   std::array<double, all_dtypes.size()> gemm_efficiency;  ///< [dtype], of the peak, large GEMMs
-  bool peer_to_peer = false;  ///< can GPUs copy to each other over PCIe (else NCCL goes through the host)
-  bool synchronous = false;   ///< kernels run on the host thread (a CPU)
+  bool peer_to_peer =
+      false;  ///< can GPUs copy to each other over PCIe (else NCCL goes through the host)
+  bool synchronous = false;  ///< kernels run on the host thread (a CPU)
 
   FlopRate peak_of(DType type) const { return peak[static_cast<std::size_t>(type)]; }
   double efficiency_of(DType type) const { return gemm_efficiency[static_cast<std::size_t>(type)]; }
@@ -34,7 +36,8 @@ enum class LinkKind : std::uint8_t { plain, nvlink, pcie, ethernet, infiniband }
 inline constexpr std::array all_link_kinds{LinkKind::plain, LinkKind::nvlink, LinkKind::pcie,
                                            LinkKind::ethernet, LinkKind::infiniband};
 constexpr std::string_view name_of(LinkKind kind) {
-  constexpr std::array<std::string_view, 5> names{"plain", "nvlink", "pcie", "ethernet", "infiniband"};
+  constexpr std::array<std::string_view, 5> names{"plain", "nvlink", "pcie", "ethernet",
+                                                  "infiniband"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -46,18 +49,19 @@ struct Link {
   std::string name;
   std::string source;
   LinkKind kind = LinkKind::plain;
-  Duration latency{};      ///< of one hop
-  Bandwidth bandwidth;     ///< per direction and device (inside a node) or per NIC (between nodes)
+  Duration latency{};   ///< of one hop
+  Bandwidth bandwidth;  ///< per direction and device (inside a node) or per NIC (between nodes)
   Bandwidth nccl_bandwidth;  ///< per device, what NCCL's search assumes for it; zero: `bandwidth`
-  bool nvswitch = false;   ///< every GPU reaches every other at full speed, and NVLS can exist
-  int nics = 0;            ///< NICs per node; 0: one per rank (InfiniBand) or one per node (others)
+  bool nvswitch = false;     ///< every GPU reaches every other at full speed, and NVLS can exist
+  int nics = 0;  ///< NICs per node; 0: one per rank (InfiniBand) or one per node (others)
   AllReduceTable all_reduce;  ///< measured; empty: none
-  int table_ranks = 0;     ///< ranks the table was measured with; 0: not said
+  int table_ranks = 0;        ///< ranks the table was measured with; 0: not said
 };
 
 enum class CollectiveModel : std::uint8_t { automatic, nccl, alpha_beta, table };
 inline constexpr std::array all_collective_models{CollectiveModel::automatic, CollectiveModel::nccl,
-                                                  CollectiveModel::alpha_beta, CollectiveModel::table};
+                                                  CollectiveModel::alpha_beta,
+                                                  CollectiveModel::table};
 constexpr std::string_view name_of(CollectiveModel model) {
   constexpr std::array<std::string_view, 4> names{"auto", "nccl", "alpha-beta", "table"};
   return names[static_cast<std::size_t>(model)];

@@ -11,18 +11,18 @@ const Link& deciding_link(const Cluster& cluster) {
   return cluster.nodes > 1 ? cluster.inter_node : cluster.intra_node;
 }
 
-/// The ring goes through every link once: its slowest hop sets the pace. A node's NICs share the load.
+/// The ring goes through every link once: its slowest hop sets the pace. A node's NICs share the
+/// load.
 RingLaw ring_law(const Cluster& cluster) {
   RingLaw ring{cluster.ranks(), cluster.intra_node.latency, cluster.intra_node.bandwidth};
   if (cluster.nodes > 1) {
     const Link& network = cluster.inter_node;
-    const int nics = network.nics > 0                               ? network.nics
+    const int nics = network.nics > 0                       ? network.nics
                      : network.kind == LinkKind::infiniband ? cluster.ranks_per_node
                                                             : 1;
     const Bandwidth between{network.bandwidth.bytes_per_second * nics};
     ring.latency = std::max(ring.latency, network.latency);
-    ring.bandwidth =
-        cluster.ranks_per_node > 1 ? std::min(ring.bandwidth, between) : between;
+    ring.bandwidth = cluster.ranks_per_node > 1 ? std::min(ring.bandwidth, between) : between;
   }
   if (ring.ranks > 1 && ring.bandwidth.bytes_per_second <= 0)
     throw std::invalid_argument("the link between the ranks has no bandwidth");
@@ -36,13 +36,14 @@ constexpr Bandwidth more_than_pcie = gigabytes_per_second(64);
 Bandwidth known_bandwidth(const Link& link, int ranks) {
   Bandwidth known = link.bandwidth;
   for (const auto& [size, time] : link.all_reduce)
-    known.bytes_per_second = std::max(
-        known.bytes_per_second, 2.0 * (ranks - 1) / ranks * static_cast<double>(size.count) / in_seconds(time));
+    known.bytes_per_second =
+        std::max(known.bytes_per_second,
+                 2.0 * (ranks - 1) / ranks * static_cast<double>(size.count) / in_seconds(time));
   return known;
 }
 
-/// NCCL on this cluster, for the number of SMs it takes: what a plain or only measured link is follows from
-/// its bandwidth.
+/// NCCL on this cluster, for the number of SMs it takes: what a plain or only measured link is
+/// follows from its bandwidth.
 std::optional<NcclLaw> who_takes_sms(Cluster cluster) {
   if (cluster.device.compute_capability == 0 || cluster.ranks() == 1) return std::nullopt;
   for (Link* link : {&cluster.intra_node, &cluster.inter_node}) {
@@ -94,15 +95,15 @@ CollectiveLaw::CollectiveLaw(const Cluster& cluster)
       if (cluster.device.compute_capability == 0)
         throw std::invalid_argument("NCCL's time model needs a CUDA device");
       law_ = NcclLaw(nccl_system(cluster));
-      through_host_ = cluster.nodes == 1 && link.kind == LinkKind::pcie && !cluster.device.peer_to_peer;
+      through_host_ =
+          cluster.nodes == 1 && link.kind == LinkKind::pcie && !cluster.device.peer_to_peer;
       return;
     case CollectiveModel::table:
-      if (link.all_reduce.empty())
-        throw std::invalid_argument("the link has no all_reduce table");
+      if (link.all_reduce.empty()) throw std::invalid_argument("the link has no all_reduce table");
       law_ = link.all_reduce;
       for (const auto& [size, time] : link.all_reduce)
-        table_peak_.bytes_per_second =
-            std::max(table_peak_.bytes_per_second, static_cast<double>(size.count) / in_seconds(time));
+        table_peak_.bytes_per_second = std::max(table_peak_.bytes_per_second,
+                                                static_cast<double>(size.count) / in_seconds(time));
       return;
     case CollectiveModel::automatic:
     case CollectiveModel::alpha_beta:
@@ -130,8 +131,7 @@ CollectiveCost CollectiveLaw::all_reduce(Bytes size) const {
     cost.latency = time - cost.transfer;
   }
   cost.latency = std::max(cost.latency + call_overhead, Duration::zero());
-  if (channels_)
-    cost.channels = channels_->choose(Collective::all_reduce, size).channels;
+  if (channels_) cost.channels = channels_->choose(Collective::all_reduce, size).channels;
   if (cost.transfer > Duration::zero())
     cost.bus.bytes_per_second =
         2 * (n - 1) / n * static_cast<double>(size.count) / in_seconds(cost.transfer);

@@ -29,24 +29,24 @@ struct RingLaw {
   Bandwidth bandwidth;
 };
 
-/// Time of `size` in a measured table: log-log interpolation between its points, and beyond the ends the
-/// slope of the last two points (one point: time proportional to size). Zero bytes take the smallest
-/// entry's time. Throws std::invalid_argument if the table is empty.
+/// Time of `size` in a measured table: log-log interpolation between its points, and beyond the
+/// ends the slope of the last two points (one point: time proportional to size). Zero bytes take
+/// the smallest entry's time. Throws std::invalid_argument if the table is empty.
 Duration table_time(const AllReduceTable& table, Bytes size);
 
-/// The all-reduce law of a cluster: NCCL's model, latency and bandwidth of a ring, or a measured table.
-/// One rank: nothing to send, only the launch.
+/// The all-reduce law of a cluster: NCCL's model, latency and bandwidth of a ring, or a measured
+/// table. One rank: nothing to send, only the launch.
 ///
-/// NCCL's model does not know that GPUs which may not reach each other over PCIe (GeForce cards, cloud virtual
-/// machines) go through host memory: every byte crosses the bus twice. Such a pair gets half of the model's
-/// bandwidth here. Public logs: 0.40 of it on 2x RTX 2080 Ti, 0.57 on 4x RTX 5090, and less in containers
-/// (tests/model/nccl_logs_test.cpp).
+/// NCCL's model does not know that GPUs which may not reach each other over PCIe (GeForce cards,
+/// cloud virtual machines) go through host memory: every byte crosses the bus twice. Such a pair
+/// gets half of the model's bandwidth here. Public logs: 0.40 of it on 2x RTX 2080 Ti, 0.57 on 4x
+/// RTX 5090, and less in containers (tests/model/nccl_logs_test.cpp).
 class CollectiveLaw {
  public:
-  /// Chooses as `cluster.collectives` says; automatic: the table where the link has one, else NCCL's model
-  /// where the link says what it is, else latency and bandwidth. The link that counts is `inter_node`
-  /// between several nodes and `intra_node` otherwise. Throws std::invalid_argument if the law asked for
-  /// lacks its figures.
+  /// Chooses as `cluster.collectives` says; automatic: the table where the link has one, else
+  /// NCCL's model where the link says what it is, else latency and bandwidth. The link that counts
+  /// is `inter_node` between several nodes and `intra_node` otherwise. Throws std::invalid_argument
+  /// if the law asked for lacks its figures.
   explicit CollectiveLaw(const Cluster& cluster);
 
   CollectiveCost all_reduce(Bytes size) const;
@@ -54,8 +54,8 @@ class CollectiveLaw {
   /// From one rank to all. NCCL's model, or, under the other laws, half of an all-reduce's steps.
   CollectiveCost broadcast(Bytes size) const;
 
-  /// Time every call takes on top of the law; found by calibration on a real run, at most as negative as
-  /// leaves the bandwidth part. See sim/calibrate.hpp.
+  /// Time every call takes on top of the law; found by calibration on a real run, at most as
+  /// negative as leaves the bandwidth part. See sim/calibrate.hpp.
   Duration call_overhead{};
 
   /// For people: "nccl", "alpha-beta", "table".
@@ -65,7 +65,7 @@ class CollectiveLaw {
   std::variant<RingLaw, NcclLaw, AllReduceTable> law_;
   std::optional<NcclLaw> channels_;  ///< who says how many SMs are taken
   int ranks_ = 1;
-  Bandwidth table_peak_;  ///< the best bytes / time of the table
+  Bandwidth table_peak_;       ///< the best bytes / time of the table
   bool through_host_ = false;  ///< NCCL's model, halved
 };
 

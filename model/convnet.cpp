@@ -40,8 +40,8 @@ class PictureModules {
   /// An implicit matrix product: pixels x output channels, over the window. The windows overlap in
   /// the input and are never written out, so that input, weight and output are moved once each.
   Module convolution(const std::string& name, Pictures& pictures, std::int64_t channels,
-                        const Window& window, bool biased = false,
-                        Input input = Input::activation) const {
+                     const Window& window, bool biased = false,
+                     Input input = Input::activation) const {
     const Pictures before = pictures;
     pictures = {before.batch, channels, side_after(before.side, window)};
     const std::int64_t pixels = pictures.batch * pictures.side * pictures.side;
@@ -73,7 +73,7 @@ class PictureModules {
     const std::int64_t elements = pictures.elements();
     Module module = make_.elementwise(name, {elements, {3}}, {elements, {5}});
     module.parameters = {make_.parameter(name + ".weight", {pictures.channels}),
-                            make_.parameter(name + ".bias", {pictures.channels})};
+                         make_.parameter(name + ".bias", {pictures.channels})};
     module.statistics = pictures.channels;
     return module;
   }
@@ -96,7 +96,7 @@ class PictureModules {
     pictures.side = side_after(pictures.side, window);
     // One kernel each way, over both sizes.
     Module module = make_.elementwise(name, {before + pictures.elements(), {1}},
-                                            {before + pictures.elements(), {1}});
+                                      {before + pictures.elements(), {1}});
     for (auto* pass : {&module.forward, &module.backward})
       pass->front().traffic += pictures.elements() * Bytes{8};
     return module;
@@ -111,7 +111,7 @@ class PictureModules {
   }
 
   Module linear(const std::string& name, std::int64_t rows, std::int64_t in,
-                   std::int64_t out) const {
+                std::int64_t out) const {
     return make_.linear(LinearKind::biased, rows, in, {{name, out}});
   }
 
@@ -128,7 +128,7 @@ class PictureModules {
 /// out (the stride is the 3x3's: torchvision's "v1.5"). The shortcut is projected if the shape
 /// changes. torchvision computes it last, so that backward comes to it first.
 Modules residual_block(const PictureModules& x, Pictures& pictures, bool bottleneck,
-                          std::int64_t width, std::int64_t stride) {
+                       std::int64_t width, std::int64_t stride) {
   const std::int64_t channels = bottleneck ? 4 * width : width;
   const Window one{1, 1, 0}, three{3, 1, 1}, striding{3, stride, 1}, projecting{1, stride, 0};
   Pictures shortcut = pictures;
@@ -230,8 +230,8 @@ Workload vgg_workload(const VggShape& shape, const WorkloadSize& size) {
       continue;
     }
     modules.push_back(x.convolution(fmt::format("features.{}", module), pictures, channels,
-                                       {3, 1, 1}, true,
-                                       module == 0 ? Input::data : Input::activation));
+                                    {3, 1, 1}, true,
+                                    module == 0 ? Input::data : Input::activation));
     modules.push_back(x.relu(fmt::format("features.{}", module + 1), pictures.elements()));
     module += 2;
   }

@@ -5,9 +5,9 @@
 namespace ddpsim {
 namespace {
 
-constexpr double memory_traffic_per_link_byte = 2.5;     // k
-constexpr double bandwidth_lost_beside_compute = 0.5;    // g
-constexpr double least_memory_share = 0.2;               // a kernel is never starved of memory altogether
+constexpr double memory_traffic_per_link_byte = 2.5;   // k
+constexpr double bandwidth_lost_beside_compute = 0.5;  // g
+constexpr double least_memory_share = 0.2;  // a kernel is never starved of memory altogether
 
 }  // namespace
 
@@ -26,10 +26,11 @@ Interference InterferenceLaw::beside(const CollectiveCost& collective) const {
     const double taken = synchronous_ ? 0 : std::min(collective.channels, multiprocessors_ / 2);
     compute_bound = multiprocessors_ / (multiprocessors_ - taken);
     const double left = 1 - bandwidth_lost_beside_compute;
-    const double stolen = memory_traffic_per_link_byte * left *
-                          collective.bus.bytes_per_second / memory_.bytes_per_second;
+    const double stolen = memory_traffic_per_link_byte * left * collective.bus.bytes_per_second /
+                          memory_.bytes_per_second;
     memory_bound = 1 / std::max(least_memory_share, 1 - stolen);
-    const double latency = in_seconds(collective.latency), transfer = in_seconds(collective.transfer);
+    const double latency = in_seconds(collective.latency),
+                 transfer = in_seconds(collective.transfer);
     communication = (latency + transfer / left) / (latency + transfer);
   }
   const auto felt = [&](double slowdown) {

@@ -9,9 +9,9 @@ namespace ddpsim {
 
 /// How a collective and the kernels beside it slow each other; 1 is not at all.
 struct Interference {
-  float compute_bound = 1;   ///< factor on a kernel that arithmetic bounds
-  float memory_bound = 1;    ///< factor on a kernel that memory bandwidth bounds
-  float communication = 1;   ///< factor on the whole collective while any kernel runs
+  float compute_bound = 1;  ///< factor on a kernel that arithmetic bounds
+  float memory_bound = 1;   ///< factor on a kernel that memory bandwidth bounds
+  float communication = 1;  ///< factor on the whole collective while any kernel runs
 };
 
 /// Factor on a kernel of which memory bandwidth bounds `memory_fraction`.
@@ -22,24 +22,26 @@ inline float compute_slowdown(const Interference& beside, float memory_fraction)
 
 /// Interference of one collective with the kernels beside it, from the device and the link alone.
 ///
-///     arithmetic-bound kernel   M / (M - c)                     c SMs of M belong to NCCL's thread blocks
-///     memory-bound kernel       1 / (1 - k B / H)               k B of the memory's H bytes/s go to NCCL
-///     collective                (latency + transfer / (1 - g)) / (latency + transfer)
+///     arithmetic-bound kernel   M / (M - c)                     c SMs of M belong to NCCL's thread
+///     blocks memory-bound kernel       1 / (1 - k B / H)               k B of the memory's H
+///     bytes/s go to NCCL collective                (latency + transfer / (1 - g)) / (latency +
+///     transfer)
 ///
-/// k = 2.5: a collective moves each byte of link traffic two to three times through memory (NVIDIA/nccl#1428).
-/// g = 0.5: the two public measurements of a collective beside GEMMs, 107 -> 206 ms on eight V100
-/// (parasailteam/coconet#6) and "up to 2x" with free SMs (NVIDIA/nccl#1433), both halve its bandwidth; only
-/// the transfer suffers. B is the bus bandwidth that is left. On a CPU no SMs are taken and the same memory
-/// term applies to all kernels.
-/// Source: the measurements collected in NVIDIA/nccl issues 1428, 1433 and arXiv 2507.03114 (18.9 % mean
-/// slowdown of compute on H100 and A100: the formula gives 1.14 to 1.22 there).
+/// k = 2.5: a collective moves each byte of link traffic two to three times through memory
+/// (NVIDIA/nccl#1428). g = 0.5: the two public measurements of a collective beside GEMMs, 107 ->
+/// 206 ms on eight V100 (parasailteam/coconet#6) and "up to 2x" with free SMs (NVIDIA/nccl#1433),
+/// both halve its bandwidth; only the transfer suffers. B is the bus bandwidth that is left. On a
+/// CPU no SMs are taken and the same memory term applies to all kernels. Source: the measurements
+/// collected in NVIDIA/nccl issues 1428, 1433 and arXiv 2507.03114 (18.9 % mean slowdown of compute
+/// on H100 and A100: the formula gives 1.14 to 1.22 there).
 class InterferenceLaw {
  public:
   explicit InterferenceLaw(const Cluster& cluster);
 
   Interference beside(const CollectiveCost& collective) const;
 
-  /// Every slowdown s becomes 1 + strength (s - 1). Calibration on an overlapped run moves it; 1 otherwise.
+  /// Every slowdown s becomes 1 + strength (s - 1). Calibration on an overlapped run moves it; 1
+  /// otherwise.
   double strength = 1;
 
  private:

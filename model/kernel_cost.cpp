@@ -12,9 +12,11 @@ namespace {
 /// From the start of a short kernel to the start of the next one behind it.
 constexpr Duration kernel_ramp = std::chrono::microseconds{2};
 
-/// Sides of the output tile one thread block computes (cuBLAS picks 64 to 256; 128 is its usual choice).
+/// Sides of the output tile one thread block computes (cuBLAS picks 64 to 256; 128 is its usual
+/// choice).
 constexpr double tile = 128;
-/// The shortest piece of k worth a block of its own when an output has fewer tiles than the device has SMs.
+/// The shortest piece of k worth a block of its own when an output has fewer tiles than the device
+/// has SMs.
 constexpr double shortest_split = 512;
 
 Duration ramps(int launches, const Device& device) {
@@ -31,7 +33,8 @@ double fill(const Gemm& gemm, int multiprocessors) {
                                      std::floor(static_cast<double>(gemm.k) / shortest_split)));
   const double waves = blocks / sms;
   // Only the last, partial wave is lost; small tiles lower the loss, so count half of it.
-  const double wave_loss = waves < 1 ? waves : 1 - 0.5 * (std::ceil(waves) - waves) / std::ceil(waves);
+  const double wave_loss =
+      waves < 1 ? waves : 1 - 0.5 * (std::ceil(waves) - waves) / std::ceil(waves);
   const double used = static_cast<double>(gemm.m) * static_cast<double>(gemm.n);
   const double edge = used / std::max(used, rows * columns * tile * tile * 0.5);
   return std::max(0.02, wave_loss * edge);

@@ -38,7 +38,7 @@ Kernel ModuleMaker::eager(std::string name, const std::vector<EagerKernels>& run
 }
 
 Parameter ModuleMaker::parameter(std::string name, std::vector<std::int64_t> shape,
-                                    int ready_after) const {
+                                 int ready_after) const {
   return {.name = std::move(name),
           .shape = std::move(shape),
           .dtype = dtype_,
@@ -48,7 +48,7 @@ Parameter ModuleMaker::parameter(std::string name, std::vector<std::int64_t> sha
 }
 
 Module ModuleMaker::elementwise(const std::string& name, const EagerKernels& forward,
-                                      const EagerKernels& backward) const {
+                                const EagerKernels& backward) const {
   Module module;
   if (!forward.passes.empty()) module.forward = {eager(name, {forward})};
   if (!backward.passes.empty()) module.backward = {eager(name + ".grad", {backward})};
@@ -60,7 +60,7 @@ Module ModuleMaker::fork(const std::string& name, std::int64_t elements) const {
 }
 
 Module ModuleMaker::linear(LinearKind kind, std::int64_t rows, std::int64_t in,
-                                 const std::vector<Projection>& projections) const {
+                           const std::vector<Projection>& projections) const {
   const bool biased = kind == LinearKind::biased || kind == LinearKind::conv1d;
   Module module;
   for (const auto& [name, out] : projections)

@@ -53,7 +53,7 @@ class ModuleMaker {
 
   /// `forward` as kernel `name`, `backward` as "name.grad"; nothing where there are no passes.
   Module elementwise(const std::string& name, const EagerKernels& forward,
-                        const EagerKernels& backward) const;
+                     const EagerKernels& backward) const;
   /// Backward of a tensor that is used twice: one addition. (Forward costs nothing.)
   Module fork(const std::string& name, std::int64_t elements) const;
 
@@ -62,7 +62,7 @@ class ModuleMaker {
   /// (adding up the data gradients, copying an einsum's weight gradients into place) is small and
   /// counted once, after all of them, as "first.accumulate".
   Module linear(LinearKind kind, std::int64_t rows, std::int64_t in,
-                   const std::vector<Projection>& projections) const;
+                const std::vector<Projection>& projections) const;
 
  private:
   DType dtype_;

@@ -55,7 +55,8 @@ std::vector<std::pair<Instant, Instant>> busy_spans(const Schedule& schedule,
   return busy;
 }
 
-Duration idle_within(const std::vector<std::pair<Instant, Instant>>& busy, Instant from, Instant to) {
+Duration idle_within(const std::vector<std::pair<Instant, Instant>>& busy, Instant from,
+                     Instant to) {
   Duration idle = to - from;
   auto span = std::lower_bound(busy.begin(), busy.end(), from,
                                [](const auto& s, Instant at) { return s.second <= at; });
@@ -83,8 +84,8 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
   int micro_batch = 0;
   const auto close = [&] {
     metrics.forward += forward.length();
-    // Backward begins where forward ended, even if its first kernel started late; without a forward pass,
-    // where the last backward ended.
+    // Backward begins where forward ended, even if its first kernel started late; without a forward
+    // pass, where the last backward ended.
     if (forward.seen()) loss = forward.to;
     if (backward.seen()) {
       metrics.backward += backward.to - loss;
@@ -170,12 +171,14 @@ std::vector<CriticalPiece> critical_path(const Schedule& schedule,
   std::vector<CriticalPiece> path;
   std::uint32_t task = last;
   bool on_host = only_on_host(task);
-  bool first_launch = false;  // the host's piece ends with the first launch of this task, not with the last
+  bool first_launch =
+      false;  // the host's piece ends with the first launch of this task, not with the last
   while (true) {
     const TaskTimes& at = times[task];
     const Task& what = schedule.tasks[task];
     if (on_host) {
-      path.push_back({task, true, (first_launch ? std::min(at.start, at.enqueued) : at.enqueued) - at.issued});
+      path.push_back(
+          {task, true, (first_launch ? std::min(at.start, at.enqueued) : at.enqueued) - at.issued});
       first_launch = false;
       // The host was held up by what it waited for, or by its previous task.
       std::uint32_t cause = nothing;

@@ -13,21 +13,22 @@ enum class Bound : std::uint8_t { compute, bandwidth, latency, launch };
 std::string_view name_of(Bound bound);
 
 struct BucketTimes {
-  Instant ready{};     ///< its last gradient was in place on the device
-  Instant start{};     ///< its all-reduce began, on all ranks
+  Instant ready{};  ///< its last gradient was in place on the device
+  Instant start{};  ///< its all-reduce began, on all ranks
   Instant end{};
   Duration exposed{};  ///< of its all-reduce, while the compute stream stood still
 };
 
 /// The figures of one step, of one rank.
 struct StepMetrics {
-  Duration step{};           ///< from the first task to the end of the last, everywhere
-  Duration forward{};        ///< spans of the forward passes, as they ran
-  Duration backward{};       ///< from loss to last gradient, as it ran: with interference and copies in
-  Duration optimizer{};      ///< span of the optimizer's kernels
-  Duration communication{};  ///< sum of all collectives' durations, each from the last rank's arrival
+  Duration step{};       ///< from the first task to the end of the last, everywhere
+  Duration forward{};    ///< spans of the forward passes, as they ran
+  Duration backward{};   ///< from loss to last gradient, as it ran: with interference and copies in
+  Duration optimizer{};  ///< span of the optimizer's kernels
+  Duration
+      communication{};  ///< sum of all collectives' durations, each from the last rank's arrival
   int collectives = 0;
-  Bytes wire;                ///< payload handed to the collectives
+  Bytes wire;                        ///< payload handed to the collectives
   std::vector<BucketTimes> buckets;  ///< [bucket], of its last all-reduce
   Bound bound = Bound::compute;      ///< what most of the critical path is
 };
@@ -48,8 +49,9 @@ struct CriticalPiece {
   Duration length{};
 };
 
-/// The chain of pieces, first to last, each beginning when the one before ends, that ends with the step. Gaps
-/// (a rank waiting for its peers) belong to no piece.
-std::vector<CriticalPiece> critical_path(const Schedule& schedule, const std::vector<TaskTimes>& times);
+/// The chain of pieces, first to last, each beginning when the one before ends, that ends with the
+/// step. Gaps (a rank waiting for its peers) belong to no piece.
+std::vector<CriticalPiece> critical_path(const Schedule& schedule,
+                                         const std::vector<TaskTimes>& times);
 
 }  // namespace ddpsim

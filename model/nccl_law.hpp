@@ -38,7 +38,8 @@ struct NcclSystem {
   int channels = 2;       ///< of the communicator: 2 x ring.channels before clipping
   int nvls_channels = 0;  ///< CTAs an NVLS collective takes
   Duration nic_latency{};
-  bool direct_nics = true;  ///< a NIC reads a GPU's memory itself (RDMA): LL128 is safe between nodes
+  bool direct_nics =
+      true;  ///< a NIC reads a GPU's memory itself (RDMA): LL128 is safe between nodes
 
   int ranks() const { return nodes * ranks_per_node; }
 };
@@ -51,24 +52,25 @@ NcclSystem nccl_system(const Cluster& cluster);
 struct NcclEstimate {
   NcclAlgorithm algorithm = NcclAlgorithm::ring;
   NcclProtocol protocol = NcclProtocol::simple;
-  Duration latency{};       ///< as it enters the time, plateau factor included
+  Duration latency{};             ///< as it enters the time, plateau factor included
   Bandwidth algorithm_bandwidth;  ///< bytes / transfer time, tree correction included
-  int channels = 1;         ///< CTAs used for this size: each takes an SM
-  Duration time{};          ///< latency + bytes / algorithm_bandwidth
+  int channels = 1;               ///< CTAs used for this size: each takes an SM
+  Duration time{};                ///< latency + bytes / algorithm_bandwidth
 };
 
-/// NCCL's own time model: every (collective, algorithm, protocol) costs latency + bytes / bandwidth, and
-/// the cheapest runs. A ranking tool, not a calibrated clock: about 5 % off above 256 MB, 10-30 % optimistic
-/// at 4-64 MB, up to 2x optimistic for small messages.
-/// Source: NCCL 2.28.9, src/graph/tuning.cc (constants, ncclTopoTuneModel, ncclTopoGetAlgoTime) and
+/// NCCL's own time model: every (collective, algorithm, protocol) costs latency + bytes /
+/// bandwidth, and the cheapest runs. A ranking tool, not a calibrated clock: about 5 % off above
+/// 256 MB, 10-30 % optimistic at 4-64 MB, up to 2x optimistic for small messages. Source:
+/// NCCL 2.28.9, src/graph/tuning.cc (constants, ncclTopoTuneModel, ncclTopoGetAlgoTime) and
 /// src/enqueue.cc (topoGetAlgoInfo).
 class NcclLaw {
  public:
-  /// `nvls`: may NVLS be chosen (NCCL_NVLS_ENABLE). Throws std::invalid_argument if a count is below one.
+  /// `nvls`: may NVLS be chosen (NCCL_NVLS_ENABLE). Throws std::invalid_argument if a count is
+  /// below one.
   explicit NcclLaw(const NcclSystem& system, bool nvls = true);
 
-  /// The algorithm NCCL picks for `size` bytes (as nccl-tests counts them: the whole array), sum on fp32.
-  /// One rank: a time of zero.
+  /// The algorithm NCCL picks for `size` bytes (as nccl-tests counts them: the whole array), sum on
+  /// fp32. One rank: a time of zero.
   NcclEstimate choose(Collective collective, Bytes size) const;
 
   /// The cost of one combination, or nothing where NCCL has it switched off.
@@ -85,7 +87,8 @@ class NcclLaw {
   NcclSystem system_;
   bool nvls_;
   /// [collective][algorithm][protocol]
-  std::array<std::array<std::array<Cell, all_nccl_protocols.size()>, all_nccl_algorithms.size()>, 5> cells_{};
+  std::array<std::array<std::array<Cell, all_nccl_protocols.size()>, all_nccl_algorithms.size()>, 5>
+      cells_{};
 };
 
 }  // namespace ddpsim

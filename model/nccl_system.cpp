@@ -40,11 +40,11 @@ constexpr std::array intra_speeds_sm100{90.0, 80.0, 70.0, 60.0, 50.0, 40.0,
 constexpr std::array inter_speeds_sm100{96.0, 48.0, 45.1, 42.0, 40.0, 30.0, 24.0, 22.0, 20.0,
                                         17.5, 15.0, 12.0, 6.0,  3.0,  2.4,  1.2,  0.24, 0.12};
 
-constexpr int most_channels = 64;       // MAXCHANNELS; a search may fill half of them
+constexpr int most_channels = 64;            // MAXCHANNELS; a search may fill half of them
 constexpr int most_blackwell_channels = 16;  // by default; release note of 2.28: halved from 32
-constexpr int most_heads = 32;          // NCCL_MAX_NVLS_ARITY
-constexpr double same_device = 5000;    // LOC_BW, GB/s
-constexpr double fallback_speed = 0.1;  // when nothing fits: one channel, GB/s
+constexpr int most_heads = 32;               // NCCL_MAX_NVLS_ARITY
+constexpr double same_device = 5000;         // LOC_BW, GB/s
+constexpr double fallback_speed = 0.1;       // when nothing fits: one channel, GB/s
 
 /// One node as the search sees it. GB/s per direction.
 struct Node {

@@ -12,11 +12,12 @@ struct Law {
 };
 
 /// Passes by statement, reads + writes:
-///   loop   m: mul 2, mul 2, add 3; v: mul 2, pow 2, mul 2, add 3; update: mul 2, sqrt 2, add 2, div 3, sub 3;
+///   loop   m: mul 2, mul 2, add 3; v: mul 2, pow 2, mul 2, add 3; update: mul 2, sqrt 2, add 2,
+///   div 3, sub 3;
 ///          decay: mul 2, sub 3
-///   adamw  decay mul 2, lerp 3, mul 2, addcmul 3, sqrt 2, div 2, add 2, addcdiv 4; adam: without the decay
-///   fused  reads parameter, gradient, m, v; writes parameter, m, v
-///   sgd    decay add 3, momentum mul 2 and add 3, update add 3
+///   adamw  decay mul 2, lerp 3, mul 2, addcmul 3, sqrt 2, div 2, add 2, addcdiv 4; adam: without
+///   the decay fused  reads parameter, gradient, m, v; writes parameter, m, v sgd    decay add 3,
+///   momentum mul 2 and add 3, update add 3
 constexpr std::array<Law, all_optimizers.size()> laws{{{"none", 0, 0},
                                                        {"sgd", 11, 4},
                                                        {"adam", 18, 7},
@@ -28,7 +29,8 @@ const Law& law_of(Optimizer optimizer) {
   return laws[static_cast<std::size_t>(optimizer)];
 }
 
-constexpr std::int64_t elements_per_block = 65536, blocks_per_launch = 320, tensors_per_launch = 110;
+constexpr std::int64_t elements_per_block = 65536, blocks_per_launch = 320,
+                       tensors_per_launch = 110;
 
 }  // namespace
 
@@ -56,13 +58,17 @@ std::vector<Kernel> optimizer_kernels(Optimizer optimizer, const Workload& workl
     }
     return kernels;
   }
-  const auto pieces = [](std::int64_t whole, std::int64_t piece) { return (whole + piece - 1) / piece; };
+  const auto pieces = [](std::int64_t whole, std::int64_t piece) {
+    return (whole + piece - 1) / piece;
+  };
   const std::int64_t by_size = pieces(workload.elements(), elements_per_block * blocks_per_launch);
-  const std::int64_t by_count = pieces(static_cast<std::int64_t>(workload.parameters.size()), tensors_per_launch);
+  const std::int64_t by_count =
+      pieces(static_cast<std::int64_t>(workload.parameters.size()), tensors_per_launch);
   Kernel kernel;
   kernel.name = law.name;
   kernel.traffic = law.passes * workload.gradient_size();
-  kernel.launches = static_cast<int>(law.operations * std::max({by_size, by_count, std::int64_t{1}}));
+  kernel.launches =
+      static_cast<int>(law.operations * std::max({by_size, by_count, std::int64_t{1}}));
   return {kernel};
 }
 

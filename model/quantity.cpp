@@ -24,8 +24,9 @@ std::string with_unit(double value, const std::array<std::pair<double, const cha
 
 std::string to_string(Duration time) {
   if (time == Duration::zero()) return "0 us";
-  return with_unit(in_seconds(time), std::array<std::pair<double, const char*>, 5>{
-                                         {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}, {1e-12, "ps"}}});
+  return with_unit(in_seconds(time),
+                   std::array<std::pair<double, const char*>, 5>{
+                       {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}, {1e-12, "ps"}}});
 }
 
 std::string to_string(Bytes size) {
@@ -38,13 +39,15 @@ std::string to_string(Bytes size) {
 }
 
 std::string to_string(Bandwidth rate) {
-  return with_unit(rate.bytes_per_second, std::array<std::pair<double, const char*>, 4>{
-                                              {{1e12, "TB/s"}, {1e9, "GB/s"}, {1e6, "MB/s"}, {1, "B/s"}}});
+  return with_unit(rate.bytes_per_second,
+                   std::array<std::pair<double, const char*>, 4>{
+                       {{1e12, "TB/s"}, {1e9, "GB/s"}, {1e6, "MB/s"}, {1, "B/s"}}});
 }
 
 std::string to_string(FlopRate rate) {
-  return with_unit(rate.flops_per_second, std::array<std::pair<double, const char*>, 3>{
-                                              {{1e12, "TFLOP/s"}, {1e9, "GFLOP/s"}, {1, "FLOP/s"}}});
+  return with_unit(rate.flops_per_second,
+                   std::array<std::pair<double, const char*>, 3>{
+                       {{1e12, "TFLOP/s"}, {1e9, "GFLOP/s"}, {1, "FLOP/s"}}});
 }
 
 }  // namespace ddpsim

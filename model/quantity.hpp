@@ -69,13 +69,13 @@ inline Duration from_seconds(double seconds) {
   return from_ticks(seconds * 1e12);
 }
 constexpr double in_seconds(Duration time) {
-  return static_cast<double>(time.count()) * 1e-12;
+  return static_cast<double>(time.count()) / 1e12;
 }
 constexpr double in_ms(Duration time) {
-  return static_cast<double>(time.count()) * 1e-9;
+  return static_cast<double>(time.count()) / 1e9;
 }
 constexpr double in_us(Duration time) {
-  return static_cast<double>(time.count()) * 1e-6;
+  return static_cast<double>(time.count()) / 1e6;
 }
 inline double in_ms(Instant at) {
   return in_ms(at.time_since_epoch());

@@ -26,6 +26,7 @@ struct MeasuredRow {
   MeasuredTimes times;
   std::vector<std::pair<std::string, std::string>> set;  ///< scenario keys that differ in this row
   std::string note;
+  std::string place;  ///< "file:line:column", for errors
 };
 
 struct Measured {
@@ -45,7 +46,8 @@ struct Scenario {
   MeasuredTimes times;
   Cluster cluster;
   Training training;
-  std::vector<Strategy> compare{Strategy::naive, Strategy::flat, Strategy::overlap, Strategy::bucketed};
+  std::vector<Strategy> compare{Strategy::naive, Strategy::flat, Strategy::overlap,
+                                Strategy::bucketed};
   std::optional<Measured> measured;
 };
 

@@ -13,19 +13,19 @@ namespace ddpsim {
 
 /// What a task does. The simulator only needs its costs; a backend does the thing.
 enum class Operation : std::uint8_t {
-  forward,      ///< a forward kernel
-  backward,     ///< a backward kernel
-  accumulate,   ///< gradient += new gradient, in later micro-batches
-  hook,         ///< a gradient hook fires (on the host)
-  copy_in,      ///< gradient x 1/W into its bucket
-  concatenate,  ///< all gradients into one flat buffer
-  all_reduce,   ///< of a bucket (one parameter, all of them, or anything between)
-  wait,         ///< what follows on the compute stream waits for an all-reduce
-  divide,       ///< by W
-  copy_out,     ///< bucket, or part of the flat buffer, back into the gradient
-  broadcast,    ///< of buffers, from rank 0, before forward
+  forward,        ///< a forward kernel
+  backward,       ///< a backward kernel
+  accumulate,     ///< gradient += new gradient, in later micro-batches
+  hook,           ///< a gradient hook fires (on the host)
+  copy_in,        ///< gradient x 1/W into its bucket
+  concatenate,    ///< all gradients into one flat buffer
+  all_reduce,     ///< of a bucket (one parameter, all of them, or anything between)
+  wait,           ///< what follows on the compute stream waits for an all-reduce
+  divide,         ///< by W
+  copy_out,       ///< bucket, or part of the flat buffer, back into the gradient
+  broadcast,      ///< of buffers, from rank 0, before forward
   search_unused,  ///< find_unused_parameters: the host walks the graph
-  optimizer,    ///< an optimizer kernel
+  optimizer,      ///< an optimizer kernel
 };
 std::string_view name_of(Operation operation);
 
@@ -36,24 +36,27 @@ std::string_view name_of(Stream stream);
 
 inline constexpr std::int32_t nobody = -1;
 
-/// A node of the schedule. The host walks the tasks in order: it spends `host` on each, and so enqueues
-/// those of the other streams, which run later; work on the host stream it runs itself.
+/// A node of the schedule. The host walks the tasks in order: it spends `host` on each, and so
+/// enqueues those of the other streams, which run later; work on the host stream it runs itself.
 struct Task {
   Operation operation = Operation::forward;
   Stream stream = Stream::compute;
-  bool host_waits = false;  ///< the host stands still until `after` has ended, before it begins this task
+  bool host_waits =
+      false;  ///< the host stands still until `after` has ended, before it begins this task
   std::int16_t micro_batch = 0;
   std::int32_t layer = nobody;      ///< forward, backward
   std::int32_t kernel = nobody;     ///< index in that layer's pass; optimizer: index of its kernel
   std::int32_t parameter = nobody;  ///< hook, accumulate, copy_in, divide, copy_out
-  std::int32_t bucket = nobody;     ///< copy_in, all_reduce, wait, copy_out: index into Schedule::buckets
-  std::uint32_t after_begin = 0;    ///< this task's slice of Schedule::after
+  std::int32_t bucket =
+      nobody;  ///< copy_in, all_reduce, wait, copy_out: index into Schedule::buckets
+  std::uint32_t after_begin = 0;  ///< this task's slice of Schedule::after
   std::uint32_t after_count = 0;
-  std::int32_t launches = 1;        ///< kernels the host enqueues for it
-  float memory_fraction = 0;        ///< of `work`, bounded by memory bandwidth
+  std::int32_t launches = 1;  ///< kernels the host enqueues for it
+  float memory_fraction = 0;  ///< of `work`, bounded by memory bandwidth
   Duration host{};         ///< to enqueue it (all launches), or to run it if it is the host's own
   Duration work{};         ///< on its stream, alone; of a collective: from the last rank's arrival
-  Duration last_launch{};  ///< the work ends no earlier than this after the host enqueued the last launch
+  Duration last_launch{};  ///< the work ends no earlier than this after the host enqueued the last
+                           ///< launch
   Interference beside;     ///< all_reduce: how it and the kernels beside it slow each other
   Bytes bytes;             ///< all_reduce: payload
 };
@@ -65,8 +68,8 @@ struct Bucket {
   Duration latency{};  ///< of its all-reduce, alone; the rest of the time is transfer
 };
 
-/// A training step of one rank, as data: what runs where, and what it waits for. Built by the code that
-/// knows DDP (schedule_builder.hpp); neither the simulator nor a backend does.
+/// A training step of one rank, as data: what runs where, and what it waits for. Built by the code
+/// that knows DDP (schedule_builder.hpp); neither the simulator nor a backend does.
 struct Schedule {
   Strategy strategy = Strategy::none;
   std::vector<Task> tasks;           ///< in the order the host issues them

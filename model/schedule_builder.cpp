@@ -1,13 +1,16 @@
 // A training step as tasks.
 //
-// The host walks the tasks in order and enqueues; so the order here is the order of the Python and C++ code of
-// a real step: forward, then backward with its hooks in between, then what the strategy does after backward,
-// then the optimizer. Streams keep that order, so only what crosses streams is written as a dependency:
+// The host walks the tasks in order and enqueues; so the order here is the order of the Python and
+// C++ code of a real step: forward, then backward with its hooks in between, then what the strategy
+// does after backward, then the optimizer. Streams keep that order, so only what crosses streams is
+// written as a dependency:
 //
-//   an all-reduce waits for the last compute task enqueued before it (the event DDP records on the current
-//   stream), and a wait puts one collective in front of everything the compute stream does next.
+//   an all-reduce waits for the last compute task enqueued before it (the event DDP records on the
+//   current stream), and a wait puts one collective in front of everything the compute stream does
+//   next.
 //
-// Cost: one pass over layers, kernels and parameters; a few thousand small tasks for a large transformer.
+// Cost: one pass over layers, kernels and parameters; a few thousand small tasks for a large
+// transformer.
 
 #include "model/schedule_builder.hpp"
 
@@ -55,7 +58,10 @@ class Builder {
     const auto rounds = static_cast<std::size_t>(training_.micro_batches);
     const std::size_t tasks = rounds * (kernels + 6 * parameters) + 16;
     if (tasks > most_tasks)
-      throw std::invalid_argument(fmt::format("a step of up to {} tasks is beyond what is simulated ({}): take fewer layers or micro-batches", tasks, most_tasks));
+      throw std::invalid_argument(
+          fmt::format("a step of up to {} tasks is beyond what is simulated ({}): take fewer "
+                      "layers or micro-batches",
+                      tasks, most_tasks));
     schedule_.tasks.reserve(tasks);
     schedule_.after.reserve(rounds * 2 * parameters + 16);
 
@@ -87,21 +93,28 @@ class Builder {
     launched_.assign(schedule_.buckets.size(), nobody);
   }
 
-  /// Time is counted in picoseconds, in 64 bits: far beyond any step, but not beyond every scenario.
+  /// Time is counted in picoseconds, in 64 bits: far beyond any step, but not beyond every
+  /// scenario.
   void check_length() const {
     double seconds = 0;
-    for (const Task& task : schedule_.tasks) seconds += in_seconds(task.host) + in_seconds(task.work);
+    for (const Task& task : schedule_.tasks)
+      seconds += in_seconds(task.host) + in_seconds(task.work);
     if (seconds > in_seconds(longest_step))
-      throw std::invalid_argument(fmt::format("a step of {:.3g} hours is beyond what is simulated ({} hours): check batch, bandwidth and latency", seconds / 3600, longest_step.count()));
+      throw std::invalid_argument(
+          fmt::format("a step of {:.3g} hours is beyond what is simulated ({} hours): check batch, "
+                      "bandwidth and latency",
+                      seconds / 3600, longest_step.count()));
   }
 
   void add_bucket(std::vector<std::int32_t> parameters) {
     Bucket& bucket = schedule_.buckets.emplace_back();
     bucket.parameters = std::move(parameters);
-    for (const std::int32_t index : bucket.parameters) bucket.size += costs_.gradients[at(index)].size;
+    for (const std::int32_t index : bucket.parameters)
+      bucket.size += costs_.gradients[at(index)].size;
   }
 
-  /// DDP's forward begins with rank 0's buffers: flattened, broadcast, copied back, one type after the other.
+  /// DDP's forward begins with rank 0's buffers: flattened, broadcast, copied back, one type after
+  /// the other.
   void broadcast_buffers() {
     for (const StepCosts::BufferCosts& group : costs_.buffers) {
       kernel_task(Operation::concatenate, group.flatten);
@@ -119,10 +132,11 @@ class Builder {
   }
 
   void forward() {
-    // A forward pass after one inside no_sync leaves the buffers alone; the first of a step follows the last
-    // of the step before, which was synchronised (rule R28).
+    // A forward pass after one inside no_sync leaves the buffers alone; the first of a step follows
+    // the last of the step before, which was synchronised (rule R28).
     const bool after_synced = micro_batch_ == 0 || !training_.no_sync;
-    if (after_synced && training_.strategy == Strategy::bucketed && training_.broadcast_buffers) broadcast_buffers();
+    if (after_synced && training_.strategy == Strategy::bucketed && training_.broadcast_buffers)
+      broadcast_buffers();
     for (std::size_t layer = 0; layer < costs_.layers.size(); ++layer)
       pass(Operation::forward, layer, costs_.layers[layer].forward);
     if (synced_ && training_.strategy == Strategy::bucketed && training_.find_unused_parameters &&
@@ -162,7 +176,8 @@ class Builder {
       pending_.push_back(static_cast<std::int32_t>(bucket.parameters.size()));
   }
 
-  /// A gradient is complete. The first micro-batch's becomes `.grad` as it is; later ones are added to it.
+  /// A gradient is complete. The first micro-batch's becomes `.grad` as it is; later ones are added
+  /// to it.
   void gradient_ready(std::int32_t index) {
     if (micro_batch_ > 0)
       kernel_task(Operation::accumulate, costs_.accumulates[at(index)]).parameter = index;
@@ -239,8 +254,8 @@ class Builder {
     if (last_kernel_ != nobody) depend(task, last_kernel_);
   }
 
-  /// Asynchronous devices: the compute stream stands in line behind the collective, the host goes on. On a
-  /// synchronous one the host itself waits.
+  /// Asynchronous devices: the compute stream stands in line behind the collective, the host goes
+  /// on. On a synchronous one the host itself waits.
   void wait(std::int32_t bucket) {
     Task& task = add(Operation::wait, kernel_stream_);
     task.bucket = bucket;
@@ -293,12 +308,12 @@ class Builder {
   Stream kernel_stream_ = Stream::compute;
   std::int16_t micro_batch_ = 0;
   bool synced_ = false;
-  std::int32_t last_kernel_ = nobody;        ///< the task enqueued last on the stream kernels run on
-  std::size_t next_bucket_ = 0;              ///< the first that has not been launched
-  std::vector<std::int32_t> pending_;        ///< [bucket] gradients still to come
-  std::vector<std::int32_t> bucket_of_;      ///< [parameter]
-  std::vector<std::int32_t> launched_;       ///< [bucket] task index of its latest all-reduce
-  std::vector<Collective> collectives_;      ///< [bucket]
+  std::int32_t last_kernel_ = nobody;    ///< the task enqueued last on the stream kernels run on
+  std::size_t next_bucket_ = 0;          ///< the first that has not been launched
+  std::vector<std::int32_t> pending_;    ///< [bucket] gradients still to come
+  std::vector<std::int32_t> bucket_of_;  ///< [parameter]
+  std::vector<std::int32_t> launched_;   ///< [bucket] task index of its latest all-reduce
+  std::vector<Collective> collectives_;  ///< [bucket]
 };
 
 }  // namespace

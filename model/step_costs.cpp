@@ -5,8 +5,8 @@
 namespace ddpsim {
 namespace {
 
-/// find_unused_parameters walks every autograd node on the host; about a microsecond each (a node is an
-/// operation of the forward pass).
+/// find_unused_parameters walks every autograd node on the host; about a microsecond each (a node
+/// is an operation of the forward pass).
 constexpr Duration graph_walk_per_operation = std::chrono::microseconds{1};
 
 void scale_kernel(KernelCost& cost, double factor) {
@@ -46,9 +46,10 @@ StepCosts::StepCosts(const Workload& workload, const Cluster& cluster, Optimizer
   }
   flat_copy = stream(2 * workload.gradient_size(), Caller::library);
   for (const BufferGroup& group : workload.buffers)
-    buffers.push_back({stream(2 * group.size, Caller::library),
-                       streaming_cost(2 * group.size, group.tensors, device, launch.kernel, Caller::library),
-                       collective.broadcast(group.size).time()});
+    buffers.push_back(
+        {stream(2 * group.size, Caller::library),
+         streaming_cost(2 * group.size, group.tensors, device, launch.kernel, Caller::library),
+         collective.broadcast(group.size).time()});
   if (workload.optimizer) {
     Kernel measured;
     measured.time = workload.optimizer;
@@ -60,8 +61,9 @@ StepCosts::StepCosts(const Workload& workload, const Cluster& cluster, Optimizer
   arrival = arrival_order(workload);
   for (const int index : arrival) {
     const Parameter& parameter = workload.parameters[static_cast<std::size_t>(index)];
-    hooks_of[static_cast<std::size_t>(parameter.layer)][static_cast<std::size_t>(parameter.ready_after)]
-        .push_back(index);
+    hooks_of[static_cast<std::size_t>(parameter.layer)]
+            [static_cast<std::size_t>(parameter.ready_after)]
+                .push_back(index);
   }
 }
 

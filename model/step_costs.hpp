@@ -18,9 +18,10 @@ struct StepCosts {
     std::vector<KernelCost> forward, backward;  ///< as in Layer
   };
   std::vector<LayerCosts> layers;
-  std::vector<KernelCost> copies;       ///< [parameter] read it once, write it once
-  std::vector<KernelCost> accumulates;  ///< [parameter] gradient += new gradient: two reads, one write
-  std::vector<KernelCost> optimizer;    ///< in order; a kernel per tensor, or one for all
+  std::vector<KernelCost> copies;  ///< [parameter] read it once, write it once
+  std::vector<KernelCost>
+      accumulates;  ///< [parameter] gradient += new gradient: two reads, one write
+  std::vector<KernelCost> optimizer;  ///< in order; a kernel per tensor, or one for all
   struct BufferCosts {
     KernelCost flatten, restore;  ///< into one tensor, and back into each
     Duration broadcast{};
@@ -29,7 +30,8 @@ struct StepCosts {
   KernelCost flat_copy;                 ///< read and write all gradients in one launch
   std::vector<GradientInfo> gradients;  ///< [parameter]
   std::vector<int> arrival;             ///< parameter indices in the order their hooks fire
-  /// [layer][backward kernel] parameters whose gradient that kernel completes, in the order hooks fire
+  /// [layer][backward kernel] parameters whose gradient that kernel completes, in the order hooks
+  /// fire
   std::vector<std::vector<std::vector<std::int32_t>>> hooks_of;
   Launch launch;
   Duration unused_search{};  ///< host time of the graph walk of find_unused_parameters

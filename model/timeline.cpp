@@ -4,7 +4,8 @@
 
 namespace ddpsim {
 
-std::vector<Span> spans_of(const Schedule& schedule, const std::vector<TaskTimes>& times, int rank) {
+std::vector<Span> spans_of(const Schedule& schedule, const std::vector<TaskTimes>& times,
+                           int rank) {
   std::vector<Span> spans;
   for (std::uint32_t i = 0; i < schedule.tasks.size(); ++i) {
     const Stream stream = schedule.tasks[i].stream;

@@ -15,9 +15,9 @@ struct TaskTimes {
   Instant end{};
 };
 
-/// Who did what, from when to when; predicted or measured, nobody downstream can tell. The marks of the
-/// schedule are tasks too: a hook fired when its host task began, a bucket was full when its all-reduce
-/// was issued.
+/// Who did what, from when to when; predicted or measured, nobody downstream can tell. The marks of
+/// the schedule are tasks too: a hook fired when its host task began, a bucket was full when its
+/// all-reduce was issued.
 struct Timeline {
   std::vector<std::vector<TaskTimes>> ranks;  ///< [rank][task index of that rank's schedule]
   Instant end{};                              ///< everything of every rank has ended
@@ -31,8 +31,8 @@ struct Span {
   Instant start{}, end{};
 };
 
-/// Every span of one rank, by stream, then start: what the host spent on each task, and the work of each
-/// on its own stream. Spans of no length are left out.
+/// Every span of one rank, by stream, then start: what the host spent on each task, and the work of
+/// each on its own stream. Spans of no length are left out.
 std::vector<Span> spans_of(const Schedule& schedule, const std::vector<TaskTimes>& times, int rank);
 
 }  // namespace ddpsim

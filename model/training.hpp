@@ -9,7 +9,8 @@
 
 namespace ddpsim {
 
-/// How gradients are averaged; what each means is said in the README and built in schedule_builder.cpp.
+/// How gradients are averaged; what each means is said in the README and built in
+/// schedule_builder.cpp.
 enum class Strategy : std::uint8_t { none, naive, flat, overlap, bucketed };
 inline constexpr std::array all_strategies{Strategy::none, Strategy::naive, Strategy::flat,
                                            Strategy::overlap, Strategy::bucketed};
@@ -26,7 +27,8 @@ constexpr std::optional<Strategy> strategy_named(std::string_view name) {
   return std::nullopt;
 }
 
-/// DDP's first iteration runs with its construction-time buckets; every later one with the rebuilt ones.
+/// DDP's first iteration runs with its construction-time buckets; every later one with the rebuilt
+/// ones.
 enum class Phase : std::uint8_t { steady, first };
 inline constexpr std::array all_phases{Phase::steady, Phase::first};
 constexpr std::string_view name_of(Phase phase) {
@@ -37,17 +39,20 @@ constexpr std::string_view name_of(Phase phase) {
 struct Training {
   Strategy strategy = Strategy::bucketed;
   Bytes bucket_cap = default_bucket_cap;
-  std::optional<Bytes> first_bucket_cap = default_first_bucket_cap;  ///< none: the first bucket is not special
-  std::vector<Bytes> bucket_caps;         ///< if given: a cap per bucket in order, the last one repeating
-  std::vector<std::vector<int>> buckets;  ///< if given: parameter indices of each bucket, in launch order
-  int parameter_groups = 0;               ///< if positive: so many contiguous groups are the buckets
+  std::optional<Bytes> first_bucket_cap =
+      default_first_bucket_cap;    ///< none: the first bucket is not special
+  std::vector<Bytes> bucket_caps;  ///< if given: a cap per bucket in order, the last one repeating
+  std::vector<std::vector<int>>
+      buckets;               ///< if given: parameter indices of each bucket, in launch order
+  int parameter_groups = 0;  ///< if positive: so many contiguous groups are the buckets
   BucketRule bucket_rule = BucketRule::torch;
   int micro_batches = 1;
   bool no_sync = false;  ///< only the last micro-batch communicates
   bool find_unused_parameters = false;
   bool static_graph = false;
   bool gradient_as_bucket_view = false;
-  bool broadcast_buffers = true;  ///< bucketed: rank 0's buffers to all before each synchronised forward
+  bool broadcast_buffers =
+      true;  ///< bucketed: rank 0's buffers to all before each synchronised forward
   Phase phase = Phase::steady;
 
   std::vector<Bytes> limits() const {

@@ -4,8 +4,7 @@
 
 namespace ddpsim {
 
-TransformerModules::TransformerModules(const TransformerShape& shape,
-                                             const WorkloadSize& size)
+TransformerModules::TransformerModules(const TransformerShape& shape, const WorkloadSize& size)
     : make_(size.dtype, size.compute),
       batch_(size.batch),
       sequence_(size.sequence),
@@ -28,7 +27,7 @@ TransformerModules::TransformerModules(const TransformerShape& shape,
 /// Forward gathers rows; backward fills a gradient of the whole table, sorts the indices, adds up
 /// rows.
 Module TransformerModules::table(const std::string& name, std::int64_t rows,
-                                       std::int64_t gathered) const {
+                                 std::int64_t gathered) const {
   Module module;
   module.forward = {make_.eager(name, {{gathered * d_model_, {2}}})};
   module.backward = {
@@ -56,8 +55,7 @@ Module TransformerModules::position_embedding(const std::string& name) const {
   Module module = table(name, positions_, sequence_);
   module.forward.push_back(make_.eager(name + ".add", {{stream_, {3}}}));
   // The gradient is summed over the batch before it reaches the table.
-  module.backward.insert(module.backward.begin(),
-                            make_.eager(name + ".sum", {{stream_, {1}}}));
+  module.backward.insert(module.backward.begin(), make_.eager(name + ".sum", {{stream_, {1}}}));
   module.parameters.front().ready_after = 1;
   return module;
 }
@@ -93,15 +91,14 @@ Module TransformerModules::layer_norm(const std::string& name, Stream stream) co
   if (stream == Stream::goes_on) backward.passes.push_back(3);
   Module module = make_.elementwise(name, {stream_, {2}}, backward);
   module.parameters = {make_.parameter(name + ".weight", {d_model_}),
-                          make_.parameter(name + ".bias", {d_model_})};
+                       make_.parameter(name + ".bias", {d_model_})};
   return module;
 }
 
 // --- attention ---
 
 Module TransformerModules::query_key_value(LinearKind kind, const std::string& query,
-                                                 const std::string& key,
-                                                 const std::string& value) const {
+                                           const std::string& key, const std::string& value) const {
   const std::int64_t kv_width = kv_heads_ * head_size_;
   return make_.linear(kind, tokens_, d_model_,
                       {{query, d_model_}, {key, kv_width}, {value, kv_width}});
@@ -129,8 +126,7 @@ Module TransformerModules::halved_rope(const std::string& name) const {
   const std::vector<int> rotate_back{2, 1, 1, 1, 1, 1, 3, 2, 3};
   Module module;
   module.forward = {make_.eager(name, {{stream_, rotate}, {keys_, rotate}})};
-  module.backward = {
-      make_.eager(name + ".grad", {{stream_, rotate_back}, {keys_, rotate_back}})};
+  module.backward = {make_.eager(name + ".grad", {{stream_, rotate_back}, {keys_, rotate_back}})};
   return module;
 }
 
@@ -140,7 +136,7 @@ Module TransformerModules::eager_scores(const std::string& name) const {
   Module module;
   module.forward = {make_.gemm(name, product)};
   module.backward = {make_.gemm(name + ".grad_query", gradient),
-                        make_.gemm(name + ".grad_key", gradient)};
+                     make_.gemm(name + ".grad_key", gradient)};
   return module;
 }
 
@@ -162,8 +158,8 @@ Module TransformerModules::eager_values(const std::string& name) const {
   // Then the heads are copied side by side.
   module.forward = {make_.gemm(name, product), make_.eager(name + ".merge", {{stream_, {2}}})};
   module.backward = {make_.eager(name + ".split", {{stream_, {2}}}),
-                        make_.gemm(name + ".grad_weights", to_weights),
-                        make_.gemm(name + ".grad_value", product)};
+                     make_.gemm(name + ".grad_weights", to_weights),
+                     make_.gemm(name + ".grad_value", product)};
   return module;
 }
 
@@ -176,23 +172,23 @@ Module TransformerModules::fused_attention(const std::string& name) const {
   };
   Module module;
   module.forward = {kernel("scores", to_scores, stream_ + keys_),
-                       kernel("values", from_scores, stream_ + keys_)};
+                    kernel("values", from_scores, stream_ + keys_)};
   module.backward = {kernel("values.grad_weights", to_scores, stream_ + keys_),
-                        kernel("values.grad_value", from_scores, stream_ + keys_),
-                        kernel("scores.grad_query", from_scores, 2 * stream_),
-                        kernel("scores.grad_key", from_scores, 2 * keys_)};
+                     kernel("values.grad_value", from_scores, stream_ + keys_),
+                     kernel("scores.grad_query", from_scores, 2 * stream_),
+                     kernel("scores.grad_key", from_scores, 2 * keys_)};
   return module;
 }
 
 // --- projections and activations ---
 
 Module TransformerModules::linear(LinearKind kind, std::int64_t in,
-                                        const Projection& projection) const {
+                                  const Projection& projection) const {
   return make_.linear(kind, tokens_, in, {projection});
 }
 
 Module TransformerModules::gate_and_up(LinearKind kind, const std::string& gate,
-                                             const std::string& up) const {
+                                       const std::string& up) const {
   return make_.linear(kind, tokens_, d_model_, {{gate, d_ff_}, {up, d_ff_}});
 }
 

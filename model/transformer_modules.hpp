@@ -35,7 +35,7 @@ class TransformerModules {
   /// The projections of attention: queries as wide as the model, keys and values as wide as their
   /// heads.
   Module query_key_value(LinearKind kind, const std::string& query, const std::string& key,
-                            const std::string& value) const;
+                         const std::string& value) const;
   /// Rotary positions of queries and keys: pairs of neighbours, gathered tables, and, as in the
   /// course's code, the causal mask and a copy of the values into heads.
   Module paired_rope(const std::string& name) const;

@@ -77,7 +77,8 @@ void check(const Workload& workload) {
   if (!workload.arrival.empty()) {
     std::vector<bool> seen(workload.parameters.size(), false);
     for (const int index : workload.arrival) {
-      if (index < 0 || static_cast<std::size_t>(index) >= seen.size() || seen[static_cast<std::size_t>(index)])
+      if (index < 0 || static_cast<std::size_t>(index) >= seen.size() ||
+          seen[static_cast<std::size_t>(index)])
         fail("arrival must name every parameter index once");
       seen[static_cast<std::size_t>(index)] = true;
     }

@@ -18,10 +18,10 @@ struct Gemm {
 /// What a device runs in one go: one kernel, or a run of small ones of the same purpose (the eager
 /// elementwise kernels of a normalisation, say), which the host enqueues one by one.
 struct Kernel {
-  std::string name;              ///< "attn.q_proj", "attn.q_proj.grad_weight"
-  std::optional<Gemm> gemm;      ///< none: the kernel only moves memory
-  Bytes traffic;                 ///< bytes read from and written to device memory, all launches together
-  int launches = 1;              ///< kernels the host enqueues for it, at least 1
+  std::string name;          ///< "attn.q_proj", "attn.q_proj.grad_weight"
+  std::optional<Gemm> gemm;  ///< none: the kernel only moves memory
+  Bytes traffic;     ///< bytes read from and written to device memory, all launches together
+  int launches = 1;  ///< kernels the host enqueues for it, at least 1
   DType type = DType::fp32;      ///< how a GEMM multiplies
   std::optional<Duration> time;  ///< measured; stands in place of the cost law
 };
@@ -31,9 +31,11 @@ struct Parameter {
   std::string name;  ///< as PyTorch's named_parameters() spells it
   std::vector<std::int64_t> shape;
   DType dtype = DType::fp32;
-  int layer = 0;         ///< index into Workload::layers of the layer whose backward completes its gradient
-  int ready_after = 0;   ///< index into that layer's `backward`: the gradient is complete after this kernel
-  bool sparse = false;   ///< an embedding with sparse gradients: reduced alone
+  int layer =
+      0;  ///< index into Workload::layers of the layer whose backward completes its gradient
+  int ready_after =
+      0;  ///< index into that layer's `backward`: the gradient is complete after this kernel
+  bool sparse = false;  ///< an embedding with sparse gradients: reduced alone
 
   std::int64_t elements() const;
   Bytes size() const;
@@ -45,8 +47,8 @@ struct Layer {
   std::vector<Kernel> backward;  ///< likewise, of this layer's backward pass
 };
 
-/// Tensors that are not trained but kept alike: DDP broadcasts rank 0's before every synchronised forward pass,
-/// those of one type together.
+/// Tensors that are not trained but kept alike: DDP broadcasts rank 0's before every synchronised
+/// forward pass, those of one type together.
 struct BufferGroup {
   int tensors = 0;
   Bytes size;
@@ -59,20 +61,22 @@ struct Workload {
   std::vector<Layer> layers;          ///< in forward order; backward runs them last to first
   std::vector<Parameter> parameters;  ///< in registration order
   std::vector<BufferGroup> buffers;   ///< by type; a batch norm has statistics and a counter
-  std::vector<int> arrival;           ///< parameter indices in the order their hooks fire; empty: derived
-  std::optional<Duration> optimizer;  ///< measured time of one optimizer step, if the source gives it
+  std::vector<int> arrival;  ///< parameter indices in the order their hooks fire; empty: derived
+  std::optional<Duration>
+      optimizer;  ///< measured time of one optimizer step, if the source gives it
 
   std::int64_t elements() const;  ///< of all parameters
   Bytes gradient_size() const;
 };
 
-/// Parameter indices in the order their gradients become ready: by the backward kernel that completes
-/// them; several of one kernel in reverse registration order, as PyTorch's engine delivers them
-/// (reference: pytorch-ddp section 2.5). A workload's own `arrival`, where given, goes first.
+/// Parameter indices in the order their gradients become ready: by the backward kernel that
+/// completes them; several of one kernel in reverse registration order, as PyTorch's engine
+/// delivers them (reference: pytorch-ddp section 2.5). A workload's own `arrival`, where given,
+/// goes first.
 std::vector<int> arrival_order(const Workload& workload);
 
-/// Throws std::invalid_argument, naming the parameter or kernel, if an index points nowhere, a shape or
-/// a size is not positive, a name repeats, or `arrival` is not a permutation.
+/// Throws std::invalid_argument, naming the parameter or kernel, if an index points nowhere, a
+/// shape or a size is not positive, a name repeats, or `arrival` is not a permutation.
 void check(const Workload& workload);
 
 }  // namespace ddpsim

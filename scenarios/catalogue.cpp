@@ -37,7 +37,8 @@ std::vector<std::string> catalogue_names(std::string_view kind) {
 
 Entry find_entry(const Yaml& given, std::string_view kind) {
   if (given.is_map()) return {given, "inline"};
-  const std::string text = given.text(fmt::format("a name from the catalogue of {}, a path or a mapping", kind));
+  const std::string text =
+      given.text(fmt::format("a name from the catalogue of {}, a path or a mapping", kind));
   if (is_path(text)) {
     const std::filesystem::path path = given.folder() / text;
     if (const std::string reason = unreadable(path); !reason.empty())
@@ -51,14 +52,16 @@ Entry find_entry(const Yaml& given, std::string_view kind) {
 
 std::vector<Entry> entry_with_bases(const Yaml& given, std::string_view kind) {
   std::vector<Entry> entries{find_entry(given, kind)};
-  std::vector<std::string> files{entries.front().name == "inline" ? "" : entries.front().yaml.file()};
+  std::vector<std::string> files{entries.front().name == "inline" ? ""
+                                                                  : entries.front().yaml.file()};
   while (auto base = YamlMap(entries.back().yaml).optional("base")) {
     Entry next = find_entry(*base, kind);
     if (next.name == "inline") base->fail("expected the name of a catalogue entry or a path");
     std::error_code error;
     for (const std::string& file : files)
       if (!file.empty() && std::filesystem::equivalent(file, next.yaml.file(), error))
-        base->fail(fmt::format("the files are based on each other in a circle: {}", next.yaml.file()));
+        base->fail(
+            fmt::format("the files are based on each other in a circle: {}", next.yaml.file()));
     files.push_back(next.yaml.file());
     entries.push_back(std::move(next));
   }

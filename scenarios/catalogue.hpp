@@ -19,8 +19,8 @@ std::filesystem::path catalogue_folder();
 /// The names of all entries of a kind, sorted.
 std::vector<std::string> catalogue_names(std::string_view kind);
 
-/// A description that may stand in three places: inline (a mapping), in a file (a path, relative to the file
-/// that names it), or in the catalogue (a name).
+/// A description that may stand in three places: inline (a mapping), in a file (a path, relative to
+/// the file that names it), or in the catalogue (a name).
 struct Entry {
   Yaml yaml;         ///< the mapping itself
   std::string name;  ///< catalogue name, file name, or "inline"

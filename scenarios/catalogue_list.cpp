@@ -10,20 +10,23 @@ std::vector<ModelSummary> list_models() {
   std::vector<ModelSummary> models;
   for (const std::string& name : catalogue_names(model_entries)) {
     const Workload workload = read_catalogue_model(name);
-    models.push_back({name, workload.source, workload.parameters.size(), workload.elements(), workload.gradient_size()});
+    models.push_back({name, workload.source, workload.parameters.size(), workload.elements(),
+                      workload.gradient_size()});
   }
   return models;
 }
 
 std::vector<Device> list_devices() {
   std::vector<Device> devices;
-  for (const std::string& name : catalogue_names(device_entries)) devices.push_back(read_device(Yaml::of_text(name)));
+  for (const std::string& name : catalogue_names(device_entries))
+    devices.push_back(read_device(Yaml::of_text(name)));
   return devices;
 }
 
 std::vector<Link> list_links() {
   std::vector<Link> links;
-  for (const std::string& name : catalogue_names(link_entries)) links.push_back(read_link(Yaml::of_text(name)));
+  for (const std::string& name : catalogue_names(link_entries))
+    links.push_back(read_link(Yaml::of_text(name)));
   return links;
 }
 

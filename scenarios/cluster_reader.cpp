@@ -13,9 +13,9 @@
 namespace ddpsim {
 namespace {
 
-/// Host costs where the scenario says nothing: 6 us to launch a kernel from the host; 35 us to issue a
-/// collective through torch.distributed (pytorch pull request 147820: 70 us with, 35 us without its second
-/// stream); a hook is one operation of a Python loop.
+/// Host costs where the scenario says nothing: 6 us to launch a kernel from the host; 35 us to
+/// issue a collective through torch.distributed (pytorch pull request 147820: 70 us with, 35 us
+/// without its second stream); a hook is one operation of a Python loop.
 constexpr Launch default_launch{std::chrono::microseconds{6}, std::chrono::microseconds{35},
                                 std::chrono::microseconds{12}};
 
@@ -44,8 +44,10 @@ void read_device_keys(const Yaml& given, Device& device) {
   if (const auto value = map.optional("multiprocessors"))
     device.multiprocessors = static_cast<int>(value->integer(1, 10000));
   if (const auto value = map.optional("memory")) device.memory = value->bytes();
-  if (const auto value = map.optional("memory_bandwidth")) device.memory_bandwidth = value->bandwidth();
-  if (const auto value = map.optional("memory_efficiency")) device.memory_efficiency = value->number(0.01, 1);
+  if (const auto value = map.optional("memory_bandwidth"))
+    device.memory_bandwidth = value->bandwidth();
+  if (const auto value = map.optional("memory_efficiency"))
+    device.memory_efficiency = value->number(0.01, 1);
   if (const auto value = map.optional("peak")) read_rates(*value, device);
   if (const auto value = map.optional("gemm_efficiency")) read_efficiencies(*value, device);
   if (const auto value = map.optional("peer_to_peer")) device.peer_to_peer = value->boolean();
@@ -56,11 +58,13 @@ void read_device_keys(const Yaml& given, Device& device) {
 /// `all_reduce: [{bytes: 4096 B, time: 600 us}, ...]`.
 AllReduceTable read_table(const Yaml& given) {
   AllReduceTable table;
-  for (const Yaml& item : given.list("a list such as [{bytes: 1 MiB, time: 40 us}, ...] or the path of a CSV file")) {
+  for (const Yaml& item :
+       given.list("a list such as [{bytes: 1 MiB, time: 40 us}, ...] or the path of a CSV file")) {
     YamlMap map(item);
     const Yaml size = map.required("bytes");
     const auto plain = parse_integer(size.is_scalar() ? size.text("a size") : "");
-    const Bytes bytes = plain && *plain > 0 ? Bytes{*plain} : size.bytes();  // the key itself says bytes
+    const Bytes bytes =
+        plain && *plain > 0 ? Bytes{*plain} : size.bytes();  // the key itself says bytes
     const Duration time = map.required("time").duration();
     map.finish();
     if (!table.empty() && bytes <= table.back().first)
@@ -71,8 +75,8 @@ AllReduceTable read_table(const Yaml& given) {
   return table;
 }
 
-/// `all_reduce: table.csv`: lines "bytes,time_us,..."; lines starting with '#' are comments, and the first other
-/// line names the columns.
+/// `all_reduce: table.csv`: lines "bytes,time_us,..."; lines starting with '#' are comments, and
+/// the first other line names the columns.
 AllReduceTable read_csv_table(const Yaml& given) {
   const std::filesystem::path path = given.folder() / given.text("the path of a CSV file");
   if (const std::string reason = unreadable(path); !reason.empty())
@@ -101,10 +105,12 @@ AllReduceTable read_csv_table(const Yaml& given) {
     }
     const auto size = parse_integer(first);
     const auto time = parse_number(second);
-    const Duration duration = time && std::abs(*time) <= 1e9 ? from_seconds(*time * 1e-6) : Duration{};
+    const Duration duration =
+        time && std::abs(*time) <= 1e9 ? from_seconds(*time * 1e-6) : Duration{};
     if (!size || *size <= 0 || duration <= Duration::zero())
       fail("expected a size in bytes and a time in microseconds, both above zero");
-    if (!table.empty() && *size <= table.back().first.count) fail("sizes must grow from line to line");
+    if (!table.empty() && *size <= table.back().first.count)
+      fail("sizes must grow from line to line");
     table.emplace_back(Bytes{*size}, duration);
   }
   if (table.empty()) given.fail(fmt::format("{} holds no table", path.string()));
@@ -114,7 +120,8 @@ AllReduceTable read_csv_table(const Yaml& given) {
 void read_link_keys(const Yaml& given, Link& link) {
   YamlMap map(given);
   map.optional("base");
-  if (const auto format = map.optional("format"); format && format->text("ddpsim.link/1") != "ddpsim.link/1")
+  if (const auto format = map.optional("format");
+      format && format->text("ddpsim.link/1") != "ddpsim.link/1")
     format->fail("expected ddpsim.link/1");
   if (const auto source = map.optional("source")) link.source = source->text("a text");
   if (const auto kind = map.optional("kind")) link.kind = kind->one_of<LinkKind>(all_link_kinds);
@@ -126,7 +133,8 @@ void read_link_keys(const Yaml& given, Link& link) {
   if (const auto value = map.optional("nccl_bandwidth")) link.nccl_bandwidth = value->bandwidth();
   if (const auto value = map.optional("nvswitch")) link.nvswitch = value->boolean();
   if (const auto value = map.optional("nics")) link.nics = static_cast<int>(value->integer(1, 64));
-  if (const auto value = map.optional("ranks")) link.table_ranks = static_cast<int>(value->integer(1, 1000000));
+  if (const auto value = map.optional("ranks"))
+    link.table_ranks = static_cast<int>(value->integer(1, 1000000));
   if (const auto value = map.optional("all_reduce"))
     link.all_reduce = value->is_list() ? read_table(*value) : read_csv_table(*value);
   map.finish();
@@ -135,7 +143,8 @@ void read_link_keys(const Yaml& given, Link& link) {
 FixedInterference read_interference(const Yaml& given) {
   FixedInterference fixed;
   YamlMap map(given);
-  if (const auto value = map.optional("compute_slowdown")) fixed.compute_slowdown = value->number(1, 100);
+  if (const auto value = map.optional("compute_slowdown"))
+    fixed.compute_slowdown = value->number(1, 100);
   if (const auto value = map.optional("communication_slowdown"))
     fixed.communication_slowdown = value->number(1, 100);
   map.finish();
@@ -153,7 +162,8 @@ void read_launch(const Yaml& given, Cluster& cluster) {
   if (given.is_map()) {
     YamlMap map(given);
     if (const auto value = map.optional("kernel")) cluster.launch.kernel = read_launch_time(*value);
-    if (const auto value = map.optional("collective")) cluster.launch.collective = read_launch_time(*value);
+    if (const auto value = map.optional("collective"))
+      cluster.launch.collective = read_launch_time(*value);
     if (const auto value = map.optional("hook")) cluster.launch.hook = read_launch_time(*value);
     map.finish();
     return;
@@ -172,7 +182,8 @@ Device read_device(const Yaml& given) {
   Device device;
   device.gemm_efficiency.fill(0.7);
   std::vector<Entry> entries = entry_with_bases(given, device_entries);
-  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) read_device_keys(entry->yaml, device);
+  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry)
+    read_device_keys(entry->yaml, device);
   device.name = entries.front().name;
   const auto need = [&](bool there, const char* key) {
     if (!there) entries.front().yaml.fail(fmt::format("missing key \"{}\"", key));
@@ -188,7 +199,8 @@ Device read_device(const Yaml& given) {
 Link read_link(const Yaml& given) {
   Link link;
   std::vector<Entry> entries = entry_with_bases(given, link_entries);
-  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) read_link_keys(entry->yaml, link);
+  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry)
+    read_link_keys(entry->yaml, link);
   link.name = entries.front().name;
   if (link.bandwidth.bytes_per_second <= 0 && link.all_reduce.empty())
     entries.front().yaml.fail("missing key \"bandwidth\" (or a measured \"all_reduce\" table)");
@@ -201,7 +213,8 @@ Cluster read_cluster(const Yaml& given) {
   cluster.device = read_device(map.required("device"));
   cluster.launch = default_launch;
   if (cluster.device.synchronous) cluster.launch.kernel = Duration::zero();
-  if (const auto value = map.optional("nodes")) cluster.nodes = static_cast<int>(value->integer(1, 100000));
+  if (const auto value = map.optional("nodes"))
+    cluster.nodes = static_cast<int>(value->integer(1, 100000));
   if (const auto value = map.optional("ranks_per_node"))
     cluster.ranks_per_node = static_cast<int>(value->integer(1, 1024));
   const auto intra = map.optional("intra_node");
@@ -209,13 +222,17 @@ Cluster read_cluster(const Yaml& given) {
   if (intra) cluster.intra_node = read_link(*intra);
   if (inter) cluster.inter_node = read_link(*inter);
   if (!intra && cluster.ranks_per_node > 1)
-    given.fail("missing key \"intra_node\": what links the ranks of a node, such as nvlink4 or pcie4");
+    given.fail(
+        "missing key \"intra_node\": what links the ranks of a node, such as nvlink4 or pcie4");
   if (!inter && cluster.nodes > 1)
     given.fail("missing key \"inter_node\": what links the nodes, such as ib-ndr or ethernet-100g");
-  if (const auto value = map.optional("cpu")) cluster.cpu = value->one_of<CpuVendor>(all_cpu_vendors);
+  if (const auto value = map.optional("cpu"))
+    cluster.cpu = value->one_of<CpuVendor>(all_cpu_vendors);
   if (const auto value = map.optional("collectives")) {
     if (value->is_scalar() && value->text("a name") == "steps")
-      value->fail("steps (every ring step simulated) is not built yet; use auto, nccl, alpha-beta or table");
+      value->fail(
+          "steps (every ring step simulated) is not built yet; use auto, nccl, alpha-beta or "
+          "table");
     cluster.collectives = value->one_of<CollectiveModel>(all_collective_models);
     const Link& link = cluster.nodes > 1 ? cluster.inter_node : cluster.intra_node;
     if (cluster.collectives == CollectiveModel::table && link.all_reduce.empty())
@@ -233,7 +250,8 @@ Cluster read_cluster(const Yaml& given) {
   }
   if (const auto value = map.optional("launch")) read_launch(*value, cluster);
   if (const auto value = map.optional("calibration"))
-    value->fail("calibration files are not read yet: give the link's all_reduce table and workload.times");
+    value->fail(
+        "calibration files are not read yet: give the link's all_reduce table and workload.times");
   map.finish();
   return cluster;
 }

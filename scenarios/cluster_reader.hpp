@@ -5,7 +5,8 @@
 
 namespace ddpsim {
 
-/// `cluster:` of a scenario, with devices and links from the catalogue, files or inline. Throws InputError.
+/// `cluster:` of a scenario, with devices and links from the catalogue, files or inline. Throws
+/// InputError.
 Cluster read_cluster(const Yaml& given);
 
 /// A device or link by itself, as `device:` or `intra_node:` would give it.

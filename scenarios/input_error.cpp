@@ -13,7 +13,8 @@ std::string printable(std::string_view text) {
     } else if (byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) <= 0x9f) {  // U+0080 to U+009F
       clean += '?';
       i += 1;
-    } else if (byte(0) == 0xe2 && byte(1) == 0x80 && (byte(2) == 0xa8 || byte(2) == 0xa9)) {  // U+2028, U+2029
+    } else if (byte(0) == 0xe2 && byte(1) == 0x80 &&
+               (byte(2) == 0xa8 || byte(2) == 0xa9)) {  // U+2028, U+2029
       clean += '?';
       i += 2;
     } else {

@@ -18,14 +18,17 @@ TimedParameter read_parameter(const Yaml& given, Duration backward) {
   TimedParameter timed;
   YamlMap map(given);
   timed.parameter.name = map.required("name").text("a name");
-  for (const Yaml& extent : map.required("shape").list("a list of whole numbers, such as [1024, 1024]"))
+  for (const Yaml& extent :
+       map.required("shape").list("a list of whole numbers, such as [1024, 1024]"))
     timed.parameter.shape.push_back(extent.integer(1, std::int64_t{1} << 40));
-  if (const auto value = map.optional("dtype")) timed.parameter.dtype = value->one_of<DType>(all_dtypes);
+  if (const auto value = map.optional("dtype"))
+    timed.parameter.dtype = value->one_of<DType>(all_dtypes);
   if (const auto value = map.optional("sparse")) timed.parameter.sparse = value->boolean();
   const Yaml ready = map.required("ready");
   timed.ready = ready.duration_or_zero();
   if (timed.ready > backward)
-    ready.fail(fmt::format("a gradient cannot be ready after the backward pass has ended ({})", to_string(backward)));
+    ready.fail(fmt::format("a gradient cannot be ready after the backward pass has ended ({})",
+                           to_string(backward)));
   map.finish();
   return timed;
 }
@@ -42,7 +45,8 @@ Kernel timed_kernel(const std::string& name, Duration time) {
 Workload read_profile(const Entry& entry) {
   YamlMap map(entry.yaml);
   const Yaml format = map.required("format");
-  if (format.text("ddpsim.workload/1") != "ddpsim.workload/1") format.fail("expected ddpsim.workload/1");
+  if (format.text("ddpsim.workload/1") != "ddpsim.workload/1")
+    format.fail("expected ddpsim.workload/1");
   Workload workload;
   workload.name = entry.name;
   if (const auto source = map.optional("source")) workload.source = source->text("a text");
@@ -68,8 +72,7 @@ Workload read_profile(const Entry& entry) {
     layer.backward.push_back(timed_kernel(fmt::format("backward.{}", index), instant - before));
     before = instant;
   }
-  if (backward > before)
-    layer.backward.push_back(timed_kernel("backward.rest", backward - before));
+  if (backward > before) layer.backward.push_back(timed_kernel("backward.rest", backward - before));
   workload.layers.push_back(std::move(layer));
   for (TimedParameter& each : timed) {
     each.parameter.ready_after = instants.at(each.ready);

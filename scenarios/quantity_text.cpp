@@ -13,17 +13,25 @@ struct Unit {
   double size;
 };
 
-constexpr std::array durations{Unit{"ps", 1e-12}, Unit{"ns", 1e-9}, Unit{"us", 1e-6}, Unit{"µs", 1e-6},
-                               Unit{"ms", 1e-3},  Unit{"s", 1},     Unit{"min", 60}};
-constexpr std::array sizes{Unit{"B", 1},        Unit{"kB", 1e3},         Unit{"KB", 1e3},
-                           Unit{"MB", 1e6},     Unit{"GB", 1e9},         Unit{"TB", 1e12},
-                           Unit{"KiB", 1024.0}, Unit{"MiB", 1048576.0},  Unit{"GiB", 1073741824.0},
+constexpr std::array durations{Unit{"ps", 1e-12}, Unit{"ns", 1e-9}, Unit{"us", 1e-6},
+                               Unit{"µs", 1e-6},  Unit{"ms", 1e-3}, Unit{"s", 1},
+                               Unit{"min", 60}};
+constexpr std::array sizes{Unit{"B", 1},
+                           Unit{"kB", 1e3},
+                           Unit{"KB", 1e3},
+                           Unit{"MB", 1e6},
+                           Unit{"GB", 1e9},
+                           Unit{"TB", 1e12},
+                           Unit{"KiB", 1024.0},
+                           Unit{"MiB", 1048576.0},
+                           Unit{"GiB", 1073741824.0},
                            Unit{"TiB", 1099511627776.0}};
-constexpr std::array rates{Unit{"B/s", 1},          Unit{"kB/s", 1e3},        Unit{"MB/s", 1e6},
-                           Unit{"GB/s", 1e9},       Unit{"TB/s", 1e12},       Unit{"KiB/s", 1024.0},
-                           Unit{"MiB/s", 1048576.0}, Unit{"GiB/s", 1073741824.0}, Unit{"bit/s", 0.125},
-                           Unit{"Mbit/s", 0.125e6}, Unit{"Gbit/s", 0.125e9},  Unit{"Mb/s", 0.125e6},
-                           Unit{"Gb/s", 0.125e9},   Unit{"Tbit/s", 0.125e12}};
+constexpr std::array rates{
+    Unit{"B/s", 1},           Unit{"kB/s", 1e3},           Unit{"MB/s", 1e6},
+    Unit{"GB/s", 1e9},        Unit{"TB/s", 1e12},          Unit{"KiB/s", 1024.0},
+    Unit{"MiB/s", 1048576.0}, Unit{"GiB/s", 1073741824.0}, Unit{"bit/s", 0.125},
+    Unit{"Mbit/s", 0.125e6},  Unit{"Gbit/s", 0.125e9},     Unit{"Mb/s", 0.125e6},
+    Unit{"Gb/s", 0.125e9},    Unit{"Tbit/s", 0.125e12}};
 constexpr std::array flop_rates{Unit{"FLOP/s", 1},     Unit{"MFLOP/s", 1e6},  Unit{"GFLOP/s", 1e9},
                                 Unit{"TFLOP/s", 1e12}, Unit{"PFLOP/s", 1e15}, Unit{"GFLOPS", 1e9},
                                 Unit{"TFLOPS", 1e12},  Unit{"PFLOPS", 1e15}};

@@ -8,9 +8,10 @@
 
 namespace ddpsim {
 
-/// Numbers as people write them, each with its unit: "250 ms", "25 MiB", "450 GB/s", "400 Gbit/s", "989 TFLOP/s".
-/// A space before the unit is optional. Nothing if the text is not such a quantity, has no unit, or does not
-/// fit. Zero and negative values are parsed; whether they make sense is the caller's to say.
+/// Numbers as people write them, each with its unit: "250 ms", "25 MiB", "450 GB/s", "400 Gbit/s",
+/// "989 TFLOP/s". A space before the unit is optional. Nothing if the text is not such a quantity,
+/// has no unit, or does not fit. Zero and negative values are parsed; whether they make sense is
+/// the caller's to say.
 std::optional<Duration> parse_duration(std::string_view text);
 std::optional<Bytes> parse_bytes(std::string_view text);
 std::optional<Bandwidth> parse_bandwidth(std::string_view text);

@@ -26,6 +26,7 @@ std::vector<Strategy> read_strategies(const Yaml& given) {
 
 MeasuredRow read_row(const Yaml& given) {
   MeasuredRow row;
+  row.place = given.place();
   YamlMap map(given);
   row.strategy = map.required("strategy").one_of<Strategy>(all_strategies);
   row.step = map.required("step").duration();
@@ -46,8 +47,10 @@ Measured read_measured(const Yaml& given) {
   Measured measured;
   YamlMap map(given);
   if (const auto source = map.optional("source")) measured.source = source->text("a text");
-  if (const auto value = map.optional("calibrate_on")) measured.calibrate_on = read_strategies(*value);
-  for (const Yaml& row : map.required("rows").list("a list of rows such as {strategy: naive, step: 531.7 ms}"))
+  if (const auto value = map.optional("calibrate_on"))
+    measured.calibrate_on = read_strategies(*value);
+  for (const Yaml& row :
+       map.required("rows").list("a list of rows such as {strategy: naive, step: 531.7 ms}"))
     measured.rows.push_back(read_row(row));
   if (measured.rows.empty()) given.fail("expected at least one row");
   map.finish();

@@ -44,7 +44,8 @@ std::vector<std::vector<int>> read_buckets(const Yaml& given, const Workload& wo
 }
 
 /// `bucket_caps: [1 MiB, 4 MiB]`: each cap has to close, or hold, a bucket.
-std::vector<Bytes> read_caps(const Yaml& given, const Workload& workload, const Training& training) {
+std::vector<Bytes> read_caps(const Yaml& given, const Workload& workload,
+                             const Training& training) {
   std::vector<Bytes> caps;
   const std::vector<Yaml> items = given.list("a list of sizes, such as [1 MiB, 4 MiB, 25 MiB]");
   for (const Yaml& item : items) caps.push_back(item.bytes());
@@ -56,12 +57,14 @@ std::vector<Bytes> read_caps(const Yaml& given, const Workload& workload, const 
   const std::size_t buckets =
       steady_buckets(gradients, arrival, {caps, training.bucket_rule, false, false}).size();
   if (buckets < caps.size())
-    items[buckets].fail(fmt::format("this cap closes no bucket: all gradients are in the {} before it", buckets));
+    items[buckets].fail(
+        fmt::format("this cap closes no bucket: all gradients are in the {} before it", buckets));
   return caps;
 }
 
 void refuse_later_work(YamlMap& map) {
-  if (const auto hook = map.optional("comm_hook"); hook && !(hook->is_scalar() && hook->text("none") == "none"))
+  if (const auto hook = map.optional("comm_hook");
+      hook && !(hook->is_scalar() && hook->text("none") == "none"))
     hook->fail("comm hooks are not built yet: expected none");
   if (const auto hooks = map.optional("hooks"); hooks && !hooks->list("a list").empty())
     hooks->fail("gradient hooks are not built yet: expected []");
@@ -72,7 +75,8 @@ void refuse_later_work(YamlMap& map) {
 Training read_training(const Yaml& given, const Workload& workload) {
   Training training;
   YamlMap map(given);
-  if (const auto value = map.optional("strategy")) training.strategy = value->one_of<Strategy>(all_strategies);
+  if (const auto value = map.optional("strategy"))
+    training.strategy = value->one_of<Strategy>(all_strategies);
   if (const auto value = map.optional("bucket_cap")) training.bucket_cap = value->bytes();
   if (const auto value = map.optional("first_bucket_cap")) {
     if (value->is_scalar() && value->text("a size, or none") == "none")
@@ -80,14 +84,18 @@ Training read_training(const Yaml& given, const Workload& workload) {
     else
       training.first_bucket_cap = value->bytes();
   }
-  if (const auto value = map.optional("bucket_rule")) training.bucket_rule = value->one_of<BucketRule>(all_bucket_rules);
+  if (const auto value = map.optional("bucket_rule"))
+    training.bucket_rule = value->one_of<BucketRule>(all_bucket_rules);
   if (const auto value = map.optional("micro_batches"))
     training.micro_batches = static_cast<int>(value->integer(1, 1024));
   if (const auto value = map.optional("no_sync")) training.no_sync = value->boolean();
-  if (const auto value = map.optional("find_unused_parameters")) training.find_unused_parameters = value->boolean();
+  if (const auto value = map.optional("find_unused_parameters"))
+    training.find_unused_parameters = value->boolean();
   if (const auto value = map.optional("static_graph")) training.static_graph = value->boolean();
-  if (const auto value = map.optional("gradient_as_bucket_view")) training.gradient_as_bucket_view = value->boolean();
-  if (const auto value = map.optional("broadcast_buffers")) training.broadcast_buffers = value->boolean();
+  if (const auto value = map.optional("gradient_as_bucket_view"))
+    training.gradient_as_bucket_view = value->boolean();
+  if (const auto value = map.optional("broadcast_buffers"))
+    training.broadcast_buffers = value->boolean();
   if (const auto value = map.optional("phase")) training.phase = value->one_of<Phase>(all_phases);
 
   const auto caps = map.optional("bucket_caps");

@@ -18,7 +18,8 @@ enum class FamilyName : std::uint8_t { cs336, llama, gpt2, bert, resnet, vgg };
 constexpr std::array all_families{FamilyName::cs336, FamilyName::llama,  FamilyName::gpt2,
                                   FamilyName::bert,  FamilyName::resnet, FamilyName::vgg};
 constexpr std::string_view name_of(FamilyName family) {
-  constexpr std::array<std::string_view, 6> names{"cs336", "llama", "gpt2", "bert", "resnet", "vgg"};
+  constexpr std::array<std::string_view, 6> names{"cs336", "llama",  "gpt2",
+                                                  "bert",  "resnet", "vgg"};
   return names[static_cast<std::size_t>(family)];
 }
 
@@ -66,7 +67,8 @@ Architecture read_transformer(Description& model, FamilyName family) {
   shape.d_model = model.positive("d_model", many);
   shape.d_ff = model.positive("d_ff", many);
   shape.heads = model.positive("heads", many);
-  if (const auto value = model.optional("kv_heads")) shape.kv_heads = static_cast<int>(value->integer(1, many));
+  if (const auto value = model.optional("kv_heads"))
+    shape.kv_heads = static_cast<int>(value->integer(1, many));
   shape.vocabulary = model.positive("vocabulary", many);
   if (family == FamilyName::gpt2 || family == FamilyName::bert)
     shape.positions = model.positive("positions", many);
@@ -82,12 +84,14 @@ Architecture read_architecture(Description& model) {
     ResNetShape shape;
     shape.blocks = model.counts("blocks", 1, deep);
     shape.bottleneck = model.required("bottleneck").boolean();
-    if (const auto value = model.optional("classes")) shape.classes = static_cast<int>(value->integer(1, many));
+    if (const auto value = model.optional("classes"))
+      shape.classes = static_cast<int>(value->integer(1, many));
     architecture = shape;
   } else if (family == FamilyName::vgg) {
     VggShape shape;
     shape.channels = model.counts("channels", 0, many);
-    if (const auto value = model.optional("classes")) shape.classes = static_cast<int>(value->integer(1, many));
+    if (const auto value = model.optional("classes"))
+      shape.classes = static_cast<int>(value->integer(1, many));
     architecture = shape;
   } else {
     architecture = read_transformer(model, family);
@@ -124,16 +128,21 @@ void read_optimizer(const Yaml& given, Scenario& scenario) {
 WorkloadSize read_size(YamlMap& map, const Architecture& architecture) {
   WorkloadSize size;
   size.batch = static_cast<int>(map.required("batch").integer(1, many));
-  // A network takes tokens or pictures; the other key may stand there, for scenarios that swap models.
+  // A network takes tokens or pictures; the other key may stand there, for scenarios that swap
+  // models.
   const auto sequence = map.optional("sequence");
   if (std::holds_alternative<TransformerShape>(architecture))
     size.sequence = static_cast<int>(map.required("sequence").integer(1, many));
   else if (sequence)
     sequence->integer(1, many);
-  if (const auto value = map.optional("image")) size.image = static_cast<int>(value->integer(32, 16384));
+  if (const auto value = map.optional("image"))
+    size.image = static_cast<int>(value->integer(32, 16384));
   if (const auto value = map.optional("dtype")) {
     size.dtype = value->one_of<DType>(all_dtypes);
-    if (size.dtype == DType::tf32) value->fail("tf32 is how GEMMs compute, not how parameters are stored: write dtype: fp32 and compute: tf32");
+    if (size.dtype == DType::tf32)
+      value->fail(
+          "tf32 is how GEMMs compute, not how parameters are stored: write dtype: fp32 and "
+          "compute: tf32");
   }
   size.compute = size.dtype;
   if (const auto value = map.optional("compute")) size.compute = value->one_of<DType>(all_dtypes);
@@ -162,9 +171,11 @@ void read_workload(const Yaml& given, Scenario& scenario) {
       scenario.d_model = transformer->d_model;
       scenario.num_layers = transformer->layers;
     }
-    if (const auto source = description.optional("source")) scenario.workload.source = source->text("a text");
+    if (const auto source = description.optional("source"))
+      scenario.workload.source = source->text("a text");
     if (scenario.cluster.device.peak_of(size.compute).flops_per_second <= 0)
-      given.fail(fmt::format("device {} does not multiply {}: choose another compute type", scenario.cluster.device.name, name_of(size.compute)));
+      given.fail(fmt::format("device {} does not multiply {}: choose another compute type",
+                             scenario.cluster.device.name, name_of(size.compute)));
   }
   if (const auto value = map.optional("optimizer")) read_optimizer(*value, scenario);
   if (const auto value = map.optional("times")) scenario.times = read_times(*value);

@@ -5,8 +5,8 @@
 
 namespace ddpsim {
 
-/// `workload:` of a scenario: fills workload, optimizer and times. The model is a catalogue entry, a description
-/// in a file or inline, or a workload profile. Throws InputError.
+/// `workload:` of a scenario: fills workload, optimizer and times. The model is a catalogue entry,
+/// a description in a file or inline, or a workload profile. Throws InputError.
 void read_workload(const Yaml& given, Scenario& scenario);
 
 /// A model of the catalogue by name, at batch 1 and sequence 1. Throws InputError.

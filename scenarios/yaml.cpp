@@ -22,7 +22,8 @@ std::string shown(const std::string& text) {
   constexpr std::size_t most = 60;
   if (text.size() <= most) return text;
   std::size_t end = most;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // a UTF-8 character stays whole
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
+    --end;  // a UTF-8 character stays whole
   return text.substr(0, end) + "...";
 }
 
@@ -36,15 +37,18 @@ class DocumentStarts : public YAML::EventHandler {
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
   void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
-  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
   void OnSequenceEnd() override {}
-  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
   void OnMapEnd() override {}
 };
 
-/// Where a second document begins, if one does. Not YAML::LoadAll: a "," outside of brackets makes yaml-cpp 0.7 find
-/// empty documents without end.
+/// Where a second document begins, if one does. Not YAML::LoadAll: a "," outside of brackets makes
+/// yaml-cpp 0.7 find empty documents without end.
 std::optional<YAML::Mark> second_document(const std::string& content) {
   std::istringstream stream(content);
   YAML::Parser parser(stream);
@@ -73,14 +77,18 @@ Yaml Yaml::load(const std::filesystem::path& file) {
   if (!stream) throw InputError(fmt::format("{}: cannot be read", name));
   try {
     if (const auto mark = second_document(content.str()))
-      throw InputError(fmt::format("{}:{}:{}: a second YAML document begins here: expected one", name, mark->line + 1, mark->column + 1));
+      throw InputError(fmt::format("{}:{}:{}: a second YAML document begins here: expected one",
+                                   name, mark->line + 1, mark->column + 1));
     Yaml root(YAML::Load(content.str()), name, "");
     if (root.node_.IsNull())
-      throw InputError(fmt::format("{}:1:1: empty file: expected a mapping such as \"name: my first scenario\"", name));
-    if (!root.is_map()) root.fail("expected a mapping of keys to values, such as \"workload: {model: resnet50}\"");
+      throw InputError(fmt::format(
+          "{}:1:1: empty file: expected a mapping such as \"name: my first scenario\"", name));
+    if (!root.is_map())
+      root.fail("expected a mapping of keys to values, such as \"workload: {model: resnet50}\"");
     return root;
   } catch (const YAML::DeepRecursion& problem) {
-    throw InputError(fmt::format("{}:{}:{}: nested too deeply: is this a scenario?", name, problem.mark.line + 1, problem.mark.column + 1));
+    throw InputError(fmt::format("{}:{}:{}: nested too deeply: is this a scenario?", name,
+                                 problem.mark.line + 1, problem.mark.column + 1));
   } catch (const YAML::Exception& problem) {
     throw InputError(fmt::format("{}:{}:{}: not YAML: {}", name, problem.mark.line + 1,
                                  problem.mark.column + 1, shown(problem.msg)));
@@ -90,7 +98,8 @@ Yaml Yaml::load(const std::filesystem::path& file) {
 void Yaml::apply(const std::vector<Override>& overrides) {
   for (const Override& change : overrides) {
     const auto refuse = [&](std::string_view problem) {
-      throw InputError(fmt::format("--set {}={}: {}", shown(change.first), shown(change.second), problem));
+      throw InputError(
+          fmt::format("--set {}={}: {}", shown(change.first), shown(change.second), problem));
     };
     YAML::Node value;
     try {
@@ -103,7 +112,8 @@ void Yaml::apply(const std::vector<Override>& overrides) {
     std::istringstream path(change.first);
     std::vector<std::string> steps;
     for (std::string step; std::getline(path, step, '.');) steps.push_back(step);
-    if (steps.empty() || change.first.back() == '.' || std::find(steps.begin(), steps.end(), "") != steps.end())
+    if (steps.empty() || change.first.back() == '.' ||
+        std::find(steps.begin(), steps.end(), "") != steps.end())
       refuse("expected KEY=VALUE, such as training.bucket_cap=50MiB");
     for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
       if (node[steps[i]] && !node[steps[i]].IsMap())
@@ -120,10 +130,17 @@ void Yaml::fail(std::string_view problem) const {
   const YAML::Mark mark = node_.Mark();
   for (const Override& change : overrides_)
     if (key_ == change.first || key_.rfind(change.first + ".", 0) == 0 ||
-        (mark.is_null() && change.first.rfind(key_ + ".", 0) == 0))  // a mapping that the change made
-      throw InputError(fmt::format("--set {}={}: {}", shown(change.first), shown(change.second), problem));
-  throw InputError(fmt::format("{}:{}:{}: {}{}{}", file_, mark.line + 1, mark.column + 1, shown(key_),
-                               key_.empty() ? "" : ": ", problem));
+        (mark.is_null() &&
+         change.first.rfind(key_ + ".", 0) == 0))  // a mapping that the change made
+      throw InputError(
+          fmt::format("--set {}={}: {}", shown(change.first), shown(change.second), problem));
+  throw InputError(
+      fmt::format("{}: {}{}{}", place(), shown(key_), key_.empty() ? "" : ": ", problem));
+}
+
+std::string Yaml::place() const {
+  const YAML::Mark mark = node_.Mark();
+  return fmt::format("{}:{}:{}", file_, mark.line + 1, mark.column + 1);
 }
 
 void Yaml::fail_unknown(const std::string& given, const std::vector<std::string>& known) const {
@@ -154,7 +171,8 @@ std::int64_t Yaml::integer(std::int64_t least, std::int64_t most) const {
   const std::string given = text("a whole number");
   const auto value = parse_integer(given);
   if (!value || *value < least || *value > most)
-    fail(fmt::format("expected a whole number from {} to {}, got \"{}\"", least, most, shown(given)));
+    fail(fmt::format("expected a whole number from {} to {}, got \"{}\"", least, most,
+                     shown(given)));
   return *value;
 }
 
@@ -170,7 +188,8 @@ Duration Yaml::duration_or_zero() const {
   constexpr std::string_view expected = "a time with its unit, such as \"250 ms\" or \"5 us\"";
   const std::string given = text(expected);
   const auto value = parse_duration(given);
-  if (!value || *value < Duration::zero()) fail(fmt::format("expected {}, got \"{}\"", expected, shown(given)));
+  if (!value || *value < Duration::zero())
+    fail(fmt::format("expected {}, got \"{}\"", expected, shown(given)));
   return *value;
 }
 
@@ -184,12 +203,14 @@ Bytes Yaml::bytes() const {
   constexpr std::string_view expected = "a size with its unit, such as \"25 MiB\" or \"10 MB\"";
   const std::string given = text(expected);
   const auto value = parse_bytes(given);
-  if (!value || value->count <= 0) fail(fmt::format("expected {} and above zero, got \"{}\"", expected, shown(given)));
+  if (!value || value->count <= 0)
+    fail(fmt::format("expected {} and above zero, got \"{}\"", expected, shown(given)));
   return *value;
 }
 
 Bandwidth Yaml::bandwidth() const {
-  constexpr std::string_view expected = "a rate with its unit, such as \"450 GB/s\" or \"400 Gbit/s\"";
+  constexpr std::string_view expected =
+      "a rate with its unit, such as \"450 GB/s\" or \"400 Gbit/s\"";
   const std::string given = text(expected);
   const auto value = parse_bandwidth(given);
   if (!value || value->bytes_per_second <= 0)
@@ -250,8 +271,9 @@ Yaml YamlMap::required(const std::string& key) {
   for (const auto& [name, there] : entries_)
     if (std::find(asked_.begin(), asked_.end(), name) == asked_.end()) others.push_back(name);
   const std::string slip = nearest(key, others);
-  node_.fail(slip.empty() ? fmt::format("missing key \"{}\"", key)
-                          : fmt::format("missing key \"{}\"; is \"{}\" meant to be it?", key, slip));
+  node_.fail(slip.empty()
+                 ? fmt::format("missing key \"{}\"", key)
+                 : fmt::format("missing key \"{}\"; is \"{}\" meant to be it?", key, slip));
 }
 
 void YamlMap::finish() const {
@@ -262,7 +284,8 @@ void YamlMap::finish() const {
     for (const auto& item : node_.node_)
       if (item.first.IsScalar() && item.first.Scalar() == name && !item.first.Mark().is_null())
         place.node_.reset(item.first);
-    place.fail(guess.empty() ? "unknown key" : fmt::format("unknown key; did you mean \"{}\"?", guess));
+    place.fail(guess.empty() ? "unknown key"
+                             : fmt::format("unknown key; did you mean \"{}\"?", guess));
   }
 }
 

@@ -40,7 +40,8 @@ Duration fitted_overhead(const CalibrationRow& naive, TooLong&& too_long) {
   const int collectives = predict(naive.costs, naive.training).metrics.collectives;
   if (collectives == 0) return {};
   const double widest = 2 * in_us(naive.row->step) / collectives;
-  return from_seconds(1e-6 * bisect(least_overhead_us, widest, [&](double us) { return too_long(from_seconds(us * 1e-6)); }));
+  return from_seconds(1e-6 * bisect(least_overhead_us, widest,
+                                    [&](double us) { return too_long(from_seconds(us * 1e-6)); }));
 }
 
 void fit_call_overhead(const CalibrationRow& naive, Fit& fit) {
@@ -50,11 +51,13 @@ void fit_call_overhead(const CalibrationRow& naive, Fit& fit) {
     return predict(costs, naive.training).metrics.communication;
   };
   const Duration measured = *naive.row->communication;
-  fit.call_overhead = fitted_overhead(naive, [&](Duration overhead) { return communication(overhead) > measured; });
+  fit.call_overhead =
+      fitted_overhead(naive, [&](Duration overhead) { return communication(overhead) > measured; });
   const Duration least = communication(from_seconds(least_overhead_us * 1e-6));
   if (least > measured)
-    fit.notes.push_back(fmt::format("measured communication {:.1f} ms is below what the link's bandwidth allows ({:.1f} ms)",
-                                    in_ms(measured), in_ms(least)));
+    fit.notes.push_back(fmt::format(
+        "measured communication {:.1f} ms is below what the link's bandwidth allows ({:.1f} ms)",
+        in_ms(measured), in_ms(least)));
 }
 
 /// The naive step's compute is measured: what is left of it is communication.
@@ -86,8 +89,9 @@ void fit_compute(const CalibrationRow& row, Fit& fit) {
       bisect(least, most, [&](double x) { return predicted_step(row, with(x)) > row.row->step; });
   fit = with(exponent);
   if (exponent < least + 0.01)
-    fit.notes.push_back(fmt::format("the measured {} step of {:.1f} ms is shorter than its communication and optimizer alone",
-                                    name_of(row.row->strategy), in_ms(row.row->step)));
+    fit.notes.push_back(fmt::format(
+        "the measured {} step of {:.1f} ms is shorter than its communication and optimizer alone",
+        name_of(row.row->strategy), in_ms(row.row->step)));
 }
 
 void fit_interference(const CalibrationRow& row, Fit& fit) {
@@ -97,10 +101,13 @@ void fit_interference(const CalibrationRow& row, Fit& fit) {
     trial.interference = strength;
     return predicted_step(row, trial);
   };
-  fit.interference = bisect(0, most, [&](double strength) { return step(strength) > row.row->step; });
+  fit.interference =
+      bisect(0, most, [&](double strength) { return step(strength) > row.row->step; });
   if (step(0) > row.row->step)
-    fit.notes.push_back(fmt::format("the measured overlap step of {:.1f} ms is shorter than without any interference ({:.1f} ms)",
-                                    in_ms(row.row->step), in_ms(step(0))));
+    fit.notes.push_back(
+        fmt::format("the measured overlap step of {:.1f} ms is shorter than without any "
+                    "interference ({:.1f} ms)",
+                    in_ms(row.row->step), in_ms(step(0))));
 }
 
 }  // namespace

@@ -10,9 +10,10 @@ namespace ddpsim {
 
 /// What is going to happen, soonest first.
 ///
-/// Order: earlier first; at one instant, in order of scheduling. That makes every run of a schedule pop the
-/// same events in the same order. A heap of small values; nothing is removed early (an event that no longer
-/// matters is recognised by its owner when it is popped). No allocation once it has grown.
+/// Order: earlier first; at one instant, in order of scheduling. That makes every run of a schedule
+/// pop the same events in the same order. A heap of small values; nothing is removed early (an
+/// event that no longer matters is recognised by its owner when it is popped). No allocation once
+/// it has grown.
 template <typename Payload>
 class EventQueue {
  public:

@@ -12,9 +12,10 @@ namespace {
 constexpr int most_tries = 60;
 constexpr double close_enough = 1e-6;
 
-/// The factor at which a pass takes `measured`. Its time grows with the factor, but not in proportion: what the
-/// host has enqueued ahead hides a part, and only the rest shows. So a step in proportion is taken where it
-/// stays between the factors known to be too small and too large, and every other step halves that range.
+/// The factor at which a pass takes `measured`. Its time grows with the factor, but not in
+/// proportion: what the host has enqueued ahead hides a part, and only the rest shows. So a step in
+/// proportion is taken where it stays between the factors known to be too small and too large, and
+/// every other step halves that range.
 template <typename TimeAt>
 double factor_reaching(Duration measured, TimeAt&& time_at) {
   double low = 0, high = std::numeric_limits<double>::infinity(), factor = 1;

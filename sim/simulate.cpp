@@ -1,18 +1,20 @@
 // The engine.
 //
-// State per rank: where its host is, what its compute and communication streams run. A piece of running work
-// is an Activity: so much left, at such a slowdown, since then. When a slowdown changes, what was done so far
-// is subtracted and a new completion is scheduled; the old event carries an older generation and is ignored.
+// State per rank: where its host is, what its compute and communication streams run. A piece of
+// running work is an Activity: so much left, at such a slowdown, since then. When a slowdown
+// changes, what was done so far is subtracted and a new completion is scheduled; the old event
+// carries an older generation and is ignored.
 //
-// The host of an asynchronous device runs ahead: as long as it need not wait, its clock advances without
-// events, past the virtual now. Only work on streams (and a host that runs kernels itself) takes events, one
-// or two each.
+// The host of an asynchronous device runs ahead: as long as it need not wait, its clock advances
+// without events, past the virtual now. Only work on streams (and a host that runs kernels itself)
+// takes events, one or two each.
 //
-// All events of an instant are taken before anything new is started, and rates are set once, last: two things
-// that touch at an instant never slow each other.
+// All events of an instant are taken before anything new is started, and rates are set once, last:
+// two things that touch at an instant never slow each other.
 //
-// Worked example: a 10 ms kernel with factor 1.25 beside a 4 ms collective with factor 2, both from 0. The
-// collective ends at 8; by then the kernel has done 8 / 1.25 = 6.4 ms, the other 3.6 run alone: it ends at 11.6.
+// Worked example: a 10 ms kernel with factor 1.25 beside a 4 ms collective with factor 2, both from
+// 0. The collective ends at 8; by then the kernel has done 8 / 1.25 = 6.4 ms, the other 3.6 run
+// alone: it ends at 11.6.
 //
 // Cost: O(tasks) events through a heap of a few entries per rank.
 
@@ -54,7 +56,8 @@ struct Activity {
   /// From now on at another slowdown.
   void change(double to, Instant now) {
     const Duration elapsed = now - since;
-    left = std::max(Duration::zero(), left - (slowdown == 1 ? elapsed : scaled(elapsed, 1 / slowdown)));
+    left = std::max(Duration::zero(),
+                    left - (slowdown == 1 ? elapsed : scaled(elapsed, 1 / slowdown)));
     slowdown = to;
     since = now;
     ++generation;
@@ -64,20 +67,20 @@ struct Activity {
 struct Rank {
   const Schedule* schedule = nullptr;
   std::vector<TaskTimes>* times = nullptr;
-  std::vector<std::uint8_t> done;       // [task]
-  std::uint32_t cursor = 0;             // the next task the host issues
-  Instant host_clock{};                 // when the host is free
-  std::uint32_t next_kernel = 0;        // candidates for the heads of the streams
+  std::vector<std::uint8_t> done;  // [task]
+  std::uint32_t cursor = 0;        // the next task the host issues
+  Instant host_clock{};            // when the host is free
+  std::uint32_t next_kernel = 0;   // candidates for the heads of the streams
   std::uint32_t next_collective = 0;
-  std::uint32_t kernel = none;          // the task the device (or the host itself) computes
-  std::uint32_t collective = none;      // the task that has arrived at its communicator
+  std::uint32_t kernel = none;      // the task the device (or the host itself) computes
+  std::uint32_t collective = none;  // the task that has arrived at its communicator
   Activity computing;
-  std::uint32_t progress = 0;           // counts what ended or began, so that settling knows when to stop
-  bool active = false;                  // counted in Engine::active_: a kernel is on its way
-  bool draining = false;                // its work is done, its last launch is not
-  bool fresh = false;                   // what it computes began at this instant: no completion scheduled yet
-  bool touched = false;                 // in Engine::touched_
-  std::array<Instant, 3> wakes{};       // [Waker] the latest wake scheduled; spares double ones
+  std::uint32_t progress = 0;  // counts what ended or began, so that settling knows when to stop
+  bool active = false;         // counted in Engine::active_: a kernel is on its way
+  bool draining = false;       // its work is done, its last launch is not
+  bool fresh = false;    // what it computes began at this instant: no completion scheduled yet
+  bool touched = false;  // in Engine::touched_
+  std::array<Instant, 3> wakes{};  // [Waker] the latest wake scheduled; spares double ones
 };
 
 /// Who asked to be looked at again.
@@ -105,7 +108,9 @@ class Engine {
     }
     for (const Rank& rank : ranks_) {
       if (std::find(rank.done.begin(), rank.done.end(), 0) != rank.done.end())
-        throw std::invalid_argument("the schedules wait for each other for ever: not every rank issues the same collectives");
+        throw std::invalid_argument(
+            "the schedules wait for each other for ever: not every rank issues the same "
+            "collectives");
       for (const TaskTimes& at : *rank.times) timeline_.end = std::max(timeline_.end, at.end);
       timeline_.end = std::max(timeline_.end, rank.host_clock);
     }
@@ -221,7 +226,8 @@ class Engine {
     touch_all();
   }
 
-  /// Work begins; its slowdown and its completion are set with all others, once this instant has settled.
+  /// Work begins; its slowdown and its completion are set with all others, once this instant has
+  /// settled.
   void compute(Rank& rank, Duration work) {
     rank.computing.begin(work, now_);
     rank.fresh = true;
@@ -234,8 +240,9 @@ class Engine {
     TaskTimes& at = (*rank.times)[rank.kernel];
     touch(rank);
     if (task.stream == Stream::compute && now_ < at.enqueued + task.last_launch) {
-      // The host is behind: the last of these launches has not run yet. The short kernels of the run and
-      // the gaps between them are spread over all of it, so to a collective it stays active.
+      // The host is behind: the last of these launches has not run yet. The short kernels of the
+      // run and the gaps between them are spread over all of it, so to a collective it stays
+      // active.
       rank.draining = true;
       set_active(rank, true);  // a run of no length never was
       ++rank.computing.generation;

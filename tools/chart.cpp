@@ -42,7 +42,8 @@ constexpr char letter_of(Operation operation) {
 std::string row(const Prediction& prediction, Duration scale, bool communication) {
   constexpr std::string_view letters = "FBO=c";
   std::vector<std::array<std::int64_t, letters.size()>> cells(width);
-  const std::int64_t cell = std::max<std::int64_t>(1, scale.count() / static_cast<std::int64_t>(width));
+  const std::int64_t cell =
+      std::max<std::int64_t>(1, scale.count() / static_cast<std::int64_t>(width));
   const auto& times = prediction.timeline.ranks.front();
   for (std::size_t i = 0; i < times.size(); ++i) {
     const Task& task = prediction.schedule.tasks[i];
@@ -53,7 +54,8 @@ std::string row(const Prediction& prediction, Duration scale, bool communication
     const std::int64_t end = times[i].end.time_since_epoch().count();
     while (at < end) {
       const auto index = std::min<std::size_t>(width - 1, static_cast<std::size_t>(at / cell));
-      const std::int64_t until = index + 1 == width ? end : std::min(end, (static_cast<std::int64_t>(index) + 1) * cell);
+      const std::int64_t until =
+          index + 1 == width ? end : std::min(end, (static_cast<std::int64_t>(index) + 1) * cell);
       cells[index][letter] += until - at;
       at = until;
     }
@@ -63,8 +65,10 @@ std::string row(const Prediction& prediction, Duration scale, bool communication
     const auto most = std::max_element(cells[i].begin(), cells[i].end());
     std::int64_t busy = 0;
     for (const std::int64_t part : cells[i]) busy += part;
-    if (busy * 4 >= cell) text[i] = letters[static_cast<std::size_t>(most - cells[i].begin())];
-    else if (busy > 0) text[i] = '.';
+    if (busy * 4 >= cell)
+      text[i] = letters[static_cast<std::size_t>(most - cells[i].begin())];
+    else if (busy > 0)
+      text[i] = '.';
   }
   text.erase(text.find_last_not_of(' ') + 1);
   return text;
@@ -79,10 +83,13 @@ std::string timeline_chart(const std::vector<const Prediction*>& predictions) {
     scale = std::max(scale, prediction->metrics.step);
     label = std::max(label, strategy_label(prediction->training).size());
   }
-  std::string text = fmt::format("{:<{}}  one column is {}; F forward, B backward, O optimizer, c copy, = all-reduce, . mostly idle\n",
-                                 "", label + 14, to_string(scale / static_cast<std::int64_t>(width)));
+  std::string text = fmt::format(
+      "{:<{}}  one column is {}; F forward, B backward, O optimizer, c copy, = all-reduce, . "
+      "mostly idle\n",
+      "", label + 14, to_string(scale / static_cast<std::int64_t>(width)));
   for (const Prediction* prediction : predictions) {
-    text += fmt::format("{:<{}} compute       {}\n", strategy_label(prediction->training), label, row(*prediction, scale, false));
+    text += fmt::format("{:<{}} compute       {}\n", strategy_label(prediction->training), label,
+                        row(*prediction, scale, false));
     text += fmt::format("{:<{}} communication {}\n", "", label, row(*prediction, scale, true));
   }
   return text;

@@ -7,7 +7,8 @@
 
 namespace ddpsim {
 
-/// Timelines as text, one scale for all: what the compute and the communication stream of rank 0 do.
+/// Timelines as text, one scale for all: what the compute and the communication stream of rank 0
+/// do.
 std::string timeline_chart(const std::vector<const Prediction*>& predictions);
 
 }  // namespace ddpsim

@@ -18,9 +18,11 @@ constexpr const char* version = "ddpsim 0.1.0";
 
 std::string overview() {
   std::string text =
-      "ddpsim predicts how fast a step of data-parallel training will be, and which gradients will not hide\n"
+      "ddpsim predicts how fast a step of data-parallel training will be, and which gradients will "
+      "not hide\n"
       "behind the backward pass.\n\nusage: ddpsim COMMAND [flags]\n\n";
-  for (const Command& command : commands()) text += fmt::format("  {:<10} {}\n", command.name, command.summary);
+  for (const Command& command : commands())
+    text += fmt::format("  {:<10} {}\n", command.name, command.summary);
   return text + "\nddpsim COMMAND --help tells a command's flags, with an example.\n";
 }
 
@@ -47,10 +49,12 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
   if (has(flags, Flag::set))
     add("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
         "replace a key of the scenario, such as training.bucket_cap=50MiB (may be repeated)");
-  if (has(flags, Flag::json)) add("json", po::value(&options.json)->value_name("FILE|-"), "write JSON");
+  if (has(flags, Flag::json))
+    add("json", po::value(&options.json)->value_name("FILE|-"), "write JSON");
   if (has(flags, Flag::csv)) add("csv", po::value(&options.csv)->value_name("FILE|-"), "write CSV");
   if (has(flags, Flag::trace))
-    add("trace", po::value(&options.trace)->value_name("FILE"), "write a Chrome trace (opens in ui.perfetto.dev)");
+    add("trace", po::value(&options.trace)->value_name("FILE"),
+        "write a Chrome trace (opens in ui.perfetto.dev)");
   if (has(flags, Flag::quiet)) add("quiet,q", po::bool_switch(&options.quiet), "print no table");
   add("help,h", "print this");
   po::options_description all;
@@ -60,27 +64,37 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
   positional.add("file", -1);
   try {
     po::command_line_parser parser(arguments);
-    po::store(parser.options(all).positional(positional).style(po::command_line_style::unix_style & ~po::command_line_style::allow_guessing).run(), options.values);
+    po::store(
+        parser.options(all)
+            .positional(positional)
+            .style(po::command_line_style::unix_style & ~po::command_line_style::allow_guessing)
+            .run(),
+        options.values);
     po::notify(options.values);
   } catch (const po::unknown_option& problem) {
     std::vector<std::string> names;
-    for (const auto& flag : visible.options()) names.push_back(fmt::format("--{}", flag->long_name()));
-    const std::string given = problem.get_option_name().substr(0, problem.get_option_name().find('='));
+    for (const auto& flag : visible.options())
+      names.push_back(fmt::format("--{}", flag->long_name()));
+    const std::string given =
+        problem.get_option_name().substr(0, problem.get_option_name().find('='));
     const std::string guess = nearest(given, names);
     throw InputError(fmt::format("unknown flag \"{}\"{}; see {} --help", given,
-                                 guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess), command));
+                                 guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess),
+                                 command));
   } catch (const po::error& problem) {
     throw InputError(fmt::format("{}; see {} --help", problem.what(), command));
   }
   if (options.values.count("help") > 0) {
-    fmt::print("usage: {}\n\n{}\n\n{}\nexample: {}\n", usage.line, usage.about, fmt::to_string(fmt::streamed(visible)), usage.example);
+    fmt::print("usage: {}\n\n{}\n\n{}\nexample: {}\n", usage.line, usage.about,
+               fmt::to_string(fmt::streamed(visible)), usage.example);
     return false;
   }
   if (options.values.count("set") > 0) {
     for (const std::string& change : options.values["set"].as<std::vector<std::string>>()) {
       const auto equals = change.find('=');
       if (equals == std::string::npos || equals == 0 || equals + 1 == change.size())
-        throw InputError(fmt::format("--set {}: expected KEY=VALUE, such as training.bucket_cap=50MiB", change));
+        throw InputError(
+            fmt::format("--set {}: expected KEY=VALUE, such as training.bucket_cap=50MiB", change));
       options.set.emplace_back(change.substr(0, equals), change.substr(equals + 1));
     }
   }
@@ -88,7 +102,8 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
   for (const std::string* path : {&options.json, &options.csv, &options.trace}) {
     if (path->empty()) continue;
     if (std::find(written.begin(), written.end(), *path) != written.end())
-      throw InputError(fmt::format("two results cannot both be written to {}", *path == "-" ? "stdout" : *path));
+      throw InputError(
+          fmt::format("two results cannot both be written to {}", *path == "-" ? "stdout" : *path));
     written.push_back(*path);
   }
   return true;
@@ -96,7 +111,8 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
 
 int run_program(const std::vector<std::string>& arguments) {
   try {
-    if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
+    if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" ||
+        arguments[0] == "help") {
       fmt::print("{}", overview());
       return arguments.empty() ? exit_input : exit_done;
     }
@@ -106,12 +122,14 @@ int run_program(const std::vector<std::string>& arguments) {
     }
     std::vector<std::string> names;
     for (const Command& command : commands()) {
-      if (command.name == arguments[0]) return command.run({arguments.begin() + 1, arguments.end()});
+      if (command.name == arguments[0])
+        return command.run({arguments.begin() + 1, arguments.end()});
       names.push_back(command.name);
     }
     const std::string guess = nearest(arguments[0], names);
-    throw InputError(fmt::format("unknown command \"{}\"{}; see ddpsim --help", arguments[0],
-                                 guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
+    throw InputError(
+        fmt::format("unknown command \"{}\"{}; see ddpsim --help", arguments[0],
+                    guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
   } catch (const InputError& problem) {
     fmt::print(stderr, "ddpsim: {}\n", problem.what());
     return exit_input;

@@ -16,7 +16,8 @@ inline constexpr int exit_done = 0, exit_failure = 1, exit_input = 2, exit_toler
 struct Command {
   std::string name;
   std::string summary;
-  int (*run)(const std::vector<std::string>& arguments);  ///< the exit code; throws InputError for bad input
+  int (*run)(const std::vector<std::string>&
+                 arguments);  ///< the exit code; throws InputError for bad input
 };
 const std::vector<Command>& commands();
 
@@ -25,7 +26,8 @@ int schedule_command(const std::vector<std::string>& arguments);
 int score_command(const std::vector<std::string>& arguments);
 int list_command(const std::vector<std::string>& arguments);
 
-/// The whole program: finds the command, runs it and turns exceptions into one line on stderr and a code.
+/// The whole program: finds the command, runs it and turns exceptions into one line on stderr and a
+/// code.
 int run_program(const std::vector<std::string>& arguments);
 
 /// Flags several commands share.
@@ -52,8 +54,8 @@ constexpr unsigned operator|(unsigned a, Flag b) {
   return a | static_cast<unsigned>(b);
 }
 
-/// Parses arguments of a command. Prints help and returns false for --help. Throws InputError for unknown flags
-/// or values that do not parse.
+/// Parses arguments of a command. Prints help and returns false for --help. Throws InputError for
+/// unknown flags or values that do not parse.
 bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsigned flags,
            const boost::program_options::options_description& own, CommonOptions& options);
 

@@ -1,20 +1,21 @@
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "backend/backends.hpp"
 #include "scenarios/catalogue_list.hpp"
 #include "scenarios/input_error.hpp"
 #include "scenarios/nearest.hpp"
+#include "scenarios/quantity_text.hpp"
 #include "tools/command.hpp"
 #include "tools/output.hpp"
 #include "tools/table.hpp"
-
-#include <nlohmann/json.hpp>
 
 namespace ddpsim {
 namespace {
 
 const Usage usage{"ddpsim list [flags] models|devices|links|hooks|backends",
-                  "Prints what the catalogue holds, with the source of its figures. Every entry can also be written inline\n"
+                  "Prints what the catalogue holds, with the source of its figures. Every entry "
+                  "can also be written inline\n"
                   "in a scenario, or in a file of its own; `base: NAME` starts from an entry.",
                   "ddpsim list devices"};
 
@@ -27,18 +28,21 @@ struct Listing {
 Listing models() {
   Listing listing{{"model", "tensors", "parameters", "gradients fp32", "source"}, {}};
   for (const ModelSummary& model : list_models())
-    listing.rows.push_back({model.name, fmt::format("{}", model.tensors), fmt::format("{}", model.elements),
-                            to_string(model.gradients), model.source});
+    listing.rows.push_back({model.name, fmt::format("{}", model.tensors),
+                            fmt::format("{}", model.elements), to_string(model.gradients),
+                            model.source});
   return listing;
 }
 
 Listing devices() {
-  Listing listing{{"device", "SMs", "memory", "bandwidth", "fp32", "tf32", "bf16", "fp16", "source"}, {}};
+  Listing listing{
+      {"device", "SMs", "memory", "bandwidth", "fp32", "tf32", "bf16", "fp16", "source"}, {}};
   for (const Device& device : list_devices()) {
-    std::vector<std::string> row{device.name, fmt::format("{}", device.multiprocessors), to_string(device.memory),
-                                 to_string(device.memory_bandwidth)};
+    std::vector<std::string> row{device.name, fmt::format("{}", device.multiprocessors),
+                                 to_string(device.memory), to_string(device.memory_bandwidth)};
     for (const DType type : all_dtypes)
-      row.push_back(device.peak_of(type).flops_per_second > 0 ? to_string(device.peak_of(type)) : "-");
+      row.push_back(device.peak_of(type).flops_per_second > 0 ? to_string(device.peak_of(type))
+                                                              : "-");
     row.push_back(device.source);
     listing.rows.push_back(row);
   }
@@ -49,20 +53,23 @@ Listing links() {
   Listing listing{{"link", "kind", "latency", "bandwidth", "NCCL counts", "source"}, {}};
   for (const Link& link : list_links())
     listing.rows.push_back({link.name, std::string(name_of(link.kind)), to_string(link.latency),
-                            to_string(link.bandwidth), to_string(link.nccl_bandwidth), link.source});
+                            to_string(link.bandwidth), to_string(link.nccl_bandwidth),
+                            link.source});
   return listing;
 }
 
 Listing hooks() {
   return {{"hook", "when", "does"},
           {{"all-reduce", "strategy overlap", "all-reduces its gradient in place, asynchronously"},
-           {"bucket", "strategy bucketed", "copies gradient x 1/W into its bucket; launches full buckets in order"}}};
+           {"bucket", "strategy bucketed",
+            "copies gradient x 1/W into its bucket; launches full buckets in order"}}};
 }
 
 Listing backend_list() {
   Listing listing{{"backend", "runs on", "status"}, {}};
   for (const BackendStatus& backend : backends())
-    listing.rows.push_back({backend.name, backend.runs_on, backend.missing.empty() ? "ready" : backend.missing});
+    listing.rows.push_back(
+        {backend.name, backend.runs_on, backend.missing.empty() ? "ready" : backend.missing});
   return listing;
 }
 
@@ -70,14 +77,19 @@ struct Kind {
   const char* name;
   Listing (*list)();
 };
-constexpr Kind kinds[]{{"models", models}, {"devices", devices}, {"links", links}, {"hooks", hooks}, {"backends", backend_list}};
+constexpr Kind kinds[]{{"models", models},
+                       {"devices", devices},
+                       {"links", links},
+                       {"hooks", hooks},
+                       {"backends", backend_list}};
 
 }  // namespace
 
 int list_command(const std::vector<std::string>& arguments) {
   CommonOptions options;
   if (!parse(arguments, usage, Flag::json | Flag::quiet, {}, options)) return exit_done;
-  if (options.files.size() != 1) throw InputError("list needs one of: models, devices, links, hooks, backends");
+  if (options.files.size() != 1)
+    throw InputError("list needs one of: models, devices, links, hooks, backends");
   for (const Kind& kind : kinds) {
     if (kind.name != options.files[0]) continue;
     const Listing listing = kind.list();
@@ -85,7 +97,12 @@ int list_command(const std::vector<std::string>& arguments) {
     nlohmann::ordered_json json = nlohmann::ordered_json::array();
     for (const auto& row : listing.rows) {
       nlohmann::ordered_json object;
-      for (std::size_t c = 0; c < row.size(); ++c) object[listing.header[c]] = row[c];
+      for (std::size_t c = 0; c < row.size(); ++c) {
+        if (const auto number = parse_integer(row[c]))  // what has a unit stays text
+          object[listing.header[c]] = *number;
+        else
+          object[listing.header[c]] = row[c];
+      }
       json.push_back(object);
       table.add(row);
     }
@@ -95,9 +112,11 @@ int list_command(const std::vector<std::string>& arguments) {
     outputs.commit();
     return exit_done;
   }
-  const std::string guess = nearest(options.files[0], {"models", "devices", "links", "hooks", "backends"});
-  throw InputError(fmt::format("unknown list \"{}\"{}; known: models, devices, links, hooks, backends", options.files[0],
-                               guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
+  const std::string guess =
+      nearest(options.files[0], {"models", "devices", "links", "hooks", "backends"});
+  throw InputError(fmt::format(
+      "unknown list \"{}\"{}; known: models, devices, links, hooks, backends", options.files[0],
+      guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
 }
 
 }  // namespace ddpsim

@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "scenarios/scenario_reader.hpp"
 
 namespace ddpsim {
@@ -11,6 +13,14 @@ namespace {
 
 bool contains(const std::vector<Strategy>& strategies, Strategy strategy) {
   return std::find(strategies.begin(), strategies.end(), strategy) != strategies.end();
+}
+
+Scenario variant_of(const Scenario& scenario, const MeasuredRow& row) {
+  try {
+    return read_scenario(scenario.file, row.set);
+  } catch (const InputError& problem) {
+    throw InputError(fmt::format("{}: measured row: {}", row.place, problem.what()));
+  }
 }
 
 }  // namespace
@@ -22,7 +32,7 @@ std::vector<CalibrationRow> measured_rows(const Scenario& scenario) {
   for (const MeasuredRow& row : scenario.measured->rows) {
     auto found = variants.find(row.set);
     if (found == variants.end()) {
-      const Scenario variant = read_scenario(scenario.file, row.set);
+      const Scenario variant = variant_of(scenario, row);
       found = variants.emplace(row.set, std::pair{variant.training, price(variant)}).first;
     }
     Training training = found->second.first;
@@ -33,7 +43,8 @@ std::vector<CalibrationRow> measured_rows(const Scenario& scenario) {
   return rows;
 }
 
-std::vector<bool> calibrating(const std::vector<CalibrationRow>& rows, const std::vector<Strategy>& strategies) {
+std::vector<bool> calibrating(const std::vector<CalibrationRow>& rows,
+                              const std::vector<Strategy>& strategies) {
   std::vector<Strategy> seen;
   std::vector<bool> chosen;
   for (const CalibrationRow& row : rows) {

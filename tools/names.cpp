@@ -8,14 +8,18 @@ std::string strategy_label(const Training& training) {
   const std::string name(name_of(training.strategy));
   if (training.strategy != Strategy::bucketed) return name;
   if (!training.buckets.empty()) return name + ", explicit";
-  if (training.parameter_groups > 0) return fmt::format("{}, {} groups", name, training.parameter_groups);
-  if (!training.bucket_caps.empty()) return fmt::format("{}, {} caps", name, training.bucket_caps.size());
+  if (training.parameter_groups > 0)
+    return fmt::format("{}, {} groups", name, training.parameter_groups);
+  if (!training.bucket_caps.empty())
+    return fmt::format("{}, {} caps", name, training.bucket_caps.size());
   return fmt::format("{}, {}", name, to_string(training.bucket_cap));
 }
 
 std::string task_label(const Scenario& scenario, const Schedule& schedule, const Task& task) {
   const Workload& workload = scenario.workload;
-  const auto layer = [&]() -> const Layer& { return workload.layers[static_cast<std::size_t>(task.layer)]; };
+  const auto layer = [&]() -> const Layer& {
+    return workload.layers[static_cast<std::size_t>(task.layer)];
+  };
   const auto kernel = static_cast<std::size_t>(task.kernel);
   const std::string operation(name_of(task.operation));
   switch (task.operation) {
@@ -31,7 +35,10 @@ std::string task_label(const Scenario& scenario, const Schedule& schedule, const
       if (schedule.buckets[static_cast<std::size_t>(task.bucket)].parameters.size() > 1)
         return fmt::format("{} bucket {}", operation, task.bucket);
       return operation + " " +
-             workload.parameters[static_cast<std::size_t>(schedule.buckets[static_cast<std::size_t>(task.bucket)].parameters[0])].name;
+             workload
+                 .parameters[static_cast<std::size_t>(
+                     schedule.buckets[static_cast<std::size_t>(task.bucket)].parameters[0])]
+                 .name;
     case Operation::accumulate:
     case Operation::hook:
     case Operation::copy_in:
@@ -50,9 +57,10 @@ std::string task_label(const Scenario& scenario, const Schedule& schedule, const
 
 std::string describe(const Fit& fit) {
   const PassFactors& passes = fit.passes;
-  const std::string compute = passes.forward == passes.backward
-                                  ? fmt::format("forward and backward x {:.3f}", passes.forward)
-                                  : fmt::format("forward x {:.3f}, backward x {:.3f}", passes.forward, passes.backward);
+  const std::string compute =
+      passes.forward == passes.backward
+          ? fmt::format("forward and backward x {:.3f}", passes.forward)
+          : fmt::format("forward x {:.3f}, backward x {:.3f}", passes.forward, passes.backward);
   const std::string optimizer =
       passes.optimizer == 1 ? "" : fmt::format(", optimizer x {:.3f}", passes.optimizer);
   return fmt::format("{}{}, {:+.1f} us per collective, interference x {:.2f}", compute, optimizer,

@@ -1,7 +1,5 @@
 #include "tools/output.hpp"
 
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -12,21 +10,23 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "scenarios/input_error.hpp"
 
 namespace ddpsim {
 namespace {
 
-/// A file that is being written: beside its place, or, for what is no plain file (a pipe, /dev/null), in place.
-/// Until it is put in place, its destruction leaves nothing behind.
+/// A file that is being written: beside its place, or, for what is no plain file (a pipe,
+/// /dev/null), in place. Until it is put in place, its destruction leaves nothing behind.
 class Part {
  public:
   explicit Part(const std::string& path) : path_(path), target_(path), beside_(path) {
     std::error_code error;
     const std::filesystem::file_status status = std::filesystem::status(path, error);
     if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) return;
-    if (std::filesystem::exists(status)) target_ = std::filesystem::canonical(path, error);  // where a link leads
+    if (std::filesystem::exists(status))
+      target_ = std::filesystem::canonical(path, error);  // where a link leads
     beside_ = fmt::format("{}.{}.part", target_.string(), getpid());
   }
   Part(const Part&) = delete;

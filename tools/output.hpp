@@ -8,9 +8,10 @@
 
 namespace ddpsim {
 
-/// What a command is going to write. Nothing is touched before everything has been computed; then each file is
-/// written whole beside its place, and when all are, renamed into it: a reader never sees half of one, and a
-/// file that cannot be written leaves the others as they were. Stdout comes last.
+/// What a command is going to write. Nothing is touched before everything has been computed; then
+/// each file is written whole beside its place, and when all are, renamed into it: a reader never
+/// sees half of one, and a file that cannot be written leaves the others as they were. Stdout comes
+/// last.
 class Outputs {
  public:
   /// "-" is stdout, "" is nowhere.

@@ -13,14 +13,15 @@ std::string ms(Duration time) {
   return fmt::format("{:.2f}", in_ms(time));
 }
 
-nlohmann::ordered_json bucket_json(const Scenario& scenario, const Bucket& bucket, const BucketTimes& times,
-                                   std::size_t index) {
+nlohmann::ordered_json bucket_json(const Scenario& scenario, const Bucket& bucket,
+                                   const BucketTimes& times, std::size_t index) {
   nlohmann::ordered_json json;
   json["index"] = index;
   json["bytes"] = bucket.size.count;
   json["parameters"] = nlohmann::ordered_json::array();
   for (const std::int32_t parameter : bucket.parameters)
-    json["parameters"].push_back(scenario.workload.parameters[static_cast<std::size_t>(parameter)].name);
+    json["parameters"].push_back(
+        scenario.workload.parameters[static_cast<std::size_t>(parameter)].name);
   json["ready_ms"] = in_ms(times.ready);
   json["start_ms"] = in_ms(times.start);
   json["end_ms"] = in_ms(times.end);
@@ -80,8 +81,10 @@ nlohmann::ordered_json run_json(const Scenario& scenario, const std::vector<Resu
 }
 
 std::string run_csv_header() {
-  return "implementation,model_size,d_model,num_layers,world_size,avg_step_time_ms,speedup_vs_naive,"
-         "scenario,bucket_cap_bytes,forward_ms,backward_ms,optimizer_ms,communication_ms,exposed_ms,"
+  return "implementation,model_size,d_model,num_layers,world_size,avg_step_time_ms,speedup_vs_"
+         "naive,"
+         "scenario,bucket_cap_bytes,forward_ms,backward_ms,optimizer_ms,communication_ms,exposed_"
+         "ms,"
          "overlap_ratio,collectives,wire_bytes,bound\n";
 }
 
@@ -93,37 +96,44 @@ std::string run_csv(const Scenario& scenario, const std::vector<Result>& results
     const StepMetrics& metrics = result.prediction->metrics;
     text += fmt::format(
         "{},{},{},{},{},{:.4f},{:.4f},{},{},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{},{},{}\n",
-        implementation(training.strategy), csv_field(scenario.workload.name), count(scenario.d_model),
-        count(scenario.num_layers), scenario.cluster.ranks(), in_ms(metrics.step), result.speedup(),
-        csv_field(scenario.name),
+        implementation(training.strategy), csv_field(scenario.workload.name),
+        count(scenario.d_model), count(scenario.num_layers), scenario.cluster.ranks(),
+        in_ms(metrics.step), result.speedup(), csv_field(scenario.name),
         training.strategy == Strategy::bucketed ? fmt::format("{}", training.bucket_cap.count) : "",
-        in_ms(metrics.forward), in_ms(metrics.backward), in_ms(metrics.optimizer), in_ms(metrics.communication),
-        in_ms(exposed(metrics, *result.none)), overlap_ratio(metrics, *result.none), metrics.collectives,
-        metrics.wire.count, name_of(metrics.bound));
+        in_ms(metrics.forward), in_ms(metrics.backward), in_ms(metrics.optimizer),
+        in_ms(metrics.communication), in_ms(exposed(metrics, *result.none)),
+        overlap_ratio(metrics, *result.none), metrics.collectives, metrics.wire.count,
+        name_of(metrics.bound));
   }
   return text;
 }
 
-std::string run_table(const Scenario& scenario, const StepCosts& costs, const std::vector<Result>& results) {
+std::string run_table(const Scenario& scenario, const StepCosts& costs,
+                      const std::vector<Result>& results) {
   const Cluster& cluster = scenario.cluster;
   std::string text = fmt::format(
-      "{}\n{}: {} tensors, {:.1f} M parameters, {} of gradients; {} x {}, all-reduce law: {}\n\n", scenario.name,
-      scenario.workload.name, scenario.workload.parameters.size(),
-      static_cast<double>(scenario.workload.elements()) * 1e-6, to_string(scenario.workload.gradient_size()),
-      cluster.ranks(), cluster.device.name, costs.collective.name());
-  Table table({"strategy", "step ms", "forward ms", "backward ms", "optimizer ms", "comm ms", "exposed ms", "overlap",
-               "speedup", "collectives", "bound"});
+      "{}\n{}: {} tensors, {:.1f} M parameters, {} of gradients; {} x {}, all-reduce law: {}\n\n",
+      scenario.name, scenario.workload.name, scenario.workload.parameters.size(),
+      static_cast<double>(scenario.workload.elements()) * 1e-6,
+      to_string(scenario.workload.gradient_size()), cluster.ranks(), cluster.device.name,
+      costs.collective.name());
+  Table table({"strategy", "step ms", "forward ms", "backward ms", "optimizer ms", "comm ms",
+               "exposed ms", "overlap", "speedup", "collectives", "bound"});
   for (const Result& result : results) {
     const StepMetrics& metrics = result.prediction->metrics;
-    table.add({strategy_label(result.prediction->training), ms(metrics.step), ms(metrics.forward), ms(metrics.backward),
-               ms(metrics.optimizer), ms(metrics.communication), ms(exposed(metrics, *result.none)),
-               metrics.collectives > 0 ? fmt::format("{:.0f} %", 100 * overlap_ratio(metrics, *result.none)) : "-",
+    table.add({strategy_label(result.prediction->training), ms(metrics.step), ms(metrics.forward),
+               ms(metrics.backward), ms(metrics.optimizer), ms(metrics.communication),
+               ms(exposed(metrics, *result.none)),
+               metrics.collectives > 0
+                   ? fmt::format("{:.0f} %", 100 * overlap_ratio(metrics, *result.none))
+                   : "-",
                fmt::format("{:.3f}x", result.speedup()), fmt::format("{}", metrics.collectives),
                std::string(name_of(metrics.bound))});
   }
   text += table.text();
-  text += fmt::format("\nwithout communication: {} ms; speedup is over naive; exposed: step minus that\n\n",
-                      ms(results.front().none->step));
+  text += fmt::format(
+      "\nwithout communication: {} ms; speedup is over naive; exposed: step minus that\n\n",
+      ms(results.front().none->step));
   std::vector<const Prediction*> predictions;
   for (const Result& result : results) predictions.push_back(result.prediction);
   return text + timeline_chart(predictions);

@@ -27,6 +27,7 @@ std::string run_csv_header();
 std::string run_csv(const Scenario& scenario, const std::vector<Result>& results);
 
 /// The table and the timelines `ddpsim run` prints.
-std::string run_table(const Scenario& scenario, const StepCosts& costs, const std::vector<Result>& results);
+std::string run_table(const Scenario& scenario, const StepCosts& costs,
+                      const std::vector<Result>& results);
 
 }  // namespace ddpsim

@@ -16,10 +16,14 @@ namespace {
 
 const Usage usage{
     "ddpsim run [flags] SCENARIO...",
-    "Predicts a training step under every strategy in the scenario's `compare` list and prints what each costs.\n"
-    "Columns: comm is the sum of all collectives' durations; exposed is how much longer the step is than without\n"
-    "communication (waiting, interference and copies included); overlap is max(0, 1 - exposed / comm); bound is what\n"
-    "most of the critical path is: compute, the link's bandwidth, its latency, or host launches. A scenario with\n"
+    "Predicts a training step under every strategy in the scenario's `compare` list and prints "
+    "what each costs.\n"
+    "Columns: comm is the sum of all collectives' durations; exposed is how much longer the step "
+    "is than without\n"
+    "communication (waiting, interference and copies included); overlap is max(0, 1 - exposed / "
+    "comm); bound is what\n"
+    "most of the critical path is: compute, the link's bandwidth, its latency, or host launches. A "
+    "scenario with\n"
     "measured rows is calibrated on those its `calibrate_on` names first, as `ddpsim score` does.",
     "ddpsim run scenarios/examples/first.yaml --trace step.json"};
 
@@ -44,7 +48,8 @@ struct Run {
 
   std::vector<Result> results() const {
     std::vector<Result> results;
-    for (const Prediction& prediction : compared) results.push_back({&prediction, &none.metrics, &naive.metrics});
+    for (const Prediction& prediction : compared)
+      results.push_back({&prediction, &none.metrics, &naive.metrics});
     return results;
   }
 
@@ -64,9 +69,11 @@ int run_command(const std::vector<std::string>& arguments) {
   bool laws_only = false;
   own.add_options()("laws-only", boost::program_options::bool_switch(&laws_only),
                     "do not calibrate on the scenario's measured rows");
-  if (!parse(arguments, usage, Flag::set | Flag::json | Flag::csv | Flag::trace | Flag::quiet, own, options))
+  if (!parse(arguments, usage, Flag::set | Flag::json | Flag::csv | Flag::trace | Flag::quiet, own,
+             options))
     return exit_done;
-  if (options.files.empty()) throw InputError("run needs a scenario: ddpsim run scenarios/examples/first.yaml");
+  if (options.files.empty())
+    throw InputError("run needs a scenario: ddpsim run scenarios/examples/first.yaml");
   if (!options.trace.empty() && options.files.size() > 1)
     throw InputError("--trace takes one scenario at a time");
 
@@ -76,14 +83,16 @@ int run_command(const std::vector<std::string>& arguments) {
     const Run run(read_scenario(file, options.set), !laws_only);
     const std::vector<Result> results = run.results();
     text += run_table(run.scenario, run.costs, results);
-    if (!run.calibration.empty()) text += fmt::format("\ncalibrated on the measured rows: {}\n", run.calibration);
+    if (!run.calibration.empty())
+      text += fmt::format("\ncalibrated on the measured rows: {}\n", run.calibration);
     text += (file == options.files.back() ? "" : "\n");
     csv += run_csv(run.scenario, results);
     json.push_back(run_json(run.scenario, results));
     if (!options.trace.empty()) trace = chrome_trace(run.scenario, run.compared);
   }
   // Results asked for on stdout are the only thing there.
-  const bool table = !options.quiet && options.json != "-" && options.csv != "-" && options.trace != "-";
+  const bool table =
+      !options.quiet && options.json != "-" && options.csv != "-" && options.trace != "-";
   Outputs outputs;
   if (table) outputs.add("-", text);
   outputs.add(options.json, json_text(options.files.size() == 1 ? json.front() : json));

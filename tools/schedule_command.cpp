@@ -1,6 +1,7 @@
 #include <array>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "model/schedule_builder.hpp"
 #include "scenarios/scenario_reader.hpp"
@@ -11,17 +12,16 @@
 #include "tools/table.hpp"
 #include "tools/trace.hpp"
 
-#include <nlohmann/json.hpp>
-
 namespace ddpsim {
 namespace {
 
-const Usage usage{
-    "ddpsim schedule [flags] SCENARIO",
-    "Prints the order gradient hooks fire in, each bucket with its contents, and what the step consists of, for the\n"
-    "scenario's `training.strategy`. Times are predicted: `host` is when the hook fires, `gradient` when the gradient\n"
-    "is ready on the device, both from the start of the step.",
-    "ddpsim schedule scenarios/examples/first.yaml --set training.strategy=bucketed"};
+const Usage usage{"ddpsim schedule [flags] SCENARIO",
+                  "Prints the order gradient hooks fire in, each bucket with its contents, and "
+                  "what the step consists of, for the\n"
+                  "scenario's `training.strategy`. Times are predicted: `host` is when the hook "
+                  "fires, `gradient` when the gradient\n"
+                  "is ready on the device, both from the start of the step.",
+                  "ddpsim schedule scenarios/examples/first.yaml --set training.strategy=bucketed"};
 
 std::string ms(Instant at) {
   return fmt::format("{:.3f}", in_ms(at));
@@ -40,11 +40,13 @@ std::vector<HookFiring> firings(const Prediction& prediction) {
   for (std::size_t i = 0; i < prediction.schedule.tasks.size(); ++i) {
     const Task& task = prediction.schedule.tasks[i];
     const TaskTimes& at = prediction.timeline.ranks[0][i];
-    if (task.operation == Operation::backward || task.operation == Operation::accumulate) kernel = i;
+    if (task.operation == Operation::backward || task.operation == Operation::accumulate)
+      kernel = i;
     if (task.operation != Operation::hook) continue;
     if (task.micro_batch != micro_batch) hooks.clear();
     micro_batch = task.micro_batch;
-    hooks.push_back({task.parameter, task.bucket, at.issued, prediction.timeline.ranks[0][kernel].end});
+    hooks.push_back(
+        {task.parameter, task.bucket, at.issued, prediction.timeline.ranks[0][kernel].end});
   }
   return hooks;
 }
@@ -60,7 +62,9 @@ std::string shape_text(const Parameter& parameter) {
 
 std::string text_of(const Scenario& scenario, const Prediction& prediction, bool tasks) {
   const auto& parameters = scenario.workload.parameters;
-  const auto parameter = [&](std::int32_t index) -> const Parameter& { return parameters[static_cast<std::size_t>(index)]; };
+  const auto parameter = [&](std::int32_t index) -> const Parameter& {
+    return parameters[static_cast<std::size_t>(index)];
+  };
   std::string text = fmt::format("{}: {}\n", scenario.name, strategy_label(prediction.training));
 
   const std::vector<HookFiring> hooks = firings(prediction);
@@ -68,34 +72,41 @@ std::string text_of(const Scenario& scenario, const Prediction& prediction, bool
     Table table({"hook", "parameter", "shape", "size", "bucket", "host ms", "gradient ms"});
     for (std::size_t i = 0; i < hooks.size(); ++i) {
       const Parameter& which = parameter(hooks[i].parameter);
-      table.add({fmt::format("{}", i), which.name, shape_text(which), to_string(which.size()), fmt::format("{}", hooks[i].bucket),
-                 ms(hooks[i].host), ms(hooks[i].gradient)});
+      table.add({fmt::format("{}", i), which.name, shape_text(which), to_string(which.size()),
+                 fmt::format("{}", hooks[i].bucket), ms(hooks[i].host), ms(hooks[i].gradient)});
     }
     text += "\nhooks, in firing order\n" + table.text();
   }
   if (!prediction.schedule.buckets.empty()) {
-    Table table({"bucket", "bytes", "size", "tensors", "ready ms", "start ms", "end ms", "exposed ms", "first .. last"}, Table::Last::text);
+    Table table({"bucket", "bytes", "size", "tensors", "ready ms", "start ms", "end ms",
+                 "exposed ms", "first .. last"},
+                Table::Last::text);
     for (std::size_t b = 0; b < prediction.schedule.buckets.size(); ++b) {
       const Bucket& bucket = prediction.schedule.buckets[b];
       const BucketTimes& at = prediction.metrics.buckets[b];
-      table.add({fmt::format("{}", b), fmt::format("{}", bucket.size.count), to_string(bucket.size), fmt::format("{}", bucket.parameters.size()),
-                 ms(at.ready), ms(at.start), ms(at.end), fmt::format("{:.3f}", in_ms(at.exposed)),
-                 parameter(bucket.parameters.front()).name + " .. " + parameter(bucket.parameters.back()).name});
+      table.add({fmt::format("{}", b), fmt::format("{}", bucket.size.count), to_string(bucket.size),
+                 fmt::format("{}", bucket.parameters.size()), ms(at.ready), ms(at.start),
+                 ms(at.end), fmt::format("{:.3f}", in_ms(at.exposed)),
+                 parameter(bucket.parameters.front()).name + " .. " +
+                     parameter(bucket.parameters.back()).name});
     }
     text += "\nbuckets, in launch order\n" + table.text();
   }
   std::array<std::int64_t, 16> counts{};
-  for (const Task& task : prediction.schedule.tasks) ++counts[static_cast<std::size_t>(task.operation)];
+  for (const Task& task : prediction.schedule.tasks)
+    ++counts[static_cast<std::size_t>(task.operation)];
   text += fmt::format("\n{} tasks:", prediction.schedule.tasks.size());
   for (std::size_t i = 0; i < counts.size(); ++i)
-    if (counts[i] > 0) text += fmt::format(" {} {},", counts[i], name_of(static_cast<Operation>(i)));
+    if (counts[i] > 0)
+      text += fmt::format(" {} {},", counts[i], name_of(static_cast<Operation>(i)));
   text.back() = '\n';
   if (tasks) {
     Table table({"task", "what", "stream", "issued ms", "start ms", "end ms"});
     for (std::size_t i = 0; i < prediction.schedule.tasks.size(); ++i) {
       const Task& task = prediction.schedule.tasks[i];
       const TaskTimes& at = prediction.timeline.ranks[0][i];
-      table.add({fmt::format("{}", i), task_label(scenario, prediction.schedule, task), std::string(name_of(task.stream)), ms(at.issued), ms(at.start), ms(at.end)});
+      table.add({fmt::format("{}", i), task_label(scenario, prediction.schedule, task),
+                 std::string(name_of(task.stream)), ms(at.issued), ms(at.start), ms(at.end)});
     }
     text += fmt::format("\n{}", table.text());
   }
@@ -104,13 +115,18 @@ std::string text_of(const Scenario& scenario, const Prediction& prediction, bool
 
 nlohmann::ordered_json json_of(const Scenario& scenario, const Prediction& prediction) {
   nlohmann::ordered_json json;
-  const auto name = [&](std::int32_t index) { return scenario.workload.parameters[static_cast<std::size_t>(index)].name; };
+  const auto name = [&](std::int32_t index) {
+    return scenario.workload.parameters[static_cast<std::size_t>(index)].name;
+  };
   json["format"] = "ddpsim.schedule/1";
   json["scenario"] = scenario.name;
   json["strategy"] = name_of(prediction.training.strategy);
   json["hooks"] = nlohmann::ordered_json::array();
   for (const HookFiring& hook : firings(prediction))
-    json["hooks"].push_back({{"parameter", name(hook.parameter)}, {"bucket", hook.bucket}, {"host_ms", in_ms(hook.host)}, {"gradient_ms", in_ms(hook.gradient)}});
+    json["hooks"].push_back({{"parameter", name(hook.parameter)},
+                             {"bucket", hook.bucket},
+                             {"host_ms", in_ms(hook.host)},
+                             {"gradient_ms", in_ms(hook.gradient)}});
   json["buckets"] = nlohmann::ordered_json::array();
   for (const Bucket& bucket : prediction.schedule.buckets) {
     nlohmann::ordered_json entry;
@@ -129,13 +145,17 @@ int schedule_command(const std::vector<std::string>& arguments) {
   CommonOptions options;
   boost::program_options::options_description own;
   bool tasks = false;
-  own.add_options()("tasks", boost::program_options::bool_switch(&tasks), "print every task as well");
-  if (!parse(arguments, usage, Flag::set | Flag::json | Flag::trace | Flag::quiet, own, options)) return exit_done;
-  if (options.files.size() != 1) throw InputError("schedule needs one scenario: ddpsim schedule scenarios/examples/first.yaml");
+  own.add_options()("tasks", boost::program_options::bool_switch(&tasks),
+                    "print every task as well");
+  if (!parse(arguments, usage, Flag::set | Flag::json | Flag::trace | Flag::quiet, own, options))
+    return exit_done;
+  if (options.files.size() != 1)
+    throw InputError("schedule needs one scenario: ddpsim schedule scenarios/examples/first.yaml");
   const Scenario scenario = read_scenario(options.files[0], options.set);
   const Prediction prediction = predict(price(scenario), scenario.training);
   Outputs outputs;
-  if (!options.quiet && options.json != "-" && options.trace != "-") outputs.add("-", text_of(scenario, prediction, tasks));
+  if (!options.quiet && options.json != "-" && options.trace != "-")
+    outputs.add("-", text_of(scenario, prediction, tasks));
   outputs.add(options.json, json_text(json_of(scenario, prediction)));
   if (!options.trace.empty()) outputs.add(options.trace, chrome_trace(scenario, {prediction}));
   outputs.commit();

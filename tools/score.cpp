@@ -30,13 +30,18 @@ double quantile(std::vector<double> values, double share) {
 
 }  // namespace
 
-std::optional<FileScore> score_file(const std::string& file, const std::vector<Strategy>& calibrate_on) {
+std::optional<FileScore> score_file(const std::string& file,
+                                    const std::vector<Strategy>& calibrate_on) {
   const Scenario scenario = read_scenario(file);
   if (!scenario.measured)
-    throw InputError(fmt::format("{}:1:1: missing key \"measured\": score needs rows such as {{strategy: naive, step: 531.7 ms}}", file));
+    throw InputError(
+        fmt::format("{}:1:1: missing key \"measured\": score needs rows such as {{strategy: naive, "
+                    "step: 531.7 ms}}",
+                    file));
   std::vector<CalibrationRow> all = measured_rows(scenario);
   for (const Strategy asked : calibrate_on)
-    if (std::none_of(all.begin(), all.end(), [&](const CalibrationRow& row) { return row.row->strategy == asked; }))
+    if (std::none_of(all.begin(), all.end(),
+                     [&](const CalibrationRow& row) { return row.row->strategy == asked; }))
       return std::nullopt;
   const std::vector<bool> calibrates =
       calibrating(all, calibrate_on.empty() ? scenario.measured->calibrate_on : calibrate_on);
@@ -45,7 +50,8 @@ std::optional<FileScore> score_file(const std::string& file, const std::vector<S
     if (calibrates[i]) calibration.push_back(all[i]);
 
   FileScore score{file, scenario.name, fit(calibration), {}};
-  if (calibration.empty()) score.fit.notes.emplace_back("no row to calibrate on: predicted from the laws alone");
+  if (calibration.empty())
+    score.fit.notes.emplace_back("no row to calibrate on: predicted from the laws alone");
 
   // Exposed communication is judged by the naive communication: as measured, else as predicted.
   std::optional<Duration> naive_communication;
@@ -56,12 +62,14 @@ std::optional<FileScore> score_file(const std::string& file, const std::vector<S
     if (row.training.strategy == Strategy::naive && !naive_communication)
       naive_communication = row.row->communication.value_or(metrics.communication);
     const bool capped = row.training.strategy == Strategy::bucketed;
-    score.rows.push_back({file, label_of(row), row.training.strategy, capped ? row.training.bucket_cap : Bytes{},
-                          row.row->step, metrics.step, calibrates[i], -1, row.row->note});
+    score.rows.push_back({file, label_of(row), row.training.strategy,
+                          capped ? row.training.bucket_cap : Bytes{}, row.row->step, metrics.step,
+                          calibrates[i], -1, row.row->note});
   }
   if (naive_communication)
     for (ScoreRow& row : score.rows)
-      row.exposed_error = std::abs(in_seconds(row.predicted - row.measured)) / in_seconds(*naive_communication);
+      row.exposed_error =
+          std::abs(in_seconds(row.predicted - row.measured)) / in_seconds(*naive_communication);
   return score;
 }
 
@@ -74,7 +82,8 @@ ScoreSummary summarise(const std::vector<FileScore>& files) {
       if (row.exposed_error >= 0) exposed_errors.push_back(row.exposed_error);
     }
   }
-  return {errors.size(), quantile(errors, 0.5), quantile(errors, 0.9), quantile(errors, 1.0), quantile(exposed_errors, 0.5)};
+  return {errors.size(), quantile(errors, 0.5), quantile(errors, 0.9), quantile(errors, 1.0),
+          quantile(exposed_errors, 0.5)};
 }
 
 }  // namespace ddpsim

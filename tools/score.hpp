@@ -14,10 +14,11 @@ struct ScoreRow {
   std::string file;
   std::string label;  ///< strategy, cap and what else the row changes
   Strategy strategy = Strategy::none;
-  Bytes bucket_cap;   ///< zero: the strategy has none
+  Bytes bucket_cap;  ///< zero: the strategy has none
   Duration measured{}, predicted{};
-  bool calibration = false;   ///< its step was used in the fit
-  double exposed_error = 0;   ///< |predicted - measured| / naive communication of the file; < 0: no such figure
+  bool calibration = false;  ///< its step was used in the fit
+  double exposed_error =
+      0;  ///< |predicted - measured| / naive communication of the file; < 0: no such figure
   std::string note;
 
   double error() const { return in_seconds(predicted) / in_seconds(measured) - 1; }
@@ -30,10 +31,11 @@ struct FileScore {
   std::vector<ScoreRow> rows;
 };
 
-/// Fits on the rows whose strategy is in `calibrate_on` (empty: as the file says) and predicts all of them.
-/// Only the first row of a strategy calibrates. Nothing if the file lacks a row of a strategy that was asked for:
-/// it cannot be held against the others then. Throws InputError.
-std::optional<FileScore> score_file(const std::string& file, const std::vector<Strategy>& calibrate_on);
+/// Fits on the rows whose strategy is in `calibrate_on` (empty: as the file says) and predicts all
+/// of them. Only the first row of a strategy calibrates. Nothing if the file lacks a row of a
+/// strategy that was asked for: it cannot be held against the others then. Throws InputError.
+std::optional<FileScore> score_file(const std::string& file,
+                                    const std::vector<Strategy>& calibrate_on);
 
 /// Over all predicted (not calibration) rows; errors as fractions, absolute.
 struct ScoreSummary {

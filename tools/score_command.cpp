@@ -1,11 +1,11 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <sstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "scenarios/input_error.hpp"
 #include "tools/command.hpp"
@@ -19,9 +19,12 @@ namespace {
 
 const Usage usage{
     "ddpsim score [flags] FILE...",
-    "Holds predictions against the rows under `measured:` of each file. Calibration rows fix the compute time (none or\n"
-    "naive), the time each collective costs beyond the link's law (naive with its communication) and the strength of\n"
-    "interference (overlap); every other row is predicted. exposed error is |predicted - measured step| over the naive\n"
+    "Holds predictions against the rows under `measured:` of each file. Calibration rows fix the "
+    "compute time (none or\n"
+    "naive), the time each collective costs beyond the link's law (naive with its communication) "
+    "and the strength of\n"
+    "interference (overlap); every other row is predicted. exposed error is |predicted - measured "
+    "step| over the naive\n"
     "communication time of the file. Exit code 3 if the median error is beyond --tolerance.",
     "ddpsim score scenarios/measured/*.yaml --calibrate-on naive,overlap"};
 
@@ -31,7 +34,9 @@ std::vector<Strategy> strategies_of(const std::string& list) {
   for (std::string name; std::getline(stream, name, ',');) {
     const auto strategy = strategy_named(name);
     if (!strategy)
-      throw InputError(fmt::format("--calibrate-on {}: unknown strategy \"{}\"; known: none, naive, flat, overlap, bucketed", list, name));
+      throw InputError(fmt::format(
+          "--calibrate-on {}: unknown strategy \"{}\"; known: none, naive, flat, overlap, bucketed",
+          list, name));
     strategies.push_back(*strategy);
   }
   return strategies;
@@ -45,7 +50,7 @@ double tolerance_of(const std::string& text) {
   } catch (const std::exception&) {
   }
   const std::string unit = text.substr(end);
-  if (value >= 0 && (unit == "%" || unit == " %")) return value / 100;
+  if (value >= 0 && std::isfinite(value) && (unit == "%" || unit == " %")) return value / 100;
   if (value >= 0 && unit.empty() && value <= 1) return value;
   throw InputError(fmt::format("--tolerance {}: expected a share such as 5% or 0.05", text));
 }
@@ -57,15 +62,18 @@ std::string percent(double share) {
 std::string text_of(const FileScore& score) {
   std::string text = fmt::format("{}\n  {}\n", score.file, describe(score.fit));
   for (const std::string& note : score.fit.notes) text += "  note: " + note + "\n";
-  Table table({"strategy", "measured ms", "predicted ms", "error", "exposed error", ""}, Table::Last::text);
+  Table table({"strategy", "measured ms", "predicted ms", "error", "exposed error", ""},
+              Table::Last::text);
   for (const ScoreRow& row : score.rows)
-    table.add({row.label, fmt::format("{:.1f}", in_ms(row.measured)), fmt::format("{:.1f}", in_ms(row.predicted)),
-               percent(row.error()), row.exposed_error < 0 ? "-" : fmt::format("{:.1f} %", 100 * row.exposed_error),
+    table.add({row.label, fmt::format("{:.1f}", in_ms(row.measured)),
+               fmt::format("{:.1f}", in_ms(row.predicted)), percent(row.error()),
+               row.exposed_error < 0 ? "-" : fmt::format("{:.1f} %", 100 * row.exposed_error),
                row.calibration ? "calibration" : ""});
   return text + table.text() + "\n";
 }
 
-nlohmann::ordered_json json_of(const std::vector<FileScore>& files, const std::vector<std::string>& left_out,
+nlohmann::ordered_json json_of(const std::vector<FileScore>& files,
+                               const std::vector<std::string>& left_out,
                                const ScoreSummary& summary) {
   nlohmann::ordered_json json;
   json["format"] = "ddpsim.score/1";
@@ -110,7 +118,8 @@ std::string csv_of(const std::vector<FileScore>& files) {
 /// On a terminal, once it takes longer than a second.
 class Progress {
  public:
-  Progress(std::size_t total, bool quiet) : total_(total), shown_(!quiet && isatty(STDERR_FILENO) == 1) {}
+  Progress(std::size_t total, bool quiet)
+      : total_(total), shown_(!quiet && isatty(STDERR_FILENO) == 1) {}
   ~Progress() {
     if (drawn_) fmt::print(stderr, "\r{:<60}\r", "");
   }
@@ -133,13 +142,17 @@ int score_command(const std::vector<std::string>& arguments) {
   CommonOptions options;
   std::string calibrate_on, tolerance;
   boost::program_options::options_description own;
-  own.add_options()("calibrate-on", boost::program_options::value(&calibrate_on)->value_name("LIST"),
-                    "strategies whose rows are fitted, such as naive,overlap (default: as each file says); files without a row\n"
+  own.add_options()("calibrate-on",
+                    boost::program_options::value(&calibrate_on)->value_name("LIST"),
+                    "strategies whose rows are fitted, such as naive,overlap (default: as each "
+                    "file says); files without a row\n"
                     "of each are left out")(
       "tolerance", boost::program_options::value(&tolerance)->value_name("SHARE"),
       "exit with code 3 if the median error is larger, such as 5%");
-  if (!parse(arguments, usage, Flag::json | Flag::csv | Flag::quiet, own, options)) return exit_done;
-  if (options.files.empty()) throw InputError("score needs files: ddpsim score scenarios/measured/*.yaml");
+  if (!parse(arguments, usage, Flag::json | Flag::csv | Flag::quiet, own, options))
+    return exit_done;
+  if (options.files.empty())
+    throw InputError("score needs files: ddpsim score scenarios/measured/*.yaml");
   const std::vector<Strategy> strategies = strategies_of(calibrate_on);
   const double allowed = tolerance.empty() ? -1 : tolerance_of(tolerance);
 
@@ -155,21 +168,31 @@ int score_command(const std::vector<std::string>& arguments) {
         left_out.push_back(file);
     }
   }
+  if (files.empty())
+    throw InputError(
+        fmt::format("--calibrate-on {}: none of the files has a row of each", calibrate_on));
   const ScoreSummary summary = summarise(files);
-  if (!options.quiet && options.json != "-" && options.csv != "-") {
-    for (const FileScore& file : files) fmt::print("{}", text_of(file));
-    fmt::print("{} predicted rows in {} files: median error {:.1f} %, nine in ten within {:.1f} %, worst {:.1f} %; median exposed error {:.1f} %\n",
-               summary.predicted_rows, files.size(), 100 * summary.median_error, 100 * summary.ninth_decile_error,
-               100 * summary.worst_error, 100 * summary.median_exposed_error);
-  }
-  if (!left_out.empty() && !options.quiet)
-    fmt::print(stderr, "{} files lack a row of {} and are left out\n", left_out.size(), calibrate_on);
   Outputs outputs;
-  outputs.add(options.json, json_of(files, left_out, summary).dump(1) + "\n");
+  if (!options.quiet && options.json != "-" && options.csv != "-") {
+    std::string text;
+    for (const FileScore& file : files) text += text_of(file);
+    text += fmt::format(
+        "{} predicted rows in {} files: median error {:.1f} %, nine in ten within {:.1f} %, "
+        "worst {:.1f} %; median exposed error {:.1f} %\n",
+        summary.predicted_rows, files.size(), 100 * summary.median_error,
+        100 * summary.ninth_decile_error, 100 * summary.worst_error,
+        100 * summary.median_exposed_error);
+    outputs.add("-", text);
+  }
+  outputs.add(options.json, json_text(json_of(files, left_out, summary)));
   outputs.add(options.csv, csv_of(files));
   outputs.commit();
+  if (!left_out.empty() && !options.quiet)
+    fmt::print(stderr, "{} files lack a row of {} and are left out\n", left_out.size(),
+               calibrate_on);
   if (allowed >= 0 && summary.median_error > allowed) {
-    fmt::print(stderr, "ddpsim: the median error of {:.1f} % is beyond the tolerance of {:.1f} %\n", 100 * summary.median_error, 100 * allowed);
+    fmt::print(stderr, "ddpsim: the median error of {:.1f} % is beyond the tolerance of {:.1f} %\n",
+               100 * summary.median_error, 100 * allowed);
     return exit_tolerance;
   }
   return exit_done;

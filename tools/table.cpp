@@ -16,7 +16,8 @@ std::string Table::text() const {
     for (std::size_t c = 0; c < rows_[r].size(); ++c) {
       const bool left = c == 0 || (c + 1 == widths.size() && last_ == Last::text);
       line += c == 0 ? "" : "  ";
-      line += left ? fmt::format("{:<{}}", rows_[r][c], widths[c]) : fmt::format("{:>{}}", rows_[r][c], widths[c]);
+      line += left ? fmt::format("{:<{}}", rows_[r][c], widths[c])
+                   : fmt::format("{:>{}}", rows_[r][c], widths[c]);
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";

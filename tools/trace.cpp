@@ -23,17 +23,18 @@ std::string quoted(const std::string& text) {
 class Writer {
  public:
   void process(int pid, const std::string& name) {
-    event(R"("ph":"M","name":"process_name","pid":{},"tid":0,"args":{{"name":{}}})", pid, quoted(name));
+    event(R"("ph":"M","name":"process_name","pid":{},"tid":0,"args":{{"name":{}}})", pid,
+          quoted(name));
     for (const Stream stream : all_streams)
       event(R"("ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}})", pid,
             static_cast<int>(stream), name_of(stream));
   }
-  /// One picosecond short: whoever adds `ts` and `dur` as floating-point numbers must not see two spans that touch
-  /// overlap.
+  /// One picosecond short: whoever adds `ts` and `dur` as floating-point numbers must not see two
+  /// spans that touch overlap.
   void span(int pid, const Span& span, const std::string& name, const std::string& category,
             const std::string& arguments) {
-    event(R"("ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}})", quoted(name),
-          category, pid, static_cast<int>(span.stream), microseconds(span.start),
+    event(R"("ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}})",
+          quoted(name), category, pid, static_cast<int>(span.stream), microseconds(span.start),
           microseconds((span.end - span.start).count() - 1), arguments);
   }
   void instant(int pid, Instant at, const std::string& name) {
@@ -43,12 +44,14 @@ class Writer {
   /// From inside the span that begins at `from` to the one that begins at `to`.
   void flow(int pid, Stream from_stream, Instant from, Stream to_stream, Instant to) {
     ++flows_;
-    event(R"("ph":"s","name":"gradient","cat":"bucket","id":{},"pid":{},"tid":{},"ts":{})", flows_, pid,
-          static_cast<int>(from_stream), microseconds(from));
-    event(R"("ph":"f","bp":"e","name":"gradient","cat":"bucket","id":{},"pid":{},"tid":{},"ts":{})", flows_,
-          pid, static_cast<int>(to_stream), microseconds(to));
+    event(R"("ph":"s","name":"gradient","cat":"bucket","id":{},"pid":{},"tid":{},"ts":{})", flows_,
+          pid, static_cast<int>(from_stream), microseconds(from));
+    event(R"("ph":"f","bp":"e","name":"gradient","cat":"bucket","id":{},"pid":{},"tid":{},"ts":{})",
+          flows_, pid, static_cast<int>(to_stream), microseconds(to));
   }
-  std::string finish() { return "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n" + fmt::to_string(out_) + "\n]}\n"; }
+  std::string finish() {
+    return "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n" + fmt::to_string(out_) + "\n]}\n";
+  }
 
  private:
   template <typename... Values>
@@ -73,14 +76,17 @@ std::string chrome_trace(const Scenario& scenario, const std::vector<Prediction>
     const bool alike = ranks < scenario.cluster.ranks();
     for (int rank = 0; rank < ranks; ++rank, ++pid) {
       const auto& times = prediction.timeline.ranks[static_cast<std::size_t>(rank)];
-      writer.process(pid, fmt::format("{}: rank {}{}", strategy_label(prediction.training), rank,
-                                      alike ? fmt::format(" (all {} alike)", scenario.cluster.ranks()) : ""));
+      writer.process(
+          pid, fmt::format("{}: rank {}{}", strategy_label(prediction.training), rank,
+                           alike ? fmt::format(" (all {} alike)", scenario.cluster.ranks()) : ""));
       for (const Span& span : spans_of(schedule, times, rank)) {
         const Task& task = schedule.tasks[span.task];
         std::string name = task_label(scenario, schedule, task);
         if (span.stream == Stream::host && task.stream != Stream::host) name = "launch " + name;
         writer.span(pid, span, name, std::string(name_of(task.operation)),
-                    task.operation == Operation::all_reduce ? fmt::format("\"bytes\":{}", task.bytes.count) : "");
+                    task.operation == Operation::all_reduce
+                        ? fmt::format("\"bytes\":{}", task.bytes.count)
+                        : "");
       }
       for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
         const Task& task = schedule.tasks[i];
@@ -88,7 +94,8 @@ std::string chrome_trace(const Scenario& scenario, const std::vector<Prediction>
           writer.instant(pid, times[i].issued, task_label(scenario, schedule, task));
         if (task.operation != Operation::all_reduce) continue;
         for (const std::uint32_t earlier : schedule.waits_for(task))
-          writer.flow(pid, schedule.tasks[earlier].stream, times[earlier].start, Stream::communication, times[i].start);
+          writer.flow(pid, schedule.tasks[earlier].stream, times[earlier].start,
+                      Stream::communication, times[i].start);
       }
     }
   }

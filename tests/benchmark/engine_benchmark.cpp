@@ -20,8 +20,8 @@ Training with(const Scenario& scenario, Strategy strategy) {
   return training;
 }
 
-/// Events of the queue per second: long kernels back to back, each fourth followed by a collective that slows
-/// the next ones, so that rates change all the time.
+/// Events of the queue per second: long kernels back to back, each fourth followed by a collective
+/// that slows the next ones, so that rates change all the time.
 void engine_events(benchmark::State& state) {
   constexpr std::uint32_t kernels = 100'000;
   Schedule schedule;
@@ -49,11 +49,13 @@ void engine_events(benchmark::State& state) {
     benchmark::DoNotOptimize(simulate(schedule, &events));
     all += events;
   }
-  state.counters["events/s"] = benchmark::Counter(static_cast<double>(all), benchmark::Counter::kIsRate);
+  state.counters["events/s"] =
+      benchmark::Counter(static_cast<double>(all), benchmark::Counter::kIsRate);
 }
 BENCHMARK(engine_events)->Unit(benchmark::kMillisecond);
 
-/// One cs336-xl `bucketed` step, as a tuner would ask for it: costs are priced once, the rest is per call.
+/// One cs336-xl `bucketed` step, as a tuner would ask for it: costs are priced once, the rest is
+/// per call.
 void build_and_simulate_xl(benchmark::State& state) {
   const Scenario scenario = read_scenario(xl_scenario);
   const StepCosts costs = price(scenario);
@@ -84,13 +86,15 @@ void simulate_64_ranks(benchmark::State& state) {
   std::vector<Schedule> ranks(64, build_schedule(costs, with(scenario, Strategy::bucketed)));
   for (std::size_t r = 0; r < ranks.size(); ++r)
     for (Task& task : ranks[r].tasks)
-      if (task.stream == Stream::compute) task.work += Duration{static_cast<std::int64_t>(1000 * r)};
+      if (task.stream == Stream::compute)
+        task.work += Duration{static_cast<std::int64_t>(1000 * r)};
   std::uint64_t events = 0, all = 0;
   for (auto _ : state) {
     benchmark::DoNotOptimize(simulate(ranks, &events));
     all += events;
   }
-  state.counters["events/s"] = benchmark::Counter(static_cast<double>(all), benchmark::Counter::kIsRate);
+  state.counters["events/s"] =
+      benchmark::Counter(static_cast<double>(all), benchmark::Counter::kIsRate);
 }
 BENCHMARK(simulate_64_ranks)->Unit(benchmark::kMillisecond);
 

@@ -1,12 +1,14 @@
 // Real files with random damage: whatever is done to them, they are read or refused with an
-// InputError of one line. Nothing else is thrown, nothing crashes, nothing hangs. The seed is
-// fixed, so a failure repeats.
+// InputError of one line, and what is read is predicted or refused by a law. Nothing else is
+// thrown, nothing crashes, nothing hangs. The seed is fixed, so a failure repeats.
 
 #include <array>
+#include <chrono>
 #include <random>
 
 #include <catch2/catch.hpp>
 
+#include "sim/predict.hpp"
 #include "tests/scenarios/refusal.hpp"
 
 namespace ddpsim {
@@ -74,11 +76,25 @@ class Damage {
       "0", "-1", "1e99", "nan", "inf", "99999999999999999999", "0.0000001", "", "1e-300"};
 };
 
-/// The message, or "" if the file was read.
+/// The message, or "" if the file was read. What was read is predicted too, unless a law refuses
+/// it.
 std::string outcome(const std::filesystem::path& file) {
+  Scenario scenario;
   try {
-    read_scenario(file);
+    scenario = read_scenario(file);
   } catch (const InputError& problem) {
+    return problem.what();
+  }
+  try {
+    const StepCosts costs = price(scenario);
+    for (const Strategy strategy : scenario.compare) {
+      Training training = scenario.training;
+      training.strategy = strategy;
+      const StepMetrics metrics = predict(costs, training).metrics;
+      CHECK(metrics.step > Duration::zero());
+      CHECK(metrics.step < std::chrono::hours{24});
+    }
+  } catch (const std::invalid_argument& problem) {
     return problem.what();
   }
   return "";

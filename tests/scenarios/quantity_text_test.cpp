@@ -96,7 +96,7 @@ TEST_CASE("nothing may stand before the number or after the unit", "[scenarios][
   }
 }
 
-TEST_CASE("zero and negative amounts are parsed; the caller judges them",
+TEST_CASE("zero and negative amounts are parsed, for the caller to judge",
           "[scenarios][quantity_text]") {
   CHECK(parse_duration("0 s") == Duration::zero());
   CHECK(parse_duration("-5 ms") == -5ms);
@@ -104,7 +104,7 @@ TEST_CASE("zero and negative amounts are parsed; the caller judges them",
   CHECK(parse_bandwidth("-1 B/s")->bytes_per_second == -1);
 }
 
-TEST_CASE("fractions and exponents are numbers; times round to the nearest picosecond",
+TEST_CASE("fractions and exponents are numbers, and times round to the nearest picosecond",
           "[scenarios][quantity_text]") {
   CHECK(parse_duration("1.5 ms") == 1500us);
   CHECK(parse_duration("1e-3 s") == 1ms);

@@ -92,7 +92,7 @@ TEST_CASE("a measured row needs a strategy and a step", "[scenarios][scenario_re
         "s.yaml:12:11: measured: missing key \"rows\"");
 }
 
-TEST_CASE("--set is the same as editing the file", "[scenarios][scenario_reader]") {
+TEST_CASE("the flag --set is the same as editing the file", "[scenarios][scenario_reader]") {
   const Scratch scratch;
   const auto file = scratch.write("s.yaml", good_scenario);
   const auto edited = [&](int line, const std::string& text) {
@@ -109,7 +109,7 @@ TEST_CASE("--set is the same as editing the file", "[scenarios][scenario_reader]
       edited(6, "  device: {base: h100-sxm, memory_bandwidth: 1 GB/s}"));
 }
 
-TEST_CASE("--set can add what the file does not have, and the last of two wins",
+TEST_CASE("the flag --set can add what the file does not have, and the last of two wins",
           "[scenarios][scenario_reader]") {
   const Scratch scratch;
   const auto file = scratch.write("s.yaml", good_scenario);
@@ -120,7 +120,7 @@ TEST_CASE("--set can add what the file does not have, and the last of two wins",
             .training.bucket_cap == 2 * MiB);
 }
 
-TEST_CASE("--set does not touch the file", "[scenarios][scenario_reader]") {
+TEST_CASE("the flag --set does not touch the file", "[scenarios][scenario_reader]") {
   const Scratch scratch;
   const auto file = scratch.write("s.yaml", good_scenario);
   read_scenario(file, {{"training.micro_batches", "4"}});

@@ -94,16 +94,19 @@ TEST_CASE("what is not built yet says so", "[tools][bad_input]") {
 
 TEST_CASE("files made to break a parser are refused in good time", "[tools][bad_input]") {
   const Refusals refusals;
+  const auto refused = [&](const std::string& content) {
+    refusals.scratch().write("s.yaml", content);
+    return refusals.of({"run", "s.yaml", "--json", "old.json"});
+  };
   for (const std::string opening : {"[", "{a: ", "- "}) {
     std::string deep;
     while (deep.size() < 7'000'000) deep += opening;
-    CHECK_THAT(refusals.of_scenario(deep),
-               Catch::EndsWith("nested too deeply: is this a scenario?"));
+    CHECK_THAT(refused(deep), Catch::EndsWith("nested too deeply: is this a scenario?"));
   }
-  CHECK(refusals.of_scenario(std::string(10'000'000, '[')) == "s.yaml: larger than 8 MiB");
-  CHECK_THAT(refusals.of_scenario(std::string("a\0b", 3)), Catch::StartsWith("s.yaml:1:1: "));
+  CHECK(refused(std::string(10'000'000, '[')) == "s.yaml: larger than 8 MiB");
+  CHECK_THAT(refused(std::string("a\0b", 3)), Catch::StartsWith("s.yaml:1:1: "));
   // Which yaml-cpp takes for documents without end.
-  CHECK_THAT(refusals.of_scenario(", a"), Catch::StartsWith("s.yaml:1:1: "));
+  CHECK_THAT(refused(", a"), Catch::StartsWith("s.yaml:1:1: "));
 }
 
 TEST_CASE("a file that is not there, or no file, is refused", "[tools][bad_input]") {

@@ -43,7 +43,7 @@ TEST_CASE("the example in a command's help works from the project's folder", "[t
   }
 }
 
-TEST_CASE("--version says the version", "[tools][help]") {
+TEST_CASE("the flag --version says the version", "[tools][help]") {
   const Outcome outcome = ddpsim({"--version"});
   CHECK(outcome.code == 0);
   CHECK_THAT(outcome.out, Catch::Matches("ddpsim [0-9]+\\.[0-9]+\\.[0-9]+\n"));

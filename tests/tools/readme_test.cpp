@@ -36,7 +36,8 @@ std::vector<FileScore> scores(const std::vector<Strategy>& calibrate_on) {
 std::string summary_line(const std::vector<FileScore>& files) {
   const ScoreSummary all = summarise(files);
   return fmt::format(
-      "**{} predicted rows in {} files: median error {:.1f} %, nine in ten within {:.1f} %, worst {:.1f} %; "
+      "**{} predicted rows in {} files: median error {:.1f} %, nine in ten within {:.1f} %, worst "
+      "{:.1f} %; "
       "median exposed error {:.1f} %**",
       all.predicted_rows, files.size(), 100 * all.median_error, 100 * all.ninth_decile_error,
       100 * all.worst_error, 100 * all.median_exposed_error);
@@ -60,9 +61,10 @@ TEST_CASE("the README's score table is what score computes", "[tools][readme]") 
     for (std::size_t i = 0; i < file.rows.size(); ++i) {
       const ScoreRow& row = file.rows[i];
       const std::string other = again == second.end() ? "" : cell(again->second->rows[i]);
-      CHECK_THAT(text, Catch::Contains(fmt::format("| {} | {} | {:.1f} | {:.1f} | {} | {} |",
-                                                   fs::path(file.file).stem().string(), row.label, in_ms(row.measured),
-                                                   in_ms(row.predicted), cell(row), other)));
+      CHECK_THAT(text,
+                 Catch::Contains(fmt::format(
+                     "| {} | {} | {:.1f} | {:.1f} | {} | {} |", fs::path(file.file).stem().string(),
+                     row.label, in_ms(row.measured), in_ms(row.predicted), cell(row), other)));
     }
   }
 }

@@ -169,7 +169,7 @@ TEST_CASE("the CS336 XL seed, calibrated on its naive row, has overlap where it 
   CHECK(overlap < 1000);
 }
 
-TEST_CASE("--laws-only leaves the measured rows aside", "[tools][run]") {
+TEST_CASE("the flag --laws-only leaves the measured rows aside", "[tools][run]") {
   const std::string file = shipped("seeds/cs336-xl-2xh100.yaml");
   const Outcome laws = ddpsim({"run", file, "--laws-only"});
   const Outcome calibrated = ddpsim({"run", file});
@@ -202,7 +202,7 @@ TEST_CASE("a workload profile and a link profile are predicted from", "[tools][r
   CHECK(result(run, "bucketed")["buckets"][0]["parameters"] == Json({"4.bias", "4.weight"}));
 }
 
-TEST_CASE("--quiet prints nothing, and the table nothing but itself", "[tools][run]") {
+TEST_CASE("the flag --quiet prints nothing, and the table nothing but itself", "[tools][run]") {
   const std::string file = shipped("examples/first.yaml");
   const Outcome quiet = ddpsim({"run", file, "--quiet"});
   CHECK(quiet.code == 0);

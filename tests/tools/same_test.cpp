@@ -80,7 +80,7 @@ TEST_CASE("a device, link or model is the same by name, from a file, as a base a
        "model:" + indented(content_of(shipped("catalogue/models/gpt2.yaml"))) + "\n ");
 }
 
-TEST_CASE("--set gives what editing the file gives", "[tools][same]") {
+TEST_CASE("the flag --set gives what editing the file gives", "[tools][same]") {
   const Scratch scratch;
   const std::string text = content_of(first);
   const auto same = [&](const std::vector<std::string>& flags, const std::string& from,
