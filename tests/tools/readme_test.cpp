@@ -11,6 +11,7 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
+#include "tests/tools/program.hpp"
 #include "tools/score.hpp"
 
 namespace ddpsim {
@@ -67,6 +68,13 @@ TEST_CASE("the README's score table is what score computes", "[tools][readme]") 
                      row.label, in_ms(row.measured), in_ms(row.predicted), cell(row), other)));
     }
   }
+}
+
+TEST_CASE("the README's first table is what run prints", "[tools][readme]") {
+  const Outcome outcome = ddpsim({"run", "scenarios/seeds/cs336-xl-2xh100.yaml"},
+                                 fs::path(DDPSIM_SCENARIOS).parent_path());
+  REQUIRE(outcome.code == 0);
+  CHECK_THAT(readme(), Catch::Contains(outcome.out));
 }
 
 TEST_CASE("the targets hold on the measured rows", "[tools][readme]") {
