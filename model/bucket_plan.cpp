@@ -48,7 +48,7 @@ std::vector<std::vector<std::int32_t>> group_buckets(const StepCosts& costs, int
 std::vector<std::vector<std::int32_t>> ddp_buckets(const StepCosts& costs,
                                                    const Training& training) {
   const DdpBucketing ddp{training.limits(), training.bucket_rule, training.find_unused_parameters,
-                         training.static_graph};
+                         training.static_graph, !training.bucket_caps.empty()};
   auto assigned = training.phase == Phase::first
                       ? initial_buckets(costs.gradients, ddp)
                       : steady_buckets(costs.gradients, costs.arrival, ddp);

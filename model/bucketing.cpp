@@ -99,8 +99,9 @@ std::vector<BucketAssignment> initial_buckets(std::span<const GradientInfo> grad
                                               const DdpBucketing& ddp) {
   check(ddp.limits);
   constexpr Bytes unbounded{std::numeric_limits<std::int64_t>::max()};
-  const std::span<const Bytes> limits =
-      never_rebuilt(ddp) ? std::span{ddp.limits} : std::span{&unbounded, 1};
+  const std::span<const Bytes> limits = never_rebuilt(ddp) || ddp.limits_at_construction
+                                            ? std::span{ddp.limits}
+                                            : std::span{&unbounded, 1};
   std::vector<int> registration(gradients.size());
   std::iota(registration.begin(), registration.end(), 0);
   std::vector<BucketAssignment> buckets =

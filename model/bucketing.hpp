@@ -60,11 +60,12 @@ struct DdpBucketing {
   BucketRule rule = BucketRule::torch;
   bool find_unused_parameters = false;
   bool static_graph = false;
+  bool limits_at_construction = false;  ///< bucket_cap_mb_list: the first iteration has buckets too
 };
 
 /// The buckets DDP's first iteration runs with, in launch order: one per dtype (a single unbounded
-/// limit, registration order, list reversed), or, with find_unused_parameters and a dynamic graph,
-/// by `limits`. The limits are checked either way, as by assign_buckets.
+/// limit, registration order, list reversed), or, with find_unused_parameters and a dynamic graph
+/// or a list of caps, by `limits`. The limits are checked either way, as by assign_buckets.
 std::vector<BucketAssignment> initial_buckets(std::span<const GradientInfo> gradients,
                                               const DdpBucketing& ddp);
 

@@ -55,7 +55,7 @@ std::vector<Bytes> read_caps(const Yaml& given, const Workload& workload,
     gradients.push_back({parameter.size(), parameter.dtype, parameter.sparse});
   const std::vector<int> arrival = arrival_order(workload);
   const std::size_t buckets =
-      steady_buckets(gradients, arrival, {caps, training.bucket_rule, false, false}).size();
+      steady_buckets(gradients, arrival, {caps, training.bucket_rule}).size();
   if (buckets < caps.size())
     items[buckets].fail(
         fmt::format("this cap closes no bucket: all gradients are in the {} before it", buckets));
@@ -78,14 +78,16 @@ Training read_training(const Yaml& given, const Workload& workload) {
   if (const auto value = map.optional("strategy"))
     training.strategy = value->one_of<Strategy>(all_strategies);
   if (const auto value = map.optional("bucket_cap")) training.bucket_cap = value->bytes();
+  if (const auto value = map.optional("bucket_rule"))
+    training.bucket_rule = value->one_of<BucketRule>(all_bucket_rules);
+  // A special first bucket is DDP's own; who writes buckets by the other rule has none.
+  if (training.bucket_rule == BucketRule::before_overflow) training.first_bucket_cap.reset();
   if (const auto value = map.optional("first_bucket_cap")) {
     if (value->is_scalar() && value->text("a size, or none") == "none")
       training.first_bucket_cap.reset();
     else
       training.first_bucket_cap = value->bytes();
   }
-  if (const auto value = map.optional("bucket_rule"))
-    training.bucket_rule = value->one_of<BucketRule>(all_bucket_rules);
   if (const auto value = map.optional("micro_batches"))
     training.micro_batches = static_cast<int>(value->integer(1, 1024));
   if (const auto value = map.optional("no_sync")) training.no_sync = value->boolean();

@@ -169,7 +169,9 @@ TEST_CASE("a list of limits is walked bucket by bucket", "[model][bucketing]") {
   CHECK(parameters(late) == Indices{{9}, {8}, {7, 6, 5, 4}, {3, 2, 1, 0}});
   CHECK(limits(late) == std::vector<Bytes>{half_MiB, 1 * MiB, 2 * MiB, 2 * MiB});
   // 0.5 + 1 MiB is below 2 MiB, so 7, 8 and 9 close at 2.5 MiB.
-  const auto early = initial_buckets(ten, finding_unused(caps));
+  DdpBucketing listed = with_limits(caps);
+  listed.limits_at_construction = true;
+  const auto early = initial_buckets(ten, listed);
   CHECK(parameters(early) == Indices{{7, 8, 9}, {3, 4, 5, 6}, {1, 2}, {0}});
   CHECK(sizes(early, ten).front() == 2'621'440);
 }

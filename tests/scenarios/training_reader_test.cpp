@@ -72,6 +72,16 @@ TEST_CASE("every setting of training is read", "[scenarios][training_reader]") {
   CHECK(training.phase == Phase::first);
 }
 
+TEST_CASE("only torch's rule has a special first bucket unless one is asked for",
+          "[scenarios][training_reader]") {
+  const Three three;
+  CHECK(three.read("  bucket_rule: torch").first_bucket_cap == MiB);
+  CHECK(!three.read("  bucket_rule: before_overflow").first_bucket_cap);
+  CHECK(three.read("  first_bucket_cap: 2 MiB\n  bucket_rule: before_overflow").first_bucket_cap ==
+        2 * MiB);
+  CHECK(!three.read("  broadcast_buffers: false").broadcast_buffers);
+}
+
 TEST_CASE("names of a closed set are refused with the nearest", "[scenarios][training_reader]") {
   const Three three;
   CHECK(three.refused("  strategy: bucketd") ==
