@@ -101,6 +101,7 @@ CollectiveLaw::CollectiveLaw(const Cluster& cluster)
     case CollectiveModel::table:
       if (link.all_reduce.empty()) throw std::invalid_argument("the link has no all_reduce table");
       law_ = link.all_reduce;
+      table_ranks_ = link.table_ranks;
       for (const auto& [size, time] : link.all_reduce)
         table_peak_.bytes_per_second = std::max(table_peak_.bytes_per_second,
                                                 static_cast<double>(size.count) / in_seconds(time));
@@ -112,23 +113,43 @@ CollectiveLaw::CollectiveLaw(const Cluster& cluster)
   }
 }
 
+CollectiveCost CollectiveLaw::from_nccl(const NcclLaw& law, Collective collective,
+                                        Bytes size) const {
+  const NcclEstimate estimate = law.choose(collective, size);
+  CollectiveCost cost;
+  cost.latency = estimate.latency;
+  cost.transfer = (through_host_ ? 2 : 1) * (estimate.time - estimate.latency);
+  return cost;
+}
+
+CollectiveCost CollectiveLaw::from_table(const AllReduceTable& table, Bytes size) const {
+  const Duration time = table_time(table, size);
+  CollectiveCost cost;
+  cost.transfer = std::min(time, size / table_peak_);
+  cost.latency = time - cost.transfer;
+  if (table_ranks_ > 1 && table_ranks_ != ranks_) {
+    // A ring of n takes 2 (n - 1) steps and moves 2 (n - 1) / n of the bytes.
+    const double n = ranks_, measured = table_ranks_;
+    const double steps = (n - 1) / (measured - 1);
+    cost.latency = scaled(cost.latency, steps);
+    cost.transfer = scaled(cost.transfer, steps * measured / n);
+  }
+  return cost;
+}
+
 CollectiveCost CollectiveLaw::all_reduce(Bytes size) const {
   CollectiveCost cost;
   if (ranks_ == 1) return cost;
   const double n = ranks_;
   if (const auto* nccl = std::get_if<NcclLaw>(&law_)) {
-    const NcclEstimate estimate = nccl->choose(Collective::all_reduce, size);
-    cost.latency = estimate.latency;
-    cost.transfer = (through_host_ ? 2 : 1) * (estimate.time - estimate.latency);
+    cost = from_nccl(*nccl, Collective::all_reduce, size);
   } else if (const auto* ring = std::get_if<RingLaw>(&law_)) {
     const double steps = 2 * (n - 1);
     cost.latency = scaled(ring->latency, steps);
     cost.transfer = from_seconds(steps / n * static_cast<double>(size.count) /
                                  ring->bandwidth.bytes_per_second);
   } else {
-    const Duration time = table_time(std::get<AllReduceTable>(law_), size);
-    cost.transfer = std::min(time, size / table_peak_);
-    cost.latency = time - cost.transfer;
+    cost = from_table(std::get<AllReduceTable>(law_), size);
   }
   cost.latency = std::max(cost.latency + call_overhead, Duration::zero());
   if (channels_) cost.channels = channels_->choose(Collective::all_reduce, size).channels;
@@ -138,19 +159,11 @@ CollectiveCost CollectiveLaw::all_reduce(Bytes size) const {
   return cost;
 }
 
-CollectiveCost CollectiveLaw::broadcast(Bytes size) const {
-  CollectiveCost cost;
-  if (ranks_ == 1) return cost;
-  if (const auto* nccl = std::get_if<NcclLaw>(&law_)) {
-    const NcclEstimate estimate = nccl->choose(Collective::broadcast, size);
-    cost.latency = estimate.latency;
-    cost.transfer = (through_host_ ? 2 : 1) * (estimate.time - estimate.latency);
-    return cost;
-  }
-  cost = all_reduce(size);
-  cost.latency /= 2;
-  cost.transfer /= 2;
-  return cost;
+Duration CollectiveLaw::broadcast(Bytes size) const {
+  if (ranks_ == 1) return {};
+  if (const auto* nccl = std::get_if<NcclLaw>(&law_))
+    return from_nccl(*nccl, Collective::broadcast, size).time();
+  return (all_reduce(size).time() - call_overhead) / 2;
 }
 
 const char* CollectiveLaw::name() const {

@@ -51,8 +51,8 @@ class CollectiveLaw {
 
   CollectiveCost all_reduce(Bytes size) const;
 
-  /// From one rank to all. NCCL's model, or, under the other laws, half of an all-reduce's steps.
-  CollectiveCost broadcast(Bytes size) const;
+  /// From one rank to all, without call overhead. NCCL's model, or, under the other laws, half of an all-reduce's steps.
+  Duration broadcast(Bytes size) const;
 
   /// Time every call takes on top of the law; found by calibration on a real run, at most as
   /// negative as leaves the bandwidth part. See sim/calibrate.hpp.
@@ -62,9 +62,13 @@ class CollectiveLaw {
   const char* name() const;
 
  private:
+  CollectiveCost from_nccl(const NcclLaw& law, Collective collective, Bytes size) const;
+  CollectiveCost from_table(const AllReduceTable& table, Bytes size) const;
+
   std::variant<RingLaw, NcclLaw, AllReduceTable> law_;
   std::optional<NcclLaw> channels_;  ///< who says how many SMs are taken
   int ranks_ = 1;
+  int table_ranks_ = 0;        ///< ranks the table was measured with; 0: these
   Bandwidth table_peak_;       ///< the best bytes / time of the table
   bool through_host_ = false;  ///< NCCL's model, halved
 };

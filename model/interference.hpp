@@ -22,18 +22,18 @@ inline float compute_slowdown(const Interference& beside, float memory_fraction)
 
 /// Interference of one collective with the kernels beside it, from the device and the link alone.
 ///
-///     arithmetic-bound kernel   M / (M - c)                     c SMs of M belong to NCCL's thread
-///     blocks memory-bound kernel       1 / (1 - k B / H)               k B of the memory's H
-///     bytes/s go to NCCL collective                (latency + transfer / (1 - g)) / (latency +
-///     transfer)
+///     arithmetic-bound kernel   M / (M - c)          c of the M SMs hold NCCL's thread blocks
+///     memory-bound kernel       1 / (1 - k B / H)    k B of the memory's H bytes/s go to NCCL
+///     collective                (latency + transfer / (1 - g)) / (latency + transfer)
 ///
 /// k = 2.5: a collective moves each byte of link traffic two to three times through memory
-/// (NVIDIA/nccl#1428). g = 0.5: the two public measurements of a collective beside GEMMs, 107 ->
-/// 206 ms on eight V100 (parasailteam/coconet#6) and "up to 2x" with free SMs (NVIDIA/nccl#1433),
-/// both halve its bandwidth; only the transfer suffers. B is the bus bandwidth that is left. On a
-/// CPU no SMs are taken and the same memory term applies to all kernels. Source: the measurements
-/// collected in NVIDIA/nccl issues 1428, 1433 and arXiv 2507.03114 (18.9 % mean slowdown of compute
-/// on H100 and A100: the formula gives 1.14 to 1.22 there).
+/// (NVIDIA/nccl#1428). g = 0.5: the two public measurements of a collective beside GEMMs, 107 -> 206
+/// ms on eight V100 (parasailteam/coconet#6) and "up to 2x" with free SMs (NVIDIA/nccl#1433), both
+/// halve its bandwidth; only the transfer suffers. B is the bus bandwidth that is left, H the
+/// bandwidth streaming kernels reach. At most half of the SMs are taken, and at least a fifth of the
+/// memory is left: bounds that no published case reaches. On a CPU no SMs are taken.
+/// Source: NVIDIA/nccl issues 1428 and 1433; arXiv 2507.03114 (compute 18.9 % slower on average on
+/// H100 and A100; the first line gives 1.14 to 1.29 there).
 class InterferenceLaw {
  public:
   explicit InterferenceLaw(const Cluster& cluster);

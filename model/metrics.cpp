@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 namespace ddpsim {
 namespace {
@@ -28,6 +27,8 @@ Bound bound_of(const Schedule& schedule, const std::vector<TaskTimes>& times) {
     const Task& task = schedule.tasks[piece.task];
     if (piece.on_host) {
       add(Bound::launch, piece.length);
+    } else if (task.operation == Operation::broadcast) {
+      add(Bound::latency, piece.length);
     } else if (task.operation == Operation::all_reduce) {
       const Duration latency =
           std::min(piece.length, schedule.buckets[static_cast<std::size_t>(task.bucket)].latency);
@@ -78,7 +79,6 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
   metrics.step = timeline.end.time_since_epoch();
   metrics.buckets.resize(schedule.buckets.size());
   const auto busy = busy_spans(schedule, times);
-  std::vector<std::optional<Instant>> filled(schedule.buckets.size());  // by its last copy in
   Window forward, backward, optimizer;
   Instant loss{};
   int micro_batch = 0;
@@ -106,11 +106,8 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
         break;
       case Operation::backward:
       case Operation::accumulate:
-        backward.cover(at);
-        break;
       case Operation::copy_in:
         backward.cover(at);
-        filled[static_cast<std::size_t>(task.bucket)] = at.end;
         break;
       case Operation::optimizer:
         optimizer.cover(at);
@@ -121,10 +118,8 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
         ++metrics.collectives;
         BucketTimes& bucket = metrics.buckets[static_cast<std::size_t>(task.bucket)];
         bucket = {at.issued, at.start, at.end, idle_within(busy, at.start, at.end)};
-        for (const std::uint32_t earlier : schedule.waits_for(task))
-          bucket.ready = times[earlier].end;
-        // Held back behind an earlier bucket, it was full before the kernel it was launched after.
-        bucket.ready = filled[static_cast<std::size_t>(task.bucket)].value_or(bucket.ready);
+        if (task.gradient != nobody)
+          bucket.ready = times[static_cast<std::size_t>(task.gradient)].end;
         break;
       }
       case Operation::hook:

@@ -12,12 +12,12 @@ struct Law {
 };
 
 /// Passes by statement, reads + writes:
-///   loop   m: mul 2, mul 2, add 3; v: mul 2, pow 2, mul 2, add 3; update: mul 2, sqrt 2, add 2,
-///   div 3, sub 3;
-///          decay: mul 2, sub 3
-///   adamw  decay mul 2, lerp 3, mul 2, addcmul 3, sqrt 2, div 2, add 2, addcdiv 4; adam: without
-///   the decay fused  reads parameter, gradient, m, v; writes parameter, m, v sgd    decay add 3,
-///   momentum mul 2 and add 3, update add 3
+///   loop   m: mul 2, mul 2, add 3; v: mul 2, pow 2, mul 2, add 3;
+///          update: mul 2, sqrt 2, add 2, div 3, sub 3; decay: mul 2, sub 3
+///   adamw  decay mul 2, lerp 3, mul 2, addcmul 3, sqrt 2, div 2, add 2, addcdiv 4
+///   adam   as adamw, without the decay
+///   fused  reads parameter, gradient, m, v; writes parameter, m, v
+///   sgd    weight decay add 3, momentum mul 2 and add 3, update add 3
 constexpr std::array<Law, all_optimizers.size()> laws{{{"none", 0, 0},
                                                        {"sgd", 11, 4},
                                                        {"adam", 18, 7},

@@ -51,8 +51,9 @@ struct Task {
       nobody;  ///< copy_in, all_reduce, wait, copy_out: index into Schedule::buckets
   std::uint32_t after_begin = 0;  ///< this task's slice of Schedule::after
   std::uint32_t after_count = 0;
-  std::int32_t launches = 1;  ///< kernels the host enqueues for it
-  float memory_fraction = 0;  ///< of `work`, bounded by memory bandwidth
+  std::int32_t gradient = nobody;  ///< all_reduce: the task that put its last gradient in place
+  std::int32_t launches = 1;       ///< kernels the host enqueues for it
+  float memory_fraction = 0;       ///< of `work`, bounded by memory bandwidth
   Duration host{};         ///< to enqueue it (all launches), or to run it if it is the host's own
   Duration work{};         ///< on its stream, alone; of a collective: from the last rank's arrival
   Duration last_launch{};  ///< the work ends no earlier than this after the host enqueued the last

@@ -6,8 +6,7 @@
 // written as a dependency:
 //
 //   an all-reduce waits for the last compute task enqueued before it (the event DDP records on the
-//   current stream), and a wait puts one collective in front of everything the compute stream does
-//   next.
+//   current stream), and a wait puts one collective in front of all the compute stream does next.
 //
 // Cost: one pass over layers, kernels and parameters; a few thousand small tasks for a large
 // transformer.
@@ -91,6 +90,7 @@ class Builder {
         bucket_of_[static_cast<std::size_t>(index)] = static_cast<std::int32_t>(b);
     }
     launched_.assign(schedule_.buckets.size(), nobody);
+    gradient_.assign(schedule_.buckets.size(), nobody);
   }
 
   /// Time is counted in picoseconds, in 64 bits: far beyond any step, but not beyond every
@@ -182,19 +182,21 @@ class Builder {
     if (micro_batch_ > 0)
       kernel_task(Operation::accumulate, costs_.accumulates[at(index)]).parameter = index;
     if (!synced_) return;
+    const std::int32_t owner = bucket_of_[at(index)];
+    gradient_[at(owner)] = last_kernel_;
     if (training_.strategy != Strategy::overlap && training_.strategy != Strategy::bucketed) return;
     Task& hook = host_task(Operation::hook, costs_.launch.hook);
-    const std::int32_t bucket = bucket_of_[at(index)];
     hook.parameter = index;
-    hook.bucket = bucket;
+    hook.bucket = owner;
     if (training_.strategy == Strategy::overlap) {
-      all_reduce(bucket);
+      all_reduce(owner);
       return;
     }
     Task& copy = kernel_task(Operation::copy_in, costs_.copies[at(index)]);
     copy.parameter = index;
-    copy.bucket = bucket;
-    --pending_[at(bucket)];
+    copy.bucket = owner;
+    gradient_[at(owner)] = last_kernel_;
+    --pending_[at(owner)];
     while (next_bucket_ < schedule_.buckets.size() && pending_[next_bucket_] == 0) {
       all_reduce(static_cast<std::int32_t>(next_bucket_));
       ++next_bucket_;
@@ -250,6 +252,7 @@ class Builder {
     task.work = cost.time;
     task.beside = cost.beside;
     task.bytes = schedule_.buckets[at(bucket)].size;
+    task.gradient = gradient_[at(bucket)];
     launched_[at(bucket)] = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
     if (last_kernel_ != nobody) depend(task, last_kernel_);
   }
@@ -312,6 +315,7 @@ class Builder {
   std::size_t next_bucket_ = 0;          ///< the first that has not been launched
   std::vector<std::int32_t> pending_;    ///< [bucket] gradients still to come
   std::vector<std::int32_t> bucket_of_;  ///< [parameter]
+  std::vector<std::int32_t> gradient_;   ///< [bucket] task that put its latest gradient in place
   std::vector<std::int32_t> launched_;   ///< [bucket] task index of its latest all-reduce
   std::vector<Collective> collectives_;  ///< [bucket]
 };

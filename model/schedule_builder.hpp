@@ -6,26 +6,24 @@
 
 namespace ddpsim {
 
-/// One training step of one rank under `training`, priced by `costs`: forward in registration
-/// order, backward in reverse, gradient hooks, buckets, waits, optimizer.
+/// One training step of one rank under `training`, priced by `costs`: forward in registration order,
+/// backward in reverse, gradient hooks, buckets, waits, optimizer.
 ///
 ///     none      nothing is communicated
 ///     naive     after backward, for each parameter: all-reduce, then divide; one at a time
 ///     flat      after backward: concatenate all gradients, all-reduce, divide, copy back
 ///     overlap   each hook all-reduces its gradient in place, asynchronously; after backward, for
-///     each
-///               parameter in that order: wait, divide
+///               each parameter in that order: wait, divide
 ///     bucketed  DistributedDataParallel: each hook copies gradient x 1/W into its bucket; a bucket
-///     is launched
-///               when it is full and every earlier one has been; after backward, bucket by bucket:
-///               wait, copy back (not with gradient_as_bucket_view). Before forward it broadcasts
-///               buffers, if the workload has any. Source: pytorch reducer.cpp, distributed.py;
-///               rules R16-R24, R29.
+///               is launched when it is full and every earlier one has been; after backward, bucket
+///               by bucket: wait, copy back (not with gradient_as_bucket_view). Before forward it
+///               broadcasts buffers, if the workload has any.
 ///
-/// With several micro-batches each one communicates, or with no_sync only the last. A `launch:
-/// sync` device runs its kernels on the host stream, so hooks fire when their kernel has ended.
+/// With several micro-batches each one communicates, or with no_sync only the last. A `launch: sync`
+/// device runs its kernels on the host stream, so hooks fire when their kernel has ended.
 /// Throws std::invalid_argument if explicit buckets miss or repeat a parameter, a group would be
 /// empty, or the step would be longer than six hours or ten million tasks.
+/// Source: pytorch reducer.cpp, distributed.py; rules R16-R24 and R29.
 Schedule build_schedule(const StepCosts& costs, const Training& training);
 
 /// The buckets `bucketed` would use, in launch order, without building the schedule.

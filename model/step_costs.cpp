@@ -5,14 +5,26 @@
 namespace ddpsim {
 namespace {
 
-/// find_unused_parameters walks every autograd node on the host; about a microsecond each (a node
-/// is an operation of the forward pass).
+/// find_unused_parameters walks every autograd node on the host; a microsecond each is an
+/// assumption (a node is an operation of the forward pass).
 constexpr Duration graph_walk_per_operation = std::chrono::microseconds{1};
 
-void scale_kernel(KernelCost& cost, double factor) {
-  cost.host = scaled(cost.host, factor);
-  cost.work = scaled(cost.work, factor);
-  cost.last_launch = scaled(cost.last_launch, factor);
+using Pass = std::vector<KernelCost*>;
+
+/// Device times follow the factor. So do host times where the host bounds the pass, or else its length
+/// would not; where the device does, a slow one does not slow the host, and a fast one needs it to keep up.
+void scale_pass(const Pass& pass, double factor) {
+  Duration host{}, work{};
+  for (const KernelCost* cost : pass) {
+    host += cost->host;
+    work += cost->work;
+  }
+  const double host_factor = host > work ? factor : std::min(factor, 1.0);
+  for (KernelCost* cost : pass) {
+    cost->host = scaled(cost->host, host_factor);
+    cost->work = scaled(cost->work, factor);
+    cost->last_launch = scaled(cost->last_launch, factor);
+  }
 }
 
 }  // namespace
@@ -49,7 +61,7 @@ StepCosts::StepCosts(const Workload& workload, const Cluster& cluster, Optimizer
     buffers.push_back(
         {stream(2 * group.size, Caller::library),
          streaming_cost(2 * group.size, group.tensors, device, launch.kernel, Caller::library),
-         collective.broadcast(group.size).time()});
+         collective.broadcast(group.size)});
   if (workload.optimizer) {
     Kernel measured;
     measured.time = workload.optimizer;
@@ -68,11 +80,15 @@ StepCosts::StepCosts(const Workload& workload, const Cluster& cluster, Optimizer
 }
 
 void scale(StepCosts& costs, const PassFactors& factors) {
+  Pass forward, backward, optimizer;
   for (StepCosts::LayerCosts& layer : costs.layers) {
-    for (KernelCost& cost : layer.forward) scale_kernel(cost, factors.forward);
-    for (KernelCost& cost : layer.backward) scale_kernel(cost, factors.backward);
+    for (KernelCost& cost : layer.forward) forward.push_back(&cost);
+    for (KernelCost& cost : layer.backward) backward.push_back(&cost);
   }
-  for (KernelCost& cost : costs.optimizer) scale_kernel(cost, factors.optimizer);
+  for (KernelCost& cost : costs.optimizer) optimizer.push_back(&cost);
+  scale_pass(forward, factors.forward);
+  scale_pass(backward, factors.backward);
+  scale_pass(optimizer, factors.optimizer);
 }
 
 }  // namespace ddpsim

@@ -48,7 +48,8 @@ struct PassFactors {
   double forward = 1, backward = 1, optimizer = 1;
 };
 
-/// Every cost of a pass times its factor, host and device alike.
+/// Every device time of a pass times its factor; the host times too, where the host bounds the pass
+/// or the factor is below one.
 void scale(StepCosts& costs, const PassFactors& factors);
 
 }  // namespace ddpsim

@@ -26,6 +26,9 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   std::string best;
   std::size_t fewest = std::max<std::size_t>(2, word.size() / 3) + 1;
   if (word.size() > 64) return best;
+  if (word.size() > 2)
+    for (const std::string& candidate : candidates)  // a name cut short
+      if (candidate.rfind(word, 0) == 0) return candidate;
   for (const std::string& candidate : candidates) {
     const std::size_t distance = edits(word, candidate);
     if (distance < fewest) {

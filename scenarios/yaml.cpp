@@ -70,7 +70,8 @@ std::string unreadable(const std::filesystem::path& path) {
 Yaml Yaml::load(const std::filesystem::path& file) {
   const std::string name = file.string();
   if (const std::string reason = unreadable(file); !reason.empty())
-    throw InputError(fmt::format("{}: {}", name, reason));
+    throw InputError(fmt::format("{}{}: {}", name,
+                                 std::filesystem::is_regular_file(file) ? ":1:1" : "", reason));
   std::ifstream stream(file, std::ios::binary);
   std::ostringstream content;
   content << stream.rdbuf();

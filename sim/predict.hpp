@@ -22,9 +22,4 @@ Prediction predict(const StepCosts& costs, const Training& training);
 /// What a scenario's steps cost, scaled to its measured `times` where it gives some.
 StepCosts price(const Scenario& scenario);
 
-/// Scales the passes so that the step without communication takes these times (those given), and
-/// says by how much. One pass after the other: none depends on those behind it, but where the host
-/// bounds a pass, on those before it.
-PassFactors fit_times(StepCosts& costs, const Training& training, const MeasuredTimes& times);
-
 }  // namespace ddpsim

@@ -112,7 +112,6 @@ class Engine {
             "the schedules wait for each other for ever: not every rank issues the same "
             "collectives");
       for (const TaskTimes& at : *rank.times) timeline_.end = std::max(timeline_.end, at.end);
-      timeline_.end = std::max(timeline_.end, rank.host_clock);
     }
     return std::move(timeline_);
   }

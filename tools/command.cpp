@@ -49,6 +49,9 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
   if (has(flags, Flag::set))
     add("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
         "replace a key of the scenario, such as training.bucket_cap=50MiB (may be repeated)");
+  if (has(flags, Flag::laws_only))
+    add("laws-only", po::bool_switch(&options.laws_only),
+        "do not calibrate on the scenario's measured rows");
   if (has(flags, Flag::json))
     add("json", po::value(&options.json)->value_name("FILE|-"), "write JSON");
   if (has(flags, Flag::csv)) add("csv", po::value(&options.csv)->value_name("FILE|-"), "write CSV");

@@ -36,6 +36,7 @@ struct CommonOptions {
   std::vector<std::pair<std::string, std::string>> set;
   std::string json, csv, trace;  ///< paths; "-" is stdout; "" is off
   bool quiet = false;
+  bool laws_only = false;                        ///< do not calibrate on measured rows
   boost::program_options::variables_map values;  ///< the command's own flags
 };
 
@@ -46,7 +47,7 @@ struct Usage {
   std::string example;  ///< a line that works
 };
 
-enum class Flag : unsigned { set = 1, json = 2, csv = 4, trace = 8, quiet = 16 };
+enum class Flag : unsigned { set = 1, json = 2, csv = 4, trace = 8, quiet = 16, laws_only = 32 };
 constexpr unsigned operator|(Flag a, Flag b) {
   return static_cast<unsigned>(a) | static_cast<unsigned>(b);
 }

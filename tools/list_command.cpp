@@ -23,6 +23,20 @@ const Usage usage{"ddpsim list [flags] models|devices|links|hooks|backends",
 struct Listing {
   std::vector<std::string> header;
   std::vector<std::vector<std::string>> rows;
+
+  /// The last column below the table, where it is the long text of a source.
+  std::string text() const {
+    const bool sources = header.back() == "source";
+    const std::size_t columns = header.size() - (sources ? 1 : 0);
+    Table table({header.begin(), header.begin() + static_cast<std::ptrdiff_t>(columns)},
+                sources ? Table::Last::number : Table::Last::text);
+    std::string below;
+    for (const auto& row : rows) {
+      table.add({row.begin(), row.begin() + static_cast<std::ptrdiff_t>(columns)});
+      if (sources) below += fmt::format("{}: {}\n", row.front(), row.back());
+    }
+    return table.text() + (sources ? "\nsources\n" + below : "");
+  }
 };
 
 Listing models() {
@@ -93,7 +107,6 @@ int list_command(const std::vector<std::string>& arguments) {
   for (const Kind& kind : kinds) {
     if (kind.name != options.files[0]) continue;
     const Listing listing = kind.list();
-    Table table(listing.header, Table::Last::text);
     nlohmann::ordered_json json = nlohmann::ordered_json::array();
     for (const auto& row : listing.rows) {
       nlohmann::ordered_json object;
@@ -104,10 +117,9 @@ int list_command(const std::vector<std::string>& arguments) {
           object[listing.header[c]] = row[c];
       }
       json.push_back(object);
-      table.add(row);
     }
     Outputs outputs;
-    if (!options.quiet && options.json != "-") outputs.add("-", table.text());
+    if (!options.quiet && options.json != "-") outputs.add("-", listing.text());
     outputs.add(options.json, json_text(json));
     outputs.commit();
     return exit_done;

@@ -55,13 +55,25 @@ std::vector<bool> calibrating(const std::vector<CalibrationRow>& rows,
   return chosen;
 }
 
-Fit fit_of(const Scenario& scenario) {
-  const std::vector<CalibrationRow> rows = measured_rows(scenario);
-  const std::vector<bool> chosen = calibrating(rows, scenario.measured->calibrate_on);
+Fit fit_chosen(const std::vector<CalibrationRow>& rows, const std::vector<bool>& chosen) {
   std::vector<CalibrationRow> calibration;
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (chosen[i]) calibration.push_back(rows[i]);
-  return fit(calibration);
+  Fit fitted = fit(calibration);
+  if (calibration.empty())
+    fitted.notes.emplace_back("no row to calibrate on: predicted from the laws alone");
+  return fitted;
+}
+
+CalibratedCosts price_calibrated(const Scenario& scenario, bool laws_only) {
+  CalibratedCosts priced{price(scenario), std::nullopt};
+  if (laws_only || !scenario.measured) return priced;
+  const std::vector<CalibrationRow> rows = measured_rows(scenario);
+  priced.fit = fit_chosen(rows, calibrating(rows, scenario.measured->calibrate_on));
+  apply(*priced.fit, priced.costs);
+  if (scenario.times.forward || scenario.times.backward)
+    priced.fit->notes.emplace_back("the measured rows go before workload.times");
+  return priced;
 }
 
 }  // namespace ddpsim

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "model/scenario.hpp"
@@ -16,7 +17,17 @@ std::vector<CalibrationRow> measured_rows(const Scenario& scenario);
 std::vector<bool> calibrating(const std::vector<CalibrationRow>& rows,
                               const std::vector<Strategy>& strategies);
 
-/// The fit of a scenario's measured rows, on the strategies its file allows.
-Fit fit_of(const Scenario& scenario);
+/// The fit of the rows chosen that way.
+Fit fit_chosen(const std::vector<CalibrationRow>& rows, const std::vector<bool>& chosen);
+
+/// What a scenario's steps cost, and the fit that made it so.
+struct CalibratedCosts {
+  StepCosts costs;
+  std::optional<Fit>
+      fit;  ///< none: the scenario has no measured rows, or the laws alone were asked for
+};
+
+/// Prices a scenario; calibrated on the measured rows its file allows, unless `laws_only`.
+CalibratedCosts price_calibrated(const Scenario& scenario, bool laws_only);
 
 }  // namespace ddpsim

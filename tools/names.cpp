@@ -67,4 +67,10 @@ std::string describe(const Fit& fit) {
                      in_us(fit.call_overhead), fit.interference);
 }
 
+std::string describe_calibration(const Fit& fit) {
+  std::string text = fmt::format("calibrated on the measured rows: {}\n", describe(fit));
+  for (const std::string& note : fit.notes) text += fmt::format("note: {}\n", note);
+  return text;
+}
+
 }  // namespace ddpsim

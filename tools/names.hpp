@@ -17,4 +17,7 @@ std::string task_label(const Scenario& scenario, const Schedule& schedule, const
 /// A fit in one line: "forward x 1.13, backward x 1.13, -8.6 us per collective, interference x 1".
 std::string describe(const Fit& fit);
 
+/// The same for a command that predicts: where the figures come from, and the fit's notes.
+std::string describe_calibration(const Fit& fit);
+
 }  // namespace ddpsim

@@ -29,12 +29,18 @@ nlohmann::ordered_json bucket_json(const Scenario& scenario, const Bucket& bucke
   return json;
 }
 
+/// Is one cap what makes its buckets?
+bool has_cap(const Training& training) {
+  return training.strategy == Strategy::bucketed && training.buckets.empty() &&
+         training.bucket_caps.empty() && training.parameter_groups == 0;
+}
+
 nlohmann::ordered_json result_json(const Scenario& scenario, const Result& result) {
   const Training& training = result.prediction->training;
   const StepMetrics& metrics = result.prediction->metrics;
   nlohmann::ordered_json json;
   json["strategy"] = name_of(training.strategy);
-  if (training.strategy == Strategy::bucketed)
+  if (has_cap(training))
     json["bucket_cap_bytes"] = training.bucket_cap.count;
   else
     json["bucket_cap_bytes"] = nullptr;
@@ -99,7 +105,7 @@ std::string run_csv(const Scenario& scenario, const std::vector<Result>& results
         implementation(training.strategy), csv_field(scenario.workload.name),
         count(scenario.d_model), count(scenario.num_layers), scenario.cluster.ranks(),
         in_ms(metrics.step), result.speedup(), csv_field(scenario.name),
-        training.strategy == Strategy::bucketed ? fmt::format("{}", training.bucket_cap.count) : "",
+        has_cap(training) ? fmt::format("{}", training.bucket_cap.count) : "",
         in_ms(metrics.forward), in_ms(metrics.backward), in_ms(metrics.optimizer),
         in_ms(metrics.communication), in_ms(exposed(metrics, *result.none)),
         overlap_ratio(metrics, *result.none), metrics.collectives, metrics.wire.count,

@@ -30,17 +30,12 @@ const Usage usage{
 /// Everything predicted for one scenario.
 struct Run {
   Scenario scenario;
-  StepCosts costs;
-  std::string calibration;  ///< what was fitted, for people; "": nothing
+  CalibratedCosts priced;
   Prediction none, naive;
   std::vector<Prediction> compared;
 
-  Run(Scenario read, bool calibrate) : scenario(std::move(read)), costs(price(scenario)) {
-    if (calibrate && scenario.measured) {
-      const Fit fit = fit_of(scenario);
-      apply(fit, costs);
-      calibration = describe(fit);
-    }
+  Run(Scenario read, bool laws_only)
+      : scenario(std::move(read)), priced(price_calibrated(scenario, laws_only)) {
     none = step(Strategy::none);
     naive = step(Strategy::naive);
     for (const Strategy strategy : scenario.compare) compared.push_back(step(strategy));
@@ -57,7 +52,7 @@ struct Run {
   Prediction step(Strategy strategy) const {
     Training training = scenario.training;
     training.strategy = strategy;
-    return predict(costs, training);
+    return predict(priced.costs, training);
   }
 };
 
@@ -65,11 +60,8 @@ struct Run {
 
 int run_command(const std::vector<std::string>& arguments) {
   CommonOptions options;
-  boost::program_options::options_description own;
-  bool laws_only = false;
-  own.add_options()("laws-only", boost::program_options::bool_switch(&laws_only),
-                    "do not calibrate on the scenario's measured rows");
-  if (!parse(arguments, usage, Flag::set | Flag::json | Flag::csv | Flag::trace | Flag::quiet, own,
+  if (!parse(arguments, usage,
+             Flag::set | Flag::json | Flag::csv | Flag::trace | Flag::quiet | Flag::laws_only, {},
              options))
     return exit_done;
   if (options.files.empty())
@@ -80,12 +72,11 @@ int run_command(const std::vector<std::string>& arguments) {
   std::string text, csv = run_csv_header(), trace;
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const std::string& file : options.files) {
-    const Run run(read_scenario(file, options.set), !laws_only);
+    const Run run(read_scenario(file, options.set), options.laws_only);
     const std::vector<Result> results = run.results();
-    text += run_table(run.scenario, run.costs, results);
-    if (!run.calibration.empty())
-      text += fmt::format("\ncalibrated on the measured rows: {}\n", run.calibration);
-    text += (file == options.files.back() ? "" : "\n");
+    text += run_table(run.scenario, run.priced.costs, results);
+    if (run.priced.fit) text += "\n" + describe_calibration(*run.priced.fit);
+    text += file == options.files.back() ? "" : "\n";
     csv += run_csv(run.scenario, results);
     json.push_back(run_json(run.scenario, results));
     if (!options.trace.empty()) trace = chrome_trace(run.scenario, run.compared);

@@ -7,6 +7,7 @@
 #include "scenarios/scenario_reader.hpp"
 #include "sim/predict.hpp"
 #include "tools/command.hpp"
+#include "tools/measured_rows.hpp"
 #include "tools/names.hpp"
 #include "tools/output.hpp"
 #include "tools/table.hpp"
@@ -15,13 +16,14 @@
 namespace ddpsim {
 namespace {
 
-const Usage usage{"ddpsim schedule [flags] SCENARIO",
-                  "Prints the order gradient hooks fire in, each bucket with its contents, and "
-                  "what the step consists of, for the\n"
-                  "scenario's `training.strategy`. Times are predicted: `host` is when the hook "
-                  "fires, `gradient` when the gradient\n"
-                  "is ready on the device, both from the start of the step.",
-                  "ddpsim schedule scenarios/examples/first.yaml --set training.strategy=bucketed"};
+const Usage usage{
+    "ddpsim schedule [flags] SCENARIO",
+    "Prints the order gradient hooks fire in, each bucket with its contents, and "
+    "what the step consists of, for the\n"
+    "scenario's `training.strategy`. Times are predicted: `host` is when the hook "
+    "fires, `gradient` when the gradient\n"
+    "is ready on the device, both from the start of the step. Calibrated like `ddpsim run`.",
+    "ddpsim schedule scenarios/examples/first.yaml --set training.strategy=bucketed"};
 
 std::string ms(Instant at) {
   return fmt::format("{:.3f}", in_ms(at));
@@ -147,15 +149,18 @@ int schedule_command(const std::vector<std::string>& arguments) {
   bool tasks = false;
   own.add_options()("tasks", boost::program_options::bool_switch(&tasks),
                     "print every task as well");
-  if (!parse(arguments, usage, Flag::set | Flag::json | Flag::trace | Flag::quiet, own, options))
+  if (!parse(arguments, usage, Flag::set | Flag::json | Flag::trace | Flag::quiet | Flag::laws_only,
+             own, options))
     return exit_done;
   if (options.files.size() != 1)
     throw InputError("schedule needs one scenario: ddpsim schedule scenarios/examples/first.yaml");
   const Scenario scenario = read_scenario(options.files[0], options.set);
-  const Prediction prediction = predict(price(scenario), scenario.training);
+  const CalibratedCosts priced = price_calibrated(scenario, options.laws_only);
+  const Prediction prediction = predict(priced.costs, scenario.training);
   Outputs outputs;
   if (!options.quiet && options.json != "-" && options.trace != "-")
-    outputs.add("-", text_of(scenario, prediction, tasks));
+    outputs.add("-", text_of(scenario, prediction, tasks) +
+                         (priced.fit ? "\n" + describe_calibration(*priced.fit) : ""));
   outputs.add(options.json, json_text(json_of(scenario, prediction)));
   if (!options.trace.empty()) outputs.add(options.trace, chrome_trace(scenario, {prediction}));
   outputs.commit();

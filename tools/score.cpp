@@ -45,13 +45,7 @@ std::optional<FileScore> score_file(const std::string& file,
       return std::nullopt;
   const std::vector<bool> calibrates =
       calibrating(all, calibrate_on.empty() ? scenario.measured->calibrate_on : calibrate_on);
-  std::vector<CalibrationRow> calibration;
-  for (std::size_t i = 0; i < all.size(); ++i)
-    if (calibrates[i]) calibration.push_back(all[i]);
-
-  FileScore score{file, scenario.name, fit(calibration), {}};
-  if (calibration.empty())
-    score.fit.notes.emplace_back("no row to calibrate on: predicted from the laws alone");
+  FileScore score{file, scenario.name, fit_chosen(all, calibrates), {}};
 
   // Exposed communication is judged by the naive communication: as measured, else as predicted.
   std::optional<Duration> naive_communication;

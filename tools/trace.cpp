@@ -1,5 +1,7 @@
 #include "tools/trace.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -65,38 +67,57 @@ class Writer {
   int flows_ = 0;
 };
 
+constexpr int most_alike_ranks = 8;
+
+std::string arguments_of(const Scenario& scenario, const Task& task) {
+  std::string text = fmt::format("\"micro_batch\":{}", task.micro_batch);
+  if (task.bucket != nobody) text += fmt::format(",\"bucket\":{}", task.bucket);
+  if (task.parameter != nobody)
+    text += fmt::format(
+        ",\"parameter\":{}",
+        quoted(scenario.workload.parameters[static_cast<std::size_t>(task.parameter)].name));
+  if (task.operation == Operation::all_reduce)
+    text += fmt::format(",\"bytes\":{}", task.bytes.count);
+  return text;
+}
+
+void write_rank(Writer& writer, int pid, const Scenario& scenario, const Schedule& schedule,
+                const std::vector<TaskTimes>& times) {
+  for (const Span& span : spans_of(schedule, times, 0)) {
+    const Task& task = schedule.tasks[span.task];
+    std::string name = task_label(scenario, schedule, task);
+    if (span.stream == Stream::host && task.stream != Stream::host) name = "launch " + name;
+    writer.span(pid, span, name, std::string(name_of(task.operation)),
+                arguments_of(scenario, task));
+  }
+  for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
+    const Task& task = schedule.tasks[i];
+    if (task.operation == Operation::hook)
+      writer.instant(pid, times[i].issued, task_label(scenario, schedule, task));
+    if (task.operation != Operation::all_reduce || task.gradient == nobody) continue;
+    const auto gradient = static_cast<std::size_t>(task.gradient);
+    writer.flow(pid, schedule.tasks[gradient].stream, times[gradient].start, Stream::communication,
+                times[i].start);
+  }
+}
+
 }  // namespace
 
 std::string chrome_trace(const Scenario& scenario, const std::vector<Prediction>& predictions) {
   Writer writer;
   int pid = 0;
   for (const Prediction& prediction : predictions) {
-    const Schedule& schedule = prediction.schedule;
-    const auto ranks = static_cast<int>(prediction.timeline.ranks.size());
-    const bool alike = ranks < scenario.cluster.ranks();
+    const auto simulated = static_cast<int>(prediction.timeline.ranks.size());
+    const int ranks = std::max(simulated, std::min(scenario.cluster.ranks(), most_alike_ranks));
     for (int rank = 0; rank < ranks; ++rank, ++pid) {
-      const auto& times = prediction.timeline.ranks[static_cast<std::size_t>(rank)];
+      const bool alike = rank + 1 == ranks && ranks < scenario.cluster.ranks();
       writer.process(
-          pid, fmt::format("{}: rank {}{}", strategy_label(prediction.training), rank,
-                           alike ? fmt::format(" (all {} alike)", scenario.cluster.ranks()) : ""));
-      for (const Span& span : spans_of(schedule, times, rank)) {
-        const Task& task = schedule.tasks[span.task];
-        std::string name = task_label(scenario, schedule, task);
-        if (span.stream == Stream::host && task.stream != Stream::host) name = "launch " + name;
-        writer.span(pid, span, name, std::string(name_of(task.operation)),
-                    task.operation == Operation::all_reduce
-                        ? fmt::format("\"bytes\":{}", task.bytes.count)
-                        : "");
-      }
-      for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
-        const Task& task = schedule.tasks[i];
-        if (task.operation == Operation::hook)
-          writer.instant(pid, times[i].issued, task_label(scenario, schedule, task));
-        if (task.operation != Operation::all_reduce) continue;
-        for (const std::uint32_t earlier : schedule.waits_for(task))
-          writer.flow(pid, schedule.tasks[earlier].stream, times[earlier].start,
-                      Stream::communication, times[i].start);
-      }
+          pid, fmt::format(
+                   "{}: rank {}{}", strategy_label(prediction.training), rank,
+                   alike ? fmt::format(" (and all up to {})", scenario.cluster.ranks() - 1) : ""));
+      write_rank(
+          writer, pid, scenario, prediction.schedule,
+          prediction.timeline.ranks[static_cast<std::size_t>(std::min(rank, simulated - 1))]);
     }
   }
   return writer.finish();

@@ -68,14 +68,15 @@ TEST_CASE("a bucket is exposed while the compute stream stands still", "[model][
 TEST_CASE("a bucket is ready when its last gradient is in place", "[model][metrics]") {
   const StepMetrics metrics = measured(one_step());
   CHECK(metrics.buckets[0].ready == Instant{22ms});  // its copy in
-  CHECK(metrics.buckets[1].ready == Instant{42ms});  // no copy: the kernel it waits for
+  CHECK(metrics.buckets[1].ready == Instant{42ms});  // the kernel
 
   // Bucket 1 is full at 10 but launched behind bucket 0, after the copy at 30.
-  Happened first = ran(Operation::copy_in, 29ms, 30ms), second = ran(Operation::copy_in, 9ms, 10ms);
-  first.bucket = 0;
-  second.bucket = 1;
-  const StepMetrics held = measured(
-      History({second, first, reduced(0, 30ms, 50ms, {1}), reduced(1, 50ms, 70ms, {1})}, 2));
+  Happened behind = reduced(1, 50ms, 70ms, {1});
+  behind.gradient = 0;
+  const StepMetrics held =
+      measured(History({ran(Operation::copy_in, 9ms, 10ms), ran(Operation::copy_in, 29ms, 30ms),
+                        reduced(0, 30ms, 50ms, {1}), behind},
+                       2));
   CHECK(held.buckets[0].ready == Instant{30ms});
   CHECK(held.buckets[1].ready == Instant{10ms});
 }
@@ -140,4 +141,11 @@ TEST_CASE("a step is bound by what most of its critical path is", "[model][metri
   CHECK(bound(1ms, 3ms, 8ms, 2ms) == "bandwidth");  // 6 of 8 ms move bytes
   CHECK(bound(1ms, 3ms, 8ms, 6ms) == "latency");
   CHECK(bound(9ms, 3ms, 8ms, 4ms) == "launch");
+}
+
+TEST_CASE("a step held up by a broadcast of buffers is bound by latency", "[model][metrics]") {
+  Happened broadcast = reduced(nobody, 0ms, 5ms), kernel = ran(Operation::forward, 5ms, 8ms);
+  broadcast.operation = Operation::broadcast;
+  kernel.after = {0};
+  CHECK(name_of(measured(History({broadcast, kernel})).bound) == "latency");
 }

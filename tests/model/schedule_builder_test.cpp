@@ -104,6 +104,28 @@ TEST_CASE("a bucket ready early waits for its turn (R16)", "[model][schedule_bui
   CHECK(Story(first, first + 3) == Story{"copy in 0 -> 0", "all-reduce 0", "all-reduce 1"});
 }
 
+TEST_CASE("an all-reduce names the task that put its last gradient in place",
+          "[model][schedule_builder]") {
+  const auto completed_by = [](const Training& training) {
+    const Schedule schedule = build_schedule(costs(), training);
+    Story result;
+    for (const Task& task : schedule.tasks)
+      if (task.operation == Operation::all_reduce)
+        result.push_back(words(schedule.tasks.at(static_cast<std::size_t>(task.gradient))));
+    return result;
+  };
+  CHECK(completed_by(training_of(Strategy::naive)) ==
+        Story{"backward 0.0", "backward 1.0", "backward 1.0"});
+  CHECK(completed_by(training_of(Strategy::flat)) == Story{"backward 0.0"});
+  CHECK(completed_by(training_of(Strategy::overlap)) ==
+        Story{"backward 1.0", "backward 1.0", "backward 0.0"});
+  CHECK(completed_by(two_buckets()) == Story{"copy in 1 -> 0", "copy in 0 -> 1"});
+  // Held back behind the first bucket, the second was complete before.
+  Training training;
+  training.buckets = {{0}, {2, 1}};
+  CHECK(completed_by(training) == Story{"copy in 0 -> 0", "copy in 1 -> 1"});
+}
+
 TEST_CASE("views of the bucket save the copies out and not those in (R22, R23)",
           "[model][schedule_builder]") {
   Training training = two_buckets();

@@ -16,6 +16,7 @@ struct Happened {
   std::vector<std::uint32_t> after;
   std::int32_t bucket = nobody;
   int micro_batch = 0;
+  std::int32_t gradient = nobody;  ///< the task that completed the bucket
 };
 
 /// A kernel that was enqueued in no time, at `issued`.
@@ -23,11 +24,20 @@ inline Happened ran(Operation operation, Duration start, Duration end, Duration 
   return {operation, Stream::compute, issued, issued, start, end, {}, nobody, 0};
 }
 
-/// An all-reduce of `bucket`.
+/// An all-reduce of `bucket`, whose gradients the first task it waits for completed.
 inline Happened reduced(std::int32_t bucket, Duration start, Duration end,
                         std::vector<std::uint32_t> after = {}, Duration issued = {}) {
-  return {
-      Operation::all_reduce, Stream::communication, issued, issued, start, end, after, bucket, 0};
+  const std::int32_t gradient = after.empty() ? nobody : static_cast<std::int32_t>(after[0]);
+  return {Operation::all_reduce,
+          Stream::communication,
+          issued,
+          issued,
+          start,
+          end,
+          after,
+          bucket,
+          0,
+          gradient};
 }
 
 struct History {
@@ -44,6 +54,7 @@ struct History {
       task.stream = one.stream;
       task.micro_batch = static_cast<std::int16_t>(one.micro_batch);
       task.bucket = one.bucket;
+      task.gradient = one.gradient;
       task.host = one.enqueued - one.issued;
       task.work = one.end - one.start;
       if (one.operation == Operation::hook) task.work = {};  // the host's own time

@@ -39,8 +39,8 @@ TEST_CASE("a file over 8 MiB is refused unread", "[scenarios][hostile]") {
   std::mt19937_64 random(1);
   std::string noise(10'000'000, '\0');
   for (char& c : noise) c = static_cast<char>(random());
-  CHECK(refusal(scratch, noise) == "s.yaml: larger than 8 MiB");
-  CHECK(refusal(scratch, std::string(10'000'000, '[')) == "s.yaml: larger than 8 MiB");
+  CHECK(refusal(scratch, noise) == "s.yaml:1:1: larger than 8 MiB");
+  CHECK(refusal(scratch, std::string(10'000'000, '[')) == "s.yaml:1:1: larger than 8 MiB");
 }
 
 TEST_CASE("nesting too deep to be meant is refused before the stack ends", "[scenarios][hostile]") {

@@ -1,8 +1,10 @@
-// Passes scaled to measured times.
+#include "sim/fit_times.hpp"
+
 #include <cmath>
 
 #include <catch2/catch.hpp>
 
+#include "sim/fit_times.hpp"
 #include "sim/predict.hpp"
 #include "tests/model/architectures.hpp"
 #include "tests/sim/random_steps.hpp"
@@ -77,8 +79,8 @@ TEST_CASE("a pass that runs nothing stays as it is", "[sim][predict]") {
 
 TEST_CASE("what the host hides of backward does not keep it from its measured time",
           "[sim][predict]") {
-  // Forward runs until 110 ms. The host, free at 10, takes until 170 to enqueue backward's kernel of
-  // 1 ms, of which forward hides 100: 61 ms show. In proportion they would never meet 6.2.
+  // Forward runs until 110 ms. The host, free at 10, takes until 170 to enqueue backward's kernel
+  // of 1 ms, of which forward hides 100: 61 ms show. In proportion they would never meet 6.2.
   Workload workload;
   workload.name = "hidden";
   workload.layers.push_back({"only", {timed::kernel(100ms)}, {timed::kernel(1ms)}});

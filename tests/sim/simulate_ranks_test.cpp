@@ -108,6 +108,19 @@ TEST_CASE("a kernel on any rank slows the collective for all", "[sim][simulate]"
   CHECK(work_of(timeline, 0, 0) == Window{0ms, Duration{5'500'000'000}});
 }
 
+TEST_CASE("the rank that suffers most slows the collective for all", "[sim][simulate]") {
+  // Three times slower on one of them, for the 6 ms both compute: 2 of 4 ms done, 2 follow alone.
+  Script light, heavy;
+  light.add(collective(4ms, {1, 1, 1.5F}));
+  heavy.add(collective(4ms, {1, 1, 3}));
+  for (Script* each : {&light, &heavy}) each->add(kernel(6ms));
+  const auto ends = [](const Script& a, const Script& b) {
+    return work_of(simulate(std::vector<Schedule>{a.schedule, b.schedule}), 0);
+  };
+  CHECK(ends(light, heavy) == Window{0ms, 8ms});
+  CHECK(ends(heavy, light) == Window{0ms, 8ms});
+}
+
 TEST_CASE("ranks that disagree about their collectives are refused", "[sim][simulate]") {
   Script none, one, two;
   none.add(kernel(1ms));

@@ -71,6 +71,11 @@ Traced traced(const std::string& file, const std::vector<std::string>& flags = {
   return {events_of(content_of(scratch.path("t.json"))), outcome.json()};
 }
 
+/// Processes of a strategy: its ranks, up to eight. They follow each other, strategy by strategy.
+std::size_t ranks_shown(const Traced& trace) {
+  return std::min<std::size_t>(8, trace.run["ranks"].get<std::size_t>());
+}
+
 const std::vector<std::string> some_scenarios{"examples/first.yaml", "examples/own-profile.yaml",
                                               "examples/cpu-cluster.yaml",
                                               "seeds/ultra-scale-part4-sync.yaml"};
@@ -114,13 +119,15 @@ TEST_CASE("every process and thread of a trace has its name", "[tools][trace]") 
       if (what == "process_name") CHECK(processes.emplace(event.json["pid"], called).second);
       if (what == "thread_name") CHECK(threads.emplace(event.thread(), called).second);
     }
-    // Ranks are alike here, so one stands for all: a process per strategy, three streams each.
-    REQUIRE(processes.size() == trace.run["results"].size());
+    const std::size_t ranks = ranks_shown(trace);
+    REQUIRE(processes.size() == ranks * trace.run["results"].size());
     CHECK(threads.size() == 3 * processes.size());
     for (const auto& [pid, called] : processes) {
-      const std::string strategy = trace.run["results"][static_cast<std::size_t>(pid)]["strategy"];
+      const std::string strategy =
+          trace.run["results"][static_cast<std::size_t>(pid) / ranks]["strategy"];
       CHECK_THAT(called, Catch::StartsWith(strategy));
-      CHECK_THAT(called, Catch::Contains(": rank 0"));
+      CHECK_THAT(called, Catch::Contains(": rank " +
+                                         std::to_string(static_cast<std::size_t>(pid) % ranks)));
       CHECK(threads.at({pid, 0}) == "host");
       CHECK(threads.at({pid, 1}) == "compute");
       CHECK(threads.at({pid, 2}) == "communication");
@@ -141,11 +148,10 @@ TEST_CASE("hooks are instants, one for each parameter of a strategy with hooks",
     CHECK(hooks[event.json["pid"]].insert(event.json["name"]).second);
   }
   // none, naive, flat, overlap, bucketed: the last two have hooks, for six parameters.
-  REQUIRE(hooks.size() == 2);
+  REQUIRE(hooks.size() == 2 * ranks_shown(trace));
   const std::set<std::string> six{"hook 0.bias",   "hook 0.weight", "hook 2.bias",
                                   "hook 2.weight", "hook 4.bias",   "hook 4.weight"};
-  CHECK(hooks[3] == six);
-  CHECK(hooks[4] == six);
+  for (const int pid : {6, 7, 8, 9}) CHECK(hooks[pid] == six);
 }
 
 TEST_CASE("a flow leads from a span on a stream to an all-reduce that begins later",
@@ -181,8 +187,8 @@ TEST_CASE("a trace tells what the JSON tells", "[tools][trace]") {
   for (const std::string& name : some_scenarios) {
     CAPTURE(name);
     const Traced trace = traced(shipped(name));
-    for (std::size_t pid = 0; pid < trace.run["results"].size(); ++pid) {
-      const Json& result = trace.run["results"][pid];
+    for (std::size_t pid = 0; pid < ranks_shown(trace) * trace.run["results"].size(); ++pid) {
+      const Json& result = trace.run["results"][pid / ranks_shown(trace)];
       CAPTURE(result["strategy"]);
       std::int64_t last = 0, collectives = 0, communication = 0;
       for (const Event& span : of_phase(trace.events, "X")) {
@@ -222,8 +228,8 @@ TEST_CASE("schedule writes the trace of its one strategy", "[tools][trace]") {
   const std::vector<Event> events = events_of(content_of(file));
   std::set<int> pids;
   for (const Event& event : events) pids.insert(event.json["pid"].get<int>());
-  CHECK(pids == std::set<int>{0});
-  CHECK(of_phase(events, "i").size() == 6);
+  CHECK(pids == std::set<int>{0, 1});  // two ranks
+  CHECK(of_phase(events, "i").size() == 2 * 6);
 }
 
 }  // namespace
