@@ -21,11 +21,11 @@ struct Device {
   Bytes memory;
   Bandwidth memory_bandwidth;      ///< peak, reads and writes together
   double memory_efficiency = 0.9;  ///< of the peak, reached by streaming kernels
-  std::array<FlopRate, all_dtypes.size()>
-      peak;  ///< [dtype], dense; zero: the device lacks the type
+  /// [dtype], dense; zero: the device lacks the type.
+  std::array<FlopRate, all_dtypes.size()> peak;
   std::array<double, all_dtypes.size()> gemm_efficiency;  ///< [dtype], of the peak, large GEMMs
-  bool peer_to_peer =
-      false;  ///< can GPUs copy to each other over PCIe (else NCCL goes through the host)
+  /// Can GPUs copy to each other over PCIe (else NCCL goes through the host).
+  bool peer_to_peer = true;
   bool synchronous = false;  ///< kernels run on the host thread (a CPU)
 
   FlopRate peak_of(DType type) const { return peak[static_cast<std::size_t>(type)]; }

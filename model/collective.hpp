@@ -40,7 +40,7 @@ Duration table_time(const AllReduceTable& table, Bytes size);
 /// NCCL's model does not know that GPUs which may not reach each other over PCIe (GeForce cards,
 /// cloud virtual machines) go through host memory: every byte crosses the bus twice. Such a pair
 /// gets half of the model's bandwidth here. Public logs: 0.40 of it on 2x RTX 2080 Ti, 0.57 on 4x
-/// RTX 5090, and less in containers (tests/model/nccl_logs_test.cpp).
+/// RTX 5090, and less in containers (tests/model/nccl_logs_test.cpp, which also holds what comes out).
 class CollectiveLaw {
  public:
   /// Chooses as `cluster.collectives` says; automatic: the table where the link has one, else

@@ -9,8 +9,8 @@ namespace ddpsim {
 struct KernelCost {
   Duration host{};  ///< to enqueue all of its launches
   Duration work{};  ///< on the device, alone
-  Duration
-      last_launch{};  ///< the share of `work` that cannot start before the last launch is enqueued
+  /// The share of `work` that cannot start before the last launch is enqueued.
+  Duration last_launch{};
   std::int32_t launches = 1;
   float memory_fraction = 0;  ///< how much of it memory bandwidth bounds: 0 arithmetic, 1 memory
 };

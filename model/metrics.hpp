@@ -25,8 +25,8 @@ struct StepMetrics {
   Duration forward{};    ///< spans of the forward passes, as they ran
   Duration backward{};   ///< from loss to last gradient, as it ran: with interference and copies in
   Duration optimizer{};  ///< span of the optimizer's kernels
-  Duration
-      communication{};  ///< sum of all collectives' durations, each from the last rank's arrival
+  /// Sum of all collectives' durations, each from the last rank's arrival.
+  Duration communication{};
   int collectives = 0;
   Bytes wire;                        ///< payload handed to the collectives
   std::vector<BucketTimes> buckets;  ///< [bucket], of its last all-reduce

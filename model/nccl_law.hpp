@@ -38,8 +38,8 @@ struct NcclSystem {
   int channels = 2;       ///< of the communicator: 2 x ring.channels before clipping
   int nvls_channels = 0;  ///< CTAs an NVLS collective takes
   Duration nic_latency{};
-  bool direct_nics =
-      true;  ///< a NIC reads a GPU's memory itself (RDMA): LL128 is safe between nodes
+  /// A NIC reads a GPU's memory itself (RDMA): LL128 is safe between nodes.
+  bool direct_nics = true;
 
   int ranks() const { return nodes * ranks_per_node; }
 };

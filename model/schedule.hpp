@@ -41,8 +41,8 @@ inline constexpr std::int32_t nobody = -1;
 struct Task {
   Operation operation = Operation::forward;
   Stream stream = Stream::compute;
-  bool host_waits =
-      false;  ///< the host stands still until `after` has ended, before it begins this task
+  /// The host stands still until `after` has ended, before it begins this task.
+  bool host_waits = false;
   std::int16_t micro_batch = 0;
   std::int32_t layer = nobody;      ///< forward, backward
   std::int32_t kernel = nobody;     ///< index in that layer's pass; optimizer: index of its kernel

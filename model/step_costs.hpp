@@ -19,8 +19,8 @@ struct StepCosts {
   };
   std::vector<LayerCosts> layers;
   std::vector<KernelCost> copies;  ///< [parameter] read it once, write it once
-  std::vector<KernelCost>
-      accumulates;  ///< [parameter] gradient += new gradient: two reads, one write
+  /// [parameter] gradient += new gradient: two reads, one write.
+  std::vector<KernelCost> accumulates;
   std::vector<KernelCost> optimizer;  ///< in order; a kernel per tensor, or one for all
   struct BufferCosts {
     KernelCost flatten, restore;  ///< into one tensor, and back into each

@@ -39,11 +39,11 @@ constexpr std::string_view name_of(Phase phase) {
 struct Training {
   Strategy strategy = Strategy::bucketed;
   Bytes bucket_cap = default_bucket_cap;
-  std::optional<Bytes> first_bucket_cap =
-      default_first_bucket_cap;    ///< none: the first bucket is not special
+  /// None: the first bucket is not special.
+  std::optional<Bytes> first_bucket_cap = default_first_bucket_cap;
   std::vector<Bytes> bucket_caps;  ///< if given: a cap per bucket in order, the last one repeating
-  std::vector<std::vector<int>>
-      buckets;               ///< if given: parameter indices of each bucket, in launch order
+  /// If given: parameter indices of each bucket, in launch order.
+  std::vector<std::vector<int>> buckets;
   int parameter_groups = 0;  ///< if positive: so many contiguous groups are the buckets
   BucketRule bucket_rule = BucketRule::torch;
   int micro_batches = 1;
@@ -51,8 +51,8 @@ struct Training {
   bool find_unused_parameters = false;
   bool static_graph = false;
   bool gradient_as_bucket_view = false;
-  bool broadcast_buffers =
-      true;  ///< bucketed: rank 0's buffers to all before each synchronised forward
+  /// Bucketed: rank 0's buffers to all before each synchronised forward.
+  bool broadcast_buffers = true;
   Phase phase = Phase::steady;
 
   std::vector<Bytes> limits() const {

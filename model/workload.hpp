@@ -31,10 +31,10 @@ struct Parameter {
   std::string name;  ///< as PyTorch's named_parameters() spells it
   std::vector<std::int64_t> shape;
   DType dtype = DType::fp32;
-  int layer =
-      0;  ///< index into Workload::layers of the layer whose backward completes its gradient
-  int ready_after =
-      0;  ///< index into that layer's `backward`: the gradient is complete after this kernel
+  /// Index into Workload::layers of the layer whose backward completes its gradient.
+  int layer = 0;
+  /// Index into that layer's `backward`: the gradient is complete after this kernel.
+  int ready_after = 0;
   bool sparse = false;  ///< an embedding with sparse gradients: reduced alone
 
   std::int64_t elements() const;
@@ -62,8 +62,8 @@ struct Workload {
   std::vector<Parameter> parameters;  ///< in registration order
   std::vector<BufferGroup> buffers;   ///< by type; a batch norm has statistics and a counter
   std::vector<int> arrival;  ///< parameter indices in the order their hooks fire; empty: derived
-  std::optional<Duration>
-      optimizer;  ///< measured time of one optimizer step, if the source gives it
+  /// Measured time of one optimizer step, if the source gives it.
+  std::optional<Duration> optimizer;
 
   std::int64_t elements() const;  ///< of all parameters
   Bytes gradient_size() const;

@@ -23,8 +23,8 @@ Fit fit_chosen(const std::vector<CalibrationRow>& rows, const std::vector<bool>&
 /// What a scenario's steps cost, and the fit that made it so.
 struct CalibratedCosts {
   StepCosts costs;
-  std::optional<Fit>
-      fit;  ///< none: the scenario has no measured rows, or the laws alone were asked for
+  /// None: the scenario has no measured rows, or the laws alone were asked for.
+  std::optional<Fit> fit;
 };
 
 /// Prices a scenario; calibrated on the measured rows its file allows, unless `laws_only`.

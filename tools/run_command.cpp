@@ -75,7 +75,7 @@ int run_command(const std::vector<std::string>& arguments) {
     const Run run(read_scenario(file, options.set), options.laws_only);
     const std::vector<Result> results = run.results();
     text += run_table(run.scenario, run.priced.costs, results);
-    if (run.priced.fit) text += "\n" + describe_calibration(*run.priced.fit);
+    if (run.priced.fit) text += fmt::format("\n{}", describe_calibration(*run.priced.fit));
     text += file == options.files.back() ? "" : "\n";
     csv += run_csv(run.scenario, results);
     json.push_back(run_json(run.scenario, results));

@@ -159,8 +159,9 @@ int schedule_command(const std::vector<std::string>& arguments) {
   const Prediction prediction = predict(priced.costs, scenario.training);
   Outputs outputs;
   if (!options.quiet && options.json != "-" && options.trace != "-")
-    outputs.add("-", text_of(scenario, prediction, tasks) +
-                         (priced.fit ? "\n" + describe_calibration(*priced.fit) : ""));
+    outputs.add("-",
+                text_of(scenario, prediction, tasks) +
+                    (priced.fit ? fmt::format("\n{}", describe_calibration(*priced.fit)) : ""));
   outputs.add(options.json, json_text(json_of(scenario, prediction)));
   if (!options.trace.empty()) outputs.add(options.trace, chrome_trace(scenario, {prediction}));
   outputs.commit();

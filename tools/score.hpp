@@ -17,8 +17,8 @@ struct ScoreRow {
   Bytes bucket_cap;  ///< zero: the strategy has none
   Duration measured{}, predicted{};
   bool calibration = false;  ///< its step was used in the fit
-  double exposed_error =
-      0;  ///< |predicted - measured| / naive communication of the file; < 0: no such figure
+  /// |predicted - measured| / naive communication of the file; < 0: no such figure.
+  double exposed_error = 0;
   std::string note;
 
   double error() const { return in_seconds(predicted) / in_seconds(measured) - 1; }

@@ -138,7 +138,8 @@ TEST_CASE("what is wrong with a --set is told by its own text", "[scenarios][sce
         "--set workload.modl=gpt2: unknown key; did you mean \"model\"?");
   CHECK(refused("trainin.bucket_cap", "1 MiB") ==
         "--set trainin.bucket_cap=1 MiB: unknown key; did you mean \"training\"?");
-  CHECK(refused("training.comm.hook", "none") == "--set training.comm.hook=none: unknown key; did you mean \"comm_hook\"?");
+  CHECK(refused("training.comm.hook", "none") ==
+        "--set training.comm.hook=none: unknown key; did you mean \"comm_hook\"?");
   CHECK(refused("workload.batch.x", "1") ==
         "--set workload.batch.x=1: batch is not a mapping in s.yaml");
   CHECK(refused("workload", "5") == "--set workload=5: expected a mapping of keys to values");
