@@ -46,7 +46,7 @@ Recipe cs336(const TransformerShape& shape, const TransformerModules& x) {
       .blocks = "layers.",
       .block =
           {
-              x.rms_norm("ln1", Stream::goes_on),
+              x.rms_norm("ln1", Residual::goes_on),
               x.query_key_value(einsum, "attn.q_proj", "attn.k_proj", "attn.v_proj"),
               x.paired_rope("attn.rope"),
               x.eager_scores("attn.scores"),
@@ -54,14 +54,14 @@ Recipe cs336(const TransformerShape& shape, const TransformerModules& x) {
               x.eager_values("attn.values"),
               x.linear(einsum, d, {"attn.output_proj", d}),
               x.add("attn.residual"),
-              x.rms_norm("ln2", Stream::goes_on),
+              x.rms_norm("ln2", Residual::goes_on),
               x.gate_and_up(einsum, "ffn.w1", "ffn.w3"),
               x.eager_swiglu("ffn.swiglu"),
               x.linear(einsum, shape.d_ff, {"ffn.w2", d}),
           },
       .head =
           {
-              x.rms_norm("ln_final", Stream::ends),
+              x.rms_norm("ln_final", Residual::ends),
               x.linear(einsum, d, {"lm_head", shape.vocabulary}),
               x.eager_cross_entropy("loss"),
           },
@@ -82,20 +82,20 @@ Recipe llama(const TransformerShape& shape, const TransformerModules& x) {
       .blocks = "model.layers.",
       .block =
           {
-              x.rms_norm("input_layernorm", Stream::goes_on),
+              x.rms_norm("input_layernorm", Residual::goes_on),
               x.query_key_value(linear, "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
               x.halved_rope("self_attn.rope"),
               x.fused_attention("self_attn"),
               x.linear(linear, d, {"self_attn.o_proj", d}),
               x.add("self_attn.residual"),
-              x.rms_norm("post_attention_layernorm", Stream::goes_on),
+              x.rms_norm("post_attention_layernorm", Residual::goes_on),
               x.gate_and_up(linear, "mlp.gate_proj", "mlp.up_proj"),
               x.swiglu("mlp.swiglu"),
               x.linear(linear, shape.d_ff, {"mlp.down_proj", d}),
           },
       .head =
           {
-              x.rms_norm("model.norm", Stream::ends),
+              x.rms_norm("model.norm", Residual::ends),
               x.linear(linear, d, {"lm_head", shape.vocabulary}),
               x.causal_cross_entropy("loss"),
           },
@@ -118,19 +118,19 @@ Recipe gpt2(const TransformerShape& shape, const TransformerModules& x) {
       .blocks = "transformer.h.",
       .block =
           {
-              x.layer_norm("ln_1", Stream::goes_on),
+              x.layer_norm("ln_1", Residual::goes_on),
               x.linear(conv1d, d, {"attn.c_attn", 3 * d}),
               x.fused_attention("attn"),
               x.linear(conv1d, d, {"attn.c_proj", d}),
               x.add("attn.residual"),
-              x.layer_norm("ln_2", Stream::goes_on),
+              x.layer_norm("ln_2", Residual::goes_on),
               x.linear(conv1d, d, {"mlp.c_fc", shape.d_ff}),
               x.tanh_gelu("mlp.act"),
               x.linear(conv1d, shape.d_ff, {"mlp.c_proj", d}),
           },
       .head =
           {
-              x.layer_norm("transformer.ln_f", Stream::ends),
+              x.layer_norm("transformer.ln_f", Residual::ends),
               x.tied_projection("lm_head"),
               x.causal_cross_entropy("loss"),
           },
@@ -153,7 +153,7 @@ Recipe bert(const TransformerShape& shape, const TransformerModules& x) {
               x.small_embedding("embeddings.token_type_embeddings", 2),
               x.add("embeddings.add"),
               x.position_embedding("embeddings.position_embeddings"),
-              x.layer_norm("embeddings.LayerNorm", Stream::ends),
+              x.layer_norm("embeddings.LayerNorm", Residual::ends),
           },
       .blocks = "encoder.layer.",
       .block =
@@ -164,13 +164,13 @@ Recipe bert(const TransformerShape& shape, const TransformerModules& x) {
               x.fused_attention(attention),
               x.linear(biased, d, {"attention.output.dense", d}),
               x.add("attention.output.residual"),
-              x.layer_norm("attention.output.LayerNorm", Stream::ends),
+              x.layer_norm("attention.output.LayerNorm", Residual::ends),
               x.fork("intermediate"),
               x.linear(biased, d, {"intermediate.dense", shape.d_ff}),
               x.gelu("intermediate.gelu"),
               x.linear(biased, shape.d_ff, {"output.dense", d}),
               x.add("output.residual"),
-              x.layer_norm("output.LayerNorm", Stream::ends),
+              x.layer_norm("output.LayerNorm", Residual::ends),
           },
       .head = x.pooler("pooler"),
       .between = std::nullopt,

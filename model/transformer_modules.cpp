@@ -70,7 +70,7 @@ Module TransformerModules::fork(const std::string& name) const {
   return make_.fork(name, stream_);
 }
 
-Module TransformerModules::rms_norm(const std::string& name, Stream stream) const {
+Module TransformerModules::rms_norm(const std::string& name, Residual stream) const {
   // square, mean, + eps, rsqrt, x * r, * gain
   const EagerKernels forward{stream_, {2, 1, 0, 0, 2, 2}};
   EagerKernels backward{stream_,
@@ -79,16 +79,16 @@ Module TransformerModules::rms_norm(const std::string& name, Stream stream) cons
                          0, 0, 0,  // rsqrt: r^3, * -1/2, * gradient
                          1,        // mean: spread over the row
                          2, 2, 3, 3}};  // square: x^1, * 2, * gradient; both paths to x added up
-  if (stream == Stream::goes_on) backward.passes.push_back(3);
+  if (stream == Residual::goes_on) backward.passes.push_back(3);
   Module module = make_.elementwise(name, forward, backward);
   module.parameters = {make_.parameter(name + ".weight", {d_model_})};
   return module;
 }
 
-Module TransformerModules::layer_norm(const std::string& name, Stream stream) const {
+Module TransformerModules::layer_norm(const std::string& name, Residual stream) const {
   // One kernel each for: the result; the gradient of the input; those of weight and bias.
   EagerKernels backward{stream_, {3, 2}};
-  if (stream == Stream::goes_on) backward.passes.push_back(3);
+  if (stream == Residual::goes_on) backward.passes.push_back(3);
   Module module = make_.elementwise(name, {stream_, {2}}, backward);
   module.parameters = {make_.parameter(name + ".weight", {d_model_}),
                        make_.parameter(name + ".bias", {d_model_})};

@@ -9,7 +9,7 @@ namespace ddpsim {
 
 /// What becomes of the residual stream beside a norm that reads it: it goes on around the sublayer,
 /// and backward adds its gradient to the norm's; or the norm is its only use.
-enum class Stream : std::uint8_t { goes_on, ends };
+enum class Residual : std::uint8_t { goes_on, ends };
 
 /// The modules transformers consist of, at one shape and size. The pass counts are PyTorch's
 /// kernels, op by op, as its dispatcher shows them (torch 1.13). Dropout is left out. Names are
@@ -29,8 +29,8 @@ class TransformerModules {
 
   Module add(const std::string& name) const;
   Module fork(const std::string& name) const;
-  Module rms_norm(const std::string& name, Stream stream) const;
-  Module layer_norm(const std::string& name, Stream stream) const;
+  Module rms_norm(const std::string& name, Residual stream) const;
+  Module layer_norm(const std::string& name, Residual stream) const;
 
   /// The projections of attention: queries as wide as the model, keys and values as wide as their
   /// heads.
