@@ -14,10 +14,10 @@ using Pass = std::vector<KernelCost*>;
 /// Device times follow the factor. So do host times where the host bounds the pass, or else its length
 /// would not; where the device does, a slow one does not slow the host, and a fast one needs it to keep up.
 void scale_pass(const Pass& pass, double factor) {
-  Duration host{}, work{};
+  double host = 0, work = 0;
   for (const KernelCost* cost : pass) {
-    host += cost->host;
-    work += cost->work;
+    host += in_seconds(cost->host);
+    work += in_seconds(cost->work);
   }
   const double host_factor = host > work ? factor : std::min(factor, 1.0);
   for (KernelCost* cost : pass) {
