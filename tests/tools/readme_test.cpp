@@ -54,6 +54,7 @@ TEST_CASE("the README's score table is what score computes", "[tools][readme]") 
   const std::vector<FileScore> both = scores({Strategy::naive, Strategy::overlap});
   CHECK_THAT(text, Catch::Contains(summary_line(naive)));
   CHECK_THAT(text, Catch::Contains(summary_line(both)));
+  CHECK_THAT(text, Catch::Contains(summary_line(scores({Strategy::naive}))));
 
   std::map<std::string, const FileScore*> second;
   for (const FileScore& file : both) second[file.file] = &file;
