@@ -30,6 +30,13 @@ std::vector<std::vector<int>> read_buckets(const Yaml& given, const Workload& wo
       }
       if (seen[static_cast<std::size_t>(found->second)])
         item.fail(fmt::format("parameter \"{}\" is in a bucket already", name));
+      if (!indices.empty()) {
+        const DType first = workload.parameters[static_cast<std::size_t>(indices[0])].dtype;
+        const DType here = workload.parameters[static_cast<std::size_t>(found->second)].dtype;
+        if (here != first)
+          item.fail(fmt::format("\"{}\" is {}, but its bucket is {}: a bucket has one type", name,
+                                name_of(here), name_of(first)));
+      }
       seen[static_cast<std::size_t>(found->second)] = true;
       indices.push_back(found->second);
     }

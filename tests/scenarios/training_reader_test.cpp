@@ -82,6 +82,16 @@ TEST_CASE("only torch's rule has a special first bucket unless one is asked for"
   CHECK(!three.read("  broadcast_buffers: false").broadcast_buffers);
 }
 
+TEST_CASE("an explicit bucket has one type", "[scenarios][training_reader]") {
+  const Three three;
+  three.scratch.write("p.yaml",
+                      three_parameters + "  - {name: d, shape: [8], dtype: bf16, ready: 1 ms}\n");
+  CHECK(three.refused("  buckets: [[c, d], [b, a]]") ==
+        "s.yaml:4:17: training.buckets: \"d\" is bf16, but its bucket is fp32: a bucket has one "
+        "type");
+  CHECK(three.read("  buckets: [[d], [c, b, a]]").buckets.size() == 2);
+}
+
 TEST_CASE("names of a closed set are refused with the nearest", "[scenarios][training_reader]") {
   const Three three;
   CHECK(three.refused("  strategy: bucketd") ==
