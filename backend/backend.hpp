@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/optimizer.hpp"
+#include "model/schedule.hpp"
+#include "model/timeline.hpp"
+#include "model/workload.hpp"
+
+namespace ddpsim {
+
+/// A gradient hook fired: this parameter's gradient of this micro-batch is complete in its buffer.
+using GradientHook = std::function<void(int parameter, int micro_batch)>;
+
+/// What is done besides the schedule itself.
+struct RunOptions {
+  /// false: collectives and the waits for them do nothing; what the rest costs by itself.
+  bool communicate = true;
+  /// Not zero (only with communicate = false): all-reduces of this size run back to back on the
+  /// communication stream, from the start of the step until the first rank has ended it.
+  Bytes background;
+  GradientHook hook;  ///< called by every hook task, on the host thread
+};
+
+/// A step as one rank saw it.
+struct RankRun {
+  std::vector<TaskTimes> times;      ///< [task], on rank 0's clock; see Backend::run
+  std::vector<Duration> background;  ///< of each background all-reduce, from the last arrival
+};
+
+/// One rank of a running job on real devices: it executes the very Schedule that is simulated.
+///
+/// To implementers. An object belongs to one thread, the rank's host thread, which makes every call;
+/// threads and streams of its own are its business and have ended when the destructor returns, also
+/// after an error. Every rank makes the same calls in the same order, with the same arguments, for
+/// nearly every call communicates. A rank that dies, stalls or disagrees ends the call on all others
+/// with a DeviceError of one line within the job's timeout; after that the object may only be
+/// destroyed. No type of a library (CUDA, NCCL, Gloo, Eigen) crosses this header.
+///
+/// Synchronous devices (CPUs) run kernels on the host thread, which blocks in `wait` tasks; on
+/// asynchronous ones (GPUs) the host thread enqueues in schedule order and every other dependency is
+/// an event between streams.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual int rank() const = 0;
+  virtual int ranks() const = 0;
+  /// Kernels run on the host thread.
+  virtual bool synchronous() const = 0;
+  /// Device, link and libraries, for provenance.
+  virtual std::string device_name() const = 0;
+  virtual std::string link_name() const = 0;
+  virtual std::string versions() const = 0;
+
+  /// Makes what the steps of `workload` work on: parameters (the same on all ranks), gradients,
+  /// optimizer state, operands (different on each rank, and fixed: a step's gradients depend on rank,
+  /// parameter and micro-batch alone). Replaces what was loaded before. `workload` must outlive it.
+  /// Throws std::invalid_argument for a number format the device lacks.
+  virtual void load(const Workload& workload, Optimizer optimizer) = 0;
+
+  /// One step. All ranks start at the same instant, which is the zero of the times; returns when
+  /// everything of this rank has ended. Of an all-reduce, `enqueued` is when the host was done
+  /// issuing it, `start` when the last rank arrived, `end` when this rank had the result. Outside the
+  /// timed part the ranks tell each other when they arrived.
+  virtual RankRun run(const Schedule& schedule, const RunOptions& options = {}) = 0;
+
+  /// The gradient of one parameter after the last run, copied to the host.
+  virtual std::vector<float> gradient(int parameter) const = 0;
+
+  /// One all-reduce of `size` alone, all ranks idle before it: from the last rank's arrival to this
+  /// rank's end.
+  virtual Duration time_all_reduce(Bytes size) = 0;
+
+  /// Element-wise sum over ranks, in place, the same on all to the bit.
+  virtual void sum(std::span<double> values) = 0;
+  /// Everyone's bytes, by rank; sizes may differ.
+  virtual std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine) = 0;
+};
+
+}  // namespace ddpsim

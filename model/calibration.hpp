@@ -1,0 +1,64 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/cluster.hpp"
+#include "model/schedule.hpp"
+#include "model/workload.hpp"
+
+namespace ddpsim {
+
+/// A repeated measurement in three figures.
+struct Spread {
+  Duration median{};
+  Duration low{}, high{};  ///< 10th and 90th percentile
+  int repeats = 0;
+  int outliers = 0;  ///< beyond three times the quartile distance from the nearer quartile
+};
+
+/// How long one kind of task takes on this machine, nothing communicating beside it.
+struct TaskCost {
+  Operation operation = Operation::forward;  ///< any but hook, all_reduce, broadcast and wait
+  std::optional<Gemm> gemm;                  ///< none: it only moves memory
+  Bytes traffic;                             ///< read and written together, as in Kernel::traffic
+  DType type = DType::fp32;
+  Spread time;
+};
+
+/// One point of the all-reduce table.
+struct AllReduceCost {
+  Bytes size;
+  Spread time;  ///< from the last rank's arrival
+};
+
+/// How a stream of all-reduces of `size` and the computation beside it slow each other; 1 is not at
+/// all.
+struct MeasuredInterference {
+  Bytes size;
+  double compute_slowdown = 1;
+  double communication_slowdown = 1;
+};
+
+/// What was measured of a machine and its link, enough to price any step on it.
+struct Calibration {
+  // Provenance, for people.
+  std::string backend;   ///< "gloo", "threads"
+  std::string machine;   ///< host name and kernel
+  std::string cpu;       ///< "AMD EPYC, 2 cores"
+  std::string link;      ///< "lo, loopback"
+  std::string versions;  ///< "ddpsim 0.1.0, Gloo 0.5.0, Eigen 3.4.0"
+  std::string date;      ///< "2026-11-21T04:00:00Z"
+  std::string workload;  ///< whose kernels were measured
+  bool complete = true;  ///< false: interrupted; what is here was measured in full
+
+  int ranks = 1;
+  bool synchronous = true;             ///< kernels run on the host thread
+  Launch launch;                       ///< host time of a kernel, a collective, a hook
+  std::vector<TaskCost> tasks;         ///< one entry per operation, GEMM shape, traffic and type
+  std::vector<AllReduceCost> all_reduce;  ///< by size, growing
+  std::vector<MeasuredInterference> interference;  ///< by size, growing
+};
+
+}  // namespace ddpsim
