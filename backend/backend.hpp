@@ -23,13 +23,18 @@ struct RunOptions {
   /// Not zero (only with communicate = false): all-reduces of this size run back to back on the
   /// communication stream, from the start of the step until the first rank has ended it.
   Bytes background;
+  /// The step's tasks are done so often, one round after the other; the times are of the last. More
+  /// than one only with communicate = false.
+  int rounds = 1;
   GradientHook hook;  ///< called by every hook task, on the host thread
 };
 
 /// A step as one rank saw it.
 struct RankRun {
   std::vector<TaskTimes> times;      ///< [task], on rank 0's clock; see Backend::run
-  std::vector<Duration> background;  ///< of each background all-reduce, from the last arrival
+  /// Of each background all-reduce that ended before this rank's last task did, but for the first;
+  /// from the last arrival.
+  std::vector<Duration> background;
 };
 
 /// One rank of a running job on real devices: it executes the very Schedule that is simulated.

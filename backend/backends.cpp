@@ -12,13 +12,12 @@ std::string join(const std::vector<std::string>& parts) {
 }  // namespace
 
 std::vector<BackendStatus> backends() {
-  std::vector<std::string> gloo{"not part of ddpsim yet: it predicts, it does not measure"};
-  std::vector<std::string> nccl = gloo;
-  if (!DDPSIM_HAS_GLOO)
-    gloo.emplace_back("Gloo was not found when this was built (Debian: libgloo-dev)");
+  std::vector<std::string> nccl{"not part of ddpsim yet"};
   if (!DDPSIM_HAS_CUDA) nccl.emplace_back("the CUDA toolkit was not found when this was built");
   if (!DDPSIM_HAS_NCCL) nccl.emplace_back("NCCL was not found when this was built");
-  return {{"gloo", "CPUs over TCP", join(gloo)}, {"nccl", "NVIDIA GPUs", join(nccl)}};
+  return {{"gloo", "CPUs over TCP, a process per rank", ""},
+          {"threads", "CPUs over TCP, a thread per rank: no set-up at all", ""},
+          {"nccl", "NVIDIA GPUs", join(nccl)}};
 }
 
 }  // namespace ddpsim

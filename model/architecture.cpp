@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "model/convnet.hpp"
+#include "model/mlp.hpp"
 #include "model/transformer.hpp"
 
 namespace ddpsim {
@@ -18,6 +19,9 @@ Workload build(const ResNetShape& shape, const WorkloadSize& size) {
 }
 Workload build(const VggShape& shape, const WorkloadSize& size) {
   return vgg_workload(shape, size);
+}
+Workload build(const MlpShape& shape, const WorkloadSize& size) {
+  return mlp_workload(shape, size);
 }
 
 }  // namespace

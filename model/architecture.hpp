@@ -42,7 +42,14 @@ struct VggShape {
   int classes = 1000;
 };
 
-using Architecture = std::variant<TransformerShape, ResNetShape, VggShape>;
+/// A multilayer perceptron, torch.nn.Sequential of Linear and ReLU in turn: Linear i takes
+/// `widths[i]` features to `widths[i + 1]`. The loss is the mean squared error.
+struct MlpShape {
+  std::vector<int> widths;
+  bool bias = true;
+};
+
+using Architecture = std::variant<TransformerShape, ResNetShape, VggShape, MlpShape>;
 
 /// What one rank feeds the network in one micro-batch, and in which number formats.
 struct WorkloadSize {
@@ -57,8 +64,8 @@ struct WorkloadSize {
 /// the architecture. Every GEMM appears with its shape, forward once and backward twice (data and
 /// weight gradient); elementwise work appears as the eager PyTorch kernels it consists of, grouped
 /// by purpose. Throws std::invalid_argument, beginning with `name`, if a number is not positive or
-/// beyond any memory, heads do not divide d_model, or a sequence is longer than the positions
-/// learned.
+/// beyond any memory, heads do not divide d_model, a sequence is longer than the positions learned,
+/// or a perceptron has fewer than two widths.
 Workload build_workload(const std::string& name, const Architecture& architecture,
                         const WorkloadSize& size);
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "model/cluster.hpp"
-#include "model/schedule.hpp"
+#include "model/launch.hpp"
+#include "model/operation.hpp"
 #include "model/workload.hpp"
 
 namespace ddpsim {
@@ -16,21 +16,27 @@ struct Spread {
   Duration low{}, high{};  ///< 10th and 90th percentile
   int repeats = 0;
   int outliers = 0;  ///< beyond three times the quartile distance from the nearer quartile
+
+  bool operator==(const Spread&) const = default;
 };
 
 /// How long one kind of task takes on this machine, nothing communicating beside it.
 struct TaskCost {
-  Operation operation = Operation::forward;  ///< any but hook, all_reduce, broadcast and wait
+  Operation operation = Operation::forward;  ///< one of kernel_operations
   std::optional<Gemm> gemm;                  ///< none: it only moves memory
-  Bytes traffic;                             ///< read and written together, as in Kernel::traffic
-  DType type = DType::fp32;
+  Bytes traffic;             ///< read and written together, as in Kernel::traffic; above zero
+  DType type = DType::fp32;  ///< as in Kernel::type; fp32 for copies and divisions of any type
   Spread time;
+
+  bool operator==(const TaskCost&) const = default;
 };
 
 /// One point of the all-reduce table.
 struct AllReduceCost {
   Bytes size;
-  Spread time;  ///< from the last rank's arrival
+  Spread time;  ///< from the last rank's arrival; above zero
+
+  bool operator==(const AllReduceCost&) const = default;
 };
 
 /// How a stream of all-reduces of `size` and the computation beside it slow each other; 1 is not at
@@ -39,9 +45,12 @@ struct MeasuredInterference {
   Bytes size;
   double compute_slowdown = 1;
   double communication_slowdown = 1;
+
+  bool operator==(const MeasuredInterference&) const = default;
 };
 
-/// What was measured of a machine and its link, enough to price any step on it.
+/// What was measured of a machine and its link, enough to price any step on it. What an interrupted
+/// measurement did not come to is empty, or zero in `launch`.
 struct Calibration {
   // Provenance, for people.
   std::string backend;   ///< "gloo", "threads"
@@ -54,11 +63,13 @@ struct Calibration {
   bool complete = true;  ///< false: interrupted; what is here was measured in full
 
   int ranks = 1;
-  bool synchronous = true;             ///< kernels run on the host thread
-  Launch launch;                       ///< host time of a kernel, a collective, a hook
-  std::vector<TaskCost> tasks;         ///< one entry per operation, GEMM shape, traffic and type
-  std::vector<AllReduceCost> all_reduce;  ///< by size, growing
+  bool synchronous = true;    ///< kernels run on the host thread
+  Launch launch;              ///< host time of a kernel, a collective, a hook
+  std::vector<TaskCost> tasks;  ///< one entry per operation, GEMM shape, traffic and type
+  std::vector<AllReduceCost> all_reduce;           ///< by size, growing; none of one rank
   std::vector<MeasuredInterference> interference;  ///< by size, growing
+
+  bool operator==(const Calibration&) const = default;
 };
 
 }  // namespace ddpsim

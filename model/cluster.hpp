@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "model/calibration.hpp"
 #include "model/dtype.hpp"
+#include "model/launch.hpp"
 #include "model/quantity.hpp"
 
 namespace ddpsim {
@@ -79,13 +81,6 @@ struct FixedInterference {
   double communication_slowdown = 1;
 };
 
-/// Host times. Eager PyTorch spends more on an operation than the bare launch: see kernel_cost.hpp.
-struct Launch {
-  Duration kernel{};      ///< to enqueue one kernel
-  Duration collective{};  ///< to issue one collective
-  Duration hook{};        ///< to run one gradient hook
-};
-
 struct Cluster {
   Device device;
   int nodes = 1;
@@ -96,6 +91,9 @@ struct Cluster {
   CollectiveModel collectives = CollectiveModel::automatic;
   std::optional<FixedInterference> interference;  ///< none: the law of interference.hpp
   Launch launch;
+  /// What was measured of it: goes before every law of kernels, collectives and interference, except
+  /// where `collectives` or `interference` say otherwise.
+  std::optional<Calibration> calibration;
 
   int ranks() const { return nodes * ranks_per_node; }
 };

@@ -11,6 +11,18 @@ const Link& deciding_link(const Cluster& cluster) {
   return cluster.nodes > 1 ? cluster.inter_node : cluster.intra_node;
 }
 
+/// What was measured of the all-reduces of this cluster is the table of the link that counts.
+Cluster with_measured_link(Cluster cluster) {
+  if (!cluster.calibration || cluster.calibration->all_reduce.empty()) return cluster;
+  Link& link = cluster.nodes > 1 ? cluster.inter_node : cluster.intra_node;
+  link.all_reduce.clear();
+  for (const AllReduceCost& point : cluster.calibration->all_reduce)
+    link.all_reduce.emplace_back(point.size, point.time.median);
+  link.table_ranks = cluster.calibration->ranks;
+  cluster.calibration.reset();
+  return cluster;
+}
+
 /// The ring goes through every link once: its slowest hop sets the pace. A node's NICs share the
 /// load.
 RingLaw ring_law(const Cluster& cluster) {
@@ -81,8 +93,9 @@ Duration table_time(const AllReduceTable& table, Bytes size) {
   return Duration{std::llround(std::exp(y0 + (x - x0) * (y1 - y0) / (x1 - x0)))};
 }
 
-CollectiveLaw::CollectiveLaw(const Cluster& cluster)
-    : channels_(who_takes_sms(cluster)), ranks_(cluster.ranks()) {
+CollectiveLaw::CollectiveLaw(const Cluster& given) : ranks_(given.ranks()) {
+  const Cluster cluster = with_measured_link(given);
+  channels_ = who_takes_sms(cluster);
   const Link& link = deciding_link(cluster);
   const bool nccl_knows = cluster.device.compute_capability > 0 && link.kind != LinkKind::plain;
   CollectiveModel model = cluster.collectives;

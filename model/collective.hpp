@@ -45,9 +45,10 @@ class CollectiveLaw {
  public:
   /// Chooses as `cluster.collectives` says; automatic: the table where the link has one, else
   /// NCCL's model where the link says what it is, else latency and bandwidth. The link that counts
-  /// is `inter_node` between several nodes and `intra_node` otherwise. Throws std::invalid_argument
-  /// if the law asked for lacks its figures.
-  explicit CollectiveLaw(const Cluster& cluster);
+  /// is `inter_node` between several nodes and `intra_node` otherwise; the all-reduces of a
+  /// calibration, where the cluster has one, are that link's table. Throws std::invalid_argument if
+  /// the law asked for lacks its figures.
+  explicit CollectiveLaw(const Cluster& given);
 
   CollectiveCost all_reduce(Bytes size) const;
 

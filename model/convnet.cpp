@@ -30,8 +30,6 @@ std::int64_t side_after(std::int64_t side, const Window& window) {
   return span / window.stride + 1;
 }
 
-enum class Input : std::uint8_t { activation, data };  ///< the data needs no gradient
-
 /// The modules of convolutional networks; those that change the pictures' shape write it back.
 class PictureModules {
  public:

@@ -1,6 +1,7 @@
 #include "model/interference.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace ddpsim {
 namespace {
@@ -9,20 +10,47 @@ constexpr double memory_traffic_per_link_byte = 2.5;   // k
 constexpr double bandwidth_lost_beside_compute = 0.5;  // g
 constexpr double least_memory_share = 0.2;  // a kernel is never starved of memory altogether
 
+MeasuredInterference between(const std::vector<MeasuredInterference>& measured, Bytes size) {
+  const auto right =
+      std::upper_bound(measured.begin(), measured.end(), size,
+                       [](Bytes value, const auto& point) { return value < point.size; });
+  if (right == measured.begin()) return measured.front();
+  if (right == measured.end()) return measured.back();
+  const MeasuredInterference &low = *(right - 1), &high = *right;
+  const auto log_of = [](Bytes bytes) { return std::log(static_cast<double>(bytes.count)); };
+  const double share =
+      (log_of(size) - log_of(low.size)) / (log_of(high.size) - log_of(low.size));
+  return {size, std::lerp(low.compute_slowdown, high.compute_slowdown, share),
+          std::lerp(low.communication_slowdown, high.communication_slowdown, share)};
+}
+
 }  // namespace
 
 InterferenceLaw::InterferenceLaw(const Cluster& cluster)
     : multiprocessors_(cluster.device.multiprocessors),
       synchronous_(cluster.device.synchronous),
       memory_{cluster.device.memory_bandwidth.bytes_per_second * cluster.device.memory_efficiency},
-      fixed_(cluster.interference) {}
+      fixed_(cluster.interference) {
+  if (!cluster.calibration) return;
+  measured_ = cluster.calibration->interference;
+  for (MeasuredInterference& point : measured_) {
+    point.compute_slowdown = std::max(1.0, point.compute_slowdown);
+    point.communication_slowdown = std::max(1.0, point.communication_slowdown);
+  }
+}
 
-Interference InterferenceLaw::beside(const CollectiveCost& collective) const {
+Interference InterferenceLaw::beside(const CollectiveCost& collective, Bytes size) const {
   double compute_bound = 1, memory_bound = 1, communication = 1;
   if (fixed_) {
     compute_bound = memory_bound = fixed_->compute_slowdown;
     communication = fixed_->communication_slowdown;
-  } else if (collective.time() > Duration::zero()) {
+  } else if (collective.time() <= Duration::zero()) {
+    // Nothing runs beside anything.
+  } else if (!measured_.empty()) {
+    const MeasuredInterference point = between(measured_, size);
+    compute_bound = memory_bound = point.compute_slowdown;
+    communication = point.communication_slowdown;
+  } else {
     const double taken = synchronous_ ? 0 : std::min(collective.channels, multiprocessors_ / 2);
     compute_bound = multiprocessors_ / (multiprocessors_ - taken);
     const double left = 1 - bandwidth_lost_beside_compute;

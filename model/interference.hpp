@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "model/cluster.hpp"
 #include "model/collective.hpp"
@@ -32,13 +33,17 @@ inline float compute_slowdown(const Interference& beside, float memory_fraction)
 /// halve its bandwidth; only the transfer suffers. B is the bus bandwidth that is left, H the
 /// bandwidth streaming kernels reach. At most half of the SMs are taken, and at least a fifth of the
 /// memory is left: bounds that no published case reaches. On a CPU no SMs are taken.
+/// A scenario's fixed factors go before all that, and then what a calibration measured: compute and
+/// communication of the sizes beside this one, linear in log(size), and of the last beyond the ends; a
+/// measured factor below 1 is noise, and 1.
 /// Source: NVIDIA/nccl issues 1428 and 1433; arXiv 2507.03114 (compute 18.9 % slower on average on
 /// H100 and A100; the first line gives 1.14 to 1.29 there).
 class InterferenceLaw {
  public:
   explicit InterferenceLaw(const Cluster& cluster);
 
-  Interference beside(const CollectiveCost& collective) const;
+  /// Beside a collective of `size`.
+  Interference beside(const CollectiveCost& collective, Bytes size) const;
 
   /// Every slowdown s becomes 1 + strength (s - 1). Calibration on an overlapped run moves it; 1
   /// otherwise.
@@ -49,6 +54,7 @@ class InterferenceLaw {
   bool synchronous_;
   Bandwidth memory_;
   std::optional<FixedInterference> fixed_;
+  std::vector<MeasuredInterference> measured_;  ///< by size; empty: nothing was
 };
 
 }  // namespace ddpsim

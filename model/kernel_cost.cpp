@@ -71,10 +71,8 @@ KernelCost kernel_cost(const Kernel& kernel, const Device& device, Duration laun
     throw std::invalid_argument(
         fmt::format("device {} does not multiply {}", device.name, name_of(kernel.type)));
   const Gemm& gemm = *kernel.gemm;
-  const double flops = 2.0 * static_cast<double>(gemm.m) * static_cast<double>(gemm.n) *
-                       static_cast<double>(gemm.k) * static_cast<double>(gemm.batch);
   const Duration arithmetic = from_seconds(
-      flops / (peak * device.efficiency_of(kernel.type) * fill(gemm, device.multiprocessors)));
+      gemm.flops() / (peak * device.efficiency_of(kernel.type) * fill(gemm, device.multiprocessors)));
   const Duration ramp = ramps(kernel.launches, device);
   const Duration memory = cost.work - ramp;
   cost.work = std::max(arithmetic, memory) + ramp;

@@ -60,20 +60,21 @@ Module ModuleMaker::fork(const std::string& name, std::int64_t elements) const {
 }
 
 Module ModuleMaker::linear(LinearKind kind, std::int64_t rows, std::int64_t in,
-                           const std::vector<Projection>& projections) const {
+                           const std::vector<Projection>& projections, Input input) const {
   const bool biased = kind == LinearKind::biased || kind == LinearKind::conv1d;
+  const bool to_input = input == Input::activation;
   Module module;
   for (const auto& [name, out] : projections)
     module.forward.push_back(gemm(name, {.m = rows, .n = out, .k = in}));
 
   std::vector<EagerKernels> accumulate;
-  if (projections.size() > 1)
+  if (to_input && projections.size() > 1)
     accumulate.push_back({rows * in, std::vector<int>(projections.size() - 1, 3)});
-  const int kernels_each = biased ? 3 : 2;
+  const int kernels_each = 1 + (to_input ? 1 : 0) + (biased ? 1 : 0);
   for (auto projection = projections.rbegin(); projection != projections.rend(); ++projection) {
     const auto& [name, out] = *projection;
     std::vector<Kernel>& backward = module.backward;
-    backward.push_back(gemm(name + ".grad_data", {.m = rows, .n = in, .k = out}));
+    if (to_input) backward.push_back(gemm(name + ".grad_data", {.m = rows, .n = in, .k = out}));
     backward.push_back(gemm(name + ".grad_weight", {.m = out, .n = in, .k = rows}));
     if (biased) backward.push_back(eager(name + ".grad_bias", {{rows * out, {1}}}));
     if (kind == LinearKind::einsum) accumulate.push_back({in * out, {2}});

@@ -33,6 +33,8 @@ enum class LinearKind : std::uint8_t {
   einsum,  ///< a bias-free weight under einsum: its gradient comes transposed and is copied over
 };
 
+enum class Input : std::uint8_t { activation, data };  ///< the data needs no gradient
+
 struct Projection {
   std::string name;
   std::int64_t out = 0;
@@ -60,9 +62,10 @@ class ModuleMaker {
   /// Projections of one [rows, in] tensor. Backward runs the last one first: data gradient, weight
   /// gradient, bias gradient, after which weight and bias are ready. What PyTorch runs in between
   /// (adding up the data gradients, copying an einsum's weight gradients into place) is small and
-  /// counted once, after all of them, as "first.accumulate".
+  /// counted once, after all of them, as "first.accumulate". The network's own data gets no
+  /// gradient.
   Module linear(LinearKind kind, std::int64_t rows, std::int64_t in,
-                const std::vector<Projection>& projections) const;
+                const std::vector<Projection>& projections, Input input = Input::activation) const;
 
  private:
   DType dtype_;

@@ -162,7 +162,11 @@ std::vector<CriticalPiece> critical_path(const Schedule& schedule,
     if (times[i].end >= times[last].end) last = i;
   }
 
-  // Walk back from the end: each time to whatever ended exactly when this began.
+  const auto host_end = [&](std::uint32_t i) {
+    return schedule.tasks[i].stream == Stream::host ? times[i].end : times[i].enqueued;
+  };
+
+  // Walk back from the end: each time to whatever held up the beginning of this.
   std::vector<CriticalPiece> path;
   std::uint32_t task = last;
   bool on_host = only_on_host(task);
@@ -177,9 +181,13 @@ std::vector<CriticalPiece> critical_path(const Schedule& schedule,
       first_launch = false;
       // The host was held up by what it waited for, or by its previous task.
       std::uint32_t cause = nothing;
+      Instant free = task == 0 ? Instant::min() : host_end(task - 1);
       if (what.host_waits || what.stream == Stream::host)
         for (const std::uint32_t earlier : schedule.waits_for(what))
-          if (times[earlier].end == at.issued) cause = earlier;
+          if (times[earlier].end >= free) {
+            cause = earlier;
+            free = times[earlier].end;
+          }
       if (cause != nothing) {
         task = cause;
         on_host = only_on_host(task);
@@ -199,11 +207,19 @@ std::vector<CriticalPiece> critical_path(const Schedule& schedule,
       continue;
     }
     path.push_back({task, false, at.end - at.start});
+    // It began with the latest of these: what it waits for ended, the one before it on its stream
+    // ended, the host had launched it. (Measured, a little later than any of them.)
     std::uint32_t cause = nothing;
-    for (const std::uint32_t earlier : schedule.waits_for(what))
-      if (times[earlier].end == at.start) cause = earlier;
-    if (cause == nothing && before[task] != nothing && times[before[task]].end == at.start)
+    Instant began = what.stream == Stream::host ? at.issued : std::min(at.start, at.enqueued);
+    if (before[task] != nothing && times[before[task]].end >= began) {
       cause = before[task];
+      began = times[cause].end;
+    }
+    for (const std::uint32_t earlier : schedule.waits_for(what))
+      if (times[earlier].end >= began) {
+        cause = earlier;
+        began = times[earlier].end;
+      }
     if (cause != nothing) {
       task = cause;
       on_host = only_on_host(task);

@@ -2,38 +2,6 @@
 
 namespace ddpsim {
 
-std::string_view name_of(Operation operation) {
-  switch (operation) {
-    case Operation::forward:
-      return "forward";
-    case Operation::backward:
-      return "backward";
-    case Operation::accumulate:
-      return "accumulate";
-    case Operation::hook:
-      return "hook";
-    case Operation::copy_in:
-      return "copy in";
-    case Operation::concatenate:
-      return "concatenate";
-    case Operation::all_reduce:
-      return "all-reduce";
-    case Operation::wait:
-      return "wait";
-    case Operation::divide:
-      return "divide";
-    case Operation::copy_out:
-      return "copy out";
-    case Operation::broadcast:
-      return "broadcast";
-    case Operation::search_unused:
-      return "search unused";
-    case Operation::optimizer:
-      return "optimizer";
-  }
-  return "?";
-}
-
 std::string_view name_of(Stream stream) {
   switch (stream) {
     case Stream::host:

@@ -6,28 +6,11 @@
 #include <vector>
 
 #include "model/interference.hpp"
+#include "model/operation.hpp"
 #include "model/quantity.hpp"
 #include "model/training.hpp"
 
 namespace ddpsim {
-
-/// What a task does. The simulator only needs its costs; a backend does the thing.
-enum class Operation : std::uint8_t {
-  forward,        ///< a forward kernel
-  backward,       ///< a backward kernel
-  accumulate,     ///< gradient += new gradient, in later micro-batches
-  hook,           ///< a gradient hook fires (on the host)
-  copy_in,        ///< gradient x 1/W into its bucket
-  concatenate,    ///< all gradients into one flat buffer
-  all_reduce,     ///< of a bucket (one parameter, all of them, or anything between)
-  wait,           ///< what follows on the compute stream waits for an all-reduce
-  divide,         ///< by W
-  copy_out,       ///< bucket, or part of the flat buffer, back into the gradient
-  broadcast,      ///< of buffers, from rank 0, before forward
-  search_unused,  ///< find_unused_parameters: the host walks the graph
-  optimizer,      ///< an optimizer kernel
-};
-std::string_view name_of(Operation operation);
 
 /// Where a task's work runs. Each stream runs one task at a time, in the order of the schedule.
 enum class Stream : std::uint8_t { host, compute, communication };
@@ -59,7 +42,7 @@ struct Task {
   Duration last_launch{};  ///< the work ends no earlier than this after the host enqueued the last
                            ///< launch
   Interference beside;     ///< all_reduce: how it and the kernels beside it slow each other
-  Bytes bytes;             ///< all_reduce: payload
+  Bytes bytes;             ///< all_reduce, broadcast: payload
 };
 
 /// Gradients reduced together.

@@ -85,7 +85,7 @@ class Builder {
       Bucket& bucket = schedule_.buckets[b];
       const CollectiveCost cost = costs_.collective.all_reduce(bucket.size);
       bucket.latency = cost.latency;
-      collectives_.push_back({cost.time(), costs_.interference.beside(cost)});
+      collectives_.push_back({cost.time(), costs_.interference.beside(cost, bucket.size)});
       for (const std::int32_t index : bucket.parameters)
         bucket_of_[static_cast<std::size_t>(index)] = static_cast<std::int32_t>(b);
     }
@@ -122,6 +122,7 @@ class Builder {
       Task& broadcast = add(Operation::broadcast, Stream::communication);
       broadcast.host = costs_.launch.collective;
       broadcast.work = group.broadcast;
+      broadcast.bytes = group.size;
       depend(broadcast, flat);
       const auto sent = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
       Task& wait = add(Operation::wait, kernel_stream_);
@@ -192,7 +193,7 @@ class Builder {
       all_reduce(owner);
       return;
     }
-    Task& copy = kernel_task(Operation::copy_in, costs_.copies[at(index)]);
+    Task& copy = kernel_task(Operation::copy_in, costs_.copy_in[at(index)]);
     copy.parameter = index;
     copy.bucket = owner;
     gradient_[at(owner)] = last_kernel_;
@@ -211,34 +212,36 @@ class Builder {
         for (std::int32_t b = 0; b < static_cast<std::int32_t>(schedule_.buckets.size()); ++b) {
           all_reduce(b);
           wait(b);
-          per_parameter(Operation::divide, b);
+          per_parameter(Operation::divide, costs_.divide, b);
         }
         return;
       case Strategy::flat:
-        kernel_task(Operation::concatenate, costs_.flat_copy).bucket = 0;
+        kernel_task(Operation::concatenate, costs_.concatenate).bucket = 0;
         all_reduce(0);
         wait(0);
-        kernel_task(Operation::divide, costs_.flat_copy).bucket = 0;
-        per_parameter(Operation::copy_out, 0);
+        kernel_task(Operation::divide, costs_.flat_divide).bucket = 0;
+        per_parameter(Operation::copy_out, costs_.copy_out, 0);
         return;
       case Strategy::overlap:
         for (std::int32_t b = 0; b < static_cast<std::int32_t>(schedule_.buckets.size()); ++b) {
           wait(b);
-          per_parameter(Operation::divide, b);
+          per_parameter(Operation::divide, costs_.divide, b);
         }
         return;
       case Strategy::bucketed:
         for (std::int32_t b = 0; b < static_cast<std::int32_t>(schedule_.buckets.size()); ++b) {
           wait(b);
-          if (!training_.gradient_as_bucket_view) per_parameter(Operation::copy_out, b);
+          if (!training_.gradient_as_bucket_view)
+            per_parameter(Operation::copy_out, costs_.copy_out, b);
         }
         return;
     }
   }
 
-  void per_parameter(Operation operation, std::int32_t bucket) {
+  void per_parameter(Operation operation, const std::vector<KernelCost>& costs,
+                     std::int32_t bucket) {
     for (const std::int32_t index : schedule_.buckets[at(bucket)].parameters) {
-      Task& task = kernel_task(operation, costs_.copies[at(index)]);
+      Task& task = kernel_task(operation, costs[at(index)]);
       task.parameter = index;
       task.bucket = bucket;
     }

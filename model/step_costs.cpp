@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/calibrated_times.hpp"
+
 namespace ddpsim {
 namespace {
 
@@ -27,6 +29,46 @@ void scale_pass(const Pass& pass, double factor) {
   }
 }
 
+/// What a kernel costs on a cluster, measured or by law.
+class Prices {
+ public:
+  explicit Prices(const Cluster& cluster) : cluster_(cluster) {
+    if (cluster.calibration) measured_.emplace(*cluster.calibration);
+  }
+
+  KernelCost of(Operation operation, const Kernel& kernel, Caller caller) const {
+    std::optional<Duration> time;
+    if (measured_) time = measured_->time(operation, kernel);
+    KernelCost cost = time ? taking(*time, kernel, caller) : by_law(kernel, caller);
+    if (measured_ && cluster_.device.synchronous) cost.host = Duration::zero();
+    return cost;
+  }
+
+  /// Of one that reads and writes `traffic`.
+  KernelCost copy(Operation operation, Bytes traffic, Caller caller, int launches = 1) const {
+    Kernel kernel;
+    kernel.traffic = traffic;
+    kernel.launches = launches;
+    return of(operation, kernel, caller);
+  }
+
+ private:
+  KernelCost by_law(const Kernel& kernel, Caller caller) const {
+    return kernel_cost(kernel, cluster_.device, cluster_.launch.kernel, caller);
+  }
+
+  KernelCost taking(Duration time, const Kernel& kernel, Caller caller) const {
+    Kernel timed = kernel;
+    timed.time = time;
+    KernelCost cost = by_law(timed, caller);
+    if (!kernel.time && !kernel.gemm) cost.memory_fraction = 1;
+    return cost;
+  }
+
+  const Cluster& cluster_;
+  std::optional<CalibratedTimes> measured_;
+};
+
 }  // namespace
 
 StepCosts::StepCosts(const Workload& workload, const Cluster& cluster, Optimizer kind)
@@ -35,40 +77,42 @@ StepCosts::StepCosts(const Workload& workload, const Cluster& cluster, Optimizer
       interference(cluster),
       synchronous(cluster.device.synchronous),
       ranks(cluster.ranks()) {
-  const Device& device = cluster.device;
-  const auto stream = [&](Bytes traffic, Caller caller) {
-    return streaming_cost(traffic, 1, device, launch.kernel, caller);
-  };
+  const Prices price(cluster);
   int operations = 0;
   for (const Layer& layer : workload.layers) {
     LayerCosts& costs = layers.emplace_back();
     for (const Kernel& kernel : layer.forward) {
-      costs.forward.push_back(kernel_cost(kernel, device, launch.kernel, Caller::forward_module));
+      costs.forward.push_back(price.of(Operation::forward, kernel, Caller::forward_module));
       operations += kernel.launches;
     }
     for (const Kernel& kernel : layer.backward)
-      costs.backward.push_back(kernel_cost(kernel, device, launch.kernel, Caller::autograd));
+      costs.backward.push_back(price.of(Operation::backward, kernel, Caller::autograd));
     hooks_of.emplace_back(layer.backward.size());
   }
   unused_search = operations * graph_walk_per_operation;
   for (const Parameter& parameter : workload.parameters) {
-    copies.push_back(stream(2 * parameter.size(), Caller::library));
-    accumulates.push_back(stream(3 * parameter.size(), Caller::autograd));
-    gradients.push_back({parameter.size(), parameter.dtype, parameter.sparse});
+    const Bytes size = parameter.size();
+    copy_in.push_back(price.copy(Operation::copy_in, 2 * size, Caller::library));
+    copy_out.push_back(price.copy(Operation::copy_out, 2 * size, Caller::library));
+    divide.push_back(price.copy(Operation::divide, 2 * size, Caller::library));
+    accumulates.push_back(price.copy(Operation::accumulate, 3 * size, Caller::autograd));
+    gradients.push_back({size, parameter.dtype, parameter.sparse});
   }
-  flat_copy = stream(2 * workload.gradient_size(), Caller::library);
+  const Bytes all = workload.gradient_size();
+  concatenate = price.copy(Operation::concatenate, 2 * all, Caller::library);
+  flat_divide = price.copy(Operation::divide, 2 * all, Caller::library);
   for (const BufferGroup& group : workload.buffers)
     buffers.push_back(
-        {stream(2 * group.size, Caller::library),
-         streaming_cost(2 * group.size, group.tensors, device, launch.kernel, Caller::library),
-         collective.broadcast(group.size)});
+        {price.copy(Operation::concatenate, 2 * group.size, Caller::library),
+         price.copy(Operation::copy_out, 2 * group.size, Caller::library, group.tensors),
+         collective.broadcast(group.size), group.size});
   if (workload.optimizer) {
-    Kernel measured;
-    measured.time = workload.optimizer;
-    optimizer.push_back(kernel_cost(measured, device, launch.kernel, Caller::library));
+    Kernel timed;
+    timed.time = workload.optimizer;
+    optimizer.push_back(price.of(Operation::optimizer, timed, Caller::library));
   } else {
     for (const Kernel& kernel : optimizer_kernels(kind, workload))
-      optimizer.push_back(kernel_cost(kernel, device, launch.kernel, optimizer_caller(kind)));
+      optimizer.push_back(price.of(Operation::optimizer, kernel, optimizer_caller(kind)));
   }
   arrival = arrival_order(workload);
   for (const int index : arrival) {

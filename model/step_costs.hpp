@@ -13,21 +13,27 @@ namespace ddpsim {
 
 /// Everything a step of this workload can cost on this cluster, priced once, so that many schedules
 /// (strategies, bucket sizes) can be built from it quickly.
+///
+/// Kernels and copies cost what the cluster's calibration says (calibrated_times.hpp), and what it
+/// knows nothing of, or where there is none, what the law of kernel_cost.hpp says. On a synchronous
+/// device the measured times hold the host's part as well: there is none besides.
 struct StepCosts {
   struct LayerCosts {
     std::vector<KernelCost> forward, backward;  ///< as in Layer
   };
   std::vector<LayerCosts> layers;
-  std::vector<KernelCost> copies;  ///< [parameter] read it once, write it once
+  /// [parameter] read it once, write it once.
+  std::vector<KernelCost> copy_in, copy_out, divide;
   /// [parameter] gradient += new gradient: two reads, one write.
   std::vector<KernelCost> accumulates;
   std::vector<KernelCost> optimizer;  ///< in order; a kernel per tensor, or one for all
   struct BufferCosts {
     KernelCost flatten, restore;  ///< into one tensor, and back into each
     Duration broadcast{};
+    Bytes size;
   };
   std::vector<BufferCosts> buffers;     ///< [type]
-  KernelCost flat_copy;                 ///< read and write all gradients in one launch
+  KernelCost concatenate, flat_divide;  ///< read and write all gradients in one launch
   std::vector<GradientInfo> gradients;  ///< [parameter]
   std::vector<int> arrival;             ///< parameter indices in the order their hooks fire
   /// [layer][backward kernel] parameters whose gradient that kernel completes, in the order hooks

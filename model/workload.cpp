@@ -29,6 +29,14 @@ Bytes Workload::gradient_size() const {
   return sum;
 }
 
+bool has_shapes(const Workload& workload) {
+  for (const Layer& layer : workload.layers)
+    for (const auto* pass : {&layer.forward, &layer.backward})
+      for (const Kernel& kernel : *pass)
+        if (!kernel.gemm && kernel.time && kernel.traffic == Bytes{}) return false;
+  return true;
+}
+
 std::vector<int> arrival_order(const Workload& workload) {
   if (!workload.arrival.empty()) return workload.arrival;
   std::vector<int> order(workload.parameters.size());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,13 @@ namespace ddpsim {
 struct Gemm {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t batch = 1;
+
+  /// Multiplications and additions.
+  double flops() const {
+    return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
+           static_cast<double>(batch);
+  }
+  auto operator<=>(const Gemm&) const = default;
 };
 
 /// What a device runs in one go: one kernel, or a run of small ones of the same purpose (the eager
@@ -68,6 +76,9 @@ struct Workload {
   std::int64_t elements() const;  ///< of all parameters
   Bytes gradient_size() const;
 };
+
+/// Is every kernel's work known, or are there some (of a workload profile) of which only the time is?
+bool has_shapes(const Workload& workload);
 
 /// Parameter indices in the order their gradients become ready: by the backward kernel that
 /// completes them; several of one kernel in reverse registration order, as PyTorch's engine

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "model/calibration_fit.hpp"
+#include "scenarios/calibration_reader.hpp"
 #include "scenarios/catalogue.hpp"
 #include "scenarios/quantity_text.hpp"
 
@@ -62,9 +64,7 @@ AllReduceTable read_table(const Yaml& given) {
        given.list("a list such as [{bytes: 1 MiB, time: 40 us}, ...] or the path of a CSV file")) {
     YamlMap map(item);
     const Yaml size = map.required("bytes");
-    const auto plain = parse_integer(size.is_scalar() ? size.text("a size") : "");
-    const Bytes bytes =
-        plain && *plain > 0 ? Bytes{*plain} : size.bytes();  // the key itself says bytes
+    const Bytes bytes = size.bytes_or_count();
     const Duration time = map.required("time").duration();
     map.finish();
     if (!table.empty() && bytes <= table.back().first)
@@ -176,6 +176,13 @@ void read_launch(const Yaml& given, Cluster& cluster) {
   cluster.launch.kernel = cluster.launch.collective = read_launch_time(given);
 }
 
+/// The cluster that was measured.
+Cluster calibrated(const Yaml& given) {
+  Cluster cluster = cluster_of(read_calibration(given));
+  cluster.device.name = printable(cluster.device.name);
+  return cluster;
+}
+
 }  // namespace
 
 Device read_device(const Yaml& given) {
@@ -210,8 +217,13 @@ Link read_link(const Yaml& given) {
 Cluster read_cluster(const Yaml& given) {
   Cluster cluster;
   YamlMap map(given);
-  cluster.device = read_device(map.required("device"));
-  cluster.launch = default_launch;
+  const auto calibration = map.optional("calibration");
+  if (calibration) cluster = calibrated(*calibration);
+  const auto device = map.optional("device");
+  if (device || !calibration) cluster.device = read_device(map.required("device"));
+  if (cluster.device.memory_bandwidth.bytes_per_second <= 0)
+    calibration->fail("no task was measured: name the \"device\" as well");
+  cluster.launch = calibration ? cluster.calibration->launch : default_launch;
   if (cluster.device.synchronous) cluster.launch.kernel = Duration::zero();
   if (const auto value = map.optional("nodes"))
     cluster.nodes = static_cast<int>(value->integer(1, 100000));
@@ -221,10 +233,12 @@ Cluster read_cluster(const Yaml& given) {
   const auto inter = map.optional("inter_node");
   if (intra) cluster.intra_node = read_link(*intra);
   if (inter) cluster.inter_node = read_link(*inter);
-  if (!intra && cluster.ranks_per_node > 1)
+  if (calibration && (intra || inter)) cluster.calibration->all_reduce.clear();
+  const bool linked = calibration && !cluster.calibration->all_reduce.empty();
+  if (!linked && !intra && cluster.ranks_per_node > 1)
     given.fail(
         "missing key \"intra_node\": what links the ranks of a node, such as nvlink4 or pcie4");
-  if (!inter && cluster.nodes > 1)
+  if (!linked && !inter && cluster.nodes > 1)
     given.fail("missing key \"inter_node\": what links the nodes, such as ib-ndr or ethernet-100g");
   if (const auto value = map.optional("cpu"))
     cluster.cpu = value->one_of<CpuVendor>(all_cpu_vendors);
@@ -235,7 +249,7 @@ Cluster read_cluster(const Yaml& given) {
           "table");
     cluster.collectives = value->one_of<CollectiveModel>(all_collective_models);
     const Link& link = cluster.nodes > 1 ? cluster.inter_node : cluster.intra_node;
-    if (cluster.collectives == CollectiveModel::table && link.all_reduce.empty())
+    if (cluster.collectives == CollectiveModel::table && link.all_reduce.empty() && !linked)
       value->fail("table needs a link with an all_reduce table");
     if (cluster.collectives == CollectiveModel::alpha_beta && link.bandwidth.bytes_per_second <= 0)
       value->fail("alpha-beta needs a link with latency and bandwidth");
@@ -249,9 +263,6 @@ Cluster read_cluster(const Yaml& given) {
       value->fail("expected auto or {compute_slowdown: 1.15, communication_slowdown: 1.05}");
   }
   if (const auto value = map.optional("launch")) read_launch(*value, cluster);
-  if (const auto value = map.optional("calibration"))
-    value->fail(
-        "calibration files are not read yet: give the link's all_reduce table and workload.times");
   map.finish();
   return cluster;
 }

@@ -14,12 +14,13 @@ namespace ddpsim {
 namespace {
 
 /// The families a model description may name.
-enum class FamilyName : std::uint8_t { cs336, llama, gpt2, bert, resnet, vgg };
+enum class FamilyName : std::uint8_t { cs336, llama, gpt2, bert, resnet, vgg, mlp };
 constexpr std::array all_families{FamilyName::cs336, FamilyName::llama,  FamilyName::gpt2,
-                                  FamilyName::bert,  FamilyName::resnet, FamilyName::vgg};
+                                  FamilyName::bert,  FamilyName::resnet, FamilyName::vgg,
+                                  FamilyName::mlp};
 constexpr std::string_view name_of(FamilyName family) {
-  constexpr std::array<std::string_view, 6> names{"cs336", "llama",  "gpt2",
-                                                  "bert",  "resnet", "vgg"};
+  constexpr std::array<std::string_view, 7> names{"cs336",  "llama", "gpt2", "bert",
+                                                  "resnet", "vgg",   "mlp"};
   return names[static_cast<std::size_t>(family)];
 }
 
@@ -92,6 +93,11 @@ Architecture read_architecture(Description& model) {
     shape.channels = model.counts("channels", 0, many);
     if (const auto value = model.optional("classes"))
       shape.classes = static_cast<int>(value->integer(1, many));
+    architecture = shape;
+  } else if (family == FamilyName::mlp) {
+    MlpShape shape;
+    shape.widths = model.counts("widths", 1, many);
+    if (const auto value = model.optional("bias")) shape.bias = value->boolean();
     architecture = shape;
   } else {
     architecture = read_transformer(model, family);

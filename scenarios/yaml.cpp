@@ -209,6 +209,11 @@ Bytes Yaml::bytes() const {
   return *value;
 }
 
+Bytes Yaml::bytes_or_count() const {
+  const auto plain = parse_integer(is_scalar() ? text("a size") : "");
+  return plain && *plain > 0 ? Bytes{*plain} : bytes();
+}
+
 Bandwidth Yaml::bandwidth() const {
   constexpr std::string_view expected =
       "a rate with its unit, such as \"450 GB/s\" or \"400 Gbit/s\"";

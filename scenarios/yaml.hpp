@@ -51,6 +51,7 @@ class Yaml {
   Duration duration() const;  ///< positive
   Duration duration_or_zero() const;
   Bytes bytes() const;          ///< positive
+  Bytes bytes_or_count() const;  ///< positive; a bare whole number too, where the key says bytes
   Bandwidth bandwidth() const;  ///< positive
   FlopRate flop_rate() const;   ///< positive
   std::vector<Yaml> list(std::string_view expected) const;

@@ -47,7 +47,7 @@ void note_unless_met(const CalibrationRow& row, Fit& fit, const char* what) {
 /// Between taking the whole latency away and twice what the step could hold.
 template <typename TooLong>
 Duration fitted_overhead(const CalibrationRow& naive, TooLong&& too_long) {
-  const Prediction lawful = predict(naive.costs, naive.training);
+  const Step lawful = predict(naive.costs, naive.training);
   if (lawful.metrics.collectives == 0) return {};
   Duration latency{};
   for (const Bucket& bucket : lawful.schedule.buckets) latency = std::max(latency, bucket.latency);

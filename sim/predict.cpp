@@ -5,11 +5,11 @@
 #include "sim/simulate.hpp"
 
 namespace ddpsim {
-Prediction predict(const StepCosts& costs, const Training& training) {
-  Prediction prediction{training, build_schedule(costs, training), {}, {}};
-  prediction.timeline = simulate(prediction.schedule);
-  prediction.metrics = measure(prediction.schedule, prediction.timeline);
-  return prediction;
+Step predict(const StepCosts& costs, const Training& training) {
+  Step step{training, build_schedule(costs, training), {}, {}};
+  step.timeline = simulate(step.schedule);
+  step.metrics = measure(step.schedule, step.timeline);
+  return step;
 }
 
 StepCosts price(const Scenario& scenario) {

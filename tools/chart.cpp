@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "tools/names.hpp"
-
 namespace ddpsim {
 namespace {
 
@@ -39,14 +37,14 @@ constexpr char letter_of(Operation operation) {
 }
 
 /// Each cell shows what took most of its time.
-std::string row(const Prediction& prediction, Duration scale, bool communication) {
+std::string row(const Step& step, Duration scale, bool communication) {
   constexpr std::string_view letters = "FBO=c";
   std::vector<std::array<std::int64_t, letters.size()>> cells(width);
   const std::int64_t cell =
       std::max<std::int64_t>(1, scale.count() / static_cast<std::int64_t>(width));
-  const auto& times = prediction.timeline.ranks.front();
+  const auto& times = step.timeline.ranks.front();
   for (std::size_t i = 0; i < times.size(); ++i) {
-    const Task& task = prediction.schedule.tasks[i];
+    const Task& task = step.schedule.tasks[i];
     if ((task.stream == Stream::communication) != communication) continue;
     const auto letter = letters.find(letter_of(task.operation));
     if (letter == std::string_view::npos) continue;
@@ -76,21 +74,20 @@ std::string row(const Prediction& prediction, Duration scale, bool communication
 
 }  // namespace
 
-std::string timeline_chart(const std::vector<const Prediction*>& predictions) {
+std::string timeline_chart(const std::vector<NamedStep>& steps) {
   Duration scale{};
   std::size_t label = 0;
-  for (const Prediction* prediction : predictions) {
-    scale = std::max(scale, prediction->metrics.step);
-    label = std::max(label, strategy_label(prediction->training).size());
+  for (const auto& [name, step] : steps) {
+    scale = std::max(scale, step->timeline.end.time_since_epoch());
+    label = std::max(label, name.size());
   }
   std::string text = fmt::format(
       "{:<{}}  one column is {}; F forward, B backward, O optimizer, c copy, = all-reduce, . "
       "mostly idle\n",
       "", label + 14, to_string(scale / static_cast<std::int64_t>(width)));
-  for (const Prediction* prediction : predictions) {
-    text += fmt::format("{:<{}} compute       {}\n", strategy_label(prediction->training), label,
-                        row(*prediction, scale, false));
-    text += fmt::format("{:<{}} communication {}\n", "", label, row(*prediction, scale, true));
+  for (const auto& [name, step] : steps) {
+    text += fmt::format("{:<{}} compute       {}\n", name, label, row(*step, scale, false));
+    text += fmt::format("{:<{}} communication {}\n", "", label, row(*step, scale, true));
   }
   return text;
 }

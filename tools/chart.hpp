@@ -3,12 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "sim/predict.hpp"
+#include "tools/names.hpp"
 
 namespace ddpsim {
 
 /// Timelines as text, one scale for all: what the compute and the communication stream of rank 0
 /// do.
-std::string timeline_chart(const std::vector<const Prediction*>& predictions);
+std::string timeline_chart(const std::vector<NamedStep>& steps);
 
 }  // namespace ddpsim

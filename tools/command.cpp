@@ -7,14 +7,14 @@
 #include <fmt/format.h>
 #include <fmt/ostream.h>
 
+#include "backend/device_error.hpp"
+#include "backend/version.hpp"
 #include "scenarios/input_error.hpp"
 #include "scenarios/nearest.hpp"
 
 namespace ddpsim {
 namespace po = boost::program_options;
 namespace {
-
-constexpr const char* version = "ddpsim 0.1.0";
 
 std::string overview() {
   std::string text =
@@ -37,6 +37,9 @@ const std::vector<Command>& commands() {
       {"run", "predict every strategy of a scenario and compare them", run_command},
       {"schedule", "print the hook firing order and the buckets", schedule_command},
       {"score", "hold predictions against measured runs", score_command},
+      {"calibrate", "measure this machine: kernels, all-reduces, launch, interference",
+       calibrate_command},
+      {"validate", "run the same schedules for real and compare", validate_command},
       {"list", "what the catalogue holds: models, devices, links, hooks, backends", list_command}};
   return all;
 }
@@ -120,7 +123,7 @@ int run_program(const std::vector<std::string>& arguments) {
       return arguments.empty() ? exit_input : exit_done;
     }
     if (arguments[0] == "--version") {
-      fmt::print("{}\n", version);
+      fmt::print("ddpsim {}\n", version);
       return exit_done;
     }
     std::vector<std::string> names;

@@ -4,9 +4,16 @@
 
 #include "model/scenario.hpp"
 #include "model/schedule.hpp"
+#include "model/step.hpp"
 #include "sim/calibrate.hpp"
 
 namespace ddpsim {
+
+/// A step and what to call it in pictures and traces.
+struct NamedStep {
+  std::string name;
+  const Step* step = nullptr;
+};
 
 /// "bucketed, 25 MiB", "naive": a row's name for people.
 std::string strategy_label(const Training& training);

@@ -42,6 +42,10 @@ class Part {
     file.close();
     if (!file) fail(std::strerror(errno));
   }
+  /// Can it be written? What is no plain file is not touched.
+  void check() const {
+    if (beside_ != path_) write("");
+  }
   void put_in_place() const {
     std::error_code error;
     if (beside_ != path_) std::filesystem::rename(beside_, target_, error);
@@ -61,6 +65,11 @@ class Part {
 
 void Outputs::add(const std::string& path, std::string content) {
   if (!path.empty()) files_.emplace_back(path, std::move(content));
+}
+
+void Outputs::check() const {
+  for (const auto& [path, content] : files_)
+    if (path != "-") Part(path).check();
 }
 
 void Outputs::commit() const {

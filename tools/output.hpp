@@ -16,6 +16,8 @@ class Outputs {
  public:
   /// "-" is stdout, "" is nowhere.
   void add(const std::string& path, std::string content);
+  /// Throws InputError if a file could not be written now; leaves nothing behind.
+  void check() const;
   /// Throws InputError if a file cannot be written, std::runtime_error if stdout cannot.
   void commit() const;
 

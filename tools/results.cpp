@@ -35,9 +35,23 @@ bool has_cap(const Training& training) {
          training.bucket_caps.empty() && training.parameter_groups == 0;
 }
 
+/// The names of the CS336 result tables.
+std::string implementation(Strategy strategy) {
+  return strategy == Strategy::overlap ? "overlap_individual" : std::string(name_of(strategy));
+}
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+}  // namespace
+
 nlohmann::ordered_json result_json(const Scenario& scenario, const Result& result) {
-  const Training& training = result.prediction->training;
-  const StepMetrics& metrics = result.prediction->metrics;
+  const Training& training = result.step->training;
+  const StepMetrics& metrics = result.step->metrics;
   nlohmann::ordered_json json;
   json["strategy"] = name_of(training.strategy);
   if (has_cap(training))
@@ -56,25 +70,11 @@ nlohmann::ordered_json result_json(const Scenario& scenario, const Result& resul
   json["speedup_vs_naive"] = result.speedup();
   json["bound"] = name_of(metrics.bound);
   json["buckets"] = nlohmann::ordered_json::array();
-  const Schedule& schedule = result.prediction->schedule;
+  const Schedule& schedule = result.step->schedule;
   for (std::size_t b = 0; b < schedule.buckets.size(); ++b)
     json["buckets"].push_back(bucket_json(scenario, schedule.buckets[b], metrics.buckets[b], b));
   return json;
 }
-
-/// The names of the CS336 result tables.
-std::string implementation(Strategy strategy) {
-  return strategy == Strategy::overlap ? "overlap_individual" : std::string(name_of(strategy));
-}
-
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
-
-}  // namespace
 
 nlohmann::ordered_json run_json(const Scenario& scenario, const std::vector<Result>& results) {
   nlohmann::ordered_json json;
@@ -98,8 +98,8 @@ std::string run_csv(const Scenario& scenario, const std::vector<Result>& results
   const auto count = [](int value) { return value > 0 ? fmt::format("{}", value) : std::string(); };
   std::string text;
   for (const Result& result : results) {
-    const Training& training = result.prediction->training;
-    const StepMetrics& metrics = result.prediction->metrics;
+    const Training& training = result.step->training;
+    const StepMetrics& metrics = result.step->metrics;
     text += fmt::format(
         "{},{},{},{},{},{:.4f},{:.4f},{},{},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{},{},{}\n",
         implementation(training.strategy), csv_field(scenario.workload.name),
@@ -126,8 +126,8 @@ std::string run_table(const Scenario& scenario, const StepCosts& costs,
   Table table({"strategy", "step ms", "forward ms", "backward ms", "optimizer ms", "comm ms",
                "exposed ms", "overlap", "speedup", "collectives", "bound"});
   for (const Result& result : results) {
-    const StepMetrics& metrics = result.prediction->metrics;
-    table.add({strategy_label(result.prediction->training), ms(metrics.step), ms(metrics.forward),
+    const StepMetrics& metrics = result.step->metrics;
+    table.add({strategy_label(result.step->training), ms(metrics.step), ms(metrics.forward),
                ms(metrics.backward), ms(metrics.optimizer), ms(metrics.communication),
                ms(exposed(metrics, *result.none)),
                metrics.collectives > 0
@@ -140,9 +140,10 @@ std::string run_table(const Scenario& scenario, const StepCosts& costs,
   text += fmt::format(
       "\nwithout communication: {} ms; speedup is over naive; exposed: step minus that\n\n",
       ms(results.front().none->step));
-  std::vector<const Prediction*> predictions;
-  for (const Result& result : results) predictions.push_back(result.prediction);
-  return text + timeline_chart(predictions);
+  std::vector<NamedStep> steps;
+  for (const Result& result : results)
+    steps.push_back({strategy_label(result.step->training), result.step});
+  return text + timeline_chart(steps);
 }
 
 }  // namespace ddpsim

@@ -6,20 +6,24 @@
 #include <nlohmann/json.hpp>
 
 #include "model/scenario.hpp"
-#include "sim/predict.hpp"
+#include "model/step.hpp"
+#include "model/step_costs.hpp"
 
 namespace ddpsim {
 
-/// One strategy's prediction with the two steps it is judged by.
+/// A step, predicted or measured, with the two it is judged by.
 struct Result {
-  const Prediction* prediction = nullptr;
+  const Step* step = nullptr;
   const StepMetrics* none = nullptr;   ///< the same step without communication
   const StepMetrics* naive = nullptr;  ///< the same step under `naive`
 
-  double speedup() const { return in_seconds(naive->step) / in_seconds(prediction->metrics.step); }
+  double speedup() const { return in_seconds(naive->step) / in_seconds(step->metrics.step); }
 };
 
-/// "ddpsim.run/1"; times in ms, sizes in bytes.
+/// One entry of "results"; times in ms, sizes in bytes.
+nlohmann::ordered_json result_json(const Scenario& scenario, const Result& result);
+
+/// "ddpsim.run/1".
 nlohmann::ordered_json run_json(const Scenario& scenario, const std::vector<Result>& results);
 
 /// CSV with a header; the first seven columns are those of the CS336 tables.

@@ -31,8 +31,8 @@ const Usage usage{
 struct Run {
   Scenario scenario;
   CalibratedCosts priced;
-  Prediction none, naive;
-  std::vector<Prediction> compared;
+  Step none, naive;
+  std::vector<Step> compared;
 
   Run(Scenario read, bool laws_only)
       : scenario(std::move(read)), priced(price_calibrated(scenario, laws_only)) {
@@ -43,13 +43,17 @@ struct Run {
 
   std::vector<Result> results() const {
     std::vector<Result> results;
-    for (const Prediction& prediction : compared)
-      results.push_back({&prediction, &none.metrics, &naive.metrics});
+    for (const Step& each : compared) results.push_back({&each, &none.metrics, &naive.metrics});
     return results;
+  }
+  std::vector<NamedStep> named() const {
+    std::vector<NamedStep> named;
+    for (const Step& each : compared) named.push_back({strategy_label(each.training), &each});
+    return named;
   }
 
  private:
-  Prediction step(Strategy strategy) const {
+  Step step(Strategy strategy) const {
     Training training = scenario.training;
     training.strategy = strategy;
     return predict(priced.costs, training);
@@ -79,7 +83,7 @@ int run_command(const std::vector<std::string>& arguments) {
     text += file == options.files.back() ? "" : "\n";
     csv += run_csv(run.scenario, results);
     json.push_back(run_json(run.scenario, results));
-    if (!options.trace.empty()) trace = chrome_trace(run.scenario, run.compared);
+    if (!options.trace.empty()) trace = chrome_trace(run.scenario, run.named());
   }
   // Results asked for on stdout are the only thing there.
   const bool table =

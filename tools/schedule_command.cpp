@@ -35,20 +35,20 @@ struct HookFiring {
 };
 
 /// Hooks of the last synchronised micro-batch, in firing order.
-std::vector<HookFiring> firings(const Prediction& prediction) {
+std::vector<HookFiring> firings(const Step& step) {
   std::vector<HookFiring> hooks;
   std::int16_t micro_batch = 0;
   std::size_t kernel = 0;  // the latest task that computed a gradient
-  for (std::size_t i = 0; i < prediction.schedule.tasks.size(); ++i) {
-    const Task& task = prediction.schedule.tasks[i];
-    const TaskTimes& at = prediction.timeline.ranks[0][i];
+  for (std::size_t i = 0; i < step.schedule.tasks.size(); ++i) {
+    const Task& task = step.schedule.tasks[i];
+    const TaskTimes& at = step.timeline.ranks[0][i];
     if (task.operation == Operation::backward || task.operation == Operation::accumulate)
       kernel = i;
     if (task.operation != Operation::hook) continue;
     if (task.micro_batch != micro_batch) hooks.clear();
     micro_batch = task.micro_batch;
     hooks.push_back(
-        {task.parameter, task.bucket, at.issued, prediction.timeline.ranks[0][kernel].end});
+        {task.parameter, task.bucket, at.issued, step.timeline.ranks[0][kernel].end});
   }
   return hooks;
 }
@@ -62,14 +62,14 @@ std::string shape_text(const Parameter& parameter) {
   return text;
 }
 
-std::string text_of(const Scenario& scenario, const Prediction& prediction, bool tasks) {
+std::string text_of(const Scenario& scenario, const Step& step, bool tasks) {
   const auto& parameters = scenario.workload.parameters;
   const auto parameter = [&](std::int32_t index) -> const Parameter& {
     return parameters[static_cast<std::size_t>(index)];
   };
-  std::string text = fmt::format("{}: {}\n", scenario.name, strategy_label(prediction.training));
+  std::string text = fmt::format("{}: {}\n", scenario.name, strategy_label(step.training));
 
-  const std::vector<HookFiring> hooks = firings(prediction);
+  const std::vector<HookFiring> hooks = firings(step);
   if (!hooks.empty()) {
     Table table({"hook", "parameter", "shape", "size", "bucket", "host ms", "gradient ms"});
     for (std::size_t i = 0; i < hooks.size(); ++i) {
@@ -79,13 +79,13 @@ std::string text_of(const Scenario& scenario, const Prediction& prediction, bool
     }
     text += "\nhooks, in firing order\n" + table.text();
   }
-  if (!prediction.schedule.buckets.empty()) {
+  if (!step.schedule.buckets.empty()) {
     Table table({"bucket", "bytes", "size", "tensors", "ready ms", "start ms", "end ms",
                  "exposed ms", "first .. last"},
                 Table::Last::text);
-    for (std::size_t b = 0; b < prediction.schedule.buckets.size(); ++b) {
-      const Bucket& bucket = prediction.schedule.buckets[b];
-      const BucketTimes& at = prediction.metrics.buckets[b];
+    for (std::size_t b = 0; b < step.schedule.buckets.size(); ++b) {
+      const Bucket& bucket = step.schedule.buckets[b];
+      const BucketTimes& at = step.metrics.buckets[b];
       table.add({fmt::format("{}", b), fmt::format("{}", bucket.size.count), to_string(bucket.size),
                  fmt::format("{}", bucket.parameters.size()), ms(at.ready), ms(at.start),
                  ms(at.end), fmt::format("{:.3f}", in_ms(at.exposed)),
@@ -95,19 +95,19 @@ std::string text_of(const Scenario& scenario, const Prediction& prediction, bool
     text += "\nbuckets, in launch order\n" + table.text();
   }
   std::array<std::int64_t, 16> counts{};
-  for (const Task& task : prediction.schedule.tasks)
+  for (const Task& task : step.schedule.tasks)
     ++counts[static_cast<std::size_t>(task.operation)];
-  text += fmt::format("\n{} tasks:", prediction.schedule.tasks.size());
+  text += fmt::format("\n{} tasks:", step.schedule.tasks.size());
   for (std::size_t i = 0; i < counts.size(); ++i)
     if (counts[i] > 0)
       text += fmt::format(" {} {},", counts[i], name_of(static_cast<Operation>(i)));
   text.back() = '\n';
   if (tasks) {
     Table table({"task", "what", "stream", "issued ms", "start ms", "end ms"});
-    for (std::size_t i = 0; i < prediction.schedule.tasks.size(); ++i) {
-      const Task& task = prediction.schedule.tasks[i];
-      const TaskTimes& at = prediction.timeline.ranks[0][i];
-      table.add({fmt::format("{}", i), task_label(scenario, prediction.schedule, task),
+    for (std::size_t i = 0; i < step.schedule.tasks.size(); ++i) {
+      const Task& task = step.schedule.tasks[i];
+      const TaskTimes& at = step.timeline.ranks[0][i];
+      table.add({fmt::format("{}", i), task_label(scenario, step.schedule, task),
                  std::string(name_of(task.stream)), ms(at.issued), ms(at.start), ms(at.end)});
     }
     text += fmt::format("\n{}", table.text());
@@ -115,29 +115,29 @@ std::string text_of(const Scenario& scenario, const Prediction& prediction, bool
   return text;
 }
 
-nlohmann::ordered_json json_of(const Scenario& scenario, const Prediction& prediction) {
+nlohmann::ordered_json json_of(const Scenario& scenario, const Step& step) {
   nlohmann::ordered_json json;
   const auto name = [&](std::int32_t index) {
     return scenario.workload.parameters[static_cast<std::size_t>(index)].name;
   };
   json["format"] = "ddpsim.schedule/1";
   json["scenario"] = scenario.name;
-  json["strategy"] = name_of(prediction.training.strategy);
+  json["strategy"] = name_of(step.training.strategy);
   json["hooks"] = nlohmann::ordered_json::array();
-  for (const HookFiring& hook : firings(prediction))
+  for (const HookFiring& hook : firings(step))
     json["hooks"].push_back({{"parameter", name(hook.parameter)},
                              {"bucket", hook.bucket},
                              {"host_ms", in_ms(hook.host)},
                              {"gradient_ms", in_ms(hook.gradient)}});
   json["buckets"] = nlohmann::ordered_json::array();
-  for (const Bucket& bucket : prediction.schedule.buckets) {
+  for (const Bucket& bucket : step.schedule.buckets) {
     nlohmann::ordered_json entry;
     entry["bytes"] = bucket.size.count;
     entry["parameters"] = nlohmann::ordered_json::array();
     for (const std::int32_t index : bucket.parameters) entry["parameters"].push_back(name(index));
     json["buckets"].push_back(entry);
   }
-  json["tasks"] = prediction.schedule.tasks.size();
+  json["tasks"] = step.schedule.tasks.size();
   return json;
 }
 
@@ -156,14 +156,14 @@ int schedule_command(const std::vector<std::string>& arguments) {
     throw InputError("schedule needs one scenario: ddpsim schedule scenarios/examples/first.yaml");
   const Scenario scenario = read_scenario(options.files[0], options.set);
   const CalibratedCosts priced = price_calibrated(scenario, options.laws_only);
-  const Prediction prediction = predict(priced.costs, scenario.training);
+  const Step step = predict(priced.costs, scenario.training);
   Outputs outputs;
   if (!options.quiet && options.json != "-" && options.trace != "-")
     outputs.add("-",
-                text_of(scenario, prediction, tasks) +
+                text_of(scenario, step, tasks) +
                     (priced.fit ? fmt::format("\n{}", describe_calibration(*priced.fit)) : ""));
-  outputs.add(options.json, json_text(json_of(scenario, prediction)));
-  if (!options.trace.empty()) outputs.add(options.trace, chrome_trace(scenario, {prediction}));
+  outputs.add(options.json, json_text(json_of(scenario, step)));
+  if (!options.trace.empty()) outputs.add(options.trace, chrome_trace(scenario, {{strategy_label(step.training), &step}}));
   outputs.commit();
   return exit_done;
 }

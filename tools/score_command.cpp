@@ -1,16 +1,15 @@
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <sstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "scenarios/input_error.hpp"
 #include "tools/command.hpp"
+#include "tools/flag_values.hpp"
 #include "tools/names.hpp"
 #include "tools/output.hpp"
+#include "tools/progress.hpp"
 #include "tools/score.hpp"
 #include "tools/table.hpp"
 
@@ -40,19 +39,6 @@ std::vector<Strategy> strategies_of(const std::string& list) {
     strategies.push_back(*strategy);
   }
   return strategies;
-}
-
-double tolerance_of(const std::string& text) {
-  std::size_t end = 0;
-  double value = -1;
-  try {
-    value = std::stod(text, &end);
-  } catch (const std::exception&) {
-  }
-  const std::string unit = text.substr(end);
-  if (value >= 0 && std::isfinite(value) && (unit == "%" || unit == " %")) return value / 100;
-  if (value >= 0 && unit.empty() && value <= 1) return value;
-  throw InputError(fmt::format("--tolerance {}: expected a share such as 5% or 0.05", text));
 }
 
 std::string percent(double share) {
@@ -115,27 +101,6 @@ std::string csv_of(const std::vector<FileScore>& files) {
   return text;
 }
 
-/// On a terminal, once it takes longer than a second.
-class Progress {
- public:
-  Progress(std::size_t total, bool quiet)
-      : total_(total), shown_(!quiet && isatty(STDERR_FILENO) == 1) {}
-  ~Progress() {
-    if (drawn_) fmt::print(stderr, "\r{:<60}\r", "");
-  }
-  void step(std::size_t done) {
-    if (!shown_ || std::chrono::steady_clock::now() - begin_ < std::chrono::seconds(1)) return;
-    drawn_ = true;
-    const std::size_t bars = 30 * done / total_;
-    fmt::print(stderr, "\r[{:<30}] {} of {} files", std::string(bars, '#'), done, total_);
-  }
-
- private:
-  std::size_t total_;
-  bool shown_, drawn_ = false;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-};
-
 }  // namespace
 
 int score_command(const std::vector<std::string>& arguments) {
@@ -154,14 +119,16 @@ int score_command(const std::vector<std::string>& arguments) {
   if (options.files.empty())
     throw InputError("score needs files: ddpsim score scenarios/measured/*.yaml");
   const std::vector<Strategy> strategies = strategies_of(calibrate_on);
-  const double allowed = tolerance.empty() ? -1 : tolerance_of(tolerance);
+  const double allowed = tolerance.empty() ? -1 : share_of("--tolerance", tolerance);
 
   std::vector<FileScore> files;
   std::vector<std::string> left_out;
   {
-    Progress progress(options.files.size(), options.quiet);
+    Progress progress(options.quiet);
     for (const std::string& file : options.files) {
-      progress.step(files.size() + left_out.size());
+      const std::size_t done = files.size() + left_out.size();
+      progress.show(fmt::format("{} of {} files", done, options.files.size()),
+                    static_cast<double>(done) / static_cast<double>(options.files.size()));
       if (auto score = score_file(file, strategies))
         files.push_back(std::move(*score));
       else

@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 BUILD_PACKAGES="g++ cmake ninja-build libyaml-cpp-dev libboost-program-options-dev libfmt-dev \
-nlohmann-json3-dev catch2 libbenchmark-dev"
+nlohmann-json3-dev libeigen3-dev catch2 libbenchmark-dev"
 # The oracle of the bucket tests: real torch.
 TEST_PACKAGES="python3 python3-torch python3-numpy libopenblas0-pthread"
 

@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "tools/names.hpp"
-
 namespace ddpsim {
 namespace {
 
@@ -103,21 +101,22 @@ void write_rank(Writer& writer, int pid, const Scenario& scenario, const Schedul
 
 }  // namespace
 
-std::string chrome_trace(const Scenario& scenario, const std::vector<Prediction>& predictions) {
+std::string chrome_trace(const Scenario& scenario, const std::vector<NamedStep>& steps) {
   Writer writer;
   int pid = 0;
-  for (const Prediction& prediction : predictions) {
-    const auto simulated = static_cast<int>(prediction.timeline.ranks.size());
-    const int ranks = std::max(simulated, std::min(scenario.cluster.ranks(), most_alike_ranks));
+  for (const auto& [name, step] : steps) {
+    const auto& timelines = step->timeline.ranks;
+    const auto told = static_cast<int>(timelines.size());
+    const int ranks = std::max(told, std::min(scenario.cluster.ranks(), most_alike_ranks));
     for (int rank = 0; rank < ranks; ++rank, ++pid) {
       const bool alike = rank + 1 == ranks && ranks < scenario.cluster.ranks();
-      writer.process(
-          pid, fmt::format(
-                   "{}: rank {}{}", strategy_label(prediction.training), rank,
-                   alike ? fmt::format(" (and all up to {})", scenario.cluster.ranks() - 1) : ""));
-      write_rank(
-          writer, pid, scenario, prediction.schedule,
-          prediction.timeline.ranks[static_cast<std::size_t>(std::min(rank, simulated - 1))]);
+      writer.process(pid,
+                     fmt::format("{}: rank {}{}", name, rank,
+                                 alike ? fmt::format(" (and all up to {})",
+                                                     scenario.cluster.ranks() - 1)
+                                       : ""));
+      write_rank(writer, pid, scenario, step->schedule,
+                 timelines[static_cast<std::size_t>(std::min(rank, told - 1))]);
     }
   }
   return writer.finish();

@@ -15,6 +15,7 @@ inline const ResNetShape resnet18{{2, 2, 2, 2}, false, 1000};
 inline const ResNetShape resnet50{{3, 4, 6, 3}, true, 1000};
 inline const VggShape vgg16{
     {64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512, 0}, 1000};
+inline const MlpShape perceptron{{512, 1024, 1024, 1024, 10}, true};
 
 inline Workload build(const Architecture& architecture, int batch = 2, int sequence = 16) {
   WorkloadSize size;
@@ -26,7 +27,7 @@ inline Workload build(const Architecture& architecture, int batch = 2, int seque
 inline std::vector<Workload> one_of_each_family(int batch = 2) {
   std::vector<Workload> workloads;
   for (const Architecture& architecture : std::vector<Architecture>{
-           cs336_small, gpt2_small, bert_base, llama2_7b, resnet18, resnet50, vgg16})
+           cs336_small, gpt2_small, bert_base, llama2_7b, resnet18, resnet50, vgg16, perceptron})
     workloads.push_back(build(architecture, batch));
   return workloads;
 }

@@ -2,9 +2,6 @@
 // which bucket_oracle.py asks.
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -15,14 +12,12 @@
 #include <string>
 
 #include <catch2/catch.hpp>
-#include <stdlib.h>
 
 #include "model/bucketing.hpp"
+#include "tests/model/torch_oracle.hpp"
 
 namespace ddpsim {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct Case {
   std::vector<Bytes> limits;
@@ -172,56 +167,17 @@ std::vector<Line> our_answer(const Case& one) {
   return buckets;
 }
 
-std::optional<std::string> python_with_torch() {
-  for (const std::string python : {"/usr/bin/python3", "python3"}) {
-    const std::string attempt =
-        python +
-        " -c 'from torch.distributed import _compute_bucket_assignment_by_size' 2>/dev/null";
-    if (std::system(attempt.c_str()) == 0) return python;
-  }
-  return std::nullopt;
-}
-
-struct TemporaryFolder {
-  fs::path path;
-
-  TemporaryFolder() {
-    std::string pattern = fs::temp_directory_path() / "ddpsim-buckets-XXXXXX";
-    REQUIRE(mkdtemp(pattern.data()));
-    path = pattern;
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-};
-
 TEST_CASE("buckets and limits are those of PyTorch", "[model][bucketing][oracle]") {
-  const std::optional<std::string> python = python_with_torch();
-  if (!python) {
-    const char* torch = std::getenv("DDPSIM_TORCH");
-    REQUIRE((torch == nullptr || std::string(torch) != "required"));
-    WARN("python3-torch is not installed: not compared");
-    return;
-  }
   std::mt19937_64 random{1};
   std::vector<Case> cases(4000);
   for (Case& one : cases) one = random_case(random);
 
-  const TemporaryFolder folder;
-  const fs::path questions = folder.path / "cases", answers = folder.path / "buckets";
-  {
-    std::ofstream out(questions);
-    for (const Case& one : cases) write(out, one);
-  }
-  const fs::path script = fs::path(DDPSIM_TEST_DATA).parent_path() / "model/bucket_oracle.py";
-  const std::string command = *python + " '" + script.string() + "' '" + questions.string() +
-                              "' '" + answers.string() + "'";
-  REQUIRE(std::system(command.c_str()) == 0);
+  std::ostringstream questions;
+  for (const Case& one : cases) write(questions, one);
+  const std::optional<std::string> answers = ask_torch("bucket_oracle.py", questions.str());
+  if (!answers) return;
 
-  std::ifstream in(answers);
+  std::istringstream in(*answers);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     CAPTURE(i);
     REQUIRE(our_answer(cases[i]) == read_answer(in));

@@ -141,15 +141,18 @@ TEST_CASE("views of the bucket save the copies out and not those in (R22, R23)",
 
 TEST_CASE("a task has the costs of what it does", "[model][schedule_builder]") {
   StepCosts priced = costs();
-  for (std::size_t i = 0; i < 3; ++i)
-    priced.copies[i] = {7us, static_cast<int>(i + 1) * Duration{10us}, 9us, 2, 0.75F};
+  for (std::size_t i = 0; i < 3; ++i) {
+    priced.copy_in[i] = {7us, static_cast<int>(i + 1) * Duration{10us}, 9us, 2, 0.75F};
+    priced.copy_out[i] = {7us, static_cast<int>(i + 1) * Duration{20us}, 9us, 2, 0.75F};
+  }
   priced.launch = {1us, 2us, 3us};
   priced.collective.call_overhead = 5us;
   for (const Task& task : build_schedule(priced, two_buckets()).tasks) {
     CAPTURE(words(task));
     if (task.operation == Operation::copy_in || task.operation == Operation::copy_out) {
       CHECK(task.host == 7us);
-      CHECK(task.work == (task.parameter + 1) * Duration{10us});
+      const Duration each = task.operation == Operation::copy_in ? 10us : 20us;
+      CHECK(task.work == (task.parameter + 1) * each);
       CHECK(task.last_launch == 9us);
       CHECK(task.launches == 2);
       CHECK(task.memory_fraction == 0.75F);

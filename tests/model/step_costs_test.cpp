@@ -21,14 +21,19 @@ constexpr Duration ramp = 2us;
 
 TEST_CASE("a copy reads and writes, an accumulation reads twice", "[model][step_costs]") {
   const StepCosts costs = costs_of(chain(1, 1ms, 1ms, {1'000'000}), cluster());
-  CHECK(costs.copies.at(0).work == 2us + ramp);
+  CHECK(costs.copy_in.at(0).work == 2us + ramp);
+  CHECK(costs.copy_out.at(0).work == 2us + ramp);
+  CHECK(costs.divide.at(0).work == 2us + ramp);
   CHECK(costs.accumulates.at(0).work == 3us + ramp);
 }
 
-TEST_CASE("the flat copy moves all gradients in one launch", "[model][step_costs]") {
+TEST_CASE("concatenating and dividing the whole move all gradients in one launch",
+          "[model][step_costs]") {
   const StepCosts costs = costs_of(chain(5, 1ms, 1ms, {1'000'000}), cluster());
-  CHECK(costs.flat_copy.work == 10us + ramp);
-  CHECK(costs.flat_copy.launches == 1);
+  for (const KernelCost& whole : {costs.concatenate, costs.flat_divide}) {
+    CHECK(whole.work == 10us + ramp);
+    CHECK(whole.launches == 1);
+  }
 }
 
 TEST_CASE("hooks hang on the kernel that completes their gradient", "[model][step_costs]") {
@@ -49,7 +54,7 @@ TEST_CASE("kernels keep their layers and callers", "[model][step_costs]") {
         Approx(launches_per_operation(Caller::forward_module)));
   CHECK(in_us(costs.layers[0].backward.at(0).host) ==
         Approx(launches_per_operation(Caller::autograd)));
-  CHECK(costs.copies[0].host == 1us);
+  CHECK(costs.copy_in[0].host == 1us);
 }
 
 TEST_CASE("a measured optimizer stands in place of the law", "[model][step_costs]") {
@@ -71,7 +76,7 @@ TEST_CASE("scaling a pass scales its device times", "[model][step_costs]") {
   CHECK(after.layers[1].backward[0].work == 6ms);
   CHECK(after.layers[1].backward[1].work == 9ms);
   CHECK(after.optimizer[0].work == 500us);
-  CHECK(after.copies[0].work == before.copies[0].work);  // no part of a pass
+  CHECK(after.copy_in[0].work == before.copy_in[0].work);  // no part of a pass
 }
 
 TEST_CASE("a slower device leaves the host as it is, a faster one needs it to keep up",

@@ -71,9 +71,9 @@ inline Cluster eight_gpus() {
 
 /// Copies, divisions and accumulations take no time: only what a test says does.
 inline void free_copies(StepCosts& costs) {
-  costs.copies.assign(costs.copies.size(), KernelCost{});
-  costs.accumulates.assign(costs.accumulates.size(), KernelCost{});
-  costs.flat_copy = KernelCost{};
+  for (auto* copies : {&costs.copy_in, &costs.copy_out, &costs.divide, &costs.accumulates})
+    copies->assign(copies->size(), KernelCost{});
+  costs.concatenate = costs.flat_divide = KernelCost{};
 }
 
 inline Training training_of(Strategy strategy) {

@@ -246,12 +246,5 @@ TEST_CASE("a law of collectives that the link cannot feed is refused",
         "s.yaml:7:16: cluster.collectives: nccl needs a CUDA device");
 }
 
-TEST_CASE("a calibration file is refused as not built yet", "[scenarios][cluster_reader]") {
-  const Scratch scratch;
-  CHECK_THAT(
-      refusal_at(scratch, 8, "  intra_node: nvlink4\n  calibration: c.yaml"),
-      Catch::StartsWith("s.yaml:9:16: cluster.calibration: calibration files are not read yet"));
-}
-
 }  // namespace
 }  // namespace ddpsim

@@ -9,6 +9,7 @@
 #include <catch2/catch.hpp>
 
 #include "sim/predict.hpp"
+#include "tests/scenarios/calibrations.hpp"
 #include "tests/scenarios/refusal.hpp"
 
 namespace ddpsim {
@@ -144,6 +145,12 @@ TEST_CASE("damaged profiles, links and tables are read or refused, never worse",
   check_damage(scratch.path("own-profile.yaml"), scratch.path("profiles/link.yaml"), 500, 1002);
   check_damage(scratch.path("parameter-groups.yaml"), scratch.path("profiles/all_reduce.csv"), 500,
                1003);
+}
+
+TEST_CASE("damaged calibrations are read or refused, never worse", "[scenarios][fuzz]") {
+  const Scratch scratch;
+  const auto calibration = scratch.write("c.yaml", good_calibration);
+  check_damage(scratch.write("s.yaml", calibrated_scenario), calibration, 1000, 3001);
 }
 
 TEST_CASE("damaged catalogue entries are read or refused, never worse", "[scenarios][fuzz]") {

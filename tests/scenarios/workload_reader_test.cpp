@@ -100,7 +100,7 @@ TEST_CASE("a model that cannot be is refused at the key that says so",
   CHECK(refusal_at(scratch, 2, "  model: {family: gpt3}") ==
         "s.yaml:2:19: workload.model.family: unknown name \"gpt3\"; did you mean \"gpt2\"?; known: "
         "cs336, "
-        "llama, gpt2, bert, resnet, vgg");
+        "llama, gpt2, bert, resnet, vgg, mlp");
   CHECK(refusal_at(scratch, 2, "  model: {family: vgg, channels: [64, -1]}") ==
         "s.yaml:2:39: workload.model.channels: expected a whole number from 0 to 10000000, got "
         "\"-1\"");
@@ -110,6 +110,68 @@ TEST_CASE("a model that cannot be is refused at the key that says so",
         "s.yaml:2:23: workload.model.layer: unknown key; did you mean \"layers\"?");
   CHECK_THAT(refusal_at(scratch, 2, "  model: {family: resnet, blocks: [1, 2], bottleneck: true}"),
              Catch::StartsWith("s.yaml:2:10: workload.model: "));
+}
+
+TEST_CASE("a perceptron is its widths, with biases or without", "[scenarios][workload_reader]") {
+  const Scratch scratch;
+  // 64 x 128 and 128 x 10 weights; a bias for each output.
+  const Scenario biased =
+      scenario_with(scratch, 2, "  model: {family: mlp, widths: [64, 128, 10]}");
+  CHECK(biased.workload.parameters.size() == 4);
+  CHECK(biased.workload.elements() == 64 * 128 + 128 + 128 * 10 + 10);
+  CHECK(biased.workload.layers.front().forward.front().gemm->m == 8);  // the batch
+  CHECK(biased.workload.name == "inline");
+  const Scenario plain =
+      scenario_with(scratch, 2, "  model: {family: mlp, widths: [64, 128, 10], bias: false}");
+  CHECK(plain.workload.parameters.size() == 2);
+  CHECK(plain.workload.elements() == 64 * 128 + 128 * 10);
+  // Neither a sequence nor a picture is its business.
+  CHECK(refusal_at(scratch, 2, "  model: {family: mlp, widths: [1, 1]}\n  sequence: 8\n  image: 64")
+            .empty());
+}
+
+TEST_CASE("a perceptron may stand in a file of its own", "[scenarios][workload_reader]") {
+  const Scratch scratch;
+  scratch.write("net.yaml", "source: a test\nfamily: mlp\nwidths: [64, 128, 10]\n");
+  const Scenario scenario = scenario_with(
+      scratch, 2, "  model: {base: net.yaml, bias: false}\n  optimizer: sgd\n  compute: tf32");
+  CHECK(scenario.workload.elements() == 64 * 128 + 128 * 10);
+  CHECK(scenario.workload.source == "a test");
+  CHECK(scenario.workload.layers.front().forward.front().type == DType::tf32);
+}
+
+TEST_CASE("widths that cannot be are refused in a line", "[scenarios][workload_reader]") {
+  const Scratch scratch;
+  const auto refusal_of = [&](const std::string& keys) {
+    return refusal_at(scratch, 2, "  model: {family: mlp" + keys + "}");
+  };
+  CHECK(refusal_of("") == "s.yaml:2:10: workload.model: missing key \"widths\"");
+  CHECK(
+      refusal_of(", widths: [1024]") ==
+      "s.yaml:2:10: workload.model: inline: widths: a multilayer perceptron has at least two (its "
+      "input's and its output's), got 1");
+  CHECK(
+      refusal_of(", widths: []") ==
+      "s.yaml:2:10: workload.model: inline: widths: a multilayer perceptron has at least two (its "
+      "input's and its output's), got 0");
+  CHECK(
+      refusal_of(", widths: [8, 0]") ==
+      "s.yaml:2:36: workload.model.widths: expected a whole number from 1 to 10000000, got \"0\"");
+  CHECK(refusal_of(", widths: [8, 99999999999]") ==
+        "s.yaml:2:36: workload.model.widths: expected a whole number from 1 to 10000000, got "
+        "\"99999999999\"");
+  CHECK(refusal_of(", widths: [8, 1e3]") ==
+        "s.yaml:2:36: workload.model.widths: expected a whole number from 1 to 10000000, got "
+        "\"1e3\"");
+  CHECK_THAT(refusal_of(", widths: 1024"),
+             Catch::StartsWith("s.yaml:2:32: workload.model.widths: expected a list of whole "
+                               "numbers"));
+  CHECK_THAT(refusal_of(", widths: [10000000, 10000000, 10000000, 10000000]"),
+             Catch::StartsWith("s.yaml:2:10: workload.model: inline: the network would hold "));
+  CHECK_THAT(refusal_of(", widths: [8, 8], bias: maybe"),
+             Catch::StartsWith("s.yaml:2:46: workload.model.bias: "));
+  CHECK(refusal_of(", widths: [8, 8], classes: 10") ==
+        "s.yaml:2:40: workload.model.classes: unknown key");
 }
 
 TEST_CASE("sizes whose products would not fit are refused, not wrapped around",

@@ -155,7 +155,7 @@ TEST_CASE("without copies back the tail is the later of compute and communicatio
 TEST_CASE("copies in lengthen compute, copies out do not (R20)", "[sim][simulate]") {
   // 1 ms to copy each of four gradients in: compute ends at 59 instead of 55.
   StepCosts costs = example_costs(false);
-  costs.copies.assign(4, KernelCost{{}, 1ms, 1ms, 1, 1});
+  costs.copy_in.assign(4, KernelCost{{}, 1ms, 1ms, 1, 1});
   CHECK(predict(costs, one_bucket_each()).metrics.backward == 59ms);
   const Schedule schedule = example_schedule(false, 1ms);
   CHECK(measure(schedule, simulate(schedule)).backward == 55ms);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int rounds = 300;
 
-struct Step {
+struct RandomStep {
   Workload workload;
   Cluster cluster;
   Training training;
@@ -28,7 +28,7 @@ void for_random_steps(std::uint64_t seed, bool interference, Check&& check) {
   Dice dice(seed);
   for (int round = 0; round < rounds; ++round) {
     CAPTURE(seed, round);
-    Step step;
+    RandomStep step;
     step.workload = random_workload(dice);
     step.cluster = random_cluster(dice, interference);
     step.training = random_training(dice, step.workload);
@@ -57,14 +57,14 @@ TEST_CASE("no strategy is faster than communicating nothing", "[sim][predict]") 
     }
   };
   for_random_steps(11, true,
-                   [&](const Step& step) { none_is_shortest(step.costs(), step.training); });
+                   [&](const RandomStep& step) { none_is_shortest(step.costs(), step.training); });
   for (const Workload& workload : real_workloads())
     none_is_shortest(StepCosts(workload, timed::eight_gpus(), Optimizer::adamw), Training{});
 }
 
 TEST_CASE("every parameter is reduced exactly once in each synchronised micro-batch",
           "[sim][predict]") {
-  for_random_steps(12, false, [](const Step& step) {
+  for_random_steps(12, false, [](const RandomStep& step) {
     const Training& training = step.training;
     const Schedule schedule = build_schedule(step.costs(), training);
     const auto rounds_of = static_cast<std::size_t>(training.micro_batches);
@@ -90,7 +90,7 @@ TEST_CASE("every parameter is reduced exactly once in each synchronised micro-ba
 }
 
 TEST_CASE("a step moves every gradient once per synchronised micro-batch", "[sim][predict]") {
-  for_random_steps(13, false, [](const Step& step) {
+  for_random_steps(13, false, [](const RandomStep& step) {
     const Training& training = step.training;
     const int synced = training.strategy == Strategy::none ? 0
                        : training.no_sync                  ? 1
@@ -101,7 +101,7 @@ TEST_CASE("a step moves every gradient once per synchronised micro-batch", "[sim
 }
 
 TEST_CASE("a step is never shorter than its bytes over the bandwidth", "[sim][predict]") {
-  for_random_steps(14, true, [](const Step& step) {
+  for_random_steps(14, true, [](const RandomStep& step) {
     const StepMetrics metrics = predict(step.costs(), step.training).metrics;
     const double n = step.cluster.ranks();
     const double seconds = 2 * (n - 1) / n * static_cast<double>(metrics.wire.count) /
@@ -113,8 +113,8 @@ TEST_CASE("a step is never shorter than its bytes over the bandwidth", "[sim][pr
 }
 
 TEST_CASE("a step is never shorter than its kernels, nor than the host's time", "[sim][predict]") {
-  for_random_steps(15, true, [](const Step& step) {
-    const Prediction prediction = predict(step.costs(), step.training);
+  for_random_steps(15, true, [](const RandomStep& step) {
+    const Step prediction = predict(step.costs(), step.training);
     Duration kernels{}, host{};
     for (const Task& task : prediction.schedule.tasks) {
       if (task.stream != Stream::communication) kernels += task.work;
@@ -128,7 +128,7 @@ TEST_CASE("a step is never shorter than its kernels, nor than the host's time", 
 TEST_CASE("the critical path is as long as the step", "[sim][predict]") {
   // Ranks alike never wait for each other: no gaps.
   const auto path_is_whole = [](const StepCosts& costs, const Training& training) {
-    const Prediction prediction = predict(costs, training);
+    const Step prediction = predict(costs, training);
     Duration sum{};
     for (const CriticalPiece& piece :
          critical_path(prediction.schedule, prediction.timeline.ranks[0])) {
@@ -137,7 +137,7 @@ TEST_CASE("the critical path is as long as the step", "[sim][predict]") {
     }
     REQUIRE(sum == prediction.metrics.step);
   };
-  for_random_steps(16, true, [&](const Step& step) { path_is_whole(step.costs(), step.training); });
+  for_random_steps(16, true, [&](const RandomStep& step) { path_is_whole(step.costs(), step.training); });
   for (const Workload& workload : real_workloads())
     for (const Strategy strategy : all_strategies)
       path_is_whole(StepCosts(workload, timed::eight_gpus(), Optimizer::adamw_loop),
@@ -145,7 +145,7 @@ TEST_CASE("the critical path is as long as the step", "[sim][predict]") {
 }
 
 TEST_CASE("passes and exposed time fit into the step", "[sim][predict]") {
-  for_random_steps(17, true, [](const Step& step) {
+  for_random_steps(17, true, [](const RandomStep& step) {
     const StepMetrics metrics = predict(step.costs(), step.training).metrics;
     REQUIRE(metrics.forward >= 0us);
     REQUIRE(metrics.backward >= 0us);
@@ -160,9 +160,9 @@ TEST_CASE("passes and exposed time fit into the step", "[sim][predict]") {
 }
 
 TEST_CASE("the same step twice gives the same timeline", "[sim][predict]") {
-  for_random_steps(18, true, [](const Step& step) {
-    const Prediction one = predict(step.costs(), step.training);
-    const Prediction other = predict(step.costs(), step.training);
+  for_random_steps(18, true, [](const RandomStep& step) {
+    const Step one = predict(step.costs(), step.training);
+    const Step other = predict(step.costs(), step.training);
     REQUIRE(same(one.timeline, other.timeline));
   });
 }

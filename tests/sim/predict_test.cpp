@@ -54,7 +54,7 @@ TEST_CASE("a bucket waits for its last gradient", "[sim][predict]") {
   // Explicit buckets of the last two layers and the first: ready at 14 and 18, 2 and 1 ms.
   Training training;
   training.buckets = {{2, 1}, {0}};
-  const Prediction prediction = predict(three_layers(), training);
+  const Step prediction = predict(three_layers(), training);
   REQUIRE(prediction.metrics.buckets.size() == 2);
   CHECK(prediction.metrics.buckets[0].start == Instant{14ms});
   CHECK(prediction.metrics.buckets[0].end == Instant{16ms});
@@ -67,7 +67,7 @@ TEST_CASE("DDP's first iteration does not overlap", "[sim][predict]") {
   // One bucket of 3 MB, ready at 18.
   Training training;
   training.phase = Phase::first;
-  const Prediction prediction = predict(three_layers(), training);
+  const Step prediction = predict(three_layers(), training);
   CHECK(prediction.metrics.collectives == 1);
   CHECK(prediction.metrics.buckets[0].start == Instant{18ms});
   CHECK(prediction.metrics.step == 21ms);

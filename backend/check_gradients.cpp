@@ -1,0 +1,91 @@
+#include "backend/check_gradients.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "backend/measure_step.hpp"
+
+namespace ddpsim {
+namespace {
+
+std::uint64_t digest(const std::vector<float>& values) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const float value : values) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &value, sizeof(bits));
+    hash = (hash ^ bits) * 0x100000001b3U;
+  }
+  return hash;
+}
+
+/// Element by element, over all ranks.
+std::vector<double> largest_of_all(Backend& backend, std::vector<double> values) {
+  for (const auto& theirs : backend.gather(std::as_bytes(std::span(values))))
+    for (std::size_t i = 0; i < values.size() && theirs.size() == values.size() * sizeof(double);
+         ++i) {
+      double value = 0;
+      std::memcpy(&value, theirs.data() + i * sizeof(double), sizeof(double));
+      values[i] = std::max(values[i], value);
+    }
+  return values;
+}
+
+}  // namespace
+
+GradientReference reference_gradients(Backend& backend, const Workload& workload,
+                                      const Schedule& none, int micro_batches) {
+  backend.run(none);
+  GradientReference reference;
+  std::vector<double> largest;
+  for (int p = 0; p < static_cast<int>(workload.parameters.size()); ++p) {
+    const std::vector<float> mine = backend.gradient(p);
+    std::vector<double> mean(mine.begin(), mine.end());
+    double most = 0;
+    for (const double value : mean) most = std::max(most, std::abs(value));
+    largest.push_back(most);
+    backend.sum(mean);
+    for (double& value : mean) value /= backend.ranks();
+    reference.mean.push_back(std::move(mean));
+  }
+  const double roundings = backend.ranks() + micro_batches + 2;
+  for (const double most : largest_of_all(backend, std::move(largest)))
+    reference.tolerance.push_back(
+        std::max(most * roundings * static_cast<double>(std::numeric_limits<float>::epsilon()),
+                 static_cast<double>(std::numeric_limits<float>::min())));
+  return reference;
+}
+
+GradientCheck check_gradients(Backend& backend, const Workload& workload,
+                              const GradientReference& reference) {
+  std::vector<std::uint64_t> digests;
+  std::vector<double> worst;  // [parameter], of this rank
+  for (int p = 0; p < static_cast<int>(workload.parameters.size()); ++p) {
+    const std::vector<float> mine = backend.gradient(p);
+    digests.push_back(digest(mine));
+    const auto& mean = reference.mean[static_cast<std::size_t>(p)];
+    const double tolerance = reference.tolerance[static_cast<std::size_t>(p)];
+    double most = 0;
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      const double off = std::abs(static_cast<double>(mine[i]) - mean[i]) / tolerance;
+      most = off > most || std::isnan(off) ? off : most;
+      if (std::isnan(off)) break;
+    }
+    worst.push_back(std::isnan(most) ? std::numeric_limits<double>::max() : most);
+  }
+  GradientCheck check;
+  for (const auto& theirs : backend.gather(std::as_bytes(std::span(digests))))
+    check.identical = check.identical && theirs.size() == digests.size() * sizeof(std::uint64_t) &&
+                      std::memcmp(theirs.data(), digests.data(), theirs.size()) == 0;
+  check.identical = !any_rank(backend, !check.identical);
+  worst = largest_of_all(backend, std::move(worst));
+  for (std::size_t p = 0; p < worst.size(); ++p) {
+    check.worst = std::max(check.worst, worst[p]);
+    if (worst[p] > 1 && check.first_wrong.empty())
+      check.first_wrong = workload.parameters[p].name;
+  }
+  return check;
+}
+
+}  // namespace ddpsim

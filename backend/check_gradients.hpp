@@ -1,0 +1,36 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend/backend.hpp"
+#include "model/workload.hpp"
+
+namespace ddpsim {
+
+/// What the gradients of a step have to be: the mean over ranks of what each computes by itself.
+struct GradientReference {
+  std::vector<std::vector<double>> mean;  ///< [parameter][element]
+  std::vector<double> tolerance;          ///< [parameter] what rounding may cost
+};
+
+/// How the gradients after a step compare to it.
+struct GradientCheck {
+  bool identical = true;    ///< on all ranks, to the bit
+  double worst = 0;         ///< largest |gradient - mean| over its tolerance; above 1 is wrong
+  std::string first_wrong;  ///< name of the first parameter that is; empty: none
+  bool good() const { return identical && first_wrong.empty(); }
+};
+
+/// Runs the step without communication and averages, in double, what each rank computed. The
+/// tolerance is (ranks + micro-batches + 2) units of fp32 rounding of the parameter's largest
+/// gradient: each sum and scaling rounds once, and sums of micro-batches may cancel. Communicates.
+GradientReference reference_gradients(Backend& backend, const Workload& workload,
+                                      const Schedule& none, int micro_batches);
+
+/// Compares the gradients of the last step. Every rank gets the same answer. Communicates.
+GradientCheck check_gradients(Backend& backend, const Workload& workload,
+                              const GradientReference& reference);
+
+}  // namespace ddpsim

@@ -1,0 +1,225 @@
+#include "backend/gloo/communicator.hpp"
+
+#include <net/if.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <gloo/allgatherv.h>
+#include <gloo/allreduce.h>
+#include <gloo/barrier.h>
+#include <gloo/broadcast.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/transport/tcp/device.h>
+
+#include "backend/device_error.hpp"
+
+namespace ddpsim {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Gloo's messages begin with a place in its source and may have several lines.
+std::string plain(std::string message) {
+  if (message.starts_with('['))
+    if (const auto end = message.find("] "); end != std::string::npos) message.erase(0, end + 2);
+  return message.substr(0, message.find('\n'));
+}
+
+/// Names this boot of this machine: equal where ranks share a clock.
+std::string boot_id() {
+  std::string id;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id") >> std::ws, id);
+  return id;
+}
+
+constexpr double most_gathered = 1 << 30;  // bytes of one rank
+
+template <typename Value>
+void add(void* to, const void* left, const void* right, std::size_t count) {
+  auto* sum = static_cast<Value*>(to);
+  const auto* a = static_cast<const Value*>(left);
+  const auto* b = static_cast<const Value*>(right);
+  for (std::size_t i = 0; i < count; ++i) sum[i] = a[i] + b[i];
+}
+
+}  // namespace
+
+Communicator::Communicator(Rendezvous& rendezvous, int rank, int ranks,
+                           const std::string& interface, milliseconds timeout)
+    : rank_(rank), ranks_(ranks), timeout_(timeout) {
+  if (!interface.empty() && if_nametoindex(interface.c_str()) == 0) {
+    std::string known;
+    if (struct if_nameindex* list = if_nameindex()) {
+      for (auto* each = list; each->if_index != 0; ++each)
+        known += fmt::format("{}{}", known.empty() ? "" : ", ", each->if_name);
+      if_freenameindex(list);
+    }
+    throw DeviceError(fmt::format("there is no network interface \"{}\"; this host has: {}",
+                                  interface, known.empty() ? "none" : known));
+  }
+  guarded("connecting to the other ranks", [&] {
+    gloo::transport::tcp::attr address;
+    if (interface.empty())
+      address.hostname = "127.0.0.1";
+    else
+      address.iface = interface;
+    auto device = gloo::transport::tcp::CreateDevice(address);
+    auto context = std::make_shared<gloo::rendezvous::Context>(rank, ranks);
+    // Gloo waits five timeouts for a connection.
+    context->setTimeout(std::max(timeout / 5, milliseconds{200}));
+    context->connectFullMesh(rendezvous.store(), device);
+    context->setTimeout(timeout);
+    context_ = context;
+  });
+  const std::string mine = boot_id();
+  for (const auto& theirs : gather(std::as_bytes(std::span(mine))))
+    one_host_ = one_host_ && !mine.empty() && theirs.size() == mine.size() &&
+                std::memcmp(theirs.data(), mine.data(), mine.size()) == 0;
+  std::array<std::int64_t, 1> epoch{
+      std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count()};
+  if (one_host_)
+    broadcast({reinterpret_cast<char*>(epoch.data()), sizeof(epoch)});
+  else
+    barrier();
+  epoch_ = std::chrono::nanoseconds{epoch[0]};
+  rendezvous.leave();  // everyone has read it
+}
+
+Instant Communicator::now() const {
+  return Instant{std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()) -
+                 epoch_};
+}
+
+Communicator::~Communicator() = default;
+
+void Communicator::disconnect() {
+  if (context_) context_->closeConnections();
+}
+
+template <typename Call>
+void Communicator::guarded(const char* what, Call call) {
+  try {
+    call();
+  } catch (const gloo::Exception& problem) {
+    const std::string text = plain(problem.what());
+    const bool late = text.find("imed out") != std::string::npos;
+    throw DeviceError(fmt::format("{}: {} ({})", what,
+                                  late ? fmt::format("a rank did not answer within {:g} s",
+                                                     static_cast<double>(timeout_.count()) / 1000)
+                                       : "lost another rank",
+                                  text));
+  } catch (const gloo::EnforceNotMet& problem) {
+    throw DeviceError(fmt::format("{}: {}", what, plain(problem.what())));
+  }
+}
+
+template <typename Value>
+void Communicator::all_reduce_of(std::span<Value> values) {
+  if (ranks_ == 1 || values.empty()) return;
+  guarded("all-reduce", [&] {
+    gloo::AllreduceOptions options(context_);
+    options.setOutput(values.data(), values.size());
+    options.setReduceFunction(add<Value>);
+    options.setTimeout(timeout_);
+    gloo::allreduce(options);
+  });
+}
+
+void Communicator::all_reduce(std::span<float> values) {
+  all_reduce_of(values);
+}
+void Communicator::all_reduce(std::span<double> values) {
+  all_reduce_of(values);
+}
+
+void Communicator::broadcast(std::span<char> bytes) {
+  if (ranks_ == 1 || bytes.empty()) return;
+  guarded("broadcast", [&] {
+    gloo::BroadcastOptions options(context_);
+    options.setOutput(bytes.data(), bytes.size());
+    options.setRoot(0);
+    options.setTimeout(timeout_);
+    gloo::broadcast(options);
+  });
+}
+
+void Communicator::barrier() {
+  if (ranks_ == 1) return;
+  guarded("barrier", [&] {
+    gloo::BarrierOptions options(context_);
+    options.setTimeout(timeout_);
+    gloo::barrier(options);
+  });
+}
+
+std::vector<std::vector<std::byte>> Communicator::gather(std::span<const std::byte> mine) {
+  if (ranks_ == 1) return {{mine.begin(), mine.end()}};
+  std::vector<double> sizes(static_cast<std::size_t>(ranks_), 0);
+  sizes[static_cast<std::size_t>(rank_)] = static_cast<double>(mine.size());
+  all_reduce(std::span(sizes));
+  std::vector<std::size_t> counts;
+  std::size_t total = 0;
+  for (const double size : sizes) {
+    if (!(size >= 0 && size <= most_gathered))
+      throw DeviceError("gathering figures: a rank sent a size that makes no sense");
+    // A byte each as padding: Gloo takes no empty parts.
+    counts.push_back(static_cast<std::size_t>(size) + 1);
+    total += counts.back();
+  }
+  std::vector<char> sent(mine.size() + 1, 0), all(total);
+  if (!mine.empty()) std::memcpy(sent.data(), mine.data(), mine.size());
+  guarded("gathering figures", [&] {
+    gloo::AllgathervOptions options(context_);
+    options.setInput(sent.data(), sent.size());
+    options.setOutput(all.data(), counts);
+    options.setTimeout(timeout_);
+    gloo::allgatherv(options);
+  });
+  std::vector<std::vector<std::byte>> gathered;
+  std::size_t offset = 0;
+  for (const std::size_t count : counts) {
+    const auto* begin = reinterpret_cast<const std::byte*>(all.data() + offset);
+    gathered.emplace_back(begin, begin + count - 1);
+    offset += count;
+  }
+  return gathered;
+}
+
+void Communicator::align_clock() {
+  if (one_host_ || ranks_ == 1) return;
+  constexpr int rounds = 8;
+  guarded("aligning clocks", [&] {
+    std::array<std::int64_t, 1> value{};
+    auto buffer = context_->createUnboundBuffer(value.data(), sizeof(value));
+    constexpr std::uint64_t slot = std::uint64_t{1} << 40;  // beside those of the collectives
+    if (rank_ == 0) {
+      for (int other = 1; other < ranks_; ++other)
+        for (int round = 0; round < rounds; ++round) {
+          buffer->recv(other, slot);
+          buffer->waitRecv(timeout_);
+          value[0] = now().time_since_epoch().count();
+          buffer->send(other, slot);
+          buffer->waitSend(timeout_);
+        }
+      return;
+    }
+    Duration fastest = Duration::max();
+    for (int round = 0; round < rounds; ++round) {
+      const Instant sent = now();
+      buffer->send(0, slot);
+      buffer->waitSend(timeout_);
+      buffer->recv(0, slot);
+      buffer->waitRecv(timeout_);
+      const Duration trip = now() - sent;
+      if (trip >= fastest) continue;
+      fastest = trip;
+      offset_ = (sent + trip / 2) - Instant{Duration{value[0]}};
+    }
+  });
+}
+
+}  // namespace ddpsim

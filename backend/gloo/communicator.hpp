@@ -1,0 +1,70 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend/gloo/rendezvous.hpp"
+#include "model/quantity.hpp"
+
+namespace gloo {
+class Context;
+}
+
+namespace ddpsim {
+
+/// The connections of one rank to all others: Gloo over TCP.
+///
+/// Calls communicate: every rank makes the same ones in the same order. At any time at most one
+/// thread of a rank may be inside. Every call ends within the timeout, with a DeviceError if another
+/// rank is gone or silent.
+class Communicator {
+ public:
+  /// Connects to all ranks. `interface`: a network interface; empty: the loopback address.
+  Communicator(Rendezvous& rendezvous, int rank, int ranks, const std::string& interface,
+               std::chrono::milliseconds timeout);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const { return rank_; }
+  int ranks() const { return ranks_; }
+
+  /// Sum over ranks, in place, the same on all to the bit. Gloo's ring.
+  void all_reduce(std::span<float> values);
+  void all_reduce(std::span<double> values);
+  /// Rank 0's bytes to all.
+  void broadcast(std::span<char> bytes);
+  void barrier();
+  /// Everyone's bytes, by rank; sizes may differ.
+  std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine);
+
+  /// A monotonic clock that began when the ranks had connected.
+  Instant now() const;
+  /// An instant of rank 0's clock as this rank's clock shows it; the ranks of one host share one.
+  /// Measured by ping-pong, half of the fastest round trip exact.
+  void align_clock();
+  Instant to_local(Instant of_rank_0) const { return of_rank_0 + offset_; }
+  Instant to_rank_0(Instant local) const { return local - offset_; }
+
+  /// Ends every call under way on this rank with an error.
+  void disconnect();
+
+ private:
+  template <typename Value>
+  void all_reduce_of(std::span<Value> values);
+  template <typename Call>
+  void guarded(const char* what, Call call);
+
+  int rank_, ranks_;
+  std::chrono::milliseconds timeout_;
+  std::shared_ptr<gloo::Context> context_;
+  bool one_host_ = true;
+  std::chrono::nanoseconds epoch_{};
+  Duration offset_{};  ///< this rank's clock minus rank 0's
+};
+
+}  // namespace ddpsim

@@ -1,0 +1,162 @@
+#include "backend/gloo/kernels.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <stdexcept>
+
+#include "backend/gloo/gemm.hpp"
+
+namespace ddpsim {
+namespace {
+
+std::size_t at(std::int32_t index) {
+  return static_cast<std::size_t>(index);
+}
+
+/// CPU time of this thread: what another thread on the same core takes does not count.
+Duration cpu_time() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds{now.tv_sec} + std::chrono::nanoseconds{now.tv_nsec};
+}
+
+void scaled_copy(std::span<float> to, std::span<const float> from, float factor) {
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] = from[i] * factor;
+}
+
+/// Reads and writes `traffic` bytes, half each.
+void stream(std::int64_t traffic, const float* from, float* to, std::int64_t most) {
+  for (std::int64_t left = traffic / 8; left > 0; left -= most) {
+    const std::int64_t count = std::min(left, most);
+    for (std::int64_t i = 0; i < count; ++i) to[i] = from[i] * 0.5F + 1.0F;
+  }
+}
+
+struct Rates {
+  static constexpr float learning = 1e-4F, momentum = 0.9F, decay = 1e-4F, beta1 = 0.9F,
+                         beta2 = 0.999F, epsilon = 1e-8F;
+};
+
+}  // namespace
+
+void Kernels::run(const Schedule& schedule, const Task& task) {
+  const float mean = 1.0F / static_cast<float>(ranks_);
+  switch (task.operation) {
+    case Operation::forward:
+      return pass(task, workload_.layers[at(task.layer)].forward[at(task.kernel)],
+                  memory_.forward_binding(task.layer, task.kernel));
+    case Operation::backward:
+      return pass(task, workload_.layers[at(task.layer)].backward[at(task.kernel)],
+                  memory_.backward_binding(task.layer, task.kernel));
+    case Operation::accumulate: {
+      const auto sum = memory_.gradient(task.parameter);
+      const auto fresh = memory_.written(task.parameter, task.micro_batch);
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += fresh[i];
+      return;
+    }
+    case Operation::copy_in:
+      return scaled_copy(memory_.slice(task.parameter), memory_.gradient(task.parameter), mean);
+    case Operation::concatenate:
+      if (task.bucket == nobody) {  // of buffers: nobody looks at their values
+        std::fill(memory_.buffers().begin(), memory_.buffers().end(), 1);
+        return;
+      }
+      for (const std::int32_t p : schedule.buckets[at(task.bucket)].parameters)
+        std::copy(memory_.gradient(p).begin(), memory_.gradient(p).end(), memory_.slice(p).begin());
+      return;
+    case Operation::divide: {
+      const auto values =
+          task.parameter == nobody ? memory_.bucket(task.bucket) : memory_.gradient(task.parameter);
+      return scaled_copy(values, values, mean);
+    }
+    case Operation::copy_out: {
+      if (task.parameter == nobody) {
+        std::fill(memory_.buffers().begin(), memory_.buffers().end(), 1);
+        return;
+      }
+      const auto slice = memory_.slice(task.parameter);
+      std::copy(slice.begin(), slice.end(), memory_.gradient(task.parameter).begin());
+      return;
+    }
+    case Operation::optimizer:
+      if (workload_.optimizer) {
+        for (const Duration end = cpu_time() + *workload_.optimizer; cpu_time() < end;) {
+        }
+        return;
+      }
+      if (task.kernel == 0) ++steps_;
+      if (optimizer_ == Optimizer::adamw_loop) return update(task.kernel);
+      for (std::size_t p = 0; p < workload_.parameters.size(); ++p)
+        update(static_cast<std::int32_t>(p));
+      return;
+    case Operation::search_unused:  // nothing to find: every parameter of these workloads is used
+    case Operation::hook:
+    case Operation::all_reduce:
+    case Operation::broadcast:
+    case Operation::wait:
+      return;
+  }
+}
+
+void Kernels::pass(const Task& task, const Kernel& kernel, const KernelBinding& binding) {
+  // Different operands for every kernel, micro-batch and operand.
+  const auto seed = static_cast<std::uint32_t>((task.layer * 64 + task.kernel) * 8 + 1 +
+                                               1000 * task.micro_batch +
+                                               (task.operation == Operation::backward ? 4 : 0));
+  const float* left = memory_.operand(seed);
+  for (const std::int32_t p : binding.fills) {
+    const auto gradient = memory_.written(p, task.micro_batch);
+    scaled_copy(gradient, {memory_.operand(seed + 2 + static_cast<std::uint32_t>(p)), gradient.size()},
+                0.5F);
+  }
+  if (kernel.gemm) {
+    const Gemm& g = *kernel.gemm;
+    const bool writes = binding.gradient != nobody;
+    float* result =
+        writes ? memory_.written(binding.gradient, task.micro_batch).data() : memory_.scratch();
+    const float* right = binding.weight != nobody ? memory_.parameter(binding.weight).data()
+                                                  : memory_.operand(seed + 1);
+    const GemmLayout layout = task.operation == Operation::forward ? GemmLayout::nt
+                              : writes                             ? GemmLayout::tn
+                                                                   : GemmLayout::nn;
+    for (std::int64_t b = 0; b < g.batch; ++b)
+      gemm(layout, g.m, g.n, g.k, left + b * g.m * g.k,
+           right + (binding.weight != nobody ? 0 : b * g.k * g.n), result + b * g.m * g.n);
+    return;
+  }
+  if (kernel.time && kernel.traffic == Bytes{}) {
+    for (const Duration end = cpu_time() + *kernel.time; cpu_time() < end;) {
+    }
+    return;
+  }
+  stream(kernel.traffic.count, left, memory_.scratch(), memory_.scratch_size());
+}
+
+void Kernels::update(std::int32_t index) {
+  const auto parameter = memory_.parameter(index);
+  const auto gradient = memory_.gradient(index);
+  const auto momentum = memory_.momentum(index);
+  const std::size_t count = parameter.size();
+  if (optimizer_ == Optimizer::sgd) {
+    for (std::size_t i = 0; i < count; ++i) {
+      momentum[i] =
+          Rates::momentum * momentum[i] + (gradient[i] + Rates::decay * parameter[i]);
+      parameter[i] -= Rates::learning * momentum[i];
+    }
+    return;
+  }
+  const auto variance = memory_.variance(index);
+  const auto step = static_cast<float>(steps_);
+  const float first = 1 / (1 - std::pow(Rates::beta1, step));
+  const float second = 1 / (1 - std::pow(Rates::beta2, step));
+  const float decay = optimizer_ == Optimizer::adam ? 0 : Rates::learning * Rates::decay;
+  for (std::size_t i = 0; i < count; ++i) {
+    momentum[i] = Rates::beta1 * momentum[i] + (1 - Rates::beta1) * gradient[i];
+    variance[i] = Rates::beta2 * variance[i] + (1 - Rates::beta2) * gradient[i] * gradient[i];
+    parameter[i] -= decay * parameter[i] + Rates::learning * (momentum[i] * first) /
+                                               (std::sqrt(variance[i] * second) + Rates::epsilon);
+  }
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "backend/gloo/memory.hpp"
+#include "model/schedule.hpp"
+#include "model/workload.hpp"
+
+namespace ddpsim {
+
+/// Does the work of a schedule's tasks on the calling thread; every kind but communication, waits
+/// and hooks.
+///
+///     forward, backward   the kernel's GEMM, or a stream over `traffic` bytes; a backward kernel
+///                         also writes the gradients it completes
+///     copy_in             slice = gradient / ranks         concatenate   bucket = its gradients
+///     divide              gradient or bucket /= ranks      copy_out      gradient = slice
+///     accumulate          gradient += the micro-batch's
+///     optimizer           a real SGD (momentum, weight decay) or Adam(W) update, one loop
+///
+/// A kernel with a measured time and no shape (a workload profile) is stood in for by a loop that
+/// takes that much CPU time of this thread.
+class Kernels {
+ public:
+  Kernels(const Workload& workload, Optimizer optimizer, int ranks, Memory& memory)
+      : workload_(workload), optimizer_(optimizer), ranks_(ranks), memory_(memory) {}
+
+  void run(const Schedule& schedule, const Task& task);
+
+ private:
+  void pass(const Task& task, const Kernel& kernel, const KernelBinding& binding);
+  void update(std::int32_t parameter);
+
+  const Workload& workload_;
+  Optimizer optimizer_;
+  int ranks_;
+  int steps_ = 0;  ///< optimizer updates so far, for Adam's bias correction
+  Memory& memory_;
+};
+
+}  // namespace ddpsim

@@ -1,0 +1,149 @@
+#include "backend/gloo/memory.hpp"
+
+#include <algorithm>
+#include <random>
+
+namespace ddpsim {
+namespace {
+
+constexpr std::int64_t operand_offsets = 4096;         // kernels start reading at different places
+constexpr std::int64_t longest_stream = 16 << 20;      // values; longer streams wrap around
+
+/// What a kernel reads and writes at most, in values.
+std::int64_t reach(const Kernel& kernel) {
+  std::int64_t values = std::min(longest_stream, kernel.traffic.count / 8);
+  if (kernel.gemm) {
+    const Gemm& g = *kernel.gemm;
+    values = std::max({values, g.batch * g.m * g.k, g.batch * g.k * g.n, g.batch * g.m * g.n});
+  }
+  return values;
+}
+
+std::vector<float> random_values(std::int64_t count, std::uint64_t seed) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  std::mt19937_64 random(seed);
+  for (float& value : values)
+    value = static_cast<float>(random() >> 40) * 0x1p-23F - 1.0F;  // [-1, 1)
+  return values;
+}
+
+std::vector<std::span<float>> spans_in(std::vector<float>& store, const Workload& workload) {
+  std::vector<std::span<float>> spans;
+  std::size_t offset = 0;
+  for (const Parameter& parameter : workload.parameters) {
+    const auto count = static_cast<std::size_t>(parameter.elements());
+    spans.push_back(std::span(store).subspan(offset, count));
+    offset += count;
+  }
+  return spans;
+}
+
+}  // namespace
+
+Memory::Memory(const Workload& workload, Optimizer optimizer, int rank) : workload_(workload) {
+  const auto elements = static_cast<std::size_t>(workload.elements());
+  parameter_store_ = random_values(workload.elements(), 1);  // the same on all ranks
+  parameters_ = spans_in(parameter_store_, workload);
+  gradient_store_.assign(elements, 0);
+  own_gradients_ = gradients_ = spans_in(gradient_store_, workload);
+  bucket_store_.assign(elements, 0);
+  const bool adam = optimizer == Optimizer::adam || optimizer == Optimizer::adamw ||
+                    optimizer == Optimizer::adamw_fused || optimizer == Optimizer::adamw_loop;
+  if (adam || optimizer == Optimizer::sgd) {
+    momentum_store_.assign(elements, 0);
+    momenta_ = spans_in(momentum_store_, workload);
+  }
+  if (adam) {
+    variance_store_.assign(elements, 0);
+    variances_ = spans_in(variance_store_, workload);
+  }
+  slices_.resize(workload.parameters.size());
+
+  std::int64_t most = 1;
+  for (const Parameter& parameter : workload.parameters)
+    most = std::max(most, parameter.elements());
+  for (const Layer& layer : workload.layers) {
+    for (const Kernel& kernel : layer.forward) most = std::max(most, reach(kernel));
+    for (const Kernel& kernel : layer.backward) most = std::max(most, reach(kernel));
+    forward_.emplace_back(layer.forward.size());
+    backward_.emplace_back(layer.backward.size());
+  }
+  pool_ = random_values(most + operand_offsets, 2 + static_cast<std::uint64_t>(rank));
+  scratch_.assign(static_cast<std::size_t>(most), 0);
+  std::int64_t buffer_bytes = 0;
+  for (const BufferGroup& group : workload.buffers)
+    buffer_bytes = std::max(buffer_bytes, group.size.count);
+  buffers_.assign(static_cast<std::size_t>(buffer_bytes), 0);
+
+  // Bind GEMMs to weights by shape. Of several that fit, a gradient is the last one before it is
+  // ready: the data gradient runs before the weight gradient.
+  for (std::int32_t p = 0; p < static_cast<std::int32_t>(workload.parameters.size()); ++p) {
+    const Parameter& parameter = workload.parameters[at(p)];
+    const Layer& layer = workload.layers[at(parameter.layer)];
+    auto& backward = backward_[at(parameter.layer)];
+    const auto result_size = [](const Gemm& g) { return g.batch * g.m * g.n; };
+    const auto weight_size = [](const Gemm& g) { return g.batch == 1 ? g.k * g.n : 0; };
+    std::int32_t writer = nobody;
+    for (std::int32_t k = 0; k <= parameter.ready_after; ++k) {
+      const auto& gemm = layer.backward[at(k)].gemm;
+      if (gemm && backward[at(k)].gradient == nobody && result_size(*gemm) == parameter.elements())
+        writer = k;
+    }
+    if (writer != nobody)
+      backward[at(writer)].gradient = p;
+    else
+      backward[at(parameter.ready_after)].fills.push_back(p);
+    const auto bind_weight = [&](const std::vector<Kernel>& kernels,
+                                 std::vector<KernelBinding>& bindings) {
+      for (std::size_t k = 0; k < kernels.size(); ++k) {
+        if (!kernels[k].gemm || weight_size(*kernels[k].gemm) != parameter.elements()) continue;
+        if (bindings[k].weight != nobody || bindings[k].gradient != nobody) continue;
+        bindings[k].weight = p;
+        return;
+      }
+    };
+    bind_weight(layer.forward, forward_[at(parameter.layer)]);
+    bind_weight(layer.backward, backward);
+  }
+}
+
+void Memory::arrange(const Schedule& schedule) {
+  const std::size_t count = schedule.buckets.size();
+  std::vector<char> filled(count, 0), emptied(count, 0);
+  bool several = false;
+  for (const Task& task : schedule.tasks) {
+    several = several || task.micro_batch > 0;
+    if (task.bucket == nobody) continue;
+    if (task.operation == Operation::copy_in || task.operation == Operation::concatenate)
+      filled[at(task.bucket)] = 1;
+    if (task.operation == Operation::copy_out) emptied[at(task.bucket)] = 1;
+  }
+  if (several && fresh_store_.empty()) {
+    fresh_store_.assign(gradient_store_.size(), 0);
+    fresh_ = spans_in(fresh_store_, workload_);
+  }
+  gradients_ = own_gradients_;
+  buckets_.assign(count, {});
+  std::size_t offset = 0;
+  for (std::size_t b = 0; b < count; ++b) {
+    const auto& members = schedule.buckets[b].parameters;
+    if (!filled[b]) {
+      buckets_[b] = own_gradients_[at(members.front())];
+      slices_[at(members.front())] = buckets_[b];
+      continue;
+    }
+    const std::size_t begin = offset;
+    for (const std::int32_t p : members) {
+      slices_[at(p)] = std::span(bucket_store_).subspan(offset, own_gradients_[at(p)].size());
+      if (!emptied[b]) gradients_[at(p)] = slices_[at(p)];
+      offset += slices_[at(p)].size();
+    }
+    buckets_[b] = std::span(bucket_store_).subspan(begin, offset - begin);
+  }
+}
+
+const float* Memory::operand(std::uint32_t seed) const {
+  return pool_.data() + (seed * 2654435761U >> 12) % operand_offsets;
+}
+
+}  // namespace ddpsim

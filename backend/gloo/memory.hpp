@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model/optimizer.hpp"
+#include "model/schedule.hpp"
+#include "model/workload.hpp"
+
+namespace ddpsim {
+
+/// Which gradient a backward kernel writes, found from shapes.
+struct KernelBinding {
+  std::int32_t gradient = nobody;  ///< a GEMM whose result is this parameter's gradient
+  std::int32_t weight = nobody;    ///< a GEMM whose second operand is this parameter
+  std::vector<std::int32_t> fills;  ///< parameters whose gradient it writes beside its own work
+};
+
+/// What the steps of a workload work on, on one rank; fp32, on the host.
+///
+/// Every value is a function of (rank, parameter or kernel, micro-batch), so a step repeats its
+/// gradients exactly. The schedule decides where gradients live: a bucket that is filled by copies
+/// has storage of its own; one that is filled, but never copied back, holds its gradients
+/// themselves (gradient_as_bucket_view); any other is the gradient of its one parameter.
+class Memory {
+ public:
+  Memory(const Workload& workload, Optimizer optimizer, int rank);
+
+  /// Gives buckets and gradients their places for `schedule`; keeps contents that stay in place.
+  void arrange(const Schedule& schedule);
+
+  std::span<float> parameter(std::int32_t index) { return parameters_[at(index)]; }
+  /// Where the gradient of the current schedule is.
+  std::span<float> gradient(std::int32_t index) { return gradients_[at(index)]; }
+  std::span<const float> gradient(std::int32_t index) const { return gradients_[at(index)]; }
+  /// Where backward writes it: the gradient itself in the first micro-batch, later what is then
+  /// added to it.
+  std::span<float> written(std::int32_t index, int micro_batch) {
+    return micro_batch == 0 ? gradients_[at(index)] : fresh_[at(index)];
+  }
+  /// The whole bucket.
+  std::span<float> bucket(std::int32_t index) { return buckets_[at(index)]; }
+  /// A parameter's part of its bucket.
+  std::span<float> slice(std::int32_t parameter) { return slices_[at(parameter)]; }
+  /// Optimizer state; empty where the optimizer has none.
+  std::span<float> momentum(std::int32_t index) { return momenta_[at(index)]; }
+  std::span<float> variance(std::int32_t index) { return variances_[at(index)]; }
+
+  /// Random values to read, as many as any kernel of the workload takes; `seed` says where to begin.
+  const float* operand(std::uint32_t seed) const;
+  /// Room for a result that nobody reads, of any kernel of the workload.
+  float* scratch() { return scratch_.data(); }
+  std::int64_t scratch_size() const { return static_cast<std::int64_t>(scratch_.size()); }
+  std::span<char> buffers() { return buffers_; }
+
+  const KernelBinding& forward_binding(std::int32_t layer, std::int32_t kernel) const {
+    return forward_[at(layer)][at(kernel)];
+  }
+  const KernelBinding& backward_binding(std::int32_t layer, std::int32_t kernel) const {
+    return backward_[at(layer)][at(kernel)];
+  }
+
+ private:
+  static std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+
+  const Workload& workload_;
+  std::vector<float> parameter_store_, gradient_store_, fresh_store_, bucket_store_, momentum_store_,
+      variance_store_;
+  std::vector<std::span<float>> parameters_, own_gradients_, gradients_, fresh_, slices_, momenta_,
+      variances_;                            ///< [parameter]
+  std::vector<std::span<float>> buckets_;    ///< [bucket]
+  std::vector<std::vector<KernelBinding>> forward_, backward_;  ///< [layer][kernel]
+  std::vector<float> pool_, scratch_;
+  std::vector<char> buffers_;
+};
+
+}  // namespace ddpsim

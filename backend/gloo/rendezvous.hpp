@@ -1,0 +1,40 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gloo/rendezvous/store.h>
+
+namespace ddpsim {
+
+/// Where the ranks of a job find each other: one of Gloo's stores, checked before use, and left as
+/// it was found.
+class Rendezvous {
+ public:
+  /// "file:DIR" (made if it is not there) or "redis://host[:port]". `job` keeps jobs on one store
+  /// apart; empty is a job of its own name. Throws DeviceError if the store cannot be used: a
+  /// directory that cannot be written, a port where no Redis answers.
+  static std::unique_ptr<Rendezvous> open(const std::string& where, const std::string& job,
+                                          std::chrono::milliseconds timeout);
+  /// For ranks that are threads of one process: `store` is shared by them.
+  static std::unique_ptr<Rendezvous> in_process(std::shared_ptr<gloo::rendezvous::Store> store);
+
+  virtual ~Rendezvous() = default;
+
+  /// Everyone introduces themselves: waits for all ranks and checks that they are of this version and
+  /// were asked for the same. Throws DeviceError, naming the rank that is missing or differs.
+  void meet(int rank, int ranks, const std::string& agreement, std::chrono::milliseconds timeout);
+
+  virtual gloo::rendezvous::Store& store() = 0;
+  /// Removes what this rank wrote. All ranks must have read it, or given up.
+  virtual void leave() = 0;
+  virtual std::string description() const = 0;
+
+ protected:
+  /// Has `key` been set already?
+  virtual bool has(const std::string& key) = 0;
+};
+
+}  // namespace ddpsim

@@ -1,0 +1,115 @@
+#include "backend/job.hpp"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <gloo/rendezvous/hash_store.h>
+
+#include "backend/device_error.hpp"
+#include "backend/gloo/gloo_backend.hpp"
+#include "backend/gloo/rendezvous.hpp"
+#include "backend/launch.hpp"
+#include "backend/rank_environment.hpp"
+
+namespace ddpsim {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Nobody else's, and gone with the job.
+class PrivateFolder {
+ public:
+  PrivateFolder() {
+    std::string path = (fs::temp_directory_path() / "ddpsim-XXXXXX").string();
+    if (mkdtemp(path.data()) == nullptr)
+      throw DeviceError(fmt::format("no directory for the ranks to meet in {}: {}; name one with "
+                                    "--rendezvous file:DIR",
+                                    fs::temp_directory_path().string(), std::strerror(errno)));
+    path_ = path;
+  }
+  ~PrivateFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  PrivateFolder(const PrivateFolder&) = delete;
+  PrivateFolder& operator=(const PrivateFolder&) = delete;
+  std::string rendezvous() const { return "file:" + path_.string(); }
+
+ private:
+  fs::path path_;
+};
+
+int run_rank(const JobOptions& options, Rendezvous& rendezvous, int rank, int ranks,
+             const RankBody& body) {
+  rendezvous.meet(rank, ranks, options.agreement, options.timeout);
+  const auto backend =
+      make_gloo_backend(rendezvous, rank, ranks, options.interface, options.timeout);
+  return body(*backend);
+}
+
+int run_as_threads(const JobOptions& options, const RankBody& body) {
+  const auto store = std::make_shared<gloo::rendezvous::HashStore>();
+  return run_threads(options.ranks, [&](int rank) {
+    const auto rendezvous = Rendezvous::in_process(store);
+    return run_rank(options, *rendezvous, rank, options.ranks, body);
+  });
+}
+
+int run_as_processes(const JobOptions& options, const RankBody& body) {
+  const PrivateFolder folder;
+  const std::string where = options.rendezvous.empty() ? folder.rendezvous() : options.rendezvous;
+  Rendezvous::open(where, "", options.timeout);  // bad ones are told once, not by every rank
+  return run_processes(options.ranks, options.timeout, [&](int rank) {
+    const auto rendezvous = Rendezvous::open(where, "", options.timeout);
+    return run_rank(options, *rendezvous, rank, options.ranks, body);
+  });
+}
+
+int run_as_started(const JobOptions& options, const RankPlace& place, const RankBody& body) {
+  if (options.ranks > 0 && options.ranks != place.ranks)
+    throw std::invalid_argument(
+        fmt::format("--ranks {}, but {} started {}: leave --ranks out, or start it by itself",
+                    options.ranks, place.launcher, place.ranks));
+  const bool one_host = place.local_ranks == place.ranks;
+  std::string where = options.rendezvous;
+  if (where.empty() && (!one_host || place.job.empty()))
+    throw DeviceError(
+        fmt::format("{} started {} ranks, {}: name where they meet, --rendezvous file:DIR (a shared "
+                    "folder) or redis://host:port",
+                    place.launcher, place.ranks,
+                    one_host ? "without an id of the job" : "not all of them on this host"));
+  if (where.empty())
+    where = fmt::format("file:{}/ddpsim-{}", fs::temp_directory_path().string(), getuid());
+  if (options.interface.empty() && !one_host)
+    throw DeviceError(
+        "ranks on several hosts need --interface, the network interface they reach each other by");
+  try {
+    const auto rendezvous = Rendezvous::open(where, place.job, options.timeout);
+    return run_rank(options, *rendezvous, place.rank, place.ranks, body);
+  } catch (const DeviceError& problem) {
+    throw DeviceError(fmt::format("rank {}: {}", place.rank, problem.what()));
+  }
+}
+
+}  // namespace
+
+int run_job(const JobOptions& options, const RankBody& body) {
+  if (options.timeout < std::chrono::seconds{1})
+    throw std::invalid_argument("--timeout: expected at least 1 s");
+  if (options.backend == "threads") {
+    if (options.ranks < 1) throw std::invalid_argument("threads need --ranks");
+    return run_as_threads(options, body);
+  }
+  if (options.backend != "gloo")
+    throw std::invalid_argument(fmt::format("unknown backend \"{}\"", options.backend));
+  if (const auto place = rank_from_environment()) return run_as_started(options, *place, body);
+  if (options.ranks < 1) throw std::invalid_argument("say how many ranks to start: --ranks 2");
+  return run_as_processes(options, body);
+}
+
+}  // namespace ddpsim

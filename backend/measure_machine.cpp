@@ -1,0 +1,299 @@
+#include "backend/measure_machine.hpp"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <compare>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <map>
+#include <stdexcept>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "backend/measure_step.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// What tells one kind of task from another.
+struct TaskKind {
+  Operation operation = Operation::forward;
+  std::optional<Gemm> gemm;
+  Bytes traffic;
+  DType type = DType::fp32;
+
+  auto key() const {
+    const Gemm g = gemm.value_or(Gemm{});
+    return std::tuple(operation, gemm.has_value(), g.m, g.n, g.k, g.batch, traffic.count, type);
+  }
+  friend bool operator<(const TaskKind& a, const TaskKind& b) { return a.key() < b.key(); }
+};
+
+/// The kind of a task; none if it is no computation, or one whose time is given.
+class Kinds {
+ public:
+  Kinds(const Workload& workload, Optimizer optimizer)
+      : workload_(workload), optimizer_(optimizer_kernels(optimizer, workload)) {}
+
+  std::optional<TaskKind> of(const Schedule& schedule, const Task& task) const {
+    switch (task.operation) {
+      case Operation::forward:
+        return of(task.operation, workload_.layers[at(task.layer)].forward[at(task.kernel)]);
+      case Operation::backward:
+        return of(task.operation, workload_.layers[at(task.layer)].backward[at(task.kernel)]);
+      case Operation::optimizer:
+        if (workload_.optimizer) return std::nullopt;
+        return of(task.operation, optimizer_[at(task.kernel)]);
+      case Operation::accumulate:
+        return moves(task.operation, 3 * workload_.parameters[at(task.parameter)].size());
+      case Operation::copy_in:
+      case Operation::concatenate:
+      case Operation::divide:
+      case Operation::copy_out:
+        if (task.parameter != nobody)
+          return moves(task.operation, 2 * workload_.parameters[at(task.parameter)].size());
+        if (task.bucket == nobody) return std::nullopt;  // of buffers: small
+        return moves(task.operation, 2 * schedule.buckets[at(task.bucket)].size);
+      case Operation::hook:
+      case Operation::all_reduce:
+      case Operation::wait:
+      case Operation::broadcast:
+      case Operation::search_unused:
+        return std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  static std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+  static std::optional<TaskKind> of(Operation operation, const Kernel& kernel) {
+    if (kernel.time) return std::nullopt;
+    return TaskKind{operation, kernel.gemm, kernel.traffic, kernel.type};
+  }
+  static TaskKind moves(Operation operation, Bytes traffic) {
+    return {operation, std::nullopt, traffic, DType::fp32};
+  }
+
+  const Workload& workload_;
+  std::vector<Kernel> optimizer_;
+};
+
+Duration computing(const Schedule& schedule, const std::vector<TaskTimes>& times) {
+  Duration sum{};
+  for (std::size_t i = 0; i < times.size(); ++i)
+    if (schedule.tasks[i].stream != Stream::communication &&
+        schedule.tasks[i].operation != Operation::wait)
+      sum += times[i].end - times[i].start;
+  return sum;
+}
+
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name"))
+      if (const auto colon = line.find(": "); colon != std::string::npos)
+        return line.substr(colon + 2);
+  return "unknown CPU";
+}
+
+std::string now_as_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+class Measurement {
+ public:
+  Measurement(Backend& backend, const Workload& workload, Optimizer optimizer,
+              const std::vector<Schedule>& steps, const MeasureOptions& options,
+              const Watch& watch)
+      : backend_(backend),
+        kinds_(workload, optimizer),
+        steps_(steps),
+        options_(options),
+        watch_(watch) {
+    provenance(workload);
+  }
+
+  Calibration run() {
+    const bool done = kernels() && launches() && all_reduces() && interference();
+    result_.complete = done;
+    return std::move(result_);
+  }
+
+ private:
+  void provenance(const Workload& workload) {
+    utsname system{};
+    uname(&system);
+    result_.machine = fmt::format("{}, {} {}", system.nodename, system.sysname, system.release);
+    result_.cpu = fmt::format("{}, {} cores", cpu_model(), sysconf(_SC_NPROCESSORS_ONLN));
+    result_.link = backend_.link_name();
+    result_.versions = backend_.versions();
+    result_.date = now_as_text();
+    result_.workload = workload.name;
+    result_.ranks = backend_.ranks();
+    result_.synchronous = backend_.synchronous();
+  }
+
+  /// False: everyone stops here.
+  bool go_on(const std::string& what, double fraction) {
+    if (backend_.rank() == 0 && watch_.progress) watch_.progress(what, fraction);
+    return !any_rank(backend_, watch_.stop && watch_.stop());
+  }
+
+  bool kernels() {
+    RunOptions alone;
+    alone.communicate = false;
+    std::map<TaskKind, std::vector<Duration>> samples;
+    const int rounds = options_.warm_up + options_.repeats;
+    for (int round = 0; round < rounds; ++round) {
+      if (!go_on("kernels", 0.3 * round / rounds)) return false;
+      for (const Schedule& step : steps_) {
+        const Timeline timeline = measure_step(backend_, step, alone);
+        if (round < options_.warm_up) continue;
+        for (const auto& times : timeline.ranks)
+          for (std::size_t i = 0; i < times.size(); ++i)
+            if (const auto kind = kinds_.of(step, step.tasks[i]))
+              samples[*kind].push_back(times[i].end - times[i].start);
+        if (&step == &steps_.front())
+          for (const auto& times : timeline.ranks) alone_.push_back(computing(step, times));
+      }
+    }
+    for (auto& [kind, times] : samples)
+      result_.tasks.push_back(
+          {kind.operation, kind.gemm, kind.traffic, kind.type, spread_of(std::move(times))});
+    return true;
+  }
+
+  /// What the host pays to issue a collective, in steps that really communicate, and for a hook.
+  bool launches() {
+    std::vector<Duration> hooks, collectives;
+    for (const Schedule& step : steps_) {
+      for (int round = 0; round < 3; ++round) {
+        if (!go_on("launch cost", 0.3)) return false;
+        const Timeline timeline = measure_step(backend_, step);
+        if (round == 0) continue;
+        for (const auto& times : timeline.ranks)
+          for (std::size_t i = 0; i < times.size(); ++i) {
+            const Duration host = times[i].enqueued - times[i].issued;
+            if (step.tasks[i].operation == Operation::hook) hooks.push_back(host);
+            if (step.tasks[i].operation == Operation::all_reduce) collectives.push_back(host);
+          }
+      }
+    }
+    if (!hooks.empty()) result_.launch.hook = spread_of(hooks).median;
+    if (!collectives.empty()) result_.launch.collective = spread_of(collectives).median;
+    return true;
+  }
+
+  bool all_reduces() {
+    if (backend_.ranks() == 1) return true;
+    for (Bytes size = options_.smallest; size <= options_.largest; size = 2 * size) {
+      const double share = std::log2(static_cast<double>(size.count) /
+                                     static_cast<double>(options_.smallest.count)) /
+                           std::log2(2.0 * static_cast<double>(options_.largest.count) /
+                                     static_cast<double>(options_.smallest.count));
+      const std::optional<Spread> time = all_reduce(size, 0.3 + 0.5 * share);
+      if (!time) return false;
+      result_.all_reduce.push_back({size, *time});
+    }
+    return true;
+  }
+
+  std::optional<Spread> all_reduce(Bytes size, double fraction) {
+    backend_.time_all_reduce(size);
+    std::vector<Duration> samples;
+    Duration spent{};
+    for (bool more = true; more;) {
+      if (!go_on(fmt::format("all-reduce of {}", to_string(size)), fraction)) return std::nullopt;
+      const Duration mine = backend_.time_all_reduce(size);
+      for (const auto& bytes : backend_.gather(std::as_bytes(std::span(&mine, 1)))) {
+        Duration theirs{};
+        std::memcpy(&theirs, bytes.data(), sizeof(theirs));
+        samples.push_back(theirs);
+      }
+      spent += mine;
+      const int repeats = static_cast<int>(samples.size()) / backend_.ranks();
+      more = any_rank(backend_, repeats < 3 || (repeats < 2 * options_.repeats &&
+                                                spent < options_.patience));
+    }
+    return spread_of(std::move(samples));
+  }
+
+  bool interference() {
+    if (backend_.ranks() == 1 || result_.all_reduce.empty()) return true;
+    const Duration compute = spread_of(alone_).median;
+    for (const std::int64_t kibibytes : {64, 512, 4096, 32768}) {
+      const Bytes size{kibibytes << 10};
+      const auto idle = std::find_if(result_.all_reduce.begin(), result_.all_reduce.end(),
+                                     [&](const AllReduceCost& cost) { return cost.size == size; });
+      if (idle == result_.all_reduce.end()) continue;
+      RunOptions beside;
+      beside.communicate = false;
+      beside.background = size;
+      // Long all-reduces need several steps beside them.
+      beside.rounds = 1 + static_cast<int>(6 * in_seconds(idle->time.median) / in_seconds(compute));
+      if (beside.rounds * in_seconds(compute) > 3 * in_seconds(options_.patience)) break;
+      std::vector<Duration> slow, transfers;
+      for (int round = 0; round < 2 + options_.repeats / 3; ++round) {
+        if (!go_on(fmt::format("interference with {}", to_string(size)), 0.9)) return false;
+        const RankRun run = backend_.run(steps_.front(), beside);
+        // What this rank saw; the ranks' samples are put together.
+        std::vector<Duration> mine{computing(steps_.front(), run.times)};
+        mine.insert(mine.end(), run.background.begin(), run.background.end());
+        for (const auto& bytes : backend_.gather(std::as_bytes(std::span(mine)))) {
+          std::vector<Duration> theirs(bytes.size() / sizeof(Duration));
+          if (!theirs.empty())
+            std::memcpy(theirs.data(), bytes.data(), theirs.size() * sizeof(Duration));
+          if (round == 0 || theirs.empty()) continue;
+          slow.push_back(theirs.front());
+          transfers.insert(transfers.end(), theirs.begin() + 1, theirs.end());
+        }
+      }
+      if (transfers.empty()) continue;
+      result_.interference.push_back(
+          {size, in_seconds(spread_of(slow).median) / in_seconds(compute),
+           in_seconds(spread_of(transfers).median) / in_seconds(idle->time.median)});
+    }
+    return true;
+  }
+
+  Backend& backend_;
+  Kinds kinds_;
+  const std::vector<Schedule>& steps_;
+  const MeasureOptions& options_;
+  const Watch& watch_;
+  std::vector<Duration> alone_;  ///< computing of the first step, nothing beside it
+  Calibration result_;
+};
+
+}  // namespace
+
+Spread spread_of(std::vector<Duration> samples) {
+  if (samples.empty()) throw std::invalid_argument("nothing was measured");
+  std::sort(samples.begin(), samples.end());
+  const auto at = [&](double share) {
+    return samples[static_cast<std::size_t>(share * static_cast<double>(samples.size() - 1) + 0.5)];
+  };
+  Spread spread{at(0.5), at(0.1), at(0.9), static_cast<int>(samples.size()), 0};
+  const Duration reach = 3 * (at(0.75) - at(0.25));
+  for (const Duration sample : samples)
+    if (sample < at(0.25) - reach || sample > at(0.75) + reach) ++spread.outliers;
+  return spread;
+}
+
+Calibration measure_machine(Backend& backend, const Workload& workload, Optimizer optimizer,
+                            const std::vector<Schedule>& steps, const MeasureOptions& options,
+                            const Watch& watch) {
+  return Measurement(backend, workload, optimizer, steps, options, watch).run();
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "backend/backend.hpp"
+
+namespace ddpsim {
+
+/// One step on every rank, as one timeline: its zero is the common start. Every rank gets all of it.
+Timeline measure_step(Backend& backend, const Schedule& schedule, const RunOptions& options = {});
+
+/// True on every rank as soon as it is on one; the ranks stop together.
+bool any_rank(Backend& backend, bool mine);
+
+}  // namespace ddpsim

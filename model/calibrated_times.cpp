@@ -1,0 +1,91 @@
+#include "model/calibrated_times.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ddpsim {
+namespace {
+
+using Curve = std::vector<std::pair<double, double>>;
+
+void add(Curve& curve, const TaskCost& task) {
+  if (task.traffic.count > 0 && task.time.median > Duration::zero())
+    curve.emplace_back(std::log(static_cast<double>(task.traffic.count)),
+                       std::log(static_cast<double>(task.time.median.count())));
+}
+
+/// In order of traffic, each once.
+Curve merged(Curve points) {
+  std::sort(points.begin(), points.end());
+  Curve curve;
+  for (std::size_t i = 0; i < points.size();) {
+    const double x = points[i].first;
+    double sum = 0;
+    int count = 0;
+    for (; i < points.size() && points[i].first == x; ++i, ++count) sum += points[i].second;
+    curve.emplace_back(x, sum / count);
+  }
+  return curve;
+}
+
+Duration at(const Curve& curve, Bytes traffic) {
+  if (traffic.count <= 0) return {};
+  const double x = std::log(static_cast<double>(traffic.count));
+  const auto [first, low] = curve.front();
+  const auto [last, high] = curve.back();
+  double y = 0;
+  if (curve.size() == 1) {
+    y = low + (x - first);
+  } else if (x <= first || x >= last) {
+    const bool below = x <= first;
+    const auto& [x0, y0] = curve[below ? 0 : curve.size() - 2];
+    const auto& [x1, y1] = curve[below ? 1 : curve.size() - 1];
+    const double slope = std::clamp((y1 - y0) / (x1 - x0), 0.0, 1.0);
+    y = below ? low + slope * (x - first) : high + slope * (x - last);
+  } else {
+    const auto right = std::upper_bound(curve.begin(), curve.end(), x,
+                                        [](double value, const auto& p) { return value < p.first; });
+    const auto& [x0, y0] = *(right - 1);
+    const auto& [x1, y1] = *right;
+    y = y0 + (x - x0) * (y1 - y0) / (x1 - x0);
+  }
+  return from_ticks(std::exp(y));
+}
+
+}  // namespace
+
+CalibratedTimes::CalibratedTimes(const Calibration& calibration) {
+  for (const TaskCost& task : calibration.tasks) {
+    measured_.emplace(Key{task.operation, task.gemm, task.traffic, task.type}, task.time.median);
+    if (task.gemm) continue;
+    add(curves_[task.operation], task);
+    add(all_, task);
+  }
+  for (auto& [operation, curve] : curves_) curve = merged(std::move(curve));
+  all_ = merged(std::move(all_));
+  for (const DType type : all_dtypes)
+    gemm_[static_cast<std::size_t>(type)] = fit_gemm(calibration.tasks, type);
+}
+
+std::optional<Duration> CalibratedTimes::measured(Operation operation, const Kernel& kernel) const {
+  const auto found =
+      measured_.find(Key{operation, kernel.gemm, kernel.traffic, kernel.type});
+  if (found == measured_.end() || (!kernel.gemm && kernel.traffic.count == 0)) return std::nullopt;
+  return found->second;
+}
+
+std::optional<Duration> CalibratedTimes::time(Operation operation, const Kernel& kernel) const {
+  if (const auto found = measured(operation, kernel)) return found;
+  if (kernel.time) return kernel.time;
+  if (kernel.gemm) {
+    const auto& law = gemm_[static_cast<std::size_t>(kernel.type)];
+    if (!law) return std::nullopt;
+    return law->time(kernel.gemm->flops(), kernel.traffic);
+  }
+  const auto own = curves_.find(operation);
+  const Curve& curve = own != curves_.end() && !own->second.empty() ? own->second : all_;
+  if (curve.empty()) return std::nullopt;
+  return at(curve, kernel.traffic);
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "model/quantity.hpp"
+
+namespace ddpsim {
+
+/// Host times. Eager PyTorch spends more on an operation than the bare launch: see kernel_cost.hpp.
+struct Launch {
+  Duration kernel{};      ///< to enqueue one kernel
+  Duration collective{};  ///< to issue one collective
+  Duration hook{};        ///< to run one gradient hook
+
+  bool operator==(const Launch&) const = default;
+};
+
+}  // namespace ddpsim

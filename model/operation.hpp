@@ -1,0 +1,32 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace ddpsim {
+
+/// What a task does. The simulator only needs its costs; a backend does the thing.
+enum class Operation : std::uint8_t {
+  forward,        ///< a forward kernel
+  backward,       ///< a backward kernel
+  accumulate,     ///< gradient += new gradient, in later micro-batches
+  hook,           ///< a gradient hook fires (on the host)
+  copy_in,        ///< gradient x 1/W into its bucket
+  concatenate,    ///< all gradients into one flat buffer
+  all_reduce,     ///< of a bucket (one parameter, all of them, or anything between)
+  wait,           ///< what follows on the compute stream waits for an all-reduce
+  divide,         ///< by W
+  copy_out,       ///< bucket, or part of the flat buffer, back into the gradient
+  broadcast,      ///< of buffers, from rank 0, before forward
+  search_unused,  ///< find_unused_parameters: the host walks the graph
+  optimizer,      ///< an optimizer kernel
+};
+std::string_view name_of(Operation operation);
+
+/// Those that compute: a calibration holds times of these, and of no others.
+inline constexpr std::array kernel_operations{
+    Operation::forward, Operation::backward, Operation::accumulate, Operation::copy_in,
+    Operation::concatenate, Operation::divide, Operation::copy_out, Operation::optimizer};
+
+}  // namespace ddpsim

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backend/job.hpp"
+#include "model/architecture.hpp"
+#include "model/schedule_builder.hpp"
+
+namespace ddpsim {
+
+/// A perceptron and a cluster of CPUs for it; prices mean nothing here.
+struct SmallJob {
+  Workload workload;
+  Optimizer optimizer = Optimizer::sgd;
+  Cluster cluster;
+
+  explicit SmallJob(int ranks, std::vector<int> widths = {48, 64, 32, 80}, int batch = 8) {
+    WorkloadSize size;
+    size.batch = batch;
+    workload = build_workload("mlp", MlpShape{std::move(widths)}, size);
+    cluster.device.synchronous = true;
+    cluster.device.peak.fill(FlopRate{1e11});
+    cluster.device.gemm_efficiency.fill(1);
+    cluster.device.memory_bandwidth = Bandwidth{1e10};
+    cluster.intra_node.bandwidth = Bandwidth{1e9};
+    cluster.ranks_per_node = ranks;
+  }
+
+  Schedule schedule(Training training) const {
+    return build_schedule(StepCosts(workload, cluster, optimizer), training);
+  }
+  Schedule schedule(Strategy strategy) const {
+    Training training;
+    training.strategy = strategy;
+    training.bucket_cap = Bytes{8 << 10};
+    training.first_bucket_cap = Bytes{2 << 10};
+    return schedule(training);
+  }
+};
+
+inline JobOptions job_of(int ranks, const std::string& backend = "threads") {
+  JobOptions options;
+  options.backend = backend;
+  options.ranks = ranks;
+  options.timeout = std::chrono::seconds{20};
+  return options;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,161 @@
+#!/usr/bin/python3
+"""One rank of a real DistributedDataParallel training: the oracle our measured steps are held against.
+
+Trains a multilayer perceptron (Linear with bias, ReLU between, mean-squared error, SGD with momentum and weight
+decay) over Gloo, one copy of it for each bucket cap and one without DDP ("none"), and times their steps in turn, so
+that drift hits all alike. Ranks find each other as torchrun or tests/links/hosts tells them (RANK, WORLD_SIZE,
+MASTER_ADDR, MASTER_PORT, GLOO_SOCKET_IFNAME):
+
+    tests/links/hosts 2 5gbit tests/links/torch_ddp.py --caps 1,4,10,25,60 --json torch.json
+
+A step is forward, backward and optimizer; before it gradients are dropped and the ranks meet at a barrier, both
+untimed. Its time is that of the slower rank. Each phase is the slower rank's too, so the phases of a step need
+not add up to it. Compute has one thread.
+
+After the timed steps, one more step of each copy is profiled; the all-reduces seen there must be those DDP says it
+does. Then all-reduces alone, idle before each, are timed from the last rank's arrival to the last rank's end (the
+ranks must share a clock, so a machine).
+"""
+import os
+
+os.environ['OMP_NUM_THREADS'] = os.environ['OPENBLAS_NUM_THREADS'] = '1'  # before torch loads its BLAS
+
+import argparse
+import json
+import statistics
+import time
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+PHASES = ('step', 'forward', 'backward', 'optimizer')
+
+
+def perceptron(widths):
+    torch.manual_seed(0)
+    layers = []
+    for inputs, outputs in zip(widths, widths[1:]):
+        layers += [torch.nn.Linear(inputs, outputs), torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers[:-1])
+
+
+class Trainee:
+    """A copy of the network, with DDP at a cap or, for None, without."""
+
+    def __init__(self, widths, batch, cap):
+        network = perceptron(widths)
+        self.cap = cap
+        self.model = network if cap is None else DistributedDataParallel(network, bucket_cap_mb=cap)
+        self.optimizer = torch.optim.SGD(network.parameters(), lr=1e-4, momentum=0.9, weight_decay=1e-4)
+        generator = torch.Generator().manual_seed(1 + dist.get_rank())
+        self.input = torch.randn(batch, widths[0], generator=generator)
+        self.target = torch.randn(batch, widths[-1], generator=generator)
+        self.times = {phase: [] for phase in PHASES}
+
+    def step(self):
+        """Returns the seconds of each phase on this rank."""
+        self.optimizer.zero_grad(set_to_none=True)
+        dist.barrier()
+        start = time.perf_counter()
+        loss = torch.nn.functional.mse_loss(self.model(self.input), self.target)
+        forward = time.perf_counter()
+        loss.backward()
+        backward = time.perf_counter()
+        self.optimizer.step()
+        end = time.perf_counter()
+        return end - start, forward - start, backward - forward, end - backward
+
+    def timed_step(self):
+        for phase, seconds in zip(PHASES, max_over_ranks(self.step())):
+            self.times[phase].append(1e3 * seconds)
+
+    def buckets(self):
+        """Bytes of the all-reduces of a step, in the order they are launched."""
+        # Bytes of each bucket by index, which is launch order: those of the rebuilt buckets of every step but the first.
+        said = [int(size) for size in self.model._get_ddp_logging_data()['rebuilt_bucket_sizes'].split(',')]
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as profile:
+            self.step()
+        events = sorted((event for event in profile.events() if event.name == 'gloo:all_reduce'),
+                        key=lambda event: event.time_range.start)
+        seen = [4 * event.input_shapes[0][0] for event in events]
+        if said != seen:
+            raise SystemExit(f'rank {dist.get_rank()}: cap {self.cap:g} MiB: DDP speaks of buckets {said}, '
+                             f'the profiler saw all-reduces {seen}')
+        return seen
+
+    def report(self):
+        ordered = statistics.quantiles(self.times['step'], n=10, method='inclusive')
+        return {'step_ms': {'median': statistics.median(self.times['step']), 'p10': ordered[0], 'p90': ordered[-1],
+                            'all': self.times['step']},
+                **{f'{phase}_ms': statistics.median(self.times[phase]) for phase in PHASES[1:]}}
+
+
+def max_over_ranks(values):
+    everyone = [torch.empty(len(values), dtype=torch.float64) for _ in range(dist.get_world_size())]
+    dist.all_gather(everyone, torch.tensor(values, dtype=torch.float64))
+    return torch.stack(everyone).max(dim=0).values.tolist()
+
+
+def time_all_reduce(size, patience=1.5):
+    """Median over repeats, in ms: at most 30, at least 5, no more once `patience` seconds have passed."""
+    data = torch.zeros(size // 4)
+    times = []
+    dist.all_reduce(data)
+    while len(times) < 30 and (len(times) < 5 or sum(times) < patience):
+        dist.barrier()
+        start = time.perf_counter()
+        dist.all_reduce(data)
+        end = time.perf_counter()
+        last_arrival, last_end = max_over_ranks((start, end))
+        times.append(last_end - last_arrival)  # the same on all ranks, so all make the same number
+    return 1e3 * statistics.median(times)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--widths', default=','.join(['1024'] * 13), help='features in, between the layers, and out')
+    parser.add_argument('--batch', type=int, default=64, help='rows per rank')
+    parser.add_argument('--caps', default='1,4,10,25,60', help='bucket_cap_mb of each copy, in MiB')
+    parser.add_argument('--steps', type=int, default=20, help='timed steps of each copy')
+    parser.add_argument('--warmup', type=int, default=5, help='steps before them; DDP needs 2 to settle its buckets')
+    parser.add_argument('--no-all-reduce', action='store_true', help='leave out the all-reduces alone')
+    parser.add_argument('--json', help='written by rank 0; default: standard output')
+    arguments = parser.parse_args()
+    widths = [int(width) for width in arguments.widths.split(',')]
+    caps = [float(cap) for cap in arguments.caps.split(',')]
+    if arguments.warmup < 2 or arguments.steps < 2:
+        parser.error('it takes at least 2 steps of warm-up and 2 timed ones')
+
+    torch.set_num_threads(1)
+    dist.init_process_group('gloo')
+    none = Trainee(widths, arguments.batch, None)
+    trainees = [Trainee(widths, arguments.batch, cap) for cap in caps]
+    for _ in range(arguments.warmup):
+        for trainee in [none, *trainees]:
+            trainee.step()
+    for _ in range(arguments.steps):
+        for trainee in [none, *trainees]:
+            trainee.timed_step()
+
+    result = {
+        'torch': torch.__version__, 'ranks': dist.get_world_size(), 'widths': widths, 'batch': arguments.batch,
+        'results': [{'bucket_cap_mb': trainee.cap, **trainee.report(), 'buckets_bytes': trainee.buckets()}
+                    for trainee in trainees],
+        'none_ms': statistics.median(none.times['step']), 'none': none.report()}
+    if not arguments.no_all_reduce:
+        result['all_reduce'] = [{'bytes': size, 'median_ms': time_all_reduce(size)}
+                                for size in (4096 << power for power in range(15))]
+    if dist.get_rank() == 0:
+        text = json.dumps(result, indent=1) + '\n'
+        if arguments.json:
+            with open(arguments.json, 'w') as file:
+                file.write(text)
+        else:
+            print(text, end='')
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,78 @@
+#include "tools/job_flags.hpp"
+
+#include <fmt/format.h>
+
+#include "backend/backends.hpp"
+#include "backend/rank_environment.hpp"
+#include "scenarios/input_error.hpp"
+#include "tools/flag_values.hpp"
+
+namespace ddpsim {
+
+void JobFlags::add_to(boost::program_options::options_description& flags) {
+  using boost::program_options::value;
+  auto add = flags.add_options();
+  add("backend", value(&backend)->value_name("NAME"),
+      "gloo (default): a process per rank; threads: a thread per rank, no set-up at all");
+  add("ranks", value(&ranks)->value_name("N"),
+      "start N ranks on this host; under torchrun, mpirun or srun each process is one already");
+  add("rendezvous", value(&rendezvous)->value_name("WHERE"),
+      "where ranks started one by one meet: file:DIR or redis://host:port");
+  add("interface", value(&interface)->value_name("NAME"),
+      "network interface between hosts (default: loopback)");
+  add("timeout", value(&timeout)->value_name("TIME"),
+      "how long a rank waits for another before it gives up (default: 60 s)");
+}
+
+JobOptions JobFlags::options(int fallback) const {
+  JobOptions options;
+  std::string known;
+  const BackendStatus* chosen = nullptr;
+  const std::vector<BackendStatus> all = backends();
+  for (const BackendStatus& each : all) {
+    if (each.name == backend) chosen = &each;
+    known += (known.empty() ? "" : ", ") + each.name;
+  }
+  if (chosen == nullptr)
+    throw InputError(fmt::format("--backend {}: unknown; known: {}", backend, known));
+  if (!chosen->missing.empty())
+    throw InputError(fmt::format("--backend {}: {}", backend, chosen->missing));
+  options.backend = backend;
+  options.rendezvous = rendezvous;
+  options.interface = interface;
+  const Duration limit = duration_of("--timeout", timeout);
+  if (limit < std::chrono::seconds{1} || limit > std::chrono::hours{24})
+    throw InputError(fmt::format("--timeout {}: expected from 1 s to 24 h", timeout));
+  options.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(limit);
+  constexpr int most = 1024;
+  if (!ranks.empty())
+    options.ranks = count_of("--ranks", ranks, 1, most);
+  else if (backend == "threads" || !rank_from_environment())
+    options.ranks = fallback;
+  if (options.ranks > most)
+    throw InputError(fmt::format("{} ranks are too many for one host: say --ranks N", options.ranks));
+  return options;
+}
+
+std::string agreement_of(const Workload& workload, const std::vector<Schedule>& steps,
+                         const std::string& flags) {
+  std::string text = flags;
+  for (const Layer& layer : workload.layers)
+    for (const auto* pass : {&layer.forward, &layer.backward})
+      for (const Kernel& kernel : *pass) {
+        const Gemm gemm = kernel.gemm.value_or(Gemm{});
+        text += fmt::format("\nkernel {} {} {} {} {}", gemm.m, gemm.n, gemm.k, gemm.batch,
+                            kernel.traffic.count);
+      }
+  for (const Parameter& parameter : workload.parameters)
+    text += fmt::format("\nparameter {} {}", parameter.name, parameter.elements());
+  for (const Schedule& step : steps) {
+    text += fmt::format("\nstep {}", name_of(step.strategy));
+    for (const Task& task : step.tasks)
+      text += fmt::format(" {}.{}.{}.{}", static_cast<int>(task.operation), task.micro_batch,
+                          task.parameter, task.bucket);
+  }
+  return text;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,131 @@
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "scenarios/calibration_reader.hpp"
+#include "scenarios/scenario_reader.hpp"
+#include "tools/command.hpp"
+#include "tools/flag_values.hpp"
+#include "tools/job_flags.hpp"
+#include "tools/names.hpp"
+#include "tools/output.hpp"
+#include "tools/progress.hpp"
+#include "tools/trace.hpp"
+#include "tools/validation_report.hpp"
+
+namespace ddpsim {
+namespace {
+
+const Usage usage{
+    "ddpsim validate [flags] SCENARIO",
+    "Measures this machine, predicts the scenario's steps on it, runs the very same schedules for "
+    "real (processes,\n"
+    "sockets, gradients), and prints both sides down to the bucket. The scenario's device and links "
+    "are replaced by\n"
+    "what is measured. Strategies are interleaved, so that drift hits all alike. An all-reduce counts "
+    "from the last\n"
+    "rank's arrival. Gradients are checked after every strategy. Exit code 3 if the median error of "
+    "the step is\n"
+    "beyond --tolerance.",
+    "ddpsim validate scenarios/examples/mlp-2ranks.yaml --backend gloo --ranks 2"};
+
+struct Request {
+  CommonOptions common;
+  ValidateOptions options;
+  std::vector<Bytes> caps;
+  double tolerance = -1;
+};
+
+/// What rank 0 says in the end.
+int report(const Request& request, const Validation& validation) {
+  std::string trace;
+  if (!request.common.trace.empty()) {
+    std::vector<NamedStep> named;
+    for (const ValidatedStep& step : validation.steps) {
+      const std::string label = strategy_label(step.measured.training);
+      named.push_back({label + ", predicted", &step.predicted});
+      named.push_back({label + ", measured", &step.measured});
+    }
+    trace = chrome_trace(validation.scenario, named);
+  }
+  Outputs outputs;
+  if (!request.common.quiet && request.common.json != "-" && request.common.trace != "-")
+    outputs.add("-", validation_text(validation));
+  outputs.add(request.common.json, json_text(validation_json(validation)));
+  outputs.add(request.common.trace, trace);
+  outputs.commit();
+  for (const ValidatedStep& step : validation.steps)
+    if (!step.gradients.good()) {
+      fmt::print(stderr, "ddpsim: gradients are wrong under {}\n",
+                 strategy_label(step.measured.training));
+      return exit_failure;
+    }
+  const double error = median_step_error(validation);
+  if (request.tolerance >= 0 && error > request.tolerance) {
+    fmt::print(stderr, "ddpsim: the median error of {:.1f} % is beyond the tolerance of {:.1f} %\n",
+               100 * error, 100 * request.tolerance);
+    return exit_tolerance;
+  }
+  return exit_done;
+}
+
+}  // namespace
+
+int validate_command(const std::vector<std::string>& arguments) {
+  Request request;
+  JobFlags job;
+  std::string steps = "20", warm_up = "5", caps, calibration, tolerance, repeats = "15";
+  boost::program_options::options_description own;
+  job.add_to(own);
+  using boost::program_options::value;
+  own.add_options()("steps", value(&steps)->value_name("N"),
+                    "measured steps of each strategy (default: 20)")(
+      "warm-up", value(&warm_up)->value_name("N"), "steps before those (default: 5)")(
+      "caps", value(&caps)->value_name("LIST"),
+      "run `bucketed` once for each of these caps, such as 1MiB,4MiB,25MiB")(
+      "calibration", value(&calibration)->value_name("FILE"),
+      "take what `ddpsim calibrate` measured instead of measuring first")(
+      "repeats", value(&repeats)->value_name("N"),
+      "of each measurement of the calibration (default: 15)")(
+      "tolerance", value(&tolerance)->value_name("SHARE"),
+      "exit with code 3 if the median error of the step is larger, such as 5%");
+  if (!parse(arguments, usage, Flag::set | Flag::json | Flag::trace | Flag::quiet, own,
+             request.common))
+    return exit_done;
+  if (request.common.files.size() != 1)
+    throw InputError(
+        "validate needs one scenario: ddpsim validate scenarios/examples/mlp-2ranks.yaml --ranks 2");
+  request.options.steps = count_of("--steps", steps, 1, 100000);
+  request.options.warm_up = count_of("--warm-up", warm_up, 0, 100000);
+  request.options.measure.repeats = count_of("--repeats", repeats, 1, 10000);
+  if (!caps.empty()) request.caps = sizes_of("--caps", caps);
+  if (!tolerance.empty()) request.tolerance = share_of("--tolerance", tolerance);
+  if (!calibration.empty()) request.options.calibration = read_calibration(calibration);
+
+  Scenario scenario = read_scenario(request.common.files[0], request.common.set);
+  scenario.cluster.device.synchronous = true;  // kernels run on the host thread of a CPU
+  const std::vector<Training> trainings = trainings_to_validate(scenario, request.caps);
+  const std::vector<Schedule> schedules = schedules_of(scenario, trainings);
+  JobOptions options = job.options(scenario.cluster.ranks());
+  options.agreement = agreement_of(
+      scenario.workload, schedules,
+      fmt::format("validate {} {} {} {}", steps, warm_up, repeats, !calibration.empty()));
+
+  return run_job(options, [&](Backend& backend) {
+    const bool speaks = backend.rank() == 0;
+    Validation validation;
+    {
+      Progress progress(request.common.quiet || !speaks);
+      Watch watch;
+      watch.progress = [&](const std::string& what, double done) { progress.show(what, done); };
+      validation = validate(backend, scenario, trainings, schedules, request.options, watch);
+    }
+    validation.mode = fmt::format("{}, {} ranks, {}", job.backend, backend.ranks(),
+                                  backend.link_name());
+    validation.busy_kernels = !has_shapes(validation.scenario.workload);
+    validation.calibration.backend = job.backend;
+    return speaks ? report(request, validation) : exit_done;
+  });
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,165 @@
+#include "tools/validation.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "backend/measure_step.hpp"
+#include "model/schedule_builder.hpp"
+#include "sim/predict.hpp"
+
+namespace ddpsim {
+namespace {
+
+template <typename Value>
+Value median(std::vector<Value> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Field by field.
+StepMetrics median_of(const std::vector<StepMetrics>& samples) {
+  StepMetrics result = samples.front();
+  const auto field = [&](auto get) {
+    std::vector<std::remove_cvref_t<decltype(get(result))>> values;
+    for (const StepMetrics& sample : samples) values.push_back(get(sample));
+    return median(std::move(values));
+  };
+  result.step = field([](const StepMetrics& m) { return m.step; });
+  result.forward = field([](const StepMetrics& m) { return m.forward; });
+  result.backward = field([](const StepMetrics& m) { return m.backward; });
+  result.optimizer = field([](const StepMetrics& m) { return m.optimizer; });
+  result.communication = field([](const StepMetrics& m) { return m.communication; });
+  result.bound = field([](const StepMetrics& m) { return m.bound; });
+  for (std::size_t b = 0; b < result.buckets.size(); ++b) {
+    BucketTimes& bucket = result.buckets[b];
+    bucket.ready = field([&](const StepMetrics& m) { return m.buckets[b].ready; });
+    bucket.start = field([&](const StepMetrics& m) { return m.buckets[b].start; });
+    bucket.end = field([&](const StepMetrics& m) { return m.buckets[b].end; });
+    bucket.exposed = field([&](const StepMetrics& m) { return m.buckets[b].exposed; });
+  }
+  return result;
+}
+
+/// All timelines of one strategy become its figures; the one in the middle is kept.
+void summarise(std::vector<Timeline> timelines, ValidatedStep& step) {
+  std::vector<StepMetrics> samples;
+  std::vector<Duration> lengths;
+  for (const Timeline& timeline : timelines) {
+    for (int rank = 0; rank < static_cast<int>(timeline.ranks.size()); ++rank)
+      samples.push_back(measure(step.measured.schedule, timeline, rank));
+    lengths.push_back(timeline.end.time_since_epoch());
+  }
+  step.measured.metrics = median_of(samples);
+  step.spread = spread_of(lengths);
+  std::sort(timelines.begin(), timelines.end(),
+            [](const Timeline& a, const Timeline& b) { return a.end < b.end; });
+  step.measured.timeline = std::move(timelines[timelines.size() / 2]);
+  step.measured_parts = break_down(step.measured.schedule, step.measured.timeline);
+}
+
+bool takes_part(const Schedule& schedule, std::vector<Strategy>& seen) {
+  if (std::find(seen.begin(), seen.end(), schedule.strategy) != seen.end()) return false;
+  seen.push_back(schedule.strategy);
+  return true;
+}
+
+}  // namespace
+
+std::vector<Training> trainings_to_validate(const Scenario& scenario,
+                                            const std::vector<Bytes>& caps) {
+  std::vector<Training> trainings;
+  const auto add = [&](Strategy strategy) -> Training& {
+    trainings.push_back(scenario.training);
+    trainings.back().strategy = strategy;
+    return trainings.back();
+  };
+  add(Strategy::none);
+  for (const Strategy strategy : scenario.compare) {
+    if (strategy == Strategy::none) continue;
+    if (strategy != Strategy::bucketed || caps.empty()) {
+      add(strategy);
+      continue;
+    }
+    for (const Bytes cap : caps) {
+      Training& training = add(strategy);
+      training.bucket_cap = cap;
+      training.bucket_caps.clear();
+      training.buckets.clear();
+      training.parameter_groups = 0;
+    }
+  }
+  return trainings;
+}
+
+std::vector<Schedule> schedules_of(const Scenario& scenario,
+                                   const std::vector<Training>& trainings) {
+  const StepCosts costs(scenario.workload, scenario.cluster, scenario.optimizer);
+  std::vector<Schedule> schedules;
+  for (const Training& training : trainings) schedules.push_back(build_schedule(costs, training));
+  return schedules;
+}
+
+Cluster calibrated_cluster(const Calibration& calibration, const Cluster& given, int ranks) {
+  Cluster cluster = given;
+  cluster.nodes = 1;
+  cluster.ranks_per_node = ranks;
+  cluster.device.name = calibration.cpu;
+  cluster.device.synchronous = calibration.synchronous;
+  cluster.collectives = CollectiveModel::automatic;
+  cluster.interference.reset();
+  cluster.launch = calibration.launch;
+  cluster.calibration = calibration;
+  return cluster;
+}
+
+Validation validate(Backend& backend, Scenario scenario, const std::vector<Training>& trainings,
+                    const std::vector<Schedule>& schedules, const ValidateOptions& options,
+                    const Watch& watch) {
+  Validation validation;
+  validation.scenario = std::move(scenario);
+  const Workload& workload = validation.scenario.workload;
+  backend.load(workload, validation.scenario.optimizer);
+
+  if (options.calibration) {
+    validation.calibration = *options.calibration;
+  } else {
+    std::vector<Schedule> measured;
+    std::vector<Strategy> seen;
+    for (const Schedule& schedule : schedules)
+      if (takes_part(schedule, seen)) measured.push_back(schedule);
+    validation.calibration = measure_machine(backend, workload, validation.scenario.optimizer,
+                                             measured, options.measure, watch);
+  }
+  validation.scenario.cluster = calibrated_cluster(
+      validation.calibration, validation.scenario.cluster, backend.ranks());
+  const StepCosts costs = price(validation.scenario);
+  for (std::size_t s = 0; s < trainings.size(); ++s) {
+    ValidatedStep& step = validation.steps.emplace_back();
+    step.predicted = predict(costs, trainings[s]);
+    step.predicted_parts = break_down(step.predicted.schedule, step.predicted.timeline);
+    step.measured.training = trainings[s];
+    step.measured.schedule = schedules[s];
+  }
+
+  const GradientReference reference = reference_gradients(
+      backend, workload, schedules.front(), validation.scenario.training.micro_batches);
+  std::vector<std::vector<Timeline>> timelines(schedules.size());
+  const int rounds = options.warm_up + options.steps;
+  for (int round = 0; round < rounds; ++round)
+    for (std::size_t s = 0; s < schedules.size(); ++s) {
+      if (backend.rank() == 0 && watch.progress)
+        watch.progress(fmt::format("steps, {} of {}", round + 1, rounds),
+                       static_cast<double>(round) / rounds);
+      Timeline timeline = measure_step(backend, schedules[s]);
+      if (round == 0 && trainings[s].strategy != Strategy::none)
+        validation.steps[s].gradients = check_gradients(backend, workload, reference);
+      if (round >= options.warm_up) timelines[s].push_back(std::move(timeline));
+    }
+  for (std::size_t s = 0; s < schedules.size(); ++s)
+    summarise(std::move(timelines[s]), validation.steps[s]);
+  return validation;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backend/check_gradients.hpp"
+#include "backend/measure_machine.hpp"
+#include "model/breakdown.hpp"
+#include "model/scenario.hpp"
+#include "model/step.hpp"
+
+namespace ddpsim {
+
+/// One strategy (and bucket cap), predicted and run for real.
+struct ValidatedStep {
+  Step predicted;
+  /// Its timeline is that of the median step; its figures are medians over steps and ranks.
+  Step measured;
+  Spread spread;  ///< of the measured steps
+  Breakdown predicted_parts, measured_parts;
+  GradientCheck gradients;
+
+  /// Do the repeats disagree among themselves: ninth over first decile by more than a tenth?
+  bool unsteady() const { return in_seconds(spread.high) > 1.1 * in_seconds(spread.low); }
+};
+
+struct Validation {
+  Scenario scenario;  ///< with the cluster as it was calibrated
+  Calibration calibration;
+  std::string mode;           ///< "gloo, 2 ranks, TCP over loopback"
+  bool busy_kernels = false;  ///< busy work stood for kernels without shapes
+  std::vector<ValidatedStep> steps;  ///< the first one is `none`
+};
+
+struct ValidateOptions {
+  int steps = 20;
+  int warm_up = 5;
+  MeasureOptions measure;
+  std::optional<Calibration> calibration;  ///< none: measured first
+};
+
+/// What is compared: `none`, then each of `compare`, and `bucketed` once per cap if there are any.
+std::vector<Training> trainings_to_validate(const Scenario& scenario, const std::vector<Bytes>& caps);
+
+/// The schedules of those on this cluster with kernels on the host thread or not.
+std::vector<Schedule> schedules_of(const Scenario& scenario, const std::vector<Training>& trainings);
+
+/// The cluster of a scenario replaced by the calibrated machine, with so many ranks.
+Cluster calibrated_cluster(const Calibration& calibration, const Cluster& given, int ranks);
+
+/// Calibrates, predicts, and runs every schedule, strategies interleaved. Called by every rank;
+/// what rank 0 gets back is complete.
+Validation validate(Backend& backend, Scenario scenario, const std::vector<Training>& trainings,
+                    const std::vector<Schedule>& schedules, const ValidateOptions& options,
+                    const Watch& watch);
+
+}  // namespace ddpsim

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/validation.hpp"
+
+namespace ddpsim {
+
+/// "ddpsim.validate/1": predicted and measured have the shape of `run`'s results, and error holds
+/// their times as fractions of the measured one, the overlap ratio as a difference.
+nlohmann::ordered_json validation_json(const Validation& validation);
+
+/// Both sides as text: steps, streams, where the difference comes from, buckets, pictures.
+std::string validation_text(const Validation& validation);
+
+/// Error of a prediction as a fraction of what was measured; zero where both are.
+double relative_error(Duration predicted, Duration measured);
+
+/// The median over strategies of the step's |error|.
+double median_step_error(const Validation& validation);
+
+}  // namespace ddpsim
