@@ -11,6 +11,7 @@
 #include <gloo/rendezvous/hash_store.h>
 
 #include "backend/device_error.hpp"
+#include "backend/gloo/communicator.hpp"
 #include "backend/gloo/gloo_backend.hpp"
 #include "backend/gloo/rendezvous.hpp"
 #include "backend/launch.hpp"
@@ -64,7 +65,8 @@ int run_as_processes(const JobOptions& options, const RankBody& body) {
   const PrivateFolder folder;
   const std::string where = options.rendezvous.empty() ? folder.rendezvous() : options.rendezvous;
   Rendezvous::open(where, "", options.timeout);  // bad ones are told once, not by every rank
-  return run_processes(options.ranks, options.timeout, [&](int rank) {
+  // Survivors of a fault notice within the timeout and have a moment to say so.
+  return run_processes(options.ranks, options.timeout + std::chrono::seconds{3}, [&](int rank) {
     const auto rendezvous = Rendezvous::open(where, "", options.timeout);
     return run_rank(options, *rendezvous, rank, options.ranks, body);
   });
@@ -101,6 +103,7 @@ int run_as_started(const JobOptions& options, const RankPlace& place, const Rank
 int run_job(const JobOptions& options, const RankBody& body) {
   if (options.timeout < std::chrono::seconds{1})
     throw std::invalid_argument("--timeout: expected at least 1 s");
+  check_interface(options.interface);
   if (options.backend == "threads") {
     if (options.ranks < 1) throw std::invalid_argument("threads need --ranks");
     return run_as_threads(options, body);

@@ -43,8 +43,8 @@ Duration at(const Curve& curve, Bytes traffic) {
     const double slope = std::clamp((y1 - y0) / (x1 - x0), 0.0, 1.0);
     y = below ? low + slope * (x - first) : high + slope * (x - last);
   } else {
-    const auto right = std::upper_bound(curve.begin(), curve.end(), x,
-                                        [](double value, const auto& p) { return value < p.first; });
+    const auto right = std::upper_bound(
+        curve.begin(), curve.end(), x, [](double value, const auto& p) { return value < p.first; });
     const auto& [x0, y0] = *(right - 1);
     const auto& [x1, y1] = *right;
     y = y0 + (x - x0) * (y1 - y0) / (x1 - x0);
@@ -68,8 +68,7 @@ CalibratedTimes::CalibratedTimes(const Calibration& calibration) {
 }
 
 std::optional<Duration> CalibratedTimes::measured(Operation operation, const Kernel& kernel) const {
-  const auto found =
-      measured_.find(Key{operation, kernel.gemm, kernel.traffic, kernel.type});
+  const auto found = measured_.find(Key{operation, kernel.gemm, kernel.traffic, kernel.type});
   if (found == measured_.end() || (!kernel.gemm && kernel.traffic.count == 0)) return std::nullopt;
   return found->second;
 }

@@ -63,10 +63,10 @@ struct Calibration {
   bool complete = true;  ///< false: interrupted; what is here was measured in full
 
   int ranks = 1;
-  bool synchronous = true;    ///< kernels run on the host thread
-  Launch launch;              ///< host time of a kernel, a collective, a hook
-  std::vector<TaskCost> tasks;  ///< one entry per operation, GEMM shape, traffic and type
-  std::vector<AllReduceCost> all_reduce;           ///< by size, growing; none of one rank
+  bool synchronous = true;                ///< kernels run on the host thread
+  Launch launch;                          ///< host time of a kernel, a collective, a hook
+  std::vector<TaskCost> tasks;            ///< one entry per operation, GEMM shape, traffic and type
+  std::vector<AllReduceCost> all_reduce;  ///< by size, growing; none of one rank
   std::vector<MeasuredInterference> interference;  ///< by size, growing
 
   bool operator==(const Calibration&) const = default;

@@ -29,9 +29,13 @@ enum Term : std::uint8_t { constant, arithmetic, bandwidth };
 using Terms = std::vector<Term>;
 
 /// In order of preference where they are equally near.
-const std::array<Terms, 7> gemm_choices{
-    {{arithmetic}, {bandwidth}, {constant}, {arithmetic, bandwidth}, {constant, arithmetic},
-     {constant, bandwidth}, {constant, arithmetic, bandwidth}}};
+const std::array<Terms, 7> gemm_choices{{{arithmetic},
+                                         {bandwidth},
+                                         {constant},
+                                         {arithmetic, bandwidth},
+                                         {constant, arithmetic},
+                                         {constant, bandwidth},
+                                         {constant, arithmetic, bandwidth}}};
 const std::array<Terms, 3> streaming_choices{{{bandwidth}, {constant}, {constant, bandwidth}}};
 
 /// A law of more terms must be nearer by this, in relative error of each point, to be worth them.
@@ -75,8 +79,7 @@ std::optional<Eigen::VectorXd> solve(const std::vector<Point>& points, const Ter
 }
 
 double relative_error(const CostLaw& law, const Point& point) {
-  const double seconds = in_seconds(law.constant) +
-                         point.flops / law.arithmetic.flops_per_second +
+  const double seconds = in_seconds(law.constant) + point.flops / law.arithmetic.flops_per_second +
                          point.bytes / law.bandwidth.bytes_per_second;
   return std::abs(seconds - point.seconds) / point.seconds;
 }
@@ -124,8 +127,8 @@ std::vector<Point> points_of(const std::vector<TaskCost>& tasks, std::optional<D
   for (const TaskCost& task : tasks)
     if (task.gemm.has_value() == type.has_value() && (!type || task.type == *type) &&
         task.time.median > Duration::zero())
-      points.push_back({task.gemm ? task.gemm->flops() : 0,
-                        static_cast<double>(task.traffic.count), in_seconds(task.time.median)});
+      points.push_back({task.gemm ? task.gemm->flops() : 0, static_cast<double>(task.traffic.count),
+                        in_seconds(task.time.median)});
   return points;
 }
 
@@ -156,8 +159,7 @@ std::optional<CostLaw> fit_all_reduce(const std::vector<AllReduceCost>& points) 
   std::vector<Point> measured;
   for (const AllReduceCost& point : points)
     if (point.time.median > Duration::zero())
-      measured.push_back(
-          {0, static_cast<double>(point.size.count), in_seconds(point.time.median)});
+      measured.push_back({0, static_cast<double>(point.size.count), in_seconds(point.time.median)});
   return fit(measured, streaming_choices);
 }
 

@@ -18,8 +18,7 @@ MeasuredInterference between(const std::vector<MeasuredInterference>& measured, 
   if (right == measured.end()) return measured.back();
   const MeasuredInterference &low = *(right - 1), &high = *right;
   const auto log_of = [](Bytes bytes) { return std::log(static_cast<double>(bytes.count)); };
-  const double share =
-      (log_of(size) - log_of(low.size)) / (log_of(high.size) - log_of(low.size));
+  const double share = (log_of(size) - log_of(low.size)) / (log_of(high.size) - log_of(low.size));
   return {size, std::lerp(low.compute_slowdown, high.compute_slowdown, share),
           std::lerp(low.communication_slowdown, high.communication_slowdown, share)};
 }

@@ -26,7 +26,7 @@ std::string_view name_of(Operation operation);
 
 /// Those that compute: a calibration holds times of these, and of no others.
 inline constexpr std::array kernel_operations{
-    Operation::forward, Operation::backward, Operation::accumulate, Operation::copy_in,
-    Operation::concatenate, Operation::divide, Operation::copy_out, Operation::optimizer};
+    Operation::forward,     Operation::backward, Operation::accumulate, Operation::copy_in,
+    Operation::concatenate, Operation::divide,   Operation::copy_out,   Operation::optimizer};
 
 }  // namespace ddpsim

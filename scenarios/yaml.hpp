@@ -50,10 +50,10 @@ class Yaml {
   double number(double least, double most) const;
   Duration duration() const;  ///< positive
   Duration duration_or_zero() const;
-  Bytes bytes() const;          ///< positive
+  Bytes bytes() const;           ///< positive
   Bytes bytes_or_count() const;  ///< positive; a bare whole number too, where the key says bytes
-  Bandwidth bandwidth() const;  ///< positive
-  FlopRate flop_rate() const;   ///< positive
+  Bandwidth bandwidth() const;   ///< positive
+  FlopRate flop_rate() const;    ///< positive
   std::vector<Yaml> list(std::string_view expected) const;
 
   /// One of a closed set, by name; the error lists them and the nearest one.

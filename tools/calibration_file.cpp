@@ -66,7 +66,8 @@ std::string exact(Duration time) {
   const std::int64_t ticks = time.count();
   for (const auto& [unit, name] : units) {
     if (ticks < unit) continue;
-    std::string digits = fmt::format("{}", unit + ticks % unit).substr(1);  // the leading zeros stay
+    std::string digits =
+        fmt::format("{}", unit + ticks % unit).substr(1);  // the leading zeros stay
     digits.erase(digits.find_last_not_of('0') + 1);
     return fmt::format("{}{}{} {}", ticks / unit, digits.empty() ? "" : ".", digits, name);
   }
@@ -82,9 +83,8 @@ std::string exact(Bytes size) {
 }
 
 std::string text_of(const Spread& spread) {
-  return fmt::format("time: {}, low: {}, high: {}, repeats: {}, outliers: {}",
-                     exact(spread.median), exact(spread.low), exact(spread.high), spread.repeats,
-                     spread.outliers);
+  return fmt::format("time: {}, low: {}, high: {}, repeats: {}, outliers: {}", exact(spread.median),
+                     exact(spread.low), exact(spread.high), spread.repeats, spread.outliers);
 }
 
 std::string text_of(const TaskCost& task) {
@@ -134,17 +134,17 @@ std::string calibration_yaml(const Calibration& given) {
     return std::tuple(task.operation, task.gemm, task.traffic, task.type);
   };
   const auto by_size = [](const auto& a, const auto& b) { return a.size < b.size; };
-  calibration.tasks = sorted(
-      calibration.tasks, [&](const TaskCost& a, const TaskCost& b) { return key(a) < key(b); });
+  calibration.tasks = sorted(calibration.tasks,
+                             [&](const TaskCost& a, const TaskCost& b) { return key(a) < key(b); });
   calibration.all_reduce = sorted(calibration.all_reduce, by_size);
   calibration.interference = sorted(calibration.interference, by_size);
 
   std::string text =
-      "# What ddpsim measured of a machine: how long kernels, copies and all-reduces take, alone. A\n"
-      "# scenario uses it with `cluster: {calibration: THIS FILE}`.\n"
+      "# What ddpsim measured of a machine: what kernels, copies and all-reduces take, alone.\n"
+      "# A scenario uses it with `cluster: {calibration: THIS FILE}`.\n"
       "# Of repeated measurements, time is the median, low and high the 10th and 90th percentile;\n"
-      "# outliers lie beyond three times the quartile distance. An all-reduce counts from the last\n"
-      "# rank's arrival. A slowdown is a factor on the time alone, while both are active.\n"
+      "# outliers lie beyond three times the quartile distance. An all-reduce counts from the\n"
+      "# last rank's arrival. A slowdown is a factor on the time alone, while both are active.\n"
       "# traffic: bytes read and written together; gemm: [m, n, k, batch]. KiB is 1024 bytes.\n"
       "format: ddpsim.calibration/1\n";
   const auto provenance = [&](const char* name, const std::string& value) {
@@ -157,8 +157,9 @@ std::string calibration_yaml(const Calibration& given) {
   provenance("versions", calibration.versions);
   provenance("date", calibration.date);
   provenance("workload", calibration.workload);
-  text += fmt::format("complete: {}{}\n", calibration.complete,
-                      calibration.complete ? "" : "  # interrupted: what is here was measured in full");
+  text +=
+      fmt::format("complete: {}{}\n", calibration.complete,
+                  calibration.complete ? "" : "  # interrupted: what is here was measured in full");
   text += fmt::format("ranks: {}\nsynchronous: {}{}\n", calibration.ranks, calibration.synchronous,
                       calibration.synchronous ? "  # kernels run on the host thread" : "");
   text += fmt::format("launch: {{kernel: {}, collective: {}, hook: {}}}  # host time of each\n",
@@ -174,10 +175,11 @@ std::string calibration_yaml(const Calibration& given) {
     text += fmt::format("  - {{bytes: {}, compute_slowdown: {}, communication_slowdown: {}}}\n",
                         exact(point.size), point.compute_slowdown, point.communication_slowdown);
   if (const std::string fits = fits_of(calibration); !fits.empty())
-    text += "# Laws through the points above, for people: what reads this file computes them anew.\n"
-            "# time = constant + flops / arithmetic + bytes / bandwidth; error: median, relative\n"
-            "fits:\n" +
-            fits;
+    text +=
+        "# Laws through the points above, for people: what reads this file computes them anew.\n"
+        "# time = constant + flops / arithmetic + bytes / bandwidth; error: median, relative\n"
+        "fits:\n" +
+        fits;
   return text;
 }
 

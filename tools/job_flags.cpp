@@ -31,7 +31,7 @@ JobOptions JobFlags::options(int fallback) const {
   const std::vector<BackendStatus> all = backends();
   for (const BackendStatus& each : all) {
     if (each.name == backend) chosen = &each;
-    known += (known.empty() ? "" : ", ") + each.name;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", each.name);
   }
   if (chosen == nullptr)
     throw InputError(fmt::format("--backend {}: unknown; known: {}", backend, known));

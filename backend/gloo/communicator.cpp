@@ -48,9 +48,7 @@ void add(void* to, const void* left, const void* right, std::size_t count) {
 
 }  // namespace
 
-Communicator::Communicator(Rendezvous& rendezvous, int rank, int ranks,
-                           const std::string& interface, milliseconds timeout)
-    : rank_(rank), ranks_(ranks), timeout_(timeout) {
+void check_interface(const std::string& interface) {
   if (!interface.empty() && if_nametoindex(interface.c_str()) == 0) {
     std::string known;
     if (struct if_nameindex* list = if_nameindex()) {
@@ -61,6 +59,11 @@ Communicator::Communicator(Rendezvous& rendezvous, int rank, int ranks,
     throw DeviceError(fmt::format("there is no network interface \"{}\"; this host has: {}",
                                   interface, known.empty() ? "none" : known));
   }
+}
+
+Communicator::Communicator(Rendezvous& rendezvous, int rank, int ranks,
+                           const std::string& interface, milliseconds timeout)
+    : rank_(rank), ranks_(ranks), timeout_(timeout) {
   guarded("connecting to the other ranks", [&] {
     gloo::transport::tcp::attr address;
     if (interface.empty())

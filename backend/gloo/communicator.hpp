@@ -16,6 +16,9 @@ class Context;
 
 namespace ddpsim {
 
+/// Throws DeviceError, naming those there are, if this host has no such network interface.
+void check_interface(const std::string& interface);
+
 /// The connections of one rank to all others: Gloo over TCP.
 ///
 /// Calls communicate: every rank makes the same ones in the same order. At any time at most one

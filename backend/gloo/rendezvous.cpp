@@ -239,6 +239,8 @@ void Rendezvous::meet(int rank, int ranks, const std::string& agreement, millise
       }
       const std::string theirs = text_of(store().get(key(other)));
       if (theirs == mine) continue;
+      // They need a moment to see that we differ.
+      std::this_thread::sleep_for(std::min<milliseconds>(timeout, std::chrono::seconds{1}));
       const std::string their_version = theirs.substr(0, theirs.find('\n'));
       if (their_version != version)
         throw DeviceError(fmt::format(

@@ -281,12 +281,20 @@ TEST_CASE("ranks that outlast the timeout are killed", "[backend][launch]") {
   CHECK(have_no_child());
 }
 
-TEST_CASE("a rank can clean up when it is told to end", "[backend][launch]") {
+TEST_CASE("a rank can clean up when it is told to end, also a stopped one", "[backend][launch]") {
+  const bool stopped = GENERATE(false, true);
   const Board board;
   const Parent parent = job(2, soon, [&](int rank) {
-    if (rank == 0) return board.await("ready 1") ? 5 : 9;
+    if (rank == 0) {
+      const bool ready =
+          board.await("ready 1") && eventually([&] {
+            return !stopped || state_of(static_cast<pid_t>(board.read("ready 1"))) == 'T';
+          });
+      return ready ? 5 : 9;
+    }
     signal(SIGTERM, count);
-    board.post("ready 1");
+    board.post("ready 1", getpid());
+    if (stopped) raise(SIGSTOP);
     if (eventually([] { return received > 0; })) board.post("clean");
     return 0;
   });
@@ -529,6 +537,19 @@ TEST_CASE("ranks die with their parent, however it dies", "[backend][launch][sig
   CHECK(have_no_child());
 }
 
+TEST_CASE("a parent killed while it starts its ranks leaves none", "[backend][launch][signal]") {
+  for (int round = 0; round < 20; ++round) {
+    const Parent parent = job(30, never, [](int) -> int { hang(); });
+    std::this_thread::sleep_for(round * 200us);
+    parent.send(SIGKILL);
+    CHECK(eventually([] {
+      while (waitpid(-1, nullptr, WNOHANG) > 0) {
+      }
+      return have_no_child();
+    }));
+  }
+}
+
 TEST_CASE("handlers and mask are as before on return", "[backend][launch][signal]") {
   const bool fails = GENERATE(false, true);
   const Parent parent([&] {
@@ -633,12 +654,13 @@ TEST_CASE("a job that cannot start all its ranks leaves none", "[backend][launch
   const Board board;
   const Parent parent([&] {
     if (!almost_no_more_processes()) return cannot_be_tried;
+    signal(SIGCHLD, count);
     try {
       if (as_threads) return run_threads(8, [](int) -> int { std::_Exit(50); });
       return run_processes(8, never, [](int) -> int { hang(); });
     } catch (const DeviceError& problem) {
       std::fputs(problem.what(), stderr);
-      return refused;
+      return received == 0 ? refused : 44;  // the ranks' ends are none of the caller's business
     }
   });
   const int code = parent.code();

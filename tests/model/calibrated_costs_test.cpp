@@ -61,19 +61,17 @@ Workload measured_workload() {
 
 Calibration measured_machine() {
   // sgd passes 11 times over the 4 MB of parameters.
-  return of({entry(Operation::forward, megabytes(5), 1us),
-             entry(Operation::backward, Gemm{10, 20, 30, 1}, megabytes(6), 2us),
-             entry(Operation::copy_in, megabytes(2), 3us),
-             entry(Operation::copy_in, megabytes(6), 4us),
-             entry(Operation::copy_out, megabytes(2), 5us),
-             entry(Operation::copy_out, megabytes(6), 6us),
-             entry(Operation::divide, megabytes(2), 7us),
-             entry(Operation::divide, megabytes(6), 8us),
-             entry(Operation::divide, megabytes(8), 9us),
-             entry(Operation::concatenate, megabytes(8), 10us),
-             entry(Operation::accumulate, megabytes(3), 11us),
-             entry(Operation::accumulate, megabytes(9), 12us),
-             entry(Operation::optimizer, megabytes(44), 13us)});
+  return of(
+      {entry(Operation::forward, megabytes(5), 1us),
+       entry(Operation::backward, Gemm{10, 20, 30, 1}, megabytes(6), 2us),
+       entry(Operation::copy_in, megabytes(2), 3us), entry(Operation::copy_in, megabytes(6), 4us),
+       entry(Operation::copy_out, megabytes(2), 5us), entry(Operation::copy_out, megabytes(6), 6us),
+       entry(Operation::divide, megabytes(2), 7us), entry(Operation::divide, megabytes(6), 8us),
+       entry(Operation::divide, megabytes(8), 9us),
+       entry(Operation::concatenate, megabytes(8), 10us),
+       entry(Operation::accumulate, megabytes(3), 11us),
+       entry(Operation::accumulate, megabytes(9), 12us),
+       entry(Operation::optimizer, megabytes(44), 13us)});
 }
 
 Cluster measured_cluster() {
@@ -167,9 +165,9 @@ TEST_CASE("entries of equal traffic count as one", "[model][calibrated_times]") 
 
 TEST_CASE("an operation without entries follows those of all others", "[model][calibrated_times]") {
   // 10 us at 1 MB and 20 at 4, of different operations; a GEMM says nothing about copies.
-  const std::vector<TaskCost> tasks{
-      entry(Operation::copy_out, megabytes(1), 10us), entry(Operation::forward, megabytes(4), 20us),
-      entry(Operation::copy_in, Gemm{1, 1, 1, 1}, megabytes(2), 1s)};
+  const std::vector<TaskCost> tasks{entry(Operation::copy_out, megabytes(1), 10us),
+                                    entry(Operation::forward, megabytes(4), 20us),
+                                    entry(Operation::copy_in, Gemm{1, 1, 1, 1}, megabytes(2), 1s)};
   CHECK(copy_in(tasks, megabytes(16)) == 40us);
   CHECK(!copy_in({entry(Operation::forward, Gemm{1, 1, 1, 1}, {12}, 1us)}, megabytes(1)));
   CHECK(!copy_in({}, megabytes(1)));
@@ -197,7 +195,8 @@ TEST_CASE("every task of a step takes what was measured of its kind", "[model][c
   CHECK(works(bucketed, Operation::accumulate) == Times{12us, 11us});
 }
 
-TEST_CASE("measured times of a synchronous device hold the host's part", "[model][calibrated_costs]") {
+TEST_CASE("measured times of a synchronous device hold the host's part",
+          "[model][calibrated_costs]") {
   Cluster cluster = measured_cluster();
   cluster.launch = {1us, 2us, 3us};
   const auto hosts = [&] {

@@ -50,11 +50,12 @@ Cluster cluster_with(const std::string& keys, const std::string& content = good_
 }
 
 /// Why a scenario with these keys in its cluster is refused. The calibration stands in line 3.
-std::string cluster_refused(const std::string& keys, const std::string& content = good_calibration) {
+std::string cluster_refused(const std::string& keys,
+                            const std::string& content = good_calibration) {
   const Scratch scratch;
   scratch.write("c.yaml", content);
-  return refusal(
-      scratch, "workload: {model: resnet18, batch: 2}\ncluster:\n  calibration: c.yaml\n" + keys);
+  return refusal(scratch,
+                 "workload: {model: resnet18, batch: 2}\ncluster:\n  calibration: c.yaml\n" + keys);
 }
 
 TEST_CASE("a calibration has what its file says", "[scenarios][calibration_reader]") {
@@ -72,7 +73,10 @@ TEST_CASE("a calibration has what its file says", "[scenarios][calibration_reade
   CHECK(calibration.synchronous);
   CHECK(calibration.launch == Launch{1us, 9us, 300ns});
   const std::vector<TaskCost> tasks{
-      {Operation::forward, Gemm{64, 256, 128, 1}, {786432}, DType::fp32,
+      {Operation::forward,
+       Gemm{64, 256, 128, 1},
+       {786432},
+       DType::fp32,
        {830us, 800us, 1ms, 40, 1}},
       {Operation::copy_in, std::nullopt, {2'000'000}, DType::fp32, {200us, 200us, 200us, 0, 0}}};
   CHECK(calibration.tasks == tasks);
@@ -83,7 +87,8 @@ TEST_CASE("a calibration has what its file says", "[scenarios][calibration_reade
   CHECK(calibration.interference == interference);
 }
 
-TEST_CASE("all but format, ranks and synchronous may be missing", "[scenarios][calibration_reader]") {
+TEST_CASE("all but format, ranks and synchronous may be missing",
+          "[scenarios][calibration_reader]") {
   const Scratch scratch;
   const std::string least = "format: ddpsim.calibration/1\nranks: 3\nsynchronous: false\n";
   Calibration bare;
@@ -124,25 +129,27 @@ TEST_CASE("a task is refused where it is wrong", "[scenarios][calibration_reader
   const auto task = [](const std::string& text) {
     return refused(with("  - {operation: copy in", "  - {" + text + "}"));
   };
-  CHECK(task("operation: copy_in, traffic: 2 MB, time: 2 us") ==
-        "c.yaml:16:17: tasks.operation: unknown name \"copy_in\"; did you mean \"copy in\"?; known: "
-        "forward, backward, accumulate, copy in, concatenate, divide, copy out, optimizer");
+  CHECK(
+      task("operation: copy_in, traffic: 2 MB, time: 2 us") ==
+      "c.yaml:16:17: tasks.operation: unknown name \"copy_in\"; did you mean \"copy in\"?; known: "
+      "forward, backward, accumulate, copy in, concatenate, divide, copy out, optimizer");
   CHECK_THAT(task("operation: hook, traffic: 2 MB, time: 2 us"),
              Catch::StartsWith("c.yaml:16:17: tasks.operation: unknown name \"hook\""));
   CHECK(task("operation: divide, traffic: 2048, time: 2 us") ==
-        "c.yaml:16:33: tasks.traffic: expected a size with its unit, such as \"25 MiB\" or \"10 "
+        "c.yaml:16:34: tasks.traffic: expected a size with its unit, such as \"25 MiB\" or \"10 "
         "MB\" and above zero, got \"2048\"");
   CHECK(task("operation: divide, time: 2 us") == "c.yaml:16:5: tasks: missing key \"traffic\"");
   CHECK(task("operation: divide, traffic: 2 MB") == "c.yaml:16:5: tasks: missing key \"time\"");
   CHECK(task("operation: divide, traffic: 2 MB, time: 1e99 ms") ==
-        "c.yaml:16:45: tasks.time: expected a time with its unit, such as \"250 ms\" or \"5 us\", "
+        "c.yaml:16:46: tasks.time: expected a time with its unit, such as \"250 ms\" or \"5 us\", "
         "got \"1e99 ms\"");
   CHECK(task("operation: divide, traffic: 2 MB, time: 1 ms, repeats: 1.5") ==
-        "c.yaml:16:60: tasks.repeats: expected a whole number from 0 to 1000000000, got \"1.5\"");
+        "c.yaml:16:61: tasks.repeats: expected a whole number from 0 to 1000000000, got \"1.5\"");
   CHECK(task("operation: divide, traffic: 2 MB, time: 1 ms, type: fp64") ==
-        "c.yaml:16:57: tasks.type: unknown name \"fp64\"; did you mean \"fp32\"?; known: fp32, "
+        "c.yaml:16:58: tasks.type: unknown name \"fp64\"; did you mean \"fp32\"?; known: fp32, "
         "tf32, bf16, fp16");
-  const std::string four = "c.yaml:16:32: tasks.gemm: expected four whole numbers, [m, n, k, batch]";
+  const std::string four =
+      "c.yaml:16:32: tasks.gemm: expected four whole numbers, [m, n, k, batch]";
   CHECK(task("operation: forward, gemm: [1, 2, 3], traffic: 2 MB, time: 1 ms") == four);
   CHECK(task("operation: forward, gemm: 1, traffic: 2 MB, time: 1 ms") == four);
   CHECK(task("operation: forward, gemm: [1, 2, 0, 1], traffic: 2 MB, time: 1 ms") ==
@@ -205,7 +212,8 @@ TEST_CASE("the path of a calibration starts at the scenario", "[scenarios][calib
   CHECK(refusal(scratch, rest + "inner/c.yaml\n").empty());
   CHECK(refusal(scratch, rest + "c.yaml\n") ==
         "s.yaml:3:16: cluster.calibration: c.yaml: no such file");
-  CHECK(refusal(scratch, rest + "inner\n") == "s.yaml:3:16: cluster.calibration: inner: not a file");
+  CHECK(refusal(scratch, rest + "inner\n") ==
+        "s.yaml:3:16: cluster.calibration: inner: not a file");
   CHECK(refusal(scratch, rest + "{ranks: 2}\n") ==
         "s.yaml:3:16: cluster.calibration: expected the path of a calibration file, got a mapping");
   CHECK(refusal(scratch, "workload: {model: resnet18, batch: 2}\ncluster: {device: generic-cpu}\n",

@@ -32,7 +32,7 @@ TEST_CASE("list shows every entry of the catalogue", "[tools][list]") {
 
 TEST_CASE("list shows hooks and backends", "[tools][list]") {
   CHECK(names_in("hooks", "hook") == std::set<std::string>{"all-reduce", "bucket"});
-  CHECK(names_in("backends", "backend") == std::set<std::string>{"gloo", "nccl"});
+  CHECK(names_in("backends", "backend") == std::set<std::string>{"gloo", "nccl", "threads"});
 }
 
 TEST_CASE("every list prints a table with a line for each of its names", "[tools][list]") {

@@ -4,10 +4,12 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,31 +27,60 @@ struct Outcome {
   Json json() const { return Json::parse(out); }
 };
 
-/// Runs `arguments[0]` with the rest, in `folder` (if given), and waits. A program that takes
-/// longer than three minutes is killed.
-inline Outcome execute(const std::vector<std::string>& arguments,
-                       const std::filesystem::path& folder = {}) {
-  const Scratch scratch;
-  const std::string out = scratch.path("out").string(), err = scratch.path("err").string();
-  const pid_t child = fork();
-  if (child < 0) throw std::runtime_error("fork failed");
-  if (child == 0) {
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+/// A program under way: `arguments[0]` with the rest, in `folder` (if given), with `environment`
+/// added to ours. Killed if it takes longer than three minutes, or when this object ends.
+class Running {
+ public:
+  explicit Running(const std::vector<std::string>& arguments,
+                   const std::filesystem::path& folder = {}, const Environment& environment = {})
+      : out_(scratch_.path("out").string()), err_(scratch_.path("err").string()), child_(fork()) {
+    if (child_ < 0) throw std::runtime_error("fork failed");
+    if (child_ != 0) return;
     std::vector<char*> words;
     for (const std::string& argument : arguments)
       words.push_back(const_cast<char*>(argument.c_str()));
     words.push_back(nullptr);
     const int mode = O_WRONLY | O_CREAT | O_TRUNC;
     if (!folder.empty() && chdir(folder.c_str()) != 0) _exit(126);
-    if (dup2(open(out.c_str(), mode, 0600), STDOUT_FILENO) < 0) _exit(126);
-    if (dup2(open(err.c_str(), mode, 0600), STDERR_FILENO) < 0) _exit(126);
+    if (dup2(open(out_.c_str(), mode, 0600), STDOUT_FILENO) < 0) _exit(126);
+    if (dup2(open(err_.c_str(), mode, 0600), STDERR_FILENO) < 0) _exit(126);
+    for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
     alarm(180);
-    execv(words[0], words.data());
+    execvp(words[0], words.data());
     _exit(127);
   }
-  int status = 0;
-  if (waitpid(child, &status, 0) != child) throw std::runtime_error("waitpid failed");
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), content_of(out),
-          content_of(err)};
+  ~Running() {
+    if (child_ <= 0) return;
+    kill(child_, SIGKILL);
+    waitpid(child_, nullptr, 0);
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  pid_t pid() const { return child_; }
+  std::string err_so_far() const { return content_of(err_); }
+
+  Outcome wait() {
+    int status = 0;
+    if (waitpid(child_, &status, 0) != child_) throw std::runtime_error("waitpid failed");
+    child_ = 0;
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), content_of(out_),
+            content_of(err_)};
+  }
+
+ private:
+  Scratch scratch_;
+  std::string out_, err_;
+  pid_t child_;
+};
+
+/// Runs a program to its end.
+inline Outcome execute(const std::vector<std::string>& arguments,
+                       const std::filesystem::path& folder = {},
+                       const Environment& environment = {}) {
+  return Running(arguments, folder, environment).wait();
 }
 
 /// Runs ddpsim itself.

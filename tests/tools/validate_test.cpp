@@ -1,0 +1,219 @@
+#include <cmath>
+
+#include <catch2/catch.hpp>
+
+#include "tests/tools/jobs.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// A run that is over soon; its times mean little.
+std::vector<std::string> quick(const std::string& scenario) {
+  return {"validate", scenario, "--steps", "3", "--warm-up", "1", "--repeats", "2", "--timeout", "30 s"};
+}
+
+std::vector<std::string> with(std::vector<std::string> arguments,
+                              const std::vector<std::string>& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+const Json& result(const Json& json, const std::string& strategy, std::int64_t cap = 0) {
+  for (const Json& each : json.at("results"))
+    if (each.at("strategy") == strategy && (cap == 0 || each.at("bucket_cap_bytes") == cap))
+      return each;
+  throw std::runtime_error("no result of " + strategy);
+}
+
+/// What holds of every validation, whatever the machine does meanwhile.
+void check_validation(const Json& json, int ranks) {
+  CHECK(json.at("format") == "ddpsim.validate/1");
+  CHECK(json.at("ranks") == ranks);
+  for (const Json& each : json.at("results")) {
+    CAPTURE(each.at("strategy"));
+    const Json &predicted = each.at("predicted"), &measured = each.at("measured");
+    // The same shape as `run`'s results, and the same schedule on both sides.
+    for (const char* key : {"strategy", "bucket_cap_bytes", "collectives", "wire_bytes"})
+      CHECK(predicted.at(key) == measured.at(key));
+    for (const Json* side : {&predicted, &measured}) {
+      const double step = side->at("step_ms");
+      CHECK(step > 0);
+      double passes = 0;
+      for (const char* key : {"forward_ms", "backward_ms", "optimizer_ms"}) {
+        CHECK(side->at(key) > 0);
+        passes += side->at(key).get<double>();
+      }
+      CHECK(side->at("overlap_ratio") >= 0);
+      CHECK(side->at("overlap_ratio") <= 1);
+      double last = 0;
+      for (const Json& bucket : side->at("buckets")) {
+        CHECK(bucket.at("start_ms") <= bucket.at("end_ms"));
+        CHECK(bucket.at("start_ms") >= last);  // one at a time, in order
+        last = bucket.at("end_ms").get<double>() * 0.5;  // medians of different steps
+      }
+      const Json& parts = side->at("parts");
+      double sum = 0;
+      for (const char* key : {"compute_ms", "communication_ms", "waiting_ms", "launch_ms"}) {
+        CHECK(parts.at(key) >= 0);
+        sum += parts.at(key).get<double>();
+      }
+      if (side == &predicted) CHECK(sum == Approx(step));
+    }
+    const double p = predicted.at("step_ms"), m = measured.at("step_ms");
+    CHECK(each.at("error").at("step_ms").get<double>() == Approx((p - m) / m));
+    CHECK(each.at("error").at("overlap_ratio").get<double>() ==
+          Approx(predicted.at("overlap_ratio").get<double>() -
+                 measured.at("overlap_ratio").get<double>())
+              .margin(1e-9));
+    CHECK(measured.at("spread").at("step_low_ms") <= measured.at("spread").at("step_high_ms"));
+    CHECK(each.at("gradients").at("identical") == true);
+    CHECK(each.at("gradients").at("worst_over_tolerance") <= 1);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("validate predicts and runs every strategy and every cap", "[tools][validate]") {
+  const Scratch scratch;
+  const std::string scenario = scratch.write("small.yaml", small_mlp).string();
+  const std::string backend = GENERATE("gloo", "threads");
+  CAPTURE(backend);
+  const Outcome outcome = ddpsim(with(quick(scenario), {"--backend", backend, "--ranks", "2", "--caps",
+                                                        "4KiB,16KiB,1MiB", "--json", "-"}));
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(outcome.err.empty());
+  const Json json = outcome.json();
+  check_validation(json, 2);
+  CHECK(json.at("mode") == backend + ", 2 ranks, TCP over loopback");
+  CHECK(json.at("busy_kernels") == false);
+  REQUIRE(json.at("results").size() == 7);  // none, naive, flat, overlap, three caps
+  // 4 tensors of gradients in 4 KiB buckets, one after the other, up to all in one.
+  CHECK(result(json, "naive").at("measured").at("collectives") == 6);
+  CHECK(result(json, "flat").at("measured").at("collectives") == 1);
+  CHECK(result(json, "bucketed", 4 << 10).at("measured").at("collectives") >
+        result(json, "bucketed", 1 << 20).at("measured").at("collectives"));
+}
+
+TEST_CASE("validate prints both sides and draws both timelines", "[tools][validate]") {
+  const Scratch scratch;
+  const std::string scenario = scratch.write("small.yaml", small_mlp).string();
+  const std::string trace = scratch.path("trace.json").string();
+  const Outcome outcome = ddpsim(
+      with(quick(scenario), {"--backend", "threads", "--ranks", "3", "--trace", trace}));
+  REQUIRE(outcome.code == 0);
+  for (const char* text :
+       {"predicted ms  measured ms", "overlap", "compute  communication  waiting  launch",
+        "buckets of bucketed, 16 KiB: predicted | measured", "predicted compute", "measured  compute",
+        "gradients: identical on all ranks to the bit under every strategy"})
+    CHECK_THAT(outcome.out, Catch::Contains(text));
+  const Json events = Json::parse(content_of(trace)).at("traceEvents");
+  std::vector<std::string> processes;
+  for (const Json& event : events)
+    if (event.at("name") == "process_name") processes.push_back(event.at("args").at("name"));
+  CHECK(processes.size() == 5 * 2 * 3);  // strategies, sides, ranks
+  CHECK(std::count(processes.begin(), processes.end(), "overlap, predicted: rank 2") == 1);
+  CHECK(std::count(processes.begin(), processes.end(), "overlap, measured: rank 2") == 1);
+}
+
+TEST_CASE("a calibration file stands in for measuring, in validate and in run", "[tools][validate]") {
+  const Scratch scratch;
+  const std::string scenario = scratch.write("small.yaml", small_mlp).string();
+  const std::string file = scratch.path("machine.yaml").string();
+  const Outcome calibrated = ddpsim({"calibrate", scenario, "--backend", "threads", "--ranks", "2",
+                                     "--repeats", "3", "-o", file});
+  CAPTURE(calibrated.err);
+  REQUIRE(calibrated.code == 0);
+  for (const char* text : {"forward 8 x 96 x 64", "all-reduce of 64 MiB", "beside all-reduces of",
+                           "issuing a collective"})
+    CHECK_THAT(calibrated.out, Catch::Contains(text));
+  const Outcome validated = ddpsim(with(quick(scenario), {"--backend", "threads", "--ranks", "2",
+                                                          "--calibration", file, "--json", "-"}));
+  CAPTURE(validated.err);
+  REQUIRE(validated.code == 0);
+  const Json json = validated.json();
+  check_validation(json, 2);
+  const Outcome run = ddpsim({"run", scenario, "--set", "cluster.calibration=" + file, "--set",
+                              "compare=[naive, flat, overlap, bucketed]", "--json", "-"});
+  CAPTURE(run.err);
+  REQUIRE(run.code == 0);
+  // The same calibration, the same prediction.
+  CHECK(run.json().at("results").at(0).at("communication_ms").get<double>() ==
+        Approx(result(json, "naive").at("predicted").at("communication_ms").get<double>()));
+}
+
+TEST_CASE("a workload profile without shapes runs with busy work, and validate says so",
+          "[tools][validate]") {
+  const Outcome outcome =
+      ddpsim(with(quick(shipped("examples/own-profile.yaml")), {"--backend", "threads", "--ranks", "2"}));
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK_THAT(outcome.out, Catch::Contains("busy work of the profile's times stands for them"));
+}
+
+TEST_CASE("micro-batches, with and without no_sync, and bucket views are validated too",
+          "[tools][validate]") {
+  const Scratch scratch;
+  const std::string scenario = scratch.write("small.yaml", small_mlp).string();
+  const std::string no_sync = GENERATE("true", "false");
+  const Outcome outcome = ddpsim(
+      with(quick(scenario), {"--backend", "threads", "--ranks", "2", "--set",
+                             "training.micro_batches=3", "--set", "training.no_sync=" + no_sync, "--set",
+                             "training.gradient_as_bucket_view=true", "--json", "-"}));
+  CAPTURE(no_sync, outcome.err);
+  REQUIRE(outcome.code == 0);
+  check_validation(outcome.json(), 2);
+  CHECK(result(outcome.json(), "flat").at("measured").at("collectives") ==
+        (no_sync == "true" ? 1 : 3));
+}
+
+TEST_CASE("a network with buffers broadcasts them", "[tools][validate]") {
+  const Outcome outcome =
+      ddpsim({"validate", shipped("examples/cpu-cluster.yaml"), "--backend", "threads", "--ranks", "2",
+              "--steps", "1", "--warm-up", "0", "--repeats", "1", "--set", "workload.batch=1", "--set",
+              "training.micro_batches=1", "--set", "workload.image=32", "--json", "-"});
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  check_validation(outcome.json(), 2);
+}
+
+TEST_CASE("an error beyond the tolerance is exit code 3", "[tools][validate]") {
+  const Scratch scratch;
+  const std::string scenario = scratch.write("small.yaml", small_mlp).string();
+  // No run repeats to a billionth.
+  const Outcome outcome = ddpsim(with(quick(scenario), {"--backend", "threads", "--ranks", "2",
+                                                        "--tolerance", "0.0000001%", "--quiet"}));
+  CHECK(outcome.code == 3);
+  CHECK_THAT(outcome.err, Catch::Contains("is beyond the tolerance of 0.0 %"));
+  CHECK(outcome.out.empty());
+}
+
+TEST_CASE("what validate and calibrate cannot do is one line", "[tools][validate]") {
+  const Scratch scratch;
+  const std::string scenario = scratch.write("small.yaml", small_mlp).string();
+  const auto [arguments, said] = GENERATE_COPY(table<std::vector<std::string>, std::string>(
+      {{{"validate"}, "validate needs one scenario"},
+       {{"validate", scenario, "--backend", "mpi"}, "--backend mpi: unknown; known: gloo, threads, nccl"},
+       {{"validate", scenario, "--backend", "nccl"}, "--backend nccl: "},
+       {{"validate", scenario, "--ranks", "0"}, "--ranks 0: expected a whole number from 1 to 1024"},
+       {{"validate", scenario, "--ranks", "2x"}, "--ranks 2x: expected a whole number"},
+       {{"validate", scenario, "--timeout", "60"}, "--timeout 60: expected a time such as \"60 s\""},
+       {{"validate", scenario, "--timeout", "5 ms"}, "--timeout 5 ms: expected from 1 s to 24 h"},
+       {{"validate", scenario, "--caps", "1MiB,x"}, "--caps 1MiB,x: expected sizes"},
+       {{"validate", scenario, "--steps", "-1"}, "--steps -1: expected"},
+       {{"validate", scenario, "--rendezvous", "tcp://x"}, "expected file:DIR or redis://host:port"},
+       {{"validate", scenario, "--backend", "threads", "--set", "workload.dtype=bf16"},
+        "computes in fp32"},
+       {{"calibrate", scenario}, "calibrate needs -o FILE"},
+       {{"calibrate", scenario, "-o", "/nowhere/file.yaml"}, "/nowhere/file.yaml: cannot be written"},
+       {{"calibrate", scenario, "-o", scratch.path("x").string(), "--smallest", "1GiB"},
+        "expected sizes that grow"}}));
+  const Outcome outcome = ddpsim(arguments);
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 2);
+  CHECK(outcome.out.empty());
+  CHECK_THAT(outcome.err, Catch::Contains(said));
+  for (const std::string& line : lines_of(outcome.err)) CHECK_THAT(line, Catch::StartsWith("ddpsim: "));
+}
+
+}  // namespace ddpsim
