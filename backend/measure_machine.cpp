@@ -153,11 +153,12 @@ class Measurement {
     RunOptions alone;
     alone.communicate = false;
     std::map<TaskKind, std::vector<Duration>> samples;
+    std::vector<std::pair<const Schedule*, Timeline>> kept;
     const int rounds = options_.warm_up + options_.repeats;
     for (int round = 0; round < rounds; ++round) {
       if (!go_on("kernels", 0.3 * round / rounds)) return false;
       for (const Schedule& step : steps_) {
-        const Timeline timeline = measure_step(backend_, step, alone);
+        Timeline timeline = measure_step(backend_, step, alone);
         if (round < options_.warm_up) continue;
         for (const auto& times : timeline.ranks)
           for (std::size_t i = 0; i < times.size(); ++i)
@@ -165,12 +166,39 @@ class Measurement {
               samples[*kind].push_back(times[i].end - times[i].start);
         if (&step == &steps_.front())
           for (const auto& times : timeline.ranks) alone_.push_back(computing(step, times));
+        kept.emplace_back(&step, std::move(timeline));
       }
     }
-    for (auto& [kind, times] : samples)
-      result_.tasks.push_back(
-          {kind.operation, kind.gemm, kind.traffic, kind.type, spread_of(std::move(times))});
+    std::map<TaskKind, double> medians;
+    for (auto& [kind, times] : samples) {
+      const Spread spread = spread_of(std::move(times));
+      medians[kind] = in_seconds(spread.median);
+      result_.tasks.push_back({kind.operation, kind.gemm, kind.traffic, kind.type, spread});
+    }
+    factors(kept, medians);
     return true;
+  }
+
+  void factors(const std::vector<std::pair<const Schedule*, Timeline>>& kept,
+               const std::map<TaskKind, double>& medians) {
+    std::map<Operation, std::vector<double>> ratios;
+    for (const auto& [step, timeline] : kept)
+      for (const auto& times : timeline.ranks) {
+        std::map<Operation, std::pair<double, double>> sums;  // as measured, of medians
+        for (std::size_t i = 0; i < times.size(); ++i)
+          if (const auto kind = kinds_.of(*step, step->tasks[i])) {
+            auto& [measured, median] = sums[kind->operation];
+            measured += in_seconds(times[i].end - times[i].start);
+            median += medians.at(*kind);
+          }
+        for (const auto& [operation, sum] : sums)
+          if (sum.second > 0) ratios[operation].push_back(sum.first / sum.second);
+      }
+    for (auto& [operation, values] : ratios) {
+      const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+      std::nth_element(values.begin(), middle, values.end());
+      result_.factors.push_back({operation, *middle});
+    }
   }
 
   /// What the host pays to issue a collective, in steps that really communicate, and for a hook.

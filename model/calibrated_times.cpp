@@ -55,6 +55,8 @@ Duration at(const Curve& curve, Bytes traffic) {
 }  // namespace
 
 CalibratedTimes::CalibratedTimes(const Calibration& calibration) {
+  for (const OperationFactor& factor : calibration.factors)
+    factors_.emplace(factor.operation, factor.over_medians);
   for (const TaskCost& task : calibration.tasks) {
     measured_.emplace(Key{task.operation, task.gemm, task.traffic, task.type}, task.time.median);
     if (task.gemm) continue;
@@ -70,7 +72,7 @@ CalibratedTimes::CalibratedTimes(const Calibration& calibration) {
 std::optional<Duration> CalibratedTimes::measured(Operation operation, const Kernel& kernel) const {
   const auto found = measured_.find(Key{operation, kernel.gemm, kernel.traffic, kernel.type});
   if (found == measured_.end() || (!kernel.gemm && kernel.traffic.count == 0)) return std::nullopt;
-  return found->second;
+  return scaled_by_factor(operation, found->second);
 }
 
 std::optional<Duration> CalibratedTimes::time(Operation operation, const Kernel& kernel) const {
@@ -79,12 +81,17 @@ std::optional<Duration> CalibratedTimes::time(Operation operation, const Kernel&
   if (kernel.gemm) {
     const auto& law = gemm_[static_cast<std::size_t>(kernel.type)];
     if (!law) return std::nullopt;
-    return law->time(kernel.gemm->flops(), kernel.traffic);
+    return scaled_by_factor(operation, law->time(kernel.gemm->flops(), kernel.traffic));
   }
   const auto own = curves_.find(operation);
   const Curve& curve = own != curves_.end() && !own->second.empty() ? own->second : all_;
   if (curve.empty()) return std::nullopt;
-  return at(curve, kernel.traffic);
+  return scaled_by_factor(operation, at(curve, kernel.traffic));
+}
+
+Duration CalibratedTimes::scaled_by_factor(Operation operation, Duration time) const {
+  const auto factor = factors_.find(operation);
+  return factor == factors_.end() ? time : scaled(time, factor->second);
 }
 
 }  // namespace ddpsim

@@ -18,7 +18,7 @@ namespace ddpsim {
 ///     what only moves memory                                      between entries of its operation,
 ///                                                                 or, if it has none, of any
 ///
-/// Between two entries logarithms of traffic and time are interpolated; beyond the ends their slope
+/// each times the calibration's factor of that operation. Between two entries logarithms of traffic and time are interpolated; beyond the ends their slope
 /// goes on, kept within 0 (more traffic never takes less time) and 1 (nor more than in proportion);
 /// one entry gives time in proportion to traffic. Entries of equal traffic count as one, at the
 /// geometric mean of their times.
@@ -37,6 +37,9 @@ class CalibratedTimes {
   using Key = std::tuple<Operation, std::optional<Gemm>, Bytes, DType>;
   using Curve = std::vector<std::pair<double, double>>;  ///< logarithms of bytes, ticks; growing
 
+  Duration scaled_by_factor(Operation operation, Duration time) const;
+
+  std::map<Operation, double> factors_;
   std::map<Key, Duration> measured_;
   std::map<Operation, Curve> curves_;
   Curve all_;  ///< of all operations

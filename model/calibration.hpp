@@ -31,6 +31,15 @@ struct TaskCost {
   bool operator==(const TaskCost&) const = default;
 };
 
+/// How much longer the tasks of an operation take together, in the median step, than their medians
+/// added up: noise makes single tasks longer, never shorter.
+struct OperationFactor {
+  Operation operation = Operation::forward;
+  double over_medians = 1;
+
+  bool operator==(const OperationFactor&) const = default;
+};
+
 /// One point of the all-reduce table.
 struct AllReduceCost {
   Bytes size;
@@ -66,6 +75,7 @@ struct Calibration {
   bool synchronous = true;                ///< kernels run on the host thread
   Launch launch;                          ///< host time of a kernel, a collective, a hook
   std::vector<TaskCost> tasks;            ///< one entry per operation, GEMM shape, traffic and type
+  std::vector<OperationFactor> factors;  ///< at most one per operation; none: 1
   std::vector<AllReduceCost> all_reduce;  ///< by size, growing; none of one rank
   std::vector<MeasuredInterference> interference;  ///< by size, growing
 

@@ -140,7 +140,7 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
 
 double overlap_ratio(const StepMetrics& step, const StepMetrics& none) {
   if (step.communication == Duration::zero()) return 1;
-  return std::max(0.0, 1 - in_seconds(exposed(step, none)) / in_seconds(step.communication));
+  return std::clamp(1 - in_seconds(exposed(step, none)) / in_seconds(step.communication), 0.0, 1.0);
 }
 
 std::vector<CriticalPiece> critical_path(const Schedule& schedule,
@@ -210,7 +210,7 @@ std::vector<CriticalPiece> critical_path(const Schedule& schedule,
     // It began with the latest of these: what it waits for ended, the one before it on its stream
     // ended, the host had launched it. (Measured, a little later than any of them.)
     std::uint32_t cause = nothing;
-    Instant began = what.stream == Stream::host ? at.issued : std::min(at.start, at.enqueued);
+    Instant began = std::min(at.start, at.enqueued);
     if (before[task] != nothing && times[before[task]].end >= began) {
       cause = before[task];
       began = times[cause].end;

@@ -39,7 +39,8 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
 inline Duration exposed(const StepMetrics& step, const StepMetrics& none) {
   return step.step - none.step;
 }
-/// max(0, 1 - exposed / communication); 1 when nothing is communicated.
+/// 1 - exposed / communication, kept within 0 and 1 (a measured step may be shorter than the one it
+/// is compared with); 1 when nothing is communicated.
 double overlap_ratio(const StepMetrics& step, const StepMetrics& none);
 
 /// One link of the critical path: this task, and which of its times held up what follows.

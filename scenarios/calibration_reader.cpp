@@ -78,6 +78,21 @@ std::vector<AllReduceCost> read_all_reduce(const Yaml& given) {
   return points;
 }
 
+std::vector<OperationFactor> read_factors(const Yaml& given) {
+  std::vector<OperationFactor> factors;
+  for (const Yaml& item : given.list("a list such as [{operation: forward, over_medians: 1.04}]")) {
+    YamlMap map(item);
+    OperationFactor& factor = factors.emplace_back();
+    factor.operation = map.required("operation").one_of<Operation>(kernel_operations);
+    factor.over_medians = map.required("over_medians").number(0.1, 100);
+    for (const OperationFactor& earlier : factors)
+      if (&earlier != &factor && earlier.operation == factor.operation)
+        item.fail(fmt::format("{} is in the list already", name_of(factor.operation)));
+    map.finish();
+  }
+  return factors;
+}
+
 std::vector<MeasuredInterference> read_interference(const Yaml& given) {
   constexpr double least = 0.01, most = 100;  // below 1 is noise, which the law knows
   std::vector<MeasuredInterference> points;
@@ -140,6 +155,7 @@ Calibration read_calibration(const std::filesystem::path& file) {
     if (calibration.ranks == 1 && !calibration.all_reduce.empty())
       value->fail("all-reduces take at least two ranks");
   }
+  if (const auto value = map.optional("factors")) calibration.factors = read_factors(*value);
   if (const auto value = map.optional("interference"))
     calibration.interference = read_interference(*value);
   map.optional("fits");

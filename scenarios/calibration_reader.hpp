@@ -19,6 +19,8 @@ namespace ddpsim {
 ///       - {operation: forward, gemm: [64, 256, 128, 1], traffic: 786432 B, type: fp32,
 ///          time: 830 us, low: 810 us, high: 900 us, repeats: 40, outliers: 1}
 ///       - {operation: copy in, traffic: 2 MiB, time: 95 us}
+///     factors:
+///       - {operation: forward, over_medians: 1.04}
 ///     all_reduce:
 ///       - {bytes: 4 KiB, time: 60 us, low: 55 us, high: 71 us, repeats: 40, outliers: 0}
 ///     interference:

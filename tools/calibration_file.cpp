@@ -167,6 +167,13 @@ std::string calibration_yaml(const Calibration& given) {
                       exact(calibration.launch.hook));
   if (!calibration.tasks.empty()) text += "tasks:\n";
   for (const TaskCost& task : calibration.tasks) text += fmt::format("  - {{{}}}\n", text_of(task));
+  if (!calibration.factors.empty())
+    text +=
+        "# How much longer an operation's tasks take together than their medians added up.\n"
+        "factors:\n";
+  for (const OperationFactor& factor : calibration.factors)
+    text += fmt::format("  - {{operation: {}, over_medians: {}}}\n", name_of(factor.operation),
+                        factor.over_medians);
   if (!calibration.all_reduce.empty()) text += "all_reduce:\n";
   for (const AllReduceCost& point : calibration.all_reduce)
     text += fmt::format("  - {{bytes: {}, {}}}\n", exact(point.size), text_of(point.time));

@@ -217,7 +217,8 @@ std::string validation_text(const Validation& validation) {
   if (validation.busy_kernels)
     text +=
         "this workload's kernels have no shapes: busy work of the profile's times stands for them\n";
-  text += "\n" + steps_table(validation);
+  text += "\n";
+  text += steps_table(validation);
   text +=
       "\npairs are predicted | measured; measured: medians over steps and ranks; ! repeats differ by "
       "over 10 %\n\n";
@@ -227,7 +228,8 @@ std::string validation_text(const Validation& validation) {
   const ValidatedStep* shown = nullptr;
   for (const ValidatedStep& step : validation.steps) {
     if (step.measured.training.strategy != Strategy::bucketed) continue;
-    text += bucket_table(step) + "\n";
+    text += bucket_table(step);
+    text += "\n";
     shown = &step;
   }
   if (shown != nullptr) {

@@ -75,36 +75,42 @@ Memory::Memory(const Workload& workload, Optimizer optimizer, int rank) : worklo
     buffer_bytes = std::max(buffer_bytes, group.size.count);
   buffers_.assign(static_cast<std::size_t>(buffer_bytes), 0);
 
-  // Bind GEMMs to weights by shape. Of several that fit, a gradient is the last one before it is
-  // ready: the data gradient runs before the weight gradient.
-  for (std::int32_t p = 0; p < static_cast<std::int32_t>(workload.parameters.size()); ++p) {
-    const Parameter& parameter = workload.parameters[at(p)];
-    const Layer& layer = workload.layers[at(parameter.layer)];
-    auto& backward = backward_[at(parameter.layer)];
-    const auto result_size = [](const Gemm& g) { return g.batch * g.m * g.n; };
-    const auto weight_size = [](const Gemm& g) { return g.batch == 1 ? g.k * g.n : 0; };
-    std::int32_t writer = nobody;
-    for (std::int32_t k = 0; k <= parameter.ready_after; ++k) {
-      const auto& gemm = layer.backward[at(k)].gemm;
-      if (gemm && backward[at(k)].gradient == nobody && result_size(*gemm) == parameter.elements())
-        writer = k;
-    }
-    if (writer != nobody)
-      backward[at(writer)].gradient = p;
-    else
-      backward[at(parameter.ready_after)].fills.push_back(p);
-    const auto bind_weight = [&](const std::vector<Kernel>& kernels,
-                                 std::vector<KernelBinding>& bindings) {
-      for (std::size_t k = 0; k < kernels.size(); ++k) {
-        if (!kernels[k].gemm || weight_size(*kernels[k].gemm) != parameter.elements()) continue;
-        if (bindings[k].weight != nobody || bindings[k].gradient != nobody) continue;
-        bindings[k].weight = p;
-        return;
-      }
-    };
-    bind_weight(layer.forward, forward_[at(parameter.layer)]);
-    bind_weight(layer.backward, backward);
+  // Gradients first: what writes one must not read a parameter, which changes from step to step.
+  const auto count = static_cast<std::int32_t>(workload.parameters.size());
+  for (std::int32_t p = 0; p < count; ++p) bind_gradient(p);
+  for (std::int32_t p = 0; p < count; ++p) bind_weight(p);
+}
+
+void Memory::bind_gradient(std::int32_t index) {
+  const Parameter& parameter = workload_.parameters[at(index)];
+  const Layer& layer = workload_.layers[at(parameter.layer)];
+  auto& bindings = backward_[at(parameter.layer)];
+  // Of several GEMMs that fit, the last one before the gradient is ready: the data gradient runs
+  // before the weight gradient.
+  for (std::int32_t k = parameter.ready_after; k >= 0 && parameter.shape.size() > 1; --k) {
+    const auto& gemm = layer.backward[at(k)].gemm;
+    if (!gemm || gemm->batch * gemm->m * gemm->n != parameter.elements()) continue;
+    if (bindings[at(k)].gradient != nobody) continue;
+    bindings[at(k)].gradient = index;
+    return;
   }
+  bindings[at(parameter.ready_after)].fills.push_back(index);
+}
+
+void Memory::bind_weight(std::int32_t index) {
+  const Parameter& parameter = workload_.parameters[at(index)];
+  const Layer& layer = workload_.layers[at(parameter.layer)];
+  const auto bind = [&](const std::vector<Kernel>& kernels, std::vector<KernelBinding>& bindings) {
+    for (std::size_t k = 0; k < kernels.size(); ++k) {
+      const auto& gemm = kernels[k].gemm;
+      if (!gemm || gemm->batch != 1 || gemm->k * gemm->n != parameter.elements()) continue;
+      if (bindings[k].weight != nobody || bindings[k].gradient != nobody) continue;
+      bindings[k].weight = index;
+      return;
+    }
+  };
+  bind(layer.forward, forward_[at(parameter.layer)]);
+  bind(layer.backward, backward_[at(parameter.layer)]);
 }
 
 void Memory::arrange(const Schedule& schedule) {

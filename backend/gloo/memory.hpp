@@ -10,7 +10,7 @@
 
 namespace ddpsim {
 
-/// Which gradient a backward kernel writes, found from shapes.
+/// What a kernel's GEMM works on, found from shapes.
 struct KernelBinding {
   std::int32_t gradient = nobody;  ///< a GEMM whose result is this parameter's gradient
   std::int32_t weight = nobody;    ///< a GEMM whose second operand is this parameter
@@ -63,6 +63,9 @@ class Memory {
 
  private:
   static std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+
+  void bind_gradient(std::int32_t index);
+  void bind_weight(std::int32_t index);
 
   const Workload& workload_;
   std::vector<float> parameter_store_, gradient_store_, fresh_store_, bucket_store_, momentum_store_,

@@ -113,6 +113,17 @@ TEST_CASE("what was measured takes its median", "[model][calibrated_times]") {
   CHECK(!times.measured(Operation::forward, multiplying({8, 8, 8, 2}, {1024}, DType::fp16)));
 }
 
+TEST_CASE("an operation's factor lengthens all its tasks, and no others'", "[model][calibrated_times]") {
+  Calibration calibration = of({entry(Operation::copy_in, megabytes(1), 100us),
+                                entry(Operation::copy_out, megabytes(1), 100us)});
+  calibration.factors = {{Operation::copy_in, 1.25}};
+  const CalibratedTimes times(calibration);
+  CHECK(times.time(Operation::copy_in, moving(megabytes(1))) == 125us);
+  CHECK(times.time(Operation::copy_in, moving(megabytes(2))) == 250us);
+  CHECK(times.measured(Operation::copy_in, moving(megabytes(1))) == 125us);
+  CHECK(times.time(Operation::copy_out, moving(megabytes(1))) == 100us);
+}
+
 TEST_CASE("a GEMM that was not measured follows the law of those that were",
           "[model][calibrated_times]") {
   // 2000 flops in 2 us, 16'000 in 16, whatever the operation: 1 ns a flop.

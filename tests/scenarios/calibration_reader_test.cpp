@@ -58,6 +58,20 @@ std::string cluster_refused(const std::string& keys,
                  "workload: {model: resnet18, batch: 2}\ncluster:\n  calibration: c.yaml\n" + keys);
 }
 
+TEST_CASE("factors are read, and refused where they make no sense", "[scenarios][calibration_reader]") {
+  const Scratch scratch;
+  CHECK(read(scratch, good_calibration).factors ==
+        std::vector<OperationFactor>{{Operation::forward, 1.25}});
+  const auto factor = [](const std::string& text) {
+    return refused(with("  - {operation: forward, over", "  - {" + text + "}"));
+  };
+  CHECK(factor("operation: hook, over_medians: 1").starts_with("c.yaml:18:17: factors.operation: "));
+  CHECK(factor("operation: forward, over_medians: 0") ==
+        "c.yaml:18:39: factors.over_medians: expected a number from 0.1 to 100, got \"0\"");
+  CHECK(factor("operation: forward, over_medians: 1}\n  - {operation: forward, over_medians: 1") ==
+        "c.yaml:19:5: factors: forward is in the list already");
+}
+
 TEST_CASE("a calibration has what its file says", "[scenarios][calibration_reader]") {
   const Scratch scratch;
   const Calibration calibration = read(scratch, good_calibration);
@@ -167,26 +181,26 @@ TEST_CASE("tables grow in size and hold nothing absurd", "[scenarios][calibratio
     return refused(with("  - {bytes: 1048576", "  - {" + text + "}"));
   };
   CHECK(point("bytes: 4 KiB, time: 1 ms") ==
-        "c.yaml:19:13: all_reduce.bytes: sizes must grow from entry to entry");
+        "c.yaml:21:13: all_reduce.bytes: sizes must grow from entry to entry");
   CHECK(point("bytes: 8 KiB, time: 0 ms") ==
-        "c.yaml:19:26: all_reduce.time: expected a time above zero");
+        "c.yaml:21:26: all_reduce.time: expected a time above zero");
   CHECK(point("bytes: 8 KiB, time: 1 ms, tme: 2 ms") ==
-        "c.yaml:19:32: all_reduce.tme: unknown key; did you mean \"time\"?");
+        "c.yaml:21:32: all_reduce.tme: unknown key; did you mean \"time\"?");
   CHECK(refused(with("ranks", "ranks: 1")) ==
-        "c.yaml:18:3: all_reduce: all-reduces take at least two ranks");
+        "c.yaml:20:3: all_reduce: all-reduces take at least two ranks");
   const auto slow = [](const std::string& text) {
     return refused(with("  - {bytes: 4 MiB, comp", "  - {bytes: 4 MiB, " + text + "}"));
   };
   CHECK(slow("compute_slowdown: 1.1") ==
-        "c.yaml:21:5: interference: missing key \"communication_slowdown\"");
+        "c.yaml:23:5: interference: missing key \"communication_slowdown\"");
   CHECK(slow("compute_slowdown: nan, communication_slowdown: 1") ==
-        "c.yaml:21:38: interference.compute_slowdown: expected a number from 0.01 to 100, got "
+        "c.yaml:23:38: interference.compute_slowdown: expected a number from 0.01 to 100, got "
         "\"nan\"");
   CHECK(slow("compute_slowdown: 1, communication_slowdown: 1e9") ==
-        "c.yaml:21:65: interference.communication_slowdown: expected a number from 0.01 to 100, "
+        "c.yaml:23:65: interference.communication_slowdown: expected a number from 0.01 to 100, "
         "got \"1e9\"");
   CHECK(refused(with("  - {bytes: 4 MiB, comp", "  - 7")) ==
-        "c.yaml:21:5: interference: expected a mapping of keys to values");
+        "c.yaml:23:5: interference: expected a mapping of keys to values");
 }
 
 TEST_CASE("a cluster may be its calibration alone", "[scenarios][calibration_reader]") {

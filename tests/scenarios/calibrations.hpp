@@ -22,6 +22,8 @@ inline const std::string good_calibration =
     "  - {operation: forward, gemm: [64, 256, 128, 1], traffic: 786432 B, type: fp32,\n"
     "     time: 0.83 ms, low: 0.8 ms, high: 1 ms, repeats: 40, outliers: 1}\n"
     "  - {operation: copy in, traffic: 2 MB, time: 200 us}\n"
+    "factors:\n"
+    "  - {operation: forward, over_medians: 1.25}\n"
     "all_reduce:\n"
     "  - {bytes: 4 KiB, time: 60 us, low: 55 us, high: 71 us, repeats: 40, outliers: 2}\n"
     "  - {bytes: 1048576, time: 1 ms}\n"
