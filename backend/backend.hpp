@@ -18,7 +18,7 @@ using GradientHook = std::function<void(int parameter, int micro_batch)>;
 
 /// What is done besides the schedule itself.
 struct RunOptions {
-  /// false: collectives and the waits for them do nothing; what the rest costs by itself.
+  /// false: collectives move nothing, and a wait only lets the ranks meet; what the rest costs.
   bool communicate = true;
   /// Not zero (only with communicate = false): all-reduces of this size run back to back on the
   /// communication stream, from the start of the step until the first rank has ended it.
@@ -32,8 +32,8 @@ struct RunOptions {
 /// A step as one rank saw it.
 struct RankRun {
   std::vector<TaskTimes> times;      ///< [task], on rank 0's clock; see Backend::run
-  /// Of each background all-reduce that ended before this rank's last task did, but for the first;
-  /// from the last arrival.
+  Duration computed{};               ///< from the start to the end of the last round's last task
+  /// Of each background all-reduce that ended before this rank's last task did; from the last arrival.
   std::vector<Duration> background;
 };
 
@@ -77,9 +77,11 @@ class Backend {
   /// The gradient of one parameter after the last run, copied to the host.
   virtual std::vector<float> gradient(int parameter) const = 0;
 
-  /// One all-reduce of `size` alone, all ranks idle before it: from the last rank's arrival to this
-  /// rank's end.
-  virtual Duration time_all_reduce(Bytes size) = 0;
+  /// `count` all-reduces of `size`, the ranks idle meanwhile (and one before them that does not
+  /// count): each from the last rank's arrival to this rank's end. They are issued all at once, or,
+  /// if `waiting`, each after the host has waited for the one before; then each counts from the end of
+  /// that one.
+  virtual std::vector<Duration> time_all_reduces(Bytes size, int count, bool waiting) = 0;
 
   /// Element-wise sum over ranks, in place, the same on all to the bit.
   virtual void sum(std::span<double> values) = 0;

@@ -1,21 +1,21 @@
 // A job's ranks as processes, and how they end.
 //
-// The parent forks the ranks and then only waits: for one of them to end (SIGCHLD), or for a signal
-// that asks the job to end. These signals are blocked before the first fork and taken one at a time,
-// so no handler runs beside the code below and no wake-up is lost.
+// The parent forks the ranks and then only waits: for one of them to end (SIGCHLD), or for a
+// signal that asks the job to end. These signals are blocked before the first fork and taken one at
+// a time, so no handler runs beside the code below and no wake-up is lost.
 //
 //   running      none has failed: wait, however long
 //   ending       one has failed, or a signal came: the others have the timeout
 //   terminating  SIGTERM was sent, with SIGCONT, for a stopped process takes nothing else
 //   killed       a second later, or at the second SIGINT: SIGKILL
 //
-// Who gets a signal. The ranks stay in the parent's process group, so a terminal's Ctrl-C and Ctrl-Z
-// reach them as they reach any job of a shell. The kernel marks such signals as its own; others were
-// sent to the parent alone, and are passed on.
+// Who gets a signal. The ranks stay in the parent's process group, so a terminal's Ctrl-C and
+// Ctrl-Z reach them as they reach any job of a shell. The kernel marks such signals as its own;
+// others were sent to the parent alone, and are passed on.
 //
 // Who failed first. SIGCHLD tells that ranks have ended, not in which order, and when one fails its
-// peers give up soon after. So a failing rank leaves its code in memory that all share, if it is the
-// first to do so. Only a killed rank cannot; for that one the parent does, when it sees it.
+// peers give up soon after. So a failing rank leaves its code in memory that all share, if it is
+// the first to do so. Only a killed rank cannot; for that one the parent does, when it sees it.
 
 #include "backend/launch.hpp"
 

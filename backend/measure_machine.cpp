@@ -124,7 +124,7 @@ class Measurement {
   }
 
   Calibration run() {
-    const bool done = kernels() && launches() && all_reduces() && interference();
+    const bool done = kernels() && launches() && all_reduces() && waits() && interference();
     result_.complete = done;
     return std::move(result_);
   }
@@ -181,6 +181,17 @@ class Measurement {
 
   void factors(const std::vector<std::pair<const Schedule*, Timeline>>& kept,
                const std::map<TaskKind, double>& medians) {
+    std::vector<double> slowest;
+    for (const auto& [step, timeline] : kept) {
+      double most = 0, sum = 0;
+      for (const auto& times : timeline.ranks) {
+        const double mine = in_seconds(computing(*step, times));
+        most = std::max(most, mine);
+        sum += mine;
+      }
+      if (sum > 0) slowest.push_back(most * static_cast<double>(timeline.ranks.size()) / sum);
+    }
+    if (!slowest.empty()) result_.slowest_rank = std::max(1.0, median(std::move(slowest)));
     std::map<Operation, std::vector<double>> ratios;
     for (const auto& [step, timeline] : kept)
       for (const auto& times : timeline.ranks) {
@@ -194,11 +205,8 @@ class Measurement {
         for (const auto& [operation, sum] : sums)
           if (sum.second > 0) ratios[operation].push_back(sum.first / sum.second);
       }
-    for (auto& [operation, values] : ratios) {
-      const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-      std::nth_element(values.begin(), middle, values.end());
-      result_.factors.push_back({operation, *middle});
-    }
+    for (auto& [operation, values] : ratios)
+      result_.factors.push_back({operation, median(std::move(values))});
   }
 
   /// What the host pays to issue a collective, in steps that really communicate, and for a hook.
@@ -237,61 +245,95 @@ class Measurement {
   }
 
   std::optional<Spread> all_reduce(Bytes size, double fraction) {
-    backend_.time_all_reduce(size);
+    // Several in a row: a sample is their mean, so that what noise costs them on average counts.
+    const int in_a_row = row_of(size);
     std::vector<Duration> samples;
     Duration spent{};
     for (bool more = true; more;) {
       if (!go_on(fmt::format("all-reduce of {}", to_string(size)), fraction)) return std::nullopt;
-      const Duration mine = backend_.time_all_reduce(size);
-      for (const auto& bytes : backend_.gather(std::as_bytes(std::span(&mine, 1)))) {
-        Duration theirs{};
-        std::memcpy(&theirs, bytes.data(), sizeof(theirs));
-        samples.push_back(theirs);
-      }
-      spent += mine;
+      const Duration mine = mean(backend_.time_all_reduces(size, in_a_row, false));
+      for (const Duration theirs : gathered({mine})) samples.push_back(theirs);
+      spent += (in_a_row + 1) * mine;
       const int repeats = static_cast<int>(samples.size()) / backend_.ranks();
-      more = any_rank(backend_, repeats < 3 || (repeats < 2 * options_.repeats &&
-                                                spent < options_.patience));
+      more = any_rank(backend_,
+                      repeats < 3 || (repeats < options_.repeats && spent < options_.patience));
     }
     return spread_of(std::move(samples));
   }
 
+  static int row_of(Bytes size) {
+    return size <= Bytes{8 << 20} ? 10 : 2;
+  }
+
+  /// What it costs that the host waits for each all-reduce before it issues the next: threads wake each
+  /// other, and the scheduler takes its time.
+  bool waits() {
+    std::vector<Duration> extra;
+    for (const AllReduceCost& cost : result_.all_reduce) {
+      if (cost.size < Bytes{4 << 10} || cost.size > Bytes{8 << 20}) continue;
+      for (int round = 0; round < 2; ++round) {
+        if (!go_on("waiting for all-reduces", 0.8)) return false;
+        const Duration waiting = mean(gathered(backend_.time_all_reduces(cost.size, 6, true)));
+        extra.push_back(waiting - cost.time.median);
+      }
+    }
+    if (!extra.empty()) result_.launch.wait = std::max(Duration::zero(), spread_of(extra).median);
+    return true;
+  }
+
+  /// Everything is a mean here: how much of each the other lets through in the long run.
   bool interference() {
     if (backend_.ranks() == 1 || result_.all_reduce.empty()) return true;
-    const Duration compute = spread_of(alone_).median;
-    for (const std::int64_t kibibytes : {64, 512, 4096, 32768}) {
+    for (const std::int64_t kibibytes : {64, 512, 4096, 16384}) {
       const Bytes size{kibibytes << 10};
       const auto idle = std::find_if(result_.all_reduce.begin(), result_.all_reduce.end(),
                                      [&](const AllReduceCost& cost) { return cost.size == size; });
       if (idle == result_.all_reduce.end()) continue;
-      RunOptions beside;
-      beside.communicate = false;
+      RunOptions alone;
+      alone.communicate = false;
+      // Some twenty all-reduces, or three steps.
+      alone.rounds =
+          3 + static_cast<int>(20 * in_seconds(idle->time.median) / in_seconds(mean(alone_)));
+      if (alone.rounds * in_seconds(mean(alone_)) > 3 * in_seconds(options_.patience)) break;
+      RunOptions beside = alone;
       beside.background = size;
-      // Long all-reduces need several steps beside them.
-      beside.rounds = 1 + static_cast<int>(6 * in_seconds(idle->time.median) / in_seconds(compute));
-      if (beside.rounds * in_seconds(compute) > 3 * in_seconds(options_.patience)) break;
-      std::vector<Duration> slow, transfers;
-      for (int round = 0; round < 2 + options_.repeats / 3; ++round) {
+      Duration quick{}, slow{};
+      std::vector<Duration> transfers;
+      for (int round = 0; round < 2 + options_.repeats / 5; ++round) {
         if (!go_on(fmt::format("interference with {}", to_string(size)), 0.9)) return false;
+        quick += mean(gathered({backend_.run(steps_.front(), alone).computed}));
         const RankRun run = backend_.run(steps_.front(), beside);
-        // What this rank saw; the ranks' samples are put together.
-        std::vector<Duration> mine{computing(steps_.front(), run.times)};
-        mine.insert(mine.end(), run.background.begin(), run.background.end());
-        for (const auto& bytes : backend_.gather(std::as_bytes(std::span(mine)))) {
-          std::vector<Duration> theirs(bytes.size() / sizeof(Duration));
-          if (!theirs.empty())
-            std::memcpy(theirs.data(), bytes.data(), theirs.size() * sizeof(Duration));
-          if (round == 0 || theirs.empty()) continue;
-          slow.push_back(theirs.front());
-          transfers.insert(transfers.end(), theirs.begin() + 1, theirs.end());
-        }
+        slow += mean(gathered({run.computed}));
+        for (const Duration time : gathered(run.background)) transfers.push_back(time);
       }
       if (transfers.empty()) continue;
-      result_.interference.push_back(
-          {size, in_seconds(spread_of(slow).median) / in_seconds(compute),
-           in_seconds(spread_of(transfers).median) / in_seconds(idle->time.median)});
+      result_.interference.push_back({size, in_seconds(slow) / in_seconds(quick),
+                                      in_seconds(mean(transfers)) / in_seconds(idle->time.median)});
     }
     return true;
+  }
+
+  /// Everyone's, one rank after the other.
+  std::vector<Duration> gathered(const std::vector<Duration>& mine) {
+    std::vector<Duration> all;
+    for (const auto& bytes : backend_.gather(std::as_bytes(std::span(mine)))) {
+      const std::size_t before = all.size();
+      all.resize(before + bytes.size() / sizeof(Duration));
+      if (!bytes.empty()) std::memcpy(all.data() + before, bytes.data(), bytes.size());
+    }
+    return all;
+  }
+
+  static double median(std::vector<double> values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+  }
+
+  static Duration mean(const std::vector<Duration>& times) {
+    Duration sum{};
+    for (const Duration time : times) sum += time;
+    return sum / static_cast<std::int64_t>(times.size());
   }
 
   Backend& backend_;

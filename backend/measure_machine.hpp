@@ -15,7 +15,7 @@ struct MeasureOptions {
   int warm_up = 2;
   Bytes smallest{4 << 10}, largest{64 << 20};  ///< all-reduces, in factors of two
   /// Longest time spent on the repeats of one all-reduce size; at least three are made.
-  Duration patience = std::chrono::milliseconds{1500};
+  Duration patience = std::chrono::milliseconds{1800};
 };
 
 /// Someone watches: progress for people, and whether to stop. `progress` is called on rank 0.

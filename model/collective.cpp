@@ -16,8 +16,14 @@ Cluster with_measured_link(Cluster cluster) {
   if (!cluster.calibration || cluster.calibration->all_reduce.empty()) return cluster;
   Link& link = cluster.nodes > 1 ? cluster.inter_node : cluster.intra_node;
   link.all_reduce.clear();
-  for (const AllReduceCost& point : cluster.calibration->all_reduce)
-    link.all_reduce.emplace_back(point.size, point.time.median);
+  // More bytes never take less time, and what disturbs a measurement only lengthens it: where a
+  // larger size was faster, its time holds.
+  const auto& points = cluster.calibration->all_reduce;
+  for (auto point = points.rbegin(); point != points.rend(); ++point) {
+    const Duration larger = link.all_reduce.empty() ? Duration::max() : link.all_reduce.back().second;
+    link.all_reduce.emplace_back(point->size, std::min(point->time.median, larger));
+  }
+  std::reverse(link.all_reduce.begin(), link.all_reduce.end());
   link.table_ranks = cluster.calibration->ranks;
   cluster.calibration.reset();
   return cluster;

@@ -9,6 +9,7 @@ struct Launch {
   Duration kernel{};      ///< to enqueue one kernel
   Duration collective{};  ///< to issue one collective
   Duration hook{};        ///< to run one gradient hook
+  Duration wait{};        ///< to go on after a wait for a collective, on a synchronous device
 
   bool operator==(const Launch&) const = default;
 };

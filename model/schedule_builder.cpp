@@ -266,6 +266,7 @@ class Builder {
     Task& task = add(Operation::wait, kernel_stream_);
     task.bucket = bucket;
     task.host_waits = costs_.synchronous;
+    if (costs_.synchronous) task.host = costs_.launch.wait;
     depend(task, launched_[at(bucket)]);
     last_kernel_ = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
   }

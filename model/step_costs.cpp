@@ -76,6 +76,7 @@ StepCosts::StepCosts(const Workload& workload, const Cluster& cluster, Optimizer
       collective(cluster),
       interference(cluster),
       synchronous(cluster.device.synchronous),
+      slowest_rank(cluster.calibration ? cluster.calibration->slowest_rank : 1),
       ranks(cluster.ranks()) {
   const Prices price(cluster);
   int operations = 0;

@@ -44,6 +44,7 @@ struct StepCosts {
   CollectiveLaw collective;
   InterferenceLaw interference;
   bool synchronous = false;  ///< kernels run on the host thread
+  double slowest_rank = 1;   ///< its computation takes so much longer than a typical one's
   int ranks = 1;
 
   StepCosts(const Workload& workload, const Cluster& cluster, Optimizer optimizer);

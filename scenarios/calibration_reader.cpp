@@ -122,6 +122,7 @@ Launch read_launch(const Yaml& given) {
   read("kernel", launch.kernel);
   read("collective", launch.collective);
   read("hook", launch.hook);
+  read("wait", launch.wait);
   map.finish();
   return launch;
 }
@@ -149,6 +150,8 @@ Calibration read_calibration(const std::filesystem::path& file) {
   calibration.ranks = static_cast<int>(map.required("ranks").integer(1, 1024));
   calibration.synchronous = map.required("synchronous").boolean();
   if (const auto value = map.optional("launch")) calibration.launch = read_launch(*value);
+  if (const auto value = map.optional("slowest_rank"))
+    calibration.slowest_rank = value->number(1, 100);
   if (const auto value = map.optional("tasks")) calibration.tasks = read_tasks(*value);
   if (const auto value = map.optional("all_reduce")) {
     calibration.all_reduce = read_all_reduce(*value);

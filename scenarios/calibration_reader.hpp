@@ -14,7 +14,8 @@ namespace ddpsim {
 ///     complete: true                      # false: interrupted; sections may be missing
 ///     ranks: 2
 ///     synchronous: true
-///     launch: {kernel: 0 us, collective: 9 us, hook: 300 ns}
+///     launch: {kernel: 0 us, collective: 9 us, hook: 300 ns, wait: 80 us}
+///     slowest_rank: 1.05
 ///     tasks:
 ///       - {operation: forward, gemm: [64, 256, 128, 1], traffic: 786432 B, type: fp32,
 ///          time: 830 us, low: 810 us, high: 900 us, repeats: 40, outliers: 1}

@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <optional>
 #include <stdexcept>
 
 #include <Eigen/Core>
@@ -29,7 +28,7 @@
 #include "backend/gloo/gemm.hpp"
 #include "backend/gloo/kernels.hpp"
 #include "backend/gloo/memory.hpp"
-#include "backend/gloo/short_slice.hpp"
+#include "backend/gloo/priority.hpp"
 #include "backend/version.hpp"
 
 namespace ddpsim {
@@ -37,8 +36,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Between agreeing on a step's start and starting: for the message to reach every rank.
-constexpr Duration head_start = std::chrono::microseconds{300};
+/// Between agreeing on a step's start and starting: for the message to reach every rank, also one whose
+/// scheduler looks only at clock ticks (4 ms at 250 Hz).
+constexpr Duration head_start = std::chrono::milliseconds{5};
 
 /// Parameters, gradients, a second set of them, buckets and two states of an optimizer.
 void check_memory(const Workload& workload, int ranks_here) {
@@ -55,9 +55,9 @@ class GlooBackend : public Backend {
  public:
   GlooBackend(Rendezvous& rendezvous, int rank, int ranks, std::string interface,
               milliseconds timeout)
-      : communicator_(rendezvous, rank, ranks, interface, timeout),
+      : communicator_((take_role(Role::communication), rendezvous), rank, ranks, interface, timeout),
         interface_(std::move(interface)) {
-    short_slice_.reset();  // Gloo's threads and the communication thread have started with it
+    take_role(Role::computation);  // the threads of the members have started by now
   }
 
   int rank() const override { return communicator_.rank(); }
@@ -105,6 +105,7 @@ class GlooBackend : public Backend {
       computed_at = now();
       communication_.wait(last_ticket_);
     });
+    run.computed = computed_at - Instant{};
     compare_notes(schedule, options, computed_at, run);
     return run;
   }
@@ -114,18 +115,27 @@ class GlooBackend : public Backend {
     return {values.begin(), values.end()};
   }
 
-  Duration time_all_reduce(Bytes size) override {
+  std::vector<Duration> time_all_reduces(Bytes size, int count, bool waiting) override {
     const std::span<float> values = scratch(size);
+    std::vector<Instant> arrivals, ends;
     start_together();
-    Instant arrival, end;
     or_disconnect([&] {
-      communication_.wait(last_ticket_ = communication_.submit([&] {
-        arrival = communicator_.now();
-        communicator_.all_reduce(values);
-        end = communicator_.now();
-      }));
+      for (int i = 0; i <= count; ++i) {
+        last_ticket_ = communication_.submit([&] {
+          arrivals.push_back(communicator_.now());
+          communicator_.all_reduce(values);
+          ends.push_back(communicator_.now());
+        });
+        if (waiting) communication_.wait(last_ticket_);
+      }
+      communication_.wait(last_ticket_);
     });
-    return end - latest({arrival}).front();
+    const std::vector<Instant> starts = latest(arrivals);
+    std::vector<Duration> times;
+    // Waiting for the other ranks between them is part of what a wait costs.
+    for (std::size_t i = 1; i < starts.size(); ++i)
+      times.push_back(ends[i] - (waiting ? ends[i - 1] : starts[i]));
+    return times;
   }
 
   void sum(std::span<double> values) override { communicator_.all_reduce(values); }
@@ -135,16 +145,22 @@ class GlooBackend : public Backend {
   }
 
  private:
-  /// All ranks leave at one instant of rank 0's clock, which is from then on the zero of `now`.
+  /// All ranks leave at one instant, which is from then on the zero of `now`.
   void start_together() {
     communicator_.align_clock();
+    zero_ = agree_on_start();
+  }
+
+  /// Returns on all ranks at once, at the instant it returns (of this rank's clock).
+  Instant agree_on_start() {
     communicator_.barrier();
-    std::int64_t start = (communicator_.now() + head_start).time_since_epoch().count();
-    communicator_.broadcast({reinterpret_cast<char*>(&start), sizeof(start)});
-    zero_ = communicator_.to_local(Instant{Duration{start}});
-    const Instant at_latest = communicator_.now() + std::chrono::seconds{1};
-    while (communicator_.now() < std::min(zero_, at_latest)) {
+    std::int64_t agreed = (communicator_.now() + head_start).time_since_epoch().count();
+    communicator_.broadcast({reinterpret_cast<char*>(&agreed), sizeof(agreed)});
+    const Instant start = std::min(communicator_.to_local(Instant{Duration{agreed}}),
+                                   communicator_.now() + std::chrono::seconds{1});
+    while (communicator_.now() < start) {
     }
+    return start;
   }
 
   /// The communication thread works on what `call` owns: an error must not leave it running.
@@ -174,6 +190,7 @@ class GlooBackend : public Backend {
         if (!options.communicate) at.start = at.end = at.enqueued;
         return;
       case Operation::wait:
+        if (!options.communicate && options.background == Bytes{}) agree_on_start();
         for (const std::uint32_t earlier : schedule.waits_for(task))
           communication_.wait(tickets_[earlier]);
         at.issued = at.enqueued = at.start = at.end = now();
@@ -252,7 +269,7 @@ class GlooBackend : public Backend {
       // A rank may have been told the result before the clocks agree that the last one arrived.
       at.start = std::min(at.end, Instant{last[c] - zero_});
     }
-    for (std::size_t b = 1; b < background_.size() && background_[b].second < computed_at; ++b)
+    for (std::size_t b = 0; b < background_.size() && background_[b].second < computed_at; ++b)
       run.background.push_back(background_[b].second - Instant{last[collectives.size() + b] - zero_});
   }
 
@@ -277,7 +294,6 @@ class GlooBackend : public Backend {
     return std::span(scratch_).first(count);
   }
 
-  std::optional<ShortSlice> short_slice_{std::in_place};  ///< first: the threads inherit it
   Communicator communicator_;
   std::string interface_;
   std::unique_ptr<Memory> memory_;

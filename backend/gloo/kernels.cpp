@@ -25,6 +25,16 @@ void scaled_copy(std::span<float> to, std::span<const float> from, float factor)
   for (std::size_t i = 0; i < to.size(); ++i) to[i] = from[i] * factor;
 }
 
+void copy(std::span<float> to, std::span<const float> from) {
+  std::copy(from.begin(), from.end(), to.begin());
+}
+
+/// Takes this much CPU time.
+void be_busy(Duration time) {
+  for (const Duration end = cpu_time() + time; cpu_time() < end;) {
+  }
+}
+
 /// Reads and writes `traffic` bytes, half each.
 void stream(std::int64_t traffic, const float* from, float* to, std::int64_t most) {
   for (std::int64_t left = traffic / 8; left > 0; left -= most) {
@@ -63,28 +73,21 @@ void Kernels::run(const Schedule& schedule, const Task& task) {
         return;
       }
       for (const std::int32_t p : schedule.buckets[at(task.bucket)].parameters)
-        std::copy(memory_.gradient(p).begin(), memory_.gradient(p).end(), memory_.slice(p).begin());
+        copy(memory_.slice(p), memory_.gradient(p));
       return;
     case Operation::divide: {
       const auto values =
           task.parameter == nobody ? memory_.bucket(task.bucket) : memory_.gradient(task.parameter);
       return scaled_copy(values, values, mean);
     }
-    case Operation::copy_out: {
+    case Operation::copy_out:
       if (task.parameter == nobody) {
         std::fill(memory_.buffers().begin(), memory_.buffers().end(), 1);
         return;
       }
-      const auto slice = memory_.slice(task.parameter);
-      std::copy(slice.begin(), slice.end(), memory_.gradient(task.parameter).begin());
-      return;
-    }
+      return copy(memory_.gradient(task.parameter), memory_.slice(task.parameter));
     case Operation::optimizer:
-      if (workload_.optimizer) {
-        for (const Duration end = cpu_time() + *workload_.optimizer; cpu_time() < end;) {
-        }
-        return;
-      }
+      if (workload_.optimizer) return be_busy(*workload_.optimizer);
       if (task.kernel == 0) ++steps_;
       if (optimizer_ == Optimizer::adamw_loop) return update(task.kernel);
       for (std::size_t p = 0; p < workload_.parameters.size(); ++p)
@@ -125,11 +128,7 @@ void Kernels::pass(const Task& task, const Kernel& kernel, const KernelBinding& 
            right + (binding.weight != nobody ? 0 : b * g.k * g.n), result + b * g.m * g.n);
     return;
   }
-  if (kernel.time && kernel.traffic == Bytes{}) {
-    for (const Duration end = cpu_time() + *kernel.time; cpu_time() < end;) {
-    }
-    return;
-  }
+  if (kernel.time && kernel.traffic == Bytes{}) return be_busy(*kernel.time);
   stream(kernel.traffic.count, left, memory_.scratch(), memory_.scratch_size());
 }
 
@@ -140,8 +139,7 @@ void Kernels::update(std::int32_t index) {
   const std::size_t count = parameter.size();
   if (optimizer_ == Optimizer::sgd) {
     for (std::size_t i = 0; i < count; ++i) {
-      momentum[i] =
-          Rates::momentum * momentum[i] + (gradient[i] + Rates::decay * parameter[i]);
+      momentum[i] = Rates::momentum * momentum[i] + (gradient[i] + Rates::decay * parameter[i]);
       parameter[i] -= Rates::learning * momentum[i];
     }
     return;

@@ -134,7 +134,8 @@ class Parent {
  private:
   [[noreturn]] void live(const std::function<int()>& run, int terminal) const noexcept {
     // Neither Catch2's handlers nor what this program was started with.
-    for (const int number : {SIGHUP, SIGINT, SIGTERM, SIGCHLD, SIGPIPE}) signal(number, SIG_DFL);
+    for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGABRT, SIGTERM, SIGCHLD, SIGPIPE})
+      signal(number, SIG_DFL);
     if (terminal < 0) {
       setpgid(0, 0);
     } else {

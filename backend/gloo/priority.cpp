@@ -1,8 +1,9 @@
-#include "backend/gloo/short_slice.hpp"
+#include "backend/gloo/priority.hpp"
 
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace ddpsim {
@@ -19,23 +20,18 @@ struct SchedulerAttributes {
 };
 
 constexpr std::uint64_t shortest_slice_ns = 100'000;
-
-/// Zero is the system's own slice. A refusal leaves everything as it was.
-void set_slice(std::uint64_t slice_ns) {
-  SchedulerAttributes attributes;
-  if (syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) != 0) return;
-  if (attributes.policy != 0) return;
-  attributes.runtime = slice_ns;
-  syscall(SYS_sched_setattr, 0, &attributes, 0);
-}
+constexpr std::int32_t yielding = 10;
 
 }  // namespace
 
-ShortSlice::ShortSlice() {
-  set_slice(shortest_slice_ns);
-}
-ShortSlice::~ShortSlice() {
-  set_slice(0);
+void take_role(Role role) {
+  SchedulerAttributes attributes;
+  if (syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) != 0) return;
+  if (attributes.policy != 0) return;  // someone has chosen another scheduler
+  const bool computes = role == Role::computation;
+  attributes.runtime = computes ? 0 : shortest_slice_ns;  // zero: the system's own
+  if (computes) attributes.nice = std::max(attributes.nice, yielding);
+  syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
 }  // namespace ddpsim
