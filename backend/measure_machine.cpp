@@ -284,6 +284,7 @@ class Measurement {
   /// Everything is a mean here: how much of each the other lets through in the long run.
   bool interference() {
     if (backend_.ranks() == 1 || result_.all_reduce.empty()) return true;
+    std::vector<Duration> begun;
     for (const std::int64_t kibibytes : {64, 512, 4096, 16384}) {
       const Bytes size{kibibytes << 10};
       const auto idle = std::find_if(result_.all_reduce.begin(), result_.all_reduce.end(),
@@ -304,12 +305,16 @@ class Measurement {
         quick += mean(gathered({backend_.run(steps_.front(), alone).computed}));
         const RankRun run = backend_.run(steps_.front(), beside);
         slow += mean(gathered({run.computed}));
-        for (const Duration time : gathered(run.background)) transfers.push_back(time);
+        begun.push_back(mean(gathered({run.background_begun})));
+        // One more was under way when this rank had computed, half done on average.
+        const Duration each = 2 * (run.computed - run.background_begun) / (2 * run.background_ended + 1);
+        transfers.push_back(mean(gathered({each})));
       }
-      if (transfers.empty()) continue;
       result_.interference.push_back({size, in_seconds(slow) / in_seconds(quick),
                                       in_seconds(mean(transfers)) / in_seconds(idle->time.median)});
     }
+    // From issuing one to having it on the communication thread of every rank, kernels running.
+    if (!begun.empty()) result_.launch.handover = mean(begun);
     return true;
   }
 

@@ -41,6 +41,7 @@ struct Task {
   Duration work{};         ///< on its stream, alone; of a collective: from the last rank's arrival
   Duration last_launch{};  ///< the work ends no earlier than this after the host enqueued the last
                            ///< launch
+  Duration handover{};     ///< all_reduce: from being issued to being taken up by an idle stream
   Interference beside;     ///< all_reduce: how it and the kernels beside it slow each other
   Bytes bytes;             ///< all_reduce, broadcast: payload
 };

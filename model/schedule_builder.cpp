@@ -252,6 +252,9 @@ class Builder {
     Task& task = add(Operation::all_reduce, Stream::communication);
     task.bucket = bucket;
     task.host = costs_.launch.collective;
+    // Launched by hooks, in the midst of kernels.
+    if (training_.strategy == Strategy::overlap || training_.strategy == Strategy::bucketed)
+      task.handover = costs_.launch.handover;
     task.work = cost.time;
     task.beside = cost.beside;
     task.bytes = schedule_.buckets[at(bucket)].size;

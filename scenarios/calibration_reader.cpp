@@ -122,6 +122,7 @@ Launch read_launch(const Yaml& given) {
   read("kernel", launch.kernel);
   read("collective", launch.collective);
   read("hook", launch.hook);
+  read("handover", launch.handover);
   read("wait", launch.wait);
   map.finish();
   return launch;

@@ -14,7 +14,7 @@ namespace ddpsim {
 ///     complete: true                      # false: interrupted; sections may be missing
 ///     ranks: 2
 ///     synchronous: true
-///     launch: {kernel: 0 us, collective: 9 us, hook: 300 ns, wait: 80 us}
+///     launch: {kernel: 0 us, collective: 9 us, hook: 300 ns, handover: 1 ms, wait: 80 us}
 ///     slowest_rank: 1.05
 ///     tasks:
 ///       - {operation: forward, gemm: [64, 256, 128, 1], traffic: 786432 B, type: fp32,

@@ -165,6 +165,8 @@ void read_launch(const Yaml& given, Cluster& cluster) {
     if (const auto value = map.optional("collective"))
       cluster.launch.collective = read_launch_time(*value);
     if (const auto value = map.optional("hook")) cluster.launch.hook = read_launch_time(*value);
+    if (const auto value = map.optional("handover"))
+      cluster.launch.handover = read_launch_time(*value);
     if (const auto value = map.optional("wait")) cluster.launch.wait = read_launch_time(*value);
     map.finish();
     return;

@@ -205,8 +205,8 @@ class Engine {
     if (next == none) return;
     const Task& task = rank.schedule->tasks[next];
     if (!ready(rank, task)) return;
-    const TaskTimes& at = (*rank.times)[next];
-    if (at.enqueued > now_) return wake(rank, Waker::collective, at.enqueued);
+    const Instant taken_up = (*rank.times)[next].enqueued + task.handover;
+    if (taken_up > now_) return wake(rank, Waker::collective, taken_up);
     rank.collective = next;
     rank.next_collective = next + 1;
     ++rank.progress;

@@ -21,6 +21,8 @@ namespace ddpsim {
 /// launches the host has not finished enqueueing counts as active to its end: its gaps are shorter
 /// than what a collective moves at a time.
 ///
+/// A collective is taken up no earlier than its `handover` after it was enqueued.
+///
 /// Ranks that do the same may be given once: a single schedule stands for all of them.
 /// Throws std::invalid_argument if the ranks issue different numbers of collectives, or tasks wait
 /// for later ones. `events`, if given, receives how many events were taken from the queue.

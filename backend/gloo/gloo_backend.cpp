@@ -269,8 +269,9 @@ class GlooBackend : public Backend {
       // A rank may have been told the result before the clocks agree that the last one arrived.
       at.start = std::min(at.end, Instant{last[c] - zero_});
     }
-    for (std::size_t b = 0; b < background_.size() && background_[b].second < computed_at; ++b)
-      run.background.push_back(background_[b].second - Instant{last[collectives.size() + b] - zero_});
+    if (background_.empty()) return;
+    run.background_begun = last[collectives.size()] - zero_;
+    for (const auto& [arrival, end] : background_) run.background_ended += end < computed_at ? 1 : 0;
   }
 
   /// All-reduces back to back until a rank says, in their last value, that it has computed enough.

@@ -195,7 +195,7 @@ TEST_CASE("a calibrated cluster is the machine that was measured", "[model][cali
   CHECK(cluster.device.peak_of(DType::fp32).flops_per_second == Approx(1e9));
   CHECK(cluster.device.peak_of(DType::bf16).flops_per_second == 0);
   CHECK(cluster.ranks() == 4);
-  CHECK(cluster.launch == Launch{0us, 2us, 3us, 0us});
+  CHECK(cluster.launch == Launch{0us, 2us, 3us, 0us, 0us});
   CHECK(cluster.calibration == calibration);
   calibration.synchronous = false;
   CHECK(cluster_of(calibration).launch == calibration.launch);

@@ -85,7 +85,7 @@ TEST_CASE("a calibration has what its file says", "[scenarios][calibration_reade
   CHECK(!calibration.complete);
   CHECK(calibration.ranks == 2);
   CHECK(calibration.synchronous);
-  CHECK(calibration.launch == Launch{1us, 9us, 300ns, 0us});
+  CHECK(calibration.launch == Launch{1us, 9us, 300ns, 0us, 0us});
   const std::vector<TaskCost> tasks{
       {Operation::forward,
        Gemm{64, 256, 128, 1},
@@ -212,7 +212,7 @@ TEST_CASE("a cluster may be its calibration alone", "[scenarios][calibration_rea
   CHECK(cluster.device.peak_of(DType::fp32).flops_per_second == Approx(4194304 / 830e-6));
   CHECK(cluster.nodes == 1);
   CHECK(cluster.ranks_per_node == 2);
-  CHECK(cluster.launch == Launch{0us, 9us, 300ns, 0us});
+  CHECK(cluster.launch == Launch{0us, 9us, 300ns, 0us, 0us});
   REQUIRE(cluster.calibration);
   CHECK(cluster.calibration->tasks.size() == 2);
   CHECK(CollectiveLaw(cluster).all_reduce(4 * KiB).time() == 60us);
@@ -240,9 +240,9 @@ TEST_CASE("what the scenario says goes before the calibration", "[scenarios][cal
   CHECK(!cluster_with("  device: h100-sxm\n").device.synchronous);
   CHECK(cluster_with("  ranks_per_node: 4\n").ranks() == 4);
   CHECK(cluster_with("  nodes: 3\n").ranks() == 6);
-  CHECK(cluster_with("  launch: {hook: 5 us}\n").launch == Launch{0us, 9us, 5us, 0us});
-  CHECK(cluster_with("  device: h100-sxm\n  launch: 4 us\n").launch == Launch{4us, 4us, 300ns, 0us});
-  CHECK(cluster_with("  device: h100-sxm\n").launch == Launch{1us, 9us, 300ns, 0us});
+  CHECK(cluster_with("  launch: {hook: 5 us}\n").launch == Launch{0us, 9us, 5us, 0us, 0us});
+  CHECK(cluster_with("  device: h100-sxm\n  launch: 4 us\n").launch == Launch{4us, 4us, 300ns, 0us, 0us});
+  CHECK(cluster_with("  device: h100-sxm\n").launch == Launch{1us, 9us, 300ns, 0us, 0us});
   CHECK(cluster_with("  interference: {compute_slowdown: 1.5}\n").interference->compute_slowdown ==
         1.5);
   // A link of the scenario's own: its law, not the calibration's table.

@@ -1,0 +1,171 @@
+#include <atomic>
+#include <mutex>
+
+#include <catch2/catch.hpp>
+
+#include "backend/measure_machine.hpp"
+#include "backend/measure_step.hpp"
+#include "tests/backend/jobs.hpp"
+
+namespace ddpsim {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// What rank 0 measured of two threads.
+Calibration measured(const SmallJob& job, const MeasureOptions& options, const Watch& watch = {}) {
+  Calibration result;
+  const std::vector<Schedule> steps{job.schedule(Strategy::none), job.schedule(Strategy::bucketed),
+                                    job.schedule(Strategy::naive)};
+  const int code = run_job(job_of(2), [&](Backend& rank) {
+    rank.load(job.workload, job.optimizer);
+    Calibration mine = measure_machine(rank, job.workload, job.optimizer, steps, options, watch);
+    if (rank.rank() == 0) result = std::move(mine);
+    return 0;
+  });
+  REQUIRE(code == 0);
+  return result;
+}
+
+MeasureOptions few() {
+  MeasureOptions options;
+  options.repeats = 3;
+  options.largest = Bytes{1 << 20};
+  options.patience = 50ms;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("a measured timeline obeys the schedule", "[backend][measure]") {
+  const SmallJob job(2);
+  const Strategy strategy = GENERATE(Strategy::none, Strategy::naive, Strategy::flat,
+                                     Strategy::overlap, Strategy::bucketed);
+  CAPTURE(name_of(strategy));
+  const Schedule schedule = job.schedule(strategy);
+  Timeline timeline;
+  REQUIRE(run_job(job_of(2), [&](Backend& rank) {
+            rank.load(job.workload, job.optimizer);
+            const Timeline mine = measure_step(rank, schedule);
+            if (rank.rank() == 0) timeline = mine;
+            return 0;
+          }) == 0);
+  REQUIRE(timeline.ranks.size() == 2);
+  for (const auto& times : timeline.ranks) {
+    Instant host{}, communication{};
+    for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
+      const Task& task = schedule.tasks[i];
+      const TaskTimes& at = times[i];
+      CHECK(at.issued <= at.enqueued);
+      CHECK(at.start <= at.end);
+      CHECK(at.end <= timeline.end);
+      CHECK(at.issued >= host);  // the host does one thing after the other
+      host = task.stream == Stream::host ? at.end : at.enqueued;
+      if (task.stream == Stream::communication) {
+        CHECK(at.end >= communication);  // in issue order
+        communication = at.end;
+      }
+      for (const std::uint32_t earlier : schedule.waits_for(task))
+        if (task.operation == Operation::wait) CHECK(at.end >= times[earlier].end);
+    }
+  }
+  // Nobody has the result of an all-reduce before everybody has arrived.
+  for (std::size_t i = 0; i < schedule.tasks.size(); ++i)
+    if (schedule.tasks[i].operation == Operation::all_reduce)
+      CHECK(timeline.ranks[0][i].end >= std::max(timeline.ranks[0][i].issued, timeline.ranks[1][i].issued));
+}
+
+TEST_CASE("a machine is measured in all that pricing takes", "[backend][measure]") {
+  const SmallJob job(2);
+  const Calibration calibration = measured(job, few());
+  CHECK(calibration.complete);
+  CHECK(calibration.ranks == 2);
+  CHECK(calibration.synchronous);
+  CHECK_FALSE(calibration.cpu.empty());
+  CHECK(calibration.date.size() == std::string("2026-11-21T04:00:00Z").size());
+  // Every kernel of the workload, and the copies of these strategies.
+  for (const Layer& layer : job.workload.layers)
+    for (const Kernel& kernel : layer.backward) {
+      const bool there = std::any_of(
+          calibration.tasks.begin(), calibration.tasks.end(), [&](const TaskCost& task) {
+            return task.operation == Operation::backward && task.gemm == kernel.gemm &&
+                   task.traffic == kernel.traffic;
+          });
+      CHECK(there);
+    }
+  for (const Operation operation : {Operation::copy_in, Operation::copy_out, Operation::divide,
+                                    Operation::optimizer, Operation::forward})
+    CHECK(std::any_of(calibration.tasks.begin(), calibration.tasks.end(),
+                      [&](const TaskCost& task) { return task.operation == operation; }));
+  for (const TaskCost& task : calibration.tasks) {
+    CHECK(task.time.low <= task.time.median);
+    CHECK(task.time.median <= task.time.high);
+    CHECK(task.time.repeats >= 2 * 3);  // ranks, repeats
+  }
+  REQUIRE(calibration.all_reduce.size() == 9);  // 4 KiB to 1 MiB
+  CHECK(calibration.all_reduce.front().size == Bytes{4 << 10});
+  CHECK(calibration.all_reduce.back().size == Bytes{1 << 20});
+  for (const AllReduceCost& cost : calibration.all_reduce) CHECK(cost.time.median > Duration::zero());
+  CHECK_FALSE(calibration.interference.empty());
+  CHECK(calibration.slowest_rank >= 1);
+}
+
+TEST_CASE("measuring that is stopped keeps what it had", "[backend][measure]") {
+  const SmallJob job(2);
+  std::atomic<bool> stop = false;
+  Watch watch;
+  watch.progress = [&](const std::string& what, double) {
+    if (what.starts_with("all-reduce of 16 KiB")) stop = true;
+  };
+  watch.stop = [&] { return stop.load(); };
+  const Calibration calibration = measured(job, few(), watch);
+  CHECK_FALSE(calibration.complete);
+  CHECK_FALSE(calibration.tasks.empty());
+  CHECK(calibration.all_reduce.size() == 2);  // 4 and 8 KiB; of 16 there was not all
+  CHECK(calibration.interference.empty());
+}
+
+TEST_CASE("spread counts what lies far outside", "[backend][measure]") {
+  std::vector<Duration> samples;
+  for (int i = 1; i <= 99; ++i) samples.push_back(100ms + i * 1ms);
+  // Quartiles 126 and 174 ms or so: three times their distance reaches to about 320.
+  samples.push_back(1000ms);
+  const Spread spread = spread_of(samples);
+  CHECK(spread.repeats == 100);
+  CHECK(spread.outliers == 1);
+  CHECK(spread.median == 151ms);  // the 51st of 100
+  CHECK(spread.low == 111ms);     // the 11th
+  CHECK(spread.high == 190ms);    // the 90th
+  CHECK_THROWS_AS(spread_of({}), std::invalid_argument);
+}
+
+TEST_CASE("times are the same whatever rank asks: a sum is identical on all", "[backend][measure]") {
+  std::mutex mutex;
+  std::vector<std::vector<double>> sums;
+  run_job(job_of(3), [&](Backend& rank) {
+    std::vector<double> values{0.1 * (rank.rank() + 1), 1e16, -1e16 * rank.rank()};
+    rank.sum(values);
+    const std::lock_guard lock(mutex);
+    sums.push_back(values);
+    return 0;
+  });
+  REQUIRE(sums.size() == 3);
+  CHECK(sums[0] == sums[1]);
+  CHECK(sums[0] == sums[2]);
+  CHECK(sums[0][0] == Approx(0.6));
+}
+
+TEST_CASE("what one rank gathers is what each gave, also nothing", "[backend][measure]") {
+  std::atomic<int> good = 0;
+  run_job(job_of(3), [&](Backend& rank) {
+    const std::vector<std::byte> mine(static_cast<std::size_t>(rank.rank()), std::byte{7});
+    const auto all = rank.gather(mine);
+    if (all.size() == 3 && all[0].empty() && all[1].size() == 1 && all[2].size() == 2 &&
+        all[2][1] == std::byte{7})
+      ++good;
+    return 0;
+  });
+  CHECK(good == 3);
+}
+
+}  // namespace ddpsim
