@@ -31,10 +31,10 @@ struct RunOptions {
 
 /// A step as one rank saw it.
 struct RankRun {
-  std::vector<TaskTimes> times;      ///< [task], on rank 0's clock; see Backend::run
-  Duration computed{};               ///< from the start to the end of the last round's last task
-  Duration background_begun{};  ///< when the last rank arrived at the first background all-reduce
-  int background_ended = 0;     ///< background all-reduces that had ended when this rank had computed
+  std::vector<TaskTimes> times;  ///< [task], on rank 0's clock; see Backend::run
+  Duration computed{};           ///< from the start to the end of the last round's last task
+  Duration background_begun{};   ///< when the last rank arrived at the first background all-reduce
+  int background_ended = 0;  ///< background all-reduces that had ended when this rank had computed
 };
 
 /// One rank of a running job on real devices: it executes the very Schedule that is simulated.

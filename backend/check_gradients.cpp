@@ -82,8 +82,7 @@ GradientCheck check_gradients(Backend& backend, const Workload& workload,
   worst = largest_of_all(backend, std::move(worst));
   for (std::size_t p = 0; p < worst.size(); ++p) {
     check.worst = std::max(check.worst, worst[p]);
-    if (worst[p] > 1 && check.first_wrong.empty())
-      check.first_wrong = workload.parameters[p].name;
+    if (worst[p] > 1 && check.first_wrong.empty()) check.first_wrong = workload.parameters[p].name;
   }
   return check;
 }

@@ -1,7 +1,5 @@
 #include "backend/job.hpp"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -9,6 +7,7 @@
 
 #include <fmt/format.h>
 #include <gloo/rendezvous/hash_store.h>
+#include <unistd.h>
 
 #include "backend/device_error.hpp"
 #include "backend/gloo/communicator.hpp"
@@ -28,9 +27,10 @@ class PrivateFolder {
   PrivateFolder() {
     std::string path = (fs::temp_directory_path() / "ddpsim-XXXXXX").string();
     if (mkdtemp(path.data()) == nullptr)
-      throw DeviceError(fmt::format("no directory for the ranks to meet in {}: {}; name one with "
-                                    "--rendezvous file:DIR",
-                                    fs::temp_directory_path().string(), std::strerror(errno)));
+      throw DeviceError(
+          fmt::format("no directory for the ranks to meet in {}: {}; name one with "
+                      "--rendezvous file:DIR",
+                      fs::temp_directory_path().string(), std::strerror(errno)));
     path_ = path;
   }
   ~PrivateFolder() {
@@ -80,11 +80,11 @@ int run_as_started(const JobOptions& options, const RankPlace& place, const Rank
   const bool one_host = place.local_ranks == place.ranks;
   std::string where = options.rendezvous;
   if (where.empty() && (!one_host || place.job.empty()))
-    throw DeviceError(
-        fmt::format("{} started {} ranks, {}: name where they meet, --rendezvous file:DIR (a shared "
-                    "folder) or redis://host:port",
-                    place.launcher, place.ranks,
-                    one_host ? "without an id of the job" : "not all of them on this host"));
+    throw DeviceError(fmt::format(
+        "{} started {} ranks, {}: name where they meet, --rendezvous file:DIR (a shared "
+        "folder) or redis://host:port",
+        place.launcher, place.ranks,
+        one_host ? "without an id of the job" : "not all of them on this host"));
   if (where.empty())
     where = fmt::format("file:{}/ddpsim-{}", fs::temp_directory_path().string(), getuid());
   if (options.interface.empty() && !one_host)

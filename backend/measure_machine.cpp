@@ -1,8 +1,5 @@
 #include "backend/measure_machine.hpp"
 
-#include <sys/utsname.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <compare>
@@ -14,6 +11,8 @@
 #include <tuple>
 
 #include <fmt/format.h>
+#include <sys/utsname.h>
+#include <unistd.h>
 
 #include "backend/measure_step.hpp"
 
@@ -113,8 +112,7 @@ std::string now_as_text() {
 class Measurement {
  public:
   Measurement(Backend& backend, const Workload& workload, Optimizer optimizer,
-              const std::vector<Schedule>& steps, const MeasureOptions& options,
-              const Watch& watch)
+              const std::vector<Schedule>& steps, const MeasureOptions& options, const Watch& watch)
       : backend_(backend),
         kinds_(workload, optimizer),
         steps_(steps),
@@ -261,9 +259,7 @@ class Measurement {
     return spread_of(std::move(samples));
   }
 
-  static int row_of(Bytes size) {
-    return size <= Bytes{8 << 20} ? 10 : 2;
-  }
+  static int row_of(Bytes size) { return size <= Bytes{8 << 20} ? 10 : 2; }
 
   /// What it costs that the host waits for each all-reduce before it issues the next: threads wake each
   /// other, and the scheduler takes its time.
@@ -307,7 +303,8 @@ class Measurement {
         slow += mean(gathered({run.computed}));
         begun.push_back(mean(gathered({run.background_begun})));
         // One more was under way when this rank had computed, half done on average.
-        const Duration each = 2 * (run.computed - run.background_begun) / (2 * run.background_ended + 1);
+        const Duration each =
+            2 * (run.computed - run.background_begun) / (2 * run.background_ended + 1);
         transfers.push_back(mean(gathered({each})));
       }
       result_.interference.push_back({size, in_seconds(slow) / in_seconds(quick),

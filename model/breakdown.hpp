@@ -10,7 +10,7 @@ struct Breakdown {
   Duration compute{};        ///< a kernel ran
   Duration communication{};  ///< none ran, and a collective did
   Duration waiting{};        ///< none ran, and a collective of this rank waited for other ranks
-  Duration launch{};         ///< the rest: the host issuing, hooks, waking up, other ranks' last work
+  Duration launch{};  ///< the rest: the host issuing, hooks, waking up, other ranks' last work
 };
 
 /// Every instant of the step, from zero to the end of the timeline, is given to the first line above

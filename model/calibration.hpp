@@ -72,13 +72,13 @@ struct Calibration {
   bool complete = true;  ///< false: interrupted; what is here was measured in full
 
   int ranks = 1;
-  bool synchronous = true;                ///< kernels run on the host thread
-  Launch launch;                          ///< host time of a kernel, a collective, a hook
-  std::vector<TaskCost> tasks;            ///< one entry per operation, GEMM shape, traffic and type
+  bool synchronous = true;      ///< kernels run on the host thread
+  Launch launch;                ///< host time of a kernel, a collective, a hook
+  std::vector<TaskCost> tasks;  ///< one entry per operation, GEMM shape, traffic and type
   /// How much longer than typical the slowest rank computes, in the median step.
   double slowest_rank = 1;
-  std::vector<OperationFactor> factors;  ///< at most one per operation; none: 1
-  std::vector<AllReduceCost> all_reduce;  ///< by size, growing; none of one rank
+  std::vector<OperationFactor> factors;            ///< at most one per operation; none: 1
+  std::vector<AllReduceCost> all_reduce;           ///< by size, growing; none of one rank
   std::vector<MeasuredInterference> interference;  ///< by size, growing
 
   bool operator==(const Calibration&) const = default;

@@ -20,7 +20,8 @@ Cluster with_measured_link(Cluster cluster) {
   // larger size was faster, its time holds.
   const auto& points = cluster.calibration->all_reduce;
   for (auto point = points.rbegin(); point != points.rend(); ++point) {
-    const Duration larger = link.all_reduce.empty() ? Duration::max() : link.all_reduce.back().second;
+    const Duration larger =
+        link.all_reduce.empty() ? Duration::max() : link.all_reduce.back().second;
     link.all_reduce.emplace_back(point->size, std::min(point->time.median, larger));
   }
   std::reverse(link.all_reduce.begin(), link.all_reduce.end());

@@ -71,8 +71,9 @@ KernelCost kernel_cost(const Kernel& kernel, const Device& device, Duration laun
     throw std::invalid_argument(
         fmt::format("device {} does not multiply {}", device.name, name_of(kernel.type)));
   const Gemm& gemm = *kernel.gemm;
-  const Duration arithmetic = from_seconds(
-      gemm.flops() / (peak * device.efficiency_of(kernel.type) * fill(gemm, device.multiprocessors)));
+  const Duration arithmetic =
+      from_seconds(gemm.flops() /
+                   (peak * device.efficiency_of(kernel.type) * fill(gemm, device.multiprocessors)));
   const Duration ramp = ramps(kernel.launches, device);
   const Duration memory = cost.work - ramp;
   cost.work = std::max(arithmetic, memory) + ramp;

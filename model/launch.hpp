@@ -12,7 +12,7 @@ struct Launch {
   /// From issuing a collective while kernels run to its stream taking it up; CPUs, where a thread has
   /// to be woken.
   Duration handover{};
-  Duration wait{};        ///< to go on after a wait for a collective, on a synchronous device
+  Duration wait{};  ///< to go on after a wait for a collective, on a synchronous device
 
   bool operator==(const Launch&) const = default;
 };

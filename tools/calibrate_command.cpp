@@ -20,11 +20,14 @@ namespace {
 
 const Usage usage{
     "ddpsim calibrate [flags] -o FILE [SCENARIO]",
-    "Measures on this machine what predictions need: every distinct kernel of the scenario (or of a "
+    "Measures on this machine what predictions need: every distinct kernel of the scenario (or of "
+    "a "
     "standard set of\n"
-    "linear layers), copies, all-reduces from 4 KiB to 64 MiB, launch costs, and how computation and "
+    "linear layers), copies, all-reduces from 4 KiB to 64 MiB, launch costs, and how computation "
+    "and "
     "all-reduces slow\n"
-    "each other. Medians with their spread go to FILE; `cluster: {calibration: FILE}` in a scenario "
+    "each other. Medians with their spread go to FILE; `cluster: {calibration: FILE}` in a "
+    "scenario "
     "or `validate\n"
     "--calibration FILE` uses them. Ctrl-C keeps what has been measured.",
     "ddpsim calibrate scenarios/examples/mlp-2ranks.yaml --backend gloo --ranks 2 -o machine.yaml"};
@@ -48,7 +51,8 @@ class Interruptible {
   Interruptible& operator=(const Interruptible&) = delete;
 
  private:
-  struct sigaction before_int_ {}, before_term_ {};
+  struct sigaction before_int_ {
+  }, before_term_{};
 };
 
 /// Linear layers from 256 to 4096 wide, at batch 64.
@@ -70,9 +74,9 @@ Scenario standard_set() {
 }
 
 std::string summary_of(const Calibration& calibration) {
-  std::string text = fmt::format("{}; {}\n{} ranks, {}; {}\n\n", calibration.machine,
-                                 calibration.cpu, calibration.ranks, calibration.link,
-                                 calibration.versions);
+  std::string text =
+      fmt::format("{}; {}\n{} ranks, {}; {}\n\n", calibration.machine, calibration.cpu,
+                  calibration.ranks, calibration.link, calibration.versions);
   Table table({"what", "median", "p10", "p90", "repeats", "outliers"});
   const auto add = [&](const std::string& what, const Spread& time) {
     table.add({what, to_string(time.median), to_string(time.low), to_string(time.high),
@@ -110,19 +114,21 @@ int calibrate_command(const std::vector<std::string>& arguments) {
       "largest", value(&largest)->value_name("SIZE"), "largest all-reduce (default: 64 MiB)");
   if (!parse(arguments, usage, Flag::set | Flag::quiet, own, common)) return exit_done;
   if (output.empty() || common.files.size() > 1)
-    throw InputError("calibrate needs -o FILE, and at most one scenario: ddpsim calibrate --ranks 2 "
-                     "-o machine.yaml");
+    throw InputError(
+        "calibrate needs -o FILE, and at most one scenario: ddpsim calibrate --ranks 2 "
+        "-o machine.yaml");
   MeasureOptions options;
   options.repeats = count_of("--repeats", repeats, 1, 10000);
   options.smallest = sizes_of("--smallest", smallest).front();
   options.largest = sizes_of("--largest", largest).front();
   if (options.largest < options.smallest || options.smallest < Bytes{4} ||
       options.largest > Bytes{std::int64_t{4} << 30})
-    throw InputError(fmt::format(
-        "--smallest {} --largest {}: expected sizes that grow, from 4 B to 4 GiB", smallest, largest));
+    throw InputError(
+        fmt::format("--smallest {} --largest {}: expected sizes that grow, from 4 B to 4 GiB",
+                    smallest, largest));
 
-  Scenario scenario = common.files.empty() ? standard_set()
-                                           : read_scenario(common.files[0], common.set);
+  Scenario scenario =
+      common.files.empty() ? standard_set() : read_scenario(common.files[0], common.set);
   scenario.cluster.device.synchronous = true;
   std::vector<Training> trainings{scenario.training};
   trainings.front().strategy = Strategy::none;
@@ -133,9 +139,8 @@ int calibrate_command(const std::vector<std::string>& arguments) {
   }
   const std::vector<Schedule> schedules = schedules_of(scenario, trainings);
   JobOptions job_options = job.options(scenario.cluster.ranks());
-  job_options.agreement =
-      agreement_of(scenario.workload, schedules,
-                   fmt::format("calibrate {} {} {}", repeats, smallest, largest));
+  job_options.agreement = agreement_of(
+      scenario.workload, schedules, fmt::format("calibrate {} {} {}", repeats, smallest, largest));
   {  // a place that cannot be written is told before the work, not after it
     Outputs probe;
     probe.add(output, "");

@@ -162,12 +162,15 @@ std::string calibration_yaml(const Calibration& given) {
                   calibration.complete ? "" : "  # interrupted: what is here was measured in full");
   text += fmt::format("ranks: {}\nsynchronous: {}{}\n", calibration.ranks, calibration.synchronous,
                       calibration.synchronous ? "  # kernels run on the host thread" : "");
-  text += fmt::format("launch: {{kernel: {}, collective: {}, hook: {}, handover: {}, wait: {}}}  # host time of each\n",
-                      exact(calibration.launch.kernel), exact(calibration.launch.collective),
-                      exact(calibration.launch.hook),
-                      exact(calibration.launch.handover), exact(calibration.launch.wait));
-  text += fmt::format("slowest_rank: {}  # its computation over a typical one's, in the median step\n",
-                      calibration.slowest_rank);
+  text += fmt::format(
+      "launch: {{kernel: {}, collective: {}, hook: {}, handover: {}, wait: {}}}  # host time of "
+      "each\n",
+      exact(calibration.launch.kernel), exact(calibration.launch.collective),
+      exact(calibration.launch.hook), exact(calibration.launch.handover),
+      exact(calibration.launch.wait));
+  text +=
+      fmt::format("slowest_rank: {}  # its computation over a typical one's, in the median step\n",
+                  calibration.slowest_rank);
   if (!calibration.tasks.empty()) text += "tasks:\n";
   for (const TaskCost& task : calibration.tasks) text += fmt::format("  - {{{}}}\n", text_of(task));
   if (!calibration.factors.empty())

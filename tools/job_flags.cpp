@@ -50,7 +50,8 @@ JobOptions JobFlags::options(int fallback) const {
   else if (backend == "threads" || !rank_from_environment())
     options.ranks = fallback;
   if (options.ranks > most)
-    throw InputError(fmt::format("{} ranks are too many for one host: say --ranks N", options.ranks));
+    throw InputError(
+        fmt::format("{} ranks are too many for one host: say --ranks N", options.ranks));
   return options;
 }
 

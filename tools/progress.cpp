@@ -1,11 +1,10 @@
 #include "tools/progress.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace ddpsim {
 

@@ -47,8 +47,7 @@ std::vector<HookFiring> firings(const Step& step) {
     if (task.operation != Operation::hook) continue;
     if (task.micro_batch != micro_batch) hooks.clear();
     micro_batch = task.micro_batch;
-    hooks.push_back(
-        {task.parameter, task.bucket, at.issued, step.timeline.ranks[0][kernel].end});
+    hooks.push_back({task.parameter, task.bucket, at.issued, step.timeline.ranks[0][kernel].end});
   }
   return hooks;
 }
@@ -95,8 +94,7 @@ std::string text_of(const Scenario& scenario, const Step& step, bool tasks) {
     text += "\nbuckets, in launch order\n" + table.text();
   }
   std::array<std::int64_t, 16> counts{};
-  for (const Task& task : step.schedule.tasks)
-    ++counts[static_cast<std::size_t>(task.operation)];
+  for (const Task& task : step.schedule.tasks) ++counts[static_cast<std::size_t>(task.operation)];
   text += fmt::format("\n{} tasks:", step.schedule.tasks.size());
   for (std::size_t i = 0; i < counts.size(); ++i)
     if (counts[i] > 0)
@@ -163,7 +161,8 @@ int schedule_command(const std::vector<std::string>& arguments) {
                 text_of(scenario, step, tasks) +
                     (priced.fit ? fmt::format("\n{}", describe_calibration(*priced.fit)) : ""));
   outputs.add(options.json, json_text(json_of(scenario, step)));
-  if (!options.trace.empty()) outputs.add(options.trace, chrome_trace(scenario, {{strategy_label(step.training), &step}}));
+  if (!options.trace.empty())
+    outputs.add(options.trace, chrome_trace(scenario, {{strategy_label(step.training), &step}}));
   outputs.commit();
   return exit_done;
 }

@@ -110,11 +110,10 @@ std::string chrome_trace(const Scenario& scenario, const std::vector<NamedStep>&
     const int ranks = std::max(told, std::min(scenario.cluster.ranks(), most_alike_ranks));
     for (int rank = 0; rank < ranks; ++rank, ++pid) {
       const bool alike = rank + 1 == ranks && ranks < scenario.cluster.ranks();
-      writer.process(pid,
-                     fmt::format("{}: rank {}{}", name, rank,
-                                 alike ? fmt::format(" (and all up to {})",
-                                                     scenario.cluster.ranks() - 1)
-                                       : ""));
+      writer.process(
+          pid, fmt::format(
+                   "{}: rank {}{}", name, rank,
+                   alike ? fmt::format(" (and all up to {})", scenario.cluster.ranks() - 1) : ""));
       write_rank(writer, pid, scenario, step->schedule,
                  timelines[static_cast<std::size_t>(std::min(rank, told - 1))]);
     }

@@ -20,11 +20,14 @@ const Usage usage{
     "ddpsim validate [flags] SCENARIO",
     "Measures this machine, predicts the scenario's steps on it, runs the very same schedules for "
     "real (processes,\n"
-    "sockets, gradients), and prints both sides down to the bucket. The scenario's device and links "
+    "sockets, gradients), and prints both sides down to the bucket. The scenario's device and "
+    "links "
     "are replaced by\n"
-    "what is measured. Strategies are interleaved, so that drift hits all alike. An all-reduce counts "
+    "what is measured. Strategies are interleaved, so that drift hits all alike. An all-reduce "
+    "counts "
     "from the last\n"
-    "rank's arrival. Gradients are checked after every strategy. Exit code 3 if the median error of "
+    "rank's arrival. Gradients are checked after every strategy. Exit code 3 if the median error "
+    "of "
     "the step is\n"
     "beyond --tolerance.",
     "ddpsim validate scenarios/examples/mlp-2ranks.yaml --backend gloo --ranks 2"};
@@ -94,7 +97,8 @@ int validate_command(const std::vector<std::string>& arguments) {
     return exit_done;
   if (request.common.files.size() != 1)
     throw InputError(
-        "validate needs one scenario: ddpsim validate scenarios/examples/mlp-2ranks.yaml --ranks 2");
+        "validate needs one scenario: ddpsim validate scenarios/examples/mlp-2ranks.yaml --ranks "
+        "2");
   request.options.steps = count_of("--steps", steps, 1, 100000);
   request.options.warm_up = count_of("--warm-up", warm_up, 0, 100000);
   request.options.measure.repeats = count_of("--repeats", repeats, 1, 10000);
@@ -120,8 +124,8 @@ int validate_command(const std::vector<std::string>& arguments) {
       watch.progress = [&](const std::string& what, double done) { progress.show(what, done); };
       validation = validate(backend, scenario, trainings, schedules, request.options, watch);
     }
-    validation.mode = fmt::format("{}, {} ranks, {}", job.backend, backend.ranks(),
-                                  backend.link_name());
+    validation.mode =
+        fmt::format("{}, {} ranks, {}", job.backend, backend.ranks(), backend.link_name());
     validation.busy_kernels = !has_shapes(validation.scenario.workload);
     validation.calibration.backend = job.backend;
     return speaks ? report(request, validation) : exit_done;

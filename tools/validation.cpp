@@ -132,8 +132,8 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
     validation.calibration = measure_machine(backend, workload, validation.scenario.optimizer,
                                              measured, options.measure, watch);
   }
-  validation.scenario.cluster = calibrated_cluster(
-      validation.calibration, validation.scenario.cluster, backend.ranks());
+  validation.scenario.cluster =
+      calibrated_cluster(validation.calibration, validation.scenario.cluster, backend.ranks());
   const StepCosts costs = price(validation.scenario);
   for (std::size_t s = 0; s < trainings.size(); ++s) {
     ValidatedStep& step = validation.steps.emplace_back();

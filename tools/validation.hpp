@@ -27,8 +27,8 @@ struct ValidatedStep {
 struct Validation {
   Scenario scenario;  ///< with the cluster as it was calibrated
   Calibration calibration;
-  std::string mode;           ///< "gloo, 2 ranks, TCP over loopback"
-  bool busy_kernels = false;  ///< busy work stood for kernels without shapes
+  std::string mode;                  ///< "gloo, 2 ranks, TCP over loopback"
+  bool busy_kernels = false;         ///< busy work stood for kernels without shapes
   std::vector<ValidatedStep> steps;  ///< the first one is `none`
 };
 
@@ -40,10 +40,12 @@ struct ValidateOptions {
 };
 
 /// What is compared: `none`, then each of `compare`, and `bucketed` once per cap if there are any.
-std::vector<Training> trainings_to_validate(const Scenario& scenario, const std::vector<Bytes>& caps);
+std::vector<Training> trainings_to_validate(const Scenario& scenario,
+                                            const std::vector<Bytes>& caps);
 
 /// The schedules of those on this cluster with kernels on the host thread or not.
-std::vector<Schedule> schedules_of(const Scenario& scenario, const std::vector<Training>& trainings);
+std::vector<Schedule> schedules_of(const Scenario& scenario,
+                                   const std::vector<Training>& trainings);
 
 /// The cluster of a scenario replaced by the calibrated machine, with so many ranks.
 Cluster calibrated_cluster(const Calibration& calibration, const Cluster& given, int ranks);

@@ -117,9 +117,10 @@ std::string overlap_table(const Validation& validation) {
                sends ? ms(exposed(p, none.predicted.metrics)) + " | " +
                            ms(exposed(m, none.measured.metrics))
                      : "-",
-               sends ? fmt::format("{:.0f} | {:.0f} %", 100 * overlap(step.predicted, none.predicted),
-                                   100 * overlap(step.measured, none.measured))
-                     : "-",
+               sends
+                   ? fmt::format("{:.0f} | {:.0f} %", 100 * overlap(step.predicted, none.predicted),
+                                 100 * overlap(step.measured, none.measured))
+                   : "-",
                signed_ms(a.compute - b.compute), signed_ms(a.communication - b.communication),
                signed_ms(a.waiting - b.waiting), signed_ms(a.launch - b.launch)});
   }
@@ -146,12 +147,14 @@ std::string gradients_text(const Validation& validation) {
     if (step.gradients.good()) continue;
     const std::string label = strategy_label(step.measured.training);
     return step.gradients.identical
-               ? fmt::format("gradients WRONG under {}: {} is {:.3g} times rounding from the mean\n",
-                             label, step.gradients.first_wrong, step.gradients.worst)
+               ? fmt::format(
+                     "gradients WRONG under {}: {} is {:.3g} times rounding from the mean\n", label,
+                     step.gradients.first_wrong, step.gradients.worst)
                : fmt::format("gradients WRONG under {}: they differ between ranks\n", label);
   }
   return fmt::format(
-      "gradients: identical on all ranks to the bit under every strategy, and the mean of the local "
+      "gradients: identical on all ranks to the bit under every strategy, and the mean of the "
+      "local "
       "ones ({:.2f} of what rounding may cost)\n",
       worst);
 }
@@ -189,8 +192,8 @@ nlohmann::ordered_json validation_json(const Validation& validation) {
   const ValidatedStep &none = none_of(validation), &naive = naive_of(validation);
   for (const ValidatedStep& step : validation.steps) {
     Json result;
-    Json predicted = result_json(validation.scenario,
-                                 {&step.predicted, &none.predicted.metrics, &naive.predicted.metrics});
+    Json predicted = result_json(
+        validation.scenario, {&step.predicted, &none.predicted.metrics, &naive.predicted.metrics});
     Json measured = result_json(validation.scenario,
                                 {&step.measured, &none.measured.metrics, &naive.measured.metrics});
     result["strategy"] = predicted["strategy"];
@@ -211,16 +214,18 @@ nlohmann::ordered_json validation_json(const Validation& validation) {
 }
 
 std::string validation_text(const Validation& validation) {
-  std::string text = fmt::format("{}: {}\ncalibrated {} on {}\n", validation.scenario.name,
-                                 validation.mode, validation.calibration.date,
-                                 validation.calibration.cpu);
+  std::string text =
+      fmt::format("{}: {}\ncalibrated {} on {}\n", validation.scenario.name, validation.mode,
+                  validation.calibration.date, validation.calibration.cpu);
   if (validation.busy_kernels)
     text +=
-        "this workload's kernels have no shapes: busy work of the profile's times stands for them\n";
+        "this workload's kernels have no shapes: busy work of the profile's times stands for "
+        "them\n";
   text += "\n";
   text += steps_table(validation);
   text +=
-      "\npairs are predicted | measured; measured: medians over steps and ranks; ! repeats differ by "
+      "\npairs are predicted | measured; measured: medians over steps and ranks; ! repeats differ "
+      "by "
       "over 10 %\n\n";
   text += overlap_table(validation);
   text +=

@@ -1,7 +1,5 @@
 #include "backend/gloo/communicator.hpp"
 
-#include <net/if.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -14,6 +12,7 @@
 #include <gloo/broadcast.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/transport/tcp/device.h>
+#include <net/if.h>
 
 #include "backend/device_error.hpp"
 

@@ -11,8 +11,6 @@
 
 #include "backend/gloo/gloo_backend.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -21,6 +19,7 @@
 #include <Eigen/Core>
 #include <fmt/format.h>
 #include <gloo/config.h>
+#include <unistd.h>
 
 #include "backend/device_error.hpp"
 #include "backend/gloo/communication_thread.hpp"
@@ -43,19 +42,20 @@ constexpr Duration head_start = std::chrono::milliseconds{5};
 /// Parameters, gradients, a second set of them, buckets and two states of an optimizer.
 void check_memory(const Workload& workload, int ranks_here) {
   const double needed = 6.0 * static_cast<double>(workload.gradient_size().count) * ranks_here;
-  const double there = static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
-                       static_cast<double>(sysconf(_SC_PAGESIZE));
+  const double there =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   if (needed > 0.9 * there)
-    throw std::invalid_argument(fmt::format(
-        "{} needs up to {:.1f} GiB for the ranks of this host, which has {:.1f} GiB",
-        workload.name, needed / (1 << 30), there / (1 << 30)));
+    throw std::invalid_argument(
+        fmt::format("{} needs up to {:.1f} GiB for the ranks of this host, which has {:.1f} GiB",
+                    workload.name, needed / (1 << 30), there / (1 << 30)));
 }
 
 class GlooBackend : public Backend {
  public:
   GlooBackend(Rendezvous& rendezvous, int rank, int ranks, std::string interface,
               milliseconds timeout)
-      : communicator_((take_role(Role::communication), rendezvous), rank, ranks, interface, timeout),
+      : communicator_((take_role(Role::communication), rendezvous), rank, ranks, interface,
+                      timeout),
         interface_(std::move(interface)) {
     take_role(Role::computation);  // the threads of the members have started by now
   }
@@ -76,9 +76,9 @@ class GlooBackend : public Backend {
   void load(const Workload& workload, Optimizer optimizer) override {
     for (const Parameter& parameter : workload.parameters)
       if (parameter.dtype != DType::fp32)
-        throw std::invalid_argument(
-            fmt::format("the gloo backend computes in fp32, and {} is {}: set workload.dtype to fp32",
-                        parameter.name, name_of(parameter.dtype)));
+        throw std::invalid_argument(fmt::format(
+            "the gloo backend computes in fp32, and {} is {}: set workload.dtype to fp32",
+            parameter.name, name_of(parameter.dtype)));
     check_memory(workload, ranks());
     kernels_.reset();
     memory_.reset();
@@ -222,14 +222,15 @@ class GlooBackend : public Backend {
     const std::span<char> buffers =
         reduce ? std::span<char>{}
                : memory_->buffers().first(static_cast<std::size_t>(task.bytes.count));
-    tickets_[index] = last_ticket_ = communication_.submit([this, reduce, values, buffers, index, &at] {
-      arrivals_[index] = now();
-      if (reduce)
-        communicator_.all_reduce(values);
-      else
-        communicator_.broadcast(buffers);
-      at.end = now();
-    });
+    tickets_[index] = last_ticket_ =
+        communication_.submit([this, reduce, values, buffers, index, &at] {
+          arrivals_[index] = now();
+          if (reduce)
+            communicator_.all_reduce(values);
+          else
+            communicator_.broadcast(buffers);
+          at.end = now();
+        });
   }
 
   /// The latest of every rank's k-th instant, all on rank 0's clock.
@@ -271,7 +272,8 @@ class GlooBackend : public Backend {
     }
     if (background_.empty()) return;
     run.background_begun = last[collectives.size()] - zero_;
-    for (const auto& [arrival, end] : background_) run.background_ended += end < computed_at ? 1 : 0;
+    for (const auto& [arrival, end] : background_)
+      run.background_ended += end < computed_at ? 1 : 0;
   }
 
   /// All-reduces back to back until a rank says, in their last value, that it has computed enough.
@@ -300,13 +302,13 @@ class GlooBackend : public Backend {
   std::unique_ptr<Memory> memory_;
   std::unique_ptr<Kernels> kernels_;
   Instant zero_{};
-  std::vector<Instant> arrivals_;        ///< [task] when this rank reached its collective
-  std::vector<std::uint64_t> tickets_;   ///< [task] on the communication thread; 0: not submitted
+  std::vector<Instant> arrivals_;       ///< [task] when this rank reached its collective
+  std::vector<std::uint64_t> tickets_;  ///< [task] on the communication thread; 0: not submitted
   std::uint64_t last_ticket_ = 0;
   std::vector<float> scratch_;
   std::atomic<bool> computed_ = false;
   std::vector<std::pair<Instant, Instant>> background_;  ///< arrival, end
-  CommunicationThread communication_;  ///< last: its jobs use the others
+  CommunicationThread communication_;                    ///< last: its jobs use the others
 };
 
 }  // namespace

@@ -104,14 +104,14 @@ void Kernels::run(const Schedule& schedule, const Task& task) {
 
 void Kernels::pass(const Task& task, const Kernel& kernel, const KernelBinding& binding) {
   // Different operands for every kernel, micro-batch and operand.
-  const auto seed = static_cast<std::uint32_t>((task.layer * 64 + task.kernel) * 8 + 1 +
-                                               1000 * task.micro_batch +
-                                               (task.operation == Operation::backward ? 4 : 0));
+  const auto seed =
+      static_cast<std::uint32_t>((task.layer * 64 + task.kernel) * 8 + 1 + 1000 * task.micro_batch +
+                                 (task.operation == Operation::backward ? 4 : 0));
   const float* left = memory_.operand(seed);
   for (const std::int32_t p : binding.fills) {
     const auto gradient = memory_.written(p, task.micro_batch);
-    scaled_copy(gradient, {memory_.operand(seed + 2 + static_cast<std::uint32_t>(p)), gradient.size()},
-                0.5F);
+    scaled_copy(gradient,
+                {memory_.operand(seed + 2 + static_cast<std::uint32_t>(p)), gradient.size()}, 0.5F);
   }
   if (kernel.gemm) {
     const Gemm& g = *kernel.gemm;

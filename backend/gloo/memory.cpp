@@ -6,8 +6,8 @@
 namespace ddpsim {
 namespace {
 
-constexpr std::int64_t operand_offsets = 4096;         // kernels start reading at different places
-constexpr std::int64_t longest_stream = 16 << 20;      // values; longer streams wrap around
+constexpr std::int64_t operand_offsets = 4096;     // kernels start reading at different places
+constexpr std::int64_t longest_stream = 16 << 20;  // values; longer streams wrap around
 
 /// What a kernel reads and writes at most, in values.
 std::int64_t reach(const Kernel& kernel) {

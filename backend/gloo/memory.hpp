@@ -12,8 +12,8 @@ namespace ddpsim {
 
 /// What a kernel's GEMM works on, found from shapes.
 struct KernelBinding {
-  std::int32_t gradient = nobody;  ///< a GEMM whose result is this parameter's gradient
-  std::int32_t weight = nobody;    ///< a GEMM whose second operand is this parameter
+  std::int32_t gradient = nobody;   ///< a GEMM whose result is this parameter's gradient
+  std::int32_t weight = nobody;     ///< a GEMM whose second operand is this parameter
   std::vector<std::int32_t> fills;  ///< parameters whose gradient it writes beside its own work
 };
 
@@ -68,11 +68,11 @@ class Memory {
   void bind_weight(std::int32_t index);
 
   const Workload& workload_;
-  std::vector<float> parameter_store_, gradient_store_, fresh_store_, bucket_store_, momentum_store_,
-      variance_store_;
+  std::vector<float> parameter_store_, gradient_store_, fresh_store_, bucket_store_,
+      momentum_store_, variance_store_;
   std::vector<std::span<float>> parameters_, own_gradients_, gradients_, fresh_, slices_, momenta_,
-      variances_;                            ///< [parameter]
-  std::vector<std::span<float>> buckets_;    ///< [bucket]
+      variances_;                                               ///< [parameter]
+  std::vector<std::span<float>> buckets_;                       ///< [bucket]
   std::vector<std::vector<KernelBinding>> forward_, backward_;  ///< [layer][kernel]
   std::vector<float> pool_, scratch_;
   std::vector<char> buffers_;

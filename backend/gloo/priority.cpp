@@ -1,10 +1,10 @@
 #include "backend/gloo/priority.hpp"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
+
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace ddpsim {
 namespace {

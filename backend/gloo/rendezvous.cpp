@@ -1,19 +1,18 @@
 #include "backend/gloo/rendezvous.hpp"
 
-#include <fcntl.h>
-#include <sys/time.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <thread>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gloo/common/error.h>
 #include <gloo/rendezvous/file_store.h>
 #include <gloo/rendezvous/hash_store.h>
 #include <gloo/rendezvous/redis_store.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 #include "backend/device_error.hpp"
 #include "backend/version.hpp"
@@ -158,9 +157,8 @@ std::unique_ptr<Rendezvous> open_redis(const std::string& address, const std::st
     const std::string text = address.substr(colon + 1);
     if (text.empty() || text.size() > 5 || text.find_first_not_of("0123456789") != text.npos ||
         (port = std::stoi(text)) < 1 || port > 65535)
-      throw std::invalid_argument(
-          fmt::format("--rendezvous redis://{}: expected a port from 1 to 65535 after the colon",
-                      address));
+      throw std::invalid_argument(fmt::format(
+          "--rendezvous redis://{}: expected a port from 1 to 65535 after the colon", address));
   }
   if (host.empty())
     throw std::invalid_argument("--rendezvous redis://: expected redis://host:port");
@@ -212,8 +210,7 @@ std::unique_ptr<Rendezvous> Rendezvous::open(const std::string& where, const std
       fmt::format("--rendezvous {}: expected file:DIR or redis://host:port", where));
 }
 
-std::unique_ptr<Rendezvous> Rendezvous::in_process(
-    std::shared_ptr<gloo::rendezvous::Store> store) {
+std::unique_ptr<Rendezvous> Rendezvous::in_process(std::shared_ptr<gloo::rendezvous::Store> store) {
   return std::make_unique<InProcess>(std::move(store));
 }
 
@@ -222,16 +219,16 @@ void Rendezvous::meet(int rank, int ranks, const std::string& agreement, millise
   const std::string mine = fmt::format("{}\n{}\n{:016x}", version, ranks, digest(agreement));
   try {
     if (has(key(rank)))
-      throw DeviceError(
-          fmt::format("{} already holds a rank {}: another job uses it, or one that was killed left "
-                      "it behind; empty it or name another with --rendezvous",
-                      description(), rank));
+      throw DeviceError(fmt::format(
+          "{} already holds a rank {}: another job uses it, or one that was killed left "
+          "it behind; empty it or name another with --rendezvous",
+          description(), rank));
     store().set(key(rank), {mine.begin(), mine.end()});
     const auto deadline = std::chrono::steady_clock::now() + timeout;
     for (int other = 0; other < ranks; ++other) {
       try {
-        const auto left = std::chrono::duration_cast<milliseconds>(
-            deadline - std::chrono::steady_clock::now());
+        const auto left =
+            std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now());
         store().wait({key(other)}, std::max(left, milliseconds{1}));
       } catch (const gloo::Exception&) {
         throw DeviceError(fmt::format("rank {} did not come to {} within {:g} s", other,
@@ -246,10 +243,11 @@ void Rendezvous::meet(int rank, int ranks, const std::string& agreement, millise
         throw DeviceError(fmt::format(
             "rank {} runs ddpsim {}, this is {}: start the same version everywhere", other,
             their_version.size() < 40 ? their_version : "of another kind", version));
-      throw DeviceError(fmt::format(
-          "rank {} was started with another scenario, other flags or another number of ranks: start "
-          "every rank alike",
-          other));
+      throw DeviceError(
+          fmt::format("rank {} was started with another scenario, other flags or another number of "
+                      "ranks: start "
+                      "every rank alike",
+                      other));
     }
   } catch (const DeviceError&) {
     throw;

@@ -83,7 +83,8 @@ TEST_CASE("no gradient is left out and none is all zeros", "[backend][gradients]
   const SmallJob job(1);
   const auto local = gradients_after(job, training_of(Strategy::none), 1, "threads");
   for (const std::vector<float>& gradient : local[0])
-    CHECK(std::count(gradient.begin(), gradient.end(), 0.0F) < static_cast<long>(gradient.size()) / 4 + 1);
+    CHECK(std::count(gradient.begin(), gradient.end(), 0.0F) <
+          static_cast<long>(gradient.size()) / 4 + 1);
 }
 
 TEST_CASE("a step repeats its gradients although parameters are updated", "[backend][gradients]") {

@@ -72,7 +72,8 @@ TEST_CASE("a measured timeline obeys the schedule", "[backend][measure]") {
   // Nobody has the result of an all-reduce before everybody has arrived.
   for (std::size_t i = 0; i < schedule.tasks.size(); ++i)
     if (schedule.tasks[i].operation == Operation::all_reduce)
-      CHECK(timeline.ranks[0][i].end >= std::max(timeline.ranks[0][i].issued, timeline.ranks[1][i].issued));
+      CHECK(timeline.ranks[0][i].end >=
+            std::max(timeline.ranks[0][i].issued, timeline.ranks[1][i].issued));
 }
 
 TEST_CASE("a machine is measured in all that pricing takes", "[backend][measure]") {
@@ -105,7 +106,8 @@ TEST_CASE("a machine is measured in all that pricing takes", "[backend][measure]
   REQUIRE(calibration.all_reduce.size() == 9);  // 4 KiB to 1 MiB
   CHECK(calibration.all_reduce.front().size == Bytes{4 << 10});
   CHECK(calibration.all_reduce.back().size == Bytes{1 << 20});
-  for (const AllReduceCost& cost : calibration.all_reduce) CHECK(cost.time.median > Duration::zero());
+  for (const AllReduceCost& cost : calibration.all_reduce)
+    CHECK(cost.time.median > Duration::zero());
   CHECK_FALSE(calibration.interference.empty());
   CHECK(calibration.slowest_rank >= 1);
 }
@@ -139,7 +141,8 @@ TEST_CASE("spread counts what lies far outside", "[backend][measure]") {
   CHECK_THROWS_AS(spread_of({}), std::invalid_argument);
 }
 
-TEST_CASE("times are the same whatever rank asks: a sum is identical on all", "[backend][measure]") {
+TEST_CASE("times are the same whatever rank asks: a sum is identical on all",
+          "[backend][measure]") {
   std::mutex mutex;
   std::vector<std::vector<double>> sums;
   run_job(job_of(3), [&](Backend& rank) {

@@ -1,6 +1,7 @@
+#include "model/breakdown.hpp"
+
 #include <catch2/catch.hpp>
 
-#include "model/breakdown.hpp"
 #include "tests/model/schedule_story.hpp"
 
 using namespace ddpsim;
@@ -52,7 +53,8 @@ TEST_CASE("every instant of a step has one cause", "[model][breakdown]") {
 TEST_CASE("an all-reduce behind another waits for that one, not for a rank", "[model][breakdown]") {
   Example example;
   // Issued at 12, it can begin when the first has ended, and does.
-  example.add(Operation::all_reduce, Stream::communication, {at(12ms), at(12ms), at(20ms), at(21ms)});
+  example.add(Operation::all_reduce, Stream::communication,
+              {at(12ms), at(12ms), at(20ms), at(21ms)});
   const Breakdown parts = break_down(example.schedule, example.timeline);
   CHECK(parts.waiting == 1ms);
   CHECK(parts.communication == 5ms);

@@ -113,7 +113,8 @@ TEST_CASE("what was measured takes its median", "[model][calibrated_times]") {
   CHECK(!times.measured(Operation::forward, multiplying({8, 8, 8, 2}, {1024}, DType::fp16)));
 }
 
-TEST_CASE("an operation's factor lengthens all its tasks, and no others'", "[model][calibrated_times]") {
+TEST_CASE("an operation's factor lengthens all its tasks, and no others'",
+          "[model][calibrated_times]") {
   Calibration calibration = of({entry(Operation::copy_in, megabytes(1), 100us),
                                 entry(Operation::copy_out, megabytes(1), 100us)});
   calibration.factors = {{Operation::copy_in, 1.25}};

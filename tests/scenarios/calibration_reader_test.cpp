@@ -58,14 +58,16 @@ std::string cluster_refused(const std::string& keys,
                  "workload: {model: resnet18, batch: 2}\ncluster:\n  calibration: c.yaml\n" + keys);
 }
 
-TEST_CASE("factors are read, and refused where they make no sense", "[scenarios][calibration_reader]") {
+TEST_CASE("factors are read, and refused where they make no sense",
+          "[scenarios][calibration_reader]") {
   const Scratch scratch;
   CHECK(read(scratch, good_calibration).factors ==
         std::vector<OperationFactor>{{Operation::forward, 1.25}});
   const auto factor = [](const std::string& text) {
     return refused(with("  - {operation: forward, over", "  - {" + text + "}"));
   };
-  CHECK(factor("operation: hook, over_medians: 1").starts_with("c.yaml:18:17: factors.operation: "));
+  CHECK(
+      factor("operation: hook, over_medians: 1").starts_with("c.yaml:18:17: factors.operation: "));
   CHECK(factor("operation: forward, over_medians: 0") ==
         "c.yaml:18:40: factors.over_medians: expected a number from 0.1 to 100, got \"0\"");
   CHECK(factor("operation: forward, over_medians: 1}\n  - {operation: forward, over_medians: 1") ==
@@ -241,7 +243,8 @@ TEST_CASE("what the scenario says goes before the calibration", "[scenarios][cal
   CHECK(cluster_with("  ranks_per_node: 4\n").ranks() == 4);
   CHECK(cluster_with("  nodes: 3\n").ranks() == 6);
   CHECK(cluster_with("  launch: {hook: 5 us}\n").launch == Launch{0us, 9us, 5us, 0us, 0us});
-  CHECK(cluster_with("  device: h100-sxm\n  launch: 4 us\n").launch == Launch{4us, 4us, 300ns, 0us, 0us});
+  CHECK(cluster_with("  device: h100-sxm\n  launch: 4 us\n").launch ==
+        Launch{4us, 4us, 300ns, 0us, 0us});
   CHECK(cluster_with("  device: h100-sxm\n").launch == Launch{1us, 9us, 300ns, 0us, 0us});
   CHECK(cluster_with("  interference: {compute_slowdown: 1.5}\n").interference->compute_slowdown ==
         1.5);

@@ -137,7 +137,8 @@ TEST_CASE("the critical path is as long as the step", "[sim][predict]") {
     }
     REQUIRE(sum == prediction.metrics.step);
   };
-  for_random_steps(16, true, [&](const RandomStep& step) { path_is_whole(step.costs(), step.training); });
+  for_random_steps(16, true,
+                   [&](const RandomStep& step) { path_is_whole(step.costs(), step.training); });
   for (const Workload& workload : real_workloads())
     for (const Strategy strategy : all_strategies)
       path_is_whole(StepCosts(workload, timed::eight_gpus(), Optimizer::adamw_loop),

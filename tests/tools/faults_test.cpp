@@ -1,9 +1,8 @@
 // What goes wrong in a job: every rank that survives ends in time, with one clear line and exit code 1, and nothing
 // is left behind.
 #include <arpa/inet.h>
-#include <sys/socket.h>
-
 #include <catch2/catch.hpp>
+#include <sys/socket.h>
 
 #include "tests/tools/jobs.hpp"
 
@@ -17,15 +16,28 @@ constexpr std::chrono::seconds soon{40};
 
 /// Steps without an end in sight.
 std::vector<std::string> endless(const std::string& scenario) {
-  return {DDPSIM_PROGRAM, "validate",  scenario, "--ranks", "2",        "--steps", "100000",
-          "--repeats",    "1",         "--timeout", "3 s"};
+  return {DDPSIM_PROGRAM, "validate",  scenario, "--ranks",   "2",  "--steps",
+          "100000",       "--repeats", "1",      "--timeout", "3 s"};
 }
 
 std::vector<std::string> one_rank(const std::string& scenario, const std::string& rendezvous,
                                   const std::string& timeout = "3 s") {
-  return {DDPSIM_PROGRAM, "validate", scenario,      "--rendezvous", rendezvous, "--timeout",
-          timeout,        "--steps",  "2",           "--repeats",    "1",        "--warm-up",
-          "0",            "--json",   "/dev/null",   "--quiet"};
+  return {DDPSIM_PROGRAM,
+          "validate",
+          scenario,
+          "--rendezvous",
+          rendezvous,
+          "--timeout",
+          timeout,
+          "--steps",
+          "2",
+          "--repeats",
+          "1",
+          "--warm-up",
+          "0",
+          "--json",
+          "/dev/null",
+          "--quiet"};
 }
 
 Environment place(int rank, int ranks) {
@@ -70,11 +82,10 @@ TEST_CASE("a rank killed in the middle of a run ends the job", "[tools][faults]"
   CHECK(outcome.code == 1);
   const auto lines = lines_of(outcome.err);
   REQUIRE(lines.size() == 2);
-  CHECK_THAT(outcome.err, Catch::Contains("ddpsim: rank " + std::to_string(victim) +
-                                          " was killed by signal 9"));
   CHECK_THAT(outcome.err,
-             Catch::Contains("ddpsim: rank " + std::to_string(1 - victim) + ": ") &&
-                 Catch::Contains("lost another rank"));
+             Catch::Contains("ddpsim: rank " + std::to_string(victim) + " was killed by signal 9"));
+  CHECK_THAT(outcome.err, Catch::Contains("ddpsim: rank " + std::to_string(1 - victim) + ": ") &&
+                              Catch::Contains("lost another rank"));
 }
 
 TEST_CASE("a rank that stalls is given up on", "[tools][faults]") {
@@ -154,10 +165,10 @@ TEST_CASE("an unknown network interface is named beside the known ones", "[tools
   CAPTURE(outcome.err);
   CHECK(outcome.code == 1);
   CHECK(lines_of(outcome.err).size() == 1);
-  CHECK_THAT(outcome.err,
-             Catch::StartsWith(
-                 "ddpsim: there is no network interface \"nowhere0\"; this host has: ") &&
-                 Catch::Contains("lo"));
+  CHECK_THAT(
+      outcome.err,
+      Catch::StartsWith("ddpsim: there is no network interface \"nowhere0\"; this host has: ") &&
+          Catch::Contains("lo"));
 }
 
 TEST_CASE("ranks that were asked for different things tell each other", "[tools][faults]") {
@@ -206,11 +217,13 @@ TEST_CASE("an interrupted calibration keeps what was measured", "[tools][faults]
   const Outcome outcome = job.wait();
   CAPTURE(outcome.err);
   CHECK(outcome.code == 1);
-  CHECK_THAT(outcome.err, Catch::Contains("interrupted; " + file + " holds what had been measured"));
+  CHECK_THAT(outcome.err,
+             Catch::Contains("interrupted; " + file + " holds what had been measured"));
   CHECK_THAT(content_of(file), Catch::Contains("complete: false"));
   // It is a calibration: kernels that were measured price a step, laws the rest.
   const std::string using_it = scratch.write("using.yaml", std::string(small_mlp)).string();
-  const Outcome run = ddpsim({"run", using_it, "--set", "cluster.calibration=" + file, "--json", "-"});
+  const Outcome run =
+      ddpsim({"run", using_it, "--set", "cluster.calibration=" + file, "--json", "-"});
   CAPTURE(run.err);
   CHECK(run.code == 0);
   for (const auto& entry : std::filesystem::directory_iterator(scratch.path("")))

@@ -45,6 +45,8 @@ bool eventually(Condition condition) {
   return false;
 }
 
-inline bool alive(pid_t process) { return kill(process, 0) == 0; }
+inline bool alive(pid_t process) {
+  return kill(process, 0) == 0;
+}
 
 }  // namespace ddpsim

@@ -1,17 +1,18 @@
 // Ranks that somebody else starts: one by one, by torchrun, over Redis, on hosts of their own.
 #include <arpa/inet.h>
-#include <sys/socket.h>
-
 #include <catch2/catch.hpp>
+#include <sys/socket.h>
 
 #include "tests/tools/jobs.hpp"
 
 namespace ddpsim {
 namespace {
 
-std::vector<std::string> validate(const std::string& scenario, const std::vector<std::string>& more) {
-  std::vector<std::string> arguments{DDPSIM_PROGRAM, "validate", scenario, "--steps", "2", "--warm-up",
-                                     "1", "--repeats", "1", "--timeout", "30 s", "--json", "-"};
+std::vector<std::string> validate(const std::string& scenario,
+                                  const std::vector<std::string>& more) {
+  std::vector<std::string> arguments{
+      DDPSIM_PROGRAM, "validate", scenario,    "--steps", "2",      "--warm-up", "1",
+      "--repeats",    "1",        "--timeout", "30 s",    "--json", "-"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }
@@ -50,11 +51,12 @@ void check_job(std::vector<Outcome> outcomes) {
 
 }  // namespace
 
-TEST_CASE("ranks started one by one meet in a directory, and leave it as it was", "[tools][launchers]") {
+TEST_CASE("ranks started one by one meet in a directory, and leave it as it was",
+          "[tools][launchers]") {
   const Scratch scratch;
   const std::string scenario = scratch.write("small.yaml", small_mlp).string();
-  const auto arguments =
-      validate(scenario, {"--rendezvous", "file:" + scratch.path("meet").string(), "--interface", "lo"});
+  const auto arguments = validate(
+      scenario, {"--rendezvous", "file:" + scratch.path("meet").string(), "--interface", "lo"});
   Running zero(arguments, {}, place(0, 3)), one(arguments, {}, place(1, 3)),
       two(arguments, {}, place(2, 3));
   check_job({zero.wait(), one.wait(), two.wait()});
@@ -71,9 +73,7 @@ TEST_CASE("ranks meet at a real Redis server", "[tools][launchers]") {
   const std::string port = std::to_string(free_port());
   Running server({"redis-server", "--port", port, "--save", "", "--bind", "127.0.0.1"},
                  scratch.folder());
-  REQUIRE(eventually([&] {
-    return execute({"redis-cli", "-p", port, "ping"}).out == "PONG\n";
-  }));
+  REQUIRE(eventually([&] { return execute({"redis-cli", "-p", port, "ping"}).out == "PONG\n"; }));
   const auto arguments =
       validate(scenario, {"--rendezvous", "redis://127.0.0.1:" + port, "--interface", "lo"});
   Running zero(arguments, {}, place(0, 2)), one(arguments, {}, place(1, 2));
@@ -88,9 +88,9 @@ TEST_CASE("torchrun starts ranks that find each other by themselves", "[tools][l
   }
   const Scratch scratch;
   const std::string scenario = scratch.write("small.yaml", small_mlp).string();
-  std::vector<std::string> arguments{"torchrun", "--redirects", "9:1", "--tee", "9:1",
-                                     "--no_python", "--nproc_per_node", "2", "--master_port",
-                                     std::to_string(free_port())};
+  std::vector<std::string> arguments{
+      "torchrun",    "--redirects",      "9:1", "--tee",         "9:1",
+      "--no_python", "--nproc_per_node", "2",   "--master_port", std::to_string(free_port())};
   const auto ours = validate(scenario, {});
   arguments.insert(arguments.end(), ours.begin(), ours.end());
   const Outcome outcome = execute(arguments);
@@ -99,14 +99,16 @@ TEST_CASE("torchrun starts ranks that find each other by themselves", "[tools][l
   CHECK(outcome.json().at("ranks") == 2);
 }
 
-TEST_CASE("ranks on several hosts are asked for a place to meet and an interface", "[tools][launchers]") {
+TEST_CASE("ranks on several hosts are asked for a place to meet and an interface",
+          "[tools][launchers]") {
   const Scratch scratch;
   const std::string scenario = scratch.write("small.yaml", small_mlp).string();
   const Outcome homeless = execute(validate(scenario, {}), {}, place(0, 2));
   CHECK(homeless.code == 1);
   CHECK_THAT(homeless.err, Catch::Contains("name where they meet, --rendezvous file:DIR"));
-  const Outcome blind = execute(
-      validate(scenario, {"--rendezvous", "file:" + scratch.path("meet").string()}), {}, place(0, 2));
+  const Outcome blind =
+      execute(validate(scenario, {"--rendezvous", "file:" + scratch.path("meet").string()}), {},
+              place(0, 2));
   CHECK(blind.code == 1);
   CHECK_THAT(blind.err, Catch::Contains("need --interface"));
   const Outcome wrong = execute(validate(scenario, {"--ranks", "3"}), {}, place(0, 2));
@@ -118,10 +120,27 @@ TEST_CASE("on two hosts all-reduces take what the link allows, measured and pred
           "[tools][launchers]") {
   const Scratch scratch;
   const std::string file = scratch.path("result.json").string();
-  const Outcome outcome = execute(
-      {DDPSIM_HOSTS, "2", "500mbit", DDPSIM_PROGRAM, "validate", shipped("examples/mlp-2ranks.yaml"),
-       "--rendezvous", "file:" + scratch.path("meet").string(), "--interface", "link0", "--steps", "3",
-       "--warm-up", "1", "--repeats", "2", "--timeout", "60 s", "--quiet", "--json", file});
+  const Outcome outcome = execute({DDPSIM_HOSTS,
+                                   "2",
+                                   "500mbit",
+                                   DDPSIM_PROGRAM,
+                                   "validate",
+                                   shipped("examples/mlp-2ranks.yaml"),
+                                   "--rendezvous",
+                                   "file:" + scratch.path("meet").string(),
+                                   "--interface",
+                                   "link0",
+                                   "--steps",
+                                   "3",
+                                   "--warm-up",
+                                   "1",
+                                   "--repeats",
+                                   "2",
+                                   "--timeout",
+                                   "60 s",
+                                   "--quiet",
+                                   "--json",
+                                   file});
   if (outcome.code == 77) {
     WARN("not tested: " + outcome.err);
     return;

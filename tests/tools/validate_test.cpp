@@ -9,7 +9,8 @@ namespace {
 
 /// A run that is over soon; its times mean little.
 std::vector<std::string> quick(const std::string& scenario) {
-  return {"validate", scenario, "--steps", "3", "--warm-up", "1", "--repeats", "2", "--timeout", "30 s"};
+  return {"validate", scenario,    "--steps", "3",         "--warm-up",
+          "1",        "--repeats", "2",       "--timeout", "30 s"};
 }
 
 std::vector<std::string> with(std::vector<std::string> arguments,
@@ -48,7 +49,7 @@ void check_validation(const Json& json, int ranks) {
       double last = 0;
       for (const Json& bucket : side->at("buckets")) {
         CHECK(bucket.at("start_ms") <= bucket.at("end_ms"));
-        CHECK(bucket.at("start_ms") >= last);  // one at a time, in order
+        CHECK(bucket.at("start_ms") >= last);            // one at a time, in order
         last = bucket.at("end_ms").get<double>() * 0.5;  // medians of different steps
       }
       const Json& parts = side->at("parts");
@@ -78,8 +79,9 @@ TEST_CASE("validate predicts and runs every strategy and every cap", "[tools][va
   const std::string scenario = scratch.write("small.yaml", small_mlp).string();
   const std::string backend = GENERATE("gloo", "threads");
   CAPTURE(backend);
-  const Outcome outcome = ddpsim(with(quick(scenario), {"--backend", backend, "--ranks", "2", "--caps",
-                                                        "4KiB,16KiB,1MiB", "--json", "-"}));
+  const Outcome outcome =
+      ddpsim(with(quick(scenario), {"--backend", backend, "--ranks", "2", "--caps",
+                                    "4KiB,16KiB,1MiB", "--json", "-"}));
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
   CHECK(outcome.err.empty());
@@ -99,13 +101,13 @@ TEST_CASE("validate prints both sides and draws both timelines", "[tools][valida
   const Scratch scratch;
   const std::string scenario = scratch.write("small.yaml", small_mlp).string();
   const std::string trace = scratch.path("trace.json").string();
-  const Outcome outcome = ddpsim(
-      with(quick(scenario), {"--backend", "threads", "--ranks", "3", "--trace", trace}));
+  const Outcome outcome =
+      ddpsim(with(quick(scenario), {"--backend", "threads", "--ranks", "3", "--trace", trace}));
   REQUIRE(outcome.code == 0);
   for (const char* text :
        {"predicted ms  measured ms", "overlap", "compute  communication  waiting  launch",
-        "buckets of bucketed, 16 KiB: predicted | measured", "predicted compute", "measured  compute",
-        "gradients: identical on all ranks to the bit under every strategy"})
+        "buckets of bucketed, 16 KiB: predicted | measured", "predicted compute",
+        "measured  compute", "gradients: identical on all ranks to the bit under every strategy"})
     CHECK_THAT(outcome.out, Catch::Contains(text));
   const Json events = Json::parse(content_of(trace)).at("traceEvents");
   std::vector<std::string> processes;
@@ -116,7 +118,8 @@ TEST_CASE("validate prints both sides and draws both timelines", "[tools][valida
   CHECK(std::count(processes.begin(), processes.end(), "overlap, measured: rank 2") == 1);
 }
 
-TEST_CASE("a calibration file stands in for measuring, in validate and in run", "[tools][validate]") {
+TEST_CASE("a calibration file stands in for measuring, in validate and in run",
+          "[tools][validate]") {
   const Scratch scratch;
   const std::string scenario = scratch.write("small.yaml", small_mlp).string();
   const std::string file = scratch.path("machine.yaml").string();
@@ -134,9 +137,11 @@ TEST_CASE("a calibration file stands in for measuring, in validate and in run", 
   const Json json = validated.json();
   check_validation(json, 2);
   const std::string elsewhere =
-      scratch.write("elsewhere.yaml",
-                    "workload: {model: {family: mlp, widths: [64, 96, 64, 32]}, batch: 8, dtype: "
-                    "fp32, optimizer: sgd}\ncluster: {calibration: machine.yaml}\n").string();
+      scratch
+          .write("elsewhere.yaml",
+                 "workload: {model: {family: mlp, widths: [64, 96, 64, 32]}, batch: 8, dtype: "
+                 "fp32, optimizer: sgd}\ncluster: {calibration: machine.yaml}\n")
+          .string();
   const Outcome run = ddpsim({"run", elsewhere, "--json", "-"});
   CAPTURE(run.err);
   REQUIRE(run.code == 0);
@@ -169,8 +174,8 @@ TEST_CASE("micro-batches, with and without no_sync, and bucket views are validat
   const std::string no_sync = GENERATE("true", "false");
   const Outcome outcome = ddpsim(
       with(quick(scenario), {"--backend", "threads", "--ranks", "2", "--set",
-                             "training.micro_batches=3", "--set", "training.no_sync=" + no_sync, "--set",
-                             "training.gradient_as_bucket_view=true", "--json", "-"}));
+                             "training.micro_batches=3", "--set", "training.no_sync=" + no_sync,
+                             "--set", "training.gradient_as_bucket_view=true", "--json", "-"}));
   CAPTURE(no_sync, outcome.err);
   REQUIRE(outcome.code == 0);
   check_validation(outcome.json(), 2);
@@ -179,10 +184,16 @@ TEST_CASE("micro-batches, with and without no_sync, and bucket views are validat
 }
 
 TEST_CASE("a network with buffers broadcasts them", "[tools][validate]") {
-  const Outcome outcome =
-      ddpsim({"validate", shipped("examples/cpu-cluster.yaml"), "--backend", "threads", "--ranks", "2",
-              "--steps", "1", "--warm-up", "0", "--repeats", "1", "--set", "workload.batch=1", "--set",
-              "training.micro_batches=1", "--set", "workload.image=32", "--json", "-"});
+  const Outcome outcome = ddpsim({"validate",  shipped("examples/cpu-cluster.yaml"),
+                                  "--backend", "threads",
+                                  "--ranks",   "2",
+                                  "--steps",   "1",
+                                  "--warm-up", "0",
+                                  "--repeats", "1",
+                                  "--set",     "workload.batch=1",
+                                  "--set",     "training.micro_batches=1",
+                                  "--set",     "workload.image=32",
+                                  "--json",    "-"});
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
   check_validation(outcome.json(), 2);
@@ -203,23 +214,25 @@ TEST_CASE("what validate and calibrate cannot do is one line", "[tools][validate
   const Scratch scratch;
   const std::string scenario = scratch.write("small.yaml", small_mlp).string();
   const std::vector<std::pair<std::vector<std::string>, std::string>> refused{
-       {{"validate"}, "validate needs one scenario"},
-       {{"validate", scenario, "--backend", "mpi"}, "--backend mpi: unknown; known: gloo, threads, nccl"},
-       {{"validate", scenario, "--backend", "nccl"}, "--backend nccl: "},
-       {{"validate", scenario, "--ranks", "0"}, "--ranks 0: expected a whole number from 1 to 1024"},
-       {{"validate", scenario, "--ranks", "2x"}, "--ranks 2x: expected a whole number"},
-       {{"validate", scenario, "--timeout", "60"}, "--timeout 60: expected a time such as \"60 s\""},
-       {{"validate", scenario, "--timeout", "5 ms"}, "--timeout 5 ms: expected from 1 s to 24 h"},
-       {{"validate", scenario, "--caps", "1MiB,x"}, "--caps 1MiB,x: expected sizes"},
-       {{"validate", scenario, "--steps", "-1"}, "--steps -1: expected"},
-       {{"validate", scenario, "--rendezvous", "tcp://x"}, "expected file:DIR or redis://host:port"},
-       {{"validate", scenario, "--backend", "threads", "--set", "workload.dtype=bf16", "--set",
-         "cluster.device=h100-sxm"},
-        "computes in fp32"},
-       {{"calibrate", scenario}, "calibrate needs -o FILE"},
-       {{"calibrate", scenario, "-o", "/nowhere/file.yaml"}, "/nowhere/file.yaml: cannot be written"},
-       {{"calibrate", scenario, "-o", scratch.path("x").string(), "--smallest", "1GiB"},
-        "expected sizes that grow"}};
+      {{"validate"}, "validate needs one scenario"},
+      {{"validate", scenario, "--backend", "mpi"},
+       "--backend mpi: unknown; known: gloo, threads, nccl"},
+      {{"validate", scenario, "--backend", "nccl"}, "--backend nccl: "},
+      {{"validate", scenario, "--ranks", "0"}, "--ranks 0: expected a whole number from 1 to 1024"},
+      {{"validate", scenario, "--ranks", "2x"}, "--ranks 2x: expected a whole number"},
+      {{"validate", scenario, "--timeout", "60"}, "--timeout 60: expected a time such as \"60 s\""},
+      {{"validate", scenario, "--timeout", "5 ms"}, "--timeout 5 ms: expected from 1 s to 24 h"},
+      {{"validate", scenario, "--caps", "1MiB,x"}, "--caps 1MiB,x: expected sizes"},
+      {{"validate", scenario, "--steps", "-1"}, "--steps -1: expected"},
+      {{"validate", scenario, "--rendezvous", "tcp://x"}, "expected file:DIR or redis://host:port"},
+      {{"validate", scenario, "--backend", "threads", "--set", "workload.dtype=bf16", "--set",
+        "cluster.device=h100-sxm"},
+       "computes in fp32"},
+      {{"calibrate", scenario}, "calibrate needs -o FILE"},
+      {{"calibrate", scenario, "-o", "/nowhere/file.yaml"},
+       "/nowhere/file.yaml: cannot be written"},
+      {{"calibrate", scenario, "-o", scratch.path("x").string(), "--smallest", "1GiB"},
+       "expected sizes that grow"}};
   for (const auto& [arguments, said] : refused) {
     const Outcome outcome = ddpsim(arguments);
     CAPTURE(said, outcome.err);
