@@ -1,0 +1,66 @@
+#include <catch2/catch.hpp>
+
+#include "backend/device_error.hpp"
+#include "backend/gloo/rendezvous.hpp"
+#include "backend/version.hpp"
+#include "tests/scenarios/scratch.hpp"
+
+namespace ddpsim {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::unique_ptr<Rendezvous> in(const Scratch& scratch) {
+  return Rendezvous::open("file:" + scratch.folder().string(), "", 1s);
+}
+
+/// What rank 1 would say of itself.
+void introduce_rank_1(Rendezvous& rendezvous, const std::string& text) {
+  rendezvous.store().set("ddpsim-hello-1", {text.begin(), text.end()});
+}
+
+std::string refusal(Rendezvous& rendezvous) {
+  try {
+    rendezvous.meet(0, 2, "the same", 1s);
+  } catch (const DeviceError& problem) {
+    return problem.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a rank of another version is named with both versions", "[backend][rendezvous]") {
+  const Scratch scratch;
+  const auto mine = in(scratch), theirs = in(scratch);
+  introduce_rank_1(*theirs, "0.0.9\n2\n0123456789abcdef");
+  CHECK(refusal(*mine) == std::string("rank 1 runs ddpsim 0.0.9, this is ") + version +
+                              ": start the same version everywhere");
+}
+
+TEST_CASE("a rank that says what no ddpsim would is refused too", "[backend][rendezvous]") {
+  const Scratch scratch;
+  const auto mine = in(scratch), theirs = in(scratch);
+  introduce_rank_1(*theirs, std::string(100000, 'x'));
+  CHECK_THAT(refusal(*mine), Catch::StartsWith("rank 1 runs ddpsim of another kind"));
+}
+
+TEST_CASE("a rank that is there already is another job's", "[backend][rendezvous]") {
+  const Scratch scratch;
+  const auto theirs = in(scratch);
+  theirs->store().set("ddpsim-hello-0", {'x'});
+  const auto mine = in(scratch);
+  CHECK_THAT(refusal(*mine), Catch::Contains("already holds a rank 0: another job uses it"));
+}
+
+TEST_CASE("who leaves takes everything along", "[backend][rendezvous]") {
+  const Scratch scratch;
+  {
+    const auto mine = in(scratch);
+    introduce_rank_1(*mine, "x");
+    CHECK_FALSE(std::filesystem::is_empty(scratch.folder()));
+  }
+  CHECK((!std::filesystem::exists(scratch.folder()) || std::filesystem::is_empty(scratch.folder())));
+}
+
+}  // namespace ddpsim
