@@ -85,13 +85,15 @@ int run_as_started(const JobOptions& options, const RankPlace& place, const Rank
         "folder) or redis://host:port",
         place.launcher, place.ranks,
         one_host ? "without an id of the job" : "not all of them on this host"));
+  const std::string job = where.empty() ? "" : place.job;  // or it names the directory itself
   if (where.empty())
-    where = fmt::format("file:{}/ddpsim-{}", fs::temp_directory_path().string(), getuid());
+    where = fmt::format("file:{}/ddpsim-{}-{}", fs::temp_directory_path().string(), getuid(),
+                        place.job);
   if (options.interface.empty() && !one_host)
     throw DeviceError(
         "ranks on several hosts need --interface, the network interface they reach each other by");
   try {
-    const auto rendezvous = Rendezvous::open(where, place.job, options.timeout);
+    const auto rendezvous = Rendezvous::open(where, job, options.timeout);
     return run_rank(options, *rendezvous, place.rank, place.ranks, body);
   } catch (const DeviceError& problem) {
     throw DeviceError(fmt::format("rank {}: {}", place.rank, problem.what()));
