@@ -57,8 +57,7 @@ class Backend {
   virtual int ranks() const = 0;
   /// Kernels run on the host thread.
   virtual bool synchronous() const = 0;
-  /// Device, link and libraries, for provenance.
-  virtual std::string device_name() const = 0;
+  /// Link and libraries, for provenance.
   virtual std::string link_name() const = 0;
   virtual std::string versions() const = 0;
 

@@ -63,14 +63,14 @@ class GlooBackend : public Backend {
   int rank() const override { return communicator_.rank(); }
   int ranks() const override { return communicator_.ranks(); }
   bool synchronous() const override { return true; }
-  std::string device_name() const override { return fmt::format("CPU, {}", gemm_instructions()); }
   std::string link_name() const override {
     return interface_.empty() ? "TCP over loopback" : fmt::format("TCP over {}", interface_);
   }
   std::string versions() const override {
-    return fmt::format("ddpsim {}, Gloo {}.{}.{}, Eigen {}.{}.{}", version, GLOO_VERSION_MAJOR,
-                       GLOO_VERSION_MINOR, GLOO_VERSION_PATCH, EIGEN_WORLD_VERSION,
-                       EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION);
+    return fmt::format("ddpsim {}, Gloo {}.{}.{}, Eigen {}.{}.{} with {}", version,
+                       GLOO_VERSION_MAJOR, GLOO_VERSION_MINOR, GLOO_VERSION_PATCH,
+                       EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION,
+                       gemm_instructions());
   }
 
   void load(const Workload& workload, Optimizer optimizer) override {

@@ -1,7 +1,8 @@
+#include "backend/gloo/rendezvous.hpp"
+
 #include <catch2/catch.hpp>
 
 #include "backend/device_error.hpp"
-#include "backend/gloo/rendezvous.hpp"
 #include "backend/version.hpp"
 #include "tests/scenarios/scratch.hpp"
 
@@ -60,7 +61,8 @@ TEST_CASE("who leaves takes everything along", "[backend][rendezvous]") {
     introduce_rank_1(*mine, "x");
     CHECK_FALSE(std::filesystem::is_empty(scratch.folder()));
   }
-  CHECK((!std::filesystem::exists(scratch.folder()) || std::filesystem::is_empty(scratch.folder())));
+  CHECK(
+      (!std::filesystem::exists(scratch.folder()) || std::filesystem::is_empty(scratch.folder())));
 }
 
 }  // namespace ddpsim

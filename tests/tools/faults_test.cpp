@@ -1,8 +1,6 @@
 // What goes wrong in a job: every rank that survives ends in time, with one clear line and exit code 1, and nothing
 // is left behind.
-#include <arpa/inet.h>
 #include <catch2/catch.hpp>
-#include <sys/socket.h>
 
 #include "tests/tools/jobs.hpp"
 
@@ -138,19 +136,10 @@ TEST_CASE("a place to meet that cannot be used is named", "[tools][faults]") {
 TEST_CASE("a port that somebody else listens on is no Redis server", "[tools][faults]") {
   const Scratch scratch;
   const std::string scenario = scratch.write("small.yaml", small_mlp).string();
-  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  REQUIRE(bind(listener, reinterpret_cast<sockaddr*>(&address), size) == 0);
-  REQUIRE(listen(listener, 8) == 0);
-  REQUIRE(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  const LocalPort port(true);
   const auto begin = Clock::now();
   const Outcome outcome =
-      execute(one_rank(scenario, "redis://127.0.0.1:" + std::to_string(ntohs(address.sin_port))),
-              {}, place(0, 2));
-  close(listener);
+      execute(one_rank(scenario, "redis://127.0.0.1:" + port.number()), {}, place(0, 2));
   CHECK(Clock::now() - begin < soon);
   CAPTURE(outcome.err);
   CHECK(outcome.code == 1);

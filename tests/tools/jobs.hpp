@@ -4,6 +4,9 @@
 #include <fstream>
 #include <thread>
 
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
 #include "tests/tools/program.hpp"
 
 namespace ddpsim {
@@ -44,6 +47,31 @@ bool eventually(Condition condition) {
   }
   return false;
 }
+
+/// A socket on a free port of the loopback address, closed with it; `listening`: it accepts, and never
+/// answers.
+class LocalPort {
+ public:
+  explicit LocalPort(bool listening) : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    if (bind(socket_, generic, size) != 0 || (listening && listen(socket_, 8) != 0) ||
+        getsockname(socket_, generic, &size) != 0)
+      throw std::runtime_error("no free port");
+    number_ = ntohs(address.sin_port);
+  }
+  ~LocalPort() { close(socket_); }
+  LocalPort(const LocalPort&) = delete;
+  LocalPort& operator=(const LocalPort&) = delete;
+  std::string number() const { return std::to_string(number_); }
+
+ private:
+  int socket_;
+  int number_ = 0;
+};
 
 inline bool alive(pid_t process) {
   return kill(process, 0) == 0;

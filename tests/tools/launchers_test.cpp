@@ -1,7 +1,5 @@
 // Ranks that somebody else starts: one by one, by torchrun, over Redis, on hosts of their own.
-#include <arpa/inet.h>
 #include <catch2/catch.hpp>
-#include <sys/socket.h>
 
 #include "tests/tools/jobs.hpp"
 
@@ -26,16 +24,8 @@ bool installed(const std::string& program) {
   return execute({"sh", "-c", "command -v " + program}).code == 0;
 }
 
-int free_port() {
-  const int probe = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  REQUIRE(bind(probe, reinterpret_cast<sockaddr*>(&address), size) == 0);
-  REQUIRE(getsockname(probe, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  close(probe);
-  return ntohs(address.sin_port);
+std::string free_port() {
+  return LocalPort(false).number();
 }
 
 void check_job(std::vector<Outcome> outcomes) {
@@ -70,7 +60,7 @@ TEST_CASE("ranks meet at a real Redis server", "[tools][launchers]") {
   }
   const Scratch scratch;
   const std::string scenario = scratch.write("small.yaml", small_mlp).string();
-  const std::string port = std::to_string(free_port());
+  const std::string port = free_port();
   Running server({"redis-server", "--port", port, "--save", "", "--bind", "127.0.0.1"},
                  scratch.folder());
   REQUIRE(eventually([&] { return execute({"redis-cli", "-p", port, "ping"}).out == "PONG\n"; }));
@@ -90,7 +80,7 @@ TEST_CASE("torchrun starts ranks that find each other by themselves", "[tools][l
   const std::string scenario = scratch.write("small.yaml", small_mlp).string();
   std::vector<std::string> arguments{
       "torchrun",    "--redirects",      "9:1", "--tee",         "9:1",
-      "--no_python", "--nproc_per_node", "2",   "--master_port", std::to_string(free_port())};
+      "--no_python", "--nproc_per_node", "2",   "--master_port", free_port()};
   const auto ours = validate(scenario, {});
   arguments.insert(arguments.end(), ours.begin(), ours.end());
   const Outcome outcome = execute(arguments);
