@@ -1,5 +1,7 @@
 #include "backend/gloo/communication_thread.hpp"
 
+#include "backend/gloo/priority.hpp"
+
 namespace ddpsim {
 
 CommunicationThread::~CommunicationThread() {
@@ -35,6 +37,7 @@ void CommunicationThread::abandon() {
 }
 
 void CommunicationThread::work() {
+  take_role(Role::communication);
   std::unique_lock lock(mutex_);
   while (true) {
     submitted_.wait(lock, [&] { return stop_ || (!queue_.empty() && !failure_); });

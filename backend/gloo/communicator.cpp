@@ -15,6 +15,7 @@
 #include <net/if.h>
 
 #include "backend/device_error.hpp"
+#include "backend/gloo/priority.hpp"
 
 namespace ddpsim {
 namespace {
@@ -69,6 +70,7 @@ Communicator::Communicator(Rendezvous& rendezvous, int rank, int ranks,
       address.hostname = "127.0.0.1";
     else
       address.iface = interface;
+    take_role(Role::transport);  // the device's thread inherits it
     auto device = gloo::transport::tcp::CreateDevice(address);
     auto context = std::make_shared<gloo::rendezvous::Context>(rank, ranks);
     // Gloo waits five timeouts for a connection.

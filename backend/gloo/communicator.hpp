@@ -21,12 +21,12 @@ void check_interface(const std::string& interface);
 
 /// The connections of one rank to all others: Gloo over TCP.
 ///
-/// Calls communicate: every rank makes the same ones in the same order. At any time at most one
-/// thread of a rank may be inside. Every call ends within the timeout, with a DeviceError if another
-/// rank is gone or silent.
+/// Calls communicate: every rank makes the same ones in the same order, one thread of a rank all of
+/// them. Every call ends within the timeout, with a DeviceError if another rank is gone or silent.
 class Communicator {
  public:
-  /// Connects to all ranks. `interface`: a network interface; empty: the loopback address.
+  /// Connects to all ranks. `interface`: a network interface; empty: the loopback address. Leaves the
+  /// calling thread in the role of transport.
   Communicator(Rendezvous& rendezvous, int rank, int ranks, const std::string& interface,
                std::chrono::milliseconds timeout);
   ~Communicator();

@@ -54,10 +54,9 @@ class GlooBackend : public Backend {
  public:
   GlooBackend(Rendezvous& rendezvous, int rank, int ranks, std::string interface,
               milliseconds timeout)
-      : communicator_((take_role(Role::communication), rendezvous), rank, ranks, interface,
-                      timeout),
+      : communicator_(rendezvous, rank, ranks, interface, timeout),
         interface_(std::move(interface)) {
-    take_role(Role::computation);  // the threads of the members have started by now
+    take_role(Role::computation);  // the members' threads have started by now
   }
 
   int rank() const override { return communicator_.rank(); }
@@ -138,24 +137,37 @@ class GlooBackend : public Backend {
     return times;
   }
 
-  void sum(std::span<double> values) override { communicator_.all_reduce(values); }
+  void sum(std::span<double> values) override {
+    communicate([&] { communicator_.all_reduce(values); });
+  }
 
   std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine) override {
-    return communicator_.gather(mine);
+    std::vector<std::vector<std::byte>> all;
+    communicate([&] { all = communicator_.gather(mine); });
+    return all;
   }
 
  private:
+  /// `call` on the communication thread, the only one that may use the communicator (see Role).
+  template <typename Call>
+  void communicate(Call call) {
+    communication_.wait(communication_.submit(call));
+  }
+
   /// All ranks leave at one instant, which is from then on the zero of `now`.
   void start_together() {
-    communicator_.align_clock();
+    communicate([&] { communicator_.align_clock(); });
     zero_ = agree_on_start();
   }
 
   /// Returns on all ranks at once, at the instant it returns (of this rank's clock).
   Instant agree_on_start() {
-    communicator_.barrier();
-    std::int64_t agreed = (communicator_.now() + head_start).time_since_epoch().count();
-    communicator_.broadcast({reinterpret_cast<char*>(&agreed), sizeof(agreed)});
+    std::int64_t agreed = 0;
+    communicate([&] {
+      communicator_.barrier();
+      agreed = (communicator_.now() + head_start).time_since_epoch().count();
+      communicator_.broadcast({reinterpret_cast<char*>(&agreed), sizeof(agreed)});
+    });
     const Instant start = std::min(communicator_.to_local(Instant{Duration{agreed}}),
                                    communicator_.now() + std::chrono::seconds{1});
     while (communicator_.now() < start) {
@@ -237,7 +249,7 @@ class GlooBackend : public Backend {
   std::vector<Instant> latest(std::vector<Instant> mine) {
     for (Instant& each : mine) each = communicator_.to_rank_0(each);
     std::vector<Instant> last = mine;
-    for (const auto& bytes : communicator_.gather(std::as_bytes(std::span(mine)))) {
+    for (const auto& bytes : gather(std::as_bytes(std::span(mine)))) {
       if (bytes.size() != mine.size() * sizeof(Instant))
         throw DeviceError("the ranks ran different numbers of collectives");
       for (std::size_t k = 0; k < last.size(); ++k) {

@@ -82,8 +82,10 @@ TEST_CASE("a rank killed in the middle of a run ends the job", "[tools][faults]"
   REQUIRE(lines.size() == 2);
   CHECK_THAT(outcome.err,
              Catch::Contains("ddpsim: rank " + std::to_string(victim) + " was killed by signal 9"));
+  // Gloo does not always tell a send under way that the connection is gone: then it is the timeout.
   CHECK_THAT(outcome.err, Catch::Contains("ddpsim: rank " + std::to_string(1 - victim) + ": ") &&
-                              Catch::Contains("lost another rank"));
+                              (Catch::Contains("lost another rank") ||
+                               Catch::Contains("a rank did not answer within 3 s")));
 }
 
 TEST_CASE("a rank that stalls is given up on", "[tools][faults]") {
