@@ -9,6 +9,7 @@
 #include <gloo/rendezvous/hash_store.h>
 #include <unistd.h>
 
+#include "backend/cores.hpp"
 #include "backend/device_error.hpp"
 #include "backend/gloo/communicator.hpp"
 #include "backend/gloo/gloo_backend.hpp"
@@ -56,6 +57,7 @@ int run_rank(const JobOptions& options, Rendezvous& rendezvous, int rank, int ra
 int run_as_threads(const JobOptions& options, const RankBody& body) {
   const auto store = std::make_shared<gloo::rendezvous::HashStore>();
   return run_threads(options.ranks, [&](int rank) {
+    take_share_of_cores(rank, options.ranks);
     const auto rendezvous = Rendezvous::in_process(store);
     return run_rank(options, *rendezvous, rank, options.ranks, body);
   });
@@ -67,6 +69,7 @@ int run_as_processes(const JobOptions& options, const RankBody& body) {
   Rendezvous::open(where, "", options.timeout);  // bad ones are told once, not by every rank
   // Survivors of a fault notice within the timeout and have a moment to say so.
   return run_processes(options.ranks, options.timeout + std::chrono::seconds{3}, [&](int rank) {
+    take_share_of_cores(rank, options.ranks);
     const auto rendezvous = Rendezvous::open(where, "", options.timeout);
     return run_rank(options, *rendezvous, rank, options.ranks, body);
   });
