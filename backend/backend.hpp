@@ -55,9 +55,12 @@ class Backend {
 
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
+  /// Ranks an all-reduce is made for: ranks(), or those that loopback on one GPU stands for.
+  virtual int link_ranks() const { return ranks(); }
   /// Kernels run on the host thread.
   virtual bool synchronous() const = 0;
-  /// Link and libraries, for provenance.
+  /// Device, link and libraries, for provenance.
+  virtual std::string device_name() const = 0;
   virtual std::string link_name() const = 0;
   virtual std::string versions() const = 0;
 
@@ -72,6 +75,10 @@ class Backend {
   /// issuing it, `start` when the last rank arrived, `end` when this rank had the result. Outside the
   /// timed part the ranks tell each other when they arrived.
   virtual RankRun run(const Schedule& schedule, const RunOptions& options = {}) = 0;
+
+  /// From now on all-reduces take at most so many of the device's channels (NCCL's thread blocks); 0:
+  /// as many as the library likes. False: the device has none to choose.
+  virtual bool use_channels(int) { return false; }
 
   /// The gradient of one parameter after the last run, copied to the host.
   virtual std::vector<float> gradient(int parameter) const = 0;

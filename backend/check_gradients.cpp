@@ -32,6 +32,20 @@ std::vector<double> largest_of_all(Backend& backend, std::vector<double> values)
   return values;
 }
 
+/// The distance from 1 to the next number of the type.
+double epsilon(DType type) {
+  switch (type) {
+    case DType::fp32:
+    case DType::tf32:
+      return 0x1p-23;
+    case DType::bf16:
+      return 0x1p-7;
+    case DType::fp16:
+      return 0x1p-10;
+  }
+  return 0x1p-23;
+}
+
 }  // namespace
 
 GradientReference reference_gradients(Backend& backend, const Workload& workload,
@@ -50,9 +64,10 @@ GradientReference reference_gradients(Backend& backend, const Workload& workload
     reference.mean.push_back(std::move(mean));
   }
   const double roundings = backend.ranks() + micro_batches + 2;
-  for (const double most : largest_of_all(backend, std::move(largest)))
+  largest = largest_of_all(backend, std::move(largest));
+  for (std::size_t p = 0; p < largest.size(); ++p)
     reference.tolerance.push_back(
-        std::max(most * roundings * static_cast<double>(std::numeric_limits<float>::epsilon()),
+        std::max(largest[p] * roundings * epsilon(workload.parameters[p].dtype),
                  static_cast<double>(std::numeric_limits<float>::min())));
   return reference;
 }

@@ -24,7 +24,7 @@ struct GradientCheck {
 };
 
 /// Runs the step without communication and averages, in double, what each rank computed. The
-/// tolerance is (ranks + micro-batches + 2) units of fp32 rounding of the parameter's largest
+/// tolerance is (ranks + micro-batches + 2) units of rounding, in the parameter's type, of its largest
 /// gradient: each sum and scaling rounds once, and sums of micro-batches may cancel. Communicates.
 GradientReference reference_gradients(Backend& backend, const Workload& workload,
                                       const Schedule& none, int micro_batches);

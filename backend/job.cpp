@@ -15,7 +15,12 @@
 #include "backend/gloo/gloo_backend.hpp"
 #include "backend/gloo/rendezvous.hpp"
 #include "backend/launch.hpp"
+#include "backend/nccl/nccl_backend.hpp"
 #include "backend/rank_environment.hpp"
+
+#if DDPSIM_NCCL_BACKEND
+#include "backend/nccl/cuda_gpu.hpp"
+#endif
 
 namespace ddpsim {
 namespace {
@@ -46,12 +51,36 @@ class PrivateFolder {
   fs::path path_;
 };
 
-int run_rank(const JobOptions& options, Rendezvous& rendezvous, int rank, int ranks,
+#if DDPSIM_NCCL_BACKEND
+std::unique_ptr<Backend> make_gpu_backend(const JobOptions& options, Rendezvous& rendezvous,
+                                          int rank, int ranks, int local_rank) {
+  const int count = gpu_count();
+  if (count == 0) throw DeviceError("there is no NVIDIA GPU on this machine");
+  if (local_rank >= count && !options.gpus_share)
+    throw DeviceError(fmt::format(
+        "this host has {} GPU{}, and a rank {} on it: start one rank for each GPU, or say "
+        "--gpus-share to check gradients only",
+        count, count == 1 ? "" : "s", local_rank));
+  GpuLink link;
+  if (options.loopback > 0) link = {GpuLink::Mode::loopback, options.loopback};
+  if (options.gpus_share) {
+    link.mode = GpuLink::Mode::shared;
+    share_one_gpu(rank);
+  }
+  return make_nccl_backend(make_cuda_gpu(options.gpus_share ? 0 : local_rank), link, rendezvous,
+                           rank, ranks, options.interface, options.timeout);
+}
+#endif
+
+int run_rank(const JobOptions& options, Rendezvous& rendezvous, int rank, int ranks, int local_rank,
              const RankBody& body) {
   rendezvous.meet(rank, ranks, options.agreement, options.timeout);
-  const auto backend =
-      make_gloo_backend(rendezvous, rank, ranks, options.interface, options.timeout);
-  return body(*backend);
+#if DDPSIM_NCCL_BACKEND
+  if (options.backend == "nccl")
+    return body(*make_gpu_backend(options, rendezvous, rank, ranks, local_rank));
+#endif
+  static_cast<void>(local_rank);
+  return body(*make_gloo_backend(rendezvous, rank, ranks, options.interface, options.timeout));
 }
 
 int run_as_threads(const JobOptions& options, const RankBody& body) {
@@ -59,7 +88,7 @@ int run_as_threads(const JobOptions& options, const RankBody& body) {
   return run_threads(options.ranks, [&](int rank) {
     take_share_of_cores(rank, options.ranks);
     const auto rendezvous = Rendezvous::in_process(store);
-    return run_rank(options, *rendezvous, rank, options.ranks, body);
+    return run_rank(options, *rendezvous, rank, options.ranks, rank, body);
   });
 }
 
@@ -71,7 +100,7 @@ int run_as_processes(const JobOptions& options, const RankBody& body) {
   return run_processes(options.ranks, options.timeout + std::chrono::seconds{3}, [&](int rank) {
     take_share_of_cores(rank, options.ranks);
     const auto rendezvous = Rendezvous::open(where, "", options.timeout);
-    return run_rank(options, *rendezvous, rank, options.ranks, body);
+    return run_rank(options, *rendezvous, rank, options.ranks, rank, body);
   });
 }
 
@@ -97,7 +126,7 @@ int run_as_started(const JobOptions& options, const RankPlace& place, const Rank
         "ranks on several hosts need --interface, the network interface they reach each other by");
   try {
     const auto rendezvous = Rendezvous::open(where, job, options.timeout);
-    return run_rank(options, *rendezvous, place.rank, place.ranks, body);
+    return run_rank(options, *rendezvous, place.rank, place.ranks, place.local_rank, body);
   } catch (const DeviceError& problem) {
     throw DeviceError(fmt::format("rank {}: {}", place.rank, problem.what()));
   }
@@ -113,7 +142,7 @@ int run_job(const JobOptions& options, const RankBody& body) {
     if (options.ranks < 1) throw std::invalid_argument("threads need --ranks");
     return run_as_threads(options, body);
   }
-  if (options.backend != "gloo")
+  if (options.backend != "gloo" && options.backend != "nccl")
     throw std::invalid_argument(fmt::format("unknown backend \"{}\"", options.backend));
   if (const auto place = rank_from_environment()) return run_as_started(options, *place, body);
   if (options.ranks < 1) throw std::invalid_argument("say how many ranks to start: --ranks 2");

@@ -14,6 +14,9 @@ struct JobOptions {
   int ranks = 0;                 ///< to start here; 0: those of the launcher's environment
   std::string rendezvous;        ///< "file:DIR", "redis://host:port"; empty: a private directory
   std::string interface;         ///< network interface; empty: loopback for ranks started here
+  bool gpus_share =
+      false;         ///< nccl: all ranks of a host on its first GPU; only gradients mean something
+  int loopback = 0;  ///< nccl: one rank moves, to itself, what one of so many would; 0: not
   std::chrono::milliseconds timeout{60000};  ///< for anything a rank waits for
   /// What all ranks must agree on (scenario, flags): ranks that differ are told so before any
   /// work.
@@ -29,6 +32,7 @@ using RankBody = std::function<int(Backend&)>;
 ///   threads   `ranks` threads of this process
 ///   gloo      `ranks` processes forked from this one, or, under torchrun, mpirun or srun, this
 ///             process as the one rank it was started to be
+///   nccl      as gloo, each rank with a GPU of its own
 ///
 /// A rank that fails prints one line, "ddpsim: rank 1: ...", on stderr; ranks still alive a timeout
 /// later are killed. No process, thread, socket or file of the job outlives the call. Forks, so call

@@ -5,7 +5,6 @@
 #include <compare>
 #include <cstring>
 #include <ctime>
-#include <fstream>
 #include <map>
 #include <stdexcept>
 #include <tuple>
@@ -91,15 +90,6 @@ Duration computing(const Schedule& schedule, const std::vector<TaskTimes>& times
   return sum;
 }
 
-std::string cpu_model() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name"))
-      if (const auto colon = line.find(": "); colon != std::string::npos)
-        return line.substr(colon + 2);
-  return "unknown CPU";
-}
-
 std::string now_as_text() {
   const std::time_t now = std::time(nullptr);
   std::tm utc{};
@@ -132,12 +122,12 @@ class Measurement {
     utsname system{};
     uname(&system);
     result_.machine = fmt::format("{}, {} {}", system.nodename, system.sysname, system.release);
-    result_.cpu = fmt::format("{}, {} cores", cpu_model(), sysconf(_SC_NPROCESSORS_ONLN));
+    result_.cpu = backend_.device_name();
     result_.link = backend_.link_name();
     result_.versions = backend_.versions();
     result_.date = now_as_text();
     result_.workload = workload.name;
-    result_.ranks = backend_.ranks();
+    result_.ranks = backend_.link_ranks();
     result_.synchronous = backend_.synchronous();
   }
 
@@ -209,7 +199,7 @@ class Measurement {
 
   /// What the host pays to issue a collective, in steps that really communicate, and for a hook.
   bool launches() {
-    std::vector<Duration> hooks, collectives;
+    std::vector<Duration> hooks, collectives, kernels;
     for (const Schedule& step : steps_) {
       for (int round = 0; round < 3; ++round) {
         if (!go_on("launch cost", 0.3)) return false;
@@ -220,16 +210,20 @@ class Measurement {
             const Duration host = times[i].enqueued - times[i].issued;
             if (step.tasks[i].operation == Operation::hook) hooks.push_back(host);
             if (step.tasks[i].operation == Operation::all_reduce) collectives.push_back(host);
+            if (step.tasks[i].stream == Stream::compute &&
+                step.tasks[i].operation != Operation::wait)
+              kernels.push_back(host / step.tasks[i].launches);
           }
       }
     }
     if (!hooks.empty()) result_.launch.hook = spread_of(hooks).median;
     if (!collectives.empty()) result_.launch.collective = spread_of(collectives).median;
+    if (!kernels.empty()) result_.launch.kernel = spread_of(kernels).median;
     return true;
   }
 
   bool all_reduces() {
-    if (backend_.ranks() == 1) return true;
+    if (backend_.link_ranks() == 1) return true;
     for (Bytes size = options_.smallest; size <= options_.largest; size = 2 * size) {
       const double share = std::log2(static_cast<double>(size.count) /
                                      static_cast<double>(options_.smallest.count)) /
@@ -264,6 +258,7 @@ class Measurement {
   /// What it costs that the host waits for each all-reduce before it issues the next: threads wake each
   /// other, and the scheduler takes its time.
   bool waits() {
+    if (!backend_.synchronous()) return true;  // a stream waits, not the host
     std::vector<Duration> extra;
     for (const AllReduceCost& cost : result_.all_reduce) {
       if (cost.size < Bytes{4 << 10} || cost.size > Bytes{8 << 20}) continue;
@@ -277,42 +272,91 @@ class Measurement {
     return true;
   }
 
-  /// Everything is a mean here: how much of each the other lets through in the long run.
+  /// Beside all-reduces of four sizes; on a device with channels, also of the third size with fewer.
   bool interference() {
-    if (backend_.ranks() == 1 || result_.all_reduce.empty()) return true;
+    if (backend_.link_ranks() == 1 || result_.all_reduce.empty()) return true;
     std::vector<Duration> begun;
-    for (const std::int64_t kibibytes : {64, 512, 4096, 16384}) {
-      const Bytes size{kibibytes << 10};
-      const auto idle = std::find_if(result_.all_reduce.begin(), result_.all_reduce.end(),
-                                     [&](const AllReduceCost& cost) { return cost.size == size; });
-      if (idle == result_.all_reduce.end()) continue;
-      RunOptions alone;
-      alone.communicate = false;
-      // Some twenty all-reduces, or three steps.
-      alone.rounds =
-          3 + static_cast<int>(20 * in_seconds(idle->time.median) / in_seconds(mean(alone_)));
-      if (alone.rounds * in_seconds(mean(alone_)) > 3 * in_seconds(options_.patience)) break;
-      RunOptions beside = alone;
-      beside.background = size;
-      Duration quick{}, slow{};
-      std::vector<Duration> transfers;
-      for (int round = 0; round < 2 + options_.repeats / 5; ++round) {
-        if (!go_on(fmt::format("interference with {}", to_string(size)), 0.9)) return false;
-        quick += mean(gathered({backend_.run(steps_.front(), alone).computed}));
-        const RankRun run = backend_.run(steps_.front(), beside);
-        slow += mean(gathered({run.computed}));
-        begun.push_back(mean(gathered({run.background_begun})));
-        // One more was under way when this rank had computed, half done on average.
-        const Duration each =
-            2 * (run.computed - run.background_begun) / (2 * run.background_ended + 1);
-        transfers.push_back(mean(gathered({each})));
-      }
-      result_.interference.push_back({size, in_seconds(slow) / in_seconds(quick),
-                                      in_seconds(mean(transfers)) / in_seconds(idle->time.median)});
+    for (const std::int64_t kibibytes : {64, 512, 4096, 16384})
+      if (!beside(Bytes{kibibytes << 10}, 0, begun)) return false;
+    for (const int channels : {1, 2, 4, 8, 16, 32}) {
+      if (!backend_.use_channels(channels)) break;
+      if (!beside(Bytes{4 << 20}, channels, begun)) return false;
     }
+    backend_.use_channels(0);
     // From issuing one to having it on the communication thread of every rank, kernels running.
-    if (!begun.empty()) result_.launch.handover = mean(begun);
+    if (!begun.empty() && backend_.synchronous()) result_.launch.handover = mean(begun);
     return true;
+  }
+
+  /// Everything is a mean here: how much of each the other lets through in the long run.
+  bool beside(Bytes size, int channels, std::vector<Duration>& begun) {
+    std::optional<Duration> idle = measured_alone(size);
+    if (idle && channels > 0) idle = mean(gathered(backend_.time_all_reduces(size, 10, false)));
+    if (!idle) return true;
+    RunOptions alone;
+    alone.communicate = false;
+    // Some twenty all-reduces, or three steps.
+    alone.rounds = 3 + static_cast<int>(20 * in_seconds(*idle) / in_seconds(mean(alone_)));
+    if (alone.rounds * in_seconds(mean(alone_)) > 3 * in_seconds(options_.patience)) return true;
+    RunOptions beside = alone;
+    beside.background = size;
+    Duration quick{}, slow{};
+    ByKind quick_kinds, slow_kinds;
+    std::vector<Duration> transfers;
+    for (int round = 0; round < 2 + options_.repeats / 5; ++round) {
+      if (!go_on(fmt::format("interference with {}", to_string(size)), 0.9)) return false;
+      const RankRun before = backend_.run(steps_.front(), alone);
+      quick += mean(gathered({before.computed}));
+      quick_kinds += by_kind(before);
+      const RankRun run = backend_.run(steps_.front(), beside);
+      slow += mean(gathered({run.computed}));
+      slow_kinds += by_kind(run);
+      begun.push_back(mean(gathered({run.background_begun})));
+      // One more was under way when this rank had computed, half done on average.
+      const Duration each =
+          2 * (run.computed - run.background_begun) / (2 * run.background_ended + 1);
+      transfers.push_back(mean(gathered({each})));
+    }
+    MeasuredInterference point;
+    point.size = size;
+    point.channels = channels;
+    point.compute_slowdown = in_seconds(slow) / in_seconds(quick);
+    point.communication_slowdown = in_seconds(mean(transfers)) / in_seconds(*idle);
+    // Only streams tell kinds apart: what slows a host thread slows all it does.
+    if (!backend_.synchronous() && quick_kinds.arithmetic > Duration::zero() &&
+        quick_kinds.memory > Duration::zero()) {
+      point.compute_slowdown =
+          in_seconds(slow_kinds.arithmetic) / in_seconds(quick_kinds.arithmetic);
+      point.memory_slowdown = in_seconds(slow_kinds.memory) / in_seconds(quick_kinds.memory);
+    }
+    result_.interference.push_back(point);
+    return true;
+  }
+
+  std::optional<Duration> measured_alone(Bytes size) const {
+    for (const AllReduceCost& cost : result_.all_reduce)
+      if (cost.size == size) return cost.time.median;
+    return std::nullopt;
+  }
+
+  /// Time in GEMMs, and in kernels that move memory.
+  struct ByKind {
+    Duration arithmetic{}, memory{};
+    ByKind& operator+=(const ByKind& other) {
+      arithmetic += other.arithmetic;
+      memory += other.memory;
+      return *this;
+    }
+  };
+
+  /// Of the first step's last round, over all ranks.
+  ByKind by_kind(const RankRun& run) {
+    ByKind mine;
+    const Schedule& step = steps_.front();
+    for (std::size_t i = 0; i < run.times.size(); ++i)
+      if (const auto kind = kinds_.of(step, step.tasks[i]))
+        (kind->gemm ? mine.arithmetic : mine.memory) += run.times[i].end - run.times[i].start;
+    return {sum_of(gathered({mine.arithmetic})), sum_of(gathered({mine.memory}))};
   }
 
   /// Everyone's, one rank after the other.
@@ -332,10 +376,13 @@ class Measurement {
     return *middle;
   }
 
-  static Duration mean(const std::vector<Duration>& times) {
+  static Duration sum_of(const std::vector<Duration>& times) {
     Duration sum{};
     for (const Duration time : times) sum += time;
-    return sum / static_cast<std::int64_t>(times.size());
+    return sum;
+  }
+  static Duration mean(const std::vector<Duration>& times) {
+    return sum_of(times) / static_cast<std::int64_t>(times.size());
   }
 
   Backend& backend_;

@@ -52,8 +52,12 @@ struct AllReduceCost {
 /// all.
 struct MeasuredInterference {
   Bytes size;
-  double compute_slowdown = 1;
+  double compute_slowdown = 1;  ///< of kernels that arithmetic bounds, or of all
   double communication_slowdown = 1;
+  std::optional<double> memory_slowdown{};  ///< of kernels that memory bounds, where told apart
+  /// Thread blocks the all-reduces were allowed on a GPU; 0: as many as the library likes. Only those
+  /// price a step; the others are for people.
+  int channels = 0;
 
   bool operator==(const MeasuredInterference&) const = default;
 };
@@ -79,7 +83,7 @@ struct Calibration {
   double slowest_rank = 1;
   std::vector<OperationFactor> factors;            ///< at most one per operation; none: 1
   std::vector<AllReduceCost> all_reduce;           ///< by size, growing; none of one rank
-  std::vector<MeasuredInterference> interference;  ///< by size, growing
+  std::vector<MeasuredInterference> interference;  ///< by channels, then size
 
   bool operator==(const Calibration&) const = default;
 };

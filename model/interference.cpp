@@ -10,6 +10,10 @@ constexpr double memory_traffic_per_link_byte = 2.5;   // k
 constexpr double bandwidth_lost_beside_compute = 0.5;  // g
 constexpr double least_memory_share = 0.2;  // a kernel is never starved of memory altogether
 
+double memory_slowdown(const MeasuredInterference& point) {
+  return point.memory_slowdown.value_or(point.compute_slowdown);
+}
+
 MeasuredInterference between(const std::vector<MeasuredInterference>& measured, Bytes size) {
   const auto right =
       std::upper_bound(measured.begin(), measured.end(), size,
@@ -20,7 +24,8 @@ MeasuredInterference between(const std::vector<MeasuredInterference>& measured, 
   const auto log_of = [](Bytes bytes) { return std::log(static_cast<double>(bytes.count)); };
   const double share = (log_of(size) - log_of(low.size)) / (log_of(high.size) - log_of(low.size));
   return {size, std::lerp(low.compute_slowdown, high.compute_slowdown, share),
-          std::lerp(low.communication_slowdown, high.communication_slowdown, share)};
+          std::lerp(low.communication_slowdown, high.communication_slowdown, share),
+          std::lerp(memory_slowdown(low), memory_slowdown(high), share)};
 }
 
 }  // namespace
@@ -31,8 +36,10 @@ InterferenceLaw::InterferenceLaw(const Cluster& cluster)
       memory_{cluster.device.memory_bandwidth.bytes_per_second * cluster.device.memory_efficiency},
       fixed_(cluster.interference) {
   if (!cluster.calibration) return;
-  measured_ = cluster.calibration->interference;
+  for (const MeasuredInterference& point : cluster.calibration->interference)
+    if (point.channels == 0) measured_.push_back(point);
   for (MeasuredInterference& point : measured_) {
+    point.memory_slowdown = std::max(1.0, memory_slowdown(point));
     point.compute_slowdown = std::max(1.0, point.compute_slowdown);
     point.communication_slowdown = std::max(1.0, point.communication_slowdown);
   }
@@ -47,7 +54,8 @@ Interference InterferenceLaw::beside(const CollectiveCost& collective, Bytes siz
     // Nothing runs beside anything.
   } else if (!measured_.empty()) {
     const MeasuredInterference point = between(measured_, size);
-    compute_bound = memory_bound = point.compute_slowdown;
+    compute_bound = point.compute_slowdown;
+    memory_bound = memory_slowdown(point);
     communication = point.communication_slowdown;
   } else {
     const double taken = synchronous_ ? 0 : std::min(collective.channels, multiprocessors_ / 2);

@@ -1,5 +1,6 @@
 #include "scenarios/calibration_reader.hpp"
 
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -96,13 +97,17 @@ std::vector<OperationFactor> read_factors(const Yaml& given) {
 std::vector<MeasuredInterference> read_interference(const Yaml& given) {
   constexpr double least = 0.01, most = 100;  // below 1 is noise, which the law knows
   std::vector<MeasuredInterference> points;
-  Growing sizes;
+  std::map<int, Growing> sizes;  // of each number of channels
   for (const Yaml& item :
        given.list("a list such as [{bytes: 1 MiB, compute_slowdown: 1.1, communication_slowdown: "
                   "1.05}, ...]")) {
     YamlMap map(item);
     MeasuredInterference& point = points.emplace_back();
-    point.size = sizes.read(map.required("bytes"));
+    if (const auto value = map.optional("channels"))
+      point.channels = static_cast<int>(value->integer(0, 1024));
+    point.size = sizes[point.channels].read(map.required("bytes"));
+    if (const auto value = map.optional("memory_slowdown"))
+      point.memory_slowdown = value->number(least, most);
     point.compute_slowdown = map.required("compute_slowdown").number(least, most);
     point.communication_slowdown = map.required("communication_slowdown").number(least, most);
     map.finish();

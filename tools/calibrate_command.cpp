@@ -93,8 +93,13 @@ std::string summary_of(const Calibration& calibration) {
   text += fmt::format("\nissuing a collective {}, a hook {}\n",
                       to_string(calibration.launch.collective), to_string(calibration.launch.hook));
   for (const MeasuredInterference& each : calibration.interference)
-    text += fmt::format("beside all-reduces of {}: compute x {:.3f}, communication x {:.3f}\n",
-                        to_string(each.size), each.compute_slowdown, each.communication_slowdown);
+    text += fmt::format(
+        "beside all-reduces of {}{}: compute x {:.3f}{}, communication x {:.3f}\n",
+        to_string(each.size),
+        each.channels > 0 ? fmt::format(" on {} channels", each.channels) : "",
+        each.compute_slowdown,
+        each.memory_slowdown ? fmt::format(", memory x {:.3f}", *each.memory_slowdown) : "",
+        each.communication_slowdown);
   return text;
 }
 
@@ -129,7 +134,7 @@ int calibrate_command(const std::vector<std::string>& arguments) {
 
   Scenario scenario =
       common.files.empty() ? standard_set() : read_scenario(common.files[0], common.set);
-  scenario.cluster.device.synchronous = true;
+  scenario.cluster.device.synchronous = job.synchronous();
   std::vector<Training> trainings{scenario.training};
   trainings.front().strategy = Strategy::none;
   for (const Strategy strategy :

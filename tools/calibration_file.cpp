@@ -137,7 +137,9 @@ std::string calibration_yaml(const Calibration& given) {
   calibration.tasks = sorted(calibration.tasks,
                              [&](const TaskCost& a, const TaskCost& b) { return key(a) < key(b); });
   calibration.all_reduce = sorted(calibration.all_reduce, by_size);
-  calibration.interference = sorted(calibration.interference, by_size);
+  calibration.interference = sorted(calibration.interference, [](const auto& a, const auto& b) {
+    return std::pair(a.channels, a.size) < std::pair(b.channels, b.size);
+  });
 
   std::string text =
       "# What ddpsim measured of a machine: what kernels, copies and all-reduces take, alone.\n"
@@ -185,8 +187,12 @@ std::string calibration_yaml(const Calibration& given) {
     text += fmt::format("  - {{bytes: {}, {}}}\n", exact(point.size), text_of(point.time));
   if (!calibration.interference.empty()) text += "interference:\n";
   for (const MeasuredInterference& point : calibration.interference)
-    text += fmt::format("  - {{bytes: {}, compute_slowdown: {}, communication_slowdown: {}}}\n",
-                        exact(point.size), point.compute_slowdown, point.communication_slowdown);
+    text += fmt::format(
+        "  - {{bytes: {}, compute_slowdown: {}, {}communication_slowdown: {}{}}}\n",
+        exact(point.size), point.compute_slowdown,
+        point.memory_slowdown ? fmt::format("memory_slowdown: {}, ", *point.memory_slowdown) : "",
+        point.communication_slowdown,
+        point.channels > 0 ? fmt::format(", channels: {}", point.channels) : "");
   if (const std::string fits = fits_of(calibration); !fits.empty())
     text +=
         "# Laws through the points above, for people: what reads this file computes them anew.\n"

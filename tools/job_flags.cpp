@@ -13,9 +13,14 @@ void JobFlags::add_to(boost::program_options::options_description& flags) {
   using boost::program_options::value;
   auto add = flags.add_options();
   add("backend", value(&backend)->value_name("NAME"),
-      "gloo (default): a process per rank; threads: a thread per rank, no set-up at all");
+      "gloo (default): a process per rank; threads: a thread per rank, no set-up at all; nccl: a "
+      "process and a GPU per rank");
   add("ranks", value(&ranks)->value_name("N"),
       "start N ranks on this host; under torchrun, mpirun or srun each process is one already");
+  add("loopback", value(&loopback)->value_name("R"),
+      "nccl: on one GPU, all-reduces move to itself what one of R ranks moves, by NCCL's kernels");
+  add("gpus-share", boost::program_options::bool_switch(&gpus_share),
+      "nccl: all ranks on one GPU; checks gradients, and times mean nothing");
   add("rendezvous", value(&rendezvous)->value_name("WHERE"),
       "where ranks started one by one meet: file:DIR or redis://host:port");
   add("interface", value(&interface)->value_name("NAME"),
@@ -44,6 +49,17 @@ JobOptions JobFlags::options(int fallback) const {
   if (limit < std::chrono::seconds{1} || limit > std::chrono::hours{24})
     throw InputError(fmt::format("--timeout {}: expected from 1 s to 24 h", timeout));
   options.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(limit);
+  if (backend != "nccl" && (gpus_share || !loopback.empty()))
+    throw InputError("--loopback and --gpus-share are for --backend nccl");
+  if (gpus_share && !loopback.empty())
+    throw InputError("--loopback is for one rank, and --gpus-share for several: take one of them");
+  options.gpus_share = gpus_share;
+  if (!loopback.empty()) {
+    options.loopback = count_of("--loopback", loopback, 2, 1024);
+    if (!ranks.empty() && ranks != "1") throw InputError("--loopback is for one rank: no --ranks");
+    options.ranks = 1;
+    return options;
+  }
   constexpr int most = 1024;
   if (!ranks.empty())
     options.ranks = count_of("--ranks", ranks, 1, most);

@@ -10,12 +10,15 @@ namespace ddpsim {
 
 /// The flags of commands that start ranks.
 struct JobFlags {
-  std::string backend = "gloo", ranks, rendezvous, interface, timeout = "60 s";
+  std::string backend = "gloo", ranks, rendezvous, interface, timeout = "60 s", loopback;
+  bool gpus_share = false;
 
   void add_to(boost::program_options::options_description& flags);
   /// Throws InputError. `fallback` ranks are started where neither a flag nor a launcher's
   /// environment says how many; 0: that is an error.
   JobOptions options(int fallback) const;
+  /// Kernels of this backend run on the host thread.
+  bool synchronous() const { return backend != "nccl"; }
 };
 
 /// Everything that must be the same on all ranks for their steps to be: shapes, schedules, `flags`.

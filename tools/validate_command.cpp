@@ -107,7 +107,7 @@ int validate_command(const std::vector<std::string>& arguments) {
   if (!calibration.empty()) request.options.calibration = read_calibration(calibration);
 
   Scenario scenario = read_scenario(request.common.files[0], request.common.set);
-  scenario.cluster.device.synchronous = true;  // kernels run on the host thread of a CPU
+  scenario.cluster.device.synchronous = job.synchronous();
   const std::vector<Training> trainings = trainings_to_validate(scenario, request.caps);
   const std::vector<Schedule> schedules = schedules_of(scenario, trainings);
   JobOptions options = job.options(scenario.cluster.ranks());
@@ -124,8 +124,8 @@ int validate_command(const std::vector<std::string>& arguments) {
       watch.progress = [&](const std::string& what, double done) { progress.show(what, done); };
       validation = validate(backend, scenario, trainings, schedules, request.options, watch);
     }
-    validation.mode =
-        fmt::format("{}, {} ranks, {}", job.backend, backend.ranks(), backend.link_name());
+    validation.mode = fmt::format("{}, {} rank{}, {}", job.backend, backend.ranks(),
+                                  backend.ranks() == 1 ? "" : "s", backend.link_name());
     validation.busy_kernels = !has_shapes(validation.scenario.workload);
     validation.calibration.backend = job.backend;
     return speaks ? report(request, validation) : exit_done;

@@ -133,7 +133,7 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
                                              measured, options.measure, watch);
   }
   validation.scenario.cluster =
-      calibrated_cluster(validation.calibration, validation.scenario.cluster, backend.ranks());
+      calibrated_cluster(validation.calibration, validation.scenario.cluster, backend.link_ranks());
   const StepCosts costs = price(validation.scenario);
   for (std::size_t s = 0; s < trainings.size(); ++s) {
     ValidatedStep& step = validation.steps.emplace_back();

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <fstream>
 #include <stdexcept>
 
 #include <Eigen/Core>
@@ -39,6 +40,17 @@ using std::chrono::milliseconds;
 /// scheduler looks only at clock ticks (4 ms at 250 Hz).
 constexpr Duration head_start = std::chrono::milliseconds{5};
 
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name"))
+      if (const auto colon = line.find(": "); colon != std::string::npos)
+        return line.substr(colon + 2);
+  return "unknown CPU";
+}
+
+constexpr Bytes beyond_caches{128 << 20};
+
 /// Parameters, gradients, a second set of them, buckets and two states of an optimizer.
 void check_memory(const Workload& workload, int ranks_here) {
   const double needed = 6.0 * static_cast<double>(workload.gradient_size().count) * ranks_here;
@@ -62,6 +74,9 @@ class GlooBackend : public Backend {
   int rank() const override { return communicator_.rank(); }
   int ranks() const override { return communicator_.ranks(); }
   bool synchronous() const override { return true; }
+  std::string device_name() const override {
+    return fmt::format("{}, {} cores", cpu_model(), sysconf(_SC_NPROCESSORS_ONLN));
+  }
   std::string link_name() const override {
     return interface_.empty() ? "TCP over loopback" : fmt::format("TCP over {}", interface_);
   }
@@ -115,12 +130,17 @@ class GlooBackend : public Backend {
   }
 
   std::vector<Duration> time_all_reduces(Bytes size, int count, bool waiting) override {
-    const std::span<float> values = scratch(size);
+    // Another piece of memory each time, as gradients are: not what the caches have just seen.
+    const std::span<float> store = scratch(std::max(size, beyond_caches));
+    const std::size_t length = std::max<std::size_t>(1, static_cast<std::size_t>(size.count) / 4);
     std::vector<Instant> arrivals, ends;
     start_together();
     or_disconnect([&] {
       for (int i = 0; i <= count; ++i) {
-        last_ticket_ = communication_.submit([&] {
+        next_piece_ = next_piece_ + length <= store.size() ? next_piece_ : 0;
+        const std::span<float> values = store.subspan(next_piece_, length);
+        next_piece_ += length;
+        last_ticket_ = communication_.submit([&, values] {
           arrivals.push_back(communicator_.now());
           communicator_.all_reduce(values);
           ends.push_back(communicator_.now());
@@ -318,6 +338,7 @@ class GlooBackend : public Backend {
   std::vector<std::uint64_t> tickets_;  ///< [task] on the communication thread; 0: not submitted
   std::uint64_t last_ticket_ = 0;
   std::vector<float> scratch_;
+  std::size_t next_piece_ = 0;  ///< of the scratch, for time_all_reduces
   std::atomic<bool> computed_ = false;
   std::vector<std::pair<Instant, Instant>> background_;  ///< arrival, end
   CommunicationThread communication_;                    ///< last: its jobs use the others

@@ -108,16 +108,16 @@ void Kernels::pass(const Task& task, const Kernel& kernel, const KernelBinding& 
       static_cast<std::uint32_t>((task.layer * 64 + task.kernel) * 8 + 1 + 1000 * task.micro_batch +
                                  (task.operation == Operation::backward ? 4 : 0));
   const float* left = memory_.operand(seed);
-  for (const std::int32_t p : binding.fills) {
+  for (const std::int32_t p : binding.gradient.fills) {
     const auto gradient = memory_.written(p, task.micro_batch);
     scaled_copy(gradient,
                 {memory_.operand(seed + 2 + static_cast<std::uint32_t>(p)), gradient.size()}, 0.5F);
   }
   if (kernel.gemm) {
     const Gemm& g = *kernel.gemm;
-    const bool writes = binding.gradient != nobody;
-    float* result =
-        writes ? memory_.written(binding.gradient, task.micro_batch).data() : memory_.scratch();
+    const bool writes = binding.gradient.result != nobody;
+    float* result = writes ? memory_.written(binding.gradient.result, task.micro_batch).data()
+                           : memory_.scratch();
     const float* right = binding.weight != nobody ? memory_.parameter(binding.weight).data()
                                                   : memory_.operand(seed + 1);
     const GemmLayout layout = task.operation == Operation::forward ? GemmLayout::nt

@@ -45,7 +45,8 @@ Memory::Memory(const Workload& workload, Optimizer optimizer, int rank) : worklo
   parameter_store_ = random_values(workload.elements(), 1);  // the same on all ranks
   parameters_ = spans_in(parameter_store_, workload);
   gradient_store_.assign(elements, 0);
-  own_gradients_ = gradients_ = spans_in(gradient_store_, workload);
+  gradients_ = spans_in(gradient_store_, workload);
+  offsets_ = gradient_offsets(workload, sizeof(float));
   bucket_store_.assign(elements, 0);
   const bool adam = optimizer == Optimizer::adam || optimizer == Optimizer::adamw ||
                     optimizer == Optimizer::adamw_fused || optimizer == Optimizer::adamw_loop;
@@ -76,25 +77,12 @@ Memory::Memory(const Workload& workload, Optimizer optimizer, int rank) : worklo
   buffers_.assign(static_cast<std::size_t>(buffer_bytes), 0);
 
   // Gradients first: what writes one must not read a parameter, which changes from step to step.
+  auto gradients = bind_gradients(workload);
+  for (std::size_t layer = 0; layer < gradients.size(); ++layer)
+    for (std::size_t k = 0; k < gradients[layer].size(); ++k)
+      backward_[layer][k].gradient = std::move(gradients[layer][k]);
   const auto count = static_cast<std::int32_t>(workload.parameters.size());
-  for (std::int32_t p = 0; p < count; ++p) bind_gradient(p);
   for (std::int32_t p = 0; p < count; ++p) bind_weight(p);
-}
-
-void Memory::bind_gradient(std::int32_t index) {
-  const Parameter& parameter = workload_.parameters[at(index)];
-  const Layer& layer = workload_.layers[at(parameter.layer)];
-  auto& bindings = backward_[at(parameter.layer)];
-  // Of several GEMMs that fit, the last one before the gradient is ready: the data gradient runs
-  // before the weight gradient.
-  for (std::int32_t k = parameter.ready_after; k >= 0 && parameter.shape.size() > 1; --k) {
-    const auto& gemm = layer.backward[at(k)].gemm;
-    if (!gemm || gemm->batch * gemm->m * gemm->n != parameter.elements()) continue;
-    if (bindings[at(k)].gradient != nobody) continue;
-    bindings[at(k)].gradient = index;
-    return;
-  }
-  bindings[at(parameter.ready_after)].fills.push_back(index);
 }
 
 void Memory::bind_weight(std::int32_t index) {
@@ -104,7 +92,7 @@ void Memory::bind_weight(std::int32_t index) {
     for (std::size_t k = 0; k < kernels.size(); ++k) {
       const auto& gemm = kernels[k].gemm;
       if (!gemm || gemm->batch != 1 || gemm->k * gemm->n != parameter.elements()) continue;
-      if (bindings[k].weight != nobody || bindings[k].gradient != nobody) continue;
+      if (bindings[k].weight != nobody || bindings[k].gradient.result != nobody) continue;
       bindings[k].weight = index;
       return;
     }
@@ -114,38 +102,25 @@ void Memory::bind_weight(std::int32_t index) {
 }
 
 void Memory::arrange(const Schedule& schedule) {
-  const std::size_t count = schedule.buckets.size();
-  std::vector<char> filled(count, 0), emptied(count, 0);
-  bool several = false;
-  for (const Task& task : schedule.tasks) {
-    several = several || task.micro_batch > 0;
-    if (task.bucket == nobody) continue;
-    if (task.operation == Operation::copy_in || task.operation == Operation::concatenate)
-      filled[at(task.bucket)] = 1;
-    if (task.operation == Operation::copy_out) emptied[at(task.bucket)] = 1;
-  }
-  if (several && fresh_store_.empty()) {
+  if (fresh_store_.empty() && std::any_of(schedule.tasks.begin(), schedule.tasks.end(),
+                                          [](const Task& task) { return task.micro_batch > 0; })) {
     fresh_store_.assign(gradient_store_.size(), 0);
     fresh_ = spans_in(fresh_store_, workload_);
   }
-  gradients_ = own_gradients_;
-  buckets_.assign(count, {});
-  std::size_t offset = 0;
-  for (std::size_t b = 0; b < count; ++b) {
-    const auto& members = schedule.buckets[b].parameters;
-    if (!filled[b]) {
-      buckets_[b] = own_gradients_[at(members.front())];
-      slices_[at(members.front())] = buckets_[b];
-      continue;
-    }
-    const std::size_t begin = offset;
-    for (const std::int32_t p : members) {
-      slices_[at(p)] = std::span(bucket_store_).subspan(offset, own_gradients_[at(p)].size());
-      if (!emptied[b]) gradients_[at(p)] = slices_[at(p)];
-      offset += slices_[at(p)].size();
-    }
-    buckets_[b] = std::span(bucket_store_).subspan(begin, offset - begin);
+  const Placement placement = place(schedule, workload_, offsets_);
+  const auto span_of = [&](const Place& place, std::int64_t bytes) {
+    return std::span(place.in_buckets ? bucket_store_ : gradient_store_)
+        .subspan(static_cast<std::size_t>(place.offset) / sizeof(float),
+                 static_cast<std::size_t>(bytes) / sizeof(float));
+  };
+  for (std::size_t p = 0; p < gradients_.size(); ++p) {
+    const std::int64_t bytes = workload_.parameters[p].size().count;
+    gradients_[p] = span_of(placement.gradients[p], bytes);
+    slices_[p] = span_of(placement.slices[p], bytes);
   }
+  buckets_.clear();
+  for (std::size_t b = 0; b < schedule.buckets.size(); ++b)
+    buckets_.push_back(span_of(placement.buckets[b], schedule.buckets[b].size.count));
 }
 
 const float* Memory::operand(std::uint32_t seed) const {

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "backend/placement.hpp"
 #include "model/optimizer.hpp"
 #include "model/schedule.hpp"
 #include "model/workload.hpp"
@@ -12,17 +13,14 @@ namespace ddpsim {
 
 /// What a kernel's GEMM works on, found from shapes.
 struct KernelBinding {
-  std::int32_t gradient = nobody;   ///< a GEMM whose result is this parameter's gradient
-  std::int32_t weight = nobody;     ///< a GEMM whose second operand is this parameter
-  std::vector<std::int32_t> fills;  ///< parameters whose gradient it writes beside its own work
+  GradientBinding gradient;      ///< of a forward kernel: none
+  std::int32_t weight = nobody;  ///< a GEMM whose second operand is this parameter
 };
 
 /// What the steps of a workload work on, on one rank; fp32, on the host.
 ///
 /// Every value is a function of (rank, parameter or kernel, micro-batch), so a step repeats its
-/// gradients exactly. The schedule decides where gradients live: a bucket that is filled by copies
-/// has storage of its own; one that is filled, but never copied back, holds its gradients
-/// themselves (gradient_as_bucket_view); any other is the gradient of its one parameter.
+/// gradients exactly. The schedule decides where gradients live (placement.hpp).
 class Memory {
  public:
   Memory(const Workload& workload, Optimizer optimizer, int rank);
@@ -64,13 +62,13 @@ class Memory {
  private:
   static std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
-  void bind_gradient(std::int32_t index);
   void bind_weight(std::int32_t index);
 
   const Workload& workload_;
   std::vector<float> parameter_store_, gradient_store_, fresh_store_, bucket_store_,
       momentum_store_, variance_store_;
-  std::vector<std::span<float>> parameters_, own_gradients_, gradients_, fresh_, slices_, momenta_,
+  std::vector<std::int64_t> offsets_;  ///< of the gradients, in bytes
+  std::vector<std::span<float>> parameters_, gradients_, fresh_, slices_, momenta_,
       variances_;                                               ///< [parameter]
   std::vector<std::span<float>> buckets_;                       ///< [bucket]
   std::vector<std::vector<KernelBinding>> forward_, backward_;  ///< [layer][kernel]

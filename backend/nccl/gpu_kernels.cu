@@ -1,0 +1,241 @@
+// Kernels that memory bounds. They read and write 16 bytes at a time where their operands allow it.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "backend/nccl/gpu_kernels.hpp"
+
+namespace ddpsim {
+namespace {
+
+__device__ float to_float(float value) {
+  return value;
+}
+__device__ float to_float(__half value) {
+  return __half2float(value);
+}
+__device__ float to_float(__nv_bfloat16 value) {
+  return __bfloat162float(value);
+}
+template <typename Value>
+__device__ Value from_float(float value);
+template <>
+__device__ float from_float<float>(float value) {
+  return value;
+}
+template <>
+__device__ __half from_float<__half>(float value) {
+  return __float2half(value);
+}
+template <>
+__device__ __nv_bfloat16 from_float<__nv_bfloat16>(float value) {
+  return __float2bfloat16(value);
+}
+
+constexpr int threads_per_block = 256;
+constexpr int blocks_per_multiprocessor = 8;
+
+__device__ std::int64_t first_index() {
+  return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+__device__ std::int64_t stride() {
+  return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+}
+
+/// `each(i)` for whole groups of 16 bytes through `pack`, the rest one by one.
+template <typename Value>
+struct alignas(16) Pack {
+  static constexpr int size = 16 / sizeof(Value);
+  Value values[size];
+};
+
+template <typename Value>
+__device__ bool aligned(const Value* a, const Value* b) {
+  return (reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b)) % 16 == 0;
+}
+
+template <typename Value>
+__global__ void scale_kernel(Value* to, const Value* from, std::int64_t count, float factor) {
+  std::int64_t done = 0;
+  if (aligned(to, from)) {
+    const std::int64_t packs = count / Pack<Value>::size;
+    for (std::int64_t i = first_index(); i < packs; i += stride()) {
+      Pack<Value> pack = reinterpret_cast<const Pack<Value>*>(from)[i];
+      for (Value& value : pack.values) value = from_float<Value>(factor * to_float(value));
+      reinterpret_cast<Pack<Value>*>(to)[i] = pack;
+    }
+    done = packs * Pack<Value>::size;
+  }
+  for (std::int64_t i = done + first_index(); i < count; i += stride())
+    to[i] = from_float<Value>(factor * to_float(from[i]));
+}
+
+template <typename Value>
+__global__ void add_kernel(Value* to, const Value* from, std::int64_t count) {
+  std::int64_t done = 0;
+  if (aligned(to, from)) {
+    const std::int64_t packs = count / Pack<Value>::size;
+    for (std::int64_t i = first_index(); i < packs; i += stride()) {
+      const Pack<Value> more = reinterpret_cast<const Pack<Value>*>(from)[i];
+      Pack<Value> pack = reinterpret_cast<Pack<Value>*>(to)[i];
+      for (int k = 0; k < Pack<Value>::size; ++k)
+        pack.values[k] = from_float<Value>(to_float(pack.values[k]) + to_float(more.values[k]));
+      reinterpret_cast<Pack<Value>*>(to)[i] = pack;
+    }
+    done = packs * Pack<Value>::size;
+  }
+  for (std::int64_t i = done + first_index(); i < count; i += stride())
+    to[i] = from_float<Value>(to_float(to[i]) + to_float(from[i]));
+}
+
+__global__ void move_kernel(float4* to, const float4* from, std::int64_t packs, std::int64_t room) {
+  for (std::int64_t i = first_index(); i < packs; i += stride()) {
+    float4 value = from[i % room];
+    value.x += 1;
+    to[i % room] = value;
+  }
+}
+
+__global__ void spin_kernel(std::int64_t nanoseconds) {
+  std::uint64_t begin, now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+  do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  while (static_cast<std::int64_t>(now - begin) < nanoseconds);
+}
+
+template <typename Value>
+__global__ void fill_kernel(Value* values, std::int64_t count, std::uint64_t seed) {
+  for (std::int64_t i = first_index(); i < count; i += stride()) {
+    // splitmix64
+    std::uint64_t x = seed * 0x9E3779B97F4A7C15ULL + static_cast<std::uint64_t>(i);
+    x = (x + 0x9E3779B97F4A7C15ULL);
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
+    x ^= x >> 31;
+    values[i] = from_float<Value>(static_cast<float>(x >> 40) * 0x1p-23F - 1.0F);
+  }
+}
+
+struct Rates {
+  float learning = 1e-4F, momentum = 0.9F, decay = 1e-4F, beta1 = 0.9F, beta2 = 0.999F,
+        epsilon = 1e-8F;
+};
+
+template <typename Value>
+__global__ void sgd_kernel(Value* parameter, const Value* gradient, float* momentum,
+                           std::int64_t count, Rates rates) {
+  for (std::int64_t i = first_index(); i < count; i += stride()) {
+    const float value = to_float(parameter[i]);
+    momentum[i] = rates.momentum * momentum[i] + to_float(gradient[i]) + rates.decay * value;
+    parameter[i] = from_float<Value>(value - rates.learning * momentum[i]);
+  }
+}
+
+template <typename Value>
+__global__ void adam_kernel(Value* parameter, const Value* gradient, float* momentum,
+                            float* variance, std::int64_t count, Rates rates, float first,
+                            float second, float decay) {
+  for (std::int64_t i = first_index(); i < count; i += stride()) {
+    const float slope = to_float(gradient[i]);
+    const float value = to_float(parameter[i]);
+    momentum[i] = rates.beta1 * momentum[i] + (1 - rates.beta1) * slope;
+    variance[i] = rates.beta2 * variance[i] + (1 - rates.beta2) * slope * slope;
+    parameter[i] = from_float<Value>(value - decay * value -
+                                     rates.learning * (momentum[i] * first) /
+                                         (sqrtf(variance[i] * second) + rates.epsilon));
+  }
+}
+
+/// `call` with a null pointer of the type.
+template <typename Call>
+void with_type(DType type, Call call) {
+  switch (type) {
+    case DType::bf16:
+      return call(static_cast<__nv_bfloat16*>(nullptr));
+    case DType::fp16:
+      return call(static_cast<__half*>(nullptr));
+    default:
+      return call(static_cast<float*>(nullptr));
+  }
+}
+
+int blocks(std::int64_t count, int multiprocessors) {
+  const std::int64_t needed = (count + threads_per_block - 1) / threads_per_block;
+  const std::int64_t most = static_cast<std::int64_t>(blocks_per_multiprocessor) * multiprocessors;
+  return static_cast<int>(std::clamp<std::int64_t>(needed, 1, most));
+}
+
+}  // namespace
+
+void fill(const GpuLaunch& launch, void* values, std::int64_t count, DType type,
+          std::uint64_t seed) {
+  with_type(type, [&](auto* none) {
+    using Value = std::remove_pointer_t<decltype(none)>;
+    fill_kernel<<<blocks(count, launch.multiprocessors), threads_per_block, 0, launch.stream>>>(
+        static_cast<Value*>(values), count, seed);
+  });
+}
+
+void scale(const GpuLaunch& launch, void* to, const void* from, std::int64_t count, DType type,
+           float factor) {
+  with_type(type, [&](auto* none) {
+    using Value = std::remove_pointer_t<decltype(none)>;
+    scale_kernel<<<blocks(count, launch.multiprocessors), threads_per_block, 0, launch.stream>>>(
+        static_cast<Value*>(to), static_cast<const Value*>(from), count, factor);
+  });
+}
+
+void add(const GpuLaunch& launch, void* to, const void* from, std::int64_t count, DType type) {
+  with_type(type, [&](auto* none) {
+    using Value = std::remove_pointer_t<decltype(none)>;
+    add_kernel<<<blocks(count, launch.multiprocessors), threads_per_block, 0, launch.stream>>>(
+        static_cast<Value*>(to), static_cast<const Value*>(from), count);
+  });
+}
+
+void move(const GpuLaunch& launch, const void* from, void* to, Bytes traffic, Bytes longest) {
+  constexpr std::int64_t pack = sizeof(float4);
+  const std::int64_t packs = std::max<std::int64_t>(1, traffic.count / 2 / pack);
+  const std::int64_t room = std::max<std::int64_t>(1, longest.count / 2 / pack);
+  move_kernel<<<blocks(packs, launch.multiprocessors), threads_per_block, 0, launch.stream>>>(
+      static_cast<float4*>(to), static_cast<const float4*>(from), packs, std::min(packs, room));
+}
+
+void spin(const GpuLaunch& launch, Duration time) {
+  spin_kernel<<<1, 1, 0, launch.stream>>>(time.count() / 1000);
+}
+
+void update(const GpuLaunch& launch, const UpdateCall& call) {
+  const Rates rates;
+  with_type(call.type, [&](auto* none) {
+    using Value = std::remove_pointer_t<decltype(none)>;
+    const int grid = blocks(call.count, launch.multiprocessors);
+    auto* parameter = static_cast<Value*>(call.parameter);
+    const auto* gradient = static_cast<const Value*>(call.gradient);
+    if (call.optimizer == Optimizer::sgd) {
+      sgd_kernel<<<grid, threads_per_block, 0, launch.stream>>>(parameter, gradient, call.momentum,
+                                                                call.count, rates);
+      return;
+    }
+    const auto step = static_cast<float>(call.step);
+    adam_kernel<<<grid, threads_per_block, 0, launch.stream>>>(
+        parameter, gradient, call.momentum, call.variance, call.count, rates,
+        1 / (1 - std::pow(rates.beta1, step)), 1 / (1 - std::pow(rates.beta2, step)),
+        call.optimizer == Optimizer::adam ? 0.0F : rates.learning * rates.decay);
+  });
+}
+
+void to_floats(const void* values, std::int64_t count, DType type, float* result) {
+  with_type(type, [&](auto* none) {
+    using Value = std::remove_pointer_t<decltype(none)>;
+    const auto* from = static_cast<const Value*>(values);
+    for (std::int64_t i = 0; i < count; ++i) result[i] = static_cast<float>(from[i]);
+  });
+}
+
+}  // namespace ddpsim

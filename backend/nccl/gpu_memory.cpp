@@ -1,0 +1,284 @@
+#include "backend/nccl/gpu_memory.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace ddpsim {
+namespace {
+
+constexpr std::int64_t alignment = 256;  // bytes; what cudaMalloc gives, and GEMMs like
+constexpr Bytes longest_stream{256 << 20};
+
+Bytes operands_of(const Kernel& kernel) {
+  if (!kernel.gemm) return std::min(longest_stream, kernel.traffic);
+  const Gemm& g = *kernel.gemm;
+  return std::max({g.m * g.k, g.k * g.n, g.m * g.n}) * g.batch * Bytes{4};
+}
+
+/// Of operand `number` of a kernel; different for every kernel of every micro-batch.
+std::uint32_t seed_of(const Task& task, std::uint32_t number) {
+  return static_cast<std::uint32_t>(((task.layer + 1) * 64 + task.kernel + 1) * 16 +
+                                    1031 * task.micro_batch +
+                                    (task.operation == Operation::backward ? 8 : 0)) +
+         number;
+}
+
+bool is_adam(Optimizer optimizer) {
+  return optimizer != Optimizer::none && optimizer != Optimizer::sgd;
+}
+
+}  // namespace
+
+GpuMemory::GpuMemory(Gpu& gpu, const Workload& workload, Optimizer optimizer, int rank)
+    : gpu_(gpu),
+      workload_(workload),
+      optimizer_(optimizer),
+      optimizer_kernels_(optimizer_kernels(optimizer, workload)),
+      offsets_(gradient_offsets(workload, alignment)),
+      bindings_(bind_gradients(workload)) {
+  element_ = size_of(workload.parameters.front().dtype).count;
+  for (const Parameter& each : workload.parameters) {
+    element_ = std::min(element_, size_of(each.dtype).count);
+    if (each.dtype == DType::tf32)
+      throw std::invalid_argument(fmt::format(
+          "{} is tf32, which is how numbers are multiplied: store it as fp32", each.name));
+    one_type_ = one_type_ && each.dtype == workload.parameters.front().dtype;
+  }
+  const Bytes all{offsets_.back()};
+  parameters_ = gpu.allocate(all, "parameters");
+  gradients_ = gpu.allocate(all, "gradients");
+  buckets_ = gpu.allocate(all, "buckets");
+  for (const auto& store : {parameters_, gradients_, buckets_}) gpu.clear(store.get(), all);
+  const Bytes state{all.count / element_ * 4};  // fp32
+  if (optimizer != Optimizer::none) {
+    momentum_ = gpu.allocate(state, "optimizer state");
+    gpu.clear(momentum_.get(), state);
+  }
+  if (is_adam(optimizer)) {
+    variance_ = gpu.allocate(state, "optimizer state");
+    gpu.clear(variance_.get(), state);
+  }
+  std::map<DType, Bytes> largest{{DType::fp32, Bytes{alignment}}};
+  Bytes result;
+  const auto look_at = [&](const Kernel& kernel) {
+    const DType type = kernel.gemm ? kernel.type : DType::fp32;
+    largest[type] = std::max(largest[type], operands_of(kernel));
+    result = std::max(result, operands_of(kernel));
+  };
+  for (const Layer& layer : workload.layers) {
+    for (const Kernel& kernel : layer.forward) look_at(kernel);
+    for (const Kernel& kernel : layer.backward) look_at(kernel);
+  }
+  for (const Kernel& kernel : optimizer_kernels_) look_at(kernel);
+  for (const Parameter& each : workload.parameters)
+    largest[each.dtype] = std::max(largest[each.dtype], each.size());
+  const Bytes beyond_cache = 2 * gpu.description().l2;
+  for (const auto& [type, size] : largest) {
+    Pool& pool = pools_[type];
+    pool.size = 2 * std::max(size, beyond_cache) + Bytes{alignment};
+    pool.values = gpu.allocate(pool.size, "operands");
+    gpu.fill(pool.values.get(), pool.size.count / size_of(type).count, type,
+             2 + static_cast<std::uint64_t>(rank));
+  }
+  scratch_size_ = std::max(result, beyond_cache) + Bytes{alignment};
+  scratch_ = gpu.allocate(scratch_size_, "activations");
+}
+
+void GpuMemory::arrange(const Schedule& schedule) {
+  placement_ = place(schedule, workload_, offsets_);
+  together_ = one_type_ && std::none_of(placement_.gradients.begin(), placement_.gradients.end(),
+                                        [](const Place& place) { return place.in_buckets; });
+  const bool several = std::any_of(schedule.tasks.begin(), schedule.tasks.end(),
+                                   [](const Task& task) { return task.micro_batch > 0; });
+  if (several && !fresh_) fresh_ = gpu_.allocate(Bytes{offsets_.back()}, "gradients");
+}
+
+std::byte* GpuMemory::written(std::int32_t index, int micro_batch) const {
+  return micro_batch == 0 ? at_place(placement_.gradients[at(index)])
+                          : fresh_.get() + offsets_[at(index)];
+}
+
+void* GpuMemory::buffers(Bytes size) {
+  if (!network_buffers_) {
+    Bytes most = size;
+    for (const BufferGroup& group : workload_.buffers) most = std::max(most, group.size);
+    network_buffers_ = gpu_.allocate(most, "buffers");
+    gpu_.clear(network_buffers_.get(), most);
+  }
+  return network_buffers_.get();
+}
+
+std::vector<float> GpuMemory::gradient(int index) const {
+  const Parameter& each = parameter(index);
+  return gpu_.read(at_place(placement_.gradients[at(index)]), each.elements(), each.dtype);
+}
+
+/// A piece of the pool; another for another seed, so that no kernel finds what it reads in the cache.
+const std::byte* GpuMemory::operand(DType type, Bytes size, std::uint32_t seed) {
+  const Pool& pool = pools_.at(type);
+  const auto places = static_cast<std::uint32_t>((pool.size - size).count / alignment);
+  return pool.values.get() + (seed * 2654435761U >> 4) % places * alignment;
+}
+
+void GpuMemory::run(const Schedule& schedule, const Task& task, int ranks) {
+  const float mean = 1.0F / static_cast<float>(ranks);
+  const auto scale = [&](const Place& to, const Place& from, std::int32_t index, float factor) {
+    gpu_.scale(task.stream, at_place(to), at_place(from), parameter(index).elements(),
+               parameter(index).dtype, factor);
+  };
+  switch (task.operation) {
+    case Operation::forward:
+      return pass(task, workload_.layers[at(task.layer)].forward[at(task.kernel)], {});
+    case Operation::backward:
+      return pass(task, workload_.layers[at(task.layer)].backward[at(task.kernel)],
+                  bindings_[at(task.layer)][at(task.kernel)]);
+    case Operation::accumulate:
+      return gpu_.add(task.stream, at_place(placement_.gradients[at(task.parameter)]),
+                      written(task.parameter, task.micro_batch),
+                      parameter(task.parameter).elements(), parameter(task.parameter).dtype);
+    case Operation::copy_in:
+      return scale(placement_.slices[at(task.parameter)], placement_.gradients[at(task.parameter)],
+                   task.parameter, mean);
+    case Operation::concatenate:
+      if (task.bucket == nobody) return copy_buffers(task);
+      for (const std::int32_t p : schedule.buckets[at(task.bucket)].parameters)
+        scale(placement_.slices[at(p)], placement_.gradients[at(p)], p, 1);
+      return;
+    case Operation::divide:
+      if (task.parameter != nobody) {
+        const Place& place = placement_.gradients[at(task.parameter)];
+        return scale(place, place, task.parameter, mean);
+      }
+      return divide(schedule, task, mean);
+    case Operation::copy_out:
+      if (task.parameter == nobody) return copy_buffers(task);
+      return scale(placement_.gradients[at(task.parameter)], placement_.slices[at(task.parameter)],
+                   task.parameter, 1);
+    case Operation::optimizer:
+      return optimize(task);
+    case Operation::search_unused:
+    case Operation::hook:
+    case Operation::all_reduce:
+    case Operation::broadcast:
+    case Operation::wait:
+      return;
+  }
+}
+
+void GpuMemory::divide(const Schedule& schedule, const Task& task, float mean) {
+  const Bucket& whole = schedule.buckets[at(task.bucket)];
+  const DType type = type_of(whole);
+  void* values = bucket(task.bucket);
+  gpu_.scale(task.stream, values, values, whole.size.count / size_of(type).count, type, mean);
+}
+
+/// The network's buffers of one type into or out of one tensor: small, so all are taken as the largest.
+void GpuMemory::copy_buffers(const Task& task) {
+  Bytes most;
+  for (const BufferGroup& group : workload_.buffers) most = std::max(most, group.size);
+  move(2 * most, task.launches, seed_of(task, 0));
+}
+
+/// `traffic` in as many kernels as the host enqueues for it.
+void GpuMemory::move(Bytes traffic, int launches, std::uint32_t seed) {
+  const Bytes each{traffic.count / std::max(1, launches)};
+  for (int i = 0; i < launches; ++i) {
+    const Bytes half{std::min(each, longest_stream).count / 2};
+    gpu_.move(operand(DType::fp32, half, seed + static_cast<std::uint32_t>(i)), scratch_.get(),
+              each, longest_stream);
+  }
+}
+
+void GpuMemory::pass(const Task& task, const Kernel& kernel, const GradientBinding& binding) {
+  for (const std::int32_t p : binding.fills) {
+    const Parameter& each = parameter(p);
+    gpu_.scale(task.stream, written(p, task.micro_batch),
+               operand(each.dtype, each.size(), seed_of(task, 2) + static_cast<std::uint32_t>(p)),
+               each.elements(), each.dtype, 0.5F);
+  }
+  if (kernel.gemm) {
+    const Gemm& g = *kernel.gemm;
+    const Bytes element = size_of(kernel.type);
+    GemmCall call;
+    call.gemm = g;
+    call.type = call.result_type = kernel.type;
+    call.left = operand(kernel.type, g.batch * g.m * g.k * element, seed_of(task, 0));
+    call.right = operand(kernel.type, g.batch * g.k * g.n * element, seed_of(task, 1));
+    call.result = scratch_.get();
+    call.layout = task.operation == Operation::forward ? GpuGemmLayout::nt : GpuGemmLayout::nn;
+    if (binding.result != nobody) {
+      call.layout = GpuGemmLayout::tn;
+      call.result_type = parameter(binding.result).dtype;
+      call.result = written(binding.result, task.micro_batch);
+    }
+    if (call.result_type != DType::fp32 && call.result_type != kernel.type)
+      throw std::invalid_argument(
+          fmt::format("{} multiplies in {}, and its gradient is {}: no "
+                      "library does that",
+                      kernel.name, name_of(kernel.type), name_of(call.result_type)));
+    return gpu_.gemm(call);
+  }
+  if (kernel.time && kernel.traffic == Bytes{}) return gpu_.spin(*kernel.time);
+  // What filled gradients above is part of this kernel's traffic.
+  Bytes left = kernel.traffic;
+  for (const std::int32_t p : binding.fills)
+    left = std::max(Bytes{}, left - 2 * parameter(p).size());
+  move(left, std::max(1, kernel.launches - static_cast<int>(binding.fills.size())),
+       seed_of(task, 3));
+}
+
+/// The real update, and then kernels that move what PyTorch's many small ones do beyond that.
+void GpuMemory::optimize(const Task& task) {
+  if (workload_.optimizer) return gpu_.spin(*workload_.optimizer);
+  const Kernel& kernel = optimizer_kernels_[at(task.kernel)];
+  if (task.kernel == 0) ++steps_;
+  const int passes = is_adam(optimizer_) ? 7 : 5;
+  int used = 1;
+  Bytes moved;
+  if (optimizer_ == Optimizer::adamw_loop) {
+    update(task.kernel);
+    moved = passes * parameter(task.kernel).size();
+  } else if (together_) {
+    update_all();
+    moved = passes * workload_.gradient_size();
+  } else {
+    used = static_cast<int>(workload_.parameters.size());
+    for (std::int32_t p = 0; p < used; ++p) update(p);
+    moved = passes * workload_.gradient_size();
+  }
+  const Bytes left = std::max(Bytes{}, kernel.traffic - moved);
+  if (left > Bytes{}) move(left, std::max(1, kernel.launches - used), seed_of(task, 0));
+}
+
+void GpuMemory::update(std::int32_t index) {
+  const Parameter& each = parameter(index);
+  const std::int64_t first = offsets_[at(index)] / element_;
+  UpdateCall call;
+  call.optimizer = optimizer_;
+  call.parameter = parameters_.get() + offsets_[at(index)];
+  call.gradient = at_place(placement_.gradients[at(index)]);
+  call.momentum = reinterpret_cast<float*>(momentum_.get()) + first;
+  if (variance_) call.variance = reinterpret_cast<float*>(variance_.get()) + first;
+  call.count = each.elements();
+  call.type = each.dtype;
+  call.step = steps_;
+  gpu_.update(call);
+}
+
+/// All parameters in one go: they, their gradients and state lie side by side, gaps included.
+void GpuMemory::update_all() {
+  UpdateCall call;
+  call.optimizer = optimizer_;
+  call.type = workload_.parameters.front().dtype;
+  call.parameter = parameters_.get();
+  call.gradient = gradients_.get();
+  call.momentum = reinterpret_cast<float*>(momentum_.get());
+  if (variance_) call.variance = reinterpret_cast<float*>(variance_.get());
+  call.count = offsets_.back() / size_of(call.type).count;
+  call.step = steps_;
+  gpu_.update(call);
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,483 @@
+// How a step runs for real on a GPU.
+//
+// The host thread walks the schedule in order. A task goes to its stream; for each task of another
+// stream it waits for, its stream first waits for that one's event. Nothing else orders the streams.
+// Every task's end is recorded in an event; a kernel began when its stream was free and what it
+// waits for had ended, so only collectives, which may wait for peers, have an event for the start.
+//
+// Host and GPU share no clock. A step begins with an event on an idle GPU; the host watches for it,
+// so both know that instant to a few microseconds, and everything counts from there.
+//
+// Waiting for the GPU is polling: NCCL's and CUDA's errors show there, and a rank that never
+// arrives ends in a timeout, not in a hang.
+
+#include "backend/nccl/nccl_backend.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <thread>
+#include <type_traits>
+
+#include <fmt/format.h>
+
+#include "backend/device_error.hpp"
+#include "backend/gloo/communicator.hpp"
+#include "backend/gloo/priority.hpp"
+#include "backend/nccl/gpu_memory.hpp"
+#include "backend/version.hpp"
+
+namespace ddpsim {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Between agreeing on a step's start and starting: for the message to reach every rank.
+constexpr Duration head_start = std::chrono::milliseconds{2};
+/// All-reduces in the background are agreed on in batches of about this many bytes.
+constexpr std::int64_t batch_bytes = 64 << 20;
+constexpr int longest_batch = 64;
+
+std::size_t at(std::int32_t index) {
+  return static_cast<std::size_t>(index);
+}
+
+class NcclBackend : public Backend {
+ public:
+  NcclBackend(std::unique_ptr<Gpu> gpu, const GpuLink& link, Rendezvous& rendezvous, int rank,
+              int ranks, const std::string& interface, milliseconds timeout)
+      : gpu_(std::move(gpu)),
+        link_(link),
+        timeout_(timeout),
+        communicator_(rendezvous, rank, ranks, interface, timeout),
+        description_(gpu_->description()) {
+    take_role(Role::communication);  // the host thread of a GPU only enqueues, and must not be late
+    if (link.mode == GpuLink::Mode::loopback && ranks != 1)
+      throw std::invalid_argument("loopback is for one rank");
+    if (link.mode == GpuLink::Mode::group) check_own_gpu();
+    connect(0);
+  }
+
+  ~NcclBackend() override {
+    if (failed_) gpu_->abort();
+  }
+
+  int rank() const override { return communicator_.rank(); }
+  int ranks() const override { return communicator_.ranks(); }
+  int link_ranks() const override {
+    return link_.mode == GpuLink::Mode::loopback ? link_.loopback : ranks();
+  }
+  bool synchronous() const override { return false; }
+  std::string device_name() const override { return description_.name; }
+  std::string link_name() const override {
+    switch (link_.mode) {
+      case GpuLink::Mode::group:
+        return ranks() == 1 ? "one GPU" : "NCCL";
+      case GpuLink::Mode::shared:
+        return "one GPU shared by all ranks: gradients are real, times mean nothing";
+      case GpuLink::Mode::loopback:
+        return fmt::format(
+            "loopback on one GPU: NCCL send and receive to itself of what a rank of {} moves",
+            link_.loopback);
+    }
+    return "";
+  }
+  std::string versions() const override {
+    return fmt::format("ddpsim {}, {}", version, description_.versions);
+  }
+
+  void load(const Workload& workload, Optimizer optimizer) override {
+    memory_.reset();
+    memory_ = std::make_unique<GpuMemory>(*gpu_, workload, optimizer, rank());
+  }
+
+  bool use_channels(int channels) override {
+    return or_abort([&] {
+      connect(channels);
+      return true;
+    });
+  }
+
+  RankRun run(const Schedule& schedule, const RunOptions& options) override {
+    if (!memory_) throw std::logic_error("run before load");
+    return or_abort([&] { return run_on_gpu(schedule, options); });
+  }
+
+  std::vector<float> gradient(int parameter) const override { return memory_->gradient(parameter); }
+
+  std::vector<Duration> time_all_reduces(Bytes size, int count, bool waiting) override {
+    return or_abort([&] {
+      void* values = link_scratch(size);
+      const std::int64_t elements = std::max<std::int64_t>(1, size.count / 4);
+      start_together();
+      for (int i = 0; i <= count; ++i) {
+        gpu_->record(2 * i + 1, Stream::communication);
+        all_reduce(values, elements, DType::fp32);
+        gpu_->record(2 * i + 2, Stream::communication);
+        if (waiting) await(2 * i + 2);
+      }
+      await(2 * count + 2);
+      std::vector<Instant> arrivals, ends;
+      for (int i = 0; i <= count; ++i) {
+        arrivals.push_back(instant_of(2 * i + 1));
+        ends.push_back(instant_of(2 * i + 2));
+      }
+      const std::vector<Instant> starts = latest(arrivals);
+      std::vector<Duration> times;
+      for (std::size_t i = 1; i < starts.size(); ++i)
+        times.push_back(ends[i] - (waiting ? ends[i - 1] : std::min(starts[i], ends[i])));
+      return times;
+    });
+  }
+
+  void sum(std::span<double> values) override { communicator_.all_reduce(values); }
+  std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine) override {
+    return communicator_.gather(mine);
+  }
+
+ private:
+  // Events: 0 is the start of the step; task i ended in 2 i + 1 and, a collective, began in 2 i + 2;
+  // then the end of computing, and a pair for each all-reduce in the background.
+  static constexpr int beginning = 0;
+  static int end_of(std::uint32_t task) { return 2 * static_cast<int>(task) + 1; }
+  static int start_of(std::uint32_t task) { return 2 * static_cast<int>(task) + 2; }
+
+  /// One physical GPU for each rank, or a mistake.
+  void check_own_gpu() {
+    const auto all = communicator_.gather(std::as_bytes(std::span(description_.uuid)));
+    for (std::size_t other = 0; other < all.size(); ++other)
+      if (static_cast<int>(other) != rank() && all[other].size() == description_.uuid.size() &&
+          std::memcmp(all[other].data(), description_.uuid.data(), all[other].size()) == 0)
+        throw DeviceError(fmt::format(
+            "ranks {} and {} are on one GPU, {}: start as many ranks as there are GPUs, or say "
+            "--gpus-share to check gradients only",
+            std::min<std::size_t>(other, static_cast<std::size_t>(rank())),
+            std::max<std::size_t>(other, static_cast<std::size_t>(rank())), description_.name));
+  }
+
+  void connect(int channels) {
+    std::vector<std::byte> id;
+    if (rank() == 0) id = gpu_->make_id();
+    const auto ids = communicator_.gather(id);
+    gpu_->connect(ids.front(), rank(), ranks(), channels);
+  }
+
+  template <typename Call>
+  std::invoke_result_t<Call> or_abort(Call call) {
+    try {
+      return call();
+    } catch (...) {
+      failed_ = true;
+      gpu_->abort();
+      communicator_.disconnect();
+      throw;
+    }
+  }
+
+  /// Until the event, an error, or the timeout.
+  void await(int event) {
+    const auto deadline = std::chrono::steady_clock::now() + timeout_;
+    auto next_look = std::chrono::steady_clock::now() + milliseconds{1};
+    while (!gpu_->reached(event)) {
+      const auto time = std::chrono::steady_clock::now();
+      if (time < next_look) continue;
+      next_look = time + milliseconds{1};
+      check();
+      if (time > deadline)
+        throw DeviceError(fmt::format(
+            "the GPU's work did not end within {:g} s; a rank may be gone, or waiting elsewhere",
+            static_cast<double>(timeout_.count()) / 1000));
+      std::this_thread::yield();
+    }
+    check();
+  }
+
+  void check() {
+    if (const std::string problem = gpu_->failure(); !problem.empty()) throw DeviceError(problem);
+  }
+
+  /// Both streams idle, all ranks at one instant; that is from then on the zero of `now`.
+  void start_together() {
+    gpu_->record(beginning, Stream::communication);
+    gpu_->wait(Stream::compute, beginning);
+    gpu_->record(beginning, Stream::compute);
+    await(beginning);
+    communicator_.align_clock();
+    communicator_.barrier();
+    std::int64_t agreed = (communicator_.now() + head_start).time_since_epoch().count();
+    communicator_.broadcast({reinterpret_cast<char*>(&agreed), sizeof(agreed)});
+    zero_ = std::min(communicator_.to_local(Instant{Duration{agreed}}),
+                     communicator_.now() + std::chrono::seconds{1});
+    while (communicator_.now() < zero_) {
+    }
+    gpu_->record(beginning, Stream::compute);
+    gpu_->wait(Stream::communication, beginning);
+    await(beginning);
+    begun_ = now();
+  }
+
+  Instant now() const { return Instant{communicator_.now() - zero_}; }
+  Instant instant_of(int event) { return begun_ + gpu_->between(beginning, event); }
+
+  RankRun run_on_gpu(const Schedule& schedule, const RunOptions& options) {
+    memory_->arrange(schedule);
+    for (const Bucket& bucket : schedule.buckets) link_scratch(bucket.size);
+    background_ = 0;
+    RankRun run;
+    run.times.resize(schedule.tasks.size());
+    const auto tasks = static_cast<std::uint32_t>(schedule.tasks.size());
+    const int computed = end_of(tasks);
+    first_background_ = computed + 1;
+    background_size_ = options.background;
+    stopped_ = options.background == Bytes{};
+    if (!stopped_) link_scratch(options.background);
+    ranges_.clear();
+    for (const Task& task : schedule.tasks) ranges_.push_back(range_name(schedule, task));
+    start_together();
+    for (int i = 0; i < 2; ++i) feed(false);
+    gpu_->push_range(fmt::format("step, {}", name_of(schedule.strategy)));
+    for (int round = 0; round < options.rounds; ++round)
+      for (std::uint32_t i = 0; i < tasks; ++i) {
+        execute(schedule, i, options, run.times[i]);
+        if (i % 64 == 0) feed(false);
+      }
+    gpu_->record(computed, Stream::compute);
+    while (!stopped_) {
+      check();
+      feed(gpu_->reached(computed));
+    }
+    await(computed);
+    if (background_ > 0) await(background_event(background_ - 1, true));
+    for (std::uint32_t i = tasks; i-- > 0;)
+      if (schedule.tasks[i].stream == Stream::communication && options.communicate) {
+        await(end_of(i));
+        break;
+      }
+    gpu_->pop_range();
+    read_events(schedule, options, run);
+    run.computed = instant_of(computed) - Instant{};
+    compare_notes(schedule, options, instant_of(computed), run);
+    return run;
+  }
+
+  static bool is_collective(Operation operation) {
+    return operation == Operation::all_reduce || operation == Operation::broadcast;
+  }
+
+  void execute(const Schedule& schedule, std::uint32_t index, const RunOptions& options,
+               TaskTimes& times) {
+    const Task& task = schedule.tasks[index];
+    const bool skipped = is_collective(task.operation) && !options.communicate;
+    if (task.host_waits) {
+      for (const std::uint32_t earlier : schedule.waits_for(task))
+        host_waits_for(schedule, earlier, options);
+    }
+    times.issued = now();
+    if (task.stream != Stream::host && !skipped) {
+      gpu_->push_range(ranges_[index]);
+      for (const std::uint32_t earlier : schedule.waits_for(task)) {
+        const Task& before = schedule.tasks[earlier];
+        const bool there = before.stream != Stream::host &&
+                           (options.communicate || !is_collective(before.operation));
+        if (there && before.stream != task.stream) gpu_->wait(task.stream, end_of(earlier));
+      }
+      if (is_collective(task.operation)) gpu_->record(start_of(index), task.stream);
+      if (task.operation == Operation::all_reduce)
+        all_reduce(
+            memory_->bucket(task.bucket),
+            task.bytes.count / size_of(memory_->type_of(schedule.buckets[at(task.bucket)])).count,
+            memory_->type_of(schedule.buckets[at(task.bucket)]));
+      else if (task.operation == Operation::broadcast)
+        gpu_->broadcast(memory_->buffers(task.bytes), task.bytes);
+      else
+        memory_->run(schedule, task, ranks());
+      gpu_->record(end_of(index), task.stream);
+      gpu_->pop_range();
+    } else if (task.operation == Operation::hook && options.hook) {
+      options.hook(task.parameter, task.micro_batch);
+    }
+    times.enqueued = now();
+    times.start = times.end = times.enqueued;
+  }
+
+  void host_waits_for(const Schedule& schedule, std::uint32_t earlier, const RunOptions& options) {
+    const Task& before = schedule.tasks[earlier];
+    if (before.stream == Stream::host || (is_collective(before.operation) && !options.communicate))
+      return;
+    await(end_of(earlier));
+  }
+
+  static std::string range_name(const Schedule& schedule, const Task& task) {
+    if (task.bucket != nobody)
+      return fmt::format("{} bucket {} ({})", name_of(task.operation), task.bucket,
+                         to_string(schedule.buckets[at(task.bucket)].size));
+    if (task.layer != nobody)
+      return fmt::format("{} layer {}", name_of(task.operation), task.layer);
+    if (task.parameter != nobody)
+      return fmt::format("{} parameter {}", name_of(task.operation), task.parameter);
+    return std::string(name_of(task.operation));
+  }
+
+  /// What the mode makes of it: NCCL's all-reduce; or what one rank of a ring moves and adds up.
+  void all_reduce(void* values, std::int64_t count, DType type) {
+    if (link_.mode != GpuLink::Mode::loopback) return gpu_->all_reduce(values, count, type);
+    const double share = (link_.loopback - 1.0) / link_.loopback;
+    const std::int64_t element = size_of(type).count;
+    const auto reduced = static_cast<std::int64_t>(share * static_cast<double>(count));
+    if (reduced == 0) return;
+    std::byte* scratch = link_scratch(Bytes{count * element});
+    gpu_->exchange(scratch, scratch + link_scratch_size_.count / 2, Bytes{2 * reduced * element});
+    gpu_->add(Stream::communication, scratch, values, reduced, type);
+  }
+
+  /// Room for an all-reduce of `size` that is nobody's gradient, and, in loopback, for both ends of what
+  /// it moves.
+  std::byte* link_scratch(Bytes size) {
+    const Bytes needed = 4 * size + Bytes{256};
+    if (link_scratch_size_ < needed) {
+      link_scratch_.reset();
+      link_scratch_ = gpu_->allocate(needed, "the buffers of all-reduces");
+      gpu_->clear(link_scratch_.get(), needed);
+      link_scratch_size_ = needed;
+    }
+    return link_scratch_.get();
+  }
+
+  // All-reduces beside computation. Ranks must issue equally many, so they agree on each batch: one more
+  // as long as all of them compute. Two batches are on the way, for the stream never to run dry.
+
+  int batch() const {
+    return static_cast<int>(std::clamp<std::int64_t>(
+        batch_bytes / std::max<std::int64_t>(1, background_size_.count), 1, longest_batch));
+  }
+  int background_event(int index, bool end) const {
+    return first_background_ + 2 * index + (end ? 1 : 0);
+  }
+
+  /// One more batch, if there is room and every rank still computes. A rank that has computed says so
+  /// in the next agreement; all make that one, and it is the last.
+  void feed(bool computed) {
+    if (stopped_) return;
+    const bool full = background_ >= 2 * batch() &&
+                      !gpu_->reached(background_event(background_ - batch() - 1, true));
+    if (full && !computed) return;
+    double done = computed ? 1 : 0;
+    if (background_ > 0) communicator_.all_reduce(std::span(&done, 1));
+    stopped_ = done > 0;
+    if (stopped_) return;
+    void* values = link_scratch(background_size_);
+    for (int i = 0; i < batch(); ++i, ++background_) {
+      gpu_->record(background_event(background_, false), Stream::communication);
+      all_reduce(values, std::max<std::int64_t>(1, background_size_.count / 4), DType::fp32);
+      gpu_->record(background_event(background_, true), Stream::communication);
+    }
+  }
+
+  void read_events(const Schedule& schedule, const RunOptions& options, RankRun& run) {
+    std::array<Instant, all_streams.size()> free{};
+    for (std::uint32_t i = 0; i < schedule.tasks.size(); ++i) {
+      const Task& task = schedule.tasks[i];
+      TaskTimes& times = run.times[i];
+      if (task.stream == Stream::host) {
+        times.start = times.issued;
+        continue;
+      }
+      if (is_collective(task.operation) && !options.communicate) continue;
+      times.end = instant_of(end_of(i));
+      Instant& available = free[static_cast<std::size_t>(task.stream)];
+      if (is_collective(task.operation)) {
+        times.start = instant_of(start_of(i));
+      } else {
+        times.start = std::max(available, times.issued);
+        for (const std::uint32_t earlier : schedule.waits_for(task))
+          times.start = std::max(times.start, run.times[earlier].end);
+        if (task.operation == Operation::wait) times.start = times.end;
+      }
+      times.start = std::min(times.start, times.end);
+      available = times.end;
+    }
+  }
+
+  /// The latest of every rank's k-th instant, as this rank's clock shows it.
+  std::vector<Instant> latest(const std::vector<Instant>& mine) {
+    std::vector<Instant> shared;
+    for (const Instant each : mine)
+      shared.push_back(communicator_.to_rank_0(zero_ + each.time_since_epoch()));
+    std::vector<Instant> last = shared;
+    for (const auto& bytes : communicator_.gather(std::as_bytes(std::span(shared)))) {
+      if (bytes.size() != shared.size() * sizeof(Instant))
+        throw DeviceError("the ranks ran different numbers of collectives");
+      for (std::size_t k = 0; k < last.size(); ++k) {
+        Instant theirs;
+        std::memcpy(&theirs, bytes.data() + k * sizeof(Instant), sizeof(Instant));
+        last[k] = std::max(last[k], theirs);
+      }
+    }
+    for (Instant& each : last) each = Instant{communicator_.to_local(each) - zero_};
+    return last;
+  }
+
+  void compare_notes(const Schedule& schedule, const RunOptions& options, Instant computed_at,
+                     RankRun& run) {
+    std::vector<std::uint32_t> collectives;
+    std::vector<Instant> arrived;
+    for (std::uint32_t i = 0; i < schedule.tasks.size() && options.communicate; ++i)
+      if (is_collective(schedule.tasks[i].operation)) {
+        collectives.push_back(i);
+        arrived.push_back(run.times[i].start);
+      }
+    if (background_ > 0) arrived.push_back(instant_of(background_event(0, false)));
+    if (arrived.empty()) return;
+    const std::vector<Instant> last = latest(arrived);
+    for (std::size_t c = 0; c < collectives.size(); ++c) {
+      TaskTimes& times = run.times[collectives[c]];
+      times.start = std::min(times.end, last[c]);
+    }
+    if (background_ == 0) return;
+    run.background_begun = last.back() - Instant{};
+    for (int i = 0; i < background_; ++i)
+      run.background_ended += instant_of(background_event(i, true)) < computed_at ? 1 : 0;
+  }
+
+  std::unique_ptr<Gpu> gpu_;
+  GpuLink link_;
+  milliseconds timeout_;
+  Communicator communicator_;
+  GpuDescription description_;
+  std::unique_ptr<GpuMemory> memory_;
+  Instant zero_{};   ///< of this step, on the communicator's clock
+  Instant begun_{};  ///< when the event `beginning` happened, counted from zero_
+  std::shared_ptr<std::byte> link_scratch_;
+  Bytes link_scratch_size_;
+  Bytes background_size_;
+  int background_ = 0;  ///< all-reduces issued
+  int first_background_ = 0;
+  bool stopped_ = true;              ///< the ranks have agreed to issue no more of them
+  std::vector<std::string> ranges_;  ///< [task] for profilers
+  bool failed_ = false;
+};
+
+}  // namespace
+
+void share_one_gpu(int rank) {
+  setenv("NCCL_HOSTID", fmt::format("ddpsim-rank-{}", rank).c_str(), 1);
+  for (const auto& [name, value] : {std::pair{"NCCL_NET", "Socket"},
+                                    {"NCCL_SOCKET_IFNAME", "lo"},
+                                    {"NCCL_PROTO", "Simple"},
+                                    {"NCCL_MAX_CTAS", "4"},
+                                    {"NCCL_RAS_ENABLE", "0"},
+                                    {"NCCL_MNNVL_ENABLE", "0"},
+                                    {"NCCL_MULTI_RANK_GPU_ENABLE", "1"}})
+    setenv(name, value, 0);
+}
+
+std::unique_ptr<Backend> make_nccl_backend(std::unique_ptr<Gpu> gpu, const GpuLink& link,
+                                           Rendezvous& rendezvous, int rank, int ranks,
+                                           const std::string& interface, milliseconds timeout) {
+  return std::make_unique<NcclBackend>(std::move(gpu), link, rendezvous, rank, ranks, interface,
+                                       timeout);
+}
+
+}  // namespace ddpsim

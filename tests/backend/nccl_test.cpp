@@ -1,0 +1,404 @@
+// The NCCL backend without a GPU: a fake GPU records every call, and computes on host memory.
+
+#include <atomic>
+#include <set>
+
+#include <catch2/catch.hpp>
+#include <gloo/rendezvous/hash_store.h>
+
+#include "backend/check_gradients.hpp"
+#include "backend/gloo/rendezvous.hpp"
+#include "backend/launch.hpp"
+#include "backend/measure_machine.hpp"
+#include "backend/nccl/nccl_backend.hpp"
+#include "tests/backend/fake_gpu.hpp"
+#include "tests/backend/jobs.hpp"
+
+namespace ddpsim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+/// `body` as each of `ranks` threads, with a backend on the fake GPU that `make` gives it.
+template <typename Make, typename Body>
+int on_fakes(int ranks, GpuLink link, milliseconds timeout, Make make, Body body) {
+  const auto store = std::make_shared<gloo::rendezvous::HashStore>();
+  return run_threads(ranks, [&](int rank) {
+    const auto rendezvous = Rendezvous::in_process(store);
+    rendezvous->meet(rank, ranks, "", timeout);
+    const auto backend = make_nccl_backend(make(rank), link, *rendezvous, rank, ranks, "", timeout);
+    return body(*backend);
+  });
+}
+
+SmallJob gpu_job(int ranks) {
+  SmallJob job(ranks);
+  job.cluster.device.synchronous = false;
+  job.cluster.device.multiprocessors = 10;
+  return job;
+}
+
+/// Every strategy and mode that changes a schedule.
+std::vector<Training> trainings() {
+  std::vector<Training> all;
+  for (const Strategy strategy :
+       {Strategy::none, Strategy::naive, Strategy::flat, Strategy::overlap, Strategy::bucketed})
+    for (const int micro_batches : {1, 2})
+      for (const bool no_sync : {false, true})
+        for (const bool view : {false, true})
+          for (const bool unused : {false, true}) {
+            const bool bucketed = strategy == Strategy::bucketed;
+            if ((!bucketed && (view || unused)) || (micro_batches == 1 && no_sync)) continue;
+            Training training;
+            training.strategy = strategy;
+            training.bucket_cap = Bytes{8 << 10};
+            training.first_bucket_cap = Bytes{2 << 10};
+            training.micro_batches = micro_batches;
+            training.no_sync = no_sync;
+            training.gradient_as_bucket_view = view;
+            training.find_unused_parameters = unused;
+            all.push_back(training);
+          }
+  return all;
+}
+
+std::string name_of(const Training& training) {
+  return std::string(name_of(training.strategy)) +
+         (training.micro_batches > 1 ? ", micro-batches" : "") +
+         (training.no_sync ? ", no_sync" : "") +
+         (training.gradient_as_bucket_view ? ", views" : "") +
+         (training.find_unused_parameters ? ", unused" : "");
+}
+
+/// What a GPU could know of the order of calls: streams are in order, and a wait puts a record before
+/// what follows. `before(a, b)`: call a has ended before call b begins, whatever the GPU does.
+class Order {
+ public:
+  explicit Order(const std::vector<GpuCall>& calls) : ancestors_(calls.size()) {
+    std::map<Stream, std::size_t> last;
+    std::map<int, std::size_t> recorded;
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      const GpuCall& call = calls[i];
+      const auto inherit = [&](std::size_t from) {
+        ancestors_[i].insert(ancestors_[from].begin(), ancestors_[from].end());
+        ancestors_[i].insert(from);
+      };
+      if (const auto found = last.find(call.stream); found != last.end()) inherit(found->second);
+      if (call.kind == GpuCall::Kind::wait)
+        if (const auto found = recorded.find(call.event); found != recorded.end())
+          inherit(found->second);
+      if (call.kind == GpuCall::Kind::record) recorded[call.event] = i;
+      last[call.stream] = i;
+    }
+  }
+  bool before(std::size_t a, std::size_t b) const { return ancestors_[b].count(a) > 0; }
+
+ private:
+  std::vector<std::set<std::size_t>> ancestors_;
+};
+
+/// The calls of one step on one rank.
+std::vector<GpuCall> calls_of(const SmallJob& job, const Schedule& schedule) {
+  std::vector<GpuCall> calls;
+  REQUIRE(on_fakes(
+              1, {}, seconds{5},
+              [&](int) {
+                auto gpu = std::make_unique<FakeGpu>();
+                gpu->log = &calls;
+                return gpu;
+              },
+              [&](Backend& backend) {
+                backend.load(job.workload, job.optimizer);
+                calls.clear();
+                backend.run(schedule);
+                return 0;
+              }) == 0);
+  return calls;
+}
+
+/// Calls of each task, in the order of the schedule: those between the task's ranges. The end of a
+/// task is recorded in event 2 i + 1.
+std::vector<std::vector<std::size_t>> calls_by_task(const Schedule& schedule,
+                                                    const std::vector<GpuCall>& calls) {
+  std::vector<std::vector<std::size_t>> by_task(schedule.tasks.size());
+  std::vector<std::size_t> pending;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (calls[i].range.empty() || calls[i].range.starts_with("step, ")) continue;
+    pending.push_back(i);
+    const bool ends = calls[i].kind == GpuCall::Kind::record && calls[i].event % 2 == 1;
+    if (!ends) continue;
+    const auto task = static_cast<std::size_t>(calls[i].event / 2);
+    REQUIRE(task < by_task.size());
+    by_task[task] = std::move(pending);
+    pending.clear();
+  }
+  return by_task;
+}
+
+}  // namespace
+
+TEST_CASE("every dependency of a schedule holds on streams and events, and no other is added",
+          "[backend][nccl]") {
+  const SmallJob job = gpu_job(2);
+  for (const Training& training : trainings()) {
+    CAPTURE(name_of(training));
+    const Schedule schedule = job.schedule(training);
+    const std::vector<GpuCall> calls = calls_of(job, schedule);
+    const Order order(calls);
+    const auto by_task = calls_by_task(schedule, calls);
+    std::size_t waits = 0, crossings = 0;
+    for (std::uint32_t t = 0; t < schedule.tasks.size(); ++t) {
+      const Task& task = schedule.tasks[t];
+      CAPTURE(t, name_of(task.operation));
+      REQUIRE(by_task[t].empty() == (task.stream == Stream::host));
+      for (const std::size_t call : by_task[t]) CHECK(calls[call].stream == task.stream);
+      for (const std::uint32_t earlier : schedule.waits_for(task)) {
+        const Task& before = schedule.tasks[earlier];
+        if (task.stream == Stream::host || before.stream == Stream::host) continue;
+        CHECK(order.before(by_task[earlier].back(), by_task[t].back()));
+        for (const std::size_t call : by_task[t])
+          if (calls[call].kind == GpuCall::Kind::work ||
+              calls[call].kind == GpuCall::Kind::collective)
+            CHECK(order.before(by_task[earlier].back(), call));
+        crossings += before.stream != task.stream ? 1 : 0;
+      }
+      for (const std::size_t call : by_task[t])
+        waits += calls[call].kind == GpuCall::Kind::wait ? 1 : 0;
+    }
+    CHECK(waits == crossings);
+    if (training.strategy != Strategy::none) CHECK(crossings > 0);
+  }
+}
+
+TEST_CASE("an all-reduce waits for every kernel that writes into its bucket", "[backend][nccl]") {
+  const SmallJob job = gpu_job(2);
+  for (const Training& training : trainings()) {
+    CAPTURE(name_of(training));
+    const Schedule schedule = job.schedule(training);
+    const std::vector<GpuCall> calls = calls_of(job, schedule);
+    const Order order(calls);
+    int collectives = 0;
+    for (std::size_t c = 0; c < calls.size(); ++c) {
+      if (calls[c].kind != GpuCall::Kind::collective) continue;
+      ++collectives;
+      const auto* begin = static_cast<const float*>(calls[c].result);
+      const auto* end = begin + calls[c].count;
+      for (std::size_t w = 0; w < calls.size(); ++w) {
+        const auto* written = static_cast<const float*>(calls[w].result);
+        if (calls[w].kind != GpuCall::Kind::work || written < begin || written >= end) continue;
+        CHECK((order.before(w, c) || order.before(c, w)));
+      }
+    }
+    int expected = 0;
+    for (const Task& task : schedule.tasks)
+      expected += task.operation == Operation::all_reduce ? 1 : 0;
+    CHECK(collectives == expected);
+  }
+}
+
+TEST_CASE("backward goes on while buckets are reduced", "[backend][nccl]") {
+  const SmallJob job = gpu_job(2);
+  const Schedule schedule = job.schedule(Strategy::bucketed);
+  const std::vector<GpuCall> calls = calls_of(job, schedule);
+  const Order order(calls);
+  const auto by_task = calls_by_task(schedule, calls);
+  std::uint32_t first = 0, last = 0;
+  for (std::uint32_t t = 0; t < schedule.tasks.size(); ++t) {
+    if (schedule.tasks[t].operation == Operation::all_reduce && first == 0) first = t;
+    if (schedule.tasks[t].operation == Operation::backward) last = t;
+  }
+  REQUIRE(first < last);
+  CHECK_FALSE(order.before(by_task[first].back(), by_task[last].front()));
+}
+
+TEST_CASE("fake GPUs end every strategy with the mean of the local gradients", "[backend][nccl]") {
+  const int ranks = GENERATE(1, 2, 3);
+  SmallJob job = gpu_job(ranks);
+  for (Training training : trainings()) {
+    if (training.strategy == Strategy::none) continue;
+    CAPTURE(ranks, name_of(training));
+    Training none = training;
+    none.strategy = Strategy::none;
+    FakeLink link(ranks);
+    std::atomic<int> good = 0;
+    const int code = on_fakes(
+        ranks, {GpuLink::Mode::shared, 0}, seconds{20},
+        [&](int) { return std::make_unique<FakeGpu>(&link); },
+        [&](Backend& backend) {
+          backend.load(job.workload, job.optimizer);
+          const GradientReference reference = reference_gradients(
+              backend, job.workload, job.schedule(none), training.micro_batches);
+          const RankRun run = backend.run(job.schedule(training));
+          for (const TaskTimes& times : run.times)
+            if (times.start > times.end || times.issued > times.enqueued) return 6;
+          if (check_gradients(backend, job.workload, reference).good()) ++good;
+          return 0;
+        });
+    CHECK(code == 0);
+    CHECK(good == ranks);
+  }
+}
+
+TEST_CASE("every rank connects with rank 0's id", "[backend][nccl]") {
+  std::vector<std::vector<std::byte>> received(3);
+  CHECK(on_fakes(
+            3, {GpuLink::Mode::shared, 0}, seconds{5},
+            [&](int rank) {
+              auto gpu = std::make_unique<FakeGpu>();
+              gpu->received = &received[static_cast<std::size_t>(rank)];
+              return gpu;
+            },
+            [](Backend&) { return 0; }) == 0);
+  for (const auto& id : received) CHECK(id == std::vector<std::byte>(128, std::byte{42}));
+}
+
+TEST_CASE("two ranks on one GPU by mistake are told so, on purpose they may", "[backend][nccl]") {
+  std::atomic<int> told = 0;
+  const auto start = [&](GpuLink link, bool same) {
+    const auto store = std::make_shared<gloo::rendezvous::HashStore>();
+    return run_threads(2, [&](int rank) {
+      const auto rendezvous = Rendezvous::in_process(store);
+      rendezvous->meet(rank, 2, "", seconds{5});
+      try {
+        make_nccl_backend(std::make_unique<FakeGpu>(nullptr, same        ? "one"
+                                                             : rank == 0 ? "a"
+                                                                         : "b"),
+                          link, *rendezvous, rank, 2, "", seconds{5});
+      } catch (const DeviceError& problem) {
+        if (std::string(problem.what()).find("ranks 0 and 1 are on one GPU") != std::string::npos)
+          ++told;
+        return 1;
+      }
+      return 0;
+    });
+  };
+  CHECK(start({}, true) == 1);
+  CHECK(told == 2);
+  CHECK(start({}, false) == 0);
+  CHECK(start({GpuLink::Mode::shared, 0}, true) == 0);
+}
+
+TEST_CASE("a collective that never ends is given up on, and aborted", "[backend][nccl]") {
+  const SmallJob job = gpu_job(2);
+  bool aborted = false;
+  std::string text;
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK(on_fakes(
+            1, {}, milliseconds{1000},
+            [&](int) {
+              auto gpu = std::make_unique<FakeGpu>();
+              gpu->stuck = true;
+              gpu->aborted = &aborted;
+              return gpu;
+            },
+            [&](Backend& backend) {
+              backend.load(job.workload, job.optimizer);
+              try {
+                backend.run(job.schedule(Strategy::overlap));
+              } catch (const DeviceError& problem) {
+                text = problem.what();
+                return 3;
+              }
+              return 0;
+            }) == 3);
+  CHECK(aborted);
+  CHECK_THAT(text, Catch::Contains("did not end within 1 s"));
+  CHECK(std::chrono::steady_clock::now() - begin < seconds{4});
+}
+
+TEST_CASE("an error of work given earlier ends the step with its text", "[backend][nccl]") {
+  const SmallJob job = gpu_job(2);
+  bool aborted = false;
+  std::string problem, text;
+  CHECK(on_fakes(
+            1, {}, seconds{5},
+            [&](int) {
+              auto gpu = std::make_unique<FakeGpu>();
+              gpu->problem = &problem;
+              gpu->aborted = &aborted;
+              return gpu;
+            },
+            [&](Backend& backend) {
+              backend.load(job.workload, job.optimizer);
+              problem = "NCCL: remote process exited";
+              try {
+                backend.run(job.schedule(Strategy::bucketed));
+              } catch (const DeviceError& error) {
+                text = error.what();
+                return 3;
+              }
+              return 0;
+            }) == 3);
+  CHECK(text == "NCCL: remote process exited");
+  CHECK(aborted);
+}
+
+TEST_CASE("loopback moves what a rank of a ring moves, and changes no gradient",
+          "[backend][nccl]") {
+  const SmallJob job = gpu_job(8);
+  std::vector<GpuCall> calls;
+  const Schedule schedule = job.schedule(Strategy::bucketed);
+  CHECK(on_fakes(
+            1, {GpuLink::Mode::loopback, 8}, seconds{5},
+            [&](int) {
+              auto gpu = std::make_unique<FakeGpu>();
+              gpu->log = &calls;
+              return gpu;
+            },
+            [&](Backend& backend) {
+              CHECK(backend.ranks() == 1);
+              CHECK(backend.link_ranks() == 8);
+              CHECK_THAT(backend.link_name(), Catch::Contains("loopback"));
+              backend.load(job.workload, job.optimizer);
+              const GradientReference reference =
+                  reference_gradients(backend, job.workload, job.schedule(Strategy::none), 1);
+              calls.clear();
+              backend.run(schedule);
+              return check_gradients(backend, job.workload, reference).good() ? 0 : 5;
+            }) == 0);
+  std::int64_t moved = 0, buckets = 0, slack = 0;
+  for (const GpuCall& call : calls)
+    if (call.kind == GpuCall::Kind::collective) moved += call.count;
+  for (const Bucket& bucket : schedule.buckets) {
+    buckets += bucket.size.count;
+    slack += 8;  // whole elements
+  }
+  CHECK(std::abs(moved - buckets * 2 * 7 / 8) <= slack);
+}
+
+TEST_CASE("a calibration of fake GPUs is complete and tells kinds of kernels and channels apart",
+          "[backend][nccl]") {
+  const SmallJob job = gpu_job(2);
+  const std::vector<Schedule> steps{job.schedule(Strategy::none), job.schedule(Strategy::bucketed)};
+  MeasureOptions options;
+  options.repeats = 2;
+  options.largest = Bytes{4 << 20};
+  FakeLink link(2);
+  Calibration calibration;
+  CHECK(on_fakes(
+            2, {GpuLink::Mode::shared, 0}, seconds{30},
+            [&](int) { return std::make_unique<FakeGpu>(&link); },
+            [&](Backend& backend) {
+              backend.load(job.workload, job.optimizer);
+              const Calibration mine =
+                  measure_machine(backend, job.workload, job.optimizer, steps, options, {});
+              if (backend.rank() == 0) calibration = mine;
+              return 0;
+            }) == 0);
+  CHECK(calibration.complete);
+  CHECK_FALSE(calibration.synchronous);
+  CHECK(calibration.cpu == "fake GPU");
+  CHECK(calibration.launch.kernel > Duration::zero());
+  CHECK(calibration.launch.collective > Duration::zero());
+  CHECK(calibration.all_reduce.size() == 11);
+  REQUIRE_FALSE(calibration.interference.empty());
+  std::set<int> channels;
+  for (const MeasuredInterference& point : calibration.interference) {
+    CHECK(point.memory_slowdown.has_value());
+    channels.insert(point.channels);
+  }
+  CHECK(channels == std::set<int>{0, 1, 2, 4, 8, 16, 32});
+}
+
+}  // namespace ddpsim
