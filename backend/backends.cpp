@@ -7,25 +7,28 @@
 namespace ddpsim {
 namespace {
 
-std::string join(const std::vector<std::string>& parts) {
+std::string nothing() {
+  return "";
+}
+
+std::string missing_for_nccl() {
+#if DDPSIM_NCCL_BACKEND
+  return missing_gpu();
+#else
   std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : "; ") + part;
+  if (!DDPSIM_HAS_CUDA) text = "nvcc and the CUDA toolkit were not found when this was built";
+  if (!DDPSIM_HAS_NCCL)
+    text += std::string(text.empty() ? "" : "; ") + "NCCL was not found when this was built";
   return text;
+#endif
 }
 
 }  // namespace
 
 std::vector<BackendStatus> backends() {
-  std::vector<std::string> nccl;
-  if (!DDPSIM_HAS_CUDA)
-    nccl.emplace_back("nvcc and the CUDA toolkit were not found when this was built");
-  if (!DDPSIM_HAS_NCCL) nccl.emplace_back("NCCL was not found when this was built");
-#if DDPSIM_NCCL_BACKEND
-  if (const std::string missing = missing_gpu(); !missing.empty()) nccl.push_back(missing);
-#endif
-  return {{"gloo", "CPUs over TCP, a process per rank", ""},
-          {"threads", "CPUs over TCP, a thread per rank: no set-up at all", ""},
-          {"nccl", "NVIDIA GPUs", join(nccl)}};
+  return {{"gloo", "CPUs over TCP, a process per rank", nothing},
+          {"threads", "CPUs over TCP, a thread per rank: no set-up at all", nothing},
+          {"nccl", "NVIDIA GPUs, a process per rank", missing_for_nccl}};
 }
 
 }  // namespace ddpsim

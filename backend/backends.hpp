@@ -9,7 +9,8 @@ namespace ddpsim {
 struct BackendStatus {
   std::string name;     ///< "gloo", "nccl"
   std::string runs_on;  ///< the hardware, for people
-  std::string missing;  ///< what to install, or that it is not built yet; empty: ready
+  /// What is missing on this machine or in this build; empty: ready. May start a child process to look.
+  std::string (*missing)();
 };
 
 std::vector<BackendStatus> backends();

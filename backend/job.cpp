@@ -67,7 +67,7 @@ std::unique_ptr<Backend> make_gpu_backend(const JobOptions& options, Rendezvous&
     link.mode = GpuLink::Mode::shared;
     share_one_gpu(rank);
   }
-  return make_nccl_backend(make_cuda_gpu(options.gpus_share ? 0 : local_rank), link, rendezvous,
+  return make_nccl_backend(make_cuda_gpu(options.gpus_share ? 0 : local_rank, options.timeout), link, rendezvous,
                            rank, ranks, options.interface, options.timeout);
 }
 #endif

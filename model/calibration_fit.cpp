@@ -163,6 +163,44 @@ std::optional<CostLaw> fit_all_reduce(const std::vector<AllReduceCost>& points) 
   return fit(measured, streaming_choices);
 }
 
+std::optional<InterferenceFit> fit_interference(const Calibration& calibration) {
+  const auto streaming = fit_streaming(calibration.tasks);
+  if (!streaming || !std::isfinite(streaming->bandwidth.bytes_per_second)) return std::nullopt;
+  const auto lost = [](double slowdown) { return 1 - 1 / std::max(1.0, slowdown); };
+  /// The slope of y over x, through zero.
+  struct Slope {
+    double xy = 0, xx = 0;
+    void add(double x, double y) {
+      xy += x * y;
+      xx += x * x;
+    }
+    double value() const { return xx > 0 ? xy / xx : 0; }
+  } taken, per_channel, memory;
+  InterferenceFit fit;
+  const double ring = 2.0 * (calibration.ranks - 1) / calibration.ranks;
+  for (const MeasuredInterference& point : calibration.interference) {
+    if (!point.memory_slowdown) continue;
+    ++fit.points;
+    const double arithmetic = lost(point.compute_slowdown);
+    if (point.channels > 0)
+      per_channel.add(point.channels, arithmetic);
+    else
+      taken.add(1, arithmetic);
+    for (const AllReduceCost& alone : calibration.all_reduce) {
+      if (alone.size != point.size || point.channels > 0) continue;
+      const double seconds = in_seconds(alone.time.median) * point.communication_slowdown;
+      const double bus = ring * static_cast<double>(point.size.count) / seconds;
+      memory.add(bus / streaming->bandwidth.bytes_per_second, lost(*point.memory_slowdown));
+      fit.bandwidth_lost = lost(point.communication_slowdown);  // of the largest
+    }
+  }
+  if (fit.points == 0) return std::nullopt;
+  fit.multiprocessors_taken = taken.value();
+  fit.taken_per_channel = per_channel.value();
+  fit.memory_per_link_byte = memory.value();
+  return fit;
+}
+
 Cluster cluster_of(Calibration calibration) {
   Cluster cluster;
   Device& device = cluster.device;

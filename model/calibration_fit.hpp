@@ -37,6 +37,23 @@ std::optional<CostLaw> fit_gemm(const std::vector<TaskCost>& tasks, DType type);
 std::optional<CostLaw> fit_streaming(const std::vector<TaskCost>& tasks);
 std::optional<CostLaw> fit_all_reduce(const std::vector<AllReduceCost>& points);
 
+/// The law of InterferenceLaw seen in what was measured on a GPU, in its own terms. A term that was not
+/// measured is zero.
+struct InterferenceFit {
+  double multiprocessors_taken = 0;  ///< share c / M: arithmetic-bound kernels take 1 / (1 - c / M)
+  double taken_per_channel = 0;      ///< the same for each channel the all-reduces were allowed
+  double memory_per_link_byte = 0;   ///< k: memory-bound kernels take 1 / (1 - k B / H)
+  double bandwidth_lost = 0;         ///< g: a large collective beside kernels takes 1 / (1 - g)
+  int points = 0;
+
+  bool operator==(const InterferenceFit&) const = default;
+};
+
+/// Least squares on 1 - 1 / slowdown, which is linear in every term. H is the bandwidth of the streaming
+/// law, B an all-reduce's bus bandwidth beside kernels. Nothing where kinds of kernels were not told
+/// apart, or memory's bandwidth is not known.
+std::optional<InterferenceFit> fit_interference(const Calibration& calibration);
+
 /// One node of the ranks that were measured, linked as they were. Its device is named after the CPU,
 /// with the bandwidth and the peaks of the laws above (of a law without that term, the best that was
 /// seen), for what was not measured itself; without any measured task it has neither.

@@ -40,7 +40,10 @@ class Prices {
     std::optional<Duration> time;
     if (measured_) time = measured_->time(operation, kernel);
     KernelCost cost = time ? taking(*time, kernel, caller) : by_law(kernel, caller);
-    if (measured_ && cluster_.device.synchronous) cost.host = Duration::zero();
+    // What was measured is enqueued by ddpsim, which no Python slows.
+    if (measured_)
+      cost.host =
+          cluster_.device.synchronous ? Duration::zero() : kernel.launches * cluster_.launch.kernel;
     return cost;
   }
 
@@ -61,7 +64,7 @@ class Prices {
     Kernel timed = kernel;
     timed.time = time;
     KernelCost cost = by_law(timed, caller);
-    if (!kernel.time && !kernel.gemm) cost.memory_fraction = 1;
+    if (!kernel.time) cost.memory_fraction = kernel.gemm ? 0 : 1;  // as interference was measured
     return cost;
   }
 

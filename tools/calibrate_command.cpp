@@ -108,15 +108,17 @@ std::string summary_of(const Calibration& calibration) {
 int calibrate_command(const std::vector<std::string>& arguments) {
   CommonOptions common;
   JobFlags job;
-  std::string output, repeats = "15", smallest = "4 KiB", largest = "64 MiB";
+  std::string output, repeats = "15", smallest, largest;
   boost::program_options::options_description own;
   using boost::program_options::value;
   own.add_options()("output,o", value(&output)->value_name("FILE"), "the calibration file");
   job.add_to(own);
   own.add_options()("repeats", value(&repeats)->value_name("N"),
                     "of each measurement (default: 15)")(
-      "smallest", value(&smallest)->value_name("SIZE"), "smallest all-reduce (default: 4 KiB)")(
-      "largest", value(&largest)->value_name("SIZE"), "largest all-reduce (default: 64 MiB)");
+      "smallest", value(&smallest)->value_name("SIZE"),
+      "smallest all-reduce (default: 4 KiB, on GPUs 1 KiB)")(
+      "largest", value(&largest)->value_name("SIZE"),
+      "largest all-reduce (default: 64 MiB, on GPUs 1 GiB)");
   if (!parse(arguments, usage, Flag::set | Flag::quiet, own, common)) return exit_done;
   if (output.empty() || common.files.size() > 1)
     throw InputError(
@@ -124,6 +126,9 @@ int calibrate_command(const std::vector<std::string>& arguments) {
         "-o machine.yaml");
   MeasureOptions options;
   options.repeats = count_of("--repeats", repeats, 1, 10000);
+  const bool gpu = job.backend == "nccl";
+  if (smallest.empty()) smallest = gpu ? "1 KiB" : "4 KiB";
+  if (largest.empty()) largest = gpu ? "1 GiB" : "64 MiB";
   options.smallest = sizes_of("--smallest", smallest).front();
   options.largest = sizes_of("--largest", largest).front();
   if (options.largest < options.smallest || options.smallest < Bytes{4} ||

@@ -117,6 +117,12 @@ std::string fits_of(const Calibration& calibration) {
     lines += fmt::format("  streaming: {}\n", text_of(*law, "constant"));
   if (const auto law = fit_all_reduce(calibration.all_reduce))
     lines += fmt::format("  all_reduce: {}\n", text_of(*law, "latency"));
+  if (const auto law = fit_interference(calibration))
+    lines += fmt::format(
+        "  interference: {{multiprocessors_taken: {:.4g}, taken_per_channel: {:.4g}, "
+        "memory_per_link_byte: {:.4g}, bandwidth_lost: {:.4g}, points: {}}}\n",
+        law->multiprocessors_taken, law->taken_per_channel, law->memory_per_link_byte,
+        law->bandwidth_lost, law->points);
   return lines;
 }
 

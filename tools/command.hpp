@@ -27,6 +27,7 @@ int calibrate_command(const std::vector<std::string>& arguments);
 int validate_command(const std::vector<std::string>& arguments);
 int score_command(const std::vector<std::string>& arguments);
 int list_command(const std::vector<std::string>& arguments);
+int backends_command(const std::vector<std::string>& arguments);
 
 /// The whole program: finds the command, runs it and turns exceptions into one line on stderr and a
 /// code.

@@ -30,6 +30,7 @@ void JobFlags::add_to(boost::program_options::options_description& flags) {
 }
 
 JobOptions JobFlags::options(int fallback) const {
+  constexpr int most = 1024;
   JobOptions options;
   std::string known;
   const BackendStatus* chosen = nullptr;
@@ -40,8 +41,16 @@ JobOptions JobFlags::options(int fallback) const {
   }
   if (chosen == nullptr)
     throw InputError(fmt::format("--backend {}: unknown; known: {}", backend, known));
-  if (!chosen->missing.empty())
-    throw InputError(fmt::format("--backend {}: {}", backend, chosen->missing));
+  if (backend != "nccl" && (gpus_share || !loopback.empty()))
+    throw InputError("--loopback and --gpus-share are for --backend nccl");
+  if (gpus_share && !loopback.empty())
+    throw InputError("--loopback is for one rank, and --gpus-share for several: take one of them");
+  if (!loopback.empty()) {
+    options.loopback = count_of("--loopback", loopback, 2, most);
+    if (!ranks.empty() && ranks != "1") throw InputError("--loopback is for one rank: no --ranks");
+  }
+  if (const std::string missing = chosen->missing(); !missing.empty())
+    throw InputError(fmt::format("--backend {}: {}", backend, missing));
   options.backend = backend;
   options.rendezvous = rendezvous;
   options.interface = interface;
@@ -49,18 +58,11 @@ JobOptions JobFlags::options(int fallback) const {
   if (limit < std::chrono::seconds{1} || limit > std::chrono::hours{24})
     throw InputError(fmt::format("--timeout {}: expected from 1 s to 24 h", timeout));
   options.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(limit);
-  if (backend != "nccl" && (gpus_share || !loopback.empty()))
-    throw InputError("--loopback and --gpus-share are for --backend nccl");
-  if (gpus_share && !loopback.empty())
-    throw InputError("--loopback is for one rank, and --gpus-share for several: take one of them");
   options.gpus_share = gpus_share;
-  if (!loopback.empty()) {
-    options.loopback = count_of("--loopback", loopback, 2, 1024);
-    if (!ranks.empty() && ranks != "1") throw InputError("--loopback is for one rank: no --ranks");
+  if (options.loopback > 0) {
     options.ranks = 1;
     return options;
   }
-  constexpr int most = 1024;
   if (!ranks.empty())
     options.ranks = count_of("--ranks", ranks, 1, most);
   else if (backend == "threads" || !rank_from_environment())

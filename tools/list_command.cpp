@@ -81,9 +81,10 @@ Listing hooks() {
 
 Listing backend_list() {
   Listing listing{{"backend", "runs on", "status"}, {}};
-  for (const BackendStatus& backend : backends())
-    listing.rows.push_back(
-        {backend.name, backend.runs_on, backend.missing.empty() ? "ready" : backend.missing});
+  for (const BackendStatus& backend : backends()) {
+    const std::string missing = backend.missing();
+    listing.rows.push_back({backend.name, backend.runs_on, missing.empty() ? "ready" : missing});
+  }
   return listing;
 }
 
@@ -97,7 +98,37 @@ constexpr Kind kinds[]{{"models", models},
                        {"hooks", hooks},
                        {"backends", backend_list}};
 
+void print(const Listing& listing, const CommonOptions& options) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const auto& row : listing.rows) {
+    nlohmann::ordered_json object;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      if (const auto number = parse_integer(row[c]))  // what has a unit stays text
+        object[listing.header[c]] = *number;
+      else
+        object[listing.header[c]] = row[c];
+    }
+    json.push_back(object);
+  }
+  Outputs outputs;
+  if (!options.quiet && options.json != "-") outputs.add("-", listing.text());
+  outputs.add(options.json, json_text(json));
+  outputs.commit();
+}
+
 }  // namespace
+
+int backends_command(const std::vector<std::string>& arguments) {
+  const Usage of_backends{"ddpsim backends [flags]",
+                          "Prints what can run a schedule for real on this machine, and what the "
+                          "others miss.",
+                          "ddpsim backends"};
+  CommonOptions options;
+  if (!parse(arguments, of_backends, Flag::json | Flag::quiet, {}, options)) return exit_done;
+  if (!options.files.empty()) throw InputError("backends takes no file");
+  print(backend_list(), options);
+  return exit_done;
+}
 
 int list_command(const std::vector<std::string>& arguments) {
   CommonOptions options;
@@ -106,22 +137,7 @@ int list_command(const std::vector<std::string>& arguments) {
     throw InputError("list needs one of: models, devices, links, hooks, backends");
   for (const Kind& kind : kinds) {
     if (kind.name != options.files[0]) continue;
-    const Listing listing = kind.list();
-    nlohmann::ordered_json json = nlohmann::ordered_json::array();
-    for (const auto& row : listing.rows) {
-      nlohmann::ordered_json object;
-      for (std::size_t c = 0; c < row.size(); ++c) {
-        if (const auto number = parse_integer(row[c]))  // what has a unit stays text
-          object[listing.header[c]] = *number;
-        else
-          object[listing.header[c]] = row[c];
-      }
-      json.push_back(object);
-    }
-    Outputs outputs;
-    if (!options.quiet && options.json != "-") outputs.add("-", listing.text());
-    outputs.add(options.json, json_text(json));
-    outputs.commit();
+    print(kind.list(), options);
     return exit_done;
   }
   const std::string guess =

@@ -101,6 +101,10 @@ int validate_command(const std::vector<std::string>& arguments) {
         "2");
   request.options.steps = count_of("--steps", steps, 1, 100000);
   request.options.warm_up = count_of("--warm-up", warm_up, 0, 100000);
+  if (job.backend == "nccl") {
+    request.options.measure.smallest = Bytes{1 << 10};
+    request.options.measure.largest = Bytes{1 << 30};
+  }
   request.options.measure.repeats = count_of("--repeats", repeats, 1, 10000);
   if (!caps.empty()) request.caps = sizes_of("--caps", caps);
   if (!tolerance.empty()) request.tolerance = share_of("--tolerance", tolerance);

@@ -78,7 +78,7 @@ std::string uuid_text(const cudaUUID_t& uuid) {
 
 class CudaGpu : public Gpu {
  public:
-  explicit CudaGpu(int device) {
+  CudaGpu(int device, std::chrono::milliseconds timeout) : timeout_(timeout) {
     CHECKED(cudaSetDevice(device));
     cudaDeviceProp properties{};
     CHECKED(cudaGetDeviceProperties(&properties, device));
@@ -169,7 +169,10 @@ class CudaGpu : public Gpu {
   }
   bool reached(int event) override {
     const cudaError_t state = cudaEventQuery(event_of(event));
-    if (state == cudaErrorNotReady) return false;
+    if (state == cudaErrorNotReady) {
+      cudaGetLastError();  // CUDA keeps it as if it were an error
+      return false;
+    }
     check(state, "work on the GPU", __LINE__);
     return true;
   }
@@ -211,6 +214,11 @@ class CudaGpu : public Gpu {
 
   void move(const void* from, void* to, Bytes traffic, Bytes longest) override {
     ddpsim::move(on(Stream::compute), from, to, traffic, longest);
+    CHECKED(cudaGetLastError());
+  }
+
+  void normalise(const void* from, void* to, Bytes traffic, Bytes longest) override {
+    ddpsim::normalise(on(Stream::compute), from, to, traffic, longest);
     CHECKED(cudaGetLastError());
   }
 
@@ -308,13 +316,15 @@ class CudaGpu : public Gpu {
   /// Until the communicator has taken the call: it does not block.
   void settled(ncclResult_t result, const char* call, int line) {
     checked(result, call, line);
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes{1};
+    const auto deadline = std::chrono::steady_clock::now() + timeout_;
     while (result == ncclInProgress) {
       std::this_thread::yield();
       checked(ncclCommGetAsyncError(communicator_, &result), call, line);
       checked(result, call, line);
       if (std::chrono::steady_clock::now() > deadline)
-        fail(call, line, "no answer within a minute; a rank may be gone");
+        fail(call, line,
+             fmt::format("no answer within {:g} s; a rank may be gone",
+                         static_cast<double>(timeout_.count()) / 1000));
     }
   }
 
@@ -333,6 +343,7 @@ class CudaGpu : public Gpu {
     return events_[static_cast<std::size_t>(index)];
   }
 
+  std::chrono::milliseconds timeout_;
   GpuDescription description_;
   cudaStream_t compute_ = nullptr, communication_ = nullptr;
   cublasHandle_t cublas_ = nullptr;
@@ -390,8 +401,8 @@ std::string missing_gpu() {
   return text;
 }
 
-std::unique_ptr<Gpu> make_cuda_gpu(int device) {
-  return std::make_unique<CudaGpu>(device);
+std::unique_ptr<Gpu> make_cuda_gpu(int device, std::chrono::milliseconds timeout) {
+  return std::make_unique<CudaGpu>(device, timeout);
 }
 
 }  // namespace ddpsim

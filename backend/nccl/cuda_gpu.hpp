@@ -1,6 +1,8 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <string>
 
 #include "backend/nccl/gpu.hpp"
 
@@ -15,6 +17,7 @@ std::string missing_gpu();
 
 /// The real one: CUDA's runtime, cuBLAS, NCCL and kernels of our own. Throws DeviceError if there is
 /// no such device, or this build has no code for it.
-std::unique_ptr<Gpu> make_cuda_gpu(int device);
+/// `timeout`: for a call of NCCL to be taken by all ranks.
+std::unique_ptr<Gpu> make_cuda_gpu(int device, std::chrono::milliseconds timeout);
 
 }  // namespace ddpsim

@@ -101,6 +101,27 @@ __global__ void move_kernel(float4* to, const float4* from, std::int64_t packs, 
   }
 }
 
+constexpr int row_packs = threads_per_block;  // 1024 values of 4 bytes
+
+/// A block per row: sum of squares, then every value by its root.
+__global__ void normalise_kernel(float4* to, const float4* from, std::int64_t rows,
+                                 std::int64_t room) {
+  __shared__ float sums[threads_per_block / 32];
+  for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    const std::int64_t at = row % room * row_packs + threadIdx.x;
+    float4 value = from[at];
+    float sum = value.x * value.x + value.y * value.y + value.z * value.z + value.w * value.w;
+    for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(~0U, sum, offset);
+    if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
+    __syncthreads();
+    sum = 0;
+    for (const float each : sums) sum += each;
+    const float scale = rsqrtf(sum / (4 * row_packs) + 1e-5F);
+    to[at] = {value.x * scale, value.y * scale, value.z * scale, value.w * scale};
+    __syncthreads();
+  }
+}
+
 __global__ void spin_kernel(std::int64_t nanoseconds) {
   std::uint64_t begin, now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
@@ -204,6 +225,15 @@ void move(const GpuLaunch& launch, const void* from, void* to, Bytes traffic, By
   const std::int64_t room = std::max<std::int64_t>(1, longest.count / 2 / pack);
   move_kernel<<<blocks(packs, launch.multiprocessors), threads_per_block, 0, launch.stream>>>(
       static_cast<float4*>(to), static_cast<const float4*>(from), packs, std::min(packs, room));
+}
+
+void normalise(const GpuLaunch& launch, const void* from, void* to, Bytes traffic, Bytes longest) {
+  constexpr std::int64_t row = row_packs * static_cast<std::int64_t>(sizeof(float4));
+  const std::int64_t rows = std::max<std::int64_t>(1, traffic.count / 2 / row);
+  const std::int64_t room = std::max<std::int64_t>(1, longest.count / 2 / row);
+  normalise_kernel<<<blocks(rows * threads_per_block, launch.multiprocessors), threads_per_block, 0,
+                     launch.stream>>>(static_cast<float4*>(to), static_cast<const float4*>(from),
+                                      rows, std::min(rows, room));
 }
 
 void spin(const GpuLaunch& launch, Duration time) {

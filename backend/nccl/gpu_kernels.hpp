@@ -21,6 +21,7 @@ void scale(const GpuLaunch& launch, void* to, const void* from, std::int64_t cou
            float factor);
 void add(const GpuLaunch& launch, void* to, const void* from, std::int64_t count, DType type);
 void move(const GpuLaunch& launch, const void* from, void* to, Bytes traffic, Bytes longest);
+void normalise(const GpuLaunch& launch, const void* from, void* to, Bytes traffic, Bytes longest);
 void spin(const GpuLaunch& launch, Duration time);
 void update(const GpuLaunch& launch, const UpdateCall& call);
 

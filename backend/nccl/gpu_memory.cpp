@@ -25,6 +25,13 @@ std::uint32_t seed_of(const Task& task, std::uint32_t number) {
          number;
 }
 
+/// By its name: nothing else tells a normalisation from an elementwise kernel.
+bool reduces_rows(const Kernel& kernel) {
+  for (const char* part : {"norm", "Norm", "ln", "bn", "softmax", "loss"})
+    if (kernel.name.find(part) != std::string::npos) return true;
+  return false;
+}
+
 bool is_adam(Optimizer optimizer) {
   return optimizer != Optimizer::none && optimizer != Optimizer::sgd;
 }
@@ -98,6 +105,19 @@ void GpuMemory::arrange(const Schedule& schedule) {
 std::byte* GpuMemory::written(std::int32_t index, int micro_batch) const {
   return micro_batch == 0 ? at_place(placement_.gradients[at(index)])
                           : fresh_.get() + offsets_[at(index)];
+}
+
+std::string GpuMemory::range_name(const Schedule& schedule, const Task& task) const {
+  std::string text(name_of(task.operation));
+  if (task.operation == Operation::forward)
+    return text + " " + workload_.layers[at(task.layer)].forward[at(task.kernel)].name;
+  if (task.operation == Operation::backward)
+    return text + " " + workload_.layers[at(task.layer)].backward[at(task.kernel)].name;
+  if (task.parameter != nobody) return text + " " + parameter(task.parameter).name;
+  if (task.bucket != nobody)
+    return text + fmt::format(" bucket {} ({})", task.bucket,
+                              to_string(schedule.buckets[at(task.bucket)].size));
+  return text;
 }
 
 void* GpuMemory::buffers(Bytes size) {
@@ -181,13 +201,15 @@ void GpuMemory::copy_buffers(const Task& task) {
   move(2 * most, task.launches, seed_of(task, 0));
 }
 
-/// `traffic` in as many kernels as the host enqueues for it.
-void GpuMemory::move(Bytes traffic, int launches, std::uint32_t seed) {
+void GpuMemory::move(Bytes traffic, int launches, std::uint32_t seed, Motion motion) {
   const Bytes each{traffic.count / std::max(1, launches)};
   for (int i = 0; i < launches; ++i) {
     const Bytes half{std::min(each, longest_stream).count / 2};
-    gpu_.move(operand(DType::fp32, half, seed + static_cast<std::uint32_t>(i)), scratch_.get(),
-              each, longest_stream);
+    const std::byte* from = operand(DType::fp32, half, seed + static_cast<std::uint32_t>(i));
+    if (motion == Motion::rows)
+      gpu_.normalise(from, scratch_.get(), each, longest_stream);
+    else
+      gpu_.move(from, scratch_.get(), each, longest_stream);
   }
 }
 
@@ -226,7 +248,7 @@ void GpuMemory::pass(const Task& task, const Kernel& kernel, const GradientBindi
   for (const std::int32_t p : binding.fills)
     left = std::max(Bytes{}, left - 2 * parameter(p).size());
   move(left, std::max(1, kernel.launches - static_cast<int>(binding.fills.size())),
-       seed_of(task, 3));
+       seed_of(task, 3), reduces_rows(kernel) ? Motion::rows : Motion::elementwise);
 }
 
 /// The real update, and then kernels that move what PyTorch's many small ones do beyond that.

@@ -26,6 +26,9 @@ class GpuMemory {
   /// Enqueues the kernels of a task that computes, on its stream. `ranks`: to average over.
   void run(const Schedule& schedule, const Task& task, int ranks);
 
+  /// For profilers: "backward blocks.3.attn.q_proj", "copy in lm_head.weight", "all-reduce bucket 2 (25 MiB)".
+  std::string range_name(const Schedule& schedule, const Task& task) const;
+
   void* bucket(std::int32_t index) { return at_place(placement_.buckets[at(index)]); }
   /// The parameters of a bucket have one type.
   DType type_of(const Bucket& bucket) const {
@@ -47,7 +50,9 @@ class GpuMemory {
   void pass(const Task& task, const Kernel& kernel, const GradientBinding& binding);
   void divide(const Schedule& schedule, const Task& task, float mean);
   void copy_buffers(const Task& task);
-  void move(Bytes traffic, int launches, std::uint32_t seed);
+  /// `traffic` in as many kernels as the host enqueues for it.
+  enum class Motion { elementwise, rows };
+  void move(Bytes traffic, int launches, std::uint32_t seed, Motion motion = Motion::elementwise);
   void optimize(const Task& task);
   void update(std::int32_t index);
   void update_all();

@@ -234,7 +234,7 @@ class NcclBackend : public Backend {
     stopped_ = options.background == Bytes{};
     if (!stopped_) link_scratch(options.background);
     ranges_.clear();
-    for (const Task& task : schedule.tasks) ranges_.push_back(range_name(schedule, task));
+    for (const Task& task : schedule.tasks) ranges_.push_back(memory_->range_name(schedule, task));
     start_together();
     for (int i = 0; i < 2; ++i) feed(false);
     gpu_->push_range(fmt::format("step, {}", name_of(schedule.strategy)));
@@ -307,17 +307,6 @@ class NcclBackend : public Backend {
     if (before.stream == Stream::host || (is_collective(before.operation) && !options.communicate))
       return;
     await(end_of(earlier));
-  }
-
-  static std::string range_name(const Schedule& schedule, const Task& task) {
-    if (task.bucket != nobody)
-      return fmt::format("{} bucket {} ({})", name_of(task.operation), task.bucket,
-                         to_string(schedule.buckets[at(task.bucket)].size));
-    if (task.layer != nobody)
-      return fmt::format("{} layer {}", name_of(task.operation), task.layer);
-    if (task.parameter != nobody)
-      return fmt::format("{} parameter {}", name_of(task.operation), task.parameter);
-    return std::string(name_of(task.operation));
   }
 
   /// What the mode makes of it: NCCL's all-reduce; or what one rank of a ring moves and adds up.

@@ -131,6 +131,10 @@ class FakeGpu : public Gpu {
     moved += traffic;
     note({GpuCall::Kind::work, Stream::compute, -1, "", to, 0});
   }
+  void normalise(const void*, void* to, Bytes traffic, Bytes) override {
+    moved += traffic;
+    note({GpuCall::Kind::work, Stream::compute, -1, "", to, 0});
+  }
   void spin(Duration) override { note({GpuCall::Kind::work}); }
   void update(const UpdateCall& call) override {
     note({GpuCall::Kind::work, Stream::compute, -1, "", call.parameter, call.count});

@@ -119,6 +119,17 @@ TEST_CASE("times survive to the picosecond, sizes to the byte", "[tools][calibra
   CHECK(read_back(calibration) == calibration);
 }
 
+TEST_CASE("what all-reduces do to kinds of kernels, by channels, survives",
+          "[tools][calibration_file]") {
+  Calibration calibration;
+  calibration.synchronous = false;
+  calibration.interference = {{{1 << 10}, 1.25, 1.5, 1.75, 0},
+                              {{1 << 20}, 1.5, 2, 2.5, 0},
+                              {{1 << 20}, 1.125, 1, std::nullopt, 1},
+                              {{1 << 20}, 1.25, 1.5, 1.75, 4}};
+  CHECK(read_back(calibration) == calibration);
+}
+
 TEST_CASE("a day survives to a millionth of a millionth", "[tools][calibration_file]") {
   Calibration calibration;
   const Duration day{24h - Duration{1}};
