@@ -272,15 +272,18 @@ class Measurement {
     return true;
   }
 
-  /// Beside all-reduces of four sizes; on a device with channels, also of the third size with fewer.
+  /// Beside all-reduces of four sizes; on a device with channels, also of one size with fewer.
   bool interference() {
     if (backend_.link_ranks() == 1 || result_.all_reduce.empty()) return true;
     std::vector<Duration> begun;
-    for (const std::int64_t kibibytes : {64, 512, 4096, 16384})
-      if (!beside(Bytes{kibibytes << 10}, 0, begun)) return false;
+    Bytes usual;
+    for (const Bytes size : {64 * KiB, 512 * KiB, 4 * MiB, 16 * MiB}) {
+      if (!beside(size, 0, begun)) return false;
+      if (measured_alone(size) && size <= 4 * MiB) usual = size;
+    }
     for (const int channels : {1, 2, 4, 8, 16, 32}) {
-      if (!backend_.use_channels(channels)) break;
-      if (!beside(Bytes{4 << 20}, channels, begun)) return false;
+      if (usual == Bytes{} || !backend_.use_channels(channels)) break;
+      if (!beside(usual, channels, begun)) return false;
     }
     backend_.use_channels(0);
     // From issuing one to having it on the communication thread of every rank, kernels running.

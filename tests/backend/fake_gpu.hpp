@@ -27,7 +27,10 @@ class FakeLink {
     barrier_.arrive_and_wait();
     std::memcpy(values, sum_.data(), static_cast<std::size_t>(count) * sizeof(float));
     barrier_.arrive_and_wait();
-    sum_.clear();
+    {
+      const std::lock_guard lock(mutex_);
+      sum_.clear();
+    }
     barrier_.arrive_and_wait();
   }
   int ranks() const { return ranks_; }

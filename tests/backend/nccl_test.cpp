@@ -373,7 +373,7 @@ TEST_CASE("a calibration of fake GPUs is complete and tells kinds of kernels and
   const std::vector<Schedule> steps{job.schedule(Strategy::none), job.schedule(Strategy::bucketed)};
   MeasureOptions options;
   options.repeats = 2;
-  options.largest = Bytes{4 << 20};
+  options.largest = Bytes{64 << 10};
   FakeLink link(2);
   Calibration calibration;
   CHECK(on_fakes(
@@ -391,7 +391,7 @@ TEST_CASE("a calibration of fake GPUs is complete and tells kinds of kernels and
   CHECK(calibration.cpu == "fake GPU");
   CHECK(calibration.launch.kernel > Duration::zero());
   CHECK(calibration.launch.collective > Duration::zero());
-  CHECK(calibration.all_reduce.size() == 11);
+  CHECK(calibration.all_reduce.size() == 5);
   REQUIRE_FALSE(calibration.interference.empty());
   std::set<int> channels;
   for (const MeasuredInterference& point : calibration.interference) {
