@@ -16,7 +16,7 @@ std::string missing_for_nccl() {
   return missing_gpu();
 #else
   std::string text;
-  if (!DDPSIM_HAS_CUDA) text = "nvcc and the CUDA toolkit were not found when this was built";
+  if (!DDPSIM_HAS_CUDA) text = "nvcc and the CUDA toolkit were not found, or left out, when this was built";
   if (!DDPSIM_HAS_NCCL)
     text += std::string(text.empty() ? "" : "; ") + "NCCL was not found when this was built";
   return text;
