@@ -34,6 +34,7 @@ struct RankRun {
   std::vector<TaskTimes> times;  ///< [task], on rank 0's clock; see Backend::run
   Duration computed{};           ///< from the start to the end of the last round's last task
   Duration background_begun{};   ///< when the last rank arrived at the first background all-reduce
+  double background_busy = 1;    ///< share of the time from then on with one of them under way
   int background_ended = 0;  ///< background all-reduces that had ended when this rank had computed
 };
 

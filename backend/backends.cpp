@@ -13,10 +13,11 @@ std::string nothing() {
 
 std::string missing_for_nccl() {
 #if DDPSIM_NCCL_BACKEND
-  return missing_gpu();
+  return look_for_gpus().problem;
 #else
   std::string text;
-  if (!DDPSIM_HAS_CUDA) text = "nvcc and the CUDA toolkit were not found, or left out, when this was built";
+  if (!DDPSIM_HAS_CUDA)
+    text = "nvcc and the CUDA toolkit were not found, or left out, when this was built";
   if (!DDPSIM_HAS_NCCL)
     text += std::string(text.empty() ? "" : "; ") + "NCCL was not found when this was built";
   return text;

@@ -52,6 +52,20 @@ class PrivateFolder {
 };
 
 #if DDPSIM_NCCL_BACKEND
+/// What NCCL takes on eight H100; left to itself a single rank takes up to 64.
+constexpr int channels_of_a_ring = 24;
+
+/// Before any rank is started, so that it is told once.
+void check_gpus(int ranks) {
+  const GpuLook look = look_for_gpus();
+  if (!look.problem.empty()) throw DeviceError(look.problem);
+  if (ranks > look.count)
+    throw DeviceError(fmt::format(
+        "{} ranks, and this host has {} GPU{}: start one rank for each GPU, or say --gpus-share "
+        "to check gradients only",
+        ranks, look.count, look.count == 1 ? "" : "s"));
+}
+
 std::unique_ptr<Backend> make_gpu_backend(const JobOptions& options, Rendezvous& rendezvous,
                                           int rank, int ranks, int local_rank) {
   const int count = gpu_count();
@@ -62,13 +76,18 @@ std::unique_ptr<Backend> make_gpu_backend(const JobOptions& options, Rendezvous&
         "--gpus-share to check gradients only",
         count, count == 1 ? "" : "s", local_rank));
   GpuLink link;
-  if (options.loopback > 0) link = {GpuLink::Mode::loopback, options.loopback};
+  link.channels = options.channels;
+  if (options.loopback > 0) {
+    link.mode = GpuLink::Mode::loopback;
+    link.loopback = options.loopback;
+    if (link.channels == 0) link.channels = channels_of_a_ring;
+  }
   if (options.gpus_share) {
     link.mode = GpuLink::Mode::shared;
     share_one_gpu(rank);
   }
-  return make_nccl_backend(make_cuda_gpu(options.gpus_share ? 0 : local_rank, options.timeout), link, rendezvous,
-                           rank, ranks, options.interface, options.timeout);
+  return make_nccl_backend(make_cuda_gpu(options.gpus_share ? 0 : local_rank, options.timeout),
+                           link, rendezvous, rank, ranks, options.interface, options.timeout);
 }
 #endif
 
@@ -93,6 +112,9 @@ int run_as_threads(const JobOptions& options, const RankBody& body) {
 }
 
 int run_as_processes(const JobOptions& options, const RankBody& body) {
+#if DDPSIM_NCCL_BACKEND
+  if (options.backend == "nccl" && !options.gpus_share) check_gpus(options.ranks);
+#endif
   const PrivateFolder folder;
   const std::string where = options.rendezvous.empty() ? folder.rendezvous() : options.rendezvous;
   Rendezvous::open(where, "", options.timeout);  // bad ones are told once, not by every rank

@@ -306,6 +306,7 @@ class Measurement {
     Duration quick{}, slow{};
     ByKind quick_kinds, slow_kinds;
     std::vector<Duration> transfers;
+    double busy = 0;
     for (int round = 0; round < 2 + options_.repeats / 5; ++round) {
       if (!go_on(fmt::format("interference with {}", to_string(size)), 0.9)) return false;
       const RankRun before = backend_.run(steps_.front(), alone);
@@ -318,19 +319,25 @@ class Measurement {
       // One more was under way when this rank had computed, half done on average.
       const Duration each =
           2 * (run.computed - run.background_begun) / (2 * run.background_ended + 1);
-      transfers.push_back(mean(gathered({each})));
+      transfers.push_back(mean(gathered({scaled(each, run.background_busy)})));
+      busy += run.background_busy;
     }
+    // Where the stream ran dry at times, the slowdown is that of the times it did not.
+    busy /= static_cast<double>(transfers.size());
+    if (any_rank(backend_, busy < 0.3)) return true;
+    const auto felt = [&](Duration with, Duration without) {
+      return 1 + (in_seconds(with) / in_seconds(without) - 1) / busy;
+    };
     MeasuredInterference point;
     point.size = size;
     point.channels = channels;
-    point.compute_slowdown = in_seconds(slow) / in_seconds(quick);
+    point.compute_slowdown = felt(slow, quick);
     point.communication_slowdown = in_seconds(mean(transfers)) / in_seconds(*idle);
     // Only streams tell kinds apart: what slows a host thread slows all it does.
     if (!backend_.synchronous() && quick_kinds.arithmetic > Duration::zero() &&
         quick_kinds.memory > Duration::zero()) {
-      point.compute_slowdown =
-          in_seconds(slow_kinds.arithmetic) / in_seconds(quick_kinds.arithmetic);
-      point.memory_slowdown = in_seconds(slow_kinds.memory) / in_seconds(quick_kinds.memory);
+      point.compute_slowdown = felt(slow_kinds.arithmetic, quick_kinds.arithmetic);
+      point.memory_slowdown = felt(slow_kinds.memory, quick_kinds.memory);
     }
     result_.interference.push_back(point);
     return true;

@@ -19,6 +19,9 @@ void JobFlags::add_to(boost::program_options::options_description& flags) {
       "start N ranks on this host; under torchrun, mpirun or srun each process is one already");
   add("loopback", value(&loopback)->value_name("R"),
       "nccl: on one GPU, all-reduces move to itself what one of R ranks moves, by NCCL's kernels");
+  add("channels", value(&channels)->value_name("N"),
+      "nccl: the most thread blocks a collective may take (default: NCCL's choice; with --loopback "
+      "24)");
   add("gpus-share", boost::program_options::bool_switch(&gpus_share),
       "nccl: all ranks on one GPU; checks gradients, and times mean nothing");
   add("rendezvous", value(&rendezvous)->value_name("WHERE"),
@@ -41,8 +44,9 @@ JobOptions JobFlags::options(int fallback) const {
   }
   if (chosen == nullptr)
     throw InputError(fmt::format("--backend {}: unknown; known: {}", backend, known));
-  if (backend != "nccl" && (gpus_share || !loopback.empty()))
-    throw InputError("--loopback and --gpus-share are for --backend nccl");
+  if (backend != "nccl" && (gpus_share || !loopback.empty() || !channels.empty()))
+    throw InputError("--loopback, --gpus-share and --channels are for --backend nccl");
+  if (!channels.empty()) options.channels = count_of("--channels", channels, 1, 64);
   if (gpus_share && !loopback.empty())
     throw InputError("--loopback is for one rank, and --gpus-share for several: take one of them");
   if (!loopback.empty()) {

@@ -10,7 +10,7 @@ namespace ddpsim {
 
 /// The flags of commands that start ranks.
 struct JobFlags {
-  std::string backend = "gloo", ranks, rendezvous, interface, timeout = "60 s", loopback;
+  std::string backend = "gloo", ranks, rendezvous, interface, timeout = "60 s", loopback, channels;
   bool gpus_share = false;
 
   void add_to(boost::program_options::options_description& flags);

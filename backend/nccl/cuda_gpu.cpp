@@ -100,16 +100,14 @@ class CudaGpu : public Gpu {
         fmt::format("CUDA {} on a driver for {}, NCCL {}.{}.{}, cuBLAS {}, at most {} and {} MHz",
                     dotted(runtime), dotted(driver), nccl / 10000, nccl / 100 % 100, nccl % 100,
                     cublas, clock / 1000, memory_clock / 1000);
-    // NCCL's blocks go first where both want an SM, as in PyTorch's high-priority option; here both
-    // have the same priority, as in its default.
+    // Streams of one priority, as PyTorch's are by default.
     CHECKED(cudaStreamCreateWithFlags(&compute_, cudaStreamNonBlocking));
     CHECKED(cudaStreamCreateWithFlags(&communication_, cudaStreamNonBlocking));
     CHECKED(cublasSetStream(cublas_, compute_));
     constexpr std::size_t workspace = 32 << 20;  // what PyTorch gives it on Hopper
     workspace_ = allocate(Bytes{workspace}, "cuBLAS's workspace");
     CHECKED(cublasSetWorkspace(cublas_, workspace_.get(), workspace));
-    fill(workspace_.get(), 1, DType::fp32, 0);  // is there code for this GPU?
-    CHECKED(cudaStreamSynchronize(compute_));
+    load_kernels();
   }
 
   ~CudaGpu() override {
@@ -271,10 +269,12 @@ class CudaGpu : public Gpu {
   void exchange(const void* from, void* to, Bytes size) override {
     const auto count = static_cast<std::size_t>(size.count);
     checked(ncclGroupStart(), "ncclGroupStart", __LINE__);
-    checked(ncclSend(from, count, ncclInt8, 0, communicator_, communication_), "ncclSend",
-            __LINE__);
-    checked(ncclRecv(to, count, ncclInt8, 0, communicator_, communication_), "ncclRecv", __LINE__);
-    settled(ncclGroupEnd(), "ncclGroupEnd", __LINE__);
+    const ncclResult_t sent = ncclSend(from, count, ncclInt8, 0, communicator_, communication_);
+    const ncclResult_t received = ncclRecv(to, count, ncclInt8, 0, communicator_, communication_);
+    const ncclResult_t ended = ncclGroupEnd();  // also after an error: an open group takes no abort
+    checked(sent, "ncclSend", __LINE__);
+    checked(received, "ncclRecv", __LINE__);
+    settled(ended, "ncclGroupEnd", __LINE__);
   }
 
   std::string failure() override {
@@ -301,6 +301,23 @@ class CudaGpu : public Gpu {
   void pop_range() override { nvtxRangePop(); }
 
  private:
+  /// Once each: CUDA loads a kernel when it is first launched, which may wait for the whole GPU. Also
+  /// tells whether this build has code for this GPU at all.
+  void load_kernels() {
+    std::byte* memory = workspace_.get();
+    for (const DType type : {DType::fp32, DType::bf16, DType::fp16}) {
+      fill(memory, 64, type, 0);
+      scale(Stream::compute, memory, memory, 64, type, 1);
+      add(Stream::compute, memory, memory, 64, type);
+      for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::adam})
+        update({optimizer, memory, memory, memory + 1024, memory + 2048, 64, type, 1});
+    }
+    move(memory, memory, Bytes{4096}, Bytes{1 << 20});
+    normalise(memory, memory, Bytes{8192}, Bytes{1 << 20});
+    spin(std::chrono::microseconds{1});
+    CHECKED(cudaStreamSynchronize(compute_));
+  }
+
   static std::string one_line(const char* text) {
     std::string line = text == nullptr ? "" : text;
     return line.substr(0, line.find('\n'));
@@ -374,14 +391,16 @@ int gpu_count() {
   return count;
 }
 
-std::string missing_gpu() {
+GpuLook look_for_gpus() {
+  GpuLook look;
+  look.problem = "looking for GPUs failed";
   int answer[2];
-  if (pipe(answer) != 0) return "no pipe to look for GPUs";
+  if (pipe(answer) != 0) return look;
   const pid_t child = fork();
   if (child == 0) {
     std::string text;
     try {
-      if (gpu_count() == 0) text = "there is no NVIDIA GPU on this machine";
+      text = fmt::format("{}", gpu_count());
     } catch (const std::exception& problem) {
       text = problem.what();
     }
@@ -397,8 +416,15 @@ std::string missing_gpu() {
   close(answer[0]);
   int status = 0;
   if (child > 0) waitpid(child, &status, 0);
-  if (child < 0 || status != 0) return "looking for GPUs failed";
-  return text;
+  if (child < 0 || status != 0 || text.empty()) return look;
+  look.problem.clear();
+  if (text.find_first_not_of("0123456789") != std::string::npos)
+    look.problem = text;
+  else
+    look.count = std::stoi(text);
+  if (look.problem.empty() && look.count == 0)
+    look.problem = "there is no NVIDIA GPU on this machine";
+  return look;
 }
 
 std::unique_ptr<Gpu> make_cuda_gpu(int device, std::chrono::milliseconds timeout) {

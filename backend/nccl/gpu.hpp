@@ -43,10 +43,10 @@ struct UpdateCall {
   Optimizer optimizer = Optimizer::sgd;
   void* parameter = nullptr;
   const void* gradient = nullptr;
-  float* momentum = nullptr;
-  float* variance = nullptr;
+  void* momentum = nullptr;
+  void* variance = nullptr;
   std::int64_t count = 0;
-  DType type = DType::fp32;  ///< of parameter and gradient
+  DType type = DType::fp32;  ///< of all four, as PyTorch keeps them
   int step = 1;
 };
 

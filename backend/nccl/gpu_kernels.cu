@@ -94,10 +94,14 @@ __global__ void add_kernel(Value* to, const Value* from, std::int64_t count) {
 }
 
 __global__ void move_kernel(float4* to, const float4* from, std::int64_t packs, std::int64_t room) {
+  std::int64_t at = first_index() % room;
+  const std::int64_t step = stride() % room;
   for (std::int64_t i = first_index(); i < packs; i += stride()) {
-    float4 value = from[i % room];
+    float4 value = from[at];
     value.x += 1;
-    to[i % room] = value;
+    to[at] = value;
+    at += step;
+    if (at >= room) at -= room;
   }
 }
 
@@ -148,27 +152,30 @@ struct Rates {
 };
 
 template <typename Value>
-__global__ void sgd_kernel(Value* parameter, const Value* gradient, float* momentum,
+__global__ void sgd_kernel(Value* parameter, const Value* gradient, Value* momentum,
                            std::int64_t count, Rates rates) {
   for (std::int64_t i = first_index(); i < count; i += stride()) {
     const float value = to_float(parameter[i]);
-    momentum[i] = rates.momentum * momentum[i] + to_float(gradient[i]) + rates.decay * value;
-    parameter[i] = from_float<Value>(value - rates.learning * momentum[i]);
+    const float speed =
+        rates.momentum * to_float(momentum[i]) + to_float(gradient[i]) + rates.decay * value;
+    momentum[i] = from_float<Value>(speed);
+    parameter[i] = from_float<Value>(value - rates.learning * speed);
   }
 }
 
 template <typename Value>
-__global__ void adam_kernel(Value* parameter, const Value* gradient, float* momentum,
-                            float* variance, std::int64_t count, Rates rates, float first,
+__global__ void adam_kernel(Value* parameter, const Value* gradient, Value* momentum,
+                            Value* variance, std::int64_t count, Rates rates, float first,
                             float second, float decay) {
   for (std::int64_t i = first_index(); i < count; i += stride()) {
     const float slope = to_float(gradient[i]);
     const float value = to_float(parameter[i]);
-    momentum[i] = rates.beta1 * momentum[i] + (1 - rates.beta1) * slope;
-    variance[i] = rates.beta2 * variance[i] + (1 - rates.beta2) * slope * slope;
-    parameter[i] = from_float<Value>(value - decay * value -
-                                     rates.learning * (momentum[i] * first) /
-                                         (sqrtf(variance[i] * second) + rates.epsilon));
+    const float m = rates.beta1 * to_float(momentum[i]) + (1 - rates.beta1) * slope;
+    const float v = rates.beta2 * to_float(variance[i]) + (1 - rates.beta2) * slope * slope;
+    momentum[i] = from_float<Value>(m);
+    variance[i] = from_float<Value>(v);
+    parameter[i] = from_float<Value>(
+        value - decay * value - rates.learning * (m * first) / (sqrtf(v * second) + rates.epsilon));
   }
 }
 
@@ -248,14 +255,15 @@ void update(const GpuLaunch& launch, const UpdateCall& call) {
     auto* parameter = static_cast<Value*>(call.parameter);
     const auto* gradient = static_cast<const Value*>(call.gradient);
     if (call.optimizer == Optimizer::sgd) {
-      sgd_kernel<<<grid, threads_per_block, 0, launch.stream>>>(parameter, gradient, call.momentum,
-                                                                call.count, rates);
+      sgd_kernel<<<grid, threads_per_block, 0, launch.stream>>>(
+          parameter, gradient, static_cast<Value*>(call.momentum), call.count, rates);
       return;
     }
     const auto step = static_cast<float>(call.step);
     adam_kernel<<<grid, threads_per_block, 0, launch.stream>>>(
-        parameter, gradient, call.momentum, call.variance, call.count, rates,
-        1 / (1 - std::pow(rates.beta1, step)), 1 / (1 - std::pow(rates.beta2, step)),
+        parameter, gradient, static_cast<Value*>(call.momentum), static_cast<Value*>(call.variance),
+        call.count, rates, 1 / (1 - std::pow(rates.beta1, step)),
+        1 / (1 - std::pow(rates.beta2, step)),
         call.optimizer == Optimizer::adam ? 0.0F : rates.learning * rates.decay);
   });
 }

@@ -8,7 +8,8 @@
 namespace ddpsim {
 namespace {
 
-constexpr std::int64_t alignment = 256;  // bytes; what cudaMalloc gives, and GEMMs like
+constexpr std::int64_t alignment = 256;    // bytes; what cudaMalloc gives, and GEMMs like
+constexpr Bytes shortest_stream{8 << 10};  // one row
 constexpr Bytes longest_stream{256 << 20};
 
 Bytes operands_of(const Kernel& kernel) {
@@ -45,9 +46,7 @@ GpuMemory::GpuMemory(Gpu& gpu, const Workload& workload, Optimizer optimizer, in
       optimizer_kernels_(optimizer_kernels(optimizer, workload)),
       offsets_(gradient_offsets(workload, alignment)),
       bindings_(bind_gradients(workload)) {
-  element_ = size_of(workload.parameters.front().dtype).count;
   for (const Parameter& each : workload.parameters) {
-    element_ = std::min(element_, size_of(each.dtype).count);
     if (each.dtype == DType::tf32)
       throw std::invalid_argument(fmt::format(
           "{} is tf32, which is how numbers are multiplied: store it as fp32", each.name));
@@ -58,17 +57,23 @@ GpuMemory::GpuMemory(Gpu& gpu, const Workload& workload, Optimizer optimizer, in
   gradients_ = gpu.allocate(all, "gradients");
   buckets_ = gpu.allocate(all, "buckets");
   for (const auto& store : {parameters_, gradients_, buckets_}) gpu.clear(store.get(), all);
-  const Bytes state{all.count / element_ * 4};  // fp32
   if (optimizer != Optimizer::none) {
-    momentum_ = gpu.allocate(state, "optimizer state");
-    gpu.clear(momentum_.get(), state);
+    momentum_ = gpu.allocate(all, "optimizer state");
+    gpu.clear(momentum_.get(), all);
   }
   if (is_adam(optimizer)) {
-    variance_ = gpu.allocate(state, "optimizer state");
-    gpu.clear(variance_.get(), state);
+    variance_ = gpu.allocate(all, "optimizer state");
+    gpu.clear(variance_.get(), all);
   }
-  std::map<DType, Bytes> largest{{DType::fp32, Bytes{alignment}}};
-  Bytes result;
+  Bytes most_buffers;
+  for (const BufferGroup& group : workload.buffers)
+    most_buffers = std::max(most_buffers, group.size);
+  if (most_buffers > Bytes{}) {
+    network_buffers_ = gpu.allocate(most_buffers, "buffers");
+    gpu.clear(network_buffers_.get(), most_buffers);
+  }
+  std::map<DType, Bytes> largest{{DType::fp32, shortest_stream}};
+  Bytes result = shortest_stream;
   const auto look_at = [&](const Kernel& kernel) {
     const DType type = kernel.gemm ? kernel.type : DType::fp32;
     largest[type] = std::max(largest[type], operands_of(kernel));
@@ -118,16 +123,6 @@ std::string GpuMemory::range_name(const Schedule& schedule, const Task& task) co
     return text + fmt::format(" bucket {} ({})", task.bucket,
                               to_string(schedule.buckets[at(task.bucket)].size));
   return text;
-}
-
-void* GpuMemory::buffers(Bytes size) {
-  if (!network_buffers_) {
-    Bytes most = size;
-    for (const BufferGroup& group : workload_.buffers) most = std::max(most, group.size);
-    network_buffers_ = gpu_.allocate(most, "buffers");
-    gpu_.clear(network_buffers_.get(), most);
-  }
-  return network_buffers_.get();
 }
 
 std::vector<float> GpuMemory::gradient(int index) const {
@@ -204,7 +199,7 @@ void GpuMemory::copy_buffers(const Task& task) {
 void GpuMemory::move(Bytes traffic, int launches, std::uint32_t seed, Motion motion) {
   const Bytes each{traffic.count / std::max(1, launches)};
   for (int i = 0; i < launches; ++i) {
-    const Bytes half{std::min(each, longest_stream).count / 2};
+    const Bytes half{std::max(shortest_stream, std::min(each, longest_stream)).count / 2};
     const std::byte* from = operand(DType::fp32, half, seed + static_cast<std::uint32_t>(i));
     if (motion == Motion::rows)
       gpu_.normalise(from, scratch_.get(), each, longest_stream);
@@ -276,13 +271,12 @@ void GpuMemory::optimize(const Task& task) {
 
 void GpuMemory::update(std::int32_t index) {
   const Parameter& each = parameter(index);
-  const std::int64_t first = offsets_[at(index)] / element_;
   UpdateCall call;
   call.optimizer = optimizer_;
   call.parameter = parameters_.get() + offsets_[at(index)];
   call.gradient = at_place(placement_.gradients[at(index)]);
-  call.momentum = reinterpret_cast<float*>(momentum_.get()) + first;
-  if (variance_) call.variance = reinterpret_cast<float*>(variance_.get()) + first;
+  call.momentum = momentum_.get() + offsets_[at(index)];
+  if (variance_) call.variance = variance_.get() + offsets_[at(index)];
   call.count = each.elements();
   call.type = each.dtype;
   call.step = steps_;
@@ -296,8 +290,8 @@ void GpuMemory::update_all() {
   call.type = workload_.parameters.front().dtype;
   call.parameter = parameters_.get();
   call.gradient = gradients_.get();
-  call.momentum = reinterpret_cast<float*>(momentum_.get());
-  if (variance_) call.variance = reinterpret_cast<float*>(variance_.get());
+  call.momentum = momentum_.get();
+  if (variance_) call.variance = variance_.get();
   call.count = offsets_.back() / size_of(call.type).count;
   call.step = steps_;
   gpu_.update(call);

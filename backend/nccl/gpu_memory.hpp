@@ -34,7 +34,7 @@ class GpuMemory {
   DType type_of(const Bucket& bucket) const {
     return workload_.parameters[at(bucket.parameters.front())].dtype;
   }
-  void* buffers(Bytes size);
+  void* buffers() { return network_buffers_.get(); }
   /// Blocks until the GPU is idle.
   std::vector<float> gradient(int parameter) const;
 
@@ -72,9 +72,8 @@ class GpuMemory {
   };
   std::map<DType, Pool> pools_;
   Placement placement_;
-  std::int64_t element_ = 4;  ///< bytes, of the smallest type of a parameter
-  bool one_type_ = true;      ///< all parameters
-  bool together_ = true;      ///< all gradients lie in their own store, under this schedule
+  bool one_type_ = true;  ///< all parameters
+  bool together_ = true;  ///< all gradients lie in their own store, under this schedule
   int steps_ = 0;
 };
 

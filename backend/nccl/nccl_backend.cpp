@@ -39,6 +39,10 @@ constexpr Duration head_start = std::chrono::milliseconds{2};
 /// All-reduces in the background are agreed on in batches of about this many bytes.
 constexpr std::int64_t batch_bytes = 64 << 20;
 constexpr int longest_batch = 64;
+/// For the host to enqueue an all-reduce with its events, at most.
+constexpr Duration gate = std::chrono::microseconds{100};
+/// Four marks of so many are well below what a stream takes.
+constexpr int entries_per_mark = 100;
 
 std::size_t at(std::int32_t index) {
   return static_cast<std::size_t>(index);
@@ -57,7 +61,7 @@ class NcclBackend : public Backend {
     if (link.mode == GpuLink::Mode::loopback && ranks != 1)
       throw std::invalid_argument("loopback is for one rank");
     if (link.mode == GpuLink::Mode::group) check_own_gpu();
-    connect(0);
+    connect(link.channels);
   }
 
   ~NcclBackend() override {
@@ -95,7 +99,7 @@ class NcclBackend : public Backend {
 
   bool use_channels(int channels) override {
     return or_abort([&] {
-      connect(channels);
+      connect(channels > 0 ? channels : link_.channels);
       return true;
     });
   }
@@ -109,20 +113,26 @@ class NcclBackend : public Backend {
 
   std::vector<Duration> time_all_reduces(Bytes size, int count, bool waiting) override {
     return or_abort([&] {
-      void* values = link_scratch(size);
+      reserve_link(size);
       const std::int64_t elements = std::max<std::int64_t>(1, size.count / 4);
       start_together();
-      for (int i = 0; i <= count; ++i) {
-        gpu_->record(2 * i + 1, Stream::communication);
-        all_reduce(values, elements, DType::fp32);
-        gpu_->record(2 * i + 2, Stream::communication);
-        if (waiting) await(2 * i + 2);
+      if (!waiting) {
+        // They begin once all are enqueued: what the GPU takes, not how fast the host issues them.
+        gpu_->spin((count + 1) * gate);
+        gpu_->record(last_round, Stream::compute);
+        gpu_->wait(Stream::communication, last_round);
       }
-      await(2 * count + 2);
-      std::vector<Instant> arrivals, ends;
       for (int i = 0; i <= count; ++i) {
-        arrivals.push_back(instant_of(2 * i + 1));
-        ends.push_back(instant_of(2 * i + 2));
+        gpu_->record(start_of(static_cast<std::uint32_t>(i)), Stream::communication);
+        all_reduce(next_values(size), elements, DType::fp32);
+        gpu_->record(end_of(static_cast<std::uint32_t>(i)), Stream::communication);
+        if (waiting) await(end_of(static_cast<std::uint32_t>(i)));
+      }
+      await(end_of(static_cast<std::uint32_t>(count)));
+      std::vector<Instant> arrivals, ends;
+      for (std::uint32_t i = 0; i <= static_cast<std::uint32_t>(count); ++i) {
+        arrivals.push_back(instant_of(start_of(i)));
+        ends.push_back(instant_of(end_of(i)));
       }
       const std::vector<Instant> starts = latest(arrivals);
       std::vector<Duration> times;
@@ -138,11 +148,12 @@ class NcclBackend : public Backend {
   }
 
  private:
-  // Events: 0 is the start of the step; task i ended in 2 i + 1 and, a collective, began in 2 i + 2;
-  // then the end of computing, and a pair for each all-reduce in the background.
-  static constexpr int beginning = 0;
-  static int end_of(std::uint32_t task) { return 2 * static_cast<int>(task) + 1; }
-  static int start_of(std::uint32_t task) { return 2 * static_cast<int>(task) + 2; }
+  // Events: the start of the step, that of its last round, a ring of marks that says how far the GPU has
+  // come; then for task i its end and, of a collective, its start; the end of computing; and a pair for
+  // each all-reduce in the background.
+  static constexpr int beginning = 0, last_round = 1, first_mark = 2, marks = 4, first_task = 6;
+  static int end_of(std::uint32_t task) { return first_task + 2 * static_cast<int>(task); }
+  static int start_of(std::uint32_t task) { return end_of(task) + 1; }
 
   /// One physical GPU for each rank, or a mistake.
   void check_own_gpu() {
@@ -176,22 +187,47 @@ class NcclBackend : public Backend {
     }
   }
 
-  /// Until the event, an error, or the timeout.
-  void await(int event) {
-    const auto deadline = std::chrono::steady_clock::now() + timeout_;
-    auto next_look = std::chrono::steady_clock::now() + milliseconds{1};
-    while (!gpu_->reached(event)) {
+  /// Of someone who polls: looks for errors every millisecond, and gives up after the timeout.
+  class Patience {
+   public:
+    explicit Patience(NcclBackend& backend) : backend_(backend) {}
+    void spend() {
       const auto time = std::chrono::steady_clock::now();
-      if (time < next_look) continue;
-      next_look = time + milliseconds{1};
-      check();
-      if (time > deadline)
+      if (time < next_look_) return;
+      next_look_ = time + milliseconds{1};
+      backend_.check();
+      if (time - begin_ > backend_.timeout_)
         throw DeviceError(fmt::format(
             "the GPU's work did not end within {:g} s; a rank may be gone, or waiting elsewhere",
-            static_cast<double>(timeout_.count()) / 1000));
+            static_cast<double>(backend_.timeout_.count()) / 1000));
       std::this_thread::yield();
     }
+
+   private:
+    NcclBackend& backend_;
+    std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+    std::chrono::steady_clock::time_point next_look_ = begin_ + milliseconds{1};
+  };
+
+  /// Until the event, an error, or the timeout.
+  void await(int event) {
+    for (Patience patience(*this); !gpu_->reached(event);) patience.spend();
     check();
+  }
+
+  /// Keeps the host from enqueueing more than a stream takes before a call blocks (about a thousand):
+  /// a blocked call would count as the cost of a launch, and nobody would look for errors.
+  void keep_near(const Task& task) {
+    if (task.stream == Stream::host) return;
+    ahead_ += task.launches + 3;  // and a wait, two records
+    if (ahead_ < entries_per_mark) return;
+    ahead_ = 0;
+    if (next_mark_ >= marks)
+      for (Patience patience(*this); !gpu_->reached(first_mark + next_mark_ % marks);
+           patience.spend())
+        feed(false);
+    gpu_->record(first_mark + next_mark_ % marks, Stream::compute);
+    ++next_mark_;
   }
 
   void check() {
@@ -223,7 +259,7 @@ class NcclBackend : public Backend {
 
   RankRun run_on_gpu(const Schedule& schedule, const RunOptions& options) {
     memory_->arrange(schedule);
-    for (const Bucket& bucket : schedule.buckets) link_scratch(bucket.size);
+    for (const Bucket& bucket : schedule.buckets) reserve_link(bucket.size);
     background_ = 0;
     RankRun run;
     run.times.resize(schedule.tasks.size());
@@ -232,22 +268,23 @@ class NcclBackend : public Backend {
     first_background_ = computed + 1;
     background_size_ = options.background;
     stopped_ = options.background == Bytes{};
-    if (!stopped_) link_scratch(options.background);
+    if (!stopped_) reserve_link(options.background);
+    ahead_ = next_mark_ = 0;
     ranges_.clear();
     for (const Task& task : schedule.tasks) ranges_.push_back(memory_->range_name(schedule, task));
     start_together();
-    for (int i = 0; i < 2; ++i) feed(false);
+    feed(false);
     gpu_->push_range(fmt::format("step, {}", name_of(schedule.strategy)));
-    for (int round = 0; round < options.rounds; ++round)
+    for (int round = 0; round < options.rounds; ++round) {
+      if (round + 1 == options.rounds) gpu_->record(last_round, Stream::compute);
       for (std::uint32_t i = 0; i < tasks; ++i) {
+        keep_near(schedule.tasks[i]);
         execute(schedule, i, options, run.times[i]);
-        if (i % 64 == 0) feed(false);
+        feed(false);
       }
-    gpu_->record(computed, Stream::compute);
-    while (!stopped_) {
-      check();
-      feed(gpu_->reached(computed));
     }
+    gpu_->record(computed, Stream::compute);
+    for (Patience patience(*this); !stopped_; patience.spend()) feed(gpu_->reached(computed));
     await(computed);
     if (background_ > 0) await(background_event(background_ - 1, true));
     for (std::uint32_t i = tasks; i-- > 0;)
@@ -290,13 +327,15 @@ class NcclBackend : public Backend {
             task.bytes.count / size_of(memory_->type_of(schedule.buckets[at(task.bucket)])).count,
             memory_->type_of(schedule.buckets[at(task.bucket)]));
       else if (task.operation == Operation::broadcast)
-        gpu_->broadcast(memory_->buffers(task.bytes), task.bytes);
+        gpu_->broadcast(memory_->buffers(), task.bytes);
       else
         memory_->run(schedule, task, ranks());
       gpu_->record(end_of(index), task.stream);
       gpu_->pop_range();
-    } else if (task.operation == Operation::hook && options.hook) {
-      options.hook(task.parameter, task.micro_batch);
+    } else if (task.operation == Operation::hook) {
+      gpu_->push_range(ranges_[index]);
+      if (options.hook) options.hook(task.parameter, task.micro_batch);
+      gpu_->pop_range();
     }
     times.enqueued = now();
     times.start = times.end = times.enqueued;
@@ -316,22 +355,32 @@ class NcclBackend : public Backend {
     const std::int64_t element = size_of(type).count;
     const auto reduced = static_cast<std::int64_t>(share * static_cast<double>(count));
     if (reduced == 0) return;
-    std::byte* scratch = link_scratch(Bytes{count * element});
-    gpu_->exchange(scratch, scratch + link_scratch_size_.count / 2, Bytes{2 * reduced * element});
-    gpu_->add(Stream::communication, scratch, values, reduced, type);
+    const std::int64_t half = aligned(count * element) * 2;
+    gpu_->exchange(link_memory_.get(), link_memory_.get() + half, Bytes{2 * reduced * element});
+    gpu_->add(Stream::communication, link_memory_.get(), values, reduced, type);
   }
 
-  /// Room for an all-reduce of `size` that is nobody's gradient, and, in loopback, for both ends of what
-  /// it moves.
-  std::byte* link_scratch(Bytes size) {
-    const Bytes needed = 4 * size + Bytes{256};
-    if (link_scratch_size_ < needed) {
-      link_scratch_.reset();
-      link_scratch_ = gpu_->allocate(needed, "the buffers of all-reduces");
-      gpu_->clear(link_scratch_.get(), needed);
-      link_scratch_size_ = needed;
-    }
-    return link_scratch_.get();
+  static std::int64_t aligned(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+  /// Room for both ends of what loopback moves for an all-reduce of `size`, and behind it for values
+  /// that are nobody's gradient, many times over where they would fit the L2 cache.
+  void reserve_link(Bytes size) {
+    const std::int64_t unit = aligned(size.count);
+    const Bytes needed{4 * unit + std::max(unit, 2 * description_.l2.count)};
+    if (needed <= link_size_) return;
+    link_memory_.reset();
+    link_memory_ = gpu_->allocate(needed, "the buffers of all-reduces");
+    gpu_->clear(link_memory_.get(), needed);
+    link_size_ = needed;
+  }
+
+  /// Of `size`; another place each time, as gradients are.
+  void* next_values(Bytes size) {
+    const std::int64_t unit = aligned(size.count);
+    if (next_value_ < 4 * unit || next_value_ + unit > link_size_.count) next_value_ = 4 * unit;
+    std::byte* values = link_memory_.get() + next_value_;
+    next_value_ += unit;
+    return values;
   }
 
   // All-reduces beside computation. Ranks must issue equally many, so they agree on each batch: one more
@@ -345,27 +394,30 @@ class NcclBackend : public Backend {
     return first_background_ + 2 * index + (end ? 1 : 0);
   }
 
-  /// One more batch, if there is room and every rank still computes. A rank that has computed says so
-  /// in the next agreement; all make that one, and it is the last.
+  /// Up to two more batches, if there is room and every rank still computes. A rank that has computed says
+  /// so in the next agreement; all make that one, and it is the last.
   void feed(bool computed) {
-    if (stopped_) return;
-    const bool full = background_ >= 2 * batch() &&
-                      !gpu_->reached(background_event(background_ - batch() - 1, true));
-    if (full && !computed) return;
-    double done = computed ? 1 : 0;
-    if (background_ > 0) communicator_.all_reduce(std::span(&done, 1));
-    stopped_ = done > 0;
-    if (stopped_) return;
-    void* values = link_scratch(background_size_);
-    for (int i = 0; i < batch(); ++i, ++background_) {
-      gpu_->record(background_event(background_, false), Stream::communication);
-      all_reduce(values, std::max<std::int64_t>(1, background_size_.count / 4), DType::fp32);
-      gpu_->record(background_event(background_, true), Stream::communication);
+    for (int more = 0; more < 2 && !stopped_; ++more) {
+      const bool full = background_ >= 2 * batch() &&
+                        !gpu_->reached(background_event(background_ - batch() - 1, true));
+      if (full && !computed) return;
+      double done = computed ? 1 : 0;
+      if (background_ > 0) communicator_.all_reduce(std::span(&done, 1));
+      stopped_ = done > 0;
+      for (int i = 0; i < batch() && !stopped_; ++i, ++background_) {
+        gpu_->record(background_event(background_, false), Stream::communication);
+        all_reduce(next_values(background_size_),
+                   std::max<std::int64_t>(1, background_size_.count / 4), DType::fp32);
+        gpu_->record(background_event(background_, true), Stream::communication);
+      }
     }
   }
 
+  /// What began when: a kernel once its stream was free, what it waits for had ended, and the host had
+  /// enqueued its first launch, as in the simulator; a collective also not before its event.
   void read_events(const Schedule& schedule, const RunOptions& options, RankRun& run) {
     std::array<Instant, all_streams.size()> free{};
+    free[static_cast<std::size_t>(Stream::compute)] = instant_of(last_round);
     for (std::uint32_t i = 0; i < schedule.tasks.size(); ++i) {
       const Task& task = schedule.tasks[i];
       TaskTimes& times = run.times[i];
@@ -376,10 +428,11 @@ class NcclBackend : public Backend {
       if (is_collective(task.operation) && !options.communicate) continue;
       times.end = instant_of(end_of(i));
       Instant& available = free[static_cast<std::size_t>(task.stream)];
+      times.start =
+          std::max(available, times.issued + (times.enqueued - times.issued) / task.launches);
       if (is_collective(task.operation)) {
-        times.start = instant_of(start_of(i));
+        times.start = std::max(times.start, instant_of(start_of(i)));
       } else {
-        times.start = std::max(available, times.issued);
         for (const std::uint32_t earlier : schedule.waits_for(task))
           times.start = std::max(times.start, run.times[earlier].end);
         if (task.operation == Operation::wait) times.start = times.end;
@@ -426,8 +479,15 @@ class NcclBackend : public Backend {
     }
     if (background_ == 0) return;
     run.background_begun = last.back() - Instant{};
-    for (int i = 0; i < background_; ++i)
-      run.background_ended += instant_of(background_event(i, true)) < computed_at ? 1 : 0;
+    Duration busy{};
+    Instant end = last.back();
+    for (int i = 0; i < background_ && end < computed_at; ++i) {
+      end = std::min(computed_at, instant_of(background_event(i, true)));
+      busy += end - std::max(last.back(), instant_of(background_event(i, false)));
+      run.background_ended += end < computed_at ? 1 : 0;
+    }
+    if (computed_at > last.back())
+      run.background_busy = std::min(1.0, in_seconds(busy) / in_seconds(computed_at - last.back()));
   }
 
   std::unique_ptr<Gpu> gpu_;
@@ -438,8 +498,11 @@ class NcclBackend : public Backend {
   std::unique_ptr<GpuMemory> memory_;
   Instant zero_{};   ///< of this step, on the communicator's clock
   Instant begun_{};  ///< when the event `beginning` happened, counted from zero_
-  std::shared_ptr<std::byte> link_scratch_;
-  Bytes link_scratch_size_;
+  std::shared_ptr<std::byte> link_memory_;
+  Bytes link_size_;
+  std::int64_t next_value_ = 0;  ///< in it
+  int ahead_ = 0;                ///< entries enqueued since the last mark
+  int next_mark_ = 0;
   Bytes background_size_;
   int background_ = 0;  ///< all-reduces issued
   int first_background_ = 0;

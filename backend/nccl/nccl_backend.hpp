@@ -19,6 +19,7 @@ struct GpuLink {
   };
   Mode mode = Mode::group;
   int loopback = 0;  ///< ranks it stands for
+  int channels = 0;  ///< the most thread blocks a collective may take; 0: NCCL decides
 };
 
 /// Lets this process be one of several ranks on one GPU: NCCL takes each for a host of its own, and

@@ -3,6 +3,7 @@
 #include <barrier>
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <set>
@@ -52,8 +53,16 @@ struct GpuCall {
   std::int64_t count = 0;        ///< elements of that
 };
 
+/// What work takes on a fake GPU.
+struct FakePace {
+  Duration gemm{}, memory{};  ///< of a GEMM; of any kernel that moves memory
+  Duration collective{};      ///< of an all-reduce or exchange, besides its bytes
+  double link = 0;            ///< its bytes per second; 0: they take no time
+};
+
 /// Records every call, and does on host memory, at once, what it is asked for (fp32 only). What the
-/// log says of streams and events is all a GPU would know of order.
+/// log says of streams and events is all a GPU would know of order. Each stream has a clock: work takes
+/// what the pace says, after what the stream had to do, and events are reached when that time has come.
 class FakeGpu : public Gpu {
  public:
   explicit FakeGpu(FakeLink* link = nullptr, std::string uuid = "fake") : link_(link) {
@@ -67,7 +76,9 @@ class FakeGpu : public Gpu {
 
   std::vector<GpuCall> calls;
   std::vector<std::byte> id_received;
-  int channels = -1;
+  FakePace pace;
+  int* channels_asked = nullptr;
+  std::size_t* most_pending = nullptr;  ///< entries that a stream had yet to do, at most
   bool* aborted = nullptr;
   std::string* problem = nullptr;  ///< what `failure` says
   bool stuck = false;              ///< collectives never end
@@ -94,12 +105,18 @@ class FakeGpu : public Gpu {
   }
 
   void record(int event, Stream stream) override {
-    times_[event] = std::chrono::steady_clock::now();
+    times_[event] = advance(stream, {});
     hangs_[event] = stuck && stream == Stream::communication && collectives_ > 0;
     note({GpuCall::Kind::record, stream, event});
   }
-  void wait(Stream stream, int event) override { note({GpuCall::Kind::wait, stream, event}); }
-  bool reached(int event) override { return times_.count(event) > 0 && !hangs_[event]; }
+  void wait(Stream stream, int event) override {
+    free_[stream] = std::max(free_[stream], times_[event]);
+    note({GpuCall::Kind::wait, stream, event});
+  }
+  bool reached(int event) override {
+    const auto found = times_.find(event);
+    return found != times_.end() && !hangs_[event] && found->second <= Clock::now();
+  }
   Duration between(int earlier, int later) override {
     return times_.at(later) - times_.at(earlier);
   }
@@ -117,47 +134,58 @@ class FakeGpu : public Gpu {
                  b[call.layout == GpuGemmLayout::nt ? j * g.k + l : l * g.n + j];
         c[i * g.n + j] = sum;
       }
+    advance(Stream::compute, pace.gemm);
     note({GpuCall::Kind::work, Stream::compute, -1, "", call.result, g.m * g.n});
   }
   void scale(Stream stream, void* to, const void* from, std::int64_t count, DType,
              float factor) override {
     for (std::int64_t i = 0; i < count; ++i)
       static_cast<float*>(to)[i] = factor * static_cast<const float*>(from)[i];
+    advance(stream, pace.memory);
     note({GpuCall::Kind::work, stream, -1, "", to, count});
   }
   void add(Stream stream, void* to, const void* from, std::int64_t count, DType) override {
     for (std::int64_t i = 0; i < count; ++i)
       static_cast<float*>(to)[i] += static_cast<const float*>(from)[i];
+    advance(stream, pace.memory);
     note({GpuCall::Kind::work, stream, -1, "", to, count});
   }
   void move(const void*, void* to, Bytes traffic, Bytes) override {
     moved += traffic;
+    advance(Stream::compute, pace.memory);
     note({GpuCall::Kind::work, Stream::compute, -1, "", to, 0});
   }
   void normalise(const void*, void* to, Bytes traffic, Bytes) override {
     moved += traffic;
+    advance(Stream::compute, pace.memory);
     note({GpuCall::Kind::work, Stream::compute, -1, "", to, 0});
   }
-  void spin(Duration) override { note({GpuCall::Kind::work}); }
+  void spin(Duration time) override {
+    advance(Stream::compute, time);
+    note({GpuCall::Kind::work});
+  }
   void update(const UpdateCall& call) override {
+    advance(Stream::compute, pace.memory);
     note({GpuCall::Kind::work, Stream::compute, -1, "", call.parameter, call.count});
   }
 
   std::vector<std::byte> make_id() override { return std::vector<std::byte>(128, std::byte{42}); }
   void connect(std::span<const std::byte> id, int, int, int most) override {
     id_received.assign(id.begin(), id.end());
-    channels = most;
+    if (channels_asked != nullptr) *channels_asked = most;
     if (received != nullptr) *received = id_received;
   }
   void all_reduce(void* values, std::int64_t count, DType) override {
     ++collectives_;
     if (link_ != nullptr && !stuck) link_->all_reduce(static_cast<float*>(values), count);
+    transfer(4 * count);
     note({GpuCall::Kind::collective, Stream::communication, -1, "", values, count});
   }
   void broadcast(void* bytes, Bytes size) override {
     note({GpuCall::Kind::collective, Stream::communication, -1, "", bytes, size.count / 4});
   }
   void exchange(const void*, void* to, Bytes size) override {
+    transfer(size.count);
     note({GpuCall::Kind::collective, Stream::communication, -1, "", to, size.count});
   }
   std::string failure() override { return problem != nullptr ? *problem : ""; }
@@ -179,7 +207,28 @@ class FakeGpu : public Gpu {
 
   FakeLink* link_;
   GpuDescription description_;
-  std::map<int, std::chrono::steady_clock::time_point> times_;
+  using Clock = std::chrono::steady_clock;
+
+  /// When work of this length, given now, ends.
+  Clock::time_point advance(Stream stream, Duration time) {
+    const auto now = Clock::now();
+    auto& free = free_[stream];
+    free = std::max(free, now) + std::chrono::duration_cast<Clock::duration>(time);
+    auto& pending = pending_[stream];
+    while (!pending.empty() && pending.front() <= now) pending.pop_front();
+    pending.push_back(free);
+    if (most_pending != nullptr) *most_pending = std::max(*most_pending, pending.size());
+    return free;
+  }
+  void transfer(std::int64_t bytes) {
+    advance(Stream::communication,
+            pace.collective + (pace.link > 0 ? from_seconds(static_cast<double>(bytes) / pace.link)
+                                             : Duration{}));
+  }
+
+  std::map<int, Clock::time_point> times_;
+  std::map<Stream, Clock::time_point> free_;
+  std::map<Stream, std::deque<Clock::time_point>> pending_;
   std::map<int, bool> hangs_;
   int collectives_ = 0;
   std::vector<std::string> ranges_;

@@ -1,6 +1,8 @@
 // The NCCL backend without a GPU: a fake GPU records every call, and computes on host memory.
 
+#include <array>
 #include <atomic>
+#include <cstdlib>
 #include <set>
 
 #include <catch2/catch.hpp>
@@ -118,7 +120,7 @@ std::vector<GpuCall> calls_of(const SmallJob& job, const Schedule& schedule) {
 }
 
 /// Calls of each task, in the order of the schedule: those between the task's ranges. The end of a
-/// task is recorded in event 2 i + 1.
+/// task is recorded in event 6 + 2 i.
 std::vector<std::vector<std::size_t>> calls_by_task(const Schedule& schedule,
                                                     const std::vector<GpuCall>& calls) {
   std::vector<std::vector<std::size_t>> by_task(schedule.tasks.size());
@@ -126,9 +128,9 @@ std::vector<std::vector<std::size_t>> calls_by_task(const Schedule& schedule,
   for (std::size_t i = 0; i < calls.size(); ++i) {
     if (calls[i].range.empty() || calls[i].range.starts_with("step, ")) continue;
     pending.push_back(i);
-    const bool ends = calls[i].kind == GpuCall::Kind::record && calls[i].event % 2 == 1;
+    const bool ends = calls[i].kind == GpuCall::Kind::record && calls[i].event % 2 == 0;
     if (!ends) continue;
-    const auto task = static_cast<std::size_t>(calls[i].event / 2);
+    const auto task = static_cast<std::size_t>((calls[i].event - 6) / 2);
     REQUIRE(task < by_task.size());
     by_task[task] = std::move(pending);
     pending.clear();
@@ -151,7 +153,7 @@ TEST_CASE("every dependency of a schedule holds on streams and events, and no ot
     for (std::uint32_t t = 0; t < schedule.tasks.size(); ++t) {
       const Task& task = schedule.tasks[t];
       CAPTURE(t, name_of(task.operation));
-      REQUIRE(by_task[t].empty() == (task.stream == Stream::host));
+      REQUIRE(by_task[t].empty() == (task.stream == Stream::host));  // hooks only have a name
       for (const std::size_t call : by_task[t]) CHECK(calls[call].stream == task.stream);
       for (const std::uint32_t earlier : schedule.waits_for(task)) {
         const Task& before = schedule.tasks[earlier];
@@ -186,8 +188,11 @@ TEST_CASE("an all-reduce waits for every kernel that writes into its bucket", "[
       const auto* end = begin + calls[c].count;
       for (std::size_t w = 0; w < calls.size(); ++w) {
         const auto* written = static_cast<const float*>(calls[w].result);
-        if (calls[w].kind != GpuCall::Kind::work || written < begin || written >= end) continue;
-        CHECK((order.before(w, c) || order.before(c, w)));
+        if (calls[w].kind != GpuCall::Kind::work || written + calls[w].count <= begin ||
+            written >= end)
+          continue;
+        // Given earlier: done before. Given later (what is done with the result): after.
+        CHECK((w < c ? order.before(w, c) : order.before(c, w)));
       }
     }
     int expected = 0;
@@ -399,6 +404,240 @@ TEST_CASE("a calibration of fake GPUs is complete and tells kinds of kernels and
     channels.insert(point.channels);
   }
   CHECK(channels == std::set<int>{0, 1, 2, 4, 8, 16, 32});
+}
+
+TEST_CASE("times are those of the GPU's work, however far ahead the host is", "[backend][nccl]") {
+  using namespace std::chrono_literals;
+  const SmallJob job = gpu_job(8);
+  const Schedule schedule = job.schedule(Strategy::bucketed);
+  RankRun run;
+  std::vector<Duration> all_reduces, waiting;
+  CHECK(on_fakes(
+            1, {GpuLink::Mode::loopback, 8}, seconds{5},
+            [&](int) {
+              auto gpu = std::make_unique<FakeGpu>();
+              gpu->pace = {2ms, 1ms, 3ms, 0};
+              return gpu;
+            },
+            [&](Backend& backend) {
+              backend.load(job.workload, job.optimizer);
+              run = backend.run(schedule);
+              all_reduces = backend.time_all_reduces(Bytes{4096}, 4, false);
+              waiting = backend.time_all_reduces(Bytes{4096}, 3, true);
+              return 0;
+            }) == 0);
+  // An exchange of 3 ms and the sums of 1 ms.
+  CHECK(all_reduces.size() == 4);
+  for (const Duration each : all_reduces) CHECK(in_ms(each) == Approx(4).margin(0.05));
+  for (const Duration each : waiting) CHECK(in_ms(each) >= 4);
+  // The host is ahead after the first kernel: from there on all is exact.
+  std::vector<double> gemms, collectives;
+  Instant end{};
+  for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
+    const Task& task = schedule.tasks[i];
+    const double took = in_ms(run.times[i].end - run.times[i].start);
+    if (task.operation == Operation::backward && took > 1.9) gemms.push_back(took);
+    if (task.operation == Operation::all_reduce) collectives.push_back(took);
+    if (task.stream == Stream::compute && task.operation != Operation::wait) {
+      CHECK(run.times[i].start >= end);
+      end = run.times[i].end;
+    }
+    for (const std::uint32_t earlier : schedule.waits_for(task))
+      if (task.stream != Stream::host) CHECK(run.times[i].start >= run.times[earlier].end);
+  }
+  REQUIRE(gemms.size() >= 4);
+  for (const double took : gemms)
+    CHECK((took == Approx(2).margin(0.05) || took == Approx(3).margin(0.05)));  // with its bias
+  REQUIRE(collectives.size() == schedule.buckets.size());
+  for (const double took : collectives) CHECK(took == Approx(4).margin(0.05));
+}
+
+TEST_CASE("the last of several rounds has its own times", "[backend][nccl]") {
+  using namespace std::chrono_literals;
+  const SmallJob job = gpu_job(8);
+  const Schedule schedule = job.schedule(Strategy::none);
+  RunOptions once, often;
+  once.communicate = often.communicate = false;
+  often.rounds = 4;
+  CHECK(on_fakes(
+            1, {GpuLink::Mode::loopback, 8}, seconds{5},
+            [&](int) {
+              auto gpu = std::make_unique<FakeGpu>();
+              gpu->pace = {2ms, 1ms, 3ms, 0};
+              return gpu;
+            },
+            [&](Backend& backend) {
+              backend.load(job.workload, job.optimizer);
+              backend.run(schedule, once);
+              const RankRun one = backend.run(schedule, once);
+              const RankRun four = backend.run(schedule, often);
+              CHECK(in_ms(four.computed) == Approx(4 * in_ms(one.computed)).epsilon(0.02));
+              Duration in_one{}, in_four{};
+              for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
+                in_one += one.times[i].end - one.times[i].start;
+                in_four += four.times[i].end - four.times[i].start;
+              }
+              CHECK(in_ms(in_four) == Approx(in_ms(in_one)).epsilon(0.05));
+              return 0;
+            }) == 0);
+}
+
+TEST_CASE("the host stays near the GPU, so that no launch blocks", "[backend][nccl]") {
+  using namespace std::chrono_literals;
+  const SmallJob job = gpu_job(8);
+  std::size_t most_pending = 0;
+  RunOptions options;
+  options.communicate = false;
+  options.rounds = 40;
+  CHECK(on_fakes(
+            1, {GpuLink::Mode::loopback, 8}, seconds{20},
+            [&](int) {
+              auto gpu = std::make_unique<FakeGpu>();
+              gpu->pace = {100us, 100us, 100us, 0};
+              gpu->most_pending = &most_pending;
+              return gpu;
+            },
+            [&](Backend& backend) {
+              backend.load(job.workload, job.optimizer);
+              backend.run(job.schedule(Strategy::none), options);
+              return 0;
+            }) == 0);
+  CHECK(most_pending > 100);
+  CHECK(most_pending < 700);
+}
+
+TEST_CASE("a step begins on both streams at once", "[backend][nccl]") {
+  const SmallJob job = gpu_job(2);
+  const std::vector<GpuCall> calls = calls_of(job, job.schedule(Strategy::bucketed));
+  const Order order(calls);
+  std::size_t beginning = calls.size();
+  for (std::size_t i = 0; i < calls.size() && calls[i].range.empty(); ++i)
+    if (calls[i].kind == GpuCall::Kind::record && calls[i].event == 0) beginning = i;
+  REQUIRE(beginning < calls.size());
+  int found = 0;
+  for (std::size_t i = beginning; i < calls.size(); ++i)
+    if (calls[i].kind == GpuCall::Kind::collective) {
+      ++found;
+      CHECK(order.before(beginning, i));
+      // Not only by way of the kernels the first one waits for:
+      bool directly = false;
+      for (std::size_t w = beginning; w < i; ++w)
+        directly = directly || (calls[w].kind == GpuCall::Kind::wait && calls[w].event == 0 &&
+                                calls[w].stream == Stream::communication);
+      CHECK(directly);
+    }
+  CHECK(found > 0);
+}
+
+TEST_CASE("loopback adds up what a rank of a ring adds up", "[backend][nccl]") {
+  const SmallJob job = gpu_job(8);
+  std::vector<GpuCall> calls;
+  const Schedule schedule = job.schedule(Strategy::bucketed);
+  CHECK(on_fakes(
+            1, {GpuLink::Mode::loopback, 8}, seconds{5},
+            [&](int) {
+              auto gpu = std::make_unique<FakeGpu>();
+              gpu->log = &calls;
+              return gpu;
+            },
+            [&](Backend& backend) {
+              backend.load(job.workload, job.optimizer);
+              calls.clear();
+              backend.run(schedule);
+              return 0;
+            }) == 0);
+  std::int64_t added = 0, elements = 0;
+  for (const GpuCall& call : calls)
+    if (call.kind == GpuCall::Kind::work && call.stream == Stream::communication)
+      added += call.count;
+  for (const Bucket& bucket : schedule.buckets) elements += bucket.size.count / 4;
+  CHECK(std::abs(added - elements * 7 / 8) <= static_cast<std::int64_t>(schedule.buckets.size()));
+}
+
+TEST_CASE("ranks of different speed issue equally many all-reduces in the background",
+          "[backend][nccl]") {
+  using namespace std::chrono_literals;
+  const SmallJob job = gpu_job(2);
+  std::array<std::vector<GpuCall>, 2> calls;
+  std::array<double, 2> busy{};
+  FakeLink link(2);
+  RunOptions options;
+  options.communicate = false;
+  options.background = Bytes{64 << 10};
+  options.rounds = 3;
+  CHECK(on_fakes(
+            2, {GpuLink::Mode::shared, 0}, seconds{10},
+            [&](int rank) {
+              auto gpu = std::make_unique<FakeGpu>(&link);
+              gpu->pace = {rank == 0 ? 1ms : 3ms, 100us, 200us, 0};
+              gpu->log = &calls[static_cast<std::size_t>(rank)];
+              return gpu;
+            },
+            [&](Backend& backend) {
+              backend.load(job.workload, job.optimizer);
+              const RankRun run = backend.run(job.schedule(Strategy::none), options);
+              busy[static_cast<std::size_t>(backend.rank())] = run.background_busy;
+              backend.gather({});  // still in step
+              return run.background_ended > 0 ? 0 : 4;
+            }) == 0);
+  const auto collectives = [&](std::size_t rank) {
+    return std::count_if(calls[rank].begin(), calls[rank].end(), [](const GpuCall& call) {
+      return call.kind == GpuCall::Kind::collective;
+    });
+  };
+  CHECK(collectives(0) == collectives(1));
+  CHECK(collectives(0) > 0);
+  CHECK(busy[0] > 0.5);
+}
+
+TEST_CASE("channels are asked for as given, and given back", "[backend][nccl]") {
+  int asked = -1;
+  CHECK(on_fakes(
+            1, {GpuLink::Mode::loopback, 8, 24}, seconds{5},
+            [&](int) {
+              auto gpu = std::make_unique<FakeGpu>();
+              gpu->channels_asked = &asked;
+              return gpu;
+            },
+            [&](Backend& backend) {
+              CHECK(asked == 24);
+              CHECK(backend.use_channels(4));
+              CHECK(asked == 4);
+              CHECK(backend.use_channels(0));
+              CHECK(asked == 24);
+              return 0;
+            }) == 0);
+}
+
+TEST_CASE("an error on one rank ends the other long before the timeout", "[backend][nccl]") {
+  const SmallJob job = gpu_job(2);
+  std::string problem;
+  FakeLink link(2);
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK(on_fakes(
+            2, {GpuLink::Mode::shared, 0}, seconds{30},
+            [&](int rank) {
+              auto gpu = std::make_unique<FakeGpu>(&link);
+              if (rank == 0) gpu->problem = &problem;
+              return gpu;
+            },
+            [&](Backend& backend) {
+              backend.load(job.workload, job.optimizer);
+              backend.run(job.schedule(Strategy::none));
+              if (backend.rank() == 0) problem = "CUDA: an illegal memory access was encountered";
+              backend.run(job.schedule(Strategy::none));
+              return 0;
+            }) == 1);
+  CHECK(std::chrono::steady_clock::now() - begin < seconds{10});
+}
+
+TEST_CASE("ranks that share a GPU are hosts of their own to NCCL, on loopback", "[backend][nccl]") {
+  share_one_gpu(3);
+  CHECK(std::string(std::getenv("NCCL_HOSTID")) == "ddpsim-rank-3");
+  CHECK(std::string(std::getenv("NCCL_NET")) == "Socket");
+  CHECK(std::string(std::getenv("NCCL_SOCKET_IFNAME")) == "lo");
+  share_one_gpu(4);
+  CHECK(std::string(std::getenv("NCCL_HOSTID")) == "ddpsim-rank-4");
 }
 
 }  // namespace ddpsim

@@ -54,12 +54,13 @@ TEST_CASE("flags of GPUs that contradict are refused", "[tools][gpu_flags]") {
     CHECK(lines_of(outcome.err).size() == 1);
   };
   refused({"--backend", "gloo", "--loopback", "8"},
-          "--loopback and --gpus-share are for --backend nccl");
+          "are for --backend nccl");
   refused({"--backend", "threads", "--gpus-share"},
-          "--loopback and --gpus-share are for --backend nccl");
+          "are for --backend nccl");
   refused({"--backend", "nccl", "--loopback", "8", "--gpus-share"}, "take one of them");
   refused({"--backend", "nccl", "--loopback", "8", "--ranks", "2"}, "no --ranks");
   refused({"--backend", "nccl", "--loopback", "1"}, "--loopback");
+  refused({"--backend", "nccl", "--channels", "65"}, "--channels");
 }
 
 }  // namespace ddpsim
