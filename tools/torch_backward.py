@@ -18,6 +18,7 @@ except ImportError:
     print('no PyTorch here', file=sys.stderr)
     sys.exit(77)
 
+SETS = 8  # of operands: 8 x 18 MB or more, beyond an L2 of 50 MB
 WIDTH, LAYERS, HEADS, INNER, VOCABULARY = 1024, 24, 16, 4096, 10000  # as scenarios/catalogue has cs336-medium
 
 
@@ -91,6 +92,24 @@ def milliseconds(run, repeats):
     return statistics.median(times)
 
 
+def milliseconds_each(run, repeats):
+    """Of one call among many: the GPU is kept busy until all are enqueued, and no operand is still in its cache."""
+    calls = 4 * SETS
+    for i in range(SETS):
+        run(i)
+    times = []
+    for _ in range(repeats):
+        torch.cuda._sleep(20_000_000)  # about 10 ms: the host gets ahead
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        for i in range(calls):
+            run(i % SETS)
+        end.record()
+        torch.cuda.synchronize()
+        times.append(begin.elapsed_time(end) / calls)
+    return statistics.median(times)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--batch', type=int, default=8)
@@ -116,14 +135,13 @@ def main():
     gemms = []
     rows = arguments.batch * arguments.sequence
     for inputs, outputs in ((WIDTH, WIDTH), (WIDTH, INNER), (INNER, WIDTH), (WIDTH, VOCABULARY)):
-        x = torch.randn(rows, inputs, device='cuda', dtype=dtype)
-        w = torch.randn(outputs, inputs, device='cuda', dtype=dtype)
-        y = torch.randn(rows, outputs, device='cuda', dtype=dtype)
-        for name, shape, run in (('forward', (rows, outputs, inputs), lambda: x @ w.t()),
-                                 ('data gradient', (rows, inputs, outputs), lambda: y @ w),
-                                 ('weight gradient', (outputs, inputs, rows), lambda: y.t() @ x)):
-            gemms.append({'kernel': name, 'm': shape[0], 'n': shape[1], 'k': shape[2],
-                          'ms': milliseconds(run, 5 * arguments.repeats)})
+        random = lambda *shape: [torch.randn(*shape, device='cuda', dtype=dtype) for _ in range(SETS)]
+        xs, ws, ys = random(rows, inputs), random(outputs, inputs), random(rows, outputs)
+        for name, shape, run in (('forward', (rows, outputs, inputs), lambda i: xs[i] @ ws[i].t()),
+                                 ('backward', (rows, inputs, outputs), lambda i: ys[i] @ ws[i]),
+                                 ('backward', (outputs, inputs, rows), lambda i: ys[i].t() @ xs[i])):
+            gemms.append({'pass': name, 'm': shape[0], 'n': shape[1], 'k': shape[2],
+                          'ms': milliseconds_each(run, arguments.repeats)})
     json.dump({'torch': torch.__version__, 'gpu': torch.cuda.get_device_name(), 'dtype': arguments.dtype,
                'batch': arguments.batch, 'sequence': arguments.sequence, 'forward_ms': forward,
                'forward_backward_ms': whole, 'gemms': gemms}, sys.stdout, indent=1)

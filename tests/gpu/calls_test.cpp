@@ -1,5 +1,6 @@
 // The real calls against the same computed on the host. Needs a GPU. Each of these tests touches CUDA in
-// this process, so run them one process each, as ctest and tools/gpu_check do.
+// this process, so the tests of jobs, which fork, run in others, as ctest and tools/gpu_check have it. [time]:
+// what a sanitizer slows.
 
 #include <cmath>
 #include <cstring>
@@ -145,7 +146,7 @@ TEST_CASE("optimizer steps equal the host's", "[gpu][calls]") {
   }
 }
 
-TEST_CASE("streams wait for each other's events, and only for those", "[gpu][calls]") {
+TEST_CASE("streams wait for each other's events, and only for those", "[gpu][calls][time]") {
   const auto device = gpu();
   const Values values(*device, 1000, DType::fp32, 1);
   device->record(0, Stream::compute);
@@ -166,7 +167,7 @@ TEST_CASE("streams wait for each other's events, and only for those", "[gpu][cal
   CHECK(device->between(0, 3) >= device->between(0, 1));
 }
 
-TEST_CASE("moving memory takes what a GPU's memory takes", "[gpu][calls]") {
+TEST_CASE("moving memory takes what a GPU's memory takes", "[gpu][calls][time]") {
   const auto device = gpu();
   const Bytes traffic = GiB;
   const auto from = device->allocate(traffic, "from"), to = device->allocate(traffic, "to");

@@ -1,6 +1,11 @@
 #include <catch2/catch.hpp>
+#include <gloo/rendezvous/hash_store.h>
 
+#include "backend/nccl/nccl_backend.hpp"
+#include "scenarios/scenario_reader.hpp"
+#include "tests/backend/fake_gpu.hpp"
 #include "tests/tools/program.hpp"
+#include "tools/validation.hpp"
 
 namespace ddpsim {
 namespace {
@@ -15,14 +20,61 @@ std::string nccl_status() {
   return "";
 }
 
+constexpr const char* twelve_layers = R"(
+name: twelve layers on a fake GPU
+workload:
+  model: {family: mlp, widths: [32, 32, 32, 32, 32, 32, 32, 32, 32, 32, 32, 32, 32]}
+  batch: 8
+  dtype: fp32
+  optimizer: sgd
+cluster: {device: h100-sxm, ranks_per_node: 8, intra_node: nvlink4}
+training: {bucket_cap: 12 KiB, first_bucket_cap: 4 KiB}
+compare: [naive, flat, overlap, bucketed]
+)";
+
 }  // namespace
+
+TEST_CASE("what is calibrated on an asynchronous device predicts its steps", "[tools][validate]") {
+  using namespace std::chrono_literals;
+  // A fake GPU whose work takes a given time on a clock of its own: the whole chain is real but the
+  // work. Nothing slows anything beside it there.
+  const Scratch scratch;
+  const Scenario scenario = read_scenario(scratch.write("fake.yaml", twelve_layers), {});
+  const std::vector<Training> trainings =
+      trainings_to_validate(scenario, {4 * KiB, 12 * KiB, 40 * KiB});
+  const std::vector<Schedule> schedules = schedules_of(scenario, trainings);
+  ValidateOptions options;
+  options.steps = 7;
+  options.warm_up = 1;
+  options.measure.repeats = 5;
+  options.measure.smallest = Bytes{64};
+  options.measure.largest = 128 * KiB;
+  const auto rendezvous = Rendezvous::in_process(std::make_shared<gloo::rendezvous::HashStore>());
+  rendezvous->meet(0, 1, "", 5s);
+  auto gpu = std::make_unique<FakeGpu>();
+  gpu->pace = {300us, 100us, 150us, 100e6};  // an all-reduce of 4 KiB takes 0.3 ms
+  const auto backend = make_nccl_backend(std::move(gpu), {GpuLink::Mode::loopback, 8, 0},
+                                         *rendezvous, 0, 1, "", 10s);
+  const Validation validation = validate(*backend, scenario, trainings, schedules, options, {});
+  REQUIRE(validation.steps.size() == 7);
+  for (const ValidatedStep& step : validation.steps) {
+    CAPTURE(name_of(step.measured.training.strategy), step.measured.training.bucket_cap.count,
+            in_ms(step.predicted.metrics.step), in_ms(step.measured.metrics.step));
+    CHECK(in_ms(step.predicted.metrics.step) ==
+          Approx(in_ms(step.measured.metrics.step)).epsilon(0.05));
+    if (step.measured.training.strategy == Strategy::none) continue;
+    const ValidatedStep& none = validation.steps.front();
+    CHECK(overlap_ratio(step.predicted.metrics, none.predicted.metrics) ==
+          Approx(overlap_ratio(step.measured.metrics, none.measured.metrics)).margin(0.1));
+    CHECK(step.gradients.good());
+  }
+}
 
 TEST_CASE("backends says what is ready and what is missing", "[tools][gpu_flags]") {
   const Outcome outcome = ddpsim({"backends"});
   CHECK(outcome.code == 0);
   CHECK(outcome.out == ddpsim({"list", "backends"}).out);
-  CHECK_THAT(nccl_status(), Catch::Equals("ready") ||
-                                Catch::Contains("when this was built") ||
+  CHECK_THAT(nccl_status(), Catch::Equals("ready") || Catch::Contains("when this was built") ||
                                 Catch::Contains("no NVIDIA") || Catch::Contains("driver") ||
                                 Catch::StartsWith("CUDA: "));
 }
@@ -53,10 +105,8 @@ TEST_CASE("flags of GPUs that contradict are refused", "[tools][gpu_flags]") {
     CHECK_THAT(outcome.err, Catch::Contains(why));
     CHECK(lines_of(outcome.err).size() == 1);
   };
-  refused({"--backend", "gloo", "--loopback", "8"},
-          "are for --backend nccl");
-  refused({"--backend", "threads", "--gpus-share"},
-          "are for --backend nccl");
+  refused({"--backend", "gloo", "--loopback", "8"}, "are for --backend nccl");
+  refused({"--backend", "threads", "--gpus-share"}, "are for --backend nccl");
   refused({"--backend", "nccl", "--loopback", "8", "--gpus-share"}, "take one of them");
   refused({"--backend", "nccl", "--loopback", "8", "--ranks", "2"}, "no --ranks");
   refused({"--backend", "nccl", "--loopback", "1"}, "--loopback");
