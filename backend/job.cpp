@@ -77,6 +77,7 @@ std::unique_ptr<Backend> make_gpu_backend(const JobOptions& options, Rendezvous&
         count, count == 1 ? "" : "s", local_rank));
   GpuLink link;
   link.channels = options.channels;
+  link.profile = options.nccl_profiler;
   if (options.loopback > 0) {
     link.mode = GpuLink::Mode::loopback;
     link.loopback = options.loopback;

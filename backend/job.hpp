@@ -17,6 +17,8 @@ struct JobOptions {
   bool gpus_share =
       false;         ///< nccl: all ranks of a host on its first GPU; only gradients mean something
   int loopback = 0;  ///< nccl: one rank moves, to itself, what one of so many would; 0: not
+  bool nccl_profiler =
+      false;         ///< nccl: starts and ends of collectives by NCCL's profiler interface
   int channels = 0;  ///< nccl: thread blocks of a collective, at most; 0: NCCL decides
   std::chrono::milliseconds timeout{60000};  ///< for anything a rank waits for
   /// What all ranks must agree on (scenario, flags): ranks that differ are told so before any

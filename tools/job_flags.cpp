@@ -22,6 +22,10 @@ void JobFlags::add_to(boost::program_options::options_description& flags) {
   add("channels", value(&channels)->value_name("N"),
       "nccl: the most thread blocks a collective may take (default: NCCL's choice; with --loopback "
       "24)");
+  add("nccl-profiler", boost::program_options::bool_switch(&nccl_profiler),
+      "nccl: starts and ends of collectives by NCCL's profiler interface (2.28 and later) instead "
+      "of "
+      "CUDA events; costs it some work");
   add("gpus-share", boost::program_options::bool_switch(&gpus_share),
       "nccl: all ranks on one GPU; checks gradients, and times mean nothing");
   add("rendezvous", value(&rendezvous)->value_name("WHERE"),
@@ -47,6 +51,9 @@ JobOptions JobFlags::options(int fallback) const {
   if (backend != "nccl" && (gpus_share || !loopback.empty() || !channels.empty()))
     throw InputError("--loopback, --gpus-share and --channels are for --backend nccl");
   if (!channels.empty()) options.channels = count_of("--channels", channels, 1, 64);
+  if (nccl_profiler && (backend != "nccl" || !loopback.empty()))
+    throw InputError("--nccl-profiler is for --backend nccl without --loopback");
+  options.nccl_profiler = nccl_profiler;
   if (gpus_share && !loopback.empty())
     throw InputError("--loopback is for one rank, and --gpus-share for several: take one of them");
   if (!loopback.empty()) {

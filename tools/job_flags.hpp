@@ -11,7 +11,7 @@ namespace ddpsim {
 /// The flags of commands that start ranks.
 struct JobFlags {
   std::string backend = "gloo", ranks, rendezvous, interface, timeout = "60 s", loopback, channels;
-  bool gpus_share = false;
+  bool gpus_share = false, nccl_profiler = false;
 
   void add_to(boost::program_options::options_description& flags);
   /// Throws InputError. `fallback` ranks are started where neither a flag nor a launcher's

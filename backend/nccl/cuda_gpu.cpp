@@ -107,6 +107,9 @@ class CudaGpu : public Gpu {
     constexpr std::size_t workspace = 32 << 20;  // what PyTorch gives it on Hopper
     workspace_ = allocate(Bytes{workspace}, "cuBLAS's workspace");
     CHECKED(cublasSetWorkspace(cublas_, workspace_.get(), workspace));
+    void* noted = nullptr;
+    CHECKED(cudaMallocHost(&noted, sizeof(std::uint64_t)));
+    clock_ = std::shared_ptr<void>(noted, [](void* memory) { cudaFreeHost(memory); });
     load_kernels();
   }
 
@@ -178,6 +181,16 @@ class CudaGpu : public Gpu {
     float milliseconds = 0;
     CHECKED(cudaEventElapsedTime(&milliseconds, event_of(earlier), event_of(later)));
     return from_seconds(static_cast<double>(milliseconds) / 1000);
+  }
+
+  void note_clock() override {
+    ddpsim::note_clock(on(Stream::compute), static_cast<std::uint64_t*>(clock_.get()));
+    CHECKED(cudaGetLastError());
+  }
+  std::uint64_t noted_clock() override {
+    std::uint64_t value = 0;
+    std::memcpy(&value, clock_.get(), sizeof(value));  // page-locked: the GPU wrote it here
+    return value;
   }
 
   void gemm(const GemmCall& call) override {
@@ -315,6 +328,7 @@ class CudaGpu : public Gpu {
     move(memory, memory, Bytes{4096}, Bytes{1 << 20});
     normalise(memory, memory, Bytes{8192}, Bytes{1 << 20});
     spin(std::chrono::microseconds{1});
+    note_clock();
     CHECKED(cudaStreamSynchronize(compute_));
   }
 
@@ -365,6 +379,7 @@ class CudaGpu : public Gpu {
   cudaStream_t compute_ = nullptr, communication_ = nullptr;
   cublasHandle_t cublas_ = nullptr;
   std::shared_ptr<std::byte> workspace_;
+  std::shared_ptr<void> clock_;
   std::vector<cudaEvent_t> events_;
   ncclComm_t communicator_ = nullptr;
 };

@@ -77,6 +77,11 @@ class Gpu {
   /// Between two reached events.
   virtual Duration between(int earlier, int later) = 0;
 
+  /// Notes the GPU's own clock (globaltimer) when the compute stream comes here.
+  virtual void note_clock() = 0;
+  /// What was noted last, in nanoseconds, once the stream has been there.
+  virtual std::uint64_t noted_clock() = 0;
+
   virtual void gemm(const GemmCall& call) = 0;
   /// to = factor * from.
   virtual void scale(Stream stream, void* to, const void* from, std::int64_t count, DType type,

@@ -133,6 +133,10 @@ __global__ void spin_kernel(std::int64_t nanoseconds) {
   while (static_cast<std::int64_t>(now - begin) < nanoseconds);
 }
 
+__global__ void clock_kernel(std::uint64_t* into) {
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(*into));
+}
+
 template <typename Value>
 __global__ void fill_kernel(Value* values, std::int64_t count, std::uint64_t seed) {
   for (std::int64_t i = first_index(); i < count; i += stride()) {
@@ -245,6 +249,10 @@ void normalise(const GpuLaunch& launch, const void* from, void* to, Bytes traffi
 
 void spin(const GpuLaunch& launch, Duration time) {
   spin_kernel<<<1, 1, 0, launch.stream>>>(time.count() / 1000);
+}
+
+void note_clock(const GpuLaunch& launch, std::uint64_t* into) {
+  clock_kernel<<<1, 1, 0, launch.stream>>>(into);
 }
 
 void update(const GpuLaunch& launch, const UpdateCall& call) {

@@ -23,6 +23,7 @@ void add(const GpuLaunch& launch, void* to, const void* from, std::int64_t count
 void move(const GpuLaunch& launch, const void* from, void* to, Bytes traffic, Bytes longest);
 void normalise(const GpuLaunch& launch, const void* from, void* to, Bytes traffic, Bytes longest);
 void spin(const GpuLaunch& launch, Duration time);
+void note_clock(const GpuLaunch& launch, std::uint64_t* into);
 void update(const GpuLaunch& launch, const UpdateCall& call);
 
 /// On the host.

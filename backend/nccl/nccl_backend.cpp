@@ -27,6 +27,7 @@
 #include "backend/gloo/communicator.hpp"
 #include "backend/gloo/priority.hpp"
 #include "backend/nccl/gpu_memory.hpp"
+#include "backend/nccl/nccl_profiler.hpp"
 #include "backend/version.hpp"
 
 namespace ddpsim {
@@ -39,6 +40,8 @@ constexpr Duration head_start = std::chrono::milliseconds{2};
 /// All-reduces in the background are agreed on in batches of about this many bytes.
 constexpr std::int64_t batch_bytes = 64 << 20;
 constexpr int longest_batch = 64;
+/// Between what events and the GPU's own clock say of one instant.
+constexpr Duration clock_error = std::chrono::microseconds{50};
 /// For the host to enqueue an all-reduce with its events, at most.
 constexpr Duration gate = std::chrono::microseconds{100};
 /// Four marks of so many are well below what a stream takes.
@@ -61,6 +64,7 @@ class NcclBackend : public Backend {
     if (link.mode == GpuLink::Mode::loopback && ranks != 1)
       throw std::invalid_argument("loopback is for one rank");
     if (link.mode == GpuLink::Mode::group) check_own_gpu();
+    if (link.profile) use_nccl_profiler();
     connect(link.channels);
   }
 
@@ -252,6 +256,7 @@ class NcclBackend : public Backend {
     gpu_->wait(Stream::communication, beginning);
     await(beginning);
     begun_ = now();
+    if (link_.profile) gpu_->note_clock();
   }
 
   Instant now() const { return Instant{communicator_.now() - zero_}; }
@@ -294,6 +299,7 @@ class NcclBackend : public Backend {
       }
     gpu_->pop_range();
     read_events(schedule, options, run);
+    if (link_.profile) read_profiler(schedule, options, run);
     run.computed = instant_of(computed) - Instant{};
     compare_notes(schedule, options, instant_of(computed), run);
     return run;
@@ -439,6 +445,32 @@ class NcclBackend : public Backend {
       }
       times.start = std::min(times.start, times.end);
       available = times.end;
+    }
+  }
+
+  /// Starts and ends of collectives as NCCL saw them on the GPU. They lie within what the events say, or are
+  /// not of these collectives; then the events stand.
+  void read_profiler(const Schedule& schedule, const RunOptions& options, RankRun& run) {
+    std::vector<std::uint32_t> collectives;
+    for (std::uint32_t i = 0; i < schedule.tasks.size() && options.communicate; ++i)
+      if (is_collective(schedule.tasks[i].operation)) collectives.push_back(i);
+    std::vector<CollectiveSpan> spans;
+    const auto deadline = std::chrono::steady_clock::now() + milliseconds{100};
+    while ((spans = take_collective_spans()).empty() && !collectives.empty() &&
+           std::chrono::steady_clock::now() < deadline)
+      std::this_thread::yield();
+    if (spans.size() != collectives.size()) return;
+    const std::uint64_t zero = gpu_->noted_clock();
+    for (std::size_t c = 0; c < spans.size(); ++c) {
+      TaskTimes& times = run.times[collectives[c]];
+      const auto instant = [&](std::uint64_t clock) {
+        return begun_ + std::chrono::nanoseconds{static_cast<std::int64_t>(clock - zero)};
+      };
+      const Instant start = instant(spans[c].start), stop = instant(spans[c].stop);
+      if (start + clock_error < times.start || stop > times.end + clock_error || stop < start)
+        continue;
+      times.start = std::clamp(start, times.start, times.end);
+      times.end = std::clamp(stop, times.start, times.end);
     }
   }
 

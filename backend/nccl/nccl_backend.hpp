@@ -18,8 +18,9 @@ struct GpuLink {
     loopback,  ///< one rank moves what a rank of a ring of `loopback` would, to itself
   };
   Mode mode = Mode::group;
-  int loopback = 0;  ///< ranks it stands for
-  int channels = 0;  ///< the most thread blocks a collective may take; 0: NCCL decides
+  int loopback = 0;      ///< ranks it stands for
+  bool profile = false;  ///< collectives start and end when NCCL's profiler interface says
+  int channels = 0;      ///< the most thread blocks a collective may take; 0: NCCL decides
 };
 
 /// Lets this process be one of several ranks on one GPU: NCCL takes each for a host of its own, and

@@ -83,6 +83,14 @@ class FakeGpu : public Gpu {
   std::string* problem = nullptr;  ///< what `failure` says
   bool stuck = false;              ///< collectives never end
 
+  using Clock = std::chrono::steady_clock;
+  static std::uint64_t nanoseconds(Clock::time_point time) {
+    return static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count());
+  }
+  /// When a stream will have done what it was given so far.
+  Clock::time_point done_at(Stream stream) { return std::max(free_[stream], Clock::now()); }
+
   GpuDescription description() const override { return description_; }
   std::shared_ptr<std::byte> allocate(Bytes size, const char*) override {
     auto store = std::make_shared<std::vector<float>>(static_cast<std::size_t>(size.count / 4 + 1));
@@ -120,6 +128,9 @@ class FakeGpu : public Gpu {
   Duration between(int earlier, int later) override {
     return times_.at(later) - times_.at(earlier);
   }
+
+  void note_clock() override { clock_ = nanoseconds(advance(Stream::compute, {})); }
+  std::uint64_t noted_clock() override { return clock_; }
 
   void gemm(const GemmCall& call) override {
     const Gemm& g = call.gemm;
@@ -206,9 +217,8 @@ class FakeGpu : public Gpu {
   }
 
   FakeLink* link_;
+  std::uint64_t clock_ = 0;
   GpuDescription description_;
-  using Clock = std::chrono::steady_clock;
-
   /// When work of this length, given now, ends.
   Clock::time_point advance(Stream stream, Duration time) {
     const auto now = Clock::now();

@@ -228,7 +228,7 @@ TEST_CASE("fake GPUs end every strategy with the mean of the local gradients", "
     FakeLink link(ranks);
     std::atomic<int> good = 0;
     const int code = on_fakes(
-        ranks, {GpuLink::Mode::shared, 0}, seconds{20},
+        ranks, {GpuLink::Mode::shared}, seconds{20},
         [&](int) { return std::make_unique<FakeGpu>(&link); },
         [&](Backend& backend) {
           backend.load(job.workload, job.optimizer);
@@ -248,7 +248,7 @@ TEST_CASE("fake GPUs end every strategy with the mean of the local gradients", "
 TEST_CASE("every rank connects with rank 0's id", "[backend][nccl]") {
   std::vector<std::vector<std::byte>> received(3);
   CHECK(on_fakes(
-            3, {GpuLink::Mode::shared, 0}, seconds{5},
+            3, {GpuLink::Mode::shared}, seconds{5},
             [&](int rank) {
               auto gpu = std::make_unique<FakeGpu>();
               gpu->received = &received[static_cast<std::size_t>(rank)];
@@ -281,7 +281,7 @@ TEST_CASE("two ranks on one GPU by mistake are told so, on purpose they may", "[
   CHECK(start({}, true) == 1);
   CHECK(told == 2);
   CHECK(start({}, false) == 0);
-  CHECK(start({GpuLink::Mode::shared, 0}, true) == 0);
+  CHECK(start({GpuLink::Mode::shared}, true) == 0);
 }
 
 TEST_CASE("a collective that never ends is given up on, and aborted", "[backend][nccl]") {
@@ -382,7 +382,7 @@ TEST_CASE("a calibration of fake GPUs is complete and tells kinds of kernels and
   FakeLink link(2);
   Calibration calibration;
   CHECK(on_fakes(
-            2, {GpuLink::Mode::shared, 0}, seconds{30},
+            2, {GpuLink::Mode::shared}, seconds{30},
             [&](int) { return std::make_unique<FakeGpu>(&link); },
             [&](Backend& backend) {
               backend.load(job.workload, job.optimizer);
@@ -566,7 +566,7 @@ TEST_CASE("ranks of different speed issue equally many all-reduces in the backgr
   options.background = Bytes{64 << 10};
   options.rounds = 3;
   CHECK(on_fakes(
-            2, {GpuLink::Mode::shared, 0}, seconds{10},
+            2, {GpuLink::Mode::shared}, seconds{10},
             [&](int rank) {
               auto gpu = std::make_unique<FakeGpu>(&link);
               gpu->pace = {rank == 0 ? 1ms : 3ms, 100us, 200us, 0};
@@ -593,7 +593,7 @@ TEST_CASE("ranks of different speed issue equally many all-reduces in the backgr
 TEST_CASE("channels are asked for as given, and given back", "[backend][nccl]") {
   int asked = -1;
   CHECK(on_fakes(
-            1, {GpuLink::Mode::loopback, 8, 24}, seconds{5},
+            1, {GpuLink::Mode::loopback, 8, false, 24}, seconds{5},
             [&](int) {
               auto gpu = std::make_unique<FakeGpu>();
               gpu->channels_asked = &asked;
@@ -615,7 +615,7 @@ TEST_CASE("an error on one rank ends the other long before the timeout", "[backe
   FakeLink link(2);
   const auto begin = std::chrono::steady_clock::now();
   CHECK(on_fakes(
-            2, {GpuLink::Mode::shared, 0}, seconds{30},
+            2, {GpuLink::Mode::shared}, seconds{30},
             [&](int rank) {
               auto gpu = std::make_unique<FakeGpu>(&link);
               if (rank == 0) gpu->problem = &problem;

@@ -53,8 +53,8 @@ TEST_CASE("what is calibrated on an asynchronous device predicts its steps", "[t
   rendezvous->meet(0, 1, "", 5s);
   auto gpu = std::make_unique<FakeGpu>();
   gpu->pace = {300us, 100us, 150us, 100e6};  // an all-reduce of 4 KiB takes 0.3 ms
-  const auto backend = make_nccl_backend(std::move(gpu), {GpuLink::Mode::loopback, 8, 0},
-                                         *rendezvous, 0, 1, "", 10s);
+  const auto backend =
+      make_nccl_backend(std::move(gpu), {GpuLink::Mode::loopback, 8}, *rendezvous, 0, 1, "", 10s);
   const Validation validation = validate(*backend, scenario, trainings, schedules, options, {});
   REQUIRE(validation.steps.size() == 7);
   for (const ValidatedStep& step : validation.steps) {
@@ -111,6 +111,8 @@ TEST_CASE("flags of GPUs that contradict are refused", "[tools][gpu_flags]") {
   refused({"--backend", "nccl", "--loopback", "8", "--ranks", "2"}, "no --ranks");
   refused({"--backend", "nccl", "--loopback", "1"}, "--loopback");
   refused({"--backend", "nccl", "--channels", "65"}, "--channels");
+  refused({"--backend", "gloo", "--nccl-profiler"}, "--nccl-profiler is for");
+  refused({"--backend", "nccl", "--loopback", "8", "--nccl-profiler"}, "--nccl-profiler is for");
 }
 
 }  // namespace ddpsim
