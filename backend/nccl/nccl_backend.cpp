@@ -220,7 +220,8 @@ class NcclBackend : public Backend {
   }
 
   /// Keeps the host from enqueueing more than a stream takes before a call blocks (about a thousand):
-  /// a blocked call would count as the cost of a launch, and nobody would look for errors.
+  /// a blocked call would count as the cost of a launch, and nobody would look for errors. While it
+  /// waits it feeds the background, which would make kernels late at any other time.
   void keep_near(const Task& task) {
     if (task.stream == Stream::host) return;
     ahead_ += task.launches + 3;  // and a wait, two records
@@ -285,7 +286,6 @@ class NcclBackend : public Backend {
       for (std::uint32_t i = 0; i < tasks; ++i) {
         keep_near(schedule.tasks[i]);
         execute(schedule, i, options, run.times[i]);
-        feed(false);
       }
     }
     gpu_->record(computed, Stream::compute);

@@ -383,7 +383,12 @@ TEST_CASE("a calibration of fake GPUs is complete and tells kinds of kernels and
   Calibration calibration;
   CHECK(on_fakes(
             2, {GpuLink::Mode::shared}, seconds{30},
-            [&](int) { return std::make_unique<FakeGpu>(&link); },
+            [&](int) {
+              auto gpu = std::make_unique<FakeGpu>(&link);
+              gpu->pace = {std::chrono::microseconds{50}, std::chrono::microseconds{20},
+                           std::chrono::microseconds{200}, 0};
+              return gpu;
+            },
             [&](Backend& backend) {
               backend.load(job.workload, job.optimizer);
               const Calibration mine =
