@@ -193,6 +193,22 @@ std::vector<std::vector<std::byte>> Communicator::gather(std::span<const std::by
   return gathered;
 }
 
+std::vector<Instant> Communicator::latest(std::vector<Instant> mine) {
+  for (Instant& each : mine) each = to_rank_0(each);
+  std::vector<Instant> last = mine;
+  for (const auto& bytes : gather(std::as_bytes(std::span(mine)))) {
+    if (bytes.size() != mine.size() * sizeof(Instant))
+      throw DeviceError("the ranks ran different numbers of collectives");
+    for (std::size_t k = 0; k < last.size(); ++k) {
+      Instant theirs;
+      std::memcpy(&theirs, bytes.data() + k * sizeof(Instant), sizeof(Instant));
+      last[k] = std::max(last[k], theirs);
+    }
+  }
+  for (Instant& each : last) each = to_local(each);
+  return last;
+}
+
 void Communicator::align_clock() {
   if (one_host_ || ranks_ == 1) return;
   constexpr int rounds = 8;

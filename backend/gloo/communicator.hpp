@@ -51,12 +51,16 @@ class Communicator {
   /// Measured by ping-pong, half of the fastest round trip exact.
   void align_clock();
   Instant to_local(Instant of_rank_0) const { return of_rank_0 + offset_; }
-  Instant to_rank_0(Instant local) const { return local - offset_; }
+
+  /// The latest of every rank's k-th instant, as this rank's clock shows it. Throws DeviceError if the
+  /// ranks give different numbers of them.
+  std::vector<Instant> latest(std::vector<Instant> mine);
 
   /// Ends every call under way on this rank with an error.
   void disconnect();
 
  private:
+  Instant to_rank_0(Instant local) const { return local - offset_; }
   template <typename Value>
   void all_reduce_of(std::span<Value> values);
   template <typename Call>

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <fstream>
 #include <stdexcept>
 
@@ -265,21 +264,9 @@ class GlooBackend : public Backend {
         });
   }
 
-  /// The latest of every rank's k-th instant, all on rank 0's clock.
   std::vector<Instant> latest(std::vector<Instant> mine) {
-    for (Instant& each : mine) each = communicator_.to_rank_0(each);
-    std::vector<Instant> last = mine;
-    for (const auto& bytes : gather(std::as_bytes(std::span(mine)))) {
-      if (bytes.size() != mine.size() * sizeof(Instant))
-        throw DeviceError("the ranks ran different numbers of collectives");
-      for (std::size_t k = 0; k < last.size(); ++k) {
-        Instant theirs;
-        std::memcpy(&theirs, bytes.data() + k * sizeof(Instant), sizeof(Instant));
-        last[k] = std::max(last[k], theirs);
-      }
-    }
-    for (Instant& each : last) each = communicator_.to_local(each);
-    return last;
+    communicate([&] { mine = communicator_.latest(std::move(mine)); });
+    return mine;
   }
 
   void compare_notes(const Schedule& schedule, const RunOptions& options, Instant computed_at,

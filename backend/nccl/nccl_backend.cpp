@@ -474,23 +474,11 @@ class NcclBackend : public Backend {
     }
   }
 
-  /// The latest of every rank's k-th instant, as this rank's clock shows it.
-  std::vector<Instant> latest(const std::vector<Instant>& mine) {
-    std::vector<Instant> shared;
-    for (const Instant each : mine)
-      shared.push_back(communicator_.to_rank_0(zero_ + each.time_since_epoch()));
-    std::vector<Instant> last = shared;
-    for (const auto& bytes : communicator_.gather(std::as_bytes(std::span(shared)))) {
-      if (bytes.size() != shared.size() * sizeof(Instant))
-        throw DeviceError("the ranks ran different numbers of collectives");
-      for (std::size_t k = 0; k < last.size(); ++k) {
-        Instant theirs;
-        std::memcpy(&theirs, bytes.data() + k * sizeof(Instant), sizeof(Instant));
-        last[k] = std::max(last[k], theirs);
-      }
-    }
-    for (Instant& each : last) each = Instant{communicator_.to_local(each) - zero_};
-    return last;
+  std::vector<Instant> latest(std::vector<Instant> mine) {
+    for (Instant& each : mine) each = zero_ + each.time_since_epoch();
+    mine = communicator_.latest(std::move(mine));
+    for (Instant& each : mine) each = Instant{each - zero_};
+    return mine;
   }
 
   void compare_notes(const Schedule& schedule, const RunOptions& options, Instant computed_at,
