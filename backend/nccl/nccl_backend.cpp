@@ -186,7 +186,6 @@ class NcclBackend : public Backend {
     } catch (...) {
       failed_ = true;
       gpu_->abort();
-      communicator_.disconnect();
       throw;
     }
   }
