@@ -33,8 +33,8 @@ std::size_t at(std::int32_t index) {
 
 }  // namespace
 
-BucketedSteps::BucketedSteps(const StepCosts& costs, const Training& training)
-    : costs_(costs), training_(training) {
+BucketedSteps::BucketedSteps(const StepCosts& costs, const Training& training, double link_factor)
+    : costs_(costs), training_(training), link_factor_(link_factor) {
   training_.strategy = Strategy::bucketed;
   training_.bucket_caps.clear();
   training_.parameter_groups = 0;
@@ -123,6 +123,100 @@ void BucketedSteps::compile(const Training& single, double factor) {
   launch_after_.reserve(gradients);
 }
 
+/// One item after the other, nothing beside them but the broadcasts they wait for.
+BucketedSteps::Alone BucketedSteps::alone(const Lane& lane) const {
+  Alone alone;
+  alone.at.resize(costs_.arrival.size() + 1);
+  alone.host.resize(alone.at.size());
+  alone.item.resize(alone.at.size());
+  Instant now{}, broadcast{};
+  bool waited = false;
+  for (std::size_t i = 0; i < lane.items.size(); ++i) {
+    const Item& item = lane.items[i];
+    switch (item.kind) {
+      case Item::Kind::kernel:
+        now = costs_.synchronous ? now + item.host + item.work
+                                 : std::max(std::max(now, Instant{} + item.first) + item.work,
+                                            Instant{} + item.drained);
+        break;
+      case Item::Kind::host:
+        now += item.host;
+        break;
+      case Item::Kind::launch:
+        waited = false;
+        alone.at[at(item.position)] = now;
+        alone.host[at(item.position)] = item.first;
+        alone.item[at(item.position)] = i;
+        break;
+      case Item::Kind::wait:  // of one bucket at least
+        if (costs_.synchronous && !waited) now += costs_.launch.wait;
+        if (!costs_.synchronous && !waited) now = std::max(now, Instant{} + item.first);
+        waited = true;
+        break;
+      case Item::Kind::fixed_launch:
+        if (costs_.synchronous) now += item.host;
+        broadcast = std::max(now, costs_.synchronous ? now : Instant{} + item.first) +
+                    fixed_[at(item.position)].work;
+        break;
+      case Item::Kind::fixed_wait:
+        now = std::max(now, broadcast) + (costs_.synchronous ? item.host : Duration{});
+        break;
+    }
+  }
+  alone.end = now;
+  return alone;
+}
+
+PartitionProblem BucketedSteps::ideal() {
+  const Lane& lane = lanes_.back();  // the slower one
+  const Alone none = alone(lane);
+  const std::size_t gradients = costs_.arrival.size();
+  PartitionProblem problem;
+  problem.without = none.end - Instant{};
+  problem.after.resize(gradients);
+  const Duration launch = costs_.launch.collective;
+  for (std::size_t i = 0; i < gradients; ++i) {
+    problem.sizes.push_back(before_[i + 1] - before_[i]);
+    const std::size_t fired = at(fired_[i]);
+    const Instant issued =
+        costs_.synchronous ? none.at[fired] + launch : Instant{} + none.host[fired] + launch;
+    problem.ready.push_back(std::max(none.at[fired], issued + costs_.launch.handover));
+  }
+  Duration left = costs_.synchronous ? costs_.launch.wait : Duration{};
+  for (std::size_t i = lane.items.size(); i-- > 0;) {
+    const Item& item = lane.items[i];
+    if (item.kind == Item::Kind::launch) break;  // before the last round's waits
+    left += item.work + (costs_.synchronous ? item.host : Duration{});
+    if (item.kind == Item::Kind::wait) problem.after[at(item.position)] = left;
+  }
+  problem.cost = [this](Bytes size) { return price(size).work; };
+  return problem;
+}
+
+BucketedSteps::Backward BucketedSteps::backward() const {
+  const Lane& lane = lanes_.back();
+  const Alone none = alone(lane);
+  const std::size_t gradients = costs_.arrival.size();
+  Backward backward;
+  backward.left.resize(gradients);
+  const std::size_t first = none.item[at(fired_.front())], last = none.item[gradients];
+  for (std::size_t i = first; i < lane.items.size(); ++i) {
+    const Item& item = lane.items[i];
+    if (item.kind == Item::Kind::wait) break;
+    if (item.work == Duration::zero()) continue;
+    backward.memory_fraction = std::min(backward.memory_fraction, item.memory_fraction);
+    ++backward.kernels;
+  }
+  std::size_t end = last;
+  while (end < lane.items.size() && lane.items[end].kind != Item::Kind::wait) ++end;
+  for (std::size_t i = 0; i < gradients; ++i) {
+    const std::size_t fired = at(fired_[i]);
+    backward.at.push_back(none.at[fired]);
+    backward.left[i] = lane.left[none.item[fired]] - lane.left[end];
+  }
+  return backward;
+}
+
 /// Until the first bucket is launched all bucketings are one: when its hooks have fired is known
 /// beforehand, if no broadcast comes between.
 void BucketedSteps::find_starts(Lane& lane) const {
@@ -163,7 +257,9 @@ const BucketedSteps::Collective& BucketedSteps::price(Bytes size) {
     slot = place(size.count);
   }
   const CollectiveCost cost = costs_.collective.all_reduce(size);
-  prices_[slot] = {size.count, {cost.time(), costs_.interference.beside(cost, size)}};
+  prices_[slot] = {size.count,
+                   {link_factor_ == 1 ? cost.time() : scaled(cost.time(), link_factor_),
+                    costs_.interference.beside(cost, size)}};
   return prices_[slot].collective;
 }
 

@@ -7,6 +7,7 @@
 #include "model/step_costs.hpp"
 #include "model/training.hpp"
 #include "sim/activity.hpp"
+#include "sim/partition.hpp"
 
 namespace ddpsim {
 
@@ -20,7 +21,8 @@ namespace ddpsim {
 /// Throws std::invalid_argument as build_schedule does.
 class BucketedSteps {
  public:
-  BucketedSteps(const StepCosts& costs, const Training& training);
+  /// All-reduces take `link_factor` times as long as `costs` has it.
+  BucketedSteps(const StepCosts& costs, const Training& training, double link_factor = 1);
 
   /// Of contiguous buckets: `ends` are one past the last position of each, growing, the last one
   /// size(). No allocation. A step longer than `limit` may come out shorter than it is, but longer
@@ -29,6 +31,26 @@ class BucketedSteps {
   /// Of any buckets, as in Training::buckets; those that are not contiguous in arrival order take
   /// build_schedule and simulate, a hundred times as long.
   Duration of(const std::vector<std::vector<int>>& buckets);
+
+  /// What a bucketing costs at least: the same step with nothing slowing anything and one launch in
+  /// front of each bucket; of the slowest rank. With interference, more launches or other ranks no
+  /// instant comes earlier. `cost` prices with this object.
+  PartitionProblem ideal();
+  /// The computation beside which buckets are reduced, if they slow nothing; of the slowest rank.
+  struct Backward {
+    std::vector<Instant> at;     ///< [gradient] computation is so far when its hook has fired
+    std::vector<Duration> left;  ///< [gradient] and has so much work left before the first wait
+    float memory_fraction = 1;   ///< the least of a kernel in it
+    std::int64_t kernels = 0;
+  };
+  Backward backward() const;
+
+  /// Its all-reduce, alone, and what it and the kernels beside it do to each other.
+  struct Collective {
+    Duration work{};
+    Interference beside;
+  };
+  const Collective& price(Bytes size);
 
   int size() const { return static_cast<int>(before_.size()) - 1; }  ///< gradients
   std::uint64_t evaluated() const { return evaluated_; }             ///< steps so far
@@ -45,10 +67,6 @@ class BucketedSteps {
         first{};  ///< asynchronous: the first launch is in, if no bucket cost the host anything
     Duration drained{};  ///< asynchronous: it ends no earlier, likewise
     Duration work{};
-  };
-  struct Collective {
-    Duration work{};
-    Interference beside;
   };
   /// Where a step begins to depend on its buckets.
   struct Start {
@@ -82,7 +100,6 @@ class BucketedSteps {
 
   void compile(const Training& single, double factor);
   void find_starts(Lane& lane) const;
-  const Collective& price(Bytes size);
   void prepare(std::span<const int> ends);
   template <bool synchronous>
   Instant run(Instant limit);
@@ -97,8 +114,18 @@ class BucketedSteps {
   Instant soonest() const;
   void take_events();
 
+  /// What a lane does while no bucket is launched.
+  struct Alone {
+    std::vector<Instant> at;     // [hooks fired], of the last round
+    std::vector<Duration> host;  // likewise: the host has come so far
+    std::vector<std::size_t> item;
+    Instant end{};
+  };
+  Alone alone(const Lane& lane) const;
+
   StepCosts costs_;
   Training training_;
+  double link_factor_ = 1;
   std::vector<Bytes> before_;  // [position] of the gradients before it; one more than there are
   std::vector<std::int32_t> fired_;  // [position] hooks fired when all up to it have
   std::vector<Collective> fixed_;    // broadcasts, in issue order
