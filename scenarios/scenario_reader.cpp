@@ -57,12 +57,7 @@ Measured read_measured(const Yaml& given) {
   return measured;
 }
 
-}  // namespace
-
-Scenario read_scenario(const std::filesystem::path& file,
-                       const std::vector<std::pair<std::string, std::string>>& overrides) {
-  Yaml root = Yaml::load(file);
-  root.apply(overrides);
+Scenario read(const Yaml& root, const std::filesystem::path& file) {
   YamlMap map(root);
   Scenario scenario;
   scenario.file = file.string();
@@ -76,6 +71,32 @@ Scenario read_scenario(const std::filesystem::path& file,
   if (const auto measured = map.optional("measured")) scenario.measured = read_measured(*measured);
   map.finish();
   return scenario;
+}
+
+}  // namespace
+
+Scenario read_scenario(const std::filesystem::path& file,
+                       const std::vector<std::pair<std::string, std::string>>& overrides) {
+  Yaml root = Yaml::load(file);
+  root.apply(overrides);
+  return read(root, file);
+}
+
+bool is_workload_profile(const std::filesystem::path& file) {
+  const auto format = YamlMap(Yaml::load(file)).optional("format");
+  return format && format->is_scalar() && format->text("a format") == "ddpsim.workload/1";
+}
+
+Scenario read_profile_as_scenario(
+    const std::filesystem::path& profile,
+    const std::vector<std::pair<std::string, std::string>>& overrides) {
+  std::string quoted = "'";
+  for (const char c : std::filesystem::absolute(profile).string())
+    quoted += c == '\'' ? "''" : std::string(1, c);
+  Yaml root = Yaml::of_nothing();
+  root.apply({{"workload.model", quoted + "'"}});
+  root.apply(overrides);
+  return read(root, profile);
 }
 
 }  // namespace ddpsim

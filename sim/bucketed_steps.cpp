@@ -149,6 +149,7 @@ BucketedSteps::Alone BucketedSteps::alone(const Lane& lane) const {
         alone.item[at(item.position)] = i;
         break;
       case Item::Kind::wait:  // of one bucket at least
+        if (!waited) alone.backward_end = now;
         if (costs_.synchronous && !waited) now += costs_.launch.wait;
         if (!costs_.synchronous && !waited) now = std::max(now, Instant{} + item.first);
         waited = true;
@@ -197,22 +198,22 @@ BucketedSteps::Backward BucketedSteps::backward() const {
   const Lane& lane = lanes_.back();
   const Alone none = alone(lane);
   const std::size_t gradients = costs_.arrival.size();
+  std::size_t end = none.item[gradients];  // the first wait
+  while (end < lane.items.size() && lane.items[end].kind != Item::Kind::wait) ++end;
   Backward backward;
-  backward.left.resize(gradients);
-  const std::size_t first = none.item[at(fired_.front())], last = none.item[gradients];
-  for (std::size_t i = first; i < lane.items.size(); ++i) {
+  backward.launch = costs_.launch.collective;
+  for (std::size_t i = none.item[at(fired_.front())]; i < end; ++i) {
     const Item& item = lane.items[i];
-    if (item.kind == Item::Kind::wait) break;
     if (item.work == Duration::zero()) continue;
     backward.memory_fraction = std::min(backward.memory_fraction, item.memory_fraction);
     ++backward.kernels;
   }
-  std::size_t end = last;
-  while (end < lane.items.size() && lane.items[end].kind != Item::Kind::wait) ++end;
   for (std::size_t i = 0; i < gradients; ++i) {
     const std::size_t fired = at(fired_[i]);
+    const Duration left = lane.left[none.item[fired]] - lane.left[end];
     backward.at.push_back(none.at[fired]);
-    backward.left[i] = lane.left[none.item[fired]] - lane.left[end];
+    backward.left.push_back(left);
+    backward.idle.push_back(none.backward_end - none.at[fired] - left);
   }
   return backward;
 }
@@ -236,7 +237,7 @@ void BucketedSteps::find_starts(Lane& lane) const {
   }
 }
 
-const BucketedSteps::Collective& BucketedSteps::price(Bytes size) {
+const BucketedSteps::AllReduce& BucketedSteps::price(Bytes size) {
   const auto slot_of = [&](std::int64_t bytes) {
     const auto hash = static_cast<std::uint64_t>(bytes) * 0x9E3779B97F4A7C15u;
     return static_cast<std::size_t>(hash >> 32) & (prices_.size() - 1);
@@ -436,7 +437,7 @@ void BucketedSteps::race(Lane& lane) {
 /// Goes past an item that computes nothing; false if it has to wait before it.
 template <bool synchronous>
 bool BucketedSteps::pass(Lane& lane, const Item& item) {
-  const auto issue = [&](const Collective& collective, Duration host) {
+  const auto issue = [&](const AllReduce& collective, Duration host) {
     if constexpr (synchronous) lane.host_clock += host;
     const Instant enqueued = synchronous ? lane.host_clock : Instant{} + item.first + lane.shift;
     issued_[lane.issued] = &collective;

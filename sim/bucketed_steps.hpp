@@ -40,17 +40,19 @@ class BucketedSteps {
   struct Backward {
     std::vector<Instant> at;     ///< [gradient] computation is so far when its hook has fired
     std::vector<Duration> left;  ///< [gradient] and has so much work left before the first wait
+    std::vector<Duration> idle;  ///< [gradient] of the time until then, it waits for the host
+    Duration launch{};           ///< host time of a bucket's launch
     float memory_fraction = 1;   ///< the least of a kernel in it
     std::int64_t kernels = 0;
   };
   Backward backward() const;
 
   /// Its all-reduce, alone, and what it and the kernels beside it do to each other.
-  struct Collective {
+  struct AllReduce {
     Duration work{};
     Interference beside;
   };
-  const Collective& price(Bytes size);
+  const AllReduce& price(Bytes size);
 
   int size() const { return static_cast<int>(before_.size()) - 1; }  ///< gradients
   std::uint64_t evaluated() const { return evaluated_; }             ///< steps so far
@@ -95,7 +97,7 @@ class BucketedSteps {
   /// Prices of all-reduces by size: a hash table that only grows.
   struct Price {
     std::int64_t bytes = -1;
-    Collective collective;
+    AllReduce collective;
   };
 
   void compile(const Training& single, double factor);
@@ -119,6 +121,7 @@ class BucketedSteps {
     std::vector<Instant> at;     // [hooks fired], of the last round
     std::vector<Duration> host;  // likewise: the host has come so far
     std::vector<std::size_t> item;
+    Instant backward_end{};  // the last round's
     Instant end{};
   };
   Alone alone(const Lane& lane) const;
@@ -128,17 +131,17 @@ class BucketedSteps {
   double link_factor_ = 1;
   std::vector<Bytes> before_;  // [position] of the gradients before it; one more than there are
   std::vector<std::int32_t> fired_;  // [position] hooks fired when all up to it have
-  std::vector<Collective> fixed_;    // broadcasts, in issue order
+  std::vector<AllReduce> fixed_;     // broadcasts, in issue order
   std::vector<Lane> lanes_;
   std::vector<Price> prices_;
   std::size_t priced_ = 0;
   std::uint64_t evaluated_ = 0;
 
   // Of the step under way.
-  std::vector<Collective> buckets_;         // [bucket]
+  std::vector<AllReduce> buckets_;          // [bucket]
   std::vector<std::int32_t> launch_after_;  // [bucket] hooks fired
   std::vector<std::int32_t> bucket_at_;     // [position] that begins there, or nobody
-  std::vector<const Collective*> issued_;   // [collective]
+  std::vector<const AllReduce*> issued_;    // [collective]
   std::vector<int> contiguous_;             // ends, where buckets were given in full
   std::size_t head_ = 0;                    // the collective now on
   std::size_t arrived_ = 0;                 // lanes there

@@ -78,6 +78,10 @@ class Tuner {
 
     progress("all caps", 0);
     tuning.caps = of_all_caps(training_, training_.first_bucket_cap);
+    // A first bucket that is larger than allowed whatever the cap has to have the cap of the others.
+    if (std::none_of(tuning.caps.begin(), tuning.caps.end(),
+                     [&](const Choice& each) { return allowed(each.largest); }))
+      tuning.caps = of_all_caps(torch, std::nullopt);
     tuning.best_cap = best_of(tuning.caps);
     tuning.best_even_cap = best_of(of_all_caps(torch, std::nullopt));
     tuning.best_overflow_cap =
@@ -271,7 +275,7 @@ class Tuner {
     // The same as if every all-reduce ran beside kernels.
     problem.cost = [this](Bytes size) -> Duration {
       if (!allowed(size)) return std::chrono::hours{1};
-      const BucketedSteps::Collective& alone = steps().price(size);
+      const BucketedSteps::AllReduce& alone = steps().price(size);
       return scaled(alone.work, alone.beside.communication);
     };
     starts.push_back(best_partition(problem).ends);

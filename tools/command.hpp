@@ -25,6 +25,7 @@ int run_command(const std::vector<std::string>& arguments);
 int schedule_command(const std::vector<std::string>& arguments);
 int calibrate_command(const std::vector<std::string>& arguments);
 int validate_command(const std::vector<std::string>& arguments);
+int tune_command(const std::vector<std::string>& arguments);
 int score_command(const std::vector<std::string>& arguments);
 int list_command(const std::vector<std::string>& arguments);
 int backends_command(const std::vector<std::string>& arguments);

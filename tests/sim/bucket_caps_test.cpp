@@ -11,29 +11,8 @@ namespace ddpsim {
 namespace {
 
 using fixtures::Dice;
-
-/// Small gradients, so that every cap can be tried.
-StepCosts small_costs(Dice& dice, bool one_type) {
-  Workload workload;
-  Layer& layer = workload.layers.emplace_back();
-  layer.backward.push_back(timed::kernel(std::chrono::microseconds{1}));
-  for (int left = dice.between(1, 12); left > 0; --left) {
-    Parameter& parameter = workload.parameters.emplace_back();
-    parameter.name = std::to_string(left);
-    parameter.shape = {dice.between(1, 15)};
-    if (one_type) continue;
-    parameter.dtype = all_dtypes[static_cast<std::size_t>(dice.between(0, 3))];
-    parameter.sparse = dice.one_in(6);
-  }
-  check(workload);
-  return StepCosts(workload, timed::ring(2, Duration{}, gigabytes_per_second(1)), Optimizer::sgd);
-}
-
-Bytes total(const StepCosts& costs) {
-  Bytes sum;
-  for (const GradientInfo& gradient : costs.gradients) sum += gradient.size;
-  return sum;
-}
+using fixtures::small_costs;
+using fixtures::total;
 
 const CapRange& range_of(const std::vector<CapRange>& ranges, Bytes cap) {
   return *std::find_if(ranges.begin(), ranges.end(),

@@ -61,4 +61,33 @@ inline StepCosts random_one_type_costs(Dice& dice, int most, bool interference) 
   return StepCosts(workload, cluster, Optimizer::sgd);
 }
 
+/// Up to twelve gradients of a few bytes, so that every cap can be tried, on a link to which bytes
+/// matter.
+inline StepCosts small_costs(Dice& dice, bool one_type, bool interference = false) {
+  Workload workload;
+  Layer& layer = workload.layers.emplace_back();
+  for (int left = dice.between(1, 12); left > 0; --left) {
+    if (layer.backward.empty() || dice.one_in(2))
+      layer.backward.push_back(timed::kernel(dice.time(60)));
+    Parameter& parameter = workload.parameters.emplace_back();
+    parameter.name = std::to_string(left);
+    parameter.shape = {dice.between(1, 15)};
+    parameter.ready_after = static_cast<int>(layer.backward.size()) - 1;
+    if (one_type) continue;
+    parameter.dtype = all_dtypes[static_cast<std::size_t>(dice.between(0, 3))];
+    parameter.sparse = dice.one_in(6);
+  }
+  check(workload);
+  Cluster cluster = timed::ring(2, dice.time(10), Bandwidth{1e6 * dice.between(1, 5)});
+  cluster.launch = {dice.time(5), dice.time(5), dice.time(2)};
+  if (interference) cluster.interference = FixedInterference{dice.slowdown(), dice.slowdown()};
+  return StepCosts(workload, cluster, Optimizer::sgd);
+}
+
+inline Bytes total(const StepCosts& costs) {
+  Bytes sum;
+  for (const GradientInfo& gradient : costs.gradients) sum += gradient.size;
+  return sum;
+}
+
 }  // namespace ddpsim::fixtures
