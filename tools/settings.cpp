@@ -11,16 +11,11 @@ namespace {
 constexpr std::int64_t most_decimals = 6;
 constexpr std::size_t names_on_a_page = 60;
 
-/// Digits that are no zeros at the end: fewer is rounder; 25, 50 and 75 rounder than 30.
+/// Fewer digits are rounder, zeros at the end left out; a five at the end, 25 and 75 rounder still.
 int roughness(std::int64_t value) {
-  int zeros = 0;
-  while (value > 0 && value % 10 == 0) {
-    value /= 10;
-    ++zeros;
-  }
-  const bool quarter = value == 25 || value == 75 || value == 5;
-  return static_cast<int>(fmt::format("{}", value).size()) * 4 - (quarter ? 3 : 0) +
-         (zeros > 0 ? 0 : 1);
+  while (value > 0 && value % 10 == 0) value /= 10;
+  const int digits = static_cast<int>(fmt::format("{}", value).size());
+  return 4 * digits - (value == 25 || value == 75 ? 3 : value % 10 == 5 ? 2 : 0);
 }
 
 std::string quoted(const std::string& name) {
@@ -51,8 +46,9 @@ RoundCap round_cap(Bytes low, Bytes high) {
          bytes_of(value) <= high && value < from + 2000; ++value)
       if (bytes_of(value) >= low && (best == 0 || roughness(value) < roughness(best))) best = value;
     if (best == 0) continue;
-    return {fmt::format("{:g}", static_cast<double>(best) / static_cast<double>(scale)),
-            bytes_of(best)};
+    return {
+        fmt::format("{:.{}f}", static_cast<double>(best) / static_cast<double>(scale), decimals),
+        bytes_of(best)};
   }
   // Exact: a whole number of bytes over a power of two.
   return {fmt::format("{} / 1048576", low.count), low};
