@@ -33,17 +33,18 @@ Json tuned(const std::string& file, const std::vector<std::string>& flags = {}) 
 }  // namespace
 
 TEST_CASE("tune says what run says of the caps it names", "[tools][tune]") {
-  const Json json = tuned(workstations);
+  const std::string cluster = shipped("examples/cpu-cluster.yaml");
+  const Json json = tuned(cluster);
   CHECK(json["format"] == "ddpsim.tune/1");
   const auto cap = [](const Json& bytes) {
     return "--set=training.bucket_cap=" + std::to_string(bytes.get<std::int64_t>()) + "B";
   };
-  CHECK(step_of({workstations, cap(json["best_cap_bytes"])}) ==
+  CHECK(step_of({cluster, cap(json["best_cap_bytes"])}) ==
         Approx(json["best_cap_step_ms"].get<double>()).epsilon(1e-12));
-  CHECK(step_of({workstations, "--set", "training.bucket_cap=25MiB"}) ==
+  CHECK(step_of({cluster, "--set", "training.bucket_cap=25MiB"}) ==
         Approx(json["default_step_ms"].get<double>()).epsilon(1e-12));
   const Json& pair = json["best_pair"];
-  CHECK(step_of({workstations, cap(pair["cap_bytes"]),
+  CHECK(step_of({cluster, cap(pair["cap_bytes"]),
                  "--set=training.first_bucket_cap=" +
                      std::to_string(pair["first_cap_bytes"].get<std::int64_t>()) + "B"}) ==
         Approx(pair["step_ms"].get<double>()).epsilon(1e-12));
@@ -51,7 +52,6 @@ TEST_CASE("tune says what run says of the caps it names", "[tools][tune]") {
   CHECK(json["best_partition_step_ms"] <= pair["step_ms"]);
   CHECK(pair["step_ms"] <= json["best_cap_step_ms"]);
   CHECK(json["best_cap_step_ms"] < json["default_step_ms"]);
-  CHECK(json["pays"] == true);
   CHECK(json["evaluated"].get<int>() > static_cast<int>(json["caps"].size()));
 }
 
