@@ -3,12 +3,9 @@
 #include <fmt/format.h>
 
 #include "scenarios/scenario_reader.hpp"
-#include "sim/predict.hpp"
 #include "tools/command.hpp"
-#include "tools/measured_rows.hpp"
-#include "tools/names.hpp"
+#include "tools/comparison.hpp"
 #include "tools/output.hpp"
-#include "tools/results.hpp"
 #include "tools/trace.hpp"
 
 namespace ddpsim {
@@ -27,39 +24,6 @@ const Usage usage{
     "measured rows is calibrated on those its `calibrate_on` names first, as `ddpsim score` does.",
     "ddpsim run scenarios/examples/first.yaml --trace step.json"};
 
-/// Everything predicted for one scenario.
-struct Run {
-  Scenario scenario;
-  CalibratedCosts priced;
-  Step none, naive;
-  std::vector<Step> compared;
-
-  Run(Scenario read, bool laws_only)
-      : scenario(std::move(read)), priced(price_calibrated(scenario, laws_only)) {
-    none = step(Strategy::none);
-    naive = step(Strategy::naive);
-    for (const Strategy strategy : scenario.compare) compared.push_back(step(strategy));
-  }
-
-  std::vector<Result> results() const {
-    std::vector<Result> results;
-    for (const Step& each : compared) results.push_back({&each, &none.metrics, &naive.metrics});
-    return results;
-  }
-  std::vector<NamedStep> named() const {
-    std::vector<NamedStep> named;
-    for (const Step& each : compared) named.push_back({strategy_label(each.training), &each});
-    return named;
-  }
-
- private:
-  Step step(Strategy strategy) const {
-    Training training = scenario.training;
-    training.strategy = strategy;
-    return predict(priced.costs, training);
-  }
-};
-
 }  // namespace
 
 int run_command(const std::vector<std::string>& arguments) {
@@ -76,7 +40,7 @@ int run_command(const std::vector<std::string>& arguments) {
   std::string text, csv = run_csv_header(), trace;
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const std::string& file : options.files) {
-    const Run run(read_scenario(file, options.set), options.laws_only);
+    const Comparison run(read_scenario(file, options.set), options.laws_only);
     const std::vector<Result> results = run.results();
     text += run_table(run.scenario, run.priced.costs, results);
     if (run.priced.fit) text += fmt::format("\n{}", describe_calibration(*run.priced.fit));
