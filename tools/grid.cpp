@@ -72,7 +72,8 @@ std::optional<Amount> amount_of(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), amount.number);
   if (error != std::errc{} || !std::isfinite(amount.number)) return std::nullopt;
   amount.unit = trimmed(text.substr(static_cast<std::size_t>(end - text.data())));
-  return amount;
+  const bool number_goes_on = amount.unit.find_first_of(".0123456789") != std::string::npos;
+  return number_goes_on ? std::nullopt : std::optional(amount);
 }
 
 /// How many of `unit` one of `other` is; none if they measure different things.
