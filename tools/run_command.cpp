@@ -7,6 +7,7 @@
 #include "tools/comparison.hpp"
 #include "tools/output.hpp"
 #include "tools/trace.hpp"
+#include "tools/why_report.hpp"
 
 namespace ddpsim {
 namespace {
@@ -28,8 +29,12 @@ const Usage usage{
 
 int run_command(const std::vector<std::string>& arguments) {
   CommonOptions options;
+  bool why = false;
+  boost::program_options::options_description own;
+  own.add_options()("why", boost::program_options::bool_switch(&why),
+                    "for each exposed bucket what held it up, and what would remove it");
   if (!parse(arguments, usage,
-             Flag::set | Flag::json | Flag::csv | Flag::trace | Flag::quiet | Flag::laws_only, {},
+             Flag::set | Flag::json | Flag::csv | Flag::trace | Flag::quiet | Flag::laws_only, own,
              options))
     return exit_done;
   if (options.files.empty())
@@ -37,6 +42,9 @@ int run_command(const std::vector<std::string>& arguments) {
   if (!options.trace.empty() && options.files.size() > 1)
     throw InputError("--trace takes one scenario at a time");
 
+  // Results asked for on stdout are the only thing there.
+  const bool table =
+      !options.quiet && options.json != "-" && options.csv != "-" && options.trace != "-";
   std::string text, csv = run_csv_header(), trace;
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const std::string& file : options.files) {
@@ -44,14 +52,17 @@ int run_command(const std::vector<std::string>& arguments) {
     const std::vector<Result> results = run.results();
     text += run_table(run.scenario, run.priced.costs, results);
     if (run.priced.fit) text += fmt::format("\n{}", describe_calibration(*run.priced.fit));
+    if (why && table) text += fmt::format("\n{}", why_text(run));
     text += file == options.files.back() ? "" : "\n";
     csv += run_csv(run.scenario, results);
     json.push_back(run_json(run.scenario, results));
+    if (why && !options.json.empty()) {
+      std::vector<nlohmann::ordered_json> reasons = why_json(run);
+      for (std::size_t i = 0; i < reasons.size(); ++i)
+        json.back()["results"][i]["why"] = std::move(reasons[i]);
+    }
     if (!options.trace.empty()) trace = chrome_trace(run.scenario, run.named());
   }
-  // Results asked for on stdout are the only thing there.
-  const bool table =
-      !options.quiet && options.json != "-" && options.csv != "-" && options.trace != "-";
   Outputs outputs;
   if (table) outputs.add("-", text);
   outputs.add(options.json, json_text(options.files.size() == 1 ? json.front() : json));
