@@ -10,7 +10,6 @@ volatile std::sig_atomic_t interrupted = 0;
 Interruptible::Interruptible() {
   struct sigaction action {};
   action.sa_handler = [](int) { interrupted = 1; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigaction(SIGINT, &action, &before_int_);
   sigaction(SIGTERM, &action, &before_term_);
 }

@@ -4,8 +4,7 @@
 
 namespace ddpsim {
 
-/// While it lives, the first Ctrl-C and polite end (SIGTERM) only raise a flag; the second ends the
-/// program.
+/// While it lives, Ctrl-C and a polite end (SIGTERM) only raise a flag.
 class Interruptible {
  public:
   Interruptible();
