@@ -22,6 +22,7 @@ struct Command {
 const std::vector<Command>& commands();
 
 int run_command(const std::vector<std::string>& arguments);
+int sweep_command(const std::vector<std::string>& arguments);
 int schedule_command(const std::vector<std::string>& arguments);
 int calibrate_command(const std::vector<std::string>& arguments);
 int validate_command(const std::vector<std::string>& arguments);
