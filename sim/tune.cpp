@@ -232,7 +232,12 @@ class Tuner {
       return one.key() < other.key();
     };
     for (Pair& best : bests) best.largest = no_cap;
+    std::atomic<std::size_t> done{0};
     parallel_for(sizes_.size(), options_.threads, [&](int thread, std::size_t i) {
+      const std::size_t so_far = done++;
+      if (thread == 0)
+        progress("all pairs of caps",
+                 0.1 + 0.6 * static_cast<double>(so_far) / static_cast<double>(sizes_.size()));
       Ends ends;
       Pair pair;
       pair.first_end = static_cast<int>(i) + 1;

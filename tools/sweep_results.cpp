@@ -40,8 +40,10 @@ std::size_t index_of(const std::vector<std::string>& columns, std::string_view n
 
 std::string joined(const std::vector<std::string>& fields) {
   std::string line;
-  for (const std::string& field : fields)
-    line += (line.empty() && &field == &fields.front() ? "" : ",") + csv_field(field);
+  for (const std::string& field : fields) {
+    if (&field != &fields.front()) line += ',';
+    line += csv_field(field);
+  }
   return line;
 }
 

@@ -9,6 +9,7 @@
 #include "sim/bucketed_steps.hpp"
 #include "sim/predict.hpp"
 #include "sim/simulate.hpp"
+#include "sim/tune.hpp"
 
 namespace ddpsim {
 namespace {
@@ -105,6 +106,17 @@ BENCHMARK(tuner_steps_xl)
     ->Arg(5)
     ->Arg(50)
     ->Unit(benchmark::kMicrosecond);
+
+/// `ddpsim tune` on cs336-xl: all caps, all pairs, the free partition and the bound; on one core.
+void tune_xl(benchmark::State& state) {
+  const Scenario scenario = read_scenario(xl_scenario);
+  const StepCosts costs = price(scenario);
+  std::uint64_t steps = 0;
+  for (auto _ : state) steps += tune(costs, scenario.training).evaluated;
+  state.counters["steps/s"] =
+      benchmark::Counter(static_cast<double>(steps), benchmark::Counter::kIsRate);
+}
+BENCHMARK(tune_xl)->Unit(benchmark::kMillisecond);
 
 /// Sixty-four different ranks.
 void simulate_64_ranks(benchmark::State& state) {
