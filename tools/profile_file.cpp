@@ -66,8 +66,11 @@ std::string workload_profile_yaml(const WorkloadProfile& profile, const std::str
 std::string link_profile_yaml(const Link& link, const std::string& remarks) {
   std::string text = remarks + "format: ddpsim.link/1\n";
   const auto rate = [&](const char* key, Bandwidth value) {
-    if (value.bytes_per_second > 0)
-      text += fmt::format("{}: {} B/s\n", key, value.bytes_per_second);
+    if (value.bytes_per_second <= 0) return;
+    const double gigabytes = value.bytes_per_second / 1e9;
+    text += gigabytes * 1e9 == value.bytes_per_second
+                ? fmt::format("{}: {} GB/s\n", key, gigabytes)
+                : fmt::format("{}: {} B/s\n", key, value.bytes_per_second);
   };
   if (!link.source.empty()) text += fmt::format("source: {}\n", quoted(link.source));
   if (link.kind != LinkKind::plain) text += fmt::format("kind: {}\n", name_of(link.kind));
