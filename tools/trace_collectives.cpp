@@ -1,7 +1,8 @@
 #include "tools/trace_collectives.hpp"
 
 #include <algorithm>
-#include <map>
+#include <deque>
+#include <tuple>
 
 namespace ddpsim {
 namespace {
@@ -72,6 +73,52 @@ struct Execution {
   Duration begin{}, end{};
 };
 
+/// Calls whose execution is not known yet, as time goes on.
+class Waiting {
+ public:
+  Waiting(const Trace& trace, std::vector<Call>& calls) : calls_(calls) {
+    if (!trace.device.empty()) return;
+    for (const HostSpan& span : sorted_spans(trace, HostKind::forward))
+      forwards_.push_back(span.begin);
+    std::sort(forwards_.begin(), forwards_.end());
+  }
+
+  /// The first call before the execution of its kind and size, which then waits no longer.
+  Call* take(const Execution& execution) {
+    while (next_ < calls_.size() && calls_[next_].collective.called <= execution.begin) {
+      // On a CPU a step begins when all collectives of the last have ended: what still waits was not
+      // recorded.
+      bool began = false;
+      for (; forward_ < forwards_.size() && forwards_[forward_] <= calls_[next_].collective.called;
+           ++forward_)
+        began = true;
+      if (began) calls_waiting_.clear();
+      Call& call = calls_[next_++];
+      if (!call.collective.ran) calls_waiting_.push_back(&call);
+      if (calls_waiting_.size() > most_waiting) calls_waiting_.pop_front();
+    }
+    for (auto call = calls_waiting_.begin(); call != calls_waiting_.end(); ++call) {
+      const Message& message = (*call)->collective.message;
+      const bool kind = execution.message.kind == CollectiveKind::unknown ||
+                        execution.message.kind == message.kind;
+      const bool size = execution.message.elements < 0 || message.elements < 0 ||
+                        execution.message.elements == message.elements;
+      if (!kind || !size) continue;
+      Call* found = *call;
+      calls_waiting_.erase(call);
+      return found;
+    }
+    return nullptr;
+  }
+
+ private:
+  static constexpr std::size_t most_waiting = 256;
+  std::vector<Call>& calls_;
+  std::deque<Call*> calls_waiting_;
+  std::vector<Duration> forwards_;  ///< where nothing runs on a device
+  std::size_t next_ = 0, forward_ = 0;
+};
+
 }  // namespace
 
 std::vector<TracedCollective> collectives_of(
@@ -105,22 +152,13 @@ std::vector<TracedCollective> collectives_of(
   std::stable_sort(calls.begin(), calls.end(), [](const Call& a, const Call& b) {
     return a.collective.called < b.collective.called;
   });
-  std::map<CollectiveKind, std::size_t> next;  // the first call of a kind that may be free
   std::vector<TracedCollective> collectives;
+  Waiting waiting(trace, calls);
   for (const Execution& execution : loose) {
     if (execution.message.kind == CollectiveKind::none) continue;
-    std::size_t& at = next[execution.message.kind];
-    const auto fits = [&](const Call& call) {
-      return !call.collective.ran && call.collective.called <= execution.begin &&
-             (call.collective.message.kind == execution.message.kind ||
-              execution.message.kind == CollectiveKind::unknown);
-    };
-    while (at < calls.size() && calls[at].collective.called <= execution.begin && !fits(calls[at]))
-      ++at;
-    if (at < calls.size() && fits(calls[at])) {
-      complete(calls[at].collective.message, execution.message);
-      calls[at].collective.ran = {execution.begin, execution.end};
-      ++at;
+    if (Call* call = waiting.take(execution)) {
+      complete(call->collective.message, execution.message);
+      call->collective.ran = {execution.begin, execution.end};
     } else {
       collectives.push_back({execution.message, 0, execution.begin, false,
                              std::pair(execution.begin, execution.end)});

@@ -20,7 +20,7 @@ struct TracedCollective {
 /// The collectives of a trace by the time they were called. A call is the outermost of the spans that
 /// issue it ("c10d::allreduce_" around "record_param_comms" around "nccl:all_reduce"), and knows what any
 /// of them does. What ran belongs to the call that launched it (correlation ids), or else to the first
-/// call of its kind that has none yet. Calls that carry nothing (a wait) are no collectives.
+/// call of its kind and size that has none yet (on a CPU: of its step). Calls that carry nothing (a wait) are no collectives.
 ///
 /// `launched` tells when and where the device span of this index was launched.
 std::vector<TracedCollective> collectives_of(
