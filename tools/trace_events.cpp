@@ -2,22 +2,19 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <map>
+#include <limits>
 #include <optional>
-#include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "scenarios/input_error.hpp"
 #include "tools/json_stream.hpp"
-#include "tools/trace_names.hpp"
+#include "tools/trace_collector.hpp"
 
 namespace ddpsim {
 namespace {
 
-constexpr std::size_t most_kept = 4'000'000;
-constexpr std::size_t most_extents = 16, most_names = 10'000;
+constexpr std::size_t most_extents = 16;
 
 /// Keys of an event and its `args` that are read; all others are skipped.
 enum class Key : std::uint8_t {
@@ -62,186 +59,10 @@ Key key_of(const Keys& keys, std::string_view text) {
   return Key::other;
 }
 
-/// One event of the file, as far as it was read.
-struct Event {
-  std::string phase, category, name, process, thread, type, collective, group, input_type;
-  std::optional<double> begin, duration;
-  std::uint64_t correlation = 0;
-  std::int64_t bytes = -1, elements = -1;
-  std::vector<std::int64_t> extents;  ///< of the first tensor among the inputs
-  bool has_extents = false, extents_done = false;
-  std::uint32_t seen = 0;  ///< a bit for each Key
-
-  void clear() {
-    for (std::string* text :
-         {&phase, &category, &name, &process, &thread, &type, &collective, &group, &input_type})
-      text->clear();
-    begin.reset();
-    duration.reset();
-    correlation = 0;
-    bytes = elements = -1;
-    extents.clear();
-    has_extents = extents_done = false;
-    seen = 0;
-  }
-};
-
-/// Puts events into a Trace.
-class Collector {
- public:
-  explicit Collector(std::string file) : file_(std::move(file)) {}
-
-  Trace trace;
-
-  [[noreturn]] void refuse(std::string_view problem) const {
-    throw InputError(fmt::format("{}: event {}: {}", file_, trace.events, problem));
-  }
-
-  void take(const Event& event) {
-    if (event.phase != "X") return;
-    const Source source = source_of(event.category);
-    if (source == Source::ignored) return;
-    const NameMeaning meaning = meaning_of(source, event.name);
-    if (!meaning.matters) return;
-    if (!event.begin) refuse("a span without \"ts\": is this a profiler's trace?");
-    if (!event.duration || *event.duration < 0) {
-      ++trace.unended;
-      return;
-    }
-    const Duration begin = from_origin(*event.begin);
-    const Duration end = from_origin(*event.begin + *event.duration);
-    if (++kept_ > most_kept) refuse("more than 4 million events that matter: profile fewer steps");
-    switch (source) {
-      case Source::device:
-        trace.device.push_back({begin, end, event.correlation, event.bytes,
-                                meaning.collective ? message(event, meaning.collective_kind) : -1,
-                                meaning.kernel});
-        return;
-      case Source::runtime:
-        if (meaning.graph) ++trace.graph_launches;
-        if (event.correlation > 0)
-          trace.launches.push_back({event.correlation, begin, thread(event)});
-        return;
-      case Source::host:
-        take_host(event, meaning, begin, end);
-        return;
-      case Source::ignored:
-        return;
-    }
-  }
-
- private:
-  void take_host(const Event& event, const NameMeaning& meaning, Duration begin, Duration end) {
-    HostSpan span{begin, end, thread(event), meaning.kind, -1};
-    switch (meaning.kind) {
-      case HostKind::compute:
-        if (covered(span)) {
-          --kept_;
-          return;
-        }
-        break;
-      case HostKind::step:
-        span.detail = meaning.number;
-        break;
-      case HostKind::accumulate:
-      case HostKind::copy_in:
-      case HostKind::copy_out:
-        if (event.has_extents) span.detail = shape(event);
-        break;
-      case HostKind::call:
-      case HostKind::execution:
-        span.detail = message(event, meaning.collective_kind);
-        break;
-      case HostKind::node:
-      case HostKind::hook:
-      case HostKind::forward:
-      case HostKind::optimizer:
-        break;
-    }
-    if (meaning.kind == HostKind::node || meaning.kind == HostKind::hook ||
-        meaning.kind == HostKind::compute)
-      outermost_[span.thread] = {begin, end};
-    trace.host.push_back(span);
-  }
-
-  /// Does the operator before it on its thread surround it? An operator stands after its caller.
-  bool covered(const HostSpan& span) const {
-    const auto last = outermost_.find(span.thread);
-    return last != outermost_.end() && span.begin >= last->second.first &&
-           span.end <= last->second.second;
-  }
-
-  Duration from_origin(double microseconds) {
-    if (!origin_) origin_ = microseconds;
-    constexpr double farthest = 10.0 * 86400 * 1e6;
-    const double offset = microseconds - *origin_;
-    if (!(std::abs(offset) < farthest))
-      refuse("a time more than 10 days from the first event: is this a profiler's trace?");
-    return from_ticks(offset * 1e6);
-  }
-
-  std::int32_t name_index(const std::string& name) {
-    if (name.empty()) return -1;
-    const auto [found, added] =
-        names_.emplace(name.substr(0, 200), static_cast<std::int32_t>(names_.size()));
-    if (added) {
-      if (names_.size() > most_names) refuse("more than 10000 types and process groups");
-      trace.names.push_back(found->first);
-    }
-    return found->second;
-  }
-
-  std::int32_t shape(const Event& event) {
-    Shape given{event.extents, name_index(event.input_type)};
-    const auto [found, added] =
-        shapes_.emplace(std::move(given), static_cast<std::int32_t>(shapes_.size()));
-    if (added) {
-      if (shapes_.size() > 1'000'000) refuse("more than a million shapes of gradients");
-      trace.shapes.push_back(found->first);
-    }
-    return found->second;
-  }
-
-  std::int32_t message(const Event& event, CollectiveKind by_name) {
-    Message given;
-    given.kind = event.collective.empty() ? by_name : collective_kind_of(event.collective);
-    given.elements = event.elements;
-    if (given.elements < 0 && !event.extents.empty()) {
-      given.elements = 1;
-      for (const std::int64_t extent : event.extents)
-        given.elements *= std::max<std::int64_t>(extent, 1);
-    }
-    given.type = name_index(event.type.empty() ? event.input_type : event.type);
-    given.group = name_index(event.group);
-    trace.messages.push_back(given);
-    return static_cast<std::int32_t>(trace.messages.size() - 1);
-  }
-
-  std::uint32_t thread(const Event& event) {
-    std::string name =
-        fmt::format("{}/{}", event.process.substr(0, 100), event.thread.substr(0, 100));
-    const auto [found, added] =
-        threads_.emplace(std::move(name), static_cast<std::uint32_t>(threads_.size()));
-    if (added) {
-      if (threads_.size() > most_names) refuse("more than 10000 threads");
-      trace.threads.push_back(found->first);
-    }
-    return found->second;
-  }
-
-  std::string file_;
-  std::optional<double> origin_;
-  std::size_t kept_ = 0;
-  std::unordered_map<std::uint32_t, std::pair<Duration, Duration>> outermost_;
-  std::unordered_map<std::string, std::int32_t> names_;
-  std::unordered_map<std::string, std::uint32_t> threads_;
-  std::map<Shape, std::int32_t> shapes_;
-};
-
 /// Follows the nesting of the file: where events are, and in them `args`.
 class TraceReader : public JsonEvents {
  public:
-  explicit TraceReader(Collector& collector) : collector_(collector) {}
+  explicit TraceReader(TraceCollector& collector) : collector_(collector) {}
 
   bool found_events() const { return event_depth_ > 0; }
 
@@ -314,6 +135,7 @@ class TraceReader : public JsonEvents {
     ++depth_;
     if (in_event()) {
       event_.clear();
+      seen_ = 0;
       ++collector_.trace.events;
       key_ = Key::other;
     } else if (in_arguments()) {
@@ -377,8 +199,8 @@ class TraceReader : public JsonEvents {
     key_ = key;
     if (key == Key::other) return;
     const std::uint32_t bit = std::uint32_t{1} << static_cast<unsigned>(key);
-    if ((event_.seen & bit) != 0) collector_.refuse(fmt::format("repeated key \"{}\"", text));
-    event_.seen |= bit;
+    if ((seen_ & bit) != 0) collector_.refuse(fmt::format("repeated key \"{}\"", text));
+    seen_ |= bit;
   }
 
   /// The list of a tensor's extents ends: the first with a number in it counts, or an empty one if
@@ -458,8 +280,9 @@ class TraceReader : public JsonEvents {
     }
   }
 
-  Collector& collector_;
-  Event event_;
+  TraceCollector& collector_;
+  TraceEvent event_;
+  std::uint32_t seen_ = 0;  ///< keys of the event, a bit for each
   int depth_ = 0;
   int event_depth_ = 0;  ///< of event objects; 0: not found yet
   bool root_object_ = false, ended_ = false;
@@ -481,7 +304,7 @@ void check_launches(const std::string& file, std::vector<LaunchCall>& launches) 
 }  // namespace
 
 Trace read_trace(const std::filesystem::path& file, const std::function<void(double)>& progress) {
-  Collector collector(file.string());
+  TraceCollector collector(file.string());
   TraceReader reader(collector);
   stream_json(file, reader, progress);
   if (!reader.found_events() || collector.trace.events == 0)

@@ -39,12 +39,10 @@ std::string said(std::int64_t amount) {
   return amount < 0 ? "?" : fmt::format("{}", amount);
 }
 
-/// Bytes of a bucket of that many elements, if both are known.
+/// Bytes of a bucket, of fp32 unless its type is told; -1 if its elements are not.
 std::int64_t bytes_of(const FoundBucket& bucket) {
   if (bucket.elements < 0) return -1;
-  return bucket.type.find("alf") != std::string::npos || bucket.type.find("16") != std::string::npos
-             ? 2 * bucket.elements
-             : 4 * bucket.elements;
+  return bucket.elements * size_of(gradient_type(bucket.type).value_or(DType::fp32)).count;
 }
 
 /// Collectives that carry no gradients, alike ones once, with how many there are in all steps.
@@ -94,7 +92,7 @@ std::string steps_text(const TraceFinding& finding) {
   }
   return table.text() +
          "\ncollectives: some collective ran; overlapped: while it did, so did "
-         "a compute kernel; exposed: the rest of it\n";
+         "a compute kernel (an operator, on a CPU); exposed: the rest of it\n";
 }
 
 }  // namespace

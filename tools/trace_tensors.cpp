@@ -23,18 +23,6 @@ struct Tensor {
   }
 };
 
-/// "Float", "float", "c10::Half", "BFloat16"; nothing for types no gradient has here.
-std::optional<DType> dtype_of(const std::string& spelled) {
-  std::string word;
-  for (const char c : spelled)
-    word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  const auto has = [&](const char* part) { return word.find(part) != std::string::npos; };
-  if (has("bfloat16")) return DType::bf16;
-  if (has("half") || has("float16")) return DType::fp16;
-  if (has("float") && !has("float8") && !has("float64")) return DType::fp32;
-  return std::nullopt;
-}
-
 std::int64_t carried(const FoundStep& step) {
   std::int64_t sum = 0;
   for (const FoundCollective& each : step.all_reduces) sum += each.elements;
@@ -73,7 +61,7 @@ std::vector<Tensor> by_copies(const FoundStep& step, const Trace& trace) {
     }
     // A compressed all-reduce still leaves fp32 gradients; the sum over all will tell.
     const std::int64_t bytes = copy.extents[0];
-    const std::int64_t element = size_of(dtype_of(carried_type).value_or(DType::fp32)).count;
+    const std::int64_t element = size_of(gradient_type(carried_type).value_or(DType::fp32)).count;
     if (bytes <= 0 || bytes % element != 0) return {};
     tensors.push_back({{bytes / element}, carried_type});
   }
@@ -81,7 +69,7 @@ std::vector<Tensor> by_copies(const FoundStep& step, const Trace& trace) {
   std::int64_t sum = 0;
   for (const Tensor& tensor : tensors) sum += tensor.elements();
   if (!by_bytes || !all_said(step) || sum == carried(step)) return tensors;
-  if (sum != 2 * carried(step) || dtype_of(carried_type).value_or(DType::fp32) == DType::fp32)
+  if (sum != 2 * carried(step) || gradient_type(carried_type).value_or(DType::fp32) == DType::fp32)
     return {};
   for (Tensor& tensor : tensors) tensor = {{tensor.shape[0] / 2}, "Float"};
   return tensors;
@@ -195,13 +183,24 @@ void fill_types(TraceFinding& finding, std::vector<Tensor>& tensors, const Found
 
 DType checked_type(const std::string& spelled, const std::string& file) {
   if (spelled.empty()) return DType::fp32;
-  if (const auto type = dtype_of(spelled)) return *type;
+  if (const auto type = gradient_type(spelled)) return *type;
   if (const auto type = dtype_named(spelled)) return *type;
   throw InputError(
       fmt::format("{}: gradients of type {}: expected fp32, fp16 or bf16", file, spelled));
 }
 
 }  // namespace
+
+std::optional<DType> gradient_type(const std::string& spelled) {
+  std::string word;
+  for (const char c : spelled)
+    word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const auto has = [&](const char* part) { return word.find(part) != std::string::npos; };
+  if (has("bfloat16")) return DType::bf16;
+  if (has("half") || has("float16")) return DType::fp16;
+  if (has("float") && !has("float8") && !has("float64")) return DType::fp32;
+  return std::nullopt;
+}
 
 Duration median(std::vector<Duration> times) {
   if (times.empty()) return {};

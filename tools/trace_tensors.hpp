@@ -44,6 +44,9 @@ FoundGradients find_gradients(TraceFinding& finding, const Trace& trace, const s
 WorkloadProfile profile_of(const TraceFinding& finding, const FoundGradients& gradients,
                            const std::string& file);
 
+/// "Float", "float", "c10::Half", "BFloat16"; nothing for types no gradient has here.
+std::optional<DType> gradient_type(const std::string& spelled);
+
 /// The middle of several, the mean of two middle ones; zero of none.
 Duration median(std::vector<Duration> times);
 

@@ -251,9 +251,13 @@ TEST_CASE("a trace of 120 MB takes hardly more memory than a small one",
   };
   const long small = peak("small.json"), large = peak("large.json");
   CAPTURE(small, large);
-  // 250000 outermost operators are kept, at 32 bytes and half as much again while the list grows; sorted
-  // copies of them and their intervals make it three times that: 36 MB. The file itself would be 120.
+  // Of the 120 MB 170000 outermost operators are kept, 32 bytes each; the list grows by doubling and is
+  // sorted in a copy: some 20 MB. The file itself would be 120.
+#ifdef __SANITIZE_ADDRESS__
+  CHECK(large - small < 400);  // which keeps 256 MB of freed memory
+#else
   CHECK(large - small < 60);
+#endif
 }
 
 }  // namespace
