@@ -1,29 +1,24 @@
 #include "scenarios/profile_reader.hpp"
 
-#include <algorithm>
 #include <map>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
+#include "scenarios/measured_reader.hpp"
+
 namespace ddpsim {
 namespace {
 
-struct TimedParameter {
-  Parameter parameter;
-  Duration ready{};
-};
-
-TimedParameter read_parameter(const Yaml& given, Duration backward) {
-  TimedParameter timed;
+ProfiledParameter read_parameter(const Yaml& given, Duration backward) {
+  ProfiledParameter timed;
   YamlMap map(given);
-  timed.parameter.name = map.required("name").text("a name");
+  timed.name = map.required("name").text("a name");
   for (const Yaml& extent :
        map.required("shape").list("a list of whole numbers, such as [1024, 1024]"))
-    timed.parameter.shape.push_back(extent.integer(1, std::int64_t{1} << 40));
-  if (const auto value = map.optional("dtype"))
-    timed.parameter.dtype = value->one_of<DType>(all_dtypes);
-  if (const auto value = map.optional("sparse")) timed.parameter.sparse = value->boolean();
+    timed.shape.push_back(extent.integer(1, std::int64_t{1} << 40));
+  if (const auto value = map.optional("dtype")) timed.dtype = value->one_of<DType>(all_dtypes);
+  if (const auto value = map.optional("sparse")) timed.sparse = value->boolean();
   const Yaml ready = map.required("ready");
   timed.ready = ready.duration_or_zero();
   if (timed.ready > backward)
@@ -42,51 +37,64 @@ Kernel timed_kernel(const std::string& name, Duration time) {
 
 }  // namespace
 
-Workload read_profile(const Entry& entry) {
-  YamlMap map(entry.yaml);
+WorkloadProfile read_workload_profile(const Yaml& given) {
+  YamlMap map(given);
   const Yaml format = map.required("format");
   if (format.text("ddpsim.workload/1") != "ddpsim.workload/1")
     format.fail("expected ddpsim.workload/1");
-  Workload workload;
-  workload.name = entry.name;
-  if (const auto source = map.optional("source")) workload.source = source->text("a text");
-  const Duration forward = map.required("forward").duration();
-  const Duration backward = map.required("backward").duration();
-  if (const auto value = map.optional("optimizer")) workload.optimizer = value->duration();
+  WorkloadProfile profile;
+  if (const auto source = map.optional("source")) profile.source = source->text("a text");
+  profile.forward = map.required("forward").duration();
+  profile.backward = map.required("backward").duration();
+  if (const auto value = map.optional("optimizer")) profile.optimizer = value->duration();
 
   const Yaml parameters = map.required("parameters");
-  std::vector<TimedParameter> timed;
   for (const Yaml& item : parameters.list("a list of parameters in registration order"))
-    timed.push_back(read_parameter(item, backward));
-  if (timed.empty()) parameters.fail("expected at least one parameter");
+    profile.parameters.push_back(read_parameter(item, profile.backward));
+  if (profile.parameters.empty()) parameters.fail("expected at least one parameter");
+  if (const auto arrival = map.optional("arrival"))
+    for (const Yaml& index : arrival->list("a list of parameter indices"))
+      profile.arrival.push_back(static_cast<int>(
+          index.integer(0, static_cast<std::int64_t>(profile.parameters.size()) - 1)));
+  if (const auto measured = map.optional("measured")) profile.measured = read_measured(*measured);
+  map.finish();
+  try {
+    check(workload_of(profile, std::filesystem::path(given.file()).stem().string()));
+  } catch (const std::invalid_argument& problem) {
+    parameters.fail(problem.what());
+  }
+  return profile;
+}
+
+Workload workload_of(const WorkloadProfile& profile, const std::string& name) {
+  Workload workload;
+  workload.name = name;
+  workload.source = profile.source;
+  workload.optimizer = profile.optimizer;
+  workload.arrival = profile.arrival;
 
   // One kernel per distinct instant, and one for what is left of backward.
   std::map<Duration, int> instants;
-  for (const TimedParameter& each : timed) instants.emplace(each.ready, 0);
+  for (const ProfiledParameter& each : profile.parameters) instants.emplace(each.ready, 0);
   Layer layer;
   layer.name = "profile";
-  layer.forward.push_back(timed_kernel("forward", forward));
+  layer.forward.push_back(timed_kernel("forward", profile.forward));
   Duration before{};
   for (auto& [instant, index] : instants) {
     index = static_cast<int>(layer.backward.size());
     layer.backward.push_back(timed_kernel(fmt::format("backward.{}", index), instant - before));
     before = instant;
   }
-  if (backward > before) layer.backward.push_back(timed_kernel("backward.rest", backward - before));
+  if (profile.backward > before)
+    layer.backward.push_back(timed_kernel("backward.rest", profile.backward - before));
   workload.layers.push_back(std::move(layer));
-  for (TimedParameter& each : timed) {
-    each.parameter.ready_after = instants.at(each.ready);
-    workload.parameters.push_back(std::move(each.parameter));
-  }
-  if (const auto arrival = map.optional("arrival"))
-    for (const Yaml& index : arrival->list("a list of parameter indices"))
-      workload.arrival.push_back(
-          static_cast<int>(index.integer(0, static_cast<std::int64_t>(timed.size()) - 1)));
-  map.finish();
-  try {
-    check(workload);
-  } catch (const std::invalid_argument& problem) {
-    parameters.fail(problem.what());
+  for (const ProfiledParameter& each : profile.parameters) {
+    Parameter& parameter = workload.parameters.emplace_back();
+    parameter.name = each.name;
+    parameter.shape = each.shape;
+    parameter.dtype = each.dtype;
+    parameter.sparse = each.sparse;
+    parameter.ready_after = instants.at(each.ready);
   }
   return workload;
 }

@@ -163,7 +163,9 @@ void read_workload(const Yaml& given, Scenario& scenario) {
   std::vector<Entry> entries = entry_with_bases(model, model_entries);
   scenario.optimizer = Optimizer::adamw;
   if (is_profile(entries.front())) {
-    scenario.workload = read_profile(entries.front());
+    const WorkloadProfile profile = read_workload_profile(entries.front().yaml);
+    scenario.workload = workload_of(profile, entries.front().name);
+    scenario.measured = profile.measured;
   } else {
     Description description(entries);
     const Architecture architecture = read_architecture(description);

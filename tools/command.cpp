@@ -43,6 +43,7 @@ const std::vector<Command>& commands() {
       {"calibrate", "measure this machine: kernels, all-reduces, launch, interference",
        calibrate_command},
       {"validate", "run the same schedules for real and compare", validate_command},
+      {"import", "turn traces and logs of others into profiles", import_command},
       {"backends", "what can run schedules for real here, and what is missing", backends_command},
       {"list", "what the catalogue holds: models, devices, links, hooks, backends", list_command}};
   return all;

@@ -28,6 +28,7 @@ int calibrate_command(const std::vector<std::string>& arguments);
 int validate_command(const std::vector<std::string>& arguments);
 int tune_command(const std::vector<std::string>& arguments);
 int score_command(const std::vector<std::string>& arguments);
+int import_command(const std::vector<std::string>& arguments);
 int list_command(const std::vector<std::string>& arguments);
 int backends_command(const std::vector<std::string>& arguments);
 

@@ -174,6 +174,35 @@ TEST_CASE("a profile has its own batch, types and times", "[scenarios][profile_r
         "s.yaml:1:27: workload.batch: unknown key");
 }
 
+TEST_CASE("what a profile measured is the scenario's, unless the scenario has its own",
+          "[scenarios][profile_reader]") {
+  const Scratch scratch;
+  const std::string measured =
+      "measured:\n"                                                      // 11
+      "  source: a trace\n"                                              // 12
+      "  rows:\n"                                                        // 13
+      "    - {strategy: bucketed, step: 20 ms, communication: 3 ms}\n";  // 14
+  scratch.write("p.yaml", good_profile + measured);
+  const Scenario from_profile = read_scenario(scratch.write("s.yaml", scenario_of_profile));
+  REQUIRE(from_profile.measured);
+  CHECK(from_profile.measured->source == "a trace");
+  REQUIRE(from_profile.measured->rows.size() == 1);
+  CHECK(from_profile.measured->rows[0].strategy == Strategy::bucketed);
+  CHECK(from_profile.measured->rows[0].step == 20ms);
+  CHECK(scratch.without_folder(from_profile.measured->rows[0].place) == "p.yaml:14:7");
+
+  const Scenario own = read_scenario(scratch.write(
+      "s.yaml", scenario_of_profile + "measured: {rows: [{strategy: naive, step: 30 ms}]}\n"));
+  REQUIRE(own.measured);
+  REQUIRE(own.measured->rows.size() == 1);
+  CHECK(own.measured->rows[0].strategy == Strategy::naive);
+
+  CHECK(refused(scratch, good_profile + "measured: {rows: [{strategy: naive}]}\n") ==
+        "p.yaml:11:19: measured.rows: missing key \"step\"");
+  CHECK(refused(scratch, good_profile + "measured: {rows: []}\n") ==
+        "p.yaml:11:11: measured: expected at least one row");
+}
+
 TEST_CASE("the example profile and link are read", "[scenarios][profile_reader]") {
   const Scenario scenario =
       read_scenario(std::filesystem::path(DDPSIM_SCENARIOS) / "examples/own-profile.yaml");

@@ -1,0 +1,291 @@
+// Logs of nccl-tests, printed as its versions print them from public measurements, and read back.
+
+#include <cmath>
+
+#include <catch2/catch.hpp>
+
+#include "model/collective.hpp"
+#include "scenarios/cluster_reader.hpp"
+#include "tests/tools/nccl_tests_text.hpp"
+#include "tests/tools/program.hpp"
+#include "tools/nccl_tests_log.hpp"
+
+namespace ddpsim {
+namespace {
+
+const std::filesystem::path logs = std::filesystem::path(DDPSIM_TEST_DATA) / "nccl-tests";
+
+Duration microseconds(const std::string& text) {
+  return from_seconds(std::stod(text) * 1e-6);
+}
+
+/// Are the rows those of the log? Times as printed; in-place ones only if they were.
+void check_rows(const NcclTestsRun& run, const PublicLog& log, bool in_place) {
+  REQUIRE(run.rows.size() == log.rows.size());
+  for (std::size_t i = 0; i < log.rows.size(); ++i) {
+    CAPTURE(log.rows[i].bytes);
+    CHECK(run.rows[i].size == Bytes{log.rows[i].bytes});
+    CHECK(run.rows[i].out_of_place == microseconds(log.rows[i].time));
+    // A send to oneself takes no time at all in some logs.
+    if (in_place && log.rows[i].in_place && std::stod(*log.rows[i].in_place) > 0)
+      CHECK(run.rows[i].in_place == microseconds(*log.rows[i].in_place));
+    else
+      CHECK(!run.rows[i].in_place);
+  }
+}
+
+TEST_CASE("every public log, printed as any version prints it, is read back",
+          "[tools][import_nccl]") {
+  const Scratch scratch;
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(logs)) {
+    ++files;
+    const PublicLog log = public_log(entry.path());
+    for (const NcclTestsStyle style : all_nccl_tests_styles) {
+      for (const std::string prefix : {"", "[1,0]<stdout>:", " 0: "}) {
+        for (const bool in_place : {true, false}) {
+          CAPTURE(entry.path().filename().string(), static_cast<int>(style), prefix, in_place);
+          const auto file =
+              scratch.write("log.txt", nccl_tests_text(log, {style, in_place, true, prefix}));
+          const std::vector<NcclTestsRun> runs = read_nccl_tests(file);
+          REQUIRE(runs.size() == 1);
+          check_rows(runs[0], log, in_place);
+          CHECK(runs[0].ranks == log.ranks);
+          CHECK(runs[0].device == "NVIDIA H100 80GB HBM3");
+          if (log.operation == "all_reduce" || runs[0].operation != "")
+            CHECK(operation_of(runs[0]) == log.operation);
+          else
+            CHECK(operation_of(runs[0]) != "all_reduce");
+        }
+      }
+    }
+  }
+  CHECK(files == 20);
+}
+
+TEST_CASE("every public log is read back from JSON, and its environment stays unread",
+          "[tools][import_nccl]") {
+  const Scratch scratch;
+  for (const auto& entry : std::filesystem::directory_iterator(logs)) {
+    CAPTURE(entry.path().filename().string());
+    const PublicLog log = public_log(entry.path());
+    const auto file = scratch.write("log.json", nccl_tests_json(log).dump());
+    const std::vector<NcclTestsRun> runs = read_nccl_tests(file);
+    REQUIRE(runs.size() == 1);
+    check_rows(runs[0], log, true);
+    CHECK(runs[0].ranks == log.ranks);
+    CHECK(operation_of(runs[0]) == log.operation);
+    const Outcome outcome =
+        ddpsim({"import", "nccl-tests", file.string(), "-o", scratch.path("l.yaml").string()});
+    CHECK(outcome.code == (log.operation == "all_reduce" && log.ranks > 1 ? 0 : 2));
+    if (outcome.code == 0)
+      CHECK_THAT(outcome.out + content_of(scratch.path("l.yaml")), !Catch::Contains("SECRET"));
+  }
+}
+
+TEST_CASE("a log becomes a link whose table is the log's", "[tools][import_nccl]") {
+  const Scratch scratch;
+  const PublicLog log = public_log(logs / "allreduce_2x_h100_nvswitch.csv");
+  scratch.write("log.txt", nccl_tests_text(log, {}));
+  const Outcome outcome = ddpsim(
+      {"import", "nccl-tests", "log.txt", "-o", "link.yaml", "--json", "-"}, scratch.folder());
+  REQUIRE(outcome.code == 0);
+  const Link link = read_link(Yaml::load(scratch.path("link.yaml")));
+  CHECK(link.table_ranks == 2);
+  REQUIRE(link.all_reduce.size() == log.rows.size());
+  for (std::size_t i = 0; i < log.rows.size(); ++i)
+    CHECK(link.all_reduce[i] ==
+          std::pair(Bytes{log.rows[i].bytes}, microseconds(log.rows[i].time)));
+  // With n = 2 the ring law is t = 2 (latency + S / (2 bandwidth)). An independent fit of t = alpha + S /
+  // beta to this log gave 14.9 us and 310 GB/s, so about half of alpha, and beta itself; ours has the
+  // smallest sum of squared relative errors, so none near it has a smaller one.
+  CHECK(in_us(link.latency) == Approx(14.9 / 2).epsilon(0.05));
+  CHECK(link.bandwidth.bytes_per_second / 1e9 == Approx(310).epsilon(0.05));
+  const auto squares = [&](double latency, double bandwidth) {
+    double sum = 0;
+    for (const auto& [size, time] : link.all_reduce) {
+      const double law = 2 * (latency + static_cast<double>(size.count) / (2 * bandwidth));
+      sum += std::pow(law / in_seconds(time) - 1, 2);
+    }
+    return sum;
+  };
+  const double latency = in_seconds(link.latency), bandwidth = link.bandwidth.bytes_per_second;
+  for (const auto& [a, b] : {std::pair{1.01, 1.0}, {0.99, 1.0}, {1.0, 1.01}, {1.0, 0.99}})
+    CHECK(squares(a * latency, b * bandwidth) > squares(latency, bandwidth));
+  // Worst of |law - time| / time over the rows.
+  double worst = 0;
+  for (const auto& [size, time] : link.all_reduce)
+    worst =
+        std::max(worst, std::abs(2 * (latency + static_cast<double>(size.count) / (2 * bandwidth)) /
+                                     in_seconds(time) -
+                                 1));
+  CHECK(outcome.json()["worst_residual"].get<double>() == Approx(worst));
+}
+
+TEST_CASE("a ring's own times give its latency and bandwidth back", "[tools][import_nccl]") {
+  // n = 4, latency 5 us, bandwidth 20 GB/s: t = 6 (5 us + S / 80 GB/s). 80 kB takes 6 (5 + 1) = 36 us,
+  // 800 kB 6 (5 + 10) = 90 us, 8 MB 6 (5 + 100) = 630 us, 80 MB 6 (5 + 1000) = 6030 us.
+  const Scratch scratch;
+  const PublicLog log{"all_reduce",
+                      4,
+                      {{80'000, "36.00", {}},
+                       {800'000, "90.00", {}},
+                       {8'000'000, "630.00", {}},
+                       {80'000'000, "6030.00", {}}}};
+  scratch.write("log.txt", nccl_tests_text(log, {}));
+  const Json found =
+      ddpsim({"import", "nccl-tests", "log.txt", "--json", "-"}, scratch.folder()).json();
+  CHECK(found["latency_us"].get<double>() == Approx(5));
+  CHECK(found["bandwidth_gb_per_s"].get<double>() == Approx(20));
+  CHECK(found["worst_residual"].get<double>() < 1e-4);
+}
+
+TEST_CASE("ranks that are not listed are told by the ratio of the bandwidths",
+          "[tools][import_nccl]") {
+  const Scratch scratch;
+  for (const char* name :
+       {"allreduce_8x_h100_nvswitch_p5.csv", "allreduce_16x_b200_2nodes_lambda.csv",
+        "allreduce_4x_rtx5090_pcie.csv", "allreduce_2x_h100_nvswitch.csv"}) {
+    CAPTURE(name);
+    const PublicLog log = public_log(logs / name);
+    const auto runs = read_nccl_tests(
+        scratch.write("log.txt", nccl_tests_text(log, {NcclTestsStyle::plain, true, false, ""})));
+    REQUIRE(runs.size() == 1);
+    CHECK(runs[0].ranks == 0);
+    CHECK(ranks_of(runs[0]) == log.ranks);
+    CHECK(operation_of(runs[0]) == "all_reduce");
+  }
+}
+
+TEST_CASE("of several runs in a file the median counts", "[tools][import_nccl]") {
+  const Scratch scratch;
+  std::string text;
+  for (const char* time : {"40.00", "10.00", "12.00"}) {
+    const PublicLog log{"all_reduce", 2, {{1024, time, {}}, {1'048'576, "100.0", {}}}};
+    text += nccl_tests_text(log, {});
+  }
+  scratch.write("log.txt", text);
+  const Outcome outcome =
+      ddpsim({"import", "nccl-tests", "log.txt", "--json", "-"}, scratch.folder());
+  CHECK(outcome.json()["runs"] == 3);
+  CHECK(outcome.json()["all_reduce"][0]["time_us"] == 12.0);
+  CHECK_THAT(outcome.json()["notes"].dump(), Catch::Contains("the median"));
+}
+
+TEST_CASE("in-place times count where there are no others", "[tools][import_nccl]") {
+  const Scratch scratch;
+  scratch.write("log.txt",
+                "#                in-place\n"
+                "#  size count type redop root time algbw busbw #wrong\n"
+                "1024 256 float sum -1 10.00 0.10 0.10 0\n"
+                "1048576 262144 float sum -1 100.0 10.49 10.49 0\n");
+  const Json found =
+      ddpsim({"import", "nccl-tests", "log.txt", "--json", "-"}, scratch.folder()).json();
+  CHECK(found["all_reduce"][1]["time_us"] == 100.0);
+  CHECK_THAT(found["notes"].dump(), Catch::Contains("in-place"));
+}
+
+TEST_CASE("rows with wrong results are left out, and said to be", "[tools][import_nccl]") {
+  const Scratch scratch;
+  scratch.write("log.txt",
+                "#  size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+                "1024 256 float sum -1 10.00 0.10 0.10 0 10.00 0.10 0.10 0\n"
+                "2048 512 float sum -1 1.00 0.10 0.10 7 1.00 0.10 0.10 7\n"
+                "1048576 262144 float sum -1 100.0 10.49 10.49 0 100.0 10.49 10.49 0\n");
+  const Json found =
+      ddpsim({"import", "nccl-tests", "log.txt", "--json", "-"}, scratch.folder()).json();
+  CHECK(found["all_reduce"].size() == 2);
+  CHECK_THAT(found["notes"].dump(), Catch::Contains("wrong"));
+}
+
+TEST_CASE("a log of anything but all-reduces among several ranks is refused by name",
+          "[tools][import_nccl]") {
+  const Scratch scratch;
+  const auto refused = [&](const std::string& content) {
+    scratch.write("log.txt", content);
+    const Outcome outcome =
+        ddpsim({"import", "nccl-tests", "log.txt", "-o", "l.yaml"}, scratch.folder());
+    CHECK(outcome.code == 2);
+    CHECK(outcome.out.empty());
+    CHECK(lines_of(outcome.err).size() == 1);
+    CHECK(!std::filesystem::exists(scratch.path("l.yaml")));
+    return outcome.err;
+  };
+  for (const auto& [file, word] :
+       {std::pair{"allgather_2x_rtx2080ti_pcie.csv", "a log of all_gather"},
+        {"broadcast_2x_rtx2080ti_pcie.csv", "a log of broadcast"},
+        {"sendrecv_2x_a100_nv4.csv", "a log of sendrecv"},
+        {"allreduce_1x_rtx5090_single_rank.csv", "a log of one rank"}})
+    CHECK_THAT(refused(nccl_tests_text(public_log(logs / file), {})), Catch::Contains(word));
+  CHECK_THAT(refused(content_of(logs / "allreduce_2x_h100_nvswitch.csv")),
+             Catch::Contains("log.txt: no rows of nccl-tests in it"));
+  CHECK_THAT(refused(""), Catch::Contains("no rows of nccl-tests"));
+  CHECK_THAT(refused(std::string(3'000'000, 'x')), Catch::Contains("no rows of nccl-tests"));
+  const std::string head = "# size count type redop root time algbw busbw #wrong\n";
+  CHECK_THAT(refused(head + "1024 256 float sum -1 10.00\n"),
+             Catch::Contains("log.txt:2:1: expected 9 columns as in the header above, got 6"));
+  CHECK_THAT(refused(head + "1024 256 float sum -1 ten 0.10 0.10 0\n"),
+             Catch::Contains("log.txt:2:1: expected a time in microseconds, got \"ten\""));
+  CHECK_THAT(refused(head + "99999999999999999 256 float sum -1 10.00 0.10 0.10 0\n"),
+             Catch::Contains("log.txt:2:1: expected a size in bytes"));
+  PublicLog two = public_log(logs / "allreduce_2x_h100_nvswitch.csv");
+  std::string both = nccl_tests_text(two, {});
+  two.ranks = 8;
+  both += nccl_tests_text(two, {});
+  CHECK_THAT(refused(both), Catch::Contains("runs of 2 and of 8 ranks in one file"));
+}
+
+TEST_CASE("JSON that is not nccl-tests', or not whole, is refused in one line",
+          "[tools][import_nccl]") {
+  const Scratch scratch;
+  const auto refused = [&](const std::string& content) {
+    scratch.write("log.json", content);
+    const Outcome outcome =
+        ddpsim({"import", "nccl-tests", "log.json", "-o", "l.yaml"}, scratch.folder());
+    CHECK(outcome.code == 2);
+    CHECK(lines_of(outcome.err).size() == 1);
+    CHECK(outcome.err.size() < 300);
+    return outcome.err;
+  };
+  const std::string whole =
+      nccl_tests_json(public_log(logs / "allreduce_2x_h100_nvswitch.csv")).dump(1);
+  CHECK_THAT(refused(whole.substr(0, whole.size() / 2)), Catch::Contains("cut off"));
+  CHECK_THAT(refused("{\n\"results\": [x]}"), Catch::Contains("log.json:2:13: not JSON"));
+  CHECK_THAT(refused("{}"), Catch::Contains("no list of \"results\""));
+  CHECK_THAT(refused("{\"results\": []}"), Catch::Contains("no rows of nccl-tests"));
+  CHECK_THAT(refused("{\"results\": [{\"size\": -4}]}"), Catch::Contains("results[0].size"));
+  CHECK_THAT(refused("{\"results\": [{\"size\": 1e300}]}"), Catch::Contains("results[0].size"));
+  CHECK_THAT(refused("{\"results\": [1e999]}"), Catch::Contains("too large"));
+  CHECK_THAT(refused("{\"a\":" + std::string(5'000'000, '[')),
+             Catch::Contains("nested too deeply"));
+}
+
+TEST_CASE("a scenario runs on an imported link", "[tools][import_nccl]") {
+  const Scratch scratch;
+  const PublicLog log = public_log(logs / "allreduce_8x_a100_nvswitch_8proc.csv");
+  scratch.write("log.txt", nccl_tests_text(log, {}));
+  REQUIRE(
+      ddpsim({"import", "nccl-tests", "log.txt", "-o", "link.yaml", "-q"}, scratch.folder()).code ==
+      0);
+  scratch.write("s.yaml",
+                "workload: {model: resnet50, batch: 8}\n"
+                "cluster: {device: a100-80, ranks_per_node: 8, intra_node: link.yaml}\n"
+                "compare: [bucketed]\n");
+  const Outcome run = ddpsim({"run", "s.yaml", "--json", "-"}, scratch.folder());
+  CHECK(run.code == 0);
+  // Five buckets of 8 to 31 MB, of which the log has 8 MiB at 146.9 us and 32 MiB at 398.8 us, or so:
+  // each takes between the two.
+  for (const auto& row : log.rows) {
+    if (row.bytes == 4 * MiB.count)
+      for (const Json& bucket : run.json()["results"][0]["buckets"])
+        CHECK(bucket["end_ms"].get<double>() - bucket["start_ms"].get<double>() >
+              std::stod(row.time) / 1e3);
+    if (row.bytes == 32 * MiB.count)
+      for (const Json& bucket : run.json()["results"][0]["buckets"])
+        CHECK(bucket["end_ms"].get<double>() - bucket["start_ms"].get<double>() <
+              1.2 * std::stod(row.time) / 1e3);
+  }
+}
+
+}  // namespace
+}  // namespace ddpsim

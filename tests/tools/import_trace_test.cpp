@@ -1,0 +1,367 @@
+// Traces of PyTorch's profiler: made up with times known to the microsecond (kineto_trace.hpp), in the
+// variants that versions of PyTorch, NCCL and RCCL write.
+
+#include <catch2/catch.hpp>
+
+#include "scenarios/scenario_reader.hpp"
+#include "tests/tools/kineto_trace.hpp"
+#include "tests/tools/program.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// Imports a trace; the findings, and the profile in p.yaml.
+Json imported(const Scratch& scratch, const std::string& trace,
+              const std::vector<std::string>& more = {}) {
+  scratch.write("t.json", trace);
+  std::vector<std::string> words{"import", "torch-trace", "t.json", "-o", "p.yaml", "--json", "-"};
+  words.insert(words.end(), more.begin(), more.end());
+  const Outcome outcome = ddpsim(words, scratch.folder());
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  return outcome.json();
+}
+
+std::string refused(const Scratch& scratch, const std::string& trace) {
+  scratch.write("t.json", trace);
+  const Outcome outcome =
+      ddpsim({"import", "torch-trace", "t.json", "-o", "p.yaml"}, scratch.folder());
+  CHECK(outcome.code == 2);
+  CHECK(outcome.out.empty());
+  CHECK(lines_of(outcome.err).size() == 1);
+  CHECK(!std::filesystem::exists(scratch.path("p.yaml")));
+  return outcome.err;
+}
+
+Scenario scenario_on_profile(const Scratch& scratch, const std::string& more = "") {
+  return read_scenario(
+      scratch.write("s.yaml",
+                    "workload: {model: p.yaml}\n"
+                    "cluster: {device: h100-sxm, ranks_per_node: 2, intra_node: nvlink4}\n" +
+                        more));
+}
+
+void check_buckets(const Json& found) {
+  REQUIRE(found["buckets"].size() == 5);
+  for (std::size_t b = 0; b < 5; ++b) {
+    CHECK(found["buckets"][b]["elements"] == KinetoTrace::elements()[b]);
+    CHECK(found["buckets"][b]["tensors"] == KinetoTrace::tensors()[b]);
+  }
+}
+
+/// Phases, overlap and buckets of every step, as kineto_trace.hpp derives them.
+void check_times(const Json& found, std::size_t steps) {
+  REQUIRE(found["steps"].size() == steps);
+  for (const Json& step : found["steps"]) {
+    CHECK(step["step_ms"].get<double>() == Approx(100));
+    CHECK(step["forward_ms"].get<double>() == Approx(30));
+    CHECK(step["backward_ms"].get<double>() == Approx(45.08));
+    CHECK(step["optimizer_ms"].get<double>() == Approx(10));
+    CHECK(step["collectives_ms"].get<double>() == Approx(5.02));
+    CHECK(step["overlapped_ms"].get<double>() == Approx(4));
+    CHECK(step["exposed_ms"].get<double>() == Approx(1.02));
+  }
+  // The hook of tensor n (from 0) fires 21.05 + 0.1 n ms after the step began and calls 0.02 ms later; its
+  // copy into the bucket ends at 30 + 0.3 (n + 1) ms, when the all-reduce starts.
+  int through = 0;
+  for (std::size_t b = 0; b < 5; ++b) {
+    through += KinetoTrace::tensors()[b];
+    CHECK(found["buckets"][b]["launched_ms"].get<double>() == Approx(21.07 + 0.1 * (through - 1)));
+    CHECK(found["buckets"][b]["start_ms"].get<double>() == Approx(30 + 0.3 * through));
+    CHECK(found["buckets"][b]["took_ms"].get<double>() == Approx(1));
+  }
+}
+
+TEST_CASE("a trace's steps, buckets and overlap are those it was made with",
+          "[tools][import_trace]") {
+  const Scratch scratch;
+  const Json found = imported(scratch, KinetoTrace({}).text());
+  CHECK(keys_of(found) == std::vector<std::string>{"format", "kind", "file", "events", "strategy",
+                                                   "steps", "buckets", "others", "notes",
+                                                   "could_not_tell"});
+  check_times(found, 3);
+  check_buckets(found);
+  CHECK(found["steps"][0]["name"] == "step 7");
+  CHECK(found["strategy"] == "bucketed");
+  REQUIRE(found["others"].size() == 1);
+  CHECK(found["others"][0]["collective"] == "broadcast");
+  CHECK(found["others"][0]["elements"] == 53'120);
+  CHECK(found["others"][0]["count"] == 3);
+  CHECK(found["notes"].empty());
+  REQUIRE(found["could_not_tell"].size() == 1);
+  CHECK_THAT(found["could_not_tell"][0].get<std::string>(), Catch::StartsWith("names"));
+}
+
+TEST_CASE("the profile of a trace has its gradients, times and measured step",
+          "[tools][import_trace]") {
+  const Scratch scratch;
+  imported(scratch, KinetoTrace({}).text());
+  const Scenario scenario = scenario_on_profile(scratch);
+  const Workload& workload = scenario.workload;
+  REQUIRE(workload.parameters.size() == 161);
+  CHECK(workload.elements() == 25'557'032);  // ResNet-50
+  CHECK(workload.parameters.back().name == "parameter.160");
+  // The classifier's bias arrives first: 1000 elements.
+  CHECK(workload.parameters.back().elements() == 1000);
+  // One kernel of 280 us between any two gradients, and none after the last.
+  REQUIRE(workload.layers.at(0).backward.size() == 161);
+  for (const Kernel& kernel : workload.layers[0].backward)
+    CHECK(in_us(*kernel.time) == Approx(280));
+  CHECK(in_ms(*workload.layers[0].forward.at(0).time) == Approx(30));
+  CHECK(in_ms(*workload.optimizer) == Approx(10));
+  REQUIRE(scenario.measured);
+  REQUIRE(scenario.measured->rows.size() == 1);
+  const MeasuredRow& row = scenario.measured->rows[0];
+  CHECK(row.strategy == Strategy::bucketed);
+  CHECK(in_ms(row.step) == Approx(100));
+  CHECK(in_ms(*row.communication) == Approx(5));
+  CHECK(in_ms(*row.times.backward) == Approx(45.08));
+}
+
+TEST_CASE("DistributedDataParallel's caps make the traced buckets of the imported profile",
+          "[tools][import_trace]") {
+  const Scratch scratch;
+  imported(scratch, KinetoTrace({}).text());
+  scenario_on_profile(scratch);
+  const Json schedule = ddpsim({"schedule", "s.yaml", "--json", "-"}, scratch.folder()).json();
+  REQUIRE(schedule["buckets"].size() == 5);
+  for (std::size_t b = 0; b < 5; ++b) {
+    CHECK(schedule["buckets"][b]["bytes"] == 4 * KinetoTrace::elements()[b]);
+    CHECK(schedule["buckets"][b]["parameters"].size() ==
+          static_cast<std::size_t>(KinetoTrace::tensors()[b]));
+  }
+  const Json run = ddpsim({"run", "s.yaml", "--json", "-"}, scratch.folder()).json();
+  for (const Json& result : run["results"])
+    CHECK(result["forward_ms"].get<double>() == Approx(30).epsilon(0.01));
+  const Outcome score = ddpsim({"score", "s.yaml", "--json", "-"}, scratch.folder());
+  CHECK(score.code == 0);
+  CHECK(score.json()["rows"][0]["measured_ms"].get<double>() == Approx(100));
+}
+
+TEST_CASE("NCCL's and RCCL's names of the kernel are one to the import", "[tools][import_trace]") {
+  const Scratch scratch;
+  for (const char* kernel :
+       {"ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*, unsigned long, ncclWork*)",
+        "ncclKernel_AllReduce_TREE_LL128_Sum_half(ncclDevComm*, unsigned long, ncclWork*)",
+        "ncclDevKernel_AllReduce_Sum_f32_TREE_LL(ncclDevComm*, unsigned long, ncclWork*)",
+        "ncclSymkDevKernel_AllReduce_AGxLLMC_R_sum_f32",
+        "ncclDevKernel_Generic_4(ncclDevKernelArgs)", "void ncclKernel_Generic<1>(ncclDevComm*)",
+        "rcclGenericKernel(int)"}) {
+    CAPTURE(kernel);
+    TraceOptions options;
+    options.all_reduce_kernel = kernel;
+    const Json found = imported(scratch, KinetoTrace(options).text());
+    check_times(found, 3);
+    check_buckets(found);
+  }
+}
+
+TEST_CASE("recorded shapes stand in for the sizes of messages", "[tools][import_trace]") {
+  const Scratch scratch;
+  TraceOptions options;
+  options.message_sizes = false;
+  options.shapes = true;
+  for (const bool copies : {true, false}) {
+    CAPTURE(copies);
+    options.copies = copies;
+    const Json found = imported(scratch, KinetoTrace(options).text());
+    check_buckets(found);
+    if (copies) check_times(found, 3);
+    // Shapes, not only sizes: the first convolution is the last gradient.
+    CHECK(scenario_on_profile(scratch).workload.parameters.front().shape ==
+          std::vector<std::int64_t>{64, 3, 7, 7});
+  }
+}
+
+TEST_CASE("the copies' bytes tell sizes that nothing else does", "[tools][import_trace]") {
+  const Scratch scratch;
+  TraceOptions options;
+  options.message_sizes = false;
+  const Json found = imported(scratch, KinetoTrace(options).text());
+  check_buckets(found);
+  CHECK_THAT(found["could_not_tell"].dump(), Catch::Contains("types of the gradients"));
+}
+
+TEST_CASE("where only messages have sizes a parameter stands for each bucket",
+          "[tools][import_trace]") {
+  const Scratch scratch;
+  TraceOptions options;
+  options.copies = false;
+  const Json found = imported(scratch, KinetoTrace(options).text());
+  check_buckets(found);
+  CHECK_THAT(found["could_not_tell"].dump(), Catch::Contains("sizes of single gradients"));
+  const Workload workload = scenario_on_profile(scratch).workload;
+  REQUIRE(workload.parameters.size() == 5);
+  for (std::size_t b = 0; b < 5; ++b) {
+    const Parameter& parameter = workload.parameters[4 - b];
+    CHECK(parameter.name == fmt::format("bucket.{}", b));
+    CHECK(parameter.elements() == KinetoTrace::elements()[b]);
+  }
+  // The first bucket is full with the second gradient. Its hooks copy, though under no name.
+  CHECK(in_us(*workload.layers[0].backward[0].time) == Approx(2 * 280));
+}
+
+TEST_CASE("without any sizes there are findings but no profile, unless the model is named",
+          "[tools][import_trace]") {
+  const Scratch scratch;
+  TraceOptions options;
+  options.message_sizes = options.copies = false;
+  const std::string trace = KinetoTrace(options).text();
+  CHECK_THAT(refused(scratch, trace), Catch::Contains("does not say how large its gradients are"));
+  const Outcome outcome = ddpsim({"import", "torch-trace", "t.json"}, scratch.folder());
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out,
+             Catch::Contains("3 whole steps") && Catch::Contains("sizes of the gradients"));
+  const Json found = imported(scratch, trace, {"--model", "resnet50"});
+  check_buckets(found);
+  const Workload workload = scenario_on_profile(scratch).workload;
+  CHECK(workload.parameters.front().name == "conv1.weight");
+  CHECK(workload.parameters.back().name == "fc.bias");
+}
+
+TEST_CASE("a model that is not the traced one is refused", "[tools][import_trace]") {
+  const Scratch scratch;
+  scratch.write("t.json", KinetoTrace({}).text());
+  const auto with = [&](const std::string& model) {
+    const Outcome outcome =
+        ddpsim({"import", "torch-trace", "t.json", "--model", model}, scratch.folder());
+    CHECK(outcome.code == 2);
+    CHECK(lines_of(outcome.err).size() == 1);
+    return outcome.err;
+  };
+  CHECK_THAT(with("resnet18"),
+             Catch::Contains("161 gradient hooks a step, but model resnet18 has 62 parameters"));
+  CHECK_THAT(with("resnet5"), Catch::Contains("did you mean \"resnet50\"?"));
+  // As many parameters, but other ones: 161 = 5 * 32 + 1 is no MLP's; a bottleneck network of 10 classes.
+  scratch.write("m.yaml", "family: resnet\nblocks: [3, 4, 6, 3]\nbottleneck: true\nclasses: 10\n");
+  CHECK_THAT(with("./m.yaml"),
+             Catch::Contains("hook 0 has a gradient of 1000 elements, but fc.bias"));
+}
+
+TEST_CASE("without correlation ids kernels belong to calls in their order",
+          "[tools][import_trace]") {
+  const Scratch scratch;
+  TraceOptions options;
+  options.correlations = false;
+  options.shapes = true;  // copies have no sizes without their launches
+  const Json found = imported(scratch, KinetoTrace(options).text());
+  check_buckets(found);
+  for (const Json& bucket : found["buckets"]) CHECK(bucket["took_ms"].get<double>() == Approx(1));
+}
+
+TEST_CASE("collectives of other process groups are told apart", "[tools][import_trace]") {
+  const Scratch scratch;
+  TraceOptions options;
+  options.tensor_parallel = true;
+  const Json found = imported(scratch, KinetoTrace(options).text());
+  check_buckets(found);
+  REQUIRE(found["others"].size() == 2);
+  CHECK(found["others"][0]["collective"] == "all-reduce");
+  CHECK(found["others"][0]["process_group"] == "1");
+  CHECK(found["others"][0]["count"] == 6);
+}
+
+TEST_CASE("steps that are cut off are left out and named", "[tools][import_trace]") {
+  const Scratch scratch;
+  TraceOptions options;
+  // In the last backward pass, 13 ms of hooks after it began at 21 ms: past 130 of 161 hooks.
+  options.cut = 2 * KinetoTrace::step_length + 34'000;
+  const Json found = imported(scratch, KinetoTrace(options).text());
+  check_times(found, 2);
+  check_buckets(found);
+  CHECK_THAT(found["notes"].dump(), Catch::Contains("step 9 is left out: ") &&
+                                        Catch::Contains("gradient hooks instead of 161"));
+}
+
+TEST_CASE("steps that are not marked end with the optimizer", "[tools][import_trace]") {
+  const Scratch scratch;
+  TraceOptions options;
+  options.mark_steps = false;
+  const Json found = imported(scratch, KinetoTrace(options).text());
+  REQUIRE(found["steps"].size() == 3);
+  check_buckets(found);
+  CHECK_THAT(found["notes"].dump(), Catch::Contains("the steps are not marked"));
+  // From the end of the optimizer's call, when the device is at 90.91 ms of its step, to the same place of
+  // the next.
+  CHECK(found["steps"][1]["step_ms"].get<double>() == Approx(100));
+  CHECK(found["steps"][1]["forward_ms"].get<double>() == Approx(30 + 9.09));
+}
+
+TEST_CASE("a packed trace and a bare list of events are traces too", "[tools][import_trace]") {
+  const Scratch scratch;
+  const std::string text = KinetoTrace({}).text();
+  scratch.write("t.json", text);
+  REQUIRE(execute({"gzip", "-k", "t.json"}, scratch.folder()).code == 0);
+  const Outcome packed =
+      ddpsim({"import", "torch-trace", "t.json.gz", "--json", "-"}, scratch.folder());
+  REQUIRE(packed.code == 0);
+  check_times(packed.json(), 3);
+  const std::size_t begin = text.find("[\n", text.find("traceEvents"));
+  const std::size_t end = text.rfind(']');
+  check_times(imported(scratch, text.substr(begin, end - begin + 1)), 3);
+}
+
+TEST_CASE("steps that replay a CUDA graph are refused by name", "[tools][import_trace]") {
+  const Scratch scratch;
+  std::string events;
+  for (int step = 0; step < 2; ++step) {
+    events += fmt::format(
+        R"({{"ph":"X","cat":"user_annotation","name":"ProfilerStep#{0}","pid":1,"tid":1,"ts":{1},"dur":900}},)"
+        R"({{"ph":"X","cat":"cuda_runtime","name":"cudaGraphLaunch","pid":1,"tid":1,"ts":{1}.5,"dur":9,"args":{{"correlation":{2}}}}},)",
+        step, 1000 * step, step + 1);
+    for (int k = 0; k < 3; ++k)
+      events += fmt::format(
+          R"({{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce_Sum_f32_RING_LL","pid":0,"tid":7,"ts":{},"dur":50,"args":{{"correlation":{}}}}},)",
+          1000 * step + 100 * k + 20, step + 1);
+  }
+  events.pop_back();
+  CHECK_THAT(refused(scratch, "{\"traceEvents\": [" + events + "]}"),
+             Catch::Contains("no all-reduce of gradients found") && Catch::Contains("CUDA graph"));
+}
+
+TEST_CASE("traces of several ranks in one file are refused", "[tools][import_trace]") {
+  const Scratch scratch;
+  TraceOptions options;
+  options.correlations = false;
+  std::string text = KinetoTrace(options).text();
+  options.process = 200;
+  const std::string other = KinetoTrace(options).text();
+  const std::size_t begin = other.find("[\n", other.find("traceEvents")) + 2;
+  const std::size_t end = other.rfind("\n ]");
+  text.insert(text.rfind("\n ]"), ",\n" + other.substr(begin, end - begin));
+  CHECK_THAT(refused(scratch, text), Catch::Contains("gradient hooks of 2 processes"));
+}
+
+TEST_CASE("a real trace, where one is given, is read as its kernels were counted by hand",
+          "[tools][import_trace]") {
+  // facebookresearch/HolisticTraceAnalysis, tests/data/nccl_parser_config/nccl_data.json.gz: ResNet-50 on
+  // two A100. What its events add up to was counted apart from this program.
+  const char* file = std::getenv("DDPSIM_RESNET50_TRACE");
+  if (file == nullptr) {
+    WARN("DDPSIM_RESNET50_TRACE names no trace: not read");
+    return;
+  }
+  const Scratch scratch;
+  const Outcome outcome =
+      ddpsim({"import", "torch-trace", file, "-o", "p.yaml", "--json", "-"}, scratch.folder());
+  REQUIRE(outcome.code == 0);
+  const Json found = outcome.json();
+  check_buckets(found);
+  CHECK(found["others"].size() == 2);
+  REQUIRE(found["steps"].size() == 3);
+  const double lengths[] = {222.442, 219.727, 224.936}, busy[] = {11.989, 12.300, 22.587},
+               overlapped[] = {1.825, 1.760, 3.731};
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(found["steps"][i]["step_ms"].get<double>() == Approx(lengths[i]).margin(0.001));
+    CHECK(found["steps"][i]["collectives_ms"].get<double>() == Approx(busy[i]).margin(0.001));
+    CHECK(found["steps"][i]["overlapped_ms"].get<double>() == Approx(overlapped[i]).margin(0.001));
+  }
+  scenario_on_profile(scratch);
+  const Json schedule = ddpsim({"schedule", "s.yaml", "--json", "-"}, scratch.folder()).json();
+  REQUIRE(schedule["buckets"].size() == 5);
+  for (std::size_t b = 0; b < 5; ++b)
+    CHECK(schedule["buckets"][b]["bytes"] == 4 * KinetoTrace::elements()[b]);
+}
+
+}  // namespace
+}  // namespace ddpsim

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/command.hpp"
+
+namespace ddpsim {
+
+/// What an import came to: what is printed, and the profile that is written.
+struct Imported {
+  std::string text;
+  nlohmann::ordered_json json;
+  std::string profile;
+};
+
+/// One function for each kind. `profile` is left empty unless `wanted`. `model` names the network of a
+/// trace, or is "".
+struct ImportRequest {
+  std::string file;
+  std::string model;
+  bool wanted = true;
+  bool quiet = false;
+};
+Imported import_torch_trace(const ImportRequest& request);
+Imported import_nccl_tests(const ImportRequest& request);
+Imported import_torch_profile(const ImportRequest& request);
+
+}  // namespace ddpsim

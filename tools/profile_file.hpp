@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "model/cluster.hpp"
+#include "scenarios/profile_reader.hpp"
+
+namespace ddpsim {
+
+/// A workload profile (format: ddpsim.workload/1) as a YAML file. `remarks`, lines that each begin with
+/// "# ", stand at its top. Reading it back gives the same profile, to the picosecond.
+std::string workload_profile_yaml(const WorkloadProfile& profile, const std::string& remarks);
+
+/// A link profile (format: ddpsim.link/1), likewise.
+std::string link_profile_yaml(const Link& link, const std::string& remarks);
+
+}  // namespace ddpsim
