@@ -310,14 +310,14 @@ class Profile:
         self.name = type(profiler.model).__name__
         self.parameters, self.notes = profiler.parameters, []
         self.device = profiler.parameters[0].tensor.device
-        if len(steps) < 4:
+        self.watched = [step for step in steps if step.watched]
+        self.bare = [step for step in steps if not step.watched]
+        if min(len(self.watched), len(self.bare)) < 2:
             raise ProfileError(f'{plural(len(steps), "step")} after {profiler.warmup} of warm-up; it takes 4')
         for step in steps:
             if step.backwards != 1:
                 raise ProfileError(f'a step called backward {step.backwards} times: put one forward and one backward '
                                    'into profiler.step()')
-        self.watched = [step for step in steps if step.watched]
-        self.bare = [step for step in steps if not step.watched]
         with_optimizer = profiler.optimizer is not None
         if with_optimizer and any(step.optimizers > 1 for step in steps):
             raise ProfileError('a step called optimizer.step more than once')
@@ -475,8 +475,6 @@ class Job:
         if backend == 'nccl':
             if not torch.cuda.is_available():
                 raise ProfileError('NCCL needs a GPU, and torch sees none')
-            for name in ('NCCL_BLOCKING_WAIT', 'TORCH_NCCL_BLOCKING_WAIT'):
-                os.environ.setdefault(name, '1')  # or a dead rank would end this one without a word
             torch.cuda.set_device(int(os.environ.get('LOCAL_RANK', '0')) % torch.cuda.device_count())
         self.device = torch.device('cuda', torch.cuda.current_device()) if backend == 'nccl' else torch.device('cpu')
         self.clock = clock_of(self.device)
@@ -485,14 +483,15 @@ class Job:
             for name in ('RANK', 'MASTER_ADDR', 'MASTER_PORT'):
                 if not os.environ.get(name):
                     raise ProfileError(f'WORLD_SIZE is set and {name} is not: start the ranks with torchrun, or set both')
-            dist.init_process_group(backend, timeout=datetime.timedelta(seconds=timeout))
+            try:
+                dist.init_process_group(backend, timeout=datetime.timedelta(seconds=timeout))
+            except (RuntimeError, ValueError) as problem:
+                raise RuntimeError(f'the ranks did not find each other: {problem}') from problem
         self.backend = dist.get_backend()
         self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
         if self.ranks < 2:
             raise ProfileError('the process group has one rank: there is no link to measure')
-        boots = self.texts(boot_id())
-        self.one_clock = len(set(boots)) == 1
-        self.hosts = len(set(boots))
+        self.machines = len(set(self.texts(boot_id())))
 
     def watch(self):
         """Collectives have time-outs of their own; this is for whatever has none."""
@@ -574,7 +573,7 @@ def all_reduce_time(job, size, patience):
             job.dist.all_reduce(data)
         end = job.clock.mark()
         job.clock.settle()
-        if job.one_clock and job.device.type == 'cpu':
+        if job.machines == 1 and job.device.type == 'cpu':
             everyone = job.numbers([start, end])
             sample = 1e-9 * (max(theirs[1] for theirs in everyone) - max(theirs[0] for theirs in everyone))
         else:
@@ -635,15 +634,15 @@ def computation_time(job, compute):
     return statistics.median(samples), statistics.median(slowest)
 
 
-def beside(job, compute, alone, size, idle, budget):
-    """How an endless stream of all-reduces and the computation slow each other; None if that would take too long.
+def compute_slowdown(job, compute, alone, size, each, budget):
+    """How much longer the computation takes beside an endless stream of all-reduces; None if that would take too long.
 
-    The stream is issued ahead, as hooks of DistributedDataParallel do, and long enough not to run dry.
+    The stream is issued ahead, as hooks of DistributedDataParallel do, and long enough not to run dry; `each` of its
+    all-reduces takes that long.
     """
-    rounds, most_ahead = 3, 4000
-    computations = max(1, round(max(0.3, 12 * idle) / alone))
-    computations = max(1, min(computations, int(budget / alone / (2.5 * rounds))))
-    ahead = int(3 + 1.5 * computations * alone / idle)  # the same on all ranks, as everything that decides here
+    rounds, most_ahead = 5, 4000
+    computations = max(1, min(round(max(0.3, 4 * each) / alone), int(budget / alone / (2.5 * rounds))))
+    ahead = int(3 + 1.4 * computations * alone / each)  # the same on all ranks, as everything that decides here
     buffers = [torch.zeros(size // 4, device=job.device) for _ in range(min(ahead, 8))]
 
     def computed():
@@ -655,54 +654,72 @@ def beside(job, compute, alone, size, idle, budget):
         return job.clock.seconds(begin, end)
 
     while ahead <= most_ahead:
-        quick, slow, transfers = [], [], []
+        ratios = []
         for _ in range(rounds):
             job.barrier()
-            quick.append(job.mean(computed()))
+            quick = job.mean(computed())
             job.barrier()
-            begin = time.perf_counter()
             works = [job.dist.all_reduce(buffers[index % len(buffers)], async_op=True) for index in range(ahead)]
-            mine = computed()
-            passed = time.perf_counter() - begin
-            ended = sum(work.is_completed() for work in works)
+            slow = computed()
+            dry = all(work.is_completed() for work in works)
             for work in works:
                 work.wait()
             job.clock.settle()
-            if job.most(ended) >= ahead - 2:
+            if job.most(dry):
                 break
-            slow.append(job.mean(mine))
-            # Those under way have half of them done on average: two in torch's Gloo, one in NCCL.
-            transfers.append(job.mean(passed / (ended + (1 if job.backend == 'gloo' else 0.5))))
+            ratios.append(job.mean(slow) / quick)
         else:
-            return {'bytes': size, 'compute_slowdown': max(1.0, sum(slow) / sum(quick)),
-                    'communication_slowdown': max(1.0, statistics.fmean(transfers) / idle),
-                    'transfer': statistics.fmean(transfers)}
+            return max(1.0, statistics.median(ratios))
         ahead *= 2  # the stream ran dry: beside what the rest was computed is not known
     return None
 
 
-def handover_time(job, compute, alone, size, transfer):
-    """Seconds from issuing an all-reduce amid computations to its being taken up: what one by itself takes longer than
-    one of a stream. Zero on a GPU, whose streams need nobody woken."""
-    if job.device.type == 'cuda':
-        return 0.0
+def busy_time(job, size, count):
+    """Seconds from issuing `count` all-reduces at once to the end of the last, while this rank computes."""
+    data = [torch.zeros(size // 4, device=job.device) for _ in range(min(count, 8))]
+    extent = 160 if job.device.type == 'cpu' else 4096
+    matrix, out = torch.randn(extent, extent, device=job.device), torch.empty(extent, extent, device=job.device)
     samples = []
-    after = max(1, int(2 + 3 * transfer / alone))
-    data = torch.zeros(size // 4, device=job.device)
-    for _ in range(6):
+    for _ in range(7):
         job.barrier()
-        compute()
-        ended = []
-        begin = time.perf_counter()
-        work = job.dist.all_reduce(data, async_op=True)
-        work.get_future().then(lambda _: ended.append(time.perf_counter()))
-        for _ in range(after):
-            compute()
-        work.wait()
-        job.barrier()
-        last = ended[0] if ended else time.perf_counter()
-        samples.append(job.mean(last - begin) - transfer)
-    return max(0.0, statistics.median(samples))
+        if job.device.type == 'cpu':  # multiplications of a tenth of a millisecond, and a look after each
+            begin = time.perf_counter()
+            while time.perf_counter() - begin < 0.01:
+                torch.mm(matrix, matrix, out=out)
+            begin = time.perf_counter()
+            works = [job.dist.all_reduce(data[index % len(data)], async_op=True) for index in range(count)]
+            while not works[-1].is_completed():
+                torch.mm(matrix, matrix, out=out)
+            passed = time.perf_counter() - begin
+        else:  # kernels for long enough, and a stream of its own that waits for the all-reduces
+            for _ in range(2000):
+                torch.mm(matrix, matrix, out=out)
+            begin = job.clock.mark()
+            works = [job.dist.all_reduce(data[index % len(data)], async_op=True) for index in range(count)]
+            aside = torch.cuda.Stream(job.device)
+            with torch.cuda.stream(aside):
+                for work in works:
+                    work.wait()
+                end = job.clock.mark()
+            job.clock.settle()
+            passed = job.clock.seconds(begin, end)
+        for work in works:
+            work.wait()
+        job.clock.settle()
+        samples.append(job.mean(passed))
+    return statistics.median(samples)
+
+
+def beside_compute(job, size, budget, idle):
+    """(seconds of each all-reduce of a stream beside computation, seconds until the stream's first is taken up).
+
+    What several take beyond one is theirs alone; what is left of the first is the way to the thread that runs it: on a
+    CPU it has to be woken while others compute.
+    """
+    count = max(2, min(8, int(budget / 7 / idle) - 1))
+    one, several = busy_time(job, size, 1), busy_time(job, size, count)
+    each = (several - one) / (count - 1)
+    return max(each, idle), max(0.0, one - max(each, idle))
 
 
 def issue_time(job):
@@ -781,25 +798,28 @@ def measure_link(job, compute, largest, seconds, progress):
     if compute is None:
         compute = Multiplications(job.device, job.clock)
     alone, slowest = computation_time(job, compute)
-    points = []
+    points, handovers = [], []
     for size in (64 * KIB, MIB, 4 * MIB, 16 * MIB):
         if size not in measured:
             continue
+        idle = measured[size].median
+        progress(f'all-reduces of {size // KIB} KiB beside computation')
+        each, handover = beside_compute(job, size, seconds / 16, idle)
         progress(f'computation beside all-reduces of {size // KIB} KiB')
-        point = beside(job, compute, alone, size, measured[size].median, seconds / 8)
-        if point:
-            points.append(point)
-    progress('hand-over')
-    handovers = [handover_time(job, compute, alone, point['bytes'], point['transfer']) for point in points
-                 if point['bytes'] in (MIB, 4 * MIB)]
+        slowdown = compute_slowdown(job, compute, alone, size, each, seconds / 8)
+        if slowdown is None:
+            continue
+        points.append({'bytes': size, 'compute_slowdown': slowdown, 'communication_slowdown': each / idle})
+        if size >= MIB:
+            handovers.append(handover)
     return {'ranks': job.ranks, 'backend': job.backend, 'all_reduce': measured, 'copies': copies, 'issue': issue,
-            'handover': statistics.fmean(handovers) if handovers else 0.0, 'slowest': slowest, 'interference': points,
+            'handover': statistics.median(handovers) if handovers and job.device.type == 'cpu' else 0.0, 'slowest': slowest, 'interference': points,
             'beside': 'forward and backward of the model' if isinstance(compute, Passes) else 'matrix multiplications',
-            'hosts': job.hosts}
+            'machines': job.machines}
 
 
 def link_text(job, link):
-    lines = [f'# Measured by torch_profile.py: {link["ranks"]} ranks on {plural(link["hosts"], "machine")}, '
+    lines = [f'# Measured by torch_profile.py: {link["ranks"]} ranks on {plural(link["machines"], "machine")}, '
              f'{link["backend"]}; from the last arrival to the last end, medians.',
              'format: ddpsim.link/1', f'source: {quoted(source_text(job.device))}', f'ranks: {link["ranks"]}', 'all_reduce:']
     lines += [f'  - {{bytes: {size}, time: {milliseconds(spread.median)}}}' for size, spread in link['all_reduce'].items()]
@@ -813,7 +833,7 @@ def calibration_text(job, link, workload):
              'format: ddpsim.calibration/1', f'backend: {quoted("torch " + link["backend"])}',
              f'machine: {quoted(f"{platform.node()}, {platform.system()} {platform.release()}")}',
              f'cpu: {quoted(device_name(job.device))}',
-             f'link: {quoted(f"{interface}, " + plural(link["hosts"], "machine"))}',
+             f'link: {quoted(f"{interface}, " + plural(link["machines"], "machine"))}',
              f'versions: {quoted("torch " + torch.__version__)}', f'date: {quoted(f"{now:%Y-%m-%dT%H:%M:%SZ}")}',
              f'workload: {quoted(workload)}', f'ranks: {link["ranks"]}',
              f'synchronous: {"true" if job.device.type == "cpu" else "false"}',
@@ -919,8 +939,7 @@ def together(job, profile):
     rank computes than the mean, in the median step."""
     scale = [profile.forward, profile.backward, profile.optimizer or 0.0, profile.total]
     means = [statistics.fmean(column) for column in zip(*job.numbers(scale))]
-    profile.ready = [ready * means[1] / profile.backward for ready in profile.ready]
-    profile.ready = [min(ready, means[1]) for ready in profile.ready]
+    profile.ready = [min(ready * means[1] / profile.backward, means[1]) for ready in profile.ready]
     profile.forward, profile.backward = means[0], means[1]
     if profile.optimizer is not None:
         profile.optimizer = means[2]
