@@ -60,6 +60,15 @@ class ProfileError(Exception):
     """Bad input, in one line."""
 
 
+class RankError(Exception):
+    """The other ranks cannot be reached."""
+
+
+def first_line(problem):
+    said = str(problem).strip().splitlines()
+    return said[0][:200] if said else type(problem).__name__
+
+
 def note(text):
     print(f'torch_profile: {text}', file=sys.stderr)
 
@@ -483,10 +492,15 @@ class Job:
             for name in ('RANK', 'MASTER_ADDR', 'MASTER_PORT'):
                 if not os.environ.get(name):
                     raise ProfileError(f'WORLD_SIZE is set and {name} is not: start the ranks with torchrun, or set both')
+                if name != 'MASTER_ADDR' and not os.environ[name].isdigit():
+                    raise ProfileError(f'{name}: expected a number, got "{os.environ[name]}"')
+            if int(os.environ['RANK']) >= int(os.environ['WORLD_SIZE']):
+                raise ProfileError(f'RANK {os.environ["RANK"]} of WORLD_SIZE {os.environ["WORLD_SIZE"]}: ranks count from 0')
             try:
                 dist.init_process_group(backend, timeout=datetime.timedelta(seconds=timeout))
-            except (RuntimeError, ValueError) as problem:
-                raise RuntimeError(f'the ranks did not find each other: {problem}') from problem
+            except (RuntimeError, OSError) as problem:
+                at = f'{os.environ["MASTER_ADDR"]}:{os.environ["MASTER_PORT"]}'
+                raise RankError(f'the ranks did not find each other at {at} ({first_line(problem)})') from problem
         self.backend = dist.get_backend()
         self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
         if self.ranks < 2:
@@ -788,8 +802,9 @@ def measure_link(job, compute, largest, seconds, progress):
     for number, size in enumerate(sizes):
         progress(f'all-reduce of {size // KIB} KiB')
         measured[size] = all_reduce_time(job, size, 0.5 * seconds / len(sizes))
-        if number >= 2 and job.most(time.monotonic() - began) > 0.6 * seconds:
-            note(f'all-reduces beyond {size // KIB} KiB are left out: {seconds:g} s are not enough for them')
+        if 2 <= number < len(sizes) - 1 and job.most(time.monotonic() - began) > 0.6 * seconds:
+            if job.rank == 0:
+                note(f'all-reduces beyond {size // KIB} KiB are left out: {seconds:g} s are not enough for them')
             break
     progress('copies')
     copies = copy_times(job, min(largest, 64 * MIB))
@@ -899,8 +914,7 @@ def said_by_user(where, action):
     except SystemExit as problem:
         raise ProfileError(f'{where} called sys.exit({problem.code})') from None
     except BaseException as problem:
-        said = str(problem).strip().splitlines()
-        raise ProfileError(f'{where} raised {type(problem).__name__}: {said[0] if said else ""}') from problem
+        raise ProfileError(f'{where} raised {type(problem).__name__}: {first_line(problem)}') from problem
 
 
 def profiled(arguments, made, job, progress):
@@ -1078,9 +1092,11 @@ def main(words):
         return 2
     except KeyboardInterrupt:
         return 130
-    except RuntimeError as problem:  # of a collective: everything else of the user's was caught above
-        said = str(problem).strip().splitlines()
-        note(f'{rank}a collective failed; did another rank die or fall behind? ({said[0][:200] if said else "no reason given"})')
+    except RankError as problem:
+        note(f'{rank}{problem}')
+        return 1
+    except RuntimeError as problem:  # of a collective: what the user's code raises was caught before
+        note(f'{rank}a collective failed; did another rank die or fall behind? ({first_line(problem)})')
         return 1
 
 
