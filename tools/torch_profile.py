@@ -633,19 +633,21 @@ class Multiplications:
 
 
 def computation_time(job, compute):
-    """Seconds of one computation, nothing beside it, and how much longer the slowest rank takes than the mean."""
-    samples, slowest = [], []
-    compute()
-    for _ in range(7):
+    """Seconds of one computation, nothing beside it, and how much longer the slowest rank takes than the mean: in the
+    median of samples as long as a step, for what evens out within a step delays nobody."""
+    def sample(count):
         job.barrier()
         begin = job.clock.mark()
-        compute()
+        for _ in range(count):
+            compute()
         end = job.clock.mark()
         job.clock.settle()
-        everyone = [theirs[0] for theirs in job.numbers([job.clock.seconds(begin, end)])]
-        samples.append(statistics.fmean(everyone))
-        slowest.append(max(everyone) / samples[-1])
-    return statistics.median(samples), statistics.median(slowest)
+        return [theirs[0] / count for theirs in job.numbers([job.clock.seconds(begin, end)])]
+    sample(1)
+    count = max(1, round(0.4 / statistics.fmean(sample(1))))
+    everyone = [sample(count) for _ in range(5)]
+    means = [statistics.fmean(times) for times in everyone]
+    return statistics.median(means), statistics.median(max(times) / mean for times, mean in zip(everyone, means))
 
 
 def compute_slowdown(job, compute, alone, size, each, budget):
