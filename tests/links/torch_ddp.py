@@ -2,11 +2,12 @@
 """One rank of a real DistributedDataParallel training: the oracle our measured steps are held against.
 
 Trains a multilayer perceptron (Linear with bias, ReLU between, mean-squared error, SGD with momentum and weight
-decay) over Gloo, one copy of it for each bucket cap and one without DDP ("none"), and times their steps in turn, so
-that drift hits all alike. Ranks find each other as torchrun or tests/links/hosts tells them (RANK, WORLD_SIZE,
-MASTER_ADDR, MASTER_PORT, GLOO_SOCKET_IFNAME):
+decay), or what a script for tools/torch_profile.py makes, over Gloo, one copy of it for each bucket cap and one without
+DDP ("none"), and times their steps in turn, so that drift hits all alike. Ranks find each other as torchrun or
+tests/links/hosts tells them (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, GLOO_SOCKET_IFNAME):
 
     tests/links/hosts 2 5gbit tests/links/torch_ddp.py --caps 1,4,10,25,60 --json torch.json
+    tests/links/hosts 2 1gbit tests/links/torch_ddp.py --script tests/data/torch_models/convnet.py --json torch.json
 
 A step is forward, backward and optimizer; before it gradients are dropped and the ranks meet at a barrier, both
 untimed. Its time is that of the slower rank. Each phase is the slower rank's too, so the phases of a step need
@@ -22,6 +23,7 @@ os.environ['OMP_NUM_THREADS'] = os.environ['OPENBLAS_NUM_THREADS'] = '1'  # befo
 
 import argparse
 import json
+import runpy
 import statistics
 import time
 
@@ -40,17 +42,22 @@ def perceptron(widths):
     return torch.nn.Sequential(*layers[:-1])
 
 
+def perceptron_step(widths, rows):
+    """(model, batch, loss, optimizer), as scripts for tools/torch_profile.py make them."""
+    network = perceptron(widths)
+    generator = torch.Generator().manual_seed(1 + dist.get_rank())
+    batch = torch.randn(rows, widths[0], generator=generator), torch.randn(rows, widths[-1], generator=generator)
+    loss = lambda model, batch: torch.nn.functional.mse_loss(model(batch[0]), batch[1])
+    return network, batch, loss, torch.optim.SGD(network.parameters(), lr=1e-4, momentum=0.9, weight_decay=1e-4)
+
+
 class Trainee:
     """A copy of the network, with DDP at a cap or, for None, without."""
 
-    def __init__(self, widths, batch, cap):
-        network = perceptron(widths)
+    def __init__(self, made, cap):
+        network, self.batch, self.loss, self.optimizer = made
         self.cap = cap
         self.model = network if cap is None else DistributedDataParallel(network, bucket_cap_mb=cap)
-        self.optimizer = torch.optim.SGD(network.parameters(), lr=1e-4, momentum=0.9, weight_decay=1e-4)
-        generator = torch.Generator().manual_seed(1 + dist.get_rank())
-        self.input = torch.randn(batch, widths[0], generator=generator)
-        self.target = torch.randn(batch, widths[-1], generator=generator)
         self.times = {phase: [] for phase in PHASES}
 
     def step(self):
@@ -58,7 +65,7 @@ class Trainee:
         self.optimizer.zero_grad(set_to_none=True)
         dist.barrier()
         start = time.perf_counter()
-        loss = torch.nn.functional.mse_loss(self.model(self.input), self.target)
+        loss = self.loss(self.model, self.batch)
         forward = time.perf_counter()
         loss.backward()
         backward = time.perf_counter()
@@ -66,9 +73,12 @@ class Trainee:
         end = time.perf_counter()
         return end - start, forward - start, backward - forward, end - backward
 
-    def timed_step(self):
-        for phase, seconds in zip(PHASES, max_over_ranks(self.step())):
-            self.times[phase].append(1e3 * seconds)
+    def timed_steps(self, count, untimed):
+        for _ in range(untimed):
+            self.step()
+        for _ in range(count):
+            for phase, seconds in zip(PHASES, max_over_ranks(self.step())):
+                self.times[phase].append(1e3 * seconds)
 
     def buckets(self):
         """Bytes of the all-reduces of a step, in the order they are launched."""
@@ -116,8 +126,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--widths', default=','.join(['1024'] * 13), help='features in, between the layers, and out')
     parser.add_argument('--batch', type=int, default=64, help='rows per rank')
+    parser.add_argument('--script', help='train what make() of this file returns: (model, batch, loss, optimizer)')
     parser.add_argument('--caps', default='1,4,10,25,60', help='bucket_cap_mb of each copy, in MiB')
     parser.add_argument('--steps', type=int, default=20, help='timed steps of each copy')
+    parser.add_argument('--in-a-row', type=int, default=1, help='timed steps of a copy before the next has its turn')
+    parser.add_argument('--untimed', type=int, default=0, help='steps before them, to warm the caches the other copies left cold')
     parser.add_argument('--warmup', type=int, default=5, help='steps before them; DDP needs 2 to settle its buckets')
     parser.add_argument('--no-all-reduce', action='store_true', help='leave out the all-reduces alone')
     parser.add_argument('--json', help='written by rank 0; default: standard output')
@@ -129,17 +142,19 @@ def main():
 
     torch.set_num_threads(1)
     dist.init_process_group('gloo')
-    none = Trainee(widths, arguments.batch, None)
-    trainees = [Trainee(widths, arguments.batch, cap) for cap in caps]
+    make = runpy.run_path(arguments.script)['make'] if arguments.script else lambda: perceptron_step(widths, arguments.batch)
+    none = Trainee(make(), None)
+    trainees = [Trainee(make(), cap) for cap in caps]
     for _ in range(arguments.warmup):
         for trainee in [none, *trainees]:
             trainee.step()
-    for _ in range(arguments.steps):
+    for begin in range(0, arguments.steps, arguments.in_a_row):
         for trainee in [none, *trainees]:
-            trainee.timed_step()
+            trainee.timed_steps(min(arguments.in_a_row, arguments.steps - begin), arguments.untimed)
 
     result = {
-        'torch': torch.__version__, 'ranks': dist.get_world_size(), 'widths': widths, 'batch': arguments.batch,
+        'torch': torch.__version__, 'ranks': dist.get_world_size(),
+        **({'script': arguments.script} if arguments.script else {'widths': widths, 'batch': arguments.batch}),
         'results': [{'bucket_cap_mb': trainee.cap, **trainee.report(), 'buckets_bytes': trainee.buckets()}
                     for trainee in trainees],
         'none_ms': statistics.median(none.times['step']), 'none': none.report()}

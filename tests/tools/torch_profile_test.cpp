@@ -1,0 +1,384 @@
+// tools/torch_profile.py with real torch: what it writes is what torch says of the model, and what ddpsim reads.
+#include <memory>
+
+#include <catch2/catch.hpp>
+
+#include "model/workload.hpp"
+#include "scenarios/scenario_reader.hpp"
+#include "tests/model/torch_oracle.hpp"
+#include "tests/tools/jobs.hpp"
+
+namespace ddpsim {
+namespace {
+
+const std::filesystem::path data{DDPSIM_TEST_DATA};
+const std::string tools = (data.parent_path().parent_path() / "tools").string();
+
+std::string model(const std::string& name) {
+  return (data / "torch_models" / name).string();
+}
+
+std::string small(const std::string& function) {
+  return model("small.py") + ":" + function;
+}
+
+/// A Python that has torch, or, with a warning, none: see torch_oracle.hpp.
+std::string python() {
+  static const std::optional<std::string> found = python_with_torch();
+  if (found) return *found;
+  const char* torch = std::getenv("DDPSIM_TORCH");
+  REQUIRE((torch == nullptr || std::string(torch) != "required"));
+  WARN("python3-torch is not installed: not tried");
+  return "";
+}
+
+std::vector<std::string> profile(const std::vector<std::string>& arguments) {
+  std::vector<std::string> words{python(), tools + "/torch_profile.py"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return words;
+}
+
+/// Runs it in `scratch`; it has to succeed.
+Outcome profiled(const Scratch& scratch, const std::vector<std::string>& arguments) {
+  const Outcome outcome = execute(profile(arguments), scratch.folder());
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  return outcome;
+}
+
+/// What the product reads from a workload profile in `scratch`.
+Workload read(const Scratch& scratch, const std::string& file = "profile/workload.yaml") {
+  scratch.write("scenario.yaml", "workload: {model: " + file +
+                                     "}\ncluster: {device: generic-cpu, launch: sync, "
+                                     "ranks_per_node: 2, intra_node: ethernet-10g}\n");
+  const Outcome outcome = ddpsim({"run", "scenario.yaml", "--json", "-"}, scratch.folder());
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  return read_scenario(scratch.path("scenario.yaml")).workload;
+}
+
+std::vector<std::string> names(const Workload& workload) {
+  std::vector<std::string> found;
+  for (const Parameter& parameter : workload.parameters) found.push_back(parameter.name);
+  return found;
+}
+
+std::vector<std::string> arrival(const Workload& workload) {
+  std::vector<std::string> found;
+  for (const int index : arrival_order(workload))
+    found.push_back(workload.parameters[static_cast<std::size_t>(index)].name);
+  return found;
+}
+
+/// Names, shapes and arrival against what torch says of the same function of small.py.
+void check_against_torch(const std::string& function, const Workload& workload) {
+  const Outcome outcome = execute({python(), model("small.py"), function});
+  REQUIRE(outcome.code == 0);
+  const Json said = outcome.json();
+  REQUIRE(workload.parameters.size() == said["parameters"].size());
+  for (std::size_t i = 0; i < workload.parameters.size(); ++i) {
+    CHECK(workload.parameters[i].name == said["parameters"][i]["name"]);
+    CHECK(workload.parameters[i].shape ==
+          said["parameters"][i]["shape"].get<std::vector<std::int64_t>>());
+  }
+  CHECK(arrival(workload) == said["arrival"].get<std::vector<std::string>>());
+}
+
+TEST_CASE("a profile has torch's parameters, in its order, and the order their gradients arrive in",
+          "[tools][torch_profile]") {
+  if (python().empty()) return;
+  for (const std::string function : {"perceptron", "tied", "frozen", "sparse", "half", "odd"}) {
+    CAPTURE(function);
+    const Scratch scratch;
+    profiled(scratch, {"--script", small(function)});
+    const Workload workload = read(scratch);
+    check_against_torch(function, workload);
+    // In order of arrival no gradient is ready before the last one, and none after backward.
+    int ready = 0;
+    for (const int index : arrival_order(workload)) {
+      const int next = workload.parameters[static_cast<std::size_t>(index)].ready_after;
+      CHECK(next >= ready);
+      ready = next;
+    }
+    CHECK(ready < static_cast<int>(workload.layers[0].backward.size()));
+    CHECK(workload.layers[0].forward[0].time > Duration::zero());
+  }
+}
+
+TEST_CASE("a tied weight stands in the profile once, under its first name",
+          "[tools][torch_profile]") {
+  if (python().empty()) return;
+  const Scratch scratch;
+  profiled(scratch, {"--script", small("tied")});
+  const Workload workload = read(scratch);
+  CHECK(names(workload) ==
+        std::vector<std::string>{"embedding.weight", "inner.weight", "inner.bias"});
+  // Complete only with the embedding's own part, the last of backward.
+  CHECK(arrival(workload).back() == "embedding.weight");
+}
+
+TEST_CASE("a frozen parameter is left out", "[tools][torch_profile]") {
+  if (python().empty()) return;
+  const Scratch scratch;
+  profiled(scratch, {"--script", small("frozen")});
+  CHECK(names(read(scratch)) ==
+        std::vector<std::string>{"2.weight", "2.bias", "4.weight", "4.bias"});
+}
+
+TEST_CASE("a parameter without a gradient is named, and ready when backward ends",
+          "[tools][torch_profile]") {
+  if (python().empty()) return;
+  const Scratch scratch;
+  const Outcome outcome = profiled(scratch, {"--script", small("unused")});
+  CHECK_THAT(outcome.err, Catch::Contains("no gradient reached idle.weight, idle.bias") &&
+                              Catch::Contains("find_unused_parameters=True"));
+  CHECK_THAT(content_of(scratch.path("profile/workload.yaml")),
+             Catch::Contains("# no gradient reached idle.weight, idle.bias"));
+  const Workload workload = read(scratch);
+  // After all that arrived, in reverse registration order.
+  CHECK(arrival(workload) == std::vector<std::string>{"last.bias", "last.weight", "used.bias",
+                                                      "used.weight", "idle.bias", "idle.weight"});
+  for (const std::size_t idle : {2, 3})
+    CHECK(workload.parameters[idle].ready_after + 1 ==
+          static_cast<int>(workload.layers[0].backward.size()));
+}
+
+TEST_CASE("sparse gradients and small types are said", "[tools][torch_profile]") {
+  if (python().empty()) return;
+  const Scratch scratch;
+  profiled(scratch, {"--script", small("sparse"), "--output", "sparse"});
+  const Workload sparse = read(scratch, "sparse/workload.yaml");
+  CHECK(sparse.parameters[0].sparse);   // Embedding(sparse=True)
+  CHECK(!sparse.parameters[1].sparse);  // Linear
+  profiled(scratch, {"--script", small("half"), "--output", "half"});
+  CHECK(read(scratch, "half/workload.yaml").parameters[0].dtype == DType::bf16);
+}
+
+TEST_CASE("the optimizer is in the profile if there is one", "[tools][torch_profile]") {
+  if (python().empty()) return;
+  const Scratch scratch;
+  profiled(scratch, {"--script", small("trained"), "--output", "with"});
+  CHECK(read(scratch, "with/workload.yaml").optimizer);
+  profiled(scratch, {"--script", small("perceptron"), "--output", "without"});
+  CHECK(!read(scratch, "without/workload.yaml").optimizer);
+}
+
+TEST_CASE("what the profiler itself costs is said on standard output and in the file",
+          "[tools][torch_profile]") {
+  if (python().empty()) return;
+  const Scratch scratch;
+  const Outcome outcome = profiled(scratch, {"--script", small("trained"), "--steps", "8"});
+  const std::string cost = "medians of 4 and 4 steps in turn";
+  CHECK_THAT(outcome.out, Catch::Contains("gradient hooks make a step") && Catch::Contains(cost));
+  CHECK_THAT(outcome.out, Catch::Contains("next: ddpsim tune profile/workload.yaml --link LINK"));
+  CHECK_THAT(content_of(scratch.path("profile/workload.yaml")), Catch::Contains(cost));
+}
+
+Outcome trained(const Scratch& scratch, const std::string& output, const std::string& fault = "") {
+  return execute({python(), model("training.py"), tools, output, fault}, scratch.folder());
+}
+
+TEST_CASE(
+    "in a loop of the user's own the profile is the same and the training too, to the last bit",
+    "[tools][torch_profile]") {
+  if (python().empty()) return;
+  const Scratch scratch;
+  const Outcome with = trained(scratch, "loop.yaml"), without = trained(scratch, "");
+  INFO(with.err << without.err);
+  REQUIRE(with.code == 0);  // the loop also checks that nothing is left behind
+  REQUIRE(without.code == 0);
+  CHECK(lines_of(with.out).size() == 10 + 6);  // losses, parameters
+  CHECK(with.out == without.out);
+
+  const Workload loop = read(scratch, "loop.yaml");
+  // Linear, ReLU, Dropout, Linear, ReLU, Linear
+  CHECK(names(loop) ==
+        std::vector<std::string>{"0.weight", "0.bias", "3.weight", "3.bias", "5.weight", "5.bias"});
+  profiled(scratch, {"--script", small("trained")});
+  const Workload script = read(scratch);
+  CHECK(loop.arrival == script.arrival);
+  for (std::size_t i = 0; i < 6; ++i) CHECK(loop.parameters[i].shape == script.parameters[i].shape);
+  CHECK(loop.optimizer);
+}
+
+TEST_CASE("a step that raises does not count, and the loop goes on", "[tools][torch_profile]") {
+  if (python().empty()) return;
+  const Scratch scratch;
+  const Outcome with = trained(scratch, "loop.yaml", "raise"),
+                without = trained(scratch, "", "raise");
+  CHECK(with.code == 0);
+  CHECK(with.out == without.out);
+  CHECK(read(scratch, "loop.yaml").parameters.size() == 6);
+}
+
+TEST_CASE("a loop that cannot be profiled is told so in one line and goes on",
+          "[tools][torch_profile]") {
+  if (python().empty()) return;
+  const Scratch scratch;
+  const Outcome twice = trained(scratch, "loop.yaml", "twice");
+  CHECK(twice.code == 0);
+  CHECK(twice.err ==
+        "torch_profile: no profile: a step called backward 2 times: put one forward and one "
+        "backward into profiler.step()\n");
+  const Outcome nothing = trained(scratch, "loop.yaml", "nothing");
+  CHECK(nothing.code == 0);
+  CHECK(nothing.err == "torch_profile: no profile: 0 steps after 2 of warm-up; it takes 4\n");
+  CHECK(!std::filesystem::exists(scratch.path("loop.yaml")));
+}
+
+TEST_CASE("the example of torch_profile.py --help works", "[tools][torch_profile]") {
+  if (python().empty()) return;
+  const Scratch scratch;
+  const Outcome help = execute(profile({"--help"}));
+  REQUIRE(help.code == 0);
+  // The indented lines from "import torch" to the blank one, without the indent.
+  std::string example;
+  bool inside = false;
+  for (const std::string& line : lines_of(help.out)) {
+    if (line == "    import torch") inside = true;
+    if (line.empty()) inside = false;
+    if (inside) example += line.substr(4) + "\n";
+  }
+  scratch.write("my_model.py", example);
+  profiled(scratch, {"--script", "my_model.py:make"});
+  // Linear(256, 256), Linear(256, 10): 256 * 256 + 256 + 2560 + 10 elements
+  CHECK(read(scratch).elements() == 68362);
+}
+
+TEST_CASE("bad input of torch_profile.py is one line and exit code 2", "[tools][torch_profile]") {
+  if (python().empty()) return;
+  const Scratch scratch;
+  scratch.write("broken.py", "def make(:\n");
+  const auto refused = [&](const std::vector<std::string>& arguments, const std::string& says,
+                           const Environment& environment = {}) {
+    CAPTURE(arguments);
+    const Outcome outcome = execute(profile(arguments), scratch.folder(), environment);
+    CHECK(outcome.code == 2);
+    CHECK(outcome.out.empty());
+    CHECK(lines_of(outcome.err).size() == 1);
+    CHECK_THAT(outcome.err, Catch::StartsWith("torch_profile: ") && Catch::Contains(says));
+    CHECK(!std::filesystem::exists(scratch.path("profile")));
+  };
+  refused({}, "give --script FILE:FUNCTION, or --link-only");
+  refused({"--script", "none.py:make"}, "none.py: no such file; expected FILE:FUNCTION");
+  refused({"--script", small("nope")}, "has no function nope");
+  refused({"--script", "broken.py"}, "broken.py raised SyntaxError");
+  refused({"--script", small("raises")}, "raised ValueError: the data set is not there");
+  refused({"--script", small("leaves")}, "called sys.exit(7)");
+  refused({"--script", small("pair")},
+          "expected (model, batch, loss) or (model, batch, loss, "
+          "optimizer), got 2 values");
+  refused({"--script", small("no_module")}, "the model is a str, not a torch.nn.Module");
+  refused({"--script", small("no_optimizer")}, "the optimizer is a str without step()");
+  refused({"--script", small("vector")}, "got a tensor of shape [4, 4]");
+  refused({"--script", small("number")}, "has to return one number");
+  refused({"--script", small("detached")}, "the loss does not depend on any parameter");
+  refused({"--script", small("still")}, "no parameter of the model requires a gradient");
+  refused({"--script", small("doubles")}, "parameter 0.weight is float64");
+  refused({"--script", small("mismatched")}, "a training step raised RuntimeError");
+  refused({"--script", small("trained"), "--steps", "3"}, "at least 4");
+  refused({"--script", small("trained"), "--largest", "64 MB"}, "such as \"64 MiB\"");
+  refused({"--script", small("trained"), "--output", "/proc/none"}, "/proc/none");
+  refused({"--link-only"}, "--link-only measures between ranks");
+  refused({"--link-only"}, "WORLD_SIZE: expected a number of ranks", {{"WORLD_SIZE", "two"}});
+  refused({"--link-only"}, "MASTER_ADDR is not", {{"WORLD_SIZE", "2"}, {"RANK", "0"}});
+  refused({"--link-only"}, "RANK: expected a number", {{"WORLD_SIZE", "2"}, {"RANK", "x"}});
+}
+
+/// Two ranks of torch_profile.py on this machine.
+class TwoRanks {
+ public:
+  TwoRanks(const Scratch& scratch, const std::vector<std::string>& arguments) {
+    const std::string port = LocalPort(false).number();
+    for (const std::string rank : {"0", "1"})
+      ranks_.push_back(std::make_unique<Running>(profile(arguments), scratch.folder(),
+                                                 Environment{{"RANK", rank},
+                                                             {"WORLD_SIZE", "2"},
+                                                             {"MASTER_ADDR", "127.0.0.1"},
+                                                             {"MASTER_PORT", port},
+                                                             {"OMP_NUM_THREADS", "1"}}));
+  }
+  Outcome wait(std::size_t rank) { return ranks_[rank]->wait(); }
+
+ private:
+  std::vector<std::unique_ptr<Running>> ranks_;
+};
+
+TEST_CASE("two ranks write link, calibration and a scenario that runs as it is",
+          "[tools][torch_profile]") {
+  if (python().empty()) return;
+  const Scratch scratch;
+  TwoRanks ranks(scratch, {"--script", small("trained"), "--seconds", "3", "--largest", "1 MiB"});
+  const Outcome first = ranks.wait(0), second = ranks.wait(1);
+  INFO(first.err << second.err);
+  REQUIRE(first.code == 0);
+  REQUIRE(second.code == 0);
+  CHECK(second.out.empty());  // rank 0 speaks for the job
+  CHECK_THAT(first.out, Catch::Contains("next: ddpsim tune profile/scenario.yaml"));
+
+  const Outcome outcome = ddpsim({"run", "profile/scenario.yaml", "--json", "-"}, scratch.folder());
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(outcome.json()["ranks"] == 2);
+  const Scenario scenario = read_scenario(scratch.path("profile/scenario.yaml"));
+  REQUIRE(scenario.cluster.calibration);
+  const Calibration& calibration = *scenario.cluster.calibration;
+  CHECK(calibration.synchronous);
+  CHECK(calibration.backend == "torch gloo");
+  // 4 KiB to 1 MiB in powers of two.
+  REQUIRE(calibration.all_reduce.size() == 9);
+  CHECK(calibration.all_reduce.front().size == Bytes{4096});
+  CHECK(calibration.all_reduce.back().size == Bytes{1 << 20});
+  CHECK(calibration.launch.collective > Duration::zero());
+  // Copies of 4, 16, 64, 256 and 1024 KiB, each in three kinds; reading and writing doubles the bytes.
+  REQUIRE(calibration.tasks.size() == 15);
+  CHECK(calibration.tasks[0].operation == Operation::copy_in);
+  CHECK(calibration.tasks[0].traffic == Bytes{8192});
+  for (const MeasuredInterference& point : calibration.interference) {
+    CHECK(point.compute_slowdown >= 1);
+    CHECK(point.communication_slowdown >= 1);
+  }
+
+  // The link by itself does for a scenario as well.
+  scratch.write("link-scenario.yaml",
+                "workload: {model: profile/workload.yaml}\n"
+                "cluster: {device: generic-cpu, launch: sync, ranks_per_node: 2, "
+                "intra_node: profile/link.yaml}\n");
+  CHECK(ddpsim({"run", "link-scenario.yaml"}, scratch.folder()).code == 0);
+}
+
+TEST_CASE("a rank that dies ends the others with one line", "[tools][torch_profile]") {
+  if (python().empty()) return;
+  const Scratch scratch;
+  TwoRanks ranks(scratch, {"--script", small("dies"), "--timeout", "20"});
+  CHECK(ranks.wait(1).code == 3);  // its own doing
+  const Outcome left = ranks.wait(0);
+  CHECK(left.code == 1);
+  CHECK(lines_of(left.err).size() == 1);
+  CHECK_THAT(left.err, Catch::Contains("rank 0: a collective failed; did another rank die"));
+  CHECK(!std::filesystem::exists(scratch.path("profile")));
+}
+
+TEST_CASE("a rank that stalls, or never comes, ends the others within the timeout",
+          "[tools][torch_profile]") {
+  if (python().empty()) return;
+  const Scratch scratch;
+  TwoRanks ranks(scratch, {"--script", small("sleeps"), "--timeout", "6"});
+  for (const std::size_t rank : {0, 1}) {
+    const Outcome outcome = ranks.wait(rank);  // the test program is killed after three minutes
+    CHECK(outcome.code == 1);
+    CHECK(lines_of(outcome.err).size() == 1);
+  }
+  // Torch has lines of its own about this.
+  const Outcome alone = execute(profile({"--link-only", "--timeout", "3"}), scratch.folder(),
+                                {{"RANK", "1"},
+                                 {"WORLD_SIZE", "2"},
+                                 {"MASTER_ADDR", "127.0.0.1"},
+                                 {"MASTER_PORT", LocalPort(false).number()}});
+  CHECK(alone.code == 1);
+  CHECK_THAT(lines_of(alone.err).back(), Catch::StartsWith("torch_profile: rank 1: the ranks did "
+                                                           "not find each other at 127.0.0.1:"));
+}
+
+}  // namespace
+}  // namespace ddpsim
