@@ -176,6 +176,8 @@ CollectiveCost CollectiveLaw::all_reduce(Bytes size) const {
   if (cost.transfer > Duration::zero())
     cost.bus.bytes_per_second =
         2 * (n - 1) / n * static_cast<double>(size.count) / in_seconds(cost.transfer);
+  if (latency_factor != 1) cost.latency = scaled(cost.latency, latency_factor);
+  if (transfer_factor != 1) cost.transfer = scaled(cost.transfer, transfer_factor);
   return cost;
 }
 

@@ -59,6 +59,10 @@ class CollectiveLaw {
   /// negative as leaves the bandwidth part. See sim/calibrate.hpp.
   Duration call_overhead{};
 
+  /// Factors on the two parts of every all-reduce, call overhead included: what if the link were
+  /// another? Kernels beside it feel what they felt. See sim/what_if.hpp.
+  double latency_factor = 1, transfer_factor = 1;
+
   /// For people: "nccl", "alpha-beta", "table".
   const char* name() const;
 

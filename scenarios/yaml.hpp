@@ -32,6 +32,8 @@ class Yaml {
   static Yaml load(const std::filesystem::path& file);
   /// A lone scalar that comes from no file.
   static Yaml of_text(const std::string& text) { return Yaml(YAML::Node(text), "", ""); }
+  /// A mapping without keys that comes from no file.
+  static Yaml of_nothing() { return Yaml(YAML::Node(YAML::NodeType::Map), "", ""); }
   /// Replaces or adds keys by dotted path. Throws InputError if a path runs through something that
   /// is no mapping.
   void apply(const std::vector<Override>& overrides);

@@ -25,6 +25,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "sim/activity.hpp"
 #include "sim/event_queue.hpp"
 
 namespace ddpsim {
@@ -37,31 +38,6 @@ struct Event {
   Kind kind = Kind::wake;
   std::uint32_t rank = 0;
   std::uint32_t generation = 0;
-};
-
-/// Work in progress, at a slowdown that may change.
-struct Activity {
-  Duration left{};
-  double slowdown = 1;
-  Instant since{};
-  std::uint32_t generation = 0;
-
-  void begin(Duration work, Instant now) {
-    left = work;
-    slowdown = 1;
-    since = now;
-    ++generation;
-  }
-  Instant end() const { return since + (slowdown == 1 ? left : scaled(left, slowdown)); }
-  /// From now on at another slowdown.
-  void change(double to, Instant now) {
-    const Duration elapsed = now - since;
-    left = std::max(Duration::zero(),
-                    left - (slowdown == 1 ? elapsed : scaled(elapsed, 1 / slowdown)));
-    slowdown = to;
-    since = now;
-    ++generation;
-  }
 };
 
 struct Rank {

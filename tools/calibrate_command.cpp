@@ -1,4 +1,3 @@
-#include <csignal>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -9,6 +8,7 @@
 #include "tools/calibration_file.hpp"
 #include "tools/command.hpp"
 #include "tools/flag_values.hpp"
+#include "tools/interruptible.hpp"
 #include "tools/job_flags.hpp"
 #include "tools/output.hpp"
 #include "tools/progress.hpp"
@@ -31,29 +31,6 @@ const Usage usage{
     "or `validate\n"
     "--calibration FILE` uses them. Ctrl-C keeps what has been measured.",
     "ddpsim calibrate scenarios/examples/mlp-2ranks.yaml --backend gloo --ranks 2 -o machine.yaml"};
-
-volatile std::sig_atomic_t interrupted = 0;
-
-/// While it lives, Ctrl-C and a polite end only raise a flag.
-class Interruptible {
- public:
-  Interruptible() {
-    struct sigaction action {};
-    action.sa_handler = [](int) { interrupted = 1; };
-    sigaction(SIGINT, &action, &before_int_);
-    sigaction(SIGTERM, &action, &before_term_);
-  }
-  ~Interruptible() {
-    sigaction(SIGINT, &before_int_, nullptr);
-    sigaction(SIGTERM, &before_term_, nullptr);
-  }
-  Interruptible(const Interruptible&) = delete;
-  Interruptible& operator=(const Interruptible&) = delete;
-
- private:
-  struct sigaction before_int_ {
-  }, before_term_{};
-};
 
 /// Linear layers from 256 to 4096 wide, at batch 64.
 Scenario standard_set() {
@@ -165,7 +142,7 @@ int calibrate_command(const std::vector<std::string>& arguments) {
       Progress progress(common.quiet || !speaks);
       Watch watch;
       watch.progress = [&](const std::string& what, double done) { progress.show(what, done); };
-      watch.stop = [] { return interrupted != 0; };
+      watch.stop = [] { return Interruptible::asked(); };
       backend.load(scenario.workload, scenario.optimizer);
       calibration = measure_machine(backend, scenario.workload, scenario.optimizer, schedules,
                                     options, watch);

@@ -35,7 +35,10 @@ bool has(unsigned flags, Flag flag) {
 const std::vector<Command>& commands() {
   static const std::vector<Command> all{
       {"run", "predict every strategy of a scenario and compare them", run_command},
+      {"sweep", "predict a grid of scenarios: every combination of the values of some keys",
+       sweep_command},
       {"schedule", "print the hook firing order and the buckets", schedule_command},
+      {"tune", "find the best bucket sizes, with proof, and print what to paste", tune_command},
       {"score", "hold predictions against measured runs", score_command},
       {"calibrate", "measure this machine: kernels, all-reduces, launch, interference",
        calibrate_command},

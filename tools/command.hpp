@@ -22,9 +22,11 @@ struct Command {
 const std::vector<Command>& commands();
 
 int run_command(const std::vector<std::string>& arguments);
+int sweep_command(const std::vector<std::string>& arguments);
 int schedule_command(const std::vector<std::string>& arguments);
 int calibrate_command(const std::vector<std::string>& arguments);
 int validate_command(const std::vector<std::string>& arguments);
+int tune_command(const std::vector<std::string>& arguments);
 int score_command(const std::vector<std::string>& arguments);
 int import_command(const std::vector<std::string>& arguments);
 int list_command(const std::vector<std::string>& arguments);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "tools/chart.hpp"
+#include "tools/csv.hpp"
 #include "tools/names.hpp"
 #include "tools/table.hpp"
 
@@ -38,13 +39,6 @@ bool has_cap(const Training& training) {
 /// The names of the CS336 result tables.
 std::string implementation(Strategy strategy) {
   return strategy == Strategy::overlap ? "overlap_individual" : std::string(name_of(strategy));
-}
-
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
 }
 
 }  // namespace

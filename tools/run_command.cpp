@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include "scenarios/scenario_reader.hpp"
-#include "sim/predict.hpp"
 #include "tools/command.hpp"
-#include "tools/measured_rows.hpp"
-#include "tools/names.hpp"
+#include "tools/comparison.hpp"
 #include "tools/output.hpp"
-#include "tools/results.hpp"
 #include "tools/trace.hpp"
+#include "tools/why_report.hpp"
 
 namespace ddpsim {
 namespace {
@@ -27,45 +25,16 @@ const Usage usage{
     "measured rows is calibrated on those its `calibrate_on` names first, as `ddpsim score` does.",
     "ddpsim run scenarios/examples/first.yaml --trace step.json"};
 
-/// Everything predicted for one scenario.
-struct Run {
-  Scenario scenario;
-  CalibratedCosts priced;
-  Step none, naive;
-  std::vector<Step> compared;
-
-  Run(Scenario read, bool laws_only)
-      : scenario(std::move(read)), priced(price_calibrated(scenario, laws_only)) {
-    none = step(Strategy::none);
-    naive = step(Strategy::naive);
-    for (const Strategy strategy : scenario.compare) compared.push_back(step(strategy));
-  }
-
-  std::vector<Result> results() const {
-    std::vector<Result> results;
-    for (const Step& each : compared) results.push_back({&each, &none.metrics, &naive.metrics});
-    return results;
-  }
-  std::vector<NamedStep> named() const {
-    std::vector<NamedStep> named;
-    for (const Step& each : compared) named.push_back({strategy_label(each.training), &each});
-    return named;
-  }
-
- private:
-  Step step(Strategy strategy) const {
-    Training training = scenario.training;
-    training.strategy = strategy;
-    return predict(priced.costs, training);
-  }
-};
-
 }  // namespace
 
 int run_command(const std::vector<std::string>& arguments) {
   CommonOptions options;
+  bool why = false;
+  boost::program_options::options_description own;
+  own.add_options()("why", boost::program_options::bool_switch(&why),
+                    "for each exposed bucket what held it up, and what would remove it");
   if (!parse(arguments, usage,
-             Flag::set | Flag::json | Flag::csv | Flag::trace | Flag::quiet | Flag::laws_only, {},
+             Flag::set | Flag::json | Flag::csv | Flag::trace | Flag::quiet | Flag::laws_only, own,
              options))
     return exit_done;
   if (options.files.empty())
@@ -73,21 +42,27 @@ int run_command(const std::vector<std::string>& arguments) {
   if (!options.trace.empty() && options.files.size() > 1)
     throw InputError("--trace takes one scenario at a time");
 
-  std::string text, csv = run_csv_header(), trace;
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  for (const std::string& file : options.files) {
-    const Run run(read_scenario(file, options.set), options.laws_only);
-    const std::vector<Result> results = run.results();
-    text += run_table(run.scenario, run.priced.costs, results);
-    if (run.priced.fit) text += fmt::format("\n{}", describe_calibration(*run.priced.fit));
-    text += file == options.files.back() ? "" : "\n";
-    csv += run_csv(run.scenario, results);
-    json.push_back(run_json(run.scenario, results));
-    if (!options.trace.empty()) trace = chrome_trace(run.scenario, run.named());
-  }
   // Results asked for on stdout are the only thing there.
   const bool table =
       !options.quiet && options.json != "-" && options.csv != "-" && options.trace != "-";
+  std::string text, csv = run_csv_header(), trace;
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const std::string& file : options.files) {
+    const Comparison run(read_scenario(file, options.set), options.laws_only);
+    const std::vector<Result> results = run.results();
+    text += run_table(run.scenario, run.priced.costs, results);
+    if (run.priced.fit) text += fmt::format("\n{}", describe_calibration(*run.priced.fit));
+    if (why && table) text += fmt::format("\n{}", why_text(run));
+    text += file == options.files.back() ? "" : "\n";
+    csv += run_csv(run.scenario, results);
+    json.push_back(run_json(run.scenario, results));
+    if (why && !options.json.empty()) {
+      std::vector<nlohmann::ordered_json> reasons = why_json(run);
+      for (std::size_t i = 0; i < reasons.size(); ++i)
+        json.back()["results"][i]["why"] = std::move(reasons[i]);
+    }
+    if (!options.trace.empty()) trace = chrome_trace(run.scenario, run.named());
+  }
   Outputs outputs;
   if (table) outputs.add("-", text);
   outputs.add(options.json, json_text(options.files.size() == 1 ? json.front() : json));

@@ -6,8 +6,9 @@ cd "$(dirname "$0")/.."
 
 BUILD_PACKAGES="g++ cmake ninja-build libyaml-cpp-dev libboost-program-options-dev libfmt-dev \
 nlohmann-json3-dev zlib1g-dev libeigen3-dev libgloo-dev libhiredis-dev catch2 libbenchmark-dev"
-# The oracle: real torch. A real Redis to meet at. Hosts and links of a chosen rate: ip and tc.
-TEST_PACKAGES="python3 python3-torch python3-numpy libopenblas0-pthread redis-server iproute2"
+# The oracle: real torch. A real Redis to meet at. Hosts and links of a chosen rate: ip and tc. MPI, for `sweep`
+# on several machines: without it everything else builds.
+TEST_PACKAGES="python3 python3-torch python3-numpy libopenblas0-pthread redis-server iproute2 libopenmpi-dev openmpi-bin"
 
 # install PACKAGE...: those that are not there yet.
 install() {

@@ -6,8 +6,10 @@
 
 #include "model/schedule_builder.hpp"
 #include "scenarios/scenario_reader.hpp"
+#include "sim/bucketed_steps.hpp"
 #include "sim/predict.hpp"
 #include "sim/simulate.hpp"
+#include "sim/tune.hpp"
 
 namespace ddpsim {
 namespace {
@@ -78,6 +80,43 @@ void build_xl(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(build_schedule(costs, training).tasks.data());
 }
 BENCHMARK(build_xl)->Unit(benchmark::kMicrosecond);
+
+/// Full simulations of cs336-xl as the tuner makes them: another bucketing each time.
+void tuner_steps_xl(benchmark::State& state) {
+  const Scenario scenario = read_scenario(xl_scenario);
+  const StepCosts costs = price(scenario);
+  BucketedSteps steps(costs, scenario.training);
+  std::vector<int> ends;
+  int offset = 0;
+  for (auto _ : state) {
+    ends.clear();
+    const auto gradients = static_cast<int>(state.range(0));
+    for (int end = 1 + offset % gradients; end < steps.size(); end += gradients)
+      ends.push_back(end);
+    ends.push_back(steps.size());
+    benchmark::DoNotOptimize(steps.of(ends));
+    ++offset;
+  }
+  state.counters["steps/s"] =
+      benchmark::Counter(static_cast<double>(steps.evaluated()), benchmark::Counter::kIsRate);
+}
+BENCHMARK(tuner_steps_xl)
+    ->ArgName("gradients per bucket")
+    ->Arg(1)
+    ->Arg(5)
+    ->Arg(50)
+    ->Unit(benchmark::kMicrosecond);
+
+/// `ddpsim tune` on cs336-xl: all caps, all pairs, the free partition and the bound; on one core.
+void tune_xl(benchmark::State& state) {
+  const Scenario scenario = read_scenario(xl_scenario);
+  const StepCosts costs = price(scenario);
+  std::uint64_t steps = 0;
+  for (auto _ : state) steps += tune(costs, scenario.training).evaluated;
+  state.counters["steps/s"] =
+      benchmark::Counter(static_cast<double>(steps), benchmark::Counter::kIsRate);
+}
+BENCHMARK(tune_xl)->Unit(benchmark::kMillisecond);
 
 /// Sixty-four different ranks.
 void simulate_64_ranks(benchmark::State& state) {

@@ -5,7 +5,7 @@
 namespace ddpsim {
 namespace {
 
-const std::vector<std::string> all_commands{"run", "schedule", "score", "import", "list"};
+const std::vector<std::string> all_commands{"run", "sweep", "schedule", "score", "import", "list"};
 
 TEST_CASE("help names every command, and each tells its usage", "[tools][help]") {
   for (const char* word : {"--help", "-h", "help"}) {

@@ -1,0 +1,88 @@
+#include "model/why.hpp"
+
+#include <algorithm>
+
+namespace ddpsim {
+namespace {
+
+/// The task that reduced each bucket last, and the collective before it on its stream.
+struct LastReduce {
+  std::int32_t task = nobody, previous = nobody;
+};
+
+std::vector<LastReduce> last_reduces(const Schedule& schedule) {
+  std::vector<LastReduce> last(schedule.buckets.size());
+  std::int32_t previous = nobody;
+  for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
+    const Task& task = schedule.tasks[i];
+    if (task.stream != Stream::communication) continue;
+    const auto index = static_cast<std::int32_t>(i);
+    if (task.operation == Operation::all_reduce)
+      last[static_cast<std::size_t>(task.bucket)] = {index, previous};
+    previous = index;
+  }
+  return last;
+}
+
+/// The waiting between ready and start goes to its causes, the latest first, as long as there is
+/// exposed time to explain.
+void explain(ExposedBucket& bucket) {
+  struct Step {
+    Instant at;
+    Cause cause;
+  };
+  std::array steps{Step{bucket.called, Cause::turn}, Step{bucket.previous, Cause::previous},
+                   Step{bucket.launched, Cause::launch}};
+  std::stable_sort(steps.begin(), steps.end(),
+                   [](const Step& a, const Step& b) { return a.at < b.at; });
+  Instant at = bucket.times.start;
+  Duration unexplained = bucket.times.exposed;
+  const auto since = [&](Instant before, Cause cause) {
+    const Duration waited =
+        std::clamp(at - std::max(before, bucket.times.ready), Duration::zero(), unexplained);
+    bucket.exposed_by[static_cast<std::size_t>(cause)] = waited;
+    unexplained -= waited;
+    at = std::min(at, before);
+  };
+  since(steps[2].at, Cause::slowest_rank);
+  since(steps[1].at, steps[2].cause);
+  since(steps[0].at, steps[1].cause);
+  since(bucket.times.ready, steps[0].cause);
+  bucket.exposed_by[static_cast<std::size_t>(Cause::gradients)] = unexplained;
+  bucket.cause =
+      static_cast<Cause>(std::max_element(bucket.exposed_by.begin(), bucket.exposed_by.end()) -
+                         bucket.exposed_by.begin());
+}
+
+}  // namespace
+
+std::string_view name_of(Cause cause) {
+  constexpr std::array<std::string_view, all_causes.size()> names{"gradients", "turn", "previous",
+                                                                  "launch", "slowest rank"};
+  return names[static_cast<std::size_t>(cause)];
+}
+
+std::vector<ExposedBucket> why_exposed(const Schedule& schedule, const Timeline& timeline,
+                                       const StepMetrics& metrics, int rank) {
+  const auto& times = timeline.ranks.at(static_cast<std::size_t>(rank));
+  const std::vector<LastReduce> last = last_reduces(schedule);
+  std::vector<ExposedBucket> exposed;
+  for (std::size_t b = 0; b < schedule.buckets.size(); ++b) {
+    if (last[b].task == nobody || metrics.buckets[b].exposed <= Duration::zero()) continue;
+    const Task& task = schedule.tasks[static_cast<std::size_t>(last[b].task)];
+    const TaskTimes& at = times[static_cast<std::size_t>(last[b].task)];
+    ExposedBucket& bucket = exposed.emplace_back();
+    bucket.bucket = b;
+    bucket.times = metrics.buckets[b];
+    for (const std::uint32_t earlier : schedule.waits_for(task))
+      bucket.called = std::max(bucket.called, times[earlier].end);
+    if (last[b].previous != nobody)
+      bucket.previous = times[static_cast<std::size_t>(last[b].previous)].end;
+    bucket.issued = at.issued;
+    bucket.launched = at.enqueued + task.handover;
+    explain(bucket);
+  }
+  return exposed;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "model/quantity.hpp"
+
+namespace ddpsim {
+
+/// Work in progress, at a slowdown that may change.
+struct Activity {
+  Duration left{};
+  double slowdown = 1;
+  Instant since{};
+  std::uint32_t generation = 0;  ///< grows with every change: an end foreseen before it is void
+
+  void begin(Duration work, Instant now) {
+    left = work;
+    slowdown = 1;
+    since = now;
+    ++generation;
+  }
+  Instant end() const { return since + (slowdown == 1 ? left : scaled(left, slowdown)); }
+  /// From now on at another slowdown.
+  void change(double to, Instant now) {
+    const Duration elapsed = now - since;
+    left = std::max(Duration::zero(),
+                    left - (slowdown == 1 ? elapsed : scaled(elapsed, 1 / slowdown)));
+    slowdown = to;
+    since = now;
+    ++generation;
+  }
+};
+
+}  // namespace ddpsim

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "sim/bucketed_steps.hpp"
+
+namespace ddpsim {
+
+/// No contiguous partition makes a shorter step than the greatest of three bounds. When the hook of
+/// gradient k has fired, not before at_k, the device still has `left_k` of the backward pass before it,
+/// gradients k and later are still to be reduced, and `after` of the last one follows that. For every k:
+///
+///     ideal           the best of the ideal problem (best_partition), where nothing slows anything: there
+///                     every instant is a sum or a maximum of durations, and interference only makes
+///                     durations longer
+///
+///     lost compute    at + left + D + after       a bucket reduced beside kernels costs them at least
+///                     cost s (1 - 1 / c), one reduced alone costs its own time; D is the least sum of the
+///                     smaller of the two
+///
+///     slow transfer   at + left + (Z - left) / s_max - idle + after      while kernels run a bucket takes
+///                     s times as long, and they do run, but for the `idle` time the host needs without any
+///                     bucket, and a launch for each; Z is the least sum of cost s - launch s_max
+///
+/// where s is a bucket's communication slowdown, c the compute slowdown beside it, and sums are over the
+/// buckets that hold k and later gradients. The last bucket has no backward pass left beside it.
+///
+/// `ideal` is the step of best_partition(steps.ideal()). Cost: n^2 prices.
+Duration lower_bound(BucketedSteps& steps, Duration ideal);
+
+}  // namespace ddpsim

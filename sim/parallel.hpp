@@ -1,0 +1,39 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace ddpsim {
+
+/// Calls `work(thread, index)` once for every index below `count`, on up to `threads` threads at a
+/// time, each numbered from 0 (which is the caller's own). The first exception comes out here, once all
+/// have stopped.
+template <typename Work>
+void parallel_for(std::size_t count, int threads, Work&& work) {
+  std::atomic<std::size_t> next{0};
+  std::exception_ptr problem;
+  std::mutex guard;
+  const auto run = [&](int thread) {
+    try {
+      for (std::size_t i = next++; i < count; i = next++) work(thread, i);
+    } catch (...) {
+      next = count;
+      const std::lock_guard lock(guard);
+      if (!problem) problem = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    const int most =
+        static_cast<int>(std::min(count, static_cast<std::size_t>(std::max(threads, 1))));
+    for (int thread = 1; thread < most; ++thread) others.emplace_back(run, thread);
+    run(0);
+  }
+  if (problem) std::rethrow_exception(problem);
+}
+
+}  // namespace ddpsim

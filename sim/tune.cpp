@@ -1,0 +1,393 @@
+#include "sim/tune.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <numeric>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "model/schedule_builder.hpp"
+#include "sim/bucketed_steps.hpp"
+#include "sim/lower_bound.hpp"
+#include "sim/merge_rule.hpp"
+#include "sim/parallel.hpp"
+#include "sim/polish.hpp"
+#include "sim/predict.hpp"
+
+namespace ddpsim {
+namespace {
+
+using Ends = std::vector<int>;
+
+std::size_t at(int index) {
+  return static_cast<std::size_t>(index);
+}
+
+Training searched(Training training) {
+  training.strategy = Strategy::bucketed;
+  training.phase = Phase::steady;
+  training.buckets.clear();
+  training.bucket_caps.clear();
+  training.parameter_groups = 0;
+  return training;
+}
+
+Training with_rule(Training training, BucketRule rule) {
+  training.bucket_rule = rule;
+  return training;
+}
+
+/// A pair of caps of the quick search: enough to compare by and to find it again.
+struct Pair {
+  Duration step = Duration::max();
+  Bytes largest;
+  std::size_t buckets = 0;
+  int first_end = 0;
+  Bytes cap, highest;
+
+  auto key() const { return std::tuple(step, buckets, first_end, cap); }
+};
+
+class Tuner {
+ public:
+  Tuner(const StepCosts& costs, const Training& training, const TuneOptions& options)
+      : costs_(costs),
+        training_(searched(training)),
+        options_(options),
+        steps_(at(std::max(options.threads, 1)), BucketedSteps(costs, training_)),
+        contiguous_(all_contiguous(costs, with_rule(training_, BucketRule::torch))) {
+    for (const int index : costs.arrival) sizes_.push_back(costs.gradients[at(index)].size);
+    const Bytes biggest = *std::max_element(sizes_.begin(), sizes_.end());
+    if (options.largest_bucket && *options.largest_bucket < biggest)
+      throw std::invalid_argument(
+          fmt::format("no bucket can be within {}: the largest gradient alone is {}",
+                      to_string(*options.largest_bucket), to_string(biggest)));
+  }
+
+  Tuning run(const Training& given) {
+    Tuning tuning;
+    const Training torch = with_rule(training_, BucketRule::torch);
+    Training alone = given;
+    alone.strategy = Strategy::none;
+    tuning.without = predict(costs_, alone).metrics.step;
+    tuning.standard = of_caps(torch, default_first_bucket_cap, default_bucket_cap);
+    tuning.given = of_given(given);
+    tuning.one_bucket = of_caps(torch, std::nullopt, no_cap);
+    tuning.per_parameter = of_caps(torch, std::nullopt, Bytes{1});
+
+    progress("all caps", 0);
+    tuning.caps = of_all_caps(training_, training_.first_bucket_cap);
+    // A first bucket that is larger than allowed whatever the cap has to have the cap of the others.
+    if (std::none_of(tuning.caps.begin(), tuning.caps.end(),
+                     [&](const Choice& each) { return allowed(each.largest); }))
+      tuning.caps = of_all_caps(torch, std::nullopt);
+    tuning.best_cap = best_of(tuning.caps);
+    tuning.best_even_cap = best_of(of_all_caps(torch, std::nullopt));
+    tuning.best_overflow_cap =
+        best_of(of_all_caps(with_rule(training_, BucketRule::before_overflow), std::nullopt));
+    progress("all pairs of caps", 0.1);
+    tuning.best_pair = contiguous_ && training_.bucket_rule == BucketRule::torch
+                           ? best_contiguous_pair()
+                           : best_pair();
+    progress("partitions", 0.7);
+    search_partitions(tuning);
+    progress("errors of link and computation", 0.9);
+    recommend(tuning);
+    for (const BucketedSteps& steps : steps_) tuning.evaluated += steps.evaluated();
+    tuning.evaluated += evaluated_elsewhere_;
+    return tuning;
+  }
+
+ private:
+  void progress(const std::string& what, double fraction) const {
+    if (options_.progress) options_.progress(what, fraction);
+  }
+
+  BucketedSteps& steps() { return steps_.front(); }
+
+  Bytes largest_of(const Buckets& buckets) const {
+    Bytes largest;
+    for (const auto& bucket : buckets) {
+      Bytes size;
+      for (const int index : bucket) size += costs_.gradients[at(index)].size;
+      largest = std::max(largest, size);
+    }
+    return largest;
+  }
+
+  bool allowed(Bytes largest) const {
+    return !options_.largest_bucket || largest <= *options_.largest_bucket;
+  }
+
+  Choice choice(BucketedSteps& steps, Buckets buckets) const {
+    Choice made;
+    made.step = steps.of(buckets);
+    made.largest = largest_of(buckets);
+    made.buckets = std::move(buckets);
+    return made;
+  }
+
+  Choice of_caps(const Training& training, std::optional<Bytes> first, Bytes cap) {
+    Choice made = choice(steps(), buckets_of(costs_, training, first, cap));
+    made.first_cap = first;
+    made.cap = made.highest_cap = cap;
+    if (first) made.highest_first = *first;
+    return made;
+  }
+
+  /// The scenario's own buckets.
+  Choice of_given(Training given) {
+    given.strategy = Strategy::bucketed;
+    Buckets buckets;
+    for (const Bucket& bucket : plan_buckets(costs_, given)) buckets.push_back(bucket.parameters);
+    Choice made = choice(steps(), std::move(buckets));
+    if (given.buckets.empty() && given.bucket_caps.empty() && given.parameter_groups == 0) {
+      made.cap = made.highest_cap = given.bucket_cap;
+      made.first_cap = given.first_bucket_cap;
+    }
+    return made;
+  }
+
+  std::vector<Choice> of_all_caps(const Training& training, std::optional<Bytes> first) {
+    std::vector<CapRange> ranges = all_caps(costs_, training, first);
+    std::vector<Choice> choices(ranges.size());
+    parallel_for(ranges.size(), options_.threads, [&](int thread, std::size_t i) {
+      choices[i] = choice(steps_[at(thread)], std::move(ranges[i].buckets));
+      choices[i].first_cap = first;
+      choices[i].cap = ranges[i].low;
+      choices[i].highest_cap = ranges[i].high;
+    });
+    return choices;
+  }
+
+  /// By the objective; among equals fewer buckets, then the first.
+  Choice best_of(const std::vector<Choice>& choices) const {
+    Duration shortest = Duration::max();
+    for (const Choice& each : choices)
+      if (allowed(each.largest)) shortest = std::min(shortest, each.step);
+    const Duration longest = longest_allowed(shortest);
+    const Choice* best = nullptr;
+    for (const Choice& each : choices) {
+      if (!allowed(each.largest) || each.step > longest) continue;
+      if (best == nullptr || rank(each.step, each.largest, each.buckets.size()) <
+                                 rank(best->step, best->largest, best->buckets.size()))
+        best = &each;
+    }
+    // A cap of one byte gives every gradient its own bucket, and those are allowed.
+    return best != nullptr ? *best : choices.front();
+  }
+
+  Duration longest_allowed(Duration shortest) const {
+    return options_.objective == Objective::memory && shortest < Duration::max()
+               ? scaled(shortest, 1 + options_.within)
+               : shortest;
+  }
+
+  /// Smaller is better, of steps that are not too long.
+  std::tuple<Bytes, Duration, std::size_t> rank(Duration step, Bytes largest,
+                                                std::size_t buckets) const {
+    return {options_.objective == Objective::memory ? largest : Bytes{}, step, buckets};
+  }
+
+  /// Over all pairs of caps, several types or another rule.
+  Choice best_pair() {
+    const std::vector<CapRange> firsts = all_first_caps(costs_, training_);
+    std::vector<Choice> bests(firsts.size());
+    parallel_for(firsts.size(), options_.threads, [&](int thread, std::size_t i) {
+      std::vector<Choice> choices;
+      for (CapRange& range : all_caps(costs_, training_, firsts[i].low)) {
+        choices.push_back(choice(steps_[at(thread)], std::move(range.buckets)));
+        choices.back().first_cap = firsts[i].low;
+        choices.back().highest_first = firsts[i].high;
+        choices.back().cap = range.low;
+        choices.back().highest_cap = range.high;
+      }
+      bests[i] = best_of(choices);
+    });
+    return best_of(bests);
+  }
+
+  /// The same where buckets are contiguous: each pair is cut and simulated at once, and no further
+  /// than to where it is longer than the best so far.
+  Choice best_contiguous_pair() {
+    const ContiguousCaps caps(sizes_);
+    Pair best = contiguous_pairs(caps, Duration::max(), true);
+    if (options_.objective == Objective::memory)
+      best = contiguous_pairs(caps, longest_allowed(best.step), false);
+    const bool all = best.first_end == caps.size();
+    const Bytes first = caps.before(best.first_end - 1) + Bytes{1};
+    Choice made = of_caps(training_, first, best.cap);
+    made.highest_first = all ? no_cap : caps.before(best.first_end);
+    made.highest_cap = best.highest;
+    return made;
+  }
+
+  Pair contiguous_pairs(const ContiguousCaps& caps, Duration longest, bool shrinking) {
+    std::atomic<Duration::rep> limit{longest.count()};
+    std::vector<Pair> bests(at(std::max(options_.threads, 1)));
+    const auto better = [&](const Pair& one, const Pair& other) {
+      if (options_.objective == Objective::memory && !shrinking && one.largest != other.largest)
+        return one.largest < other.largest;
+      return one.key() < other.key();
+    };
+    for (Pair& best : bests) best.largest = no_cap;
+    std::atomic<std::size_t> done{0};
+    parallel_for(sizes_.size(), options_.threads, [&](int thread, std::size_t i) {
+      const std::size_t so_far = done++;
+      if (thread == 0)
+        progress("all pairs of caps",
+                 0.1 + 0.6 * static_cast<double>(so_far) / static_cast<double>(sizes_.size()));
+      Ends ends;
+      Pair pair;
+      pair.first_end = static_cast<int>(i) + 1;
+      for (pair.cap = Bytes{1}; pair.cap < no_cap; pair.cap = pair.highest + Bytes{1}) {
+        ends.assign(1, pair.first_end);
+        pair.highest = caps.append(pair.first_end, pair.cap, ends);
+        pair.largest = Bytes{};
+        for (std::size_t b = 0; b < ends.size(); ++b)
+          pair.largest =
+              std::max(pair.largest, caps.before(ends[b]) - caps.before(b > 0 ? ends[b - 1] : 0));
+        if (!allowed(pair.largest)) continue;
+        pair.buckets = ends.size();
+        const Duration most{limit.load(std::memory_order_relaxed)};
+        pair.step = steps_[at(thread)].of(ends, most);
+        if (pair.step > most || !better(pair, bests[at(thread)])) continue;
+        bests[at(thread)] = pair;
+        if (!shrinking) continue;
+        for (Duration::rep known = most.count();
+             pair.step.count() < known && !limit.compare_exchange_weak(known, pair.step.count());) {
+        }
+      }
+    });
+    return *std::min_element(bests.begin(), bests.end(), better);
+  }
+
+  /// The bound, the merge rule and the free partition.
+  void search_partitions(Tuning& tuning) {
+    PartitionProblem problem = steps().ideal();
+    const Partition ideal = best_partition(problem);
+    tuning.lower_bound = lower_bound(steps(), ideal.step);
+    if (!contiguous_) return;
+    tuning.merged = choice(steps(), full(merge_rule(problem, fit_linear(problem))));
+    if (options_.largest_bucket) {
+      // What is too large is dear.
+      problem.cost = [this](Bytes size) {
+        return allowed(size) ? steps().price(size).work : std::chrono::hours{1};
+      };
+    }
+    std::vector<Ends> starts{options_.largest_bucket ? best_partition(problem).ends : ideal.ends};
+    // The same as if every all-reduce ran beside kernels.
+    problem.cost = [this](Bytes size) -> Duration {
+      if (!allowed(size)) return std::chrono::hours{1};
+      const BucketedSteps::AllReduce& alone = steps().price(size);
+      return scaled(alone.work, alone.beside.communication);
+    };
+    starts.push_back(best_partition(problem).ends);
+    for (const Choice* each : {&tuning.best_pair, &tuning.best_cap, &tuning.best_even_cap,
+                               &tuning.standard, &*tuning.merged})
+      if (allowed(each->largest))
+        if (auto ends = ends_of(each->buckets)) starts.push_back(std::move(*ends));
+    const auto fits = [&](const Ends& ends) {
+      return !options_.largest_bucket || allowed(largest_of(full(ends)));
+    };
+    const Partition best = polished(steps(), starts, tuning.lower_bound, options_.polish, fits);
+    tuning.best_partition = choice(steps(), full(best.ends));
+    tuning.partition_proven = best.step == tuning.lower_bound;
+  }
+
+  Buckets full(const Ends& ends) const {
+    Buckets buckets;
+    int begin = 0;
+    for (const int end : ends) {
+      buckets.emplace_back(costs_.arrival.begin() + begin, costs_.arrival.begin() + end);
+      begin = end;
+    }
+    return buckets;
+  }
+
+  std::optional<Ends> ends_of(const Buckets& buckets) const {
+    Ends ends;
+    std::size_t position = 0;
+    for (const auto& bucket : buckets) {
+      for (const int index : bucket)
+        if (costs_.arrival[position++] != index) return std::nullopt;
+      ends.push_back(static_cast<int>(position));
+    }
+    return ends;
+  }
+
+  /// The cap to deploy.
+  void recommend(Tuning& tuning) {
+    std::vector<Choice> candidates = tuning.caps;
+    std::erase_if(candidates, [&](const Choice& each) { return !allowed(each.largest); });
+    tuning.recommended = tuning.best_cap;
+    const auto factors = [](double uncertainty) {
+      if (uncertainty <= 0) return std::vector<double>{1};
+      return std::vector<double>{1, 1 / (1 + uncertainty), 1 + uncertainty};
+    };
+    if (options_.link_uncertainty > 0 || options_.compute_uncertainty > 0) {
+      for (const double link : factors(options_.link_uncertainty))
+        for (const double compute : factors(options_.compute_uncertainty))
+          tuning.corners.push_back({link, compute, {}, {}, {}});
+      std::vector<double> regrets(candidates.size(), 0);
+      std::vector<std::vector<Duration>> steps_at(tuning.corners.size());
+      parallel_for(tuning.corners.size(), options_.threads, [&](int, std::size_t c) {
+        Corner& corner = tuning.corners[c];
+        StepCosts costs = costs_;
+        scale(costs, {corner.compute, corner.compute, corner.compute});
+        BucketedSteps steps(costs, training_, corner.link);
+        corner.standard = steps.of(tuning.standard.buckets);
+        for (const Choice& each : candidates) steps_at[c].push_back(steps.of(each.buckets));
+        corner.best = *std::min_element(steps_at[c].begin(), steps_at[c].end());
+      });
+      evaluated_elsewhere_ += tuning.corners.size() * (candidates.size() + 1);
+      for (std::size_t c = 0; c < tuning.corners.size(); ++c)
+        for (std::size_t i = 0; i < candidates.size(); ++i)
+          regrets[i] = std::max(
+              regrets[i], in_seconds(steps_at[c][i]) / in_seconds(tuning.corners[c].best) - 1);
+      std::size_t chosen = 0;
+      if (options_.objective == Objective::memory) {
+        while (candidates[chosen].cap != tuning.best_cap.cap) ++chosen;
+      } else {
+        for (std::size_t i = 1; i < candidates.size(); ++i)
+          if (std::pair(regrets[i], candidates[i].step) <
+              std::pair(regrets[chosen], candidates[chosen].step))
+            chosen = i;
+      }
+      tuning.recommended = candidates[chosen];
+      tuning.regret = regrets[chosen];
+      for (std::size_t c = 0; c < tuning.corners.size(); ++c)
+        tuning.corners[c].recommended = steps_at[c][chosen];
+    }
+    tuning.pays = tuning.gain() > options_.noise &&
+                  std::all_of(tuning.corners.begin(), tuning.corners.end(),
+                              [](const Corner& each) { return each.recommended < each.standard; });
+    if (tuning.pays || options_.objective == Objective::memory || !allowed(tuning.standard.largest))
+      return;
+    tuning.recommended = tuning.standard;
+    for (Corner& corner : tuning.corners) {
+      corner.recommended = corner.standard;
+      tuning.regret =
+          std::max(tuning.regret, in_seconds(corner.standard) / in_seconds(corner.best) - 1);
+    }
+  }
+
+  const StepCosts& costs_;
+  const Training training_;
+  const TuneOptions& options_;
+  std::vector<BucketedSteps> steps_;  // [thread]
+  const bool contiguous_;
+  std::vector<Bytes> sizes_;  // by arrival
+  std::uint64_t evaluated_elsewhere_ = 0;
+};
+
+}  // namespace
+
+Tuning tune(const StepCosts& costs, const Training& training, const TuneOptions& options) {
+  if (costs.ranks < 2)
+    throw std::invalid_argument("one rank communicates with nobody: there is nothing to tune");
+  return Tuner(costs, training, options).run(training);
+}
+
+}  // namespace ddpsim

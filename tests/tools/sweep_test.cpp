@@ -1,0 +1,426 @@
+#include <catch2/catch.hpp>
+
+#include "tests/tools/jobs.hpp"
+#include "tests/tools/program.hpp"
+
+namespace ddpsim {
+namespace {
+
+using Words = std::vector<std::string>;
+
+const std::string first = shipped("examples/first.yaml");
+
+Outcome sweep(const Words& flags, const std::filesystem::path& folder = {}) {
+  Words arguments{"sweep"};
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  return ddpsim(arguments, folder);
+}
+
+/// Three caps by two sizes of node.
+Words grid_of(const std::string& scenario, const Words& more = {}) {
+  Words flags{scenario, "--vary", "training.bucket_cap=4MiB..64MiB*4", "--vary",
+              "cluster.ranks_per_node=2,8"};
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
+
+Words cells(const std::string& line) {
+  std::istringstream stream(line);
+  Words fields;
+  for (std::string field; std::getline(stream, field, ',');) fields.push_back(field);
+  return fields;
+}
+
+/// Refused with one line.
+void check_refused(const Outcome& outcome, const std::string& part) {
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 2);
+  CHECK(outcome.out.empty());
+  CHECK(lines_of(outcome.err).size() == 1);
+  CHECK_THAT(outcome.err, Catch::Contains(part));
+}
+
+TEST_CASE("a sweep has a row for every point and strategy, in the order of the grid",
+          "[tools][sweep]") {
+  const Outcome outcome = sweep(grid_of(first, {"--csv", "-"}));
+  REQUIRE(outcome.code == 0);
+  CHECK(outcome.err == "6 points: 6 computed\n");
+  const Words lines = lines_of(outcome.out);
+  REQUIRE(lines.size() == 1 + 6 * 4);
+  CHECK_THAT(lines[0], Catch::StartsWith("training.bucket_cap,cluster.ranks_per_node,strategy,"
+                                         "implementation,model_size,"));
+  CHECK_THAT(lines[0], Catch::EndsWith(",error,computed_from"));
+  std::size_t line = 1;
+  for (const char* cap : {"4MiB", "16MiB", "64MiB"})
+    for (const char* ranks : {"2", "8"})
+      for (const char* strategy : {"naive", "flat", "overlap", "bucketed"}) {
+        const Words fields = cells(lines[line++]);
+        CHECK(Words(fields.begin(), fields.begin() + 3) == Words{cap, ranks, strategy});
+      }
+}
+
+TEST_CASE("a row of a sweep is what run says of that point", "[tools][sweep]") {
+  const Words rows = lines_of(sweep(grid_of(first, {"--csv", "-"})).out);
+  const Words run =
+      lines_of(ddpsim({"run", first, "--csv", "-", "--set", "training.bucket_cap=64MiB", "--set",
+                       "cluster.ranks_per_node=8"})
+                   .out);
+  REQUIRE(rows.size() == 25);
+  REQUIRE(run.size() == 5);
+  for (std::size_t i = 0; i < 4; ++i) CHECK_THAT(rows[21 + i], Catch::Contains("," + run[1 + i]));
+}
+
+TEST_CASE("sweep --json holds the same rows, numbers as numbers", "[tools][sweep]") {
+  const Scratch scratch;
+  const Outcome outcome =
+      sweep(grid_of(first, {"--json", "-", "--csv", "rows.csv"}), scratch.folder());
+  REQUIRE(outcome.code == 0);
+  const Json json = outcome.json();
+  CHECK(keys_of(json) == Words{"format", "scenario", "points", "rows"});
+  CHECK(json["format"] == "ddpsim.sweep/1");
+  CHECK(json["points"] == 6);
+  const Words lines = lines_of(content_of(scratch.path("rows.csv")));
+  REQUIRE(json["rows"].size() == lines.size() - 1);
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    const Json& row = json["rows"][i - 1];
+    const Words fields = cells(lines[i]);
+    CHECK(keys_of(row) == cells(lines[0]));
+    CHECK(row["cluster.ranks_per_node"] == fields[1]);  // as it was given: a text
+    CHECK(row["avg_step_time_ms"].get<double>() == Approx(std::stod(fields[8])));
+    CHECK(row["wire_bytes"].is_number_integer());
+    CHECK(row["bucket_cap_bytes"].is_null() == (row["strategy"] != "bucketed"));
+    CHECK(row["error"].is_null());
+  }
+}
+
+TEST_CASE("the table marks the shortest step of each strategy", "[tools][sweep]") {
+  const Outcome outcome = sweep(grid_of(first));
+  REQUIRE(outcome.code == 0);
+  const Json rows = sweep(grid_of(first, {"--json", "-"})).json()["rows"];
+  double least = 1e9;
+  for (const Json& row : rows)
+    if (row["strategy"] == "bucketed")
+      least = std::min(least, row["avg_step_time_ms"].get<double>());
+  int marked = 0;
+  for (const std::string& line : lines_of(outcome.out)) {
+    if (line.find("best bucketed") == std::string::npos) continue;
+    ++marked;
+    CHECK_THAT(line, Catch::Contains(std::to_string(least).substr(0, 6)));
+  }
+  CHECK(marked == 1);
+}
+
+TEST_CASE("one thread, two and eight make the same file", "[tools][sweep]") {
+  const Scratch scratch;
+  for (const std::string jobs : {"1", "2", "8"})
+    REQUIRE(sweep(grid_of(first,
+                          {"--jobs", jobs, "-q", "--csv", jobs + ".csv", "--json", jobs + ".json"}),
+                  scratch.folder())
+                .code == 0);
+  for (const std::string end : {".csv", ".json"}) {
+    const std::string one = content_of(scratch.path("1" + end));
+    CHECK(one == content_of(scratch.path("2" + end)));
+    CHECK(one == content_of(scratch.path("8" + end)));
+  }
+}
+
+TEST_CASE("points that stand in the file are not computed again", "[tools][sweep]") {
+  const Scratch scratch;
+  for (const std::string flag : {"--csv", "--json"}) {
+    CAPTURE(flag);
+    const Words some{first, "--vary", "training.bucket_cap=4MiB,64MiB", flag, "rows"};
+    const Words all{first, "--vary", "training.bucket_cap=4MiB,16MiB,64MiB", flag, "rows"};
+    CHECK(sweep(some, scratch.folder()).err == "2 points: 2 computed\n");
+    CHECK(sweep(some, scratch.folder()).err == "2 points: 2 were in rows, 0 computed\n");
+    CHECK(sweep(all, scratch.folder()).err == "3 points: 2 were in rows, 1 computed\n");
+    const std::string grown = content_of(scratch.path("rows"));
+    std::filesystem::remove(scratch.path("rows"));
+    CHECK(sweep(all, scratch.folder()).err == "3 points: 3 computed\n");
+    CHECK(content_of(scratch.path("rows")) == grown);
+    std::filesystem::remove(scratch.path("rows"));
+  }
+}
+
+TEST_CASE("a file that breaks off is continued, point by point", "[tools][sweep]") {
+  const Scratch scratch;
+  REQUIRE(sweep(grid_of(first, {"--csv", "rows.csv"}), scratch.folder()).code == 0);
+  const std::string whole = content_of(scratch.path("rows.csv"));
+  const Words lines = lines_of(whole);
+  // The header, five rows (one point and a quarter of the next) and a piece of a sixth.
+  std::string piece;
+  for (std::size_t i = 0; i < 6; ++i) piece += lines[i] + "\n";
+  scratch.write("rows.csv", piece + lines[6].substr(0, 30));
+  CHECK(sweep(grid_of(first, {"--csv", "rows.csv"}), scratch.folder()).err ==
+        "6 points: 1 were in rows.csv, 5 computed\n");
+  CHECK(content_of(scratch.path("rows.csv")) == whole);
+  // Of nothing, or an empty file, nothing is left out.
+  scratch.write("rows.csv", "");
+  CHECK(sweep(grid_of(first, {"--csv", "rows.csv"}), scratch.folder()).err ==
+        "6 points: 6 computed\n");
+}
+
+TEST_CASE("an interrupted sweep writes what it has, and is continued to the same file",
+          "[tools][sweep]") {
+  const Scratch scratch;
+  const std::string output = scratch.path("rows.csv").string();
+  const Words line{DDPSIM_PROGRAM, "sweep", first,    "--vary", "training.bucket_cap=1KiB..600KiB",
+                   "--csv",        output,  "--jobs", "1"};
+  Running running(line);
+  // Its second thread computes; the first then waits for signals.
+  const std::filesystem::path threads = "/proc/" + std::to_string(running.pid()) + "/task";
+  REQUIRE(eventually([&] {
+    std::error_code error;
+    const auto entries = std::filesystem::directory_iterator(threads, error);
+    return !error && std::distance(begin(entries), end(entries)) == 2;
+  }));
+  std::this_thread::sleep_for(std::chrono::milliseconds{100});
+  kill(running.pid(), SIGINT);
+  const Outcome outcome = running.wait();
+  CHECK(outcome.code == 1);
+  CHECK_THAT(outcome.err,
+             Catch::EndsWith("ddpsim: interrupted; " + output + " holds what had been computed\n"));
+  const std::size_t rows = lines_of(content_of(output)).size() - 1;
+  REQUIRE(rows % 4 == 0);
+  const std::size_t points = rows / 4;
+  CHECK(points > 0);
+  CHECK(points < 600);
+
+  const Outcome rest = execute(line);
+  CHECK(rest.code == 0);
+  CHECK(rest.err == "600 points: " + std::to_string(points) + " were in " + output + ", " +
+                        std::to_string(600 - points) + " computed\n");
+  const Outcome fresh = sweep({first, "--vary", "training.bucket_cap=1KiB..600KiB", "--csv", "-"});
+  CHECK(content_of(output) == fresh.out);
+}
+
+TEST_CASE("a changed scenario, catalogue file or setting is not mixed into a file",
+          "[tools][sweep]") {
+  const Scratch scratch;
+  const std::string changed = "is not what it was when this row was computed; take another file";
+  std::string scenario = content_of(shipped("examples/own-profile.yaml"));
+  std::filesystem::copy(shipped("examples/profiles"), scratch.path("profiles"),
+                        std::filesystem::copy_options::recursive);
+  scratch.write("own.yaml", scenario);
+  const Words line{"own.yaml", "--vary", "training.bucket_cap=4MiB,64MiB", "--csv", "rows.csv"};
+  REQUIRE(sweep(line, scratch.folder()).code == 0);
+  const std::string before = content_of(scratch.path("rows.csv"));
+
+  Words other = line;
+  other.insert(other.end(), {"--set", "training.micro_batches=2"});
+  check_refused(sweep(other, scratch.folder()), changed);
+  other = line;
+  other.emplace_back("--laws-only");
+  check_refused(sweep(other, scratch.folder()), changed);
+
+  scratch.write("own.yaml", scenario + "\n# a remark\n");
+  check_refused(sweep(line, scratch.folder()), "rows.csv:2: the scenario, a file it names");
+  scratch.write("own.yaml", scenario);
+  CHECK(sweep(line, scratch.folder()).code == 0);
+
+  for (const char* name :
+       {"profiles/profile.yaml", "profiles/link.yaml", "profiles/all_reduce.csv"}) {
+    CAPTURE(name);
+    const std::string content = content_of(scratch.path(name));
+    scratch.write(name, content + "\n");
+    const Outcome outcome = sweep(line, scratch.folder());
+    // The profile and the link are named by this scenario or by a file that it names.
+    const bool named =
+        scenario.find(std::filesystem::path(name).filename().string()) != std::string::npos;
+    if (named) check_refused(outcome, changed);
+    scratch.write(name, content);
+  }
+  CHECK(content_of(scratch.path("rows.csv")) == before);
+}
+
+TEST_CASE("a file that is no result of the sweep is refused and left alone", "[tools][sweep]") {
+  const Scratch scratch;
+  const auto refused = [&](const std::string& flag, const std::string& content,
+                           const std::string& part) {
+    CAPTURE(content.substr(0, 200));
+    scratch.write("rows", content);
+    check_refused(sweep(grid_of(first, {flag, "rows"}), scratch.folder()), part);
+    CHECK(content_of(scratch.path("rows")) == content);
+  };
+  refused("--csv", "my thesis\n", "rows:1: no result of this sweep: expected the columns ");
+  refused("--json", "my thesis\n", "rows: no result of this sweep: not JSON; take another file");
+  refused("--json", "{}", "rows: no result of this sweep: expected the format ddpsim.sweep/1");
+  refused("--json", std::string(1'000'000, '['), "rows: no result of this sweep");
+  refused("--csv", std::string(1'000'000, '"'), "rows:1: no result of this sweep");
+  refused("--json", ddpsim({"run", first, "--json", "-"}).out, "rows: row 1: no result of this");
+
+  const std::string csv = sweep(grid_of(first, {"--csv", "-"})).out;
+  const std::string json = sweep(grid_of(first, {"--json", "-"})).out;
+  const auto with = [](std::string text, const std::string& from, const std::string& to) {
+    return text.replace(text.find(from), from.size(), to);
+  };
+  refused("--csv", with(csv, "\n4MiB,", "\n5MiB,"),
+          "rows:2: training.bucket_cap=5MiB is no point of this grid");
+  refused("--json", with(json, ":\"4MiB\"", ":\"5MiB\""),
+          "rows: row 1: training.bucket_cap=5MiB is no point of this grid");
+  refused("--csv", with(csv, ",gpt2,768,", ",gpt2,many,"),
+          "rows:2: d_model: expected a number, got \"many\"");
+  refused("--csv", with(csv, ",gpt2,768,", ",gpt2,768,,"), "rows:2: expected 23 fields, got 24");
+  refused("--csv", with(csv, ",flat,flat,", ",overlap,flat,"), "rows:3: this row is one too many");
+  refused("--csv", csv + lines_of(csv)[1] + "\n", "rows:26: this row is one too many");
+}
+
+TEST_CASE("values the scenario refuses are told before anything is computed", "[tools][sweep]") {
+  const Scratch scratch;
+  const auto refused = [&](const Words& vary, const std::string& part) {
+    Words line{first, "--csv", "rows.csv"};
+    for (const std::string& each : vary) line.insert(line.end(), {"--vary", each});
+    check_refused(sweep(line, scratch.folder()), part);
+    CHECK(!std::filesystem::exists(scratch.path("rows.csv")));
+  };
+  refused({"training.bucket_cap=1MiB,25"}, "--vary training.bucket_cap=25: expected a size with");
+  refused({"training.bucket_cap=1MiB", "cluster.device=a100-80,t5"},
+          "--vary cluster.device=t5: unknown name \"t5\"");
+  refused({"cluster.device=[a"}, "--vary cluster.device=[a: \"]\" is missing");
+  refused({"training.buckets_cap=1MiB"}, "did you mean \"bucket_cap\"?");
+  refused({"training.bucket_cap=1MiB", "training.bucket_cap=2MiB"}, "this key is varied twice");
+  check_refused(sweep({first, "--vary", "workload.batch=1,2", "--set", "workload.batch=3"}),
+                "workload.batch is given by --set and by --vary");
+  check_refused(sweep({first}), "sweep needs one scenario and the keys to vary");
+  check_refused(sweep({"--vary", "workload.batch=1"}), "sweep needs one scenario");
+  check_refused(sweep({first, "--vary", "workload.batch=1,2", "--jobs", "0"}),
+                "--jobs 0: expected a whole number from 1 to 1024");
+}
+
+TEST_CASE("a combination the scenario refuses is a row that says why", "[tools][sweep]") {
+  // Two caps need two buckets; all of these gradients are in one of 1 GiB.
+  const Scratch scratch;
+  const Words line{first,
+                   "--vary",
+                   "training.bucket_caps=[1 MiB],[1 GiB, 1 MiB]",
+                   "--vary",
+                   "workload.model=gpt2-xl,gpt2",
+                   "--csv",
+                   "rows.csv",
+                   "--set",
+                   "compare=[flat]"};
+  for (const char* round : {"4 points: 4 computed", "4 points: 4 were in rows.csv, 0 computed"}) {
+    const Outcome outcome = sweep(line, scratch.folder());
+    CHECK(outcome.code == 2);
+    const Words notes = lines_of(outcome.err);
+    REQUIRE(notes.size() == 2);
+    CHECK(notes[0] == round);
+    CHECK_THAT(notes[1],
+               Catch::StartsWith("ddpsim: 1 of 4 points are refused; the first, "
+                                 "training.bucket_caps=[1 GiB, 1 MiB], workload.model=gpt2: "
+                                 "--vary training.bucket_caps=[1 GiB, 1 MiB]: this cap closes no"));
+    const Words rows = lines_of(content_of(scratch.path("rows.csv")));
+    REQUIRE(rows.size() == 5);
+    CHECK_THAT(rows[4], Catch::StartsWith("\"[1 GiB, 1 MiB]\",gpt2,,,,"));
+    CHECK_THAT(rows[4], Catch::Contains("this cap closes no bucket"));
+  }
+}
+
+TEST_CASE("the strategies compared can be varied too", "[tools][sweep]") {
+  const Scratch scratch;
+  const Words line{first, "--vary", "compare=[flat],[naive, overlap]", "--csv", "rows.csv"};
+  CHECK(sweep(line, scratch.folder()).err == "2 points: 2 computed\n");
+  CHECK(lines_of(content_of(scratch.path("rows.csv"))).size() == 4);
+  CHECK(sweep(line, scratch.folder()).err == "2 points: 2 were in rows.csv, 0 computed\n");
+}
+
+TEST_CASE("what is no plain file gets a sweep once, at the end", "[tools][sweep]") {
+  const Outcome piped = execute({"/bin/sh", "-c",
+                                 std::string(DDPSIM_PROGRAM) + " sweep " + first +
+                                     " --vary workload.batch=1,2 --csv /dev/stdout | cat"});
+  CHECK(piped.out == sweep({first, "--vary", "workload.batch=1,2", "--csv", "-"}).out +
+                         sweep({first, "--vary", "workload.batch=1,2"}).out);
+}
+
+#if DDPSIM_HAS_MPI
+
+Outcome under_mpirun(const std::string& ranks, const Words& flags, const Scratch& scratch) {
+  Words line{"mpirun", "--allow-run-as-root", "--oversubscribe", "-n", ranks, DDPSIM_PROGRAM,
+             "sweep"};
+  line.insert(line.end(), flags.begin(), flags.end());
+  // What MPI itself does not free at its end is not ours.
+  return execute(line, scratch.folder(), {{"ASAN_OPTIONS", "detect_leaks=0"}});
+}
+
+TEST_CASE("processes under mpirun make the same file as one", "[tools][sweep]") {
+  const Scratch scratch;
+  REQUIRE(
+      sweep(grid_of(first, {"--csv", "one.csv", "--json", "one.json"}), scratch.folder()).code ==
+      0);
+  for (const std::string ranks : {"1", "3"}) {
+    CAPTURE(ranks);
+    const Words line = grid_of(first, {"--csv", ranks + "x.csv", "--json", ranks + "x.json"});
+    const Outcome outcome = under_mpirun(ranks, line, scratch);
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+    CHECK(outcome.err == "6 points: 6 computed\n");
+    CHECK(outcome.out == sweep(grid_of(first)).out);
+    for (const std::string end : {".csv", ".json"})
+      CHECK(content_of(scratch.path(ranks + "x" + end)) == content_of(scratch.path("one" + end)));
+    CHECK(under_mpirun(ranks, line, scratch).err ==
+          "6 points: 6 were in " + ranks + "x.csv, 0 computed\n");
+  }
+}
+
+TEST_CASE("processes under mpirun continue what one began", "[tools][sweep]") {
+  const Scratch scratch;
+  const std::string vary = "training.bucket_cap=1MiB..40MiB";
+  REQUIRE(sweep({first, "--vary", "training.bucket_cap=1MiB..10MiB", "--csv", "rows.csv"},
+                scratch.folder())
+              .code == 0);
+  const Outcome outcome = under_mpirun("3", {first, "--vary", vary, "--csv", "rows.csv"}, scratch);
+  CHECK(outcome.err == "40 points: 10 were in rows.csv, 30 computed\n");
+  CHECK(content_of(scratch.path("rows.csv")) == sweep({first, "--vary", vary, "--csv", "-"}).out);
+}
+
+TEST_CASE("bad input under mpirun is said once", "[tools][sweep]") {
+  const Scratch scratch;
+  const Words wrong{first, "--vary", "training.bucket_cap=1MiB,foo"};
+  const Outcome outcome = under_mpirun("3", wrong, scratch);
+  CHECK(outcome.code == 2);
+  int said = 0;
+  for (const std::string& line : lines_of(outcome.err)) said += line.rfind("ddpsim: ", 0) == 0;
+  CHECK(said == 1);
+  CHECK_THAT(outcome.err, Catch::StartsWith("ddpsim: --vary training.bucket_cap=foo: expected"));
+}
+
+TEST_CASE("processes that mpirun started but MPI does not know do not all do the work",
+          "[tools][sweep]") {
+  const Words line{DDPSIM_PROGRAM, "sweep", first, "--vary", "workload.batch=1,2"};
+  const Environment two{{"SLURM_PROCID", "0"},
+                        {"SLURM_STEP_ID", "0"},
+                        {"SLURM_STEP_NUM_TASKS", "2"},
+                        {"ASAN_OPTIONS", "detect_leaks=0"}};
+  const Outcome outcome = execute(line, {}, two);
+  CHECK(outcome.code == 2);
+  CHECK(outcome.out.empty());
+  CHECK_THAT(outcome.err, Catch::Contains("srun started 2 processes, but MPI knows of 1"));
+  const Environment second{{"SLURM_PROCID", "1"},
+                           {"SLURM_STEP_ID", "0"},
+                           {"SLURM_STEP_NUM_TASKS", "2"},
+                           {"ASAN_OPTIONS", "detect_leaks=0"}};
+  const Outcome silent = execute(line, {}, second);
+  CHECK(silent.code == 0);
+  CHECK(silent.out.empty());
+}
+
+#else
+
+TEST_CASE("a build without MPI says so under mpirun, once", "[tools][sweep]") {
+  const Words line{DDPSIM_PROGRAM, "sweep", first, "--vary", "workload.batch=1,2"};
+  for (const std::string rank : {"0", "1", "2"}) {
+    const Outcome outcome =
+        execute(line, {}, {{"OMPI_COMM_WORLD_RANK", rank}, {"OMPI_COMM_WORLD_SIZE", "3"}});
+    CHECK(outcome.out.empty());
+    CHECK(outcome.code == (rank == "0" ? 2 : 0));
+    if (rank == "0")
+      CHECK_THAT(outcome.err, Catch::Contains("mpirun started 3 processes, but this ddpsim is "
+                                              "built without MPI"));
+    else
+      CHECK(outcome.err.empty());
+  }
+}
+
+#endif
+
+}  // namespace
+}  // namespace ddpsim

@@ -1,0 +1,187 @@
+#include <algorithm>
+
+#include <catch2/catch.hpp>
+
+#include "tests/tools/program.hpp"
+
+namespace ddpsim {
+namespace {
+
+const std::string workstations = shipped("examples/two-workstations.yaml");
+
+double step_of(const std::vector<std::string>& arguments) {
+  std::vector<std::string> run{"run", "--json", "-", "--set", "compare=[bucketed]"};
+  run.insert(run.end(), arguments.begin(), arguments.end());
+  const Outcome outcome = ddpsim(run);
+  REQUIRE(outcome.code == 0);
+  const Json json = outcome.json();
+  for (const Json& result : json["results"])
+    if (result["strategy"] == "bucketed") return result["step_ms"];
+  FAIL("no bucketed result");
+  return 0;
+}
+
+Json tuned(const std::string& file, const std::vector<std::string>& flags = {}) {
+  std::vector<std::string> tune{"tune", file, "--json", "-"};
+  tune.insert(tune.end(), flags.begin(), flags.end());
+  const Outcome outcome = ddpsim(tune);
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  return outcome.json();
+}
+
+}  // namespace
+
+TEST_CASE("tune says what run says of the caps it names", "[tools][tune]") {
+  const std::string cluster = shipped("examples/cpu-cluster.yaml");
+  const Json json = tuned(cluster);
+  CHECK(json["format"] == "ddpsim.tune/1");
+  const auto cap = [](const Json& bytes) {
+    return "--set=training.bucket_cap=" + std::to_string(bytes.get<std::int64_t>()) + "B";
+  };
+  CHECK(step_of({cluster, cap(json["best_cap_bytes"])}) ==
+        Approx(json["best_cap_step_ms"].get<double>()).epsilon(1e-12));
+  CHECK(step_of({cluster, "--set", "training.bucket_cap=25MiB"}) ==
+        Approx(json["default_step_ms"].get<double>()).epsilon(1e-12));
+  const Json& pair = json["best_pair"];
+  CHECK(step_of({cluster, cap(pair["cap_bytes"]),
+                 "--set=training.first_bucket_cap=" +
+                     std::to_string(pair["first_cap_bytes"].get<std::int64_t>()) + "B"}) ==
+        Approx(pair["step_ms"].get<double>()).epsilon(1e-12));
+  CHECK(json["lower_bound_ms"] <= json["best_partition_step_ms"]);
+  CHECK(json["best_partition_step_ms"] <= pair["step_ms"]);
+  CHECK(pair["step_ms"] <= json["best_cap_step_ms"]);
+  CHECK(json["best_cap_step_ms"] < json["default_step_ms"]);
+  CHECK(json["evaluated"].get<int>() > static_cast<int>(json["caps"].size()));
+}
+
+TEST_CASE("every cap of the table is what run says of it", "[tools][tune]") {
+  const Json json = tuned(shipped("examples/cpu-cluster.yaml"));
+  const Json& caps = json["caps"];
+  REQUIRE(caps.size() > 5);
+  for (const std::size_t i : {std::size_t{0}, caps.size() / 2, caps.size() - 1}) {
+    const auto cap = std::to_string(caps[i]["cap_bytes"].get<std::int64_t>());
+    CHECK(step_of({shipped("examples/cpu-cluster.yaml"), "--set",
+                   "training.bucket_cap=" + cap + "B"}) ==
+          Approx(caps[i]["step_ms"].get<double>()).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("the partition pasted into a scenario has the step that was promised", "[tools][tune]") {
+  const Scratch scratch;
+  const std::string file = scratch.path("buckets.yaml").string();
+  const std::string untrained = shipped("examples/first.yaml");
+  const Json json = tuned(untrained, {"--buckets", file});
+  REQUIRE(content_of(untrained).find("\ntraining:") == std::string::npos);
+  const std::string pasted = content_of(untrained) + "\n" + content_of(file);
+  const std::string scenario = scratch.write("pasted.yaml", pasted).string();
+  CHECK(step_of({scenario}) == Approx(json["best_partition_step_ms"].get<double>()).epsilon(1e-12));
+}
+
+TEST_CASE("tune ends with what to paste", "[tools][tune]") {
+  const Outcome pays = ddpsim({"tune", workstations});
+  REQUIRE(pays.code == 0);
+  for (const char* line :
+       {"lower bound", "MG-WFBP's merge rule", "one per gradient",
+        "verdict: ", "bucket_cap_mb=", "_DEFAULT_FIRST_BUCKET_BYTES = ", "bucket_cap_mb_list=[",
+        "HOROVOD_FUSION_THRESHOLD=", "reduce_bucket_size", "PyTorch from 2.5"}) {
+    INFO(line);
+    CHECK(pays.out.find(line) != std::string::npos);
+  }
+  const Outcome flat = ddpsim({"tune", shipped("examples/first.yaml")});
+  REQUIRE(flat.code == 0);
+  CHECK(flat.out.find("tuning does not pay") != std::string::npos);
+  CHECK(flat.out.find("keep 25 MiB") != std::string::npos);
+  CHECK(flat.out.find("DistributedDataParallel(model)  # as it is") != std::string::npos);
+}
+
+TEST_CASE("uncertainty gives the range of the gain and the cap that regrets least",
+          "[tools][tune]") {
+  const Json json = tuned(workstations, {"--uncertainty", "20%"});
+  REQUIRE(json["corners"].size() == 9);
+  double regret = 0;
+  for (const Json& corner : json["corners"])
+    regret = std::max(
+        regret,
+        corner["recommended_step_ms"].get<double>() / corner["best_cap_step_ms"].get<double>() - 1);
+  CHECK(json["regret"].get<double>() == Approx(regret));
+  CHECK(tuned(workstations)["corners"].empty());
+  const Outcome text = ddpsim({"tune", workstations, "--uncertainty", "20%"});
+  CHECK(text.out.find("with errors of 20 % in the link and 20 % in the kernels") !=
+        std::string::npos);
+}
+
+TEST_CASE("a calibration's spread is the uncertainty unless one is given", "[tools][tune]") {
+  const Scratch scratch;
+  scratch.write("machine.yaml",
+                "format: ddpsim.calibration/1\nranks: 2\nsynchronous: true\n"
+                "tasks:\n"
+                "  - {operation: copy in, traffic: 1 MiB, time: 100 us, low: 90 us, high: 104 us}\n"
+                "all_reduce:\n"
+                "  - {bytes: 1 MiB, time: 1 ms, low: 900 us, high: 1.2 ms}\n");
+  const std::string scenario =
+      scratch
+          .write("scenario.yaml", "workload: {model: " + shipped("examples/profiles/profile.yaml") +
+                                      "}\ncluster: {calibration: machine.yaml}\n")
+          .string();
+  // All-reduces: 1.2 against 1 / 0.9; copies: 1.04 against 1 / 0.9.
+  const Json json = tuned(scenario);
+  double link = 0, compute = 0;
+  for (const Json& corner : json["corners"]) {
+    link = std::max(link, corner["link"].get<double>());
+    compute = std::max(compute, corner["compute"].get<double>());
+  }
+  CHECK(link == Approx(1.2));
+  CHECK(compute == Approx(1 / 0.9));
+}
+
+TEST_CASE("a workload profile is tuned on the link it is told", "[tools][tune]") {
+  const std::string profile = shipped("examples/profiles/profile.yaml");
+  const std::string link = shipped("examples/profiles/link.yaml");
+  const Json json = tuned(profile, {"--link", link, "--ranks", "2", "--device", "rtx-pro-6000"});
+  const Scratch scratch;
+  const std::string same =
+      scratch
+          .write("same.yaml",
+                 "workload: {model: " + profile +
+                     "}\ncluster: {device: rtx-pro-6000, ranks_per_node: 2, intra_node: " + link +
+                     "}\n")
+          .string();
+  CHECK(json["default_step_ms"] == tuned(same)["default_step_ms"]);
+  CHECK(json["best_partition"] == tuned(same)["best_partition"]);
+}
+
+TEST_CASE("tune refuses in one line what it cannot use", "[tools][tune]") {
+  const std::string profile = shipped("examples/profiles/profile.yaml");
+  const auto refused = [](const std::vector<std::string>& arguments, const std::string& says) {
+    const Outcome outcome = ddpsim(arguments);
+    CAPTURE(arguments, outcome.err);
+    CHECK(outcome.code == 2);
+    CHECK(lines_of(outcome.err).size() == 1);
+    CHECK(outcome.err.find(says) != std::string::npos);
+    CHECK(outcome.out.empty());
+  };
+  refused({"tune"}, "tune needs one scenario");
+  refused({"tune", workstations, profile}, "tune needs one scenario");
+  refused({"tune", profile}, "--device generic-cpu --ranks 2 --link link.yaml");
+  refused({"tune", profile, "--link", "nowhere.yaml", "--ranks", "2", "--device", "t4"},
+          "nowhere.yaml");
+  refused({"tune", profile, "--link", "pcie4", "--ranks", "1", "--device", "t4"}, "from 2 to");
+  refused({"tune", workstations, "--ranks", "2"}, "is a scenario and says its cluster itself");
+  refused({"tune", workstations, "--uncertainty", "much"}, "--uncertainty much");
+  refused({"tune", workstations, "--objective", "fun"}, "expected step, exposed or memory");
+  refused({"tune", workstations, "--largest-bucket", "1KiB"}, "the largest gradient alone is");
+  refused({"tune", workstations, "--set", "cluster.nodes=1", "--set", "cluster.ranks_per_node=1"},
+          "nothing to tune");
+  refused({"tune", "missing.yaml"}, "missing.yaml: no such file");
+}
+
+TEST_CASE("caps as CSV, one line each", "[tools][tune]") {
+  const Outcome outcome = ddpsim({"tune", workstations, "--csv", "-"});
+  REQUIRE(outcome.code == 0);
+  const auto lines = lines_of(outcome.out);
+  CHECK(lines[0] == "cap_bytes,highest_cap_bytes,buckets,largest_bucket_bytes,step_ms");
+  CHECK(lines.size() == tuned(workstations)["caps"].size() + 1);
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,109 @@
+#include <catch2/catch.hpp>
+
+#include "tests/tools/program.hpp"
+
+namespace ddpsim {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Json why_run(const std::string& file, const Words& flags = {}) {
+  Words arguments{"run", file, "--why", "--json", "-"};
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  const Outcome outcome = ddpsim(arguments);
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  return outcome.json();
+}
+
+TEST_CASE("run --why adds an object to each result, and nothing else changes", "[tools][why]") {
+  const std::string file = shipped("examples/first.yaml");
+  Json with = why_run(file);
+  const Json without = ddpsim({"run", file, "--json", "-"}).json();
+  for (Json& result : with["results"]) {
+    CHECK(keys_of(result["why"]) ==
+          Words{"exposed_in_buckets_ms", "exposed_elsewhere_ms", "buckets", "what_if"});
+    result.erase("why");
+  }
+  CHECK(with == without);
+}
+
+TEST_CASE("every exposed bucket has a reason, and their sum is part of the exposed time",
+          "[tools][why]") {
+  for (const char* name : {"examples/first.yaml", "examples/mlp-2ranks.yaml"}) {
+    for (const Json& result : why_run(shipped(name))["results"]) {
+      CAPTURE(name, result["strategy"]);
+      double sum = 0;
+      std::size_t listed = 0, exposed_buckets = 0;
+      for (const Json& bucket : result["buckets"])
+        exposed_buckets += bucket["exposed_ms"].get<double>() > 0;
+      for (const Json& bucket : result["why"]["buckets"]) {
+        ++listed;
+        double shares = 0;
+        for (const auto& item : bucket["exposed_by_ms"].items())
+          shares += item.value().get<double>();
+        CHECK(shares == Approx(bucket["exposed_ms"].get<double>()));
+        sum += shares;
+        const Json& same = result["buckets"][bucket["index"].get<std::size_t>()];
+        for (const char* key : {"ready_ms", "start_ms", "end_ms", "exposed_ms"})
+          CHECK(bucket[key] == same[key]);
+        // It begins with the latest of these.
+        for (const char* key : {"ready_ms", "called_ms", "launched_ms", "previous_end_ms"})
+          if (!bucket[key].is_null())
+            CHECK(bucket[key].get<double>() <= bucket["start_ms"].get<double>() + 1e-9);
+      }
+      CHECK(listed == exposed_buckets);
+      CHECK(result["why"]["exposed_in_buckets_ms"].get<double>() == Approx(sum).margin(1e-9));
+      CHECK(result["why"]["exposed_elsewhere_ms"].get<double>() + sum ==
+            Approx(result["exposed_ms"].get<double>()).margin(1e-9));
+    }
+  }
+}
+
+TEST_CASE("what is made better never makes these steps longer", "[tools][why]") {
+  for (const char* name : {"examples/first.yaml", "seeds/cs336-xl-2xh100.yaml",
+                           "examples/mlp-2ranks.yaml", "examples/own-profile.yaml"})
+    for (const Json& result :
+         why_run(shipped(name),
+                 {"--set", "compare=[none, naive, flat, overlap, bucketed]"})["results"]) {
+      CAPTURE(name, result["strategy"]);
+      const double step = result["step_ms"];
+      Words changes;
+      for (const Json& each : result["why"]["what_if"]) {
+        changes.push_back(each["change"]);
+        CAPTURE(changes.back());
+        CHECK(each["step_ms"].get<double>() <= step);
+        if (result["strategy"] == "none" && changes.back() != "free_launch")
+          CHECK(each["step_ms"] == step);
+      }
+      CHECK(changes == Words{"link_twice_as_fast", "no_latency", "free_launch", "no_interference"});
+      // Nothing hides a flat all-reduce: half of what it moves is saved.
+      if (result["strategy"] == "flat")
+        CHECK(result["why"]["what_if"][0]["step_ms"].get<double>() < step);
+    }
+}
+
+TEST_CASE("the table names the largest exposed buckets and what would remove them",
+          "[tools][why]") {
+  const Outcome outcome = ddpsim({"run", shipped("examples/first.yaml"), "--why"});
+  REQUIRE(outcome.code == 0);
+  CHECK_THAT(outcome.out, Catch::StartsWith(ddpsim({"run", shipped("examples/first.yaml")}).out));
+  // GPT-2 has 148 tensors; naive hides none, and a dozen are shown.
+  CHECK_THAT(outcome.out, Catch::Contains("naive: 148 of 148 buckets are exposed"));
+  CHECK_THAT(outcome.out, Catch::Contains("\nand 136 more, "));
+  CHECK_THAT(outcome.out, Catch::Contains("flat: 1 of 1 buckets are exposed"));
+  CHECK_THAT(outcome.out, Catch::Contains("what would remove it:\nstep ms"));
+}
+
+TEST_CASE("where nothing is reduced there is nothing to explain", "[tools][why]") {
+  const Outcome outcome =
+      ddpsim({"run", shipped("examples/first.yaml"), "--why", "--set", "compare=[none]"});
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out, Catch::Contains("none: nothing is reduced"));
+  const Json alone = why_run(shipped("examples/first.yaml"),
+                             {"--set", "cluster.ranks_per_node=1", "--set", "compare=[flat]"});
+  CHECK(alone["results"][0]["why"]["exposed_elsewhere_ms"].is_number());
+}
+
+}  // namespace
+}  // namespace ddpsim

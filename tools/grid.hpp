@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ddpsim {
+
+/// A key of a scenario and the values it takes, as `--set` takes them.
+struct Axis {
+  std::string key;
+  std::vector<std::string> values;
+};
+
+/// Reads "KEY=a,b,c". Commas within brackets, braces and quotes do not separate. A value that begins
+/// with a number and holds ".." is a range, with both its ends where a step meets the last:
+///
+///     2..8            2, 3, 4, 5, 6, 7, 8
+///     2..8+2          2, 4, 6, 8
+///     1MiB..64MiB*2   1MiB, 2MiB, 4MiB, ..., 64MiB
+///     512KiB..1MiB+256KiB   512KiB, 768KiB, 1024KiB: all in the unit of the first
+///
+/// Throws InputError for what is none of these, for a value given twice, and for more values than a
+/// grid may have points.
+Axis parse_axis(const std::string& text);
+
+/// Every combination of the axes' values; the last axis changes fastest.
+class Grid {
+ public:
+  static constexpr std::size_t most_points = 1'000'000;
+
+  /// Throws InputError if a key stands twice or there are more than `most_points`.
+  explicit Grid(std::vector<Axis> axes);
+
+  const std::vector<Axis>& axes() const { return axes_; }
+  std::size_t points() const { return points_; }
+  /// [axis] which of its values a point takes.
+  std::vector<std::size_t> indices(std::size_t point) const;
+  std::size_t point_of(const std::vector<std::size_t>& indices) const;
+  /// The keys with their values, in the order of the axes.
+  std::vector<std::pair<std::string, std::string>> settings(std::size_t point) const;
+
+ private:
+  std::vector<Axis> axes_;
+  std::size_t points_ = 1;
+};
+
+/// "cluster.nodes=2, training.bucket_cap=1MiB", for people.
+std::string describe_point(const Grid& grid, std::size_t point);
+
+}  // namespace ddpsim

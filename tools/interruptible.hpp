@@ -1,0 +1,23 @@
+#pragma once
+
+#include <csignal>
+
+namespace ddpsim {
+
+/// While it lives, Ctrl-C and a polite end (SIGTERM) only raise a flag.
+class Interruptible {
+ public:
+  Interruptible();
+  ~Interruptible();
+  Interruptible(const Interruptible&) = delete;
+  Interruptible& operator=(const Interruptible&) = delete;
+
+  /// Has one of them come?
+  static bool asked();
+
+ private:
+  struct sigaction before_int_ {
+  }, before_term_{};
+};
+
+}  // namespace ddpsim

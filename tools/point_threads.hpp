@@ -1,0 +1,55 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace ddpsim {
+
+/// A point of a grid, and what was computed for it.
+using ComputedPoint = std::pair<std::size_t, std::string>;
+
+/// Threads that compute points. Its functions are for the thread that made it.
+class PointThreads {
+ public:
+  /// `compute` is called by `threads` threads at once.
+  PointThreads(int threads, std::function<std::string(std::size_t)> compute);
+  /// Points not begun are left out; waits for those under way.
+  ~PointThreads();
+  PointThreads(const PointThreads&) = delete;
+  PointThreads& operator=(const PointThreads&) = delete;
+
+  void add(const std::vector<std::size_t>& points);
+  /// Forgets the points no thread has begun.
+  void drop();
+  /// What has been computed since the last call; waits for the first of it, no longer than
+  /// `patience`. Rethrows what `compute` threw.
+  std::vector<ComputedPoint> take(std::chrono::milliseconds patience);
+
+  int threads() const { return static_cast<int>(threads_.size()); }
+  std::size_t waiting() const;  ///< points no thread has begun
+  std::size_t open() const;     ///< points added and neither dropped nor taken
+
+ private:
+  void work();
+
+  std::function<std::string(std::size_t)> compute_;
+  mutable std::mutex mutex_;
+  std::condition_variable more_, done_;
+  std::deque<std::size_t> waiting_;
+  std::size_t under_way_ = 0;
+  std::vector<ComputedPoint> computed_;
+  std::exception_ptr failure_;
+  bool ending_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace ddpsim
