@@ -18,6 +18,7 @@ Scenario read_scenario(const std::filesystem::path& file,
 bool is_workload_profile(const std::filesystem::path& file);
 
 /// A scenario of nothing but a workload profile and the keys given, which must say what the cluster is.
+/// What the profile itself may have `measured`, on some other cluster, is left out.
 Scenario read_profile_as_scenario(
     const std::filesystem::path& profile,
     const std::vector<std::pair<std::string, std::string>>& overrides);

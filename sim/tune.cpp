@@ -20,6 +20,9 @@ namespace {
 
 using Ends = std::vector<int>;
 
+/// Steps that differ by less are equal to whoever measures them.
+constexpr double indistinguishable = 0.001;
+
 std::size_t at(int index) {
   return static_cast<std::size_t>(index);
 }
@@ -317,11 +320,38 @@ class Tuner {
     return ends;
   }
 
+  /// The candidate of the least regret: of those that are no worse by what no measurement tells apart, the
+  /// one of the fewest buckets.
+  std::size_t least(const std::vector<Choice>& candidates, const std::vector<double>& regrets) const {
+    const auto rank_of = [&](std::size_t i) {
+      return options_.objective == Objective::memory
+                 ? std::tuple(candidates[i].largest, regrets[i], candidates[i].step)
+                 : std::tuple(Bytes{}, regrets[i], candidates[i].step);
+    };
+    Duration shortest = Duration::max();
+    for (const Choice& each : candidates) shortest = std::min(shortest, each.step);
+    const Duration longest = longest_allowed(shortest);
+    std::optional<std::size_t> best;
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      if ((options_.objective != Objective::memory || candidates[i].step <= longest) &&
+          (!best || rank_of(i) < rank_of(*best)))
+        best = i;
+    if (options_.objective == Objective::memory) return *best;
+    std::size_t chosen = *best;
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      if (regrets[i] <= regrets[*best] + indistinguishable &&
+          candidates[i].step <= scaled(candidates[*best].step, 1 + indistinguishable) &&
+          candidates[i].buckets.size() < candidates[chosen].buckets.size())
+        chosen = i;
+    return chosen;
+  }
+
   /// The cap to deploy.
   void recommend(Tuning& tuning) {
     std::vector<Choice> candidates = tuning.caps;
     std::erase_if(candidates, [&](const Choice& each) { return !allowed(each.largest); });
-    tuning.recommended = tuning.best_cap;
+    tuning.recommended = candidates[least(
+        candidates, std::vector<double>(candidates.size(), 0))];
     const auto factors = [](double uncertainty) {
       if (uncertainty <= 0) return std::vector<double>{1};
       return std::vector<double>{1, 1 / (1 + uncertainty), 1 + uncertainty};
@@ -346,15 +376,7 @@ class Tuner {
         for (std::size_t i = 0; i < candidates.size(); ++i)
           regrets[i] = std::max(
               regrets[i], in_seconds(steps_at[c][i]) / in_seconds(tuning.corners[c].best) - 1);
-      std::size_t chosen = 0;
-      if (options_.objective == Objective::memory) {
-        while (candidates[chosen].cap != tuning.best_cap.cap) ++chosen;
-      } else {
-        for (std::size_t i = 1; i < candidates.size(); ++i)
-          if (std::pair(regrets[i], candidates[i].step) <
-              std::pair(regrets[chosen], candidates[chosen].step))
-            chosen = i;
-      }
+      const std::size_t chosen = least(candidates, regrets);
       tuning.recommended = candidates[chosen];
       tuning.regret = regrets[chosen];
       for (std::size_t c = 0; c < tuning.corners.size(); ++c)

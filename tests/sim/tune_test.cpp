@@ -194,7 +194,7 @@ TEST_CASE("the recommended cap regrets least when link and kernels are not as to
         worst[i] = std::max(worst[i], times[i] / best - 1);
     }
     CAPTURE(seed);
-    if (tuning.pays) CHECK(tuning.regret == *std::min_element(worst.begin(), worst.end()));
+    if (tuning.pays) CHECK(tuning.regret <= *std::min_element(worst.begin(), worst.end()) + 0.001);
     for (const Corner& corner : tuning.corners)
       CHECK(in_seconds(corner.recommended) / in_seconds(corner.best) - 1 <= tuning.regret);
   }
