@@ -74,7 +74,8 @@ def recommended_cap(arguments, scenario, candidates):
     if subprocess.run([arguments.ddpsim, 'tune', '--help'], capture_output=True).returncode != 0:
         print('this ddpsim has no tune: the best predicted of the caps to be measured is taken', file=sys.stderr)
         return min(candidates, key=lambda cap: predicted_step(arguments, scenario, cap))
-    return ddpsim(arguments, 'tune', scenario, '--json', '-')['best_cap_bytes']
+    said = ddpsim(arguments, 'tune', scenario, '--quiet', '--json', '-')
+    return said.get('recommended_cap_bytes', said['best_cap_bytes'])  # what stays good if link or kernels are off
 
 
 def measure(arguments, rate, model, caps, file):
