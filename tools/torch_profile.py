@@ -476,17 +476,11 @@ def workload_text(profile):
 class Job:
     """This rank's place in the process group; collectives that fail or last too long end it in one line."""
 
-    def __init__(self, backend, timeout):
+    def __init__(self, device, timeout):
         import torch.distributed as dist
-        self.dist, self.timeout = dist, timeout
+        self.dist, self.timeout, self.device, self.clock = dist, timeout, device, clock_of(device)
         if not dist.is_available():
             raise ProfileError('this torch was built without torch.distributed')
-        if backend == 'nccl':
-            if not torch.cuda.is_available():
-                raise ProfileError('NCCL needs a GPU, and torch sees none')
-            torch.cuda.set_device(int(os.environ.get('LOCAL_RANK', '0')) % torch.cuda.device_count())
-        self.device = torch.device('cuda', torch.cuda.current_device()) if backend == 'nccl' else torch.device('cpu')
-        self.clock = clock_of(self.device)
         self.watch()
         if not dist.is_initialized():
             for name in ('RANK', 'MASTER_ADDR', 'MASTER_PORT'):
@@ -497,7 +491,7 @@ class Job:
             if int(os.environ['RANK']) >= int(os.environ['WORLD_SIZE']):
                 raise ProfileError(f'RANK {os.environ["RANK"]} of WORLD_SIZE {os.environ["WORLD_SIZE"]}: ranks count from 0')
             try:
-                dist.init_process_group(backend, timeout=datetime.timedelta(seconds=timeout))
+                dist.init_process_group('nccl' if device.type == 'cuda' else 'gloo', timeout=datetime.timedelta(seconds=timeout))
             except (RuntimeError, OSError) as problem:
                 at = f'{os.environ["MASTER_ADDR"]}:{os.environ["MASTER_PORT"]}'
                 raise RankError(f'the ranks did not find each other at {at} ({first_line(problem)})') from problem
@@ -993,7 +987,7 @@ def parsed(words):
     parser.add_argument('--warmup', type=number_above(1), default=3, help='steps that do not count (default: 3)')
     parser.add_argument('--steps', type=number_above(4), default=20, help='steps that count (default: 20)')
     parser.add_argument('--link-only', action='store_true', help='measure the link without a model')
-    parser.add_argument('--backend', choices=('gloo', 'nccl'), help='default: nccl where the model is on a GPU, else gloo')
+    parser.add_argument('--backend', choices=('gloo', 'nccl'), help='default: what goes with the device of the model, or, without one, of the machine')
     parser.add_argument('--largest', type=bytes_of, default=64 * MIB, metavar='SIZE', help='largest all-reduce (default: "64 MiB")')
     parser.add_argument('--seconds', type=number_above(1, float), default=60, help='about how long the link may take (default: 60)')
     parser.add_argument('--timeout', type=number_above(1, float), default=60, metavar='SECONDS',
@@ -1005,12 +999,18 @@ def parsed(words):
     return arguments
 
 
-def backend_of(arguments, made):
-    if arguments.backend:
-        return arguments.backend
-    on_gpu = torch.cuda.is_available() if made is None else any(
-        parameter.device.type == 'cuda' for parameter in made[0].parameters())
-    return 'nccl' if on_gpu else 'gloo'
+def device_of(arguments, made):
+    """Where ranks compute: that of the model, or of --backend where there is none."""
+    if made:
+        device = parameters_of(made[0])[0].tensor.device
+        if arguments.backend and (arguments.backend == 'nccl') != (device.type == 'cuda'):
+            raise ProfileError(f'--backend {arguments.backend}: the model is on {device}; nccl goes with cuda, gloo with cpu')
+        return device
+    if arguments.backend == 'nccl' and not torch.cuda.is_available():
+        raise ProfileError('--backend nccl: torch sees no GPU')
+    if arguments.backend == 'gloo' or not torch.cuda.is_available():
+        return torch.device('cpu')
+    return torch.device('cuda', torch.cuda.current_device())
 
 
 def run(arguments):
@@ -1020,10 +1020,11 @@ def run(arguments):
     many = int(size) > 1
     if arguments.link_only and not many:
         raise ProfileError('--link-only measures between ranks: start them with torchrun, or set RANK and WORLD_SIZE')
+    if many and torch.cuda.is_available():  # before the script says .cuda()
+        torch.cuda.set_device(int(os.environ.get('LOCAL_RANK', '0')) % torch.cuda.device_count())
     made = load(arguments.script) if arguments.script else None
-    if made:
-        parameters_of(made[0])  # before anyone waits for this rank
-    job = Job(backend_of(arguments, made), arguments.timeout) if many else None
+    device = device_of(arguments, made)  # what is wrong with the model is said before anyone waits for this rank
+    job = Job(device, arguments.timeout) if many else None
     speaks = job is None or job.rank == 0
     shown = sys.stderr.isatty() and speaks
 
@@ -1057,7 +1058,7 @@ def run(arguments):
         for name, text in files.items():
             write(os.path.join(arguments.output, name), text)
         print('\n'.join([*summary, 'wrote ' + ', '.join(os.path.join(arguments.output, name) for name in files),
-                         'next: ' + next_command(arguments.output, files)]))
+                         'next: ' + next_command(arguments.output, files, device)]))
     if job:
         job.dist.destroy_process_group()
     return 0
@@ -1074,12 +1075,13 @@ def link_summary(link):
     return text
 
 
-def next_command(folder, files):
+def next_command(folder, files, device):
     if 'scenario.yaml' in files:
         return f'ddpsim tune {os.path.join(folder, "scenario.yaml")}'
-    if 'link.yaml' in files:
-        return f'ddpsim tune WORKLOAD --link {os.path.join(folder, "link.yaml")} --ranks N'
-    return f'ddpsim tune {os.path.join(folder, "workload.yaml")} --link LINK --ranks N'
+    workload = os.path.join(folder, 'workload.yaml') if 'workload.yaml' in files else 'WORKLOAD'
+    link = os.path.join(folder, 'link.yaml') if 'link.yaml' in files else 'LINK'
+    return (f'ddpsim tune {workload} --link {link} --ranks N '
+            f'--device {"generic-cpu" if device.type == "cpu" else "DEVICE"}')
 
 
 def main(words):

@@ -86,6 +86,7 @@ class Trainee:
         said = [int(size) for size in self.model._get_ddp_logging_data()['rebuilt_bucket_sizes'].split(',')]
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as profile:
             self.step()
+            time.sleep(0.2)  # Gloo's threads write their records once they are done, and must find the profiler there
         events = sorted((event for event in profile.events() if event.name == 'gloo:all_reduce'),
                         key=lambda event: event.time_range.start)
         seen = [4 * event.input_shapes[0][0] for event in events]

@@ -282,6 +282,7 @@ TEST_CASE("bad input of torch_profile.py is one line and exit code 2", "[tools][
   refused({"--link-only"}, "--link-only measures between ranks");
   refused({"--link-only"}, "WORLD_SIZE: expected a number of ranks", {{"WORLD_SIZE", "two"}});
   refused({"--link-only"}, "MASTER_ADDR is not", {{"WORLD_SIZE", "2"}, {"RANK", "0"}});
+  refused({"--script", small("trained"), "--backend", "nccl"}, "nccl goes with cuda");
   refused({"--link-only"}, "RANK: expected a number", {{"WORLD_SIZE", "2"}, {"RANK", "x"}});
 }
 
@@ -339,12 +340,12 @@ TEST_CASE("two ranks write link, calibration and a scenario that runs as it is",
     CHECK(point.communication_slowdown >= 1);
   }
 
-  // The link by itself does for a scenario as well.
-  scratch.write("link-scenario.yaml",
-                "workload: {model: profile/workload.yaml}\n"
-                "cluster: {device: generic-cpu, launch: sync, ranks_per_node: 2, "
-                "intra_node: profile/link.yaml}\n");
-  CHECK(ddpsim({"run", "link-scenario.yaml"}, scratch.folder()).code == 0);
+  // The next steps it names.
+  CHECK(ddpsim({"tune", "profile/scenario.yaml"}, scratch.folder()).code == 0);
+  CHECK(ddpsim({"tune", "profile/workload.yaml", "--link", "profile/link.yaml", "--ranks", "4",
+                "--device", "generic-cpu"},
+               scratch.folder())
+            .code == 0);
 }
 
 TEST_CASE("a rank that dies ends the others with one line", "[tools][torch_profile]") {

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 tools, output, fault = sys.argv[1:]
+sys.dont_write_bytecode = True
 sys.path.insert(0, tools)
 torch.manual_seed(3)
 model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Dropout(0.5), nn.Linear(32, 8), nn.ReLU(), nn.Linear(8, 4))
