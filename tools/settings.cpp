@@ -79,18 +79,19 @@ std::string settings_to_paste(const Tuning& tuning, const Workload& workload) {
   } else if (cap.first_cap && *cap.first_cap == default_first_bucket_cap) {
     text += fmt::format(
         "  # PyTorch to 2.4, where the first bucket stays 1 MiB: {:.2f} ms\n"
-        "  model = DistributedDataParallel(model, bucket_cap_mb={})\n",
-        in_ms(cap.step), mib.mib);
-    text += fmt::format(
+        "  model = DistributedDataParallel(model, bucket_cap_mb={})\n"
         "  # PyTorch from 2.5, where bucket_cap_mb holds for the first bucket too: {:.2f} ms\n"
         "  model = DistributedDataParallel(model, bucket_cap_mb={})\n",
-        in_ms(tuning.best_even_cap.step), even.mib);
+        in_ms(cap.step), mib.mib, in_ms(tuning.best_even_cap.step), even.mib);
   } else {
     text += fmt::format("  model = DistributedDataParallel(model, bucket_cap_mb={})  # {:.2f} ms\n",
                         mib.mib, in_ms(cap.step));
   }
   const Choice& pair = tuning.best_pair;
-  if (tuning.pays && pair.first_cap && pair.step < cap.step) {
+  const auto saves = [&](Duration step) {  // more than anybody would measure
+    return tuning.pays && step < scaled(cap.step, 1 - 0.001);
+  };
+  if (pair.first_cap && saves(pair.step)) {
     const RoundCap first = round_cap(*pair.first_cap, pair.highest_first);
     const RoundCap second = round_cap(pair.cap, pair.highest_cap);
     text += fmt::format(
@@ -128,7 +129,7 @@ std::string settings_to_paste(const Tuning& tuning, const Workload& workload) {
       "overflow)\n"
       "  \"zero_optimization\": {{\"reduce_bucket_size\": {2}}}\n",
       in_ms(tuning.best_overflow_cap.step), fused.bytes.count, fused.bytes.count / element);
-  if (partition && workload.parameters.size() <= names_on_a_page)
+  if (tuning.pays && tuning.best_partition && workload.parameters.size() <= names_on_a_page)
     text += fmt::format("\nthe free partition, for a scenario:\n\n{}",
                         buckets_yaml(tuning.best_partition->buckets, workload));
   return text;

@@ -94,22 +94,18 @@ Scenario read(const CommonOptions& options, const Flags& flags) {
   return read_profile_as_scenario(file, overrides);
 }
 
-/// How far apart repeats of a measurement are, in the median: the larger of the distances to the 10th
-/// and the 90th percentile, as a share.
+/// How far apart repeats of these measurements are, as a share: all of them together at their 90th
+/// percentile against their medians, or at their medians against their 10th, whichever is more. Small
+/// ones, whose repeats scatter most, count for little, as in a step.
 template <typename Measured>
 double spread_of(const std::vector<Measured>& measured) {
-  std::vector<double> shares;
+  double low = 0, median = 0, high = 0;
   for (const Measured& each : measured) {
-    const Spread& time = each.time;
-    if (time.median > Duration::zero() && time.low > Duration::zero())
-      shares.push_back(std::max(in_seconds(time.high) / in_seconds(time.median),
-                                in_seconds(time.median) / in_seconds(time.low)) -
-                       1);
+    low += in_seconds(each.time.low);
+    median += in_seconds(each.time.median);
+    high += in_seconds(each.time.high);
   }
-  if (shares.empty()) return 0;
-  std::nth_element(shares.begin(), shares.begin() + static_cast<std::ptrdiff_t>(shares.size() / 2),
-                   shares.end());
-  return shares[shares.size() / 2];
+  return low > 0 && median > 0 ? std::max({high / median, median / low, 1.0}) - 1 : 0;
 }
 
 TuneOptions options_of(const Flags& flags, const Scenario& scenario) {

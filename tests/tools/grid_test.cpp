@@ -1,4 +1,4 @@
-#include "tools/grid.hpp"
+#include "tools/sweep/grid.hpp"
 
 #include <set>
 

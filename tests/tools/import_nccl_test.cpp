@@ -8,7 +8,7 @@
 #include "scenarios/cluster_reader.hpp"
 #include "tests/tools/nccl_tests_text.hpp"
 #include "tests/tools/program.hpp"
-#include "tools/nccl_tests_log.hpp"
+#include "tools/import/nccl_tests_log.hpp"
 
 namespace ddpsim {
 namespace {

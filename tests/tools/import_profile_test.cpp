@@ -7,7 +7,7 @@
 #include "scenarios/profile_reader.hpp"
 #include "tests/tools/program.hpp"
 #include "tools/calibration_file.hpp"
-#include "tools/profile_file.hpp"
+#include "tools/import/profile_file.hpp"
 
 namespace ddpsim {
 namespace {

@@ -1,0 +1,76 @@
+#include "tools/import/import_command.hpp"
+
+#include <array>
+
+#include <fmt/format.h>
+
+#include "scenarios/input_error.hpp"
+#include "scenarios/nearest.hpp"
+#include "tools/output.hpp"
+
+namespace ddpsim {
+namespace {
+
+const Usage usage{
+    "ddpsim import [flags] KIND FILE",
+    "Turns what others measured into a profile that a scenario can name, and prints what it found "
+    "and "
+    "what it could not.\n\n"
+    "  torch-trace    a trace of PyTorch's profiler (Chrome JSON, plain or gzip): its training "
+    "steps "
+    "become a workload profile\n"
+    "  nccl-tests     the output of all_reduce_perf, text or JSON: becomes a link profile\n"
+    "  torch-profile  a file that tools/torch_profile.py wrote: checked in full and written anew",
+    "ddpsim import torch-profile scenarios/examples/profiles/profile.yaml -o profile.yaml"};
+
+struct Kind {
+  const char* name;
+  Imported (*import)(const ImportRequest& request);
+};
+constexpr std::array kinds{Kind{"torch-trace", import_torch_trace},
+                           Kind{"nccl-tests", import_nccl_tests},
+                           Kind{"torch-profile", import_torch_profile}};
+
+const Kind& kind_named(const std::string& given) {
+  std::vector<std::string> names;
+  for (const Kind& kind : kinds) {
+    if (kind.name == given) return kind;
+    names.emplace_back(kind.name);
+  }
+  const std::string guess = nearest(given, names);
+  throw InputError(
+      fmt::format("import: unknown kind \"{}\"{}; known: torch-trace, nccl-tests, "
+                  "torch-profile",
+                  given, guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
+}
+
+}  // namespace
+
+int import_command(const std::vector<std::string>& arguments) {
+  CommonOptions options;
+  std::string output, model;
+  boost::program_options::options_description own;
+  own.add_options()("output,o", boost::program_options::value(&output)->value_name("FILE|-"),
+                    "write the profile; without it, what was found is only printed")(
+      "model", boost::program_options::value(&model)->value_name("MODEL"),
+      "torch-trace: the network that was trained, a catalogue name or a file: gives the parameters "
+      "their names and, where the trace lacks them, their sizes");
+  if (!parse(arguments, usage, Flag::json | Flag::quiet, own, options)) return exit_done;
+  if (options.files.size() != 2)
+    throw InputError("import needs a kind (torch-trace, nccl-tests, torch-profile) and a file");
+  if (!output.empty() && output == options.json)
+    throw InputError(
+        fmt::format("two results cannot both be written to {}", output == "-" ? "stdout" : output));
+  const Kind& kind = kind_named(options.files[0]);
+  if (!model.empty() && kind.import != import_torch_trace)
+    throw InputError("--model goes with torch-trace alone");
+  const Imported imported = kind.import({options.files[1], model, !output.empty(), options.quiet});
+  Outputs outputs;
+  if (!options.quiet && options.json != "-" && output != "-") outputs.add("-", imported.text);
+  outputs.add(options.json, json_text(imported.json));
+  outputs.add(output, imported.profile);
+  outputs.commit();
+  return exit_done;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,184 @@
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "model/calibration_fit.hpp"
+#include "scenarios/input_error.hpp"
+#include "tools/import/import_command.hpp"
+#include "tools/import/nccl_tests_log.hpp"
+#include "tools/import/profile_file.hpp"
+#include "tools/import/trace_tensors.hpp"
+#include "tools/table.hpp"
+
+namespace ddpsim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// What all runs of a file are together.
+struct AllReduceLog {
+  Link link;
+  std::vector<std::string> notes;
+  std::string remarks;                                ///< the fit, in words
+  std::optional<std::pair<double, double>> residual;  ///< median and worst, of the ring law
+};
+
+/// Refuses what is no all-reduce among several ranks; the ranks of all runs, 0 if not told.
+int checked_ranks(const std::vector<NcclTestsRun>& runs, const std::string& file) {
+  std::set<int> ranks;
+  for (const NcclTestsRun& run : runs) {
+    const std::string operation = operation_of(run);
+    if (operation.empty())
+      throw InputError(
+          fmt::format("{}: the log does not say which operation it is of, and its columns fit "
+                      "several: expected "
+                      "the output of all_reduce_perf",
+                      file));
+    if (operation != "all_reduce")
+      throw InputError(fmt::format(
+          "{}: a log of {}: a link profile is made from all-reduces, the output of all_reduce_perf",
+          file, operation));
+    ranks.insert(ranks_of(run));
+  }
+  if (ranks.size() > 1)
+    throw InputError(fmt::format(
+        "{}: runs of {} and of {} ranks in one file: a link profile is of one number of ranks",
+        file, *ranks.begin(), *ranks.rbegin()));
+  if (*ranks.begin() == 1)
+    throw InputError(fmt::format("{}: a log of one rank: nothing crossed a link", file));
+  return *ranks.begin();
+}
+
+/// The median time of each size, out of place if that was measured.
+void fill_table(const std::vector<NcclTestsRun>& runs, const std::string& file, AllReduceLog& log) {
+  bool out_of_place = false, in_place = false;
+  int wrong = 0;
+  for (const NcclTestsRun& run : runs) {
+    wrong += run.wrong;
+    for (const NcclTestsRow& row : run.rows) {
+      out_of_place = out_of_place || row.out_of_place;
+      in_place = in_place || row.in_place;
+    }
+  }
+  std::map<Bytes, std::vector<Duration>> times;
+  for (const NcclTestsRun& run : runs)
+    for (const NcclTestsRow& row : run.rows)
+      if (const auto& time = out_of_place ? row.out_of_place : row.in_place)
+        times[row.size].push_back(*time);
+  if (times.empty())
+    throw InputError(fmt::format("{}: no row with a time and right results", file));
+  std::size_t most = 0;
+  for (const auto& [size, of_size] : times) {
+    most = std::max(most, of_size.size());
+    log.link.all_reduce.emplace_back(size, median(of_size));
+  }
+  if (wrong > 0)
+    log.notes.push_back(
+        fmt::format("{} rows are left out: their results were wrong (#wrong)", wrong));
+  if (!out_of_place)
+    log.notes.emplace_back("times are in-place: there are no others");
+  else if (in_place)
+    log.notes.emplace_back("times are out-of-place; in-place ones are not used");
+  if (most > 1)
+    log.notes.push_back(
+        fmt::format("{} run{}; of a size that was measured more than once, the median", runs.size(),
+                    runs.size() == 1 ? "" : "s"));
+}
+
+/// The ring law, t = 2 (n - 1) (latency + size / (n bandwidth)), nearest to the table.
+void fit_ring(AllReduceLog& log) {
+  Link& link = log.link;
+  const double n = link.table_ranks;
+  if (link.table_ranks == 0) {
+    log.notes.emplace_back(
+        "the log lists no devices, and rounding leaves several numbers of ranks: no ring law "
+        "fitted");
+    return;
+  }
+  std::vector<AllReduceCost> points;
+  for (const auto& [size, time] : link.all_reduce) points.push_back({size, {time, time, time}});
+  const auto law = fit_all_reduce(points);
+  if (!law || !std::isfinite(law->bandwidth.bytes_per_second)) {
+    log.notes.emplace_back("times do not grow with the size: no bandwidth can be told from these");
+    return;
+  }
+  const double nanoseconds = std::round(in_seconds(law->constant) * 1e9 / (2 * (n - 1)));
+  const double rate = 2 * (n - 1) / n * law->bandwidth.bytes_per_second;
+  link.latency = from_seconds(nanoseconds * 1e-9);
+  link.bandwidth = {std::max(1.0, std::round(rate / 1e6)) * 1e6};
+  std::vector<double> errors;
+  for (const auto& [size, time] : link.all_reduce) {
+    const double predicted = 2 * (n - 1) *
+                             (in_seconds(link.latency) + static_cast<double>(size.count) /
+                                                             (n * link.bandwidth.bytes_per_second));
+    errors.push_back(std::abs(predicted / in_seconds(time) - 1));
+  }
+  std::sort(errors.begin(), errors.end());
+  const std::size_t middle = errors.size() / 2;
+  log.residual = {
+      errors.size() % 2 == 1 ? errors[middle] : (errors[middle - 1] + errors[middle]) / 2,
+      errors.back()};
+  log.remarks = fmt::format(
+      "ring law 2 (n - 1) (latency + size / (n bandwidth)), n = {}: latency {}, bandwidth {}; off "
+      "by "
+      "{:.1f} % in the median, {:.1f} % at most",
+      link.table_ranks, to_string(link.latency), to_string(link.bandwidth),
+      100 * log.residual->first, 100 * log.residual->second);
+}
+
+std::string source_of(const std::vector<NcclTestsRun>& runs, const Link& link,
+                      const std::string& file) {
+  const NcclTestsRun& run = runs.front();
+  std::string source =
+      fmt::format("nccl-tests{}{}, all_reduce", run.version.empty() ? "" : " ", run.version);
+  if (!run.rows.empty()) source += fmt::format(" {} {}", run.rows[0].type, run.rows[0].reduction);
+  if (link.table_ranks > 0) source += fmt::format(", {} ranks", link.table_ranks);
+  if (!run.device.empty()) source += fmt::format(", {}", run.device);
+  return source + fmt::format(", {}", std::filesystem::path(file).filename().string());
+}
+
+}  // namespace
+
+Imported import_nccl_tests(const ImportRequest& request) {
+  const std::vector<NcclTestsRun> runs = read_nccl_tests(request.file);
+  AllReduceLog log;
+  log.link.table_ranks = checked_ranks(runs, request.file);
+  fill_table(runs, request.file, log);
+  fit_ring(log);
+  log.link.source = source_of(runs, log.link, request.file);
+
+  Imported imported;
+  Table table({"size", "bytes", "time us", "GB/s"});
+  imported.json = {{"format", "ddpsim.import/1"},   {"kind", "nccl-tests"},
+                   {"file", request.file},          {"runs", runs.size()},
+                   {"ranks", log.link.table_ranks}, {"all_reduce", Json::array()}};
+  for (const auto& [size, time] : log.link.all_reduce) {
+    table.add({to_string(size), fmt::format("{}", size.count), fmt::format("{:.2f}", in_us(time)),
+               fmt::format("{:.3f}", static_cast<double>(size.count) / in_seconds(time) / 1e9)});
+    imported.json["all_reduce"].push_back({{"bytes", size.count}, {"time_us", in_us(time)}});
+  }
+  if (log.residual) {
+    imported.json["latency_us"] = in_us(log.link.latency);
+    imported.json["bandwidth_gb_per_s"] = log.link.bandwidth.bytes_per_second / 1e9;
+    imported.json["median_residual"] = log.residual->first;
+    imported.json["worst_residual"] = log.residual->second;
+  }
+  imported.json["notes"] = log.notes;
+  imported.text = fmt::format("{}: {}\n\n{}", request.file, log.link.source, table.text());
+  if (!log.remarks.empty()) imported.text += fmt::format("\n{}\n", log.remarks);
+  for (const std::string& note : log.notes) imported.text += fmt::format("note: {}\n", note);
+  std::string remarks =
+      "# A link profile from a log of nccl-tests: a scenario names it as intra_node or "
+      "inter_node.\n";
+  if (!log.remarks.empty()) remarks += fmt::format("# {}\n", log.remarks);
+  for (const std::string& note : log.notes) remarks += fmt::format("# {}\n", note);
+  imported.profile = link_profile_yaml(log.link, remarks);
+  return imported;
+}
+
+}  // namespace ddpsim

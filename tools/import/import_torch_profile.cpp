@@ -1,0 +1,91 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "scenarios/calibration_reader.hpp"
+#include "scenarios/cluster_reader.hpp"
+#include "scenarios/profile_reader.hpp"
+#include "tools/calibration_file.hpp"
+#include "tools/import/import_command.hpp"
+#include "tools/import/profile_file.hpp"
+
+namespace ddpsim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Imported workload(const std::string& file, const Yaml& root) {
+  const WorkloadProfile profile = read_workload_profile(root);
+  const Workload read = workload_of(profile, file);
+  Imported imported;
+  imported.text = fmt::format(
+      "{}: a workload profile: {} parameters, {:.4g} M elements, {} of gradients; forward {}, "
+      "backward "
+      "{}, optimizer {}{}\n",
+      file, read.parameters.size(), static_cast<double>(read.elements()) / 1e6,
+      to_string(read.gradient_size()), to_string(profile.forward), to_string(profile.backward),
+      profile.optimizer ? to_string(*profile.optimizer) : "not said",
+      profile.measured ? fmt::format("; {} measured rows", profile.measured->rows.size()) : "");
+  imported.json = {
+      {"holds", "ddpsim.workload/1"},         {"parameters", read.parameters.size()},
+      {"elements", read.elements()},          {"gradient_bytes", read.gradient_size().count},
+      {"forward_ms", in_ms(profile.forward)}, {"backward_ms", in_ms(profile.backward)}};
+  if (profile.optimizer) imported.json["optimizer_ms"] = in_ms(*profile.optimizer);
+  imported.profile = workload_profile_yaml(profile, "");
+  return imported;
+}
+
+Imported link(const std::string& file, const Yaml& root) {
+  const Link read = read_link(root);
+  Imported imported;
+  imported.text = fmt::format("{}: a link profile: ", file);
+  imported.json = {
+      {"holds", "ddpsim.link/1"}, {"ranks", read.table_ranks}, {"points", read.all_reduce.size()}};
+  if (read.all_reduce.empty())
+    imported.text += "no all-reduce table";
+  else
+    imported.text +=
+        fmt::format("all-reduces of {} to {}, {} points", to_string(read.all_reduce.front().first),
+                    to_string(read.all_reduce.back().first), read.all_reduce.size());
+  if (read.table_ranks > 0) imported.text += fmt::format(", {} ranks", read.table_ranks);
+  if (read.bandwidth.bytes_per_second > 0)
+    imported.text += fmt::format("; latency {}, bandwidth {}", to_string(read.latency),
+                                 to_string(read.bandwidth));
+  imported.text += '\n';
+  imported.profile = link_profile_yaml(read, "");
+  return imported;
+}
+
+Imported calibration(const std::string& file) {
+  const Calibration read = read_calibration(std::filesystem::path(file));
+  Imported imported;
+  imported.text = fmt::format("{}: a calibration of {} ranks: {} tasks, {} all-reduce sizes, {}\n",
+                              file, read.ranks, read.tasks.size(), read.all_reduce.size(),
+                              read.complete ? "complete" : "interrupted");
+  imported.json = {{"holds", "ddpsim.calibration/1"},
+                   {"ranks", read.ranks},
+                   {"tasks", read.tasks.size()},
+                   {"points", read.all_reduce.size()}};
+  imported.profile = calibration_yaml(read);
+  return imported;
+}
+
+}  // namespace
+
+Imported import_torch_profile(const ImportRequest& request) {
+  const Yaml root = Yaml::load(request.file);
+  const Yaml format = YamlMap(root).required("format");
+  const std::string name = format.text("a format");
+  Imported imported = name == "ddpsim.workload/1"      ? workload(request.file, root)
+                      : name == "ddpsim.link/1"        ? link(request.file, root)
+                      : name == "ddpsim.calibration/1" ? calibration(request.file)
+                                                       : Imported{};
+  if (imported.text.empty())
+    format.fail("expected ddpsim.workload/1, ddpsim.link/1 or ddpsim.calibration/1");
+  Json json{{"format", "ddpsim.import/1"}, {"kind", "torch-profile"}, {"file", request.file}};
+  json.update(imported.json);
+  imported.json = std::move(json);
+  return imported;
+}
+
+}  // namespace ddpsim

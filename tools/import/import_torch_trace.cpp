@@ -1,0 +1,39 @@
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "scenarios/workload_reader.hpp"
+#include "tools/import/import_command.hpp"
+#include "tools/import/profile_file.hpp"
+#include "tools/import/torch_trace.hpp"
+#include "tools/import/trace_report.hpp"
+#include "tools/import/trace_tensors.hpp"
+#include "tools/progress.hpp"
+
+namespace ddpsim {
+
+Imported import_torch_trace(const ImportRequest& request) {
+  std::optional<Workload> model;
+  if (!request.model.empty()) model = read_catalogue_model(request.model);
+  Trace trace;
+  {
+    Progress progress(request.quiet);
+    trace = read_trace(request.file,
+                       [&](double fraction) { progress.show("reading the trace", fraction); });
+  }
+  TraceFinding finding = find_training(trace, request.file);
+  const FoundGradients gradients = find_gradients(finding, trace, request.file, model);
+  Imported imported{trace_text(finding, gradients, request.file),
+                    trace_json(finding, gradients, request.file), ""};
+  if (request.wanted)
+    imported.profile = workload_profile_yaml(profile_of(finding, gradients, request.file),
+                                             "# A workload profile from a profiler's trace: a "
+                                             "scenario names this file as its workload's model.\n"
+                                             "# `ready`: when the device had done what the host "
+                                             "had launched before the gradient's hook fired, or\n"
+                                             "# the hook fired if that was later; DDP's own copies "
+                                             "are taken out, for a schedule adds its own.\n");
+  return imported;
+}
+
+}  // namespace ddpsim

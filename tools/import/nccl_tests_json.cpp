@@ -1,0 +1,154 @@
+#include "tools/import/nccl_tests_json.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/input_error.hpp"
+
+namespace ddpsim {
+namespace {
+
+using Json = nlohmann::json;
+
+class Reader {
+ public:
+  explicit Reader(std::string name) : name_(std::move(name)) {}
+
+  NcclTestsRun read(const Json& object) const {
+    if (!object.is_object() || !object.contains("results") || !object["results"].is_array())
+      refuse("no list of \"results\": expected the file that nccl-tests writes with -J");
+    NcclTestsRun run;
+    run.version = text(object, "version");
+    if (const Json& arguments = member(object, "args"); arguments.is_array())
+      for (const Json& word : arguments)
+        if (word.is_string() &&
+            word.get_ref<const std::string&>().find("_perf") != std::string::npos)
+          run.operation = operation_named(word.get_ref<const std::string&>());
+    const Json& devices = member(member(object, "config"), "devices");
+    if (devices.is_array()) {
+      run.ranks = static_cast<int>(std::min<std::size_t>(devices.size(), 10'000'000));
+      if (!devices.empty()) run.device = text(devices.front(), "device_info");
+    }
+    std::size_t index = 0;
+    for (const Json& result : object["results"]) take(result, index++, run);
+    return run;
+  }
+
+  [[noreturn]] void refuse(std::string_view problem) const {
+    throw InputError(fmt::format("{}: {}", name_, problem));
+  }
+
+ private:
+  static const Json& member(const Json& object, const char* key) {
+    static const Json nothing;
+    return object.is_object() && object.contains(key) ? object[key] : nothing;
+  }
+  static std::string text(const Json& object, const char* key) {
+    const Json& value = member(object, key);
+    return value.is_string() ? value.get<std::string>().substr(0, 100) : "";
+  }
+  /// Nothing where there is no number, or "nan".
+  static std::optional<double> number(const Json& object, const char* key) {
+    const Json& value = member(object, key);
+    return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+  }
+
+  void take(const Json& result, std::size_t index, NcclTestsRun& run) const {
+    const Json& size = member(result, "size");
+    constexpr std::int64_t largest = std::int64_t{1} << 50;
+    const bool whole = size.is_number_integer() &&
+                       !(size.is_number_unsigned() &&
+                         size.get<std::uint64_t>() > static_cast<std::uint64_t>(largest));
+    if (!whole || size.get<std::int64_t>() < 0 || size.get<std::int64_t>() > largest)
+      refuse(fmt::format("results[{}].size: expected a whole number of bytes", index));
+    if (size.get<std::int64_t>() == 0) return;
+    NcclTestsRow row;
+    row.size = Bytes{size.get<std::int64_t>()};
+    row.type = text(result, "type");
+    row.reduction = text(result, "redop");
+    if (const std::string root = text(result, "root"); !root.empty()) {
+      int value = -1;
+      std::istringstream(root) >> value;
+      row.root = value;
+    } else if (const auto rank = number(result, "root")) {
+      row.root = static_cast<int>(std::clamp(*rank, -1.0, 1e6));
+    }
+    bool wrong = false;
+    for (const auto& [key, into] :
+         {std::pair{"out_of_place", &row.out_of_place}, {"in_place", &row.in_place}}) {
+      const Json& placement = member(result, key);
+      if (number(placement, "nwrong").value_or(0) != 0) {
+        wrong = true;
+        continue;
+      }
+      auto time = number(placement, "time");
+      if (!time) time = number(placement, "cpu_time");
+      constexpr double longest = 1e10;
+      if (!time || *time <= 0) continue;
+      if (*time > longest)
+        refuse(fmt::format("results[{}].{}.time: expected microseconds", index, key));
+      *into = from_seconds(*time * 1e-6);
+      const double algorithm = number(placement, "alg_bw").value_or(0);
+      const double bus = number(placement, "bus_bw").value_or(0);
+      if (algorithm > 0 && bus > 0) row.least_ratio = row.most_ratio = bus / algorithm;
+    }
+    if (wrong) ++run.wrong;
+    if (row.out_of_place || row.in_place) run.rows.push_back(std::move(row));
+  }
+
+  std::string name_;
+};
+
+}  // namespace
+
+bool is_nccl_tests_json(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  char first = 0, second = 0;
+  stream >> first;
+  if (first == '{') return true;
+  stream >> second;
+  return first == '[' && (second == '{' || second == ']');
+}
+
+std::vector<NcclTestsRun> read_nccl_tests_json(const std::filesystem::path& file) {
+  const Reader reader(file.string());
+  std::error_code error;
+  constexpr std::uintmax_t largest = 16 << 20;
+  if (std::filesystem::file_size(file, error) > largest) reader.refuse("larger than 16 MiB");
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream content;
+  content << stream.rdbuf();
+  const std::string text = content.str();
+  Json root;
+  try {
+    constexpr int deepest = 16;
+    root = Json::parse(text, [&](int depth, Json::parse_event_t, Json&) {
+      if (depth > deepest) reader.refuse("nested too deeply: is this nccl-tests' output?");
+      return true;
+    });
+  } catch (const Json::parse_error& problem) {
+    const std::size_t at = std::min(problem.byte, text.size());
+    const auto begin = text.begin(), end = begin + static_cast<std::ptrdiff_t>(at);
+    const std::size_t line_begin = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
+    throw InputError(fmt::format(
+        "{}:{}:{}: {}", file.string(), 1 + std::count(begin, end, '\n'),
+        line_begin == std::string::npos ? std::max<std::size_t>(at, 1)
+                                        : std::max<std::size_t>(at - line_begin - 1, 1),
+        at >= text.size() ? "the JSON ends too early: the file is cut off" : "not JSON"));
+  } catch (const Json::exception&) {
+    reader.refuse("a number that is too large");
+  }
+  std::vector<NcclTestsRun> runs;
+  if (root.is_array())
+    for (const Json& object : root) runs.push_back(reader.read(object));
+  else
+    runs.push_back(reader.read(root));
+  std::erase_if(runs, [](const NcclTestsRun& run) { return run.rows.empty() && run.wrong == 0; });
+  return runs;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/training.hpp"
+#include "model/workload.hpp"
+#include "scenarios/profile_reader.hpp"
+#include "tools/import/trace_events.hpp"
+
+namespace ddpsim {
+
+/// A collective of a step. Times count from the start of the step.
+struct FoundCollective {
+  CollectiveKind kind = CollectiveKind::unknown;
+  std::int64_t elements = -1;  ///< -1: the trace does not say
+  std::string type;            ///< as the trace spells it, "Float"; "": not said
+  std::string group;           ///< its process group
+  Duration launched{};         ///< the host issued it
+  Duration start{}, end{};     ///< it ran
+  bool ran = false;            ///< does the trace show that it did?
+  bool in_hook = false;        ///< issued by a gradient's hook
+  int tensors = 0;  ///< hooks that fired since the one before it was issued, its own included
+};
+
+/// A training step. What is not in the trace is empty.
+struct FoundStep {
+  std::string name;
+  Duration length{};
+  Duration forward{}, backward{};  ///< backward: to the last gradient, without DDP's own copies
+  std::optional<Duration> optimizer;
+  std::vector<Duration> ready;               ///< of each hook, from the start of backward
+  std::vector<std::int32_t> hook_shapes;     ///< of each hook's gradient; -1: not said
+  std::vector<FoundCollective> all_reduces;  ///< of gradients, as issued
+  std::vector<FoundCollective> others;       ///< every other collective
+  std::vector<Shape> copied_back;  ///< in the order of the copies; from their bytes, if not said
+  Duration busy{};                 ///< some collective ran
+  Duration overlapped{};  ///< while it did, so did a compute kernel (or an operator on a CPU)
+};
+
+struct TraceFinding {
+  std::vector<FoundStep> steps;             ///< whole ones, alike
+  std::vector<std::string> notes;           ///< what was left out or taken for granted
+  std::vector<std::string> could_not_tell;  ///< what is missing, and what would show it
+  Strategy strategy = Strategy::bucketed;
+  bool on_device = false;  ///< kernels ran on a device
+  std::string device_name, backend;
+  int rank = -1, ranks = 0;  ///< -1, 0: not said
+  std::uint64_t events = 0;
+};
+
+/// What a trace shows of data-parallel training.
+///
+/// A step is what the profiler's own annotation says, or else what ends with the optimizer, or else what
+/// begins with DistributedDataParallel's forward. Work on a device counts for the step that launched it.
+/// Where host and device both have a say, an instant is "when the device has done what the host had
+/// launched by then, or then if that is later": so times are right whether host or device is behind.
+/// Hooks are those of the last backward pass of a step. Steps that differ from most (their first or last
+/// part is missing, another number of all-reduces) are left out and named.
+///
+/// Throws InputError, naming `file`, if there is no whole step or no all-reduce of gradients.
+TraceFinding find_training(const Trace& trace, const std::string& file);
+
+}  // namespace ddpsim

@@ -1,0 +1,231 @@
+#include "tools/sweep/grid.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <string_view>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "scenarios/input_error.hpp"
+#include "scenarios/quantity_text.hpp"
+
+namespace ddpsim {
+namespace {
+
+[[noreturn]] void refuse(std::string_view text, std::string_view problem) {
+  constexpr std::size_t most = 100;
+  throw InputError(fmt::format("--vary {}{}: {}", text.substr(0, most),
+                               text.size() > most ? "..." : "", problem));
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+/// At the commas that no bracket or quote holds.
+std::vector<std::string_view> split(std::string_view given, std::string_view text) {
+  std::vector<std::string_view> parts;
+  std::string open;  // the closing brackets still to come
+  char quote = 0;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quote != 0) {
+      if (c == '\\' && quote == '"')
+        ++i;
+      else if (c == quote)
+        quote = 0;
+    } else if ((c == '"' || c == '\'') && trimmed(text.substr(begin, i - begin)).empty()) {
+      quote = c;
+    } else if (!open.empty() && (c == '"' || c == '\'')) {
+      quote = c;
+    } else if (c == '[' || c == '{') {
+      open += c == '[' ? ']' : '}';
+    } else if (c == ']' || c == '}') {
+      if (open.empty() || open.back() != c) refuse(given, fmt::format("\"{}\" closes nothing", c));
+      open.pop_back();
+    } else if (c == ',' && open.empty()) {
+      parts.push_back(trimmed(text.substr(begin, i - begin)));
+      begin = i + 1;
+    }
+  }
+  if (quote != 0 || !open.empty())
+    refuse(given, fmt::format("\"{}\" is missing", quote != 0 ? quote : open.back()));
+  parts.push_back(trimmed(text.substr(begin)));
+  return parts;
+}
+
+/// A number and what follows it: "1.5 MiB" is 1.5 and "MiB".
+struct Amount {
+  double number = 0;
+  std::string unit;
+};
+
+std::optional<Amount> amount_of(std::string_view text) {
+  text = trimmed(text);
+  Amount amount;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), amount.number);
+  if (error != std::errc{} || !std::isfinite(amount.number)) return std::nullopt;
+  amount.unit = trimmed(text.substr(static_cast<std::size_t>(end - text.data())));
+  const bool number_goes_on = amount.unit.find_first_of(".0123456789") != std::string::npos;
+  return number_goes_on ? std::nullopt : std::optional(amount);
+}
+
+/// How many of `unit` one of `other` is; none if they measure different things.
+std::optional<double> ratio(const std::string& other, const std::string& unit) {
+  if (other == unit) return 1;
+  constexpr std::string_view many = "1000";  // parsers of whole amounts must not cut 1 KB to 0 MB
+  const std::string one = fmt::format("{}{}", many, unit), two = fmt::format("{}{}", many, other);
+  if (const auto a = parse_bytes(one), b = parse_bytes(two); a && b)
+    return static_cast<double>(b->count) / static_cast<double>(a->count);
+  if (const auto a = parse_duration(one), b = parse_duration(two); a && b)
+    return in_seconds(*b) / in_seconds(*a);
+  if (const auto a = parse_bandwidth(one), b = parse_bandwidth(two); a && b)
+    return b->bytes_per_second / a->bytes_per_second;
+  if (const auto a = parse_flop_rate(one), b = parse_flop_rate(two); a && b)
+    return b->flops_per_second / a->flops_per_second;
+  return std::nullopt;
+}
+
+struct Range {
+  double first = 0, last = 0, step = 1;
+  bool geometric = false;
+  std::string unit;
+};
+
+/// Where the step of "8+2" or "64MiB*2" begins; the "+" of 1e+3 is none.
+std::size_t step_sign(std::string_view text) {
+  for (std::size_t i = 1; i < text.size(); ++i)
+    if (text[i] == '*' || (text[i] == '+' && text[i - 1] != 'e' && text[i - 1] != 'E')) return i;
+  return std::string_view::npos;
+}
+
+Range parse_range(std::string_view given, std::string_view text, const Amount& first) {
+  constexpr std::string_view expected =
+      "expected a range such as 2..8, 2..8+2 or 1MiB..64MiB*2, got \"{}\"";
+  const auto fail = [&]() { refuse(given, fmt::format(fmt::runtime(expected), text)); };
+  const std::string_view rest = text.substr(text.find("..") + 2);
+  const std::size_t sign = step_sign(rest);
+  const auto last = amount_of(rest.substr(0, sign));
+  if (!last) fail();
+  Range range{first.number, 0, 1, false, first.unit.empty() ? last->unit : first.unit};
+  const auto in_unit = [&](const Amount& amount) {
+    if (amount.unit.empty() && !range.unit.empty()) return amount.number;
+    const auto factor = ratio(amount.unit, range.unit);
+    if (!factor)
+      refuse(given,
+             fmt::format("\"{}\" and \"{}\" are no units of the same", range.unit, amount.unit));
+    return amount.number * *factor;
+  };
+  if (!first.unit.empty() && last->unit.empty()) fail();  // 1MiB..64
+  range.last = in_unit(*last);
+  if (sign != std::string_view::npos) {
+    const auto step = amount_of(rest.substr(sign + 1));
+    if (!step) fail();
+    range.geometric = rest[sign] == '*';
+    if (range.geometric && !step->unit.empty()) fail();
+    range.step = range.geometric ? step->number : in_unit(*step);
+  }
+  if (range.last < range.first) refuse(given, fmt::format("the range {} goes down", text));
+  if (range.geometric && (range.step <= 1 || range.first <= 0))
+    refuse(
+        given,
+        fmt::format("the range {} never ends: expected a first value above 0 and a factor above 1",
+                    text));
+  if (!range.geometric && range.step <= 0)
+    refuse(given, fmt::format("the range {} never ends: expected a step above 0", text));
+  return range;
+}
+
+[[noreturn]] void refuse_too_many(std::string_view given) {
+  refuse(given, fmt::format("more than {} values", Grid::most_points));
+}
+
+void add_range(std::string_view given, const Range& range, std::vector<std::string>& values) {
+  const double steps = range.geometric ? std::log(range.last / range.first) / std::log(range.step)
+                                       : (range.last - range.first) / range.step;
+  if (!(steps < static_cast<double>(Grid::most_points))) refuse_too_many(given);
+  // The last value counts if rounding alone keeps the steps from meeting it.
+  const auto count = static_cast<std::size_t>(std::floor(steps + 1e-9)) + 1;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto times = static_cast<double>(i);
+    const double value = range.geometric ? range.first * std::pow(range.step, times)
+                                         : range.first + times * range.step;
+    constexpr double exact = 1e15;  // whole numbers below are written as such
+    values.push_back(value == std::floor(value) && std::abs(value) < exact
+                         ? fmt::format("{}{}", static_cast<std::int64_t>(value), range.unit)
+                         : fmt::format("{:.12g}{}", value, range.unit));
+  }
+}
+
+}  // namespace
+
+Axis parse_axis(const std::string& text) {
+  const auto equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+    refuse(text, "expected KEY=VALUE,VALUE,..., such as training.bucket_cap=1MiB,25MiB");
+  Axis axis{text.substr(0, equals), {}};
+  for (const std::string_view part : split(text, std::string_view(text).substr(equals + 1))) {
+    if (part.empty()) refuse(text, "a value is empty");
+    const std::size_t dots = part.find("..");
+    const auto first =
+        dots == std::string_view::npos ? std::nullopt : amount_of(part.substr(0, dots));
+    if (first)
+      add_range(text, parse_range(text, part, *first), axis.values);
+    else
+      axis.values.emplace_back(part);
+    if (axis.values.size() > Grid::most_points) refuse_too_many(text);
+  }
+  std::unordered_set<std::string_view> seen;
+  for (const std::string& value : axis.values)
+    if (!seen.insert(value).second) refuse(text, fmt::format("{} is in the list twice", value));
+  return axis;
+}
+
+Grid::Grid(std::vector<Axis> axes) : axes_(std::move(axes)) {
+  std::unordered_set<std::string_view> keys;
+  for (const Axis& axis : axes_) {
+    if (!keys.insert(axis.key).second) refuse(axis.key, "this key is varied twice");
+    if (axis.values.size() > most_points / points_)
+      throw InputError(fmt::format("the grid has more than {} points: vary less", most_points));
+    points_ *= axis.values.size();
+  }
+}
+
+std::vector<std::size_t> Grid::indices(std::size_t point) const {
+  std::vector<std::size_t> indices(axes_.size());
+  for (std::size_t a = axes_.size(); a-- > 0;) {
+    indices[a] = point % axes_[a].values.size();
+    point /= axes_[a].values.size();
+  }
+  return indices;
+}
+
+std::size_t Grid::point_of(const std::vector<std::size_t>& indices) const {
+  std::size_t point = 0;
+  for (std::size_t a = 0; a < axes_.size(); ++a)
+    point = point * axes_[a].values.size() + indices[a];
+  return point;
+}
+
+std::vector<std::pair<std::string, std::string>> Grid::settings(std::size_t point) const {
+  std::vector<std::pair<std::string, std::string>> settings;
+  const std::vector<std::size_t> which = indices(point);
+  for (std::size_t a = 0; a < axes_.size(); ++a)
+    settings.emplace_back(axes_[a].key, axes_[a].values[which[a]]);
+  return settings;
+}
+
+std::string describe_point(const Grid& grid, std::size_t point) {
+  std::string text;
+  for (const auto& [key, value] : grid.settings(point))
+    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", key, value);
+  return text;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,75 @@
+#include "tools/sweep/point_threads.hpp"
+
+namespace ddpsim {
+
+PointThreads::PointThreads(int threads, std::function<std::string(std::size_t)> compute)
+    : compute_(std::move(compute)) {
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+}
+
+PointThreads::~PointThreads() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  more_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void PointThreads::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    more_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
+    if (ending_) return;
+    const std::size_t point = waiting_.front();
+    waiting_.pop_front();
+    ++under_way_;
+    lock.unlock();
+    std::string result;
+    std::exception_ptr failure;
+    try {
+      result = compute_(point);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    --under_way_;
+    if (failure)
+      failure_ = failure;
+    else
+      computed_.emplace_back(point, std::move(result));
+    done_.notify_one();
+  }
+}
+
+void PointThreads::add(const std::vector<std::size_t>& points) {
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.insert(waiting_.end(), points.begin(), points.end());
+  }
+  more_.notify_all();
+}
+
+void PointThreads::drop() {
+  const std::lock_guard lock(mutex_);
+  waiting_.clear();
+}
+
+std::vector<ComputedPoint> PointThreads::take(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  done_.wait_for(lock, patience, [this] { return failure_ || !computed_.empty(); });
+  if (failure_) std::rethrow_exception(failure_);
+  return std::exchange(computed_, {});
+}
+
+std::size_t PointThreads::waiting() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_.size();
+}
+
+std::size_t PointThreads::open() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_.size() + under_way_ + computed_.size();
+}
+
+}  // namespace ddpsim

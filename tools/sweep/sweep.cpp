@@ -1,0 +1,157 @@
+#include "tools/sweep/sweep.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "backend/version.hpp"
+#include "scenarios/fingerprint.hpp"
+#include "scenarios/scenario_reader.hpp"
+#include "tools/comparison.hpp"
+#include "tools/csv.hpp"
+
+namespace ddpsim {
+namespace {
+
+constexpr std::size_t most_tried = 256;
+
+Scenario scenario_at(const Sweep& sweep, std::size_t point) {
+  auto settings = sweep.set;
+  for (auto& setting : sweep.grid.settings(point)) settings.push_back(std::move(setting));
+  return read_scenario(sweep.file, settings);
+}
+
+/// Errors name the flag a setting came by.
+std::string by_vary(const Sweep& sweep, std::string problem) {
+  for (const Axis& axis : sweep.grid.axes())
+    if (problem.rfind(fmt::format("--set {}=", axis.key), 0) == 0)
+      return problem.replace(0, std::string_view("--set").size(), "--vary");
+  return problem;
+}
+
+/// The scenario with one axis at `value` and the others at their first value, or at their last.
+Scenario try_value(const Sweep& sweep, std::size_t axis, std::size_t value) {
+  std::vector<std::size_t> lowest(sweep.grid.axes().size()), highest;
+  for (const Axis& each : sweep.grid.axes()) highest.push_back(each.values.size() - 1);
+  lowest[axis] = highest[axis] = value;
+  try {
+    return scenario_at(sweep, sweep.grid.point_of(lowest));
+  } catch (const InputError& problem) {
+    if (lowest != highest) try {
+        return scenario_at(sweep, sweep.grid.point_of(highest));
+      } catch (const InputError&) {
+      }
+    throw InputError(by_vary(sweep, problem.what()));
+  }
+}
+
+void try_values(Sweep& sweep) {
+  const std::vector<Axis>& axes = sweep.grid.axes();
+  for (std::size_t a = 0; a < axes.size(); ++a) {
+    const bool compares = axes[a].key == "compare";
+    const std::size_t values = axes[a].values.size();
+    for (std::size_t v = 0; v < (compares ? values : std::min(values, most_tried)); ++v) {
+      const Scenario scenario = try_value(sweep, a, v);
+      if (compares) sweep.compared.push_back(scenario.compare);
+      if (!compares && sweep.compared.empty() && a + 1 == axes.size())
+        sweep.compared.push_back(scenario.compare);
+    }
+  }
+}
+
+/// Where the other columns begin: those of `run --csv`.
+std::vector<std::string> run_columns() {
+  CsvRecord columns;
+  const std::string header = run_csv_header();
+  CsvReader(header).next(columns);
+  return columns.fields;
+}
+
+}  // namespace
+
+Sweep plan_sweep(const std::string& file,
+                 const std::vector<std::pair<std::string, std::string>>& set, bool laws_only,
+                 Grid grid) {
+  Sweep sweep{file, set, laws_only, std::move(grid), {}, 0, {}};
+  const std::vector<Axis>& axes = sweep.grid.axes();
+  for (const Axis& axis : axes)
+    for (const auto& [key, value] : set)
+      if (key == axis.key)
+        throw InputError(fmt::format("{} is given by --set and by --vary: leave one out", key));
+  try_values(sweep);
+
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  Fingerprint origin;
+  origin.add(version);
+  origin.add(laws_only ? "laws only" : "calibrated");
+  add_file(origin, file);
+  add_catalogue(origin);
+  for (const auto& [key, value] : set) {
+    origin.add(key);
+    add_setting(origin, folder, value);
+  }
+  sweep.origin = origin.value();
+  for (const Axis& axis : axes) {
+    std::vector<std::uint64_t>& origins = sweep.origins.emplace_back();
+    for (const std::string& value : axis.values) {
+      Fingerprint of_value;
+      add_setting(of_value, folder, value);
+      origins.push_back(of_value.value());
+    }
+  }
+  return sweep;
+}
+
+const std::vector<Strategy>& strategies_of(const Sweep& sweep, std::size_t point) {
+  const std::vector<Axis>& axes = sweep.grid.axes();
+  for (std::size_t a = 0; a < axes.size(); ++a)
+    if (axes[a].key == "compare") return sweep.compared[sweep.grid.indices(point)[a]];
+  return sweep.compared.front();
+}
+
+std::string computed_from(const Sweep& sweep, std::size_t point) {
+  Fingerprint all;
+  all.add(fmt::format("{:016x}", sweep.origin));
+  const std::vector<std::size_t> indices = sweep.grid.indices(point);
+  for (std::size_t a = 0; a < indices.size(); ++a)
+    all.add(fmt::format("{:016x}", sweep.origins[a][indices[a]]));
+  return fmt::format("{:016x}", all.value());
+}
+
+std::vector<std::string> sweep_columns(const Sweep& sweep) {
+  std::vector<std::string> columns;
+  for (const Axis& axis : sweep.grid.axes()) columns.push_back(axis.key);
+  columns.emplace_back("strategy");
+  for (std::string& column : run_columns()) columns.push_back(std::move(column));
+  columns.emplace_back("error");
+  columns.emplace_back("computed_from");
+  return columns;
+}
+
+std::string compute_point(const Sweep& sweep, std::size_t point) {
+  std::string settings;
+  for (const auto& [key, value] : sweep.grid.settings(point)) settings += csv_field(value) + ",";
+  const std::string origin = computed_from(sweep, point);
+  const auto refused = [&](const char* problem) {
+    return fmt::format("{}{}{},{}\n", settings, std::string(run_columns().size() + 1, ','),
+                       csv_field(by_vary(sweep, printable(problem))), origin);
+  };
+  try {
+    const Comparison comparison(scenario_at(sweep, point), sweep.laws_only);
+    std::string rows;
+    for (const Result& result : comparison.results()) {
+      std::string figures = run_csv(comparison.scenario, {result});
+      figures.pop_back();  // the end of the line
+      rows += fmt::format("{}{},{},,{}\n", settings, name_of(result.step->training.strategy),
+                          figures, origin);
+    }
+    return rows;
+  } catch (const InputError& problem) {
+    return refused(problem.what());
+  } catch (const std::invalid_argument& problem) {  // a law refuses what the scenario asks of it
+    return refused(problem.what());
+  }
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/training.hpp"
+#include "tools/sweep/grid.hpp"
+
+namespace ddpsim {
+
+/// A scenario and the grid of settings it is predicted at.
+struct Sweep {
+  std::string file;
+  std::vector<std::pair<std::string, std::string>> set;  ///< the same at every point
+  bool laws_only = false;
+  Grid grid;
+  /// [value of the axis "compare", or 0 if there is none] the strategies of a point, in order.
+  std::vector<std::vector<Strategy>> compared;
+  std::uint64_t origin = 0;  ///< fingerprint of the program's version, the scenario, its files
+  std::vector<std::vector<std::uint64_t>> origins;  ///< [axis][value] the same of each value
+};
+
+/// Reads the scenario at the values of every axis in turn (the first 256 of a longer one), the other
+/// axes at their first value, or at their last. Throws InputError for what neither takes: a wrong
+/// value is told before anything is computed. Combinations are not tried.
+Sweep plan_sweep(const std::string& file,
+                 const std::vector<std::pair<std::string, std::string>>& set, bool laws_only,
+                 Grid grid);
+
+const std::vector<Strategy>& strategies_of(const Sweep& sweep, std::size_t point);
+
+/// What the figures of a point follow from, in 16 hexadecimal digits: the program's version, the
+/// contents of the scenario, the catalogue and every file they and the settings name.
+std::string computed_from(const Sweep& sweep, std::size_t point);
+
+/// The columns of a sweep: the keys, `strategy`, those of `run --csv`, and two that tell a row's
+/// error and what it was computed from.
+std::vector<std::string> sweep_columns(const Sweep& sweep);
+
+/// Predicts one point: a line of CSV per strategy; one line with an error for a point the scenario
+/// refuses. Throws for failures that are not the input's.
+std::string compute_point(const Sweep& sweep, std::size_t point);
+
+}  // namespace ddpsim

@@ -1,0 +1,286 @@
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "scenarios/input_error.hpp"
+#include "tools/command.hpp"
+#include "tools/flag_values.hpp"
+#include "tools/interruptible.hpp"
+#include "tools/output.hpp"
+#include "tools/progress.hpp"
+#include "tools/sweep/mpi_points.hpp"
+#include "tools/sweep/sweep_results.hpp"
+
+namespace ddpsim {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+const Usage usage{
+    "ddpsim sweep [flags] --vary KEY=VALUE,VALUE,... SCENARIO",
+    "Predicts the scenario at every combination of the values that the keys of --vary take, a row "
+    "for each point and\n"
+    "strategy. Values are lists (a,b,c) and ranges: 2..8, 2..8+2, 1MiB..64MiB*2. A point that "
+    "stands in the CSV (or, without\n"
+    "one, the JSON) file already is not computed again: an interrupted sweep goes on, and more "
+    "values can be added. Where\n"
+    "the scenario refuses a combination, the row says why. Under mpirun all processes share the "
+    "points; the file is the same.",
+    "ddpsim sweep scenarios/examples/first.yaml --vary training.bucket_cap=1MiB..64MiB*4 --vary "
+    "cluster.ranks_per_node=2,4,8 --csv sweep.csv"};
+
+struct SweepFlags {
+  CommonOptions common;
+  std::vector<std::string> vary;
+  std::string jobs;
+};
+
+/// False: help was asked for.
+bool parse_sweep(const std::vector<std::string>& arguments, SweepFlags& flags) {
+  boost::program_options::options_description own;
+  using boost::program_options::value;
+  own.add_options()("vary", value(&flags.vary)->value_name("KEY=VALUES"),
+                    "the values a key of the scenario takes (may be repeated)")(
+      "jobs", value(&flags.jobs)->value_name("N"), "threads of this process (default: all cores)");
+  return parse(arguments, usage, Flag::set | Flag::json | Flag::csv | Flag::quiet | Flag::laws_only,
+               own, flags.common);
+}
+
+/// The cores this process may use; its share of them, if it shares its host with other ranks and
+/// nobody has divided them.
+int default_threads(const MpiJob& job) {
+  const int all = std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+  cpu_set_t allowed;
+  const int mine = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : all;
+  return std::max(1, mine < all ? mine : all / job.ranks_of_host());
+}
+
+Sweep read_sweep(const SweepFlags& flags) {
+  if (flags.common.files.size() != 1 || flags.vary.empty())
+    throw InputError(
+        "sweep needs one scenario and the keys to vary: ddpsim sweep "
+        "scenarios/examples/first.yaml --vary training.bucket_cap=1MiB,25MiB");
+  std::vector<Axis> axes;
+  for (const std::string& text : flags.vary) axes.push_back(parse_axis(text));
+  return plan_sweep(flags.common.files[0], flags.common.set, flags.common.laws_only,
+                    Grid(std::move(axes)));
+}
+
+/// Where a sweep's results go, and what of them was there before.
+class SweepFiles {
+ public:
+  SweepFiles(const Sweep& sweep, const CommonOptions& options) : sweep_(sweep), options_(options) {
+    Outputs probe;
+    probe.add(options.csv, "");
+    probe.add(options.json, "");
+    probe.check();
+    rows_.resize(sweep.grid.points());
+    PointRows from_json;
+    if (is_plain(options.json)) from_json = read_sweep_json(sweep, options.json);
+    if (is_plain(options.csv)) {
+      rows_ = read_sweep_csv(sweep, options.csv);
+      source_ = options.csv;
+    } else if (options.csv.empty() && !from_json.empty()) {
+      rows_ = std::move(from_json);
+      source_ = options.json;
+    }
+    for (std::size_t point = 0; point < rows_.size(); ++point)
+      if (rows_[point].empty()) missing_.push_back(point);
+    done_ = before_ = rows_.size() - missing_.size();
+  }
+
+  const std::vector<std::size_t>& missing() const { return missing_; }
+  std::size_t done() const { return done_; }
+  const PointRows& rows() const { return rows_; }
+
+  void add(const ComputedPoint& computed) {
+    rows_[computed.first] = computed.second;
+    ++done_;
+    unsaved_ = true;
+  }
+
+  /// Now and then, so that little is lost if the program dies: writing takes a tenth of the time at
+  /// most.
+  void save_sometimes() {
+    if (unsaved_ && Clock::now() >= next_save_) save();
+  }
+  /// Stdout and what is no plain file get their results once, at the end.
+  void save() {
+    const Clock::time_point begin = Clock::now();
+    Outputs outputs;
+    if (is_plain(options_.csv)) outputs.add(options_.csv, sweep_csv(sweep_, rows_));
+    if (is_plain(options_.json)) outputs.add(options_.json, sweep_json(sweep_, rows_));
+    outputs.commit();
+    unsaved_ = false;
+    next_save_ = Clock::now() +
+                 std::max<Clock::duration>(std::chrono::seconds(3), 10 * (Clock::now() - begin));
+  }
+  void write_all() const {
+    Outputs outputs;
+    if (!options_.quiet && options_.csv != "-" && options_.json != "-")
+      outputs.add("-", sweep_table(sweep_, rows_));
+    outputs.add(options_.csv, sweep_csv(sweep_, rows_));
+    outputs.add(options_.json, sweep_json(sweep_, rows_));
+    outputs.commit();
+  }
+
+  /// "12 points: 8 were in sweep.csv, 4 computed".
+  std::string summary() const {
+    std::string text = fmt::format("{} points: ", rows_.size());
+    if (before_ > 0) text += fmt::format("{} were in {}, ", before_, source_);
+    return text + fmt::format("{} computed", done_ - before_);
+  }
+  /// Where results are kept; "" if nowhere.
+  std::string kept_in() const {
+    return is_plain(options_.csv) ? options_.csv : is_plain(options_.json) ? options_.json : "";
+  }
+
+ private:
+  static bool is_plain(const std::string& path) {
+    std::error_code error;
+    const auto status = std::filesystem::status(path, error);
+    return !path.empty() && path != "-" &&
+           (!std::filesystem::exists(status) || std::filesystem::is_regular_file(status));
+  }
+
+  const Sweep& sweep_;
+  const CommonOptions& options_;
+  PointRows rows_;
+  std::vector<std::size_t> missing_;
+  std::string source_;  ///< the file that points were taken from
+  std::size_t done_ = 0, before_ = 0;
+  bool unsaved_ = false;
+  Clock::time_point next_save_ = Clock::now() + std::chrono::seconds(3);
+};
+
+/// Tells of points the scenario refuses; the exit code.
+int report_refused(const Sweep& sweep, const PointRows& rows) {
+  std::size_t refused = 0, first = 0;
+  std::string problem;
+  for (std::size_t point = 0; point < rows.size(); ++point)
+    if (const std::string error = error_of(sweep, rows[point]); !error.empty()) {
+      if (refused++ > 0) continue;
+      first = point;
+      problem = error;
+    }
+  if (refused == 0) return exit_done;
+  fmt::print(stderr, "ddpsim: {} of {} points are refused; the first, {}: {}\n", refused,
+             rows.size(), printable(describe_point(sweep.grid, first)), problem);
+  return exit_input;
+}
+
+/// Rank 0's part.
+int lead(const MpiJob& job, PointThreads& threads, const Sweep& sweep, SweepFiles& files,
+         bool quiet) {
+  const Interruptible interruptible;
+  bool saved_at_once = false;
+  {
+    Progress progress(quiet);
+    PointWatch watch;
+    watch.computed = [&](const ComputedPoint& computed) { files.add(computed); };
+    watch.stop = [] { return Interruptible::asked(); };
+    watch.tick = [&] {
+      if (Interruptible::asked() && !saved_at_once) {  // a launcher's patience may be short
+        files.save();
+        saved_at_once = true;
+      }
+      files.save_sometimes();
+      const auto all = static_cast<double>(sweep.grid.points());
+      progress.show(fmt::format("{} of {} points", files.done(), sweep.grid.points()),
+                    static_cast<double>(files.done()) / all);
+    };
+    compute_points(job, threads, files.missing(), watch);
+  }
+  files.write_all();
+  if (!quiet) fmt::print(stderr, "{}\n", files.summary());
+  if (files.done() < sweep.grid.points()) {
+    const std::string kept = files.kept_in();
+    fmt::print(stderr, "ddpsim: interrupted{}\n",
+               kept.empty() ? "" : fmt::format("; {} holds what had been computed", kept));
+    return exit_failure;
+  }
+  return report_refused(sweep, files.rows());
+}
+
+int follow(const MpiJob& job, PointThreads& threads) {
+  const Interruptible interruptible;
+  PointWatch watch;
+  watch.stop = [] { return Interruptible::asked(); };
+  compute_points(job, threads, {}, watch);
+  return exit_done;
+}
+
+/// What each rank has read; rank 0 prints whatever is wrong, once. True: all may begin.
+bool all_ready(const MpiJob& job, const std::string& problem, const std::string& origin) {
+  const std::vector<std::string> problems = job.gather(problem);
+  const std::vector<std::string> origins = job.gather(origin);
+  bool ready = true;
+  if (job.rank() == 0) {
+    for (std::size_t r = 0; r < problems.size(); ++r)
+      if (ready && !problems[r].empty()) {
+        fmt::print(stderr, "ddpsim: {}{}\n", r == 0 ? "" : fmt::format("rank {}: ", r),
+                   problems[r]);
+        ready = false;
+      }
+    for (std::size_t r = 1; ready && r < origins.size(); ++r)
+      if (origins[r] != origins[0]) {
+        fmt::print(stderr,
+                   "ddpsim: rank {} reads another scenario than rank 0, or is another version of "
+                   "ddpsim\n",
+                   r);
+        ready = false;
+      }
+  }
+  return job.agree(ready ? 1 : 0) == 1;
+}
+
+}  // namespace
+
+int sweep_command(const std::vector<std::string>& arguments) {
+  const MpiJob job;
+  if (!job.useful()) return exit_done;
+  SweepFlags flags;
+  std::optional<Sweep> sweep;
+  std::optional<SweepFiles> files;
+  int threads = 1;
+  bool asked_for_help = false;
+  const auto prepare = [&] {
+    if (!parse_sweep(arguments, flags)) {
+      asked_for_help = true;
+      return;
+    }
+    threads = flags.jobs.empty() ? default_threads(job) : count_of("--jobs", flags.jobs, 1, 1024);
+    sweep.emplace(read_sweep(flags));
+    if (job.rank() == 0) files.emplace(*sweep, flags.common);
+  };
+  if (job.ranks() == 1) {
+    prepare();
+  } else {
+    std::string problem;
+    try {
+      prepare();
+    } catch (const std::exception& error) {
+      problem = printable(error.what());
+    }
+    if (!all_ready(job, problem, sweep ? fmt::format("{:016x}", sweep->origin) : "")) {
+      return job.rank() == 0 ? exit_input : exit_done;
+    }
+  }
+  if (asked_for_help) return exit_done;
+
+  try {
+    PointThreads pool(threads, [&](std::size_t point) { return compute_point(*sweep, point); });
+    return job.rank() == 0 ? lead(job, pool, *sweep, *files, flags.common.quiet)
+                           : follow(job, pool);
+  } catch (const std::exception& error) {
+    if (job.ranks() == 1) throw;
+    fmt::print(stderr, "ddpsim: rank {}: {}\n", job.rank(), printable(error.what()));
+    job.abort(exit_failure);
+  }
+}
+
+}  // namespace ddpsim
