@@ -59,7 +59,8 @@ class Tuner {
         training_(searched(training)),
         options_(options),
         steps_(at(std::max(options.threads, 1)), BucketedSteps(costs, training_)),
-        contiguous_(all_contiguous(costs, with_rule(training_, BucketRule::torch))) {
+        contiguous_(all_contiguous(costs, training_)),
+        one_type_(all_contiguous(costs, Training{})) {
     for (const int index : costs.arrival) sizes_.push_back(costs.gradients[at(index)].size);
     const Bytes biggest = *std::max_element(sizes_.begin(), sizes_.end());
     if (options.largest_bucket && *options.largest_bucket < biggest)
@@ -90,9 +91,7 @@ class Tuner {
     tuning.best_overflow_cap =
         best_of(of_all_caps(with_rule(training_, BucketRule::before_overflow), std::nullopt));
     progress("all pairs of caps", 0.1);
-    tuning.best_pair = contiguous_ && training_.bucket_rule == BucketRule::torch
-                           ? best_contiguous_pair()
-                           : best_pair();
+    tuning.best_pair = contiguous_ ? best_contiguous_pair() : best_pair();
     progress("partitions", 0.7);
     search_partitions(tuning);
     progress("errors of link and computation", 0.9);
@@ -271,7 +270,7 @@ class Tuner {
     PartitionProblem problem = steps().ideal();
     const Partition ideal = best_partition(problem);
     tuning.lower_bound = lower_bound(steps(), ideal.step);
-    if (!contiguous_) return;
+    if (!one_type_) return;
     tuning.merged = choice(steps(), full(merge_rule(problem, fit_linear(problem))));
     if (options_.largest_bucket) {
       // What is too large is dear.
@@ -322,7 +321,8 @@ class Tuner {
 
   /// The candidate of the least regret: of those that are no worse by what no measurement tells apart, the
   /// one of the fewest buckets.
-  std::size_t least(const std::vector<Choice>& candidates, const std::vector<double>& regrets) const {
+  std::size_t least(const std::vector<Choice>& candidates,
+                    const std::vector<double>& regrets) const {
     const auto rank_of = [&](std::size_t i) {
       return options_.objective == Objective::memory
                  ? std::tuple(candidates[i].largest, regrets[i], candidates[i].step)
@@ -350,8 +350,7 @@ class Tuner {
   void recommend(Tuning& tuning) {
     std::vector<Choice> candidates = tuning.caps;
     std::erase_if(candidates, [&](const Choice& each) { return !allowed(each.largest); });
-    tuning.recommended = candidates[least(
-        candidates, std::vector<double>(candidates.size(), 0))];
+    tuning.recommended = candidates[least(candidates, std::vector<double>(candidates.size(), 0))];
     const auto factors = [](double uncertainty) {
       if (uncertainty <= 0) return std::vector<double>{1};
       return std::vector<double>{1, 1 / (1 + uncertainty), 1 + uncertainty};
@@ -399,8 +398,9 @@ class Tuner {
   const Training training_;
   const TuneOptions& options_;
   std::vector<BucketedSteps> steps_;  // [thread]
-  const bool contiguous_;
-  std::vector<Bytes> sizes_;  // by arrival
+  const bool contiguous_;             // caps can be searched in the quick form
+  const bool one_type_;               // any contiguous partition is possible
+  std::vector<Bytes> sizes_;          // by arrival
   std::uint64_t evaluated_elsewhere_ = 0;
 };
 

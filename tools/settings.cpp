@@ -100,8 +100,7 @@ std::string settings_to_paste(const Tuning& tuning, const Workload& workload) {
         "  model = DistributedDataParallel(model, bucket_cap_mb={})\n",
         in_ms(pair.step), first.bytes.count, first.mib, second.mib);
   }
-  const bool partition =
-      tuning.pays && tuning.best_partition && tuning.best_partition->step < cap.step;
+  const bool partition = tuning.best_partition && saves(tuning.best_partition->step);
   if (partition && tuning.best_partition->buckets.size() <= names_on_a_page) {
     std::string caps;
     for (const auto& bucket : tuning.best_partition->buckets) {
