@@ -22,15 +22,11 @@ namespace ddpsim {
 namespace {
 
 struct OpenBucket {
-  DType stored_type;
+  DType type;
   std::vector<int> parameters;
   Bytes size;
   std::size_t limit = 0;  // index into the limits
 };
-
-constexpr DType stored_type(DType type) {
-  return type == DType::tf32 ? DType::fp32 : type;
-}
 
 void check(std::span<const Bytes> limits) {
   if (limits.empty()) throw std::invalid_argument("buckets need at least one size limit");
@@ -38,10 +34,6 @@ void check(std::span<const Bytes> limits) {
     if (limit < Bytes{1})
       throw std::invalid_argument("a bucket's size limit must be at least one byte, got " +
                                   std::to_string(limit.count));
-}
-
-bool never_rebuilt(const DdpBucketing& ddp) {
-  return ddp.find_unused_parameters && !ddp.static_graph;
 }
 
 int smallest_index(const BucketAssignment& bucket) {
@@ -59,9 +51,9 @@ std::vector<BucketAssignment> assign_buckets(std::span<const GradientInfo> gradi
   std::vector<OpenBucket> open;  // in the order their types first appeared
 
   const auto open_bucket = [&](DType type) -> OpenBucket& {
-    const auto found = std::ranges::find(open, type, &OpenBucket::stored_type);
+    const auto found = std::ranges::find(open, type, &OpenBucket::type);
     if (found != open.end()) return *found;
-    open.push_back({.stored_type = type, .parameters = {}, .size = {}});
+    open.push_back({.type = type, .parameters = {}, .size = {}});
     open.back().parameters.reserve(order.size());
     return open.back();
   };
@@ -99,9 +91,10 @@ std::vector<BucketAssignment> initial_buckets(std::span<const GradientInfo> grad
                                               const DdpBucketing& ddp) {
   check(ddp.limits);
   constexpr Bytes unbounded{std::numeric_limits<std::int64_t>::max()};
-  const std::span<const Bytes> limits = never_rebuilt(ddp) || ddp.limits_at_construction
-                                            ? std::span{ddp.limits}
-                                            : std::span{&unbounded, 1};
+  const std::span<const Bytes> limits =
+      never_rebuilt(ddp.find_unused_parameters, ddp.static_graph) || ddp.limits_at_construction
+          ? std::span{ddp.limits}
+          : std::span{&unbounded, 1};
   std::vector<int> registration(gradients.size());
   std::iota(registration.begin(), registration.end(), 0);
   std::vector<BucketAssignment> buckets =
@@ -113,7 +106,8 @@ std::vector<BucketAssignment> initial_buckets(std::span<const GradientInfo> grad
 std::vector<BucketAssignment> steady_buckets(std::span<const GradientInfo> gradients,
                                              std::span<const int> arrival,
                                              const DdpBucketing& ddp) {
-  if (never_rebuilt(ddp)) return initial_buckets(gradients, ddp);
+  if (never_rebuilt(ddp.find_unused_parameters, ddp.static_graph))
+    return initial_buckets(gradients, ddp);
   assert(arrival.size() == gradients.size());
   return assign_buckets(gradients, arrival, ddp.limits, ddp.rule);
 }

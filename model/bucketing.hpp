@@ -18,6 +18,11 @@ struct GradientInfo {
   bool sparse = false;        ///< a sparse gradient is a bucket by itself
 };
 
+/// The type a gradient is stored as, which decides whom it may share a bucket with.
+constexpr DType stored_type(DType type) {
+  return type == DType::tf32 ? DType::fp32 : type;
+}
+
 enum class BucketRule : std::uint8_t {
   torch,            ///< a bucket closes once its size >= the limit, after adding
   before_overflow,  ///< a bucket closes before a gradient that would take it past the limit;
@@ -62,6 +67,11 @@ struct DdpBucketing {
   bool static_graph = false;
   bool limits_at_construction = false;  ///< bucket_cap_mb_list: the first iteration has buckets too
 };
+
+/// Do the first iteration's buckets stay? (A dynamic graph with unused parameters.)
+constexpr bool never_rebuilt(bool find_unused_parameters, bool static_graph) {
+  return find_unused_parameters && !static_graph;
+}
 
 /// The buckets DDP's first iteration runs with, in launch order: one per dtype (a single unbounded
 /// limit, registration order, list reversed), or, with find_unused_parameters and a dynamic graph

@@ -139,4 +139,19 @@ void scale(StepCosts& costs, const PassFactors& factors) {
   scale_pass(optimizer, factors.optimizer);
 }
 
+void scale_copies(StepCosts& costs, double factor) {
+  const auto slow = [factor](KernelCost& cost) {
+    cost.work = scaled(cost.work, factor);
+    cost.last_launch = scaled(cost.last_launch, factor);
+  };
+  for (auto* each : {&costs.copy_in, &costs.copy_out, &costs.divide, &costs.accumulates})
+    for (KernelCost& cost : *each) slow(cost);
+  for (StepCosts::BufferCosts& group : costs.buffers) {
+    slow(group.flatten);
+    slow(group.restore);
+  }
+  slow(costs.concatenate);
+  slow(costs.flat_divide);
+}
+
 }  // namespace ddpsim

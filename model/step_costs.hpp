@@ -59,4 +59,7 @@ struct PassFactors {
 /// or the factor is below one.
 void scale(StepCosts& costs, const PassFactors& factors);
 
+/// Device times of everything else that computes times `factor`: copies, divisions, accumulation.
+void scale_copies(StepCosts& costs, double factor);
+
 }  // namespace ddpsim

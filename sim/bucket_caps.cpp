@@ -17,7 +17,7 @@ class CapSearch {
   CapSearch(const StepCosts& costs, const Training& training, std::optional<Bytes> first,
             Varied varied)
       : costs_(costs), training_(training), first_(first), varied_(varied) {
-    if (never_rebuilt()) {
+    if (initial_stay()) {
       order_.resize(costs.gradients.size());
       std::iota(order_.begin(), order_.end(), 0);
     } else {
@@ -55,19 +55,18 @@ class CapSearch {
       ddp.limits = {*first_, cap};
     else
       ddp.limits = {cap};
-    return never_rebuilt() ? initial_buckets(costs_.gradients, ddp)
-                           : steady_buckets(costs_.gradients, costs_.arrival, ddp);
+    return initial_stay() ? initial_buckets(costs_.gradients, ddp)
+                          : steady_buckets(costs_.gradients, costs_.arrival, ddp);
   }
 
  private:
   static std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-  bool never_rebuilt() const { return training_.find_unused_parameters && !training_.static_graph; }
-
-  DType type_of(int index) const {
-    const DType type = costs_.gradients[at(index)].dtype;
-    return type == DType::tf32 ? DType::fp32 : type;
+  bool initial_stay() const {
+    return never_rebuilt(training_.find_unused_parameters, training_.static_graph);
   }
+
+  DType type_of(int index) const { return stored_type(costs_.gradients[at(index)].dtype); }
 
   /// The smallest cap beyond `cap` that may make other buckets.
   Bytes next_cap(const std::vector<BucketAssignment>& assigned, Bytes cap) const {
@@ -153,11 +152,10 @@ Bytes ContiguousCaps::append(int begin, Bytes cap, std::vector<int>& ends) const
 
 bool all_contiguous(const StepCosts& costs, const Training& training) {
   if (training.bucket_rule != BucketRule::torch) return false;
-  if (training.find_unused_parameters && !training.static_graph) return false;
-  const auto stored = [](DType type) { return type == DType::tf32 ? DType::fp32 : type; };
+  if (never_rebuilt(training.find_unused_parameters, training.static_graph)) return false;
   const GradientInfo& first = costs.gradients.front();
   return std::all_of(costs.gradients.begin(), costs.gradients.end(), [&](const GradientInfo& each) {
-    return !each.sparse && stored(each.dtype) == stored(first.dtype);
+    return !each.sparse && stored_type(each.dtype) == stored_type(first.dtype);
   });
 }
 

@@ -26,6 +26,7 @@ namespace ddpsim {
 namespace {
 
 constexpr Instant never = Instant::max();
+constexpr std::size_t most_priced = 1 << 19;  // 40 MB
 
 std::size_t at(std::int32_t index) {
   return static_cast<std::size_t>(index);
@@ -93,18 +94,19 @@ void BucketedSteps::compile(const Training& single, double factor) {
     const Duration issued = host;
     host += task.host;
     if (task.stream == Stream::host && task.work == Duration::zero()) {
-      if (!costs_.synchronous || task.host == Duration::zero()) continue;
-      add(Item::Kind::host, 0);
-      lane.items.back().host = task.host;
-      continue;
+      if (costs_.synchronous && task.host > Duration::zero()) {
+        add(Item::Kind::host, 0);
+        lane.items.back().host = task.host;
+      }
+    } else {
+      Item item;
+      item.memory_fraction = task.memory_fraction;
+      item.host = task.host;
+      item.first = task.launches == 1 ? host : issued + task.host / task.launches;
+      item.work = factor == 1 ? task.work : scaled(task.work, factor);
+      item.drained = host + (factor == 1 ? task.last_launch : scaled(task.last_launch, factor));
+      lane.items.push_back(item);
     }
-    Item item;
-    item.memory_fraction = task.memory_fraction;
-    item.host = task.host;
-    item.first = task.launches == 1 ? host : issued + task.host / task.launches;
-    item.work = factor == 1 ? task.work : scaled(task.work, factor);
-    item.drained = host + (factor == 1 ? task.last_launch : scaled(task.last_launch, factor));
-    lane.items.push_back(item);
     if (task.operation == Operation::copy_in) {
       fired_[at(position_of[at(task.parameter)])] = ++fired;
       add(Item::Kind::launch, fired);
@@ -149,7 +151,6 @@ BucketedSteps::Alone BucketedSteps::alone(const Lane& lane) const {
         alone.item[at(item.position)] = i;
         break;
       case Item::Kind::wait:  // of one bucket at least
-        if (!waited) alone.backward_end = now;
         if (costs_.synchronous && !waited) now += costs_.launch.wait;
         if (!costs_.synchronous && !waited) now = std::max(now, Instant{} + item.first);
         waited = true;
@@ -201,7 +202,6 @@ BucketedSteps::Backward BucketedSteps::backward() const {
   std::size_t end = none.item[gradients];  // the first wait
   while (end < lane.items.size() && lane.items[end].kind != Item::Kind::wait) ++end;
   Backward backward;
-  backward.launch = costs_.launch.collective;
   for (std::size_t i = none.item[at(fired_.front())]; i < end; ++i) {
     const Item& item = lane.items[i];
     if (item.work == Duration::zero()) continue;
@@ -213,7 +213,6 @@ BucketedSteps::Backward BucketedSteps::backward() const {
     const Duration left = lane.left[none.item[fired]] - lane.left[end];
     backward.at.push_back(none.at[fired]);
     backward.left.push_back(left);
-    backward.idle.push_back(none.backward_end - none.at[fired] - left);
   }
   return backward;
 }
@@ -250,6 +249,10 @@ const BucketedSteps::AllReduce& BucketedSteps::price(Bytes size) {
   };
   std::size_t slot = place(size.count);
   if (prices_[slot].bytes == size.count) return prices_[slot].collective;
+  const CollectiveCost cost = costs_.collective.all_reduce(size);
+  const AllReduce reduction{link_factor_ == 1 ? cost.time() : scaled(cost.time(), link_factor_),
+                            costs_.interference.beside(cost, size)};
+  if (priced_ == most_priced) return unkept_ = reduction;
   if (2 * ++priced_ > prices_.size()) {
     std::vector<Price> smaller(2 * prices_.size());
     smaller.swap(prices_);
@@ -257,10 +260,7 @@ const BucketedSteps::AllReduce& BucketedSteps::price(Bytes size) {
       if (known.bytes >= 0) prices_[place(known.bytes)] = known;
     slot = place(size.count);
   }
-  const CollectiveCost cost = costs_.collective.all_reduce(size);
-  prices_[slot] = {size.count,
-                   {link_factor_ == 1 ? cost.time() : scaled(cost.time(), link_factor_),
-                    costs_.interference.beside(cost, size)}};
+  prices_[slot] = {size.count, reduction};
   return prices_[slot].collective;
 }
 

@@ -40,8 +40,6 @@ class BucketedSteps {
   struct Backward {
     std::vector<Instant> at;     ///< [gradient] computation is so far when its hook has fired
     std::vector<Duration> left;  ///< [gradient] and has so much work left before the first wait
-    std::vector<Duration> idle;  ///< [gradient] of the time until then, it waits for the host
-    Duration launch{};           ///< host time of a bucket's launch
     float memory_fraction = 1;   ///< the least of a kernel in it
     std::int64_t kernels = 0;
   };
@@ -52,6 +50,7 @@ class BucketedSteps {
     Duration work{};
     Interference beside;
   };
+  /// Valid until the next call.
   const AllReduce& price(Bytes size);
 
   int size() const { return static_cast<int>(before_.size()) - 1; }  ///< gradients
@@ -94,7 +93,7 @@ class BucketedSteps {
     float memory_fraction = 0;
     bool busy = false, draining = false, fresh = false, arrived = false;
   };
-  /// Prices of all-reduces by size: a hash table that only grows.
+  /// Prices of all-reduces by size: a hash table that grows up to a limit.
   struct Price {
     std::int64_t bytes = -1;
     AllReduce collective;
@@ -121,7 +120,6 @@ class BucketedSteps {
     std::vector<Instant> at;     // [hooks fired], of the last round
     std::vector<Duration> host;  // likewise: the host has come so far
     std::vector<std::size_t> item;
-    Instant backward_end{};  // the last round's
     Instant end{};
   };
   Alone alone(const Lane& lane) const;
@@ -135,6 +133,7 @@ class BucketedSteps {
   std::vector<Lane> lanes_;
   std::vector<Price> prices_;
   std::size_t priced_ = 0;
+  AllReduce unkept_;  // the latest price beyond the limit
   std::uint64_t evaluated_ = 0;
 
   // Of the step under way.

@@ -58,11 +58,10 @@ Duration lower_bound(BucketedSteps& steps, Duration ideal) {
       slowest = std::max(slowest, communication_slowdown(steps.price(size)));
     }
   }
-  const Duration launch = scaled(backward.launch, slowest);
   const std::vector<Duration> slowed =
       least_sums(steps, problem.sizes, [&](const AllReduce& collective, bool last) {
         const double slowdown = last && last_alone ? slowest : communication_slowdown(collective);
-        return std::max(Duration::zero(), scaled(collective.work, slowdown) - launch);
+        return scaled(collective.work, slowdown);
       });
 
   // Simulated, every change of rate rounds to the nearest tick, some two for each kernel.
@@ -71,8 +70,7 @@ Duration lower_bound(BucketedSteps& steps, Duration ideal) {
   for (std::size_t k = 0; k < count; ++k) {
     const Duration left = backward.left[k];
     const Duration begin = backward.at[k] - Instant{};
-    const Duration transfer =
-        slowed[k] > left ? scaled(slowed[k] - left, 1 / slowest) - backward.idle[k] : Duration{};
+    const Duration transfer = slowed[k] > left ? scaled(slowed[k] - left, 1 / slowest) : Duration{};
     bound = std::max(bound,
                      begin + left + std::max(lost[k], transfer) + problem.after.back() - rounding);
   }

@@ -16,12 +16,14 @@ namespace ddpsim {
 ///                     cost s (1 - 1 / c), one reduced alone costs its own time; D is the least sum of the
 ///                     smaller of the two
 ///
-///     slow transfer   at + left + (Z - left) / s_max - idle + after      while kernels run a bucket takes
-///                     s times as long, and they do run, but for the `idle` time the host needs without any
-///                     bucket, and a launch for each; Z is the least sum of cost s - launch s_max
+///     slow transfer   at + left + (Z - left) / s_max + after      in a moment beside kernels a bucket gets on by
+///                     1 / s of it, alone by all of it; so its cost times s is used up at most 1 or s_max
+///                     times as fast as time goes by, and for `left` at least at the former; Z is the least sum
+///                     of cost s
 ///
 /// where s is a bucket's communication slowdown, c the compute slowdown beside it, and sums are over the
-/// buckets that hold k and later gradients. The last bucket has no backward pass left beside it.
+/// buckets that hold k and later gradients. The last bucket has no backward pass left beside it, if none is
+/// left when the last gradient is there.
 ///
 /// `ideal` is the step of best_partition(steps.ideal()). Cost: n^2 prices.
 Duration lower_bound(BucketedSteps& steps, Duration ideal);

@@ -7,7 +7,16 @@
 #include <thread>
 #include <vector>
 
+#include <sched.h>
+
 namespace ddpsim {
+
+/// The cores this process may use, at least one.
+inline int allowed_cores() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) return std::max(1, CPU_COUNT(&allowed));
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
 
 /// Calls `work(thread, index)` once for every index below `count`, on up to `threads` threads at a
 /// time, each numbered from 0 (which is the caller's own). The first exception comes out here, once all

@@ -14,14 +14,20 @@
 #include "sim/parallel.hpp"
 #include "sim/polish.hpp"
 #include "sim/predict.hpp"
+#include "sim/recommend.hpp"
 
 namespace ddpsim {
 namespace {
 
 using Ends = std::vector<int>;
 
-/// Steps that differ by less are equal to whoever measures them.
-constexpr double indistinguishable = 0.001;
+/// Beyond that searches take minutes, and then memory: n^2 prices, n^3 pairs.
+constexpr int most_gradients = 3000;
+constexpr int most_for_pairs = 1000;           // seconds, up to some twenty
+constexpr int most_for_scattered_pairs = 300;  // the same where buckets are not contiguous
+
+/// What a bucket that is too large costs: more than any step.
+constexpr std::chrono::hours forbidden{24};
 
 std::size_t at(int index) {
   return static_cast<std::size_t>(index);
@@ -91,13 +97,18 @@ class Tuner {
     tuning.best_overflow_cap =
         best_of(of_all_caps(with_rule(training_, BucketRule::before_overflow), std::nullopt));
     progress("all pairs of caps", 0.1);
-    tuning.best_pair = contiguous_ ? best_contiguous_pair() : best_pair();
+    if (size() <= (contiguous_ ? most_for_pairs : most_for_scattered_pairs))
+      tuning.best_pair = contiguous_ ? best_contiguous_pair() : best_pair();
     progress("partitions", 0.7);
     search_partitions(tuning);
     progress("errors of link and computation", 0.9);
-    recommend(tuning);
+    std::vector<Choice> candidates = tuning.caps;
+    std::erase_if(candidates, [&](const Choice& each) { return !allowed(each.largest); });
+    tuning.standard_allowed = allowed(tuning.standard.largest);
+    tuning.advice = recommend(costs_, training_, options_, candidates, tuning.standard,
+                              tuning.standard_allowed);
     for (const BucketedSteps& steps : steps_) tuning.evaluated += steps.evaluated();
-    tuning.evaluated += evaluated_elsewhere_;
+    tuning.evaluated += tuning.advice.evaluated;
     return tuning;
   }
 
@@ -107,6 +118,7 @@ class Tuner {
   }
 
   BucketedSteps& steps() { return steps_.front(); }
+  int size() const { return static_cast<int>(sizes_.size()); }
 
   Bytes largest_of(const Buckets& buckets) const {
     Bytes largest;
@@ -180,11 +192,7 @@ class Tuner {
     return best != nullptr ? *best : choices.front();
   }
 
-  Duration longest_allowed(Duration shortest) const {
-    return options_.objective == Objective::memory && shortest < Duration::max()
-               ? scaled(shortest, 1 + options_.within)
-               : shortest;
-  }
+  Duration longest_allowed(Duration shortest) const { return longest_step(options_, shortest); }
 
   /// Smaller is better, of steps that are not too long.
   std::tuple<Bytes, Duration, std::size_t> rank(Duration step, Bytes largest,
@@ -275,24 +283,26 @@ class Tuner {
     if (options_.largest_bucket) {
       // What is too large is dear.
       problem.cost = [this](Bytes size) {
-        return allowed(size) ? steps().price(size).work : std::chrono::hours{1};
+        return allowed(size) ? steps().price(size).work : Duration{forbidden};
       };
     }
     std::vector<Ends> starts{options_.largest_bucket ? best_partition(problem).ends : ideal.ends};
     // The same as if every all-reduce ran beside kernels.
     problem.cost = [this](Bytes size) -> Duration {
-      if (!allowed(size)) return std::chrono::hours{1};
+      if (!allowed(size)) return Duration{forbidden};
       const BucketedSteps::AllReduce& alone = steps().price(size);
       return scaled(alone.work, alone.beside.communication);
     };
     starts.push_back(best_partition(problem).ends);
-    for (const Choice* each : {&tuning.best_pair, &tuning.best_cap, &tuning.best_even_cap,
-                               &tuning.standard, &*tuning.merged})
-      if (allowed(each->largest))
-        if (auto ends = ends_of(each->buckets)) starts.push_back(std::move(*ends));
+    std::vector<const Choice*> others{&tuning.best_cap, &tuning.best_even_cap, &tuning.standard,
+                                      &tuning.per_parameter, &*tuning.merged};
+    if (tuning.best_pair) others.push_back(&*tuning.best_pair);
+    for (const Choice* each : others)
+      if (auto ends = ends_of(each->buckets)) starts.push_back(std::move(*ends));
     const auto fits = [&](const Ends& ends) {
       return !options_.largest_bucket || allowed(largest_of(full(ends)));
     };
+    std::erase_if(starts, [&](const Ends& ends) { return !fits(ends); });
     const Partition best = polished(steps(), starts, tuning.lower_bound, options_.polish, fits);
     tuning.best_partition = choice(steps(), full(best.ends));
     tuning.partition_proven = best.step == tuning.lower_bound;
@@ -319,81 +329,6 @@ class Tuner {
     return ends;
   }
 
-  /// The candidate of the least regret: of those that are no worse by what no measurement tells apart, the
-  /// one of the fewest buckets.
-  std::size_t least(const std::vector<Choice>& candidates,
-                    const std::vector<double>& regrets) const {
-    const auto rank_of = [&](std::size_t i) {
-      return options_.objective == Objective::memory
-                 ? std::tuple(candidates[i].largest, regrets[i], candidates[i].step)
-                 : std::tuple(Bytes{}, regrets[i], candidates[i].step);
-    };
-    Duration shortest = Duration::max();
-    for (const Choice& each : candidates) shortest = std::min(shortest, each.step);
-    const Duration longest = longest_allowed(shortest);
-    std::optional<std::size_t> best;
-    for (std::size_t i = 0; i < candidates.size(); ++i)
-      if ((options_.objective != Objective::memory || candidates[i].step <= longest) &&
-          (!best || rank_of(i) < rank_of(*best)))
-        best = i;
-    if (options_.objective == Objective::memory) return *best;
-    std::size_t chosen = *best;
-    for (std::size_t i = 0; i < candidates.size(); ++i)
-      if (regrets[i] <= regrets[*best] + indistinguishable &&
-          candidates[i].step <= scaled(candidates[*best].step, 1 + indistinguishable) &&
-          candidates[i].buckets.size() < candidates[chosen].buckets.size())
-        chosen = i;
-    return chosen;
-  }
-
-  /// The cap to deploy.
-  void recommend(Tuning& tuning) {
-    std::vector<Choice> candidates = tuning.caps;
-    std::erase_if(candidates, [&](const Choice& each) { return !allowed(each.largest); });
-    tuning.recommended = candidates[least(candidates, std::vector<double>(candidates.size(), 0))];
-    const auto factors = [](double uncertainty) {
-      if (uncertainty <= 0) return std::vector<double>{1};
-      return std::vector<double>{1, 1 / (1 + uncertainty), 1 + uncertainty};
-    };
-    if (options_.link_uncertainty > 0 || options_.compute_uncertainty > 0) {
-      for (const double link : factors(options_.link_uncertainty))
-        for (const double compute : factors(options_.compute_uncertainty))
-          tuning.corners.push_back({link, compute, {}, {}, {}});
-      std::vector<double> regrets(candidates.size(), 0);
-      std::vector<std::vector<Duration>> steps_at(tuning.corners.size());
-      parallel_for(tuning.corners.size(), options_.threads, [&](int, std::size_t c) {
-        Corner& corner = tuning.corners[c];
-        StepCosts costs = costs_;
-        scale(costs, {corner.compute, corner.compute, corner.compute});
-        BucketedSteps steps(costs, training_, corner.link);
-        corner.standard = steps.of(tuning.standard.buckets);
-        for (const Choice& each : candidates) steps_at[c].push_back(steps.of(each.buckets));
-        corner.best = *std::min_element(steps_at[c].begin(), steps_at[c].end());
-      });
-      evaluated_elsewhere_ += tuning.corners.size() * (candidates.size() + 1);
-      for (std::size_t c = 0; c < tuning.corners.size(); ++c)
-        for (std::size_t i = 0; i < candidates.size(); ++i)
-          regrets[i] = std::max(
-              regrets[i], in_seconds(steps_at[c][i]) / in_seconds(tuning.corners[c].best) - 1);
-      const std::size_t chosen = least(candidates, regrets);
-      tuning.recommended = candidates[chosen];
-      tuning.regret = regrets[chosen];
-      for (std::size_t c = 0; c < tuning.corners.size(); ++c)
-        tuning.corners[c].recommended = steps_at[c][chosen];
-    }
-    tuning.pays = tuning.gain() > options_.noise &&
-                  std::all_of(tuning.corners.begin(), tuning.corners.end(),
-                              [](const Corner& each) { return each.recommended < each.standard; });
-    if (tuning.pays || options_.objective == Objective::memory || !allowed(tuning.standard.largest))
-      return;
-    tuning.recommended = tuning.standard;
-    for (Corner& corner : tuning.corners) {
-      corner.recommended = corner.standard;
-      tuning.regret =
-          std::max(tuning.regret, in_seconds(corner.standard) / in_seconds(corner.best) - 1);
-    }
-  }
-
   const StepCosts& costs_;
   const Training training_;
   const TuneOptions& options_;
@@ -401,7 +336,6 @@ class Tuner {
   const bool contiguous_;             // caps can be searched in the quick form
   const bool one_type_;               // any contiguous partition is possible
   std::vector<Bytes> sizes_;          // by arrival
-  std::uint64_t evaluated_elsewhere_ = 0;
 };
 
 }  // namespace
@@ -409,6 +343,11 @@ class Tuner {
 Tuning tune(const StepCosts& costs, const Training& training, const TuneOptions& options) {
   if (costs.ranks < 2)
     throw std::invalid_argument("one rank communicates with nobody: there is nothing to tune");
+  if (costs.gradients.size() > most_gradients)
+    throw std::invalid_argument(fmt::format(
+        "{} gradients are more than tune searches ({}): try caps with ddpsim sweep --vary "
+        "training.bucket_cap=1MiB..1GiB*2",
+        costs.gradients.size(), most_gradients));
   return Tuner(costs, training, options).run(training);
 }
 

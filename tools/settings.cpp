@@ -1,9 +1,11 @@
 #include "tools/settings.hpp"
 
-#include <array>
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
+
+#include "tools/yaml_text.hpp"
 
 namespace ddpsim {
 namespace {
@@ -16,15 +18,6 @@ int roughness(std::int64_t value) {
   while (value > 0 && value % 10 == 0) value /= 10;
   const int digits = static_cast<int>(fmt::format("{}", value).size());
   return 4 * digits - (value == 25 || value == 75 ? 3 : value % 10 == 5 ? 2 : 0);
-}
-
-std::string quoted(const std::string& name) {
-  std::string text = "\"";
-  for (const char c : name) {
-    if (c == '"' || c == '\\') text += '\\';
-    text += c;
-  }
-  return text + "\"";
 }
 
 }  // namespace
@@ -67,68 +60,100 @@ std::string buckets_yaml(const Buckets& buckets, const Workload& workload) {
   return text;
 }
 
-std::string settings_to_paste(const Tuning& tuning, const Workload& workload) {
-  const Choice& cap = tuning.recommended;
+namespace {
+
+std::string ddp(const std::string& arguments) {
+  return fmt::format("  model = DistributedDataParallel(model{})\n", arguments);
+}
+
+/// The lines for PyTorch's DistributedDataParallel, whose buckets close by torch's rule.
+std::string torch_settings(const Tuning& tuning, const Workload& workload) {
+  const Choice& cap = tuning.advice.choice;
+  if (!tuning.advice.pays && tuning.standard_allowed && cap.step == tuning.standard.step &&
+      cap.cap == default_bucket_cap)
+    return fmt::format("  # as it is, with bucket_cap_mb=25: {:.2f} ms\n{}", in_ms(cap.step),
+                       ddp(""));
   const RoundCap mib = round_cap(cap.cap, cap.highest_cap);
-  std::string text = "to paste:\n\n";
-  const RoundCap even = round_cap(tuning.best_even_cap.cap, tuning.best_even_cap.highest_cap);
-  if (!tuning.pays && cap.cap == default_bucket_cap) {
-    text += fmt::format(
-        "  model = DistributedDataParallel(model)  # as it is, bucket_cap_mb=25: {:.2f} ms\n",
-        in_ms(cap.step));
-  } else if (cap.first_cap && *cap.first_cap == default_first_bucket_cap) {
-    text += fmt::format(
-        "  # PyTorch to 2.4, where the first bucket stays 1 MiB: {:.2f} ms\n"
-        "  model = DistributedDataParallel(model, bucket_cap_mb={})\n"
-        "  # PyTorch from 2.5, where bucket_cap_mb holds for the first bucket too: {:.2f} ms\n"
-        "  model = DistributedDataParallel(model, bucket_cap_mb={})\n",
-        in_ms(cap.step), mib.mib, in_ms(tuning.best_even_cap.step), even.mib);
-  } else {
-    text += fmt::format("  model = DistributedDataParallel(model, bucket_cap_mb={})  # {:.2f} ms\n",
-                        mib.mib, in_ms(cap.step));
-  }
-  const Choice& pair = tuning.best_pair;
-  const auto saves = [&](Duration step) {  // more than anybody would measure
-    return tuning.pays && step < scaled(cap.step, 1 - 0.001);
+  const Choice& even_cap = cap.first_cap ? tuning.best_even_cap : cap;
+  const RoundCap even = round_cap(even_cap.cap, even_cap.highest_cap);
+  const auto first_bucket = [](const RoundCap& first) {
+    return fmt::format(
+        "  torch.distributed._DEFAULT_FIRST_BUCKET_BYTES = {}  # before wrapping; {} MiB\n",
+        first.bytes.count, first.mib);
   };
-  if (pair.first_cap && saves(pair.step)) {
-    const RoundCap first = round_cap(*pair.first_cap, pair.highest_first);
-    const RoundCap second = round_cap(pair.cap, pair.highest_cap);
-    text += fmt::format(
-        "  # both caps, PyTorch 1.10 to 2.4: {:.2f} ms\n"
-        "  torch.distributed._DEFAULT_FIRST_BUCKET_BYTES = {}  # before wrapping; {} MiB\n"
-        "  model = DistributedDataParallel(model, bucket_cap_mb={})\n",
-        in_ms(pair.step), first.bytes.count, first.mib, second.mib);
+  std::string text;
+  if (cap.first_cap && *cap.first_cap == default_first_bucket_cap) {
+    text += fmt::format("  # PyTorch to 2.4, where the first bucket stays 1 MiB: {:.2f} ms\n{}",
+                        in_ms(cap.step), ddp(", bucket_cap_mb=" + mib.mib));
+  } else {
+    const RoundCap first = cap.first_cap ? round_cap(*cap.first_cap, *cap.first_cap) : mib;
+    text += fmt::format("  # PyTorch 1.10 to 2.4: {:.2f} ms\n{}{}", in_ms(cap.step),
+                        first_bucket(first), ddp(", bucket_cap_mb=" + mib.mib));
   }
-  const bool partition = tuning.best_partition && saves(tuning.best_partition->step);
-  if (partition && tuning.best_partition->buckets.size() <= names_on_a_page) {
+  text += fmt::format(
+      "  # PyTorch from 2.5, where bucket_cap_mb holds for the first bucket too: {:.2f} ms\n{}",
+      in_ms(even_cap.step), ddp(", bucket_cap_mb=" + even.mib));
+
+  const auto saves = [&](Duration step) {  // more than anybody would measure
+    return tuning.advice.pays && step < scaled(cap.step, 1 - 0.001);
+  };
+  if (tuning.best_pair && saves(tuning.best_pair->step)) {
+    const Choice& pair = *tuning.best_pair;
+    text += fmt::format("  # both caps, PyTorch 1.10 to 2.4: {:.2f} ms\n{}{}", in_ms(pair.step),
+                        first_bucket(round_cap(*pair.first_cap, pair.highest_first)),
+                        ddp(", bucket_cap_mb=" + round_cap(pair.cap, pair.highest_cap).mib));
+  }
+  if (tuning.best_partition && saves(tuning.best_partition->step) &&
+      tuning.best_partition->buckets.size() <= names_on_a_page) {
     std::string caps;
     for (const auto& bucket : tuning.best_partition->buckets) {
-      const auto size_of = [&](int index) {
+      const auto bytes_of = [&](int index) {
         return workload.parameters[static_cast<std::size_t>(index)].size();
       };
       Bytes size;
-      for (const int index : bucket) size += size_of(index);
+      for (const int index : bucket) size += bytes_of(index);
       // Reached with the last gradient, and not before.
       caps += fmt::format("{}{}", caps.empty() ? "" : ", ",
-                          round_cap(size - size_of(bucket.back()) + Bytes{1}, size).mib);
+                          round_cap(size - bytes_of(bucket.back()) + Bytes{1}, size).mib);
     }
     text += fmt::format(
-        "  # the free partition, PyTorch of 2026 with a list of caps: {:.2f} ms\n"
-        "  model = DistributedDataParallel(model, bucket_cap_mb_list=[{}])\n",
-        in_ms(tuning.best_partition->step), caps);
+        "  # the free partition, PyTorch of 2026 with a list of caps: {:.2f} ms\n{}",
+        in_ms(tuning.best_partition->step), ddp(fmt::format(", bucket_cap_mb_list=[{}]", caps)));
   }
-  const RoundCap fused =
-      round_cap(tuning.best_overflow_cap.cap, tuning.best_overflow_cap.highest_cap);
-  const std::int64_t element = size_of(workload.parameters.front().dtype).count;
+  return text;
+}
+
+}  // namespace
+
+std::string settings_to_paste(const Tuning& tuning, const Training& training,
+                              const Workload& workload) {
+  std::string text = "to paste:\n\n";
+  if (training.bucket_rule == BucketRule::torch) {
+    text += torch_settings(tuning, workload);
+  } else {
+    const Choice& cap = tuning.advice.choice;
+    text += fmt::format(
+        "  # buckets of your own that close before they overflow (DistributedDataParallel's close "
+        "after): {:.2f} ms\n  bucket_cap = {}  # bytes; {} MiB\n",
+        in_ms(cap.step), round_cap(cap.cap, cap.highest_cap).bytes.count,
+        round_cap(cap.cap, cap.highest_cap).mib);
+  }
+  const Choice& overflow = tuning.best_overflow_cap;
+  const RoundCap fused = round_cap(overflow.cap, overflow.highest_cap);
   text += fmt::format(
-      "  # Horovod (fuses up to the threshold; its cycle time is not simulated): {0:.2f} ms\n"
-      "  HOROVOD_FUSION_THRESHOLD={1}\n"
-      "  # DeepSpeed, ZeRO stages 0 to 2 (in elements, as buckets there close before they "
-      "overflow)\n"
-      "  \"zero_optimization\": {{\"reduce_bucket_size\": {2}}}\n",
-      in_ms(tuning.best_overflow_cap.step), fused.bytes.count, fused.bytes.count / element);
-  if (tuning.pays && tuning.best_partition && workload.parameters.size() <= names_on_a_page)
+      "  # Horovod (fuses up to the threshold; its cycle time is not simulated): {:.2f} ms\n"
+      "  HOROVOD_FUSION_THRESHOLD={}\n",
+      in_ms(overflow.step), fused.bytes.count);
+  const DType type = workload.parameters.front().dtype;
+  const bool one_size =
+      std::all_of(workload.parameters.begin(), workload.parameters.end(),
+                  [&](const Parameter& each) { return size_of(each.dtype) == size_of(type); });
+  if (one_size)
+    text += fmt::format(
+        "  # DeepSpeed, ZeRO stages 0 to 2 (in elements, as buckets there close before they "
+        "overflow)\n  \"zero_optimization\": {{\"reduce_bucket_size\": {}}}\n",
+        fused.bytes.count / size_of(type).count);
+  if (tuning.advice.pays && tuning.best_partition && workload.parameters.size() <= names_on_a_page)
     text += fmt::format("\nthe free partition, for a scenario:\n\n{}",
                         buckets_yaml(tuning.best_partition->buckets, workload));
   return text;

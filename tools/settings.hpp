@@ -19,7 +19,9 @@ RoundCap round_cap(Bytes low, Bytes high);
 /// What to write into a training script for the recommended buckets, one setting a paragraph, each with
 /// the versions it works from. Sources: pytorch distributed.py and PRs 62748 and 121640; the Horovod
 /// documentation, "Tensor Fusion"; the DeepSpeed documentation, "reduce_bucket_size" (in elements).
-std::string settings_to_paste(const Tuning& tuning, const Workload& workload);
+/// DDP's lines hold under torch's bucket rule alone; where `training` has the other, they are left out.
+std::string settings_to_paste(const Tuning& tuning, const Training& training,
+                              const Workload& workload);
 
 /// `buckets:` of a scenario, under `training:`.
 std::string buckets_yaml(const Buckets& buckets, const Workload& workload);

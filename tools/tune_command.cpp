@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <thread>
 
 #include <fmt/format.h>
 
 #include "scenarios/quantity_text.hpp"
 #include "scenarios/scenario_reader.hpp"
+#include "sim/parallel.hpp"
 #include "sim/tune.hpp"
 #include "tools/command.hpp"
 #include "tools/flag_values.hpp"
@@ -128,9 +128,8 @@ TuneOptions options_of(const Flags& flags, const Scenario& scenario) {
     options.link_uncertainty = spread_of(scenario.cluster.calibration->all_reduce);
     options.compute_uncertainty = spread_of(scenario.cluster.calibration->tasks);
   }
-  options.threads = flags.threads.empty()
-                        ? std::max(1, static_cast<int>(std::thread::hardware_concurrency()))
-                        : count_of("--threads", flags.threads, 1, 1024);
+  options.threads =
+      flags.threads.empty() ? allowed_cores() : count_of("--threads", flags.threads, 1, 1024);
   return options;
 }
 

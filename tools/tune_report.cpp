@@ -28,7 +28,6 @@ std::string cap_text(Bytes low, Bytes high) {
 std::string caps_text(const Choice& choice) {
   if (choice.cap == Bytes{}) return "-";
   const std::string cap = cap_text(choice.cap, choice.highest_cap);
-  if (choice.buckets.size() > 1 && choice.cap == Bytes{1}) return "-";
   return choice.first_cap
              ? fmt::format("{}, {}", cap_text(*choice.first_cap, choice.highest_first), cap)
              : cap;
@@ -46,11 +45,13 @@ std::string choices_table(const Tuning& tuning) {
   add("DDP default", tuning.standard);
   if (given.buckets != tuning.standard.buckets) add("this scenario", given);
   add("one bucket", tuning.one_bucket);
-  add("one per gradient", tuning.per_parameter);
+  Choice apart = tuning.per_parameter;
+  apart.cap = Bytes{};  // whichever is small enough
+  add("one per gradient", apart);
   if (tuning.merged) add("MG-WFBP's merge rule", *tuning.merged);
   add("best cap", tuning.best_cap);
   if (tuning.best_cap.first_cap) add("best cap, first bucket too", tuning.best_even_cap);
-  add("best pair of caps", tuning.best_pair);
+  if (tuning.best_pair) add("best pair of caps", *tuning.best_pair);
   if (tuning.best_partition)
     add(tuning.partition_proven ? "best partition (proven)" : "best partition found",
         *tuning.best_partition);
@@ -101,7 +102,7 @@ std::string caps_chart(const Tuning& tuning) {
 std::string corners_text(const Tuning& tuning) {
   Table table({"link takes", "kernels take", "default ms", "recommended ms", "best cap ms", "gain",
                "regret"});
-  for (const Corner& corner : tuning.corners)
+  for (const Corner& corner : tuning.advice.corners)
     table.add({fmt::format("x {:.2f}", corner.link), fmt::format("x {:.2f}", corner.compute),
                ms(corner.standard), ms(corner.recommended), ms(corner.best),
                fmt::format("{:.2f} %", 100 * (1 - in_seconds(corner.recommended) /
@@ -113,14 +114,14 @@ std::string corners_text(const Tuning& tuning) {
 
 std::string verdict(const Tuning& tuning, const TuneOptions& options) {
   const double best = 1 - in_seconds(tuning.best_cap.step) / in_seconds(tuning.standard.step);
-  if (tuning.pays) {
+  if (tuning.advice.pays) {
     std::string text =
         fmt::format("verdict: {} instead of DDP's default saves {:.1f} % of the step ({} -> {} ms)",
-                    cap_text(tuning.recommended.cap, tuning.recommended.highest_cap),
-                    100 * tuning.gain(), ms(tuning.standard.step), ms(tuning.recommended.step));
-    if (!tuning.corners.empty()) {
+                    cap_text(tuning.advice.choice.cap, tuning.advice.choice.highest_cap),
+                    100 * tuning.gain(), ms(tuning.standard.step), ms(tuning.advice.choice.step));
+    if (!tuning.advice.corners.empty()) {
       double least = 1, most = 0;
-      for (const Corner& corner : tuning.corners) {
+      for (const Corner& corner : tuning.advice.corners) {
         const double gain = 1 - in_seconds(corner.recommended) / in_seconds(corner.standard);
         least = std::min(least, gain);
         most = std::max(most, gain);
@@ -130,14 +131,23 @@ std::string verdict(const Tuning& tuning, const TuneOptions& options) {
           "{:.1f} %, "
           "and never more than {:.1f} % from the best cap",
           100 * options.link_uncertainty, 100 * options.compute_uncertainty, 100 * least,
-          100 * most, 100 * tuning.regret);
+          100 * most, 100 * tuning.advice.regret);
     }
     return text + "\n";
   }
+  if (!tuning.standard_allowed)
+    return fmt::format(
+        "verdict: DDP's default has a bucket of {}, more than allowed; {} keeps within {}, for {} "
+        "of the "
+        "default step\n",
+        to_string(tuning.standard.largest),
+        cap_text(tuning.advice.choice.cap, tuning.advice.choice.highest_cap),
+        to_string(tuning.advice.choice.largest),
+        share(tuning.advice.choice.step, tuning.standard.step));
   if (options.objective == Objective::memory)
     return fmt::format("verdict: buckets of at most {} cost {} of the default step\n",
-                       to_string(tuning.recommended.largest),
-                       share(tuning.recommended.step, tuning.standard.step));
+                       to_string(tuning.advice.choice.largest),
+                       share(tuning.advice.choice.step, tuning.standard.step));
   const bool certain = best > options.noise;
   return fmt::format(
       "verdict: tuning does not pay: the best cap would save {:.1f} %, {}: keep 25 MiB\n",
@@ -173,15 +183,17 @@ std::string tune_text(const Scenario& scenario, const StepCosts& costs, const Tu
                   to_string(scenario.workload.gradient_size()), costs.ranks,
                   scenario.cluster.device.name, costs.collective.name(), choices_table(tuning));
   text += fmt::format(
-      "without communication: {} ms; all {} distinct caps and all pairs of caps were simulated ({} "
-      "steps);\nno contiguous partition is faster than the lower bound{}\n\n",
-      ms(tuning.without), tuning.caps.size(), tuning.evaluated,
+      "without communication: {} ms; all {} distinct caps{} were searched ({} steps simulated);\n"
+      "no contiguous partition is faster than the lower bound{}\n\n",
+      ms(tuning.without), tuning.caps.size(),
+      tuning.best_pair ? " and all pairs of caps" : ", but not pairs: too many gradients,",
+      tuning.evaluated,
       tuning.best_partition ? ""
                             : "; free partitions are not searched for gradients of several types");
   text += caps_chart(tuning) + "\n";
-  if (!tuning.corners.empty()) text += corners_text(tuning) + "\n";
+  if (!tuning.advice.corners.empty()) text += corners_text(tuning) + "\n";
   text += verdict(tuning, options) + "\n";
-  return text + settings_to_paste(tuning, scenario.workload);
+  return text + settings_to_paste(tuning, scenario.training, scenario.workload);
 }
 
 nlohmann::ordered_json tune_json(const Scenario& scenario, const Tuning& tuning) {
@@ -206,11 +218,11 @@ nlohmann::ordered_json tune_json(const Scenario& scenario, const Tuning& tuning)
   json["lower_bound_ms"] = in_ms(tuning.lower_bound);
   json["evaluated"] = tuning.evaluated;
   json["without_communication_ms"] = in_ms(tuning.without);
-  json["recommended_cap_bytes"] = deployed(tuning.recommended);
-  json["recommended_step_ms"] = in_ms(tuning.recommended.step);
-  json["pays"] = tuning.pays;
+  json["recommended_cap_bytes"] = deployed(tuning.advice.choice);
+  json["recommended_step_ms"] = in_ms(tuning.advice.choice.step);
+  json["pays"] = tuning.advice.pays;
   json["partition_proven"] = tuning.partition_proven;
-  json["best_pair"] = choice_json(tuning.best_pair);
+  json["best_pair"] = tuning.best_pair ? choice_json(*tuning.best_pair) : nullptr;
   json["best_even_cap"] = choice_json(tuning.best_even_cap);
   json["best_overflow_cap"] = choice_json(tuning.best_overflow_cap);
   json["given"] = choice_json(tuning.given);
@@ -224,9 +236,9 @@ nlohmann::ordered_json tune_json(const Scenario& scenario, const Tuning& tuning)
         choice.highest_cap < no_cap ? nlohmann::ordered_json(choice.highest_cap.count) : nullptr;
     json["caps"].push_back(entry);
   }
-  json["regret"] = tuning.regret;
+  json["regret"] = tuning.advice.regret;
   json["corners"] = nlohmann::ordered_json::array();
-  for (const Corner& corner : tuning.corners)
+  for (const Corner& corner : tuning.advice.corners)
     json["corners"].push_back({{"link", corner.link},
                                {"compute", corner.compute},
                                {"default_step_ms", in_ms(corner.standard)},

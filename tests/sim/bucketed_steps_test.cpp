@@ -5,11 +5,12 @@
 #include <catch2/catch.hpp>
 
 #include "sim/predict.hpp"
-#include "tests/sim/random_steps.hpp"
+#include "tests/sim/random_partitions.hpp"
 
 namespace ddpsim {
 namespace {
 
+using fixtures::buckets_of;
 using fixtures::Dice;
 
 /// Ends of contiguous buckets of `count` gradients, each border there with the same chance.
@@ -19,16 +20,6 @@ std::vector<int> random_ends(Dice& dice, int count, int one_in) {
     if (dice.one_in(one_in)) ends.push_back(end);
   ends.push_back(count);
   return ends;
-}
-
-std::vector<std::vector<int>> buckets_of(const StepCosts& costs, const std::vector<int>& ends) {
-  std::vector<std::vector<int>> buckets;
-  int begin = 0;
-  for (const int end : ends) {
-    buckets.emplace_back(costs.arrival.begin() + begin, costs.arrival.begin() + end);
-    begin = end;
-  }
-  return buckets;
 }
 
 Duration simulated(const StepCosts& costs, Training training,
@@ -48,6 +39,8 @@ StepCosts random_costs(Dice& dice) {
   if (dice.one_in(3)) cluster.launch.wait = dice.time(20);
   StepCosts costs(workload, cluster, Optimizer::sgd);
   if (dice.one_in(3)) costs.slowest_rank = 1 + 0.01 * dice.between(1, 40);
+  for (KernelCost& cost : costs.copy_in)
+    if (dice.one_in(8)) cost.work = cost.last_launch = Duration{};
   return costs;
 }
 

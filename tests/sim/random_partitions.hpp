@@ -37,6 +37,7 @@ inline StepCosts random_one_type_costs(Dice& dice, int most, bool interference) 
   workload.name = "random";
   Layer& layer = workload.layers.emplace_back();
   layer.forward.push_back(timed::kernel(dice.time(200)));
+  std::vector<int> arrival;
   const int gradients = dice.between(1, most);
   for (int i = 0; i < gradients; ++i) {
     if (i == 0 || dice.one_in(2))
@@ -45,20 +46,37 @@ inline StepCosts random_one_type_costs(Dice& dice, int most, bool interference) 
     parameter.name = std::to_string(i);
     parameter.shape = {dice.between(1, dice.one_in(3) ? 2'000'000 : 5'000)};
     parameter.ready_after = static_cast<int>(layer.backward.size()) - 1;
+    arrival.insert(arrival.begin() + dice.between(0, i), i);
   }
   if (dice.one_in(2)) workload.optimizer = dice.time(500);
+  if (dice.one_in(4)) workload.arrival = arrival;  // hooks fire in another order than kernels end
+  if (dice.one_in(4)) workload.buffers = {{dice.between(1, 5), {dice.between(4, 40'000)}}};
   check(workload);
   Cluster cluster = random_cluster(dice, interference);
   if (cluster.ranks_per_node < 2) cluster.ranks_per_node = 2;
-  if (dice.one_in(2)) {  // no law: steps up and down, whatever the size
+  if (dice.one_in(2)) {  // no law: steps of any height, now and then down
     cluster.collectives = CollectiveModel::table;
-    Duration time{};
+    Duration time = std::chrono::microseconds{dice.between(1, 1000)};
     for (const std::int64_t size : {100, 3'000, 40'000, 900'000, 20'000'000}) {
-      time += std::chrono::microseconds{dice.between(1, 1000)};
       cluster.intra_node.all_reduce.emplace_back(Bytes{size}, time);
+      time = dice.one_in(5) ? time / 2 : time + std::chrono::microseconds{dice.between(1, 1000)};
     }
   }
-  return StepCosts(workload, cluster, Optimizer::sgd);
+  if (interference && dice.one_in(2)) {  // slowdowns that rise and fall with the size
+    cluster.interference.reset();
+    cluster.calibration.emplace();
+    cluster.calibration->ranks = cluster.ranks();
+    for (const std::int64_t size : {1'000, 100'000, 5'000'000})
+      cluster.calibration->interference.push_back(
+          {Bytes{size}, dice.slowdown(), dice.slowdown(), double{dice.slowdown()}, 0});
+  }
+  StepCosts costs(workload, cluster, Optimizer::sgd);
+  for (std::size_t i = 0; i < costs.copy_in.size(); ++i)
+    if (dice.one_in(8)) costs.copy_in[i].work = costs.copy_in[i].last_launch = Duration{};
+  for (auto& layer_costs : costs.layers)
+    for (KernelCost& cost : layer_costs.backward)
+      cost.memory_fraction = static_cast<float>(dice.between(0, 4)) / 4;
+  return costs;
 }
 
 /// Up to twelve gradients of a few bytes, so that every cap can be tried, on a link to which bytes

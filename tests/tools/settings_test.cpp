@@ -42,15 +42,15 @@ TEST_CASE("what is printed means a cap in the range, by PyTorch's arithmetic",
 
 TEST_CASE("names of any kind survive in the buckets of a scenario", "[tools][settings]") {
   Workload workload;
-  for (const char* name : {"a: b", "quote\"back\\slash"}) {
+  for (const char* name : {"a: b\nc", "quote\"back\\slash"}) {
     Parameter& parameter = workload.parameters.emplace_back();
     parameter.name = name;
     parameter.shape = {4};
   }
   CHECK(buckets_yaml({{1}, {0}}, workload) ==
-        "training:\n  strategy: bucketed\n  buckets:\n    - [\"quote\\\"back\\\\slash\"]\n    - "
-        "[\"a: "
-        "b\"]\n");
+        "training:\n  strategy: bucketed\n  buckets:\n"
+        "    - [\"quote\\\"back\\\\slash\"]\n"
+        "    - [\"a: b\\x0ac\"]\n");
 }
 
 }  // namespace ddpsim

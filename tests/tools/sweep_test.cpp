@@ -217,6 +217,7 @@ TEST_CASE("a changed scenario, catalogue file or setting is not mixed into a fil
   scratch.write("own.yaml", scenario);
   CHECK(sweep(line, scratch.folder()).code == 0);
 
+  int named_files = 0;
   for (const char* name :
        {"profiles/profile.yaml", "profiles/link.yaml", "profiles/all_reduce.csv"}) {
     CAPTURE(name);
@@ -227,8 +228,10 @@ TEST_CASE("a changed scenario, catalogue file or setting is not mixed into a fil
     const bool named =
         scenario.find(std::filesystem::path(name).filename().string()) != std::string::npos;
     if (named) check_refused(outcome, changed);
+    named_files += named ? 1 : 0;
     scratch.write(name, content);
   }
+  CHECK(named_files >= 2);
   CHECK(content_of(scratch.path("rows.csv")) == before);
 }
 

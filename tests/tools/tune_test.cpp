@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <regex>
 
 #include <catch2/catch.hpp>
 
@@ -92,7 +93,59 @@ TEST_CASE("tune ends with what to paste", "[tools][tune]") {
   REQUIRE(flat.code == 0);
   CHECK(flat.out.find("tuning does not pay") != std::string::npos);
   CHECK(flat.out.find("keep 25 MiB") != std::string::npos);
-  CHECK(flat.out.find("DistributedDataParallel(model)  # as it is") != std::string::npos);
+  CHECK(flat.out.find("DistributedDataParallel(model)\n") != std::string::npos);
+}
+
+TEST_CASE("each line to paste has the step that stands beside it", "[tools][tune]") {
+  const std::regex line(
+      "# ([^\n]*): ([0-9.]+) ms\n(?:  torch.distributed._DEFAULT_FIRST_BUCKET_BYTES = "
+      "([0-9]+)[^\n]*\n)?"
+      "  model = DistributedDataParallel\\(model, bucket_cap_mb=([0-9.]+)\\)");
+  int lines = 0;
+  for (const std::string first : {"1MiB", "2MiB", "none"}) {
+    // Its own caps would go before the cap that is set: they go out of the file.
+    const Scratch scratch;
+    std::string text = content_of(workstations);
+    const std::string caps = "bucket_caps:";
+    REQUIRE(text.find(caps) != std::string::npos);
+    text.replace(text.find(caps), text.find('\n', text.find(caps)) - text.find(caps),
+                 "broadcast_buffers: true");
+    const std::string scenario = scratch.write("scenario.yaml", text).string();
+    const Outcome outcome =
+        ddpsim({"tune", scenario, "--set", "training.first_bucket_cap=" + first});
+    INFO(outcome.out << outcome.err);
+    REQUIRE(outcome.code == 0);
+    for (std::sregex_iterator found(outcome.out.begin(), outcome.out.end(), line), end;
+         found != end; ++found) {
+      const std::smatch& match = *found;
+      const bool newer = match[1].str().find("from 2.5") != std::string::npos;
+      const std::string first_cap = newer              ? "none"
+                                    : match[3].matched ? match[3].str() + "B"
+                                                       : "1MiB";
+      CAPTURE(match.str());
+      CHECK(step_of({scenario, "--set", "training.first_bucket_cap=" + first_cap, "--set",
+                     "training.bucket_cap=" + match[4].str() + "MiB"}) ==
+            Approx(std::stod(match[2].str())).margin(0.0051));
+      ++lines;
+    }
+  }
+  CHECK(lines >= 6);
+}
+
+TEST_CASE("buckets that close before they overflow are no setting of DDP's", "[tools][tune]") {
+  const Outcome outcome = ddpsim({"tune", shipped("examples/cpu-cluster.yaml"), "--set",
+                                  "training.bucket_rule=before_overflow"});
+  REQUIRE(outcome.code == 0);
+  CHECK(outcome.out.find("bucket_cap_mb=") == std::string::npos);
+  CHECK(outcome.out.find("close before they overflow") != std::string::npos);
+}
+
+TEST_CASE("a default that is not allowed is not what the verdict keeps", "[tools][tune]") {
+  const Outcome outcome =
+      ddpsim({"tune", shipped("examples/first.yaml"), "--largest-bucket", "150MiB"});
+  REQUIRE(outcome.code == 0);
+  CHECK(outcome.out.find("keep 25 MiB") == std::string::npos);
+  CHECK(outcome.out.find("more than allowed") != std::string::npos);
 }
 
 TEST_CASE("uncertainty gives the range of the gain and the cap that regrets least",

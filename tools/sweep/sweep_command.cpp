@@ -3,10 +3,10 @@
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include "scenarios/input_error.hpp"
+#include "sim/parallel.hpp"
 #include "tools/command.hpp"
 #include "tools/flag_values.hpp"
 #include "tools/interruptible.hpp"
@@ -54,8 +54,7 @@ bool parse_sweep(const std::vector<std::string>& arguments, SweepFlags& flags) {
 /// nobody has divided them.
 int default_threads(const MpiJob& job) {
   const int all = std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
-  cpu_set_t allowed;
-  const int mine = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : all;
+  const int mine = allowed_cores();
   return std::max(1, mine < all ? mine : all / job.ranks_of_host());
 }
 
