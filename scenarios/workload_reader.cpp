@@ -161,7 +161,8 @@ void read_workload(const Yaml& given, Scenario& scenario) {
   YamlMap map(given);
   const Yaml model = map.required("model");
   std::vector<Entry> entries = entry_with_bases(model, model_entries);
-  scenario.optimizer = Optimizer::adamw;
+  // A profile holds what was measured, its optimizer among it, if there was one.
+  scenario.optimizer = is_profile(entries.front()) ? Optimizer::none : Optimizer::adamw;
   if (is_profile(entries.front())) {
     const WorkloadProfile profile = read_workload_profile(entries.front().yaml);
     scenario.workload = workload_of(profile, entries.front().name);

@@ -23,7 +23,7 @@ using Ends = std::vector<int>;
 
 /// Beyond that searches take minutes, and then memory: n^2 prices, n^3 pairs.
 constexpr int most_gradients = 3000;
-constexpr int most_for_pairs = 1000;           // seconds, up to some twenty
+constexpr int most_for_pairs = 800;            // seconds, up to some twenty
 constexpr int most_for_scattered_pairs = 300;  // the same where buckets are not contiguous
 
 /// What a bucket that is too large costs: more than any step.

@@ -82,7 +82,7 @@ struct Tuning {
   Choice best_cap;               ///< of those
   Choice best_even_cap;          ///< where the first bucket has the cap of the others
   Choice best_overflow_cap;      ///< where a bucket closes before it would exceed the cap
-  /// Over all first caps and caps; none for more than 1000 gradients, or 300 whose buckets are not
+  /// Over all first caps and caps; none for more than 800 gradients, or 300 whose buckets are not
   /// contiguous in arrival order (several types, sparse ones, find_unused_parameters, another rule).
   std::optional<Choice> best_pair;
   /// Over all contiguous partitions: the best of the ideal problem and of all the above, polished by

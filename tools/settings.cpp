@@ -62,12 +62,15 @@ std::string buckets_yaml(const Buckets& buckets, const Workload& workload) {
 
 namespace {
 
-std::string ddp(const std::string& arguments) {
-  return fmt::format("  model = DistributedDataParallel(model{})\n", arguments);
-}
-
 /// The lines for PyTorch's DistributedDataParallel, whose buckets close by torch's rule.
-std::string torch_settings(const Tuning& tuning, const Workload& workload) {
+std::string torch_settings(const Tuning& tuning, const Training& training,
+                           const Workload& workload) {
+  const auto ddp = [&](const std::string& arguments) {
+    return fmt::format("  model = DistributedDataParallel(model{}{}{}{})\n", arguments,
+                       training.find_unused_parameters ? ", find_unused_parameters=True" : "",
+                       training.static_graph ? ", static_graph=True" : "",
+                       training.gradient_as_bucket_view ? ", gradient_as_bucket_view=True" : "");
+  };
   const Choice& cap = tuning.advice.choice;
   if (!tuning.advice.pays && tuning.standard_allowed && cap.step == tuning.standard.step &&
       cap.cap == default_bucket_cap)
@@ -83,15 +86,17 @@ std::string torch_settings(const Tuning& tuning, const Workload& workload) {
   };
   std::string text;
   if (cap.first_cap && *cap.first_cap == default_first_bucket_cap) {
-    text += fmt::format("  # PyTorch to 2.4, where the first bucket stays 1 MiB: {:.2f} ms\n{}",
-                        in_ms(cap.step), ddp(", bucket_cap_mb=" + mib.mib));
+    text +=
+        fmt::format("  # PyTorch to about 2.4, where the first bucket stays 1 MiB: {:.2f} ms\n{}",
+                    in_ms(cap.step), ddp(", bucket_cap_mb=" + mib.mib));
   } else {
     const RoundCap first = cap.first_cap ? round_cap(*cap.first_cap, *cap.first_cap) : mib;
-    text += fmt::format("  # PyTorch 1.10 to 2.4: {:.2f} ms\n{}{}", in_ms(cap.step),
+    text += fmt::format("  # PyTorch 1.10 to about 2.4: {:.2f} ms\n{}{}", in_ms(cap.step),
                         first_bucket(first), ddp(", bucket_cap_mb=" + mib.mib));
   }
   text += fmt::format(
-      "  # PyTorch from 2.5, where bucket_cap_mb holds for the first bucket too: {:.2f} ms\n{}",
+      "  # PyTorch from about 2.5, where bucket_cap_mb holds for the first bucket too: {:.2f} "
+      "ms\n{}",
       in_ms(even_cap.step), ddp(", bucket_cap_mb=" + even.mib));
 
   const auto saves = [&](Duration step) {  // more than anybody would measure
@@ -99,9 +104,10 @@ std::string torch_settings(const Tuning& tuning, const Workload& workload) {
   };
   if (tuning.best_pair && saves(tuning.best_pair->step)) {
     const Choice& pair = *tuning.best_pair;
-    text += fmt::format("  # both caps, PyTorch 1.10 to 2.4: {:.2f} ms\n{}{}", in_ms(pair.step),
-                        first_bucket(round_cap(*pair.first_cap, pair.highest_first)),
-                        ddp(", bucket_cap_mb=" + round_cap(pair.cap, pair.highest_cap).mib));
+    text +=
+        fmt::format("  # both caps, PyTorch 1.10 to about 2.4: {:.2f} ms\n{}{}", in_ms(pair.step),
+                    first_bucket(round_cap(*pair.first_cap, pair.highest_first)),
+                    ddp(", bucket_cap_mb=" + round_cap(pair.cap, pair.highest_cap).mib));
   }
   if (tuning.best_partition && saves(tuning.best_partition->step) &&
       tuning.best_partition->buckets.size() <= names_on_a_page) {
@@ -129,7 +135,7 @@ std::string settings_to_paste(const Tuning& tuning, const Training& training,
                               const Workload& workload) {
   std::string text = "to paste:\n\n";
   if (training.bucket_rule == BucketRule::torch) {
-    text += torch_settings(tuning, workload);
+    text += torch_settings(tuning, training, workload);
   } else {
     const Choice& cap = tuning.advice.choice;
     text += fmt::format(
@@ -138,6 +144,7 @@ std::string settings_to_paste(const Tuning& tuning, const Training& training,
         in_ms(cap.step), round_cap(cap.cap, cap.highest_cap).bytes.count,
         round_cap(cap.cap, cap.highest_cap).mib);
   }
+  if (!tuning.advice.pays) return text;  // other frameworks' defaults are as good
   const Choice& overflow = tuning.best_overflow_cap;
   const RoundCap fused = round_cap(overflow.cap, overflow.highest_cap);
   text += fmt::format(

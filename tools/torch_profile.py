@@ -861,9 +861,11 @@ def calibration_text(job, link, workload):
     return '\n'.join(lines) + '\n'
 
 
-def scenario_text(name):
+def scenario_text(name, unused):
+    training = '{find_unused_parameters: true}' if unused else '{}'
     return (f'# Written by torch_profile.py: what was measured, tied together.\nname: {quoted(name)}\n'
-            'workload: {model: workload.yaml}\ncluster: {calibration: calibration.yaml}\ntraining: {}\n')
+            'workload: {model: workload.yaml}\ncluster: {calibration: calibration.yaml}\n'
+            f'training: {training}\n')
 
 
 # The command line.
@@ -1034,7 +1036,7 @@ def run(arguments):
         if shown:
             print(f'\r\x1b[K{text}', end='', file=sys.stderr, flush=True)
 
-    files, summary, profile = {}, [], None
+    files, summary, profile, link = {}, [], None, None
     if made:
         profile = profiled(arguments, made, job, progress)
         slowest = together(job, profile) if job else None
@@ -1047,13 +1049,15 @@ def run(arguments):
         files['link.yaml'] = link_text(job, link)
         files['calibration.yaml'] = calibration_text(job, link, profile.name if profile else 'none')
         if profile:
-            files['scenario.yaml'] = scenario_text(f'{profile.name} on {plural(job.ranks, "rank")}')
+            files['scenario.yaml'] = scenario_text(f'{profile.name} on {plural(job.ranks, "rank")}', profile.unused)
         summary.append(link_summary(link))
         job.barrier()
     if shown:
         print('\r\x1b[K', end='', file=sys.stderr)
     if speaks:
         for line in profile.notes if profile else []:
+            note(line)
+        for line in link_doubts(link) if link else []:
             note(line)
         for name, text in files.items():
             write(os.path.join(arguments.output, name), text)
@@ -1073,6 +1077,18 @@ def link_summary(link):
         text += (f'; beside one another: compute x {point["compute_slowdown"]:.2f}, '
                  f'communication x {point["communication_slowdown"]:.2f}')
     return text
+
+
+def link_doubts(link):
+    """What makes the table of all-reduces doubtful: repeats far apart, or a size that takes less than a smaller one."""
+    name = lambda size: f'{size // KIB} KiB' if size < MIB else f'{size // MIB} MiB'
+    points = list(link['all_reduce'].items())
+    wide = [name(size) for size, spread in points if size >= 64 * KIB and spread.high > 1.5 * spread.median]
+    falls = [name(size) for (_, before), (size, spread) in zip(points, points[1:]) if spread.median < 0.9 * before.median]
+    if wide:
+        yield f'repeats of all-reduces of {", ".join(wide)} are more than 50 % apart: is the machine or the link busy?'
+    if falls:
+        yield f'all-reduces of {", ".join(falls)} took less time than smaller ones: measure again when it is quiet'
 
 
 def next_command(folder, files, device):

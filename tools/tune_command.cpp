@@ -54,7 +54,7 @@ struct Flags {
         "errors of link and kernels to allow for, such as 10%; with a calibration its spread by "
         "default")("objective", po::value(&objective)->value_name("NAME"),
                    "step: the shortest; exposed: likewise, as the two differ by a constant; "
-                   "memory: the smallest "
+                   "memory: the cap with the smallest "
                    "largest bucket within --within of the shortest step")(
         "within", po::value(&within)->value_name("SHARE"), "for the objective memory (1%)")(
         "largest-bucket", po::value(&largest)->value_name("SIZE"),
@@ -153,7 +153,9 @@ int tune_command(const std::vector<std::string>& arguments) {
   };
   const Tuning tuning = tune(priced.costs, scenario.training, tuning_options);
   if (!flags.buckets.empty() && !tuning.best_partition)
-    throw InputError("--buckets: free partitions are not searched for gradients of several types");
+    throw InputError(
+        "--buckets: free partitions are not searched where gradients are of several types or "
+        "sparse");
 
   Outputs outputs;
   if (!options.quiet && options.json != "-" && options.csv != "-" && flags.buckets != "-")

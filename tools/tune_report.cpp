@@ -50,6 +50,9 @@ std::string choices_table(const Tuning& tuning) {
   add("one per gradient", apart);
   if (tuning.merged) add("MG-WFBP's merge rule", *tuning.merged);
   add("best cap", tuning.best_cap);
+  if (tuning.advice.choice.buckets != tuning.best_cap.buckets &&
+      tuning.advice.choice.buckets != tuning.standard.buckets)
+    add("recommended cap", tuning.advice.choice);
   if (tuning.best_cap.first_cap) add("best cap, first bucket too", tuning.best_even_cap);
   if (tuning.best_pair) add("best pair of caps", *tuning.best_pair);
   if (tuning.best_partition)
@@ -160,7 +163,8 @@ nlohmann::ordered_json choice_json(const Choice& choice) {
     json["first_cap_bytes"] = choice.first_cap->count;
   else
     json["first_cap_bytes"] = nullptr;
-  json["cap_bytes"] = choice.cap.count > 0 ? nlohmann::ordered_json(choice.cap.count) : nullptr;
+  const bool capped = choice.cap > Bytes{} && choice.cap < no_cap;
+  json["cap_bytes"] = capped ? nlohmann::ordered_json(choice.cap.count) : nullptr;
   json["step_ms"] = in_ms(choice.step);
   json["buckets"] = choice.buckets.size();
   json["largest_bucket_bytes"] = choice.largest.count;
@@ -188,8 +192,9 @@ std::string tune_text(const Scenario& scenario, const StepCosts& costs, const Tu
       ms(tuning.without), tuning.caps.size(),
       tuning.best_pair ? " and all pairs of caps" : ", but not pairs: too many gradients,",
       tuning.evaluated,
-      tuning.best_partition ? ""
-                            : "; free partitions are not searched for gradients of several types");
+      tuning.best_partition
+          ? ""
+          : "; free partitions are not searched where gradients are of several types or sparse");
   text += caps_chart(tuning) + "\n";
   if (!tuning.advice.corners.empty()) text += corners_text(tuning) + "\n";
   text += verdict(tuning, options) + "\n";

@@ -198,6 +198,30 @@ TEST_CASE("rows with wrong results are left out, and said to be", "[tools][impor
   CHECK_THAT(found["notes"].dump(), Catch::Contains("wrong"));
 }
 
+TEST_CASE("what a log says of no use is named", "[tools][import_nccl]") {
+  const Scratch scratch;
+  const std::string header =
+      "# Collective test starting: all_reduce_perf\n"
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong     "
+      "time   "
+      "algbw   busbw #wrong\n";
+  const auto row = [](const std::string& size, const std::string& type, const std::string& time) {
+    return size + " 1024 " + type + " sum -1 " + time + " 1.00 1.00 0 " + time + " 1.00 1.00 0\n";
+  };
+  // Two good rows of two types, one of a size beyond all numbers, one without a time, one cut off.
+  scratch.write("log.txt", header + row("4096", "float", "10.0") + row("8192", "half", "12.0") +
+                               row("99999999999999999999", "float", "13.0") +
+                               row("16384", "float", "N/A") + "32768  81\n");
+  const Outcome outcome =
+      ddpsim({"import", "nccl-tests", "log.txt", "--json", "-"}, scratch.folder());
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const std::string notes = outcome.json()["notes"].dump();
+  CHECK_THAT(notes, Catch::Contains("possible size: 3"));
+  CHECK_THAT(notes, Catch::Contains("2 types"));
+  CHECK_THAT(notes, Catch::Contains("two points are little"));
+}
+
 TEST_CASE("a log of anything but all-reduces among several ranks is refused by name",
           "[tools][import_nccl]") {
   const Scratch scratch;

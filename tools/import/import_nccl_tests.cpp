@@ -80,6 +80,24 @@ void fill_table(const std::vector<NcclTestsRun>& runs, const std::string& file, 
   if (wrong > 0)
     log.notes.push_back(
         fmt::format("{} rows are left out: their results were wrong (#wrong)", wrong));
+  int unread = 0;
+  std::set<std::string> types;
+  for (const NcclTestsRun& run : runs) {
+    unread += run.unread;
+    for (const NcclTestsRow& row : run.rows) types.insert(row.type);
+  }
+  if (unread > 0)
+    log.notes.push_back(
+        fmt::format("lines left out that begin like rows but break off, or have no time or no "
+                    "possible size: {}",
+                    unread));
+  if (types.size() > 1)
+    log.notes.push_back(
+        fmt::format("rows of {} types are taken together, by their bytes", types.size()));
+  if (times.size() < 3)
+    log.notes.push_back(
+        fmt::format("{} of a table and its fit: measure more sizes, from 1 KiB to 1 GiB say",
+                    times.size() == 1 ? "one point is little" : "two points are little"));
   if (!out_of_place)
     log.notes.emplace_back("times are in-place: there are no others");
   else if (in_place)

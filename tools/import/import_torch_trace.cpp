@@ -14,7 +14,15 @@ namespace ddpsim {
 
 Imported import_torch_trace(const ImportRequest& request) {
   std::optional<Workload> model;
-  if (!request.model.empty()) model = read_catalogue_model(request.model);
+  if (!request.model.empty()) {
+    try {
+      model = read_catalogue_model(request.model);
+    } catch (const InputError& problem) {
+      std::string said = problem.what();
+      if (said.starts_with(":0:0: ")) said = said.substr(6);  // a name from the command line
+      throw InputError(fmt::format("--model {}: {}", request.model, said));
+    }
+  }
   Trace trace;
   {
     Progress progress(request.quiet);

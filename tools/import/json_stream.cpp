@@ -104,7 +104,12 @@ class Text {
         in_string_ = true;
         token_ = 0;
       } else if (c == '[' || c == '{') {
-        if (++depth_ > deepest) refuse_at(at + 1, "nested too deeply: is this a profiler's trace?");
+        if (++depth_ > deepest)
+          refuse_at(at + 1,
+                    gzdirect(file_.get()) == 1
+                        ? "nested too deeply: is this a profiler's trace?"
+                        : "nested too deeply: is this a profiler's trace, and its gzip data "
+                          "undamaged?");
       } else if (c == ']' || c == '}') {
         --depth_;
       }

@@ -151,6 +151,9 @@ class Reader {
     if (words.size() >= 3 && parse_integer(words[0]) && parse_integer(words[1]) &&
         is_type(words[2]))
       take_row(words);
+    else if (layout_ && std::all_of(words[0].begin(), words[0].end(),
+                                    [](unsigned char c) { return std::isdigit(c) != 0; }))
+      ++run().unread;  // a row that breaks off, or of a size beyond all numbers
   }
 
   std::vector<NcclTestsRun> finish() {
@@ -225,7 +228,10 @@ class Reader {
       note_ratio(row, printed(word(column + 1)), printed(word(column + 2)));
     }
     if (wrong) ++run().wrong;
-    if (row.out_of_place || row.in_place) run().rows.push_back(std::move(row));
+    if (row.out_of_place || row.in_place)
+      run().rows.push_back(std::move(row));
+    else if (!wrong)
+      ++run().unread;
   }
 
   std::optional<Duration> time(std::string_view text) const {

@@ -28,7 +28,8 @@ struct NcclTestsRun {
   std::string device;     ///< of rank 0
   std::string version;    ///< of nccl-tests, "2.19.6"; "" if not said
   std::vector<NcclTestsRow> rows;
-  int wrong = 0;  ///< rows left out because results were wrong
+  int wrong = 0;   ///< rows left out because results were wrong
+  int unread = 0;  ///< rows left out because they break off, or have no time or size that can be
 };
 
 /// Reads the output of nccl-tests, as text (any version: what the columns are is taken from the header

@@ -100,7 +100,8 @@ struct Trace {
 /// list that PyTorch without Kineto writes), plain or gzip.
 ///
 /// Memory grows with the events that matter to a step (kernels, launches, hooks, collectives, outermost
-/// operators: usually a third), by at most 48 bytes each, and more than 4 million of them are refused;
+/// operators: usually a third), by at most 48 bytes each here and about 140 until the steps are found, and
+/// more than 4 million of them are refused (0.6 GB);
 /// everything else of the file is forgotten at once. Throws InputError for everything stream_json does,
 /// for files of other contents, numbers outside of what a trace can hold, keys that an event repeats, and
 /// correlation ids that two launches share.
