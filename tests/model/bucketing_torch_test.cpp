@@ -69,7 +69,7 @@ std::vector<int> order_of(const Case& one) {
   return one.arrival.empty() ? registration_order(one) : one.arrival;
 }
 
-DType stored_type(DType type) {
+DType type_in_memory(DType type) {
   return type == DType::tf32 ? DType::fp32 : type;
 }
 
@@ -112,10 +112,10 @@ TEST_CASE("any list is divided by its rule and nothing is lost", "[model][bucket
       const GradientInfo& first = one.gradients[static_cast<std::size_t>(inside.front())];
       for (const int index : inside) {
         const GradientInfo& gradient = one.gradients[static_cast<std::size_t>(index)];
-        REQUIRE(stored_type(gradient.dtype) == stored_type(first.dtype));
+        REQUIRE(type_in_memory(gradient.dtype) == type_in_memory(first.dtype));
         REQUIRE((!gradient.sparse || (inside.size() == 1 && bucket.limit == Bytes{0})));
       }
-      if (!first.sparse) filled[stored_type(first.dtype)].push_back(bucket);
+      if (!first.sparse) filled[type_in_memory(first.dtype)].push_back(bucket);
       seen.insert(seen.end(), inside.begin(), inside.end());
       by_index.push_back(inside);
     }
