@@ -84,12 +84,12 @@ TEST_CASE("JSON of one endless thing is refused early", "[tools][import_hostile]
     CHECK_THAT(refused(scratch, many(opening)), Catch::EndsWith(deep));
   CHECK_THAT(refused(scratch, events("{\"args\": " + many("["))), Catch::EndsWith(deep));
   const std::string endless = "more than 1 MiB without an end: is this a profiler's trace?";
-  CHECK_THAT(refused(scratch, "\"" + many("x")), Catch::EndsWith(endless));
-  CHECK_THAT(refused(scratch, "\"" + many("\\\"")), Catch::EndsWith(endless));
-  CHECK_THAT(refused(scratch, "[" + many("1")), Catch::EndsWith(endless));
+  CHECK_THAT(refused(scratch, std::string("\"").append(many("x"))), Catch::EndsWith(endless));
+  CHECK_THAT(refused(scratch, std::string("\"").append(many("\\\""))), Catch::EndsWith(endless));
+  CHECK_THAT(refused(scratch, std::string("[").append(many("1"))), Catch::EndsWith(endless));
   CHECK_THAT(refused(scratch, many(" ")), Catch::EndsWith(endless));
-  CHECK_THAT(refused(scratch, "[" + many("[],")), Catch::EndsWith(endless));
-  CHECK_THAT(refused(scratch, "[" + many("true,")), Catch::EndsWith(endless));
+  CHECK_THAT(refused(scratch, std::string("[").append(many("[],"))), Catch::EndsWith(endless));
+  CHECK_THAT(refused(scratch, std::string("[").append(many("true,"))), Catch::EndsWith(endless));
 }
 
 TEST_CASE("events with impossible numbers are refused with their number",

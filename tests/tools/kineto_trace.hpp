@@ -104,8 +104,10 @@ class KinetoTrace {
   std::string shape_of(std::size_t k) const {
     if (!options_.shapes) return "";
     const Parameter& parameter = model_.parameters[static_cast<std::size_t>(arrival_[k])];
-    return fmt::format("\"Input Dims\": [[{}]], \"Input type\": [\"float\"]",
-                       fmt::join(parameter.shape, ", "));
+    std::string shape;
+    for (const std::int64_t extent : parameter.shape)
+      shape += fmt::format("{}{}", shape.empty() ? "" : ", ", extent);
+    return fmt::format("\"Input Dims\": [[{}]], \"Input type\": [\"float\"]", shape);
   }
   /// The three spans that issue a collective, and its kernel.
   void collective(const std::string& kind, const std::string& kernel, std::int64_t elements,

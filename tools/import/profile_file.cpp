@@ -1,18 +1,24 @@
 #include "tools/import/profile_file.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "tools/yaml_text.hpp"
 
 namespace ddpsim {
 namespace {
 
+/// "3, 64, 64"
+template <typename Number>
+std::string listed(const std::vector<Number>& numbers) {
+  std::string text;
+  for (const Number number : numbers) text += fmt::format("{}{}", text.empty() ? "" : ", ", number);
+  return text;
+}
+
 std::string text_of(const ProfiledParameter& parameter) {
   return fmt::format("  - {{name: {}, shape: [{}], dtype: {}, {}ready: {}}}\n",
-                     quoted(parameter.name), fmt::join(parameter.shape, ", "),
-                     name_of(parameter.dtype), parameter.sparse ? "sparse: true, " : "",
-                     exact(parameter.ready));
+                     quoted(parameter.name), listed(parameter.shape), name_of(parameter.dtype),
+                     parameter.sparse ? "sparse: true, " : "", exact(parameter.ready));
 }
 
 std::string text_of(const MeasuredRow& row) {
@@ -57,8 +63,7 @@ std::string workload_profile_yaml(const WorkloadProfile& profile, const std::str
   if (profile.optimizer) text += fmt::format("optimizer: {}\n", exact(*profile.optimizer));
   text += "parameters:   # registration order; ready: from the start of backward\n";
   for (const ProfiledParameter& parameter : profile.parameters) text += text_of(parameter);
-  if (!profile.arrival.empty())
-    text += fmt::format("arrival: [{}]\n", fmt::join(profile.arrival, ", "));
+  if (!profile.arrival.empty()) text += fmt::format("arrival: [{}]\n", listed(profile.arrival));
   if (profile.measured) text += text_of(*profile.measured);
   return text;
 }
