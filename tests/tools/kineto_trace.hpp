@@ -7,7 +7,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "scenarios/workload_reader.hpp"
 
@@ -69,12 +68,17 @@ class KinetoTrace {
   std::string text() {
     lines_.clear();
     for (int step = 0; step < options_.steps; ++step) add_step(step);
+    std::string events;
+    for (const std::string& line : lines_) {
+      if (!events.empty()) events += ",\n";
+      events += line;
+    }
     return fmt::format(
         "{{\n \"schemaVersion\": 1,\n \"deviceProperties\": [{{\"id\": 0, \"name\": \"NVIDIA "
         "H100\"}}],\n"
         " \"distributedInfo\": {{\"backend\": \"nccl\", \"rank\": 0, \"world_size\": 2}},\n"
         " \"traceEvents\": [\n{}\n ],\n \"traceName\": \"made up\"\n}}\n",
-        fmt::join(lines_, ",\n"));
+        events);
   }
 
  private:
