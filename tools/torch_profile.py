@@ -594,19 +594,32 @@ def all_reduce_time(job, size, patience):
 # What the all-reduces run beside.
 
 class Passes:
-    """Forward and backward of the user's model."""
+    """Forward and backward of the user's model. Each gradient in its place is a place for an all-reduce."""
 
     def __init__(self, model, batch, loss):
         self.model, self.batch, self.loss = model, batch, loss
+        self.at_place, self.place = None, 0
+        self.accumulators = []  # they live as long as somebody holds them
+        for parameter in parameters_of(model):
+            if parameter.tensor.requires_grad:
+                accumulator = accumulator_of(parameter.tensor)
+                accumulator.register_hook(self.gradient_is_ready)
+                self.accumulators.append(accumulator)
 
-    def __call__(self):
+    def gradient_is_ready(self, *_):
+        if self.at_place:
+            self.at_place(self.place)
+            self.place += 1
+
+    def __call__(self, at_place=None):
+        self.at_place, self.place = at_place, 0
         for parameter in self.model.parameters():
             parameter.grad = None
         self.loss(self.model, self.batch).backward()
 
 
 class Multiplications:
-    """Matrix multiplications of some 20 ms, where there is no model."""
+    """Matrix multiplications of some 20 ms, where there is no model. Before each is a place for an all-reduce."""
 
     def __init__(self, device, clock):
         extent = 512 if device.type == 'cpu' else 4096
@@ -621,8 +634,10 @@ class Multiplications:
             clock.settle()
             self.count = max(1, round(0.02 * self.count / max(1e-6, clock.seconds(begin, end))))
 
-    def __call__(self):
-        for _ in range(self.count):
+    def __call__(self, at_place=None):
+        for place in range(self.count):
+            if at_place:
+                at_place(place)
             torch.mm(self.left, self.right, out=self.out)
 
 
@@ -644,44 +659,69 @@ def computation_time(job, compute):
     return statistics.median(means), statistics.median(max(times) / mean for times, mean in zip(everyone, means))
 
 
+def moments_of_places(job, compute):
+    """Seconds from the computation's begin to each of its places, as rank 0 has them: for everyone, so that all issue at
+    the same places."""
+    marks = []
+    begin = job.clock.mark()
+    compute(lambda _: marks.append(job.clock.mark()))
+    job.clock.settle()
+    count = -int(job.most(-len(marks)))
+    return job.numbers([job.clock.seconds(begin, mark) for mark in marks[:count]])[0]
+
+
+def spread_places(moments, alone, each, least, most):
+    """[computation][place] where to issue all-reduces that take `each`, so that none comes before the last has ended with
+    some time to spare: in as many computations in a row as hold `least` of them, but no more than `most`."""
+    chosen, free, count = [], 0.0, 0
+    while count < least and len(chosen) < most:
+        row = set()
+        for place, moment in enumerate(moments):
+            moment += len(chosen) * alone
+            if moment >= free:
+                row.add(place)
+                free = moment + 1.5 * each
+                count += 1
+        chosen.append(row)
+    return chosen + [set()] * int(1 + 1.5 * each / alone)  # the last one too has computation beside it
+
+
 def compute_slowdown(job, compute, alone, size, each, budget):
-    """How much longer the computation takes beside an endless stream of all-reduces; None if that would take too long.
+    """How much longer computation takes while an all-reduce, which takes `each`, runs beside it; None if the budget does
+    not suffice to say.
 
-    The stream is issued ahead, as hooks of DistributedDataParallel do, and long enough not to run dry; `each` of its
-    all-reduces takes that long.
+    They are issued from within the computation, one by one, as hooks of DistributedDataParallel do: beside a stream of
+    them each costs less, for its threads are awake. Ranks wait for the slowest, so the slowest counts.
     """
-    rounds, most_ahead = 5, 4000
-    computations = max(1, min(round(max(0.3, 4 * each) / alone), int(budget / alone / (2.5 * rounds))))
-    ahead = int(3 + 1.4 * computations * alone / each)  # the same on all ranks, as everything that decides here
-    buffers = [torch.zeros(size // 4, device=job.device) for _ in range(min(ahead, 8))]
+    rounds = 9
+    places = spread_places(moments_of_places(job, compute), alone, each, 24, int(budget / alone / (2.2 * rounds)))
+    count = sum(len(row) for row in places)
+    if count == 0 or len(places) * alone * 2.2 * rounds > 2 * budget:
+        return None
+    buffers = [torch.zeros(size // 4, device=job.device) for _ in range(min(count, 8))]
 
-    def computed():
+    def computed(issued):
+        works = []
+
+        def at(row):
+            def issue(place):
+                if place in row:
+                    works.append(job.dist.all_reduce(buffers[len(works) % len(buffers)], async_op=True))
+            return issue
+        job.barrier()
         begin = job.clock.mark()
-        for _ in range(computations):
-            compute()
+        for row in places:
+            compute(at(row if issued else ()))
         end = job.clock.mark()
+        for work in works:
+            work.wait()
         job.clock.settle()
-        return job.clock.seconds(begin, end)
-
-    while ahead <= most_ahead:
-        ratios = []
-        for _ in range(rounds):
-            job.barrier()
-            quick = job.mean(computed())
-            job.barrier()
-            works = [job.dist.all_reduce(buffers[index % len(buffers)], async_op=True) for index in range(ahead)]
-            slow = computed()
-            dry = all(work.is_completed() for work in works)
-            for work in works:
-                work.wait()
-            job.clock.settle()
-            if job.most(dry):
-                break
-            ratios.append(job.mean(slow) / quick)
-        else:
-            return max(1.0, statistics.median(ratios))
-        ahead *= 2  # the stream ran dry: beside what the rest was computed is not known
-    return None
+        return job.most(job.clock.seconds(begin, end))
+    losses = []
+    for _ in range(rounds):
+        quick = computed(False)
+        losses.append((computed(True) - quick) / count)
+    return 1.0 / (1.0 - min(0.99, max(0.0, statistics.median(losses) / each)))
 
 
 def busy_time(job, size, count):
@@ -810,7 +850,7 @@ def measure_link(job, compute, largest, seconds, progress):
         compute = Multiplications(job.device, job.clock)
     alone, slowest = computation_time(job, compute)
     points, handovers = [], []
-    for size in (64 * KIB, MIB, 4 * MIB, 16 * MIB):
+    for size in (64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB):
         if size not in measured:
             continue
         idle = measured[size].median
