@@ -39,6 +39,13 @@ class Kinds {
       : workload_(workload), optimizer_(optimizer_kernels(optimizer, workload)) {}
 
   std::optional<TaskKind> of(const Schedule& schedule, const Task& task) const {
+    if (task.step != nobody) {
+      const CommStep& step = schedule.buckets[at(task.bucket)].steps[at(task.step)];
+      if (is_collective(step.operation) || step.operation == Operation::synchronize ||
+          step.operation == Operation::optimizer)
+        return std::nullopt;
+      return of(step.operation, step.kernel);
+    }
     switch (task.operation) {
       case Operation::forward:
         return of(task.operation, workload_.layers[at(task.layer)].forward[at(task.kernel)]);
@@ -62,6 +69,19 @@ class Kinds {
       case Operation::wait:
       case Operation::broadcast:
       case Operation::search_unused:
+      case Operation::all_gather:
+      case Operation::reduce_scatter:
+      case Operation::cast:
+      case Operation::correct:
+      case Operation::pack:
+      case Operation::draw:
+      case Operation::multiply:
+      case Operation::orthogonalize:
+      case Operation::quantize:
+      case Operation::dequantize:
+      case Operation::select:
+      case Operation::own_kernel:
+      case Operation::synchronize:
         return std::nullopt;
     }
     return std::nullopt;
@@ -84,7 +104,7 @@ class Kinds {
 Duration computing(const Schedule& schedule, const std::vector<TaskTimes>& times) {
   Duration sum{};
   for (std::size_t i = 0; i < times.size(); ++i)
-    if (schedule.tasks[i].stream != Stream::communication &&
+    if (!is_collective(schedule.tasks[i].operation) &&
         schedule.tasks[i].operation != Operation::wait)
       sum += times[i].end - times[i].start;
   return sum;

@@ -41,7 +41,7 @@ Breakdown break_down(const Schedule& schedule, const Timeline& timeline, int ran
   for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
     const Task& task = schedule.tasks[i];
     const TaskTimes& at = times[i];
-    if (task.stream == Stream::communication) {
+    if (is_collective(task.operation)) {
       Instant arrived = std::max(at.enqueued, free);
       for (const std::uint32_t earlier : schedule.waits_for(task))
         arrived = std::max(arrived, times[earlier].end);

@@ -171,13 +171,39 @@ CollectiveCost CollectiveLaw::all_reduce(Bytes size) const {
   } else {
     cost = from_table(std::get<AllReduceTable>(law_), size);
   }
+  return priced(cost, Collective::all_reduce, size);
+}
+
+CollectiveCost CollectiveLaw::priced(CollectiveCost cost, Collective collective, Bytes size) const {
+  const double n = ranks_;
   cost.latency = std::max(cost.latency + call_overhead, Duration::zero());
-  if (channels_) cost.channels = channels_->choose(Collective::all_reduce, size).channels;
+  if (channels_) cost.channels = channels_->choose(collective, size).channels;
   if (cost.transfer > Duration::zero())
     cost.bus.bytes_per_second =
         2 * (n - 1) / n * static_cast<double>(size.count) / in_seconds(cost.transfer);
   if (latency_factor != 1) cost.latency = scaled(cost.latency, latency_factor);
   if (transfer_factor != 1) cost.transfer = scaled(cost.transfer, transfer_factor);
+  return cost;
+}
+
+CollectiveCost CollectiveLaw::of(Collective collective, Bytes payload, int ranks) const {
+  if (ranks_ == 1 || ranks == 1) return {};
+  if (ranks > 1 && ranks < ranks_) {
+    // A smaller ring over the same links: 2 (n - 1) steps, 2 (n - 1) / n of the bytes.
+    CollectiveCost cost = of(collective, payload);
+    const double n = ranks, all = ranks_;
+    const double steps = (n - 1) / (all - 1);
+    cost.latency = scaled(cost.latency, steps);
+    cost.transfer = scaled(cost.transfer, steps * all / n);
+    return cost;
+  }
+  if (collective == Collective::all_reduce) return all_reduce(payload);
+  const Bytes moved = collective == Collective::all_gather ? ranks_ * payload : payload;
+  if (const auto* nccl = std::get_if<NcclLaw>(&law_))
+    return priced(from_nccl(*nccl, collective, moved), collective, moved);
+  CollectiveCost cost = all_reduce(moved);
+  cost.latency = cost.latency / 2;
+  cost.transfer = cost.transfer / 2;
   return cost;
 }
 

@@ -52,7 +52,12 @@ class CollectiveLaw {
 
   CollectiveCost all_reduce(Bytes size) const;
 
-  /// From one rank to all, without call overhead. NCCL's model, or, under the other laws, half of an all-reduce's steps.
+  /// Any collective of `payload` bytes handed to it by each rank; `ranks`: of a subgroup within a node,
+  /// 0 for all. Without NCCL's model, half of an all-reduce's steps and bytes: of the payload for a
+  /// reduce-scatter or a broadcast, of everyone's together for an all-gather.
+  CollectiveCost of(Collective collective, Bytes payload, int ranks = 0) const;
+
+  /// From one rank to all, without call overhead.
   Duration broadcast(Bytes size) const;
 
   /// Time every call takes on top of the law; found by calibration on a real run, at most as
@@ -67,6 +72,7 @@ class CollectiveLaw {
   const char* name() const;
 
  private:
+  CollectiveCost priced(CollectiveCost cost, Collective collective, Bytes size) const;
   CollectiveCost from_nccl(const NcclLaw& law, Collective collective, Bytes size) const;
   CollectiveCost from_table(const AllReduceTable& table, Bytes size) const;
 

@@ -27,11 +27,10 @@ Bound bound_of(const Schedule& schedule, const std::vector<TaskTimes>& times) {
     const Task& task = schedule.tasks[piece.task];
     if (piece.on_host) {
       add(Bound::launch, piece.length);
-    } else if (task.operation == Operation::broadcast) {
+    } else if (is_collective(task.operation) && task.bucket == nobody) {
       add(Bound::latency, piece.length);
-    } else if (task.operation == Operation::all_reduce) {
-      const Duration latency =
-          std::min(piece.length, schedule.buckets[static_cast<std::size_t>(task.bucket)].latency);
+    } else if (is_collective(task.operation)) {
+      const Duration latency = std::min(piece.length, task.latency);
       add(Bound::latency, latency);
       add(Bound::bandwidth, piece.length - latency);
     } else {
@@ -47,13 +46,22 @@ std::vector<std::pair<Instant, Instant>> busy_spans(const Schedule& schedule,
   std::vector<std::pair<Instant, Instant>> busy;
   for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
     const Task& task = schedule.tasks[i];
-    if (task.stream == Stream::communication || task.work == Duration::zero()) continue;
+    if ((task.stream != Stream::compute && task.stream != Stream::host) ||
+        task.work == Duration::zero())
+      continue;
     if (!busy.empty() && busy.back().second == times[i].start)
       busy.back().second = times[i].end;
     else
       busy.emplace_back(times[i].start, times[i].end);
   }
   return busy;
+}
+
+/// Is it the first collective of its bucket's comm hook?
+bool first_step_of(const Schedule& schedule, const Task& task) {
+  const auto& steps = schedule.buckets[static_cast<std::size_t>(task.bucket)].steps;
+  return std::none_of(steps.begin(), steps.begin() + task.step,
+                      [](const CommStep& step) { return is_collective(step.operation); });
 }
 
 Duration idle_within(const std::vector<std::pair<Instant, Instant>>& busy, Instant from,
@@ -112,23 +120,43 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
       case Operation::optimizer:
         optimizer.cover(at);
         break;
-      case Operation::all_reduce: {
+      case Operation::all_reduce:
+      case Operation::all_gather:
+      case Operation::reduce_scatter:
+      case Operation::broadcast: {
+        if (task.bucket == nobody) break;
         metrics.communication += at.end - at.start;
         metrics.wire += task.bytes;
         ++metrics.collectives;
         BucketTimes& bucket = metrics.buckets[static_cast<std::size_t>(task.bucket)];
-        bucket = {at.issued, at.start, at.end, idle_within(busy, at.start, at.end)};
+        const Duration waited = idle_within(busy, at.start, at.end);
+        if (task.step != nobody && !first_step_of(schedule, task)) {  // another of its comm hook
+          bucket.end = at.end;
+          bucket.exposed += waited;
+          break;
+        }
+        bucket = {at.issued, at.start, at.end, waited};
         if (task.gradient != nobody)
           bucket.ready = times[static_cast<std::size_t>(task.gradient)].end;
         break;
       }
       case Operation::hook:
       case Operation::concatenate:
-      case Operation::broadcast:
       case Operation::wait:
       case Operation::divide:
       case Operation::copy_out:
       case Operation::search_unused:
+      case Operation::cast:
+      case Operation::correct:
+      case Operation::pack:
+      case Operation::draw:
+      case Operation::multiply:
+      case Operation::orthogonalize:
+      case Operation::quantize:
+      case Operation::dequantize:
+      case Operation::select:
+      case Operation::own_kernel:
+      case Operation::synchronize:
         break;
     }
   }
@@ -153,7 +181,8 @@ std::vector<CriticalPiece> critical_path(const Schedule& schedule,
   // The task before each one on its own stream.
   constexpr std::uint32_t nothing = ~std::uint32_t{0};
   std::vector<std::uint32_t> before(count, nothing);
-  std::array<std::uint32_t, all_streams.size()> latest{nothing, nothing, nothing};
+  std::array<std::uint32_t, all_streams.size()> latest;
+  latest.fill(nothing);
   std::uint32_t last = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     std::uint32_t& on_stream = latest[static_cast<std::size_t>(schedule.tasks[i].stream)];

@@ -30,6 +30,32 @@ std::string_view name_of(Operation operation) {
       return "search unused";
     case Operation::optimizer:
       return "optimizer";
+    case Operation::all_gather:
+      return "all-gather";
+    case Operation::reduce_scatter:
+      return "reduce-scatter";
+    case Operation::cast:
+      return "cast";
+    case Operation::correct:
+      return "correct";
+    case Operation::pack:
+      return "pack";
+    case Operation::draw:
+      return "draw";
+    case Operation::multiply:
+      return "multiply";
+    case Operation::orthogonalize:
+      return "orthogonalize";
+    case Operation::quantize:
+      return "quantize";
+    case Operation::dequantize:
+      return "dequantize";
+    case Operation::select:
+      return "select";
+    case Operation::own_kernel:
+      return "own kernel";
+    case Operation::synchronize:
+      return "synchronize";
   }
   return "?";
 }

@@ -6,6 +6,8 @@
 
 namespace ddpsim {
 
+inline constexpr std::int32_t nobody = -1;  ///< an index that points nowhere
+
 /// What a task does. The simulator only needs its costs; a backend does the thing.
 enum class Operation : std::uint8_t {
   forward,        ///< a forward kernel
@@ -21,12 +23,34 @@ enum class Operation : std::uint8_t {
   broadcast,      ///< of buffers, from rank 0, before forward
   search_unused,  ///< find_unused_parameters: the host walks the graph
   optimizer,      ///< an optimizer kernel
+  // What comm hooks do besides (comm_hook.hpp).
+  all_gather,
+  reduce_scatter,
+  cast,           ///< from one number format to another
+  correct,        ///< PowerSGD: error feedback, added, kept or renewed
+  pack,           ///< into or out of one contiguous piece
+  draw,           ///< random numbers
+  multiply,       ///< a GEMM
+  orthogonalize,  ///< the columns of a matrix
+  quantize,       ///< to 8 bit, or finding the scale for it
+  dequantize,
+  select,       ///< the largest of many
+  own_kernel,   ///< the user's
+  synchronize,  ///< the host waits for all the device has been given
 };
 std::string_view name_of(Operation operation);
 
+constexpr bool is_collective(Operation operation) {
+  return operation == Operation::all_reduce || operation == Operation::broadcast ||
+         operation == Operation::all_gather || operation == Operation::reduce_scatter;
+}
+
 /// Those that compute: a calibration holds times of these, and of no others.
 inline constexpr std::array kernel_operations{
-    Operation::forward,     Operation::backward, Operation::accumulate, Operation::copy_in,
-    Operation::concatenate, Operation::divide,   Operation::copy_out,   Operation::optimizer};
+    Operation::forward,     Operation::backward,      Operation::accumulate, Operation::copy_in,
+    Operation::concatenate, Operation::divide,        Operation::copy_out,   Operation::optimizer,
+    Operation::cast,        Operation::correct,       Operation::pack,       Operation::draw,
+    Operation::multiply,    Operation::orthogonalize, Operation::quantize,   Operation::dequantize,
+    Operation::select,      Operation::own_kernel};
 
 }  // namespace ddpsim

@@ -10,6 +10,8 @@ std::string_view name_of(Stream stream) {
       return "compute";
     case Stream::communication:
       return "communication";
+    case Stream::aside:
+      return "aside";
   }
   return "?";
 }

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/comm_hook.hpp"
 #include "model/interference.hpp"
 #include "model/operation.hpp"
 #include "model/quantity.hpp"
@@ -13,11 +14,15 @@
 namespace ddpsim {
 
 /// Where a task's work runs. Each stream runs one task at a time, in the order of the schedule.
-enum class Stream : std::uint8_t { host, compute, communication };
-inline constexpr std::array all_streams{Stream::host, Stream::compute, Stream::communication};
+///
+/// What a comm hook computes once a collective has ended runs aside: on a stream of its own, or, of a
+/// device whose kernels run on the host thread, on the thread that communicates (Stream::communication
+/// then holds kernels too). Meanwhile the kernels of the compute stream stand still: one device does
+/// both.
+enum class Stream : std::uint8_t { host, compute, communication, aside };
+inline constexpr std::array all_streams{Stream::host, Stream::compute, Stream::communication,
+                                        Stream::aside};
 std::string_view name_of(Stream stream);
-
-inline constexpr std::int32_t nobody = -1;
 
 /// A node of the schedule. The host walks the tasks in order: it spends `host` on each, and so
 /// enqueues those of the other streams, which run later; work on the host stream it runs itself.
@@ -30,27 +35,30 @@ struct Task {
   std::int32_t layer = nobody;      ///< forward, backward
   std::int32_t kernel = nobody;     ///< index in that layer's pass; optimizer: index of its kernel
   std::int32_t parameter = nobody;  ///< hook, accumulate, copy_in, divide, copy_out
-  std::int32_t bucket =
-      nobody;  ///< copy_in, all_reduce, wait, copy_out: index into Schedule::buckets
+  /// copy_in, all_reduce, wait, copy_out, a comm hook's: index into Schedule::buckets
+  std::int32_t bucket = nobody;
+  std::int32_t step = nobody;     ///< a comm hook's: index into Bucket::steps
   std::uint32_t after_begin = 0;  ///< this task's slice of Schedule::after
   std::uint32_t after_count = 0;
-  std::int32_t gradient = nobody;  ///< all_reduce: the task that put its last gradient in place
-  std::int32_t launches = 1;       ///< kernels the host enqueues for it
-  float memory_fraction = 0;       ///< of `work`, bounded by memory bandwidth
+  std::int32_t gradient =
+      nobody;  ///< collectives: the task that put its bucket's last gradient in place
+  std::int32_t launches = 1;  ///< kernels the host enqueues for it
+  float memory_fraction = 0;  ///< of `work`, bounded by memory bandwidth
   Duration host{};         ///< to enqueue it (all launches), or to run it if it is the host's own
   Duration work{};         ///< on its stream, alone; of a collective: from the last rank's arrival
   Duration last_launch{};  ///< the work ends no earlier than this after the host enqueued the last
                            ///< launch
-  Duration handover{};     ///< all_reduce: from being issued to being taken up by an idle stream
-  Interference beside;     ///< all_reduce: how it and the kernels beside it slow each other
-  Bytes bytes;             ///< all_reduce, broadcast: payload
+  Duration latency{};      ///< collectives: the part of `work` that is not transfer
+  Duration handover{};     ///< collectives: from being issued to being taken up by an idle stream
+  Interference beside;     ///< collectives: how it and the kernels beside it slow each other
+  Bytes bytes;             ///< collectives: payload
 };
 
 /// Gradients reduced together.
 struct Bucket {
   std::vector<std::int32_t> parameters;  ///< in the order they lie in it
   Bytes size;
-  Duration latency{};  ///< of its all-reduce, alone; the rest of the time is transfer
+  std::vector<CommStep> steps;  ///< of the comm hook; empty: an all-reduce of the bucket
 };
 
 /// A training step of one rank, as data: what runs where, and what it waits for. Built by the code
@@ -60,6 +68,7 @@ struct Schedule {
   std::vector<Task> tasks;           ///< in the order the host issues them
   std::vector<std::uint32_t> after;  ///< task indices, all earlier ones; tasks hold slices of it
   std::vector<Bucket> buckets;       ///< in launch order
+  CommHook comm_hook;                ///< with one, copies into buckets do not divide
 
   std::span<const std::uint32_t> waits_for(const Task& task) const {
     return {after.data() + task.after_begin, task.after_count};

@@ -84,13 +84,26 @@ class Builder {
     for (std::size_t b = 0; b < schedule_.buckets.size(); ++b) {
       Bucket& bucket = schedule_.buckets[b];
       const CollectiveCost cost = costs_.collective.all_reduce(bucket.size);
-      bucket.latency = cost.latency;
-      collectives_.push_back({cost.time(), costs_.interference.beside(cost, bucket.size)});
+      collectives_.push_back({cost, costs_.interference.beside(cost, bucket.size)});
       for (const std::int32_t index : bucket.parameters)
         bucket_of_[static_cast<std::size_t>(index)] = static_cast<std::int32_t>(b);
     }
+    if (training_.strategy == Strategy::bucketed && training_.comm_hook) plan_comm_hook();
     launched_.assign(schedule_.buckets.size(), nobody);
     gradient_.assign(schedule_.buckets.size(), nobody);
+  }
+
+  /// What the comm hook does with each bucket, and what that costs.
+  void plan_comm_hook() {
+    schedule_.comm_hook = training_.comm_hook;
+    for (Bucket& bucket : schedule_.buckets) {
+      CommBucket given;
+      given.type = stored_type(costs_.gradients[at(bucket.parameters.front())].dtype);
+      for (const std::int32_t index : bucket.parameters)
+        given.gradients.push_back(costs_.matrices[at(index)]);
+      bucket.steps = comm_steps(training_.comm_hook, given, costs_.ranks, costs_.ranks_per_node,
+                                costs_.synchronous, training_.iteration);
+    }
   }
 
   /// Time is counted in picoseconds, in 64 bits: far beyond any step, but not beyond every
@@ -166,6 +179,7 @@ class Builder {
   }
 
   void optimizer() {
+    if (schedule_.comm_hook.kind == CommHookKind::optimizer_overlap) return;  // it has run already
     for (std::size_t k = 0; k < costs_.optimizer.size(); ++k)
       kernel_task(Operation::optimizer, costs_.optimizer[k]).kernel = static_cast<std::int32_t>(k);
   }
@@ -199,7 +213,7 @@ class Builder {
     gradient_[at(owner)] = last_kernel_;
     --pending_[at(owner)];
     while (next_bucket_ < schedule_.buckets.size() && pending_[next_bucket_] == 0) {
-      all_reduce(static_cast<std::int32_t>(next_bucket_));
+      launch(static_cast<std::int32_t>(next_bucket_));
       ++next_bucket_;
     }
   }
@@ -231,11 +245,16 @@ class Builder {
       case Strategy::bucketed:
         for (std::int32_t b = 0; b < static_cast<std::int32_t>(schedule_.buckets.size()); ++b) {
           wait(b);
-          if (!training_.gradient_as_bucket_view)
-            per_parameter(Operation::copy_out, costs_.copy_out, b);
+          if (copies_back()) per_parameter(Operation::copy_out, costs_.copy_out, b);
         }
         return;
     }
+  }
+
+  /// Gradients that are views of their bucket need no copy, nor do those an optimizer took in there.
+  bool copies_back() const {
+    if (training_.comm_hook.kind == CommHookKind::optimizer_overlap) return false;
+    return !training_.gradient_as_bucket_view || !result_in_bucket(training_.comm_hook);
   }
 
   void per_parameter(Operation operation, const std::vector<KernelCost>& costs,
@@ -247,15 +266,83 @@ class Builder {
     }
   }
 
+  /// What DDP does with a full bucket: reduces it, or calls the comm hook.
+  void launch(std::int32_t bucket) {
+    if (!schedule_.comm_hook) return all_reduce(bucket);
+    // A hook without collectives is done when what it was given is.
+    launched_[at(bucket)] = last_kernel_;
+    const auto& steps = schedule_.buckets[at(bucket)].steps;
+    std::int32_t before = last_kernel_;  // the step that this one waits for
+    bool aside = false;
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+      Task& task = comm_task(steps[s], bucket, aside);
+      task.bucket = bucket;
+      task.step = static_cast<std::int32_t>(s);
+      if (before != nobody) depend(task, before);
+      if (task.host_waits && last_kernel_ != nobody && last_kernel_ != before)
+        depend(task, last_kernel_);
+      before = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
+      aside = aside || is_collective(steps[s].operation);
+      if (aside)
+        launched_[at(bucket)] = before;
+      else
+        last_kernel_ = launched_[at(bucket)] = before;
+    }
+  }
+
+  Task& comm_task(const CommStep& step, std::int32_t bucket, bool aside) {
+    if (step.operation == Operation::synchronize) {
+      Task& task = host_task(step.operation, Duration::zero());
+      task.host_waits = true;
+      return task;
+    }
+    if (!is_collective(step.operation)) {
+      const KernelCost cost = step.operation == Operation::optimizer
+                                  ? costs_.optimizer_share(schedule_.buckets[at(bucket)].parameters)
+                                  : costs_.comm_kernel(step.operation, step.kernel);
+      Task& task = priced(add(step.operation, aside ? aside_stream() : kernel_stream_), cost);
+      return task;
+    }
+    const bool subgroup = step.action == CommAction::reduce_subgroup;
+    const CollectiveCost cost = costs_.collective.of(
+        kind_of(step.operation), step.payload,
+        subgroup ? training_.comm_hook.post_local_sgd.subgroup_of(costs_.ranks_per_node) : 0);
+    Task& task = add(step.operation, Stream::communication);
+    task.host = costs_.launch.collective;
+    if (!aside) task.handover = costs_.launch.handover;
+    task.work = cost.time();
+    task.latency = cost.latency;
+    task.beside = costs_.interference.beside(cost, step.payload);
+    task.bytes = step.payload;
+    task.gradient = gradient_[at(bucket)];
+    return task;
+  }
+
+  static Collective kind_of(Operation operation) {
+    switch (operation) {
+      case Operation::all_gather:
+        return Collective::all_gather;
+      case Operation::reduce_scatter:
+        return Collective::reduce_scatter;
+      case Operation::broadcast:
+        return Collective::broadcast;
+      default:
+        return Collective::all_reduce;
+    }
+  }
+
+  Stream aside_stream() const { return costs_.synchronous ? Stream::communication : Stream::aside; }
+
   void all_reduce(std::int32_t bucket) {
-    const Collective& cost = collectives_[at(bucket)];
+    const Reduction& cost = collectives_[at(bucket)];
     Task& task = add(Operation::all_reduce, Stream::communication);
     task.bucket = bucket;
     task.host = costs_.launch.collective;
     // Launched by hooks, in the midst of kernels.
     if (training_.strategy == Strategy::overlap || training_.strategy == Strategy::bucketed)
       task.handover = costs_.launch.handover;
-    task.work = cost.time;
+    task.work = cost.cost.time();
+    task.latency = cost.cost.latency;
     task.beside = cost.beside;
     task.bytes = schedule_.buckets[at(bucket)].size;
     task.gradient = gradient_[at(bucket)];
@@ -281,13 +368,17 @@ class Builder {
   }
 
   Task& kernel_task(Operation operation, const KernelCost& cost) {
-    Task& task = add(operation, kernel_stream_);
+    Task& task = priced(add(operation, kernel_stream_), cost);
+    last_kernel_ = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
+    return task;
+  }
+
+  static Task& priced(Task& task, const KernelCost& cost) {
     task.host = cost.host;
     task.work = cost.work;
     task.last_launch = cost.last_launch;
     task.memory_fraction = cost.memory_fraction;
     task.launches = cost.launches;
-    last_kernel_ = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
     return task;
   }
 
@@ -307,8 +398,8 @@ class Builder {
 
   static std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
-  struct Collective {
-    Duration time;
+  struct Reduction {
+    CollectiveCost cost;
     Interference beside;
   };
 
@@ -324,7 +415,7 @@ class Builder {
   std::vector<std::int32_t> bucket_of_;  ///< [parameter]
   std::vector<std::int32_t> gradient_;   ///< [bucket] task that put its latest gradient in place
   std::vector<std::int32_t> launched_;   ///< [bucket] task index of its latest all-reduce
-  std::vector<Collective> collectives_;  ///< [bucket]
+  std::vector<Reduction> collectives_;   ///< [bucket]
 };
 
 }  // namespace

@@ -29,11 +29,13 @@ void scale_pass(const Pass& pass, double factor) {
   }
 }
 
+}  // namespace
+
 /// What a kernel costs on a cluster, measured or by law.
 class Prices {
  public:
   explicit Prices(const Cluster& cluster) : cluster_(cluster) {
-    if (cluster.calibration) measured_.emplace(*cluster.calibration);
+    if (cluster_.calibration) measured_.emplace(*cluster_.calibration);
   }
 
   KernelCost of(Operation operation, const Kernel& kernel, Caller caller) const {
@@ -68,11 +70,9 @@ class Prices {
     return cost;
   }
 
-  const Cluster& cluster_;
+  const Cluster cluster_;
   std::optional<CalibratedTimes> measured_;
 };
-
-}  // namespace
 
 StepCosts::StepCosts(const Workload& workload, const Cluster& cluster, Optimizer kind)
     : launch(cluster.launch),
@@ -80,8 +80,10 @@ StepCosts::StepCosts(const Workload& workload, const Cluster& cluster, Optimizer
       interference(cluster),
       synchronous(cluster.device.synchronous),
       slowest_rank(cluster.calibration ? cluster.calibration->slowest_rank : 1),
-      ranks(cluster.ranks()) {
-  const Prices price(cluster);
+      ranks(cluster.ranks()),
+      ranks_per_node(cluster.ranks_per_node),
+      prices(std::make_shared<const Prices>(cluster)) {
+  const Prices& price = *prices;
   int operations = 0;
   for (const Layer& layer : workload.layers) {
     LayerCosts& costs = layers.emplace_back();
@@ -101,6 +103,7 @@ StepCosts::StepCosts(const Workload& workload, const Cluster& cluster, Optimizer
     divide.push_back(price.copy(Operation::divide, 2 * size, Caller::library));
     accumulates.push_back(price.copy(Operation::accumulate, 3 * size, Caller::autograd));
     gradients.push_back({size, parameter.dtype, parameter.sparse});
+    matrices.push_back(matrix_of(parameter.shape));
   }
   const Bytes all = workload.gradient_size();
   concatenate = price.copy(Operation::concatenate, 2 * all, Caller::library);
@@ -127,6 +130,31 @@ StepCosts::StepCosts(const Workload& workload, const Cluster& cluster, Optimizer
   }
 }
 
+KernelCost StepCosts::comm_kernel(Operation operation, const Kernel& kernel) const {
+  KernelCost cost = prices->of(operation, kernel, Caller::python_loop);
+  if (copy_factor != 1) {
+    cost.work = scaled(cost.work, copy_factor);
+    cost.last_launch = scaled(cost.last_launch, copy_factor);
+  }
+  if (launch.kernel == Duration::zero()) cost.host = cost.last_launch = Duration::zero();
+  return cost;
+}
+
+KernelCost StepCosts::optimizer_share(const std::vector<std::int32_t>& parameters) const {
+  Bytes mine, all;
+  for (const GradientInfo& gradient : gradients) all += gradient.size;
+  for (const std::int32_t index : parameters)
+    mine += gradients[static_cast<std::size_t>(index)].size;
+  const double share = static_cast<double>(mine.count) / static_cast<double>(all.count);
+  KernelCost sum;
+  sum.memory_fraction = 1;
+  for (const KernelCost& kernel : optimizer) {
+    sum.work += scaled(kernel.work, share);
+    sum.host += scaled(kernel.host, share);
+  }
+  return sum;
+}
+
 void scale(StepCosts& costs, const PassFactors& factors) {
   Pass forward, backward, optimizer;
   for (StepCosts::LayerCosts& layer : costs.layers) {
@@ -150,6 +178,7 @@ void scale_copies(StepCosts& costs, double factor) {
     slow(group.flatten);
     slow(group.restore);
   }
+  costs.copy_factor *= factor;
   slow(costs.concatenate);
   slow(costs.flat_divide);
 }

@@ -1,15 +1,19 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "model/bucketing.hpp"
 #include "model/collective.hpp"
+#include "model/comm_hook.hpp"
 #include "model/interference.hpp"
 #include "model/kernel_cost.hpp"
 #include "model/optimizer.hpp"
 #include "model/workload.hpp"
 
 namespace ddpsim {
+
+class Prices;
 
 /// Everything a step of this workload can cost on this cluster, priced once, so that many schedules
 /// (strategies, bucket sizes) can be built from it quickly.
@@ -46,8 +50,18 @@ struct StepCosts {
   bool synchronous = false;  ///< kernels run on the host thread
   double slowest_rank = 1;   ///< its computation takes so much longer than a typical one's
   int ranks = 1;
+  int ranks_per_node = 1;
+  std::vector<CommBucket::Matrix> matrices;  ///< [parameter] as comm hooks see it
 
   StepCosts(const Workload& workload, const Cluster& cluster, Optimizer optimizer);
+
+  /// A kernel of a comm hook.
+  KernelCost comm_kernel(Operation operation, const Kernel& kernel) const;
+  /// Of the optimizer, for these parameters: their share of all elements.
+  KernelCost optimizer_share(const std::vector<std::int32_t>& parameters) const;
+
+  std::shared_ptr<const Prices> prices;  ///< what other kernels cost
+  double copy_factor = 1;                ///< on device times of copies, and of comm hooks' kernels
 };
 
 /// How much longer than the laws say the passes of a real step take.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/bucketing.hpp"
+#include "model/comm_hook.hpp"
 
 namespace ddpsim {
 
@@ -54,6 +55,10 @@ struct Training {
   /// Bucketed: rank 0's buffers to all before each synchronised forward.
   bool broadcast_buffers = true;
   Phase phase = Phase::steady;
+  CommHook comm_hook;  ///< bucketed
+  /// Which iteration of the training, from 1, as hooks that change their ways count them; 0: the
+  /// steady state.
+  int iteration = 0;
 
   std::vector<Bytes> limits() const {
     if (!bucket_caps.empty()) return bucket_caps;

@@ -15,9 +15,9 @@ std::vector<LastReduce> last_reduces(const Schedule& schedule) {
   std::int32_t previous = nobody;
   for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
     const Task& task = schedule.tasks[i];
-    if (task.stream != Stream::communication) continue;
+    if (!is_collective(task.operation)) continue;
     const auto index = static_cast<std::int32_t>(i);
-    if (task.operation == Operation::all_reduce)
+    if (task.bucket != nobody)
       last[static_cast<std::size_t>(task.bucket)] = {index, previous};
     previous = index;
   }

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/comm_hook_reader.hpp"
+
 namespace ddpsim {
 namespace {
 
@@ -70,9 +72,6 @@ std::vector<Bytes> read_caps(const Yaml& given, const Workload& workload,
 }
 
 void refuse_later_work(YamlMap& map) {
-  if (const auto hook = map.optional("comm_hook");
-      hook && !(hook->is_scalar() && hook->text("none") == "none"))
-    hook->fail("comm hooks are not built yet: expected none");
   if (const auto hooks = map.optional("hooks"); hooks && !hooks->list("a list").empty())
     hooks->fail("gradient hooks are not built yet: expected []");
 }
@@ -105,6 +104,7 @@ Training read_training(const Yaml& given, const Workload& workload) {
     training.gradient_as_bucket_view = value->boolean();
   if (const auto value = map.optional("broadcast_buffers"))
     training.broadcast_buffers = value->boolean();
+  if (const auto value = map.optional("comm_hook")) training.comm_hook = read_comm_hook(*value);
   if (const auto value = map.optional("phase")) training.phase = value->one_of<Phase>(all_phases);
 
   const auto caps = map.optional("bucket_caps");

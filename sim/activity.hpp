@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "model/quantity.hpp"
 
 namespace ddpsim {
+
+inline constexpr double standstill = std::numeric_limits<double>::infinity();
 
 /// Work in progress, at a slowdown that may change.
 struct Activity {
@@ -20,8 +23,9 @@ struct Activity {
     since = now;
     ++generation;
   }
+  /// Not to be asked while it stands still.
   Instant end() const { return since + (slowdown == 1 ? left : scaled(left, slowdown)); }
-  /// From now on at another slowdown.
+  /// From now on at another slowdown; at an infinite one it stands still.
   void change(double to, Instant now) {
     const Duration elapsed = now - since;
     left = std::max(Duration::zero(),

@@ -50,7 +50,8 @@ Duration fitted_overhead(const CalibrationRow& naive, TooLong&& too_long) {
   const Step lawful = predict(naive.costs, naive.training);
   if (lawful.metrics.collectives == 0) return {};
   Duration latency{};
-  for (const Bucket& bucket : lawful.schedule.buckets) latency = std::max(latency, bucket.latency);
+  for (const Task& task : lawful.schedule.tasks)
+    if (task.bucket != nobody) latency = std::max(latency, task.latency);
   const double widest = 2 * in_us(naive.row->step) / lawful.metrics.collectives;
   return from_seconds(1e-6 * bisect(-in_us(latency), widest,
                                     [&](double us) { return too_long(from_seconds(us * 1e-6)); }));

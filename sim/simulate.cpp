@@ -34,7 +34,7 @@ namespace {
 constexpr std::uint32_t none = ~std::uint32_t{0};
 
 struct Event {
-  enum class Kind : std::uint8_t { wake, kernel_done, collective_done };
+  enum class Kind : std::uint8_t { wake, kernel_done, collective_done, aside_done };
   Kind kind = Kind::wake;
   std::uint32_t rank = 0;
   std::uint32_t generation = 0;
@@ -51,16 +51,18 @@ struct Rank {
   std::uint32_t kernel = none;      // the task the device (or the host itself) computes
   std::uint32_t collective = none;  // the task that has arrived at its communicator
   Activity computing;
-  std::uint32_t progress = 0;  // counts what ended or began, so that settling knows when to stop
-  bool active = false;         // counted in Engine::active_: a kernel is on its way
-  bool draining = false;       // its work is done, its last launch is not
+  std::uint32_t next_aside = 0;  // candidate for the head of the stream aside
+  std::uint32_t aside = none;    // a comm hook's task; meanwhile kernels stand still
+  std::uint32_t progress = 0;    // counts what ended or began, so that settling knows when to stop
+  bool active = false;           // counted in Engine::active_: a kernel is on its way
+  bool draining = false;         // its work is done, its last launch is not
   bool fresh = false;    // what it computes began at this instant: no completion scheduled yet
   bool touched = false;  // in Engine::touched_
-  std::array<Instant, 3> wakes{};  // [Waker] the latest wake scheduled; spares double ones
+  std::array<Instant, 4> wakes{};  // [Waker] the latest wake scheduled; spares double ones
 };
 
 /// Who asked to be looked at again.
-enum class Waker : std::uint8_t { host, kernel, collective };
+enum class Waker : std::uint8_t { host, kernel, collective, aside };
 
 class Engine {
  public:
@@ -107,6 +109,8 @@ class Engine {
       case Event::Kind::collective_done:
         if (event.generation == transfer_.generation) collective_done();
         return;
+      case Event::Kind::aside_done:
+        return aside_done(rank);
     }
   }
 
@@ -120,6 +124,7 @@ class Engine {
         advance_host(rank);
         start_kernel(rank);
         arrive(rank);
+        start_aside(rank);
       } while (rank.progress != before);
     }
     set_rates();
@@ -183,6 +188,13 @@ class Engine {
     if (!ready(rank, task)) return;
     const Instant taken_up = (*rank.times)[next].enqueued + task.handover;
     if (taken_up > now_) return wake(rank, Waker::collective, taken_up);
+    if (!is_collective(task.operation)) {
+      if (rank.aside != none) return;
+      rank.next_collective = next + 1;
+      return begin_aside(rank, next);
+    }
+    if (rank.aside != none && rank.schedule->tasks[rank.aside].stream == Stream::communication)
+      return;
     rank.collective = next;
     rank.next_collective = next + 1;
     ++rank.progress;
@@ -199,6 +211,38 @@ class Engine {
     transfer_.begin(work, now_);
     fresh_transfer_ = true;
     touch_all();
+  }
+
+  void start_aside(Rank& rank) {
+    if (rank.aside != none) return;
+    const std::uint32_t next = head(rank, rank.next_aside, Stream::aside);
+    if (next == none) return;
+    const Task& task = rank.schedule->tasks[next];
+    if (!ready(rank, task)) return;
+    const Instant launched = (*rank.times)[next].enqueued;
+    if (launched > now_) return wake(rank, Waker::aside, launched);
+    rank.next_aside = next + 1;
+    begin_aside(rank, next);
+  }
+
+  /// It runs at full speed.
+  void begin_aside(Rank& rank, std::uint32_t task) {
+    rank.aside = task;
+    TaskTimes& at = (*rank.times)[task];
+    at.start = now_;
+    ++rank.progress;
+    queue_.push(std::max(now_ + rank.schedule->tasks[task].work,
+                         at.enqueued + rank.schedule->tasks[task].last_launch),
+                {Event::Kind::aside_done, index_of(rank), 0});
+    touch(rank);
+  }
+
+  void aside_done(Rank& rank) {
+    (*rank.times)[rank.aside].end = now_;
+    rank.done[rank.aside] = 1;
+    rank.aside = none;
+    ++rank.progress;
+    touch(rank);
   }
 
   /// Work begins; its slowdown and its completion are set with all others, once this instant has
@@ -255,7 +299,9 @@ class Engine {
       rank.touched = false;
       if (!rank.active || rank.draining) continue;
       double slowdown = 1;
-      if (rank.collective != none) {
+      if (rank.aside != none) {
+        slowdown = standstill;
+      } else if (rank.collective != none) {
         const float memory = transferring_ ? rank.schedule->tasks[rank.kernel].memory_fraction : 0;
         slowdown = compute_slowdown(rank.schedule->tasks[rank.collective].beside, memory);
       }
@@ -264,6 +310,7 @@ class Engine {
       else if (!rank.fresh)
         continue;
       rank.fresh = false;
+      if (slowdown == standstill) continue;
       queue_.push(rank.computing.end(), {Event::Kind::kernel_done, r, rank.computing.generation});
     }
     touched_.clear();

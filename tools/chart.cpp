@@ -22,15 +22,29 @@ constexpr char letter_of(Operation operation) {
       return 'O';
     case Operation::all_reduce:
     case Operation::broadcast:
+    case Operation::all_gather:
+    case Operation::reduce_scatter:
       return '=';
     case Operation::copy_in:
     case Operation::concatenate:
     case Operation::divide:
     case Operation::copy_out:
       return 'c';
+    case Operation::cast:
+    case Operation::correct:
+    case Operation::pack:
+    case Operation::draw:
+    case Operation::multiply:
+    case Operation::orthogonalize:
+    case Operation::quantize:
+    case Operation::dequantize:
+    case Operation::select:
+    case Operation::own_kernel:
+      return 'h';
     case Operation::hook:
     case Operation::wait:
     case Operation::search_unused:
+    case Operation::synchronize:
       return ' ';
   }
   return ' ';
@@ -38,7 +52,7 @@ constexpr char letter_of(Operation operation) {
 
 /// Each cell shows what took most of its time.
 std::string row(const Step& step, Duration scale, bool communication) {
-  constexpr std::string_view letters = "FBO=c";
+  constexpr std::string_view letters = "FBO=ch";
   std::vector<std::array<std::int64_t, letters.size()>> cells(width);
   const std::int64_t cell =
       std::max<std::int64_t>(1, scale.count() / static_cast<std::int64_t>(width));

@@ -22,6 +22,15 @@ std::string task_label(const Scenario& scenario, const Schedule& schedule, const
   };
   const auto kernel = static_cast<std::size_t>(task.kernel);
   const std::string operation(name_of(task.operation));
+  if (task.step != nobody) {
+    const Bucket& bucket = schedule.buckets[static_cast<std::size_t>(task.bucket)];
+    const CommStep& step = bucket.steps[static_cast<std::size_t>(task.step)];
+    if (step.tensor == nobody)
+      return fmt::format("{} of bucket {}", name_of(step.action), task.bucket);
+    const std::int32_t parameter = bucket.parameters[static_cast<std::size_t>(step.tensor)];
+    return fmt::format("{} of {}", name_of(step.action),
+                       workload.parameters[static_cast<std::size_t>(parameter)].name);
+  }
   switch (task.operation) {
     case Operation::forward:
       return layer().name + " " + layer().forward[kernel].name;
@@ -46,6 +55,19 @@ std::string task_label(const Scenario& scenario, const Schedule& schedule, const
     case Operation::divide:
     case Operation::copy_out:
     case Operation::search_unused:
+    case Operation::all_gather:
+    case Operation::reduce_scatter:
+    case Operation::cast:
+    case Operation::correct:
+    case Operation::pack:
+    case Operation::draw:
+    case Operation::multiply:
+    case Operation::orthogonalize:
+    case Operation::quantize:
+    case Operation::dequantize:
+    case Operation::select:
+    case Operation::own_kernel:
+    case Operation::synchronize:
       break;
     case Operation::broadcast:
       return "broadcast buffers";

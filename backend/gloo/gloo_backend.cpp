@@ -216,6 +216,8 @@ class GlooBackend : public Backend {
     switch (task.operation) {
       case Operation::all_reduce:
       case Operation::broadcast:
+      case Operation::all_gather:
+      case Operation::reduce_scatter:
         if (options.communicate) submit(task, index, at);
         at.enqueued = now();
         if (!options.communicate) at.start = at.end = at.enqueued;
@@ -240,6 +242,17 @@ class GlooBackend : public Backend {
       case Operation::copy_out:
       case Operation::search_unused:
       case Operation::optimizer:
+      case Operation::cast:
+      case Operation::correct:
+      case Operation::pack:
+      case Operation::draw:
+      case Operation::multiply:
+      case Operation::orthogonalize:
+      case Operation::quantize:
+      case Operation::dequantize:
+      case Operation::select:
+      case Operation::own_kernel:
+      case Operation::synchronize:
         at.enqueued = at.start = at.issued;
         kernels_->run(schedule, task);
         at.end = now();

@@ -98,6 +98,19 @@ void Kernels::run(const Schedule& schedule, const Task& task) {
     case Operation::all_reduce:
     case Operation::broadcast:
     case Operation::wait:
+    case Operation::all_gather:
+    case Operation::reduce_scatter:
+    case Operation::cast:
+    case Operation::correct:
+    case Operation::pack:
+    case Operation::draw:
+    case Operation::multiply:
+    case Operation::orthogonalize:
+    case Operation::quantize:
+    case Operation::dequantize:
+    case Operation::select:
+    case Operation::own_kernel:
+    case Operation::synchronize:
       return;
   }
 }

@@ -304,10 +304,6 @@ class NcclBackend : public Backend {
     return run;
   }
 
-  static bool is_collective(Operation operation) {
-    return operation == Operation::all_reduce || operation == Operation::broadcast;
-  }
-
   void execute(const Schedule& schedule, std::uint32_t index, const RunOptions& options,
                TaskTimes& times) {
     const Task& task = schedule.tasks[index];
