@@ -108,6 +108,10 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
       close();
       micro_batch = task.micro_batch;
     }
+    if (task.step != nobody && !is_collective(task.operation)) {
+      metrics.comm_hook += at.end - at.start;
+      continue;
+    }
     switch (task.operation) {
       case Operation::forward:
         forward.cover(at);

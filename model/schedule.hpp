@@ -69,6 +69,7 @@ struct Schedule {
   std::vector<std::uint32_t> after;  ///< task indices, all earlier ones; tasks hold slices of it
   std::vector<Bucket> buckets;       ///< in launch order
   CommHook comm_hook;                ///< with one, copies into buckets do not divide
+  Bytes comm_hook_memory;            ///< of the device, besides the buckets, at most at one time
 
   std::span<const std::uint32_t> waits_for(const Task& task) const {
     return {after.data() + task.after_begin, task.after_count};

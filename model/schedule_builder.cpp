@@ -96,6 +96,7 @@ class Builder {
   /// What the comm hook does with each bucket, and what that costs.
   void plan_comm_hook() {
     schedule_.comm_hook = training_.comm_hook;
+    Bytes transient;
     for (Bucket& bucket : schedule_.buckets) {
       CommBucket given;
       given.type = stored_type(costs_.gradients[at(bucket.parameters.front())].dtype);
@@ -103,7 +104,11 @@ class Builder {
         given.gradients.push_back(costs_.matrices[at(index)]);
       bucket.steps = comm_steps(training_.comm_hook, given, costs_.ranks, costs_.ranks_per_node,
                                 costs_.synchronous, training_.iteration);
+      const CommMemory memory = comm_memory(training_.comm_hook, given, costs_.ranks);
+      schedule_.comm_hook_memory += memory.kept;
+      transient = std::max(transient, memory.transient);
     }
+    schedule_.comm_hook_memory += transient;
   }
 
   /// Time is counted in picoseconds, in 64 bits: far beyond any step, but not beyond every

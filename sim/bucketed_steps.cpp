@@ -35,16 +35,19 @@ std::size_t at(std::int32_t index) {
 }  // namespace
 
 BucketedSteps::BucketedSteps(const StepCosts& costs, const Training& training, double link_factor)
-    : costs_(costs), training_(training), link_factor_(link_factor) {
+    : costs_(costs), training_(training) {
   training_.strategy = Strategy::bucketed;
   training_.bucket_caps.clear();
   training_.parameter_groups = 0;
   training_.buckets = {costs.arrival};
+  costs_.collective.latency_factor *= link_factor;
+  costs_.collective.transfer_factor *= link_factor;
   before_.emplace_back();
   for (const int index : costs.arrival)
     before_.push_back(before_.back() + costs.gradients[at(index)].size);
   prices_.resize(1024);
   bucket_at_.assign(costs.arrival.size(), nobody);
+  if (needs_simulation(training_)) return;
   compile(training_, 1);
   if (costs.slowest_rank > 1 && costs.ranks > 1) compile(training_, costs.slowest_rank);
 }
@@ -250,8 +253,7 @@ const BucketedSteps::AllReduce& BucketedSteps::price(Bytes size) {
   std::size_t slot = place(size.count);
   if (prices_[slot].bytes == size.count) return prices_[slot].collective;
   const CollectiveCost cost = costs_.collective.all_reduce(size);
-  const AllReduce reduction{link_factor_ == 1 ? cost.time() : scaled(cost.time(), link_factor_),
-                            costs_.interference.beside(cost, size)};
+  const AllReduce reduction{cost.time(), costs_.interference.beside(cost, size)};
   if (priced_ == most_priced) return unkept_ = reduction;
   if (2 * ++priced_ > prices_.size()) {
     std::vector<Price> smaller(2 * prices_.size());
@@ -274,7 +276,11 @@ Duration BucketedSteps::of(const std::vector<std::vector<int>>& buckets) {
       contiguous = contiguous && position < gradients && costs_.arrival[position++] == index;
     contiguous_.push_back(static_cast<int>(position));
   }
-  if (contiguous && position == gradients) return of(contiguous_);
+  if (contiguous && position == gradients && !needs_simulation(training_)) return of(contiguous_);
+  return simulated(buckets);
+}
+
+Duration BucketedSteps::simulated(const std::vector<std::vector<int>>& buckets) {
   ++evaluated_;
   Training training = training_;
   training.buckets = buckets;
@@ -282,6 +288,15 @@ Duration BucketedSteps::of(const std::vector<std::vector<int>>& buckets) {
 }
 
 Duration BucketedSteps::of(std::span<const int> ends, Duration limit) {
+  if (needs_simulation(training_)) {
+    std::vector<std::vector<int>> buckets;
+    int begin = 0;
+    for (const int end : ends) {
+      buckets.emplace_back(costs_.arrival.begin() + begin, costs_.arrival.begin() + end);
+      begin = end;
+    }
+    return simulated(buckets);
+  }
   ++evaluated_;
   prepare(ends);
   const Instant latest = Instant{} + limit;

@@ -21,6 +21,13 @@ namespace ddpsim {
 /// Throws std::invalid_argument as build_schedule does.
 class BucketedSteps {
  public:
+  /// Is the schedule of these steps more than a launch and a wait for each bucket? Then every step takes
+  /// build_schedule and simulate, a hundred times as long, and ideal() and backward() are not to be
+  /// asked for.
+  static bool needs_simulation(const Training& training) {
+    return static_cast<bool>(training.comm_hook);
+  }
+
   /// All-reduces take `link_factor` times as long as `costs` has it.
   BucketedSteps(const StepCosts& costs, const Training& training, double link_factor = 1);
 
@@ -100,6 +107,7 @@ class BucketedSteps {
   };
 
   void compile(const Training& single, double factor);
+  Duration simulated(const std::vector<std::vector<int>>& buckets);
   void find_starts(Lane& lane) const;
   void prepare(std::span<const int> ends);
   template <bool synchronous>
@@ -126,7 +134,6 @@ class BucketedSteps {
 
   StepCosts costs_;
   Training training_;
-  double link_factor_ = 1;
   std::vector<Bytes> before_;  // [position] of the gradients before it; one more than there are
   std::vector<std::int32_t> fired_;  // [position] hooks fired when all up to it have
   std::vector<AllReduce> fixed_;     // broadcasts, in issue order

@@ -25,6 +25,8 @@ using Ends = std::vector<int>;
 constexpr int most_gradients = 3000;
 constexpr int most_for_pairs = 800;            // seconds, up to some twenty
 constexpr int most_for_scattered_pairs = 300;  // the same where buckets are not contiguous
+constexpr int most_for_simulated_pairs = 40;   // the same with a comm hook
+constexpr std::uint64_t simulated_polish = 1000;
 
 /// What a bucket that is too large costs: more than any step.
 constexpr std::chrono::hours forbidden{24};
@@ -65,7 +67,8 @@ class Tuner {
         training_(searched(training)),
         options_(options),
         steps_(at(std::max(options.threads, 1)), BucketedSteps(costs, training_)),
-        contiguous_(all_contiguous(costs, training_)),
+        simulated_(BucketedSteps::needs_simulation(training_)),
+        contiguous_(!simulated_ && all_contiguous(costs, training_)),
         one_type_(all_contiguous(costs, Training{})) {
     for (const int index : costs.arrival) sizes_.push_back(costs.gradients[at(index)].size);
     const Bytes biggest = *std::max_element(sizes_.begin(), sizes_.end());
@@ -97,7 +100,9 @@ class Tuner {
     tuning.best_overflow_cap =
         best_of(of_all_caps(with_rule(training_, BucketRule::before_overflow), std::nullopt));
     progress("all pairs of caps", 0.1);
-    if (size() <= (contiguous_ ? most_for_pairs : most_for_scattered_pairs))
+    if (size() <= (simulated_    ? most_for_simulated_pairs
+                   : contiguous_ ? most_for_pairs
+                                 : most_for_scattered_pairs))
       tuning.best_pair = contiguous_ ? best_contiguous_pair() : best_pair();
     progress("partitions", 0.7);
     search_partitions(tuning);
@@ -275,6 +280,7 @@ class Tuner {
 
   /// The bound, the merge rule and the free partition.
   void search_partitions(Tuning& tuning) {
+    if (simulated_) return search_simulated(tuning);
     PartitionProblem problem = steps().ideal();
     const Partition ideal = best_partition(problem);
     tuning.lower_bound = lower_bound(steps(), ideal.step);
@@ -308,6 +314,27 @@ class Tuner {
     tuning.partition_proven = best.step == tuning.lower_bound;
   }
 
+  /// With a comm hook there is no ideal problem to start from: the best caps are polished, and no step is
+  /// shorter than its passes.
+  void search_simulated(Tuning& tuning) {
+    Training alone = training_;
+    alone.strategy = Strategy::none;
+    const StepMetrics passes = predict(costs_, alone).metrics;
+    const bool optimizer = training_.comm_hook.kind != CommHookKind::optimizer_overlap;
+    tuning.lower_bound = optimizer ? passes.step : passes.forward + passes.backward;
+    if (!one_type_) return;
+    std::vector<Ends> starts;
+    for (const Choice* each :
+         {&tuning.best_cap, &tuning.best_even_cap, &tuning.standard, &tuning.per_parameter})
+      if (auto ends = ends_of(each->buckets); ends && allowed(each->largest))
+        starts.push_back(std::move(*ends));
+    const Partition best =
+        polished(steps(), starts, tuning.lower_bound, std::min(options_.polish, simulated_polish),
+                 [&](const Ends& ends) { return allowed(largest_of(full(ends))); });
+    tuning.best_partition = choice(steps(), full(best.ends));
+    tuning.partition_proven = best.step == tuning.lower_bound;
+  }
+
   Buckets full(const Ends& ends) const {
     Buckets buckets;
     int begin = 0;
@@ -333,6 +360,7 @@ class Tuner {
   const Training training_;
   const TuneOptions& options_;
   std::vector<BucketedSteps> steps_;  // [thread]
+  const bool simulated_;              // see BucketedSteps::needs_simulation
   const bool contiguous_;             // caps can be searched in the quick form
   const bool one_type_;               // any contiguous partition is possible
   std::vector<Bytes> sizes_;          // by arrival

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/backends.hpp"
+#include "model/comm_hook.hpp"
 #include "scenarios/catalogue_list.hpp"
 #include "scenarios/input_error.hpp"
 #include "scenarios/nearest.hpp"
@@ -23,6 +24,7 @@ const Usage usage{"ddpsim list [flags] models|devices|links|hooks|backends",
 struct Listing {
   std::vector<std::string> header;
   std::vector<std::vector<std::string>> rows;
+  std::string below{};
 
   /// The last column below the table, where it is the long text of a source.
   std::string text() const {
@@ -30,17 +32,17 @@ struct Listing {
     const std::size_t columns = header.size() - (sources ? 1 : 0);
     Table table({header.begin(), header.begin() + static_cast<std::ptrdiff_t>(columns)},
                 sources ? Table::Last::number : Table::Last::text);
-    std::string below;
+    std::string last;
     for (const auto& row : rows) {
       table.add({row.begin(), row.begin() + static_cast<std::ptrdiff_t>(columns)});
-      if (sources) below += fmt::format("{}: {}\n", row.front(), row.back());
+      if (sources) last += fmt::format("{}: {}\n", row.front(), row.back());
     }
-    return table.text() + (sources ? "\nsources\n" + below : "");
+    return table.text() + below + (sources ? "\nsources\n" + last : "");
   }
 };
 
 Listing models() {
-  Listing listing{{"model", "tensors", "parameters", "gradients fp32", "source"}, {}};
+  Listing listing{{"model", "tensors", "parameters", "gradients fp32", "source"}, {}, {}};
   for (const ModelSummary& model : list_models())
     listing.rows.push_back({model.name, fmt::format("{}", model.tensors),
                             fmt::format("{}", model.elements), to_string(model.gradients),
@@ -50,7 +52,7 @@ Listing models() {
 
 Listing devices() {
   Listing listing{
-      {"device", "SMs", "memory", "bandwidth", "fp32", "tf32", "bf16", "fp16", "source"}, {}};
+      {"device", "SMs", "memory", "bandwidth", "fp32", "tf32", "bf16", "fp16", "source"}, {}, {}};
   for (const Device& device : list_devices()) {
     std::vector<std::string> row{device.name, fmt::format("{}", device.multiprocessors),
                                  to_string(device.memory), to_string(device.memory_bandwidth)};
@@ -64,7 +66,7 @@ Listing devices() {
 }
 
 Listing links() {
-  Listing listing{{"link", "kind", "latency", "bandwidth", "NCCL counts", "source"}, {}};
+  Listing listing{{"link", "kind", "latency", "bandwidth", "NCCL counts", "source"}, {}, {}};
   for (const Link& link : list_links())
     listing.rows.push_back({link.name, std::string(name_of(link.kind)), to_string(link.latency),
                             to_string(link.bandwidth), to_string(link.nccl_bandwidth),
@@ -73,14 +75,21 @@ Listing links() {
 }
 
 Listing hooks() {
-  return {{"hook", "when", "does"},
-          {{"all-reduce", "strategy overlap", "all-reduces its gradient in place, asynchronously"},
-           {"bucket", "strategy bucketed",
-            "copies gradient x 1/W into its bucket; launches full buckets in order"}}};
+  Listing listing{{"comm hook", "payload of a bucket (bytes)", "collectives", "source"}, {}, {}};
+  for (const CommHookFacts& facts : comm_hook_facts())
+    listing.rows.push_back({std::string(name_of(facts.kind)), std::string(facts.payload),
+                            std::string(facts.collectives), std::string(facts.source)});
+  listing.below =
+      "\nN elements of e bytes each, on W ranks; n x m: a compressed matrix, r its rank, U: elements that "
+      "are not compressed.\n"
+      "A payload is what each rank hands over: a ring all-reduce sends 2 (W - 1) / W of it, an "
+      "all-gather (W - 1) times.\n"
+      "fp16_compress_wrapper and bf16_compress_wrapper put any of them on 16 bit: e = 2.\n";
+  return listing;
 }
 
 Listing backend_list() {
-  Listing listing{{"backend", "runs on", "status"}, {}};
+  Listing listing{{"backend", "runs on", "status"}, {}, {}};
   for (const BackendStatus& backend : backends()) {
     const std::string missing = backend.missing();
     listing.rows.push_back({backend.name, backend.runs_on, missing.empty() ? "ready" : missing});

@@ -4,7 +4,9 @@
 
 namespace ddpsim {
 
-std::string strategy_label(const Training& training) {
+namespace {
+
+std::string buckets_label(const Training& training) {
   const std::string name(name_of(training.strategy));
   if (training.strategy != Strategy::bucketed) return name;
   if (!training.buckets.empty()) return name + ", explicit";
@@ -13,6 +15,14 @@ std::string strategy_label(const Training& training) {
   if (!training.bucket_caps.empty())
     return fmt::format("{}, {} caps", name, training.bucket_caps.size());
   return fmt::format("{}, {}", name, to_string(training.bucket_cap));
+}
+
+}  // namespace
+
+std::string strategy_label(const Training& training) {
+  const std::string buckets = buckets_label(training);
+  if (training.strategy != Strategy::bucketed || !training.comm_hook) return buckets;
+  return fmt::format("{}, {}", buckets, label(training.comm_hook));
 }
 
 std::string task_label(const Scenario& scenario, const Schedule& schedule, const Task& task) {

@@ -63,6 +63,11 @@ nlohmann::ordered_json result_json(const Scenario& scenario, const Result& resul
   json["wire_bytes"] = metrics.wire.count;
   json["speedup_vs_naive"] = result.speedup();
   json["bound"] = name_of(metrics.bound);
+  if (const Schedule& schedule = result.step->schedule; schedule.comm_hook) {
+    json["comm_hook"] = label(schedule.comm_hook);
+    json["comm_hook_ms"] = in_ms(metrics.comm_hook);
+    json["comm_hook_memory_bytes"] = schedule.comm_hook_memory.count;
+  }
   json["buckets"] = nlohmann::ordered_json::array();
   const Schedule& schedule = result.step->schedule;
   for (std::size_t b = 0; b < schedule.buckets.size(); ++b)
