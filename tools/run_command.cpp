@@ -7,6 +7,7 @@
 #include "tools/comparison.hpp"
 #include "tools/output.hpp"
 #include "tools/trace.hpp"
+#include "tools/varied_run.hpp"
 #include "tools/why_report.hpp"
 
 namespace ddpsim {
@@ -25,14 +26,36 @@ const Usage usage{
     "measured rows is calibrated on those its `calibrate_on` names first, as `ddpsim score` does.",
     "ddpsim run scenarios/examples/first.yaml --trace step.json"};
 
+/// Every combination of --vary, side by side.
+int compare_varied(const CommonOptions& options, const std::vector<std::string>& vary) {
+  if (options.files.size() > 1) throw InputError("--vary takes one scenario at a time");
+  if (!options.trace.empty())
+    throw InputError("--trace takes no --vary: run the combination you want to look at with --set");
+  std::vector<Axis> axes;
+  for (const std::string& text : vary) axes.push_back(parse_axis(text));
+  const std::vector<VariedRun> runs =
+      run_varied(options.files[0], options.set, Grid(std::move(axes)), options.laws_only);
+  Outputs outputs;
+  if (!options.quiet && options.json != "-" && options.csv != "-")
+    outputs.add("-", varied_table(runs));
+  outputs.add(options.json, json_text(varied_json(runs)));
+  outputs.add(options.csv, varied_csv(runs));
+  outputs.commit();
+  return exit_done;
+}
+
 }  // namespace
 
 int run_command(const std::vector<std::string>& arguments) {
   CommonOptions options;
   bool why = false;
+  std::vector<std::string> vary;
   boost::program_options::options_description own;
   own.add_options()("why", boost::program_options::bool_switch(&why),
-                    "for each exposed bucket what held it up, and what would remove it");
+                    "for each exposed bucket what held it up, and what would remove it")(
+      "vary", boost::program_options::value(&vary)->value_name("KEY=VALUES"),
+      "the values a key takes, side by side in one table (may be repeated): "
+      "training.comm_hook=none,fp16_compress");
   if (!parse(arguments, usage,
              Flag::set | Flag::json | Flag::csv | Flag::trace | Flag::quiet | Flag::laws_only, own,
              options))
@@ -41,6 +64,11 @@ int run_command(const std::vector<std::string>& arguments) {
     throw InputError("run needs a scenario: ddpsim run scenarios/examples/first.yaml");
   if (!options.trace.empty() && options.files.size() > 1)
     throw InputError("--trace takes one scenario at a time");
+
+  if (!vary.empty()) {
+    if (why) throw InputError("--why takes no --vary");
+    return compare_varied(options, vary);
+  }
 
   // Results asked for on stdout are the only thing there.
   const bool table =
