@@ -309,9 +309,10 @@ class Builder {
       return task;
     }
     const bool subgroup = step.action == CommAction::reduce_subgroup;
-    const CollectiveCost cost = costs_.collective.of(
-        kind_of(step.operation), step.payload,
-        subgroup ? training_.comm_hook.post_local_sgd.subgroup_of(costs_.ranks_per_node) : 0);
+    const int members = training_.comm_hook.post_local_sgd.subgroup_of(costs_.ranks_per_node);
+    const CollectiveCost cost =
+        subgroup ? costs_.in_subgroup(kind_of(step.operation), step.payload, members)
+                 : costs_.collective.of(kind_of(step.operation), step.payload);
     Task& task = add(step.operation, Stream::communication);
     task.host = costs_.launch.collective;
     if (!aside) task.handover = costs_.launch.handover;

@@ -57,6 +57,13 @@ class Prices {
     return of(operation, kernel, caller);
   }
 
+  /// The law of a single node's ranks.
+  CollectiveLaw node_collective() const {
+    Cluster node = cluster_;
+    node.nodes = 1;
+    return CollectiveLaw(node);
+  }
+
  private:
   KernelCost by_law(const Kernel& kernel, Caller caller) const {
     return kernel_cost(kernel, cluster_.device, cluster_.launch.kernel, caller);
@@ -138,6 +145,16 @@ KernelCost StepCosts::comm_kernel(Operation operation, const Kernel& kernel) con
   }
   if (launch.kernel == Duration::zero()) cost.host = cost.last_launch = Duration::zero();
   return cost;
+}
+
+CollectiveCost StepCosts::in_subgroup(Collective kind, Bytes payload, int subgroup) const {
+  if (subgroup > ranks_per_node || ranks_per_node == ranks)
+    return collective.of(kind, payload, subgroup);
+  if (ranks_per_node == 1 || subgroup == 1) return {};
+  CollectiveLaw node = prices->node_collective();
+  node.latency_factor = collective.latency_factor;
+  node.transfer_factor = collective.transfer_factor;
+  return node.of(kind, payload, subgroup);
 }
 
 KernelCost StepCosts::optimizer_share(const std::vector<std::int32_t>& parameters) const {

@@ -57,6 +57,8 @@ struct StepCosts {
 
   /// A kernel of a comm hook.
   KernelCost comm_kernel(Operation operation, const Kernel& kernel) const;
+  /// Collectives among some ranks of one node; all of a cluster's where it has one.
+  CollectiveCost in_subgroup(Collective kind, Bytes payload, int subgroup) const;
   /// Of the optimizer, for these parameters: their share of all elements.
   KernelCost optimizer_share(const std::vector<std::int32_t>& parameters) const;
 

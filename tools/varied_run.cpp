@@ -80,7 +80,8 @@ std::string varied_table(const std::vector<VariedRun>& runs) {
            ms(exposed(metrics, varied.run.none.metrics)), ms(metrics.communication),
            fmt::format("{}", metrics.collectives), to_string(metrics.wire), ms(metrics.comm_hook),
            to_string(step.schedule.comm_hook_memory), std::string(name_of(metrics.bound))});
-      const bool communicates = step.training.strategy != Strategy::none;
+      const bool communicates = step.training.strategy != Strategy::none &&
+                                step.schedule.comm_hook.kind != CommHookKind::noop;
       if (communicates && (best.step == nullptr || metrics.step < best.step->metrics.step))
         best = {&varied, &step};
     }
