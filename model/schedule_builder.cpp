@@ -103,6 +103,7 @@ class Builder {
         given.gradients.push_back(costs_.matrices[at(index)]);
       bucket.steps = comm_steps(training_.comm_hook, given, costs_.ranks, costs_.ranks_per_node,
                                 costs_.synchronous, training_.iteration);
+      bucket.gradients = std::move(given.gradients);
     }
   }
 
