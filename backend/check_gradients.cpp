@@ -46,6 +46,56 @@ double epsilon(DType type) {
   return 0x1p-23;
 }
 
+/// What a comm hook leaves of the mean of all gradients.
+enum class Kept : std::uint8_t { mean, same_everywhere, nothing };
+
+Kept kept_by(const CommHook& hook, int ranks) {
+  switch (hook.kind) {
+    case CommHookKind::none:
+    case CommHookKind::allreduce:
+    case CommHookKind::fp16_compress:
+    case CommHookKind::bf16_compress:
+    case CommHookKind::quantization_pertensor:
+    case CommHookKind::quantization_perchannel:
+    case CommHookKind::optimizer_overlap:
+      return Kept::mean;
+    case CommHookKind::powersgd:
+    case CommHookKind::batched_powersgd:
+      return Kept::same_everywhere;
+    case CommHookKind::post_local_sgd: {
+      const PostLocalSgd& state = hook.post_local_sgd;
+      return state.gradient_allreduce && state.subgroup_of(ranks) >= ranks ? Kept::mean
+                                                                           : Kept::nothing;
+    }
+    case CommHookKind::noop:
+    case CommHookKind::steps:
+    case CommHookKind::plugin:
+      return Kept::nothing;
+  }
+  return Kept::nothing;
+}
+
+std::vector<double> tolerances_of(const Workload& workload, const GradientReference& reference,
+                                  const CommHook& hook) {
+  std::vector<DType> wire = hook.wrappers;
+  if (hook.kind == CommHookKind::fp16_compress) wire.push_back(DType::fp16);
+  if (hook.kind == CommHookKind::bf16_compress) wire.push_back(DType::bf16);
+  const bool quantized = hook.kind == CommHookKind::quantization_pertensor ||
+                         hook.kind == CommHookKind::quantization_perchannel;
+  const double widest = *std::max_element(reference.largest.begin(), reference.largest.end());
+  std::vector<double> tolerances;
+  for (std::size_t p = 0; p < reference.largest.size(); ++p) {
+    double unit = epsilon(workload.parameters[p].dtype);
+    for (const DType type : wire) unit = std::max(unit, epsilon(type));
+    double tolerance = reference.largest[p] * reference.roundings * unit;
+    if (!wire.empty()) tolerance += 0x1p-24 * reference.roundings;  // fp16's smallest step
+    if (quantized) tolerance += 2 * widest / 255;  // a range of -widest to widest, in 255 steps
+    tolerances.push_back(
+        std::max(tolerance, static_cast<double>(std::numeric_limits<float>::min())));
+  }
+  return tolerances;
+}
+
 }  // namespace
 
 GradientReference reference_gradients(Backend& backend, const Workload& workload,
@@ -63,24 +113,22 @@ GradientReference reference_gradients(Backend& backend, const Workload& workload
     for (double& value : mean) value /= backend.ranks();
     reference.mean.push_back(std::move(mean));
   }
-  const double roundings = backend.ranks() + micro_batches + 2;
-  largest = largest_of_all(backend, std::move(largest));
-  for (std::size_t p = 0; p < largest.size(); ++p)
-    reference.tolerance.push_back(
-        std::max(largest[p] * roundings * epsilon(workload.parameters[p].dtype),
-                 static_cast<double>(std::numeric_limits<float>::min())));
+  reference.roundings = backend.ranks() + micro_batches + 2;
+  reference.largest = largest_of_all(backend, std::move(largest));
   return reference;
 }
 
 GradientCheck check_gradients(Backend& backend, const Workload& workload,
-                              const GradientReference& reference) {
+                              const GradientReference& reference, const CommHook& hook) {
+  const Kept kept = kept_by(hook, backend.ranks());
+  const std::vector<double> tolerances = tolerances_of(workload, reference, hook);
   std::vector<std::uint64_t> digests;
   std::vector<double> worst;  // [parameter], of this rank
   for (int p = 0; p < static_cast<int>(workload.parameters.size()); ++p) {
     const std::vector<float> mine = backend.gradient(p);
     digests.push_back(digest(mine));
     const auto& mean = reference.mean[static_cast<std::size_t>(p)];
-    const double tolerance = reference.tolerance[static_cast<std::size_t>(p)];
+    const double tolerance = tolerances[static_cast<std::size_t>(p)];
     double most = 0;
     for (std::size_t i = 0; i < mine.size(); ++i) {
       const double off = std::abs(static_cast<double>(mine[i]) - mean[i]) / tolerance;
@@ -93,8 +141,10 @@ GradientCheck check_gradients(Backend& backend, const Workload& workload,
   for (const auto& theirs : backend.gather(std::as_bytes(std::span(digests))))
     check.identical = check.identical && theirs.size() == digests.size() * sizeof(std::uint64_t) &&
                       std::memcmp(theirs.data(), digests.data(), theirs.size()) == 0;
-  check.identical = !any_rank(backend, !check.identical);
+  check.identical = !any_rank(backend, !check.identical) || kept == Kept::nothing;
   worst = largest_of_all(backend, std::move(worst));
+  check.compared = kept == Kept::mean;
+  if (!check.compared) return check;
   for (std::size_t p = 0; p < worst.size(); ++p) {
     check.worst = std::max(check.worst, worst[p]);
     if (worst[p] > 1 && check.first_wrong.empty()) check.first_wrong = workload.parameters[p].name;

@@ -12,7 +12,8 @@ namespace ddpsim {
 /// What the gradients of a step have to be: the mean over ranks of what each computes by itself.
 struct GradientReference {
   std::vector<std::vector<double>> mean;  ///< [parameter][element]
-  std::vector<double> tolerance;          ///< [parameter] what rounding may cost
+  std::vector<double> largest;            ///< [parameter] magnitude of any rank's
+  int roundings = 1;                      ///< additions and scalings on the way
 };
 
 /// How the gradients after a step compare to it.
@@ -20,17 +21,20 @@ struct GradientCheck {
   bool identical = true;    ///< on all ranks, to the bit
   double worst = 0;         ///< largest |gradient - mean| over its tolerance; above 1 is wrong
   std::string first_wrong;  ///< name of the first parameter that is; empty: none
+  bool compared = true;     ///< false: the comm hook does not average, or loses what it likes
   bool good() const { return identical && first_wrong.empty(); }
 };
 
-/// Runs the step without communication and averages, in double, what each rank computed. The
-/// tolerance is (ranks + micro-batches + 2) units of rounding, in the parameter's type, of its largest
-/// gradient: each sum and scaling rounds once, and sums of micro-batches may cancel. Communicates.
+/// Runs the step without communication and averages, in double, what each rank computed. Communicates.
 GradientReference reference_gradients(Backend& backend, const Workload& workload,
                                       const Schedule& none, int micro_batches);
 
-/// Compares the gradients of the last step. Every rank gets the same answer. Communicates.
+/// Compares the gradients of the last step. The tolerance is (ranks + micro-batches + 2) units of
+/// rounding, in the parameter's type or in that of the wire, of its largest gradient: each sum and
+/// scaling rounds once, and sums of micro-batches may cancel. Quantisation adds a step of 1/255 of the
+/// widest range. Hooks that lose more (PowerSGD, topk) have to leave the same on all ranks, those that
+/// do not average (noop, subgroups) nothing. Every rank gets the same answer. Communicates.
 GradientCheck check_gradients(Backend& backend, const Workload& workload,
-                              const GradientReference& reference);
+                              const GradientReference& reference, const CommHook& hook = {});
 
 }  // namespace ddpsim

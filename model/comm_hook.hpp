@@ -179,6 +179,7 @@ struct CommStep {
 struct CommBucket {
   struct Matrix {
     std::int64_t rows = 0, columns = 0;  ///< first dimension; product of the others
+    bool operator==(const Matrix&) const = default;
   };
   std::vector<Matrix> gradients;  ///< in the order they lie in the bucket
   DType type = DType::fp32;

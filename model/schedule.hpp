@@ -59,6 +59,8 @@ struct Bucket {
   std::vector<std::int32_t> parameters;  ///< in the order they lie in it
   Bytes size;
   std::vector<CommStep> steps;  ///< of the comm hook; empty: an all-reduce of the bucket
+  /// Of each parameter, as the comm hook sees it; empty without one.
+  std::vector<CommBucket::Matrix> gradients;
 };
 
 /// A training step of one rank, as data: what runs where, and what it waits for. Built by the code

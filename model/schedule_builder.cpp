@@ -107,6 +107,7 @@ class Builder {
       const CommMemory memory = comm_memory(training_.comm_hook, given, costs_.ranks);
       schedule_.comm_hook_memory += memory.kept;
       transient = std::max(transient, memory.transient);
+      bucket.gradients = std::move(given.gradients);
     }
     schedule_.comm_hook_memory += transient;
   }

@@ -80,7 +80,8 @@ Listing hooks() {
     listing.rows.push_back({std::string(name_of(facts.kind)), std::string(facts.payload),
                             std::string(facts.collectives), std::string(facts.source)});
   listing.below =
-      "\nN elements of e bytes each, on W ranks; n x m: a compressed matrix, r its rank, U: elements that "
+      "\nN elements of e bytes each, on W ranks; n x m: a compressed matrix, r its rank, U: "
+      "elements that "
       "are not compressed.\n"
       "A payload is what each rank hands over: a ring all-reduce sends 2 (W - 1) / W of it, an "
       "all-gather (W - 1) times.\n"

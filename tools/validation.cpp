@@ -154,7 +154,8 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
                        static_cast<double>(round) / rounds);
       Timeline timeline = measure_step(backend, schedules[s]);
       if (round == 0 && trainings[s].strategy != Strategy::none)
-        validation.steps[s].gradients = check_gradients(backend, workload, reference);
+        validation.steps[s].gradients =
+            check_gradients(backend, workload, reference, trainings[s].comm_hook);
       if (round >= options.warm_up) timelines[s].push_back(std::move(timeline));
     }
   for (std::size_t s = 0; s < schedules.size(); ++s)

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include <fmt/format.h>
+#include <gloo/allgather.h>
 #include <gloo/allgatherv.h>
 #include <gloo/allreduce.h>
 #include <gloo/barrier.h>
@@ -14,6 +15,7 @@
 #include <gloo/transport/tcp/device.h>
 #include <net/if.h>
 
+#include "backend/comm_hooks/float16.hpp"
 #include "backend/device_error.hpp"
 #include "backend/gloo/priority.hpp"
 
@@ -45,6 +47,19 @@ void add(void* to, const void* left, const void* right, std::size_t count) {
   const auto* b = static_cast<const Value*>(right);
   for (std::size_t i = 0; i < count; ++i) sum[i] = a[i] + b[i];
 }
+
+/// into += from, numbers of `type`.
+void add_numbers(DType type, std::span<std::byte> into, std::span<const std::byte> from) {
+  if (size_of(type) == Bytes{4}) {
+    add<float>(into.data(), into.data(), from.data(), into.size() / sizeof(float));
+    return;
+  }
+  add16(type, {reinterpret_cast<std::uint16_t*>(into.data()), into.size() / sizeof(std::uint16_t)},
+        {reinterpret_cast<const std::uint16_t*>(from.data()), from.size() / sizeof(std::uint16_t)});
+}
+
+/// Beside those of Gloo's collectives and of aligning clocks.
+constexpr std::uint64_t ring_slot = std::uint64_t{1} << 41;
 
 }  // namespace
 
@@ -138,6 +153,80 @@ void Communicator::all_reduce(std::span<float> values) {
 }
 void Communicator::all_reduce(std::span<double> values) {
   all_reduce_of(values);
+}
+
+void Communicator::all_reduce(DType type, std::span<std::uint16_t> values) {
+  if (ranks_ == 1 || values.empty()) return;
+  guarded("all-reduce", [&] {
+    gloo::AllreduceOptions options(context_);
+    options.setOutput(values.data(), values.size());
+    options.setReduceFunction(
+        [type](void* to, const void* left, const void* right, std::size_t count) {
+          auto* sum = static_cast<std::uint16_t*>(to);
+          const auto* a = static_cast<const std::uint16_t*>(left);
+          const auto* b = static_cast<const std::uint16_t*>(right);
+          if (sum != a && sum != b) std::copy_n(a, count, sum);
+          add16(type, {sum, count}, {sum == b ? a : b, count});
+        });
+    options.setTimeout(timeout_);
+    gloo::allreduce(options);
+  });
+}
+
+void Communicator::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
+  if (mine.empty()) return;
+  if (all.size() != mine.size() * static_cast<std::size_t>(ranks_))
+    throw DeviceError("all-gather: there is no room for everyone's part");
+  if (ranks_ == 1) {
+    std::memcpy(all.data(), mine.data(), mine.size());
+    return;
+  }
+  guarded("all-gather", [&] {
+    gloo::AllgatherOptions options(context_);
+    options.setInput(const_cast<char*>(reinterpret_cast<const char*>(mine.data())), mine.size());
+    options.setOutput(reinterpret_cast<char*>(all.data()), all.size());
+    options.setTimeout(timeout_);
+    gloo::allgather(options);
+  });
+}
+
+// Part k travels once around the ring, from member k + 1 on, and every member adds its own; with
+// `everywhere` the finished parts then travel once more.
+void Communicator::ring_reduce(DType type, std::span<std::byte> values,
+                               std::span<const int> members, bool everywhere) {
+  const std::size_t n = members.size();
+  if (n <= 1 || values.empty()) return;
+  const auto self = std::find(members.begin(), members.end(), rank_);
+  if (self == members.end()) throw DeviceError("reduce: this rank is not one of those that do");
+  const auto me = static_cast<std::size_t>(self - members.begin());
+  const int next = members[(me + 1) % n], previous = members[(me + n - 1) % n];
+  const auto element = static_cast<std::size_t>(size_of(type).count);
+  const std::size_t count = values.size() / element;
+  const auto begin = [&](std::size_t part) { return part_begin(count, part, n) * element; };
+  std::vector<std::byte> arrived((count + n - 1) / n * element);
+  guarded("reduce", [&] {
+    auto sender = context_->createUnboundBuffer(values.data(), values.size());
+    auto receiver = context_->createUnboundBuffer(arrived.data(), arrived.size());
+    const auto step = [&](std::size_t sent, std::size_t received, auto take) {
+      const std::size_t out = begin(sent + 1) - begin(sent);
+      const std::size_t in = begin(received + 1) - begin(received);
+      if (in > 0) receiver->recv(previous, ring_slot, 0, in);
+      if (out > 0) sender->send(next, ring_slot, begin(sent), out);
+      if (in > 0) receiver->waitRecv(timeout_);
+      if (out > 0) sender->waitSend(timeout_);
+      take(values.subspan(begin(received), in), std::span(arrived).first(in));
+    };
+    for (std::size_t hop = 0; hop + 1 < n; ++hop)
+      step((me + 2 * n - 1 - hop) % n, (me + 2 * n - 2 - hop) % n,
+           [&](std::span<std::byte> mine, std::span<const std::byte> theirs) {
+             add_numbers(type, mine, theirs);
+           });
+    for (std::size_t hop = 0; everywhere && hop + 1 < n; ++hop)
+      step((me + n - hop) % n, (me + 2 * n - 1 - hop) % n,
+           [](std::span<std::byte> mine, std::span<const std::byte> theirs) {
+             std::copy(theirs.begin(), theirs.end(), mine.begin());
+           });
+  });
 }
 
 void Communicator::broadcast(std::span<char> bytes) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "backend/gloo/rendezvous.hpp"
+#include "model/dtype.hpp"
 #include "model/quantity.hpp"
 
 namespace gloo {
@@ -23,6 +25,12 @@ void check_interface(const std::string& interface);
 ///
 /// Calls communicate: every rank makes the same ones in the same order, one thread of a rank all of
 /// them. Every call ends within the timeout, with a DeviceError if another rank is gone or silent.
+/// Where the k-th of n parts of `count` elements begins: parts of ceil(count / n), the last ones shorter
+/// or empty.
+constexpr std::size_t part_begin(std::size_t count, std::size_t k, std::size_t n) {
+  return std::min(count, k * ((count + n - 1) / n));
+}
+
 class Communicator {
  public:
   /// Connects to all ranks. `interface`: a network interface; empty: the loopback address. Leaves the
@@ -39,6 +47,14 @@ class Communicator {
   /// Sum over ranks, in place, the same on all to the bit. Gloo's ring.
   void all_reduce(std::span<float> values);
   void all_reduce(std::span<double> values);
+  /// The same of 16-bit numbers of `type` (fp16, bf16), added in fp32 and rounded after each addition.
+  void all_reduce(DType type, std::span<std::uint16_t> values);
+  /// Everyone's `mine`, all of one size, by rank.
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all);
+  /// A ring over some ranks, `members`, of which this is one, in the same order on all. Of fp32, fp16 or
+  /// bf16 numbers: afterwards this rank's part (part_of) is the sum; with `everywhere`, all of it is.
+  void ring_reduce(DType type, std::span<std::byte> values, std::span<const int> members,
+                   bool everywhere);
   /// Rank 0's bytes to all.
   void broadcast(std::span<char> bytes);
   void barrier();

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
+#include <numeric>
 #include <stdexcept>
 
 #include <Eigen/Core>
@@ -21,6 +22,7 @@
 #include <gloo/config.h>
 #include <unistd.h>
 
+#include "backend/comm_hooks/hook_data.hpp"
 #include "backend/device_error.hpp"
 #include "backend/gloo/communication_thread.hpp"
 #include "backend/gloo/communicator.hpp"
@@ -93,6 +95,7 @@ class GlooBackend : public Backend {
             "the gloo backend computes in fp32, and {} is {}: set workload.dtype to fp32",
             parameter.name, name_of(parameter.dtype)));
     check_memory(workload, ranks());
+    hooked_.clear();
     kernels_.reset();
     memory_.reset();
     memory_ = std::make_unique<Memory>(workload, optimizer, rank());
@@ -102,6 +105,7 @@ class GlooBackend : public Backend {
   RankRun run(const Schedule& schedule, const RunOptions& options) override {
     if (!memory_) throw std::logic_error("run before load");
     memory_->arrange(schedule);
+    hook_data_ = schedule.comm_hook ? &data_of(schedule) : nullptr;
     RankRun run;
     run.times.resize(schedule.tasks.size());
     arrivals_.assign(schedule.tasks.size(), Instant{});
@@ -213,11 +217,10 @@ class GlooBackend : public Backend {
     const Task& task = schedule.tasks[index];
     TaskTimes& at = run.times[index];
     at.issued = now();
+    if (task.step != nobody) return execute_step(schedule, index, options, at);
     switch (task.operation) {
       case Operation::all_reduce:
       case Operation::broadcast:
-      case Operation::all_gather:
-      case Operation::reduce_scatter:
         if (options.communicate) submit(task, index, at);
         at.enqueued = now();
         if (!options.communicate) at.start = at.end = at.enqueued;
@@ -277,6 +280,98 @@ class GlooBackend : public Backend {
         });
   }
 
+  /// A task of a comm hook: on this thread before the hook's first collective, then on the one that
+  /// communicates.
+  void execute_step(const Schedule& schedule, std::uint32_t index, const RunOptions& options,
+                    TaskTimes& at) {
+    const Task& task = schedule.tasks[index];
+    const bool collective = is_collective(task.operation);
+    const bool aside = task.stream == Stream::communication;
+    if (!aside || !options.communicate) {
+      at.enqueued = at.start = at.issued;
+      if (!collective) compute_step(schedule, task);
+      at.end = now();
+      return;
+    }
+    tickets_[index] = last_ticket_ = communication_.submit([this, &schedule, index, &at] {
+      const Task& mine = schedule.tasks[index];
+      at.start = arrivals_[index] = now();
+      if (is_collective(mine.operation))
+        communicate_step(schedule, mine);
+      else
+        compute_step(schedule, mine);
+      at.end = now();
+    });
+    at.enqueued = now();
+  }
+
+  void compute_step(const Schedule& schedule, const Task& task) {
+    const Bucket& bucket = schedule.buckets[static_cast<std::size_t>(task.bucket)];
+    const CommStep& step = bucket.steps[static_cast<std::size_t>(task.step)];
+    if (step.action == CommAction::update)
+      kernels_->update(bucket, task.bucket == 0);
+    else if (step.action != CommAction::synchronize)
+      hook_data_->run(bucket, task.bucket, step, memory_->bucket(task.bucket));
+  }
+
+  void communicate_step(const Schedule& schedule, const Task& task) {
+    const Bucket& bucket = schedule.buckets[static_cast<std::size_t>(task.bucket)];
+    const CommStep& step = bucket.steps[static_cast<std::size_t>(task.step)];
+    const HookData::Payload payload =
+        hook_data_->payload(bucket, task.bucket, step, memory_->bucket(task.bucket));
+    reduce_or_gather(schedule, task, step, payload);
+    hook_data_->arrived(bucket, task.bucket, step, memory_->bucket(task.bucket));
+  }
+
+  void reduce_or_gather(const Schedule& schedule, const Task& task, const CommStep& step,
+                        const HookData::Payload& payload) {
+    switch (task.operation) {
+      case Operation::all_gather:
+        return communicator_.all_gather(payload.mine, payload.all);
+      case Operation::broadcast:
+        return communicator_.broadcast(
+            {reinterpret_cast<char*>(payload.mine.data()), payload.mine.size()});
+      case Operation::reduce_scatter:
+        return communicator_.ring_reduce(payload.type, payload.mine, everyone(), false);
+      default:
+        if (step.action == CommAction::reduce_subgroup)
+          return communicator_.ring_reduce(payload.type, payload.mine, subgroup(schedule), true);
+        if (size_of(payload.type) == Bytes{2})
+          return communicator_.all_reduce(
+              payload.type, std::span(reinterpret_cast<std::uint16_t*>(payload.mine.data()),
+                                      payload.mine.size() / sizeof(std::uint16_t)));
+        return communicator_.all_reduce(std::span(reinterpret_cast<float*>(payload.mine.data()),
+                                                  payload.mine.size() / sizeof(float)));
+    }
+  }
+
+  std::vector<int> everyone() const {
+    std::vector<int> all(static_cast<std::size_t>(ranks()));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+
+  /// Ranks of one host go together; where the scenario names no size, those are all there are.
+  std::vector<int> subgroup(const Schedule& schedule) const {
+    const int size = std::min(schedule.comm_hook.post_local_sgd.subgroup_of(ranks()), ranks());
+    std::vector<int> members;
+    for (int other = rank() / size * size; other < std::min((rank() / size + 1) * size, ranks());
+         ++other)
+      members.push_back(other);
+    return members;
+  }
+
+  /// What the comm hook keeps from step to step: one for each hook and list of buckets.
+  HookData& data_of(const Schedule& schedule) {
+    std::vector<std::vector<std::int32_t>> buckets;
+    for (const Bucket& bucket : schedule.buckets) buckets.push_back(bucket.parameters);
+    for (Hooked& each : hooked_)
+      if (each.hook == schedule.comm_hook && each.buckets == buckets) return *each.data;
+    hooked_.push_back({schedule.comm_hook, std::move(buckets),
+                       std::make_unique<HookData>(schedule.comm_hook, rank(), ranks())});
+    return *hooked_.back().data;
+  }
+
   std::vector<Instant> latest(std::vector<Instant> mine) {
     communicate([&] { mine = communicator_.latest(std::move(mine)); });
     return mine;
@@ -288,7 +383,7 @@ class GlooBackend : public Backend {
     std::vector<Instant> arrived;
     if (options.communicate) {
       for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
-        if (tickets_[i] == 0) continue;
+        if (tickets_[i] == 0 || !is_collective(schedule.tasks[i].operation)) continue;
         collectives.push_back(i);
         arrived.push_back(zero_ + arrivals_[i].time_since_epoch());
       }
@@ -333,6 +428,13 @@ class GlooBackend : public Backend {
   std::string interface_;
   std::unique_ptr<Memory> memory_;
   std::unique_ptr<Kernels> kernels_;
+  struct Hooked {
+    CommHook hook;
+    std::vector<std::vector<std::int32_t>> buckets;
+    std::unique_ptr<HookData> data;
+  };
+  std::vector<Hooked> hooked_;
+  HookData* hook_data_ = nullptr;  ///< of the schedule under way
   Instant zero_{};
   std::vector<Instant> arrivals_;       ///< [task] when this rank reached its collective
   std::vector<std::uint64_t> tickets_;  ///< [task] on the communication thread; 0: not submitted

@@ -52,6 +52,7 @@ struct Rates {
 
 void Kernels::run(const Schedule& schedule, const Task& task) {
   const float mean = 1.0F / static_cast<float>(ranks_);
+  const float into_bucket = schedule.comm_hook ? 1.0F : mean;  // a hook divides itself
   switch (task.operation) {
     case Operation::forward:
       return pass(task, workload_.layers[at(task.layer)].forward[at(task.kernel)],
@@ -66,7 +67,8 @@ void Kernels::run(const Schedule& schedule, const Task& task) {
       return;
     }
     case Operation::copy_in:
-      return scaled_copy(memory_.slice(task.parameter), memory_.gradient(task.parameter), mean);
+      return scaled_copy(memory_.slice(task.parameter), memory_.gradient(task.parameter),
+                         into_bucket);
     case Operation::concatenate:
       if (task.bucket == nobody) {  // of buffers: nobody looks at their values
         std::fill(memory_.buffers().begin(), memory_.buffers().end(), 1);
@@ -145,7 +147,18 @@ void Kernels::pass(const Task& task, const Kernel& kernel, const KernelBinding& 
   stream(kernel.traffic.count, left, memory_.scratch(), memory_.scratch_size());
 }
 
+void Kernels::update(const Bucket& bucket, bool first) {
+  if (first) ++steps_;
+  if (workload_.optimizer) {
+    const double share = static_cast<double>(bucket.size.count) /
+                         static_cast<double>(workload_.gradient_size().count);
+    return be_busy(scaled(*workload_.optimizer, share));
+  }
+  for (const std::int32_t parameter : bucket.parameters) update(parameter);
+}
+
 void Kernels::update(std::int32_t index) {
+  if (optimizer_ == Optimizer::none) return;
   const auto parameter = memory_.parameter(index);
   const auto gradient = memory_.gradient(index);
   const auto momentum = memory_.momentum(index);

@@ -24,6 +24,8 @@ class Kernels {
       : workload_(workload), optimizer_(optimizer), ranks_(ranks), memory_(memory) {}
 
   void run(const Schedule& schedule, const Task& task);
+  /// The optimizer's step for the parameters of one bucket; `first`: of a step's.
+  void update(const Bucket& bucket, bool first);
 
  private:
   void pass(const Task& task, const Kernel& kernel, const KernelBinding& binding);

@@ -220,3 +220,48 @@ TEST_CASE("what could never run is refused", "[sim][simulate]") {
     CHECK_THROWS_WITH(simulate(step.schedule), Catch::Contains("waits for a later one"));
   }
 }
+
+TEST_CASE("what runs aside takes the device from kernels, and nothing is lost", "[sim][simulate]") {
+  // A comm hook's kernel, ready when the collective ends at 4, runs to 7; the kernel that began at 0
+  // stands still meanwhile and ends at 13 instead of 10.
+  Script step;
+  const auto sent = step.add(collective(4ms));
+  Task cast = kernel(3ms);
+  cast.operation = Operation::cast;
+  cast.stream = Stream::aside;
+  const auto back = step.add(cast, {sent});
+  const auto computed = step.add(kernel(10ms));
+  const Timeline timeline = simulate(step.schedule);
+  CHECK(work_of(timeline, back) == Window{4ms, 7ms});
+  CHECK(work_of(timeline, computed) == Window{0ms, 13ms});
+}
+
+TEST_CASE("kernels of the communicating thread hold up the next collective", "[sim][simulate]") {
+  Script step;
+  const auto first = step.add(collective(4ms));
+  Task cast = kernel(3ms);
+  cast.operation = Operation::cast;
+  cast.stream = Stream::communication;
+  const auto back = step.add(cast, {first});
+  const auto second = step.add(collective(5ms));
+  const auto computed = step.add(host_kernel(6ms));
+  const Timeline timeline = simulate(step.schedule);
+  CHECK(work_of(timeline, back) == Window{4ms, 7ms});
+  CHECK(work_of(timeline, second) == Window{7ms, 12ms});
+  CHECK(work_of(timeline, computed) == Window{0ms, 9ms});
+}
+
+TEST_CASE("work aside waits for nobody's kernels and its waits are kept", "[sim][simulate]") {
+  // The host waits for what runs aside before it launches the next kernel.
+  Script step;
+  const auto sent = step.add(collective(4ms));
+  Task cast = kernel(3ms);
+  cast.operation = Operation::cast;
+  cast.stream = Stream::aside;
+  const auto back = step.add(cast, {sent});
+  Task stop = host(0ms);
+  stop.operation = Operation::synchronize;
+  step.add(blocking(stop), {back});
+  const auto next = step.add(kernel(2ms));
+  CHECK(work_of(simulate(step.schedule), next) == Window{7ms, 9ms});
+}
