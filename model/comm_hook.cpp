@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -214,6 +216,23 @@ int powersgd_rank(const PowerSgd& state, CommBucket::Matrix matrix) {
   const std::int64_t rank = std::min({n, m, static_cast<std::int64_t>(state.rank)});
   const double compressed = static_cast<double>((n + m) * rank) * state.min_compression_rate;
   return compressed < static_cast<double>(n * m) ? static_cast<int>(rank) : 0;
+}
+
+std::vector<LowRank> low_rank_gradients(const PowerSgd& state,
+                                        std::span<const CommBucket::Matrix> gradients) {
+  std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> group_of;
+  std::vector<std::vector<LowRank>> groups;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const auto [rows, columns] = gradients[i];
+    const int rank = powersgd_rank(state, gradients[i]);
+    if (rank == 0) continue;
+    const auto [group, first] = group_of.try_emplace({rows, columns}, groups.size());
+    if (first) groups.emplace_back();
+    groups[group->second].push_back({static_cast<std::int32_t>(i), rows, columns, rank});
+  }
+  std::vector<LowRank> all;
+  for (const auto& group : groups) all.insert(all.end(), group.begin(), group.end());
+  return all;
 }
 
 std::int64_t batched_side(std::int64_t elements) {

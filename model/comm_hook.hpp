@@ -172,7 +172,7 @@ struct CommStep {
   Kernel kernel;                 ///< what it costs, if it is no collective
   Bytes payload;                 ///< handed to the collective by each rank
   DType type = DType::fp32;      ///< of the data it works on
-  double factor = 1;             ///< scale, select
+  double factor = 1;             ///< scale, select; divide_subgroup: ranks of a subgroup
 };
 
 /// A bucket as a comm hook sees it.
@@ -190,6 +190,16 @@ CommBucket::Matrix matrix_of(const std::vector<std::int64_t>& shape);
 /// PowerSGD's rank for a matrix, or 0: it is not compressed.
 /// Source: pytorch powerSGD_hook.py _should_compress (rule R40).
 int powersgd_rank(const PowerSgd& state, CommBucket::Matrix matrix);
+
+/// A gradient that PowerSGD compresses: M = P Q^T, P of rows x rank, Q of columns x rank.
+struct LowRank {
+  std::int32_t tensor = nobody;  ///< position in the bucket
+  std::int64_t rows = 0, columns = 0, rank = 0;
+};
+/// Those of a bucket, in the order in which their P and Q lie, are drawn and multiplied: of equal
+/// shapes one after the other, shapes as they first come. Source: powerSGD_hook.py shape_to_tensors.
+std::vector<LowRank> low_rank_gradients(const PowerSgd& state,
+                                        std::span<const CommBucket::Matrix> gradients);
 
 /// The side of the square that batched PowerSGD makes of a bucket.
 std::int64_t batched_side(std::int64_t elements);

@@ -148,24 +148,17 @@ class Steps {
   void powersgd() {
     const PowerSgd& state = hook_.powersgd;
     const Bytes e = element();
-    std::vector<std::int64_t> ranks;
-    std::int64_t uncompressed = 0, p_size = 0, q_size = 0;
-    int small = 0, compressed = 0;
-    for (const CommBucket::Matrix& matrix : bucket_.gradients) {
-      const int rank = powersgd_rank(state, matrix);
-      ranks.push_back(rank);
-      p_size += rank * matrix.rows;
-      q_size += rank * matrix.columns;
-      compressed += rank > 0 ? 1 : 0;
-      if (rank > 0) continue;
-      uncompressed += matrix.rows * matrix.columns;
-      ++small;
+    const std::vector<LowRank> compressed = low_rank_gradients(state, bucket_.gradients);
+    std::int64_t uncompressed = elements_, p_size = 0, q_size = 0;
+    for (const LowRank& matrix : compressed) {
+      uncompressed -= matrix.rows * matrix.columns;
+      p_size += matrix.rank * matrix.rows;
+      q_size += matrix.rank * matrix.columns;
     }
+    const auto small = static_cast<int>(bucket_.gradients.size() - compressed.size());
     const auto each = [&](auto action) {
-      for (std::size_t i = 0; i < ranks.size(); ++i)
-        if (ranks[i] > 0)
-          action(static_cast<std::int32_t>(i), bucket_.gradients[i].rows,
-                 bucket_.gradients[i].columns, ranks[i]);
+      for (const LowRank& matrix : compressed)
+        action(matrix.tensor, matrix.rows, matrix.columns, matrix.rank);
     };
     const auto multiply = [&](CommAction action, std::int32_t i, Gemm gemm) {
       const std::int64_t touched = gemm.m * gemm.k + gemm.k * gemm.n + gemm.m * gemm.n;
@@ -204,7 +197,7 @@ class Steps {
       multiply(CommAction::back_project, i, {m, r, n});
     });
     collective(CommAction::reduce_q, Operation::all_reduce, Bytes{q_size * e.count});
-    if (compressed > 0)
+    if (!compressed.empty())
       kernel(CommAction::divide_q, Operation::divide, Bytes{2 * q_size * e.count});
     each([&](std::int32_t i, std::int64_t n, std::int64_t m, std::int64_t r) {
       multiply(CommAction::reconstruct, i, {n, m, r});
@@ -273,7 +266,8 @@ class Steps {
     if (before(state.start_iteration)) return plain();
     if (!state.gradient_allreduce) return;
     if (state.subgroup_of(ranks_per_node_) >= ranks_) return plain();
-    kernel(CommAction::divide_subgroup, Operation::divide, data(2));
+    kernel(CommAction::divide_subgroup, Operation::divide, data(2)).factor =
+        state.subgroup_of(ranks_per_node_);
     collective(CommAction::reduce_subgroup, Operation::all_reduce, data(1));
   }
 

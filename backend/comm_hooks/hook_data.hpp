@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backend/comm_hooks/torch_random.hpp"
+#include "backend/comm_hooks/values.hpp"
 #include "model/comm_hook.hpp"
 #include "model/schedule.hpp"
 
@@ -57,7 +58,7 @@ class HookData {
 
   /// PowerSGD's error of a bucket, as of its last step; empty: none yet. Batched: s x s, with the
   /// padding. Not while a thread is at this bucket.
-  std::span<const float> error(int index) const;
+  std::vector<float> error(int index) const;
 
   /// The user's own code around its all-reduce. Both are called with the bucket and the payload, which
   /// has plugin_reduce's size.
@@ -70,9 +71,10 @@ class HookData {
   void set_plugin(Plugin plugin) { plugin_ = std::move(plugin); }
 
  private:
-  BucketData& data(int index);
-  BucketData& data(const Bucket& what, int index, std::span<float> bucket);
-  void draw(BucketData& data, const CommStep& step);
+  BucketData& data_of(const Bucket& what, int index, std::size_t elements);
+  void cast(BucketData& data, const CommStep& step, std::span<float> bucket);
+  void quantization(BucketData& data, const CommStep& step, std::span<float> bucket);
+  void plugin(const Bucket& what, BucketData& data, const CommStep& step, const Values& values);
 
   CommHook hook_;
   int rank_, ranks_;

@@ -1,0 +1,129 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "backend/comm_hooks/float16.hpp"
+
+namespace ddpsim {
+
+/// A row of numbers of one type that lies elsewhere: fp32, or fp16 or bf16 as their bits. Sums and
+/// products are made in fp32, piece by piece, and rounded to the type when they are put back.
+class Values {
+ public:
+  using Room = std::array<float, 4096>;  ///< a piece; it stays in the cache
+
+  Values() = default;
+  explicit Values(std::span<float> wide) : wide_(wide) {}
+  Values(DType type, std::span<std::uint16_t> narrow) : type_(type), narrow_(narrow) {}
+
+  bool is_wide() const { return size_of(type_) == Bytes{4}; }
+  std::size_t size() const { return is_wide() ? wide_.size() : narrow_.size(); }
+  std::span<std::byte> bytes() const {
+    return is_wide() ? std::as_writable_bytes(wide_) : std::as_writable_bytes(narrow_);
+  }
+  Values part(std::size_t begin, std::size_t count) const {
+    assert(begin + count <= size());
+    return is_wide() ? Values(wide_.subspan(begin, count))
+                     : Values(type_, narrow_.subspan(begin, count));
+  }
+  /// In fp32: where they lie, or, of 16 bits, `room`, which must be large enough.
+  std::span<float> in_fp32(std::span<float> room) const {
+    if (is_wide()) return wide_;
+    widen(type_, narrow_, room.first(size()));
+    return room.first(size());
+  }
+  void assign(std::span<const float> from) const {
+    assert(from.size() == size());
+    if (!is_wide())
+      narrow(type_, from, narrow_);
+    else if (from.data() != wide_.data())
+      std::ranges::copy(from, wide_.begin());
+  }
+
+  /// f(piece, begin) on pieces of a Room that follow each other, to be read.
+  template <class Function>
+  void each(Function f) const {
+    Room room;
+    for (std::size_t begin = 0; begin < size(); begin += room.size())
+      f(std::span<const float>(part(begin, std::min(room.size(), size() - begin)).in_fp32(room)),
+        begin);
+  }
+  /// f(piece, begin), to be changed.
+  template <class Function>
+  void change(Function f) const {
+    Room room;
+    for (std::size_t begin = 0; begin < size(); begin += room.size()) {
+      const Values values = part(begin, std::min(room.size(), size() - begin));
+      const std::span<float> piece = values.in_fp32(room);
+      f(piece, begin);
+      values.assign(piece);
+    }
+  }
+
+ private:
+  DType type_ = DType::fp32;
+  std::span<float> wide_;
+  std::span<std::uint16_t> narrow_;
+};
+
+/// f(a, b) on pieces: a is changed, b read; of one length.
+template <class Function>
+void combine(const Values& a, const Values& b, Function f) {
+  assert(a.size() == b.size());
+  Values::Room room;
+  a.change([&](std::span<float> piece, std::size_t begin) {
+    f(piece, std::span<const float>(b.part(begin, piece.size()).in_fp32(room)));
+  });
+}
+/// a = b, in a's type.
+inline void copy(const Values& a, const Values& b) {
+  assert(a.size() == b.size());
+  b.each([&](std::span<const float> piece, std::size_t begin) {
+    a.part(begin, piece.size()).assign(piece);
+  });
+}
+
+/// A row of numbers of one type. It keeps its memory when it shrinks.
+class Numbers {
+ public:
+  /// What is there of this type stays; what is new is zero.
+  void resize(DType type, std::size_t count) {
+    type_ = type;
+    const bool is_wide = size_of(type) == Bytes{4};
+    wide_.resize(is_wide ? count : 0);
+    narrow_.resize(is_wide ? 0 : count);
+  }
+  Values values() { return size_of(type_) == Bytes{4} ? Values(wide_) : Values(type_, narrow_); }
+  std::int64_t count_not_finite() const { return ddpsim::count_not_finite(type_, narrow_); }
+  std::size_t size() const { return std::max(wide_.size(), narrow_.size()); }
+
+ private:
+  DType type_ = DType::fp32;
+  std::vector<float> wide_;
+  std::vector<std::uint16_t> narrow_;
+};
+
+/// All of them in fp32, for what cannot be done piece by piece: where they lie, or a copy.
+class InFull {
+ public:
+  explicit InFull(Values values)
+      : values_(values), room_(values.is_wide() ? 0 : values.size()), all_(values.in_fp32(room_)) {}
+  InFull(const InFull&) = delete;
+  InFull& operator=(const InFull&) = delete;
+
+  std::span<float> get() const { return all_; }
+  float* data() const { return all_.data(); }
+  void put_back() const { values_.assign(all_); }
+
+ private:
+  Values values_;
+  std::vector<float> room_;
+  std::span<float> all_;
+};
+
+}  // namespace ddpsim
