@@ -164,7 +164,7 @@ class Steps {
       const std::int64_t touched = gemm.m * gemm.k + gemm.k * gemm.n + gemm.m * gemm.n;
       CommStep& step = kernel(action, Operation::multiply, Bytes{touched * e.count});
       step.kernel.gemm = gemm;
-      step.kernel.type = type_;
+      step.kernel.type = synchronous_ ? DType::fp32 : type_;  // CPUs multiply 16 bit as fp32
       step.tensor = i;
     };
     if (state.error_feedback) {
@@ -216,7 +216,7 @@ class Steps {
       const std::int64_t touched = gemm.m * gemm.k + gemm.k * gemm.n + gemm.m * gemm.n;
       CommStep& step = kernel(action, Operation::multiply, Bytes{touched * e.count});
       step.kernel.gemm = gemm;
-      step.kernel.type = type_;
+      step.kernel.type = synchronous_ ? DType::fp32 : type_;  // CPUs multiply 16 bit as fp32
     };
     const auto orthogonalize = [&](CommAction action) {
       add(action, Operation::orthogonalize).kernel = orthogonalization(side, rank, e);

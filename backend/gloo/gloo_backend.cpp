@@ -245,6 +245,8 @@ class GlooBackend : public Backend {
       case Operation::copy_out:
       case Operation::search_unused:
       case Operation::optimizer:
+      case Operation::all_gather:  // comm hooks' alone, see execute_step
+      case Operation::reduce_scatter:
       case Operation::cast:
       case Operation::correct:
       case Operation::pack:
