@@ -157,4 +157,5 @@ def run(rank, meeting, questions, answers):
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        processes.spawn(run, args=(folder + "/meeting", sys.argv[1], sys.argv[2]), nprocs=RANKS)
+        arguments = (folder + "/meeting", sys.argv[1], sys.argv[2])
+        processes.start_processes(run, args=arguments, nprocs=RANKS, start_method="fork")

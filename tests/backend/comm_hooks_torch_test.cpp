@@ -239,18 +239,17 @@ TEST_CASE("casts to 16 bit, and sums of them, are torch's to the bit",
     const auto expected = numbers_of<std::uint16_t>(answers);
     REQUIRE(expected.size() == sums.size());
     const int exponent = type == DType::fp16 ? 0x7c00 : 0x7f80;
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      const auto nan = [&](int number) { return (number & 0x7fff) > exponent; };
-      CHECK((sums[i] == expected[i] || (nan(sums[i]) && nan(expected[i]))));
-    }
-    // And back: every finite number of 16 bits is itself again.
+    const auto same = [&](int one, int other) {  // a NaN is as good as another
+      return one == other || ((one & 0x7fff) > exponent && (other & 0x7fff) > exponent);
+    };
+    CHECK(std::ranges::equal(sums, expected, same));
+    // And back: every number of 16 bits is itself again.
     std::vector<std::uint16_t> all(1 << 16), again(1 << 16);
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint16_t>(i);
     std::vector<float> wide(1 << 16);
     widen(type, all, wide);
     narrow(type, wide, again);
-    for (std::size_t i = 0; i < all.size(); ++i)
-      CHECK((all[i] == again[i] || (std::isnan(wide[i]) && (again[i] & 0x7fff) > exponent)));
+    CHECK(std::ranges::equal(all, again, same));
   }
 }
 

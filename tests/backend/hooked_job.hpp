@@ -43,6 +43,7 @@ class HookedJob {
     what.steps =
         comm_steps(hook_, bucket, static_cast<int>(ranks_.size()), subgroup, true, iteration);
     for (const CommStep& step : what.steps) {
+      if (step.action == CommAction::synchronize || step.action == CommAction::update) continue;
       if (!is_collective(step.operation)) {
         for (std::size_t r = 0; r < ranks_.size(); ++r)
           ranks_[r]->run(what, index, step, values[r]);
