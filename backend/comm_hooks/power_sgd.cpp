@@ -158,7 +158,8 @@ std::vector<float> PowerSgdBucket::error() {
   return copy;
 }
 
-/// One seed for all Q of a bucket.
+/// One seed for all Q of a bucket. Of 16 bits they are fp32's, rounded (torch draws 16 numbers and more
+/// from coarser uniform ones then).
 void PowerSgdBucket::draw(const Pieces& pieces, DType type, const Seed& next) {
   if (&pieces == compressed_.data()) random_.emplace(next());
   if (!random_) throw std::invalid_argument("Q is drawn in another order than it lies in");
