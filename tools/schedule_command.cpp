@@ -93,7 +93,7 @@ std::string text_of(const Scenario& scenario, const Step& step, bool tasks) {
     }
     text += "\nbuckets, in launch order\n" + table.text();
   }
-  std::array<std::int64_t, 16> counts{};
+  std::array<std::int64_t, operation_count> counts{};
   for (const Task& task : step.schedule.tasks) ++counts[static_cast<std::size_t>(task.operation)];
   text += fmt::format("\n{} tasks:", step.schedule.tasks.size());
   for (std::size_t i = 0; i < counts.size(); ++i)

@@ -255,6 +255,8 @@ class GlooBackend : public Backend {
       case Operation::dequantize:
       case Operation::select:
       case Operation::own_kernel:
+      case Operation::gradient_hook:
+      case Operation::module_hook:
       case Operation::synchronize:
         at.enqueued = at.start = at.issued;
         kernels_->run(schedule, task);

@@ -112,6 +112,8 @@ void Kernels::run(const Schedule& schedule, const Task& task) {
     case Operation::dequantize:
     case Operation::select:
     case Operation::own_kernel:
+    case Operation::gradient_hook:
+    case Operation::module_hook:
     case Operation::synchronize:
       return;
   }

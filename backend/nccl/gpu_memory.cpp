@@ -190,6 +190,8 @@ void GpuMemory::run(const Schedule& schedule, const Task& task, int ranks) {
     case Operation::dequantize:
     case Operation::select:
     case Operation::own_kernel:
+    case Operation::gradient_hook:
+    case Operation::module_hook:
     case Operation::synchronize:
       return;
   }
