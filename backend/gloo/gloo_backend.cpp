@@ -30,6 +30,7 @@
 #include "backend/gloo/kernels.hpp"
 #include "backend/gloo/memory.hpp"
 #include "backend/gloo/priority.hpp"
+#include "backend/gloo/user_hooks.hpp"
 #include "backend/version.hpp"
 
 namespace ddpsim {
@@ -66,9 +67,10 @@ void check_memory(const Workload& workload, int ranks_here) {
 class GlooBackend : public Backend {
  public:
   GlooBackend(Rendezvous& rendezvous, int rank, int ranks, std::string interface,
-              milliseconds timeout)
+              milliseconds timeout, const Plugins* plugins)
       : communicator_(rendezvous, rank, ranks, interface, timeout),
-        interface_(std::move(interface)) {
+        interface_(std::move(interface)),
+        plugins_(plugins) {
     take_role(Role::computation);  // the members' threads have started by now
   }
 
@@ -97,15 +99,18 @@ class GlooBackend : public Backend {
     check_memory(workload, ranks());
     hooked_.clear();
     kernels_.reset();
+    hooks_.reset();
     memory_.reset();
     memory_ = std::make_unique<Memory>(workload, optimizer, rank());
     kernels_ = std::make_unique<Kernels>(workload, optimizer, ranks(), *memory_);
+    hooks_ = std::make_unique<UserHooks>(workload, rank(), ranks(), *memory_, plugins_);
   }
 
   RankRun run(const Schedule& schedule, const RunOptions& options) override {
     if (!memory_) throw std::logic_error("run before load");
     memory_->arrange(schedule);
     hook_data_ = schedule.comm_hook ? &data_of(schedule) : nullptr;
+    update_ = options.update;
     RankRun run;
     run.times.resize(schedule.tasks.size());
     arrivals_.assign(schedule.tasks.size(), Instant{});
@@ -115,9 +120,11 @@ class GlooBackend : public Backend {
     Instant computed_at;
     or_disconnect([&] {
       if (options.background != Bytes{}) begin_background(options.background);
-      for (int round = 0; round < options.rounds; ++round)
+      for (int round = 0; round < options.rounds; ++round) {
+        hooks_->begin(schedule);
         for (std::uint32_t i = 0; i < schedule.tasks.size(); ++i)
           execute(schedule, i, options, run);
+      }
       computed_ = true;
       computed_at = now();
       communication_.wait(last_ticket_);
@@ -236,6 +243,12 @@ class GlooBackend : public Backend {
         at.start = at.issued;
         at.enqueued = at.end = now();
         return;
+      case Operation::gradient_hook:
+      case Operation::module_hook:
+        at.enqueued = at.start = at.issued;
+        hooks_->run(schedule, task);
+        at.end = now();
+        return;
       case Operation::forward:
       case Operation::backward:
       case Operation::accumulate:
@@ -255,12 +268,11 @@ class GlooBackend : public Backend {
       case Operation::dequantize:
       case Operation::select:
       case Operation::own_kernel:
-      case Operation::gradient_hook:
-      case Operation::module_hook:
       case Operation::synchronize:
         at.enqueued = at.start = at.issued;
-        kernels_->run(schedule, task);
+        if (task.operation != Operation::optimizer || update_) kernels_->run(schedule, task);
         at.end = now();
+        if (task.operation == Operation::backward) hooks_->computed(task);
         return;
     }
   }
@@ -310,9 +322,9 @@ class GlooBackend : public Backend {
   void compute_step(const Schedule& schedule, const Task& task) {
     const Bucket& bucket = schedule.buckets[static_cast<std::size_t>(task.bucket)];
     const CommStep& step = bucket.steps[static_cast<std::size_t>(task.step)];
-    if (step.action == CommAction::update)
-      kernels_->update(bucket, task.bucket == 0);
-    else if (step.action != CommAction::synchronize)
+    if (step.action == CommAction::update) {
+      if (update_) kernels_->update(bucket, task.bucket == 0);
+    } else if (step.action != CommAction::synchronize)
       hook_data_->run(bucket, task.bucket, step, memory_->bucket(task.bucket));
   }
 
@@ -437,6 +449,9 @@ class GlooBackend : public Backend {
   };
   std::vector<Hooked> hooked_;
   HookData* hook_data_ = nullptr;  ///< of the schedule under way
+  const Plugins* plugins_;
+  std::unique_ptr<UserHooks> hooks_;
+  bool update_ = true;  ///< RunOptions::update of the step under way
   Instant zero_{};
   std::vector<Instant> arrivals_;       ///< [task] when this rank reached its collective
   std::vector<std::uint64_t> tickets_;  ///< [task] on the communication thread; 0: not submitted
@@ -451,8 +466,9 @@ class GlooBackend : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> make_gloo_backend(Rendezvous& rendezvous, int rank, int ranks,
-                                           const std::string& interface, milliseconds timeout) {
-  return std::make_unique<GlooBackend>(rendezvous, rank, ranks, interface, timeout);
+                                           const std::string& interface, milliseconds timeout,
+                                           const Plugins* plugins) {
+  return std::make_unique<GlooBackend>(rendezvous, rank, ranks, interface, timeout, plugins);
 }
 
 }  // namespace ddpsim
