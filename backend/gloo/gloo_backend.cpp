@@ -223,6 +223,8 @@ class GlooBackend : public Backend {
                RankRun& run) {
     const Task& task = schedule.tasks[index];
     TaskTimes& at = run.times[index];
+    if (task.bucket != nobody && (is_collective(task.operation) || task.step != nobody))
+      hooks_->handed_over(schedule.buckets[static_cast<std::size_t>(task.bucket)]);
     at.issued = now();
     if (task.step != nobody) return execute_step(schedule, index, options, at);
     switch (task.operation) {

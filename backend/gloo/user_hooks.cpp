@@ -115,6 +115,10 @@ UserHooks::UserHooks(const Workload& workload, int rank, int ranks, Memory& memo
 
 void UserHooks::begin(const Schedule& schedule) {
   std::fill(progress_.begin(), progress_.end(), Progress{});
+  watches_ = std::any_of(schedule.hooks.begin(), schedule.hooks.end(), [](const UserHook& hook) {
+    return hook.kind == UserHookKind::plugin;
+  });
+  if (!watches_) return;
   Training asked;
   asked.hooks = schedule.hooks;
   if (plugins_ != nullptr)
@@ -124,11 +128,13 @@ void UserHooks::begin(const Schedule& schedule) {
 }
 
 void UserHooks::computed(const Task& backward) {
+  if (!watches_) return;
   for (const std::int32_t p : completes_[at(backward.layer)][at(backward.kernel)])
     progress_[at(p)] = {backward.micro_batch, State::complete};
 }
 
 void UserHooks::handed_over(const Bucket& bucket) {
+  if (!watches_) return;
   for (const std::int32_t p : bucket.parameters)
     if (memory_.gradient(p).data() == memory_.slice(p).data())
       progress_[at(p)].state = State::handed_over;

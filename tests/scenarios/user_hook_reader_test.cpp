@@ -79,20 +79,21 @@ TEST_CASE("a plugin's hook brings its cost", "[scenarios][user_hook_reader]") {
 TEST_CASE("hooks that cannot be are refused where they stand", "[scenarios][user_hook_reader]") {
   const Small small;
   CHECK(small.refused("    - cilp: {layer: \"*\", norm: 1}") ==
-        "s.yaml:5:7: training.hooks[0]: unknown \"cilp\"; did you mean \"clip\"?");
+        "s.yaml:5:7: training.hooks: unknown name \"cilp\"; did you mean \"clip\"?; known: clip, scale, "
+        "noise, decay, record, chunks, plugin");
   CHECK(
       small.refused("    - scale: {parameter: 0.wieght, factor: 1}") ==
-      "s.yaml:5:25: training.hooks[0].scale.parameter: no parameter is named \"0.wieght\"; did you "
+      "s.yaml:5:26: training.hooks.scale.parameter: no parameter is named \"0.wieght\"; did you "
       "mean \"0.weight\"?");
   CHECK(small.refused("    - scale: {layer: \"9*\", factor: 1}") ==
-        "s.yaml:5:21: training.hooks[0].scale.layer: no layer is named \"9*\"");
+        "s.yaml:5:22: training.hooks.scale.layer: no layer is named \"9*\"; did you mean \"0\"?");
   CHECK(small.refused("    - scale: {factor: 1}") ==
-        "s.yaml:5:14: training.hooks[0].scale: missing key \"parameter\" or \"layer\": whose "
+        "s.yaml:5:14: training.hooks.scale: missing key \"parameter\" or \"layer\": whose "
         "gradients");
   CHECK(small.refused("    - scale: {parameter: \"*\", layer: \"*\", factor: 1}") ==
-        "s.yaml:5:37: training.hooks[0].scale.layer: parameter and layer exclude each other");
+        "s.yaml:5:38: training.hooks.scale.layer: parameter and layer exclude each other");
   CHECK(small.refused("    - scale: {parameter: \"*\"}") ==
-        "s.yaml:5:14: training.hooks[0].scale: missing key \"factor\"");
+        "s.yaml:5:14: training.hooks.scale: missing key \"factor\"");
   CHECK(small.refused("    - clip: {parameter: \"*\", norm: -1}") != "");
   CHECK(small.refused("    - clip: {parameter: \"*\", norm: 1, nrom: 1}") != "");
   CHECK(small.refused("    - scale") != "");
