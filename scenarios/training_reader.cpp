@@ -101,8 +101,7 @@ Training read_training(const Yaml& given, const Workload& workload) {
   if (const auto value = map.optional("broadcast_buffers"))
     training.broadcast_buffers = value->boolean();
   if (const auto value = map.optional("comm_hook")) training.comm_hook = read_comm_hook(*value);
-  if (const auto value = map.optional("hooks"))
-    training.hooks = read_user_hooks(*value, workload);
+  if (const auto value = map.optional("hooks")) training.hooks = read_user_hooks(*value, workload);
   if (const auto value = map.optional("phase")) training.phase = value->one_of<Phase>(all_phases);
 
   const auto caps = map.optional("bucket_caps");

@@ -271,6 +271,8 @@ class GlooBackend : public Backend {
       case Operation::select:
       case Operation::own_kernel:
       case Operation::synchronize:
+      case Operation::all_gather:  // of a comm hook: see above
+      case Operation::reduce_scatter:
         at.enqueued = at.start = at.issued;
         if (task.operation != Operation::optimizer || update_) kernels_->run(schedule, task);
         at.end = now();
@@ -385,7 +387,34 @@ class GlooBackend : public Backend {
       if (each.hook == schedule.comm_hook && each.buckets == buckets) return *each.data;
     hooked_.push_back({schedule.comm_hook, std::move(buckets),
                        std::make_unique<HookData>(schedule.comm_hook, rank(), ranks())});
+    if (schedule.comm_hook.kind == CommHookKind::plugin) set_plugin(*hooked_.back().data);
     return *hooked_.back().data;
+  }
+
+  /// The user's code around its all-reduce. Throws std::invalid_argument if no plugin has it.
+  void set_plugin(HookData& data) const {
+    const CommHook& hook = hooked_.back().hook;
+    Training asked;
+    asked.comm_hook = hook;
+    (plugins_ != nullptr ? *plugins_ : Plugins()).check(asked);
+    const Plugins::CommHook code = *plugins_->comm_hook(hook.plugin);
+    const auto guarded = [name = hook.plugin](auto call) {
+      try {
+        call();
+      } catch (const std::exception& problem) {
+        throw DeviceError(fmt::format("the plugin's comm hook \"{}\" threw: {}", name,
+                                      std::string(problem.what()).substr(0, 400)));
+      } catch (...) {
+        throw DeviceError(fmt::format("the plugin's comm hook \"{}\" threw an exception", name));
+      }
+    };
+    data.set_plugin(
+        {[=, ranks = ranks()](const float* bucket, std::int64_t count, std::span<std::byte> to) {
+           guarded([&] { code.calls.before(code.state, bucket, count, ranks, to.data()); });
+         },
+         [=, ranks = ranks()](float* bucket, std::int64_t count, std::span<const std::byte> from) {
+           guarded([&] { code.calls.after(code.state, from.data(), count, ranks, bucket); });
+         }});
   }
 
   std::vector<Instant> latest(std::vector<Instant> mine) {

@@ -115,9 +115,8 @@ UserHooks::UserHooks(const Workload& workload, int rank, int ranks, Memory& memo
 
 void UserHooks::begin(const Schedule& schedule) {
   std::fill(progress_.begin(), progress_.end(), Progress{});
-  watches_ = std::any_of(schedule.hooks.begin(), schedule.hooks.end(), [](const UserHook& hook) {
-    return hook.kind == UserHookKind::plugin;
-  });
+  watches_ = std::any_of(schedule.hooks.begin(), schedule.hooks.end(),
+                         [](const UserHook& hook) { return hook.kind == UserHookKind::plugin; });
   if (!watches_) return;
   Training asked;
   asked.hooks = schedule.hooks;

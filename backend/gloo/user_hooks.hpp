@@ -56,7 +56,7 @@ class UserHooks {
   const Plugins* plugins_;
   std::unordered_map<std::string, std::int32_t> index_of_;         // parameter
   std::vector<std::vector<std::vector<std::int32_t>>> completes_;  // [layer][backward kernel]
-  bool watches_ = false;  // there is a plugin that may ask
+  bool watches_ = false;                                           // there is a plugin that may ask
   std::vector<Progress> progress_;                                 // [parameter]
   std::map<int, ChunkPool> pools_;                                 // by threads
   std::vector<float> output_;                                      // what chunks are copied to

@@ -112,10 +112,10 @@ class NcclBackend : public Backend {
     if (!memory_) throw std::logic_error("run before load");
     for (const UserHook& hook : schedule.hooks)
       if (hook.kind != UserHookKind::scale && hook.kind != UserHookKind::record)
-        throw std::invalid_argument(
-            fmt::format("the nccl backend carries out scale and record hooks, not {}: take it out of "
-                        "training.hooks, or run on gloo",
-                        ddpsim::name_of(hook.kind)));
+        throw std::invalid_argument(fmt::format(
+            "the nccl backend carries out scale and record hooks, not {}: take it out of "
+            "training.hooks, or run on gloo",
+            ddpsim::name_of(hook.kind)));
     return or_abort([&] { return run_on_gpu(schedule, options); });
   }
 

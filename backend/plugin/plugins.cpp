@@ -1,6 +1,7 @@
 #include "backend/plugin/plugins.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <exception>
 #include <stdexcept>
@@ -149,6 +150,17 @@ const Plugins::CommHook* Plugins::comm_hook(const std::string& name) const {
   return found == comm_hooks_.end() ? nullptr : &found->second;
 }
 
+void Plugins::check_payload(const ddpsim::CommHook& hook) const {
+  if (hook.kind != CommHookKind::plugin) return;
+  constexpr std::array types{DType::fp32, DType::fp16, DType::bf16};
+  const DType theirs = types[static_cast<std::size_t>(comm_hook(hook.plugin)->calls.payload_type)];
+  if (theirs != hook.plugin_type)
+    throw std::invalid_argument(
+        fmt::format("the plugin's comm hook \"{0}\" sends {1}, and the scenario says {2}: write "
+                    "comm_hook: {{plugin: {{name: {0}, payload: {1}}}}}",
+                    hook.plugin, name_of(theirs), name_of(hook.plugin_type)));
+}
+
 void Plugins::check(const Training& training) const {
   const auto missing = [&](const char* kind, const std::string& name, const std::string& known) {
     throw std::invalid_argument(
@@ -162,6 +174,7 @@ void Plugins::check(const Training& training) const {
   if (training.comm_hook.kind == CommHookKind::plugin &&
       comm_hook(training.comm_hook.plugin) == nullptr)
     missing("comm", training.comm_hook.plugin, names_of(comm_hooks_));
+  check_payload(training.comm_hook);
 }
 
 }  // namespace ddpsim

@@ -33,10 +33,12 @@ class Plugins {
   const CommHook* comm_hook(const std::string& name) const;
 
   /// Throws std::invalid_argument, naming what there is instead, if `training` asks for a hook that no
-  /// plugin has.
+  /// plugin has, or says another payload than its comm hook.
   void check(const Training& training) const;
 
  private:
+  void check_payload(const ddpsim::CommHook& hook) const;
+
   std::vector<std::shared_ptr<void>> libraries_;
   std::map<std::string, GradientHook> gradient_hooks_;
   std::map<std::string, CommHook> comm_hooks_;

@@ -99,7 +99,8 @@ TEST_CASE("a clip hook shortens a layer's gradients together, and leaves short o
   for (const std::int32_t member : layers[1]) {  // one factor for all of them
     const auto p = static_cast<std::size_t>(member);
     for (std::size_t i = 0; i < plain[0][p].size(); ++i)
-      CHECK(std::abs(hooked[0][p][i] - plain[0][p][i] / 3) <= 1e-5 * std::abs(plain[0][p][i]) + 1e-9);
+      CHECK(std::abs(hooked[0][p][i] - plain[0][p][i] / 3) <=
+            1e-5 * std::abs(plain[0][p][i]) + 1e-9);
   }
   for (const std::int32_t p : layers[0])
     CHECK(hooked[0][static_cast<std::size_t>(p)] == plain[0][static_cast<std::size_t>(p)]);
@@ -164,11 +165,10 @@ TEST_CASE("every strategy ends with the mean of the hooked gradients",
   const std::string backend = GENERATE("threads", "gloo");
   const SmallJob job(2);
   const auto parameters = each_parameter(job.workload);
-  const std::vector<UserHook> hooks{hook_on(UserHookKind::scale, 0.5, {{0}, {3}}),
-                                    hook_on(UserHookKind::noise, 0.1, parameters),
-                                    hook_on(UserHookKind::clip, 1, each_layer(job.workload)),
-                                    hook_on(UserHookKind::decay, 0.1, parameters),
-                                    hook_on(UserHookKind::record, 0, parameters)};
+  const std::vector<UserHook> hooks{
+      hook_on(UserHookKind::scale, 0.5, {{0}, {3}}), hook_on(UserHookKind::noise, 0.1, parameters),
+      hook_on(UserHookKind::clip, 1, each_layer(job.workload)),
+      hook_on(UserHookKind::decay, 0.1, parameters), hook_on(UserHookKind::record, 0, parameters)};
   for (const int micro_batches : {1, 3})
     for (const bool no_sync : {false, true})
       for (const bool view : {false, true})
@@ -185,10 +185,10 @@ TEST_CASE("every strategy ends with the mean of the hooked gradients",
           bare.hooks.clear();
           CHECK(run_job(job_of(2, backend), [&](Backend& rank) {
                   rank.load(job.workload, job.optimizer);
-                  const GradientReference reference = reference_gradients(
-                      rank, job.workload, job.schedule(none), micro_batches);
-                  const GradientReference without = reference_gradients(
-                      rank, job.workload, job.schedule(bare), micro_batches);
+                  const GradientReference reference =
+                      reference_gradients(rank, job.workload, job.schedule(none), micro_batches);
+                  const GradientReference without =
+                      reference_gradients(rank, job.workload, job.schedule(bare), micro_batches);
                   rank.run(job.schedule(training), standing_still());
                   if (!check_gradients(rank, job.workload, reference).good()) return 5;
                   // They did something.
@@ -377,8 +377,9 @@ TEST_CASE("a hook that no plugin has is asked for in vain", "[backend][user_hook
   Training training;
   training.hooks = {plugin_hook("mine", {{0}})};
   Plugins plugins;
-  CHECK_THROWS_WITH(plugins.check(training), "the gradient hook \"mine\" is a plugin's: say --plugin "
-                                             "LIBRARY");
+  CHECK_THROWS_WITH(plugins.check(training),
+                    "the gradient hook \"mine\" is a plugin's: say --plugin "
+                    "LIBRARY");
   plugins.load(DDPSIM_ODD_PLUGINS "odd.so");
   CHECK_THROWS_WITH(plugins.check(training),
                     "no plugin has a gradient hook \"mine\"; there are: failing, half, impatient, "
@@ -388,9 +389,35 @@ TEST_CASE("a hook that no plugin has is asked for in vain", "[backend][user_hook
   training.comm_hook.kind = CommHookKind::plugin;
   training.comm_hook.plugin = "half";
   CHECK_THROWS_WITH(plugins.check(training),
-                    "no plugin has a comm hook \"half\"; there are: nothing");
+                    "no plugin has a comm hook \"half\"; there are: mean, nothing");
   training.comm_hook.plugin = "nothing";
+  CHECK_THROWS_WITH(
+      plugins.check(training),
+      "the plugin's comm hook \"nothing\" sends fp16, and the scenario says fp32: write "
+      "comm_hook: {plugin: {name: nothing, payload: fp16}}");
+  training.comm_hook.plugin_type = DType::fp16;
   CHECK_NOTHROW(plugins.check(training));
+}
+
+TEST_CASE("a plugin's comm hook is called around an all-reduce of its payload",
+          "[backend][gradients][user_hook]") {
+  // It halves what it sends, and gives back the sum: of two ranks, the mean.
+  const SmallJob job(2);
+  Plugins plugins;
+  plugins.load(DDPSIM_ODD_PLUGINS "odd.so");
+  Training training = training_of({}, Strategy::bucketed);
+  training.comm_hook.kind = CommHookKind::plugin;
+  training.comm_hook.plugin = "mean";
+  const Schedule schedule = job.schedule(training);
+  JobOptions options = job_of(2);
+  options.plugins = &plugins;
+  CHECK(run_job(options, [&](Backend& rank) {
+          rank.load(job.workload, job.optimizer);
+          const GradientReference reference =
+              reference_gradients(rank, job.workload, job.schedule(Strategy::none), 1);
+          rank.run(schedule, standing_still());
+          return check_gradients(rank, job.workload, reference).good() ? 0 : 5;
+        }) == 0);
 }
 
 }  // namespace ddpsim

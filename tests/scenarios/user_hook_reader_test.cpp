@@ -79,12 +79,12 @@ TEST_CASE("a plugin's hook brings its cost", "[scenarios][user_hook_reader]") {
 TEST_CASE("hooks that cannot be are refused where they stand", "[scenarios][user_hook_reader]") {
   const Small small;
   CHECK(small.refused("    - cilp: {layer: \"*\", norm: 1}") ==
-        "s.yaml:5:7: training.hooks: unknown name \"cilp\"; did you mean \"clip\"?; known: clip, scale, "
+        "s.yaml:5:7: training.hooks: unknown name \"cilp\"; did you mean \"clip\"?; known: clip, "
+        "scale, "
         "noise, decay, record, chunks, plugin");
-  CHECK(
-      small.refused("    - scale: {parameter: 0.wieght, factor: 1}") ==
-      "s.yaml:5:26: training.hooks.scale.parameter: no parameter is named \"0.wieght\"; did you "
-      "mean \"0.weight\"?");
+  CHECK(small.refused("    - scale: {parameter: 0.wieght, factor: 1}") ==
+        "s.yaml:5:26: training.hooks.scale.parameter: no parameter is named \"0.wieght\"; did you "
+        "mean \"0.weight\"?");
   CHECK(small.refused("    - scale: {layer: \"9*\", factor: 1}") ==
         "s.yaml:5:22: training.hooks.scale.layer: no layer is named \"9*\"; did you mean \"0\"?");
   CHECK(small.refused("    - scale: {factor: 1}") ==

@@ -20,13 +20,14 @@ std::vector<UserHook> random_hooks(Dice& dice, const Workload& workload) {
   for (int left = dice.between(1, 4); left > 0; --left) {
     UserHook hook;
     hook.kind = std::array{UserHookKind::clip, UserHookKind::scale, UserHookKind::noise,
-                           UserHookKind::record, UserHookKind::plugin}[static_cast<std::size_t>(
-        dice.between(0, 4))];
+                           UserHookKind::record,
+                           UserHookKind::plugin}[static_cast<std::size_t>(dice.between(0, 4))];
     hook.value = 1;
     hook.launches = dice.between(1, 3);
     if (dice.one_in(2)) hook.host = dice.time(50);
     const bool by_layer = hook.kind == UserHookKind::clip;
-    for (std::int32_t layer = 0; layer < static_cast<std::int32_t>(workload.layers.size()); ++layer) {
+    for (std::int32_t layer = 0; layer < static_cast<std::int32_t>(workload.layers.size());
+         ++layer) {
       std::vector<std::int32_t> members;
       for (std::size_t p = 0; p < workload.parameters.size(); ++p)
         if (workload.parameters[p].layer == layer && (by_layer || dice.one_in(2)))
@@ -84,7 +85,8 @@ TEST_CASE("with gradient hooks too, the tuner's steps are the predicted ones, to
   CHECK(longer > 300);
 }
 
-TEST_CASE("the tuner's best is what run predicts, with hooks and with chunks", "[sim][user_hooks]") {
+TEST_CASE("the tuner's best is what run predicts, with hooks and with chunks",
+          "[sim][user_hooks]") {
   Workload workload = timed::chain(6, 1ms, 2ms, Bytes{4'000'000});
   for (const bool on_host : {false, true}) {
     Cluster cluster = timed::ring(4, 20us, gigabytes_per_second(4));

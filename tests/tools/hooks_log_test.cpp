@@ -44,7 +44,8 @@ std::vector<Row> of_strategy(const std::vector<Row>& rows, const std::string& st
 }
 
 std::string word(const Row& row) {
-  return row.at("hook") + " " + (row.at("parameter").empty() ? row.at("layer") : row.at("parameter"));
+  return row.at("hook") + " " +
+         (row.at("parameter").empty() ? row.at("layer") : row.at("parameter"));
 }
 
 }  // namespace
@@ -103,7 +104,8 @@ TEST_CASE("--hooks-log writes every hook in firing order, with its times and buc
 TEST_CASE("the log is JSON where its file is named so", "[tools][hooks_log]") {
   const Scratch scratch;
   const auto file = scratch.write("s.yaml", small_with("[{record: {parameter: \"*\"}}]"));
-  const std::string csv = scratch.path("log.csv").string(), json = scratch.path("log.json").string();
+  const std::string csv = scratch.path("log.csv").string(),
+                    json = scratch.path("log.json").string();
   REQUIRE(ddpsim({"run", file.string(), "-q", "--hooks-log", csv}).code == 0);
   REQUIRE(ddpsim({"run", file.string(), "-q", "--hooks-log", json}).code == 0);
   const Json log = Json::parse(content_of(json));
@@ -135,8 +137,8 @@ TEST_CASE("validate logs hooks as predicted and as measured, a plugin's among th
   const Scratch scratch;
   const std::string log = scratch.path("hooks.csv").string();
   const auto run = ddpsim({"validate", shipped("examples/plugin/plugin.yaml"), "--plugin",
-                           DDPSIM_PLUGIN_EXAMPLE, "--backend", "gloo", "--ranks", "2", "--steps", "2",
-                           "--warm-up", "1", "--repeats", "2", "-q", "--hooks-log", log});
+                           DDPSIM_PLUGIN_EXAMPLE, "--backend", "gloo", "--ranks", "2", "--steps",
+                           "2", "--warm-up", "1", "--repeats", "2", "-q", "--hooks-log", log});
   CAPTURE(run.err);
   REQUIRE(run.code == 0);  // gradients were right under every strategy
   const auto rows = rows_of(content_of(log));
@@ -152,6 +154,42 @@ TEST_CASE("validate logs hooks as predicted and as measured, a plugin's among th
     }
     CHECK(centralized);
   }
+}
+
+TEST_CASE("a plugin's comm hook runs for real, with half the bytes",
+          "[tools][validate][hooks_log]") {
+  const std::string hook = "training.comm_hook={plugin: {name: cut_bf16, payload: bf16}}";
+  std::vector<std::string> arguments{"validate",  shipped("examples/plugin/plugin.yaml"),
+                                     "--plugin",  DDPSIM_PLUGIN_EXAMPLE,
+                                     "--backend", "gloo",
+                                     "--ranks",   "2",
+                                     "--steps",   "2",
+                                     "--warm-up", "1",
+                                     "--repeats", "2",
+                                     "--json",    "-"};
+  const auto of_bucketed = [](const Json& json) {
+    for (const Json& row : json["results"])
+      if (row["strategy"] == "bucketed") return row;
+    return Json{};
+  };
+  const auto plain = ddpsim(arguments);
+  REQUIRE(plain.code == 0);
+  arguments.insert(arguments.end(), {"--set", hook});
+  const auto cut = ddpsim(arguments);
+  CAPTURE(cut.err);
+  REQUIRE(cut.code == 0);
+  for (const char* side : {"predicted", "measured"}) {
+    const auto bytes = [&](const Json& json) {
+      return of_bucketed(json)[side]["wire_bytes"].get<std::int64_t>();
+    };
+    CHECK(2 * bytes(cut.json()) == bytes(plain.json()));
+    CHECK(bytes(cut.json()) > 0);
+  }
+  const auto wrong =
+      ddpsim({"run", shipped("examples/plugin/plugin.yaml"), "--plugin", DDPSIM_PLUGIN_EXAMPLE,
+              "--set", "training.comm_hook={plugin: cut_bf16}"});
+  CHECK(wrong.code == 2);
+  CHECK(wrong.err.find("sends bf16, and the scenario says fp32") != std::string::npos);
 }
 
 TEST_CASE("plugins that are missing or cannot be used are told in one line", "[tools][hooks_log]") {

@@ -29,8 +29,7 @@ void patient(void*, const ddpsim_gradient* gradient) {
 }
 /// Complains if the first gradient can be read when the last one has come.
 void in_flight(void*, const ddpsim_gradient* gradient) {
-  if (std::strcmp(gradient->name, "0.weight") == 0 &&
-      gradient->is_ready(gradient, "4.weight") != 0)
+  if (std::strcmp(gradient->name, "0.weight") == 0 && gradient->is_ready(gradient, "4.weight") != 0)
     gradient->fail(gradient, "4.weight can be read");
 }
 void lost(void*, const ddpsim_gradient* gradient) {
@@ -50,6 +49,15 @@ void times(void* state, const ddpsim_gradient* gradient) {
 
 void before(void*, const float*, std::int64_t, std::int32_t, void*) {}
 void after(void*, const void*, std::int64_t, std::int32_t, float*) {}
+
+/// The mean of all ranks, in fp32.
+void divided(void*, const float* bucket, std::int64_t count, std::int32_t ranks, void* payload) {
+  for (std::int64_t i = 0; i < count; ++i)
+    static_cast<float*>(payload)[i] = bucket[i] / static_cast<float>(ranks);
+}
+void taken(void*, const void* payload, std::int64_t count, std::int32_t, float* bucket) {
+  std::memcpy(bucket, payload, static_cast<std::size_t>(count) * sizeof(float));
+}
 
 float half = 0.5F;
 
@@ -78,5 +86,7 @@ DDPSIM_PLUGIN(registry) {
   registry->add_gradient_hook(registry, "half", times, &half);
   const ddpsim_comm_hook nothing{DDPSIM_FLOAT16, before, after};
   registry->add_comm_hook(registry, "nothing", &nothing, nullptr);
+  const ddpsim_comm_hook mean{DDPSIM_FLOAT32, divided, taken};
+  registry->add_comm_hook(registry, "mean", &mean, nullptr);
 }
 #endif
