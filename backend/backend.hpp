@@ -27,6 +27,8 @@ struct RunOptions {
   /// than one only with communicate = false.
   int rounds = 1;
   GradientHook hook;  ///< called by every hook task, on the host thread
+  /// false: optimizer tasks do nothing, so that parameters stay (a hook may read them).
+  bool update = true;
 };
 
 /// A step as one rank saw it.

@@ -98,9 +98,15 @@ std::vector<double> tolerances_of(const Workload& workload, const GradientRefere
 
 }  // namespace
 
+RunOptions standing_still() {
+  RunOptions options;
+  options.update = false;
+  return options;
+}
+
 GradientReference reference_gradients(Backend& backend, const Workload& workload,
                                       const Schedule& none, int micro_batches) {
-  backend.run(none);
+  backend.run(none, standing_still());
   GradientReference reference;
   std::vector<double> largest;
   for (int p = 0; p < static_cast<int>(workload.parameters.size()); ++p) {

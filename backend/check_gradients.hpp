@@ -25,6 +25,9 @@ struct GradientCheck {
   bool good() const { return identical && first_wrong.empty(); }
 };
 
+/// How steps are run whose gradients are compared: parameters stay as they are, for a hook may read them.
+RunOptions standing_still();
+
 /// Runs the step without communication and averages, in double, what each rank computed. Communicates.
 GradientReference reference_gradients(Backend& backend, const Workload& workload,
                                       const Schedule& none, int micro_batches);

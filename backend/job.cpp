@@ -100,7 +100,8 @@ int run_rank(const JobOptions& options, Rendezvous& rendezvous, int rank, int ra
     return body(*make_gpu_backend(options, rendezvous, rank, ranks, local_rank));
 #endif
   static_cast<void>(local_rank);
-  return body(*make_gloo_backend(rendezvous, rank, ranks, options.interface, options.timeout));
+  return body(*make_gloo_backend(rendezvous, rank, ranks, options.interface, options.timeout,
+                                 options.plugins));
 }
 
 int run_as_threads(const JobOptions& options, const RankBody& body) {

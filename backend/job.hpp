@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backend/backend.hpp"
+#include "backend/plugin/plugins.hpp"
 
 namespace ddpsim {
 
@@ -21,6 +22,7 @@ struct JobOptions {
       false;         ///< nccl: starts and ends of collectives by NCCL's profiler interface
   int channels = 0;  ///< nccl: thread blocks of a collective, at most; 0: NCCL decides
   std::chrono::milliseconds timeout{60000};  ///< for anything a rank waits for
+  const Plugins* plugins = nullptr;          ///< hooks of the user's own; must outlive the job
   /// What all ranks must agree on (scenario, flags): ranks that differ are told so before any
   /// work.
   std::string agreement;

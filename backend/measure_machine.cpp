@@ -46,6 +46,7 @@ class Kinds {
         return std::nullopt;
       return of(step.operation, step.kernel);
     }
+    if (task.user_hook != nobody) return of_hook(schedule.hooks[at(task.user_hook)], task);
     switch (task.operation) {
       case Operation::forward:
         return of(task.operation, workload_.layers[at(task.layer)].forward[at(task.kernel)]);
@@ -81,6 +82,8 @@ class Kinds {
       case Operation::dequantize:
       case Operation::select:
       case Operation::own_kernel:
+      case Operation::gradient_hook:
+      case Operation::module_hook:
       case Operation::synchronize:
         return std::nullopt;
     }
@@ -88,6 +91,16 @@ class Kinds {
   }
 
  private:
+  std::optional<TaskKind> of_hook(const UserHook& hook, const Task& task) const {
+    if (hook.kind == UserHookKind::chunks)
+      return moves(Operation::module_hook, 2 * hook.outputs[at(task.kernel)]);
+    Bytes size;
+    for (const std::int32_t index : hook.groups[at(task.kernel)])
+      size += workload_.parameters[at(index)].size();
+    const Kernel kernel = kernel_of(hook, size);
+    if (kernel.traffic == Bytes{}) return std::nullopt;
+    return moves(priced_as(hook.kind), kernel.traffic);
+  }
   static std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
   static std::optional<TaskKind> of(Operation operation, const Kernel& kernel) {
     if (kernel.time) return std::nullopt;

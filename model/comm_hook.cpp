@@ -35,8 +35,8 @@ constexpr std::array facts{
     CommHookFacts{CommHookKind::optimizer_overlap, "N e", "1 all-reduce",
                   "ddp_comm_hooks/optimizer_overlap_hooks.py _apply_optim_in_backward_hook"},
     CommHookFacts{CommHookKind::steps, "as written", "as written", "the scenario"},
-    CommHookFacts{CommHookKind::plugin, "as the plugin says", "1 all-reduce",
-                  "the plugin, see model/plugin.h"},
+    CommHookFacts{CommHookKind::plugin, "N x 2 or 4, as it says", "1 all-reduce",
+                  "the plugin, see backend/plugin/ddpsim_plugin.h"},
 };
 
 }  // namespace

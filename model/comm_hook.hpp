@@ -103,7 +103,8 @@ struct CommHook {
   PowerSgd powersgd;
   PostLocalSgd post_local_sgd;
   std::vector<OwnStep> steps;
-  std::string plugin;  ///< its name in the library
+  std::string plugin;               ///< its name in the library
+  DType plugin_type = DType::fp32;  ///< of its payload: as many elements as the bucket has
 
   bool operator==(const CommHook&) const = default;
   explicit operator bool() const { return kind != CommHookKind::none || !wrappers.empty(); }

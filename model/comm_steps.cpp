@@ -86,11 +86,14 @@ class Steps {
       case CommHookKind::steps:
         for (const OwnStep& step : hook_.steps) own(step);
         break;
-      case CommHookKind::plugin:
-        kernel(CommAction::plugin_before, Operation::own_kernel, data(2));
-        collective(CommAction::plugin_reduce, Operation::all_reduce, data(1));
-        kernel(CommAction::plugin_after, Operation::own_kernel, data(2));
+      case CommHookKind::plugin: {
+        const Bytes payload = elements_ * size_of(hook_.plugin_type);
+        kernel(CommAction::plugin_before, Operation::own_kernel, data(1) + payload);
+        collective(CommAction::plugin_reduce, Operation::all_reduce, payload).type =
+            hook_.plugin_type;
+        kernel(CommAction::plugin_after, Operation::own_kernel, data(1) + payload);
         break;
+      }
     }
     if (type_ != bucket_.type) widen();
     return std::move(steps_);

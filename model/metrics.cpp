@@ -114,11 +114,13 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
     }
     switch (task.operation) {
       case Operation::forward:
+      case Operation::module_hook:
         forward.cover(at);
         break;
       case Operation::backward:
       case Operation::accumulate:
       case Operation::copy_in:
+      case Operation::gradient_hook:
         backward.cover(at);
         break;
       case Operation::optimizer:

@@ -30,6 +30,10 @@ std::string_view name_of(Operation operation) {
       return "search unused";
     case Operation::optimizer:
       return "optimizer";
+    case Operation::gradient_hook:
+      return "gradient hook";
+    case Operation::module_hook:
+      return "module hook";
     case Operation::all_gather:
       return "all-gather";
     case Operation::reduce_scatter:

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -23,6 +24,9 @@ enum class Operation : std::uint8_t {
   broadcast,      ///< of buffers, from rank 0, before forward
   search_unused,  ///< find_unused_parameters: the host walks the graph
   optimizer,      ///< an optimizer kernel
+  // What the user's hooks do (user_hook.hpp).
+  gradient_hook,  ///< with a gradient, before DDP has it
+  module_hook,    ///< with a layer's output
   // What comm hooks do besides (comm_hook.hpp).
   all_gather,
   reduce_scatter,
@@ -38,6 +42,7 @@ enum class Operation : std::uint8_t {
   own_kernel,   ///< the user's
   synchronize,  ///< the host waits for all the device has been given
 };
+inline constexpr std::size_t operation_count = static_cast<std::size_t>(Operation::synchronize) + 1;
 std::string_view name_of(Operation operation);
 
 constexpr bool is_collective(Operation operation) {
@@ -47,10 +52,12 @@ constexpr bool is_collective(Operation operation) {
 
 /// Those that compute: a calibration holds times of these, and of no others.
 inline constexpr std::array kernel_operations{
-    Operation::forward,     Operation::backward,      Operation::accumulate, Operation::copy_in,
-    Operation::concatenate, Operation::divide,        Operation::copy_out,   Operation::optimizer,
-    Operation::cast,        Operation::correct,       Operation::pack,       Operation::draw,
-    Operation::multiply,    Operation::orthogonalize, Operation::quantize,   Operation::dequantize,
-    Operation::select,      Operation::own_kernel};
+    Operation::forward,       Operation::backward,      Operation::accumulate,
+    Operation::copy_in,       Operation::concatenate,   Operation::divide,
+    Operation::copy_out,      Operation::optimizer,     Operation::cast,
+    Operation::correct,       Operation::pack,          Operation::draw,
+    Operation::multiply,      Operation::orthogonalize, Operation::quantize,
+    Operation::dequantize,    Operation::select,        Operation::own_kernel,
+    Operation::gradient_hook, Operation::module_hook};
 
 }  // namespace ddpsim

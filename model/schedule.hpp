@@ -10,6 +10,7 @@
 #include "model/operation.hpp"
 #include "model/quantity.hpp"
 #include "model/training.hpp"
+#include "model/user_hook.hpp"
 
 namespace ddpsim {
 
@@ -32,13 +33,15 @@ struct Task {
   /// The host stands still until `after` has ended, before it begins this task.
   bool host_waits = false;
   std::int16_t micro_batch = 0;
-  std::int32_t layer = nobody;      ///< forward, backward
-  std::int32_t kernel = nobody;     ///< index in that layer's pass; optimizer: index of its kernel
-  std::int32_t parameter = nobody;  ///< hook, accumulate, copy_in, divide, copy_out
+  std::int32_t layer = nobody;  ///< forward, backward
+  /// Index in that layer's pass; optimizer: of its kernel; a user's hook: of its group or layer.
+  std::int32_t kernel = nobody;
+  std::int32_t parameter = nobody;  ///< hook, accumulate, copy_in, divide, copy_out, gradient_hook
   /// copy_in, all_reduce, wait, copy_out, a comm hook's: index into Schedule::buckets
   std::int32_t bucket = nobody;
-  std::int32_t step = nobody;     ///< a comm hook's: index into Bucket::steps
-  std::uint32_t after_begin = 0;  ///< this task's slice of Schedule::after
+  std::int32_t step = nobody;       ///< a comm hook's: index into Bucket::steps
+  std::int32_t user_hook = nobody;  ///< gradient_hook, module_hook: index into Schedule::hooks
+  std::uint32_t after_begin = 0;    ///< this task's slice of Schedule::after
   std::uint32_t after_count = 0;
   std::int32_t gradient =
       nobody;  ///< collectives: the task that put its bucket's last gradient in place
@@ -72,6 +75,7 @@ struct Schedule {
   std::vector<Bucket> buckets;       ///< in launch order
   CommHook comm_hook;                ///< with one, copies into buckets do not divide
   Bytes comm_hook_memory;            ///< of the device, besides the buckets, at most at one time
+  std::vector<UserHook> hooks;       ///< the user's, in the order given
 
   std::span<const std::uint32_t> waits_for(const Task& task) const {
     return {after.data() + task.after_begin, task.after_count};

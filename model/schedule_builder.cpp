@@ -39,6 +39,7 @@ class Builder {
       const bool last = micro_batch + 1 == training_.micro_batches;
       synced_ = training_.strategy != Strategy::none && (last || !training_.no_sync);
       forward();
+      begin_hooks();
       if (synced_) begin_synced_backward();
       backward();
       if (synced_) after_backward();
@@ -49,13 +50,27 @@ class Builder {
   }
 
  private:
+  /// A hook of the user's on gradients that it is given together.
+  struct Group {
+    std::int32_t hook = nobody, group = nobody;
+    std::vector<std::int32_t> members;  ///< in order of arrival
+    KernelCost cost;
+    bool computes = false;    ///< else it only costs the host time
+    std::size_t missing = 0;  ///< members it waits for, in this micro-batch
+  };
+  /// A forward hook of the user's on a layer, by its place in UserHook::layers.
+  struct Module {
+    std::int32_t hook = nobody, layer = nobody;
+  };
+
   /// Buckets, prices of their all-reduces and who belongs where.
   void plan() {
     std::size_t kernels = costs_.optimizer.size();
     for (const auto& layer : costs_.layers) kernels += layer.forward.size() + layer.backward.size();
     const std::size_t parameters = costs_.gradients.size();
     const auto rounds = static_cast<std::size_t>(training_.micro_batches);
-    const std::size_t tasks = rounds * (kernels + 6 * parameters) + 16;
+    plan_user_hooks();
+    const std::size_t tasks = rounds * (kernels + 6 * parameters + groups_.size()) + 16;
     if (tasks > most_tasks)
       throw std::invalid_argument(
           fmt::format("a step of up to {} tasks is beyond what is simulated ({}): take fewer "
@@ -157,8 +172,11 @@ class Builder {
     const bool after_synced = micro_batch_ == 0 || !training_.no_sync;
     if (after_synced && training_.strategy == Strategy::bucketed && training_.broadcast_buffers)
       broadcast_buffers();
-    for (std::size_t layer = 0; layer < costs_.layers.size(); ++layer)
+    for (std::size_t layer = 0; layer < costs_.layers.size(); ++layer) {
       pass(Operation::forward, layer, costs_.layers[layer].forward);
+      if (!modules_.empty())
+        for (const Module& module : modules_[layer]) chunks(module, layer);
+    }
     if (synced_ && training_.strategy == Strategy::bucketed && training_.find_unused_parameters &&
         !training_.static_graph)
       host_task(Operation::search_unused, costs_.unused_search);
@@ -171,7 +189,7 @@ class Builder {
         Task& task = kernel_task(Operation::backward, kernels[k]);
         task.layer = static_cast<std::int32_t>(layer);
         task.kernel = static_cast<std::int32_t>(k);
-        for (const std::int32_t index : costs_.hooks_of[layer][k]) gradient_ready(index);
+        for (const std::int32_t index : costs_.hooks_of[layer][k]) gradient_computed(index);
       }
     }
   }
@@ -195,6 +213,105 @@ class Builder {
     pending_.clear();
     for (const Bucket& bucket : schedule_.buckets)
       pending_.push_back(static_cast<std::int32_t>(bucket.parameters.size()));
+  }
+
+  /// The user's hooks: what each costs, and which of them a gradient meets, in order.
+  void plan_user_hooks() {
+    schedule_.hooks = training_.hooks;
+    if (training_.hooks.empty()) return;
+    std::vector<std::size_t> arrived(costs_.gradients.size());
+    for (std::size_t i = 0; i < costs_.arrival.size(); ++i) arrived[at(costs_.arrival[i])] = i;
+    met_.resize(costs_.gradients.size());
+    next_met_.resize(costs_.gradients.size());
+    for (std::size_t h = 0; h < training_.hooks.size(); ++h) {
+      const UserHook& hook = training_.hooks[h];
+      for (std::size_t g = 0; g < hook.groups.size(); ++g) {
+        Group group;
+        group.hook = static_cast<std::int32_t>(h);
+        group.group = static_cast<std::int32_t>(g);
+        group.members = hook.groups[g];
+        std::sort(group.members.begin(), group.members.end(),
+                  [&](std::int32_t a, std::int32_t b) { return arrived[at(a)] < arrived[at(b)]; });
+        Bytes size;
+        for (const std::int32_t index : group.members) {
+          size += costs_.gradients[at(index)].size;
+          met_[at(index)].push_back(groups_.size());
+        }
+        group.cost = costs_.hook_kernel(hook, size);
+        group.computes = kernel_of(hook, size).traffic != Bytes{};
+        groups_.push_back(std::move(group));
+      }
+      if (!hook.layers.empty()) modules_.resize(costs_.layers.size());
+      for (std::size_t l = 0; l < hook.layers.size(); ++l)
+        modules_[at(hook.layers[l])].push_back(
+            {static_cast<std::int32_t>(h), static_cast<std::int32_t>(l)});
+    }
+  }
+
+  void begin_hooks() {
+    for (Group& group : groups_) group.missing = group.members.size();
+    std::fill(next_met_.begin(), next_met_.end(), 0);
+  }
+
+  /// Backward has computed a gradient: the user's hooks come before DDP's. A hook on several
+  /// gradients holds back those that come first until it has run on all.
+  void gradient_computed(std::int32_t index) {
+    if (met_.empty()) return gradient_ready(index);
+    const std::vector<std::size_t>& met = met_[at(index)];
+    std::size_t& next = next_met_[at(index)];
+    while (next < met.size()) {
+      Group& group = groups_[met[next]];
+      if (--group.missing > 0) return;
+      fire(group, index);
+      if (group.members.size() == 1) {
+        ++next;
+        continue;
+      }
+      for (const std::int32_t member : group.members) {
+        ++next_met_[at(member)];
+        gradient_computed(member);
+      }
+      return;
+    }
+    gradient_ready(index);
+  }
+
+  struct Group;
+  void fire(const Group& group, std::int32_t index) {
+    Task& task = group.computes ? kernel_task(Operation::gradient_hook, group.cost)
+                                : host_task(Operation::gradient_hook, group.cost.host);
+    task.user_hook = group.hook;
+    task.kernel = group.group;
+    task.parameter = index;
+  }
+
+  /// A layer's output on host threads. From a GPU it comes and goes over the bus, and the host waits
+  /// for it.
+  void chunks(const Module& module, std::size_t layer) {
+    const UserHook& hook = schedule_.hooks[at(module.hook)];
+    Chunks chunks = hook.chunks;
+    chunks.output = hook.outputs[at(module.layer)];
+    const auto mark = [&](Task& task) {
+      task.user_hook = module.hook;
+      task.layer = static_cast<std::int32_t>(layer);
+      task.kernel = module.layer;
+    };
+    Kernel kernel;
+    if (costs_.synchronous) {
+      kernel.traffic = 2 * chunks.output;
+      kernel.time = host_time(chunks);
+      KernelCost cost = costs_.comm_kernel(Operation::module_hook, kernel);
+      cost.host += costs_.launch.hook;
+      return mark(kernel_task(Operation::module_hook, cost));
+    }
+    kernel.time = chunks.output / chunks.transfer;
+    const KernelCost copy = costs_.comm_kernel(Operation::module_hook, kernel);
+    mark(kernel_task(Operation::module_hook, copy));
+    Task& work = host_task(Operation::module_hook, costs_.launch.hook + host_time(chunks));
+    work.host_waits = true;
+    depend(work, last_kernel_);
+    mark(work);
+    mark(kernel_task(Operation::module_hook, copy));
   }
 
   /// A gradient is complete. The first micro-batch's becomes `.grad` as it is; later ones are added
@@ -423,6 +540,10 @@ class Builder {
   std::vector<std::int32_t> gradient_;   ///< [bucket] task that put its latest gradient in place
   std::vector<std::int32_t> launched_;   ///< [bucket] task index of its latest all-reduce
   std::vector<Reduction> collectives_;   ///< [bucket]
+  std::vector<Group> groups_;
+  std::vector<std::vector<std::size_t>> met_;  ///< [parameter] groups it meets, in order; or empty
+  std::vector<std::size_t> next_met_;          ///< [parameter]
+  std::vector<std::vector<Module>> modules_;   ///< [layer], or empty
 };
 
 }  // namespace

@@ -157,6 +157,14 @@ CollectiveCost StepCosts::in_subgroup(Collective kind, Bytes payload, int subgro
   return node.of(kind, payload, subgroup);
 }
 
+KernelCost StepCosts::hook_kernel(const UserHook& hook, Bytes size) const {
+  const Kernel kernel = kernel_of(hook, size);
+  KernelCost cost;
+  if (kernel.traffic != Bytes{}) cost = comm_kernel(priced_as(hook.kind), kernel);
+  cost.host += launch.hook + hook.host;
+  return cost;
+}
+
 KernelCost StepCosts::optimizer_share(const std::vector<std::int32_t>& parameters) const {
   Bytes mine, all;
   for (const GradientInfo& gradient : gradients) all += gradient.size;

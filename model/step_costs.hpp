@@ -9,6 +9,7 @@
 #include "model/interference.hpp"
 #include "model/kernel_cost.hpp"
 #include "model/optimizer.hpp"
+#include "model/user_hook.hpp"
 #include "model/workload.hpp"
 
 namespace ddpsim {
@@ -59,6 +60,8 @@ struct StepCosts {
   KernelCost comm_kernel(Operation operation, const Kernel& kernel) const;
   /// Collectives among some ranks of one node; all of a cluster's where it has one.
   CollectiveCost in_subgroup(Collective kind, Bytes payload, int subgroup) const;
+  /// Of the user's hook on gradients of `size`, its firing on the host included.
+  KernelCost hook_kernel(const UserHook& hook, Bytes size) const;
   /// Of the optimizer, for these parameters: their share of all elements.
   KernelCost optimizer_share(const std::vector<std::int32_t>& parameters) const;
 

@@ -7,6 +7,7 @@
 
 #include "model/bucketing.hpp"
 #include "model/comm_hook.hpp"
+#include "model/user_hook.hpp"
 
 namespace ddpsim {
 
@@ -56,6 +57,9 @@ struct Training {
   bool broadcast_buffers = true;
   Phase phase = Phase::steady;
   CommHook comm_hook;  ///< bucketed
+  /// The user's, on gradients and layers, under every strategy; in the order they run on one
+  /// gradient.
+  std::vector<UserHook> hooks;
   /// Which iteration of the training, from 1, as hooks that change their ways count them; 0: the
   /// steady state.
   int iteration = 0;

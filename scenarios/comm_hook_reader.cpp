@@ -173,7 +173,15 @@ CommHook read_named(const Yaml& given, int depth) {
   if (name == "bf16_compress_wrapper") return wrapper(DType::bf16);
   if (name == "plugin") {
     hook.kind = CommHookKind::plugin;
-    hook.plugin = value.text("the name of a comm hook in the plugin");
+    if (value.is_scalar()) {
+      hook.plugin = value.text("the name of a comm hook in the plugin");
+      return hook;
+    }
+    YamlMap settings(value);
+    hook.plugin = settings.required("name").text("the name of a comm hook in the plugin");
+    if (const auto payload = settings.optional("payload"))
+      hook.plugin_type = payload->one_of<DType>(wire_types);
+    settings.finish();
     return hook;
   }
   hook.kind = kind_named(given, name);

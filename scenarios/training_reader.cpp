@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/comm_hook_reader.hpp"
+#include "scenarios/user_hook_reader.hpp"
 
 namespace ddpsim {
 namespace {
@@ -71,11 +72,6 @@ std::vector<Bytes> read_caps(const Yaml& given, const Workload& workload,
   return caps;
 }
 
-void refuse_later_work(YamlMap& map) {
-  if (const auto hooks = map.optional("hooks"); hooks && !hooks->list("a list").empty())
-    hooks->fail("gradient hooks are not built yet: expected []");
-}
-
 }  // namespace
 
 Training read_training(const Yaml& given, const Workload& workload) {
@@ -105,6 +101,7 @@ Training read_training(const Yaml& given, const Workload& workload) {
   if (const auto value = map.optional("broadcast_buffers"))
     training.broadcast_buffers = value->boolean();
   if (const auto value = map.optional("comm_hook")) training.comm_hook = read_comm_hook(*value);
+  if (const auto value = map.optional("hooks")) training.hooks = read_user_hooks(*value, workload);
   if (const auto value = map.optional("phase")) training.phase = value->one_of<Phase>(all_phases);
 
   const auto caps = map.optional("bucket_caps");
@@ -120,7 +117,6 @@ Training read_training(const Yaml& given, const Workload& workload) {
     training.parameter_groups =
         static_cast<int>(groups->integer(1, static_cast<std::int64_t>(workload.parameters.size())));
   }
-  refuse_later_work(map);
   map.finish();
   return training;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -25,7 +26,9 @@ class BucketedSteps {
   /// build_schedule and simulate, a hundred times as long, and ideal() and backward() are not to be
   /// asked for.
   static bool needs_simulation(const Training& training) {
-    return static_cast<bool>(training.comm_hook);
+    const auto host_waits = [](const UserHook& hook) { return hook.kind == UserHookKind::chunks; };
+    return training.comm_hook ||
+           std::any_of(training.hooks.begin(), training.hooks.end(), host_waits);
   }
 
   /// All-reduces take `link_factor` times as long as `costs` has it.

@@ -40,6 +40,8 @@ constexpr char letter_of(Operation operation) {
     case Operation::dequantize:
     case Operation::select:
     case Operation::own_kernel:
+    case Operation::gradient_hook:
+    case Operation::module_hook:
       return 'h';
     case Operation::hook:
     case Operation::wait:

@@ -120,6 +120,12 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
   return true;
 }
 
+void check_apart(const CommonOptions& options, const char* flag, const std::string& path) {
+  for (const std::string* other : {&options.json, &options.csv, &options.trace})
+    if (!path.empty() && *other == path)
+      throw InputError(fmt::format("{} {}: two results cannot both be written there", flag, path));
+}
+
 int run_program(const std::vector<std::string>& arguments) {
   try {
     if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" ||

@@ -66,4 +66,7 @@ constexpr unsigned operator|(unsigned a, Flag b) {
 bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsigned flags,
            const boost::program_options::options_description& own, CommonOptions& options);
 
+/// Throws InputError if `path`, the value of `flag`, is also one of `options`.
+void check_apart(const CommonOptions& options, const char* flag, const std::string& path);
+
 }  // namespace ddpsim

@@ -98,6 +98,8 @@ std::string agreement_of(const Workload& workload, const std::vector<Schedule>& 
     text += fmt::format("\nparameter {} {}", parameter.name, parameter.elements());
   for (const Schedule& step : steps) {
     text += fmt::format("\nstep {}", name_of(step.strategy));
+    for (const UserHook& hook : step.hooks)
+      text += fmt::format(" {} {} {}", label(hook), hook.value, hook.seed);
     for (const Task& task : step.tasks)
       text += fmt::format(" {}.{}.{}.{}", static_cast<int>(task.operation), task.micro_batch,
                           task.parameter, task.bucket);

@@ -3,6 +3,7 @@
 
 #include "backend/backends.hpp"
 #include "model/comm_hook.hpp"
+#include "model/user_hook.hpp"
 #include "scenarios/catalogue_list.hpp"
 #include "scenarios/input_error.hpp"
 #include "scenarios/nearest.hpp"
@@ -86,6 +87,11 @@ Listing hooks() {
       "A payload is what each rank hands over: a ring all-reduce sends 2 (W - 1) / W of it, an "
       "all-gather (W - 1) times.\n"
       "fp16_compress_wrapper and bf16_compress_wrapper put any of them on 16 bit: e = 2.\n";
+  Table own({"hook of training.hooks", "for example", "does"}, Table::Last::text);
+  for (const UserHookFacts& facts : user_hook_facts())
+    own.add({std::string(name_of(facts.kind)),
+             fmt::format("{}: {}", name_of(facts.kind), facts.example), std::string(facts.does)});
+  listing.below += "\n" + own.text();
   return listing;
 }
 

@@ -41,6 +41,16 @@ std::string task_label(const Scenario& scenario, const Schedule& schedule, const
     return fmt::format("{} of {}", name_of(step.action),
                        workload.parameters[static_cast<std::size_t>(parameter)].name);
   }
+  if (task.user_hook != nobody) {
+    const UserHook& hook = schedule.hooks[static_cast<std::size_t>(task.user_hook)];
+    if (task.layer != nobody) return fmt::format("{} of {}", label(hook), layer().name);
+    const auto first = static_cast<std::size_t>(task.parameter);
+    return fmt::format(
+        "{} of {}", label(hook),
+        hook.groups[kernel].size() == 1
+            ? workload.parameters[first].name
+            : workload.layers[static_cast<std::size_t>(workload.parameters[first].layer)].name);
+  }
   switch (task.operation) {
     case Operation::forward:
       return layer().name + " " + layer().forward[kernel].name;
@@ -78,6 +88,8 @@ std::string task_label(const Scenario& scenario, const Schedule& schedule, const
     case Operation::select:
     case Operation::own_kernel:
     case Operation::synchronize:
+    case Operation::gradient_hook:
+    case Operation::module_hook:
       break;
     case Operation::broadcast:
       return "broadcast buffers";

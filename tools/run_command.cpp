@@ -5,7 +5,10 @@
 #include "scenarios/scenario_reader.hpp"
 #include "tools/command.hpp"
 #include "tools/comparison.hpp"
+#include "tools/hooks_log.hpp"
+#include "tools/names.hpp"
 #include "tools/output.hpp"
+#include "tools/plugin_flag.hpp"
 #include "tools/trace.hpp"
 #include "tools/varied_run.hpp"
 #include "tools/why_report.hpp"
@@ -49,34 +52,44 @@ int compare_varied(const CommonOptions& options, const std::vector<std::string>&
 int run_command(const std::vector<std::string>& arguments) {
   CommonOptions options;
   bool why = false;
+  std::string log;
+  PluginFlag plugin;
   std::vector<std::string> vary;
   boost::program_options::options_description own;
   own.add_options()("why", boost::program_options::bool_switch(&why),
                     "for each exposed bucket what held it up, and what would remove it")(
       "vary", boost::program_options::value(&vary)->value_name("KEY=VALUES"),
       "the values a key takes, side by side in one table (may be repeated): "
-      "training.comm_hook=none,fp16_compress");
+      "training.comm_hook=none,fp16_compress")(
+      "hooks-log", boost::program_options::value(&log)->value_name("FILE"),
+      "write every hook in the order they fire, with host and device time (CSV; JSON for *.json)");
+  plugin.add_to(own);
   if (!parse(arguments, usage,
              Flag::set | Flag::json | Flag::csv | Flag::trace | Flag::quiet | Flag::laws_only, own,
              options))
     return exit_done;
   if (options.files.empty())
     throw InputError("run needs a scenario: ddpsim run scenarios/examples/first.yaml");
-  if (!options.trace.empty() && options.files.size() > 1)
-    throw InputError("--trace takes one scenario at a time");
+  if ((!options.trace.empty() || !log.empty()) && options.files.size() > 1)
+    throw InputError("--trace and --hooks-log take one scenario at a time");
+  check_apart(options, "--hooks-log", log);
+  const Plugins plugins = plugin.open();
 
   if (!vary.empty()) {
     if (why) throw InputError("--why takes no --vary");
+    if (!log.empty()) throw InputError("--hooks-log takes no --vary");
     return compare_varied(options, vary);
   }
 
   // Results asked for on stdout are the only thing there.
-  const bool table =
-      !options.quiet && options.json != "-" && options.csv != "-" && options.trace != "-";
-  std::string text, csv = run_csv_header(), trace;
+  const bool table = !options.quiet && options.json != "-" && options.csv != "-" &&
+                     options.trace != "-" && log != "-";
+  std::string text, csv = run_csv_header(), trace, hooks;
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const std::string& file : options.files) {
-    const Comparison run(read_scenario(file, options.set), options.laws_only);
+    Scenario scenario = read_scenario(file, options.set);
+    if (!plugin.files.empty()) plugins.check(scenario.training);
+    const Comparison run(std::move(scenario), options.laws_only);
     const std::vector<Result> results = run.results();
     text += run_table(run.scenario, run.priced.costs, results);
     if (run.priced.fit) text += fmt::format("\n{}", describe_calibration(*run.priced.fit));
@@ -90,12 +103,19 @@ int run_command(const std::vector<std::string>& arguments) {
         json.back()["results"][i]["why"] = std::move(reasons[i]);
     }
     if (!options.trace.empty()) trace = chrome_trace(run.scenario, run.named());
+    if (!log.empty()) {
+      std::vector<LoggedStep> logged;
+      for (const Step& step : run.compared)
+        logged.push_back({strategy_label(step.training), "predicted", &step});
+      hooks = hooks_log(run.scenario, logged, wants_json(log));
+    }
   }
   Outputs outputs;
   if (table) outputs.add("-", text);
   outputs.add(options.json, json_text(options.files.size() == 1 ? json.front() : json));
   outputs.add(options.csv, csv);
   outputs.add(options.trace, trace);
+  outputs.add(log, hooks);
   outputs.commit();
   return exit_done;
 }

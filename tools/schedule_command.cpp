@@ -10,6 +10,7 @@
 #include "tools/measured_rows.hpp"
 #include "tools/names.hpp"
 #include "tools/output.hpp"
+#include "tools/plugin_flag.hpp"
 #include "tools/table.hpp"
 #include "tools/trace.hpp"
 
@@ -93,7 +94,7 @@ std::string text_of(const Scenario& scenario, const Step& step, bool tasks) {
     }
     text += "\nbuckets, in launch order\n" + table.text();
   }
-  std::array<std::int64_t, 16> counts{};
+  std::array<std::int64_t, operation_count> counts{};
   for (const Task& task : step.schedule.tasks) ++counts[static_cast<std::size_t>(task.operation)];
   text += fmt::format("\n{} tasks:", step.schedule.tasks.size());
   for (std::size_t i = 0; i < counts.size(); ++i)
@@ -147,12 +148,16 @@ int schedule_command(const std::vector<std::string>& arguments) {
   bool tasks = false;
   own.add_options()("tasks", boost::program_options::bool_switch(&tasks),
                     "print every task as well");
+  PluginFlag plugin;
+  plugin.add_to(own);
   if (!parse(arguments, usage, Flag::set | Flag::json | Flag::trace | Flag::quiet | Flag::laws_only,
              own, options))
     return exit_done;
   if (options.files.size() != 1)
     throw InputError("schedule needs one scenario: ddpsim schedule scenarios/examples/first.yaml");
+  const Plugins plugins = plugin.open();
   const Scenario scenario = read_scenario(options.files[0], options.set);
+  if (!plugin.files.empty()) plugins.check(scenario.training);
   const CalibratedCosts priced = price_calibrated(scenario, options.laws_only);
   const Step step = predict(priced.costs, scenario.training);
   Outputs outputs;

@@ -6,9 +6,11 @@
 #include "scenarios/scenario_reader.hpp"
 #include "tools/command.hpp"
 #include "tools/flag_values.hpp"
+#include "tools/hooks_log.hpp"
 #include "tools/job_flags.hpp"
 #include "tools/names.hpp"
 #include "tools/output.hpp"
+#include "tools/plugin_flag.hpp"
 #include "tools/progress.hpp"
 #include "tools/trace.hpp"
 #include "tools/validation_report.hpp"
@@ -37,6 +39,7 @@ struct Request {
   ValidateOptions options;
   std::vector<Bytes> caps;
   double tolerance = -1;
+  std::string log;
 };
 
 /// What rank 0 says in the end.
@@ -52,10 +55,20 @@ int report(const Request& request, const Validation& validation) {
     trace = chrome_trace(validation.scenario, named);
   }
   Outputs outputs;
-  if (!request.common.quiet && request.common.json != "-" && request.common.trace != "-")
+  if (!request.common.quiet && request.common.json != "-" && request.common.trace != "-" &&
+      request.log != "-")
     outputs.add("-", validation_text(validation));
   outputs.add(request.common.json, json_text(validation_json(validation)));
   outputs.add(request.common.trace, trace);
+  if (!request.log.empty()) {
+    std::vector<LoggedStep> logged;
+    for (const ValidatedStep& step : validation.steps) {
+      const std::string label = strategy_label(step.measured.training);
+      logged.push_back({label, "predicted", &step.predicted});
+      logged.push_back({label, "measured", &step.measured});
+    }
+    outputs.add(request.log, hooks_log(validation.scenario, logged, wants_json(request.log)));
+  }
   outputs.commit();
   for (const ValidatedStep& step : validation.steps)
     if (!step.gradients.good()) {
@@ -80,6 +93,8 @@ int validate_command(const std::vector<std::string>& arguments) {
   std::string steps = "20", warm_up = "5", caps, calibration, tolerance, repeats = "15";
   boost::program_options::options_description own;
   job.add_to(own);
+  PluginFlag plugin;
+  plugin.add_to(own);
   using boost::program_options::value;
   own.add_options()("steps", value(&steps)->value_name("N"),
                     "measured steps of each strategy (default: 20)")(
@@ -90,6 +105,8 @@ int validate_command(const std::vector<std::string>& arguments) {
       "take what `ddpsim calibrate` measured instead of measuring first")(
       "repeats", value(&repeats)->value_name("N"),
       "of each measurement of the calibration (default: 15)")(
+      "hooks-log", value(&request.log)->value_name("FILE"),
+      "write every hook in the order they fire, predicted and measured (CSV; JSON for *.json)")(
       "tolerance", value(&tolerance)->value_name("SHARE"),
       "exit with code 3 if the median error of the step is larger, such as 5%");
   if (!parse(arguments, usage, Flag::set | Flag::json | Flag::trace | Flag::quiet, own,
@@ -99,6 +116,7 @@ int validate_command(const std::vector<std::string>& arguments) {
     throw InputError(
         "validate needs one scenario: ddpsim validate scenarios/examples/mlp-2ranks.yaml --ranks "
         "2");
+  check_apart(request.common, "--hooks-log", request.log);
   request.options.steps = count_of("--steps", steps, 1, 100000);
   request.options.warm_up = count_of("--warm-up", warm_up, 0, 100000);
   if (job.backend == "nccl") {
@@ -112,9 +130,12 @@ int validate_command(const std::vector<std::string>& arguments) {
 
   Scenario scenario = read_scenario(request.common.files[0], request.common.set);
   scenario.cluster.device.synchronous = job.synchronous();
+  const Plugins plugins = plugin.open();
+  plugins.check(scenario.training);
   const std::vector<Training> trainings = trainings_to_validate(scenario, request.caps);
   const std::vector<Schedule> schedules = schedules_of(scenario, trainings);
   JobOptions options = job.options(scenario.cluster.ranks());
+  options.plugins = &plugins;
   options.agreement = agreement_of(
       scenario.workload, schedules,
       fmt::format("validate {} {} {} {}", steps, warm_up, repeats, !calibration.empty()));

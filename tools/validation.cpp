@@ -145,6 +145,12 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
 
   const GradientReference reference = reference_gradients(
       backend, workload, schedules.front(), validation.scenario.training.micro_batches);
+  for (std::size_t s = 0; s < schedules.size(); ++s) {
+    if (trainings[s].strategy == Strategy::none) continue;
+    backend.run(schedules[s], standing_still());
+    validation.steps[s].gradients =
+        check_gradients(backend, workload, reference, trainings[s].comm_hook);
+  }
   std::vector<std::vector<Timeline>> timelines(schedules.size());
   const int rounds = options.warm_up + options.steps;
   for (int round = 0; round < rounds; ++round)
@@ -153,9 +159,6 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
         watch.progress(fmt::format("steps, {} of {}", round + 1, rounds),
                        static_cast<double>(round) / rounds);
       Timeline timeline = measure_step(backend, schedules[s]);
-      if (round == 0 && trainings[s].strategy != Strategy::none)
-        validation.steps[s].gradients =
-            check_gradients(backend, workload, reference, trainings[s].comm_hook);
       if (round >= options.warm_up) timelines[s].push_back(std::move(timeline));
     }
   for (std::size_t s = 0; s < schedules.size(); ++s)

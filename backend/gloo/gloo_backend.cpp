@@ -30,6 +30,7 @@
 #include "backend/gloo/kernels.hpp"
 #include "backend/gloo/memory.hpp"
 #include "backend/gloo/priority.hpp"
+#include "backend/gloo/user_hooks.hpp"
 #include "backend/version.hpp"
 
 namespace ddpsim {
@@ -66,9 +67,10 @@ void check_memory(const Workload& workload, int ranks_here) {
 class GlooBackend : public Backend {
  public:
   GlooBackend(Rendezvous& rendezvous, int rank, int ranks, std::string interface,
-              milliseconds timeout)
+              milliseconds timeout, const Plugins* plugins)
       : communicator_(rendezvous, rank, ranks, interface, timeout),
-        interface_(std::move(interface)) {
+        interface_(std::move(interface)),
+        plugins_(plugins) {
     take_role(Role::computation);  // the members' threads have started by now
   }
 
@@ -97,15 +99,18 @@ class GlooBackend : public Backend {
     check_memory(workload, ranks());
     hooked_.clear();
     kernels_.reset();
+    hooks_.reset();
     memory_.reset();
     memory_ = std::make_unique<Memory>(workload, optimizer, rank());
     kernels_ = std::make_unique<Kernels>(workload, optimizer, ranks(), *memory_);
+    hooks_ = std::make_unique<UserHooks>(workload, rank(), ranks(), *memory_, plugins_);
   }
 
   RankRun run(const Schedule& schedule, const RunOptions& options) override {
     if (!memory_) throw std::logic_error("run before load");
     memory_->arrange(schedule);
     hook_data_ = schedule.comm_hook ? &data_of(schedule) : nullptr;
+    update_ = options.update;
     RankRun run;
     run.times.resize(schedule.tasks.size());
     arrivals_.assign(schedule.tasks.size(), Instant{});
@@ -115,9 +120,11 @@ class GlooBackend : public Backend {
     Instant computed_at;
     or_disconnect([&] {
       if (options.background != Bytes{}) begin_background(options.background);
-      for (int round = 0; round < options.rounds; ++round)
+      for (int round = 0; round < options.rounds; ++round) {
+        hooks_->begin(schedule);
         for (std::uint32_t i = 0; i < schedule.tasks.size(); ++i)
           execute(schedule, i, options, run);
+      }
       computed_ = true;
       computed_at = now();
       communication_.wait(last_ticket_);
@@ -216,6 +223,8 @@ class GlooBackend : public Backend {
                RankRun& run) {
     const Task& task = schedule.tasks[index];
     TaskTimes& at = run.times[index];
+    if (task.bucket != nobody && (is_collective(task.operation) || task.step != nobody))
+      hooks_->handed_over(schedule.buckets[static_cast<std::size_t>(task.bucket)]);
     at.issued = now();
     if (task.step != nobody) return execute_step(schedule, index, options, at);
     switch (task.operation) {
@@ -235,6 +244,12 @@ class GlooBackend : public Backend {
         if (options.hook) options.hook(task.parameter, task.micro_batch);
         at.start = at.issued;
         at.enqueued = at.end = now();
+        return;
+      case Operation::gradient_hook:
+      case Operation::module_hook:
+        at.enqueued = at.start = at.issued;
+        hooks_->run(schedule, task);
+        at.end = now();
         return;
       case Operation::forward:
       case Operation::backward:
@@ -258,9 +273,12 @@ class GlooBackend : public Backend {
       case Operation::select:
       case Operation::own_kernel:
       case Operation::synchronize:
+      case Operation::all_gather:  // of a comm hook: see above
+      case Operation::reduce_scatter:
         at.enqueued = at.start = at.issued;
-        kernels_->run(schedule, task);
+        if (task.operation != Operation::optimizer || update_) kernels_->run(schedule, task);
         at.end = now();
+        if (task.operation == Operation::backward) hooks_->computed(task);
         return;
     }
   }
@@ -310,9 +328,9 @@ class GlooBackend : public Backend {
   void compute_step(const Schedule& schedule, const Task& task) {
     const Bucket& bucket = schedule.buckets[static_cast<std::size_t>(task.bucket)];
     const CommStep& step = bucket.steps[static_cast<std::size_t>(task.step)];
-    if (step.action == CommAction::update)
-      kernels_->update(bucket, task.bucket == 0);
-    else if (step.action != CommAction::synchronize)
+    if (step.action == CommAction::update) {
+      if (update_) kernels_->update(bucket, task.bucket == 0);
+    } else if (step.action != CommAction::synchronize)
       hook_data_->run(bucket, task.bucket, step, memory_->bucket(task.bucket));
   }
 
@@ -371,7 +389,34 @@ class GlooBackend : public Backend {
       if (each.hook == schedule.comm_hook && each.buckets == buckets) return *each.data;
     hooked_.push_back({schedule.comm_hook, std::move(buckets),
                        std::make_unique<HookData>(schedule.comm_hook, rank(), ranks())});
+    if (schedule.comm_hook.kind == CommHookKind::plugin) set_plugin(*hooked_.back().data);
     return *hooked_.back().data;
+  }
+
+  /// The user's code around its all-reduce. Throws std::invalid_argument if no plugin has it.
+  void set_plugin(HookData& data) const {
+    const CommHook& hook = hooked_.back().hook;
+    Training asked;
+    asked.comm_hook = hook;
+    (plugins_ != nullptr ? *plugins_ : Plugins()).check(asked);
+    const Plugins::CommHook code = *plugins_->comm_hook(hook.plugin);
+    const auto guarded = [name = hook.plugin](auto call) {
+      try {
+        call();
+      } catch (const std::exception& problem) {
+        throw DeviceError(fmt::format("the plugin's comm hook \"{}\" threw: {}", name,
+                                      std::string(problem.what()).substr(0, 400)));
+      } catch (...) {
+        throw DeviceError(fmt::format("the plugin's comm hook \"{}\" threw an exception", name));
+      }
+    };
+    data.set_plugin(
+        {[=, ranks = ranks()](const float* bucket, std::int64_t count, std::span<std::byte> to) {
+           guarded([&] { code.calls.before(code.state, bucket, count, ranks, to.data()); });
+         },
+         [=, ranks = ranks()](float* bucket, std::int64_t count, std::span<const std::byte> from) {
+           guarded([&] { code.calls.after(code.state, from.data(), count, ranks, bucket); });
+         }});
   }
 
   std::vector<Instant> latest(std::vector<Instant> mine) {
@@ -437,6 +482,9 @@ class GlooBackend : public Backend {
   };
   std::vector<Hooked> hooked_;
   HookData* hook_data_ = nullptr;  ///< of the schedule under way
+  const Plugins* plugins_;
+  std::unique_ptr<UserHooks> hooks_;
+  bool update_ = true;  ///< RunOptions::update of the step under way
   Instant zero_{};
   std::vector<Instant> arrivals_;       ///< [task] when this rank reached its collective
   std::vector<std::uint64_t> tickets_;  ///< [task] on the communication thread; 0: not submitted
@@ -451,8 +499,9 @@ class GlooBackend : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> make_gloo_backend(Rendezvous& rendezvous, int rank, int ranks,
-                                           const std::string& interface, milliseconds timeout) {
-  return std::make_unique<GlooBackend>(rendezvous, rank, ranks, interface, timeout);
+                                           const std::string& interface, milliseconds timeout,
+                                           const Plugins* plugins) {
+  return std::make_unique<GlooBackend>(rendezvous, rank, ranks, interface, timeout, plugins);
 }
 
 }  // namespace ddpsim

@@ -6,6 +6,7 @@
 
 #include "backend/backend.hpp"
 #include "backend/gloo/rendezvous.hpp"
+#include "backend/plugin/plugins.hpp"
 
 namespace ddpsim {
 
@@ -14,6 +15,7 @@ namespace ddpsim {
 /// find each other within `timeout`.
 std::unique_ptr<Backend> make_gloo_backend(Rendezvous& rendezvous, int rank, int ranks,
                                            const std::string& interface,
-                                           std::chrono::milliseconds timeout);
+                                           std::chrono::milliseconds timeout,
+                                           const Plugins* plugins = nullptr);
 
 }  // namespace ddpsim

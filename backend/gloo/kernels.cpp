@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <stdexcept>
 
+#include "backend/gloo/busy.hpp"
 #include "backend/gloo/gemm.hpp"
 
 namespace ddpsim {
@@ -14,25 +14,12 @@ std::size_t at(std::int32_t index) {
   return static_cast<std::size_t>(index);
 }
 
-/// CPU time of this thread: what another thread on the same core takes does not count.
-Duration cpu_time() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return std::chrono::seconds{now.tv_sec} + std::chrono::nanoseconds{now.tv_nsec};
-}
-
 void scaled_copy(std::span<float> to, std::span<const float> from, float factor) {
   for (std::size_t i = 0; i < to.size(); ++i) to[i] = from[i] * factor;
 }
 
 void copy(std::span<float> to, std::span<const float> from) {
   std::copy(from.begin(), from.end(), to.begin());
-}
-
-/// Takes this much CPU time.
-void be_busy(Duration time) {
-  for (const Duration end = cpu_time() + time; cpu_time() < end;) {
-  }
 }
 
 /// Reads and writes `traffic` bytes, half each.
@@ -112,6 +99,8 @@ void Kernels::run(const Schedule& schedule, const Task& task) {
     case Operation::dequantize:
     case Operation::select:
     case Operation::own_kernel:
+    case Operation::gradient_hook:
+    case Operation::module_hook:
     case Operation::synchronize:
       return;
   }

@@ -173,6 +173,13 @@ void GpuMemory::run(const Schedule& schedule, const Task& task, int ranks) {
                    task.parameter, 1);
     case Operation::optimizer:
       return optimize(task);
+    case Operation::gradient_hook: {  // `scale`: the backend refuses the others
+      std::byte* gradient = written(task.parameter, task.micro_batch);
+      return gpu_.scale(task.stream, gradient, gradient, parameter(task.parameter).elements(),
+                        parameter(task.parameter).dtype,
+                        static_cast<float>(schedule.hooks[at(task.user_hook)].value));
+    }
+    case Operation::module_hook:
     case Operation::search_unused:
     case Operation::hook:
     case Operation::all_reduce:

@@ -110,6 +110,12 @@ class NcclBackend : public Backend {
 
   RankRun run(const Schedule& schedule, const RunOptions& options) override {
     if (!memory_) throw std::logic_error("run before load");
+    for (const UserHook& hook : schedule.hooks)
+      if (hook.kind != UserHookKind::scale && hook.kind != UserHookKind::record)
+        throw std::invalid_argument(fmt::format(
+            "the nccl backend carries out scale and record hooks, not {}: take it out of "
+            "training.hooks, or run on gloo",
+            ddpsim::name_of(hook.kind)));
     return or_abort([&] { return run_on_gpu(schedule, options); });
   }
 
@@ -329,7 +335,7 @@ class NcclBackend : public Backend {
             memory_->type_of(schedule.buckets[at(task.bucket)]));
       else if (task.operation == Operation::broadcast)
         gpu_->broadcast(memory_->buffers(), task.bytes);
-      else
+      else if (task.operation != Operation::optimizer || options.update)
         memory_->run(schedule, task, ranks());
       gpu_->record(end_of(index), task.stream);
       gpu_->pop_range();

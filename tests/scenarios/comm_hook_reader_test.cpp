@@ -1,6 +1,7 @@
 #include "scenarios/comm_hook_reader.hpp"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "tests/scenarios/refusal.hpp"
 

@@ -185,17 +185,5 @@ TEST_CASE("ways to cut buckets exclude each other", "[scenarios][training_reader
   CHECK(three.read("  parameter_groups: 3").parameter_groups == 3);
 }
 
-TEST_CASE("comm hooks and gradient hooks are refused as not built yet",
-          "[scenarios][training_reader]") {
-  const Three three;
-  const std::string comm_hook = "training.comm_hook: comm hooks are not built yet: expected none";
-  CHECK(three.refused("  comm_hook: fp16_compress") == "s.yaml:4:14: " + comm_hook);
-  CHECK(three.refused("  comm_hook: bf16_compress") == "s.yaml:4:14: " + comm_hook);
-  CHECK(three.refused("  comm_hook: {powersgd: {rank: 2}}") == "s.yaml:4:14: " + comm_hook);
-  CHECK(three.refused("  comm_hook: [compress]") == "s.yaml:4:14: " + comm_hook);
-  CHECK(three.refused("  hooks: [{cost: 1 us}]") ==
-        "s.yaml:4:10: training.hooks: gradient hooks are not built yet: expected []");
-}
-
 }  // namespace
 }  // namespace ddpsim

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "model/quantity.hpp"
+
+namespace ddpsim {
+
+/// Takes this much CPU time of this thread: what another thread on the same core takes does not count.
+void be_busy(Duration time);
+
+}  // namespace ddpsim

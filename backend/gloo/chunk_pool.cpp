@@ -1,0 +1,38 @@
+#include "backend/gloo/chunk_pool.hpp"
+
+#include <algorithm>
+#include <latch>
+
+#include <boost/asio/post.hpp>
+
+#include "backend/gloo/busy.hpp"
+
+namespace ddpsim {
+
+ChunkPool::ChunkPool(int threads) : pool_(static_cast<std::size_t>(threads)) {}
+
+ChunkPool::~ChunkPool() {
+  pool_.join();
+}
+
+void ChunkPool::run(const Chunks& chunks, Bytes output, std::span<const float> from,
+                    std::span<float> to) {
+  const std::int64_t values = output.count / static_cast<std::int64_t>(sizeof(float));
+  const auto length = static_cast<std::int64_t>(from.size());
+  std::latch left(chunks.count);
+  for (std::int64_t c = 0; c < chunks.count; ++c)
+    boost::asio::post(
+        pool_, [&, begin = values * c / chunks.count, end = values * (c + 1) / chunks.count] {
+          for (std::int64_t at = begin; at < end;) {
+            const std::int64_t place = at % length;
+            const std::int64_t piece = std::min(end - at, length - place);
+            std::copy_n(from.begin() + place, piece, to.begin() + place);
+            at += piece;
+          }
+          if (chunks.time > Duration::zero()) be_busy(chunks.time / chunks.count);
+          left.count_down();
+        });
+  left.wait();
+}
+
+}  // namespace ddpsim

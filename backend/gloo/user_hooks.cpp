@@ -1,0 +1,236 @@
+#include "backend/gloo/user_hooks.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <exception>
+#include <numbers>
+
+#include <fmt/format.h>
+
+#include "backend/device_error.hpp"
+
+namespace ddpsim {
+namespace {
+
+constexpr std::size_t longest_output = 16 << 20;  // values; longer ones begin again
+
+std::size_t at(std::int32_t index) {
+  return static_cast<std::size_t>(index);
+}
+
+/// Uniform bits, a function of `value`. Source: Steele, Lea, Flood, OOPSLA 2014 (SplitMix64).
+std::uint64_t mixed(std::uint64_t value) {
+  value += 0x9e3779b97f4a7c15U;
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9U;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebU;
+  return value ^ (value >> 31);
+}
+
+/// Adds normal numbers, two at a time. Source: Box, Muller, Ann. Math. Statist. 29(2), 1958.
+void add_noise(std::span<float> values, double deviation, std::uint64_t stream) {
+  for (std::size_t i = 0; i < values.size(); i += 2) {
+    const std::uint64_t bits = mixed(stream + i);
+    const double first = (static_cast<double>(bits >> 32) + 0.5) * 0x1p-32;  // (0, 1)
+    const double angle = 2 * std::numbers::pi * static_cast<double>(bits & 0xffffffffU) * 0x1p-32;
+    const double radius = deviation * std::sqrt(-2 * std::log(first));
+    values[i] += static_cast<float>(radius * std::cos(angle));
+    if (i + 1 < values.size()) values[i + 1] += static_cast<float>(radius * std::sin(angle));
+  }
+}
+
+/// What a plugin's call-backs find behind ddpsim_gradient::host. The first problem counts.
+struct Call {
+  const UserHooks& hooks;
+  Memory& memory;
+  const std::unordered_map<std::string, std::int32_t>& index_of;
+  std::string problem;
+
+  /// The parameter, or nobody with the reason in `why`.
+  std::int32_t ready(const char* name, int micro_batch, std::string& why) const {
+    const auto found = name == nullptr ? index_of.end() : index_of.find(name);
+    if (found == index_of.end()) {
+      why = name == nullptr ? "no parameter at all" : fmt::format("\"{}\", which is none", name);
+      return nobody;
+    }
+    why = hooks.not_ready(found->second, micro_batch);
+    if (!why.empty()) why = fmt::format("{}, which {}", name, why);
+    return why.empty() ? found->second : nobody;
+  }
+};
+
+Call& of(const ddpsim_gradient* gradient) {
+  return *static_cast<Call*>(gradient->host);
+}
+
+int is_ready(const ddpsim_gradient* gradient, const char* name) noexcept try {
+  std::string why;
+  return of(gradient).ready(name, gradient->micro_batch, why) != nobody ? 1 : 0;
+} catch (...) {
+  return 0;
+}
+
+const float* other(const ddpsim_gradient* gradient, const char* name, std::int64_t* count) noexcept
+    try {
+  Call& call = of(gradient);
+  std::string why;
+  const std::int32_t index = call.ready(name, gradient->micro_batch, why);
+  if (count != nullptr) *count = 0;
+  if (index == nobody) {
+    if (call.problem.empty()) call.problem = "asked for the gradient of " + why;
+    return nullptr;
+  }
+  const std::span<float> values = call.memory.written(index, gradient->micro_batch);
+  if (count != nullptr) *count = static_cast<std::int64_t>(values.size());
+  return values.data();
+} catch (...) {
+  return nullptr;
+}
+
+void fail(const ddpsim_gradient* gradient, const char* message) noexcept try {
+  Call& call = of(gradient);
+  if (!call.problem.empty()) return;
+  call.problem = message == nullptr ? "failed" : std::string(message).substr(0, 400);
+} catch (...) {
+}
+
+}  // namespace
+
+UserHooks::UserHooks(const Workload& workload, int rank, int ranks, Memory& memory,
+                     const Plugins* plugins)
+    : workload_(workload),
+      rank_(rank),
+      ranks_(ranks),
+      memory_(memory),
+      plugins_(plugins),
+      progress_(workload.parameters.size()) {
+  for (const Layer& layer : workload.layers) completes_.emplace_back(layer.backward.size());
+  for (std::size_t p = 0; p < workload.parameters.size(); ++p) {
+    const Parameter& parameter = workload.parameters[p];
+    index_of_.emplace(parameter.name, static_cast<std::int32_t>(p));
+    completes_[at(parameter.layer)][at(parameter.ready_after)].push_back(
+        static_cast<std::int32_t>(p));
+  }
+}
+
+void UserHooks::begin(const Schedule& schedule) {
+  std::fill(progress_.begin(), progress_.end(), Progress{});
+  watches_ = std::any_of(schedule.hooks.begin(), schedule.hooks.end(),
+                         [](const UserHook& hook) { return hook.kind == UserHookKind::plugin; });
+  if (!watches_) return;
+  Training asked;
+  asked.hooks = schedule.hooks;
+  if (plugins_ != nullptr)
+    plugins_->check(asked);
+  else
+    Plugins().check(asked);
+}
+
+void UserHooks::computed(const Task& backward) {
+  if (!watches_) return;
+  for (const std::int32_t p : completes_[at(backward.layer)][at(backward.kernel)])
+    progress_[at(p)] = {backward.micro_batch, State::complete};
+}
+
+void UserHooks::handed_over(const Bucket& bucket) {
+  if (!watches_) return;
+  for (const std::int32_t p : bucket.parameters)
+    if (memory_.gradient(p).data() == memory_.slice(p).data())
+      progress_[at(p)].state = State::handed_over;
+}
+
+std::string UserHooks::not_ready(std::int32_t parameter, int micro_batch) const {
+  const Progress& progress = progress_[at(parameter)];
+  if (progress.micro_batch != micro_batch || progress.state == State::coming)
+    return fmt::format("is not ready yet in micro-batch {}", micro_batch);
+  // Later micro-batches write theirs elsewhere.
+  if (progress.state == State::handed_over && micro_batch == 0) return "is being reduced in place";
+  return "";
+}
+
+void UserHooks::run(const Schedule& schedule, const Task& task) {
+  const UserHook& hook = schedule.hooks[at(task.user_hook)];
+  if (hook.kind == UserHookKind::chunks) {
+    const Bytes output = hook.outputs[at(task.kernel)];
+    const std::size_t length = std::min(
+        {longest_output, static_cast<std::size_t>(memory_.scratch_size()),
+         std::max<std::size_t>(1, static_cast<std::size_t>(output.count) / sizeof(float))});
+    if (output_.size() < length) output_.resize(length);
+    return pools_.try_emplace(hook.chunks.threads, hook.chunks.threads)
+        .first->second.run(hook.chunks, output, {memory_.scratch(), length},
+                           std::span(output_).first(length));
+  }
+  const std::vector<std::int32_t>& group = hook.groups[at(task.kernel)];
+  if (hook.kind == UserHookKind::clip) return clip(group, task.micro_batch, hook.value);
+  const std::span<float> values = memory_.written(task.parameter, task.micro_batch);
+  switch (hook.kind) {
+    case UserHookKind::scale:
+      for (float& value : values) value *= static_cast<float>(hook.value);
+      return;
+    case UserHookKind::noise: {
+      std::uint64_t stream = mixed(hook.seed);
+      for (const int part : {rank_, static_cast<int>(task.parameter), int{task.micro_batch}})
+        stream = mixed(stream + static_cast<std::uint64_t>(part));
+      return add_noise(values, hook.value, stream);
+    }
+    case UserHookKind::decay: {
+      const std::span<const float> parameter = memory_.parameter(task.parameter);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] += static_cast<float>(hook.value) * parameter[i];
+      return;
+    }
+    case UserHookKind::plugin:
+      return call_plugin(hook, task);
+    case UserHookKind::clip:
+    case UserHookKind::record:
+    case UserHookKind::chunks:
+      return;
+  }
+}
+
+void UserHooks::clip(const std::vector<std::int32_t>& group, int micro_batch, double norm) {
+  double squares = 0;
+  for (const std::int32_t p : group)
+    for (const float value : memory_.written(p, micro_batch))
+      squares += static_cast<double>(value) * value;
+  const double factor = norm / (std::sqrt(squares) + 1e-6);
+  if (factor >= 1) return;
+  for (const std::int32_t p : group)
+    for (float& value : memory_.written(p, micro_batch)) value *= static_cast<float>(factor);
+}
+
+void UserHooks::call_plugin(const UserHook& hook, const Task& task) {
+  const Parameter& parameter = workload_.parameters[at(task.parameter)];
+  const std::span<float> values = memory_.written(task.parameter, task.micro_batch);
+  Call call{*this, memory_, index_of_, {}};
+  ddpsim_gradient gradient{};
+  gradient.rank = rank_;
+  gradient.ranks = ranks_;
+  gradient.micro_batch = task.micro_batch;
+  gradient.dimensions = static_cast<std::int32_t>(parameter.shape.size());
+  gradient.name = parameter.name.c_str();
+  gradient.layer = workload_.layers[at(parameter.layer)].name.c_str();
+  gradient.shape = parameter.shape.data();
+  gradient.count = static_cast<std::int64_t>(values.size());
+  gradient.values = values.data();
+  gradient.parameter = memory_.parameter(task.parameter).data();
+  gradient.is_ready = is_ready;
+  gradient.other = other;
+  gradient.fail = fail;
+  gradient.host = &call;
+  const Plugins::GradientHook& code = *plugins_->gradient_hook(hook.plugin);
+  try {
+    code.call(code.state, &gradient);
+  } catch (const std::exception& problem) {
+    call.problem = fmt::format("threw: {}", std::string(problem.what()).substr(0, 400));
+  } catch (...) {
+    call.problem = "threw an exception";
+  }
+  if (call.problem.empty()) return;
+  for (char& c : call.problem)
+    if (std::iscntrl(static_cast<unsigned char>(c)) != 0) c = ' ';
+  throw DeviceError(
+      fmt::format("the plugin's hook \"{}\" on {}: {}", hook.plugin, parameter.name, call.problem));
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <vector>
+
+#include "model/user_hook.hpp"
+#include "scenarios/yaml.hpp"
+
+namespace ddpsim {
+
+/// `training.hooks`: a list of {kind: {parameter or layer: pattern, ...}}, with the parameters and
+/// layers of `workload` that each pattern names. Throws InputError, also for a pattern that matches
+/// nothing.
+std::vector<UserHook> read_user_hooks(const Yaml& given, const Workload& workload);
+
+}  // namespace ddpsim
