@@ -122,7 +122,7 @@ TEST_CASE("optimizer steps equal the host's", "[gpu][calls]") {
     const Values parameter(*device, 5'000, DType::fp32, 1),
         gradient(*device, 5'000, DType::fp32, 2);
     const auto state = device->allocate(Bytes{2 * 4 * 5'000}, "state");
-    device->clear(state.get(), Bytes{2 * 4 * 5'000});
+    device->clear(Stream::compute, state.get(), Bytes{2 * 4 * 5'000});
     auto* momentum = reinterpret_cast<float*>(state.get());
     UpdateCall call{optimizer,
                     parameter.memory.get(),
@@ -150,7 +150,7 @@ TEST_CASE("streams wait for each other's events, and only for those", "[gpu][cal
   const auto device = gpu();
   const Values values(*device, 1000, DType::fp32, 1);
   device->record(0, Stream::compute);
-  device->spin(std::chrono::milliseconds{20});
+  device->spin(Stream::compute, std::chrono::milliseconds{20});
   device->record(1, Stream::compute);
   device->scale(Stream::communication, values.memory.get(), values.memory.get(), 1000, DType::fp32,
                 1);
@@ -173,7 +173,7 @@ TEST_CASE("moving memory takes what a GPU's memory takes", "[gpu][calls][time]")
   const auto from = device->allocate(traffic, "from"), to = device->allocate(traffic, "to");
   for (int i = 0; i < 3; ++i) {
     device->record(0, Stream::compute);
-    device->move(from.get(), to.get(), traffic, 2 * traffic);
+    device->move(Stream::compute, from.get(), to.get(), traffic, 2 * traffic);
     device->record(1, Stream::compute);
   }
   wait_for(*device, 1);
