@@ -59,12 +59,18 @@ QuantizeCall quantization(const GpuBucketData& data, int part) {
 }  // namespace
 
 void GpuHookData::check(const Schedule& schedule) {
-  for (const Bucket& bucket : schedule.buckets)
+  const CommHook& hook = schedule.comm_hook;
+  for (const Bucket& bucket : schedule.buckets) {
+    const std::int64_t elements = CommBucket{bucket.gradients, DType::fp32}.elements();
+    if (hook.kind == CommHookKind::batched_powersgd && hook.powersgd.rank > batched_side(elements))
+      throw std::invalid_argument(
+          fmt::format("batched_powersgd of rank {} needs buckets of more than {} elements",
+                      hook.powersgd.rank, elements));
     for (const CommStep& step : bucket.steps)
       if (const char* why = refusal(step.action); why != nullptr)
         throw std::invalid_argument(fmt::format("comm_hook {}: no \"{}\" on the nccl backend: {}",
-                                                label(schedule.comm_hook), name_of(step.action),
-                                                why));
+                                                label(hook), name_of(step.action), why));
+  }
 }
 
 void GpuHookData::arrange(const Schedule& schedule) {

@@ -60,12 +60,12 @@ class FakeLink {
 
 /// One call, as it was made.
 struct GpuCall {
-  enum class Kind { work, record, wait, collective } kind = Kind::work;
+  enum class Kind { work, record, wait, collective, seen } kind = Kind::work;
   Stream stream = Stream::compute;
-  int event = -1;
+  int event = -1;                ///< recorded, waited for, or seen by the host
   std::string range{};           ///< innermost range it was made in
   const void* result = nullptr;  ///< what it writes first
-  std::int64_t count = 0;        ///< elements of that
+  std::int64_t count = 0;        ///< how much of that, in 4 bytes
 };
 
 /// What work takes on a fake GPU.
@@ -122,7 +122,7 @@ class FakeGpu : public Gpu {
   }
   void write(Stream stream, void* to, std::span<const float> values, DType type) override {
     put(to, {values.begin(), values.end()}, type);
-    work(stream, to, static_cast<std::int64_t>(values.size()));
+    work(stream, to, words(static_cast<std::int64_t>(values.size()), type));
   }
   std::vector<float> read(const void* values, std::int64_t count, DType type) override {
     return get(values, count, type);
@@ -139,7 +139,9 @@ class FakeGpu : public Gpu {
   }
   bool reached(int event) override {
     const auto found = times_.find(event);
-    return found != times_.end() && !hangs_[event] && found->second <= Clock::now();
+    if (found == times_.end() || hangs_[event] || found->second > Clock::now()) return false;
+    note({GpuCall::Kind::seen, Stream::host, event});
+    return true;
   }
   Duration between(int earlier, int later) override {
     return times_.at(later) - times_.at(earlier);
@@ -163,18 +165,19 @@ class FakeGpu : public Gpu {
       }
     put(call.result, c, call.result_type);
     advance(call.stream, pace.gemm);
-    note({GpuCall::Kind::work, call.stream, -1, "", call.result, g.m * g.n});
+    note({GpuCall::Kind::work, call.stream, -1, "", call.result,
+          words(g.m * g.n, call.result_type)});
   }
   void scale(Stream stream, void* to, const void* from, std::int64_t count, DType type,
              float factor) override {
     std::vector<float> values = get(from, count, type);
     for (float& value : values) value *= factor;
     put(to, values, type);
-    work(stream, to, count);
+    work(stream, to, words(count, type));
   }
   void add(Stream stream, void* to, const void* from, std::int64_t count, DType type) override {
     combine(to, get(to, count, type), get(from, count, type), type, 1);
-    work(stream, to, count);
+    work(stream, to, words(count, type));
   }
   void move(Stream stream, const void*, void* to, Bytes traffic, Bytes) override {
     moved += traffic;
@@ -193,12 +196,12 @@ class FakeGpu : public Gpu {
   void convert(Stream stream, void* to, DType to_type, const void* from, DType from_type,
                std::int64_t count) override {
     put(to, get(from, count, from_type), to_type);
-    work(stream, to, count);
+    work(stream, to, words(count, to_type));
   }
   void subtract(Stream stream, void* to, const void* left, const void* right, std::int64_t count,
                 DType type) override {
     combine(to, get(left, count, type), get(right, count, type), type, -1);
-    work(stream, to, count);
+    work(stream, to, words(count, type));
   }
   void orthogonalize(Stream stream, void* matrix, std::int64_t rows, std::int64_t columns,
                      DType type, float epsilon) override {
@@ -217,7 +220,7 @@ class FakeGpu : public Gpu {
       }
     }
     put(matrix, values, type);
-    work(stream, matrix, rows * columns);
+    work(stream, matrix, words(rows * columns, type));
   }
   void observe(Stream stream, const QuantizeCall& call) override {
     const std::vector<float> values = get(call.values, call.count, call.type);
@@ -253,7 +256,7 @@ class FakeGpu : public Gpu {
       values[index(i)] *= factor;
     }
     put(call.values, values, call.type);
-    work(stream, call.values, call.count);
+    work(stream, call.values, words(call.count, call.type));
   }
 
   std::vector<std::byte> make_id() override { return std::vector<std::byte>(128, std::byte{42}); }
@@ -343,6 +346,9 @@ class FakeGpu : public Gpu {
     note({GpuCall::Kind::work, stream, -1, "", result, count});
   }
 
+  static std::int64_t words(std::int64_t count, DType type) {
+    return count * size_of(type).count / 4;
+  }
   static std::size_t index(std::int64_t at) { return static_cast<std::size_t>(at); }
   static std::vector<float> get(const void* from, std::int64_t count, DType type) {
     std::vector<float> values(index(count));
