@@ -6,16 +6,19 @@ namespace {
 void plan_powersgd(const PowerSgd& state, const Bucket& bucket, GpuBucketData& data) {
   std::int64_t begin = 0;
   for (const CommBucket::Matrix& gradient : bucket.gradients) {
-    GpuMatrix matrix{gradient.rows, gradient.columns, begin};
-    const std::int64_t elements = matrix.rows * matrix.columns;
-    matrix.rank = powersgd_rank(state, gradient);
+    data.matrices.push_back({gradient.rows, gradient.columns, begin});
+    begin += gradient.rows * gradient.columns;
+  }
+  data.small_size = begin;
+  for (const LowRank& low : low_rank_gradients(state, bucket.gradients)) {
+    data.compressed.push_back(static_cast<std::size_t>(low.tensor));
+    GpuMatrix& matrix = data.matrices[data.compressed.back()];
+    matrix.rank = low.rank;
     matrix.p_begin = data.p_size;
     matrix.q_begin = data.q_size;
-    begin += elements;
-    data.p_size += matrix.rank * matrix.rows;
-    data.q_size += matrix.rank * matrix.columns;
-    if (matrix.rank == 0) data.small_size += elements;
-    data.matrices.push_back(matrix);
+    data.p_size += low.rank * low.rows;
+    data.q_size += low.rank * low.columns;
+    data.small_size -= low.rows * low.columns;
   }
 }
 
@@ -32,6 +35,7 @@ GpuBucketData::GpuBucketData(const CommHook& hook, const Bucket& whole, DType st
     case CommHookKind::batched_powersgd: {
       const std::int64_t side = batched_side(elements);
       matrices.push_back({side, side, 0, hook.powersgd.rank});
+      compressed = {0};
       p_size = q_size = side * hook.powersgd.rank;
       break;
     }

@@ -30,8 +30,9 @@ struct GpuBucketData {
   std::int64_t elements = 0;  ///< of the bucket
 
   std::vector<GpuMatrix> matrices;  ///< PowerSGD: [gradient]; batched: one, of the padded bucket
+  std::vector<std::size_t> compressed;                  ///< of them, in PyTorch's order
   std::int64_t p_size = 0, q_size = 0, small_size = 0;  ///< elements
-  std::vector<std::vector<float>> normals;              ///< [gradient] what Q begins as
+  std::vector<std::vector<float>> normals;              ///< [gradient] drawn for Q, not yet in it
   bool drawn = false;                                   ///< Q has begun
 
   std::int64_t channel = 0, channels = 0;  ///< quantisation
@@ -51,6 +52,10 @@ struct GpuBucketData {
   DType type = DType::fp32;
   std::int64_t count = 0;
 
+  static std::size_t gradient_of(const CommStep& step) {
+    return step.tensor == nobody ? 0 : static_cast<std::size_t>(step.tensor);
+  }
+  const GpuMatrix& matrix_of(const CommStep& step) const { return matrices[gradient_of(step)]; }
   std::byte* at(const Memory& memory, std::int64_t element) const {
     return memory.get() + element * size_of(type).count;
   }

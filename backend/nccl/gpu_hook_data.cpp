@@ -19,10 +19,6 @@ std::size_t at(std::int32_t index) {
   return static_cast<std::size_t>(index);
 }
 
-std::size_t gradient_of(const CommStep& step) {
-  return step.tensor == nobody ? 0 : at(step.tensor);
-}
-
 /// Why GPUs do not do it; null: they do.
 const char* refusal(CommAction action) {
   switch (action) {
@@ -97,7 +93,7 @@ void GpuHookData::arrange(const Schedule& schedule) {
       // A steady state has no beginning, but needs a Q.
       data.type = step.type;
       draw(b);
-      for (std::size_t g = 0; g < data.matrices.size(); ++g) put_q(data, g, Stream::compute);
+      for (const std::size_t g : data.compressed) put_q(data, g, Stream::compute);
       begins = true;
     }
   }
@@ -170,7 +166,7 @@ void GpuHookData::run(const Schedule& schedule, const Task& task) {
   const auto orthogonalize = [&](void* values, std::int64_t rows) {
     // Batched PowerSGD passes no epsilon on.
     const bool batched = hook_.kind == CommHookKind::batched_powersgd;
-    gpu_.orthogonalize(stream, values, rows, data.matrices[gradient_of(step)].rank, data.type,
+    gpu_.orthogonalize(stream, values, rows, data.matrix_of(step).rank, data.type,
                        batched ? 0 : static_cast<float>(hook_.powersgd.orthogonalization_epsilon));
   };
   switch (step.action) {
@@ -210,14 +206,14 @@ void GpuHookData::run(const Schedule& schedule, const Task& task) {
       return unpack(data, stream);
     case CommAction::draw_q: {
       if (data.normals.empty()) draw(at(task.bucket));
-      return put_q(data, gradient_of(step), stream);
+      return put_q(data, GpuBucketData::gradient_of(step), stream);
     }
     case CommAction::orthogonalize_q: {
-      const GpuMatrix& matrix = data.matrices[gradient_of(step)];
+      const GpuMatrix& matrix = data.matrix_of(step);
       return orthogonalize(data.at(data.q, matrix.q_begin), matrix.columns);
     }
     case CommAction::orthogonalize_p: {
-      const GpuMatrix& matrix = data.matrices[gradient_of(step)];
+      const GpuMatrix& matrix = data.matrix_of(step);
       return orthogonalize(data.at(data.p, matrix.p_begin), matrix.rows);
     }
     case CommAction::project:
@@ -274,169 +270,6 @@ void GpuHookData::cast(GpuBucketData& data, DType to, Stream stream) {
   data.values = data.home();
   if (from != data.values || before != to)
     gpu_.convert(stream, data.values, to, from, before, data.count);
-}
-
-/// Neighbours go in one piece.
-void GpuHookData::pack(GpuBucketData& data, Stream stream) {
-  std::int64_t to = 0, from = 0, count = 0;
-  const auto flush = [&] {
-    if (count > 0)
-      copy(stream, data.at(data.small, to), data.values + from * size_of(data.type).count, count,
-           data.type);
-    to += count;
-    count = 0;
-  };
-  for (const GpuMatrix& matrix : data.matrices) {
-    if (matrix.rank > 0) {
-      flush();
-      continue;
-    }
-    if (count == 0) from = matrix.begin;
-    count += matrix.rows * matrix.columns;
-  }
-  flush();
-}
-
-/// As PyTorch does it, one by one.
-void GpuHookData::unpack(GpuBucketData& data, Stream stream) {
-  gpu_.scale(stream, data.small.get(), data.small.get(), data.small_size, data.type, mean());
-  std::int64_t from = 0;
-  for (const GpuMatrix& matrix : data.matrices) {
-    if (matrix.rank > 0) continue;
-    const std::int64_t count = matrix.rows * matrix.columns;
-    copy(stream, data.values + matrix.begin * size_of(data.type).count, data.at(data.small, from),
-         count, data.type);
-    from += count;
-  }
-}
-
-/// In PyTorch's order: a seed for each bucket, also where nothing is compressed; gradients of one shape
-/// behind each other, shapes as they first come.
-void GpuHookData::draw(std::size_t bucket) {
-  const auto next_seed = [&] {
-    next_seed_ = (next_seed_ + 1) % buckets_.size();
-    return seeds_->next();
-  };
-  while (next_seed_ != bucket) next_seed();
-  TorchRandom random(next_seed());
-  GpuBucketData& data = buckets_[bucket];
-  data.normals.assign(data.matrices.size(), {});
-  for (std::size_t first = 0; first < data.matrices.size(); ++first) {
-    const GpuMatrix& shape = data.matrices[first];
-    for (std::size_t g = first; g < data.matrices.size(); ++g) {
-      const GpuMatrix& matrix = data.matrices[g];
-      if (matrix.rank == 0 || matrix.rows != shape.rows || matrix.columns != shape.columns ||
-          !data.normals[g].empty())
-        continue;
-      data.normals[g].resize(static_cast<std::size_t>(matrix.columns * matrix.rank));
-      random.randn(data.normals[g]);
-    }
-  }
-  data.drawn = true;
-}
-
-void GpuHookData::put_q(GpuBucketData& data, std::size_t gradient, Stream stream) {
-  const GpuMatrix& matrix = data.matrices[gradient];
-  if (matrix.rank == 0) return;
-  gpu_.write(stream, data.at(data.q, matrix.q_begin), data.normals[gradient], data.type);
-  data.normals[gradient].clear();
-  if (std::all_of(data.normals.begin(), data.normals.end(),
-                  [](const std::vector<float>& each) { return each.empty(); }))
-    data.normals.clear();
-}
-
-void GpuHookData::multiply(GpuBucketData& data, const CommStep& step, Stream stream) {
-  const GpuMatrix& matrix = data.matrices[gradient_of(step)];
-  void* m = data.values + matrix.begin * size_of(data.type).count;
-  void* p = data.at(data.p, matrix.p_begin);
-  void* q = data.at(data.q, matrix.q_begin);
-  GemmCall call;
-  call.gemm = *step.kernel.gemm;
-  call.type = call.result_type = data.type;
-  call.stream = stream;
-  if (step.action == CommAction::project) {
-    call.layout = GpuGemmLayout::nn;
-    call.left = m, call.right = q, call.result = p;
-  } else if (step.action == CommAction::back_project) {
-    call.layout = GpuGemmLayout::tn;
-    call.left = m, call.right = p, call.result = q;
-  } else {
-    call.layout = GpuGemmLayout::nt;
-    call.left = p, call.right = q, call.result = m;
-  }
-  gpu_.gemm(call);
-}
-
-void GpuHookData::collect(GpuBucketData& data, const CommStep& step) {
-  switch (step.action) {
-    case CommAction::reduce_small:
-      return collectives_.all_reduce(data.small.get(), data.small_size, data.type);
-    case CommAction::reduce_p:
-      return collectives_.all_reduce(data.p.get(), data.p_size, data.type);
-    case CommAction::reduce_q:
-      return collectives_.all_reduce(data.q.get(), data.q_size, data.type);
-    case CommAction::gather_scales:
-      return collectives_.all_gather(data.scales.get(), Bytes{2 * 4 * data.channels});
-    case CommAction::gather_codes:
-      return collectives_.all_gather(data.codes.get(), Bytes{data.channel * data.channels});
-    case CommAction::scatter_reduce:
-      return scatter(data);
-    case CommAction::gather_parts:
-      return gather_scattered(data);
-    case CommAction::gather_sum:
-      return gather_and_add(data);
-    case CommAction::broadcast:
-      return collectives_.broadcast(data.values, data.count * size_of(data.type));
-    default:
-      return collectives_.all_reduce(data.values, data.count, data.type);
-  }
-}
-
-namespace {
-
-/// This rank's part of scattered data, in elements.
-struct Part {
-  Part(const GpuBucketData& data, const GpuCollectives& collectives)
-      : size((data.count + collectives.parts() - 1) / collectives.parts()),
-        begin(std::min(data.count, collectives.rank() * size)),
-        count(std::min(size, data.count - begin)) {}
-  std::int64_t size;  ///< of any, the last ones padded
-  std::int64_t begin, count;
-};
-
-}  // namespace
-
-void GpuHookData::scatter(GpuBucketData& data) {
-  const Part part(data, collectives_);
-  const std::int64_t element = size_of(data.type).count;
-  const std::int64_t padding = part.size * collectives_.parts() - data.count;
-  copy(Stream::communication, data.parts.get(), data.values, data.count, data.type);
-  if (padding > 0)
-    gpu_.clear(Stream::communication, data.at(data.parts, data.count), Bytes{padding * element});
-  collectives_.reduce_scatter(data.parts.get(), part.size, data.type);
-  copy(Stream::communication, data.values + part.begin * element, data.at(data.parts, part.begin),
-       part.count, data.type);
-}
-
-/// Only what ranks of the job have: in loopback the data is all there.
-void GpuHookData::gather_scattered(GpuBucketData& data) {
-  const Part part(data, collectives_);
-  const std::int64_t element = size_of(data.type).count;
-  copy(Stream::communication, data.at(data.parts, collectives_.rank() * part.size),
-       data.values + part.begin * element, part.count, data.type);
-  collectives_.all_gather(data.parts.get(), Bytes{part.size * element});
-  copy(Stream::communication, data.values, data.parts.get(),
-       std::min(data.count, collectives_.ranks() * part.size), data.type);
-}
-
-void GpuHookData::gather_and_add(GpuBucketData& data) {
-  copy(Stream::communication, data.at(data.parts, collectives_.rank() * data.count), data.values,
-       data.count, data.type);
-  collectives_.all_gather(data.parts.get(), data.count * size_of(data.type));
-  copy(Stream::communication, data.values, data.parts.get(), data.count, data.type);
-  for (std::int64_t r = 1; r < collectives_.parts(); ++r)
-    gpu_.add(Stream::communication, data.values, data.at(data.parts, r * data.count), data.count,
-             data.type);
 }
 
 std::vector<float> GpuHookData::error(int bucket) const {
