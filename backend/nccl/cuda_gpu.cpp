@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "backend/device_error.hpp"
+#include "backend/nccl/comm_hook_kernels.hpp"
 #include "backend/nccl/gpu_kernels.hpp"
 
 namespace ddpsim {
@@ -103,10 +104,11 @@ class CudaGpu : public Gpu {
     // Streams of one priority, as PyTorch's are by default.
     CHECKED(cudaStreamCreateWithFlags(&compute_, cudaStreamNonBlocking));
     CHECKED(cudaStreamCreateWithFlags(&communication_, cudaStreamNonBlocking));
-    CHECKED(cublasSetStream(cublas_, compute_));
-    constexpr std::size_t workspace = 32 << 20;  // what PyTorch gives it on Hopper
-    workspace_ = allocate(Bytes{workspace}, "cuBLAS's workspace");
-    CHECKED(cublasSetWorkspace(cublas_, workspace_.get(), workspace));
+    CHECKED(cudaStreamCreateWithFlags(&aside_, cudaStreamNonBlocking));
+    // GEMMs of two streams run at once, so each stream has a handle and a workspace.
+    CHECKED(cublasCreate(&cublas_aside_));
+    workspace_ = give_workspace(cublas_, compute_);
+    workspace_aside_ = give_workspace(cublas_aside_, aside_);
     void* noted = nullptr;
     CHECKED(cudaMallocHost(&noted, sizeof(std::uint64_t)));
     clock_ = std::shared_ptr<void>(noted, [](void* memory) { cudaFreeHost(memory); });
@@ -118,8 +120,8 @@ class CudaGpu : public Gpu {
     if (communicator_ != nullptr) ncclCommAbort(communicator_);
     for (const cudaEvent_t event : events_) cudaEventDestroy(event);
     cublasDestroy(cublas_);
-    cudaStreamDestroy(compute_);
-    cudaStreamDestroy(communication_);
+    cublasDestroy(cublas_aside_);
+    for (cudaStream_t stream : {compute_, communication_, aside_}) cudaStreamDestroy(stream);
   }
 
   GpuDescription description() const override { return description_; }
@@ -148,13 +150,21 @@ class CudaGpu : public Gpu {
     CHECKED(cudaGetLastError());
   }
 
-  void clear(void* values, Bytes size) override {
-    CHECKED(cudaMemsetAsync(values, 0, static_cast<std::size_t>(size.count), compute_));
+  void clear(Stream stream, void* values, Bytes size) override {
+    CHECKED(cudaMemsetAsync(values, 0, static_cast<std::size_t>(size.count), stream_of(stream)));
+  }
+
+  void write(Stream stream, void* to, std::span<const float> values, DType type) override {
+    const auto count = static_cast<std::int64_t>(values.size());
+    std::vector<std::byte> raw(static_cast<std::size_t>(count * size_of(type).count));
+    from_floats(values.data(), count, type, raw.data());
+    // From pageable memory it returns once the values are in a buffer of the driver's.
+    CHECKED(cudaMemcpyAsync(to, raw.data(), raw.size(), cudaMemcpyHostToDevice, stream_of(stream)));
   }
 
   std::vector<float> read(const void* values, std::int64_t count, DType type) override {
-    CHECKED(cudaStreamSynchronize(compute_));
-    CHECKED(cudaStreamSynchronize(communication_));
+    for (cudaStream_t stream : {compute_, communication_, aside_})
+      CHECKED(cudaStreamSynchronize(stream));
     std::vector<std::byte> raw(static_cast<std::size_t>(count * size_of(type).count));
     CHECKED(cudaMemcpy(raw.data(), values, raw.size(), cudaMemcpyDeviceToHost));
     std::vector<float> result(static_cast<std::size_t>(count));
@@ -203,11 +213,12 @@ class CudaGpu : public Gpu {
     const cublasComputeType_t compute =
         call.type == DType::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     CHECKED(cublasGemmStridedBatchedEx(
-        cublas_, right_transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
-        left_transposed ? CUBLAS_OP_T : CUBLAS_OP_N, n, m, k, &one, call.right,
-        cuda_type(call.type), right_transposed ? k : n, g.k * g.n, call.left, cuda_type(call.type),
-        left_transposed ? m : k, g.m * g.k, &zero, call.result, cuda_type(call.result_type), n,
-        g.m * g.n, static_cast<int>(g.batch), compute, CUBLAS_GEMM_DEFAULT));
+        call.stream == Stream::aside ? cublas_aside_ : cublas_,
+        right_transposed ? CUBLAS_OP_T : CUBLAS_OP_N, left_transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+        n, m, k, &one, call.right, cuda_type(call.type), right_transposed ? k : n, g.k * g.n,
+        call.left, cuda_type(call.type), left_transposed ? m : k, g.m * g.k, &zero, call.result,
+        cuda_type(call.result_type), n, g.m * g.n, static_cast<int>(g.batch), compute,
+        CUBLAS_GEMM_DEFAULT));
   }
 
   void scale(Stream stream, void* to, const void* from, std::int64_t count, DType type,
@@ -223,8 +234,8 @@ class CudaGpu : public Gpu {
     CHECKED(cudaGetLastError());
   }
 
-  void move(const void* from, void* to, Bytes traffic, Bytes longest) override {
-    ddpsim::move(on(Stream::compute), from, to, traffic, longest);
+  void move(Stream stream, const void* from, void* to, Bytes traffic, Bytes longest) override {
+    ddpsim::move(on(stream), from, to, traffic, longest);
     CHECKED(cudaGetLastError());
   }
 
@@ -233,13 +244,50 @@ class CudaGpu : public Gpu {
     CHECKED(cudaGetLastError());
   }
 
-  void spin(Duration time) override {
-    ddpsim::spin(on(Stream::compute), time);
+  void spin(Stream stream, Duration time) override {
+    ddpsim::spin(on(stream), time);
     CHECKED(cudaGetLastError());
   }
 
   void update(const UpdateCall& call) override {
-    ddpsim::update(on(Stream::compute), call);
+    ddpsim::update(on(call.stream), call);
+    CHECKED(cudaGetLastError());
+  }
+
+  void convert(Stream stream, void* to, DType to_type, const void* from, DType from_type,
+               std::int64_t count) override {
+    if (count == 0) return;
+    ddpsim::convert(on(stream), to, to_type, from, from_type, count);
+    CHECKED(cudaGetLastError());
+  }
+
+  void subtract(Stream stream, void* to, const void* left, const void* right, std::int64_t count,
+                DType type) override {
+    if (count == 0) return;
+    ddpsim::subtract(on(stream), to, left, right, count, type);
+    CHECKED(cudaGetLastError());
+  }
+
+  void orthogonalize(Stream stream, void* matrix, std::int64_t rows, std::int64_t columns,
+                     DType type, float epsilon) override {
+    if (rows * columns == 0) return;
+    ddpsim::orthogonalize(on(stream), matrix, rows, columns, type, epsilon);
+    CHECKED(cudaGetLastError());
+  }
+
+  void observe(Stream stream, const QuantizeCall& call) override {
+    clear(stream, call.scales, Bytes{2 * 4 * call.channels});
+    ddpsim::observe(on(stream), call);
+    CHECKED(cudaGetLastError());
+  }
+
+  void quantize(Stream stream, const QuantizeCall& call) override {
+    ddpsim::quantize(on(stream), call);
+    CHECKED(cudaGetLastError());
+  }
+
+  void dequantize(Stream stream, const QuantizeCall& call, int ranks, float factor) override {
+    ddpsim::dequantize(on(stream), call, ranks, factor);
     CHECKED(cudaGetLastError());
   }
 
@@ -257,6 +305,7 @@ class CudaGpu : public Gpu {
       throw DeviceError(fmt::format("NCCL's id has {} bytes, got {}", sizeof(id), bytes.size()));
     std::memcpy(&id, bytes.data(), sizeof(id));
     abort();
+    rank_ = rank;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     if (channels > 0) {
@@ -277,6 +326,21 @@ class CudaGpu : public Gpu {
     settled(ncclBroadcast(bytes, bytes, static_cast<std::size_t>(size.count), ncclInt8, 0,
                           communicator_, communication_),
             "ncclBroadcast", __LINE__);
+  }
+
+  void all_gather(void* parts, Bytes size) override {
+    const auto count = static_cast<std::size_t>(size.count);
+    settled(ncclAllGather(static_cast<std::byte*>(parts) + rank_ * size.count, parts, count,
+                          ncclInt8, communicator_, communication_),
+            "ncclAllGather", __LINE__);
+  }
+
+  void reduce_scatter(void* parts, std::int64_t count, DType type) override {
+    settled(ncclReduceScatter(parts,
+                              static_cast<std::byte*>(parts) + rank_ * count * size_of(type).count,
+                              static_cast<std::size_t>(count), nccl_type(type), ncclSum,
+                              communicator_, communication_),
+            "ncclReduceScatter", __LINE__);
   }
 
   void exchange(const void* from, void* to, Bytes size) override {
@@ -324,12 +388,35 @@ class CudaGpu : public Gpu {
       add(Stream::compute, memory, memory, 64, type);
       for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::adam})
         update({optimizer, memory, memory, memory + 1024, memory + 2048, 64, type, 1});
+      for (const DType from : {DType::fp32, DType::bf16, DType::fp16})
+        convert(Stream::compute, memory, type, memory + 1024, from, 64);
+      subtract(Stream::compute, memory, memory, memory, 64, type);
+      orthogonalize(Stream::compute, memory, 8, 2, type, 0);
+      const QuantizeCall call{memory,
+                              64,
+                              type,
+                              64,
+                              1,
+                              reinterpret_cast<float*>(memory + 1024),
+                              reinterpret_cast<std::uint8_t*>(memory + 2048)};
+      observe(Stream::compute, call);
+      quantize(Stream::compute, call);
+      dequantize(Stream::compute, call, 1, 1);
     }
-    move(memory, memory, Bytes{4096}, Bytes{1 << 20});
+    move(Stream::compute, memory, memory, Bytes{4096}, Bytes{1 << 20});
     normalise(memory, memory, Bytes{8192}, Bytes{1 << 20});
-    spin(std::chrono::microseconds{1});
+    spin(Stream::compute, std::chrono::microseconds{1});
     note_clock();
     CHECKED(cudaStreamSynchronize(compute_));
+  }
+
+  /// What PyTorch gives it on Hopper.
+  std::shared_ptr<std::byte> give_workspace(cublasHandle_t handle, cudaStream_t stream) {
+    constexpr std::size_t size = 32 << 20;
+    auto workspace = allocate(Bytes{size}, "cuBLAS's workspace");
+    CHECKED(cublasSetStream(handle, stream));
+    CHECKED(cublasSetWorkspace(handle, workspace.get(), size));
+    return workspace;
   }
 
   static std::string one_line(const char* text) {
@@ -362,7 +449,16 @@ class CudaGpu : public Gpu {
   GpuLaunch on(Stream stream) const { return {stream_of(stream), description_.multiprocessors}; }
 
   cudaStream_t stream_of(Stream stream) const {
-    return stream == Stream::communication ? communication_ : compute_;
+    switch (stream) {
+      case Stream::communication:
+        return communication_;
+      case Stream::aside:
+        return aside_;
+      case Stream::host:
+      case Stream::compute:
+        break;
+    }
+    return compute_;
   }
 
   cudaEvent_t event_of(int index) {
@@ -376,12 +472,13 @@ class CudaGpu : public Gpu {
 
   std::chrono::milliseconds timeout_;
   GpuDescription description_;
-  cudaStream_t compute_ = nullptr, communication_ = nullptr;
-  cublasHandle_t cublas_ = nullptr;
-  std::shared_ptr<std::byte> workspace_;
+  cudaStream_t compute_ = nullptr, communication_ = nullptr, aside_ = nullptr;
+  cublasHandle_t cublas_ = nullptr, cublas_aside_ = nullptr;
+  std::shared_ptr<std::byte> workspace_, workspace_aside_;
   std::shared_ptr<void> clock_;
   std::vector<cudaEvent_t> events_;
   ncclComm_t communicator_ = nullptr;
+  int rank_ = 0;
 };
 
 }  // namespace

@@ -36,6 +36,7 @@ struct GemmCall {
   const void* left = nullptr;
   const void* right = nullptr;
   void* result = nullptr;
+  Stream stream = Stream::compute;  ///< or aside
 };
 
 /// One optimizer step over `count` consecutive elements.
@@ -48,6 +49,19 @@ struct UpdateCall {
   std::int64_t count = 0;
   DType type = DType::fp32;  ///< of all four, as PyTorch keeps them
   int step = 1;
+  Stream stream = Stream::compute;
+};
+
+/// 8-bit codes of values, each channel of them with a scale and a zero point: code = value / scale +
+/// zero point. Of several ranks, all of one rank lies before all of the next.
+struct QuantizeCall {
+  void* values = nullptr;
+  std::int64_t count = 0;
+  DType type = DType::fp32;  ///< of the values
+  std::int64_t channel = 0;  ///< values of a channel; what the last ones lack counts as 0
+  std::int64_t channels = 1;
+  float* scales = nullptr;        ///< [2][channels]: scales, then zero points
+  std::uint8_t* codes = nullptr;  ///< [channels][channel]
 };
 
 /// The calls one rank makes on its GPU and on NCCL, and nothing else: thin, so that all that decides
@@ -66,7 +80,9 @@ class Gpu {
   virtual std::shared_ptr<std::byte> allocate(Bytes size, const char* what) = 0;
   /// `count` values, uniform in [-1, 1), a function of the seed. On the compute stream.
   virtual void fill(void* values, std::int64_t count, DType type, std::uint64_t seed) = 0;
-  virtual void clear(void* values, Bytes size) = 0;
+  virtual void clear(Stream stream, void* values, Bytes size) = 0;
+  /// From the host's memory, which is free again when this returns; rounded to the type.
+  virtual void write(Stream stream, void* to, std::span<const float> values, DType type) = 0;
   /// Blocks until every stream is idle; converts to float.
   virtual std::vector<float> read(const void* values, std::int64_t count, DType type) = 0;
 
@@ -90,13 +106,34 @@ class Gpu {
   virtual void add(Stream stream, void* to, const void* from, std::int64_t count, DType type) = 0;
   /// A kernel that moves `traffic` through memory, half read, half written, and no more. `from` and
   /// `to` have room for half of `longest`; longer traffic begins again.
-  virtual void move(const void* from, void* to, Bytes traffic, Bytes longest) = 0;
+  virtual void move(Stream stream, const void* from, void* to, Bytes traffic, Bytes longest) = 0;
   /// Likewise, but as a normalisation or a softmax does it: rows of 1024 values are read, reduced, and
   /// written scaled by the result.
   virtual void normalise(const void* from, void* to, Bytes traffic, Bytes longest) = 0;
   /// A kernel that takes this long on one multiprocessor.
-  virtual void spin(Duration time) = 0;
+  virtual void spin(Stream stream, Duration time) = 0;
   virtual void update(const UpdateCall& call) = 0;
+
+  // What comm hooks compute.
+
+  /// to = from, rounded to nearest, ties to even. May be done in place between types of one size.
+  virtual void convert(Stream stream, void* to, DType to_type, const void* from, DType from_type,
+                       std::int64_t count) = 0;
+  /// to = left - right.
+  virtual void subtract(Stream stream, void* to, const void* left, const void* right,
+                        std::int64_t count, DType type) = 0;
+  /// Gram-Schmidt on the columns of a row-major [rows x columns] matrix: each is divided by its norm
+  /// + epsilon, then taken out of those behind it. A column of zeros becomes NaN without epsilon.
+  /// Source: powerSGD_hook.py _orthogonalize_gram_schmidt
+  virtual void orthogonalize(Stream stream, void* matrix, std::int64_t rows, std::int64_t columns,
+                             DType type, float epsilon) = 0;
+  /// Scales and zero points that make 0 to 255 of all between the least value and the largest, 0
+  /// always among them. Source: torch.quantization MinMaxObserver, quint8, affine.
+  virtual void observe(Stream stream, const QuantizeCall& call) = 0;
+  /// Codes, given scales.
+  virtual void quantize(Stream stream, const QuantizeCall& call) = 0;
+  /// Values = factor x the sum over ranks of what the codes say.
+  virtual void dequantize(Stream stream, const QuantizeCall& call, int ranks, float factor) = 0;
 
   /// What rank 0 makes, and every rank connects with.
   virtual std::vector<std::byte> make_id() = 0;
@@ -106,6 +143,10 @@ class Gpu {
   /// These run on the communication stream. Sums; in place.
   virtual void all_reduce(void* values, std::int64_t count, DType type) = 0;
   virtual void broadcast(void* bytes, Bytes size) = 0;
+  /// [rank][size]: this rank's part is in place, the others' come.
+  virtual void all_gather(void* parts, Bytes size) = 0;
+  /// [rank][count]: afterwards this rank's part is the sum, the others mean nothing.
+  virtual void reduce_scatter(void* parts, std::int64_t count, DType type) = 0;
   /// A grouped send and receive with oneself, by NCCL's kernels.
   virtual void exchange(const void* from, void* to, Bytes size) = 0;
 

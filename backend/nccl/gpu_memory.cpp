@@ -1,6 +1,7 @@
 #include "backend/nccl/gpu_memory.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -56,21 +57,22 @@ GpuMemory::GpuMemory(Gpu& gpu, const Workload& workload, Optimizer optimizer, in
   parameters_ = gpu.allocate(all, "parameters");
   gradients_ = gpu.allocate(all, "gradients");
   buckets_ = gpu.allocate(all, "buckets");
-  for (const auto& store : {parameters_, gradients_, buckets_}) gpu.clear(store.get(), all);
+  for (const auto& store : {parameters_, gradients_, buckets_})
+    gpu.clear(Stream::compute, store.get(), all);
   if (optimizer != Optimizer::none) {
     momentum_ = gpu.allocate(all, "optimizer state");
-    gpu.clear(momentum_.get(), all);
+    gpu.clear(Stream::compute, momentum_.get(), all);
   }
   if (is_adam(optimizer)) {
     variance_ = gpu.allocate(all, "optimizer state");
-    gpu.clear(variance_.get(), all);
+    gpu.clear(Stream::compute, variance_.get(), all);
   }
   Bytes most_buffers;
   for (const BufferGroup& group : workload.buffers)
     most_buffers = std::max(most_buffers, group.size);
   if (most_buffers > Bytes{}) {
     network_buffers_ = gpu.allocate(most_buffers, "buffers");
-    gpu.clear(network_buffers_.get(), most_buffers);
+    gpu.clear(Stream::compute, network_buffers_.get(), most_buffers);
   }
   std::map<DType, Bytes> largest{{DType::fp32, shortest_stream}};
   Bytes result = shortest_stream;
@@ -114,6 +116,13 @@ std::byte* GpuMemory::written(std::int32_t index, int micro_batch) const {
 
 std::string GpuMemory::range_name(const Schedule& schedule, const Task& task) const {
   std::string text(name_of(task.operation));
+  if (task.step != nobody) {
+    const Bucket& bucket = schedule.buckets[at(task.bucket)];
+    const CommStep& step = bucket.steps[at(task.step)];
+    text = name_of(step.action);
+    if (step.tensor != nobody)
+      return text + " " + parameter(bucket.parameters[at(step.tensor)]).name;
+  }
   if (task.operation == Operation::forward)
     return text + " " + workload_.layers[at(task.layer)].forward[at(task.kernel)].name;
   if (task.operation == Operation::backward)
@@ -155,7 +164,7 @@ void GpuMemory::run(const Schedule& schedule, const Task& task, int ranks) {
                       parameter(task.parameter).elements(), parameter(task.parameter).dtype);
     case Operation::copy_in:
       return scale(placement_.slices[at(task.parameter)], placement_.gradients[at(task.parameter)],
-                   task.parameter, mean);
+                   task.parameter, schedule.comm_hook ? 1 : mean);  // the hook divides (R24)
     case Operation::concatenate:
       if (task.bucket == nobody) return copy_buffers(task);
       for (const std::int32_t p : schedule.buckets[at(task.bucket)].parameters)
@@ -213,10 +222,11 @@ void GpuMemory::divide(const Schedule& schedule, const Task& task, float mean) {
 void GpuMemory::copy_buffers(const Task& task) {
   Bytes most;
   for (const BufferGroup& group : workload_.buffers) most = std::max(most, group.size);
-  move(2 * most, task.launches, seed_of(task, 0));
+  move(task.stream, 2 * most, task.launches, seed_of(task, 0));
 }
 
-void GpuMemory::move(Bytes traffic, int launches, std::uint32_t seed, Motion motion) {
+void GpuMemory::move(Stream stream, Bytes traffic, int launches, std::uint32_t seed,
+                     Motion motion) {
   const Bytes each{traffic.count / std::max(1, launches)};
   for (int i = 0; i < launches; ++i) {
     const Bytes half{std::max(shortest_stream, std::min(each, longest_stream)).count / 2};
@@ -224,7 +234,7 @@ void GpuMemory::move(Bytes traffic, int launches, std::uint32_t seed, Motion mot
     if (motion == Motion::rows)
       gpu_.normalise(from, scratch_.get(), each, longest_stream);
     else
-      gpu_.move(from, scratch_.get(), each, longest_stream);
+      gpu_.move(stream, from, scratch_.get(), each, longest_stream);
   }
 }
 
@@ -257,39 +267,64 @@ void GpuMemory::pass(const Task& task, const Kernel& kernel, const GradientBindi
                       kernel.name, name_of(kernel.type), name_of(call.result_type)));
     return gpu_.gemm(call);
   }
-  if (kernel.time && kernel.traffic == Bytes{}) return gpu_.spin(*kernel.time);
+  if (kernel.time && kernel.traffic == Bytes{}) return gpu_.spin(task.stream, *kernel.time);
   // What filled gradients above is part of this kernel's traffic.
   Bytes left = kernel.traffic;
   for (const std::int32_t p : binding.fills)
     left = std::max(Bytes{}, left - 2 * parameter(p).size());
-  move(left, std::max(1, kernel.launches - static_cast<int>(binding.fills.size())),
+  move(task.stream, left, std::max(1, kernel.launches - static_cast<int>(binding.fills.size())),
        seed_of(task, 3), reduces_rows(kernel) ? Motion::rows : Motion::elementwise);
 }
 
 /// The real update, and then kernels that move what PyTorch's many small ones do beyond that.
 void GpuMemory::optimize(const Task& task) {
-  if (workload_.optimizer) return gpu_.spin(*workload_.optimizer);
+  if (workload_.optimizer) return gpu_.spin(task.stream, *workload_.optimizer);
   const Kernel& kernel = optimizer_kernels_[at(task.kernel)];
   if (task.kernel == 0) ++steps_;
   const int passes = is_adam(optimizer_) ? 7 : 5;
   int used = 1;
   Bytes moved;
   if (optimizer_ == Optimizer::adamw_loop) {
-    update(task.kernel);
+    update(task.kernel, task.stream);
     moved = passes * parameter(task.kernel).size();
   } else if (together_) {
     update_all();
     moved = passes * workload_.gradient_size();
   } else {
     used = static_cast<int>(workload_.parameters.size());
-    for (std::int32_t p = 0; p < used; ++p) update(p);
+    for (std::int32_t p = 0; p < used; ++p) update(p, task.stream);
     moved = passes * workload_.gradient_size();
   }
   const Bytes left = std::max(Bytes{}, kernel.traffic - moved);
-  if (left > Bytes{}) move(left, std::max(1, kernel.launches - used), seed_of(task, 0));
+  if (left > Bytes{})
+    move(task.stream, left, std::max(1, kernel.launches - used), seed_of(task, 0));
 }
 
-void GpuMemory::update(std::int32_t index) {
+/// An equal share of what the optimizer's kernels move goes with every byte of gradient.
+void GpuMemory::update_bucket(const Schedule& schedule, const Task& task) {
+  const Bucket& whole = schedule.buckets[at(task.bucket)];
+  const double share =
+      static_cast<double>(whole.size.count) / static_cast<double>(workload_.gradient_size().count);
+  if (workload_.optimizer) return gpu_.spin(task.stream, scaled(*workload_.optimizer, share));
+  if (optimizer_ == Optimizer::none) return;
+  if (task.bucket == 0) ++steps_;
+  for (const std::int32_t p : whole.parameters) update(p, task.stream);
+  Bytes all;
+  int launches = 0;
+  for (const Kernel& kernel : optimizer_kernels_) {
+    all += kernel.traffic;
+    launches += kernel.launches;
+  }
+  const Bytes left{std::llround(share * static_cast<double>(all.count)) -
+                   (is_adam(optimizer_) ? 7 : 5) * whole.size.count};
+  if (left <= Bytes{}) return;
+  const auto own = static_cast<std::int64_t>(whole.parameters.size());
+  move(task.stream, left,
+       static_cast<int>(std::max<std::int64_t>(1, std::llround(share * launches) - own)),
+       seed_of(task, 0));
+}
+
+void GpuMemory::update(std::int32_t index, Stream stream) {
   const Parameter& each = parameter(index);
   UpdateCall call;
   call.optimizer = optimizer_;
@@ -300,6 +335,7 @@ void GpuMemory::update(std::int32_t index) {
   call.count = each.elements();
   call.type = each.dtype;
   call.step = steps_;
+  call.stream = stream;
   gpu_.update(call);
 }
 

@@ -29,11 +29,18 @@ class GpuMemory {
   /// For profilers: "backward blocks.3.attn.q_proj", "copy in lm_head.weight", "all-reduce bucket 2 (25 MiB)".
   std::string range_name(const Schedule& schedule, const Task& task) const;
 
-  void* bucket(std::int32_t index) { return at_place(placement_.buckets[at(index)]); }
+  std::byte* bucket(std::int32_t index) { return at_place(placement_.buckets[at(index)]); }
   /// The parameters of a bucket have one type.
   DType type_of(const Bucket& bucket) const {
     return workload_.parameters[at(bucket.parameters.front())].dtype;
   }
+  /// `traffic` in as many kernels as the host enqueues for it; rows only on the compute stream.
+  enum class Motion { elementwise, rows };
+  void move(Stream stream, Bytes traffic, int launches, std::uint32_t seed,
+            Motion motion = Motion::elementwise);
+  /// The optimizer for the parameters of the task's bucket, on the task's stream.
+  void update_bucket(const Schedule& schedule, const Task& task);
+
   void* buffers() { return network_buffers_.get(); }
   /// Blocks until the GPU is idle.
   std::vector<float> gradient(int parameter) const;
@@ -50,11 +57,8 @@ class GpuMemory {
   void pass(const Task& task, const Kernel& kernel, const GradientBinding& binding);
   void divide(const Schedule& schedule, const Task& task, float mean);
   void copy_buffers(const Task& task);
-  /// `traffic` in as many kernels as the host enqueues for it.
-  enum class Motion { elementwise, rows };
-  void move(Bytes traffic, int launches, std::uint32_t seed, Motion motion = Motion::elementwise);
   void optimize(const Task& task);
-  void update(std::int32_t index);
+  void update(std::int32_t index, Stream stream);
   void update_all();
 
   Gpu& gpu_;

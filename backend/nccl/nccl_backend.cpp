@@ -26,6 +26,8 @@
 #include "backend/device_error.hpp"
 #include "backend/gloo/communicator.hpp"
 #include "backend/gloo/priority.hpp"
+#include "backend/nccl/gpu_collectives.hpp"
+#include "backend/nccl/gpu_hook_data.hpp"
 #include "backend/nccl/gpu_memory.hpp"
 #include "backend/nccl/nccl_profiler.hpp"
 #include "backend/version.hpp"
@@ -59,6 +61,7 @@ class NcclBackend : public Backend {
         link_(link),
         timeout_(timeout),
         communicator_(rendezvous, rank, ranks, interface, timeout),
+        collectives_(*gpu_, link, rank, ranks),
         description_(gpu_->description()) {
     take_role(Role::communication);  // the host thread of a GPU only enqueues, and must not be late
     if (link.mode == GpuLink::Mode::loopback && ranks != 1)
@@ -97,8 +100,10 @@ class NcclBackend : public Backend {
   }
 
   void load(const Workload& workload, Optimizer optimizer) override {
+    hooks_.reset();
     memory_.reset();
     memory_ = std::make_unique<GpuMemory>(*gpu_, workload, optimizer, rank());
+    hooks_ = std::make_unique<GpuHookData>(*gpu_, *memory_, collectives_);
   }
 
   bool use_channels(int channels) override {
@@ -116,6 +121,7 @@ class NcclBackend : public Backend {
             "the nccl backend carries out scale and record hooks, not {}: take it out of "
             "training.hooks, or run on gloo",
             ddpsim::name_of(hook.kind)));
+    GpuHookData::check(schedule);
     return or_abort([&] { return run_on_gpu(schedule, options); });
   }
 
@@ -123,18 +129,18 @@ class NcclBackend : public Backend {
 
   std::vector<Duration> time_all_reduces(Bytes size, int count, bool waiting) override {
     return or_abort([&] {
-      reserve_link(size);
+      collectives_.reserve(Operation::all_reduce, size);
       const std::int64_t elements = std::max<std::int64_t>(1, size.count / 4);
       start_together();
       if (!waiting) {
         // They begin once all are enqueued: what the GPU takes, not how fast the host issues them.
-        gpu_->spin((count + 1) * gate);
+        gpu_->spin(Stream::compute, (count + 1) * gate);
         gpu_->record(last_round, Stream::compute);
         gpu_->wait(Stream::communication, last_round);
       }
       for (int i = 0; i <= count; ++i) {
         gpu_->record(start_of(static_cast<std::uint32_t>(i)), Stream::communication);
-        all_reduce(next_values(size), elements, DType::fp32);
+        collectives_.all_reduce(collectives_.next_values(size), elements, DType::fp32);
         gpu_->record(end_of(static_cast<std::uint32_t>(i)), Stream::communication);
         if (waiting) await(end_of(static_cast<std::uint32_t>(i)));
       }
@@ -244,10 +250,12 @@ class NcclBackend : public Backend {
     if (const std::string problem = gpu_->failure(); !problem.empty()) throw DeviceError(problem);
   }
 
-  /// Both streams idle, all ranks at one instant; that is from then on the zero of `now`.
+  /// All streams idle, all ranks at one instant; that is from then on the zero of `now`.
   void start_together() {
-    gpu_->record(beginning, Stream::communication);
-    gpu_->wait(Stream::compute, beginning);
+    for (const Stream stream : {Stream::communication, Stream::aside}) {
+      gpu_->record(beginning, stream);
+      gpu_->wait(Stream::compute, beginning);
+    }
     gpu_->record(beginning, Stream::compute);
     await(beginning);
     communicator_.align_clock();
@@ -260,6 +268,7 @@ class NcclBackend : public Backend {
     }
     gpu_->record(beginning, Stream::compute);
     gpu_->wait(Stream::communication, beginning);
+    gpu_->wait(Stream::aside, beginning);
     await(beginning);
     begun_ = now();
     if (link_.profile) gpu_->note_clock();
@@ -270,7 +279,9 @@ class NcclBackend : public Backend {
 
   RankRun run_on_gpu(const Schedule& schedule, const RunOptions& options) {
     memory_->arrange(schedule);
-    for (const Bucket& bucket : schedule.buckets) reserve_link(bucket.size);
+    hooks_->arrange(schedule);
+    for (const Task& task : schedule.tasks)
+      if (is_collective(task.operation)) collectives_.reserve(task.operation, task.bytes);
     background_ = 0;
     RankRun run;
     run.times.resize(schedule.tasks.size());
@@ -279,7 +290,7 @@ class NcclBackend : public Backend {
     first_background_ = computed + 1;
     background_size_ = options.background;
     stopped_ = options.background == Bytes{};
-    if (!stopped_) reserve_link(options.background);
+    if (!stopped_) collectives_.reserve(Operation::all_reduce, options.background);
     ahead_ = next_mark_ = 0;
     ranges_.clear();
     for (const Task& task : schedule.tasks) ranges_.push_back(memory_->range_name(schedule, task));
@@ -297,12 +308,10 @@ class NcclBackend : public Backend {
     for (Patience patience(*this); !stopped_; patience.spend()) feed(gpu_->reached(computed));
     await(computed);
     if (background_ > 0) await(background_event(background_ - 1, true));
-    for (std::uint32_t i = tasks; i-- > 0;)
-      if (schedule.tasks[i].stream == Stream::communication && options.communicate) {
-        await(end_of(i));
-        break;
-      }
+    for (const Stream stream : {Stream::communication, Stream::aside})
+      await_last(schedule, stream, options);
     gpu_->pop_range();
+    if (!options.communicate) hooks_->forget();
     read_events(schedule, options, run);
     if (link_.profile) read_profiler(schedule, options, run);
     run.computed = instant_of(computed) - Instant{};
@@ -310,33 +319,31 @@ class NcclBackend : public Backend {
     return run;
   }
 
+  void await_last(const Schedule& schedule, Stream stream, const RunOptions& options) {
+    for (auto i = static_cast<std::uint32_t>(schedule.tasks.size()); i-- > 0;)
+      if (schedule.tasks[i].stream == stream && enqueues(schedule.tasks[i], options))
+        return await(end_of(i));
+  }
+
+  /// Does the task become work on the GPU?
+  static bool enqueues(const Task& task, const RunOptions& options) {
+    return task.stream != Stream::host && (options.communicate || !is_collective(task.operation));
+  }
+
   void execute(const Schedule& schedule, std::uint32_t index, const RunOptions& options,
                TaskTimes& times) {
     const Task& task = schedule.tasks[index];
-    const bool skipped = is_collective(task.operation) && !options.communicate;
     if (task.host_waits) {
       for (const std::uint32_t earlier : schedule.waits_for(task))
         host_waits_for(schedule, earlier, options);
     }
     times.issued = now();
-    if (task.stream != Stream::host && !skipped) {
+    if (enqueues(task, options)) {
       gpu_->push_range(ranges_[index]);
-      for (const std::uint32_t earlier : schedule.waits_for(task)) {
-        const Task& before = schedule.tasks[earlier];
-        const bool there = before.stream != Stream::host &&
-                           (options.communicate || !is_collective(before.operation));
-        if (there && before.stream != task.stream) gpu_->wait(task.stream, end_of(earlier));
-      }
+      for (const std::uint32_t earlier : schedule.waits_for(task))
+        stream_waits_for(schedule, earlier, task.stream, options);
       if (is_collective(task.operation)) gpu_->record(start_of(index), task.stream);
-      if (task.operation == Operation::all_reduce)
-        all_reduce(
-            memory_->bucket(task.bucket),
-            task.bytes.count / size_of(memory_->type_of(schedule.buckets[at(task.bucket)])).count,
-            memory_->type_of(schedule.buckets[at(task.bucket)]));
-      else if (task.operation == Operation::broadcast)
-        gpu_->broadcast(memory_->buffers(), task.bytes);
-      else if (task.operation != Operation::optimizer || options.update)
-        memory_->run(schedule, task, ranks());
+      if (task.operation != Operation::optimizer || options.update) enqueue(schedule, task);
       gpu_->record(end_of(index), task.stream);
       gpu_->pop_range();
     } else if (task.operation == Operation::hook) {
@@ -348,46 +355,30 @@ class NcclBackend : public Backend {
     times.start = times.end = times.enqueued;
   }
 
-  void host_waits_for(const Schedule& schedule, std::uint32_t earlier, const RunOptions& options) {
+  void enqueue(const Schedule& schedule, const Task& task) {
+    if (task.step != nobody) return hooks_->run(schedule, task);
+    if (task.operation == Operation::broadcast)
+      return collectives_.broadcast(memory_->buffers(), task.bytes);
+    if (task.operation != Operation::all_reduce) return memory_->run(schedule, task, ranks());
+    const DType type = memory_->type_of(schedule.buckets[at(task.bucket)]);
+    collectives_.all_reduce(memory_->bucket(task.bucket), task.bytes.count / size_of(type).count,
+                            type);
+  }
+
+  /// In place of a collective that is left out, for what that one waits for.
+  void stream_waits_for(const Schedule& schedule, std::uint32_t earlier, Stream stream,
+                        const RunOptions& options) {
     const Task& before = schedule.tasks[earlier];
-    if (before.stream == Stream::host || (is_collective(before.operation) && !options.communicate))
-      return;
-    await(end_of(earlier));
+    if (enqueues(before, options)) {
+      if (before.stream != stream) gpu_->wait(stream, end_of(earlier));
+    } else if (before.stream != Stream::host) {
+      for (const std::uint32_t each : schedule.waits_for(before))
+        stream_waits_for(schedule, each, stream, options);
+    }
   }
 
-  /// What the mode makes of it: NCCL's all-reduce; or what one rank of a ring moves and adds up.
-  void all_reduce(void* values, std::int64_t count, DType type) {
-    if (link_.mode != GpuLink::Mode::loopback) return gpu_->all_reduce(values, count, type);
-    const double share = (link_.loopback - 1.0) / link_.loopback;
-    const std::int64_t element = size_of(type).count;
-    const auto reduced = static_cast<std::int64_t>(share * static_cast<double>(count));
-    if (reduced == 0) return;
-    const std::int64_t half = aligned(count * element) * 2;
-    gpu_->exchange(link_memory_.get(), link_memory_.get() + half, Bytes{2 * reduced * element});
-    gpu_->add(Stream::communication, link_memory_.get(), values, reduced, type);
-  }
-
-  static std::int64_t aligned(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
-
-  /// Room for both ends of what loopback moves for an all-reduce of `size`, and behind it for values
-  /// that are nobody's gradient, many times over where they would fit the L2 cache.
-  void reserve_link(Bytes size) {
-    const std::int64_t unit = aligned(size.count);
-    const Bytes needed{4 * unit + std::max(unit, 2 * description_.l2.count)};
-    if (needed <= link_size_) return;
-    link_memory_.reset();
-    link_memory_ = gpu_->allocate(needed, "the buffers of all-reduces");
-    gpu_->clear(link_memory_.get(), needed);
-    link_size_ = needed;
-  }
-
-  /// Of `size`; another place each time, as gradients are.
-  void* next_values(Bytes size) {
-    const std::int64_t unit = aligned(size.count);
-    if (next_value_ < 4 * unit || next_value_ + unit > link_size_.count) next_value_ = 4 * unit;
-    std::byte* values = link_memory_.get() + next_value_;
-    next_value_ += unit;
-    return values;
+  void host_waits_for(const Schedule& schedule, std::uint32_t earlier, const RunOptions& options) {
+    if (enqueues(schedule.tasks[earlier], options)) await(end_of(earlier));
   }
 
   // All-reduces beside computation. Ranks must issue equally many, so they agree on each batch: one more
@@ -413,8 +404,8 @@ class NcclBackend : public Backend {
       stopped_ = done > 0;
       for (int i = 0; i < batch() && !stopped_; ++i, ++background_) {
         gpu_->record(background_event(background_, false), Stream::communication);
-        all_reduce(next_values(background_size_),
-                   std::max<std::int64_t>(1, background_size_.count / 4), DType::fp32);
+        collectives_.all_reduce(collectives_.next_values(background_size_),
+                                std::max<std::int64_t>(1, background_size_.count / 4), DType::fp32);
         gpu_->record(background_event(background_, true), Stream::communication);
       }
     }
@@ -432,7 +423,7 @@ class NcclBackend : public Backend {
         times.start = times.issued;
         continue;
       }
-      if (is_collective(task.operation) && !options.communicate) continue;
+      if (!enqueues(task, options)) continue;
       times.end = instant_of(end_of(i));
       Instant& available = free[static_cast<std::size_t>(task.stream)];
       times.start =
@@ -454,7 +445,8 @@ class NcclBackend : public Backend {
   void read_profiler(const Schedule& schedule, const RunOptions& options, RankRun& run) {
     std::vector<std::uint32_t> collectives;
     for (std::uint32_t i = 0; i < schedule.tasks.size() && options.communicate; ++i)
-      if (is_collective(schedule.tasks[i].operation)) collectives.push_back(i);
+      if (is_collective(schedule.tasks[i].operation) && schedule.tasks[i].bytes > Bytes{})
+        collectives.push_back(i);
     std::vector<CollectiveSpan> spans;
     const auto deadline = std::chrono::steady_clock::now() + milliseconds{100};
     while ((spans = take_collective_spans()).empty() && !collectives.empty() &&
@@ -515,14 +507,13 @@ class NcclBackend : public Backend {
   GpuLink link_;
   milliseconds timeout_;
   Communicator communicator_;
+  GpuCollectives collectives_;
   GpuDescription description_;
   std::unique_ptr<GpuMemory> memory_;
+  std::unique_ptr<GpuHookData> hooks_;
   Instant zero_{};   ///< of this step, on the communicator's clock
   Instant begun_{};  ///< when the event `beginning` happened, counted from zero_
-  std::shared_ptr<std::byte> link_memory_;
-  Bytes link_size_;
-  std::int64_t next_value_ = 0;  ///< in it
-  int ahead_ = 0;                ///< entries enqueued since the last mark
+  int ahead_ = 0;    ///< entries enqueued since the last mark
   int next_mark_ = 0;
   Bytes background_size_;
   int background_ = 0;  ///< all-reduces issued

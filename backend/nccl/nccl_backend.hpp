@@ -28,8 +28,8 @@ struct GpuLink {
 /// Source: NVIDIA/nccl, src/misc/utils.cc (NCCL_HOSTID) and src/init.cc ("Duplicate GPU detected").
 void share_one_gpu(int rank);
 
-/// A rank on a GPU: a compute stream, a communication stream, and an event for every dependency
-/// between them. The host thread enqueues the schedule in order, so hooks fire when their kernel is
+/// A rank on a GPU: a compute stream, a communication stream, one aside for what comm hooks compute
+/// behind a collective, and an event for every dependency between them. The host thread enqueues the schedule in order, so hooks fire when their kernel is
 /// enqueued, as in the simulator's asynchronous mode.
 ///
 /// Figures between the hosts of the ranks (clocks, timelines, NCCL's id) travel over Gloo. Throws

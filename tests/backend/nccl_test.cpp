@@ -13,33 +13,13 @@
 #include "backend/launch.hpp"
 #include "backend/measure_machine.hpp"
 #include "backend/nccl/nccl_backend.hpp"
-#include "tests/backend/fake_gpu.hpp"
-#include "tests/backend/jobs.hpp"
+#include "tests/backend/fakes.hpp"
 
 namespace ddpsim {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-/// `body` as each of `ranks` threads, with a backend on the fake GPU that `make` gives it.
-template <typename Make, typename Body>
-int on_fakes(int ranks, GpuLink link, milliseconds timeout, Make make, Body body) {
-  const auto store = std::make_shared<gloo::rendezvous::HashStore>();
-  return run_threads(ranks, [&](int rank) {
-    const auto rendezvous = Rendezvous::in_process(store);
-    rendezvous->meet(rank, ranks, "", timeout);
-    const auto backend = make_nccl_backend(make(rank), link, *rendezvous, rank, ranks, "", timeout);
-    return body(*backend);
-  });
-}
-
-SmallJob gpu_job(int ranks) {
-  SmallJob job(ranks);
-  job.cluster.device.synchronous = false;
-  job.cluster.device.multiprocessors = 10;
-  return job;
-}
 
 /// Every strategy and mode that changes a schedule.
 std::vector<Training> trainings() {
@@ -71,71 +51,6 @@ std::string name_of(const Training& training) {
          (training.no_sync ? ", no_sync" : "") +
          (training.gradient_as_bucket_view ? ", views" : "") +
          (training.find_unused_parameters ? ", unused" : "");
-}
-
-/// What a GPU could know of the order of calls: streams are in order, and a wait puts a record before
-/// what follows. `before(a, b)`: call a has ended before call b begins, whatever the GPU does.
-class Order {
- public:
-  explicit Order(const std::vector<GpuCall>& calls) : ancestors_(calls.size()) {
-    std::map<Stream, std::size_t> last;
-    std::map<int, std::size_t> recorded;
-    for (std::size_t i = 0; i < calls.size(); ++i) {
-      const GpuCall& call = calls[i];
-      const auto inherit = [&](std::size_t from) {
-        ancestors_[i].insert(ancestors_[from].begin(), ancestors_[from].end());
-        ancestors_[i].insert(from);
-      };
-      if (const auto found = last.find(call.stream); found != last.end()) inherit(found->second);
-      if (call.kind == GpuCall::Kind::wait)
-        if (const auto found = recorded.find(call.event); found != recorded.end())
-          inherit(found->second);
-      if (call.kind == GpuCall::Kind::record) recorded[call.event] = i;
-      last[call.stream] = i;
-    }
-  }
-  bool before(std::size_t a, std::size_t b) const { return ancestors_[b].count(a) > 0; }
-
- private:
-  std::vector<std::set<std::size_t>> ancestors_;
-};
-
-/// The calls of one step on one rank.
-std::vector<GpuCall> calls_of(const SmallJob& job, const Schedule& schedule, GpuLink link = {}) {
-  std::vector<GpuCall> calls;
-  REQUIRE(on_fakes(
-              1, link, seconds{5},
-              [&](int) {
-                auto gpu = std::make_unique<FakeGpu>();
-                gpu->log = &calls;
-                return gpu;
-              },
-              [&](Backend& backend) {
-                backend.load(job.workload, job.optimizer);
-                calls.clear();
-                backend.run(schedule);
-                return 0;
-              }) == 0);
-  return calls;
-}
-
-/// Calls of each task, in the order of the schedule: those between the task's ranges. The end of a
-/// task is recorded in event 6 + 2 i.
-std::vector<std::vector<std::size_t>> calls_by_task(const Schedule& schedule,
-                                                    const std::vector<GpuCall>& calls) {
-  std::vector<std::vector<std::size_t>> by_task(schedule.tasks.size());
-  std::vector<std::size_t> pending;
-  for (std::size_t i = 0; i < calls.size(); ++i) {
-    if (calls[i].range.empty() || calls[i].range.starts_with("step, ")) continue;
-    pending.push_back(i);
-    const bool ends = calls[i].kind == GpuCall::Kind::record && calls[i].event % 2 == 0;
-    if (!ends) continue;
-    const auto task = static_cast<std::size_t>((calls[i].event - 6) / 2);
-    REQUIRE(task < by_task.size());
-    by_task[task] = std::move(pending);
-    pending.clear();
-  }
-  return by_task;
 }
 
 }  // namespace

@@ -3,45 +3,13 @@
 // what a sanitizer slows.
 
 #include <cmath>
-#include <cstring>
-#include <thread>
 
 #include <catch2/catch.hpp>
 
 #include "backend/device_error.hpp"
-#include "backend/nccl/cuda_gpu.hpp"
+#include "tests/gpu/device.hpp"
 
 namespace ddpsim {
-namespace {
-
-using std::chrono::seconds;
-
-std::unique_ptr<Gpu> gpu() {
-  return make_cuda_gpu(0, seconds{30});
-}
-
-/// Relative rounding of one operation.
-double epsilon(DType type) {
-  return type == DType::bf16 ? 0x1p-8 : type == DType::fp16 ? 0x1p-11 : 0x1p-24;
-}
-
-struct Values {
-  Values(Gpu& gpu, std::int64_t elements, DType type, std::uint64_t seed)
-      : memory(gpu.allocate(elements * size_of(type), "values")), count(elements) {
-    gpu.fill(memory.get(), count, type, seed);
-    host = gpu.read(memory.get(), count, type);
-  }
-  std::shared_ptr<std::byte> memory;
-  std::int64_t count;
-  std::vector<float> host;
-};
-
-void wait_for(Gpu& gpu, int event) {
-  for (const auto end = std::chrono::steady_clock::now() + seconds{30}; !gpu.reached(event);)
-    REQUIRE(std::chrono::steady_clock::now() < end);
-}
-
-}  // namespace
 
 TEST_CASE("values are spread over [-1, 1) and repeat", "[gpu][calls]") {
   const auto device = gpu();
@@ -122,7 +90,7 @@ TEST_CASE("optimizer steps equal the host's", "[gpu][calls]") {
     const Values parameter(*device, 5'000, DType::fp32, 1),
         gradient(*device, 5'000, DType::fp32, 2);
     const auto state = device->allocate(Bytes{2 * 4 * 5'000}, "state");
-    device->clear(state.get(), Bytes{2 * 4 * 5'000});
+    device->clear(Stream::compute, state.get(), Bytes{2 * 4 * 5'000});
     auto* momentum = reinterpret_cast<float*>(state.get());
     UpdateCall call{optimizer,
                     parameter.memory.get(),
@@ -150,7 +118,7 @@ TEST_CASE("streams wait for each other's events, and only for those", "[gpu][cal
   const auto device = gpu();
   const Values values(*device, 1000, DType::fp32, 1);
   device->record(0, Stream::compute);
-  device->spin(std::chrono::milliseconds{20});
+  device->spin(Stream::compute, std::chrono::milliseconds{20});
   device->record(1, Stream::compute);
   device->scale(Stream::communication, values.memory.get(), values.memory.get(), 1000, DType::fp32,
                 1);
@@ -173,7 +141,7 @@ TEST_CASE("moving memory takes what a GPU's memory takes", "[gpu][calls][time]")
   const auto from = device->allocate(traffic, "from"), to = device->allocate(traffic, "to");
   for (int i = 0; i < 3; ++i) {
     device->record(0, Stream::compute);
-    device->move(from.get(), to.get(), traffic, 2 * traffic);
+    device->move(Stream::compute, from.get(), to.get(), traffic, 2 * traffic);
     device->record(1, Stream::compute);
   }
   wait_for(*device, 1);

@@ -1,10 +1,9 @@
 // Whole jobs on real GPUs. Ranks are forked, so nothing here touches CUDA in this process.
 
-#include "tests/backend/jobs.hpp"
-
 #include <catch2/catch.hpp>
 
 #include "backend/check_gradients.hpp"
+#include "tests/backend/host_hooks.hpp"
 
 namespace ddpsim {
 namespace {
@@ -46,6 +45,15 @@ int check_all(const JobOptions& options, const SmallJob& job) {
   });
 }
 
+Training hooked(const CommHook& hook) {
+  Training training;
+  training.bucket_cap = MiB;
+  training.first_bucket_cap = Bytes{256 << 10};
+  training.comm_hook = hook;
+  training.iteration = 3;
+  return training;
+}
+
 }  // namespace
 
 TEST_CASE("every strategy runs in loopback and leaves the gradients right", "[gpu][jobs]") {
@@ -61,6 +69,62 @@ TEST_CASE("two ranks on one GPU average their gradients, the same bits on both",
   options.gpus_share = true;
   options.timeout = std::chrono::seconds{60};
   CHECK(check_all(options, gpu_job(2, DType::fp32)) == 0);
+}
+
+TEST_CASE("comm hooks on two ranks of one GPU leave the gradients that the host's leave",
+          "[gpu][jobs][comm_hooks]") {
+  JobOptions options = job_of(2, "nccl");
+  options.gpus_share = true;
+  options.timeout = std::chrono::seconds{60};
+  const SmallJob job = gpu_job(2, DType::fp32);
+  const std::vector<HookCase> cases = gpu_hooks();
+  // The job says which comm hook was the first to be wrong.
+  const int code = run_job(options, [&](Backend& backend) {
+    backend.load(job.workload, job.optimizer);
+    for (std::size_t c = 0; c < cases.size(); ++c) {
+      // Sums of a thousand products differ in their order.
+      const double tolerance = 4 * cases[c].tolerance + 1e-5;
+      if (!(worst_hook_error(backend, job, hooked(cases[c].hook), 4) <= tolerance))
+        return 10 + static_cast<int>(c);
+    }
+    return 0;
+  });
+  const std::string wrong =
+      code < 10 ? "none" : label(cases.at(static_cast<std::size_t>(code - 10)).hook);
+  CAPTURE(wrong);
+  CHECK(code == 0);
+}
+
+TEST_CASE("comm hooks run in loopback in every type, in the order of their tasks",
+          "[gpu][jobs][comm_hooks]") {
+  for (const DType type : {DType::fp32, DType::bf16, DType::fp16}) {
+    CAPTURE(name_of(type));
+    JobOptions options = job_of(1, "nccl");
+    options.loopback = 8;
+    const SmallJob job = gpu_job(8, type);
+    CHECK(run_job(options, [&](Backend& backend) {
+            backend.load(job.workload, job.optimizer);
+            for (const HookCase& each : gpu_hooks()) {
+              Training training = hooked(each.hook);
+              for (training.iteration = 2; training.iteration < 5; ++training.iteration) {
+                const Schedule schedule = job.schedule(training);
+                const RankRun run = backend.run(schedule);
+                for (std::size_t t = 0; t < run.times.size(); ++t) {
+                  if (run.times[t].end < run.times[t].start) return 6;
+                  if (schedule.tasks[t].stream == Stream::host) continue;
+                  for (const std::uint32_t earlier : schedule.waits_for(schedule.tasks[t]))
+                    if (schedule.tasks[earlier].stream != Stream::host &&
+                        run.times[t].start + std::chrono::microseconds{2} < run.times[earlier].end)
+                      return 7;
+                }
+              }
+              for (std::size_t p = 0; p < job.workload.parameters.size(); ++p)
+                for (const float value : backend.gradient(static_cast<int>(p)))
+                  if (!std::isfinite(value)) return 8;
+            }
+            return 0;
+          }) == 0);
+  }
 }
 
 TEST_CASE("a rank that is killed takes the others with it in time", "[gpu][jobs]") {

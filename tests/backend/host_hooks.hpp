@@ -1,0 +1,183 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "backend/comm_hooks/float16.hpp"
+#include "backend/comm_hooks/hook_data.hpp"
+#include "tests/backend/jobs.hpp"
+
+namespace ddpsim {
+
+/// What a comm hook makes of the gradients of all ranks, on the host, in one thread.
+class HostHooks {
+ public:
+  HostHooks(const CommHook& hook, int ranks) {
+    for (int rank = 0; rank < ranks; ++rank)
+      ranks_.push_back(std::make_unique<HookData>(hook, rank, ranks));
+  }
+
+  /// [rank][parameter] gradients, before and after a step of the schedule.
+  void step(const Schedule& schedule, std::vector<std::vector<std::vector<float>>>& gradients) {
+    for (std::size_t b = 0; b < schedule.buckets.size(); ++b) {
+      const Bucket& bucket = schedule.buckets[b];
+      std::vector<std::vector<float>> values(ranks_.size());
+      for (std::size_t r = 0; r < ranks_.size(); ++r)
+        for (const std::int32_t p : bucket.parameters) {
+          const auto& each = gradients[r][static_cast<std::size_t>(p)];
+          values[r].insert(values[r].end(), each.begin(), each.end());
+        }
+      for (const CommStep& each : bucket.steps) make(bucket, static_cast<int>(b), each, values);
+      for (std::size_t r = 0; r < ranks_.size(); ++r) {
+        auto from = values[r].begin();
+        for (const std::int32_t p : bucket.parameters) {
+          auto& each = gradients[r][static_cast<std::size_t>(p)];
+          std::copy_n(from, each.size(), each.begin());
+          from += static_cast<std::ptrdiff_t>(each.size());
+        }
+      }
+    }
+  }
+
+ private:
+  void make(const Bucket& bucket, int index, const CommStep& step,
+            std::vector<std::vector<float>>& values) {
+    if (step.action == CommAction::update || step.action == CommAction::synchronize) return;
+    if (!is_collective(step.operation)) {
+      for (std::size_t r = 0; r < ranks_.size(); ++r)
+        ranks_[r]->run(bucket, index, step, values[r]);
+      return;
+    }
+    std::vector<HookData::Payload> payloads;
+    for (std::size_t r = 0; r < ranks_.size(); ++r)
+      payloads.push_back(ranks_[r]->payload(bucket, index, step, values[r]));
+    const auto& first = payloads.front();
+    for (std::size_t r = 0; r < payloads.size(); ++r) {
+      switch (step.operation) {
+        case Operation::all_gather:
+          for (auto& each : payloads)
+            std::memcpy(each.all.data() + r * first.mine.size(), payloads[r].mine.data(),
+                        first.mine.size());
+          break;
+        case Operation::broadcast:
+          std::memcpy(payloads[r].mine.data(), first.mine.data(), first.mine.size());
+          break;
+        default:
+          if (r > 0) add(first, payloads[r]);
+      }
+    }
+    if (step.operation == Operation::all_reduce || step.operation == Operation::reduce_scatter)
+      for (auto& each : payloads)
+        if (each.mine.data() != first.mine.data())
+          std::memcpy(each.mine.data(), first.mine.data(), first.mine.size());
+    for (std::size_t r = 0; r < ranks_.size(); ++r)
+      ranks_[r]->arrived(bucket, index, step, values[r]);
+  }
+
+  static void add(const HookData::Payload& into, const HookData::Payload& from) {
+    if (size_of(into.type).count == 2) {
+      const std::size_t count = into.mine.size() / 2;
+      return add16(into.type, {reinterpret_cast<std::uint16_t*>(into.mine.data()), count},
+                   {reinterpret_cast<const std::uint16_t*>(from.mine.data()), count});
+    }
+    auto* to = reinterpret_cast<float*>(into.mine.data());
+    const auto* more = reinterpret_cast<const float*>(from.mine.data());
+    for (std::size_t i = 0; i < into.mine.size() / 4; ++i) to[i] += more[i];
+  }
+
+  std::vector<std::unique_ptr<HookData>> ranks_;
+};
+
+/// A comm hook, and how far its results may be from the host's, as a share of the largest gradient.
+struct HookCase {
+  CommHook hook;
+  double tolerance = 0;
+};
+
+/// Every comm hook that GPUs run.
+inline std::vector<HookCase> gpu_hooks() {
+  constexpr double fp32 = 1e-6, fp16 = 0x1p-10, bf16 = 0x1p-7;
+  std::vector<HookCase> cases;
+  const auto add = [&](CommHookKind kind, double tolerance) -> CommHook& {
+    cases.push_back({{}, tolerance});
+    cases.back().hook.kind = kind;
+    cases.back().hook.powersgd.start_iteration = 2;
+    cases.back().hook.powersgd.min_compression_rate = 1;
+    return cases.back().hook;
+  };
+  add(CommHookKind::allreduce, fp32);
+  add(CommHookKind::noop, fp32);
+  add(CommHookKind::fp16_compress, fp16);
+  add(CommHookKind::bf16_compress, bf16);
+  add(CommHookKind::allreduce, bf16).wrappers = {DType::bf16, DType::fp16};
+  add(CommHookKind::optimizer_overlap, fp32);
+  add(CommHookKind::post_local_sgd, fp32);
+  // Low rank: rounding grows with the condition of P. Codes that lie between two may differ by one.
+  for (const int rank : {1, 2, 4}) {
+    add(CommHookKind::powersgd, 1e-4).powersgd.rank = rank;
+    add(CommHookKind::batched_powersgd, 1e-4).powersgd.rank = rank;
+  }
+  CommHook& cold = add(CommHookKind::powersgd, 1e-4);
+  cold.powersgd.error_feedback = cold.powersgd.warm_start = false;
+  add(CommHookKind::powersgd, 10 * fp16).wrappers = {DType::fp16};
+  add(CommHookKind::quantization_pertensor, 1.01 / 128);
+  add(CommHookKind::quantization_perchannel, 1.01 / 128);
+  using Kind = OwnStep::Kind;
+  const auto list = [&](std::vector<Kind> kinds, double tolerance) {
+    CommHook& hook = add(CommHookKind::steps, tolerance);
+    for (const Kind kind : kinds) {
+      hook.steps.emplace_back().kind = kind;
+      hook.steps.back().type = DType::bf16;
+    }
+  };
+  list({Kind::scale, Kind::kernel, Kind::reduce_scatter, Kind::all_gather}, fp32);
+  list({Kind::scale, Kind::all_gather, Kind::kernel}, fp32);
+  list({Kind::broadcast}, fp32);
+  list({Kind::cast, Kind::scale, Kind::reduce_scatter, Kind::scale, Kind::all_gather}, 2 * bf16);
+  return cases;
+}
+
+/// The steps of some iterations on a backend against the host, to be run on every rank: how far the
+/// gradients of this rank are from what they have to be, as a share of each parameter's largest.
+inline double worst_hook_error(Backend& backend, const SmallJob& job, Training training,
+                               int iterations) {
+  Training local = training;
+  local.strategy = Strategy::none;
+  backend.run(job.schedule(local));
+  std::vector<std::vector<std::vector<float>>> given(static_cast<std::size_t>(backend.ranks()));
+  for (std::size_t p = 0; p < job.workload.parameters.size(); ++p) {
+    const std::vector<float> mine = backend.gradient(static_cast<int>(p));
+    const auto all = backend.gather(std::as_bytes(std::span(mine)));
+    for (std::size_t r = 0; r < given.size(); ++r) {
+      auto& each = given[r].emplace_back(all[r].size() / sizeof(float));
+      std::memcpy(each.data(), all[r].data(), all[r].size());
+    }
+  }
+  HostHooks host(training.comm_hook, backend.ranks());
+  double worst = 0;
+  for (int i = 0; i < iterations; ++i) {
+    // Across the start of hooks that begin plainly.
+    training.iteration = 2 + i;
+    const Schedule schedule = job.schedule(training);
+    backend.run(schedule);
+    auto expected = given;
+    host.step(schedule, expected);
+    const auto& mine = expected[static_cast<std::size_t>(backend.rank())];
+    for (std::size_t p = 0; p < mine.size(); ++p) {
+      double largest = 0, off = 0;
+      const std::vector<float> got = backend.gradient(static_cast<int>(p));
+      for (std::size_t e = 0; e < got.size(); ++e) {
+        largest = std::max(largest, std::abs(static_cast<double>(mine[p][e])));
+        const double distance = std::abs(static_cast<double>(got[e]) - mine[p][e]);
+        off = std::isnan(distance) ? INFINITY : std::max(off, distance);
+      }
+      worst = std::max(worst, off / largest);
+    }
+  }
+  return worst;
+}
+
+}  // namespace ddpsim
