@@ -64,3 +64,9 @@ def small():
     """One bucket, of which PowerSGD compresses some."""
     return trained(nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10)),
                    torch.randn(4, 64))
+
+
+def narrow():
+    """One bucket of convolutions: PowerSGD sees each as a matrix of its first extent."""
+    return trained(nn.Sequential(nn.Conv2d(3, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 5, bias=False), nn.BatchNorm2d(64),
+                                 nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(256, 40)), torch.randn(2, 3, 12, 12))
