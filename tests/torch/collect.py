@@ -34,7 +34,7 @@ import time
 
 RANKS = 2
 KEYS = ('bucket_cap', 'micro_batches', 'no_sync', 'find_unused_parameters', 'static_graph', 'gradient_as_bucket_view',
-        'broadcast_buffers', 'comm_hook', 'pytorch', 'strategy')
+        'broadcast_buffers', 'comm_hook', 'join')
 
 
 class Failure(Exception):
@@ -171,6 +171,9 @@ def rank_main(arguments):
     said = {'torch': torch.__version__, 'ranks': dist.get_world_size(), 'parameters': names,
             'construction': group.taken(), 'steps': []}
     micro_batches = training.get('micro_batches', 1)
+    uneven = contextlib.ExitStack()
+    if training.get('join'):
+        uneven.enter_context(ddp.join(**(training['join'] if isinstance(training['join'], dict) else {})))
     for _ in range(arguments.steps):
         fired.clear()
         for parameter in model.parameters():
@@ -188,6 +191,7 @@ def rank_main(arguments):
         step['buckets'] = [[names[index] for index in bucket] for bucket in (rebuilt if step['rebuilt'] else buckets)]
     with open(arguments.output, 'w') as file:
         json.dump(said, file)
+    uneven.close()
     dist.destroy_process_group()
     sys.stdout.flush()
     os._exit(0)  # nobody waits for threads of the process group

@@ -24,27 +24,42 @@ sys.dont_write_bytecode = True
 import collect
 
 HERE = pathlib.Path(__file__).resolve().parent
-MODELS = HERE.parent / 'data' / 'torch_models' / 'rules.py'
+MODELS = HERE.parent / 'data' / 'torch_models'
 PROFILER = HERE.parents[1] / 'tools' / 'torch_profile.py'
 MIB = 1 << 20
 STEPS = 4
 
-# case: (model, training in ddpsim's keys; sizes in bytes)
+# case: (function of rules.py, or file:function; training in ddpsim's keys, sizes in bytes)
 CASES = {
     'mlp': ('mlp', {}),
     'small cap': ('mlp', {'bucket_cap': 2 * MIB}),
+    'first bucket of 1 MiB whatever the cap': ('mlp', {'bucket_cap': 6 * MIB}),
+    'residual network': ('convnet.py:make', {'bucket_cap': 4 * MIB}),
+    'encoder': ('encoder.py:make', {'bucket_cap': 2 * MIB}),
+    'recurrent': ('recurrent.py:make', {'bucket_cap': 2 * MIB}),
     'convolution and batch norm': ('convolution', {}),
     'no broadcast of buffers': ('convolution', {'broadcast_buffers': False}),
     'gradients as views': ('convolution', {'gradient_as_bucket_view': True, 'bucket_cap': MIB}),
     'tied weights': ('tied', {}),
+    'two types': ('mixed', {'bucket_cap': MIB // 2}),
+    'sparse gradients': ('table', {}),
     'unused parameters': ('partly', {'find_unused_parameters': True}),
+    'unused parameters and no_sync': ('partly', {'find_unused_parameters': True, 'micro_batches': 2, 'no_sync': True}),
     'search in vain': ('tied', {'find_unused_parameters': True, 'bucket_cap': MIB}),
+    'two types and a search': ('mixed', {'find_unused_parameters': True, 'bucket_cap': MIB // 2}),
     'static graph': ('mlp', {'static_graph': True}),
+    'static graph with batch norm': ('convolution', {'static_graph': True}),
     'static graph with unused parameters': ('partly', {'static_graph': True}),
-    'static graph that finds unused parameters': ('partly', {'static_graph': True, 'find_unused_parameters': True}),
+    'static graph that finds unused parameters': ('partly', {'static_graph': True, 'find_unused_parameters': True,
+                                                             'comm_hook': 'fp16_compress'}),
     'no_sync': ('mlp', {'micro_batches': 4, 'no_sync': True}),
     'no_sync with batch norm': ('convolution', {'micro_batches': 3, 'no_sync': True}),
     'accumulation that reduces each time': ('convolution', {'micro_batches': 2}),
+    'uneven inputs': ('convolution', {'join': True}),
+    'uneven inputs that end early': ('convolution', {'join': {'throw_on_early_termination': True,
+                                                              'divide_by_initial_world_size': False}}),
+    'uneven inputs and no_sync': ('mlp', {'join': True, 'micro_batches': 2, 'no_sync': True}),
+    'uneven inputs and unused parameters': ('partly', {'join': True, 'find_unused_parameters': True}),
     'allreduce hook': ('mlp', {'comm_hook': 'allreduce'}),
     'fp16_compress': ('mlp', {'comm_hook': 'fp16_compress', 'bucket_cap': 2 * MIB}),
     'fp16_compress and accumulation': ('convolution', {'comm_hook': 'fp16_compress', 'micro_batches': 2, 'no_sync': True}),
@@ -65,6 +80,10 @@ def yaml_of(value):
                       | {'pytorch': '1.13'})
 
 
+def script_of(model):
+    return f'{MODELS}/{model}' if ':' in model else f'{MODELS}/rules.py:{model}'
+
+
 def said_of(words, folder, timeout, what):
     try:
         done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=timeout)
@@ -77,7 +96,7 @@ def said_of(words, folder, timeout, what):
 
 def predicted(program, model, training, steps, timeout):
     with tempfile.TemporaryDirectory() as folder:
-        said_of([sys.executable, '-B', PROFILER, '--script', f'{MODELS}:{model}', '--steps', '4', '--warmup', '1',
+        said_of([sys.executable, '-B', PROFILER, '--script', script_of(model), '--steps', '4', '--warmup', '1',
                  '--output', '.'], folder, timeout, 'torch_profile.py')
         (pathlib.Path(folder) / 'scenario.yaml').write_text(
             'workload: {model: workload.yaml}\n'
@@ -120,7 +139,7 @@ def differences(torch_steps, ddpsim_steps):
 def compared(program, case, timeout):
     """True if equal; prints what is not."""
     model, training = CASES[case]
-    real = collect.collected(f'{MODELS}:{model}', training, STEPS, timeout)
+    real = collect.collected(script_of(model), training, STEPS, timeout)
     lines = list(differences(real['steps'], predicted(program, model, training, STEPS, timeout)))
     count = sum(len(step['collectives']) for step in real['steps'])
     print(f'{case}: ' + (f'equal in {STEPS} steps, {len(real["parameters"])} parameters, {count} collectives'

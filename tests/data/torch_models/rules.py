@@ -70,3 +70,28 @@ def narrow():
     """One bucket of convolutions: PowerSGD sees each as a matrix of its first extent."""
     return trained(nn.Sequential(nn.Conv2d(3, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 5, bias=False), nn.BatchNorm2d(64),
                                  nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(256, 40)), torch.randn(2, 3, 12, 12))
+
+
+class Mixed(nn.Module):
+    """Every second layer's parameters are stored in fp16: a sequence of buckets for each type."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(width, width + 64) for width in range(256, 640, 64))
+        for layer in self.layers[::2]:
+            layer.half()
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = nn.functional.linear(x, layer.weight.float(), layer.bias.float())
+        return x
+
+
+def mixed():
+    return trained(Mixed(), torch.randn(2, 256))
+
+
+def table():
+    """An embedding with sparse gradients between dense layers."""
+    return trained(nn.Sequential(nn.Embedding(3000, 200, sparse=True), nn.Linear(200, 700), nn.ReLU(), nn.Linear(700, 700)),
+                   torch.randint(3000, (4, 6)))
