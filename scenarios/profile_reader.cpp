@@ -28,6 +28,15 @@ ProfiledParameter read_parameter(const Yaml& given, Duration backward) {
   return timed;
 }
 
+BufferGroup read_buffers(const Yaml& given) {
+  BufferGroup group;
+  YamlMap map(given);
+  group.tensors = static_cast<int>(map.required("tensors").integer(1, 1'000'000));
+  group.size = Bytes{map.required("bytes").integer(1, std::int64_t{1} << 40)};
+  map.finish();
+  return group;
+}
+
 Kernel timed_kernel(const std::string& name, Duration time) {
   Kernel kernel;
   kernel.name = name;
@@ -52,6 +61,9 @@ WorkloadProfile read_workload_profile(const Yaml& given) {
   for (const Yaml& item : parameters.list("a list of parameters in registration order"))
     profile.parameters.push_back(read_parameter(item, profile.backward));
   if (profile.parameters.empty()) parameters.fail("expected at least one parameter");
+  if (const auto buffers = map.optional("buffers"))
+    for (const Yaml& item : buffers->list("a list of {tensors, bytes}, one for each type"))
+      profile.buffers.push_back(read_buffers(item));
   if (const auto arrival = map.optional("arrival"))
     for (const Yaml& index : arrival->list("a list of parameter indices"))
       profile.arrival.push_back(static_cast<int>(
@@ -72,6 +84,7 @@ Workload workload_of(const WorkloadProfile& profile, const std::string& name) {
   workload.source = profile.source;
   workload.optimizer = profile.optimizer;
   workload.arrival = profile.arrival;
+  workload.buffers = profile.buffers;
 
   // One kernel per distinct instant, and one for what is left of backward.
   std::map<Duration, int> instants;

@@ -26,6 +26,7 @@ struct WorkloadProfile {
   Duration forward{}, backward{};
   std::optional<Duration> optimizer;
   std::vector<ProfiledParameter> parameters;  ///< in registration order
+  std::vector<BufferGroup> buffers;           ///< those of one type together
   std::vector<int> arrival;  ///< parameter indices in the order their hooks fire; empty: by `ready`
   std::optional<Measured> measured;
 };

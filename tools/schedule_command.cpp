@@ -114,6 +114,22 @@ std::string text_of(const Scenario& scenario, const Step& step, bool tasks) {
   return text;
 }
 
+/// Every collective of the step, in the order of the schedule: that in which they are issued, but for those a
+/// comm hook issues once an earlier one of the same bucket has ended.
+nlohmann::ordered_json collectives_of(const Scenario& scenario, const Schedule& schedule) {
+  auto collectives = nlohmann::ordered_json::array();
+  for (const Task& task : schedule.tasks) {
+    if (!is_collective(task.operation)) continue;
+    nlohmann::ordered_json& entry = collectives.emplace_back();
+    entry["operation"] = name_of(task.operation);
+    entry["bytes"] = task.bytes.count;
+    if (task.bucket != nobody) entry["bucket"] = task.bucket;
+    if (task.micro_batch > 0) entry["micro_batch"] = task.micro_batch;
+    entry["what"] = task_label(scenario, schedule, task);
+  }
+  return collectives;
+}
+
 nlohmann::ordered_json json_of(const Scenario& scenario, const Step& step) {
   nlohmann::ordered_json json;
   const auto name = [&](std::int32_t index) {
@@ -136,6 +152,7 @@ nlohmann::ordered_json json_of(const Scenario& scenario, const Step& step) {
     for (const std::int32_t index : bucket.parameters) entry["parameters"].push_back(name(index));
     json["buckets"].push_back(entry);
   }
+  json["collectives"] = collectives_of(scenario, step.schedule);
   json["tasks"] = step.schedule.tasks.size();
   return json;
 }

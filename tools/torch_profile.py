@@ -149,6 +149,16 @@ def parameters_of(model):
     return found
 
 
+def buffers_of(model):
+    """[(type, tensors, bytes)] of what is not trained but kept alike, a batch norm's statistics: rank 0's are broadcast
+    before a forward pass, those of one type together, types in the order they first appear."""
+    groups = {}
+    for _, buffer in model.named_buffers():
+        tensors, size = groups.get(buffer.dtype, (0, 0))
+        groups[buffer.dtype] = tensors + 1, size + buffer.numel() * buffer.element_size()
+    return [(str(dtype).replace('torch.', ''), *group) for dtype, group in groups.items() if group[1] > 0]
+
+
 def accumulator_of(tensor):
     """The autograd node that puts the gradient in place; DistributedDataParallel's hook sits behind it too."""
     with torch.enable_grad():
@@ -318,6 +328,7 @@ class Profile:
         clock.settle()
         self.name = type(profiler.model).__name__
         self.parameters, self.notes = profiler.parameters, []
+        self.buffers = buffers_of(profiler.model)
         self.device = profiler.parameters[0].tensor.device
         self.watched = [step for step in steps if step.watched]
         self.bare = [step for step in steps if not step.watched]
@@ -467,6 +478,9 @@ def workload_text(profile):
     for parameter, ready in zip(profile.parameters, profile.ready):
         lines.append(f'  - {{name: {quoted(parameter.name)}, shape: {parameter.shape}, dtype: {parameter.dtype}, '
                      + ('sparse: true, ' if parameter.sparse else '') + f'ready: {milliseconds(ready)}}}')
+    if profile.buffers:
+        lines.append('buffers:')
+        lines += [f'  - {{tensors: {tensors}, bytes: {size}}}  # {dtype}' for dtype, tensors, size in profile.buffers]
     lines.append(f'arrival: {profile.arrival}')
     return '\n'.join(lines) + '\n'
 

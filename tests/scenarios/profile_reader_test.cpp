@@ -72,6 +72,34 @@ TEST_CASE("without an order of arrival, gradients come as they are ready, ties i
   CHECK(arrival_order(workload) == std::vector<int>{2, 1, 0});
 }
 
+TEST_CASE("a profile's buffers are broadcast, those of one type together",
+          "[scenarios][profile_reader]") {
+  const Scratch scratch;
+  scratch.write("p.yaml", good_profile +
+                              "buffers:\n"
+                              "  - {tensors: 4, bytes: 2048}\n"
+                              "  - {tensors: 2, bytes: 16}\n");
+  const Scenario scenario = read_scenario(scratch.write("s.yaml", scenario_of_profile));
+  REQUIRE(scenario.workload.buffers.size() == 2);
+  CHECK(scenario.workload.buffers[0].tensors == 4);
+  std::vector<std::int64_t> broadcast;
+  for (const Task& task : predict(price(scenario), scenario.training).schedule.tasks)
+    if (task.operation == Operation::broadcast) broadcast.push_back(task.bytes.count);
+  CHECK(broadcast == std::vector<std::int64_t>{2048, 16});
+}
+
+TEST_CASE("buffers of a profile are counted and have bytes", "[scenarios][profile_reader]") {
+  const Scratch scratch;
+  const auto said = [&](const std::string& entry) {
+    return refused(scratch, good_profile + "buffers: [" + entry + "]\n");
+  };
+  CHECK_THAT(said("{tensors: 0, bytes: 8}"), Catch::StartsWith("p.yaml:11:21: "));
+  CHECK_THAT(said("{tensors: 1, bytes: 0}"), Catch::StartsWith("p.yaml:11:31: "));
+  CHECK_THAT(said("{tensors: 1, bytes: 1099511627777}"), Catch::StartsWith("p.yaml:11:31: "));
+  CHECK_THAT(said("{tensors: 1}"), Catch::Contains("missing key \"bytes\""));
+  CHECK_THAT(said("4"), Catch::StartsWith("p.yaml:11:11: "));
+}
+
 TEST_CASE("a profile's times are the step's", "[scenarios][profile_reader]") {
   const Scratch scratch;
   scratch.write("p.yaml", good_profile);

@@ -22,6 +22,7 @@ const std::string workload_profile =
     "  - {name: 0.weight, shape: [64, 32], ready: 9 ms}\n"
     "  - {name: 0.bias, shape: [], dtype: bf16, ready: 9 ms}\n"
     "  - {name: emb, shape: [8, 64], dtype: fp16, sparse: true, ready: 4.000000001 ms}\n"
+    "buffers: [{tensors: 4, bytes: 2048}, {tensors: 1, bytes: 8}]\n"
     "arrival: [2, 0, 1]\n"
     "measured:\n"
     "  source: here\n"
@@ -82,6 +83,11 @@ TEST_CASE("a workload profile keeps every value", "[tools][import_profile]") {
   CHECK(after.backward == before.backward);
   CHECK(after.optimizer == before.optimizer);
   CHECK(after.arrival == before.arrival);
+  REQUIRE(after.buffers.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(after.buffers[i].tensors == before.buffers[i].tensors);
+    CHECK(after.buffers[i].size == before.buffers[i].size);
+  }
   REQUIRE(after.parameters.size() == 3);
   for (std::size_t i = 0; i < 3; ++i) {
     CHECK(after.parameters[i].name == before.parameters[i].name);

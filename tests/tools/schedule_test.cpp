@@ -64,6 +64,32 @@ TEST_CASE("schedule --json says in which order hooks fire and what each bucket h
   CHECK(schedule["tasks"] > 6);
 }
 
+TEST_CASE("schedule --json lists every collective with what it carries", "[tools][schedule]") {
+  const std::string file = shipped("examples/own-profile.yaml");
+  const Json plain = schedule_json(file);
+  REQUIRE(plain["collectives"].size() == 3);
+  for (std::size_t b = 0; b < 3; ++b) {
+    CHECK(plain["collectives"][b]["operation"] == "all-reduce");
+    CHECK(plain["collectives"][b]["bytes"] == plain["buckets"][b]["bytes"]);
+    CHECK(plain["collectives"][b]["bucket"] == b);
+  }
+  const Json half = schedule_json(file, {"--set", "training.comm_hook=fp16_compress"});
+  REQUIRE(half["collectives"].size() == 3);
+  for (std::size_t b = 0; b < 3; ++b)
+    CHECK(2 * half["collectives"][b]["bytes"].get<std::int64_t>() == half["buckets"][b]["bytes"]);
+  // Every micro-batch reduces, or only the last.
+  const auto rounds = [&](const std::string& no_sync) {
+    const Json accumulated = schedule_json(
+        file, {"--set", "training.micro_batches=4", "--set", "training.no_sync=" + no_sync});
+    std::vector<int> found;
+    for (const Json& each : accumulated["collectives"])
+      found.push_back(each.value("micro_batch", 0));
+    return found;
+  };
+  CHECK(rounds("true") == std::vector<int>{3, 3, 3});
+  CHECK(rounds("false") == std::vector<int>{0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3});
+}
+
 TEST_CASE("hooks fire in time, and name the bucket that holds their parameter",
           "[tools][schedule]") {
   const Json schedule = schedule_json(shipped("examples/first.yaml"));

@@ -117,6 +117,20 @@ TEST_CASE("a tied weight stands in the profile once, under its first name",
   CHECK(arrival(workload).back() == "embedding.weight");
 }
 
+TEST_CASE("a profile has the batch norms' buffers, those of one type together",
+          "[tools][torch_profile]") {
+  if (python().empty()) return;
+  const Scratch scratch;
+  profiled(scratch, {"--script", model("rules.py") + ":convolution"});
+  const Workload workload = read(scratch);
+  // Norms of 64, 128 and 256 channels: mean and variance in four bytes, a counter in eight.
+  REQUIRE(workload.buffers.size() == 2);
+  CHECK(workload.buffers[0].tensors == 6);
+  CHECK(workload.buffers[0].size == Bytes{2 * 4 * (64 + 128 + 256)});
+  CHECK(workload.buffers[1].tensors == 3);
+  CHECK(workload.buffers[1].size == Bytes{3 * 8});
+}
+
 TEST_CASE("a frozen parameter is left out", "[tools][torch_profile]") {
   if (python().empty()) return;
   const Scratch scratch;

@@ -63,6 +63,9 @@ std::string workload_profile_yaml(const WorkloadProfile& profile, const std::str
   if (profile.optimizer) text += fmt::format("optimizer: {}\n", exact(*profile.optimizer));
   text += "parameters:   # registration order; ready: from the start of backward\n";
   for (const ProfiledParameter& parameter : profile.parameters) text += text_of(parameter);
+  if (!profile.buffers.empty()) text += "buffers:   # of one type each\n";
+  for (const BufferGroup& group : profile.buffers)
+    text += fmt::format("  - {{tensors: {}, bytes: {}}}\n", group.tensors, group.size.count);
   if (!profile.arrival.empty()) text += fmt::format("arrival: [{}]\n", listed(profile.arrival));
   if (profile.measured) text += text_of(*profile.measured);
   return text;

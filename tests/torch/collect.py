@@ -1,0 +1,270 @@
+#!/usr/bin/python3
+"""What torch's DistributedDataParallel really does with a model, step by step, as JSON.
+
+    collect.py --script FILE:FUNCTION [--training JSON] [--steps N] [--output FILE]
+
+starts two processes (Gloo, loopback), each of which makes the model as scripts for tools/torch_profile.py do, wraps it
+as `training` says (ddpsim's own keys, see KEYS), and trains N steps. Said of rank 0:
+
+    {"torch": version, "ranks": 2,
+     "parameters": [name, ...],                    in registration order, a tied one once
+     "construction": [collective, ...],            issued while DDP was made
+     "steps": [{"hooks": [[name, ...], ...],       [micro-batch] in the order gradients' hooks fired
+                "rebuilt": whether DDP has rebuilt its buckets by then,
+                "buckets": [[name, ...], ...],     contents, in launch order
+                "collectives": [collective, ...]}]}
+
+A collective is {"operation", "bytes", "type"}, in the order issued. Nothing can be missed: DDP is given a process group
+that writes down every call, from Python or C++, and hands it on to Gloo's. Both ranks must say the same, or it is an
+error, as is a collective other than those known. Exit code 0; 1 if a rank fails or takes longer than --timeout; 2 for
+bad input; 77 without torch.
+"""
+import argparse
+import contextlib
+import datetime
+import importlib.util
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+RANKS = 2
+KEYS = ('bucket_cap', 'micro_batches', 'no_sync', 'find_unused_parameters', 'static_graph', 'gradient_as_bucket_view',
+        'broadcast_buffers', 'comm_hook', 'join')
+
+
+class Failure(Exception):
+    """In one line."""
+
+    def __init__(self, text, code=1):
+        super().__init__(text)
+        self.code = code
+
+
+# One rank.
+
+def made_by(script):
+    file, _, function = script.rpartition(':')
+    specification = importlib.util.spec_from_file_location('model', file)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return getattr(module, function)()
+
+
+def recorder(backend):
+    """A process group that writes down what is asked of it, and lets `backend` do it."""
+    import torch.distributed as dist
+
+    class Recorder(dist.ProcessGroup):
+        def __init__(self):
+            super().__init__(backend.rank(), backend.size())
+            self.calls = []
+
+        def note(self, operation, tensor):
+            self.calls.append({'operation': operation, 'bytes': tensor.numel() * tensor.element_size(),
+                               'type': str(tensor.dtype).replace('torch.', '')})
+
+        def taken(self):
+            calls, self.calls = self.calls, []
+            return calls
+
+        def allreduce(self, tensors, options):
+            self.note('all_reduce', tensors[0])
+            return backend.allreduce(tensors, options)
+
+        def broadcast(self, tensors, options):
+            self.note('broadcast', tensors[0])
+            return backend.broadcast(tensors, options)
+
+        def allgather(self, outputs, inputs, options):
+            self.note('all_gather', inputs[0])
+            return backend.allgather(outputs, inputs, options)
+
+        def getBackendName(self):
+            return 'recorder'  # at the name of Gloo, DDP's logger would take it for Gloo's own object
+
+        def __getattr__(self, name):  # whatever else DDP might ask for is to be noticed, not passed over
+            raise AttributeError(f'the recording process group has no {name}')
+    return Recorder()
+
+
+def register_hook(model, hook):
+    """`comm_hook` as ddpsim writes it: a name, or {name: {settings}}."""
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+    name, settings = (hook, {}) if isinstance(hook, str) else next(iter(hook.items()))
+    plain = {'allreduce': default_hooks.allreduce_hook, 'fp16_compress': default_hooks.fp16_compress_hook,
+             'bf16_compress': default_hooks.bf16_compress_hook}
+    if name in plain:
+        model.register_comm_hook(None, plain[name])
+    elif name in ('powersgd', 'batched_powersgd'):
+        state = powerSGD_hook.PowerSGDState(
+            None, matrix_approximation_rank=settings.get('rank', 1), start_powerSGD_iter=settings.get('start_iteration', 1000),
+            min_compression_rate=settings.get('min_compression_rate', 2),
+            use_error_feedback=settings.get('error_feedback', True), warm_start=settings.get('warm_start', True))
+        model.register_comm_hook(state, getattr(powerSGD_hook, {'powersgd': 'powerSGD_hook', 'batched_powersgd': 'batched_powerSGD_hook'}[name]))
+    else:
+        raise Failure(f'comm hook {name} is not known here', 2)
+
+
+def wrapped(model, training):
+    """(DDP, contents of its first buckets as indices)"""
+    import torch.distributed as dist
+    made, reducer = [], dist.Reducer
+
+    def watched(parameters, buckets, *rest):
+        made.append([list(bucket) for bucket in buckets])
+        return reducer(parameters, buckets, *rest)
+    cap = {'bucket_cap_mb': training['bucket_cap'] / (1 << 20)} if 'bucket_cap' in training else {}
+    dist.Reducer = watched
+    try:
+        ddp = dist_ddp(model, cap, training)
+    finally:
+        dist.Reducer = reducer
+    if 'comm_hook' in training:
+        register_hook(ddp, training['comm_hook'])
+    return ddp, made[0]
+
+
+def dist_ddp(model, cap, training):
+    from torch.nn.parallel import DistributedDataParallel
+    same = {key: training[key] for key in ('find_unused_parameters', 'static_graph', 'gradient_as_bucket_view',
+                                          'broadcast_buffers') if key in training}
+    return DistributedDataParallel(model, **cap, **same)
+
+
+def rebuilt_buckets(ddp):
+    ddp.logger.set_runtime_stats_and_log()  # the log is written before a forward pass rebuilds, so one step late
+    log = ddp._get_ddp_logging_data()
+    return [[int(index) for index in bucket.split()] for bucket in log['rebuilt_per_bucket_param_indices'].split(',')]
+
+
+def accumulator_of(tensor):
+    return tensor.expand_as(tensor).grad_fn.next_functions[0][0]
+
+
+def rank_main(arguments):
+    import torch
+    import torch.distributed as dist
+    torch.set_num_threads(1)
+    training = json.loads(arguments.training)
+    timeout = datetime.timedelta(seconds=arguments.timeout)
+    dist.Backend.register_backend('recorder', lambda store, rank, size, timeout:
+                                  recorder(dist.ProcessGroupGloo(store, rank, size, timeout=timeout)))
+    dist.init_process_group('recorder', timeout=timeout)
+    group = dist.distributed_c10d._get_default_group()
+
+    torch.manual_seed(0)
+    made = made_by(arguments.script)
+    model, batch, loss = made[:3]
+    optimizer = made[3] if len(made) > 3 else torch.optim.SGD(model.parameters(), lr=1e-3)
+    parameters = [(name, tensor) for name, tensor in model.named_parameters() if tensor.requires_grad]
+    names, fired = [name for name, _ in parameters], []
+    accumulators = [accumulator_of(tensor) for _, tensor in parameters]  # they live as long as somebody holds them
+    group.taken()
+    ddp, buckets = wrapped(model, training)
+    for name, accumulator in zip(names, accumulators):
+        accumulator.register_hook(lambda *_, name=name: fired[-1].append(name))
+    said = {'torch': torch.__version__, 'ranks': dist.get_world_size(), 'parameters': names,
+            'construction': group.taken(), 'steps': []}
+    micro_batches = training.get('micro_batches', 1)
+    uneven = contextlib.ExitStack()
+    if training.get('join'):
+        uneven.enter_context(ddp.join(**(training['join'] if isinstance(training['join'], dict) else {})))
+    for _ in range(arguments.steps):
+        fired.clear()
+        for parameter in model.parameters():
+            parameter.grad = None
+        for micro_batch in range(micro_batches):
+            fired.append([])
+            silent = training.get('no_sync', False) and micro_batch + 1 < micro_batches
+            with ddp.no_sync() if silent else contextlib.nullcontext():
+                loss(ddp, batch).backward()
+        optimizer.step()
+        said['steps'].append({'hooks': [list(each) for each in fired], 'rebuilt': ddp._has_rebuilt_buckets,
+                              'collectives': group.taken()})
+    rebuilt = rebuilt_buckets(ddp) if said['steps'][-1]['rebuilt'] else None
+    for step in said['steps']:
+        step['buckets'] = [[names[index] for index in bucket] for bucket in (rebuilt if step['rebuilt'] else buckets)]
+    with open(arguments.output, 'w') as file:
+        json.dump(said, file)
+    uneven.close()
+    dist.destroy_process_group()
+    sys.stdout.flush()
+    os._exit(0)  # nobody waits for threads of the process group
+
+
+# All of it.
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(('127.0.0.1', 0))
+        return listener.getsockname()[1]
+
+
+def collected(script, training, steps=4, timeout=60):
+    """What rank 0 saw; rank 1 must have seen the same."""
+    unknown = sorted(set(training) - set(KEYS))
+    if unknown:
+        raise Failure(f'training: {unknown[0]} is not known here', 2)
+    with tempfile.TemporaryDirectory() as folder:
+        place = {'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': str(free_port()), 'WORLD_SIZE': str(RANKS),
+                 'GLOO_SOCKET_IFNAME': 'lo', 'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1',
+                 'PYTHONDONTWRITEBYTECODE': '1'}
+        files = [pathlib.Path(folder) / f'{rank}.json' for rank in range(RANKS)]
+        ranks = [subprocess.Popen([sys.executable, __file__, '--script', script, '--training', json.dumps(training),
+                                   '--steps', str(steps), '--timeout', str(timeout), '--output', str(file), '--rank'],
+                                  env={**os.environ, **place, 'RANK': str(rank)}, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True) for rank, file in enumerate(files)]
+        deadline, said = time.monotonic() + timeout, []
+        try:
+            for process in ranks:
+                said.append(process.communicate(timeout=max(1.0, deadline - time.monotonic()))[0])
+        except subprocess.TimeoutExpired:
+            raise Failure(f'{script}: the ranks took longer than {timeout:g} s') from None
+        finally:
+            for process in ranks:
+                process.kill()
+                process.wait()
+        for rank, process in enumerate(ranks):
+            if process.returncode != 0:
+                lines = said[rank].strip().splitlines() or ['no word']
+                raise Failure(f'{script}: rank {rank} failed ({process.returncode}):\n' + '\n'.join(lines[-30:]))
+        results = [json.loads(file.read_text()) for file in files]
+    if any(result != results[0] for result in results):
+        raise Failure(f'{script}: the ranks differ')
+    return results[0]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--script', required=True, metavar='FILE:FUNCTION')
+    parser.add_argument('--training', default='{}', metavar='JSON')
+    parser.add_argument('--steps', type=int, default=4)
+    parser.add_argument('--timeout', type=float, default=60)
+    parser.add_argument('--output', metavar='FILE')
+    parser.add_argument('--rank', action='store_true', help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if importlib.util.find_spec('torch') is None:
+        print('collect: this Python has no torch', file=sys.stderr)
+        return 77
+    if arguments.rank:
+        return rank_main(arguments)
+    try:
+        said = collected(arguments.script, json.loads(arguments.training), arguments.steps, arguments.timeout)
+    except (Failure, json.JSONDecodeError) as problem:
+        print(f'collect: {problem}', file=sys.stderr)
+        return getattr(problem, 'code', 2)
+    text = json.dumps(said, indent=1) + '\n'
+    if arguments.output:
+        pathlib.Path(arguments.output).write_text(text)
+    else:
+        print(text, end='')
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,179 @@
+#!/usr/bin/python3
+"""Whether ddpsim says what torch's DistributedDataParallel does, case by case.
+
+    equality.py --ddpsim PROGRAM [CASE ...]       --list names the cases
+
+For each case, two real processes train the model for some steps (collect.py); one process profiles the same model with
+tools/torch_profile.py; `ddpsim schedule` says the same steps from that profile, given the same `training`. Equal must
+be, in every step: the order in which gradients' hooks fire, the buckets with their contents, and all collectives, in
+order, with operation and bytes.
+
+Exit code 0: equal; 3: different, and where is printed; 77: this Python has no torch (1 with DDPSIM_TORCH=required); 1 or
+2: something else went wrong.
+"""
+import argparse
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+import collect
+
+HERE = pathlib.Path(__file__).resolve().parent
+MODELS = HERE.parent / 'data' / 'torch_models'
+PROFILER = HERE.parents[1] / 'tools' / 'torch_profile.py'
+MIB = 1 << 20
+STEPS = 4
+
+# case: (function of rules.py, or file:function; training in ddpsim's keys, sizes in bytes)
+CASES = {
+    'mlp': ('mlp', {}),
+    'small cap': ('mlp', {'bucket_cap': 2 * MIB}),
+    'first bucket of 1 MiB whatever the cap': ('mlp', {'bucket_cap': 6 * MIB}),
+    'residual network': ('convnet.py:make', {'bucket_cap': 4 * MIB}),
+    'encoder': ('encoder.py:make', {'bucket_cap': 2 * MIB}),
+    'recurrent': ('recurrent.py:make', {'bucket_cap': 2 * MIB}),
+    'convolution and batch norm': ('convolution', {}),
+    'no broadcast of buffers': ('convolution', {'broadcast_buffers': False}),
+    'gradients as views': ('convolution', {'gradient_as_bucket_view': True, 'bucket_cap': MIB}),
+    'tied weights': ('tied', {}),
+    'two types': ('mixed', {'bucket_cap': MIB // 2}),
+    'sparse gradients': ('table', {}),
+    'unused parameters': ('partly', {'find_unused_parameters': True}),
+    'unused parameters and no_sync': ('partly', {'find_unused_parameters': True, 'micro_batches': 2, 'no_sync': True}),
+    'search in vain': ('tied', {'find_unused_parameters': True, 'bucket_cap': MIB}),
+    'two types and a search': ('mixed', {'find_unused_parameters': True, 'bucket_cap': MIB // 2}),
+    'static graph': ('mlp', {'static_graph': True}),
+    'static graph with batch norm': ('convolution', {'static_graph': True}),
+    'static graph with unused parameters': ('partly', {'static_graph': True}),
+    'static graph that finds unused parameters': ('partly', {'static_graph': True, 'find_unused_parameters': True,
+                                                             'comm_hook': 'fp16_compress'}),
+    'no_sync': ('mlp', {'micro_batches': 4, 'no_sync': True}),
+    'no_sync with batch norm': ('convolution', {'micro_batches': 3, 'no_sync': True}),
+    'accumulation that reduces each time': ('convolution', {'micro_batches': 2}),
+    'uneven inputs': ('convolution', {'join': True}),
+    'uneven inputs that end early': ('convolution', {'join': {'throw_on_early_termination': True,
+                                                              'divide_by_initial_world_size': False}}),
+    'uneven inputs and no_sync': ('mlp', {'join': True, 'micro_batches': 2, 'no_sync': True}),
+    'uneven inputs and unused parameters': ('partly', {'join': True, 'find_unused_parameters': True}),
+    'allreduce hook': ('mlp', {'comm_hook': 'allreduce'}),
+    'fp16_compress': ('mlp', {'comm_hook': 'fp16_compress', 'bucket_cap': 2 * MIB}),
+    'fp16_compress and accumulation': ('convolution', {'comm_hook': 'fp16_compress', 'micro_batches': 2, 'no_sync': True}),
+    # One bucket: on Gloo torch's hook waits for its second and third all-reduce on one of the two threads that carry
+    # them out, so two buckets at once wait for each other for ever.
+    'powersgd': ('small', {'comm_hook': {'powersgd': {'rank': 2, 'start_iteration': 2}}}),
+    'powersgd of convolutions': ('narrow', {'comm_hook': {'powersgd': {'rank': 4, 'start_iteration': 2}}}),
+    'powersgd that compresses all it can': (
+        'small', {'comm_hook': {'powersgd': {'rank': 1, 'start_iteration': 3, 'min_compression_rate': 0.5}}}),
+}
+
+
+# What ddpsim says.
+
+def yaml_of(value):
+    """JSON is YAML; sizes want a unit."""
+    return json.dumps({key: f'{size} B' if key == 'bucket_cap' else size for key, size in value.items()}
+                      | {'pytorch': '1.13'})
+
+
+def script_of(model):
+    return f'{MODELS}/{model}' if ':' in model else f'{MODELS}/rules.py:{model}'
+
+
+def said_of(words, folder, timeout, what):
+    try:
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        raise collect.Failure(f'{what} took longer than {timeout:g} s') from None
+    if done.returncode != 0:
+        raise collect.Failure(f'{what} failed ({done.returncode}): {(done.stderr or done.stdout).strip()[-500:]}')
+    return done.stdout
+
+
+def predicted(program, model, training, steps, timeout):
+    with tempfile.TemporaryDirectory() as folder:
+        said_of([sys.executable, '-B', PROFILER, '--script', script_of(model), '--steps', '4', '--warmup', '1',
+                 '--output', '.'], folder, timeout, 'torch_profile.py')
+        (pathlib.Path(folder) / 'scenario.yaml').write_text(
+            'workload: {model: workload.yaml}\n'
+            'cluster: {device: generic-cpu, launch: sync, ranks_per_node: 2, intra_node: ethernet-10g}\n'
+            f'training: {yaml_of(training)}\n')
+        return [json.loads(said_of([program, 'schedule', 'scenario.yaml', '--set', f'training.iteration={step + 1}',
+                                    '--json', '-'], folder, timeout, 'ddpsim schedule')) for step in range(steps)]
+
+
+# Both in the same words.
+
+def of_torch(step):
+    return {'hooks': step['hooks'][-1],  # of the last micro-batch, the one that is always synchronised
+            'buckets': [', '.join(bucket) for bucket in step['buckets']],
+            'collectives': [f'{each["operation"]} {each["bytes"]} B' for each in step['collectives']]}
+
+
+def of_ddpsim(step):
+    return {'hooks': [hook['parameter'] for hook in step['hooks']],
+            'buckets': [', '.join(bucket['parameters']) for bucket in step['buckets']],
+            'collectives': [f'{each["operation"].replace("-", "_")} {each["bytes"]} B' for each in step['collectives']]}
+
+
+def differences(torch_steps, ddpsim_steps):
+    """Lines, each of one difference."""
+    if len(torch_steps) != len(ddpsim_steps):
+        yield f'torch made {len(torch_steps)} steps, ddpsim {len(ddpsim_steps)}'
+    for number, (theirs, ours) in enumerate(zip(map(of_torch, torch_steps), map(of_ddpsim, ddpsim_steps)), 1):
+        for what in theirs:
+            if theirs[what] == ours[what]:
+                continue
+            if len(theirs[what]) != len(ours[what]):
+                yield f'step {number}, {what}: torch has {len(theirs[what])}, ddpsim {len(ours[what])}'
+            for place, (left, right) in enumerate(zip(theirs[what] + ['-'], ours[what] + ['-'])):
+                if left != right:
+                    yield f'step {number}, {what}[{place}]: torch {left}; ddpsim {right}'
+                    break
+
+
+def compared(program, case, timeout):
+    """True if equal; prints what is not."""
+    model, training = CASES[case]
+    real = collect.collected(script_of(model), training, STEPS, timeout)
+    lines = list(differences(real['steps'], predicted(program, model, training, STEPS, timeout)))
+    count = sum(len(step['collectives']) for step in real['steps'])
+    print(f'{case}: ' + (f'equal in {STEPS} steps, {len(real["parameters"])} parameters, {count} collectives'
+                         if not lines else f'{len(lines)} differences'))
+    for line in lines:
+        print('  ' + line)
+    return not lines
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--ddpsim', metavar='PROGRAM')
+    parser.add_argument('--timeout', type=float, default=60, help='seconds for each process')
+    parser.add_argument('--list', action='store_true')
+    parser.add_argument('cases', metavar='CASE', nargs='*', help='default: all')
+    arguments = parser.parse_args()
+    if arguments.list:
+        print('\n'.join(CASES))
+        return 0
+    unknown = [case for case in arguments.cases if case not in CASES]
+    if unknown or not arguments.ddpsim:
+        parser.error(f'no case {unknown[0]}' if unknown else '--ddpsim PROGRAM is missing')
+    if importlib.util.find_spec('torch') is None:
+        print('equality: this Python has no torch', file=sys.stderr)
+        return 1 if os.environ.get('DDPSIM_TORCH') == 'required' else 77
+    program, equal = pathlib.Path(arguments.ddpsim).resolve(), True
+    try:
+        for case in arguments.cases or CASES:
+            equal = compared(program, case, arguments.timeout) and equal
+    except collect.Failure as problem:
+        print(f'equality: {case}: {problem}', file=sys.stderr)
+        return problem.code
+    return 0 if equal else 3
+
+
+if __name__ == '__main__':
+    sys.exit(main())
