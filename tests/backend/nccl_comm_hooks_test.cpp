@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <set>
 
 #include <catch2/catch.hpp>
 
+#include "backend/measure_machine.hpp"
 #include "tests/backend/fakes.hpp"
 #include "tests/backend/host_hooks.hpp"
 
@@ -256,6 +258,47 @@ TEST_CASE("R44: the optimizer of a bucket runs aside, once the bucket is reduced
       if (calls[call].kind == GpuCall::Kind::work && calls[call].count > 0) ++updated;
   }
   CHECK(updated == job.workload.parameters.size());
+}
+
+TEST_CASE("what comm hooks compute on GPUs is measured without communication, and leaves no error",
+          "[backend][nccl][comm_hooks]") {
+  using namespace std::chrono_literals;
+  const SmallJob job = gpu_job(2);
+  CommHook hook = hook_of(CommHookKind::powersgd);
+  hook.powersgd.min_compression_rate = 1;
+  hook.wrappers = {DType::bf16};
+  const Training training = training_of(hook);
+  const std::vector<Schedule> steps{job.schedule(training)};
+  MeasureOptions options;
+  options.repeats = 1;
+  options.largest = Bytes{4 << 10};
+  std::set<Operation> measured;
+  CHECK(on_fakes(
+            1, {GpuLink::Mode::loopback, 2}, seconds{30},
+            [&](int) {
+              auto gpu = std::make_unique<FakeGpu>();
+              gpu->pace = {50us, 20us, 100us, 0};
+              return gpu;
+            },
+            [&](Backend& backend) {
+              backend.load(job.workload, job.optimizer);
+              backend.run(steps[0]);
+              const std::vector<float> first = backend.gradient(0);
+              const Calibration calibration =
+                  measure_machine(backend, job.workload, job.optimizer, steps, options, {});
+              for (const TaskCost& task : calibration.tasks)
+                if (task.time.median > Duration::zero()) measured.insert(task.operation);
+              // What a step without communication left is dropped.
+              RunOptions alone;
+              alone.communicate = false;
+              backend.run(steps[0], alone);
+              backend.run(steps[0]);
+              CHECK(backend.gradient(0) == first);  // as the first step ever
+              return 0;
+            }) == 0);
+  for (const Operation operation : {Operation::cast, Operation::correct, Operation::pack,
+                                    Operation::draw, Operation::multiply, Operation::orthogonalize})
+    CHECK(measured.count(operation) == 1);
 }
 
 TEST_CASE("in loopback a comm hook moves a ring's share of its payload, and averages over one",
