@@ -112,7 +112,7 @@ TEST_CASE("the host searches for unused parameters before a synchronised backwar
 TEST_CASE("the first iteration reduces one bucket per dtype after its last gradient",
           "[model][schedule_builder]") {
   Training training;
-  training.phase = Phase::first;
+  training.iteration = 1;
   training.bucket_cap = Bytes{1};
   const Schedule one = build_schedule(costs(), training);
   REQUIRE(one.buckets.size() == 1);

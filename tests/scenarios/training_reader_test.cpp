@@ -50,7 +50,7 @@ TEST_CASE("training is DistributedDataParallel's own where nothing is said",
   CHECK(!training.find_unused_parameters);
   CHECK(!training.static_graph);
   CHECK(!training.gradient_as_bucket_view);
-  CHECK(training.phase == Phase::steady);
+  CHECK(training.iteration == 0);
 }
 
 TEST_CASE("every setting of training is read", "[scenarios][training_reader]") {
@@ -69,7 +69,7 @@ TEST_CASE("every setting of training is read", "[scenarios][training_reader]") {
   CHECK(training.find_unused_parameters);
   CHECK(training.static_graph);
   CHECK(training.gradient_as_bucket_view);
-  CHECK(training.phase == Phase::first);
+  CHECK(training.iteration == 1);
 }
 
 TEST_CASE("only torch's rule has a special first bucket unless one is asked for",

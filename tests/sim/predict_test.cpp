@@ -66,7 +66,7 @@ TEST_CASE("a bucket waits for its last gradient", "[sim][predict]") {
 TEST_CASE("DDP's first iteration does not overlap", "[sim][predict]") {
   // One bucket of 3 MB, ready at 18.
   Training training;
-  training.phase = Phase::first;
+  training.iteration = 1;
   const Step prediction = predict(three_layers(), training);
   CHECK(prediction.metrics.collectives == 1);
   CHECK(prediction.metrics.buckets[0].start == Instant{18ms});
