@@ -5,7 +5,9 @@
 namespace ddpsim {
 namespace {
 
-int rebuilding_iteration(const Training& training) { return training.static_graph ? 3 : 2; }
+int rebuilding_iteration(const Training& training) {
+  return training.static_graph ? 3 : 2;
+}
 
 /// The last one in which DDP itself does something it will not do again.
 int last_special(const Training& training) {

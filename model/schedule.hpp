@@ -50,7 +50,7 @@ std::string_view name_of(Message message);
 struct Task {
   Operation operation = Operation::forward;
   Stream stream = Stream::compute;
-  Message message = Message::gradients;  ///< collectives, and waits for one
+  Message message = Message::gradients;  ///< collectives, waits for one, kernels that prepare one
   /// The host stands still until `after` has ended, before it begins this task.
   bool host_waits = false;
   std::int16_t micro_batch = 0;
@@ -77,6 +77,13 @@ struct Task {
   Interference beside;     ///< collectives: how it and the kernels beside it slow each other
   Bytes bytes;             ///< collectives: payload
 };
+
+/// Does it tell other ranks something small, rather than move gradients, buffers or parameters?
+constexpr bool is_note(const Task& task) {
+  return is_collective(task.operation) && task.bucket == nobody &&
+         task.message != Message::gradients && task.message != Message::buffers &&
+         task.message != Message::parameters;
+}
 
 /// Gradients reduced together.
 struct Bucket {

@@ -127,10 +127,11 @@ class Builder {
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(costs_.gradients.size()); ++i)
       if (unused(i)) unused_.push_back(i);
     if (!unused_.empty() && !training_.find_unused_parameters && !training_.static_graph)
-      throw std::invalid_argument(fmt::format(
-          "no gradient reaches parameter {} (of {}), so DistributedDataParallel's next forward would "
-          "fail: set training.find_unused_parameters or training.static_graph",
-          unused_.front(), costs_.gradients.size()));
+      throw std::invalid_argument(
+          fmt::format("no gradient reaches parameter {} (of {}), so DistributedDataParallel's next "
+                      "forward would "
+                      "fail: set training.find_unused_parameters or training.static_graph",
+                      unused_.front(), costs_.gradients.size()));
   }
 
   /// What the comm hook does with each bucket, and what that costs.
@@ -260,8 +261,8 @@ class Builder {
   /// PeriodicModelAverager: all parameters in one piece.
   /// Source: torch/distributed/algorithms/model_averaging/utils.py average_parameters.
   void average_models() {
-    kernel_task(Operation::concatenate, costs_.concatenate);
-    kernel_task(Operation::divide, costs_.flat_divide);
+    kernel_task(Operation::concatenate, costs_.concatenate).message = Message::parameters;
+    kernel_task(Operation::divide, costs_.flat_divide).message = Message::parameters;
     if (!costs_.synchronous) host_reads(last_kernel_);
     Bytes size;
     for (const GradientInfo& each : costs_.gradients) size += each.size;

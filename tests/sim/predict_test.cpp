@@ -73,7 +73,7 @@ TEST_CASE("DDP's first iteration does not overlap", "[sim][predict]") {
   CHECK(prediction.metrics.step == 21ms);
 }
 
-TEST_CASE("micro-batches communicate each time, or with no_sync once (R26)", "[sim][predict]") {
+TEST_CASE("R26: micro-batches communicate each time, or with no_sync once", "[sim][predict]") {
   Training training = timed::training_of(Strategy::overlap);
   training.micro_batches = 3;
   StepMetrics metrics = predict(three_layers(), training).metrics;
