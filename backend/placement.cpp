@@ -1,5 +1,7 @@
 #include "backend/placement.hpp"
 
+#include <stdexcept>
+
 namespace ddpsim {
 namespace {
 
@@ -28,7 +30,8 @@ std::vector<std::vector<GradientBinding>> bind_gradients(const Workload& workloa
   std::vector<std::vector<GradientBinding>> bindings;
   for (const Layer& layer : workload.layers) bindings.emplace_back(layer.backward.size());
   for (std::int32_t p = 0; p < static_cast<std::int32_t>(workload.parameters.size()); ++p)
-    bind(workload, p, bindings[at(workload.parameters[at(p)].layer)]);
+    if (!workload.parameters[at(p)].unused)
+      bind(workload, p, bindings[at(workload.parameters[at(p)].layer)]);
   return bindings;
 }
 
@@ -45,8 +48,12 @@ Placement place(const Schedule& schedule, const Workload& workload,
                 const std::vector<std::int64_t>& offsets) {
   std::vector<char> filled(schedule.buckets.size(), 0), emptied(schedule.buckets.size(), 0);
   for (const Task& task : schedule.tasks) {
+    if (task.message == Message::sparse_values)
+      throw std::invalid_argument("sparse gradients are simulated, but not reduced for real");
     if (task.bucket == nobody) continue;
-    if (task.operation == Operation::copy_in || task.operation == Operation::concatenate)
+    const bool zeros = task.parameter != nobody && workload.parameters[at(task.parameter)].unused;
+    if ((task.operation == Operation::copy_in && !zeros) ||
+        task.operation == Operation::concatenate)
       filled[at(task.bucket)] = 1;
     if (task.operation == Operation::copy_out) emptied[at(task.bucket)] = 1;
   }
@@ -57,7 +64,7 @@ Placement place(const Schedule& schedule, const Workload& workload,
   std::int64_t offset = 0;
   for (std::size_t b = 0; b < schedule.buckets.size(); ++b) {
     const auto& members = schedule.buckets[b].parameters;
-    if (!filled[b]) {
+    if (!filled[b] && schedule.strategy != Strategy::bucketed) {
       placement.buckets.push_back(placement.gradients[at(members.front())]);
       placement.slices[at(members.front())] = placement.buckets.back();
       continue;
@@ -65,7 +72,7 @@ Placement place(const Schedule& schedule, const Workload& workload,
     placement.buckets.push_back({true, offset});
     for (const std::int32_t p : members) {
       placement.slices[at(p)] = {true, offset};
-      if (!emptied[b]) placement.gradients[at(p)] = placement.slices[at(p)];
+      if (!filled[b] || !emptied[b]) placement.gradients[at(p)] = placement.slices[at(p)];
       offset += workload.parameters[at(p)].size().count;
     }
   }

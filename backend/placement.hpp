@@ -14,7 +14,7 @@ struct GradientBinding {
   std::vector<std::int32_t> fills;  ///< parameters whose gradient it writes beside its own work
 };
 
-/// [layer][kernel of its backward pass]: every parameter's gradient is written by exactly one kernel,
+/// [layer][kernel of its backward pass]: every used parameter's gradient is written by exactly one kernel,
 /// no later than the one that makes it ready; by a GEMM whose result has its size, if there is one.
 std::vector<std::vector<GradientBinding>> bind_gradients(const Workload& workload);
 
@@ -26,9 +26,9 @@ struct Place {
 
 /// Where the gradients and buckets of a schedule are.
 ///
-/// A bucket that is filled by copies has storage of its own; one that is filled, but never copied
-/// back, holds its gradients themselves (gradient_as_bucket_view); any other is the gradient of its
-/// one parameter.
+/// A bucket of DistributedDataParallel, or one that is filled by copies, has storage of its own; where
+/// gradients are not both copied in and copied back, it holds them themselves
+/// (gradient_as_bucket_view). Any other is the gradient of its one parameter.
 struct Placement {
   std::vector<Place> gradients;  ///< [parameter]
   std::vector<Place> slices;     ///< [parameter] its part of its bucket, where it is in one
@@ -40,6 +40,7 @@ struct Placement {
 std::vector<std::int64_t> gradient_offsets(const Workload& workload, std::int64_t alignment);
 
 /// `offsets`: as above. The store of buckets takes at most Workload::gradient_size().
+/// Throws std::invalid_argument for a schedule with sparse gradients: they are only simulated.
 Placement place(const Schedule& schedule, const Workload& workload,
                 const std::vector<std::int64_t>& offsets);
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "model/iteration.hpp"
 #include "model/schedule_builder.hpp"
 
 namespace ddpsim {
@@ -48,8 +49,9 @@ std::vector<std::vector<std::int32_t>> group_buckets(const StepCosts& costs, int
 std::vector<std::vector<std::int32_t>> ddp_buckets(const StepCosts& costs,
                                                    const Training& training) {
   const DdpBucketing ddp{training.limits(), training.bucket_rule, training.find_unused_parameters,
-                         training.static_graph, !training.bucket_caps.empty()};
-  auto assigned = training.phase == Phase::first
+                         training.static_graph, !training.bucket_caps.empty(),
+                         training.last_bucket_cap};
+  auto assigned = before_rebuild(training)
                       ? initial_buckets(costs.gradients, ddp)
                       : steady_buckets(costs.gradients, costs.arrival, ddp);
   std::vector<std::vector<std::int32_t>> buckets;
@@ -59,6 +61,11 @@ std::vector<std::vector<std::int32_t>> ddp_buckets(const StepCosts& costs,
 }
 
 }  // namespace
+
+bool is_sparse(const StepCosts& costs, const Bucket& bucket) {
+  return bucket.parameters.size() == 1 &&
+         costs.gradients[static_cast<std::size_t>(bucket.parameters.front())].sparse;
+}
 
 std::vector<Bucket> plan_buckets(const StepCosts& costs, const Training& training) {
   auto contents = !training.buckets.empty()       ? explicit_buckets(costs, training)
@@ -71,6 +78,11 @@ std::vector<Bucket> plan_buckets(const StepCosts& costs, const Training& trainin
     for (const std::int32_t index : parameters)
       bucket.size += costs.gradients[static_cast<std::size_t>(index)].size;
     bucket.parameters = std::move(parameters);
+    if (is_sparse(costs, bucket)) {
+      const StepCosts::Sparse& sparse =
+          costs.sparse[static_cast<std::size_t>(bucket.parameters.front())];
+      bucket.size = sparse.indices + sparse.values;
+    }
   }
   return buckets;
 }

@@ -109,7 +109,12 @@ std::vector<BucketAssignment> steady_buckets(std::span<const GradientInfo> gradi
   if (never_rebuilt(ddp.find_unused_parameters, ddp.static_graph))
     return initial_buckets(gradients, ddp);
   assert(arrival.size() == gradients.size());
-  return assign_buckets(gradients, arrival, ddp.limits, ddp.rule);
+  if (!ddp.first_limit_last) return assign_buckets(gradients, arrival, ddp.limits, ddp.rule);
+  const std::vector<int> backwards(arrival.rbegin(), arrival.rend());
+  std::vector<BucketAssignment> buckets =
+      assign_buckets(gradients, backwards, ddp.limits, ddp.rule);
+  std::ranges::reverse(buckets);
+  return buckets;
 }
 
 }  // namespace ddpsim

@@ -16,6 +16,7 @@ struct GradientInfo {
   Bytes size;                 ///< of the parameter: numel * element size
   DType dtype = DType::fp32;  ///< buckets never mix types; tf32 is stored as fp32 and counts as it
   bool sparse = false;        ///< a sparse gradient is a bucket by itself
+  bool unused = false;        ///< nothing reaches it: it never becomes ready
 };
 
 /// The type a gradient is stored as, which decides whom it may share a bucket with.
@@ -66,6 +67,9 @@ struct DdpBucketing {
   bool find_unused_parameters = false;
   bool static_graph = false;
   bool limits_at_construction = false;  ///< bucket_cap_mb_list: the first iteration has buckets too
+  /// DDP_SET_LAST_BUCKET_CAP: the rebuild walks the arrival order backwards and reverses the list, so
+  /// that the first limit is the last bucket's.
+  bool first_limit_last = false;
 };
 
 /// Do the first iteration's buckets stay? (A dynamic graph with unused parameters.)

@@ -27,7 +27,8 @@ Bound bound_of(const Schedule& schedule, const std::vector<TaskTimes>& times) {
     const Task& task = schedule.tasks[piece.task];
     if (piece.on_host) {
       add(Bound::launch, piece.length);
-    } else if (is_collective(task.operation) && task.bucket == nobody) {
+    } else if (is_collective(task.operation) && task.bucket == nobody &&
+               task.message != Message::parameters) {
       add(Bound::latency, piece.length);
     } else if (is_collective(task.operation)) {
       const Duration latency = std::min(piece.length, task.latency);
@@ -57,8 +58,11 @@ std::vector<std::pair<Instant, Instant>> busy_spans(const Schedule& schedule,
   return busy;
 }
 
-/// Is it the first collective of its bucket's comm hook?
-bool first_step_of(const Schedule& schedule, const Task& task) {
+/// Is it the first collective of its bucket, rather than a later one of a comm hook or of a sparse
+/// gradient?
+bool begins_bucket(const Schedule& schedule, const Task& task) {
+  if (task.step == nobody)
+    return task.message == Message::gradients || task.message == Message::sparse_shape;
   const auto& steps = schedule.buckets[static_cast<std::size_t>(task.bucket)].steps;
   return std::none_of(steps.begin(), steps.begin() + task.step,
                       [](const CommStep& step) { return is_collective(step.operation); });
@@ -130,13 +134,14 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
       case Operation::all_gather:
       case Operation::reduce_scatter:
       case Operation::broadcast: {
-        if (task.bucket == nobody) break;
+        if (task.message == Message::buffers) break;
         metrics.communication += at.end - at.start;
         metrics.wire += task.bytes;
         ++metrics.collectives;
+        if (task.bucket == nobody) break;
         BucketTimes& bucket = metrics.buckets[static_cast<std::size_t>(task.bucket)];
         const Duration waited = idle_within(busy, at.start, at.end);
-        if (task.step != nobody && !first_step_of(schedule, task)) {  // another of its comm hook
+        if (!begins_bucket(schedule, task)) {
           bucket.end = at.end;
           bucket.exposed += waited;
           break;

@@ -25,7 +25,7 @@ struct StepMetrics {
   Duration forward{};    ///< spans of the forward passes, as they ran
   Duration backward{};   ///< from loss to last gradient, as it ran: with interference and copies in
   Duration optimizer{};  ///< span of the optimizer's kernels
-  /// Sum of all collectives' durations, each from the last rank's arrival.
+  /// Sum of all collectives' durations, each from the last rank's arrival; buffers apart.
   Duration communication{};
   int collectives = 0;
   Bytes wire;                        ///< payload handed to the collectives

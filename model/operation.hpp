@@ -21,7 +21,7 @@ enum class Operation : std::uint8_t {
   wait,           ///< what follows on the compute stream waits for an all-reduce
   divide,         ///< by W
   copy_out,       ///< bucket, or part of the flat buffer, back into the gradient
-  broadcast,      ///< of buffers, from rank 0, before forward
+  broadcast,      ///< from rank 0
   search_unused,  ///< find_unused_parameters: the host walks the graph
   optimizer,      ///< an optimizer kernel
   // What the user's hooks do (user_hook.hpp).

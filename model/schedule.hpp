@@ -25,11 +25,32 @@ inline constexpr std::array all_streams{Stream::host, Stream::compute, Stream::c
                                         Stream::aside};
 std::string_view name_of(Stream stream);
 
+/// What a collective carries: a bucket's gradients, or what DDP itself has to tell or to agree on
+/// (then Task::bucket is nobody, and where values matter to nobody else a backend may send others).
+enum class Message : std::uint8_t {
+  gradients,
+  buffers,         ///< rank 0's, before forward
+  bucket_indices,  ///< of the rebuild: int32 for each parameter and one more
+  bucket_lengths,  ///< of the rebuild: int32 for each bucket
+  used_map,        ///< which parameters were used: int32 for each
+  active_ranks,    ///< join: 1 of every rank that has inputs
+  early_end,       ///< join: has any rank run out of inputs?
+  buffer_source,   ///< join: the largest rank that has inputs
+  will_sync,       ///< join: 1 of every rank that will communicate gradients
+  parameters,      ///< post_local_sgd: models are averaged
+  // The three parts of a sparse gradient, in its bucket.
+  sparse_shape,
+  sparse_indices,
+  sparse_values,
+};
+std::string_view name_of(Message message);
+
 /// A node of the schedule. The host walks the tasks in order: it spends `host` on each, and so
 /// enqueues those of the other streams, which run later; work on the host stream it runs itself.
 struct Task {
   Operation operation = Operation::forward;
   Stream stream = Stream::compute;
+  Message message = Message::gradients;  ///< collectives, waits for one, kernels that prepare one
   /// The host stands still until `after` has ended, before it begins this task.
   bool host_waits = false;
   std::int16_t micro_batch = 0;
@@ -56,6 +77,13 @@ struct Task {
   Interference beside;     ///< collectives: how it and the kernels beside it slow each other
   Bytes bytes;             ///< collectives: payload
 };
+
+/// Does it tell other ranks something small, rather than move gradients, buffers or parameters?
+constexpr bool is_note(const Task& task) {
+  return is_collective(task.operation) && task.bucket == nobody &&
+         task.message != Message::gradients && task.message != Message::buffers &&
+         task.message != Message::parameters;
+}
 
 /// Gradients reduced together.
 struct Bucket {

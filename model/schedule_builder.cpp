@@ -19,11 +19,15 @@
 
 #include <fmt/format.h>
 
+#include "model/iteration.hpp"
+
 namespace ddpsim {
 namespace {
 
 constexpr std::size_t most_tasks = 10'000'000;
 constexpr std::chrono::hours longest_step{6};
+constexpr Bytes flag{4};           ///< an int32 or a float
+constexpr Bytes sparse_shape{72};  ///< nine int64: ProcessGroupGloo.cpp SparseTensorMetadata
 
 class Builder {
  public:
@@ -45,6 +49,7 @@ class Builder {
       if (synced_) after_backward();
     }
     optimizer();
+    if (averages_models(training_)) average_models();
     check_length();
     return std::move(schedule_);
   }
@@ -84,15 +89,17 @@ class Builder {
         return;
       case Strategy::bucketed:
         schedule_.buckets = plan_buckets(costs_, training_);
+        check_unused();
         break;
       case Strategy::flat:
-        add_bucket(costs_.arrival);
+        add_bucket(used(costs_.arrival));
         break;
       case Strategy::naive:
-        for (std::int32_t i = 0; i < static_cast<std::int32_t>(parameters); ++i) add_bucket({i});
+        for (std::int32_t i = 0; i < static_cast<std::int32_t>(parameters); ++i)
+          if (!unused(i)) add_bucket({i});
         break;
       case Strategy::overlap:
-        for (const std::int32_t index : costs_.arrival) add_bucket({index});
+        for (const std::int32_t index : used(costs_.arrival)) add_bucket({index});
         break;
     }
     bucket_of_.resize(parameters);
@@ -108,11 +115,32 @@ class Builder {
     gradient_.assign(schedule_.buckets.size(), nobody);
   }
 
+  bool unused(std::int32_t index) const { return costs_.gradients[at(index)].unused; }
+
+  std::vector<std::int32_t> used(std::vector<std::int32_t> parameters) const {
+    std::erase_if(parameters, [this](std::int32_t index) { return unused(index); });
+    return parameters;
+  }
+
+  /// A dynamic graph that does not look for unused parameters waits for them in vain.
+  void check_unused() {
+    for (std::int32_t i = 0; i < static_cast<std::int32_t>(costs_.gradients.size()); ++i)
+      if (unused(i)) unused_.push_back(i);
+    if (!unused_.empty() && !training_.find_unused_parameters && !training_.static_graph)
+      throw std::invalid_argument(
+          fmt::format("no gradient reaches parameter {} (of {}), so DistributedDataParallel's next "
+                      "forward would "
+                      "fail: set training.find_unused_parameters or training.static_graph",
+                      unused_.front(), costs_.gradients.size()));
+  }
+
   /// What the comm hook does with each bucket, and what that costs.
   void plan_comm_hook() {
     schedule_.comm_hook = training_.comm_hook;
     Bytes transient;
     for (Bucket& bucket : schedule_.buckets) {
+      if (is_sparse(costs_, bucket))
+        throw std::invalid_argument("comm hooks take dense gradients, and one here is sparse");
       CommBucket given;
       given.type = stored_type(costs_.gradients[at(bucket.parameters.front())].dtype);
       for (const std::int32_t index : bucket.parameters)
@@ -154,24 +182,46 @@ class Builder {
       kernel_task(Operation::concatenate, group.flatten);
       const std::int32_t flat = last_kernel_;
       Task& broadcast = add(Operation::broadcast, Stream::communication);
+      broadcast.message = Message::buffers;
       broadcast.host = costs_.launch.collective;
       broadcast.work = group.broadcast;
       broadcast.bytes = group.size;
       depend(broadcast, flat);
       const auto sent = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
       Task& wait = add(Operation::wait, kernel_stream_);
+      wait.message = Message::buffers;
       wait.host_waits = costs_.synchronous;
       depend(wait, sent);
       kernel_task(Operation::copy_out, group.restore);
     }
   }
 
-  void forward() {
+  /// What DDP does before the module's own forward. The flags of `join` are never waited for unless the
+  /// host has to know.
+  void before_forward() {
+    if (training_.join) {
+      active_ranks_ = tell(Operation::all_reduce, Message::active_ranks, flag);
+      if (training_.join->throw_on_early_termination)
+        host_reads(tell(Operation::all_reduce, Message::early_end, flag));
+    }
+    if (micro_batch_ == 0 && rebuilds_now(training_)) {
+      const auto indices = static_cast<std::int64_t>(costs_.gradients.size() + 1);
+      const auto lengths = static_cast<std::int64_t>(schedule_.buckets.size());
+      host_reads(tell(Operation::broadcast, Message::bucket_indices, indices * flag));
+      host_reads(tell(Operation::broadcast, Message::bucket_lengths, lengths * flag));
+    }
     // A forward pass after one inside no_sync leaves the buffers alone; the first of a step follows
     // the last of the step before, which was synchronised (rule R28).
     const bool after_synced = micro_batch_ == 0 || !training_.no_sync;
-    if (after_synced && training_.strategy == Strategy::bucketed && training_.broadcast_buffers)
+    if (after_synced && training_.broadcast_buffers && !costs_.buffers.empty()) {
+      if (training_.join) host_reads(tell(Operation::all_reduce, Message::buffer_source, flag));
       broadcast_buffers();
+    }
+    if (training_.join) tell(Operation::all_reduce, Message::will_sync, flag);
+  }
+
+  void forward() {
+    if (training_.strategy == Strategy::bucketed) before_forward();
     for (std::size_t layer = 0; layer < costs_.layers.size(); ++layer) {
       pass(Operation::forward, layer, costs_.layers[layer].forward);
       if (!modules_.empty())
@@ -208,8 +258,21 @@ class Builder {
       kernel_task(Operation::optimizer, costs_.optimizer[k]).kernel = static_cast<std::int32_t>(k);
   }
 
+  /// PeriodicModelAverager: all parameters in one piece.
+  /// Source: torch/distributed/algorithms/model_averaging/utils.py average_parameters.
+  void average_models() {
+    kernel_task(Operation::concatenate, costs_.concatenate).message = Message::parameters;
+    kernel_task(Operation::divide, costs_.flat_divide).message = Message::parameters;
+    if (!costs_.synchronous) host_reads(last_kernel_);
+    Bytes size;
+    for (const GradientInfo& each : costs_.gradients) size += each.size;
+    await(tell(Operation::all_reduce, Message::parameters, size));
+  }
+
   void begin_synced_backward() {
     next_bucket_ = 0;
+    marked_unused_ = false;
+    used_map_ = nobody;
     pending_.clear();
     for (const Bucket& bucket : schedule_.buckets)
       pending_.push_back(static_cast<std::int32_t>(bucket.parameters.size()));
@@ -330,15 +393,85 @@ class Builder {
       all_reduce(owner);
       return;
     }
-    Task& copy = kernel_task(Operation::copy_in, costs_.copy_in[at(index)]);
-    copy.parameter = index;
-    copy.bucket = owner;
-    gradient_[at(owner)] = last_kernel_;
+    if (delays_all_reduce(training_)) return;
+    if (!marked_unused_) {
+      if (training_.join && !training_.join->divide_by_initial_world_size)
+        host_reads(active_ranks_);
+      for (const std::int32_t each : unused_) ready(each);
+    }
+    marked_unused_ = true;
+    ready(index);
+  }
+
+  /// Its part of the bucket is in place; what is full and has its turn is launched.
+  void ready(std::int32_t index) {
+    const std::int32_t owner = bucket_of_[at(index)];
+    fill(index);
     --pending_[at(owner)];
     while (next_bucket_ < schedule_.buckets.size() && pending_[next_bucket_] == 0) {
       launch(static_cast<std::int32_t>(next_bucket_));
       ++next_bucket_;
     }
+    if (next_bucket_ == schedule_.buckets.size() && training_.find_unused_parameters &&
+        !training_.static_graph)
+      send_used_map();
+  }
+
+  /// A gradient into its bucket, as section 2.4 of the reference has it.
+  void fill(std::int32_t index) {
+    const std::int32_t owner = bucket_of_[at(index)];
+    const auto one = [&](Operation operation, const KernelCost& cost) {
+      Task& task = kernel_task(operation, cost);
+      task.parameter = index;
+      task.bucket = owner;
+    };
+    if (is_sparse(costs_, schedule_.buckets[at(owner)]) && !unused(index))
+      one(Operation::divide, costs_.copy_in[at(index)]);
+    else if (!is_view() || unused(index))
+      one(Operation::copy_in, costs_.copy_in[at(index)]);
+    else if (!schedule_.comm_hook)
+      one(Operation::divide, costs_.divide[at(index)]);
+    gradient_[at(owner)] = last_kernel_;
+  }
+
+  /// Does `.grad` lie in the bucket already? After zero_grad dropped it, only once an earlier
+  /// micro-batch has communicated.
+  bool is_view() const {
+    const bool earlier = micro_batch_ > 0 && !training_.no_sync && !copies_back();
+    return views_survive(training_) || (training_.gradient_as_bucket_view && earlier);
+  }
+
+  void send_used_map() {
+    const auto parameters = static_cast<std::int64_t>(costs_.gradients.size());
+    used_map_ = tell(Operation::all_reduce, Message::used_map, parameters * flag);
+  }
+
+  /// Bucket by bucket: wait, copy back. The host has to read the used map before it may leave the
+  /// gradients of unused parameters alone; otherwise nobody hurries to wait for it.
+  void finalize() {
+    bool map_read = false;
+    for (std::int32_t b = 0; b < static_cast<std::int32_t>(schedule_.buckets.size()); ++b) {
+      if (launched_[at(b)] == nobody) continue;
+      wait(b);
+      const Bucket& bucket = schedule_.buckets[at(b)];
+      const bool all_used = std::none_of(bucket.parameters.begin(), bucket.parameters.end(),
+                                         [this](std::int32_t index) { return unused(index); });
+      if (!all_used && used_map_ != nobody && !map_read) {
+        host_reads(used_map_);
+        map_read = true;
+      }
+      if (copies_back() && !is_sparse(costs_, bucket))
+        per_parameter(Operation::copy_out, costs_.copy_out, b);
+    }
+    if (used_map_ != nobody && !map_read) await(used_map_);
+  }
+
+  /// A static graph's first backward: it has only counted its hooks.
+  void communicate_late() {
+    send_used_map();
+    for (std::int32_t i = 0; i < static_cast<std::int32_t>(costs_.gradients.size()); ++i) fill(i);
+    for (std::int32_t b = 0; b < static_cast<std::int32_t>(schedule_.buckets.size()); ++b)
+      launch(b);
   }
 
   void after_backward() {
@@ -366,11 +499,8 @@ class Builder {
         }
         return;
       case Strategy::bucketed:
-        for (std::int32_t b = 0; b < static_cast<std::int32_t>(schedule_.buckets.size()); ++b) {
-          wait(b);
-          if (copies_back()) per_parameter(Operation::copy_out, costs_.copy_out, b);
-        }
-        return;
+        if (delays_all_reduce(training_)) communicate_late();
+        return finalize();
     }
   }
 
@@ -383,6 +513,7 @@ class Builder {
   void per_parameter(Operation operation, const std::vector<KernelCost>& costs,
                      std::int32_t bucket) {
     for (const std::int32_t index : schedule_.buckets[at(bucket)].parameters) {
+      if (unused(index)) continue;
       Task& task = kernel_task(operation, costs[at(index)]);
       task.parameter = index;
       task.bucket = bucket;
@@ -391,6 +522,10 @@ class Builder {
 
   /// What DDP does with a full bucket: reduces it, or calls the comm hook.
   void launch(std::int32_t bucket) {
+    const std::vector<std::int32_t>& members = schedule_.buckets[at(bucket)].parameters;
+    launched_[at(bucket)] = nobody;
+    if (training_.skip_all_reduce_unused_params && used(members).empty()) return;
+    if (is_sparse(costs_, schedule_.buckets[at(bucket)])) return gather_sparse(bucket);
     if (!schedule_.comm_hook) return all_reduce(bucket);
     // A hook without collectives is done when what it was given is.
     launched_[at(bucket)] = last_kernel_;
@@ -457,6 +592,59 @@ class Builder {
 
   Stream aside_stream() const { return costs_.synchronous ? Stream::communication : Stream::aside; }
 
+  /// ProcessGroupGloo.cpp AsyncSparseAllreduceWork: shapes, indices and values from everybody, one
+  /// after the other; each rank adds them up (that is not priced).
+  void gather_sparse(std::int32_t bucket) {
+    const StepCosts::Sparse& sparse =
+        costs_.sparse[at(schedule_.buckets[at(bucket)].parameters.front())];
+    const auto gather = [&](Message message, Bytes size) {
+      const std::int32_t sent = tell(Operation::all_gather, message, size);
+      Task& task = schedule_.tasks[at(sent)];
+      task.bucket = bucket;
+      task.gradient = gradient_[at(bucket)];
+      launched_[at(bucket)] = sent;
+    };
+    gather(Message::sparse_shape, sparse_shape);
+    gather(Message::sparse_indices, sparse.indices);
+    gather(Message::sparse_values, sparse.values);
+  }
+
+  /// A collective of DDP's own; returns its task.
+  std::int32_t tell(Operation operation, Message message, Bytes size) {
+    const CollectiveCost cost = costs_.collective.of(kind_of(operation), size);
+    Task& task = add(operation, Stream::communication);
+    task.message = message;
+    task.host = costs_.launch.collective;
+    task.work = cost.time();
+    task.latency = cost.latency;
+    task.beside = costs_.interference.beside(cost, size);
+    task.bytes = size;
+    if (last_kernel_ != nobody) depend(task, last_kernel_);
+    return static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
+  }
+
+  /// The host stands still until a task has ended, and what was enqueued before (a blocking copy to
+  /// the host).
+  void host_reads(std::int32_t task) {
+    Task& wait = add(Operation::wait, Stream::host);
+    wait.message = schedule_.tasks[at(task)].message;
+    wait.host_waits = true;
+    if (costs_.synchronous) wait.host = costs_.launch.wait;
+    depend(wait, task);
+    if (last_kernel_ != nobody && last_kernel_ != task) depend(wait, last_kernel_);
+    if (costs_.synchronous) last_kernel_ = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
+  }
+
+  /// What follows on the device waits for a task.
+  void await(std::int32_t task) {
+    Task& wait = add(Operation::wait, kernel_stream_);
+    wait.message = schedule_.tasks[at(task)].message;
+    wait.host_waits = costs_.synchronous;
+    if (costs_.synchronous) wait.host = costs_.launch.wait;
+    depend(wait, task);
+    last_kernel_ = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
+  }
+
   void all_reduce(std::int32_t bucket) {
     const Reduction& cost = collectives_[at(bucket)];
     Task& task = add(Operation::all_reduce, Stream::communication);
@@ -477,12 +665,8 @@ class Builder {
   /// Asynchronous devices: the compute stream stands in line behind the collective, the host goes
   /// on. On a synchronous one the host itself waits.
   void wait(std::int32_t bucket) {
-    Task& task = add(Operation::wait, kernel_stream_);
-    task.bucket = bucket;
-    task.host_waits = costs_.synchronous;
-    if (costs_.synchronous) task.host = costs_.launch.wait;
-    depend(task, launched_[at(bucket)]);
-    last_kernel_ = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
+    await(launched_[at(bucket)]);
+    schedule_.tasks.back().bucket = bucket;
   }
 
   Task& host_task(Operation operation, Duration host) {
@@ -544,6 +728,10 @@ class Builder {
   std::vector<std::vector<std::size_t>> met_;  ///< [parameter] groups it meets, in order; or empty
   std::vector<std::size_t> next_met_;          ///< [parameter]
   std::vector<std::vector<Module>> modules_;   ///< [layer], or empty
+  std::vector<std::int32_t> unused_;     ///< ascending
+  bool marked_unused_ = false;           ///< in this backward
+  std::int32_t used_map_ = nobody;       ///< task that reduces it, of this backward
+  std::int32_t active_ranks_ = nobody;   ///< task that tells of this rank, of this forward
 };
 
 }  // namespace

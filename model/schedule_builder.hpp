@@ -19,14 +19,23 @@ namespace ddpsim {
 ///               by bucket: wait, copy back (not with gradient_as_bucket_view). Before forward it
 ///               broadcasts buffers, if the workload has any.
 ///
+/// Before all others DDP's forward may tell other ranks of uneven inputs (join), and rebuild buckets;
+/// iteration.hpp says in which iteration. A parameter that no gradient reaches is ready, as zeros, at
+/// the first hook, and not copied back; other strategies leave it out. A bucket of one sparse gradient
+/// is three all-gathers, as Gloo has it, and no copies.
+///
 /// With several micro-batches each one communicates, or with no_sync only the last. A `launch: sync`
 /// device runs its kernels on the host stream, so hooks fire when their kernel has ended.
 /// Throws std::invalid_argument if explicit buckets miss or repeat a parameter, a group would be
-/// empty, or the step would be longer than six hours or ten million tasks.
-/// Source: pytorch reducer.cpp, distributed.py; rules R16-R24 and R29.
+/// empty, the step would be longer than six hours or ten million tasks, DDP would wait for ever for an
+/// unused parameter (rule R35), or a comm hook would be given a sparse gradient.
+/// Source: pytorch reducer.cpp, distributed.py, join.py; rules R8-R10, R16-R24 and R26-R36.
 Schedule build_schedule(const StepCosts& costs, const Training& training);
 
 /// The buckets `bucketed` would use, in launch order, without building the schedule.
 std::vector<Bucket> plan_buckets(const StepCosts& costs, const Training& training);
+
+/// Does it hold one sparse gradient and nothing else?
+bool is_sparse(const StepCosts& costs, const Bucket& bucket);
 
 }  // namespace ddpsim

@@ -105,11 +105,17 @@ StepCosts::StepCosts(const Workload& workload, const Cluster& cluster, Optimizer
   unused_search = operations * graph_walk_per_operation;
   for (const Parameter& parameter : workload.parameters) {
     const Bytes size = parameter.size();
-    copy_in.push_back(price.copy(Operation::copy_in, 2 * size, Caller::library));
+    const Bytes before = parameter.unused   ? size
+                         : parameter.sparse ? 2 * parameter.sparse_values()
+                                            : 2 * size;
+    copy_in.push_back(price.copy(Operation::copy_in, before, Caller::library));
     copy_out.push_back(price.copy(Operation::copy_out, 2 * size, Caller::library));
     divide.push_back(price.copy(Operation::divide, 2 * size, Caller::library));
     accumulates.push_back(price.copy(Operation::accumulate, 3 * size, Caller::autograd));
-    gradients.push_back({size, parameter.dtype, parameter.sparse});
+    gradients.push_back({size, parameter.dtype, parameter.sparse, parameter.unused});
+    sparse.push_back(parameter.sparse
+                         ? Sparse{parameter.sparse_indices(), parameter.sparse_values()}
+                         : Sparse{});
     matrices.push_back(matrix_of(parameter.shape));
   }
   const Bytes all = workload.gradient_size();
@@ -131,6 +137,7 @@ StepCosts::StepCosts(const Workload& workload, const Cluster& cluster, Optimizer
   arrival = arrival_order(workload);
   for (const int index : arrival) {
     const Parameter& parameter = workload.parameters[static_cast<std::size_t>(index)];
+    if (parameter.unused) continue;  // no gradient, no hook
     hooks_of[static_cast<std::size_t>(parameter.layer)]
             [static_cast<std::size_t>(parameter.ready_after)]
                 .push_back(index);

@@ -27,7 +27,8 @@ struct StepCosts {
     std::vector<KernelCost> forward, backward;  ///< as in Layer
   };
   std::vector<LayerCosts> layers;
-  /// [parameter] read it once, write it once.
+  /// [parameter] read it once, write it once; of an unused one, copy_in only writes (zeros), and of a
+  /// sparse one it divides the rows where they are.
   std::vector<KernelCost> copy_in, copy_out, divide;
   /// [parameter] gradient += new gradient: two reads, one write.
   std::vector<KernelCost> accumulates;
@@ -41,6 +42,10 @@ struct StepCosts {
   KernelCost concatenate, flat_divide;  ///< read and write all gradients in one launch
   std::vector<GradientInfo> gradients;  ///< [parameter]
   std::vector<int> arrival;             ///< parameter indices in the order their hooks fire
+  struct Sparse {
+    Bytes indices, values;
+  };
+  std::vector<Sparse> sparse;  ///< [parameter] what each rank sends of a sparse gradient
   /// [layer][backward kernel] parameters whose gradient that kernel completes, in the order hooks
   /// fire
   std::vector<std::vector<std::vector<std::int32_t>>> hooks_of;

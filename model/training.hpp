@@ -29,20 +29,35 @@ constexpr std::optional<Strategy> strategy_named(std::string_view name) {
   return std::nullopt;
 }
 
-/// DDP's first iteration runs with its construction-time buckets; every later one with the rebuilt
-/// ones.
-enum class Phase : std::uint8_t { steady, first };
-inline constexpr std::array all_phases{Phase::steady, Phase::first};
-constexpr std::string_view name_of(Phase phase) {
-  return phase == Phase::steady ? "steady" : "first";
+/// Releases that do some things differently. Where a scenario names none: 2.0 to about 2.4, which have
+/// the first bucket of v1_13 and drop gradients like v2.
+enum class PyTorch : std::uint8_t {
+  v1_13,  ///< the first bucket's cap is always 1 MiB; zero_grad keeps gradients, and views with them
+  v2,     ///< from about 2.5: a cap the user gives holds for the first bucket too; zero_grad drops
+};
+inline constexpr std::array all_pytorches{PyTorch::v1_13, PyTorch::v2};
+constexpr std::string_view name_of(PyTorch release) {
+  return release == PyTorch::v1_13 ? "1.13" : "2.x";
 }
+
+/// Uneven inputs: DDP's forward within `join()`, as a rank that still has inputs runs it.
+struct Join {
+  bool throw_on_early_termination = false;
+  /// false: by the ranks that still have inputs, which the host reads at the first gradient.
+  bool divide_by_initial_world_size = true;
+
+  bool operator==(const Join&) const = default;
+};
 
 /// How a step is trained: everything that shapes its schedule besides the workload and the cluster.
 struct Training {
   Strategy strategy = Strategy::bucketed;
+  std::optional<PyTorch> pytorch;
   Bytes bucket_cap = default_bucket_cap;
   /// None: the first bucket is not special.
   std::optional<Bytes> first_bucket_cap = default_first_bucket_cap;
+  bool first_cap_given = false;  ///< by the user, whatever the release would make of it
+  bool last_bucket_cap = false;  ///< DDP_SET_LAST_BUCKET_CAP: the special bucket is launched last
   std::vector<Bytes> bucket_caps;  ///< if given: a cap per bucket in order, the last one repeating
   /// If given: parameter indices of each bucket, in launch order.
   std::vector<std::vector<int>> buckets;
@@ -51,18 +66,25 @@ struct Training {
   int micro_batches = 1;
   bool no_sync = false;  ///< only the last micro-batch communicates
   bool find_unused_parameters = false;
+  bool skip_all_reduce_unused_params = false;  ///< buckets that hold nothing else
   bool static_graph = false;
   bool gradient_as_bucket_view = false;
   /// Bucketed: rank 0's buffers to all before each synchronised forward.
   bool broadcast_buffers = true;
-  Phase phase = Phase::steady;
+  std::optional<Join> join;
   CommHook comm_hook;  ///< bucketed
   /// The user's, on gradients and layers, under every strategy; in the order they run on one
   /// gradient.
   std::vector<UserHook> hooks;
-  /// Which iteration of the training, from 1, as hooks that change their ways count them; 0: the
-  /// steady state.
+  /// Which iteration of the training, from 1; 0: the steady state. A step counts as one iteration,
+  /// however many of its micro-batches communicate. See iteration.hpp.
   int iteration = 0;
+
+  /// As DDP's user gives `bucket_cap_mb`.
+  void give_cap(Bytes cap) {
+    bucket_cap = cap;
+    if (pytorch == PyTorch::v2 && !first_cap_given) first_bucket_cap.reset();
+  }
 
   std::vector<Bytes> limits() const {
     if (!bucket_caps.empty()) return bucket_caps;

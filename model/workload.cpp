@@ -17,6 +17,22 @@ Bytes Parameter::size() const {
   return elements() * size_of(dtype);
 }
 
+namespace {
+
+std::int64_t rows_sent(const Parameter& parameter) {
+  return parameter.sparse_rows > 0 ? parameter.sparse_rows : parameter.shape.front();
+}
+
+}  // namespace
+
+Bytes Parameter::sparse_values() const {
+  return elements() / shape.front() * rows_sent(*this) * size_of(dtype);
+}
+
+Bytes Parameter::sparse_indices() const {
+  return Bytes{8 * rows_sent(*this)};
+}
+
 std::int64_t Workload::elements() const {
   std::int64_t sum = 0;
   for (const Parameter& parameter : parameters) sum += parameter.elements();
@@ -38,7 +54,14 @@ bool has_shapes(const Workload& workload) {
 }
 
 std::vector<int> arrival_order(const Workload& workload) {
-  if (!workload.arrival.empty()) return workload.arrival;
+  const auto unused_last = [&](std::vector<int> order) {
+    const auto unused = std::stable_partition(order.begin(), order.end(), [&](int index) {
+      return !workload.parameters[static_cast<std::size_t>(index)].unused;
+    });
+    std::sort(unused, order.end());
+    return order;
+  };
+  if (!workload.arrival.empty()) return unused_last(workload.arrival);
   std::vector<int> order(workload.parameters.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](int a, int b) {
@@ -48,7 +71,7 @@ std::vector<int> arrival_order(const Workload& workload) {
     if (first.ready_after != second.ready_after) return first.ready_after < second.ready_after;
     return a > b;
   });
-  return order;
+  return unused_last(std::move(order));
 }
 
 void check(const Workload& workload) {
@@ -77,11 +100,22 @@ void check(const Workload& workload) {
         fail(fmt::format("parameter {} has an extent of {}", parameter.name, extent));
       elements *= extent;
     }
+    if (parameter.sparse) {
+      if (parameter.shape.empty())
+        fail(fmt::format("parameter {} is a single number, which cannot be sparse", parameter.name));
+      if (parameter.sparse_rows < 0 ||
+          parameter.sparse_rows > limit / (elements / parameter.shape.front()))
+        fail(fmt::format("parameter {} has {} rows in its sparse gradient", parameter.name,
+                         parameter.sparse_rows));
+    }
     const auto layer = static_cast<std::size_t>(parameter.layer);
     if (parameter.layer < 0 || layer >= workload.layers.size() || parameter.ready_after < 0 ||
         static_cast<std::size_t>(parameter.ready_after) >= workload.layers[layer].backward.size())
       fail(fmt::format("parameter {} waits for a kernel that does not exist", parameter.name));
   }
+  if (std::all_of(workload.parameters.begin(), workload.parameters.end(),
+                  [](const Parameter& each) { return each.unused; }))
+    fail("no parameter is used");
   if (!workload.arrival.empty()) {
     std::vector<bool> seen(workload.parameters.size(), false);
     for (const int index : workload.arrival) {

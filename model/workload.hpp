@@ -44,9 +44,14 @@ struct Parameter {
   /// Index into that layer's `backward`: the gradient is complete after this kernel.
   int ready_after = 0;
   bool sparse = false;  ///< an embedding with sparse gradients: reduced alone
+  /// A sparse gradient's rows, one for each use of one, as they are sent; 0: all of the table's.
+  std::int64_t sparse_rows = 0;
+  bool unused = false;  ///< no gradient reaches it in this step (nor on any other rank)
 
   std::int64_t elements() const;
   Bytes size() const;
+  Bytes sparse_values() const;   ///< of a sparse gradient: its rows
+  Bytes sparse_indices() const;  ///< and 8 bytes to say which row each is
 };
 
 struct Layer {
@@ -83,7 +88,7 @@ bool has_shapes(const Workload& workload);
 /// Parameter indices in the order their gradients become ready: by the backward kernel that
 /// completes them; several of one kernel in reverse registration order, as PyTorch's engine
 /// delivers them (reference: pytorch-ddp section 2.5). A workload's own `arrival`, where given,
-/// goes first.
+/// goes first. Unused ones, which never become ready, come last and ascending.
 std::vector<int> arrival_order(const Workload& workload);
 
 /// Throws std::invalid_argument, naming the parameter or kernel, if an index points nowhere, a

@@ -19,11 +19,16 @@ ProfiledParameter read_parameter(const Yaml& given, Duration backward) {
     timed.shape.push_back(extent.integer(1, std::int64_t{1} << 40));
   if (const auto value = map.optional("dtype")) timed.dtype = value->one_of<DType>(all_dtypes);
   if (const auto value = map.optional("sparse")) timed.sparse = value->boolean();
-  const Yaml ready = map.required("ready");
-  timed.ready = ready.duration_or_zero();
+  if (const auto rows = map.optional("rows")) {
+    if (!timed.sparse) rows->fail("rows are a sparse gradient's: say sparse: true");
+    timed.sparse_rows = rows->integer(1, std::int64_t{1} << 40);
+  }
+  if (const auto value = map.optional("unused")) timed.unused = value->boolean();
+  const auto ready = timed.unused ? map.optional("ready") : map.required("ready");
+  timed.ready = ready ? ready->duration_or_zero() : backward;
   if (timed.ready > backward)
-    ready.fail(fmt::format("a gradient cannot be ready after the backward pass has ended ({})",
-                           to_string(backward)));
+    ready->fail(fmt::format("a gradient cannot be ready after the backward pass has ended ({})",
+                            to_string(backward)));
   map.finish();
   return timed;
 }
@@ -107,6 +112,8 @@ Workload workload_of(const WorkloadProfile& profile, const std::string& name) {
     parameter.shape = each.shape;
     parameter.dtype = each.dtype;
     parameter.sparse = each.sparse;
+    parameter.sparse_rows = each.sparse_rows;
+    parameter.unused = each.unused;
     parameter.ready_after = instants.at(each.ready);
   }
   return workload;

@@ -15,6 +15,8 @@ struct ProfiledParameter {
   std::vector<std::int64_t> shape;
   DType dtype = DType::fp32;
   bool sparse = false;
+  std::int64_t sparse_rows = 0;  ///< 0: all of them
+  bool unused = false;           ///< then `ready` does not matter
   Duration ready{};  ///< when its gradient is, from the start of backward
 };
 

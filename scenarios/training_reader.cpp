@@ -1,6 +1,7 @@
 #include "scenarios/training_reader.hpp"
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -53,6 +54,37 @@ std::vector<std::vector<int>> read_buckets(const Yaml& given, const Workload& wo
   return buckets;
 }
 
+/// The two iterations that have names.
+enum class Phase : std::uint8_t { steady, first };
+constexpr std::array all_phases{Phase::steady, Phase::first};
+constexpr std::string_view name_of(Phase phase) {
+  return phase == Phase::steady ? "steady" : "first";
+}
+
+constexpr std::int64_t last_iteration = 1'000'000'000;
+
+/// `phase: first` or `iteration: 3`.
+int read_iteration(YamlMap& map) {
+  const auto phase = map.optional("phase");
+  const auto iteration = map.optional("iteration");
+  if (phase && iteration) iteration->fail("iteration and phase exclude each other");
+  if (iteration) return static_cast<int>(iteration->integer(1, last_iteration));
+  return phase && phase->one_of<Phase>(all_phases) == Phase::first ? 1 : 0;
+}
+
+/// `join: true`, or a mapping.
+std::optional<Join> read_join(const Yaml& given) {
+  if (given.is_scalar()) return given.boolean() ? std::optional<Join>(Join{}) : std::nullopt;
+  Join join;
+  YamlMap map(given);
+  if (const auto value = map.optional("throw_on_early_termination"))
+    join.throw_on_early_termination = value->boolean();
+  if (const auto value = map.optional("divide_by_initial_world_size"))
+    join.divide_by_initial_world_size = value->boolean();
+  map.finish();
+  return join;
+}
+
 /// `bucket_caps: [1 MiB, 4 MiB]`: each cap has to close, or hold, a bucket.
 std::vector<Bytes> read_caps(const Yaml& given, const Workload& workload,
                              const Training& training) {
@@ -79,22 +111,29 @@ Training read_training(const Yaml& given, const Workload& workload) {
   YamlMap map(given);
   if (const auto value = map.optional("strategy"))
     training.strategy = value->one_of<Strategy>(all_strategies);
-  if (const auto value = map.optional("bucket_cap")) training.bucket_cap = value->bytes();
+  if (const auto value = map.optional("pytorch"))
+    training.pytorch = value->one_of<PyTorch>(all_pytorches);
+  if (const auto value = map.optional("bucket_cap")) training.give_cap(value->bytes());
   if (const auto value = map.optional("bucket_rule"))
     training.bucket_rule = value->one_of<BucketRule>(all_bucket_rules);
   // A special first bucket is DDP's own; who writes buckets by the other rule has none.
   if (training.bucket_rule == BucketRule::before_overflow) training.first_bucket_cap.reset();
   if (const auto value = map.optional("first_bucket_cap")) {
+    training.first_cap_given = true;
     if (value->is_scalar() && value->text("a size, or none") == "none")
       training.first_bucket_cap.reset();
     else
       training.first_bucket_cap = value->bytes();
   }
+  if (const auto value = map.optional("last_bucket_cap"))
+    training.last_bucket_cap = value->boolean();
   if (const auto value = map.optional("micro_batches"))
     training.micro_batches = static_cast<int>(value->integer(1, 1024));
   if (const auto value = map.optional("no_sync")) training.no_sync = value->boolean();
   if (const auto value = map.optional("find_unused_parameters"))
     training.find_unused_parameters = value->boolean();
+  if (const auto value = map.optional("skip_all_reduce_unused_params"))
+    training.skip_all_reduce_unused_params = value->boolean();
   if (const auto value = map.optional("static_graph")) training.static_graph = value->boolean();
   if (const auto value = map.optional("gradient_as_bucket_view"))
     training.gradient_as_bucket_view = value->boolean();
@@ -102,7 +141,8 @@ Training read_training(const Yaml& given, const Workload& workload) {
     training.broadcast_buffers = value->boolean();
   if (const auto value = map.optional("comm_hook")) training.comm_hook = read_comm_hook(*value);
   if (const auto value = map.optional("hooks")) training.hooks = read_user_hooks(*value, workload);
-  if (const auto value = map.optional("phase")) training.phase = value->one_of<Phase>(all_phases);
+  if (const auto value = map.optional("join")) training.join = read_join(*value);
+  training.iteration = read_iteration(map);
 
   const auto caps = map.optional("bucket_caps");
   const auto buckets = map.optional("buckets");

@@ -34,6 +34,14 @@ std::size_t at(std::int32_t index) {
 
 }  // namespace
 
+bool BucketedSteps::needs_simulation(const StepCosts& costs, const Training& training) {
+  const auto special = [](const GradientInfo& each) { return each.sparse || each.unused; };
+  const auto host_waits = [](const UserHook& hook) { return hook.kind == UserHookKind::chunks; };
+  return training.comm_hook || training.join || training.iteration > 0 ||
+         std::any_of(training.hooks.begin(), training.hooks.end(), host_waits) ||
+         std::any_of(costs.gradients.begin(), costs.gradients.end(), special);
+}
+
 BucketedSteps::BucketedSteps(const StepCosts& costs, const Training& training, double link_factor)
     : costs_(costs), training_(training) {
   training_.strategy = Strategy::bucketed;
@@ -47,7 +55,7 @@ BucketedSteps::BucketedSteps(const StepCosts& costs, const Training& training, d
     before_.push_back(before_.back() + costs.gradients[at(index)].size);
   prices_.resize(1024);
   bucket_at_.assign(costs.arrival.size(), nobody);
-  if (needs_simulation(training_)) return;
+  if (needs_simulation(costs_, training_)) return;
   compile(training_, 1);
   if (costs.slowest_rank > 1 && costs.ranks > 1) compile(training_, costs.slowest_rank);
 }
@@ -72,7 +80,7 @@ void BucketedSteps::compile(const Training& single, double factor) {
   };
   for (const Task& task : schedule.tasks) {
     if (task.stream == Stream::communication) {
-      if (task.operation == Operation::all_reduce) continue;  // stands for all buckets
+      if (task.bucket != nobody) continue;  // stands for all buckets
       host += task.host;
       add(Item::Kind::fixed_launch, static_cast<std::int32_t>(fixed_.size()));
       lane.items.back().host = task.host;
@@ -110,7 +118,8 @@ void BucketedSteps::compile(const Training& single, double factor) {
       item.drained = host + (factor == 1 ? task.last_launch : scaled(task.last_launch, factor));
       lane.items.push_back(item);
     }
-    if (task.operation == Operation::copy_in) {
+    // In place where gradients are views of their bucket.
+    if (task.operation == Operation::copy_in || task.operation == Operation::divide) {
       fired_[at(position_of[at(task.parameter)])] = ++fired;
       add(Item::Kind::launch, fired);
     }
@@ -276,7 +285,7 @@ Duration BucketedSteps::of(const std::vector<std::vector<int>>& buckets) {
       contiguous = contiguous && position < gradients && costs_.arrival[position++] == index;
     contiguous_.push_back(static_cast<int>(position));
   }
-  if (contiguous && position == gradients && !needs_simulation(training_)) return of(contiguous_);
+  if (contiguous && position == gradients && !needs_simulation(costs_, training_)) return of(contiguous_);
   return simulated(buckets);
 }
 
@@ -288,10 +297,14 @@ Duration BucketedSteps::simulated(const std::vector<std::vector<int>>& buckets) 
 }
 
 Duration BucketedSteps::of(std::span<const int> ends, Duration limit) {
-  if (needs_simulation(training_)) {
+  if (ends.empty() || ends.back() != size())
+    throw std::invalid_argument("buckets must hold every gradient");
+  if (needs_simulation(costs_, training_)) {
     std::vector<std::vector<int>> buckets;
     int begin = 0;
     for (const int end : ends) {
+      if (end <= begin || end > size())
+        throw std::invalid_argument("a bucket must hold at least one gradient");
       buckets.emplace_back(costs_.arrival.begin() + begin, costs_.arrival.begin() + end);
       begin = end;
     }
@@ -304,8 +317,6 @@ Duration BucketedSteps::of(std::span<const int> ends, Duration limit) {
 }
 
 void BucketedSteps::prepare(std::span<const int> ends) {
-  if (ends.empty() || ends.back() != size())
-    throw std::invalid_argument("buckets must hold every gradient");
   buckets_.clear();
   launch_after_.clear();
   std::fill(bucket_at_.begin(), bucket_at_.end(), nobody);

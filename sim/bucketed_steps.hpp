@@ -25,11 +25,7 @@ class BucketedSteps {
   /// Is the schedule of these steps more than a launch and a wait for each bucket? Then every step takes
   /// build_schedule and simulate, a hundred times as long, and ideal() and backward() are not to be
   /// asked for.
-  static bool needs_simulation(const Training& training) {
-    const auto host_waits = [](const UserHook& hook) { return hook.kind == UserHookKind::chunks; };
-    return training.comm_hook ||
-           std::any_of(training.hooks.begin(), training.hooks.end(), host_waits);
-  }
+  static bool needs_simulation(const StepCosts& costs, const Training& training);
 
   /// All-reduces take `link_factor` times as long as `costs` has it.
   BucketedSteps(const StepCosts& costs, const Training& training, double link_factor = 1);

@@ -37,7 +37,8 @@ std::size_t at(int index) {
 
 Training searched(Training training) {
   training.strategy = Strategy::bucketed;
-  training.phase = Phase::steady;
+  training.iteration = 0;
+  training.last_bucket_cap = false;
   training.buckets.clear();
   training.bucket_caps.clear();
   training.parameter_groups = 0;
@@ -67,7 +68,7 @@ class Tuner {
         training_(searched(training)),
         options_(options),
         steps_(at(std::max(options.threads, 1)), BucketedSteps(costs, training_)),
-        simulated_(BucketedSteps::needs_simulation(training_)),
+        simulated_(BucketedSteps::needs_simulation(costs, training_)),
         contiguous_(!simulated_ && all_contiguous(costs, training_)),
         one_type_(all_contiguous(costs, Training{})) {
     for (const int index : costs.arrival) sizes_.push_back(costs.gradients[at(index)].size);

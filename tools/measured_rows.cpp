@@ -37,7 +37,7 @@ std::vector<CalibrationRow> measured_rows(const Scenario& scenario) {
     }
     Training training = found->second.first;
     training.strategy = row.strategy;
-    if (row.bucket_cap) training.bucket_cap = *row.bucket_cap;
+    if (row.bucket_cap) training.give_cap(*row.bucket_cap);
     rows.push_back({&row, training, found->second.second});
   }
   return rows;

@@ -60,7 +60,7 @@ std::string task_label(const Scenario& scenario, const Schedule& schedule, const
       return fmt::format("optimizer {}", task.kernel);
     case Operation::all_reduce:
     case Operation::wait:
-      if (task.bucket == nobody) return operation + " buffers";
+      if (task.bucket == nobody) return fmt::format("{} {}", operation, name_of(task.message));
       if (schedule.buckets[static_cast<std::size_t>(task.bucket)].parameters.size() > 1)
         return fmt::format("{} bucket {}", operation, task.bucket);
       return operation + " " +
@@ -92,7 +92,7 @@ std::string task_label(const Scenario& scenario, const Schedule& schedule, const
     case Operation::module_hook:
       break;
     case Operation::broadcast:
-      return "broadcast buffers";
+      return fmt::format("broadcast {}", name_of(task.message));
   }
   if (task.parameter != nobody)
     return operation + " " + workload.parameters[static_cast<std::size_t>(task.parameter)].name;

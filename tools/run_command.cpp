@@ -9,6 +9,7 @@
 #include "tools/names.hpp"
 #include "tools/output.hpp"
 #include "tools/plugin_flag.hpp"
+#include "tools/step_report.hpp"
 #include "tools/trace.hpp"
 #include "tools/varied_run.hpp"
 #include "tools/why_report.hpp"
@@ -26,7 +27,15 @@ const Usage usage{
     "comm); bound is what\n"
     "most of the critical path is: compute, the link's bandwidth, its latency, or host launches. A "
     "scenario with\n"
-    "measured rows is calibrated on those its `calibrate_on` names first, as `ddpsim score` does.",
+    "measured rows is calibrated on those its `calibrate_on` names first, as `ddpsim score` does.\n"
+    "--ddp-statistics: PyTorch's own averages differ from these. Its backward compute begins where "
+    "forward ends and\n"
+    "holds the host's gaps and the copies into buckets; its comm lasts from the first launch to "
+    "the "
+    "last copy back,\n"
+    "with all pauses between collectives; its overlap is the window from the first launch to the "
+    "end of backward,\n"
+    "whether or not the link was busy in it. Busy overlap counts only what ran beside kernels.",
     "ddpsim run scenarios/examples/first.yaml --trace step.json"};
 
 /// Every combination of --vary, side by side.
@@ -54,10 +63,19 @@ int run_command(const std::vector<std::string>& arguments) {
   bool why = false;
   std::string log;
   PluginFlag plugin;
+  bool ddp_statistics = false;
+  int count = 0;
+  std::string phase;
   std::vector<std::string> vary;
   boost::program_options::options_description own;
   own.add_options()("why", boost::program_options::bool_switch(&why),
                     "for each exposed bucket what held it up, and what would remove it")(
+      "steps", boost::program_options::value(&count)->value_name("N"),
+      "N consecutive steps from the first on: initial buckets, rebuild, steady state")(
+      "phase", boost::program_options::value(&phase)->value_name("steady|first"),
+      "DDP's first iteration, or the steady state: the same as --set training.phase=first")(
+      "ddp-statistics", boost::program_options::bool_switch(&ddp_statistics),
+      "what PyTorch's DDP logger would print, beside ours")(
       "vary", boost::program_options::value(&vary)->value_name("KEY=VALUES"),
       "the values a key takes, side by side in one table (may be repeated): "
       "training.comm_hook=none,fp16_compress")(
@@ -75,7 +93,16 @@ int run_command(const std::vector<std::string>& arguments) {
   check_apart(options, "--hooks-log", log);
   const Plugins plugins = plugin.open();
 
+  if (!phase.empty()) options.set.emplace_back("training.phase", phase);
+  const bool steps_asked = options.values.count("steps") > 0;
+  if (steps_asked && (count < 1 || count > most_steps))
+    throw InputError(
+        fmt::format("--steps: expected a whole number from 1 to {}, got {}", most_steps, count));
+  if (steps_asked && !phase.empty())
+    throw InputError("--steps begins with the first: it takes no --phase");
   if (!vary.empty()) {
+    if (steps_asked || ddp_statistics)
+      throw InputError("--vary takes neither --steps nor --ddp-statistics");
     if (why) throw InputError("--why takes no --vary");
     if (!log.empty()) throw InputError("--hooks-log takes no --vary");
     return compare_varied(options, vary);
@@ -93,10 +120,21 @@ int run_command(const std::vector<std::string>& arguments) {
     const std::vector<Result> results = run.results();
     text += run_table(run.scenario, run.priced.costs, results);
     if (run.priced.fit) text += fmt::format("\n{}", describe_calibration(*run.priced.fit));
+    const std::vector<ConsecutiveSteps> steps =
+        steps_asked ? steps_of(run, count) : std::vector<ConsecutiveSteps>{};
+    if (steps_asked && table) text += fmt::format("\n{}", steps_text(run, steps));
+    if (ddp_statistics && table) text += fmt::format("\n{}", statistics_text(run, steps));
     if (why && table) text += fmt::format("\n{}", why_text(run));
     text += file == options.files.back() ? "" : "\n";
     csv += run_csv(run.scenario, results);
     json.push_back(run_json(run.scenario, results));
+    for (std::size_t i = 0; i < results.size() && !options.json.empty(); ++i) {
+      nlohmann::ordered_json& entry = json.back()["results"][i];
+      if (steps_asked) entry["steps"] = steps_json(run, steps[i], results[i]);
+      if (ddp_statistics)
+        entry["ddp_statistics"] =
+            statistics_json(steps_asked ? steps[i].logged : averages_of(*results[i].step));
+    }
     if (why && !options.json.empty()) {
       std::vector<nlohmann::ordered_json> reasons = why_json(run);
       for (std::size_t i = 0; i < reasons.size(); ++i)

@@ -1,10 +1,12 @@
-#include <array>
+#include <map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "model/iteration.hpp"
 #include "model/schedule_builder.hpp"
 #include "scenarios/scenario_reader.hpp"
+#include "sim/consecutive.hpp"
 #include "sim/predict.hpp"
 #include "tools/command.hpp"
 #include "tools/measured_rows.hpp"
@@ -94,12 +96,11 @@ std::string text_of(const Scenario& scenario, const Step& step, bool tasks) {
     }
     text += "\nbuckets, in launch order\n" + table.text();
   }
-  std::array<std::int64_t, operation_count> counts{};
-  for (const Task& task : step.schedule.tasks) ++counts[static_cast<std::size_t>(task.operation)];
+  std::map<Operation, std::int64_t> counts;
+  for (const Task& task : step.schedule.tasks) ++counts[task.operation];
   text += fmt::format("\n{} tasks:", step.schedule.tasks.size());
-  for (std::size_t i = 0; i < counts.size(); ++i)
-    if (counts[i] > 0)
-      text += fmt::format(" {} {},", counts[i], name_of(static_cast<Operation>(i)));
+  for (const auto& [operation, count] : counts)
+    text += fmt::format(" {} {},", count, name_of(operation));
   text.back() = '\n';
   if (tasks) {
     Table table({"task", "what", "stream", "issued ms", "start ms", "end ms"});
@@ -163,8 +164,11 @@ int schedule_command(const std::vector<std::string>& arguments) {
   CommonOptions options;
   boost::program_options::options_description own;
   bool tasks = false;
+  int count = 0;
   own.add_options()("tasks", boost::program_options::bool_switch(&tasks),
-                    "print every task as well");
+                    "print every task as well")(
+      "steps", boost::program_options::value(&count)->value_name("N"),
+      "of N consecutive steps from the first on, each that differs from those before it");
   PluginFlag plugin;
   plugin.add_to(own);
   if (!parse(arguments, usage, Flag::set | Flag::json | Flag::trace | Flag::quiet | Flag::laws_only,
@@ -176,13 +180,29 @@ int schedule_command(const std::vector<std::string>& arguments) {
   const Scenario scenario = read_scenario(options.files[0], options.set);
   if (!plugin.files.empty()) plugins.check(scenario.training);
   const CalibratedCosts priced = price_calibrated(scenario, options.laws_only);
-  const Step step = predict(priced.costs, scenario.training);
+  const bool steps_asked = options.values.count("steps") > 0;
+  const ConsecutiveSteps steps =
+      steps_asked ? consecutive_steps(priced.costs, scenario.training, count)
+                  : ConsecutiveSteps{{predict(priced.costs, scenario.training)}, {0}, {1}, {}};
+  const Step& step = steps.kinds.front();
   Outputs outputs;
-  if (!options.quiet && options.json != "-" && options.trace != "-")
-    outputs.add("-",
-                text_of(scenario, step, tasks) +
-                    (priced.fit ? fmt::format("\n{}", describe_calibration(*priced.fit)) : ""));
-  outputs.add(options.json, json_text(json_of(scenario, step)));
+  std::string text;
+  nlohmann::ordered_json json = json_of(scenario, step);
+  if (steps_asked) json["steps"] = nlohmann::ordered_json::array();
+  for (std::size_t kind = 0; kind < steps.kinds.size(); ++kind) {
+    const Step& each = steps.kinds[kind];
+    if (steps_asked) {
+      text += fmt::format("{}{} of {} steps: {}\n", kind > 0 ? "\n" : "", steps.counts[kind], count,
+                          phase_label(each.training));
+      json["steps"].push_back(json_of(scenario, each));
+      json["steps"].back()["phase"] = phase_label(each.training);
+      json["steps"].back()["count"] = steps.counts[kind];
+    }
+    text += text_of(scenario, each, tasks);
+  }
+  if (priced.fit) text += fmt::format("\n{}", describe_calibration(*priced.fit));
+  if (!options.quiet && options.json != "-" && options.trace != "-") outputs.add("-", text);
+  outputs.add(options.json, json_text(json));
   if (!options.trace.empty())
     outputs.add(options.trace, chrome_trace(scenario, {{strategy_label(step.training), &step}}));
   outputs.commit();

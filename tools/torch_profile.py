@@ -118,7 +118,7 @@ class Parameter:
     def __init__(self, name, tensor):
         self.name, self.tensor = name, tensor
         self.shape, self.dtype = list(tensor.shape), DTYPES[tensor.dtype]
-        self.sparse = False
+        self.sparse, self.rows = False, 0
 
 
 def parameters_of(model):
@@ -250,7 +250,7 @@ class StepContext:
         def hook(*_):
             gradients.append((index, mark()))
             if parameter.tensor.grad is not None and parameter.tensor.grad.is_sparse:
-                parameter.sparse = True
+                parameter.sparse, parameter.rows = True, parameter.tensor.grad._nnz()
         return hook
 
     def __exit__(self, kind, *_):
@@ -387,7 +387,7 @@ class Profile:
         if self.unused:
             self.notes.append('no gradient reached ' + ', '.join(self.parameters[index].name for index in self.unused)
                               + ': DistributedDataParallel needs find_unused_parameters=True; here '
-                              + ('it is' if len(self.unused) == 1 else 'they are') + ' ready when backward ends')
+                              + ('it is' if len(self.unused) == 1 else 'they are') + ' marked unused')
 
     @property
     def size(self):
@@ -475,9 +475,11 @@ def workload_text(profile):
     if profile.optimizer is not None:
         lines.append(f'optimizer: {milliseconds(profile.optimizer)}')
     lines.append('parameters:')
-    for parameter, ready in zip(profile.parameters, profile.ready):
+    for index, (parameter, ready) in enumerate(zip(profile.parameters, profile.ready)):
         lines.append(f'  - {{name: {quoted(parameter.name)}, shape: {parameter.shape}, dtype: {parameter.dtype}, '
-                     + ('sparse: true, ' if parameter.sparse else '') + f'ready: {milliseconds(ready)}}}')
+                     + ('sparse: true, ' if parameter.sparse else '')
+                     + (f'rows: {parameter.rows}, ' if parameter.sparse and parameter.rows else '')
+                     + ('unused: true, ' if index in profile.unused else '') + f'ready: {milliseconds(ready)}}}')
     if profile.buffers:
         lines.append('buffers:')
         lines += [f'  - {{tensors: {tensors}, bytes: {size}}}  # {dtype}' for dtype, tensors, size in profile.buffers]

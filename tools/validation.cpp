@@ -84,7 +84,7 @@ std::vector<Training> trainings_to_validate(const Scenario& scenario,
     }
     for (const Bytes cap : caps) {
       Training& training = add(strategy);
-      training.bucket_cap = cap;
+      training.give_cap(cap);
       training.bucket_caps.clear();
       training.buckets.clear();
       training.parameter_groups = 0;

@@ -238,6 +238,7 @@ class GlooBackend : public Backend {
         if (!options.communicate && options.background == Bytes{}) agree_on_start();
         for (const std::uint32_t earlier : schedule.waits_for(task))
           communication_.wait(tickets_[earlier]);
+        if (task.message == Message::parameters) memory_->end_average();
         at.issued = at.enqueued = at.start = at.end = now();
         return;
       case Operation::hook:
@@ -283,10 +284,16 @@ class GlooBackend : public Backend {
 
   void submit(const Task& task, std::uint32_t index, TaskTimes& at) {
     const bool reduce = task.operation == Operation::all_reduce;
-    const std::span<float> values = reduce ? memory_->bucket(task.bucket) : std::span<float>{};
+    const std::span<float> note = is_note(task) ? memory_->note(task.bytes) : std::span<float>{};
+    const std::span<float> values = !reduce         ? std::span<float>{}
+                                    : is_note(task) ? note
+                                    : task.message == Message::parameters
+                                        ? memory_->average()
+                                        : memory_->bucket(task.bucket);
     const std::span<char> buffers =
-        reduce ? std::span<char>{}
-               : memory_->buffers().first(static_cast<std::size_t>(task.bytes.count));
+        reduce          ? std::span<char>{}
+        : is_note(task) ? std::span<char>{reinterpret_cast<char*>(note.data()), note.size_bytes()}
+                        : memory_->buffers().first(static_cast<std::size_t>(task.bytes.count));
     tickets_[index] = last_ticket_ =
         communication_.submit([this, reduce, values, buffers, index, &at] {
           arrivals_[index] = now();

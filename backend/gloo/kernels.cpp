@@ -54,9 +54,14 @@ void Kernels::run(const Schedule& schedule, const Task& task) {
       return;
     }
     case Operation::copy_in:
+      if (workload_.parameters[at(task.parameter)].unused) {
+        std::fill(memory_.slice(task.parameter).begin(), memory_.slice(task.parameter).end(), 0.0F);
+        return;
+      }
       return scaled_copy(memory_.slice(task.parameter), memory_.gradient(task.parameter),
                          into_bucket);
     case Operation::concatenate:
+      if (task.message == Message::parameters) return memory_.begin_average();
       if (task.bucket == nobody) {  // of buffers: nobody looks at their values
         std::fill(memory_.buffers().begin(), memory_.buffers().end(), 1);
         return;
@@ -65,8 +70,9 @@ void Kernels::run(const Schedule& schedule, const Task& task) {
         copy(memory_.slice(p), memory_.gradient(p));
       return;
     case Operation::divide: {
-      const auto values =
-          task.parameter == nobody ? memory_.bucket(task.bucket) : memory_.gradient(task.parameter);
+      const auto values = task.message == Message::parameters ? memory_.average()
+                          : task.parameter == nobody          ? memory_.bucket(task.bucket)
+                                                              : memory_.gradient(task.parameter);
       return scaled_copy(values, values, mean);
     }
     case Operation::copy_out:
@@ -82,7 +88,7 @@ void Kernels::run(const Schedule& schedule, const Task& task) {
       for (std::size_t p = 0; p < workload_.parameters.size(); ++p)
         update(static_cast<std::int32_t>(p));
       return;
-    case Operation::search_unused:  // nothing to find: every parameter of these workloads is used
+    case Operation::search_unused:  // nothing to find: the workload says which are
     case Operation::hook:
     case Operation::all_reduce:
     case Operation::broadcast:

@@ -107,6 +107,10 @@ void Memory::arrange(const Schedule& schedule) {
     fresh_store_.assign(gradient_store_.size(), 0);
     fresh_ = spans_in(fresh_store_, workload_);
   }
+  std::size_t longest = 0;
+  for (const Task& task : schedule.tasks)
+    if (is_note(task)) longest = std::max(longest, static_cast<std::size_t>(task.bytes.count));
+  note_.assign(longest / sizeof(float), 0);
   const Placement placement = place(schedule, workload_, offsets_);
   const auto span_of = [&](const Place& place, std::int64_t bytes) {
     return std::span(place.in_buckets ? bucket_store_ : gradient_store_)
@@ -121,6 +125,15 @@ void Memory::arrange(const Schedule& schedule) {
   buckets_.clear();
   for (std::size_t b = 0; b < schedule.buckets.size(); ++b)
     buckets_.push_back(span_of(placement.buckets[b], schedule.buckets[b].size.count));
+}
+
+void Memory::end_average() {
+  parameter_store_.swap(average_store_);
+  parameters_ = spans_in(parameter_store_, workload_);
+}
+
+std::span<float> Memory::note(Bytes size) {
+  return std::span(note_).first(static_cast<std::size_t>(size.count) / sizeof(float));
 }
 
 const float* Memory::operand(std::uint32_t seed) const {

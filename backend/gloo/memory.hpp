@@ -52,6 +52,14 @@ class Memory {
   std::int64_t scratch_size() const { return static_cast<std::int64_t>(scratch_.size()); }
   std::span<char> buffers() { return buffers_; }
 
+  /// Models are averaged: a copy of all parameters, which in the end takes their place.
+  void begin_average() { average_store_ = parameter_store_; }
+  std::span<float> average() { return average_store_; }
+  void end_average();
+
+  /// What DDP tells other ranks, of `size`; nobody looks at its values.
+  std::span<float> note(Bytes size);
+
   const KernelBinding& forward_binding(std::int32_t layer, std::int32_t kernel) const {
     return forward_[at(layer)][at(kernel)];
   }
@@ -66,7 +74,7 @@ class Memory {
 
   const Workload& workload_;
   std::vector<float> parameter_store_, gradient_store_, fresh_store_, bucket_store_,
-      momentum_store_, variance_store_;
+      momentum_store_, variance_store_, average_store_;
   std::vector<std::int64_t> offsets_;  ///< of the gradients, in bytes
   std::vector<std::span<float>> parameters_, gradients_, fresh_, slices_, momenta_,
       variances_;                                               ///< [parameter]
@@ -74,6 +82,7 @@ class Memory {
   std::vector<std::vector<KernelBinding>> forward_, backward_;  ///< [layer][kernel]
   std::vector<float> pool_, scratch_;
   std::vector<char> buffers_;
+  std::vector<float> note_;  ///< as large as the schedule's largest
 };
 
 }  // namespace ddpsim

@@ -101,6 +101,9 @@ GpuMemory::GpuMemory(Gpu& gpu, const Workload& workload, Optimizer optimizer, in
 }
 
 void GpuMemory::arrange(const Schedule& schedule) {
+  for (const Task& task : schedule.tasks)
+    if (task.message == Message::parameters)
+      throw std::invalid_argument("models are averaged in simulation and by the gloo backend only");
   placement_ = place(schedule, workload_, offsets_);
   together_ = one_type_ && std::none_of(placement_.gradients.begin(), placement_.gradients.end(),
                                         [](const Place& place) { return place.in_buckets; });
@@ -163,6 +166,9 @@ void GpuMemory::run(const Schedule& schedule, const Task& task, int ranks) {
                       written(task.parameter, task.micro_batch),
                       parameter(task.parameter).elements(), parameter(task.parameter).dtype);
     case Operation::copy_in:
+      if (parameter(task.parameter).unused)
+        return gpu_.clear(at_place(placement_.slices[at(task.parameter)]),
+                          parameter(task.parameter).size());
       return scale(placement_.slices[at(task.parameter)], placement_.gradients[at(task.parameter)],
                    task.parameter, schedule.comm_hook ? 1 : mean);  // the hook divides (R24)
     case Operation::concatenate:

@@ -357,12 +357,20 @@ class NcclBackend : public Backend {
 
   void enqueue(const Schedule& schedule, const Task& task) {
     if (task.step != nobody) return hooks_->run(schedule, task);
+    if (is_note(task)) return send_note(task);
     if (task.operation == Operation::broadcast)
       return collectives_.broadcast(memory_->buffers(), task.bytes);
     if (task.operation != Operation::all_reduce) return memory_->run(schedule, task, ranks());
     const DType type = memory_->type_of(schedule.buckets[at(task.bucket)]);
     collectives_.all_reduce(memory_->bucket(task.bucket), task.bytes.count / size_of(type).count,
                             type);
+  }
+
+  /// What DDP tells other ranks; nobody looks at its values.
+  void send_note(const Task& task) {
+    void* values = collectives_.next_values(task.bytes);
+    if (task.operation == Operation::broadcast) return collectives_.broadcast(values, task.bytes);
+    collectives_.all_reduce(values, task.bytes.count / size_of(DType::fp32).count, DType::fp32);
   }
 
   /// In place of a collective that is left out, for what that one waits for.

@@ -79,7 +79,7 @@ TEST_CASE("overlap launches every gradient from its hook and divides after backw
   CHECK(waits_for(schedule, "wait 2") == Story{"all-reduce 2"});
 }
 
-TEST_CASE("DDP divides into buckets, reduces full ones, copies back (R20, R21, R24)",
+TEST_CASE("R20, R21, R24: DDP divides into buckets, reduces full ones, copies back",
           "[model][schedule_builder]") {
   const Schedule schedule = build_schedule(costs(), two_buckets());
   CHECK(story(schedule) == forward + Story{"backward 1.0", "hook 2 -> 0", "copy in 2 -> 0",
@@ -94,7 +94,7 @@ TEST_CASE("DDP divides into buckets, reduces full ones, copies back (R20, R21, R
   CHECK(count(schedule, Operation::divide) == 0);
 }
 
-TEST_CASE("a bucket ready early waits for its turn (R16)", "[model][schedule_builder]") {
+TEST_CASE("R16: a bucket ready early waits for its turn", "[model][schedule_builder]") {
   // Parameter 0, the last to arrive, is in the first bucket: both are launched behind it, at once.
   Training training;
   training.buckets = {{0}, {2, 1}};
@@ -126,7 +126,7 @@ TEST_CASE("an all-reduce names the task that put its last gradient in place",
   CHECK(completed_by(training) == Story{"copy in 0 -> 0", "copy in 1 -> 1"});
 }
 
-TEST_CASE("views of the bucket save the copies out and not those in (R22, R23)",
+TEST_CASE("R22, R23: views of the bucket save the copies out and not those in",
           "[model][schedule_builder]") {
   Training training = two_buckets();
   Schedule schedule = build_schedule(costs(), training);
@@ -184,7 +184,7 @@ TEST_CASE("a synchronous device computes and waits on the host", "[model][schedu
   }
 }
 
-TEST_CASE("one rank still copies and reduces (R48)", "[model][schedule_builder]") {
+TEST_CASE("R48: one rank still copies and reduces", "[model][schedule_builder]") {
   const StepCosts alone = costs_of(two_layers(), ring(1, 1ms, gigabytes_per_second(1)));
   const Schedule schedule = build_schedule(alone, two_buckets());
   CHECK(count(schedule, Operation::copy_in) == 3);

@@ -25,7 +25,7 @@ Training bucketed(int micro_batches, bool no_sync) {
 
 }  // namespace
 
-TEST_CASE("every micro-batch communicates, or with no_sync the last (R26)",
+TEST_CASE("R26: every micro-batch communicates, or with no_sync the last",
           "[model][schedule_builder]") {
   const bool no_sync = GENERATE(false, true);
   const Schedule schedule = build_schedule(costs(), bucketed(3, no_sync));
@@ -59,7 +59,7 @@ TEST_CASE("every strategy communicates in each micro-batch unless told otherwise
   CHECK(reduces(Strategy::overlap, true) == 3);
 }
 
-TEST_CASE("gradients add up from the second micro-batch on (R27)", "[model][schedule_builder]") {
+TEST_CASE("R27: gradients add up from the second micro-batch on", "[model][schedule_builder]") {
   for (const Strategy strategy : all_strategies) {
     CAPTURE(name_of(strategy));
     Training training = bucketed(3, true);
@@ -85,7 +85,7 @@ TEST_CASE("each micro-batch's buckets fill anew", "[model][schedule_builder]") {
   CHECK(launched == std::vector<std::int32_t>{0, 1, 0, 1});
 }
 
-TEST_CASE("the host searches for unused parameters before a synchronised backward (R30)",
+TEST_CASE("R30: the host searches for unused parameters before a synchronised backward",
           "[model][schedule_builder]") {
   Workload workload = two_layers();
   workload.layers[0].forward[0].launches = 40;  // autograd nodes, a microsecond each
@@ -112,7 +112,7 @@ TEST_CASE("the host searches for unused parameters before a synchronised backwar
 TEST_CASE("the first iteration reduces one bucket per dtype after its last gradient",
           "[model][schedule_builder]") {
   Training training;
-  training.phase = Phase::first;
+  training.iteration = 1;
   training.bucket_cap = Bytes{1};
   const Schedule one = build_schedule(costs(), training);
   REQUIRE(one.buckets.size() == 1);
@@ -130,7 +130,7 @@ TEST_CASE("the first iteration reduces one bucket per dtype after its last gradi
   CHECK(waits_for(two, "all-reduce 1") == Story{"copy in 0 -> 1"});
 }
 
-TEST_CASE("DDP broadcasts each type of buffer before forward (R29)", "[model][schedule_builder]") {
+TEST_CASE("R29: DDP broadcasts each type of buffer before forward", "[model][schedule_builder]") {
   // ResNet-18's batch norms: running statistics of one type, counters of another.
   const StepCosts resnet = costs(architectures::build(architectures::resnet18));
   const Schedule schedule = build_schedule(resnet, Training{});
@@ -147,7 +147,7 @@ TEST_CASE("DDP broadcasts each type of buffer before forward (R29)", "[model][sc
     CHECK(count(build_schedule(resnet, training_of(strategy)), Operation::broadcast) == 0);
 }
 
-TEST_CASE("a forward after one inside no_sync broadcasts nothing (R28)",
+TEST_CASE("R28: a forward after one inside no_sync broadcasts nothing",
           "[model][schedule_builder]") {
   // The first of a step follows the synchronised last one of the step before.
   const StepCosts resnet = costs(architectures::build(architectures::resnet18));

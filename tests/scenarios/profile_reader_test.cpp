@@ -40,6 +40,23 @@ std::string refused(const Scratch& scratch, const std::string& profile) {
   return refusal(scratch, scenario_of_profile);
 }
 
+TEST_CASE("a profile says which parameters are unused, and how many rows a sparse gradient has",
+          "[scenarios][profile_reader]") {
+  const Scratch scratch;
+  scratch.write("p.yaml", with(7, "  - {name: 0.weight, shape: [64, 32], unused: true}"));
+  const Workload workload = read_scenario(scratch.write("s.yaml", scenario_of_profile)).workload;
+  CHECK(workload.parameters[0].unused);
+  CHECK(arrival_order(workload) == std::vector<int>{2, 1, 0});
+  scratch.write(
+      "p.yaml",
+      with(7, "  - {name: 0.weight, shape: [64, 32], sparse: true, rows: 5, ready: 9 ms}"));
+  const Workload sparse = read_scenario(scratch.write("s.yaml", scenario_of_profile)).workload;
+  CHECK(sparse.parameters[0].sparse_values() == Bytes{5 * 32 * 4});
+  CHECK(sparse.parameters[0].sparse_indices() == Bytes{5 * 8});
+  CHECK(refused(scratch, with(7, "  - {name: 0.weight, shape: [64, 32], rows: 5, ready: 9 ms}")) ==
+        "p.yaml:7:46: parameters.rows: rows are a sparse gradient's: say sparse: true");
+}
+
 TEST_CASE("a profile becomes a workload with a kernel up to each instant gradients were ready",
           "[scenarios][profile_reader]") {
   const Scratch scratch;

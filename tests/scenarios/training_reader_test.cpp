@@ -50,7 +50,7 @@ TEST_CASE("training is DistributedDataParallel's own where nothing is said",
   CHECK(!training.find_unused_parameters);
   CHECK(!training.static_graph);
   CHECK(!training.gradient_as_bucket_view);
-  CHECK(training.phase == Phase::steady);
+  CHECK(training.iteration == 0);
 }
 
 TEST_CASE("every setting of training is read", "[scenarios][training_reader]") {
@@ -69,7 +69,7 @@ TEST_CASE("every setting of training is read", "[scenarios][training_reader]") {
   CHECK(training.find_unused_parameters);
   CHECK(training.static_graph);
   CHECK(training.gradient_as_bucket_view);
-  CHECK(training.phase == Phase::first);
+  CHECK(training.iteration == 1);
 }
 
 TEST_CASE("only torch's rule has a special first bucket unless one is asked for",
@@ -80,6 +80,32 @@ TEST_CASE("only torch's rule has a special first bucket unless one is asked for"
   CHECK(three.read("  first_bucket_cap: 2 MiB\n  bucket_rule: before_overflow").first_bucket_cap ==
         2 * MiB);
   CHECK(!three.read("  broadcast_buffers: false").broadcast_buffers);
+}
+
+TEST_CASE("R12: a release says whether a cap holds for the first bucket too",
+          "[scenarios][training_reader]") {
+  const Three three;
+  CHECK(three.read("  pytorch: \"1.13\"\n  bucket_cap: 2 MiB").first_bucket_cap == MiB);
+  CHECK(three.read("  pytorch: 2.x").first_bucket_cap == MiB);
+  CHECK(!three.read("  pytorch: 2.x\n  bucket_cap: 2 MiB").first_bucket_cap);
+  CHECK(three.read("  pytorch: 2.x\n  bucket_cap: 2 MiB\n  first_bucket_cap: 1 MiB")
+            .first_bucket_cap == MiB);
+  CHECK(three.refused("  pytorch: 3") ==
+        "s.yaml:4:12: training.pytorch: unknown name \"3\"; known: 1.13, 2.x");
+}
+
+TEST_CASE("modes are read", "[scenarios][training_reader]") {
+  const Three three;
+  CHECK(three.read("  iteration: 3").iteration == 3);
+  CHECK(three.refused("  phase: first\n  iteration: 3") ==
+        "s.yaml:5:14: training.iteration: iteration and phase exclude each other");
+  CHECK(three.read("  last_bucket_cap: true").last_bucket_cap);
+  CHECK(three.read("  skip_all_reduce_unused_params: true").skip_all_reduce_unused_params);
+  CHECK(three.read("  join: true").join == Join{});
+  CHECK(!three.read("  join: false").join);
+  CHECK(three.read("  join: {divide_by_initial_world_size: false}").join == Join{false, false});
+  CHECK(three.refused("  join: {throw: true}") ==
+        "s.yaml:4:10: training.join: unknown key \"throw\"");
 }
 
 TEST_CASE("an explicit bucket has one type", "[scenarios][training_reader]") {

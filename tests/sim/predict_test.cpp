@@ -66,14 +66,14 @@ TEST_CASE("a bucket waits for its last gradient", "[sim][predict]") {
 TEST_CASE("DDP's first iteration does not overlap", "[sim][predict]") {
   // One bucket of 3 MB, ready at 18.
   Training training;
-  training.phase = Phase::first;
+  training.iteration = 1;
   const Step prediction = predict(three_layers(), training);
   CHECK(prediction.metrics.collectives == 1);
   CHECK(prediction.metrics.buckets[0].start == Instant{18ms});
   CHECK(prediction.metrics.step == 21ms);
 }
 
-TEST_CASE("micro-batches communicate each time, or with no_sync once (R26)", "[sim][predict]") {
+TEST_CASE("R26: micro-batches communicate each time, or with no_sync once", "[sim][predict]") {
   Training training = timed::training_of(Strategy::overlap);
   training.micro_batches = 3;
   StepMetrics metrics = predict(three_layers(), training).metrics;

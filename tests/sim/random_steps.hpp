@@ -57,7 +57,7 @@ inline Training random_training(Dice& dice, const Workload& workload) {
     training.parameter_groups = dice.between(1, most);
   }
   if (dice.one_in(3)) training.bucket_rule = BucketRule::before_overflow;
-  if (dice.one_in(4)) training.phase = Phase::first;
+  if (dice.one_in(4)) training.iteration = dice.between(1, 3);
   training.micro_batches = dice.one_in(2) ? 1 : dice.between(2, 3);
   training.no_sync = dice.one_in(2);
   training.find_unused_parameters = dice.one_in(3);

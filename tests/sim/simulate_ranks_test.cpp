@@ -27,7 +27,7 @@ constexpr std::uint32_t gradient = 0, sent = 1, update = 3;  // tasks of reduce_
 
 }  // namespace
 
-TEST_CASE("a delayed rank shifts the ends of all alike (R18)", "[sim][simulate]") {
+TEST_CASE("R18: a delayed rank shifts the ends of all alike", "[sim][simulate]") {
   const Duration delay = GENERATE(0ms, 7ms, 25ms);
   const std::vector<Schedule> ranks{reduce_after(10ms).schedule,
                                     reduce_after(10ms + delay).schedule,

@@ -71,7 +71,7 @@ TEST_CASE("the slower of host and device sets the pace", "[sim][simulate]") {
   }
 }
 
-TEST_CASE("a host-bound backward launches its all-reduces by the host's clock (R19)",
+TEST_CASE("R19: a host-bound backward launches its all-reduces by the host's clock",
           "[sim][simulate]") {
   // 4 ms to launch each kernel of 1 ms, 1 ms to run the hook, 1 ms to issue the all-reduce of 2 ms.
   // Layer i is enqueued at 6 i + 4, its kernel ends at 6 i + 5, its all-reduce is in at 6 i + 6.

@@ -1,0 +1,82 @@
+#include "model/ddp_statistics.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace ddpsim {
+namespace {
+
+/// Before which task each mark is.
+struct Marks {
+  std::uint32_t forward_start = 0, compute_start = 0, comm_start = 0, compute_end = 0, comm_end = 0;
+};
+
+constexpr std::uint32_t nowhere = ~std::uint32_t{0};
+
+Marks marks_of(const Schedule& schedule) {
+  const auto count = static_cast<std::uint32_t>(schedule.tasks.size());
+  const std::int16_t last = schedule.tasks.back().micro_batch;
+  Marks marks{nowhere, nowhere, nowhere, nowhere, 0};
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Task& task = schedule.tasks[i];
+    if (task.micro_batch != last) continue;
+    marks.forward_start = std::min(marks.forward_start, i);
+    if (task.operation == Operation::forward) marks.compute_start = i + 1;
+    if (task.operation == Operation::backward)
+      marks.compute_start = std::min(marks.compute_start, i);
+    const bool launches =
+        task.step != nobody || (is_collective(task.operation) && task.bucket != nobody);
+    if (launches) marks.comm_start = std::min(marks.comm_start, i);
+    const bool waits = task.operation == Operation::wait && task.message != Message::parameters;
+    // A static graph's first iteration communicates nothing before its used map.
+    const bool late = is_collective(task.operation) && task.message == Message::used_map &&
+                      marks.comm_start == nowhere;
+    if (late || (waits && task.bucket != nobody))
+      marks.compute_end = std::min(marks.compute_end, i);
+    if (waits || task.operation == Operation::copy_out) marks.comm_end = i + 1;
+  }
+  marks.compute_start = std::min(marks.compute_start, count);
+  marks.compute_end = std::min(marks.compute_end, count);
+  return marks;
+}
+
+}  // namespace
+
+std::optional<DdpStatistics> ddp_statistics(const Schedule& schedule, const Timeline& timeline,
+                                            int rank) {
+  if (schedule.strategy != Strategy::bucketed || schedule.tasks.empty()) return std::nullopt;
+  const auto& times = timeline.ranks.at(static_cast<std::size_t>(rank));
+  const Marks marks = marks_of(schedule);
+  // What the stream reaches once all before a task is done: a mark is an event enqueued there.
+  std::vector<Instant> before{Instant{}};
+  for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
+    const Stream stream = schedule.tasks[i].stream;
+    const bool in_line = stream == Stream::compute || stream == Stream::host;
+    before.push_back(std::max(before.back(), in_line ? times[i].end : times[i].enqueued));
+  }
+  DdpStatistics statistics;
+  statistics.forward_compute = before[marks.compute_start] - before[marks.forward_start];
+  statistics.backward_compute = before[marks.compute_end] - before[marks.compute_start];
+  if (marks.comm_start == nowhere) return statistics;
+  statistics.backward_comm = before[marks.comm_end] - before[marks.comm_start];
+  const Duration overlap = before[marks.compute_end] - before[marks.comm_start];
+  if (marks.comm_start < marks.compute_end && overlap >= Duration::zero())
+    statistics.overlap = overlap;
+  return statistics;
+}
+
+void DdpAverages::add(const DdpStatistics& sample) {
+  ++samples_;
+  average(forward_compute_, sample.forward_compute);
+  average(backward_compute_, sample.backward_compute);
+  average(backward_comm_, sample.backward_comm);
+  average(overlap_, sample.overlap);
+}
+
+void DdpAverages::average(std::int64_t& average, std::optional<Duration> value) const {
+  if (!value) return;
+  const std::int64_t ns = std::chrono::duration_cast<std::chrono::nanoseconds>(*value).count();
+  average = (ns + average * (samples_ - 1)) / samples_;
+}
+
+}  // namespace ddpsim

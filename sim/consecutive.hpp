@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/ddp_statistics.hpp"
+#include "model/step.hpp"
+#include "model/step_costs.hpp"
+
+namespace ddpsim {
+
+/// Steps one after the other, from the first of a training on; each begins when the one before has
+/// ended on all ranks.
+struct ConsecutiveSteps {
+  /// Steps that differ, each simulated once; Training::iteration is the first that is like it (0: all
+  /// are).
+  std::vector<Step> kinds;
+  std::vector<std::int32_t> sequence;  ///< [step] index into `kinds`
+  std::vector<std::int64_t> counts;    ///< [kind] steps
+  DdpAverages logged;                  ///< by DDP's logger; no samples unless `bucketed`
+
+  double total_seconds() const;
+};
+
+inline constexpr int most_steps = 1'000'000;
+
+/// Iterations 1 to `count` of `training` (iteration.hpp says how they differ).
+/// Throws std::invalid_argument unless 1 <= count <= most_steps.
+ConsecutiveSteps consecutive_steps(const StepCosts& costs, const Training& training, int count);
+
+}  // namespace ddpsim
