@@ -273,8 +273,6 @@ class GlooBackend : public Backend {
       case Operation::select:
       case Operation::own_kernel:
       case Operation::synchronize:
-      case Operation::all_gather:  // of a comm hook: see above
-      case Operation::reduce_scatter:
         at.enqueued = at.start = at.issued;
         if (task.operation != Operation::optimizer || update_) kernels_->run(schedule, task);
         at.end = now();
