@@ -284,6 +284,10 @@ class Builder {
     if (training_.hooks.empty()) return;
     std::vector<std::size_t> arrived(costs_.gradients.size());
     for (std::size_t i = 0; i < costs_.arrival.size(); ++i) arrived[at(costs_.arrival[i])] = i;
+    std::vector<bool> computed(costs_.gradients.size(), false);
+    for (const auto& layer : costs_.hooks_of)
+      for (const auto& kernel : layer)
+        for (const std::int32_t index : kernel) computed[at(index)] = true;
     met_.resize(costs_.gradients.size());
     next_met_.resize(costs_.gradients.size());
     for (std::size_t h = 0; h < training_.hooks.size(); ++h) {
@@ -292,7 +296,9 @@ class Builder {
         Group group;
         group.hook = static_cast<std::int32_t>(h);
         group.group = static_cast<std::int32_t>(g);
-        group.members = hook.groups[g];
+        for (const std::int32_t index : hook.groups[g])  // nobody waits for what never comes
+          if (computed[at(index)]) group.members.push_back(index);
+        if (group.members.empty()) continue;
         std::sort(group.members.begin(), group.members.end(),
                   [&](std::int32_t a, std::int32_t b) { return arrived[at(a)] < arrived[at(b)]; });
         Bytes size;

@@ -127,7 +127,6 @@ void UserHooks::begin(const Schedule& schedule) {
 }
 
 void UserHooks::computed(const Task& backward) {
-  if (!watches_) return;
   for (const std::int32_t p : completes_[at(backward.layer)][at(backward.kernel)])
     progress_[at(p)] = {backward.micro_batch, State::complete};
 }
@@ -189,14 +188,17 @@ void UserHooks::run(const Schedule& schedule, const Task& task) {
 }
 
 void UserHooks::clip(const std::vector<std::int32_t>& group, int micro_batch, double norm) {
-  double squares = 0;
+  std::vector<std::span<float>> gradients;  // of those that have one
   for (const std::int32_t p : group)
-    for (const float value : memory_.written(p, micro_batch))
-      squares += static_cast<double>(value) * value;
+    if (progress_[at(p)].micro_batch == micro_batch)
+      gradients.push_back(memory_.written(p, micro_batch));
+  double squares = 0;
+  for (const std::span<float> gradient : gradients)
+    for (const float value : gradient) squares += static_cast<double>(value) * value;
   const double factor = norm / (std::sqrt(squares) + 1e-6);
   if (factor >= 1) return;
-  for (const std::int32_t p : group)
-    for (float& value : memory_.written(p, micro_batch)) value *= static_cast<float>(factor);
+  for (const std::span<float> gradient : gradients)
+    for (float& value : gradient) value *= static_cast<float>(factor);
 }
 
 void UserHooks::call_plugin(const UserHook& hook, const Task& task) {

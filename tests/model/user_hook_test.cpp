@@ -75,6 +75,15 @@ TEST_CASE("a layer's gradients are clipped together, and reach DDP then", "[mode
                                        "copy in 1 -> 0", "all-reduce 0"});
 }
 
+TEST_CASE("a clip does not wait for a gradient that never comes", "[model][user_hook]") {
+  StepCosts priced = costs();
+  auto& fired = priced.hooks_of[1][0];  // of b no kernel makes a gradient
+  fired.erase(std::find(fired.begin(), fired.end(), 1));
+  Training training = with({on_gradients(UserHookKind::clip, {{1, 2}, {0}})});
+  training.strategy = Strategy::none;
+  CHECK(first_hooks(build_schedule(priced, training)) == Story{"backward 1.0", "gradient hook 2"});
+}
+
 TEST_CASE("two hooks on one layer's gradients take turns", "[model][user_hook]") {
   const Schedule schedule = build_schedule(
       costs(),
