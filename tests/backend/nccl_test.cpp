@@ -160,6 +160,37 @@ TEST_CASE("fake GPUs end every strategy with the mean of the local gradients", "
   }
 }
 
+TEST_CASE("a scale hook scales on fake GPUs, and other hooks are refused", "[backend][nccl]") {
+  const SmallJob job = gpu_job(1);
+  const auto with = [&](UserHookKind kind) {
+    Training training;
+    training.strategy = Strategy::none;
+    training.hooks.resize(1);
+    training.hooks[0].kind = kind;
+    training.hooks[0].value = 0.5;
+    training.hooks[0].groups = {{1}};
+    return job.schedule(training);
+  };
+  FakeLink link(1);
+  CHECK(on_fakes(
+            1, {GpuLink::Mode::shared}, seconds{20},
+            [&](int) { return std::make_unique<FakeGpu>(&link); },
+            [&](Backend& backend) {
+              backend.load(job.workload, job.optimizer);
+              backend.run(job.schedule(Strategy::none));
+              std::vector<float> expected = backend.gradient(1);
+              const std::vector<float> other = backend.gradient(2);
+              for (float& value : expected) value *= 0.5F;
+              backend.run(with(UserHookKind::scale));
+              if (backend.gradient(1) != expected || backend.gradient(2) != other) return 5;
+              backend.run(with(UserHookKind::record));
+              if (backend.gradient(1) == expected) return 6;
+              CHECK_THROWS_WITH(backend.run(with(UserHookKind::clip)),
+                                Catch::Contains("not clip: take it out of training.hooks"));
+              return 0;
+            }) == 0);
+}
+
 TEST_CASE("every rank connects with rank 0's id", "[backend][nccl]") {
   std::vector<std::vector<std::byte>> received(3);
   CHECK(on_fakes(
