@@ -27,6 +27,7 @@ namespace {
 constexpr std::size_t most_tasks = 10'000'000;
 constexpr std::chrono::hours longest_step{6};
 constexpr Bytes flag{4};           ///< an int32 or a float
+constexpr Bytes rank_number{8};    ///< an int64
 constexpr Bytes sparse_shape{72};  ///< nine int64: ProcessGroupGloo.cpp SparseTensorMetadata
 
 class Builder {
@@ -214,7 +215,8 @@ class Builder {
     // the last of the step before, which was synchronised (rule R28).
     const bool after_synced = micro_batch_ == 0 || !training_.no_sync;
     if (after_synced && training_.broadcast_buffers && !costs_.buffers.empty()) {
-      if (training_.join) host_reads(tell(Operation::all_reduce, Message::buffer_source, flag));
+      if (training_.join)
+        host_reads(tell(Operation::all_reduce, Message::buffer_source, rank_number));
       broadcast_buffers();
     }
     if (training_.join) tell(Operation::all_reduce, Message::will_sync, flag);

@@ -44,7 +44,8 @@ struct Parameter {
   /// Index into that layer's `backward`: the gradient is complete after this kernel.
   int ready_after = 0;
   bool sparse = false;  ///< an embedding with sparse gradients: reduced alone
-  /// A sparse gradient's rows, one for each use of one, as they are sent; 0: all of the table's.
+  /// A sparse gradient's rows as they are sent: those that were used, each once, for Gloo coalesces
+  /// (seen on the wire with torch 1.13); 0: all of the table's.
   std::int64_t sparse_rows = 0;
   bool unused = false;  ///< no gradient reaches it in this step (nor on any other rank)
 

@@ -249,8 +249,10 @@ class StepContext:
 
         def hook(*_):
             gradients.append((index, mark()))
-            if parameter.tensor.grad is not None and parameter.tensor.grad.is_sparse:
-                parameter.sparse, parameter.rows = True, parameter.tensor.grad._nnz()
+            gradient = parameter.tensor.grad
+            if not parameter.sparse and gradient is not None and gradient.is_sparse:
+                # Gloo sends a row once, however often it was used; counted once, in warm-up.
+                parameter.sparse, parameter.rows = True, gradient.coalesce()._nnz()
         return hook
 
     def __exit__(self, kind, *_):

@@ -117,6 +117,15 @@ TEST_CASE("a tied weight stands in the profile once, under its first name",
   CHECK(arrival(workload).back() == "embedding.weight");
 }
 
+TEST_CASE("a sparse gradient's rows are counted once each", "[tools][torch_profile]") {
+  if (python().empty()) return;
+  const Scratch scratch;
+  profiled(scratch, {"--script", model("rules.py") + ":table"});
+  const Parameter table = read(scratch).parameters.at(0);
+  CHECK(table.sparse);
+  CHECK(table.sparse_rows == 17);  // of 24 words, 17 are different ones
+}
+
 TEST_CASE("a profile has the batch norms' buffers, those of one type together",
           "[tools][torch_profile]") {
   if (python().empty()) return;
