@@ -254,7 +254,7 @@ TEST_CASE("R36: uneven inputs add their collectives in the order DDP has them", 
   const Story plain = sent(build_schedule(costs(nobody, true), training));
   CHECK(Story(plain.begin(), plain.begin() + 6) ==
         Story{"active ranks of 4", "bucket indices of 16", "bucket lengths of 12",
-              "buffer source of 4", "buffers of 64", "will sync of 4"});
+              "buffer source of 8", "buffers of 64", "will sync of 4"});
   training.iteration = 0;
   training.join = Join{true, false};
   training.broadcast_buffers = false;
