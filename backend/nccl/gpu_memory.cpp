@@ -167,7 +167,7 @@ void GpuMemory::run(const Schedule& schedule, const Task& task, int ranks) {
                       parameter(task.parameter).elements(), parameter(task.parameter).dtype);
     case Operation::copy_in:
       if (parameter(task.parameter).unused)
-        return gpu_.clear(at_place(placement_.slices[at(task.parameter)]),
+        return gpu_.clear(task.stream, at_place(placement_.slices[at(task.parameter)]),
                           parameter(task.parameter).size());
       return scale(placement_.slices[at(task.parameter)], placement_.gradients[at(task.parameter)],
                    task.parameter, schedule.comm_hook ? 1 : mean);  // the hook divides (R24)
