@@ -54,7 +54,7 @@ TEST_CASE("a profile says which parameters are unused, and how many rows a spars
   CHECK(sparse.parameters[0].sparse_values() == Bytes{5 * 32 * 4});
   CHECK(sparse.parameters[0].sparse_indices() == Bytes{5 * 8});
   CHECK(refused(scratch, with(7, "  - {name: 0.weight, shape: [64, 32], rows: 5, ready: 9 ms}")) ==
-        "p.yaml:7:46: parameters.rows: rows are a sparse gradient's: say sparse: true");
+        "p.yaml:7:45: parameters.rows: rows are a sparse gradient's: say sparse: true");
 }
 
 TEST_CASE("a profile becomes a workload with a kernel up to each instant gradients were ready",

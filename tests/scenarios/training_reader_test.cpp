@@ -105,7 +105,8 @@ TEST_CASE("modes are read", "[scenarios][training_reader]") {
   CHECK(!three.read("  join: false").join);
   CHECK(three.read("  join: {divide_by_initial_world_size: false}").join == Join{false, false});
   CHECK(three.refused("  join: {throw: true}") ==
-        "s.yaml:4:10: training.join: unknown key \"throw\"");
+        "s.yaml:4:10: training.join.throw: unknown key; did you mean "
+        "\"throw_on_early_termination\"?");
 }
 
 TEST_CASE("an explicit bucket has one type", "[scenarios][training_reader]") {
