@@ -26,6 +26,8 @@ struct Listing {
   std::vector<std::string> header;
   std::vector<std::vector<std::string>> rows;
   std::string below{};
+  std::vector<std::string> below_header{};  ///< of rows listed below, and by JSON behind the others
+  std::vector<std::vector<std::string>> below_rows{};
 
   /// The last column below the table, where it is the long text of a source.
   std::string text() const {
@@ -87,10 +89,14 @@ Listing hooks() {
       "A payload is what each rank hands over: a ring all-reduce sends 2 (W - 1) / W of it, an "
       "all-gather (W - 1) times.\n"
       "fp16_compress_wrapper and bf16_compress_wrapper put any of them on 16 bit: e = 2.\n";
-  Table own({"hook of training.hooks", "for example", "does"}, Table::Last::text);
-  for (const UserHookFacts& facts : user_hook_facts())
-    own.add({std::string(name_of(facts.kind)),
-             fmt::format("{}: {}", name_of(facts.kind), facts.example), std::string(facts.does)});
+  listing.below_header = {"hook of training.hooks", "for example", "does"};
+  Table own(listing.below_header, Table::Last::text);
+  for (const UserHookFacts& facts : user_hook_facts()) {
+    listing.below_rows.push_back({std::string(name_of(facts.kind)),
+                                  fmt::format("{}: {}", name_of(facts.kind), facts.example),
+                                  std::string(facts.does)});
+    own.add(listing.below_rows.back());
+  }
   listing.below += "\n" + own.text();
   return listing;
 }
@@ -116,16 +122,21 @@ constexpr Kind kinds[]{{"models", models},
 
 void print(const Listing& listing, const CommonOptions& options) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  for (const auto& row : listing.rows) {
-    nlohmann::ordered_json object;
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      if (const auto number = parse_integer(row[c]))  // what has a unit stays text
-        object[listing.header[c]] = *number;
-      else
-        object[listing.header[c]] = row[c];
+  const auto add = [&](const std::vector<std::string>& header,
+                       const std::vector<std::vector<std::string>>& rows) {
+    for (const auto& row : rows) {
+      nlohmann::ordered_json object;
+      for (std::size_t c = 0; c < row.size(); ++c) {
+        if (const auto number = parse_integer(row[c]))  // what has a unit stays text
+          object[header[c]] = *number;
+        else
+          object[header[c]] = row[c];
+      }
+      json.push_back(object);
     }
-    json.push_back(object);
-  }
+  };
+  add(listing.header, listing.rows);
+  add(listing.below_header, listing.below_rows);
   Outputs outputs;
   if (!options.quiet && options.json != "-") outputs.add("-", listing.text());
   outputs.add(options.json, json_text(json));

@@ -1120,7 +1120,8 @@ def run(arguments):
         for name, text in files.items():
             write(os.path.join(arguments.output, name), text)
         print('\n'.join([*summary, 'wrote ' + ', '.join(os.path.join(arguments.output, name) for name in files),
-                         'next: ' + next_command(arguments.output, files, device)]))
+                         'next: ' + next_command(arguments.output, files, device,
+                                                         profile is not None and bool(profile.unused))]))
     if job:
         job.dist.destroy_process_group()
     return 0
@@ -1149,13 +1150,14 @@ def link_doubts(link):
         yield f'all-reduces of {", ".join(falls)} took less time than smaller ones: measure again when it is quiet'
 
 
-def next_command(folder, files, device):
+def next_command(folder, files, device, unused):
     if 'scenario.yaml' in files:
         return f'ddpsim tune {os.path.join(folder, "scenario.yaml")}'
     workload = os.path.join(folder, 'workload.yaml') if 'workload.yaml' in files else 'WORKLOAD'
     link = os.path.join(folder, 'link.yaml') if 'link.yaml' in files else 'LINK'
     return (f'ddpsim tune {workload} --link {link} --ranks N '
-            f'--device {"generic-cpu" if device.type == "cpu" else "DEVICE"}')
+            f'--device {"generic-cpu" if device.type == "cpu" else "DEVICE"}'
+            f'{" --set training.find_unused_parameters=true" if unused else ""}')
 
 
 def main(words):

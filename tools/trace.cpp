@@ -22,12 +22,15 @@ std::string quoted(const std::string& text) {
 
 class Writer {
  public:
-  void process(int pid, const std::string& name) {
+  /// The stream aside is named where something runs there.
+  void process(int pid, const std::string& name, bool aside) {
     event(R"("ph":"M","name":"process_name","pid":{},"tid":0,"args":{{"name":{}}})", pid,
           quoted(name));
-    for (const Stream stream : all_streams)
+    for (const Stream stream : all_streams) {
+      if (stream == Stream::aside && !aside) continue;
       event(R"("ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}})", pid,
             static_cast<int>(stream), name_of(stream));
+    }
   }
   /// One picosecond short: whoever adds `ts` and `dur` as floating-point numbers must not see two
   /// spans that touch overlap.
@@ -113,7 +116,9 @@ std::string chrome_trace(const Scenario& scenario, const std::vector<NamedStep>&
       writer.process(
           pid, fmt::format(
                    "{}: rank {}{}", name, rank,
-                   alike ? fmt::format(" (and all up to {})", scenario.cluster.ranks() - 1) : ""));
+                   alike ? fmt::format(" (and all up to {})", scenario.cluster.ranks() - 1) : ""),
+          std::any_of(step->schedule.tasks.begin(), step->schedule.tasks.end(),
+                      [](const Task& task) { return task.stream == Stream::aside; }));
       write_rank(writer, pid, scenario, step->schedule,
                  timelines[static_cast<std::size_t>(std::min(rank, told - 1))]);
     }

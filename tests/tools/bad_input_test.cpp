@@ -85,8 +85,6 @@ TEST_CASE("a mistake in a scenario is one line with its place, and touches nothi
 
 TEST_CASE("what is not built yet says so", "[tools][bad_input]") {
   const Refusals refusals;
-  CHECK(refusals.of_scenario(spoiled(10, "  comm_hook: fp16_compress")) ==
-        "s.yaml:10:14: training.comm_hook: comm hooks are not built yet: expected none");
   CHECK_THAT(refusals.of_scenario(spoiled(8, "  intra_node: nvlink4\n  collectives: steps")),
              Catch::Contains("s.yaml:9:16: cluster.collectives: steps") &&
                  Catch::Contains("not built yet"));
@@ -172,7 +170,7 @@ TEST_CASE("missing arguments are refused with an example", "[tools][bad_input]")
   CHECK(refusals.of({"run", file, "--json", "old.json", "--json", "b.json"}) ==
         "option '--json' cannot be specified more than once; see ddpsim run --help");
   CHECK(refusals.of({"run", file, file, "--trace", "t.json"}) ==
-        "--trace takes one scenario at a time");
+        "--trace and --hooks-log take one scenario at a time");
 }
 
 TEST_CASE("a scenario that asks for more than can be computed is refused, not wrapped around",

@@ -50,7 +50,7 @@ std::string word(const Row& row) {
 
 }  // namespace
 
-TEST_CASE("--hooks-log writes every hook in firing order, with its times and bucket",
+TEST_CASE("the hooks log holds every hook in firing order, with its times and bucket",
           "[tools][hooks_log]") {
   const Scratch scratch;
   const auto file = scratch.write(

@@ -50,7 +50,8 @@ Outcome profiled(const Scratch& scratch, const std::vector<std::string>& argumen
 Workload read(const Scratch& scratch, const std::string& file = "profile/workload.yaml") {
   scratch.write("scenario.yaml", "workload: {model: " + file +
                                      "}\ncluster: {device: generic-cpu, launch: sync, "
-                                     "ranks_per_node: 2, intra_node: ethernet-10g}\n");
+                                     "ranks_per_node: 2, intra_node: ethernet-10g}\n"
+                                     "training: {find_unused_parameters: true}\n");
   const Outcome outcome = ddpsim({"run", "scenario.yaml", "--json", "-"}, scratch.folder());
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
