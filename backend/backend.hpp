@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,12 +32,23 @@ struct RunOptions {
   bool update = true;
 };
 
+/// What a rank really handed to collectives in a step; broadcasts of buffers are not counted.
+struct Sent {
+  int collectives = 0;
+  Bytes payload;
+  /// 16-bit values that became infinite or NaN though what they were made from was finite.
+  std::int64_t overflows = 0;
+
+  bool operator==(const Sent&) const = default;
+};
+
 /// A step as one rank saw it.
 struct RankRun {
   std::vector<TaskTimes> times;  ///< [task], on rank 0's clock; see Backend::run
   Duration computed{};           ///< from the start to the end of the last round's last task
   Duration background_begun{};   ///< when the last rank arrived at the first background all-reduce
   double background_busy = 1;    ///< share of the time from then on with one of them under way
+  std::optional<Sent> sent{};    ///< none: this backend does not count
   int background_ended = 0;  ///< background all-reduces that had ended when this rank had computed
 };
 

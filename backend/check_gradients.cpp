@@ -46,9 +46,6 @@ double epsilon(DType type) {
   return 0x1p-23;
 }
 
-/// What a comm hook leaves of the mean of all gradients.
-enum class Kept : std::uint8_t { mean, same_everywhere, nothing };
-
 Kept kept_by(const CommHook& hook, int ranks) {
   switch (hook.kind) {
     case CommHookKind::none:
@@ -147,10 +144,10 @@ GradientCheck check_gradients(Backend& backend, const Workload& workload,
   for (const auto& theirs : backend.gather(std::as_bytes(std::span(digests))))
     check.identical = check.identical && theirs.size() == digests.size() * sizeof(std::uint64_t) &&
                       std::memcmp(theirs.data(), digests.data(), theirs.size()) == 0;
-  check.identical = !any_rank(backend, !check.identical) || kept == Kept::nothing;
+  check.identical = !any_rank(backend, !check.identical);
   worst = largest_of_all(backend, std::move(worst));
-  check.compared = kept == Kept::mean;
-  if (!check.compared) return check;
+  check.kept = kept;
+  if (kept != Kept::mean) return check;
   for (std::size_t p = 0; p < worst.size(); ++p) {
     check.worst = std::max(check.worst, worst[p]);
     if (worst[p] > 1 && check.first_wrong.empty()) check.first_wrong = workload.parameters[p].name;

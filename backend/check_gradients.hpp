@@ -16,13 +16,20 @@ struct GradientReference {
   int roundings = 1;                      ///< additions and scalings on the way
 };
 
+/// What a comm hook leaves of the mean of all gradients.
+enum class Kept : std::uint8_t {
+  mean,             ///< within rounding, or within a step of quantisation
+  same_everywhere,  ///< it loses what it likes, but the same on all ranks
+  nothing,          ///< every rank may have its own
+};
+
 /// How the gradients after a step compare to it.
 struct GradientCheck {
   bool identical = true;    ///< on all ranks, to the bit
   double worst = 0;         ///< largest |gradient - mean| over its tolerance; above 1 is wrong
   std::string first_wrong;  ///< name of the first parameter that is; empty: none
-  bool compared = true;     ///< false: the comm hook does not average, or loses what it likes
-  bool good() const { return identical && first_wrong.empty(); }
+  Kept kept = Kept::mean;   ///< only with `mean` they are compared with it
+  bool good() const { return (identical || kept == Kept::nothing) && first_wrong.empty(); }
 };
 
 /// How steps are run whose gradients are compared: parameters stay as they are, for a hook may read them.

@@ -7,8 +7,10 @@
 
 namespace ddpsim {
 
-Timeline measure_step(Backend& backend, const Schedule& schedule, const RunOptions& options) {
+Timeline measure_step(Backend& backend, const Schedule& schedule, const RunOptions& options,
+                      std::optional<Sent>* sent) {
   const RankRun run = backend.run(schedule, options);
+  if (sent != nullptr) *sent = run.sent;
   Timeline timeline;
   for (const auto& bytes : backend.gather(std::as_bytes(std::span(run.times)))) {
     if (bytes.size() != run.times.size() * sizeof(TaskTimes))

@@ -5,7 +5,9 @@
 namespace ddpsim {
 
 /// One step on every rank, as one timeline: its zero is the common start. Every rank gets all of it.
-Timeline measure_step(Backend& backend, const Schedule& schedule, const RunOptions& options = {});
+/// `sent`, if given: what this rank sent.
+Timeline measure_step(Backend& backend, const Schedule& schedule, const RunOptions& options = {},
+                      std::optional<Sent>* sent = nullptr);
 
 /// True on every rank as soon as it is on one; the ranks stop together.
 bool any_rank(Backend& backend, bool mine);

@@ -62,14 +62,69 @@ std::string buckets_yaml(const Buckets& buckets, const Workload& workload) {
 
 namespace {
 
+/// How PyTorch registers a comm hook on `model`; what it has no name for is said.
+std::string register_hook(const CommHook& hook) {
+  if (!hook) return "";
+  const std::string hooks = "torch.distributed.algorithms.ddp_comm_hooks";
+  const PowerSgd& state = hook.powersgd;
+  const std::string powersgd = fmt::format(
+      "{}.powerSGD_hook.PowerSGDState(None, matrix_approximation_rank={}, start_powerSGD_iter={}, "
+      "min_compression_rate={:g}, use_error_feedback={}, warm_start={}, "
+      "orthogonalization_epsilon={:g}, random_seed={})",
+      hooks, state.rank, state.start_iteration, state.min_compression_rate,
+      state.error_feedback ? "True" : "False", state.warm_start ? "True" : "False",
+      state.orthogonalization_epsilon, state.seed);
+  std::string of_state = "None", function;
+  switch (hook.kind) {
+    case CommHookKind::none:
+    case CommHookKind::allreduce:
+      function = hooks + ".default_hooks.allreduce_hook";
+      break;
+    case CommHookKind::noop:
+      function = hooks + ".debugging_hooks.noop_hook";
+      break;
+    case CommHookKind::fp16_compress:
+      function = hooks + ".default_hooks.fp16_compress_hook";
+      break;
+    case CommHookKind::bf16_compress:
+      function = hooks + ".default_hooks.bf16_compress_hook";
+      break;
+    case CommHookKind::powersgd:
+      of_state = powersgd;
+      function = hooks + ".powerSGD_hook.powerSGD_hook";
+      break;
+    case CommHookKind::batched_powersgd:
+      of_state = powersgd;
+      function = hooks + ".powerSGD_hook.batched_powerSGD_hook";
+      break;
+    case CommHookKind::quantization_pertensor:
+      function = hooks + ".quantization_hooks.quantization_pertensor_hook";
+      break;
+    case CommHookKind::quantization_perchannel:
+      function = hooks + ".quantization_hooks.quantization_perchannel_hook";
+      break;
+    case CommHookKind::post_local_sgd:
+    case CommHookKind::optimizer_overlap:
+    case CommHookKind::steps:
+    case CommHookKind::plugin:
+      return fmt::format("  # with the comm hook {}, registered as your script does\n",
+                         label(hook));
+  }
+  for (auto type = hook.wrappers.rbegin(); type != hook.wrappers.rend(); ++type)
+    function =
+        fmt::format("{}.default_hooks.{}_compress_wrapper({})", hooks, name_of(*type), function);
+  return fmt::format("  model.register_comm_hook({}, {})\n", of_state, function);
+}
+
 /// The lines for PyTorch's DistributedDataParallel, whose buckets close by torch's rule.
 std::string torch_settings(const Tuning& tuning, const Training& training,
                            const Workload& workload) {
   const auto ddp = [&](const std::string& arguments) {
-    return fmt::format("  model = DistributedDataParallel(model{}{}{}{})\n", arguments,
+    return fmt::format("  model = DistributedDataParallel(model{}{}{}{})\n{}", arguments,
                        training.find_unused_parameters ? ", find_unused_parameters=True" : "",
                        training.static_graph ? ", static_graph=True" : "",
-                       training.gradient_as_bucket_view ? ", gradient_as_bucket_view=True" : "");
+                       training.gradient_as_bucket_view ? ", gradient_as_bucket_view=True" : "",
+                       register_hook(training.comm_hook));
   };
   const Choice& cap = tuning.advice.choice;
   if (!tuning.advice.pays && tuning.standard_allowed && cap.step == tuning.standard.step &&

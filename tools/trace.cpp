@@ -114,9 +114,10 @@ std::string chrome_trace(const Scenario& scenario, const std::vector<NamedStep>&
     for (int rank = 0; rank < ranks; ++rank, ++pid) {
       const bool alike = rank + 1 == ranks && ranks < scenario.cluster.ranks();
       writer.process(
-          pid, fmt::format(
-                   "{}: rank {}{}", name, rank,
-                   alike ? fmt::format(" (and all up to {})", scenario.cluster.ranks() - 1) : ""),
+          pid,
+          fmt::format(
+              "{}: rank {}{}", name, rank,
+              alike ? fmt::format(" (and all up to {})", scenario.cluster.ranks() - 1) : ""),
           std::any_of(step->schedule.tasks.begin(), step->schedule.tasks.end(),
                       [](const Task& task) { return task.stream == Stream::aside; }));
       write_rank(writer, pid, scenario, step->schedule,

@@ -70,12 +70,16 @@ int report(const Request& request, const Validation& validation) {
     outputs.add(request.log, hooks_log(validation.scenario, logged, wants_json(request.log)));
   }
   outputs.commit();
-  for (const ValidatedStep& step : validation.steps)
+  for (const ValidatedStep& step : validation.steps) {
+    if (step.overflows > 0)
+      fmt::print(stderr, "ddpsim: {} gradients became infinite in 16 bit under {}\n",
+                 step.overflows, strategy_label(step.measured.training));
     if (!step.gradients.good()) {
       fmt::print(stderr, "ddpsim: gradients are wrong under {}\n",
                  strategy_label(step.measured.training));
       return exit_failure;
     }
+  }
   const double error = median_step_error(validation);
   if (request.tolerance >= 0 && error > request.tolerance) {
     fmt::print(stderr, "ddpsim: the median error of {:.1f} % is beyond the tolerance of {:.1f} %\n",

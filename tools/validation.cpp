@@ -152,17 +152,27 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
         check_gradients(backend, workload, reference, trainings[s].comm_hook);
   }
   std::vector<std::vector<Timeline>> timelines(schedules.size());
+  std::vector<std::optional<Sent>> sent(schedules.size());
+  std::vector<double> overflows(schedules.size(), 0);
   const int rounds = options.warm_up + options.steps;
   for (int round = 0; round < rounds; ++round)
     for (std::size_t s = 0; s < schedules.size(); ++s) {
       if (backend.rank() == 0 && watch.progress)
         watch.progress(fmt::format("steps, {} of {}", round + 1, rounds),
                        static_cast<double>(round) / rounds);
-      Timeline timeline = measure_step(backend, schedules[s]);
+      Timeline timeline = measure_step(backend, schedules[s], {}, &sent[s]);
+      if (sent[s]) overflows[s] += static_cast<double>(sent[s]->overflows);
       if (round >= options.warm_up) timelines[s].push_back(std::move(timeline));
     }
   for (std::size_t s = 0; s < schedules.size(); ++s)
     summarise(std::move(timelines[s]), validation.steps[s]);
+  backend.sum(overflows);
+  for (std::size_t s = 0; s < schedules.size(); ++s) {
+    validation.steps[s].overflows = static_cast<std::int64_t>(overflows[s]);
+    if (!sent[s]) continue;  // what the schedule says, then
+    validation.steps[s].measured.metrics.collectives = sent[s]->collectives;
+    validation.steps[s].measured.metrics.wire = sent[s]->payload;
+  }
   return validation;
 }
 

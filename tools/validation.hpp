@@ -19,6 +19,7 @@ struct ValidatedStep {
   Spread spread;  ///< of the measured steps
   Breakdown predicted_parts, measured_parts;
   GradientCheck gradients;
+  std::int64_t overflows = 0;  ///< 16-bit values beyond their type, of all ranks and steps
 
   /// Do the repeats disagree among themselves: ninth over first decile by more than a tenth?
   bool unsteady() const { return in_seconds(spread.high) > 1.1 * in_seconds(spread.low); }

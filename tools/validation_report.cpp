@@ -140,23 +140,49 @@ std::string bucket_table(const ValidatedStep& step) {
                      strategy_label(step.measured.training), table.text());
 }
 
+/// What comm hooks do to gradients.
+std::string exceptions_text(const Validation& validation) {
+  std::string text;
+  for (const ValidatedStep& step : validation.steps) {
+    const std::string label = strategy_label(step.measured.training);
+    if (step.gradients.kept == Kept::same_everywhere)
+      text += fmt::format("but {} loses some: the same on all ranks, not compared with the mean\n",
+                          label);
+    if (step.gradients.kept == Kept::nothing)
+      text += fmt::format("but {} need not average: not compared\n", label);
+  }
+  return text;
+}
+
+std::string overflows_text(const Validation& validation) {
+  std::string text;
+  for (const ValidatedStep& step : validation.steps)
+    if (step.overflows > 0)
+      text += fmt::format(
+          "OVERFLOW: {} gradients became infinite in 16 bit under {}: scale them down, or take "
+          "bf16_compress\n",
+          step.overflows, strategy_label(step.measured.training));
+  return text;
+}
+
 std::string gradients_text(const Validation& validation) {
   double worst = 0;
   for (const ValidatedStep& step : validation.steps) {
     worst = std::max(worst, step.gradients.worst);
     if (step.gradients.good()) continue;
     const std::string label = strategy_label(step.measured.training);
-    return step.gradients.identical
+    return step.gradients.identical || step.gradients.kept == Kept::nothing
                ? fmt::format(
                      "gradients WRONG under {}: {} is {:.3g} times rounding from the mean\n", label,
                      step.gradients.first_wrong, step.gradients.worst)
                : fmt::format("gradients WRONG under {}: they differ between ranks\n", label);
   }
-  return fmt::format(
+  const std::string text = fmt::format(
       "gradients: identical on all ranks to the bit under every strategy, and the mean of the "
       "local "
       "ones ({:.2f} of what rounding may cost)\n",
       worst);
+  return text + exceptions_text(validation);
 }
 
 }  // namespace
@@ -205,7 +231,9 @@ nlohmann::ordered_json validation_json(const Validation& validation) {
     result["measured"] = std::move(measured);
     result["error"] = error_json(step, none);
     result["gradients"] = {{"identical", step.gradients.identical},
-                           {"worst_over_tolerance", step.gradients.worst}};
+                           {"worst_over_tolerance", step.gradients.worst},
+                           {"compared_with_mean", step.gradients.kept == Kept::mean},
+                           {"overflows", step.overflows}};
     result["unsteady"] = step.unsteady();
     json["results"].push_back(std::move(result));
   }
@@ -241,7 +269,7 @@ std::string validation_text(const Validation& validation) {
     text += timeline_chart({{"predicted", &shown->predicted}, {"measured", &shown->measured}});
     text += "\n";
   }
-  return text + gradients_text(validation);
+  return text + gradients_text(validation) + overflows_text(validation);
 }
 
 }  // namespace ddpsim

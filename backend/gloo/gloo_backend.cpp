@@ -116,6 +116,7 @@ class GlooBackend : public Backend {
     arrivals_.assign(schedule.tasks.size(), Instant{});
     tickets_.assign(schedule.tasks.size(), 0);
     background_.clear();
+    sent_ = {};
     start_together();
     Instant computed_at;
     or_disconnect([&] {
@@ -130,6 +131,8 @@ class GlooBackend : public Backend {
       communication_.wait(last_ticket_);
     });
     run.computed = computed_at - Instant{};
+    if (hook_data_ != nullptr) sent_.overflows = hook_data_->overflows();
+    run.sent = sent_;
     compare_notes(schedule, options, computed_at, run);
     return run;
   }
@@ -294,9 +297,11 @@ class GlooBackend : public Backend {
         reduce          ? std::span<char>{}
         : is_note(task) ? std::span<char>{reinterpret_cast<char*>(note.data()), note.size_bytes()}
                         : memory_->buffers().first(static_cast<std::size_t>(task.bytes.count));
+    const bool counted = reduce || is_note(task);
     tickets_[index] = last_ticket_ =
-        communication_.submit([this, reduce, values, buffers, index, &at] {
+        communication_.submit([this, reduce, counted, values, buffers, index, &at] {
           arrivals_[index] = now();
+          if (counted) count(reduce ? values.size_bytes() : buffers.size());
           if (reduce)
             communicator_.all_reduce(values);
           else
@@ -344,6 +349,7 @@ class GlooBackend : public Backend {
     const CommStep& step = bucket.steps[static_cast<std::size_t>(task.step)];
     const HookData::Payload payload =
         hook_data_->payload(bucket, task.bucket, step, memory_->bucket(task.bucket));
+    count(payload.mine.size());
     reduce_or_gather(schedule, task, step, payload);
     hook_data_->arrived(bucket, task.bucket, step, memory_->bucket(task.bucket));
   }
@@ -368,6 +374,11 @@ class GlooBackend : public Backend {
         return communicator_.all_reduce(std::span(reinterpret_cast<float*>(payload.mine.data()),
                                                   payload.mine.size() / sizeof(float)));
     }
+  }
+
+  void count(std::size_t bytes) {
+    ++sent_.collectives;
+    sent_.payload += Bytes{static_cast<std::int64_t>(bytes)};
   }
 
   std::vector<int> everyone() const {
@@ -486,6 +497,7 @@ class GlooBackend : public Backend {
     std::unique_ptr<HookData> data;
   };
   std::vector<Hooked> hooked_;
+  Sent sent_;                      ///< by the communication thread
   HookData* hook_data_ = nullptr;  ///< of the schedule under way
   const Plugins* plugins_;
   std::unique_ptr<UserHooks> hooks_;

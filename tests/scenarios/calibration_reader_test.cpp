@@ -148,8 +148,10 @@ TEST_CASE("a task is refused where it is wrong", "[scenarios][calibration_reader
   CHECK(
       task("operation: copy_in, traffic: 2 MB, time: 2 us") ==
       "c.yaml:16:17: tasks.operation: unknown name \"copy_in\"; did you mean \"copy in\"?; known: "
-      "forward, backward, accumulate, copy in, concatenate, divide, copy out, optimizer, cast, correct, pack, draw, "
-        "multiply, orthogonalize, quantize, dequantize, select, own kernel, gradient hook, module hook");
+      "forward, backward, accumulate, copy in, concatenate, divide, copy out, optimizer, cast, "
+      "correct, pack, draw, "
+      "multiply, orthogonalize, quantize, dequantize, select, own kernel, gradient hook, module "
+      "hook");
   CHECK_THAT(task("operation: hook, traffic: 2 MB, time: 2 us"),
              Catch::StartsWith("c.yaml:16:17: tasks.operation: unknown name \"hook\""));
   CHECK(task("operation: divide, traffic: 2048, time: 2 us") ==

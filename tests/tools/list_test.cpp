@@ -46,8 +46,8 @@ TEST_CASE("list shows hooks and backends", "[tools][list]") {
                           "none", "allreduce", "noop", "fp16_compress", "bf16_compress", "powersgd",
                           "batched_powersgd", "quantization_pertensor", "quantization_perchannel",
                           "post_local_sgd", "optimizer_overlap", "steps", "plugin"});
-  CHECK(own_hooks == std::set<std::string>{"clip", "scale", "noise", "decay", "record", "chunks",
-                                           "plugin"});
+  CHECK(own_hooks ==
+        std::set<std::string>{"clip", "scale", "noise", "decay", "record", "chunks", "plugin"});
   CHECK(names_in("backends", "backend") == std::set<std::string>{"gloo", "nccl", "threads"});
 }
 
