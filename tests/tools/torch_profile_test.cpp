@@ -159,9 +159,9 @@ TEST_CASE("a parameter without a gradient is named, and ready when backward ends
   CHECK_THAT(content_of(scratch.path("profile/workload.yaml")),
              Catch::Contains("# no gradient reached idle.weight, idle.bias"));
   const Workload workload = read(scratch);
-  // After all that arrived, in reverse registration order.
+  // Behind all that arrived, in registration order, as DDP marks them.
   CHECK(arrival(workload) == std::vector<std::string>{"last.bias", "last.weight", "used.bias",
-                                                      "used.weight", "idle.bias", "idle.weight"});
+                                                      "used.weight", "idle.weight", "idle.bias"});
   for (const std::size_t idle : {2, 3})
     CHECK(workload.parameters[idle].ready_after + 1 ==
           static_cast<int>(workload.layers[0].backward.size()));
