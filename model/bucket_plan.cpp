@@ -48,12 +48,11 @@ std::vector<std::vector<std::int32_t>> group_buckets(const StepCosts& costs, int
 
 std::vector<std::vector<std::int32_t>> ddp_buckets(const StepCosts& costs,
                                                    const Training& training) {
-  const DdpBucketing ddp{training.limits(), training.bucket_rule, training.find_unused_parameters,
-                         training.static_graph, !training.bucket_caps.empty(),
-                         training.last_bucket_cap};
-  auto assigned = before_rebuild(training)
-                      ? initial_buckets(costs.gradients, ddp)
-                      : steady_buckets(costs.gradients, costs.arrival, ddp);
+  const DdpBucketing ddp{
+      training.limits(),     training.bucket_rule,          training.find_unused_parameters,
+      training.static_graph, !training.bucket_caps.empty(), training.last_bucket_cap};
+  auto assigned = before_rebuild(training) ? initial_buckets(costs.gradients, ddp)
+                                           : steady_buckets(costs.gradients, costs.arrival, ddp);
   std::vector<std::vector<std::int32_t>> buckets;
   buckets.reserve(assigned.size());
   for (BucketAssignment& bucket : assigned) buckets.push_back(std::move(bucket.parameters));

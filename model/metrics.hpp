@@ -29,7 +29,7 @@ struct StepMetrics {
   Duration communication{};
   int collectives = 0;
   Bytes wire;                        ///< payload handed to the collectives
-  Duration comm_hook{};  ///< sum of the comm hook's kernels
+  Duration comm_hook{};              ///< sum of the comm hook's kernels
   std::vector<BucketTimes> buckets;  ///< [bucket], of its last all-reduce
   Bound bound = Bound::compute;      ///< what most of the critical path is
 };

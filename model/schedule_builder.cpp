@@ -736,10 +736,10 @@ class Builder {
   std::vector<std::vector<std::size_t>> met_;  ///< [parameter] groups it meets, in order; or empty
   std::vector<std::size_t> next_met_;          ///< [parameter]
   std::vector<std::vector<Module>> modules_;   ///< [layer], or empty
-  std::vector<std::int32_t> unused_;     ///< ascending
-  bool marked_unused_ = false;           ///< in this backward
-  std::int32_t used_map_ = nobody;       ///< task that reduces it, of this backward
-  std::int32_t active_ranks_ = nobody;   ///< task that tells of this rank, of this forward
+  std::vector<std::int32_t> unused_;           ///< ascending
+  bool marked_unused_ = false;                 ///< in this backward
+  std::int32_t used_map_ = nobody;             ///< task that reduces it, of this backward
+  std::int32_t active_ranks_ = nobody;         ///< task that tells of this rank, of this forward
 };
 
 }  // namespace

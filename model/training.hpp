@@ -56,8 +56,8 @@ struct Training {
   Bytes bucket_cap = default_bucket_cap;
   /// None: the first bucket is not special.
   std::optional<Bytes> first_bucket_cap = default_first_bucket_cap;
-  bool first_cap_given = false;  ///< by the user, whatever the release would make of it
-  bool last_bucket_cap = false;  ///< DDP_SET_LAST_BUCKET_CAP: the special bucket is launched last
+  bool first_cap_given = false;    ///< by the user, whatever the release would make of it
+  bool last_bucket_cap = false;    ///< DDP_SET_LAST_BUCKET_CAP: the special bucket is launched last
   std::vector<Bytes> bucket_caps;  ///< if given: a cap per bucket in order, the last one repeating
   /// If given: parameter indices of each bucket, in launch order.
   std::vector<std::vector<int>> buckets;

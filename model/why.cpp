@@ -17,8 +17,7 @@ std::vector<LastReduce> last_reduces(const Schedule& schedule) {
     const Task& task = schedule.tasks[i];
     if (!is_collective(task.operation)) continue;
     const auto index = static_cast<std::int32_t>(i);
-    if (task.bucket != nobody)
-      last[static_cast<std::size_t>(task.bucket)] = {index, previous};
+    if (task.bucket != nobody) last[static_cast<std::size_t>(task.bucket)] = {index, previous};
     previous = index;
   }
   return last;

@@ -102,7 +102,8 @@ void check(const Workload& workload) {
     }
     if (parameter.sparse) {
       if (parameter.shape.empty())
-        fail(fmt::format("parameter {} is a single number, which cannot be sparse", parameter.name));
+        fail(
+            fmt::format("parameter {} is a single number, which cannot be sparse", parameter.name));
       if (parameter.sparse_rows < 0 ||
           parameter.sparse_rows > limit / (elements / parameter.shape.front()))
         fail(fmt::format("parameter {} has {} rows in its sparse gradient", parameter.name,

@@ -17,7 +17,7 @@ struct ProfiledParameter {
   bool sparse = false;
   std::int64_t sparse_rows = 0;  ///< 0: all of them
   bool unused = false;           ///< then `ready` does not matter
-  Duration ready{};  ///< when its gradient is, from the start of backward
+  Duration ready{};              ///< when its gradient is, from the start of backward
 };
 
 /// A workload profile (format: ddpsim.workload/1): what one process measured of its own training

@@ -285,7 +285,8 @@ Duration BucketedSteps::of(const std::vector<std::vector<int>>& buckets) {
       contiguous = contiguous && position < gradients && costs_.arrival[position++] == index;
     contiguous_.push_back(static_cast<int>(position));
   }
-  if (contiguous && position == gradients && !needs_simulation(costs_, training_)) return of(contiguous_);
+  if (contiguous && position == gradients && !needs_simulation(costs_, training_))
+    return of(contiguous_);
   return simulated(buckets);
 }
 

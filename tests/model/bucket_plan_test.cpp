@@ -80,8 +80,7 @@ TEST_CASE("a schedule has the buckets that were planned", "[model][bucket_plan]"
   const StepCosts costs = network(Architecture{architectures::resnet18});
   const Schedule schedule = build_schedule(costs, Training{});
   CHECK(sizes(schedule.buckets) == sizes(plan_buckets(costs, Training{})));
-  for (const Bucket& bucket : schedule.buckets)
-    CHECK(bucket.steps.empty());
+  for (const Bucket& bucket : schedule.buckets) CHECK(bucket.steps.empty());
 }
 
 TEST_CASE("parameter groups are contiguous and the last one goes first", "[model][bucket_plan]") {

@@ -54,8 +54,9 @@ TEST_CASE("seeds print the figures their headers promise", "[tools][seeds]") {
 
 TEST_CASE("one command says whether compression pays", "[tools][seeds]") {
   const auto steps = [](const std::string& seed) {
-    const Outcome outcome = ddpsim({"run", seed, "--json", "-", "--vary",
-                                    "training.comm_hook=allreduce,fp16_compress,{powersgd: {rank: 4}}"});
+    const Outcome outcome =
+        ddpsim({"run", seed, "--json", "-", "--vary",
+                "training.comm_hook=allreduce,fp16_compress,{powersgd: {rank: 4}}"});
     REQUIRE(outcome.code == 0);
     std::vector<double> all;
     for (const Json& run : outcome.json()) {

@@ -16,11 +16,11 @@ std::string listed(const std::vector<Number>& numbers) {
 }
 
 std::string text_of(const ProfiledParameter& parameter) {
-  return fmt::format("  - {{name: {}, shape: [{}], dtype: {}, {}{}{}ready: {}}}\n",
-                     quoted(parameter.name), listed(parameter.shape), name_of(parameter.dtype),
-                     parameter.sparse ? "sparse: true, " : "",
-                     parameter.sparse_rows > 0 ? fmt::format("rows: {}, ", parameter.sparse_rows) : "",
-                     parameter.unused ? "unused: true, " : "", exact(parameter.ready));
+  return fmt::format(
+      "  - {{name: {}, shape: [{}], dtype: {}, {}{}{}ready: {}}}\n", quoted(parameter.name),
+      listed(parameter.shape), name_of(parameter.dtype), parameter.sparse ? "sparse: true, " : "",
+      parameter.sparse_rows > 0 ? fmt::format("rows: {}, ", parameter.sparse_rows) : "",
+      parameter.unused ? "unused: true, " : "", exact(parameter.ready));
 }
 
 std::string text_of(const MeasuredRow& row) {
