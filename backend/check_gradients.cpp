@@ -113,7 +113,7 @@ GradientReference reference_gradients(Backend& backend, const Workload& workload
     for (const double value : mean) most = std::max(most, std::abs(value));
     largest.push_back(most);
     backend.sum(mean);
-    for (double& value : mean) value /= backend.ranks();
+    for (double& value : mean) value /= none.divisor(backend.ranks());
     reference.mean.push_back(std::move(mean));
   }
   reference.roundings = backend.ranks() + micro_batches + 2;

@@ -338,8 +338,8 @@ class Measurement {
     beside.background = size;
     Duration quick{}, slow{};
     ByKind quick_kinds, slow_kinds;
-    std::vector<Duration> transfers;
-    double busy = 0;
+    Duration transfers{}, met{};  // of the stream; of the computation with the stream beside it
+    double ended = 0;
     for (int round = 0; round < 2 + options_.repeats / 5; ++round) {
       if (!go_on(fmt::format("interference with {}", to_string(size)), 0.9)) return false;
       const RankRun before = backend_.run(steps_.front(), alone);
@@ -349,30 +349,32 @@ class Measurement {
       slow += mean(gathered({run.computed}));
       slow_kinds += by_kind(run);
       begun.push_back(mean(gathered({run.background_begun})));
+      const Duration beside_it = scaled(
+          std::max(Duration::zero(), run.computed - run.background_begun), run.background_busy);
+      met += mean(gathered({beside_it}));
+      transfers += beside_it;
       // One more was under way when this rank had computed, half done on average.
-      const Duration each =
-          2 * (run.computed - run.background_begun) / (2 * run.background_ended + 1);
-      transfers.push_back(mean(gathered({scaled(each, run.background_busy)})));
-      busy += run.background_busy;
+      ended += beside_it > Duration::zero() ? run.background_ended + 0.5 : 0;
     }
-    // Where the stream ran dry at times, the slowdown is that of the times it did not.
-    busy /= static_cast<double>(transfers.size());
-    if (any_rank(backend_, busy < 0.3)) return true;
+    // Where the stream began late or ran dry at times, the slowdown is that of the times it did not.
+    const double busy = in_seconds(met) / in_seconds(slow);
+    if (any_rank(backend_, busy < 0.3 || ended == 0)) return true;
     const auto felt = [&](Duration with, Duration without) {
       return 1 + (in_seconds(with) / in_seconds(without) - 1) / busy;
     };
+    const Duration each = mean(gathered({scaled(transfers, 1 / ended)}));
     MeasuredInterference point;
     point.size = size;
     point.channels = channels;
     point.compute_slowdown = felt(slow, quick);
-    point.communication_slowdown = in_seconds(mean(transfers)) / in_seconds(*idle);
+    point.communication_slowdown = in_seconds(each) / in_seconds(*idle);
     // Only streams tell kinds apart: what slows a host thread slows all it does.
     if (!backend_.synchronous() && quick_kinds.arithmetic > Duration::zero() &&
         quick_kinds.memory > Duration::zero()) {
       point.compute_slowdown = felt(slow_kinds.arithmetic, quick_kinds.arithmetic);
       point.memory_slowdown = felt(slow_kinds.memory, quick_kinds.memory);
     }
-    result_.interference.push_back(point);
+    if (point.is_plausible()) result_.interference.push_back(point);
     return true;
   }
 

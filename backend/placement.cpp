@@ -1,7 +1,5 @@
 #include "backend/placement.hpp"
 
-#include <stdexcept>
-
 namespace ddpsim {
 namespace {
 
@@ -14,7 +12,8 @@ void bind(const Workload& workload, std::int32_t index, std::vector<GradientBind
   const Layer& layer = workload.layers[at(parameter.layer)];
   // Of several GEMMs that fit, the last one before the gradient is ready: the data gradient runs
   // before the weight gradient.
-  for (std::int32_t k = parameter.ready_after; k >= 0 && parameter.shape.size() > 1; --k) {
+  for (std::int32_t k = parameter.ready_after;
+       k >= 0 && parameter.shape.size() > 1 && !parameter.sparse; --k) {
     const auto& gemm = layer.backward[at(k)].gemm;
     if (!gemm || gemm->batch * gemm->m * gemm->n != parameter.elements()) continue;
     if (bindings[at(k)].result != nobody) continue;
@@ -48,8 +47,6 @@ Placement place(const Schedule& schedule, const Workload& workload,
                 const std::vector<std::int64_t>& offsets) {
   std::vector<char> filled(schedule.buckets.size(), 0), emptied(schedule.buckets.size(), 0);
   for (const Task& task : schedule.tasks) {
-    if (task.message == Message::sparse_values)
-      throw std::invalid_argument("sparse gradients are simulated, but not reduced for real");
     if (task.bucket == nobody) continue;
     const bool zeros = task.parameter != nobody && workload.parameters[at(task.parameter)].unused;
     if ((task.operation == Operation::copy_in && !zeros) ||

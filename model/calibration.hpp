@@ -59,6 +59,15 @@ struct MeasuredInterference {
   /// price a step; the others are for people.
   int channels = 0;
 
+  /// Slowdowns below 1 are noise, which the law of interference knows; those beyond are no
+  /// measurement.
+  static constexpr double least = 0.01, most = 100;
+  bool is_plausible() const {
+    const auto within = [](double slowdown) { return slowdown >= least && slowdown <= most; };
+    return within(compute_slowdown) && within(communication_slowdown) &&
+           within(memory_slowdown.value_or(1));
+  }
+
   bool operator==(const MeasuredInterference&) const = default;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -104,6 +105,14 @@ struct Schedule {
   CommHook comm_hook;                ///< with one, copies into buckets do not divide
   Bytes comm_hook_memory;            ///< of the device, besides the buckets, at most at one time
   std::vector<UserHook> hooks;       ///< the user's, in the order given
+  std::optional<Join> join;          ///< what happens to ranks without inputs
+
+  /// What a sum over ranks is divided by.
+  int divisor(int ranks) const {
+    const bool active = join && !join->divide_by_initial_world_size && !comm_hook;
+    return active ? ranks - join->joined_ranks : ranks;
+  }
+  bool is_joined(int rank, int ranks) const { return join && rank >= ranks - join->joined_ranks; }
 
   std::span<const std::uint32_t> waits_for(const Task& task) const {
     return {after.data() + task.after_begin, task.after_count};

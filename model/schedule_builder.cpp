@@ -176,8 +176,8 @@ class Builder {
       bucket.size += costs_.gradients[at(index)].size;
   }
 
-  /// DDP's forward begins with rank 0's buffers: flattened, broadcast, copied back, one type after
-  /// the other.
+  /// DDP's forward begins with rank 0's buffers: flattened, broadcast, copied back, one group
+  /// after the other (DDP keeps two in flight).
   void broadcast_buffers() {
     for (const StepCosts::BufferCosts& group : costs_.buffers) {
       kernel_task(Operation::concatenate, group.flatten);
@@ -283,6 +283,7 @@ class Builder {
   /// The user's hooks: what each costs, and which of them a gradient meets, in order.
   void plan_user_hooks() {
     schedule_.hooks = training_.hooks;
+    schedule_.join = training_.join;
     if (training_.hooks.empty()) return;
     std::vector<std::size_t> arrived(costs_.gradients.size());
     for (std::size_t i = 0; i < costs_.arrival.size(); ++i) arrived[at(costs_.arrival[i])] = i;
@@ -415,7 +416,7 @@ class Builder {
   void ready(std::int32_t index) {
     const std::int32_t owner = bucket_of_[at(index)];
     fill(index);
-    --pending_[at(owner)];
+    if (--pending_[at(owner)] == 0) fill_together(owner);
     while (next_bucket_ < schedule_.buckets.size() && pending_[next_bucket_] == 0) {
       launch(static_cast<std::int32_t>(next_bucket_));
       ++next_bucket_;
@@ -435,11 +436,27 @@ class Builder {
     };
     if (is_sparse(costs_, schedule_.buckets[at(owner)]) && !unused(index))
       one(Operation::divide, costs_.copy_in[at(index)]);
+    else if (fills_together() && !unused(index))
+      return;
     else if (!is_view() || unused(index))
       one(Operation::copy_in, costs_.copy_in[at(index)]);
     else if (!schedule_.comm_hook)
       one(Operation::divide, costs_.divide[at(index)]);
     gradient_[at(owner)] = last_kernel_;
+  }
+
+  bool fills_together() const { return training_.batched_grad_copy && !schedule_.comm_hook; }
+
+  /// All gradients of a bucket at once (rule R25); unused ones have been filled with zeros.
+  void fill_together(std::int32_t index) {
+    const Bucket& bucket = schedule_.buckets[at(index)];
+    const std::size_t count = used(bucket.parameters).size();
+    if (!fills_together() || is_sparse(costs_, bucket) || count == 0) return;
+    for (const Operation operation : {Operation::concatenate, Operation::divide}) {
+      if (operation == Operation::concatenate && is_view()) continue;
+      kernel_task(operation, costs_.on_bucket(operation, bucket.size, count)).bucket = index;
+    }
+    gradient_[at(index)] = last_kernel_;
   }
 
   /// Does `.grad` lie in the bucket already? After zero_grad dropped it, only once an earlier
@@ -478,8 +495,9 @@ class Builder {
   void communicate_late() {
     send_used_map();
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(costs_.gradients.size()); ++i) fill(i);
-    for (std::int32_t b = 0; b < static_cast<std::int32_t>(schedule_.buckets.size()); ++b)
-      launch(b);
+    const auto buckets = static_cast<std::int32_t>(schedule_.buckets.size());
+    for (std::int32_t b = 0; b < buckets; ++b) fill_together(b);
+    for (std::int32_t b = 0; b < buckets; ++b) launch(b);
   }
 
   void after_backward() {

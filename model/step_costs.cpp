@@ -121,7 +121,7 @@ StepCosts::StepCosts(const Workload& workload, const Cluster& cluster, Optimizer
   const Bytes all = workload.gradient_size();
   concatenate = price.copy(Operation::concatenate, 2 * all, Caller::library);
   flat_divide = price.copy(Operation::divide, 2 * all, Caller::library);
-  for (const BufferGroup& group : workload.buffers)
+  for (const BufferGroup& group : cut(workload.buffers))
     buffers.push_back(
         {price.copy(Operation::concatenate, 2 * group.size, Caller::library),
          price.copy(Operation::copy_out, 2 * group.size, Caller::library, group.tensors),
@@ -152,6 +152,18 @@ KernelCost StepCosts::comm_kernel(Operation operation, const Kernel& kernel) con
   }
   if (launch.kernel == Duration::zero()) cost.host = cost.last_launch = Duration::zero();
   return cost;
+}
+
+KernelCost StepCosts::on_bucket(Operation operation, Bytes size, std::size_t gradients) const {
+  Kernel kernel;
+  kernel.traffic = 2 * size;
+  const auto batches = [](std::int64_t count, std::int64_t most) {
+    return static_cast<int>((count + most - 1) / most);
+  };
+  if (operation == Operation::concatenate)
+    kernel.launches = std::max({1, batches(static_cast<std::int64_t>(gradients), 64),
+                                batches(size.count / 4, std::int64_t{320} * 65536)});
+  return comm_kernel(operation, kernel);
 }
 
 CollectiveCost StepCosts::in_subgroup(Collective kind, Bytes payload, int subgroup) const {

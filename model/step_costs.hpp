@@ -38,7 +38,7 @@ struct StepCosts {
     Duration broadcast{};
     Bytes size;
   };
-  std::vector<BufferCosts> buffers;     ///< [type]
+  std::vector<BufferCosts> buffers;     ///< as they are broadcast
   KernelCost concatenate, flat_divide;  ///< read and write all gradients in one launch
   std::vector<GradientInfo> gradients;  ///< [parameter]
   std::vector<int> arrival;             ///< parameter indices in the order their hooks fire
@@ -63,6 +63,9 @@ struct StepCosts {
 
   /// A kernel of a comm hook.
   KernelCost comm_kernel(Operation operation, const Kernel& kernel) const;
+  /// One that reads and writes all of a bucket, of so many gradients; `concatenate` copies them from
+  /// where they are, as PyTorch's multi-tensor copy, up to 64 at a time, 320 blocks of 65536 numbers.
+  KernelCost on_bucket(Operation operation, Bytes size, std::size_t gradients) const;
   /// Collectives among some ranks of one node; all of a cluster's where it has one.
   CollectiveCost in_subgroup(Collective kind, Bytes payload, int subgroup) const;
   /// Of the user's hook on gradients of `size`, its firing on the host included.

@@ -45,6 +45,9 @@ struct Join {
   bool throw_on_early_termination = false;
   /// false: by the ranks that still have inputs, which the host reads at the first gradient.
   bool divide_by_initial_world_size = true;
+  /// So many ranks, the last ones, have run out of inputs: they send zeros through every collective of
+  /// the others. That costs a step nothing, so only real runs look at it.
+  int joined_ranks = 0;
 
   bool operator==(const Join&) const = default;
 };
@@ -69,6 +72,8 @@ struct Training {
   bool skip_all_reduce_unused_params = false;  ///< buckets that hold nothing else
   bool static_graph = false;
   bool gradient_as_bucket_view = false;
+  /// A bucket's gradients are copied into it together and divided together, once all are there.
+  bool batched_grad_copy = false;
   /// Bucketed: rank 0's buffers to all before each synchronised forward.
   bool broadcast_buffers = true;
   std::optional<Join> join;

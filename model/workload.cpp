@@ -1,6 +1,7 @@
 #include "model/workload.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <stdexcept>
 #include <unordered_set>
@@ -31,6 +32,22 @@ Bytes Parameter::sparse_values() const {
 
 Bytes Parameter::sparse_indices() const {
   return Bytes{8 * rows_sent(*this)};
+}
+
+std::vector<BufferGroup> cut(const std::vector<BufferGroup>& groups, Bytes most) {
+  std::vector<BufferGroup> parts;
+  for (BufferGroup rest : groups) {
+    const double tensor = static_cast<double>(rest.size.count) / std::max(rest.tensors, 1);
+    const double count = std::ceil(static_cast<double>(most.count) / std::max(tensor, 1.0));
+    while (rest.tensors > count) {
+      const auto tensors = static_cast<int>(count);
+      parts.push_back({tensors, Bytes{static_cast<std::int64_t>(tensors * tensor)}});
+      rest.tensors -= tensors;
+      rest.size = rest.size - parts.back().size;
+    }
+    parts.push_back(rest);
+  }
+  return parts;
 }
 
 std::int64_t Workload::elements() const {

@@ -68,6 +68,11 @@ struct BufferGroup {
   Bytes size;
 };
 
+/// As DDP broadcasts them: a group is cut after the tensor with which it reaches `most`; its tensors are
+/// taken as equally large. Source: distributed.py (broadcast_bucket_size), comm.cpp.
+inline constexpr Bytes most_broadcast{250 << 20};
+std::vector<BufferGroup> cut(const std::vector<BufferGroup>& groups, Bytes most = most_broadcast);
+
 /// The network being trained, at a given batch and sequence, as one rank sees it.
 struct Workload {
   std::string name;

@@ -95,7 +95,7 @@ std::vector<OperationFactor> read_factors(const Yaml& given) {
 }
 
 std::vector<MeasuredInterference> read_interference(const Yaml& given) {
-  constexpr double least = 0.01, most = 100;  // below 1 is noise, which the law knows
+  constexpr double least = MeasuredInterference::least, most = MeasuredInterference::most;
   std::vector<MeasuredInterference> points;
   std::map<int, Growing> sizes;  // of each number of channels
   for (const Yaml& item :

@@ -81,6 +81,8 @@ std::optional<Join> read_join(const Yaml& given) {
     join.throw_on_early_termination = value->boolean();
   if (const auto value = map.optional("divide_by_initial_world_size"))
     join.divide_by_initial_world_size = value->boolean();
+  if (const auto value = map.optional("joined_ranks"))
+    join.joined_ranks = static_cast<int>(value->integer(0, 1 << 20));
   map.finish();
   return join;
 }
@@ -137,6 +139,8 @@ Training read_training(const Yaml& given, const Workload& workload) {
   if (const auto value = map.optional("static_graph")) training.static_graph = value->boolean();
   if (const auto value = map.optional("gradient_as_bucket_view"))
     training.gradient_as_bucket_view = value->boolean();
+  if (const auto value = map.optional("batched_grad_copy"))
+    training.batched_grad_copy = value->boolean();
   if (const auto value = map.optional("broadcast_buffers"))
     training.broadcast_buffers = value->boolean();
   if (const auto value = map.optional("comm_hook")) training.comm_hook = read_comm_hook(*value);

@@ -37,7 +37,8 @@ std::size_t at(std::int32_t index) {
 bool BucketedSteps::needs_simulation(const StepCosts& costs, const Training& training) {
   const auto special = [](const GradientInfo& each) { return each.sparse || each.unused; };
   const auto host_waits = [](const UserHook& hook) { return hook.kind == UserHookKind::chunks; };
-  return training.comm_hook || training.join || training.iteration > 0 ||
+  return training.comm_hook || training.join || training.batched_grad_copy ||
+         training.iteration > 0 ||
          std::any_of(training.hooks.begin(), training.hooks.end(), host_waits) ||
          std::any_of(costs.gradients.begin(), costs.gradients.end(), special);
 }

@@ -117,6 +117,7 @@ int calibrate_command(const std::vector<std::string>& arguments) {
   Scenario scenario =
       common.files.empty() ? standard_set() : read_scenario(common.files[0], common.set);
   scenario.cluster.device.synchronous = job.synchronous();
+  scenario.training.join.reset();  // all ranks are measured
   std::vector<Training> trainings{scenario.training};
   trainings.front().strategy = Strategy::none;
   for (const Strategy strategy :

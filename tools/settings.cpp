@@ -120,10 +120,11 @@ std::string register_hook(const CommHook& hook) {
 std::string torch_settings(const Tuning& tuning, const Training& training,
                            const Workload& workload) {
   const auto ddp = [&](const std::string& arguments) {
-    return fmt::format("  model = DistributedDataParallel(model{}{}{}{})\n{}", arguments,
+    return fmt::format("  model = DistributedDataParallel(model{}{}{}{}{})\n{}", arguments,
                        training.find_unused_parameters ? ", find_unused_parameters=True" : "",
                        training.static_graph ? ", static_graph=True" : "",
                        training.gradient_as_bucket_view ? ", gradient_as_bucket_view=True" : "",
+                       training.batched_grad_copy ? ", batched_grad_copy=True" : "",
                        register_hook(training.comm_hook));
   };
   const Choice& cap = tuning.advice.choice;

@@ -47,7 +47,8 @@ void summarise(std::vector<Timeline> timelines, ValidatedStep& step) {
   std::vector<StepMetrics> samples;
   std::vector<Duration> lengths;
   for (const Timeline& timeline : timelines) {
-    for (int rank = 0; rank < static_cast<int>(timeline.ranks.size()); ++rank)
+    const int ranks = static_cast<int>(timeline.ranks.size());
+    for (int rank = 0; rank < ranks && !step.measured.schedule.is_joined(rank, ranks); ++rank)
       samples.push_back(measure(step.measured.schedule, timeline, rank));
     lengths.push_back(timeline.end.time_since_epoch());
   }
@@ -128,7 +129,7 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
     std::vector<Schedule> measured;
     std::vector<Strategy> seen;
     for (const Schedule& schedule : schedules)
-      if (takes_part(schedule, seen)) measured.push_back(schedule);
+      if (takes_part(schedule, seen)) measured.emplace_back(schedule).join.reset();
     validation.calibration = measure_machine(backend, workload, validation.scenario.optimizer,
                                              measured, options.measure, watch);
   }

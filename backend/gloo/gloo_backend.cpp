@@ -109,6 +109,9 @@ class GlooBackend : public Backend {
   RankRun run(const Schedule& schedule, const RunOptions& options) override {
     if (!memory_) throw std::logic_error("run before load");
     memory_->arrange(schedule);
+    joined_ = schedule.is_joined(rank(), ranks());
+    check_join(schedule);
+    if (joined_) memory_->clear_gradients();
     hook_data_ = schedule.comm_hook ? &data_of(schedule) : nullptr;
     update_ = options.update;
     RankRun run;
@@ -229,11 +232,16 @@ class GlooBackend : public Backend {
     if (task.bucket != nobody && (is_collective(task.operation) || task.step != nobody))
       hooks_->handed_over(schedule.buckets[static_cast<std::size_t>(task.bucket)]);
     at.issued = now();
+    if (joined_ && needs_inputs(task.operation)) {
+      at.enqueued = at.start = at.end = at.issued;
+      return;
+    }
     if (task.step != nobody) return execute_step(schedule, index, options, at);
     switch (task.operation) {
       case Operation::all_reduce:
       case Operation::broadcast:
-        if (options.communicate) submit(task, index, at);
+      case Operation::all_gather:  // comm hooks' are steps, see execute_step
+        if (options.communicate) submit(schedule, index, at);
         at.enqueued = now();
         if (!options.communicate) at.start = at.end = at.enqueued;
         return;
@@ -264,8 +272,7 @@ class GlooBackend : public Backend {
       case Operation::copy_out:
       case Operation::search_unused:
       case Operation::optimizer:
-      case Operation::all_gather:  // comm hooks' alone, see execute_step
-      case Operation::reduce_scatter:
+      case Operation::reduce_scatter:  // comm hooks' alone
       case Operation::cast:
       case Operation::correct:
       case Operation::pack:
@@ -285,7 +292,46 @@ class GlooBackend : public Backend {
     }
   }
 
-  void submit(const Task& task, std::uint32_t index, TaskTimes& at) {
+  /// What a rank without inputs leaves out; the rest it does with gradients of zeros (rule R36).
+  static bool needs_inputs(Operation operation) {
+    switch (operation) {
+      case Operation::forward:
+      case Operation::backward:
+      case Operation::accumulate:
+      case Operation::copy_in:
+      case Operation::hook:
+      case Operation::gradient_hook:
+      case Operation::module_hook:
+      case Operation::search_unused:
+      case Operation::optimizer:
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /// Throws std::invalid_argument if no rank has inputs, or if ranks without would be asked more than
+  /// once: what the others have added up by then would be averaged with zeros.
+  void check_join(const Schedule& schedule) const {
+    if (!schedule.join || schedule.join->joined_ranks == 0) return;
+    if (schedule.join->joined_ranks >= ranks())
+      throw std::invalid_argument(
+          fmt::format("joined_ranks is {}, and there are {} ranks: one at least has to have inputs",
+                      schedule.join->joined_ranks, ranks()));
+    int first = -1;
+    for (const Task& task : schedule.tasks) {
+      if (!is_collective(task.operation) || task.bucket == nobody) continue;
+      if (first >= 0 && task.micro_batch != first)
+        throw std::invalid_argument(
+            "ranks without inputs are run for real in steps that communicate once: set "
+            "training.no_sync: true");
+      first = task.micro_batch;
+    }
+  }
+
+  void submit(const Schedule& schedule, std::uint32_t index, TaskTimes& at) {
+    const Task& task = schedule.tasks[index];
+    if (task.operation == Operation::all_gather) return submit_sparse(schedule, index, at);
     const bool reduce = task.operation == Operation::all_reduce;
     const std::span<float> note = is_note(task) ? memory_->note(task.bytes) : std::span<float>{};
     const std::span<float> values = !reduce         ? std::span<float>{}
@@ -306,6 +352,20 @@ class GlooBackend : public Backend {
             communicator_.all_reduce(values);
           else
             communicator_.broadcast(buffers);
+          at.end = now();
+        });
+  }
+
+  /// A part of a sparse gradient.
+  void submit_sparse(const Schedule& schedule, std::uint32_t index, TaskTimes& at) {
+    const Task& task = schedule.tasks[index];
+    const std::int32_t parameter =
+        schedule.buckets[static_cast<std::size_t>(task.bucket)].parameters.front();
+    tickets_[index] = last_ticket_ =
+        communication_.submit([this, message = task.message, parameter, index, &at] {
+          arrivals_[index] = now();
+          count(memory_->sparse().payload(parameter, message));
+          memory_->sparse().gather(parameter, message, memory_->gradient(parameter), communicator_);
           at.end = now();
         });
   }
@@ -498,6 +558,7 @@ class GlooBackend : public Backend {
   };
   std::vector<Hooked> hooked_;
   Sent sent_;                      ///< by the communication thread
+  bool joined_ = false;            ///< this rank has no inputs in this step
   HookData* hook_data_ = nullptr;  ///< of the schedule under way
   const Plugins* plugins_;
   std::unique_ptr<UserHooks> hooks_;

@@ -38,7 +38,7 @@ struct Rates {
 }  // namespace
 
 void Kernels::run(const Schedule& schedule, const Task& task) {
-  const float mean = 1.0F / static_cast<float>(ranks_);
+  const float mean = 1.0F / static_cast<float>(schedule.divisor(ranks_));
   const float into_bucket = schedule.comm_hook ? 1.0F : mean;  // a hook divides itself
   switch (task.operation) {
     case Operation::forward:
@@ -63,13 +63,16 @@ void Kernels::run(const Schedule& schedule, const Task& task) {
     case Operation::concatenate:
       if (task.message == Message::parameters) return memory_.begin_average();
       if (task.bucket == nobody) {  // of buffers: nobody looks at their values
-        std::fill(memory_.buffers().begin(), memory_.buffers().end(), 1);
+        std::ranges::fill(memory_.buffers(), 1);
         return;
       }
       for (const std::int32_t p : schedule.buckets[at(task.bucket)].parameters)
-        copy(memory_.slice(p), memory_.gradient(p));
+        if (!workload_.parameters[at(p)].unused) copy(memory_.slice(p), memory_.gradient(p));
       return;
     case Operation::divide: {
+      if (schedule.strategy == Strategy::bucketed && task.parameter != nobody &&
+          memory_.sparse().has(task.parameter))
+        return memory_.sparse().scale(task.parameter, memory_.gradient(task.parameter), mean);
       const auto values = task.message == Message::parameters ? memory_.average()
                           : task.parameter == nobody          ? memory_.bucket(task.bucket)
                                                               : memory_.gradient(task.parameter);
@@ -77,7 +80,7 @@ void Kernels::run(const Schedule& schedule, const Task& task) {
     }
     case Operation::copy_out:
       if (task.parameter == nobody) {
-        std::fill(memory_.buffers().begin(), memory_.buffers().end(), 1);
+        std::ranges::fill(memory_.buffers(), 1);
         return;
       }
       return copy(memory_.gradient(task.parameter), memory_.slice(task.parameter));
@@ -120,8 +123,12 @@ void Kernels::pass(const Task& task, const Kernel& kernel, const KernelBinding& 
   const float* left = memory_.operand(seed);
   for (const std::int32_t p : binding.gradient.fills) {
     const auto gradient = memory_.written(p, task.micro_batch);
-    scaled_copy(gradient,
-                {memory_.operand(seed + 2 + static_cast<std::uint32_t>(p)), gradient.size()}, 0.5F);
+    const std::span values{memory_.operand(seed + 2 + static_cast<std::uint32_t>(p)),
+                           gradient.size()};
+    if (memory_.sparse().has(p))
+      memory_.sparse().fill(p, gradient, values);
+    else
+      scaled_copy(gradient, values, 0.5F);
   }
   if (kernel.gemm) {
     const Gemm& g = *kernel.gemm;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
+#include <stdexcept>
 
 namespace ddpsim {
 namespace {
@@ -38,9 +40,20 @@ std::vector<std::span<float>> spans_in(std::vector<float>& store, const Workload
   return spans;
 }
 
+/// After a first synchronised micro-batch the rows of all ranks are there, and a second would send them.
+void check_sparse(const Schedule& schedule) {
+  std::set<std::int32_t> gathered;
+  for (const Task& task : schedule.tasks)
+    if (is_collective(task.operation) && task.message == Message::sparse_values &&
+        !gathered.insert(task.bucket).second)
+      throw std::invalid_argument(
+          "sparse gradients are reduced for real once a step: set training.no_sync: true");
+}
+
 }  // namespace
 
-Memory::Memory(const Workload& workload, Optimizer optimizer, int rank) : workload_(workload) {
+Memory::Memory(const Workload& workload, Optimizer optimizer, int rank)
+    : workload_(workload), sparse_(workload, rank) {
   const auto elements = static_cast<std::size_t>(workload.elements());
   parameter_store_ = random_values(workload.elements(), 1);  // the same on all ranks
   parameters_ = spans_in(parameter_store_, workload);
@@ -111,6 +124,7 @@ void Memory::arrange(const Schedule& schedule) {
   for (const Task& task : schedule.tasks)
     if (is_note(task)) longest = std::max(longest, static_cast<std::size_t>(task.bytes.count));
   note_.assign(longest / sizeof(float), 0);
+  check_sparse(schedule);
   const Placement placement = place(schedule, workload_, offsets_);
   const auto span_of = [&](const Place& place, std::int64_t bytes) {
     return std::span(place.in_buckets ? bucket_store_ : gradient_store_)
@@ -123,8 +137,17 @@ void Memory::arrange(const Schedule& schedule) {
     slices_[p] = span_of(placement.slices[p], bytes);
   }
   buckets_.clear();
-  for (std::size_t b = 0; b < schedule.buckets.size(); ++b)
-    buckets_.push_back(span_of(placement.buckets[b], schedule.buckets[b].size.count));
+  for (std::size_t b = 0; b < schedule.buckets.size(); ++b) {
+    std::int64_t bytes = 0;  // of a sparse gradient all rows, though fewer are sent
+    for (const std::int32_t p : schedule.buckets[b].parameters)
+      bytes += workload_.parameters[at(p)].size().count;
+    buckets_.push_back(span_of(placement.buckets[b], bytes));
+  }
+}
+
+void Memory::clear_gradients() {
+  std::fill(gradient_store_.begin(), gradient_store_.end(), 0.0F);
+  std::fill(bucket_store_.begin(), bucket_store_.end(), 0.0F);
 }
 
 void Memory::end_average() {

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "backend/gloo/sparse_gradients.hpp"
 #include "backend/placement.hpp"
 #include "model/optimizer.hpp"
 #include "model/schedule.hpp"
@@ -37,10 +38,13 @@ class Memory {
   std::span<float> written(std::int32_t index, int micro_batch) {
     return micro_batch == 0 ? gradients_[at(index)] : fresh_[at(index)];
   }
+  /// Gradients and buckets are all zeros.
+  void clear_gradients();
   /// The whole bucket.
   std::span<float> bucket(std::int32_t index) { return buckets_[at(index)]; }
   /// A parameter's part of its bucket.
   std::span<float> slice(std::int32_t parameter) { return slices_[at(parameter)]; }
+  SparseGradients& sparse() { return sparse_; }
   /// Optimizer state; empty where the optimizer has none.
   std::span<float> momentum(std::int32_t index) { return momenta_[at(index)]; }
   std::span<float> variance(std::int32_t index) { return variances_[at(index)]; }
@@ -73,6 +77,7 @@ class Memory {
   void bind_weight(std::int32_t index);
 
   const Workload& workload_;
+  SparseGradients sparse_;
   std::vector<float> parameter_store_, gradient_store_, fresh_store_, bucket_store_,
       momentum_store_, variance_store_, average_store_;
   std::vector<std::int64_t> offsets_;  ///< of the gradients, in bytes

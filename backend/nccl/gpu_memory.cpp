@@ -101,9 +101,14 @@ GpuMemory::GpuMemory(Gpu& gpu, const Workload& workload, Optimizer optimizer, in
 }
 
 void GpuMemory::arrange(const Schedule& schedule) {
+  if (schedule.join && schedule.join->joined_ranks > 0)
+    throw std::invalid_argument("ranks without inputs are run by the gloo backend only");
   for (const Task& task : schedule.tasks)
-    if (task.message == Message::parameters)
-      throw std::invalid_argument("models are averaged in simulation and by the gloo backend only");
+    if (task.message == Message::parameters || task.message == Message::sparse_values)
+      throw std::invalid_argument(fmt::format("{} in simulation and by the gloo backend only",
+                                              task.message == Message::parameters
+                                                  ? "models are averaged"
+                                                  : "sparse gradients are reduced"));
   placement_ = place(schedule, workload_, offsets_);
   together_ = one_type_ && std::none_of(placement_.gradients.begin(), placement_.gradients.end(),
                                         [](const Place& place) { return place.in_buckets; });
@@ -174,7 +179,8 @@ void GpuMemory::run(const Schedule& schedule, const Task& task, int ranks) {
     case Operation::concatenate:
       if (task.bucket == nobody) return copy_buffers(task);
       for (const std::int32_t p : schedule.buckets[at(task.bucket)].parameters)
-        scale(placement_.slices[at(p)], placement_.gradients[at(p)], p, 1);
+        if (!parameter(p).unused)
+          scale(placement_.slices[at(p)], placement_.gradients[at(p)], p, 1);
       return;
     case Operation::divide:
       if (task.parameter != nobody) {

@@ -66,6 +66,151 @@ TEST_CASE("every strategy ends with the mean of the local gradients on every ran
         }
 }
 
+TEST_CASE("R4: a sparse gradient is gathered, and ends as the mean of all rows of all ranks",
+          "[backend][gradients]") {
+  const int ranks = GENERATE(1, 2, 3);
+  const std::string backend = ranks == 2 ? GENERATE("threads", "gloo") : "threads";
+  SmallJob job(ranks);
+  job.workload.parameters[0].sparse = true;
+  job.workload.parameters[0].sparse_rows = 7;
+  CAPTURE(ranks, backend);
+  for (const int micro_batches : {1, 2})
+    for (const bool view : {false, true})
+      for (const Strategy strategy :
+           {Strategy::naive, Strategy::flat, Strategy::overlap, Strategy::bucketed}) {
+        CAPTURE(micro_batches, view, name_of(strategy));
+        Training training = training_of(strategy);
+        training.micro_batches = micro_batches;
+        training.no_sync = true;
+        training.gradient_as_bucket_view = view;
+        Training none = training;
+        none.strategy = Strategy::none;
+        const Schedule schedule = job.schedule(training);
+        Sent expected;
+        for (const Task& task : schedule.tasks)
+          if (is_collective(task.operation)) {
+            ++expected.collectives;
+            expected.payload += task.bytes;
+          }
+        const int code = run_job(job_of(ranks, backend), [&](Backend& rank) {
+          rank.load(job.workload, job.optimizer);
+          const GradientReference reference =
+              reference_gradients(rank, job.workload, job.schedule(none), micro_batches);
+          std::size_t zeros = 0, uneven = 0;  // elements of the sparse gradient
+          for (const double value : reference.mean[0]) zeros += value == 0 ? 1 : 0;
+          for (const float value : rank.gradient(0)) uneven += value == 0 ? 1 : 0;
+          const std::size_t width = reference.mean[0].size() / 64;
+          if (uneven != (64 - 7) * width) return 6;
+          if (zeros > uneven || zeros < (64 - 7 * static_cast<std::size_t>(ranks)) * width)
+            return 7;
+          for (int step = 0; step < 2; ++step) {
+            const RankRun run = rank.run(schedule);
+            if (!check_gradients(rank, job.workload, reference).good()) return 5;
+            if (run.sent != expected) return 8;
+          }
+          return 0;
+        });
+        CHECK(code == 0);
+      }
+}
+
+TEST_CASE("R25: gradients that are copied and divided together end as the same mean",
+          "[backend][gradients]") {
+  const SmallJob job(2);
+  for (const int micro_batches : {1, 2})
+    for (const bool view : {false, true}) {
+      CAPTURE(micro_batches, view);
+      Training training = training_of(Strategy::bucketed);
+      training.micro_batches = micro_batches;
+      training.gradient_as_bucket_view = view;
+      const auto apart = gradients_after(job, training, 2, "threads");
+      training.batched_grad_copy = true;
+      CHECK(gradients_after(job, training, 2, "threads") == apart);
+      CHECK(apart[0] == apart[1]);
+    }
+}
+
+TEST_CASE("R36: ranks without inputs send zeros, and all end with the others' mean",
+          "[backend][gradients]") {
+  const SmallJob job(3);
+  const std::string backend = GENERATE("threads", "gloo");
+  for (const bool by_all : {true, false})
+    for (const bool view : {false, true})
+      for (const Strategy strategy : {Strategy::naive, Strategy::flat, Strategy::bucketed}) {
+        CAPTURE(backend, by_all, view, name_of(strategy));
+        Training training = training_of(strategy);
+        training.gradient_as_bucket_view = view;
+        training.join = Join{true, by_all, 1};
+        Training none = training;
+        none.strategy = Strategy::none;
+        Training everyone = none;
+        everyone.join.reset();
+        const int code = run_job(job_of(3, backend), [&](Backend& rank) {
+          rank.load(job.workload, job.optimizer);
+          // The sum of those that have inputs, by hand.
+          std::vector<std::vector<double>> sums;
+          rank.run(job.schedule(everyone));
+          for (int p = 0; p < static_cast<int>(job.workload.parameters.size()); ++p) {
+            const std::vector<float> mine = rank.gradient(p);
+            auto& sum = sums.emplace_back(mine.size(), 0.0);
+            if (rank.rank() < 2) std::copy(mine.begin(), mine.end(), sum.begin());
+            rank.sum(sum);
+          }
+          const GradientReference reference =
+              reference_gradients(rank, job.workload, job.schedule(none), 1);
+          for (std::size_t p = 0; p < sums.size(); ++p)
+            for (std::size_t i = 0; i < sums[p].size(); ++i)
+              if (std::abs(reference.mean[p][i] - sums[p][i] / (by_all ? 3 : 2)) > 1e-12) return 6;
+          const RankRun run = rank.run(job.schedule(training));
+          if (!check_gradients(rank, job.workload, reference).good()) return 5;
+          return run.sent->collectives == 0 ? 7 : 0;
+        });
+        CHECK(code == 0);
+      }
+}
+
+TEST_CASE("ranks without inputs need one with, and one communication a step",
+          "[backend][gradients]") {
+  const SmallJob job(2);
+  const auto refused = [&](int joined, int micro_batches) {
+    Training training = training_of(Strategy::bucketed);
+    training.join = Join{false, true, joined};
+    training.micro_batches = micro_batches;
+    std::string problem;
+    std::mutex mutex;
+    run_job(job_of(2), [&](Backend& rank) {
+      rank.load(job.workload, job.optimizer);
+      try {
+        rank.run(job.schedule(training));
+      } catch (const std::invalid_argument& error) {
+        const std::lock_guard lock(mutex);
+        problem = error.what();
+      }
+      return 0;
+    });
+    return problem;
+  };
+  CHECK_THAT(refused(2, 1), Catch::Contains("joined_ranks is 2, and there are 2 ranks"));
+  CHECK_THAT(refused(1, 2), Catch::Contains("no_sync: true"));
+  CHECK(refused(1, 1).empty());
+}
+
+TEST_CASE("more rows of a sparse gradient than there are is an error", "[backend][gradients]") {
+  SmallJob job(1);
+  job.workload.parameters[0].sparse = true;
+  job.workload.parameters[0].sparse_rows = 65;
+  std::string problem;
+  run_job(job_of(1), [&](Backend& rank) {
+    try {
+      rank.load(job.workload, job.optimizer);
+    } catch (const std::invalid_argument& error) {
+      problem = error.what();
+    }
+    return 0;
+  });
+  CHECK_THAT(problem, Catch::Contains("has 64 rows, and its sparse gradient would send 65"));
+}
+
 TEST_CASE("two ranks average to the same bits under every strategy", "[backend][gradients]") {
   // The sum of two is the same in any order, and halving is exact.
   const SmallJob job(2);

@@ -1,4 +1,5 @@
 #include <atomic>
+#include <functional>
 #include <mutex>
 
 #include <catch2/catch.hpp>
@@ -12,14 +13,54 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// A backend whose background all-reduces, in runs that `late` picks, begin when all is computed: what a
+/// starved machine does.
+class Starved : public Backend {
+ public:
+  Starved(Backend& real, std::function<bool(int)> late) : real_(real), late_(std::move(late)) {}
+  int rank() const override { return real_.rank(); }
+  int ranks() const override { return real_.ranks(); }
+  bool synchronous() const override { return real_.synchronous(); }
+  std::string device_name() const override { return real_.device_name(); }
+  std::string link_name() const override { return real_.link_name(); }
+  std::string versions() const override { return real_.versions(); }
+  void load(const Workload& workload, Optimizer optimizer) override {
+    real_.load(workload, optimizer);
+  }
+  RankRun run(const Schedule& schedule, const RunOptions& options) override {
+    RankRun run = real_.run(schedule, options);
+    if (options.background != Bytes{} && late_(runs_++)) {
+      run.background_begun = run.computed + 1s;
+      run.background_ended = 0;
+    }
+    return run;
+  }
+  std::vector<float> gradient(int parameter) const override { return real_.gradient(parameter); }
+  std::vector<Duration> time_all_reduces(Bytes size, int count, bool waiting) override {
+    return real_.time_all_reduces(size, count, waiting);
+  }
+  void sum(std::span<double> values) override { real_.sum(values); }
+  std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine) override {
+    return real_.gather(mine);
+  }
+
+ private:
+  Backend& real_;
+  std::function<bool(int)> late_;
+  int runs_ = 0;
+};
+
 /// What rank 0 measured of two threads.
-Calibration measured(const SmallJob& job, const MeasureOptions& options, const Watch& watch = {}) {
+Calibration measured(const SmallJob& job, const MeasureOptions& options, const Watch& watch = {},
+                     std::function<bool(int)> late = nullptr) {
   Calibration result;
   const std::vector<Schedule> steps{job.schedule(Strategy::none), job.schedule(Strategy::bucketed),
                                     job.schedule(Strategy::naive)};
   const int code = run_job(job_of(2), [&](Backend& rank) {
     rank.load(job.workload, job.optimizer);
-    Calibration mine = measure_machine(rank, job.workload, job.optimizer, steps, options, watch);
+    Starved starved(rank, late);
+    Calibration mine =
+        measure_machine(late ? starved : rank, job.workload, job.optimizer, steps, options, watch);
     if (rank.rank() == 0) result = std::move(mine);
     return 0;
   });
@@ -110,6 +151,19 @@ TEST_CASE("a machine is measured in all that pricing takes", "[backend][measure]
     CHECK(cost.time.median > Duration::zero());
   CHECK_FALSE(calibration.interference.empty());
   CHECK(calibration.slowest_rank >= 1);
+}
+
+TEST_CASE("interference is measured where both were at work, and left out where they never were",
+          "[backend][measure]") {
+  const SmallJob job(2);
+  MeasureOptions options = few();
+  options.repeats = 10;  // four rounds of each size
+  const auto sometimes = measured(job, options, {}, [](int run) { return run % 4 == 1; });
+  CHECK_FALSE(sometimes.interference.empty());
+  for (const MeasuredInterference& point : sometimes.interference) CHECK(point.is_plausible());
+  const auto never = measured(job, options, {}, [](int) { return true; });
+  CHECK(never.complete);
+  CHECK(never.interference.empty());
 }
 
 TEST_CASE("measuring that is stopped keeps what it had", "[backend][measure]") {

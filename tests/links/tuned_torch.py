@@ -18,7 +18,9 @@ predicted and measured steps are medians over rounds, the recommendation is that
     recommended / best measured                at most 3 % more, for each rate and model
     recommended / measured at 25 MiB           at most 1 % more, for each rate and model
 
-Caps that make the same buckets are one choice, measured by the median of theirs. A step whose 90th percentile is more
+Caps that make the same buckets are one choice, measured by the median of theirs. Choices are compared round by round, by
+their share of the round's mean step, for the machine's pace drifts from round to round (the same buckets measured 10
+minutes apart differ by more than the targets allow); the median of these shares counts. A step whose 90th percentile is more
 than 10 % over its 10th is marked with "!". The step without DDP is predicted and measured too: where these two differ,
 the machine was not the same while the model was profiled and while it trained.
 
@@ -103,6 +105,7 @@ class Case:
         self.measured = middle(lambda step: step['median'])
         self.low, self.high = middle(lambda step: step['p10']), middle(lambda step: step['p90'])
         self.buckets = tuple(measured[0]['buckets_bytes'])
+        self.rounds = [result['step_ms']['median'] for result in measured]
 
     @property
     def error(self):
@@ -110,11 +113,13 @@ class Case:
 
 
 def choices(cases):
-    """Measured step by buckets."""
-    steps = {}
+    """Of each choice of buckets, its share of the mean step of a round; the median over rounds."""
+    rounds = {}
     for case in cases:
-        steps.setdefault(case.buckets, []).append(case.measured)
-    return {buckets: statistics.median(some) for buckets, some in steps.items()}
+        rounds.setdefault(case.buckets, []).append(case.rounds)
+    steps = {buckets: [statistics.median(same) for same in zip(*some)] for buckets, some in rounds.items()}
+    means = [statistics.fmean(column) for column in zip(*steps.values())]
+    return {buckets: statistics.median(step / mean for step, mean in zip(some, means)) for buckets, some in steps.items()}
 
 
 def cap_text(cap):

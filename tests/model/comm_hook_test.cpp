@@ -262,6 +262,33 @@ TEST_CASE("a list of steps hands over what it says", "[model][comm_hook]") {
   CHECK(payloads(hook, bucket) == Sizes{4000});
 }
 
+TEST_CASE(
+    "R49: mixed precision's reduction as steps: bytes of the narrow type, caps of the wide one",
+    "[model][comm_hook][rules]") {
+  CommHook hook = hook_of(CommHookKind::steps);
+  OwnStep cast, reduce, divide;
+  cast.kind = OwnStep::Kind::cast;
+  cast.type = DType::bf16;
+  divide.kind = OwnStep::Kind::scale;
+  hook.steps = {cast, reduce, divide};
+  CHECK(payloads(hook, reference_bucket()) == Sizes{2 * 5'378'560});
+  const Schedule schedule = build_schedule(costs_of(two_layers(), two_gpus()), with_hook(hook));
+  // What is summed has not been divided; that follows, aside, before it is cast back.
+  CHECK(actions(schedule, 0, Stream::compute) == Names{"cast to wire"});
+  CHECK(actions(schedule, 0, Stream::communication) == Names{"all-reduce"});
+  CHECK(actions(schedule, 0, Stream::aside) == Names{"scale", "cast back"});
+  Training plain = with_hook(hook);
+  plain.buckets.clear();
+  plain.bucket_cap = Bytes{400};
+  plain.first_bucket_cap.reset();
+  const Schedule hooked = build_schedule(costs_of(two_layers(), two_gpus()), plain);
+  plain.comm_hook = {};
+  const Schedule wide = build_schedule(costs_of(two_layers(), two_gpus()), plain);
+  REQUIRE(hooked.buckets.size() == wide.buckets.size());
+  for (std::size_t b = 0; b < wide.buckets.size(); ++b)
+    CHECK(hooked.buckets[b].parameters == wide.buckets[b].parameters);
+}
+
 TEST_CASE("a hook that sends nothing leaves the step its copies", "[model][comm_hook]") {
   const Schedule schedule =
       build_schedule(costs_of(two_layers(), two_gpus()), with_hook(hook_of(CommHookKind::noop)));

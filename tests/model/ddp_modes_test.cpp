@@ -1,4 +1,6 @@
 // DDP's modes: what they add to a step, in what order, and in which iteration.
+#include <algorithm>
+
 #include <catch2/catch.hpp>
 
 #include "model/iteration.hpp"
@@ -238,6 +240,35 @@ TEST_CASE("R34: a static graph's first iteration communicates after backward, th
   CHECK(host_waits(schedule) == Story{"used map"});
   // Later ones need no map: what is unused is known.
   CHECK(sent(build_schedule(costs(0), in_iteration(training, 2))) == Story{"gradients 0 of 4440"});
+}
+
+TEST_CASE("R25: a bucket's gradients are copied together and divided once, before it is launched",
+          "[model][rules]") {
+  Training training = small_caps();
+  training.bucket_cap = Bytes{1 << 20};  // one bucket of three gradients
+  const auto kernels = [&](Operation operation) {
+    const Schedule schedule = build_schedule(costs(), training);
+    return std::count_if(schedule.tasks.begin(), schedule.tasks.end(),
+                         [&](const Task& task) { return task.operation == operation; });
+  };
+  CHECK(kernels(Operation::copy_in) == 3);
+  training.batched_grad_copy = true;
+  CHECK(kernels(Operation::copy_in) == 0);
+  CHECK(kernels(Operation::concatenate) == 1);
+  CHECK(kernels(Operation::divide) == 1);
+  CHECK(kernels(Operation::copy_out) == 3);  // as before
+  const Schedule schedule = build_schedule(costs(), training);
+  Story order;
+  for (const Task& task : schedule.tasks)
+    if (task.bucket == 0 && (task.operation == Operation::concatenate ||
+                             task.operation == Operation::divide || is_collective(task.operation)))
+      order.emplace_back(name_of(task.operation));
+  CHECK(order == Story{"concatenate", "divide", "all-reduce"});
+  // Gradients that have stayed views of the bucket need no copy.
+  training.gradient_as_bucket_view = true;
+  training.pytorch = PyTorch::v1_13;
+  CHECK(kernels(Operation::concatenate) == 0);
+  CHECK(kernels(Operation::divide) == 1);
 }
 
 TEST_CASE("R35: a parameter that gets no gradient is refused where DDP would fail",

@@ -147,6 +147,21 @@ TEST_CASE("R29: DDP broadcasts each type of buffer before forward", "[model][sch
     CHECK(count(build_schedule(resnet, training_of(strategy)), Operation::broadcast) == 0);
 }
 
+TEST_CASE("R29: buffers are broadcast 250 MiB at a time", "[model][schedule_builder]") {
+  Workload workload = architectures::build(architectures::resnet18);
+  workload.buffers = {{7, Bytes{700 << 20}}};
+  const std::vector<BufferGroup> parts = cut(workload.buffers);
+  REQUIRE(parts.size() == 3);
+  CHECK(parts[0].size == Bytes{300 << 20});  // with the third tensor it is past the limit
+  CHECK(parts[1].size == Bytes{300 << 20});
+  CHECK(parts[2].size == Bytes{100 << 20});
+  CHECK(parts[2].tensors == 1);
+  CHECK(count(build_schedule(costs(workload), Training{}), Operation::broadcast) == 3);
+  CHECK(cut({{2, Bytes{250 << 20}}}).size() == 1);
+  CHECK(cut({{1, Bytes{900 << 20}}}).size() == 1);  // a tensor is never cut
+  CHECK(cut({{0, Bytes{}}}).size() == 1);
+}
+
 TEST_CASE("R28: a forward after one inside no_sync broadcasts nothing",
           "[model][schedule_builder]") {
   // The first of a step follows the synchronised last one of the step before.

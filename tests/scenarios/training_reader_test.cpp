@@ -53,6 +53,13 @@ TEST_CASE("training is DistributedDataParallel's own where nothing is said",
   CHECK(training.iteration == 0);
 }
 
+TEST_CASE("R11: a cap is cut off to whole bytes", "[scenarios][training_reader]") {
+  const Three three;
+  CHECK(three.read("  bucket_cap: 25 MiB").bucket_cap == Bytes{26'214'400});
+  CHECK(three.read("  bucket_cap: 0.001 MiB").bucket_cap == Bytes{1'048});  // of 1048.576
+  CHECK(three.read("  bucket_caps: [0.01 MiB, 1 MiB]").bucket_caps.front() == Bytes{10'485});
+}
+
 TEST_CASE("every setting of training is read", "[scenarios][training_reader]") {
   const Three three;
   const Training training = three.read(
@@ -103,7 +110,8 @@ TEST_CASE("modes are read", "[scenarios][training_reader]") {
   CHECK(three.read("  skip_all_reduce_unused_params: true").skip_all_reduce_unused_params);
   CHECK(three.read("  join: true").join == Join{});
   CHECK(!three.read("  join: false").join);
-  CHECK(three.read("  join: {divide_by_initial_world_size: false}").join == Join{false, false});
+  CHECK(three.read("  join: {divide_by_initial_world_size: false}").join == Join{false, false, 0});
+  CHECK(three.read("  join: {joined_ranks: 2}").join == Join{false, true, 2});
   CHECK(three.refused("  join: {throw: true}") ==
         "s.yaml:4:10: training.join.throw: unknown key; did you mean "
         "\"throw_on_early_termination\"?");
