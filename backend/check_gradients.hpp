@@ -11,7 +11,7 @@ namespace ddpsim {
 
 /// What the gradients of a step have to be: the mean over ranks of what each computes by itself.
 struct GradientReference {
-  std::vector<std::vector<double>> mean;  ///< [parameter][element]
+  std::vector<std::vector<double>> mean;  ///< [parameter][element], over all ranks
   std::vector<double> largest;            ///< [parameter] magnitude of any rank's
   int roundings = 1;                      ///< additions and scalings on the way
 };
@@ -43,8 +43,10 @@ GradientReference reference_gradients(Backend& backend, const Workload& workload
 /// rounding, in the parameter's type or in that of the wire, of its largest gradient: each sum and
 /// scaling rounds once, and sums of micro-batches may cancel. Quantisation adds a step of 1/255 of the
 /// widest range. Hooks that lose more (PowerSGD, topk) have to leave the same on all ranks, those that
-/// do not average (noop, subgroups) nothing. Every rank gets the same answer. Communicates.
+/// do not average (noop, subgroups) nothing. `divisor`: what the step divided sums by; 0: all ranks. Every
+/// rank gets the same answer. Communicates.
 GradientCheck check_gradients(Backend& backend, const Workload& workload,
-                              const GradientReference& reference, const CommHook& hook = {});
+                              const GradientReference& reference, const CommHook& hook = {},
+                              int divisor = 0);
 
 }  // namespace ddpsim

@@ -61,8 +61,7 @@ class Kinds {
       case Operation::concatenate:
       case Operation::divide:
       case Operation::copy_out:
-        if (task.parameter != nobody)
-          return moves(task.operation, 2 * workload_.parameters[at(task.parameter)].size());
+        if (task.parameter != nobody) return of_gradient(schedule, task);
         if (task.bucket == nobody) return std::nullopt;  // of buffers: small
         return moves(task.operation, 2 * schedule.buckets[at(task.bucket)].size);
       case Operation::hook:
@@ -91,6 +90,17 @@ class Kinds {
   }
 
  private:
+  /// As the schedule prices it: zeros are written, nothing is read; of a sparse gradient its rows.
+  std::optional<TaskKind> of_gradient(const Schedule& schedule, const Task& task) const {
+    const Parameter& parameter = workload_.parameters[at(task.parameter)];
+    if (task.operation == Operation::copy_in && parameter.unused)
+      return moves(task.operation, parameter.size());
+    const bool rows = task.operation == Operation::divide && parameter.sparse &&
+                      schedule.strategy == Strategy::bucketed &&
+                      schedule.buckets[at(task.bucket)].parameters.size() == 1;
+    if (rows) return moves(Operation::copy_in, 2 * parameter.sparse_values());
+    return moves(task.operation, 2 * parameter.size());
+  }
   std::optional<TaskKind> of_hook(const UserHook& hook, const Task& task) const {
     if (hook.kind == UserHookKind::chunks)
       return moves(Operation::module_hook, 2 * hook.outputs[at(task.kernel)]);
@@ -340,6 +350,7 @@ class Measurement {
     ByKind quick_kinds, slow_kinds;
     Duration transfers{}, met{};  // of the stream; of the computation with the stream beside it
     double ended = 0;
+    std::vector<Duration> starts;
     for (int round = 0; round < 2 + options_.repeats / 5; ++round) {
       if (!go_on(fmt::format("interference with {}", to_string(size)), 0.9)) return false;
       const RankRun before = backend_.run(steps_.front(), alone);
@@ -348,11 +359,12 @@ class Measurement {
       const RankRun run = backend_.run(steps_.front(), beside);
       slow += mean(gathered({run.computed}));
       slow_kinds += by_kind(run);
-      begun.push_back(mean(gathered({run.background_begun})));
       const Duration beside_it = scaled(
           std::max(Duration::zero(), run.computed - run.background_begun), run.background_busy);
       met += mean(gathered({beside_it}));
       transfers += beside_it;
+      if (!any_rank(backend_, beside_it == Duration::zero()))
+        starts.push_back(mean(gathered({run.background_begun})));
       // One more was under way when this rank had computed, half done on average.
       ended += beside_it > Duration::zero() ? run.background_ended + 0.5 : 0;
     }
@@ -374,7 +386,9 @@ class Measurement {
       point.compute_slowdown = felt(slow_kinds.arithmetic, quick_kinds.arithmetic);
       point.memory_slowdown = felt(slow_kinds.memory, quick_kinds.memory);
     }
-    if (point.is_plausible()) result_.interference.push_back(point);
+    if (!point.is_plausible()) return true;
+    result_.interference.push_back(point);
+    begun.insert(begun.end(), starts.begin(), starts.end());
     return true;
   }
 

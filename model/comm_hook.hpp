@@ -172,6 +172,7 @@ struct CommStep {
   std::int32_t tensor = nobody;  ///< position in the bucket; nobody: all of it
   Kernel kernel;                 ///< what it costs, if it is no collective
   Bytes payload;                 ///< handed to the collective by each rank
+  Duration host{};               ///< of the host itself, besides launching
   DType type = DType::fp32;      ///< of the data it works on
   double factor = 1;             ///< scale, select; divide_subgroup: ranks of a subgroup
 };

@@ -34,6 +34,7 @@ class Builder {
  public:
   Builder(const StepCosts& costs, const Training& training) : costs_(costs), training_(training) {
     schedule_.strategy = training.strategy;
+    schedule_.join = training.join;
     kernel_stream_ = costs.synchronous ? Stream::host : Stream::compute;
   }
 
@@ -180,7 +181,7 @@ class Builder {
   /// after the other (DDP keeps two in flight).
   void broadcast_buffers() {
     for (const StepCosts::BufferCosts& group : costs_.buffers) {
-      kernel_task(Operation::concatenate, group.flatten);
+      kernel_task(Operation::concatenate, group.flatten).bytes = group.size;
       const std::int32_t flat = last_kernel_;
       Task& broadcast = add(Operation::broadcast, Stream::communication);
       broadcast.message = Message::buffers;
@@ -193,7 +194,7 @@ class Builder {
       wait.message = Message::buffers;
       wait.host_waits = costs_.synchronous;
       depend(wait, sent);
-      kernel_task(Operation::copy_out, group.restore);
+      kernel_task(Operation::copy_out, group.restore).bytes = group.size;
     }
   }
 
@@ -283,7 +284,6 @@ class Builder {
   /// The user's hooks: what each costs, and which of them a gradient meets, in order.
   void plan_user_hooks() {
     schedule_.hooks = training_.hooks;
-    schedule_.join = training_.join;
     if (training_.hooks.empty()) return;
     std::vector<std::size_t> arrived(costs_.gradients.size());
     for (std::size_t i = 0; i < costs_.arrival.size(); ++i) arrived[at(costs_.arrival[i])] = i;
@@ -450,12 +450,11 @@ class Builder {
   /// All gradients of a bucket at once (rule R25); unused ones have been filled with zeros.
   void fill_together(std::int32_t index) {
     const Bucket& bucket = schedule_.buckets[at(index)];
-    const std::size_t count = used(bucket.parameters).size();
-    if (!fills_together() || is_sparse(costs_, bucket) || count == 0) return;
-    for (const Operation operation : {Operation::concatenate, Operation::divide}) {
-      if (operation == Operation::concatenate && is_view()) continue;
-      kernel_task(operation, costs_.on_bucket(operation, bucket.size, count)).bucket = index;
-    }
+    const std::vector<std::int32_t> filled = used(bucket.parameters);
+    if (!fills_together() || is_sparse(costs_, bucket) || filled.empty()) return;
+    if (!is_view())
+      kernel_task(Operation::concatenate, costs_.copy_together(filled)).bucket = index;
+    kernel_task(Operation::divide, costs_.divide_bucket(bucket.size)).bucket = index;
     gradient_[at(index)] = last_kernel_;
   }
 
@@ -494,6 +493,7 @@ class Builder {
   /// A static graph's first backward: it has only counted its hooks.
   void communicate_late() {
     send_used_map();
+    if (training_.join && !training_.join->divide_by_initial_world_size) host_reads(active_ranks_);
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(costs_.gradients.size()); ++i) fill(i);
     const auto buckets = static_cast<std::int32_t>(schedule_.buckets.size());
     for (std::int32_t b = 0; b < buckets; ++b) fill_together(b);
@@ -585,6 +585,7 @@ class Builder {
                                   ? costs_.optimizer_share(schedule_.buckets[at(bucket)].parameters)
                                   : costs_.comm_kernel(step.operation, step.kernel);
       Task& task = priced(add(step.operation, aside ? aside_stream() : kernel_stream_), cost);
+      task.host += step.host;
       return task;
     }
     const bool subgroup = step.action == CommAction::reduce_subgroup;
@@ -628,6 +629,7 @@ class Builder {
       Task& task = schedule_.tasks[at(sent)];
       task.bucket = bucket;
       task.gradient = gradient_[at(bucket)];
+      task.handover = costs_.launch.handover;
       launched_[at(bucket)] = sent;
     };
     gather(Message::sparse_shape, sparse_shape);
@@ -717,6 +719,11 @@ class Builder {
   }
 
   Task& add(Operation operation, Stream stream) {
+    if (schedule_.tasks.size() >= most_tasks)
+      throw std::invalid_argument(
+          fmt::format("a step of more than {} tasks is beyond what is simulated: take fewer "
+                      "layers, micro-batches or steps of a comm hook",
+                      most_tasks));
     Task& task = schedule_.tasks.emplace_back();
     task.operation = operation;
     task.stream = stream;

@@ -145,25 +145,36 @@ StepCosts::StepCosts(const Workload& workload, const Cluster& cluster, Optimizer
 }
 
 KernelCost StepCosts::comm_kernel(Operation operation, const Kernel& kernel) const {
-  KernelCost cost = prices->of(operation, kernel, Caller::python_loop);
+  return adjusted(prices->of(operation, kernel, Caller::python_loop));
+}
+
+KernelCost StepCosts::copy_together(const std::vector<std::int32_t>& parameters) const {
+  Bytes size;
+  std::int64_t elements = 0;
+  for (const std::int32_t index : parameters) {
+    const GradientInfo& gradient = gradients[static_cast<std::size_t>(index)];
+    size += gradient.size;
+    elements += gradient.size.count / size_of(gradient.dtype).count;
+  }
+  const auto batches = [](std::int64_t count, std::int64_t most) {
+    return static_cast<int>((count + most - 1) / most);
+  };
+  const int launches = std::max({1, batches(static_cast<std::int64_t>(parameters.size()), 64),
+                                 batches(elements, std::int64_t{320} * 65536)});
+  return adjusted(prices->copy(Operation::concatenate, 2 * size, Caller::library, launches));
+}
+
+KernelCost StepCosts::divide_bucket(Bytes size) const {
+  return adjusted(prices->copy(Operation::divide, 2 * size, Caller::library));
+}
+
+KernelCost StepCosts::adjusted(KernelCost cost) const {
   if (copy_factor != 1) {
     cost.work = scaled(cost.work, copy_factor);
     cost.last_launch = scaled(cost.last_launch, copy_factor);
   }
   if (launch.kernel == Duration::zero()) cost.host = cost.last_launch = Duration::zero();
   return cost;
-}
-
-KernelCost StepCosts::on_bucket(Operation operation, Bytes size, std::size_t gradients) const {
-  Kernel kernel;
-  kernel.traffic = 2 * size;
-  const auto batches = [](std::int64_t count, std::int64_t most) {
-    return static_cast<int>((count + most - 1) / most);
-  };
-  if (operation == Operation::concatenate)
-    kernel.launches = std::max({1, batches(static_cast<std::int64_t>(gradients), 64),
-                                batches(size.count / 4, std::int64_t{320} * 65536)});
-  return comm_kernel(operation, kernel);
 }
 
 CollectiveCost StepCosts::in_subgroup(Collective kind, Bytes payload, int subgroup) const {

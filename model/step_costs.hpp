@@ -63,15 +63,19 @@ struct StepCosts {
 
   /// A kernel of a comm hook.
   KernelCost comm_kernel(Operation operation, const Kernel& kernel) const;
-  /// One that reads and writes all of a bucket, of so many gradients; `concatenate` copies them from
-  /// where they are, as PyTorch's multi-tensor copy, up to 64 at a time, 320 blocks of 65536 numbers.
-  KernelCost on_bucket(Operation operation, Bytes size, std::size_t gradients) const;
+  /// Gradients into their bucket by PyTorch's multi-tensor copy: up to 64 at a time, 320 blocks of 65536
+  /// numbers.
+  KernelCost copy_together(const std::vector<std::int32_t>& parameters) const;
+  KernelCost divide_bucket(Bytes size) const;
   /// Collectives among some ranks of one node; all of a cluster's where it has one.
   CollectiveCost in_subgroup(Collective kind, Bytes payload, int subgroup) const;
   /// Of the user's hook on gradients of `size`, its firing on the host included.
   KernelCost hook_kernel(const UserHook& hook, Bytes size) const;
   /// Of the optimizer, for these parameters: their share of all elements.
   KernelCost optimizer_share(const std::vector<std::int32_t>& parameters) const;
+
+  /// By copy_factor; where launches are free, so is this one.
+  KernelCost adjusted(KernelCost cost) const;
 
   std::shared_ptr<const Prices> prices;  ///< what other kernels cost
   double copy_factor = 1;                ///< on device times of copies, and of comm hooks' kernels

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/quantity_text.hpp"
+
 namespace ddpsim {
 namespace {
 
@@ -24,6 +26,12 @@ CommHookKind kind_named(const Yaml& where, const std::string& name) {
   for (const CommHookKind kind : all_comm_hooks)
     if (name_of(kind) == name && kind != CommHookKind::steps && kind != CommHookKind::plugin)
       return kind;
+  if (name == "plugin")
+    where.fail("which of the plugin's comm hooks is missing: write {plugin: its_name}");
+  if (name.ends_with("_compress_wrapper"))
+    where.fail(fmt::format("what {0} wraps is missing: write {{{0}: powersgd}}", name));
+  if (name == "steps")
+    where.fail("write the steps themselves, such as [{cast: fp16}, all_reduce, {scale: 1/ranks}]");
   where.fail_unknown(name, names());
 }
 
@@ -78,7 +86,11 @@ double read_share(const Yaml& given) {
   if (last == std::string::npos || text[last] != '%') return given.number(1e-9, 1);
   text.erase(last);
   text.erase(text.find_last_not_of(' ') + 1);
-  return Yaml::of_text(text).number(1e-7, 100) / 100;
+  const auto percent = parse_number(text);
+  if (!percent || !(*percent >= 1e-7 && *percent <= 100))
+    given.fail(
+        fmt::format("expected a share from 1e-7 % to 100 %, got \"{} %\"", text.substr(0, 40)));
+  return *percent / 100;
 }
 
 OwnStep read_kernel(const Yaml& given) {
@@ -158,6 +170,8 @@ CommHook read_named(const Yaml& given, int depth) {
     hook.kind = kind_named(given, given.text("a comm hook"));
     return hook;
   }
+  if (given.is_list())
+    given.fail("a wrapper takes a comm hook by name: begin the list of steps with {cast: fp16}");
   YamlMap map(given);
   const auto entries = map.entries();
   if (entries.size() != 1)

@@ -1,5 +1,7 @@
 #include "scenarios/scenario_reader.hpp"
 
+#include <algorithm>
+
 #include "scenarios/cluster_reader.hpp"
 #include "scenarios/measured_reader.hpp"
 #include "scenarios/training_reader.hpp"
@@ -17,9 +19,11 @@ Scenario read(const Yaml& root, const std::filesystem::path& file) {
   if (const auto name = map.optional("name")) scenario.name = name->text("a name");
   scenario.cluster = read_cluster(map.required("cluster"));
   read_workload(map.required("workload"), scenario);
-  if (const auto training = map.optional("training"))
-    scenario.training = read_training(*training, scenario.workload);
+  const auto training = map.optional("training");
+  if (training) scenario.training = read_training(*training, scenario.workload);
   if (const auto compare = map.optional("compare")) scenario.compare = read_strategies(*compare);
+  if (std::count(scenario.compare.begin(), scenario.compare.end(), Strategy::bucketed) > 0)
+    check_bucketed(training ? *training : root, scenario.training, scenario.workload);
   if (const auto measured = map.optional("measured")) scenario.measured = read_measured(*measured);
   map.finish();
   return scenario;

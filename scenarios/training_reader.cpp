@@ -108,6 +108,21 @@ std::vector<Bytes> read_caps(const Yaml& given, const Workload& workload,
 
 }  // namespace
 
+void check_bucketed(const Yaml& where, const Training& training, const Workload& workload) {
+  for (const Parameter& parameter : workload.parameters) {
+    if (parameter.unused && !training.find_unused_parameters && !training.static_graph)
+      where.fail(
+          fmt::format("no gradient reaches {}, so DistributedDataParallel's next forward would "
+                      "fail: set find_unused_parameters: true or static_graph: true",
+                      parameter.name.substr(0, 200)));
+    if (parameter.sparse && training.comm_hook)
+      where.fail(
+          fmt::format("comm hooks take dense gradients, and that of {} is sparse: take comm_hook "
+                      "out, or the parameter's sparse: true",
+                      parameter.name.substr(0, 200)));
+  }
+}
+
 Training read_training(const Yaml& given, const Workload& workload) {
   Training training;
   YamlMap map(given);

@@ -59,6 +59,8 @@ std::vector<std::vector<std::int32_t>> single_parameters(const Yaml& given,
 std::vector<std::vector<std::int32_t>> parameters_of_layers(const Yaml& given,
                                                             const Workload& workload,
                                                             bool together) {
+  if (!has_shapes(workload))
+    given.fail("a profile has no layers: write parameter: with a pattern, such as \"1.*\"");
   std::vector<std::vector<std::int32_t>> groups;
   for (const std::int32_t layer : layers_of(given, workload)) {
     std::vector<std::int32_t> members;

@@ -17,6 +17,24 @@ double ConsecutiveSteps::total_seconds() const {
   return seconds;
 }
 
+std::optional<AveragedStep> averaged_step(const StepCosts& costs, const Step& steady) {
+  Training training = steady.training;
+  if (training.iteration != 0) return std::nullopt;
+  const PostLocalSgd& state = training.comm_hook.post_local_sgd;
+  training.iteration = state.start_iteration + 1;
+  if (!averages_models(training)) return std::nullopt;
+  // One beyond the iterations in which DDP does what it does but once.
+  while (first_like(training, training.iteration) == training.iteration &&
+         training.iteration <= 3 && state.period < most_steps)
+    training.iteration += state.period;
+  AveragedStep averaged;
+  averaged.period = state.period;
+  averaged.averaging = predict(costs, training).metrics.step;
+  averaged.mean =
+      (steady.metrics.step * (state.period - 1) + averaged.averaging) / std::int64_t{state.period};
+  return averaged;
+}
+
 ConsecutiveSteps consecutive_steps(const StepCosts& costs, const Training& training, int count) {
   if (count < 1 || count > most_steps)
     throw std::invalid_argument(

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "model/ddp_statistics.hpp"
@@ -23,6 +24,15 @@ struct ConsecutiveSteps {
 };
 
 inline constexpr int most_steps = 1'000'000;
+
+/// A steady step whose models are averaged now and then (post_local_sgd), with its share of that.
+struct AveragedStep {
+  int period = 1;        ///< steps, in one of which models are averaged
+  Duration averaging{};  ///< that one
+  Duration mean{};       ///< of all
+};
+/// None where `steady` (Training::iteration 0) averages nothing.
+std::optional<AveragedStep> averaged_step(const StepCosts& costs, const Step& steady);
 
 /// Iterations 1 to `count` of `training` (iteration.hpp says how they differ).
 /// Throws std::invalid_argument unless 1 <= count <= most_steps.

@@ -125,8 +125,9 @@ int calibrate_command(const std::vector<std::string>& arguments) {
     trainings.push_back(scenario.training);
     trainings.back().strategy = strategy;
   }
-  const std::vector<Schedule> schedules = schedules_of(scenario, trainings);
   JobOptions job_options = job.options(scenario.cluster.ranks());
+  scenario.cluster = side_by_side(scenario.cluster, link_ranks(job_options));
+  const std::vector<Schedule> schedules = schedules_of(scenario, trainings);
   job_options.agreement = agreement_of(
       scenario.workload, schedules, fmt::format("calibrate {} {} {}", repeats, smallest, largest));
   {  // a place that cannot be written is told before the work, not after it

@@ -84,6 +84,13 @@ JobOptions JobFlags::options(int fallback) const {
   return options;
 }
 
+int link_ranks(const JobOptions& options) {
+  if (options.loopback > 0) return options.loopback;
+  if (options.ranks > 0) return options.ranks;
+  const auto place = rank_from_environment();
+  return place ? place->ranks : 1;
+}
+
 std::string agreement_of(const Workload& workload, const std::vector<Schedule>& steps,
                          const std::string& flags) {
   std::string text = flags;

@@ -21,6 +21,9 @@ struct JobFlags {
   bool synchronous() const { return backend != "nccl"; }
 };
 
+/// Ranks that an all-reduce of the job is made for.
+int link_ranks(const JobOptions& options);
+
 /// Everything that must be the same on all ranks for their steps to be: shapes, schedules, `flags`.
 std::string agreement_of(const Workload& workload, const std::vector<Schedule>& steps,
                          const std::string& flags);

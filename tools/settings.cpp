@@ -120,11 +120,10 @@ std::string register_hook(const CommHook& hook) {
 std::string torch_settings(const Tuning& tuning, const Training& training,
                            const Workload& workload) {
   const auto ddp = [&](const std::string& arguments) {
-    return fmt::format("  model = DistributedDataParallel(model{}{}{}{}{})\n{}", arguments,
+    return fmt::format("  model = DistributedDataParallel(model{}{}{}{})\n{}", arguments,
                        training.find_unused_parameters ? ", find_unused_parameters=True" : "",
                        training.static_graph ? ", static_graph=True" : "",
                        training.gradient_as_bucket_view ? ", gradient_as_bucket_view=True" : "",
-                       training.batched_grad_copy ? ", batched_grad_copy=True" : "",
                        register_hook(training.comm_hook));
   };
   const Choice& cap = tuning.advice.choice;
@@ -153,7 +152,9 @@ std::string torch_settings(const Tuning& tuning, const Training& training,
   text += fmt::format(
       "  # PyTorch from about 2.5, where bucket_cap_mb holds for the first bucket too: {:.2f} "
       "ms\n{}",
-      in_ms(even_cap.step), ddp(", bucket_cap_mb=" + even.mib));
+      in_ms(even_cap.step),
+      ddp(", bucket_cap_mb=" + even.mib +
+          (training.batched_grad_copy ? ", batched_grad_copy=True" : "")));
 
   const auto saves = [&](Duration step) {  // more than anybody would measure
     return tuning.advice.pays && step < scaled(cap.step, 1 - 0.001);

@@ -137,8 +137,9 @@ int validate_command(const std::vector<std::string>& arguments) {
   const Plugins plugins = plugin.open();
   plugins.check(scenario.training);
   const std::vector<Training> trainings = trainings_to_validate(scenario, request.caps);
-  const std::vector<Schedule> schedules = schedules_of(scenario, trainings);
   JobOptions options = job.options(scenario.cluster.ranks());
+  scenario.cluster = side_by_side(scenario.cluster, link_ranks(options));
+  const std::vector<Schedule> schedules = schedules_of(scenario, trainings);
   options.plugins = &plugins;
   options.agreement = agreement_of(
       scenario.workload, schedules,

@@ -48,8 +48,9 @@ void summarise(std::vector<Timeline> timelines, ValidatedStep& step) {
   std::vector<Duration> lengths;
   for (const Timeline& timeline : timelines) {
     const int ranks = static_cast<int>(timeline.ranks.size());
-    for (int rank = 0; rank < ranks && !step.measured.schedule.is_joined(rank, ranks); ++rank)
-      samples.push_back(measure(step.measured.schedule, timeline, rank));
+    for (int rank = 0; rank < ranks; ++rank)
+      if (!step.measured.schedule.is_joined(rank, ranks))
+        samples.push_back(measure(step.measured.schedule, timeline, rank));
     lengths.push_back(timeline.end.time_since_epoch());
   }
   step.measured.metrics = median_of(samples);
@@ -102,10 +103,15 @@ std::vector<Schedule> schedules_of(const Scenario& scenario,
   return schedules;
 }
 
-Cluster calibrated_cluster(const Calibration& calibration, const Cluster& given, int ranks) {
-  Cluster cluster = given;
+Cluster side_by_side(Cluster cluster, int ranks) {
   cluster.nodes = 1;
   cluster.ranks_per_node = ranks;
+  if (cluster.intra_node.bandwidth.bytes_per_second <= 0) cluster.intra_node = cluster.inter_node;
+  return cluster;
+}
+
+Cluster calibrated_cluster(const Calibration& calibration, const Cluster& given, int ranks) {
+  Cluster cluster = side_by_side(given, ranks);
   cluster.device.name = calibration.cpu;
   cluster.device.synchronous = calibration.synchronous;
   cluster.collectives = CollectiveModel::automatic;
@@ -150,7 +156,8 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
     if (trainings[s].strategy == Strategy::none) continue;
     backend.run(schedules[s], standing_still());
     validation.steps[s].gradients =
-        check_gradients(backend, workload, reference, trainings[s].comm_hook);
+        check_gradients(backend, workload, reference, schedules[s].comm_hook,
+                        schedules[s].divisor(backend.ranks()));
   }
   std::vector<std::vector<Timeline>> timelines(schedules.size());
   std::vector<std::optional<Sent>> sent(schedules.size());

@@ -6,6 +6,7 @@
 
 #include "scenarios/input_error.hpp"
 #include "scenarios/scenario_reader.hpp"
+#include "sim/consecutive.hpp"
 #include "tools/csv.hpp"
 #include "tools/names.hpp"
 #include "tools/table.hpp"
@@ -31,6 +32,19 @@ std::string full_label(const VariedRun& varied) {
   for (const auto& [key, value] : varied.settings)
     text += fmt::format("{}{}={}", text.empty() ? "" : "; ", key, value);
   return text;
+}
+
+/// What a step takes in the long run: post_local_sgd averages models in one of several.
+Duration lasting(const VariedRun& varied, const Step& step) {
+  const auto averaged = averaged_step(varied.run.priced.costs, step);
+  return averaged ? averaged->mean : step.metrics.step;
+}
+
+/// The step of one strategy; null: this run has none.
+const Step* step_under(const VariedRun& varied, Strategy strategy) {
+  for (const Step& step : varied.run.compared)
+    if (step.training.strategy == strategy) return &step;
+  return nullptr;
 }
 
 std::string ms(Duration time) {
@@ -65,33 +79,47 @@ std::string varied_table(const std::vector<VariedRun>& runs) {
   struct Best {
     const VariedRun* run;
     const Step* step;
+    Duration lasting{};
   };
-  Best best{nullptr, nullptr};
-  const std::size_t strategies = runs.front().run.compared.size();
+  Best best{nullptr, nullptr, {}};
+  bool averages = false;
+  std::size_t strategies = 0;
+  for (const VariedRun& varied : runs)
+    strategies = std::max(strategies, varied.run.compared.size());
   for (std::size_t s = 0; s < strategies; ++s)
     for (const VariedRun& varied : runs) {
       if (s >= varied.run.compared.size()) continue;  // `compare` itself varies
       const Step& step = varied.run.compared[s];
       const StepMetrics& metrics = step.metrics;
-      const Duration first = runs.front().run.compared[s].metrics.step;
+      const Duration lasts = lasting(varied, step);
+      averages = averages || lasts != metrics.step;
+      const Step* first = step_under(runs.front(), step.training.strategy);
       table.add(
-          {short_label(varied), std::string(name_of(step.training.strategy)), ms(metrics.step),
-           fmt::format("{:+.1f} %", 100 * (in_seconds(metrics.step) / in_seconds(first) - 1)),
-           ms(exposed(metrics, varied.run.none.metrics)), ms(metrics.communication),
+          {short_label(varied), std::string(name_of(step.training.strategy)), ms(lasts),
+           first == nullptr
+               ? "-"
+               : fmt::format(
+                     "{:+.1f} %",
+                     100 * (in_seconds(lasts) / in_seconds(lasting(runs.front(), *first)) - 1)),
+           ms(lasts - varied.run.none.metrics.step), ms(metrics.communication),
            fmt::format("{}", metrics.collectives), to_string(metrics.wire), ms(metrics.comm_hook),
            to_string(step.schedule.comm_hook_memory), std::string(name_of(metrics.bound))});
       const bool communicates = step.training.strategy != Strategy::none &&
                                 step.schedule.comm_hook.kind != CommHookKind::noop;
-      if (communicates && (best.step == nullptr || metrics.step < best.step->metrics.step))
-        best = {&varied, &step};
+      if (communicates && (best.step == nullptr || lasts < best.lasting))
+        best = {&varied, &step, lasts};
     }
   text += table.text();
   text +=
       "\nexposed: step minus the same without communication; wire: handed to collectives by each "
       "rank; hook: its own kernels\n";
+  if (averages)
+    text +=
+        "post_local_sgd: step and exposed are means over a period, in which models are averaged "
+        "once; the rest is of a step between\n";
   if (best.step != nullptr)
     text += fmt::format("shortest: {}, {}: {} ms\n", short_label(*best.run),
-                        strategy_label(best.step->training), ms(best.step->metrics.step));
+                        strategy_label(best.step->training), ms(best.lasting));
   return text;
 }
 

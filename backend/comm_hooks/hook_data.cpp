@@ -368,6 +368,8 @@ void HookData::arrived(const Bucket& what, int index, const CommStep& step,
   const Values values = data.values(bucket);
   const std::span<std::byte> mine = values.bytes();
   if (step.action == CommAction::gather_parts) {
+    if (data.received.size() < mine.size())
+      throw std::logic_error("a comm hook's parts are those of fewer ranks");
     std::ranges::copy(std::span(data.received).first(mine.size()), mine.begin());
   } else if (step.action == CommAction::gather_sum) {
     const InFull sum(values);

@@ -55,7 +55,12 @@ constexpr Bytes beyond_caches{128 << 20};
 
 /// Parameters, gradients, a second set of them, buckets and two states of an optimizer.
 void check_memory(const Workload& workload, int ranks_here) {
-  const double needed = 6.0 * static_cast<double>(workload.gradient_size().count) * ranks_here;
+  double needed = 6.0 * static_cast<double>(workload.gradient_size().count) * ranks_here;
+  for (const Parameter& parameter : workload.parameters)  // each gathers the rows of all
+    if (parameter.sparse)
+      needed +=
+          static_cast<double>((parameter.sparse_values() + parameter.sparse_indices()).count) *
+          ranks_here * ranks_here;
   const double there =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   if (needed > 0.9 * there)
@@ -232,7 +237,7 @@ class GlooBackend : public Backend {
     if (task.bucket != nobody && (is_collective(task.operation) || task.step != nobody))
       hooks_->handed_over(schedule.buckets[static_cast<std::size_t>(task.bucket)]);
     at.issued = now();
-    if (joined_ && needs_inputs(task.operation)) {
+    if (joined_ && task.step == nobody && needs_inputs(task.operation)) {
       at.enqueued = at.start = at.end = at.issued;
       return;
     }

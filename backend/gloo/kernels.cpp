@@ -42,10 +42,10 @@ void Kernels::run(const Schedule& schedule, const Task& task) {
   const float into_bucket = schedule.comm_hook ? 1.0F : mean;  // a hook divides itself
   switch (task.operation) {
     case Operation::forward:
-      return pass(task, workload_.layers[at(task.layer)].forward[at(task.kernel)],
+      return pass(schedule, task, workload_.layers[at(task.layer)].forward[at(task.kernel)],
                   memory_.forward_binding(task.layer, task.kernel));
     case Operation::backward:
-      return pass(task, workload_.layers[at(task.layer)].backward[at(task.kernel)],
+      return pass(schedule, task, workload_.layers[at(task.layer)].backward[at(task.kernel)],
                   memory_.backward_binding(task.layer, task.kernel));
     case Operation::accumulate: {
       const auto sum = memory_.gradient(task.parameter);
@@ -63,15 +63,18 @@ void Kernels::run(const Schedule& schedule, const Task& task) {
     case Operation::concatenate:
       if (task.message == Message::parameters) return memory_.begin_average();
       if (task.bucket == nobody) {  // of buffers: nobody looks at their values
-        std::ranges::fill(memory_.buffers(), 1);
+        std::ranges::fill(memory_.buffers().first(static_cast<std::size_t>(task.bytes.count)), 1);
         return;
       }
       for (const std::int32_t p : schedule.buckets[at(task.bucket)].parameters)
-        if (!workload_.parameters[at(p)].unused) copy(memory_.slice(p), memory_.gradient(p));
+        if (!workload_.parameters[at(p)].unused &&
+            memory_.slice(p).data() != memory_.gradient(p).data())
+          copy(memory_.slice(p), memory_.gradient(p));
       return;
     case Operation::divide: {
       if (schedule.strategy == Strategy::bucketed && task.parameter != nobody &&
-          memory_.sparse().has(task.parameter))
+          memory_.sparse().has(task.parameter) &&
+          schedule.buckets[at(task.bucket)].parameters.size() == 1)
         return memory_.sparse().scale(task.parameter, memory_.gradient(task.parameter), mean);
       const auto values = task.message == Message::parameters ? memory_.average()
                           : task.parameter == nobody          ? memory_.bucket(task.bucket)
@@ -80,7 +83,7 @@ void Kernels::run(const Schedule& schedule, const Task& task) {
     }
     case Operation::copy_out:
       if (task.parameter == nobody) {
-        std::ranges::fill(memory_.buffers(), 1);
+        std::ranges::fill(memory_.buffers().first(static_cast<std::size_t>(task.bytes.count)), 1);
         return;
       }
       return copy(memory_.gradient(task.parameter), memory_.slice(task.parameter));
@@ -115,7 +118,8 @@ void Kernels::run(const Schedule& schedule, const Task& task) {
   }
 }
 
-void Kernels::pass(const Task& task, const Kernel& kernel, const KernelBinding& binding) {
+void Kernels::pass(const Schedule& schedule, const Task& task, const Kernel& kernel,
+                   const KernelBinding& binding) {
   // Different operands for every kernel, micro-batch and operand.
   const auto seed =
       static_cast<std::uint32_t>((task.layer * 64 + task.kernel) * 8 + 1 + 1000 * task.micro_batch +
@@ -135,14 +139,17 @@ void Kernels::pass(const Task& task, const Kernel& kernel, const KernelBinding& 
     const bool writes = binding.gradient.result != nobody;
     float* result = writes ? memory_.written(binding.gradient.result, task.micro_batch).data()
                            : memory_.scratch();
-    const float* right = binding.weight != nobody ? memory_.parameter(binding.weight).data()
-                                                  : memory_.operand(seed + 1);
+    // An optimizer in backward may be writing the parameters.
+    const bool reads =
+        binding.weight != nobody && schedule.comm_hook.kind != CommHookKind::optimizer_overlap;
+    const float* right =
+        reads ? memory_.parameter(binding.weight).data() : memory_.operand(seed + 1);
     const GemmLayout layout = task.operation == Operation::forward ? GemmLayout::nt
                               : writes                             ? GemmLayout::tn
                                                                    : GemmLayout::nn;
     for (std::int64_t b = 0; b < g.batch; ++b)
-      gemm(layout, g.m, g.n, g.k, left + b * g.m * g.k,
-           right + (binding.weight != nobody ? 0 : b * g.k * g.n), result + b * g.m * g.n);
+      gemm(layout, g.m, g.n, g.k, left + b * g.m * g.k, right + (reads ? 0 : b * g.k * g.n),
+           result + b * g.m * g.n);
     return;
   }
   if (kernel.time && kernel.traffic == Bytes{}) return be_busy(*kernel.time);

@@ -28,7 +28,8 @@ class Kernels {
   void update(const Bucket& bucket, bool first);
 
  private:
-  void pass(const Task& task, const Kernel& kernel, const KernelBinding& binding);
+  void pass(const Schedule& schedule, const Task& task, const Kernel& kernel,
+            const KernelBinding& binding);
   void update(std::int32_t parameter);
 
   const Workload& workload_;

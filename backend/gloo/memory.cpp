@@ -5,6 +5,8 @@
 #include <set>
 #include <stdexcept>
 
+#include <fmt/format.h>
+
 namespace ddpsim {
 namespace {
 
@@ -40,8 +42,21 @@ std::vector<std::span<float>> spans_in(std::vector<float>& store, const Workload
   return spans;
 }
 
-/// After a first synchronised micro-batch the rows of all ranks are there, and a second would send them.
-void check_sparse(const Schedule& schedule) {
+/// After a first synchronised micro-batch the rows of all ranks are there, and a second would send them;
+/// and a user's hook must leave the other rows zeros.
+void check_sparse(const Schedule& schedule, const Workload& workload) {
+  for (const UserHook& hook : schedule.hooks) {
+    if (hook.kind != UserHookKind::noise && hook.kind != UserHookKind::decay &&
+        hook.kind != UserHookKind::plugin)
+      continue;
+    for (const auto& group : hook.groups)
+      for (const std::int32_t p : group)
+        if (workload.parameters[static_cast<std::size_t>(p)].sparse)
+          throw std::invalid_argument(fmt::format(
+              "a {} hook writes all of a gradient, and that of {} is sparse: for real it takes "
+              "clip, scale and record",
+              name_of(hook.kind), workload.parameters[static_cast<std::size_t>(p)].name));
+  }
   std::set<std::int32_t> gathered;
   for (const Task& task : schedule.tasks)
     if (is_collective(task.operation) && task.message == Message::sparse_values &&
@@ -124,7 +139,7 @@ void Memory::arrange(const Schedule& schedule) {
   for (const Task& task : schedule.tasks)
     if (is_note(task)) longest = std::max(longest, static_cast<std::size_t>(task.bytes.count));
   note_.assign(longest / sizeof(float), 0);
-  check_sparse(schedule);
+  check_sparse(schedule, workload_);
   const Placement placement = place(schedule, workload_, offsets_);
   const auto span_of = [&](const Place& place, std::int64_t bytes) {
     return std::span(place.in_buckets ? bucket_store_ : gradient_store_)

@@ -230,11 +230,9 @@ void GpuMemory::divide(const Schedule& schedule, const Task& task, float mean) {
   gpu_.scale(task.stream, values, values, whole.size.count / size_of(type).count, type, mean);
 }
 
-/// The network's buffers of one type into or out of one tensor: small, so all are taken as the largest.
+/// A group of the network's buffers into or out of one tensor.
 void GpuMemory::copy_buffers(const Task& task) {
-  Bytes most;
-  for (const BufferGroup& group : workload_.buffers) most = std::max(most, group.size);
-  move(task.stream, 2 * most, task.launches, seed_of(task, 0));
+  move(task.stream, 2 * task.bytes, task.launches, seed_of(task, 0));
 }
 
 void GpuMemory::move(Stream stream, Bytes traffic, int launches, std::uint32_t seed,

@@ -119,7 +119,9 @@ TEST_CASE("a measured timeline obeys the schedule", "[backend][measure]") {
 
 TEST_CASE("a machine is measured in all that pricing takes", "[backend][measure]") {
   const SmallJob job(2);
-  const Calibration calibration = measured(job, few());
+  MeasureOptions options = few();
+  options.patience = 400ms;  // also on a busy machine
+  const Calibration calibration = measured(job, options);
   CHECK(calibration.complete);
   CHECK(calibration.ranks == 2);
   CHECK(calibration.synchronous);
@@ -161,9 +163,11 @@ TEST_CASE("interference is measured where both were at work, and left out where 
   const auto sometimes = measured(job, options, {}, [](int run) { return run % 4 == 1; });
   CHECK_FALSE(sometimes.interference.empty());
   for (const MeasuredInterference& point : sometimes.interference) CHECK(point.is_plausible());
+  CHECK(sometimes.launch.handover < 500ms);
   const auto never = measured(job, options, {}, [](int) { return true; });
   CHECK(never.complete);
   CHECK(never.interference.empty());
+  CHECK(never.launch.handover == Duration::zero());
 }
 
 TEST_CASE("measuring that is stopped keeps what it had", "[backend][measure]") {

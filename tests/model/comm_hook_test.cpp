@@ -184,6 +184,41 @@ TEST_CASE("R44: an optimizer in backward runs aside, bucket by bucket, and nothi
     }
   const StepCosts costs = costs_of(two_layers(), two_gpus());
   CHECK(in_seconds(sum) == Approx(in_seconds(costs.optimizer.front().work)));
+  // The sum is divided on the same stream, when it is there.
+  CHECK(actions(schedule, 0, Stream::compute).empty());
+  CHECK(actions(schedule, 0, Stream::aside) == Names{"divide", "optimizer"});
+}
+
+TEST_CASE("a PowerSGD that draws afresh keeps the host of a GPU busy, in proportion to its numbers",
+          "[model][comm_hook]") {
+  const auto drawn = [](bool warm, bool synchronous) {
+    CommHook hook = powersgd(2);
+    hook.powersgd.warm_start = warm;
+    Duration host{};
+    for (const CommStep& step : comm_steps(hook, reference_bucket(), 2, 2, synchronous, 0))
+      host += step.host;
+    return host;
+  };
+  CHECK(drawn(true, false) == 0ms);
+  CHECK(drawn(false, true) == 0ms);  // its kernel is the host's own work
+  CHECK(drawn(false, false) == 2 * (1024 + 256 * 9) * 8ns);
+}
+
+TEST_CASE("launches of the largest bucket are counted without overflow", "[model][comm_hook]") {
+  const CommBucket huge{{matrix_of({1 << 20, 1 << 20})}, DType::fp32};
+  for (const CommStep& step :
+       comm_steps(hook_of(CommHookKind::quantization_perchannel), huge, 4096, 8, false, 0)) {
+    CHECK(step.kernel.launches > 0);
+    CHECK(step.kernel.traffic >= Bytes{});
+  }
+}
+
+TEST_CASE("a plugin's buffer is of its own type", "[model][comm_hook]") {
+  CommHook hook = hook_of(CommHookKind::plugin);
+  hook.plugin_type = DType::fp32;
+  CHECK(comm_memory(hook, reference_bucket(), 2).transient == Bytes{4 * 5'378'560});
+  hook.plugin_type = DType::bf16;
+  CHECK(comm_memory(hook, reference_bucket(), 2).transient == Bytes{2 * 5'378'560});
 }
 
 TEST_CASE("R24: with a comm hook the hook divides", "[model][comm_hook][rules]") {

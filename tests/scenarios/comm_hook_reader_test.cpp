@@ -43,6 +43,24 @@ TEST_CASE("comm hooks are read by PyTorch's names", "[scenarios][comm_hook]") {
   CHECK(!profile.read("none"));
 }
 
+TEST_CASE("a comm hook that lacks something is refused in its place, with what to write",
+          "[scenarios][comm_hook]") {
+  const Profile profile;
+  const auto refused = [&](const std::string& hook, const std::string& words) {
+    const std::string line = profile.refused(hook);
+    CAPTURE(hook, line);
+    CHECK_THAT(line, Catch::StartsWith("s.yaml:4:"));
+    CHECK_THAT(line, Catch::Contains(words));
+  };
+  refused("[{topk: 200%}, all_gather]", "expected a share from 1e-7 % to 100 %, got \"200 %\"");
+  refused("[{topk: x%}, all_gather]", "got \"x %\"");
+  refused("[{topk: \"%\"}, all_gather]", "expected a share");
+  refused("plugin", "write {plugin: its_name}");
+  refused("fp16_compress_wrapper", "write {fp16_compress_wrapper: powersgd}");
+  refused("steps", "write the steps themselves");
+  refused("{bf16_compress_wrapper: [all_reduce]}", "begin the list of steps with {cast: fp16}");
+}
+
 TEST_CASE("PowerSGD's settings are read", "[scenarios][comm_hook]") {
   const PowerSgd state =
       Profile()

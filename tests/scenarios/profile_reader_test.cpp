@@ -44,7 +44,10 @@ TEST_CASE("a profile says which parameters are unused, and how many rows a spars
           "[scenarios][profile_reader]") {
   const Scratch scratch;
   scratch.write("p.yaml", with(7, "  - {name: 0.weight, shape: [64, 32], unused: true}"));
-  const Workload workload = read_scenario(scratch.write("s.yaml", scenario_of_profile)).workload;
+  const Workload workload =
+      read_scenario(scratch.write("s.yaml", scenario_of_profile +
+                                                "training: {find_unused_parameters: true}\n"))
+          .workload;
   CHECK(workload.parameters[0].unused);
   CHECK(arrival_order(workload) == std::vector<int>{2, 1, 0});
   scratch.write(

@@ -53,6 +53,28 @@ TEST_CASE("training is DistributedDataParallel's own where nothing is said",
   CHECK(training.iteration == 0);
 }
 
+TEST_CASE("R35: what DDP or a comm hook cannot do with a parameter is refused by its name",
+          "[scenarios][training_reader]") {
+  const Scratch scratch;
+  const auto refused = [&](const std::string& parameter, const std::string& training) {
+    scratch.write("p.yaml",
+                  "format: ddpsim.workload/1\nforward: 1 ms\nbackward: 3 ms\nparameters:\n"
+                  "  - {name: a, shape: [8, 8], ready: 3 ms}\n  - " +
+                      parameter + "\n");
+    return refusal(scratch, scenario_with(training));
+  };
+  CHECK(refused("{name: idle, shape: [8], unused: true}", "  no_sync: false") ==
+        "s.yaml:4:3: training: no gradient reaches idle, so DistributedDataParallel's next forward "
+        "would fail: set find_unused_parameters: true or static_graph: true");
+  CHECK_THAT(
+      refused("{name: words, shape: [8, 4], sparse: true, ready: 2 ms}", "  comm_hook: allreduce"),
+      Catch::StartsWith("s.yaml:4:3: training: comm hooks take dense gradients, and that of "
+                        "words is sparse"));
+  CHECK_THAT(refused("{name: b, shape: [8], ready: 2 ms}",
+                     "  hooks:\n    - clip: {layer: \"*\", norm: 1}"),
+             Catch::StartsWith("s.yaml:5:21: ") && Catch::Contains("a profile has no layers"));
+}
+
 TEST_CASE("R11: a cap is cut off to whole bytes", "[scenarios][training_reader]") {
   const Three three;
   CHECK(three.read("  bucket_cap: 25 MiB").bucket_cap == Bytes{26'214'400});

@@ -113,6 +113,56 @@ TEST_CASE("an overflow of fp16 is reported, one of bf16 does not happen", "[tool
   CHECK_THAT(wide.out, !Catch::Contains("OVERFLOW"));
 }
 
+TEST_CASE("a comm hook runs for the ranks there are, whatever the scenario's cluster",
+          "[tools][comm_hooks]") {
+  const Hooked hooked;
+  for (const auto& [hook, cluster] : std::vector<std::pair<std::string, std::string>>{
+           {"[reduce_scatter, all_gather, {scale: 1/ranks}]", "cluster.ranks_per_node=8"},
+           {"[reduce_scatter, all_gather, {scale: 1/ranks}]", "cluster.ranks_per_node=1"},
+           {"post_local_sgd",
+            "cluster={device: generic-cpu, launch: sync, nodes: 2, "
+            "ranks_per_node: 1, inter_node: ethernet-10g}"},
+           {"quantization_perchannel", "cluster.ranks_per_node=8"}}) {
+    CAPTURE(hook, cluster);
+    const Json result =
+        hooked.validated(hook, cluster)["results"].back();  // right gradients: exit 0
+    CHECK(result["predicted"]["wire_bytes"] == result["measured"]["wire_bytes"]);
+    CHECK(result["gradients"]["identical"] == true);
+  }
+}
+
+TEST_CASE("a comm hook divides by all ranks, also where some have no inputs",
+          "[tools][comm_hooks]") {
+  const Hooked hooked;
+  for (const std::string hook : {"allreduce", "fp16_compress", "{powersgd: {rank: 1}}", "none"}) {
+    CAPTURE(hook);
+    const Json result =
+        hooked
+            .validated(
+                hook,
+                "training.join={joined_ranks: 1, divide_by_initial_world_size: false}")["results"]
+            .back();
+    CHECK(result["gradients"]["identical"] == true);
+    CHECK(result["predicted"]["collectives"] == result["measured"]["collectives"]);
+  }
+}
+
+TEST_CASE("post-local SGD averages the models for real", "[tools][comm_hooks]") {
+  const Hooked hooked;
+  const std::string hook = "{post_local_sgd: {start_iteration: 2, period: 3, subgroup: 1}}";
+  const Json between = hooked.validated(hook, "training.iteration=5")["results"].back();
+  const Json averaging = hooked.validated(hook, "training.iteration=6")["results"].back();
+  for (const Json* each : {&between, &averaging}) {
+    CHECK((*each)["predicted"]["collectives"] == (*each)["measured"]["collectives"]);
+    CHECK((*each)["predicted"]["wire_bytes"] == (*each)["measured"]["wire_bytes"]);
+  }
+  // All parameters once: 128 x 256, 256 x 128 and 128 x 64 weights, and biases.
+  const double parameters = 4 * (128 * 256 + 256 + 256 * 128 + 128 + 128 * 64 + 64);
+  CHECK(averaging["measured"]["wire_bytes"].get<double>() -
+            between["measured"]["wire_bytes"].get<double>() ==
+        parameters);
+}
+
 TEST_CASE("a hook's first, plain iterations are run for real too", "[tools][comm_hooks]") {
   const Hooked hooked;
   const Json plain =

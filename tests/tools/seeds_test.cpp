@@ -3,6 +3,7 @@
 #include <regex>
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "tests/tools/program.hpp"
 
@@ -74,6 +75,32 @@ TEST_CASE("one command says whether compression pays", "[tools][seeds]") {
   const auto fast = steps(folder + "comm-hooks-fast-link.yaml");
   CHECK(fast[1] > 0.99 * fast[0]);
   CHECK(fast[2] > fast[0]);
+}
+
+TEST_CASE("post-local SGD is judged with the models it averages", "[tools][vary]") {
+  const std::string seed = shipped("seeds/comm-hooks-slow-link.yaml");
+  const Outcome table =
+      ddpsim({"run", seed, "--vary", "training.comm_hook={powersgd: {rank: 4}},post_local_sgd"});
+  REQUIRE(table.code == 0);
+  CHECK_THAT(table.out, Catch::Contains("shortest: comm_hook: {powersgd: {rank: 4}}") &&
+                            Catch::Contains("means over a period"));
+  const auto step = [&](const std::string& iteration) {
+    return ddpsim({"run", seed, "--json", "-", "--set", "training.comm_hook=post_local_sgd",
+                   "--set", "training.iteration=" + iteration})
+        .json()["results"][0]["step_ms"]
+        .get<double>();
+  };
+  // Of four steps one averages: the 1001st, for they begin behind the 1000th.
+  const double mean = (step("1001") + step("1002") + step("1003") + step("1004")) / 4;
+  CHECK_THAT(table.out, Catch::Contains(fmt::format("{:.2f}", mean)));
+}
+
+TEST_CASE("run --vary shows every strategy of every combination", "[tools][vary]") {
+  const Outcome table = ddpsim({"run", shipped("examples/mlp-2ranks.yaml"), "--vary",
+                                "compare=[bucketed],[naive, overlap]"});
+  REQUIRE(table.code == 0);
+  CHECK_THAT(table.out, Catch::Contains("overlap ") && Catch::Contains("naive "));
+  CHECK_THAT(table.out, Catch::Contains("shortest: compare: [naive, overlap], overlap"));
 }
 
 TEST_CASE("run --vary compares combinations and refuses what it cannot", "[tools][vary]") {
