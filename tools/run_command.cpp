@@ -35,7 +35,9 @@ const Usage usage{
     "last copy back,\n"
     "with all pauses between collectives; its overlap is the window from the first launch to the "
     "end of backward,\n"
-    "whether or not the link was busy in it. Busy overlap counts only what ran beside kernels.",
+    "whether or not the link was busy in it. Busy overlap counts only what ran beside kernels. And "
+    "DDP logs one\n"
+    "iteration, the last micro-batch; our comm is of the whole step.",
     "ddpsim run scenarios/examples/first.yaml --trace step.json"};
 
 /// Every combination of --vary, side by side.

@@ -83,13 +83,19 @@ DdpAverages averages_of(const Step& step) {
 }
 
 std::string statistics_text(const Comparison& run, const std::vector<ConsecutiveSteps>& steps) {
-  std::string text = "what DistributedDataParallel's logger would say (ms), beside ours\n";
-  Table table({"strategy", "avg_forward_compute", "avg_backward_compute", "avg_backward_comm",
-               "avg_backward_compute_comm_overlap", "comm ms", "busy overlap ms"});
+  std::string text =
+      "what DistributedDataParallel's logger would say (ms), of one iteration (the last "
+      "micro-batch), "
+      "beside ours; comm ms is of the whole step\n";
+  bool logs = false;
+  Table table({"strategy", "avg_forward_compute_time", "avg_backward_compute_time",
+               "avg_backward_comm_time", "avg_backward_compute_comm_overlap_time", "comm ms",
+               "busy overlap ms"});
   for (std::size_t s = 0; s < run.compared.size(); ++s) {
     const Step& step = run.compared[s];
     const DdpAverages logged = steps.empty() ? averages_of(step) : steps[s].logged;
     if (logged.samples_taken() == 0) continue;
+    logs = true;
     Duration waited{};
     for (const BucketTimes& bucket : step.metrics.buckets) waited += bucket.exposed;
     table.add({strategy_label(step.training), ns_as_ms(logged.avg_forward_compute_time()),
@@ -98,6 +104,8 @@ std::string statistics_text(const Comparison& run, const std::vector<Consecutive
                ns_as_ms(logged.avg_backward_compute_comm_overlap_time()),
                ms(step.metrics.communication), ms(step.metrics.communication - waited)});
   }
+  if (!logs)
+    return "DistributedDataParallel's logger runs for bucketed only, which is not compared here\n";
   return text + table.text();
 }
 

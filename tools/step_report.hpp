@@ -21,8 +21,8 @@ std::string steps_text(const Comparison& run, const std::vector<ConsecutiveSteps
 nlohmann::ordered_json steps_json(const Comparison& run, const ConsecutiveSteps& steps,
                                   const Result& result);
 
-/// `--ddp-statistics`: what DDP's logger would say beside our own figures. `steps`: as above, or empty
-/// for one step.
+/// `--ddp-statistics`: what DDP's logger would say beside our own figures, if it runs for one of the
+/// strategies. `steps`: as above, or empty for one step.
 std::string statistics_text(const Comparison& run, const std::vector<ConsecutiveSteps>& steps);
 nlohmann::ordered_json statistics_json(const DdpAverages& logged);
 
