@@ -122,6 +122,8 @@ int run_command(const std::vector<std::string>& arguments) {
     const std::vector<Result> results = run.results();
     text += run_table(run.scenario, run.priced.costs, results);
     if (run.priced.fit) text += fmt::format("\n{}", describe_calibration(*run.priced.fit));
+    if (const std::string cost = table ? hooks_text(run) : ""; !cost.empty())
+      text += fmt::format("\n{}", cost);
     const std::vector<ConsecutiveSteps> steps =
         steps_asked ? steps_of(run, count) : std::vector<ConsecutiveSteps>{};
     if (steps_asked && table) text += fmt::format("\n{}", steps_text(run, steps));

@@ -1,8 +1,11 @@
 #include "tools/step_report.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "model/iteration.hpp"
+#include "sim/predict.hpp"
 #include "tools/table.hpp"
 
 namespace ddpsim {
@@ -80,6 +83,35 @@ DdpAverages averages_of(const Step& step) {
   DdpAverages averages;
   if (const auto sample = ddp_statistics(step.schedule, step.timeline)) averages.add(*sample);
   return averages;
+}
+
+std::string hooks_text(const Comparison& run) {
+  const auto bucketed = [](const Step& step) {
+    return step.training.strategy == Strategy::bucketed;
+  };
+  std::string text;
+  for (const Step& step : run.compared) {
+    const std::string name = strategy_label(step.training);
+    const StepMetrics& metrics = step.metrics;
+    if (!step.training.hooks.empty()) {
+      Training bare = step.training;
+      bare.hooks.clear();
+      const Duration without = predict(run.priced.costs, bare).metrics.step;
+      text += fmt::format("{}: hooks of your own: step {} ms against {} ms without ({:+.2f} ms)\n",
+                          name, ms(metrics.step), ms(without), in_ms(metrics.step - without));
+    }
+    if (step.training.comm_hook && bucketed(step))
+      text += fmt::format(
+          "{}: the comm hook hands {} to {} collectives; its own kernels take {} ms, and {} of "
+          "memory "
+          "besides the buckets\n",
+          name, to_string(metrics.wire), metrics.collectives, ms(metrics.comm_hook),
+          to_string(step.schedule.comm_hook_memory));
+  }
+  if (run.scenario.training.comm_hook &&
+      !std::all_of(run.compared.begin(), run.compared.end(), bucketed))
+    text += "comm_hook acts under bucketed only\n";
+  return text;
 }
 
 std::string statistics_text(const Comparison& run, const std::vector<ConsecutiveSteps>& steps) {
