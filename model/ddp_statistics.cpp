@@ -13,10 +13,25 @@ struct Marks {
 
 constexpr std::uint32_t nowhere = ~std::uint32_t{0};
 
+/// Does it put a gradient of the first bucket in place, or tell DDP that it is there?
+bool fills_first(const Task& task) {
+  switch (task.operation) {
+    case Operation::hook:
+    case Operation::copy_in:
+    case Operation::divide:
+    case Operation::concatenate:
+      return task.bucket == 0;
+    default:
+      return false;
+  }
+}
+
 Marks marks_of(const Schedule& schedule) {
   const auto count = static_cast<std::uint32_t>(schedule.tasks.size());
   const std::int16_t last = schedule.tasks.back().micro_batch;
   Marks marks{nowhere, nowhere, nowhere, nowhere, 0};
+  std::uint32_t filled = nowhere;  // after the last that fills the first bucket
+  bool searched = false;           // for unused parameters, which a static graph never does
   for (std::uint32_t i = 0; i < count; ++i) {
     const Task& task = schedule.tasks[i];
     if (task.micro_batch != last) continue;
@@ -24,17 +39,22 @@ Marks marks_of(const Schedule& schedule) {
     if (task.operation == Operation::forward) marks.compute_start = i + 1;
     if (task.operation == Operation::backward)
       marks.compute_start = std::min(marks.compute_start, i);
+    searched = searched || task.operation == Operation::search_unused;
+    if (fills_first(task) && marks.compute_end == nowhere) filled = i + 1;
     const bool launches =
         task.step != nobody || (is_collective(task.operation) && task.bucket != nobody);
     if (launches) marks.comm_start = std::min(marks.comm_start, i);
     const bool waits = task.operation == Operation::wait && task.message != Message::parameters;
-    // A static graph's first iteration communicates nothing before its used map.
+    // A static graph's first iteration communicates nothing before its used map: both marks are there.
     const bool late = is_collective(task.operation) && task.message == Message::used_map &&
-                      marks.comm_start == nowhere;
+                      marks.comm_start == nowhere && !searched;
+    if (late) marks.comm_start = i;
     if (late || (waits && task.bucket != nobody))
       marks.compute_end = std::min(marks.compute_end, i);
     if (waits || task.operation == Operation::copy_out) marks.comm_end = i + 1;
   }
+  // A comm hook that does nothing: the mark stands where it was called.
+  if (marks.comm_start == nowhere) marks.comm_start = filled;
   marks.compute_start = std::min(marks.compute_start, count);
   marks.compute_end = std::min(marks.compute_end, count);
   return marks;

@@ -13,7 +13,7 @@ namespace ddpsim {
 ///
 ///     forward start    before all else of forward: rebuild and broadcast of buffers count as forward
 ///     compute start    forward has ended
-///     comm start       just before the first bucket is launched
+///     comm start       just before the first bucket is launched, even if its comm hook does nothing
 ///     compute end      backward has ended, copies into buckets included, nothing waited for yet
 ///     comm end         all has been waited for and copied back
 ///

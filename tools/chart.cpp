@@ -97,15 +97,22 @@ std::string timeline_chart(const std::vector<NamedStep>& steps) {
     scale = std::max(scale, step->timeline.end.time_since_epoch());
     label = std::max(label, name.size());
   }
-  std::string text = fmt::format(
-      "{:<{}}  one column is {}; F forward, B backward, O optimizer, c copy, = all-reduce, . "
-      "mostly idle\n",
-      "", label + 14, to_string(scale / static_cast<std::int64_t>(width)));
+  std::string rows;
+  bool hooks = false;
+  const auto add = [&](std::string_view name, std::string_view stream, const std::string& cells) {
+    rows += fmt::format("{:<{}} {:<13} {}\n", name, label, stream, cells);
+    hooks = hooks || cells.find('h') != std::string::npos;
+  };
   for (const auto& [name, step] : steps) {
-    text += fmt::format("{:<{}} compute       {}\n", name, label, row(*step, scale, false));
-    text += fmt::format("{:<{}} communication {}\n", "", label, row(*step, scale, true));
+    add(name, "compute", row(*step, scale, false));
+    add("", "communication", row(*step, scale, true));
   }
-  return text;
+  return fmt::format(
+             "{:<{}}  one column is {}; F forward, B backward, O optimizer, c copy, = all-reduce, "
+             "{}. mostly idle\n",
+             "", label + 14, to_string(scale / static_cast<std::int64_t>(width)),
+             hooks ? "h hook, " : "") +
+         rows;
 }
 
 }  // namespace ddpsim

@@ -1,5 +1,6 @@
 #include "tools/hooks_log.hpp"
 
+#include <algorithm>
 #include <optional>
 
 #include <fmt/format.h>
@@ -22,20 +23,43 @@ std::size_t at(std::int32_t index) {
   return static_cast<std::size_t>(index);
 }
 
-/// Does it change what the next hook is fired for?
-bool computes(const Task& task) {
-  switch (task.operation) {
-    case Operation::forward:
-    case Operation::backward:
-    case Operation::accumulate:
-      return true;
-    case Operation::gradient_hook:
-    case Operation::module_hook:
-      return task.work > Duration::zero();
-    default:
-      return false;
+/// When what hooks are fired for is there on the device. A gradient is what backward made of it, or what
+/// has been done to itself since: a costly hook on one says nothing of another.
+class Ready {
+ public:
+  explicit Ready(std::size_t parameters) : own_(parameters) {}
+
+  Instant of(std::int32_t parameter) const {
+    return parameter == nobody ? passed_ : own_[at(parameter)].value_or(passed_);
   }
-}
+
+  void after(const Schedule& schedule, const Task& task, Instant end) {
+    if (task.micro_batch != micro_batch_) std::fill(own_.begin(), own_.end(), std::nullopt);
+    micro_batch_ = task.micro_batch;
+    switch (task.operation) {
+      case Operation::forward:
+      case Operation::backward:
+      case Operation::module_hook:
+        passed_ = end;
+        break;
+      case Operation::accumulate:
+        own_[at(task.parameter)] = end;
+        break;
+      case Operation::gradient_hook:
+        if (task.work == Duration::zero()) break;  // it only costs the host time
+        for (const std::int32_t index : schedule.hooks[at(task.user_hook)].groups[at(task.kernel)])
+          own_[at(index)] = end;
+        break;
+      default:
+        break;
+    }
+  }
+
+ private:
+  std::vector<std::optional<Instant>> own_;  ///< [parameter] end of the latest of its own
+  Instant passed_{};                         ///< end of the latest kernel of the passes
+  std::int16_t micro_batch_ = 0;
+};
 
 std::vector<Firing> firings(const Workload& workload, const Step& step) {
   const Schedule& schedule = step.schedule;
@@ -45,7 +69,7 @@ std::vector<Firing> firings(const Workload& workload, const Step& step) {
     for (const std::int32_t index : schedule.buckets[b].parameters)
       bucket_of[at(index)] = static_cast<std::int32_t>(b);
   std::vector<Firing> all;
-  Instant ready{};
+  Ready ready(workload.parameters.size());
   const Task* before = nullptr;
   for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
     const Task& task = schedule.tasks[i];
@@ -68,10 +92,10 @@ std::vector<Firing> firings(const Workload& workload, const Step& step) {
       firing.layer = workload.layers[at(layer)].name;
       firing.micro_batch = task.micro_batch;
       firing.host = times[i].issued;
-      firing.ready = ready;
+      firing.ready = ready.of(task.parameter);
       all.push_back(firing);
     }
-    if (computes(task)) ready = times[i].end;
+    ready.after(schedule, task, times[i].end);
     before = &task;
   }
   return all;

@@ -35,7 +35,9 @@ const Usage usage{
     "last copy back,\n"
     "with all pauses between collectives; its overlap is the window from the first launch to the "
     "end of backward,\n"
-    "whether or not the link was busy in it. Busy overlap counts only what ran beside kernels.",
+    "whether or not the link was busy in it. Busy overlap counts only what ran beside kernels. And "
+    "DDP logs one\n"
+    "iteration, the last micro-batch; our comm is of the whole step.",
     "ddpsim run scenarios/examples/first.yaml --trace step.json"};
 
 /// Every combination of --vary, side by side.
@@ -120,6 +122,8 @@ int run_command(const std::vector<std::string>& arguments) {
     const std::vector<Result> results = run.results();
     text += run_table(run.scenario, run.priced.costs, results);
     if (run.priced.fit) text += fmt::format("\n{}", describe_calibration(*run.priced.fit));
+    if (const std::string cost = table ? hooks_text(run) : ""; !cost.empty())
+      text += fmt::format("\n{}", cost);
     const std::vector<ConsecutiveSteps> steps =
         steps_asked ? steps_of(run, count) : std::vector<ConsecutiveSteps>{};
     if (steps_asked && table) text += fmt::format("\n{}", steps_text(run, steps));

@@ -21,11 +21,14 @@ namespace {
 
 const Usage usage{
     "ddpsim schedule [flags] SCENARIO",
-    "Prints the order gradient hooks fire in, each bucket with its contents, and "
-    "what the step consists of, for the\n"
-    "scenario's `training.strategy`. Times are predicted: `host` is when the hook "
-    "fires, `gradient` when the gradient\n"
-    "is ready on the device, both from the start of the step. Calibrated like `ddpsim run`.",
+    "Prints the order DDP's own gradient hooks fire in, each bucket with its contents, and what "
+    "the "
+    "step consists of,\n"
+    "for the scenario's `training.strategy`. Times are predicted: `host` is when the hook fires, "
+    "`gradient` when the\n"
+    "gradient is ready on the device, both from the start of the step. Hooks of your own are in "
+    "`ddpsim run --hooks-log`.\n"
+    "Calibrated like `ddpsim run`.",
     "ddpsim schedule scenarios/examples/first.yaml --set training.strategy=bucketed"};
 
 std::string ms(Instant at) {

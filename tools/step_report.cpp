@@ -1,8 +1,11 @@
 #include "tools/step_report.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "model/iteration.hpp"
+#include "sim/predict.hpp"
 #include "tools/table.hpp"
 
 namespace ddpsim {
@@ -82,14 +85,49 @@ DdpAverages averages_of(const Step& step) {
   return averages;
 }
 
+std::string hooks_text(const Comparison& run) {
+  const auto bucketed = [](const Step& step) {
+    return step.training.strategy == Strategy::bucketed;
+  };
+  std::string text;
+  for (const Step& step : run.compared) {
+    const std::string name = strategy_label(step.training);
+    const StepMetrics& metrics = step.metrics;
+    if (!step.training.hooks.empty()) {
+      Training bare = step.training;
+      bare.hooks.clear();
+      const Duration without = predict(run.priced.costs, bare).metrics.step;
+      text += fmt::format("{}: hooks of your own: step {} ms against {} ms without ({:+.2f} ms)\n",
+                          name, ms(metrics.step), ms(without), in_ms(metrics.step - without));
+    }
+    if (step.training.comm_hook && bucketed(step))
+      text += fmt::format(
+          "{}: the comm hook hands {} to {} collectives; its own kernels take {} ms, and {} of "
+          "memory "
+          "besides the buckets\n",
+          name, to_string(metrics.wire), metrics.collectives, ms(metrics.comm_hook),
+          to_string(step.schedule.comm_hook_memory));
+  }
+  if (run.scenario.training.comm_hook &&
+      !std::all_of(run.compared.begin(), run.compared.end(), bucketed))
+    text += "comm_hook acts under bucketed only\n";
+  return text;
+}
+
 std::string statistics_text(const Comparison& run, const std::vector<ConsecutiveSteps>& steps) {
-  std::string text = "what DistributedDataParallel's logger would say (ms), beside ours\n";
-  Table table({"strategy", "avg_forward_compute", "avg_backward_compute", "avg_backward_comm",
-               "avg_backward_compute_comm_overlap", "comm ms", "busy overlap ms"});
+  std::string text =
+      "what DistributedDataParallel's logger would say (ms), of one iteration (the last "
+      "micro-batch), "
+      "beside ours; comm ms is of the whole step\n";
+  bool logs = false;
+  Table table({"strategy", "avg_forward_compute_time", "avg_backward_compute_time",
+               "avg_backward_comm_time", "avg_backward_compute_comm_overlap_time", "comm ms",
+               "busy overlap ms"});
   for (std::size_t s = 0; s < run.compared.size(); ++s) {
     const Step& step = run.compared[s];
     const DdpAverages logged = steps.empty() ? averages_of(step) : steps[s].logged;
     if (logged.samples_taken() == 0) continue;
+    logs = true;
     Duration waited{};
     for (const BucketTimes& bucket : step.metrics.buckets) waited += bucket.exposed;
     table.add({strategy_label(step.training), ns_as_ms(logged.avg_forward_compute_time()),
@@ -98,6 +136,8 @@ std::string statistics_text(const Comparison& run, const std::vector<Consecutive
                ns_as_ms(logged.avg_backward_compute_comm_overlap_time()),
                ms(step.metrics.communication), ms(step.metrics.communication - waited)});
   }
+  if (!logs)
+    return "DistributedDataParallel's logger runs for bucketed only, which is not compared here\n";
   return text + table.text();
 }
 

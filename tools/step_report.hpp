@@ -21,8 +21,13 @@ std::string steps_text(const Comparison& run, const std::vector<ConsecutiveSteps
 nlohmann::ordered_json steps_json(const Comparison& run, const ConsecutiveSteps& steps,
                                   const Result& result);
 
-/// `--ddp-statistics`: what DDP's logger would say beside our own figures. `steps`: as above, or empty
-/// for one step.
+/// What the hooks of a scenario cost, a line for each strategy: those of the user's by predicting the step
+/// without them as well; of a comm hook what it hands to collectives, its kernels and its memory. Empty
+/// without hooks.
+std::string hooks_text(const Comparison& run);
+
+/// `--ddp-statistics`: what DDP's logger would say beside our own figures, if it runs for one of the
+/// strategies. `steps`: as above, or empty for one step.
 std::string statistics_text(const Comparison& run, const std::vector<ConsecutiveSteps>& steps);
 nlohmann::ordered_json statistics_json(const DdpAverages& logged);
 

@@ -44,10 +44,10 @@ struct ValidateOptions {
 std::vector<Training> trainings_to_validate(const Scenario& scenario,
                                             const std::vector<Bytes>& caps);
 
-/// The schedules of those on this cluster with kernels on the host thread or not.
 /// All of a job's ranks are taken as one node's: comm hooks divide by as many as there are.
 Cluster side_by_side(Cluster cluster, int ranks);
 
+/// The schedules of those on this cluster with kernels on the host thread or not.
 std::vector<Schedule> schedules_of(const Scenario& scenario,
                                    const std::vector<Training>& trainings);
 

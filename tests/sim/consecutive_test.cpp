@@ -85,6 +85,7 @@ TEST_CASE("R34: DDP logs no overlap in a static graph's first iteration", "[sim]
   CHECK(!logged->overlap);
   CHECK(logged->forward_compute == 6ms);
   CHECK(logged->backward_compute == 12ms);
+  CHECK(logged->backward_comm == first.metrics.step - 18ms);  // from the used map on
   training.iteration = 0;
   const Step steady = predict(three_layers(), training);
   const auto later = ddp_statistics(steady.schedule, steady.timeline);

@@ -36,8 +36,9 @@ Training one_bucket_each() {
 
 /// The example's schedule. Copy in and copy out are priced alike by the builder; here only copying
 /// out takes time.
-Schedule example_schedule(bool synchronous, Duration copy_out) {
-  Schedule schedule = build_schedule(example_costs(synchronous), one_bucket_each());
+Schedule example_schedule(bool synchronous, Duration copy_out,
+                          const Training& training = one_bucket_each()) {
+  Schedule schedule = build_schedule(example_costs(synchronous), training);
   for (Task& task : schedule.tasks)
     if (task.operation == Operation::copy_out) task.work = copy_out;
   return schedule;
@@ -145,6 +146,28 @@ TEST_CASE("R46: PyTorch would log 55 of compute, 81 of communication and 25 of o
   CHECK(logged->backward_compute == 55ms);
   CHECK(logged->backward_comm == 81ms);
   CHECK(logged->overlap == 25ms);
+}
+
+TEST_CASE("R46: DDP marks where communication starts even if the comm hook sends nothing",
+          "[sim][simulate]") {
+  // The first bucket is full at 30, compute ends at 55, and the last of four copies back at 59.
+  const bool synchronous = GENERATE(false, true);
+  Training training = one_bucket_each();
+  training.comm_hook.kind = GENERATE(CommHookKind::noop, CommHookKind::post_local_sgd);
+  training.comm_hook.post_local_sgd.gradient_allreduce = false;
+  const auto logged_of = [&] {
+    const Schedule schedule = example_schedule(synchronous, 1ms, training);
+    const auto logged = ddp_statistics(schedule, simulate(schedule));
+    REQUIRE(logged);
+    return *logged;
+  };
+  CHECK(logged_of().backward_compute == 55ms);
+  CHECK(logged_of().backward_comm == 29ms);
+  CHECK(logged_of().overlap == 25ms);
+  // The map of used parameters follows the last bucket, at 50, and is waited for until 70.
+  training.find_unused_parameters = true;
+  CHECK(logged_of().backward_comm == 40ms);
+  CHECK(logged_of().overlap == 25ms);
 }
 
 TEST_CASE("R22: without copies back the tail is the later of compute and communication",

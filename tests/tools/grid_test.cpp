@@ -36,6 +36,12 @@ TEST_CASE("a list is split at commas, but not within brackets, braces and quotes
   CHECK(values(R"("a, \"b,", 'c, d',it's)") == Words{R"("a, \"b,")", "'c, d'", "it's"});
 }
 
+TEST_CASE("white space around values does not count, ends of lines among it", "[tools][grid]") {
+  CHECK(values("a,\n    b\t,\r\n{c: 1}\n") == Words{"a", "b", "{c: 1}"});
+  CHECK(values("\n1MiB ..\n 4MiB * 2\n") == Words{"1MiB", "2MiB", "4MiB"});
+  CHECK_THAT(refusal("key=a,\n,b"), Catch::EndsWith(": a value is empty"));
+}
+
 TEST_CASE("a range without a step goes up by one", "[tools][grid]") {
   CHECK(values("2..8") == Words{"2", "3", "4", "5", "6", "7", "8"});
   CHECK(values("3..3") == Words{"3"});

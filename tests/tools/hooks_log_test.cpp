@@ -4,6 +4,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "sim/predict.hpp"
+#include "tests/model/schedule_story.hpp"
 #include "tests/tools/jobs.hpp"
 #include "tools/csv.hpp"
 
@@ -130,6 +132,42 @@ TEST_CASE("every micro-batch's hooks are logged", "[tools][hooks_log]") {
   CHECK(recorded == std::vector<std::string>{"0", "1", "2"});
   CHECK(!ddp.empty());
   CHECK(std::count(ddp.begin(), ddp.end(), "2") == static_cast<long>(ddp.size()));
+}
+
+TEST_CASE("a costly hook on one gradient does not make another one late", "[tools][hooks_log]") {
+  // Forward ends at 2 ms; one kernel makes the gradients of c and b until 4 ms, and c's hooks come first.
+  using namespace std::chrono_literals;
+  Scenario scenario;
+  scenario.workload = timed::two_layers();
+  const StepCosts costs =
+      timed::costs_of(scenario.workload, timed::ring(2, 1ms, gigabytes_per_second(1)));
+  UserHook record, slow;
+  record.groups = {{1}, {2}};
+  slow.kind = UserHookKind::plugin;
+  slow.plugin = "slow";
+  slow.passes = 1e9;  // of 40 bytes at 1 TB/s: 40 ms
+  slow.groups = {{2}};
+  const auto ready_ms = [&](std::vector<UserHook> hooks) {
+    Training training = timed::training_of(Strategy::bucketed);
+    training.micro_batches = 2;
+    training.hooks = std::move(hooks);
+    const Step step = predict(costs, training);
+    std::map<std::string, std::vector<double>> ready;  // of each micro-batch
+    for (const Row& row : rows_of(hooks_log(scenario, {{"bucketed", "predicted", &step}}, false)))
+      ready[word(row)].push_back(std::stod(row.at("device_ready_ms")));
+    return ready;
+  };
+  auto without = ready_ms({record}), with = ready_ms({slow, record});
+  CHECK(without["record b"][0] == 4);
+  CHECK(without["ddp b"][0] == 4);
+  CHECK(with["record b"][0] == 4);
+  CHECK(with["ddp b"][0] == 4);
+  CHECK(with["plugin slow c"][0] == 4);
+  CHECK(with["record c"][0] > 40);
+  CHECK(with["ddp c"][0] == with["record c"][0]);
+  // Nor does what was done to it in one micro-batch say when it is there in the next.
+  REQUIRE(with["plugin slow c"].size() == 2);
+  CHECK(with["plugin slow c"][1] > with["record c"][0] + 4);
 }
 
 TEST_CASE("validate logs hooks as predicted and as measured, a plugin's among them",

@@ -1,6 +1,7 @@
 // Every seed says in its header which figures it should print.
 #include <fstream>
 #include <regex>
+#include <set>
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
@@ -50,7 +51,15 @@ TEST_CASE("seeds print the figures their headers promise", "[tools][seeds]") {
       CHECK(found);
       ++checked;
     }
-  CHECK(checked >= 14);
+  CHECK(checked >= 46);
+}
+
+TEST_CASE("every comm hook has its figure on both links", "[tools][seeds]") {
+  for (const char* seed : {"seeds/comm-hooks-slow-link.yaml", "seeds/comm-hooks-fast-link.yaml"}) {
+    std::set<std::vector<std::string>> hooks;
+    for (const Figure& figure : figures_of(shipped(seed))) hooks.insert(figure.set);
+    CHECK(hooks.size() == 11);
+  }
 }
 
 TEST_CASE("one command says whether compression pays", "[tools][seeds]") {

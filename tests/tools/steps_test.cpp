@@ -49,9 +49,30 @@ TEST_CASE("--ddp-statistics prints the logger's averages beside ours", "[tools][
   const Outcome table = ddpsim({"run", first, "--ddp-statistics"});
   CHECK(table.code == 0);
   for (const char* name :
-       {"avg_backward_compute ", "avg_backward_comm ", "avg_backward_compute_comm_overlap "})
+       {" avg_forward_compute_time ", " avg_backward_compute_time ", " avg_backward_comm_time ",
+        " avg_backward_compute_comm_overlap_time ", "of one iteration (the last micro-batch)"})
     CHECK_THAT(table.out, Catch::Contains(name));
-  CHECK_THAT(ddpsim({"run", "--help"}).out, Catch::Contains("PyTorch's own averages differ"));
+  CHECK_THAT(ddpsim({"run", "--help"}).out,
+             Catch::Contains("PyTorch's own averages differ") &&
+                 Catch::Contains("the last micro-batch; our comm is of the whole step"));
+}
+
+TEST_CASE("--ddp-statistics says so where DDP's logger does not run", "[tools][steps]") {
+  const Outcome none =
+      ddpsim({"run", first, "--ddp-statistics", "--set", "compare=[naive,overlap]"});
+  CHECK(none.code == 0);
+  CHECK_THAT(none.out, Catch::Contains("logger runs for bucketed only") &&
+                           !Catch::Contains("avg_forward_compute_time"));
+}
+
+TEST_CASE("DDP logs communication of a hook that sends nothing", "[tools][steps]") {
+  for (const std::string hook : {"noop", "{post_local_sgd: {gradient_allreduce: false}}"}) {
+    CAPTURE(hook);
+    const Json result = bucketed({"--ddp-statistics", "--set", "training.comm_hook=" + hook});
+    CHECK(result["collectives"] == 0);
+    CHECK(result["ddp_statistics"]["avg_backward_comm_time_ns"] > 0);
+    CHECK(result["ddp_statistics"]["avg_backward_compute_comm_overlap_time_ns"] > 0);
+  }
 }
 
 TEST_CASE("what makes no sense of steps is refused", "[tools][steps]") {

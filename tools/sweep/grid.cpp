@@ -22,9 +22,10 @@ namespace {
 }
 
 std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
+  constexpr std::string_view white = " \t\n\r\v\f";  // a long list may go over several lines
+  const std::size_t first = text.find_first_not_of(white);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(white) + 1 - first);
 }
 
 /// At the commas that no bracket or quote holds.
