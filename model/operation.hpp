@@ -16,10 +16,10 @@ enum class Operation : std::uint8_t {
   accumulate,     ///< gradient += new gradient, in later micro-batches
   hook,           ///< a gradient hook fires (on the host)
   copy_in,        ///< gradient x 1/W into its bucket
-  concatenate,    ///< all gradients into one flat buffer
+  concatenate,    ///< all gradients, a bucket's or buffers into one flat buffer
   all_reduce,     ///< of a bucket (one parameter, all of them, or anything between)
   wait,           ///< what follows on the compute stream waits for an all-reduce
-  divide,         ///< by W
+  divide,         ///< by Schedule::divisor
   copy_out,       ///< bucket, or part of the flat buffer, back into the gradient
   broadcast,      ///< from rank 0
   search_unused,  ///< find_unused_parameters: the host walks the graph

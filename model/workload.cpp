@@ -106,17 +106,21 @@ void check(const Workload& workload) {
     }
   }
   if (workload.parameters.empty()) fail("no parameters");
+  // 2^48 elements are far beyond any memory and keep every later sum inside 64 bits.
+  constexpr std::int64_t limit = std::int64_t{1} << 48;
+  std::int64_t all = 0;
   std::unordered_set<std::string> names;
   for (const Parameter& parameter : workload.parameters) {
     if (!names.insert(parameter.name).second) fail("two parameters are named " + parameter.name);
-    // 2^48 elements is far beyond any memory and keeps every later sum inside 64 bits.
-    constexpr std::int64_t limit = std::int64_t{1} << 48;
     std::int64_t elements = 1;
     for (const std::int64_t extent : parameter.shape) {
       if (extent < 1 || extent > limit / elements)
         fail(fmt::format("parameter {} has an extent of {}", parameter.name, extent));
       elements *= extent;
     }
+    all += elements;
+    if (all > limit)
+      fail(fmt::format("up to parameter {} there are {} elements", parameter.name, all));
     if (parameter.sparse) {
       if (parameter.shape.empty())
         fail(

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "model/iteration.hpp"
+#include "model/metrics.hpp"
 #include "sim/predict.hpp"
 #include "tools/table.hpp"
 
@@ -128,13 +129,13 @@ std::string statistics_text(const Comparison& run, const std::vector<Consecutive
     const DdpAverages logged = steps.empty() ? averages_of(step) : steps[s].logged;
     if (logged.samples_taken() == 0) continue;
     logs = true;
-    Duration waited{};
-    for (const BucketTimes& bucket : step.metrics.buckets) waited += bucket.exposed;
+    const Duration hidden =
+        scaled(step.metrics.communication, overlap_ratio(step.metrics, run.none.metrics));
     table.add({strategy_label(step.training), ns_as_ms(logged.avg_forward_compute_time()),
                ns_as_ms(logged.avg_backward_compute_time()),
                ns_as_ms(logged.avg_backward_comm_time()),
                ns_as_ms(logged.avg_backward_compute_comm_overlap_time()),
-               ms(step.metrics.communication), ms(step.metrics.communication - waited)});
+               ms(step.metrics.communication), ms(hidden)});
   }
   if (!logs)
     return "DistributedDataParallel's logger runs for bucketed only, which is not compared here\n";

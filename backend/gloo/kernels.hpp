@@ -11,12 +11,12 @@ namespace ddpsim {
 ///
 ///     forward, backward   the kernel's GEMM, or a stream over `traffic` bytes; a backward kernel
 ///                         also writes the gradients it completes
-///     copy_in             slice = gradient / ranks         concatenate   bucket = its gradients
-///     divide              gradient or bucket /= ranks      copy_out      gradient = slice
+///     copy_in             slice = gradient / divisor       concatenate   bucket = its gradients
+///     divide              gradient or bucket /= divisor    copy_out      gradient = slice
 ///     accumulate          gradient += the micro-batch's
 ///     optimizer           a real SGD (momentum, weight decay) or Adam(W) update, one loop
 ///
-/// A kernel with a measured time and no shape (a workload profile) is stood in for by a loop that
+/// The divisor is Schedule::divisor. A kernel with a measured time and no shape (a workload profile) is stood in for by a loop that
 /// takes that much CPU time of this thread.
 class Kernels {
  public:

@@ -19,7 +19,7 @@ Json bucketed(const std::vector<std::string>& more) {
 
 }  // namespace
 
-TEST_CASE("--phase first is DDP's first iteration: one bucket and nothing hidden",
+TEST_CASE("run --phase first is DDP's first iteration: one bucket and nothing hidden",
           "[tools][steps]") {
   const Json start = bucketed({"--phase", "first"}), steady = bucketed({"--phase", "steady"});
   CHECK(start["buckets"].size() == 1);
@@ -29,7 +29,7 @@ TEST_CASE("--phase first is DDP's first iteration: one bucket and nothing hidden
   CHECK(steady == bucketed({}));
 }
 
-TEST_CASE("--steps runs the phases as they come", "[tools][steps]") {
+TEST_CASE("run --steps runs the phases as they come", "[tools][steps]") {
   const Json result = bucketed({"--steps", "1000"});
   const Json& steps = result["steps"];
   CHECK(steps["count"] == 1000);
@@ -45,7 +45,7 @@ TEST_CASE("--steps runs the phases as they come", "[tools][steps]") {
   CHECK(steps["total_ms"].get<double>() == Approx(total));
 }
 
-TEST_CASE("--ddp-statistics prints the logger's averages beside ours", "[tools][steps]") {
+TEST_CASE("run --ddp-statistics prints the logger's averages beside ours", "[tools][steps]") {
   const Outcome table = ddpsim({"run", first, "--ddp-statistics"});
   CHECK(table.code == 0);
   for (const char* name :
@@ -57,7 +57,7 @@ TEST_CASE("--ddp-statistics prints the logger's averages beside ours", "[tools][
                  Catch::Contains("the last micro-batch; our comm is of the whole step"));
 }
 
-TEST_CASE("--ddp-statistics says so where DDP's logger does not run", "[tools][steps]") {
+TEST_CASE("run --ddp-statistics says so where DDP's logger does not run", "[tools][steps]") {
   const Outcome none =
       ddpsim({"run", first, "--ddp-statistics", "--set", "compare=[naive,overlap]"});
   CHECK(none.code == 0);
