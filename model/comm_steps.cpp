@@ -15,7 +15,7 @@ namespace ddpsim {
 namespace {
 
 /// Of torch.randn on one core: measured with torch 1.13 on an AMD EPYC, 2.6 GHz.
-constexpr Duration random_number = std::chrono::nanoseconds{8};
+constexpr Duration random_number = std::chrono::nanoseconds{3};
 
 /// Column i of r: norm (1 pass), division (2), then of those behind it the product with the column
 /// (3), its sum (1), and the subtraction of the outer product (5).
