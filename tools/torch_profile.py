@@ -1148,6 +1148,8 @@ def link_doubts(link):
         yield f'repeats of all-reduces of {", ".join(wide)} are more than 50 % apart: is the machine or the link busy?'
     if falls:
         yield f'all-reduces of {", ".join(falls)} took less time than smaller ones: measure again when it is quiet'
+    if link['ranks'] > 1 and not link['interference']:
+        yield 'what all-reduces cost the computation beside them could not be measured in the time: give more with --seconds'
 
 
 def next_command(folder, files, device, unused):
