@@ -21,12 +21,19 @@ using GradientHook = std::function<void(int parameter, int micro_batch)>;
 struct RunOptions {
   /// false: collectives move nothing, and a wait only lets the ranks meet; what the rest costs.
   bool communicate = true;
-  /// Not zero (only with communicate = false): all-reduces of this size run back to back on the
+  /// Not zero (only with communicate = false): all-reduces of this size run one after the other on the
   /// communication stream, from the start of the step until the first rank has ended it.
   Bytes background;
+  /// Before each of them, on synchronous devices.
+  Duration background_pause{};
   /// The step's tasks are done so often, one round after the other; the times are of the last. More
   /// than one only with communicate = false.
   int rounds = 1;
+  /// If given (only with communicate = false, on synchronous devices): what stands in for a collective of a
+  /// comm hook lasts so long and does nothing, what the hook computes aside runs beside the rest as it
+  /// does in a real step, and tasks that compute take the time the processor gave them: what took its
+  /// place meanwhile does not count.
+  std::function<Duration(const Task&)> stand_in{};
   GradientHook hook;  ///< called by every hook task, on the host thread
   /// false: optimizer tasks do nothing, so that parameters stay (a hook may read them).
   bool update = true;

@@ -55,6 +55,8 @@ Kept kept_by(const CommHook& hook, int ranks) {
     case CommHookKind::quantization_pertensor:
     case CommHookKind::quantization_perchannel:
     case CommHookKind::optimizer_overlap:
+    case CommHookKind::zero_step:
+    case CommHookKind::zero_step_interleaved:
       return Kept::mean;
     case CommHookKind::powersgd:
     case CommHookKind::batched_powersgd:

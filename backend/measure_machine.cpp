@@ -2,136 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <compare>
 #include <cstring>
 #include <ctime>
-#include <map>
-#include <stdexcept>
-#include <tuple>
 
 #include <fmt/format.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "backend/measure_step.hpp"
+#include "backend/task_kind.hpp"
 
 namespace ddpsim {
 namespace {
-
-/// What tells one kind of task from another.
-struct TaskKind {
-  Operation operation = Operation::forward;
-  std::optional<Gemm> gemm;
-  Bytes traffic;
-  DType type = DType::fp32;
-
-  auto key() const {
-    const Gemm g = gemm.value_or(Gemm{});
-    return std::tuple(operation, gemm.has_value(), g.m, g.n, g.k, g.batch, traffic.count, type);
-  }
-  friend bool operator<(const TaskKind& a, const TaskKind& b) { return a.key() < b.key(); }
-};
-
-/// The kind of a task; none if it is no computation, or one whose time is given.
-class Kinds {
- public:
-  Kinds(const Workload& workload, Optimizer optimizer)
-      : workload_(workload), optimizer_(optimizer_kernels(optimizer, workload)) {}
-
-  std::optional<TaskKind> of(const Schedule& schedule, const Task& task) const {
-    if (task.step != nobody) {
-      const CommStep& step = schedule.buckets[at(task.bucket)].steps[at(task.step)];
-      if (is_collective(step.operation) || step.operation == Operation::synchronize ||
-          step.operation == Operation::optimizer)
-        return std::nullopt;
-      return of(step.operation, step.kernel);
-    }
-    if (task.user_hook != nobody) return of_hook(schedule.hooks[at(task.user_hook)], task);
-    switch (task.operation) {
-      case Operation::forward:
-        return of(task.operation, workload_.layers[at(task.layer)].forward[at(task.kernel)]);
-      case Operation::backward:
-        return of(task.operation, workload_.layers[at(task.layer)].backward[at(task.kernel)]);
-      case Operation::optimizer:
-        if (workload_.optimizer) return std::nullopt;
-        return of(task.operation, optimizer_[at(task.kernel)]);
-      case Operation::accumulate:
-        return moves(task.operation, 3 * workload_.parameters[at(task.parameter)].size());
-      case Operation::copy_in:
-      case Operation::concatenate:
-      case Operation::divide:
-      case Operation::copy_out:
-        if (task.parameter != nobody) return of_gradient(schedule, task);
-        if (task.bucket == nobody) return std::nullopt;  // of buffers: small
-        return moves(task.operation, 2 * schedule.buckets[at(task.bucket)].size);
-      case Operation::hook:
-      case Operation::all_reduce:
-      case Operation::wait:
-      case Operation::broadcast:
-      case Operation::search_unused:
-      case Operation::all_gather:
-      case Operation::reduce_scatter:
-      case Operation::cast:
-      case Operation::correct:
-      case Operation::pack:
-      case Operation::draw:
-      case Operation::multiply:
-      case Operation::orthogonalize:
-      case Operation::quantize:
-      case Operation::dequantize:
-      case Operation::select:
-      case Operation::own_kernel:
-      case Operation::gradient_hook:
-      case Operation::module_hook:
-      case Operation::synchronize:
-        return std::nullopt;
-    }
-    return std::nullopt;
-  }
-
- private:
-  /// As the schedule prices it: zeros are written, nothing is read; of a sparse gradient its rows.
-  std::optional<TaskKind> of_gradient(const Schedule& schedule, const Task& task) const {
-    const Parameter& parameter = workload_.parameters[at(task.parameter)];
-    if (task.operation == Operation::copy_in && parameter.unused)
-      return moves(task.operation, parameter.size());
-    const bool rows = task.operation == Operation::divide && parameter.sparse &&
-                      schedule.strategy == Strategy::bucketed &&
-                      schedule.buckets[at(task.bucket)].parameters.size() == 1;
-    if (rows) return moves(Operation::copy_in, 2 * parameter.sparse_values());
-    return moves(task.operation, 2 * parameter.size());
-  }
-  std::optional<TaskKind> of_hook(const UserHook& hook, const Task& task) const {
-    if (hook.kind == UserHookKind::chunks)
-      return moves(Operation::module_hook, 2 * hook.outputs[at(task.kernel)]);
-    Bytes size;
-    for (const std::int32_t index : hook.groups[at(task.kernel)])
-      size += workload_.parameters[at(index)].size();
-    const Kernel kernel = kernel_of(hook, size);
-    if (kernel.traffic == Bytes{}) return std::nullopt;
-    return moves(priced_as(hook.kind), kernel.traffic);
-  }
-  static std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-  static std::optional<TaskKind> of(Operation operation, const Kernel& kernel) {
-    if (kernel.time) return std::nullopt;
-    return TaskKind{operation, kernel.gemm, kernel.traffic, kernel.type};
-  }
-  static TaskKind moves(Operation operation, Bytes traffic) {
-    return {operation, std::nullopt, traffic, DType::fp32};
-  }
-
-  const Workload& workload_;
-  std::vector<Kernel> optimizer_;
-};
-
-Duration computing(const Schedule& schedule, const std::vector<TaskTimes>& times) {
-  Duration sum{};
-  for (std::size_t i = 0; i < times.size(); ++i)
-    if (!is_collective(schedule.tasks[i].operation) &&
-        schedule.tasks[i].operation != Operation::wait)
-      sum += times[i].end - times[i].start;
-  return sum;
-}
 
 std::string now_as_text() {
   const std::time_t now = std::time(nullptr);
@@ -148,6 +30,7 @@ class Measurement {
               const std::vector<Schedule>& steps, const MeasureOptions& options, const Watch& watch)
       : backend_(backend),
         kinds_(workload, optimizer),
+        kernels_(backend, workload, optimizer, steps),
         steps_(steps),
         options_(options),
         watch_(watch) {
@@ -155,7 +38,8 @@ class Measurement {
   }
 
   Calibration run() {
-    const bool done = kernels() && launches() && all_reduces() && waits() && interference();
+    const bool done =
+        kernels() && launches() && all_reduces() && comm_hooks() && waits() && interference();
     result_.complete = done;
     return std::move(result_);
   }
@@ -181,71 +65,32 @@ class Measurement {
   }
 
   bool kernels() {
-    RunOptions alone;
-    alone.communicate = false;
-    std::map<TaskKind, std::vector<Duration>> samples;
-    std::vector<std::pair<const Schedule*, Timeline>> kept;
-    const int rounds = options_.warm_up + options_.repeats;
-    for (int round = 0; round < rounds; ++round) {
-      if (!go_on("kernels", 0.3 * round / rounds)) return false;
-      for (const Schedule& step : steps_) {
-        Timeline timeline = measure_step(backend_, step, alone);
-        if (round < options_.warm_up) continue;
-        for (const auto& times : timeline.ranks)
-          for (std::size_t i = 0; i < times.size(); ++i)
-            if (const auto kind = kinds_.of(step, step.tasks[i]))
-              samples[*kind].push_back(times[i].end - times[i].start);
-        if (&step == &steps_.front())
-          for (const auto& times : timeline.ranks) alone_.push_back(computing(step, times));
-        kept.emplace_back(&step, std::move(timeline));
-      }
+    for (int round = 0; round < rounds(); ++round) {
+      if (!go_on("kernels", 0.25 * round / rounds())) return false;
+      kernels_.run_plain(round >= options_.warm_up);
     }
-    std::map<TaskKind, double> medians;
-    for (auto& [kind, times] : samples) {
-      const Spread spread = spread_of(std::move(times));
-      medians[kind] = in_seconds(spread.median);
-      result_.tasks.push_back({kind.operation, kind.gemm, kind.traffic, kind.type, spread});
-    }
-    factors(kept, medians);
+    kernels_.put_into(result_);
     return true;
   }
 
-  void factors(const std::vector<std::pair<const Schedule*, Timeline>>& kept,
-               const std::map<TaskKind, double>& medians) {
-    std::vector<double> slowest;
-    for (const auto& [step, timeline] : kept) {
-      double most = 0, sum = 0;
-      for (const auto& times : timeline.ranks) {
-        const double mine = in_seconds(computing(*step, times));
-        most = std::max(most, mine);
-        sum += mine;
-      }
-      if (sum > 0) slowest.push_back(most * static_cast<double>(timeline.ranks.size()) / sum);
+  bool comm_hooks() {
+    if (!kernels_.has_hooked() || options_.kernels_follow) return true;
+    for (int round = 0; round < rounds(); ++round) {
+      if (!go_on("comm hooks", 0.75 + 0.1 * round / rounds())) return false;
+      kernels_.run_hooked(result_.all_reduce, round >= options_.warm_up);
     }
-    if (!slowest.empty()) result_.slowest_rank = std::max(1.0, median(std::move(slowest)));
-    std::map<Operation, std::vector<double>> ratios;
-    for (const auto& [step, timeline] : kept)
-      for (const auto& times : timeline.ranks) {
-        std::map<Operation, std::pair<double, double>> sums;  // as measured, of medians
-        for (std::size_t i = 0; i < times.size(); ++i)
-          if (const auto kind = kinds_.of(*step, step->tasks[i])) {
-            auto& [measured, median] = sums[kind->operation];
-            measured += in_seconds(times[i].end - times[i].start);
-            median += medians.at(*kind);
-          }
-        for (const auto& [operation, sum] : sums)
-          if (sum.second > 0) ratios[operation].push_back(sum.first / sum.second);
-      }
-    for (auto& [operation, values] : ratios)
-      result_.factors.push_back({operation, median(std::move(values))});
+    kernels_.put_into(result_);
+    return true;
   }
+
+  int rounds() const { return options_.warm_up + (options_.kernels_follow ? 2 : options_.repeats); }
 
   /// What the host pays to issue a collective, in steps that really communicate, and for a hook.
   bool launches() {
     std::vector<Duration> hooks, collectives, kernels;
     for (const Schedule& step : steps_) {
       for (int round = 0; round < 3; ++round) {
-        if (!go_on("launch cost", 0.3)) return false;
+        if (!go_on("launch cost", 0.25)) return false;
         const Timeline timeline = measure_step(backend_, step);
         if (round == 0) continue;
         for (const auto& times : timeline.ranks)
@@ -272,7 +117,7 @@ class Measurement {
                                      static_cast<double>(options_.smallest.count)) /
                            std::log2(2.0 * static_cast<double>(options_.largest.count) /
                                      static_cast<double>(options_.smallest.count));
-      const std::optional<Spread> time = all_reduce(size, 0.3 + 0.5 * share);
+      const std::optional<Spread> time = all_reduce(size, 0.25 + 0.5 * share);
       if (!time) return false;
       result_.all_reduce.push_back({size, *time});
     }
@@ -306,7 +151,7 @@ class Measurement {
     for (const AllReduceCost& cost : result_.all_reduce) {
       if (cost.size < Bytes{4 << 10} || cost.size > Bytes{8 << 20}) continue;
       for (int round = 0; round < 2; ++round) {
-        if (!go_on("waiting for all-reduces", 0.8)) return false;
+        if (!go_on("waiting for all-reduces", 0.85)) return false;
         const Duration waiting = mean(gathered(backend_.time_all_reduces(cost.size, 6, true)));
         extra.push_back(waiting - cost.time.median);
       }
@@ -315,12 +160,14 @@ class Measurement {
     return true;
   }
 
-  /// Beside all-reduces of four sizes; on a device with channels, also of one size with fewer.
+  /// Beside all-reduces of several sizes; on a device with channels, also of one size with fewer.
   bool interference() {
     if (backend_.link_ranks() == 1 || result_.all_reduce.empty()) return true;
     std::vector<Duration> begun;
     Bytes usual;
-    for (const Bytes size : {64 * KiB, 512 * KiB, 4 * MiB, 16 * MiB}) {
+    for (const Bytes size : {4 * KiB, 16 * KiB, 64 * KiB, 512 * KiB, 4 * MiB, 16 * MiB}) {
+      // Beside a GPU's kernels, those below 64 KiB are too short to be felt.
+      if (size < 64 * KiB && !backend_.synchronous()) continue;
       if (!beside(size, 0, begun)) return false;
       if (measured_alone(size) && size <= 4 * MiB) usual = size;
     }
@@ -341,11 +188,16 @@ class Measurement {
     if (!idle) return true;
     RunOptions alone;
     alone.communicate = false;
+    const double step = kernels_.computing_first();
+    // In a step, small ones come one by one; what each costs is threads that wake up.
+    const bool one_by_one = size < 64 * KiB;
+    const Duration pause = one_by_one ? std::chrono::microseconds{500} : Duration::zero();
     // Some twenty all-reduces, or three steps.
-    alone.rounds = 3 + static_cast<int>(20 * in_seconds(*idle) / in_seconds(mean(alone_)));
-    if (alone.rounds * in_seconds(mean(alone_)) > 3 * in_seconds(options_.patience)) return true;
+    alone.rounds = 3 + static_cast<int>(20 * in_seconds(*idle + pause) / step);
+    if (alone.rounds * step > 3 * in_seconds(options_.patience)) return true;
     RunOptions beside = alone;
     beside.background = size;
+    beside.background_pause = pause;
     Duration quick{}, slow{};
     ByKind quick_kinds, slow_kinds;
     Duration transfers{}, met{};  // of the stream; of the computation with the stream beside it
@@ -365,14 +217,18 @@ class Measurement {
       transfers += beside_it;
       if (!any_rank(backend_, beside_it == Duration::zero()))
         starts.push_back(mean(gathered({run.background_begun})));
-      // One more was under way when this rank had computed, half done on average.
-      ended += beside_it > Duration::zero() ? run.background_ended + 0.5 : 0;
+      // One more was under way when this rank had computed (or a pause), half done on average.
+      const double last = pause > Duration::zero() ? 0.5 * run.background_busy : 0.5;
+      ended += beside_it > Duration::zero() ? run.background_ended + last : 0;
+      if (slow > 3 * options_.patience) break;  // the same on all ranks
     }
     // Where the stream began late or ran dry at times, the slowdown is that of the times it did not.
     const double busy = in_seconds(met) / in_seconds(slow);
-    if (any_rank(backend_, busy < 0.3 || ended == 0)) return true;
+    if (any_rank(backend_, busy < (one_by_one ? 0.1 : 0.3) || ended == 0)) return true;
     const auto felt = [&](Duration with, Duration without) {
-      return 1 + (in_seconds(with) / in_seconds(without) - 1) / busy;
+      // Of the time with a transfer under way, this share is lost.
+      const double lost = (1 - in_seconds(without) / in_seconds(with)) / busy;
+      return 1 / std::max(1e-3, 1 - lost);
     };
     const Duration each = mean(gathered({scaled(transfers, 1 / ended)}));
     MeasuredInterference point;
@@ -388,7 +244,7 @@ class Measurement {
     }
     if (!point.is_plausible()) return true;
     result_.interference.push_back(point);
-    begun.insert(begun.end(), starts.begin(), starts.end());
+    if (!one_by_one) begun.insert(begun.end(), starts.begin(), starts.end());
     return true;
   }
 
@@ -429,12 +285,6 @@ class Measurement {
     return all;
   }
 
-  static double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-  }
-
   static Duration sum_of(const std::vector<Duration>& times) {
     Duration sum{};
     for (const Duration time : times) sum += time;
@@ -445,28 +295,15 @@ class Measurement {
   }
 
   Backend& backend_;
-  Kinds kinds_;
+  TaskKinds kinds_;
+  MeasureKernels kernels_;
   const std::vector<Schedule>& steps_;
   const MeasureOptions& options_;
   const Watch& watch_;
-  std::vector<Duration> alone_;  ///< computing of the first step, nothing beside it
   Calibration result_;
 };
 
 }  // namespace
-
-Spread spread_of(std::vector<Duration> samples) {
-  if (samples.empty()) throw std::invalid_argument("nothing was measured");
-  std::sort(samples.begin(), samples.end());
-  const auto at = [&](double share) {
-    return samples[static_cast<std::size_t>(share * static_cast<double>(samples.size() - 1) + 0.5)];
-  };
-  Spread spread{at(0.5), at(0.1), at(0.9), static_cast<int>(samples.size()), 0};
-  const Duration reach = 3 * (at(0.75) - at(0.25));
-  for (const Duration sample : samples)
-    if (sample < at(0.25) - reach || sample > at(0.75) + reach) ++spread.outliers;
-  return spread;
-}
 
 Calibration measure_machine(Backend& backend, const Workload& workload, Optimizer optimizer,
                             const std::vector<Schedule>& steps, const MeasureOptions& options,

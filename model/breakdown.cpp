@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -37,11 +38,15 @@ Breakdown break_down(const Schedule& schedule, const Timeline& timeline, int ran
   const auto& times = timeline.ranks.at(static_cast<std::size_t>(rank));
   const Instant zero{};
   std::vector<Piece> computing, communicating, waiting;
-  Instant free{};  // when the communication stream could take its next task
+  // When a communicator could take its next collective: the first of its threads to be free.
+  std::map<int, std::vector<Instant>> threads;
   for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
     const Task& task = schedule.tasks[i];
     const TaskTimes& at = times[i];
     if (is_collective(task.operation)) {
+      auto& ends = threads[task.communicator];
+      ends.resize(static_cast<std::size_t>(schedule.collectives_at_once));
+      Instant& free = *std::min_element(ends.begin(), ends.end());
       Instant arrived = std::max(at.enqueued, free);
       for (const std::uint32_t earlier : schedule.waits_for(task))
         arrived = std::max(arrived, times[earlier].end);

@@ -8,6 +8,7 @@
 
 #include "model/iteration.hpp"
 #include "model/schedule_builder.hpp"
+#include "model/zero_step.hpp"
 
 namespace ddpsim {
 namespace {
@@ -51,8 +52,12 @@ std::vector<std::vector<std::int32_t>> ddp_buckets(const StepCosts& costs,
   const DdpBucketing ddp{
       training.limits(),     training.bucket_rule,          training.find_unused_parameters,
       training.static_graph, !training.bucket_caps.empty(), training.last_bucket_cap};
-  auto assigned = before_rebuild(training) ? initial_buckets(costs.gradients, ddp)
-                                           : steady_buckets(costs.gradients, costs.arrival, ddp);
+  std::vector<GradientInfo> gradients = costs.gradients;
+  if (training.delayed)
+    for (const std::int32_t index : training.delayed->parameters)
+      gradients.at(static_cast<std::size_t>(index)).ignored = true;
+  auto assigned = before_rebuild(training) ? initial_buckets(gradients, ddp)
+                                           : steady_buckets(gradients, costs.arrival, ddp);
   std::vector<std::vector<std::int32_t>> buckets;
   buckets.reserve(assigned.size());
   for (BucketAssignment& bucket : assigned) buckets.push_back(std::move(bucket.parameters));
@@ -61,12 +66,31 @@ std::vector<std::vector<std::int32_t>> ddp_buckets(const StepCosts& costs,
 
 }  // namespace
 
+std::string delayed_refusal(const Training& training) {
+  if (!training.delayed) return "";
+  const CommHookKind hook = training.comm_hook.kind;
+  if (training.micro_batches > 1)
+    return "delay_all_reduce: its hook divides the buffer with every backward: set micro_batches: "
+           "1";
+  if (training.join)
+    return "delay_all_reduce: a rank without inputs would not send it: take join out";
+  if (hook == CommHookKind::optimizer_overlap || is_zero_step(hook))
+    return fmt::format("delay_all_reduce: {} updates parameters in DDP's buckets only: take it out",
+                       name_of(hook));
+  if (!training.buckets.empty() || training.parameter_groups > 0)
+    return "delay_all_reduce goes with the buckets DDP makes: take buckets and parameter_groups "
+           "out";
+  return "";
+}
+
 bool is_sparse(const StepCosts& costs, const Bucket& bucket) {
   return bucket.parameters.size() == 1 &&
          costs.gradients[static_cast<std::size_t>(bucket.parameters.front())].sparse;
 }
 
 std::vector<Bucket> plan_buckets(const StepCosts& costs, const Training& training) {
+  if (const std::string why = delayed_refusal(training); !why.empty())
+    throw std::invalid_argument(why);
   auto contents = !training.buckets.empty()       ? explicit_buckets(costs, training)
                   : training.parameter_groups > 0 ? group_buckets(costs, training.parameter_groups)
                                                   : ddp_buckets(costs, training);

@@ -68,6 +68,7 @@ std::vector<BucketAssignment> assign_buckets(std::span<const GradientInfo> gradi
   for (const int index : order) {
     assert(index >= 0 && static_cast<std::size_t>(index) < gradients.size());
     const GradientInfo& gradient = gradients[static_cast<std::size_t>(index)];
+    if (gradient.ignored) continue;
     if (gradient.sparse) {
       buckets.push_back({{index}, Bytes{0}});
       continue;

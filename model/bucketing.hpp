@@ -17,6 +17,7 @@ struct GradientInfo {
   DType dtype = DType::fp32;  ///< buckets never mix types; tf32 is stored as fp32 and counts as it
   bool sparse = false;        ///< a sparse gradient is a bucket by itself
   bool unused = false;        ///< nothing reaches it: it never becomes ready
+  bool ignored = false;       ///< not DDP's to reduce: in no bucket
 };
 
 /// The type a gradient is stored as, which decides whom it may share a bucket with.

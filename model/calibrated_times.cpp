@@ -58,35 +58,43 @@ CalibratedTimes::CalibratedTimes(const Calibration& calibration) {
   for (const OperationFactor& factor : calibration.factors)
     factors_.emplace(factor.operation, factor.over_medians);
   for (const TaskCost& task : calibration.tasks) {
-    measured_.emplace(Key{task.operation, task.gemm, task.traffic, task.type}, task.time.median);
+    measured_.emplace(Key{task.operation, task.gemm, task.traffic, task.type, task.aside},
+                      task.time.median);
     if (task.gemm) continue;
-    add(curves_[task.operation], task);
+    add(curves_[{task.operation, task.aside}], task);
     add(all_, task);
   }
-  for (auto& [operation, curve] : curves_) curve = merged(std::move(curve));
+  for (auto& [place, curve] : curves_) curve = merged(std::move(curve));
   all_ = merged(std::move(all_));
   for (const DType type : all_dtypes)
     gemm_[static_cast<std::size_t>(type)] = fit_gemm(calibration.tasks, type);
 }
 
-std::optional<Duration> CalibratedTimes::measured(Operation operation, const Kernel& kernel) const {
-  const auto found = measured_.find(Key{operation, kernel.gemm, kernel.traffic, kernel.type});
+std::optional<Duration> CalibratedTimes::measured(Operation operation, const Kernel& kernel,
+                                                  bool aside) const {
+  const auto found =
+      measured_.find(Key{operation, kernel.gemm, kernel.traffic, kernel.type, aside});
   if (found == measured_.end() || (!kernel.gemm && kernel.traffic.count == 0)) return std::nullopt;
   return scaled_by_factor(operation, found->second);
 }
 
-std::optional<Duration> CalibratedTimes::time(Operation operation, const Kernel& kernel) const {
-  if (const auto found = measured(operation, kernel)) return found;
+std::optional<Duration> CalibratedTimes::time(Operation operation, const Kernel& kernel,
+                                              bool aside) const {
+  for (const bool place : {aside, !aside})
+    if (const auto found = measured(operation, kernel, place)) return found;
   if (kernel.time) return kernel.time;
   if (kernel.gemm) {
     const auto& law = gemm_[static_cast<std::size_t>(kernel.type)];
     if (!law) return std::nullopt;
     return scaled_by_factor(operation, law->time(kernel.gemm->flops(), kernel.traffic));
   }
-  const auto own = curves_.find(operation);
-  const Curve& curve = own != curves_.end() && !own->second.empty() ? own->second : all_;
-  if (curve.empty()) return std::nullopt;
-  return scaled_by_factor(operation, at(curve, kernel.traffic));
+  for (const bool place : {aside, !aside}) {
+    const auto own = curves_.find({operation, place});
+    if (own != curves_.end() && !own->second.empty())
+      return scaled_by_factor(operation, at(own->second, kernel.traffic));
+  }
+  if (all_.empty()) return std::nullopt;
+  return scaled_by_factor(operation, at(all_, kernel.traffic));
 }
 
 Duration CalibratedTimes::scaled_by_factor(Operation operation, Duration time) const {

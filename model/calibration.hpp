@@ -27,6 +27,7 @@ struct TaskCost {
   Bytes traffic;             ///< read and written together, as in Kernel::traffic; above zero
   DType type = DType::fp32;  ///< as in Kernel::type; fp32 for copies and divisions of any type
   Spread time;
+  bool aside = false;  ///< a comm hook's, beside the backward pass (synchronous devices only)
 
   bool operator==(const TaskCost&) const = default;
 };
@@ -87,9 +88,13 @@ struct Calibration {
   int ranks = 1;
   bool synchronous = true;      ///< kernels run on the host thread
   Launch launch;                ///< host time of a kernel, a collective, a hook
-  std::vector<TaskCost> tasks;  ///< one entry per operation, GEMM shape, traffic and type
+  std::vector<TaskCost> tasks;  ///< one entry per operation, GEMM shape, traffic, type and aside
   /// How much longer than typical the slowest rank computes, in the median step.
   double slowest_rank = 1;
+  /// How much longer the backward pass computes where a comm hook computes aside, what takes its place
+  /// on the processor not counted: caches are shared. Of the hook and buckets that were measured (the
+  /// first of several), and taken for any. At least 1.
+  double backward_beside_hook = 1;
   std::vector<OperationFactor> factors;            ///< at most one per operation; none: 1
   std::vector<AllReduceCost> all_reduce;           ///< by size, growing; none of one rank
   std::vector<MeasuredInterference> interference;  ///< by channels, then size

@@ -91,6 +91,10 @@ struct Cluster {
   CollectiveModel collectives = CollectiveModel::automatic;
   std::optional<FixedInterference> interference;  ///< none: the law of interference.hpp
   Launch launch;
+  int collectives_at_once = 1;  ///< of one communicator; PyTorch's Gloo: 2
+  /// Collectives run on the hosts, over copies out of GPUs and back at this rate (PyTorch's Gloo with
+  /// CUDA tensors); none: on the devices.
+  std::optional<Bandwidth> through_host;
   /// What was measured of it: goes before every law of kernels, collectives and interference, except
   /// where `collectives` or `interference` say otherwise.
   std::optional<Calibration> calibration;

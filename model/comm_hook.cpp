@@ -34,6 +34,12 @@ constexpr std::array facts{
                   "ddp_comm_hooks/post_localSGD_hook.py post_localSGD_hook"},
     CommHookFacts{CommHookKind::optimizer_overlap, "N e", "1 all-reduce",
                   "ddp_comm_hooks/optimizer_overlap_hooks.py _apply_optim_in_backward_hook"},
+    CommHookFacts{CommHookKind::zero_step, "2 N e",
+                  "1 all-reduce, 1 broadcast behind all all-reduces",
+                  "ddp_comm_hooks/ddp_zero_hook.py hook_with_zero_step"},
+    CommHookFacts{CommHookKind::zero_step_interleaved, "2 N e",
+                  "1 all-reduce, 1 broadcast behind it",
+                  "ddp_comm_hooks/ddp_zero_hook.py hook_with_zero_step_interleaved"},
     CommHookFacts{CommHookKind::steps, "as written", "as written", "the scenario"},
     CommHookFacts{CommHookKind::plugin, "N x 2 or 4, as it says", "1 all-reduce",
                   "the plugin, see backend/plugin/ddpsim_plugin.h"},
@@ -65,6 +71,10 @@ std::string_view name_of(CommHookKind kind) {
       return "post_local_sgd";
     case CommHookKind::optimizer_overlap:
       return "optimizer_overlap";
+    case CommHookKind::zero_step:
+      return "zero_step";
+    case CommHookKind::zero_step_interleaved:
+      return "zero_step_interleaved";
     case CommHookKind::steps:
       return "steps";
     case CommHookKind::plugin:
@@ -171,6 +181,8 @@ std::string_view name_of(CommAction action) {
       return "synchronize";
     case CommAction::update:
       return "optimizer";
+    case CommAction::send_parameters:
+      return "broadcast parameters";
     case CommAction::reduce_subgroup:
       return "all-reduce in subgroup";
     case CommAction::divide_subgroup:
@@ -233,6 +245,14 @@ std::vector<LowRank> low_rank_gradients(const PowerSgd& state,
   std::vector<LowRank> all;
   for (const auto& group : groups) all.insert(all.end(), group.begin(), group.end());
   return all;
+}
+
+bool computes_aside(const std::vector<CommStep>& steps) {
+  const auto collective = [](const CommStep& step) { return is_collective(step.operation); };
+  const auto first = std::find_if(steps.begin(), steps.end(), collective);
+  return std::any_of(first, steps.end(), [&](const CommStep& step) {
+    return !collective(step) && step.operation != Operation::synchronize;
+  });
 }
 
 std::int64_t batched_side(std::int64_t elements) {

@@ -25,8 +25,10 @@ enum class CommHookKind : std::uint8_t {
   quantization_perchannel,
   post_local_sgd,
   optimizer_overlap,
-  steps,   ///< the user's own list (CommHook::steps)
-  plugin,  ///< the user's own code
+  zero_step,              ///< ZeRO, all buckets in the last one's hook
+  zero_step_interleaved,  ///< ZeRO, each bucket once it is reduced
+  steps,                  ///< the user's own list (CommHook::steps)
+  plugin,                 ///< the user's own code
 };
 inline constexpr std::array all_comm_hooks{CommHookKind::none,
                                            CommHookKind::allreduce,
@@ -39,6 +41,8 @@ inline constexpr std::array all_comm_hooks{CommHookKind::none,
                                            CommHookKind::quantization_perchannel,
                                            CommHookKind::post_local_sgd,
                                            CommHookKind::optimizer_overlap,
+                                           CommHookKind::zero_step,
+                                           CommHookKind::zero_step_interleaved,
                                            CommHookKind::steps,
                                            CommHookKind::plugin};
 std::string_view name_of(CommHookKind kind);
@@ -87,6 +91,8 @@ struct OwnStep {
   std::string name;   ///< kernel
   double passes = 2;  ///< kernel: reads and writes of every element of the bucket, together
   int launches = 1;   ///< kernel
+  /// Collectives: of which group of all ranks, each with a communicator of its own; DDP's is 0.
+  int communicator = 0;
   bool operator==(const OwnStep&) const = default;
 };
 inline constexpr std::array all_own_steps{OwnStep::Kind::cast,           OwnStep::Kind::scale,
@@ -157,6 +163,7 @@ enum class CommAction : std::uint8_t {
   // Others
   synchronize,      ///< the host waits for the device
   update,           ///< the optimizer, for this bucket's parameters
+  send_parameters,  ///< this bucket's parameters = their owner's
   reduce_subgroup,  ///< data = sum over this rank's subgroup
   divide_subgroup,  ///< data /= ranks of the subgroup
   plugin_before,    ///< the user's code: payload = f(bucket)
@@ -169,12 +176,13 @@ std::string_view name_of(CommAction action);
 struct CommStep {
   CommAction action = CommAction::reduce;
   Operation operation = Operation::all_reduce;
-  std::int32_t tensor = nobody;  ///< position in the bucket; nobody: all of it
-  Kernel kernel;                 ///< what it costs, if it is no collective
-  Bytes payload;                 ///< handed to the collective by each rank
-  Duration host{};               ///< of the host itself, besides launching
-  DType type = DType::fp32;      ///< of the data it works on
-  double factor = 1;             ///< scale, select; divide_subgroup: ranks of a subgroup
+  std::int32_t tensor = nobody;   ///< position in the bucket; nobody: all of it
+  Kernel kernel;                  ///< what it costs, if it is no collective
+  Bytes payload;                  ///< handed to the collective by each rank
+  Duration host{};                ///< of the host itself, besides launching
+  DType type = DType::fp32;       ///< of the data it works on
+  double factor = 1;              ///< scale, select; divide_subgroup: ranks of a subgroup
+  std::uint8_t communicator = 0;  ///< a collective's
 };
 
 /// A bucket as a comm hook sees it.
@@ -210,12 +218,15 @@ inline constexpr std::int64_t quantization_channel = 512;  ///< elements
 
 /// What the hook does with a bucket in one iteration (counted from 1; 0: the steady state), in order.
 /// Those before the first collective run where DDP calls the hook, those behind it once the
-/// collective has ended. `optimizer`: what the optimizer costs for this bucket (optimizer_overlap).
-/// `ranks_per_node`: the subgroup of post_local_sgd where it names none.
+/// collective has ended; zero_step.hpp says when ZeRO's do. `ranks_per_node`: the subgroup of
+/// post_local_sgd where it names none.
 /// Source: pytorch default_hooks.py, powerSGD_hook.py, quantization_hooks.py, post_localSGD_hook.py,
-/// optimizer_overlap_hooks.py; rules R39-R44.
+/// optimizer_overlap_hooks.py, ddp_zero_hook.py; rules R39-R45.
 std::vector<CommStep> comm_steps(const CommHook& hook, const CommBucket& bucket, int ranks,
                                  int ranks_per_node, bool synchronous, int iteration);
+
+/// Whether anything is computed behind the first collective.
+bool computes_aside(const std::vector<CommStep>& steps);
 
 /// Bytes of device memory the hook takes besides the buckets: kept from step to step, and at most at
 /// one time for one bucket.

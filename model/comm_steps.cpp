@@ -87,6 +87,12 @@ class Steps {
         kernel(CommAction::divide, Operation::divide, data(2));
         kernel(CommAction::update, Operation::optimizer, Bytes{});
         break;
+      case CommHookKind::zero_step:
+      case CommHookKind::zero_step_interleaved:
+        plain();
+        kernel(CommAction::update, Operation::optimizer, Bytes{});
+        collective(CommAction::send_parameters, Operation::broadcast, data(1));
+        break;
       case CommHookKind::steps:
         for (const OwnStep& step : hook_.steps) own(step);
         break;
@@ -286,10 +292,17 @@ class Steps {
     if (state.subgroup_of(ranks_per_node_) >= ranks_) return plain();
     kernel(CommAction::divide_subgroup, Operation::divide, data(2)).factor =
         state.subgroup_of(ranks_per_node_);
-    collective(CommAction::reduce_subgroup, Operation::all_reduce, data(1));
+    collective(CommAction::reduce_subgroup, Operation::all_reduce, data(1)).communicator = 1;
   }
 
   void own(const OwnStep& step) {
+    const std::size_t before = steps_.size();
+    make(step);
+    for (std::size_t s = before; s < steps_.size(); ++s)
+      steps_[s].communicator = static_cast<std::uint8_t>(step.communicator);
+  }
+
+  void make(const OwnStep& step) {
     const std::int64_t e = element().count;
     switch (step.kind) {
       case OwnStep::Kind::cast:
@@ -384,6 +397,8 @@ CommMemory comm_memory(const CommHook& hook, const CommBucket& bucket, int ranks
     case CommHookKind::noop:
     case CommHookKind::post_local_sgd:
     case CommHookKind::optimizer_overlap:
+    case CommHookKind::zero_step:  // flat parameters take the place of the others
+    case CommHookKind::zero_step_interleaved:
       break;
     case CommHookKind::fp16_compress:
     case CommHookKind::bf16_compress:

@@ -26,6 +26,13 @@ bool fills_first(const Task& task) {
   }
 }
 
+/// Does it finish what a bucket, or the used map, sent: a wait for it, a copy back?
+bool finishes(const Task& task) {
+  if (task.operation == Operation::wait)
+    return task.bucket != nobody || task.message == Message::used_map;
+  return task.operation == Operation::copy_out && task.bucket != nobody;
+}
+
 Marks marks_of(const Schedule& schedule) {
   const auto count = static_cast<std::uint32_t>(schedule.tasks.size());
   const std::int16_t last = schedule.tasks.back().micro_batch;
@@ -42,16 +49,17 @@ Marks marks_of(const Schedule& schedule) {
     searched = searched || task.operation == Operation::search_unused;
     if (fills_first(task) && marks.compute_end == nowhere) filled = i + 1;
     const bool launches =
-        task.step != nobody || (is_collective(task.operation) && task.bucket != nobody);
+        task.step != nobody || (is_collective(task.operation) && task.bucket != nobody &&
+                                !schedule.buckets[static_cast<std::size_t>(task.bucket)].delayed);
     if (launches) marks.comm_start = std::min(marks.comm_start, i);
-    const bool waits = task.operation == Operation::wait && task.message != Message::parameters;
     // A static graph's first iteration communicates nothing before its used map: both marks are there.
     const bool late = is_collective(task.operation) && task.message == Message::used_map &&
                       marks.comm_start == nowhere && !searched;
     if (late) marks.comm_start = i;
-    if (late || (waits && task.bucket != nobody))
-      marks.compute_end = std::min(marks.compute_end, i);
-    if (waits || task.operation == Operation::copy_out) marks.comm_end = i + 1;
+    // A comm hook's own waits (ZeRO's) are part of backward.
+    const bool waits = task.operation == Operation::wait && task.bucket != nobody;
+    if (late || (waits && task.step == nobody)) marks.compute_end = std::min(marks.compute_end, i);
+    if (finishes(task)) marks.comm_end = i + 1;
   }
   // A comm hook that does nothing: the mark stands where it was called.
   if (marks.comm_start == nowhere) marks.comm_start = filled;
@@ -83,6 +91,19 @@ std::optional<DdpStatistics> ddp_statistics(const Schedule& schedule, const Time
   if (marks.comm_start < marks.compute_end && overlap >= Duration::zero())
     statistics.overlap = overlap;
   return statistics;
+}
+
+std::vector<LoggedIteration> logged_iterations(const Schedule& schedule) {
+  std::vector<LoggedIteration> passes;
+  if (schedule.strategy != Strategy::bucketed) return passes;
+  const auto count = static_cast<std::uint32_t>(schedule.tasks.size());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Task& task = schedule.tasks[i];
+    if (i == 0 || task.micro_batch != schedule.tasks[i - 1].micro_batch) passes.push_back({i, 0});
+    if (finishes(task)) passes.back().end = i + 1;
+  }
+  std::erase_if(passes, [](const LoggedIteration& pass) { return pass.end == 0; });
+  return passes;
 }
 
 void DdpAverages::add(const DdpStatistics& sample) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/zero_step.hpp"
+
 namespace ddpsim {
 namespace {
 
@@ -12,7 +14,8 @@ int rebuilding_iteration(const Training& training) {
 /// The last one in which DDP itself does something it will not do again.
 int last_special(const Training& training) {
   if (training.strategy != Strategy::bucketed) return 0;
-  if (rebuilds(training)) return rebuilding_iteration(training);
+  if (rebuilds(training) || is_zero_step(training.comm_hook.kind))
+    return rebuilding_iteration(training);
   const bool views = training.gradient_as_bucket_view && training.pytorch == PyTorch::v1_13;
   return training.static_graph || views ? 1 : 0;
 }
@@ -54,6 +57,11 @@ bool averages_models(const Training& training) {
     return false;
   const int local = local_iterations(training, training.iteration);
   return local >= 0 && local % training.comm_hook.post_local_sgd.period == 0;
+}
+
+bool before_zero_steps(const Training& training) {
+  return is_zero_step(training.comm_hook.kind) && training.iteration > 0 &&
+         training.iteration <= rebuilding_iteration(training);
 }
 
 int first_like(const Training& training, int iteration) {
@@ -98,6 +106,7 @@ std::string phase_label(const Training& training) {
   const int start = training.comm_hook.powersgd.start_iteration;
   if (powersgd && training.iteration <= start) add("not compressed yet");
   if (powersgd && training.iteration == start + 1) add("first compressed");
+  if (before_zero_steps(training)) add("parameters not updated yet");
   if (training.comm_hook.kind == CommHookKind::post_local_sgd) {
     if (local_iterations(training, training.iteration) < 0) add("all ranks reduce");
     if (averages_models(training)) add("models averaged");

@@ -36,7 +36,12 @@ bool views_survive(const Training& training);
 /// of those.
 bool averages_models(const Training& training);
 
-/// The first iteration that has the same schedule as `iteration`; 0 where that is any.
+/// ZeRO's hooks: do they not know the buckets yet? Until they have seen a backward with the rebuilt
+/// ones gradients are reduced, and nobody updates parameters.
+bool before_zero_steps(const Training& training);
+
+/// The first iteration that has the same schedule as `iteration`; 0 where that is any. (That the
+/// logger samples some of them shows between steps only: joined_steps.hpp.)
 int first_like(const Training& training, int iteration);
 
 /// "initial buckets", "steady": what is special about Training::iteration, for people.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 namespace ddpsim {
 namespace {
@@ -68,6 +69,19 @@ bool begins_bucket(const Schedule& schedule, const Task& task) {
                       [](const CommStep& step) { return is_collective(step.operation); });
 }
 
+/// How long at least one of these lasted.
+Duration covered(std::vector<std::pair<Instant, Instant>> spans) {
+  std::sort(spans.begin(), spans.end());
+  Duration covered{};
+  Instant until = Instant::min();
+  for (const auto& [start, end] : spans) {
+    if (end <= until) continue;
+    covered += end - std::max(start, until);
+    until = end;
+  }
+  return covered;
+}
+
 Duration idle_within(const std::vector<std::pair<Instant, Instant>>& busy, Instant from,
                      Instant to) {
   Duration idle = to - from;
@@ -92,6 +106,7 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
   metrics.buckets.resize(schedule.buckets.size());
   const auto busy = busy_spans(schedule, times);
   Window forward, backward, optimizer;
+  std::vector<std::pair<Instant, Instant>> collectives;
   Instant loss{};
   int micro_batch = 0;
   const auto close = [&] {
@@ -112,7 +127,8 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
       close();
       micro_batch = task.micro_batch;
     }
-    if (task.step != nobody && !is_collective(task.operation)) {
+    if (task.step != nobody && !is_collective(task.operation) &&
+        task.operation != Operation::wait) {
       metrics.comm_hook += at.end - at.start;
       continue;
     }
@@ -135,7 +151,7 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
       case Operation::reduce_scatter:
       case Operation::broadcast: {
         if (task.message == Message::buffers) break;
-        metrics.communication += at.end - at.start;
+        collectives.emplace_back(at.start, at.end);
         metrics.wire += task.bytes;
         ++metrics.collectives;
         if (task.bucket == nobody) break;
@@ -156,6 +172,8 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
       case Operation::wait:
       case Operation::divide:
       case Operation::copy_out:
+      case Operation::copy_to_host:
+      case Operation::copy_to_device:
       case Operation::search_unused:
       case Operation::cast:
       case Operation::correct:
@@ -172,6 +190,7 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
     }
   }
   close();
+  metrics.communication = covered(std::move(collectives));
   metrics.optimizer = optimizer.length();
   metrics.bound = bound_of(schedule, times);
   return metrics;
@@ -189,15 +208,31 @@ std::vector<CriticalPiece> critical_path(const Schedule& schedule,
   const auto only_on_host = [&](std::uint32_t i) {
     return schedule.tasks[i].stream == Stream::host && schedule.tasks[i].work == Duration::zero();
   };
-  // The task before each one on its own stream.
+  // The task before each one on its own stream; where collectives overlap, that of its communicator
+  // which was the last to end before it began.
   constexpr std::uint32_t nothing = ~std::uint32_t{0};
   std::vector<std::uint32_t> before(count, nothing);
   std::array<std::uint32_t, all_streams.size()> latest;
   latest.fill(nothing);
+  constexpr std::size_t most_overlapping = 64;
+  std::vector<std::uint32_t> collectives;
+  const bool several = schedule.collectives_at_once > 1 ||
+                       std::any_of(schedule.tasks.begin(), schedule.tasks.end(),
+                                   [](const Task& task) { return task.communicator != 0; });
   std::uint32_t last = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     std::uint32_t& on_stream = latest[static_cast<std::size_t>(schedule.tasks[i].stream)];
     before[i] = on_stream;
+    if (several && schedule.tasks[i].stream == Stream::communication) {
+      before[i] = nothing;
+      const std::size_t first = collectives.size() - std::min(collectives.size(), most_overlapping);
+      for (const std::uint32_t earlier : std::span(collectives).subspan(first))
+        if (schedule.tasks[earlier].communicator == schedule.tasks[i].communicator &&
+            times[earlier].end <= times[i].start &&
+            (before[i] == nothing || times[earlier].end >= times[before[i]].end))
+          before[i] = earlier;
+      collectives.push_back(i);
+    }
     on_stream = i;
     if (times[i].end >= times[last].end) last = i;
   }

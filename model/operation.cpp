@@ -28,6 +28,10 @@ std::string_view name_of(Operation operation) {
       return "broadcast";
     case Operation::search_unused:
       return "search unused";
+    case Operation::copy_to_host:
+      return "copy to host";
+    case Operation::copy_to_device:
+      return "copy to device";
     case Operation::optimizer:
       return "optimizer";
     case Operation::gradient_hook:

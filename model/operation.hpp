@@ -11,19 +11,21 @@ inline constexpr std::int32_t nobody = -1;  ///< an index that points nowhere
 
 /// What a task does. The simulator only needs its costs; a backend does the thing.
 enum class Operation : std::uint8_t {
-  forward,        ///< a forward kernel
-  backward,       ///< a backward kernel
-  accumulate,     ///< gradient += new gradient, in later micro-batches
-  hook,           ///< a gradient hook fires (on the host)
-  copy_in,        ///< gradient x 1/W into its bucket
-  concatenate,    ///< all gradients, a bucket's or buffers into one flat buffer
-  all_reduce,     ///< of a bucket (one parameter, all of them, or anything between)
-  wait,           ///< what follows on the compute stream waits for an all-reduce
-  divide,         ///< by Schedule::divisor
-  copy_out,       ///< bucket, or part of the flat buffer, back into the gradient
-  broadcast,      ///< from rank 0
-  search_unused,  ///< find_unused_parameters: the host walks the graph
-  optimizer,      ///< an optimizer kernel
+  forward,         ///< a forward kernel
+  backward,        ///< a backward kernel
+  accumulate,      ///< gradient += new gradient, in later micro-batches
+  hook,            ///< a gradient hook fires (on the host)
+  copy_in,         ///< gradient x 1/W into its bucket
+  concatenate,     ///< all gradients, a bucket's or buffers into one flat buffer
+  all_reduce,      ///< of a bucket (one parameter, all of them, or anything between)
+  wait,            ///< what follows on the compute stream waits for an all-reduce
+  divide,          ///< by Schedule::divisor
+  copy_out,        ///< bucket, or part of the flat buffer, back into the gradient
+  broadcast,       ///< from one rank to all
+  search_unused,   ///< find_unused_parameters: the host walks the graph
+  copy_to_host,    ///< what a collective is given, where those run on the host
+  copy_to_device,  ///< and what it gives
+  optimizer,       ///< an optimizer kernel
   // What the user's hooks do (user_hook.hpp).
   gradient_hook,  ///< with a gradient, before DDP has it
   module_hook,    ///< with a layer's output

@@ -1,5 +1,7 @@
 #include "model/schedule.hpp"
 
+#include <algorithm>
+
 namespace ddpsim {
 
 std::string_view name_of(Stream stream) {
@@ -12,6 +14,10 @@ std::string_view name_of(Stream stream) {
       return "communication";
     case Stream::aside:
       return "aside";
+    case Stream::to_host:
+      return "to host";
+    case Stream::to_device:
+      return "to device";
   }
   return "?";
 }
@@ -46,6 +52,12 @@ std::string_view name_of(Message message) {
       return "sparse values";
   }
   return "?";
+}
+
+bool computes_aside(const Schedule& schedule) {
+  if (schedule.comm_hook.kind == CommHookKind::zero_step) return false;  // behind the last bucket
+  return std::any_of(schedule.buckets.begin(), schedule.buckets.end(),
+                     [](const Bucket& bucket) { return computes_aside(bucket.steps); });
 }
 
 }  // namespace ddpsim

@@ -20,10 +20,11 @@ namespace ddpsim {
 /// What a comm hook computes once a collective has ended runs aside: on a stream of its own, or, of a
 /// device whose kernels run on the host thread, on the thread that communicates (Stream::communication
 /// then holds kernels too). Meanwhile the kernels of the compute stream stand still: one device does
-/// both.
-enum class Stream : std::uint8_t { host, compute, communication, aside };
-inline constexpr std::array all_streams{Stream::host, Stream::compute, Stream::communication,
-                                        Stream::aside};
+/// both. Copies between a GPU's memory and the host's have a stream for each direction and disturb
+/// nobody.
+enum class Stream : std::uint8_t { host, compute, communication, aside, to_host, to_device };
+inline constexpr std::array all_streams{Stream::host,  Stream::compute, Stream::communication,
+                                        Stream::aside, Stream::to_host, Stream::to_device};
 std::string_view name_of(Stream stream);
 
 /// What a collective carries: a bucket's gradients, or what DDP itself has to tell or to agree on
@@ -54,9 +55,11 @@ struct Task {
   Message message = Message::gradients;  ///< collectives, waits for one, kernels that prepare one
   /// The host stands still until `after` has ended, before it begins this task.
   bool host_waits = false;
+  std::uint8_t communicator = 0;  ///< collectives: in whose queue it stands
   std::int16_t micro_batch = 0;
   std::int32_t layer = nobody;  ///< forward, backward
-  /// Index in that layer's pass; optimizer: of its kernel; a user's hook: of its group or layer.
+  /// Index in that layer's pass; optimizer: of its kernel; a user's hook: of its group or layer;
+  /// buffers: of their group.
   std::int32_t kernel = nobody;
   std::int32_t parameter = nobody;  ///< hook, accumulate, copy_in, divide, copy_out, gradient_hook
   /// copy_in, all_reduce, wait, copy_out, a comm hook's: index into Schedule::buckets
@@ -65,6 +68,8 @@ struct Task {
   std::int32_t user_hook = nobody;  ///< gradient_hook, module_hook: index into Schedule::hooks
   std::uint32_t after_begin = 0;    ///< this task's slice of Schedule::after
   std::uint32_t after_count = 0;
+  /// The one rank that does it, or whose data a collective sends; nobody: all do, and rank 0 sends.
+  std::int32_t owner = nobody;
   std::int32_t gradient =
       nobody;  ///< collectives: the task that put its bucket's last gradient in place
   std::int32_t launches = 1;  ///< kernels the host enqueues for it
@@ -90,6 +95,7 @@ constexpr bool is_note(const Task& task) {
 struct Bucket {
   std::vector<std::int32_t> parameters;  ///< in the order they lie in it
   Bytes size;
+  bool delayed = false;         ///< not DDP's, and waited for by nobody (DelayedAllReduce)
   std::vector<CommStep> steps;  ///< of the comm hook; empty: an all-reduce of the bucket
   /// Of each parameter, as the comm hook sees it; empty without one.
   std::vector<CommBucket::Matrix> gradients;
@@ -105,7 +111,10 @@ struct Schedule {
   CommHook comm_hook;                ///< with one, copies into buckets do not divide
   Bytes comm_hook_memory;            ///< of the device, besides the buckets, at most at one time
   std::vector<UserHook> hooks;       ///< the user's, in the order given
-  std::optional<Join> join;          ///< what happens to ranks without inputs
+  /// Of one communicator: they begin in order, and so many may be under way. NCCL: 1; PyTorch's Gloo
+  /// has two threads (rule R37).
+  int collectives_at_once = 1;
+  std::optional<Join> join;  ///< what happens to ranks without inputs
 
   /// What a sum over ranks is divided by.
   int divisor(int ranks) const {
@@ -118,5 +127,8 @@ struct Schedule {
     return {after.data() + task.after_begin, task.after_count};
   }
 };
+
+/// Whether a comm hook computes beside the backward pass: behind a collective that is launched there.
+bool computes_aside(const Schedule& schedule);
 
 }  // namespace ddpsim

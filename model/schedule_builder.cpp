@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 
 #include "model/iteration.hpp"
+#include "model/zero_step.hpp"
 
 namespace ddpsim {
 namespace {
@@ -35,6 +36,7 @@ class Builder {
   Builder(const StepCosts& costs, const Training& training) : costs_(costs), training_(training) {
     schedule_.strategy = training.strategy;
     schedule_.join = training.join;
+    schedule_.collectives_at_once = costs.collectives_at_once;
     kernel_stream_ = costs.synchronous ? Stream::host : Stream::compute;
   }
 
@@ -91,7 +93,9 @@ class Builder {
         return;
       case Strategy::bucketed:
         schedule_.buckets = plan_buckets(costs_, training_);
+        launched_in_turn_ = schedule_.buckets.size();
         check_unused();
+        if (training_.delayed) plan_delayed();
         break;
       case Strategy::flat:
         add_bucket(used(costs_.arrival));
@@ -115,6 +119,7 @@ class Builder {
     if (training_.strategy == Strategy::bucketed && training_.comm_hook) plan_comm_hook();
     launched_.assign(schedule_.buckets.size(), nobody);
     gradient_.assign(schedule_.buckets.size(), nobody);
+    sent_.assign(schedule_.buckets.size(), nobody);
   }
 
   bool unused(std::int32_t index) const { return costs_.gradients[at(index)].unused; }
@@ -127,7 +132,7 @@ class Builder {
   /// A dynamic graph that does not look for unused parameters waits for them in vain.
   void check_unused() {
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(costs_.gradients.size()); ++i)
-      if (unused(i)) unused_.push_back(i);
+      if (unused(i) && !is_delayed(i)) unused_.push_back(i);
     if (!unused_.empty() && !training_.find_unused_parameters && !training_.static_graph)
       throw std::invalid_argument(
           fmt::format("no gradient reaches parameter {} (of {}), so DistributedDataParallel's next "
@@ -136,25 +141,82 @@ class Builder {
                       unused_.front(), costs_.gradients.size()));
   }
 
+  /// Those its reducer knows.
+  std::int64_t ddp_parameters() const {
+    const std::size_t delayed = training_.delayed ? training_.delayed->parameters.size() : 0;
+    return static_cast<std::int64_t>(costs_.gradients.size() - delayed);
+  }
+
+  bool is_delayed(std::int32_t index) const {
+    return training_.strategy == Strategy::bucketed && training_.delayed &&
+           training_.delayed->contains(index);
+  }
+
+  /// The buffer DDP does not reduce: the last bucket. Its hook must not come too early.
+  void plan_delayed() {
+    const DelayedAllReduce& delayed = *training_.delayed;
+    const std::string why = delayed_refusal(training_);
+    if (!why.empty()) throw std::invalid_argument(why);
+    const auto sends = std::find(costs_.arrival.begin(), costs_.arrival.end(), delayed.hook);
+    for (const std::int32_t index : delayed.parameters)
+      if (unused(index) || unused(delayed.hook) ||
+          std::find(costs_.arrival.begin(), sends, index) == sends)
+        throw std::invalid_argument(fmt::format(
+            "delay_all_reduce: parameter {} gets its gradient after the hook on parameter {} has "
+            "sent them, or never: hook one that comes later",
+            index, delayed.hook));
+    add_bucket(delayed.parameters);
+    schedule_.buckets.back().delayed = true;
+  }
+
+  /// The user's hook on a gradient that is about to be DDP's (rule R50).
+  void send_delayed() {
+    const auto bucket = static_cast<std::int32_t>(schedule_.buckets.size()) - 1;
+    Task& divide =
+        kernel_task(Operation::divide, costs_.divide_bucket(schedule_.buckets.back().size));
+    divide.bucket = bucket;
+    divide.host += costs_.launch.hook;
+    gradient_[at(bucket)] = last_kernel_;
+    all_reduce(bucket);
+  }
+
   /// What the comm hook does with each bucket, and what that costs.
   void plan_comm_hook() {
     schedule_.comm_hook = training_.comm_hook;
+    if (zero_step()) check_zero_step();
+    CommHook now = training_.comm_hook;
+    if (before_zero_steps(training_)) now.kind = CommHookKind::allreduce;
     Bytes transient;
-    for (Bucket& bucket : schedule_.buckets) {
+    for (Bucket& bucket : std::span(schedule_.buckets).first(launched_in_turn_)) {
       if (is_sparse(costs_, bucket))
         throw std::invalid_argument("comm hooks take dense gradients, and one here is sparse");
       CommBucket given;
       given.type = stored_type(costs_.gradients[at(bucket.parameters.front())].dtype);
       for (const std::int32_t index : bucket.parameters)
         given.gradients.push_back(costs_.matrices[at(index)]);
-      bucket.steps = comm_steps(training_.comm_hook, given, costs_.ranks, costs_.ranks_per_node,
-                                costs_.synchronous, training_.iteration);
+      bucket.steps = comm_steps(now, given, costs_.ranks, costs_.ranks_per_node, costs_.synchronous,
+                                training_.iteration);
       const CommMemory memory = comm_memory(training_.comm_hook, given, costs_.ranks);
       schedule_.comm_hook_memory += memory.kept;
       transient = std::max(transient, memory.transient);
       bucket.gradients = std::move(given.gradients);
     }
     schedule_.comm_hook_memory += transient;
+  }
+
+  bool zero_step() const { return is_zero_step(training_.comm_hook.kind); }
+
+  void check_zero_step() const {
+    const std::string why = zero_step_refusal(training_);
+    if (!why.empty()) throw std::invalid_argument(why);
+    for (const GradientInfo& each : costs_.gradients)
+      if (each.dtype != costs_.gradients.front().dtype)
+        throw std::invalid_argument(
+            "ZeRO's hooks take parameters of one type, and there are several");
+    if (costs_.collectives_at_once > 1 || costs_.through_host)
+      throw std::invalid_argument(
+          "ZeRO's hooks are for NCCL, whose collectives run one at a time on the devices: take "
+          "cluster.collectives_at_once and cluster.through_host out");
   }
 
   /// Time is counted in picoseconds, in 64 bits: far beyond any step, but not beyond every
@@ -177,25 +239,42 @@ class Builder {
       bucket.size += costs_.gradients[at(index)].size;
   }
 
-  /// DDP's forward begins with rank 0's buffers: flattened, broadcast, copied back, one group
-  /// after the other (DDP keeps two in flight).
+  /// DDP's forward begins with one rank's buffers, rank 0's: flattened, broadcast, copied back. Two groups at most
+  /// are on their way at a time. Source: comm.cpp broadcast_coalesced.
   void broadcast_buffers() {
-    for (const StepCosts::BufferCosts& group : costs_.buffers) {
-      kernel_task(Operation::concatenate, group.flatten).bytes = group.size;
-      const std::int32_t flat = last_kernel_;
+    constexpr std::size_t most_in_flight = 2;
+    std::vector<std::int32_t> sent;  // [group] its broadcast
+    const auto finish = [&](std::size_t group) {
+      if (costs_.through_host) host_waits_for_collective(sent[group], nobody);
+      Task& wait = add(Operation::wait, kernel_stream_);
+      wait.message = Message::buffers;
+      wait.host_waits = costs_.synchronous;
+      depend(wait, sent[group]);
+      Task& restore = kernel_task(Operation::copy_out, costs_.buffers[group].restore);
+      restore.bytes = costs_.buffers[group].size;
+      restore.kernel = static_cast<std::int32_t>(group);
+    };
+    for (std::size_t g = 0; g < costs_.buffers.size(); ++g) {
+      const StepCosts::BufferCosts& group = costs_.buffers[g];
+      if (g >= most_in_flight) finish(g - most_in_flight);
+      Task& flatten = kernel_task(Operation::concatenate, group.flatten);
+      flatten.bytes = group.size;
+      flatten.kernel = static_cast<std::int32_t>(g);
+      const std::int32_t flat = given(group.size, last_kernel_, nobody);
       Task& broadcast = add(Operation::broadcast, Stream::communication);
       broadcast.message = Message::buffers;
       broadcast.host = costs_.launch.collective;
       broadcast.work = group.broadcast;
       broadcast.bytes = group.size;
+      broadcast.kernel = static_cast<std::int32_t>(g);
+      // With uneven inputs: from the last rank that has some (rule R36).
+      if (training_.join)
+        broadcast.owner = std::max(0, costs_.ranks - 1 - training_.join->joined_ranks);
       depend(broadcast, flat);
-      const auto sent = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
-      Task& wait = add(Operation::wait, kernel_stream_);
-      wait.message = Message::buffers;
-      wait.host_waits = costs_.synchronous;
-      depend(wait, sent);
-      kernel_task(Operation::copy_out, group.restore).bytes = group.size;
+      sent.push_back(received(group.size));
     }
+    for (std::size_t g = sent.size() - std::min(sent.size(), most_in_flight); g < sent.size(); ++g)
+      finish(g);
   }
 
   /// What DDP does before the module's own forward. The flags of `join` are never waited for unless the
@@ -207,8 +286,8 @@ class Builder {
         host_reads(tell(Operation::all_reduce, Message::early_end, flag));
     }
     if (micro_batch_ == 0 && rebuilds_now(training_)) {
-      const auto indices = static_cast<std::int64_t>(costs_.gradients.size() + 1);
-      const auto lengths = static_cast<std::int64_t>(schedule_.buckets.size());
+      const std::int64_t indices = ddp_parameters() + 1;
+      const auto lengths = static_cast<std::int64_t>(launched_in_turn_);
       host_reads(tell(Operation::broadcast, Message::bucket_indices, indices * flag));
       host_reads(tell(Operation::broadcast, Message::bucket_lengths, lengths * flag));
     }
@@ -236,10 +315,13 @@ class Builder {
   }
 
   void backward() {
+    const bool beside_hook = synced_ && !delays_all_reduce(training_) &&
+                             costs_.backward_beside_hook != 1 && computes_aside(schedule_);
     for (std::size_t layer = costs_.layers.size(); layer-- > 0;) {
       const auto& kernels = costs_.layers[layer].backward;
       for (std::size_t k = 0; k < kernels.size(); ++k) {
         Task& task = kernel_task(Operation::backward, kernels[k]);
+        if (beside_hook) task.work = scaled(task.work, costs_.backward_beside_hook);
         task.layer = static_cast<std::int32_t>(layer);
         task.kernel = static_cast<std::int32_t>(k);
         for (const std::int32_t index : costs_.hooks_of[layer][k]) gradient_computed(index);
@@ -256,7 +338,9 @@ class Builder {
   }
 
   void optimizer() {
-    if (schedule_.comm_hook.kind == CommHookKind::optimizer_overlap) return;  // it has run already
+    if (schedule_.comm_hook.kind == CommHookKind::optimizer_overlap ||
+        is_zero_step(schedule_.comm_hook.kind))
+      return;  // it has run already
     for (std::size_t k = 0; k < costs_.optimizer.size(); ++k)
       kernel_task(Operation::optimizer, costs_.optimizer[k]).kernel = static_cast<std::int32_t>(k);
   }
@@ -277,7 +361,7 @@ class Builder {
     marked_unused_ = false;
     used_map_ = nobody;
     pending_.clear();
-    for (const Bucket& bucket : schedule_.buckets)
+    for (const Bucket& bucket : std::span(schedule_.buckets).first(launched_in_turn_))
       pending_.push_back(static_cast<std::int32_t>(bucket.parameters.size()));
   }
 
@@ -391,7 +475,10 @@ class Builder {
   void gradient_ready(std::int32_t index) {
     if (micro_batch_ > 0)
       kernel_task(Operation::accumulate, costs_.accumulates[at(index)]).parameter = index;
-    if (!synced_) return;
+    if (!synced_ || is_delayed(index)) return;
+    if (training_.strategy == Strategy::bucketed && training_.delayed &&
+        training_.delayed->hook == index)
+      send_delayed();
     const std::int32_t owner = bucket_of_[at(index)];
     gradient_[at(owner)] = last_kernel_;
     if (training_.strategy != Strategy::overlap && training_.strategy != Strategy::bucketed) return;
@@ -417,11 +504,11 @@ class Builder {
     const std::int32_t owner = bucket_of_[at(index)];
     fill(index);
     if (--pending_[at(owner)] == 0) fill_together(owner);
-    while (next_bucket_ < schedule_.buckets.size() && pending_[next_bucket_] == 0) {
+    while (next_bucket_ < launched_in_turn_ && pending_[next_bucket_] == 0) {
       launch(static_cast<std::int32_t>(next_bucket_));
       ++next_bucket_;
     }
-    if (next_bucket_ == schedule_.buckets.size() && training_.find_unused_parameters &&
+    if (next_bucket_ == launched_in_turn_ && training_.find_unused_parameters &&
         !training_.static_graph)
       send_used_map();
   }
@@ -466,7 +553,7 @@ class Builder {
   }
 
   void send_used_map() {
-    const auto parameters = static_cast<std::int64_t>(costs_.gradients.size());
+    const std::int64_t parameters = ddp_parameters();
     used_map_ = tell(Operation::all_reduce, Message::used_map, parameters * flag);
   }
 
@@ -474,7 +561,7 @@ class Builder {
   /// gradients of unused parameters alone; otherwise nobody hurries to wait for it.
   void finalize() {
     bool map_read = false;
-    for (std::int32_t b = 0; b < static_cast<std::int32_t>(schedule_.buckets.size()); ++b) {
+    for (std::int32_t b = 0; b < static_cast<std::int32_t>(launched_in_turn_); ++b) {
       if (launched_[at(b)] == nobody) continue;
       wait(b);
       const Bucket& bucket = schedule_.buckets[at(b)];
@@ -494,8 +581,9 @@ class Builder {
   void communicate_late() {
     send_used_map();
     if (training_.join && !training_.join->divide_by_initial_world_size) host_reads(active_ranks_);
-    for (std::int32_t i = 0; i < static_cast<std::int32_t>(costs_.gradients.size()); ++i) fill(i);
-    const auto buckets = static_cast<std::int32_t>(schedule_.buckets.size());
+    for (std::int32_t i = 0; i < static_cast<std::int32_t>(costs_.gradients.size()); ++i)
+      if (!is_delayed(i)) fill(i);
+    const auto buckets = static_cast<std::int32_t>(launched_in_turn_);
     for (std::int32_t b = 0; b < buckets; ++b) fill_together(b);
     for (std::int32_t b = 0; b < buckets; ++b) launch(b);
   }
@@ -549,7 +637,7 @@ class Builder {
   /// What DDP does with a full bucket: reduces it, or calls the comm hook.
   void launch(std::int32_t bucket) {
     const std::vector<std::int32_t>& members = schedule_.buckets[at(bucket)].parameters;
-    launched_[at(bucket)] = nobody;
+    launched_[at(bucket)] = sent_[at(bucket)] = nobody;
     if (training_.skip_all_reduce_unused_params && used(members).empty()) return;
     if (is_sparse(costs_, schedule_.buckets[at(bucket)])) return gather_sparse(bucket);
     if (!schedule_.comm_hook) return all_reduce(bucket);
@@ -558,20 +646,62 @@ class Builder {
     const auto& steps = schedule_.buckets[at(bucket)].steps;
     std::int32_t before = last_kernel_;  // the step that this one waits for
     bool aside = false;
+    std::uint8_t communicator = 0;
+    const bool last = at(bucket) + 1 == launched_in_turn_;
     for (std::size_t s = 0; s < steps.size(); ++s) {
+      if (steps[s].action == CommAction::update &&
+          training_.comm_hook.kind == CommHookKind::zero_step) {
+        if (last) update_buckets(s);
+        return;
+      }
+      const bool collective = is_collective(steps[s].operation);
+      if (collective) {
+        before = given(steps[s].payload, before, bucket);
+        communicator = steps[s].communicator;
+      }
       Task& task = comm_task(steps[s], bucket, aside);
+      if (task.stream == Stream::communication) task.communicator = communicator;
       task.bucket = bucket;
       task.step = static_cast<std::int32_t>(s);
+      if (steps[s].action == CommAction::send_parameters ||
+          (steps[s].action == CommAction::update && zero_step()))
+        task.owner = owner_of_bucket(bucket, costs_.ranks);
       if (before != nobody) depend(task, before);
       if (task.host_waits && last_kernel_ != nobody && last_kernel_ != before)
         depend(task, last_kernel_);
-      before = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
-      aside = aside || is_collective(steps[s].operation);
+      before = collective ? received(steps[s].payload)
+                          : static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
+      aside = aside || collective;
+      // DDP waits for parameters with the last bucket only.
+      if (steps[s].action == CommAction::send_parameters && !last) return;
       if (aside)
         launched_[at(bucket)] = before;
       else
         last_kernel_ = launched_[at(bucket)] = before;
     }
+  }
+
+  /// What zero_step does in the last bucket's hook, for all buckets: `update` is that step of theirs, and
+  /// the broadcast follows it.
+  void update_buckets(std::size_t update) {
+    std::int32_t sent = nobody;
+    const auto mark = [&](Task& task, std::int32_t bucket, std::size_t step) {
+      task.bucket = bucket;
+      task.step = static_cast<std::int32_t>(step);
+      task.owner = owner_of_bucket(bucket, costs_.ranks);
+    };
+    for (std::int32_t b = 0; b < static_cast<std::int32_t>(launched_in_turn_); ++b) {
+      const auto& steps = schedule_.buckets[at(b)].steps;
+      await(launched_[at(b)]);
+      mark(schedule_.tasks.back(), b, update);
+      mark(comm_task(steps[update], b, false), b, update);
+      last_kernel_ = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
+      Task& broadcast = comm_task(steps[update + 1], b, false);
+      mark(broadcast, b, update + 1);
+      depend(broadcast, last_kernel_);
+      sent = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
+    }
+    await(sent);  // and so for all before it
   }
 
   Task& comm_task(const CommStep& step, std::int32_t bucket, bool aside) {
@@ -583,7 +713,7 @@ class Builder {
     if (!is_collective(step.operation)) {
       const KernelCost cost = step.operation == Operation::optimizer
                                   ? costs_.optimizer_share(schedule_.buckets[at(bucket)].parameters)
-                                  : costs_.comm_kernel(step.operation, step.kernel);
+                                  : costs_.comm_kernel(step.operation, step.kernel, aside);
       Task& task = priced(add(step.operation, aside ? aside_stream() : kernel_stream_), cost);
       task.host += step.host;
       return task;
@@ -625,8 +755,9 @@ class Builder {
     const StepCosts::Sparse& sparse =
         costs_.sparse[at(schedule_.buckets[at(bucket)].parameters.front())];
     const auto gather = [&](Message message, Bytes size) {
-      const std::int32_t sent = tell(Operation::all_gather, message, size);
-      Task& task = schedule_.tasks[at(sent)];
+      const std::int32_t sent = tell(Operation::all_gather, message, size, launched_[at(bucket)]);
+      Task& task = schedule_.tasks[at(collective_of(sent))];
+      sent_[at(bucket)] = collective_of(sent);
       task.bucket = bucket;
       task.gradient = gradient_[at(bucket)];
       task.handover = costs_.launch.handover;
@@ -637,8 +768,64 @@ class Builder {
     gather(Message::sparse_values, sparse.values);
   }
 
-  /// A collective of DDP's own; returns its task.
-  std::int32_t tell(Operation operation, Message message, Bytes size) {
+  // Collectives on the hosts (StepCosts::through_host): before each, what it is given is copied there,
+  // and behind it, what it gives is copied back. Where they run on the devices these three do nothing.
+  // Source: ProcessGroupGloo.cpp AsyncAllreduceCUDAWork (rule R38).
+
+  /// The task that a collective has to wait for: `ready`, or the copy of that.
+  std::int32_t given(Bytes size, std::int32_t ready, std::int32_t bucket) {
+    if (!costs_.through_host) return ready;
+    Task& copy = add(Operation::copy_to_host, Stream::to_host);
+    copy.host = costs_.launch.kernel;
+    copy.work = size / *costs_.through_host;
+    copy.bytes = size;
+    copy.bucket = bucket;
+    if (ready != nobody) depend(copy, ready);
+    return static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
+  }
+
+  /// The task that has the result of the collective that was just added: itself, or the copy. `size`:
+  /// what each rank gave.
+  std::int32_t received(Bytes size) {
+    const auto sent = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
+    if (!costs_.through_host) return sent;
+    const Task collective = schedule_.tasks.back();
+    if (collective.bucket != nobody) sent_[at(collective.bucket)] = sent;
+    Task& copy = add(Operation::copy_to_device, Stream::to_device);
+    copy.message = collective.message;
+    copy.bytes = collective.operation == Operation::all_gather ? costs_.ranks * size
+                 : collective.operation == Operation::reduce_scatter
+                     ? Bytes{size.count / costs_.ranks}
+                     : size;
+    copy.work = copy.bytes / *costs_.through_host;
+    copy.bucket = collective.bucket;
+    depend(copy, sent);
+    return sent + 1;
+  }
+
+  /// Of what `received` gave.
+  std::int32_t collective_of(std::int32_t task) const {
+    const Task& result = schedule_.tasks[at(task)];
+    if (result.operation != Operation::copy_to_device) return task;
+    return static_cast<std::int32_t>(schedule_.waits_for(result).front());
+  }
+
+  /// Gloo's wait blocks the host until the collective itself is done: a bucket's last one, if a comm hook
+  /// sends any.
+  void host_waits_for_collective(std::int32_t task, std::int32_t bucket) {
+    const std::int32_t sent = bucket != nobody ? sent_[at(bucket)] : collective_of(task);
+    if (sent == nobody) return;
+    Task& wait = add(Operation::wait, Stream::host);
+    wait.message = schedule_.tasks[at(sent)].message;
+    wait.bucket = bucket;
+    wait.host_waits = true;
+    depend(wait, sent);
+  }
+
+  /// A collective of DDP's own, behind `before` if that is one; returns the task that has its result.
+  std::int32_t tell(Operation operation, Message message, Bytes size,
+                    std::int32_t before = nobody) {
+    const std::int32_t ready = given(size, last_kernel_, nobody);
     const CollectiveCost cost = costs_.collective.of(kind_of(operation), size);
     Task& task = add(operation, Stream::communication);
     task.message = message;
@@ -647,8 +834,9 @@ class Builder {
     task.latency = cost.latency;
     task.beside = costs_.interference.beside(cost, size);
     task.bytes = size;
-    if (last_kernel_ != nobody) depend(task, last_kernel_);
-    return static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
+    if (ready != nobody) depend(task, ready);
+    if (before != nobody) depend(task, before);
+    return received(size);
   }
 
   /// The host stands still until a task has ended, and what was enqueued before (a blocking copy to
@@ -663,10 +851,12 @@ class Builder {
     if (costs_.synchronous) last_kernel_ = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
   }
 
-  /// What follows on the device waits for a task.
-  void await(std::int32_t task) {
+  /// What follows on the device waits for a collective's result.
+  void await(std::int32_t task, std::int32_t bucket = nobody) {
+    if (costs_.through_host) host_waits_for_collective(task, bucket);
     Task& wait = add(Operation::wait, kernel_stream_);
     wait.message = schedule_.tasks[at(task)].message;
+    wait.bucket = bucket;
     wait.host_waits = costs_.synchronous;
     if (costs_.synchronous) wait.host = costs_.launch.wait;
     depend(wait, task);
@@ -675,6 +865,7 @@ class Builder {
 
   void all_reduce(std::int32_t bucket) {
     const Reduction& cost = collectives_[at(bucket)];
+    const std::int32_t ready = given(schedule_.buckets[at(bucket)].size, last_kernel_, bucket);
     Task& task = add(Operation::all_reduce, Stream::communication);
     task.bucket = bucket;
     task.host = costs_.launch.collective;
@@ -686,16 +877,13 @@ class Builder {
     task.beside = cost.beside;
     task.bytes = schedule_.buckets[at(bucket)].size;
     task.gradient = gradient_[at(bucket)];
-    launched_[at(bucket)] = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
-    if (last_kernel_ != nobody) depend(task, last_kernel_);
+    if (ready != nobody) depend(task, ready);
+    launched_[at(bucket)] = received(task.bytes);
   }
 
   /// Asynchronous devices: the compute stream stands in line behind the collective, the host goes
   /// on. On a synchronous one the host itself waits.
-  void wait(std::int32_t bucket) {
-    await(launched_[at(bucket)]);
-    schedule_.tasks.back().bucket = bucket;
-  }
+  void wait(std::int32_t bucket) { await(launched_[at(bucket)], bucket); }
 
   Task& host_task(Operation operation, Duration host) {
     Task& task = add(operation, Stream::host);
@@ -752,10 +940,12 @@ class Builder {
   bool synced_ = false;
   std::int32_t last_kernel_ = nobody;    ///< the task enqueued last on the stream kernels run on
   std::size_t next_bucket_ = 0;          ///< the first that has not been launched
+  std::size_t launched_in_turn_ = 0;     ///< buckets: all, or all but the delayed one
   std::vector<std::int32_t> pending_;    ///< [bucket] gradients still to come
   std::vector<std::int32_t> bucket_of_;  ///< [parameter]
   std::vector<std::int32_t> gradient_;   ///< [bucket] task that put its latest gradient in place
-  std::vector<std::int32_t> launched_;   ///< [bucket] task index of its latest all-reduce
+  std::vector<std::int32_t> launched_;   ///< [bucket] task that has its latest result
+  std::vector<std::int32_t> sent_;       ///< [bucket] its latest collective, over the hosts
   std::vector<Reduction> collectives_;   ///< [bucket]
   std::vector<Group> groups_;
   std::vector<std::vector<std::size_t>> met_;  ///< [parameter] groups it meets, in order; or empty

@@ -38,9 +38,10 @@ class Prices {
     if (cluster_.calibration) measured_.emplace(*cluster_.calibration);
   }
 
-  KernelCost of(Operation operation, const Kernel& kernel, Caller caller) const {
+  KernelCost of(Operation operation, const Kernel& kernel, Caller caller,
+                bool aside = false) const {
     std::optional<Duration> time;
-    if (measured_) time = measured_->time(operation, kernel);
+    if (measured_) time = measured_->time(operation, kernel, aside);
     KernelCost cost = time ? taking(*time, kernel, caller) : by_law(kernel, caller);
     // What was measured is enqueued by ddpsim, which no Python slows.
     if (measured_)
@@ -86,6 +87,7 @@ StepCosts::StepCosts(const Workload& workload, const Cluster& cluster, Optimizer
       collective(cluster),
       interference(cluster),
       synchronous(cluster.device.synchronous),
+      backward_beside_hook(cluster.calibration ? cluster.calibration->backward_beside_hook : 1),
       slowest_rank(cluster.calibration ? cluster.calibration->slowest_rank : 1),
       ranks(cluster.ranks()),
       ranks_per_node(cluster.ranks_per_node),
@@ -102,6 +104,8 @@ StepCosts::StepCosts(const Workload& workload, const Cluster& cluster, Optimizer
       costs.backward.push_back(price.of(Operation::backward, kernel, Caller::autograd));
     hooks_of.emplace_back(layer.backward.size());
   }
+  collectives_at_once = cluster.collectives_at_once;
+  if (!synchronous) through_host = cluster.through_host;
   unused_search = operations * graph_walk_per_operation;
   for (const Parameter& parameter : workload.parameters) {
     const Bytes size = parameter.size();
@@ -144,8 +148,8 @@ StepCosts::StepCosts(const Workload& workload, const Cluster& cluster, Optimizer
   }
 }
 
-KernelCost StepCosts::comm_kernel(Operation operation, const Kernel& kernel) const {
-  return adjusted(prices->of(operation, kernel, Caller::python_loop));
+KernelCost StepCosts::comm_kernel(Operation operation, const Kernel& kernel, bool aside) const {
+  return adjusted(prices->of(operation, kernel, Caller::python_loop, aside));
 }
 
 KernelCost StepCosts::copy_together(const std::vector<std::int32_t>& parameters) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "model/bucketing.hpp"
@@ -53,16 +54,19 @@ struct StepCosts {
   Duration unused_search{};  ///< host time of the graph walk of find_unused_parameters
   CollectiveLaw collective;
   InterferenceLaw interference;
-  bool synchronous = false;  ///< kernels run on the host thread
-  double slowest_rank = 1;   ///< its computation takes so much longer than a typical one's
+  bool synchronous = false;         ///< kernels run on the host thread
+  double backward_beside_hook = 1;  ///< as in Calibration
+  double slowest_rank = 1;          ///< its computation takes so much longer than a typical one's
   int ranks = 1;
   int ranks_per_node = 1;
+  int collectives_at_once = 1;               ///< of one communicator
+  std::optional<Bandwidth> through_host;     ///< as in Cluster
   std::vector<CommBucket::Matrix> matrices;  ///< [parameter] as comm hooks see it
 
   StepCosts(const Workload& workload, const Cluster& cluster, Optimizer optimizer);
 
-  /// A kernel of a comm hook.
-  KernelCost comm_kernel(Operation operation, const Kernel& kernel) const;
+  /// A kernel of a comm hook, where it was called or aside.
+  KernelCost comm_kernel(Operation operation, const Kernel& kernel, bool aside = false) const;
   /// Gradients into their bucket by PyTorch's multi-tensor copy: up to 64 at a time, 320 blocks of 65536
   /// numbers.
   KernelCost copy_together(const std::vector<std::int32_t>& parameters) const;

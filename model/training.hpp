@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -52,6 +54,21 @@ struct Join {
   bool operator==(const Join&) const = default;
 };
 
+/// Parameters that DDP does not reduce, but a hook on another parameter: their gradients lie in one
+/// buffer, which it divides and all-reduces, and nobody waits for that.
+/// Source: torch distributed.py delay_all_reduce_named_params, param_to_hook_all_reduce (rule R50).
+struct DelayedAllReduce {
+  std::vector<std::int32_t> parameters;  ///< as they lie in the buffer
+  std::int32_t hook = -1;                ///< the parameter whose gradient sends them
+  bool contains(std::int32_t parameter) const {
+    return std::find(parameters.begin(), parameters.end(), parameter) != parameters.end();
+  }
+};
+
+struct Training;
+/// Why a step with `delayed` cannot be: one sentence; empty: it can.
+std::string delayed_refusal(const Training& training);
+
 /// How a step is trained: everything that shapes its schedule besides the workload and the cluster.
 struct Training {
   Strategy strategy = Strategy::bucketed;
@@ -77,7 +94,8 @@ struct Training {
   /// Bucketed: rank 0's buffers to all before each synchronised forward.
   bool broadcast_buffers = true;
   std::optional<Join> join;
-  CommHook comm_hook;  ///< bucketed
+  std::optional<DelayedAllReduce> delayed;  ///< bucketed, one micro-batch
+  CommHook comm_hook;                       ///< bucketed
   /// The user's, on gradients and layers, under every strategy; in the order they run on one
   /// gradient.
   std::vector<UserHook> hooks;

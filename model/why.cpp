@@ -5,20 +5,35 @@
 namespace ddpsim {
 namespace {
 
-/// The task that reduced each bucket last, and the collective before it on its stream.
+/// The task that reduced each bucket last, and the collective of its communicator that made it wait: the
+/// one before it, or, where several may be under way, the last to end before it began.
 struct LastReduce {
   std::int32_t task = nobody, previous = nobody;
 };
 
-std::vector<LastReduce> last_reduces(const Schedule& schedule) {
+std::vector<LastReduce> last_reduces(const Schedule& schedule,
+                                     const std::vector<TaskTimes>& times) {
   std::vector<LastReduce> last(schedule.buckets.size());
-  std::int32_t previous = nobody;
+  std::vector<std::int32_t> collectives;
+  const auto before = [&](std::size_t task) {
+    constexpr std::size_t most = 64;
+    std::int32_t found = nobody;
+    const std::size_t first = collectives.size() - std::min(collectives.size(), most);
+    for (std::size_t c = first; c < collectives.size(); ++c) {
+      const auto each = static_cast<std::size_t>(collectives[c]);
+      if (schedule.tasks[each].communicator != schedule.tasks[task].communicator) continue;
+      if (schedule.collectives_at_once > 1 && times[each].end > times[task].start) continue;
+      if (found == nobody || times[each].end >= times[static_cast<std::size_t>(found)].end)
+        found = collectives[c];
+    }
+    return found;
+  };
   for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
     const Task& task = schedule.tasks[i];
     if (!is_collective(task.operation)) continue;
     const auto index = static_cast<std::int32_t>(i);
-    if (task.bucket != nobody) last[static_cast<std::size_t>(task.bucket)] = {index, previous};
-    previous = index;
+    if (task.bucket != nobody) last[static_cast<std::size_t>(task.bucket)] = {index, before(i)};
+    collectives.push_back(index);
   }
   return last;
 }
@@ -64,7 +79,7 @@ std::string_view name_of(Cause cause) {
 std::vector<ExposedBucket> why_exposed(const Schedule& schedule, const Timeline& timeline,
                                        const StepMetrics& metrics, int rank) {
   const auto& times = timeline.ranks.at(static_cast<std::size_t>(rank));
-  const std::vector<LastReduce> last = last_reduces(schedule);
+  const std::vector<LastReduce> last = last_reduces(schedule, times);
   std::vector<ExposedBucket> exposed;
   for (std::size_t b = 0; b < schedule.buckets.size(); ++b) {
     if (last[b].task == nobody || metrics.buckets[b].exposed <= Duration::zero()) continue;

@@ -37,6 +37,7 @@ TaskCost read_task(const Yaml& given) {
   if (const auto value = map.optional("gemm")) task.gemm = read_gemm(*value);
   task.traffic = map.required("traffic").bytes();
   if (const auto value = map.optional("type")) task.type = value->one_of<DType>(all_dtypes);
+  if (const auto value = map.optional("aside")) task.aside = value->boolean();
   task.time = read_spread(map, map.required("time").duration_or_zero());
   map.finish();
   return task;
@@ -44,12 +45,12 @@ TaskCost read_task(const Yaml& given) {
 
 std::vector<TaskCost> read_tasks(const Yaml& given) {
   std::vector<TaskCost> tasks;
-  std::set<std::tuple<Operation, std::optional<Gemm>, Bytes, DType>> seen;
+  std::set<std::tuple<Operation, std::optional<Gemm>, Bytes, DType, bool>> seen;
   for (const Yaml& item :
        given.list("a list such as [{operation: copy in, traffic: 2 MiB, time: 95 us}, ...]")) {
     const TaskCost& task = tasks.emplace_back(read_task(item));
-    if (!seen.emplace(task.operation, task.gemm, task.traffic, task.type).second)
-      item.fail("there is an entry of this operation, gemm, traffic and type already");
+    if (!seen.emplace(task.operation, task.gemm, task.traffic, task.type, task.aside).second)
+      item.fail("there is an entry of this operation, gemm, traffic, type and aside already");
   }
   return tasks;
 }
@@ -158,6 +159,8 @@ Calibration read_calibration(const std::filesystem::path& file) {
   if (const auto value = map.optional("launch")) calibration.launch = read_launch(*value);
   if (const auto value = map.optional("slowest_rank"))
     calibration.slowest_rank = value->number(1, 100);
+  if (const auto value = map.optional("backward_beside_hook"))
+    calibration.backward_beside_hook = value->number(1, 100);
   if (const auto value = map.optional("tasks")) calibration.tasks = read_tasks(*value);
   if (const auto value = map.optional("all_reduce")) {
     calibration.all_reduce = read_all_reduce(*value);

@@ -266,6 +266,21 @@ Cluster read_cluster(const Yaml& given) {
       value->fail("expected auto or {compute_slowdown: 1.15, communication_slowdown: 1.05}");
   }
   if (const auto value = map.optional("launch")) read_launch(*value, cluster);
+  if (const auto value = map.optional("collectives_at_once"))
+    cluster.collectives_at_once = static_cast<int>(value->integer(1, 8));
+  if (const auto value = map.optional("through_host")) {
+    if (cluster.device.synchronous)
+      value->fail("a CPU's memory is the host's: through_host is for GPUs");
+    if (cluster.collectives == CollectiveModel::nccl)
+      value->fail("collectives on the hosts are not NCCL's: take collectives: nccl out");
+    cluster.through_host = value->bandwidth();
+    // By the links as they are written: no NCCL, and no SMs taken from kernels.
+    const Link& link = cluster.nodes > 1 ? cluster.inter_node : cluster.intra_node;
+    if (cluster.collectives == CollectiveModel::automatic)
+      cluster.collectives =
+          !link.all_reduce.empty() || linked ? CollectiveModel::table : CollectiveModel::alpha_beta;
+    if (!cluster.interference && !linked) cluster.interference = FixedInterference{};
+  }
   map.finish();
   return cluster;
 }

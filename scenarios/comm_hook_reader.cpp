@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "model/zero_step.hpp"
 #include "scenarios/quantity_text.hpp"
 
 namespace ddpsim {
@@ -11,6 +12,7 @@ namespace {
 
 constexpr int most_iterations = 1'000'000'000;
 constexpr std::size_t most_steps = 64, most_wrappers = 4;
+constexpr int most_communicators = 4;
 constexpr std::array wire_types{DType::fp32, DType::fp16, DType::bf16};
 
 std::vector<std::string> names() {
@@ -143,7 +145,16 @@ OwnStep read_step(const Yaml& given) {
     case OwnStep::Kind::reduce_scatter:
     case OwnStep::Kind::all_gather:
     case OwnStep::Kind::broadcast:
-      value.fail(fmt::format("{} takes nothing: write it as a word", name));
+      if (!value.is_map())
+        value.fail(
+            fmt::format("{0} takes nothing, or {{communicator: 1}}: write it as a word, or "
+                        "{{{0}: {{communicator: 1}}}}",
+                        name));
+      YamlMap settings(value);
+      step.communicator =
+          static_cast<int>(settings.required("communicator").integer(0, most_communicators - 1));
+      settings.finish();
+      return step;
   }
   return step;
 }
@@ -180,6 +191,8 @@ CommHook read_named(const Yaml& given, int depth) {
   const auto wrapper = [&](DType type) {
     if (depth >= static_cast<int>(most_wrappers)) value.fail("expected at most 4 wrappers");
     CommHook inner = read_named(value, depth + 1);
+    if (is_zero_step(inner.kind))
+      value.fail(fmt::format("{} reduces plainly: take {} away", name_of(inner.kind), name));
     inner.wrappers.insert(inner.wrappers.begin(), type);
     return inner;
   };

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "model/zero_step.hpp"
 #include "scenarios/comm_hook_reader.hpp"
 #include "scenarios/user_hook_reader.hpp"
 
@@ -87,6 +88,35 @@ std::optional<Join> read_join(const Yaml& given) {
   return join;
 }
 
+/// `delay_all_reduce: {parameters: ["head.*"], hook: embed.weight}`
+DelayedAllReduce read_delayed(const Yaml& given, const Workload& workload) {
+  DelayedAllReduce delayed;
+  YamlMap map(given);
+  for (const Yaml& item : map.required("parameters").list("a list of names, with * for any text"))
+    for (const auto& found : parameters_named(item, workload))
+      if (!delayed.contains(found)) delayed.parameters.push_back(found);
+  const Yaml hook = map.required("hook");
+  if (delayed.parameters.empty()) given.fail("expected the name of one parameter at least");
+  const std::vector<std::int32_t> hooked = parameters_named(hook, workload);
+  if (hooked.size() != 1)
+    hook.fail(
+        fmt::format("expected the name of one parameter, and {} are named so", hooked.size()));
+  delayed.hook = hooked.front();
+  map.finish();
+  const std::vector<int> arrival = arrival_order(workload);
+  const auto sends = std::find(arrival.begin(), arrival.end(), delayed.hook);
+  const auto unused = [&](std::int32_t index) {
+    return workload.parameters[static_cast<std::size_t>(index)].unused;
+  };
+  for (const std::int32_t index : delayed.parameters)
+    if (unused(index) || unused(delayed.hook) || std::find(arrival.begin(), sends, index) == sends)
+      hook.fail(fmt::format(
+          "{} gets its gradient after this one, or never, and would be sent before: name a "
+          "parameter that comes later in backward",
+          workload.parameters[static_cast<std::size_t>(index)].name.substr(0, 200)));
+  return delayed;
+}
+
 /// `bucket_caps: [1 MiB, 4 MiB]`: each cap has to close, or hold, a bucket.
 std::vector<Bytes> read_caps(const Yaml& given, const Workload& workload,
                              const Training& training) {
@@ -121,6 +151,15 @@ void check_bucketed(const Yaml& where, const Training& training, const Workload&
                       "out, or the parameter's sparse: true",
                       parameter.name.substr(0, 200)));
   }
+  if (!is_zero_step(training.comm_hook.kind)) return;
+  const std::string why = zero_step_refusal(training);
+  if (!why.empty()) where.fail(why);
+  for (const Parameter& parameter : workload.parameters)
+    if (parameter.dtype != workload.parameters.front().dtype)
+      where.fail(
+          fmt::format("ZeRO's hooks take parameters of one type, and {} is not of the first one's: "
+                      "take comm_hook out",
+                      parameter.name.substr(0, 200)));
 }
 
 Training read_training(const Yaml& given, const Workload& workload) {
@@ -161,6 +200,8 @@ Training read_training(const Yaml& given, const Workload& workload) {
   if (const auto value = map.optional("comm_hook")) training.comm_hook = read_comm_hook(*value);
   if (const auto value = map.optional("hooks")) training.hooks = read_user_hooks(*value, workload);
   if (const auto value = map.optional("join")) training.join = read_join(*value);
+  const auto delayed = map.optional("delay_all_reduce");
+  if (delayed) training.delayed = read_delayed(*delayed, workload);
   training.iteration = read_iteration(map);
 
   const auto caps = map.optional("bucket_caps");
@@ -176,6 +217,7 @@ Training read_training(const Yaml& given, const Workload& workload) {
     training.parameter_groups =
         static_cast<int>(groups->integer(1, static_cast<std::int64_t>(workload.parameters.size())));
   }
+  if (const std::string why = delayed_refusal(training); !why.empty()) delayed->fail(why);
   map.finish();
   return training;
 }

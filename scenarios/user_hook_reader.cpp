@@ -43,15 +43,8 @@ std::vector<std::int32_t> layers_of(const Yaml& given, const Workload& workload)
 /// Every matching parameter by itself.
 std::vector<std::vector<std::int32_t>> single_parameters(const Yaml& given,
                                                          const Workload& workload) {
-  const std::string pattern = given.text("a parameter's name, with * for any text");
   std::vector<std::vector<std::int32_t>> groups;
-  std::vector<std::string> names;
-  for (const Parameter& parameter : workload.parameters) {
-    if (matches(pattern, parameter.name))
-      groups.push_back({static_cast<std::int32_t>(names.size())});
-    names.push_back(parameter.name);
-  }
-  if (groups.empty()) fail_unmatched(given, "parameter", pattern, names);
+  for (const std::int32_t index : parameters_named(given, workload)) groups.push_back({index});
   return groups;
 }
 
@@ -168,6 +161,18 @@ UserHook read_user_hook(const Yaml& given, const Workload& workload) {
 }
 
 }  // namespace
+
+std::vector<std::int32_t> parameters_named(const Yaml& given, const Workload& workload) {
+  const std::string pattern = given.text("a parameter's name, with * for any text");
+  std::vector<std::int32_t> found;
+  std::vector<std::string> names;
+  for (const Parameter& parameter : workload.parameters) {
+    if (matches(pattern, parameter.name)) found.push_back(static_cast<std::int32_t>(names.size()));
+    names.push_back(parameter.name);
+  }
+  if (found.empty()) fail_unmatched(given, "parameter", pattern, names);
+  return found;
+}
 
 std::vector<UserHook> read_user_hooks(const Yaml& given, const Workload& workload) {
   const std::vector<Yaml> items = given.list("a list of hooks");

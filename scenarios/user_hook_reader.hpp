@@ -12,4 +12,8 @@ namespace ddpsim {
 /// nothing.
 std::vector<UserHook> read_user_hooks(const Yaml& given, const Workload& workload);
 
+/// Indices of the parameters that `given`, a name with * for any text, names: one at least, or
+/// InputError.
+std::vector<std::int32_t> parameters_named(const Yaml& given, const Workload& workload);
+
 }  // namespace ddpsim

@@ -37,8 +37,8 @@ std::size_t at(std::int32_t index) {
 bool BucketedSteps::needs_simulation(const StepCosts& costs, const Training& training) {
   const auto special = [](const GradientInfo& each) { return each.sparse || each.unused; };
   const auto host_waits = [](const UserHook& hook) { return hook.kind == UserHookKind::chunks; };
-  return training.comm_hook || training.join || training.batched_grad_copy ||
-         training.iteration > 0 ||
+  return training.comm_hook || training.join || training.batched_grad_copy || training.delayed ||
+         training.iteration > 0 || costs.collectives_at_once > 1 || costs.through_host ||
          std::any_of(training.hooks.begin(), training.hooks.end(), host_waits) ||
          std::any_of(costs.gradients.begin(), costs.gradients.end(), special);
 }
@@ -79,18 +79,23 @@ void BucketedSteps::compile(const Training& single, double factor) {
     item.first = host;
     lane.items.push_back(item);
   };
-  for (const Task& task : schedule.tasks) {
+  std::vector<std::uint32_t> issued_as;  // [fixed] its task
+  for (std::uint32_t t = 0; t < schedule.tasks.size(); ++t) {
+    const Task& task = schedule.tasks[t];
     if (task.stream == Stream::communication) {
       if (task.bucket != nobody) continue;  // stands for all buckets
       host += task.host;
       add(Item::Kind::fixed_launch, static_cast<std::int32_t>(fixed_.size()));
       lane.items.back().host = task.host;
       fixed_.push_back({task.work, task.beside});
+      issued_as.push_back(t);
       continue;
     }
     if (task.operation == Operation::wait) {
       if (task.bucket == nobody) {
-        add(Item::Kind::fixed_wait, static_cast<std::int32_t>(fixed_.size()) - 1);
+        const auto awaited =
+            std::find(issued_as.begin(), issued_as.end(), schedule.waits_for(task).front());
+        add(Item::Kind::fixed_wait, static_cast<std::int32_t>(issued_as.end() - awaited) - 1);
         lane.items.back().host = task.host;
         continue;
       }
@@ -144,7 +149,8 @@ BucketedSteps::Alone BucketedSteps::alone(const Lane& lane) const {
   alone.at.resize(costs_.arrival.size() + 1);
   alone.host.resize(alone.at.size());
   alone.item.resize(alone.at.size());
-  Instant now{}, broadcast{};
+  Instant now{};
+  std::vector<Instant> broadcasts;  // their ends, in issue order
   bool waited = false;
   for (std::size_t i = 0; i < lane.items.size(); ++i) {
     const Item& item = lane.items[i];
@@ -170,11 +176,13 @@ BucketedSteps::Alone BucketedSteps::alone(const Lane& lane) const {
         break;
       case Item::Kind::fixed_launch:
         if (costs_.synchronous) now += item.host;
-        broadcast = std::max(now, costs_.synchronous ? now : Instant{} + item.first) +
-                    fixed_[at(item.position)].work;
+        broadcasts.push_back(std::max({now, costs_.synchronous ? now : Instant{} + item.first,
+                                       broadcasts.empty() ? Instant{} : broadcasts.back()}) +
+                             fixed_[at(item.position)].work);
         break;
       case Item::Kind::fixed_wait:
-        now = std::max(now, broadcast) + (costs_.synchronous ? item.host : Duration{});
+        now = std::max(now, broadcasts[broadcasts.size() - 1 - at(item.position)]) +
+              (costs_.synchronous ? item.host : Duration{});
         break;
     }
   }
@@ -508,7 +516,7 @@ bool BucketedSteps::pass(Lane& lane, const Item& item) {
       issue(fixed_[at(item.position)], item.host);
       break;
     case Item::Kind::fixed_wait:
-      if (!wait_for(lane.issued - 1, item.host)) return false;
+      if (!wait_for(lane.issued - 1 - at(item.position), item.host)) return false;
       break;
   }
   ++lane.next;

@@ -67,8 +67,9 @@ class BucketedSteps {
     enum class Kind : std::uint8_t { kernel, host, launch, wait, fixed_launch, fixed_wait };
     Kind kind = Kind::kernel;
     float memory_fraction = 0;
-    std::int32_t position =
-        0;            ///< launch: hooks fired before it, in its round; wait: of a gradient
+    /// launch: hooks fired before it, in its round; wait: of a gradient; fixed_launch: which;
+    /// fixed_wait: collectives issued since the one it waits for.
+    std::int32_t position = 0;
     Duration host{};  ///< synchronous: the host's own time before the work
     Duration
         first{};  ///< asynchronous: the first launch is in, if no bucket cost the host anything
@@ -135,7 +136,7 @@ class BucketedSteps {
   Training training_;
   std::vector<Bytes> before_;  // [position] of the gradients before it; one more than there are
   std::vector<std::int32_t> fired_;  // [position] hooks fired when all up to it have
-  std::vector<AllReduce> fixed_;     // broadcasts, in issue order
+  std::vector<AllReduce> fixed_;     // broadcasts, in issue order; none among a round's buckets
   std::vector<Lane> lanes_;
   std::vector<Price> prices_;
   std::size_t priced_ = 0;

@@ -1,7 +1,8 @@
 // The engine.
 //
-// State per rank: where its host is, what its compute and communication streams run. A piece of
-// running work is an Activity: so much left, at such a slowdown, since then. When a slowdown
+// State per rank: where its host is, what its compute stream and its side streams run, how far it has
+// come in the queue of each communicator. Per collective under way: a Flight. A piece of running work
+// is an Activity: so much left, at such a slowdown, since then. When a slowdown
 // changes, what was done so far is subtracted and a new completion is scheduled; the old event
 // carries an older generation and is ignored.
 //
@@ -33,11 +34,33 @@ namespace {
 
 constexpr std::uint32_t none = ~std::uint32_t{0};
 
+/// Streams whose work runs at full speed: what it does beside kernels is said where it begins.
+constexpr std::array side_streams{Stream::aside, Stream::to_host, Stream::to_device};
+
 struct Event {
-  enum class Kind : std::uint8_t { wake, kernel_done, collective_done, aside_done };
+  enum class Kind : std::uint8_t { wake, kernel_done, collective_done, side_done };
   Kind kind = Kind::wake;
-  std::uint32_t rank = 0;
-  std::uint32_t generation = 0;
+  std::uint32_t rank = 0;        // collective_done: index of the flight
+  std::uint32_t generation = 0;  // side_done: index into side_streams
+};
+
+/// A rank's collectives of one communicator: it takes them up in order, some at a time.
+struct Queue {
+  std::uint32_t next = 0;       // candidate for its head
+  std::uint32_t taken = 0;      // so many it has taken up
+  std::uint32_t in_flight = 0;  // of those, not ended
+};
+
+/// A collective that a rank has arrived at.
+struct Flight {
+  std::uint32_t communicator = 0, serial = 0;
+  std::uint32_t arrived = 0;        // ranks; 0: none is under way here
+  std::vector<std::uint32_t> task;  // [rank] or none
+  bool transferring = false;        // all have arrived
+  bool fresh = false;               // at this instant: no completion scheduled yet
+  double beside_compute = 1;        // its slowdown while any rank computes
+  double latency = 0;               // the share of its work that no other flight slows
+  Activity transfer;
 };
 
 struct Rank {
@@ -46,29 +69,41 @@ struct Rank {
   std::vector<std::uint8_t> done;  // [task]
   std::uint32_t cursor = 0;        // the next task the host issues
   Instant host_clock{};            // when the host is free
-  std::uint32_t next_kernel = 0;   // candidates for the heads of the streams
-  std::uint32_t next_collective = 0;
-  std::uint32_t kernel = none;      // the task the device (or the host itself) computes
-  std::uint32_t collective = none;  // the task that has arrived at its communicator
+  std::uint32_t next_kernel = 0;   // candidate for the head of the stream
+  std::uint32_t kernel = none;     // the task the device (or the host itself) computes
   Activity computing;
-  std::uint32_t next_aside = 0;  // candidate for the head of the stream aside
-  std::uint32_t aside = none;    // a comm hook's task; meanwhile kernels stand still
-  std::uint32_t progress = 0;    // counts what ended or began, so that settling knows when to stop
-  bool active = false;           // counted in Engine::active_: a kernel is on its way
-  bool draining = false;         // its work is done, its last launch is not
+  std::vector<Queue> queues;                                   // [communicator]
+  std::uint32_t in_flight = 0;                                 // of all of them
+  std::array<std::uint32_t, side_streams.size()> next_side{};  // candidates for their heads
+  std::array<std::uint32_t, side_streams.size()> side{none, none, none};
+  std::uint32_t progress = 0;  // counts what ended or began, so that settling knows when to stop
+  bool active = false;         // counted in Engine::active_: a kernel is on its way
+  bool draining = false;       // its work is done, its last launch is not
   bool fresh = false;    // what it computes began at this instant: no completion scheduled yet
   bool touched = false;  // in Engine::touched_
-  std::array<Instant, 4> wakes{};  // [Waker] the latest wake scheduled; spares double ones
+  std::array<Instant, 3 + side_streams.size()> wakes{};  // [Waker] the latest; spares double ones
+
+  /// A comm hook's task; meanwhile kernels stand still.
+  std::uint32_t& aside() { return side[0]; }
 };
 
-/// Who asked to be looked at again.
-enum class Waker : std::uint8_t { host, kernel, collective, aside };
+/// Who asked to be looked at again. Side streams follow.
+enum class Waker : std::uint8_t { host, kernel, collective, side };
 
 class Engine {
  public:
   explicit Engine(std::span<const Schedule> schedules) : ranks_(schedules.size()) {
     timeline_.ranks.resize(schedules.size());
+    std::size_t communicators = 1;
+    for (const Schedule& schedule : schedules) {
+      at_once_ = std::max(at_once_, schedule.collectives_at_once);
+      for (const Task& task : schedule.tasks)
+        communicators = std::max<std::size_t>(communicators, task.communicator + 1U);
+    }
+    flights_.resize(communicators * static_cast<std::size_t>(at_once_));
+    for (Flight& flight : flights_) flight.task.assign(schedules.size(), none);
     for (std::size_t r = 0; r < schedules.size(); ++r) {
+      ranks_[r].queues.resize(communicators);
       ranks_[r].schedule = &schedules[r];
       timeline_.ranks[r].resize(schedules[r].tasks.size());
       ranks_[r].times = &timeline_.ranks[r];
@@ -99,18 +134,19 @@ class Engine {
  private:
   void handle(const Event& event) {
     ++events_;
-    Rank& rank = ranks_[event.rank];
     switch (event.kind) {
       case Event::Kind::wake:
-        return touch(rank);
+        return touch(ranks_[event.rank]);
       case Event::Kind::kernel_done:
-        if (event.generation == rank.computing.generation) kernel_done(rank);
+        if (Rank& rank = ranks_[event.rank]; event.generation == rank.computing.generation)
+          kernel_done(rank);
         return;
       case Event::Kind::collective_done:
-        if (event.generation == transfer_.generation) collective_done();
+        if (Flight& flight = flights_[event.rank]; event.generation == flight.transfer.generation)
+          collective_done(flight);
         return;
-      case Event::Kind::aside_done:
-        return aside_done(rank);
+      case Event::Kind::side_done:
+        return side_done(ranks_[event.rank], event.generation);
     }
   }
 
@@ -123,8 +159,8 @@ class Engine {
         before = rank.progress;
         advance_host(rank);
         start_kernel(rank);
-        arrive(rank);
-        start_aside(rank);
+        for (std::uint32_t c = 0; c < rank.queues.size(); ++c) arrive(rank, c);
+        for (std::uint32_t s = 0; s < side_streams.size(); ++s) start_side(rank, s);
       } while (rank.progress != before);
     }
     set_rates();
@@ -180,67 +216,96 @@ class Engine {
   }
 
   /// A rank reaches its next collective; the last one to do so starts it for all.
-  void arrive(Rank& rank) {
-    if (rank.collective != none) return;
-    const std::uint32_t next = head(rank, rank.next_collective, Stream::communication);
+  void arrive(Rank& rank, std::uint32_t communicator) {
+    Queue& queue = rank.queues[communicator];
+    const auto most = static_cast<std::uint32_t>(at_once_);
+    if (queue.in_flight == most) return;
+    const std::uint32_t next = head(rank, queue.next, Stream::communication, communicator);
     if (next == none) return;
     const Task& task = rank.schedule->tasks[next];
     if (!ready(rank, task)) return;
     const Instant taken_up = (*rank.times)[next].enqueued + task.handover;
     if (taken_up > now_) return wake(rank, Waker::collective, taken_up);
     if (!is_collective(task.operation)) {
-      if (rank.aside != none) return;
-      rank.next_collective = next + 1;
-      return begin_aside(rank, next);
+      if (rank.aside() != none) return;
+      queue.next = next + 1;
+      return begin_side(rank, 0, next);
     }
-    if (rank.aside != none && rank.schedule->tasks[rank.aside].stream == Stream::communication)
-      return;
-    rank.collective = next;
-    rank.next_collective = next + 1;
+    // What runs aside on the thread that communicates takes its place among the collectives.
+    if (rank.aside() != none) {
+      const Task& aside = rank.schedule->tasks[rank.aside()];
+      if (aside.stream == Stream::communication && aside.communicator == communicator &&
+          queue.in_flight + 1 == most)
+        return;
+    }
+    queue.next = next + 1;
+    ++queue.in_flight;
+    ++rank.in_flight;
     ++rank.progress;
-    if (++arrived_ < ranks_.size()) return;
-    Duration work{};
-    beside_compute_ = 1;
-    for (Rank& each : ranks_) {
-      (*each.times)[each.collective].start = now_;
-      const Task& theirs = each.schedule->tasks[each.collective];
+    Flight& flight = flight_of(communicator, queue.taken++);
+    flight.task[index_of(rank)] = next;
+    if (++flight.arrived < ranks_.size()) return;
+    Duration work{}, latency{};
+    flight.beside_compute = 1;
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      (*ranks_[r].times)[flight.task[r]].start = now_;
+      const Task& theirs = ranks_[r].schedule->tasks[flight.task[r]];
       work = std::max(work, theirs.work);
-      beside_compute_ = std::max(beside_compute_, static_cast<double>(theirs.beside.communication));
+      latency = std::max(latency, theirs.latency);
+      flight.beside_compute =
+          std::max(flight.beside_compute, static_cast<double>(theirs.beside.communication));
     }
-    transferring_ = true;
-    transfer_.begin(work, now_);
-    fresh_transfer_ = true;
+    flight.latency =
+        work > Duration::zero() ? std::min(1.0, in_seconds(latency) / in_seconds(work)) : 0;
+    flight.transferring = flight.fresh = true;
+    ++transferring_;
+    flight.transfer.begin(work, now_);
     touch_all();
   }
 
-  void start_aside(Rank& rank) {
-    if (rank.aside != none) return;
-    const std::uint32_t next = head(rank, rank.next_aside, Stream::aside);
+  /// Where the `serial`-th collective of a communicator is under way, or now is.
+  Flight& flight_of(std::uint32_t communicator, std::uint32_t serial) {
+    Flight* free = nullptr;
+    for (Flight& each : flights_) {
+      if (each.arrived == 0)
+        free = &each;
+      else if (each.communicator == communicator && each.serial == serial)
+        return each;
+    }
+    free->communicator = communicator;
+    free->serial = serial;
+    return *free;
+  }
+
+  void start_side(Rank& rank, std::uint32_t side) {
+    if (rank.side[side] != none) return;
+    const std::uint32_t next = head(rank, rank.next_side[side], side_streams[side]);
     if (next == none) return;
     const Task& task = rank.schedule->tasks[next];
     if (!ready(rank, task)) return;
     const Instant launched = (*rank.times)[next].enqueued;
-    if (launched > now_) return wake(rank, Waker::aside, launched);
-    rank.next_aside = next + 1;
-    begin_aside(rank, next);
+    if (launched > now_)
+      return wake(rank, static_cast<Waker>(static_cast<std::uint32_t>(Waker::side) + side),
+                  launched);
+    rank.next_side[side] = next + 1;
+    begin_side(rank, side, next);
   }
 
-  /// It runs at full speed.
-  void begin_aside(Rank& rank, std::uint32_t task) {
-    rank.aside = task;
+  void begin_side(Rank& rank, std::uint32_t side, std::uint32_t task) {
+    rank.side[side] = task;
     TaskTimes& at = (*rank.times)[task];
     at.start = now_;
     ++rank.progress;
     queue_.push(std::max(now_ + rank.schedule->tasks[task].work,
                          at.enqueued + rank.schedule->tasks[task].last_launch),
-                {Event::Kind::aside_done, index_of(rank), 0});
+                {Event::Kind::side_done, index_of(rank), side});
     touch(rank);
   }
 
-  void aside_done(Rank& rank) {
-    (*rank.times)[rank.aside].end = now_;
-    rank.done[rank.aside] = 1;
-    rank.aside = none;
+  void side_done(Rank& rank, std::uint32_t side) {
+    (*rank.times)[rank.side[side]].end = now_;
+    rank.done[rank.side[side]] = 1;
+    rank.side[side] = none;
     ++rank.progress;
     touch(rank);
   }
@@ -281,14 +346,18 @@ class Engine {
     ++rank.progress;
   }
 
-  void collective_done() {
-    transferring_ = false;
-    arrived_ = 0;
-    for (Rank& rank : ranks_) {
-      (*rank.times)[rank.collective].end = now_;
-      rank.done[rank.collective] = 1;
-      rank.collective = none;
+  void collective_done(Flight& flight) {
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      Rank& rank = ranks_[r];
+      (*rank.times)[flight.task[r]].end = now_;
+      rank.done[flight.task[r]] = 1;
+      flight.task[r] = none;
+      --rank.queues[flight.communicator].in_flight;
+      --rank.in_flight;
     }
+    flight.arrived = 0;
+    flight.transferring = false;
+    --transferring_;
     touch_all();
   }
 
@@ -299,12 +368,10 @@ class Engine {
       rank.touched = false;
       if (!rank.active || rank.draining) continue;
       double slowdown = 1;
-      if (rank.aside != none) {
+      if (rank.aside() != none)
         slowdown = standstill;
-      } else if (rank.collective != none) {
-        const float memory = transferring_ ? rank.schedule->tasks[rank.kernel].memory_fraction : 0;
-        slowdown = compute_slowdown(rank.schedule->tasks[rank.collective].beside, memory);
-      }
+      else if (rank.in_flight > 0)
+        slowdown = slowdown_beside_flights(r);
       if (slowdown != rank.computing.slowdown)
         rank.computing.change(slowdown, now_);
       else if (!rank.fresh)
@@ -314,14 +381,37 @@ class Engine {
       queue_.push(rank.computing.end(), {Event::Kind::kernel_done, r, rank.computing.generation});
     }
     touched_.clear();
-    if (!transferring_) return;
-    const double slowdown = active_ > 0 ? beside_compute_ : 1;
-    if (slowdown != transfer_.slowdown)
-      transfer_.change(slowdown, now_);
-    else if (!fresh_transfer_)
-      return;
-    fresh_transfer_ = false;
-    queue_.push(transfer_.end(), {Event::Kind::collective_done, 0, transfer_.generation});
+    if (transferring_ == 0) return;
+    double sharing = 0;  // collectives that transfer, at this moment of their average life
+    for (const Flight& each : flights_) sharing += each.transferring ? 1 - each.latency : 0;
+    for (std::uint32_t f = 0; f < flights_.size(); ++f) {
+      Flight& flight = flights_[f];
+      if (!flight.transferring) continue;
+      double slowdown = active_ > 0 ? flight.beside_compute : 1;
+      if (transferring_ > 1)
+        slowdown *= flight.latency + (1 - flight.latency) * std::max(1.0, sharing);
+      if (slowdown != flight.transfer.slowdown)
+        flight.transfer.change(slowdown, now_);
+      else if (!flight.fresh)
+        continue;
+      flight.fresh = false;
+      queue_.push(flight.transfer.end(),
+                  {Event::Kind::collective_done, f, flight.transfer.generation});
+    }
+  }
+
+  /// Of what this rank computes: the most that any collective it stands at causes.
+  double slowdown_beside_flights(std::uint32_t r) const {
+    const Schedule& schedule = *ranks_[r].schedule;
+    double slowdown = 1;
+    for (const Flight& flight : flights_) {
+      if (flight.task[r] == none) continue;
+      const float memory =
+          flight.transferring ? schedule.tasks[ranks_[r].kernel].memory_fraction : 0;
+      slowdown = std::max<double>(slowdown,
+                                  compute_slowdown(schedule.tasks[flight.task[r]].beside, memory));
+    }
+    return slowdown;
   }
 
   void set_active(Rank& rank, bool active) {
@@ -341,9 +431,12 @@ class Engine {
   }
 
   /// The next task of a stream that the host has issued, if any.
-  std::uint32_t head(const Rank& rank, std::uint32_t& next, Stream stream) const {
+  std::uint32_t head(const Rank& rank, std::uint32_t& next, Stream stream,
+                     std::uint32_t communicator = 0) const {
     const auto& tasks = rank.schedule->tasks;
-    while (next < rank.cursor && tasks[next].stream != stream) ++next;
+    while (next < rank.cursor &&
+           (tasks[next].stream != stream || tasks[next].communicator != communicator))
+      ++next;
     return next < rank.cursor ? next : none;
   }
 
@@ -374,12 +467,10 @@ class Engine {
   std::uint64_t events_ = 0;
   Instant now_{};
   std::vector<std::uint32_t> touched_;  // ranks to look at before time goes on
-  std::size_t arrived_ = 0;             // ranks at the current collective
   int active_ = 0;                      // ranks that compute
-  bool transferring_ = false;           // all ranks have arrived
-  bool fresh_transfer_ = false;         // at this instant: no completion scheduled yet
-  double beside_compute_ = 1;           // the collective's slowdown while any rank computes
-  Activity transfer_;
+  int at_once_ = 1;                     // collectives of one communicator
+  std::vector<Flight> flights_;
+  int transferring_ = 0;  // of them
 };
 
 }  // namespace

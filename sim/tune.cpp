@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "model/schedule_builder.hpp"
+#include "model/zero_step.hpp"
 #include "sim/bucketed_steps.hpp"
 #include "sim/lower_bound.hpp"
 #include "sim/merge_rule.hpp"
@@ -321,7 +322,8 @@ class Tuner {
     Training alone = training_;
     alone.strategy = Strategy::none;
     const StepMetrics passes = predict(costs_, alone).metrics;
-    const bool optimizer = training_.comm_hook.kind != CommHookKind::optimizer_overlap;
+    const bool optimizer = training_.comm_hook.kind != CommHookKind::optimizer_overlap &&
+                           !is_zero_step(training_.comm_hook.kind);
     tuning.lower_bound = optimizer ? passes.step : passes.forward + passes.backward;
     if (!one_type_) return;
     std::vector<Ends> starts;
@@ -372,6 +374,11 @@ class Tuner {
 Tuning tune(const StepCosts& costs, const Training& training, const TuneOptions& options) {
   if (costs.ranks < 2)
     throw std::invalid_argument("one rank communicates with nobody: there is nothing to tune");
+  if (training.delayed)
+    throw std::invalid_argument(
+        "tune searches buckets of all gradients, and delay_all_reduce takes some out: take it out, "
+        "or "
+        "try caps with ddpsim sweep --vary training.bucket_cap=1MiB..1GiB*2");
   if (costs.gradients.size() > most_gradients)
     throw std::invalid_argument(fmt::format(
         "{} gradients are more than tune searches ({}): try caps with ddpsim sweep --vary "

@@ -60,15 +60,19 @@ std::string summary_of(const Calibration& calibration) {
                fmt::format("{}", time.repeats), fmt::format("{}", time.outliers)});
   };
   for (const TaskCost& task : calibration.tasks)
-    add(task.gemm ? fmt::format("{} {} x {} x {}", name_of(task.operation), task.gemm->m,
-                                task.gemm->n, task.gemm->k)
-                  : fmt::format("{} of {}", name_of(task.operation), to_string(task.traffic)),
+    add(task.gemm ? fmt::format("{} {} x {} x {}{}", name_of(task.operation), task.gemm->m,
+                                task.gemm->n, task.gemm->k, task.aside ? ", aside" : "")
+                  : fmt::format("{} of {}{}", name_of(task.operation), to_string(task.traffic),
+                                task.aside ? ", aside" : ""),
         task.time);
   for (const AllReduceCost& cost : calibration.all_reduce)
     add(fmt::format("all-reduce of {}", to_string(cost.size)), cost.time);
   text += table.text();
   text += fmt::format("\nissuing a collective {}, a hook {}\n",
                       to_string(calibration.launch.collective), to_string(calibration.launch.hook));
+  if (calibration.backward_beside_hook != 1)
+    text += fmt::format("backward beside what a comm hook computes aside: x {:.3f}\n",
+                        calibration.backward_beside_hook);
   for (const MeasuredInterference& each : calibration.interference)
     text += fmt::format(
         "beside all-reduces of {}{}: compute x {:.3f}{}, communication x {:.3f}\n",

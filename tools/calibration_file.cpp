@@ -24,8 +24,9 @@ std::string text_of(const TaskCost& task) {
   if (task.gemm)
     gemm = fmt::format("gemm: [{}, {}, {}, {}], ", task.gemm->m, task.gemm->n, task.gemm->k,
                        task.gemm->batch);
-  return fmt::format("operation: {}, {}traffic: {}, type: {}, {}", name_of(task.operation), gemm,
-                     exact(task.traffic), name_of(task.type), text_of(task.time));
+  return fmt::format("operation: {}, {}traffic: {}, type: {}, {}{}", name_of(task.operation), gemm,
+                     exact(task.traffic), name_of(task.type), task.aside ? "aside: true, " : "",
+                     text_of(task.time));
 }
 
 /// What the law has of its three terms, and how near it comes.
@@ -69,7 +70,7 @@ Entries sorted(Entries entries, Less less) {
 std::string calibration_yaml(const Calibration& given) {
   Calibration calibration = given;
   const auto key = [](const TaskCost& task) {
-    return std::tuple(task.operation, task.gemm, task.traffic, task.type);
+    return std::tuple(task.operation, task.gemm, task.traffic, task.type, task.aside);
   };
   const auto by_size = [](const auto& a, const auto& b) { return a.size < b.size; };
   calibration.tasks = sorted(calibration.tasks,
@@ -85,7 +86,8 @@ std::string calibration_yaml(const Calibration& given) {
       "# Of repeated measurements, time is the median, low and high the 10th and 90th percentile;\n"
       "# outliers lie beyond three times the quartile distance. An all-reduce counts from the\n"
       "# last rank's arrival. A slowdown is a factor on the time alone, while both are active.\n"
-      "# traffic: bytes read and written together; gemm: [m, n, k, batch]. KiB is 1024 bytes.\n"
+      "# traffic: bytes read and written together; gemm: [m, n, k, batch]; aside: of a comm hook,\n"
+      "# beside the backward pass. KiB is 1024 bytes.\n"
       "format: ddpsim.calibration/1\n";
   const auto provenance = [&](const char* name, const std::string& value) {
     if (!value.empty()) text += fmt::format("{}: {}\n", name, quoted(value));
@@ -111,6 +113,11 @@ std::string calibration_yaml(const Calibration& given) {
   text +=
       fmt::format("slowest_rank: {}  # its computation over a typical one's, in the median step\n",
                   calibration.slowest_rank);
+  if (calibration.backward_beside_hook != 1)
+    text += fmt::format(
+        "backward_beside_hook: {}  # how much longer backward computes where a comm hook computes "
+        "aside\n",
+        calibration.backward_beside_hook);
   if (!calibration.tasks.empty()) text += "tasks:\n";
   for (const TaskCost& task : calibration.tasks) text += fmt::format("  - {{{}}}\n", text_of(task));
   if (!calibration.factors.empty())

@@ -45,6 +45,8 @@ constexpr char letter_of(Operation operation) {
       return 'h';
     case Operation::hook:
     case Operation::wait:
+    case Operation::copy_to_host:
+    case Operation::copy_to_device:
     case Operation::search_unused:
     case Operation::synchronize:
       return ' ';

@@ -88,7 +88,8 @@ Listing hooks() {
       "are not compressed.\n"
       "A payload is what each rank hands over: a ring all-reduce sends 2 (W - 1) / W of it, an "
       "all-gather (W - 1) times.\n"
-      "fp16_compress_wrapper and bf16_compress_wrapper put any of them on 16 bit: e = 2.\n";
+      "fp16_compress_wrapper and bf16_compress_wrapper put any of them but ZeRO's on 16 bit: e = "
+      "2.\n";
   listing.below_header = {"hook of training.hooks", "for example", "does"};
   Table own(listing.below_header, Table::Last::text);
   for (const UserHookFacts& facts : user_hook_facts()) {

@@ -32,7 +32,7 @@ std::string task_label(const Scenario& scenario, const Schedule& schedule, const
   };
   const auto kernel = static_cast<std::size_t>(task.kernel);
   const std::string operation(name_of(task.operation));
-  if (task.step != nobody) {
+  if (task.step != nobody && task.operation != Operation::wait) {
     const Bucket& bucket = schedule.buckets[static_cast<std::size_t>(task.bucket)];
     const CommStep& step = bucket.steps[static_cast<std::size_t>(task.step)];
     if (step.tensor == nobody)
@@ -74,6 +74,8 @@ std::string task_label(const Scenario& scenario, const Schedule& schedule, const
     case Operation::concatenate:
     case Operation::divide:
     case Operation::copy_out:
+    case Operation::copy_to_host:
+    case Operation::copy_to_device:
     case Operation::search_unused:
     case Operation::all_gather:
     case Operation::reduce_scatter:

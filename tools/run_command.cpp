@@ -9,6 +9,7 @@
 #include "tools/names.hpp"
 #include "tools/output.hpp"
 #include "tools/plugin_flag.hpp"
+#include "tools/run_ahead_report.hpp"
 #include "tools/step_report.hpp"
 #include "tools/trace.hpp"
 #include "tools/varied_run.hpp"
@@ -37,7 +38,16 @@ const Usage usage{
     "end of backward,\n"
     "whether or not the link was busy in it. Busy overlap counts only what ran beside kernels. And "
     "DDP logs one\n"
-    "iteration, the last micro-batch; our comm is of the whole step.",
+    "iteration, the last micro-batch; our comm is of the whole step.\n"
+    "--run-ahead: with --steps each step begins when the one before has ended, as if the loop "
+    "synchronised. A loop that\n"
+    "does not (no .item(), no printing of the loss) launches the next step while the GPU still "
+    "works: "
+    "its period is from\n"
+    "the end of the step before to its own end. DDP's logger makes the host wait at the forward "
+    "after "
+    "iterations 1 to 10,\n"
+    "then 100, 200, ...: ddpsim run --steps 200 --run-ahead scenarios/seeds/hooks-demo-4.yaml",
     "ddpsim run scenarios/examples/first.yaml --trace step.json"};
 
 /// Every combination of --vary, side by side.
@@ -65,7 +75,7 @@ int run_command(const std::vector<std::string>& arguments) {
   bool why = false;
   std::string log;
   PluginFlag plugin;
-  bool ddp_statistics = false;
+  bool ddp_statistics = false, ahead = false;
   int count = 0;
   std::string phase;
   std::vector<std::string> vary;
@@ -74,6 +84,8 @@ int run_command(const std::vector<std::string>& arguments) {
                     "for each exposed bucket what held it up, and what would remove it")(
       "steps", boost::program_options::value(&count)->value_name("N"),
       "N consecutive steps from the first on: initial buckets, rebuild, steady state")(
+      "run-ahead", boost::program_options::bool_switch(&ahead),
+      "with --steps: also as one run, in which the host launches steps ahead of the GPU")(
       "phase", boost::program_options::value(&phase)->value_name("steady|first"),
       "DDP's first iteration, or the steady state: the same as --set training.phase=first")(
       "ddp-statistics", boost::program_options::bool_switch(&ddp_statistics),
@@ -100,6 +112,8 @@ int run_command(const std::vector<std::string>& arguments) {
   if (steps_asked && (count < 1 || count > most_steps))
     throw InputError(
         fmt::format("--steps: expected a whole number from 1 to {}, got {}", most_steps, count));
+  if (ahead && !steps_asked)
+    throw InputError("--run-ahead is of consecutive steps: say how many, such as --steps 100");
   if (steps_asked && !phase.empty())
     throw InputError("--steps begins with the first: it takes no --phase");
   if (!vary.empty()) {
@@ -127,6 +141,8 @@ int run_command(const std::vector<std::string>& arguments) {
     const std::vector<ConsecutiveSteps> steps =
         steps_asked ? steps_of(run, count) : std::vector<ConsecutiveSteps>{};
     if (steps_asked && table) text += fmt::format("\n{}", steps_text(run, steps));
+    const std::vector<RunAhead> joined = ahead ? joined_runs(run, steps) : std::vector<RunAhead>{};
+    if (ahead && table) text += fmt::format("\n{}", run_ahead_text(run, steps, joined));
     if (ddp_statistics && table) text += fmt::format("\n{}", statistics_text(run, steps));
     if (why && table) text += fmt::format("\n{}", why_text(run));
     text += file == options.files.back() ? "" : "\n";
@@ -135,6 +151,7 @@ int run_command(const std::vector<std::string>& arguments) {
     for (std::size_t i = 0; i < results.size() && !options.json.empty(); ++i) {
       nlohmann::ordered_json& entry = json.back()["results"][i];
       if (steps_asked) entry["steps"] = steps_json(run, steps[i], results[i]);
+      if (ahead) entry["run_ahead"] = run_ahead_json(steps[i], joined[i]);
       if (ddp_statistics)
         entry["ddp_statistics"] =
             statistics_json(steps_asked ? steps[i].logged : averages_of(*results[i].step));

@@ -128,6 +128,7 @@ nlohmann::ordered_json collectives_of(const Scenario& scenario, const Schedule& 
     entry["operation"] = name_of(task.operation);
     entry["bytes"] = task.bytes.count;
     if (task.bucket != nobody) entry["bucket"] = task.bucket;
+    if (task.owner != nobody) entry["from_rank"] = task.owner;
     if (task.micro_batch > 0) entry["micro_batch"] = task.micro_batch;
     entry["what"] = task_label(scenario, schedule, task);
   }

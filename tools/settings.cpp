@@ -105,6 +105,8 @@ std::string register_hook(const CommHook& hook) {
       break;
     case CommHookKind::post_local_sgd:
     case CommHookKind::optimizer_overlap:
+    case CommHookKind::zero_step:
+    case CommHookKind::zero_step_interleaved:
     case CommHookKind::steps:
     case CommHookKind::plugin:
       return fmt::format("  # with the comm hook {}, registered as your script does\n",

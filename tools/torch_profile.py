@@ -704,17 +704,24 @@ def spread_places(moments, alone, each, least, most):
     return chosen + [set()] * int(1 + 1.5 * each / alone)  # the last one too has computation beside it
 
 
+ROUNDS = 9  # of computation with all-reduces beside it and without
+
+
+def longest_beside(budget):
+    """Seconds a computation may take at most for `budget` to hold ROUNDS of it twice, once with all-reduces beside it."""
+    return budget / (2.2 * ROUNDS)
+
+
 def compute_slowdown(job, compute, alone, size, each, budget):
     """How much longer computation takes while an all-reduce, which takes `each`, runs beside it; None if the budget does
-    not suffice to say.
+    not suffice to say: longest_beside(budget) bounds `alone`.
 
     They are issued from within the computation, one by one, as hooks of DistributedDataParallel do: beside a stream of
     them each costs less, for its threads are awake. Ranks wait for the slowest, so the slowest counts.
     """
-    rounds = 9
-    places = spread_places(moments_of_places(job, compute), alone, each, 24, int(budget / alone / (2.2 * rounds)))
+    places = spread_places(moments_of_places(job, compute), alone, each, 24, int(longest_beside(budget) / alone))
     count = sum(len(row) for row in places)
-    if count == 0 or len(places) * alone * 2.2 * rounds > 2 * budget:
+    if count == 0 or len(places) * alone * 2.2 * ROUNDS > 2 * budget:
         return None
     buffers = [torch.zeros(size // 4, device=job.device) for _ in range(min(count, 8))]
 
@@ -736,7 +743,7 @@ def compute_slowdown(job, compute, alone, size, each, budget):
         job.clock.settle()
         return job.most(job.clock.seconds(begin, end))
     losses = []
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         quick = computed(False)
         losses.append((computed(True) - quick) / count)
     return 1.0 / (1.0 - min(0.99, max(0.0, statistics.median(losses) / each)))
@@ -864,9 +871,13 @@ def measure_link(job, compute, largest, seconds, progress):
     copies = copy_times(job, min(largest, 64 * MIB))
     progress('issuing')
     issue = issue_time(job)
+    beside = seconds / 8  # of the time, for each size
     if compute is None:
         compute = Multiplications(job.device, job.clock)
     alone, slowest = computation_time(job, compute)
+    if alone > longest_beside(beside):
+        compute = Multiplications(job.device, job.clock)
+        alone, _ = computation_time(job, compute)
     points, handovers = [], []
     for size in (64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB):
         if size not in measured:
@@ -875,7 +886,7 @@ def measure_link(job, compute, largest, seconds, progress):
         progress(f'all-reduces of {size // KIB} KiB beside computation')
         each, handover = beside_compute(job, size, seconds / 16, idle)
         progress(f'computation beside all-reduces of {size // KIB} KiB')
-        slowdown = compute_slowdown(job, compute, alone, size, each, seconds / 8)
+        slowdown = compute_slowdown(job, compute, alone, size, each, beside)
         if slowdown is None:
             continue
         points.append({'bytes': size, 'compute_slowdown': slowdown, 'communication_slowdown': each / idle})

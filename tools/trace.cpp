@@ -22,22 +22,27 @@ std::string quoted(const std::string& text) {
 
 class Writer {
  public:
-  /// The stream aside is named where something runs there.
-  void process(int pid, const std::string& name, bool aside) {
+  /// Host, compute and communication are named always, other streams where something runs there.
+  void process(int pid, const std::string& name, const Schedule& schedule) {
     event(R"("ph":"M","name":"process_name","pid":{},"tid":0,"args":{{"name":{}}})", pid,
           quoted(name));
     for (const Stream stream : all_streams) {
-      if (stream == Stream::aside && !aside) continue;
-      event(R"("ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}})", pid,
-            static_cast<int>(stream), name_of(stream));
+      const bool used = std::any_of(schedule.tasks.begin(), schedule.tasks.end(),
+                                    [&](const Task& task) { return task.stream == stream; });
+      if (stream >= Stream::aside && !used) continue;
+      thread(pid, static_cast<int>(stream), name_of(stream));
     }
+  }
+  void thread(int pid, int thread, std::string_view name) {
+    event(R"("ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}})", pid, thread,
+          name);
   }
   /// One picosecond short: whoever adds `ts` and `dur` as floating-point numbers must not see two
   /// spans that touch overlap.
-  void span(int pid, const Span& span, const std::string& name, const std::string& category,
-            const std::string& arguments) {
+  void span(int pid, int thread, const Span& span, const std::string& name,
+            const std::string& category, const std::string& arguments) {
     event(R"("ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}})",
-          quoted(name), category, pid, static_cast<int>(span.stream), microseconds(span.start),
+          quoted(name), category, pid, thread, microseconds(span.start),
           microseconds((span.end - span.start).count() - 1), arguments);
   }
   void instant(int pid, Instant at, const std::string& name) {
@@ -84,11 +89,26 @@ std::string arguments_of(const Scenario& scenario, const Task& task) {
 
 void write_rank(Writer& writer, int pid, const Scenario& scenario, const Schedule& schedule,
                 const std::vector<TaskTimes>& times) {
+  std::vector<Instant> free;  // of communication: collectives under way together lie side by side
   for (const Span& span : spans_of(schedule, times, 0)) {
     const Task& task = schedule.tasks[span.task];
     std::string name = task_label(scenario, schedule, task);
     if (span.stream == Stream::host && task.stream != Stream::host) name = "launch " + name;
-    writer.span(pid, span, name, std::string(name_of(task.operation)),
+    int thread = static_cast<int>(span.stream);
+    if (span.stream == Stream::communication) {
+      const auto row = std::find_if(free.begin(), free.end(),
+                                    [&](Instant until) { return until <= span.start; });
+      const auto side = static_cast<int>(row - free.begin());
+      if (side > 0) thread = static_cast<int>(all_streams.size()) + side;
+      if (row != free.end()) {
+        *row = span.end;
+      } else {
+        free.push_back(span.end);
+        if (side > 0)
+          writer.thread(pid, thread, fmt::format("communication, {} at once", side + 1));
+      }
+    }
+    writer.span(pid, thread, span, name, std::string(name_of(task.operation)),
                 arguments_of(scenario, task));
   }
   for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
@@ -118,8 +138,7 @@ std::string chrome_trace(const Scenario& scenario, const std::vector<NamedStep>&
           fmt::format(
               "{}: rank {}{}", name, rank,
               alike ? fmt::format(" (and all up to {})", scenario.cluster.ranks() - 1) : ""),
-          std::any_of(step->schedule.tasks.begin(), step->schedule.tasks.end(),
-                      [](const Task& task) { return task.stream == Stream::aside; }));
+          step->schedule);
       write_rank(writer, pid, scenario, step->schedule,
                  timelines[static_cast<std::size_t>(std::min(rank, told - 1))]);
     }

@@ -18,21 +18,18 @@
 namespace ddpsim {
 namespace {
 
-const Usage usage{
-    "ddpsim validate [flags] SCENARIO",
-    "Measures this machine, predicts the scenario's steps on it, runs the very same schedules for "
-    "real (processes,\n"
-    "sockets, gradients), and prints both sides down to the bucket. The scenario's device and "
-    "links "
-    "are replaced by\n"
-    "what is measured. Strategies are interleaved, so that drift hits all alike. An all-reduce "
-    "counts "
-    "from the last\n"
-    "rank's arrival. Gradients are checked after every strategy. Exit code 3 if the median error "
-    "of "
-    "the step is\n"
-    "beyond --tolerance.",
-    "ddpsim validate scenarios/examples/mlp-2ranks.yaml --backend gloo --ranks 2"};
+const Usage usage{"ddpsim validate [flags] SCENARIO",
+                  "Measures this machine, runs the scenario's steps for real (processes, sockets, "
+                  "gradients), predicts the very same\n"
+                  "schedules, and prints both sides down to the bucket. The scenario's device and "
+                  "links are replaced by what is\n"
+                  "measured: all-reduces first, kernels in steps without communication that take "
+                  "turns with the others. Strategies\n"
+                  "are interleaved, so that drift hits all alike. An all-reduce counts from the "
+                  "last rank's arrival. Gradients are\n"
+                  "checked after every strategy. Exit code 3 if the median error of the step is "
+                  "beyond --tolerance.",
+                  "ddpsim validate scenarios/examples/mlp-2ranks.yaml --backend gloo --ranks 2"};
 
 struct Request {
   CommonOptions common;
@@ -106,9 +103,9 @@ int validate_command(const std::vector<std::string>& arguments) {
       "caps", value(&caps)->value_name("LIST"),
       "run `bucketed` once for each of these caps, such as 1MiB,4MiB,25MiB")(
       "calibration", value(&calibration)->value_name("FILE"),
-      "take what `ddpsim calibrate` measured instead of measuring first")(
+      "predict from what `ddpsim calibrate` measured before")(
       "repeats", value(&repeats)->value_name("N"),
-      "of each measurement of the calibration (default: 15)")(
+      "of each measurement of the calibration; of kernels at least (default: 15)")(
       "hooks-log", value(&request.log)->value_name("FILE"),
       "write every hook in the order they fire, predicted and measured (CSV; JSON for *.json)")(
       "tolerance", value(&tolerance)->value_name("SHARE"),

@@ -6,6 +6,7 @@
 
 #include "backend/measure_step.hpp"
 #include "model/schedule_builder.hpp"
+#include "model/zero_step.hpp"
 #include "sim/predict.hpp"
 
 namespace ddpsim {
@@ -50,7 +51,7 @@ void summarise(std::vector<Timeline> timelines, ValidatedStep& step) {
     const int ranks = static_cast<int>(timeline.ranks.size());
     for (int rank = 0; rank < ranks; ++rank)
       if (!step.measured.schedule.is_joined(rank, ranks))
-        samples.push_back(measure(step.measured.schedule, timeline, rank));
+        samples.push_back(measure(schedule_of_rank(step.measured.schedule, rank), timeline, rank));
     lengths.push_back(timeline.end.time_since_epoch());
   }
   step.measured.metrics = median_of(samples);
@@ -65,6 +66,18 @@ bool takes_part(const Schedule& schedule, std::vector<Strategy>& seen) {
   if (std::find(seen.begin(), seen.end(), schedule.strategy) != seen.end()) return false;
   seen.push_back(schedule.strategy);
   return true;
+}
+
+/// As the calibration prices them, with so many ranks.
+void predict_all(Validation& validation, const std::vector<Training>& trainings, int ranks) {
+  validation.scenario.cluster =
+      calibrated_cluster(validation.calibration, validation.scenario.cluster, ranks);
+  const StepCosts costs = price(validation.scenario);
+  for (std::size_t s = 0; s < trainings.size(); ++s) {
+    ValidatedStep& step = validation.steps[s];
+    step.predicted = predict(costs, trainings[s]);
+    step.predicted_parts = break_down(step.predicted.schedule, step.predicted.timeline);
+  }
 }
 
 }  // namespace
@@ -129,27 +142,26 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
   const Workload& workload = validation.scenario.workload;
   backend.load(workload, validation.scenario.optimizer);
 
+  std::vector<Schedule> alone;
   if (options.calibration) {
     validation.calibration = *options.calibration;
   } else {
-    std::vector<Schedule> measured;
     std::vector<Strategy> seen;
     for (const Schedule& schedule : schedules)
-      if (takes_part(schedule, seen)) measured.emplace_back(schedule).join.reset();
-    validation.calibration = measure_machine(backend, workload, validation.scenario.optimizer,
-                                             measured, options.measure, watch);
+      if (takes_part(schedule, seen)) alone.emplace_back(schedule).join.reset();
+    MeasureOptions measure = options.measure;
+    measure.kernels_follow = true;
+    validation.calibration =
+        measure_machine(backend, workload, validation.scenario.optimizer, alone, measure, watch);
   }
-  validation.scenario.cluster =
-      calibrated_cluster(validation.calibration, validation.scenario.cluster, backend.link_ranks());
-  const StepCosts costs = price(validation.scenario);
+  std::optional<MeasureKernels> kernels;
+  if (!alone.empty()) kernels.emplace(backend, workload, validation.scenario.optimizer, alone);
+
   for (std::size_t s = 0; s < trainings.size(); ++s) {
     ValidatedStep& step = validation.steps.emplace_back();
-    step.predicted = predict(costs, trainings[s]);
-    step.predicted_parts = break_down(step.predicted.schedule, step.predicted.timeline);
     step.measured.training = trainings[s];
     step.measured.schedule = schedules[s];
   }
-
   const GradientReference reference = reference_gradients(
       backend, workload, schedules.front(), validation.scenario.training.micro_batches);
   for (std::size_t s = 0; s < schedules.size(); ++s) {
@@ -163,7 +175,12 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
   std::vector<std::optional<Sent>> sent(schedules.size());
   std::vector<double> overflows(schedules.size(), 0);
   const int rounds = options.warm_up + options.steps;
-  for (int round = 0; round < rounds; ++round)
+  const int turns = (options.measure.repeats + options.steps - 1) / options.steps;
+  for (int round = 0; round < rounds; ++round) {
+    for (int turn = 0; kernels && turn < (round < options.warm_up ? 1 : turns); ++turn) {
+      kernels->run_plain(round >= options.warm_up);
+      kernels->run_hooked(validation.calibration.all_reduce, round >= options.warm_up);
+    }
     for (std::size_t s = 0; s < schedules.size(); ++s) {
       if (backend.rank() == 0 && watch.progress)
         watch.progress(fmt::format("steps, {} of {}", round + 1, rounds),
@@ -172,6 +189,9 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
       if (sent[s]) overflows[s] += static_cast<double>(sent[s]->overflows);
       if (round >= options.warm_up) timelines[s].push_back(std::move(timeline));
     }
+  }
+  if (kernels) kernels->put_into(validation.calibration);
+  predict_all(validation, trainings, backend.link_ranks());
   for (std::size_t s = 0; s < schedules.size(); ++s)
     summarise(std::move(timelines[s]), validation.steps[s]);
   backend.sum(overflows);

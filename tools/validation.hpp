@@ -37,7 +37,7 @@ struct ValidateOptions {
   int steps = 20;
   int warm_up = 5;
   MeasureOptions measure;
-  std::optional<Calibration> calibration;  ///< none: measured first
+  std::optional<Calibration> calibration;  ///< none: measured
 };
 
 /// What is compared: `none`, then each of `compare`, and `bucketed` once per cap if there are any.
@@ -54,8 +54,9 @@ std::vector<Schedule> schedules_of(const Scenario& scenario,
 /// The cluster of a scenario replaced by the calibrated machine, with so many ranks.
 Cluster calibrated_cluster(const Calibration& calibration, const Cluster& given, int ranks);
 
-/// Calibrates, predicts, and runs every schedule, strategies interleaved. Called by every rank;
-/// what rank 0 gets back is complete.
+/// Calibrates, runs every schedule, and predicts it. Strategies are interleaved, and so are steps without
+/// communication, whose kernels replace the calibration's (not those of a calibration that was given):
+/// what drifts does so for both sides. Called by every rank; what rank 0 gets back is complete.
 Validation validate(Backend& backend, Scenario scenario, const std::vector<Training>& trainings,
                     const std::vector<Schedule>& schedules, const ValidateOptions& options,
                     const Watch& watch);

@@ -184,6 +184,7 @@ void HookData::run(const Bucket& what, int index, const CommStep& step, std::spa
     case CommAction::plugin_reduce:
     case CommAction::synchronize:
     case CommAction::update:
+    case CommAction::send_parameters:
       throw std::invalid_argument(
           fmt::format("no kernel of a comm hook: {}", name_of(step.action)));
   }

@@ -58,7 +58,7 @@ void add_numbers(DType type, std::span<std::byte> into, std::span<const std::byt
         {reinterpret_cast<const std::uint16_t*>(from.data()), from.size() / sizeof(std::uint16_t)});
 }
 
-/// Beside those of Gloo's collectives and of aligning clocks.
+/// Beside those of Gloo's collectives and of aligning clocks. The tag stands above it.
 constexpr std::uint64_t ring_slot = std::uint64_t{1} << 41;
 
 }  // namespace
@@ -137,25 +137,26 @@ void Communicator::guarded(const char* what, Call call) {
 }
 
 template <typename Value>
-void Communicator::all_reduce_of(std::span<Value> values) {
+void Communicator::all_reduce_of(std::span<Value> values, std::uint32_t tag) {
   if (ranks_ == 1 || values.empty()) return;
   guarded("all-reduce", [&] {
     gloo::AllreduceOptions options(context_);
     options.setOutput(values.data(), values.size());
     options.setReduceFunction(add<Value>);
+    options.setTag(tag);
     options.setTimeout(timeout_);
     gloo::allreduce(options);
   });
 }
 
-void Communicator::all_reduce(std::span<float> values) {
-  all_reduce_of(values);
+void Communicator::all_reduce(std::span<float> values, std::uint32_t tag) {
+  all_reduce_of(values, tag);
 }
 void Communicator::all_reduce(std::span<double> values) {
-  all_reduce_of(values);
+  all_reduce_of(values, 0);
 }
 
-void Communicator::all_reduce(DType type, std::span<std::uint16_t> values) {
+void Communicator::all_reduce(DType type, std::span<std::uint16_t> values, std::uint32_t tag) {
   if (ranks_ == 1 || values.empty()) return;
   guarded("all-reduce", [&] {
     gloo::AllreduceOptions options(context_);
@@ -168,12 +169,14 @@ void Communicator::all_reduce(DType type, std::span<std::uint16_t> values) {
           if (sum != a && sum != b) std::copy_n(a, count, sum);
           add16(type, {sum, count}, {sum == b ? a : b, count});
         });
+    options.setTag(tag);
     options.setTimeout(timeout_);
     gloo::allreduce(options);
   });
 }
 
-void Communicator::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
+void Communicator::all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
+                              std::uint32_t tag) {
   if (mine.empty()) return;
   if (all.size() != mine.size() * static_cast<std::size_t>(ranks_))
     throw DeviceError("all-gather: there is no room for everyone's part");
@@ -185,6 +188,7 @@ void Communicator::all_gather(std::span<const std::byte> mine, std::span<std::by
     gloo::AllgatherOptions options(context_);
     options.setInput(const_cast<char*>(reinterpret_cast<const char*>(mine.data())), mine.size());
     options.setOutput(reinterpret_cast<char*>(all.data()), all.size());
+    options.setTag(tag);
     options.setTimeout(timeout_);
     gloo::allgather(options);
   });
@@ -193,7 +197,7 @@ void Communicator::all_gather(std::span<const std::byte> mine, std::span<std::by
 // Part k travels once around the ring, from member k + 1 on, and every member adds its own; with
 // `everywhere` the finished parts then travel once more.
 void Communicator::ring_reduce(DType type, std::span<std::byte> values,
-                               std::span<const int> members, bool everywhere) {
+                               std::span<const int> members, bool everywhere, std::uint32_t tag) {
   const std::size_t n = members.size();
   if (n <= 1 || values.empty()) return;
   const auto self = std::find(members.begin(), members.end(), rank_);
@@ -204,14 +208,15 @@ void Communicator::ring_reduce(DType type, std::span<std::byte> values,
   const std::size_t count = values.size() / element;
   const auto begin = [&](std::size_t part) { return part_begin(count, part, n) * element; };
   std::vector<std::byte> arrived((count + n - 1) / n * element);
+  const std::uint64_t slot = ring_slot + (std::uint64_t{tag % 4096} << 42);
   guarded("reduce", [&] {
     auto sender = context_->createUnboundBuffer(values.data(), values.size());
     auto receiver = context_->createUnboundBuffer(arrived.data(), arrived.size());
     const auto step = [&](std::size_t sent, std::size_t received, auto take) {
       const std::size_t out = begin(sent + 1) - begin(sent);
       const std::size_t in = begin(received + 1) - begin(received);
-      if (in > 0) receiver->recv(previous, ring_slot, 0, in);
-      if (out > 0) sender->send(next, ring_slot, begin(sent), out);
+      if (in > 0) receiver->recv(previous, slot, 0, in);
+      if (out > 0) sender->send(next, slot, begin(sent), out);
       if (in > 0) receiver->waitRecv(timeout_);
       if (out > 0) sender->waitSend(timeout_);
       take(values.subspan(begin(received), in), std::span(arrived).first(in));
@@ -229,12 +234,13 @@ void Communicator::ring_reduce(DType type, std::span<std::byte> values,
   });
 }
 
-void Communicator::broadcast(std::span<char> bytes) {
+void Communicator::broadcast(std::span<char> bytes, int root, std::uint32_t tag) {
   if (ranks_ == 1 || bytes.empty()) return;
   guarded("broadcast", [&] {
     gloo::BroadcastOptions options(context_);
     options.setOutput(bytes.data(), bytes.size());
-    options.setRoot(0);
+    options.setRoot(root);
+    options.setTag(tag);
     options.setTimeout(timeout_);
     gloo::broadcast(options);
   });

@@ -23,8 +23,9 @@ void check_interface(const std::string& interface);
 
 /// The connections of one rank to all others: Gloo over TCP.
 ///
-/// Calls communicate: every rank makes the same ones in the same order, one thread of a rank all of
-/// them. Every call ends within the timeout, with a DeviceError if another rank is gone or silent.
+/// Calls communicate: every rank makes the same ones in the same order. Several threads of a rank may make
+/// some at a time, if each of those has a `tag` of its own, the same on all ranks. Every call ends within
+/// the timeout, with a DeviceError if another rank is gone or silent.
 /// Where the k-th of n parts of `count` elements begins: parts of ceil(count / n), the last ones shorter
 /// or empty.
 constexpr std::size_t part_begin(std::size_t count, std::size_t k, std::size_t n) {
@@ -45,18 +46,18 @@ class Communicator {
   int ranks() const { return ranks_; }
 
   /// Sum over ranks, in place, the same on all to the bit. Gloo's ring.
-  void all_reduce(std::span<float> values);
+  void all_reduce(std::span<float> values, std::uint32_t tag = 0);
   void all_reduce(std::span<double> values);
   /// The same of 16-bit numbers of `type` (fp16, bf16), added in fp32 and rounded after each addition.
-  void all_reduce(DType type, std::span<std::uint16_t> values);
+  void all_reduce(DType type, std::span<std::uint16_t> values, std::uint32_t tag = 0);
   /// Everyone's `mine`, all of one size, by rank.
-  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all);
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all, std::uint32_t tag = 0);
   /// A ring over some ranks, `members`, of which this is one, in the same order on all. Of fp32, fp16 or
   /// bf16 numbers: afterwards this rank's part (part_of) is the sum; with `everywhere`, all of it is.
   void ring_reduce(DType type, std::span<std::byte> values, std::span<const int> members,
-                   bool everywhere);
-  /// Rank 0's bytes to all.
-  void broadcast(std::span<char> bytes);
+                   bool everywhere, std::uint32_t tag = 0);
+  /// The root's bytes to all.
+  void broadcast(std::span<char> bytes, int root = 0, std::uint32_t tag = 0);
   void barrier();
   /// Everyone's bytes, by rank; sizes may differ.
   std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine);
@@ -78,7 +79,7 @@ class Communicator {
  private:
   Instant to_rank_0(Instant local) const { return local - offset_; }
   template <typename Value>
-  void all_reduce_of(std::span<Value> values);
+  void all_reduce_of(std::span<Value> values, std::uint32_t tag);
   template <typename Call>
   void guarded(const char* what, Call call);
 

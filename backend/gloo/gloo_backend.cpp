@@ -1,7 +1,8 @@
 // How a step runs for real on CPUs.
 //
-// The host thread walks the schedule in order and does what each task says. All-reduces go to the
-// communication thread, which runs them one by one; a `wait` blocks the host until its all-reduce has
+// The host thread walks the schedule in order and does what each task says. Collectives go to the
+// communication threads, which begin those of a communicator in order and run one at a time, or as many
+// as the schedule says; a `wait` blocks the host until its all-reduce has
 // ended. So hooks fire when their kernel has ended, and communication hides behind the kernels that
 // follow, as far as two threads and the kernel's network stack can share the cores.
 //
@@ -14,8 +15,10 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
+#include <mutex>
 #include <numeric>
 #include <stdexcept>
+#include <thread>
 
 #include <Eigen/Core>
 #include <fmt/format.h>
@@ -24,7 +27,8 @@
 
 #include "backend/comm_hooks/hook_data.hpp"
 #include "backend/device_error.hpp"
-#include "backend/gloo/communication_thread.hpp"
+#include "backend/gloo/busy.hpp"
+#include "backend/gloo/communication_threads.hpp"
 #include "backend/gloo/communicator.hpp"
 #include "backend/gloo/gemm.hpp"
 #include "backend/gloo/kernels.hpp"
@@ -116,6 +120,8 @@ class GlooBackend : public Backend {
     memory_->arrange(schedule);
     joined_ = schedule.is_joined(rank(), ranks());
     check_join(schedule);
+    check_delayed(schedule);
+    check_owners(schedule);
     if (joined_) memory_->clear_gradients();
     hook_data_ = schedule.comm_hook ? &data_of(schedule) : nullptr;
     update_ = options.update;
@@ -128,15 +134,18 @@ class GlooBackend : public Backend {
     start_together();
     Instant computed_at;
     or_disconnect([&] {
-      if (options.background != Bytes{}) begin_background(options.background);
+      communication_.arrange(communicators(schedule), schedule.collectives_at_once);
+      if (options.background != Bytes{}) begin_background(options);
       for (int round = 0; round < options.rounds; ++round) {
         hooks_->begin(schedule);
+        if (update_) kernels_->begin_step();
         for (std::uint32_t i = 0; i < schedule.tasks.size(); ++i)
           execute(schedule, i, options, run);
       }
       computed_ = true;
       computed_at = now();
-      communication_.wait(last_ticket_);
+      communication_.wait_for_all();
+      communication_.arrange(1, 1);
     });
     run.computed = computed_at - Instant{};
     if (hook_data_ != nullptr) sent_.overflows = hook_data_->overflows();
@@ -155,20 +164,21 @@ class GlooBackend : public Backend {
     const std::span<float> store = scratch(std::max(size, beyond_caches));
     const std::size_t length = std::max<std::size_t>(1, static_cast<std::size_t>(size.count) / 4);
     std::vector<Instant> arrivals, ends;
+    std::uint64_t ticket = 0;
     start_together();
     or_disconnect([&] {
       for (int i = 0; i <= count; ++i) {
         next_piece_ = next_piece_ + length <= store.size() ? next_piece_ : 0;
         const std::span<float> values = store.subspan(next_piece_, length);
         next_piece_ += length;
-        last_ticket_ = communication_.submit([&, values] {
+        ticket = communication_.submit([&, values] {
           arrivals.push_back(communicator_.now());
           communicator_.all_reduce(values);
           ends.push_back(communicator_.now());
         });
-        if (waiting) communication_.wait(last_ticket_);
+        if (waiting) communication_.wait(ticket);
       }
-      communication_.wait(last_ticket_);
+      communication_.wait(ticket);
     });
     const std::vector<Instant> starts = latest(arrivals);
     std::vector<Duration> times;
@@ -241,7 +251,12 @@ class GlooBackend : public Backend {
       at.enqueued = at.start = at.end = at.issued;
       return;
     }
-    if (task.step != nobody) return execute_step(schedule, index, options, at);
+    if (task.operation == Operation::wait && is_others(task)) {
+      at.enqueued = at.start = at.end = at.issued;
+      return;
+    }
+    if (task.step != nobody && task.operation != Operation::wait)
+      return execute_step(schedule, index, options, at);
     switch (task.operation) {
       case Operation::all_reduce:
       case Operation::broadcast:
@@ -251,9 +266,10 @@ class GlooBackend : public Backend {
         if (!options.communicate) at.start = at.end = at.enqueued;
         return;
       case Operation::wait:
-        if (!options.communicate && options.background == Bytes{}) agree_on_start();
+        if (!options.communicate && options.background == Bytes{} && task.owner == nobody)
+          agree_on_start();
         for (const std::uint32_t earlier : schedule.waits_for(task))
-          communication_.wait(tickets_[earlier]);
+          communication_.wait(tickets_[earlier]);  // 0 has ended
         if (task.message == Message::parameters) memory_->end_average();
         at.issued = at.enqueued = at.start = at.end = now();
         return;
@@ -275,6 +291,8 @@ class GlooBackend : public Backend {
       case Operation::concatenate:
       case Operation::divide:
       case Operation::copy_out:
+      case Operation::copy_to_host:
+      case Operation::copy_to_device:
       case Operation::search_unused:
       case Operation::optimizer:
       case Operation::reduce_scatter:  // comm hooks' alone
@@ -289,9 +307,10 @@ class GlooBackend : public Backend {
       case Operation::select:
       case Operation::own_kernel:
       case Operation::synchronize:
-        at.enqueued = at.start = at.issued;
-        if (task.operation != Operation::optimizer || update_) kernels_->run(schedule, task);
-        at.end = now();
+        at.enqueued = at.issued;
+        timed(options, at, [&] {
+          if (task.operation != Operation::optimizer || update_) kernels_->run(schedule, task);
+        });
         if (task.operation == Operation::backward) hooks_->computed(task);
         return;
     }
@@ -334,11 +353,32 @@ class GlooBackend : public Backend {
     }
   }
 
+  bool is_others(const Task& task) const { return task.owner != nobody && task.owner != rank(); }
+
+  void check_owners(const Schedule& schedule) const {
+    for (const Task& task : schedule.tasks)
+      if (task.owner >= ranks())
+        throw std::invalid_argument(fmt::format(
+            "the schedule has work for rank {}, and there are {} ranks", task.owner, ranks()));
+  }
+
+  /// Nobody waits for the delayed all-reduce, so only its place in the queue keeps it apart from the
+  /// optimizer that reads its gradients.
+  static void check_delayed(const Schedule& schedule) {
+    const bool delayed = std::any_of(schedule.buckets.begin(), schedule.buckets.end(),
+                                     [](const Bucket& bucket) { return bucket.delayed; });
+    if (delayed && schedule.collectives_at_once > 1)
+      throw std::invalid_argument(
+          "delay_all_reduce for real takes collectives one at a time: nobody waits for it, and the "
+          "optimizer could read what is being sent: take cluster.collectives_at_once out");
+  }
+
   void submit(const Schedule& schedule, std::uint32_t index, TaskTimes& at) {
     const Task& task = schedule.tasks[index];
     if (task.operation == Operation::all_gather) return submit_sparse(schedule, index, at);
     const bool reduce = task.operation == Operation::all_reduce;
-    const std::span<float> note = is_note(task) ? memory_->note(task.bytes) : std::span<float>{};
+    const std::span<float> note =
+        is_note(task) ? memory_->note(index, task.bytes) : std::span<float>{};
     const std::span<float> values = !reduce         ? std::span<float>{}
                                     : is_note(task) ? note
                                     : task.message == Message::parameters
@@ -347,18 +387,38 @@ class GlooBackend : public Backend {
     const std::span<char> buffers =
         reduce          ? std::span<char>{}
         : is_note(task) ? std::span<char>{reinterpret_cast<char*>(note.data()), note.size_bytes()}
-                        : memory_->buffers().first(static_cast<std::size_t>(task.bytes.count));
+                        : memory_->buffers(task.kernel, task.bytes);
     const bool counted = reduce || is_note(task);
-    tickets_[index] = last_ticket_ =
-        communication_.submit([this, reduce, counted, values, buffers, index, &at] {
-          arrivals_[index] = now();
-          if (counted) count(reduce ? values.size_bytes() : buffers.size());
-          if (reduce)
-            communicator_.all_reduce(values);
-          else
-            communicator_.broadcast(buffers);
-          at.end = now();
-        });
+    const int root = std::max(0, task.owner);
+    hand_over(schedule, index,
+              [this, reduce, counted, values, buffers, root, index, &at](auto tag) {
+                arrivals_[index] = now();
+                if (counted) count(reduce ? values.size_bytes() : buffers.size());
+                if (reduce)
+                  communicator_.all_reduce(values, tag);
+                else
+                  communicator_.broadcast(buffers, root, tag);
+                at.end = now();
+              });
+  }
+
+  /// `call`, with a tag, on a thread of the task's communicator, behind what the task waits for there.
+  template <typename Call>
+  void hand_over(const Schedule& schedule, std::uint32_t index, Call call) {
+    const Task& task = schedule.tasks[index];
+    std::vector<std::uint64_t> after;
+    for (const std::uint32_t earlier : schedule.waits_for(task))
+      if (tickets_[earlier] != 0) after.push_back(tickets_[earlier]);
+    next_tag_ = (next_tag_ + 1) % (1U << 20);
+    tickets_[index] = communication_.submit([call, tag = next_tag_] { call(tag); },
+                                            task.communicator, std::move(after));
+  }
+
+  static std::size_t communicators(const Schedule& schedule) {
+    std::size_t most = 1;
+    for (const Task& task : schedule.tasks)
+      most = std::max<std::size_t>(most, task.communicator + 1U);
+    return most;
   }
 
   /// A part of a sparse gradient.
@@ -366,13 +426,13 @@ class GlooBackend : public Backend {
     const Task& task = schedule.tasks[index];
     const std::int32_t parameter =
         schedule.buckets[static_cast<std::size_t>(task.bucket)].parameters.front();
-    tickets_[index] = last_ticket_ =
-        communication_.submit([this, message = task.message, parameter, index, &at] {
-          arrivals_[index] = now();
-          count(memory_->sparse().payload(parameter, message));
-          memory_->sparse().gather(parameter, message, memory_->gradient(parameter), communicator_);
-          at.end = now();
-        });
+    hand_over(schedule, index, [this, message = task.message, parameter, index, &at](auto tag) {
+      arrivals_[index] = now();
+      count(memory_->sparse().payload(parameter, message));
+      memory_->sparse().gather(parameter, message, memory_->gradient(parameter), communicator_,
+                               tag);
+      at.end = now();
+    });
   }
 
   /// A task of a comm hook: on this thread before the hook's first collective, then on the one that
@@ -382,66 +442,93 @@ class GlooBackend : public Backend {
     const Task& task = schedule.tasks[index];
     const bool collective = is_collective(task.operation);
     const bool aside = task.stream == Stream::communication;
-    if (!aside || !options.communicate) {
-      at.enqueued = at.start = at.issued;
-      if (!collective) compute_step(schedule, task);
-      at.end = now();
+    if (!aside || (!options.communicate && !options.stand_in)) {
+      at.enqueued = at.issued;
+      timed(options, at, [&] {
+        if (!collective) compute_step(schedule, task);
+      });
       return;
     }
-    tickets_[index] = last_ticket_ = communication_.submit([this, &schedule, index, &at] {
+    hand_over(schedule, index, [this, &schedule, &options, index, &at](auto tag) {
       const Task& mine = schedule.tasks[index];
-      at.start = arrivals_[index] = now();
-      if (is_collective(mine.operation))
-        communicate_step(schedule, mine);
-      else
-        compute_step(schedule, mine);
-      at.end = now();
+      arrivals_[index] = now();
+      if (!is_collective(mine.operation)) {
+        timed(options, at, [&] { compute_step(schedule, mine); });
+      } else {
+        at.start = arrivals_[index];
+        if (options.stand_in)
+          std::this_thread::sleep_for(options.stand_in(mine));
+        else
+          communicate_step(schedule, mine, tag);
+        at.end = now();
+      }
     });
     at.enqueued = now();
+  }
+
+  /// Calls what computes, from its start to its end, or (see RunOptions::stand_in) as long as the processor
+  /// was its own.
+  template <typename Call>
+  void timed(const RunOptions& options, TaskTimes& at, Call compute) const {
+    at.start = now();
+    const Duration before = options.stand_in ? processor_time() : Duration::zero();
+    compute();
+    at.end = options.stand_in ? at.start + (processor_time() - before) : now();
   }
 
   void compute_step(const Schedule& schedule, const Task& task) {
     const Bucket& bucket = schedule.buckets[static_cast<std::size_t>(task.bucket)];
     const CommStep& step = bucket.steps[static_cast<std::size_t>(task.step)];
     if (step.action == CommAction::update) {
-      if (update_) kernels_->update(bucket, task.bucket == 0);
+      if (update_ && !is_others(task)) kernels_->update(bucket);
     } else if (step.action != CommAction::synchronize)
       hook_data_->run(bucket, task.bucket, step, memory_->bucket(task.bucket));
   }
 
-  void communicate_step(const Schedule& schedule, const Task& task) {
+  void communicate_step(const Schedule& schedule, const Task& task, std::uint32_t tag) {
     const Bucket& bucket = schedule.buckets[static_cast<std::size_t>(task.bucket)];
     const CommStep& step = bucket.steps[static_cast<std::size_t>(task.step)];
+    if (step.action == CommAction::send_parameters) {
+      const std::span<float> values = memory_->parameters_of(task.bucket);
+      count(values.size_bytes());
+      return communicator_.broadcast({reinterpret_cast<char*>(values.data()), values.size_bytes()},
+                                     task.owner, tag);
+    }
     const HookData::Payload payload =
         hook_data_->payload(bucket, task.bucket, step, memory_->bucket(task.bucket));
     count(payload.mine.size());
-    reduce_or_gather(schedule, task, step, payload);
+    reduce_or_gather(schedule, task, step, payload, tag);
     hook_data_->arrived(bucket, task.bucket, step, memory_->bucket(task.bucket));
   }
 
   void reduce_or_gather(const Schedule& schedule, const Task& task, const CommStep& step,
-                        const HookData::Payload& payload) {
+                        const HookData::Payload& payload, std::uint32_t tag) {
     switch (task.operation) {
       case Operation::all_gather:
-        return communicator_.all_gather(payload.mine, payload.all);
+        return communicator_.all_gather(payload.mine, payload.all, tag);
       case Operation::broadcast:
         return communicator_.broadcast(
-            {reinterpret_cast<char*>(payload.mine.data()), payload.mine.size()});
+            {reinterpret_cast<char*>(payload.mine.data()), payload.mine.size()}, 0, tag);
       case Operation::reduce_scatter:
-        return communicator_.ring_reduce(payload.type, payload.mine, everyone(), false);
+        return communicator_.ring_reduce(payload.type, payload.mine, everyone(), false, tag);
       default:
         if (step.action == CommAction::reduce_subgroup)
-          return communicator_.ring_reduce(payload.type, payload.mine, subgroup(schedule), true);
+          return communicator_.ring_reduce(payload.type, payload.mine, subgroup(schedule), true,
+                                           tag);
         if (size_of(payload.type) == Bytes{2})
           return communicator_.all_reduce(
-              payload.type, std::span(reinterpret_cast<std::uint16_t*>(payload.mine.data()),
-                                      payload.mine.size() / sizeof(std::uint16_t)));
+              payload.type,
+              std::span(reinterpret_cast<std::uint16_t*>(payload.mine.data()),
+                        payload.mine.size() / sizeof(std::uint16_t)),
+              tag);
         return communicator_.all_reduce(std::span(reinterpret_cast<float*>(payload.mine.data()),
-                                                  payload.mine.size() / sizeof(float)));
+                                                  payload.mine.size() / sizeof(float)),
+                                        tag);
     }
   }
 
   void count(std::size_t bytes) {
+    const std::lock_guard lock(counting_);
     ++sent_.collectives;
     sent_.payload += Bytes{static_cast<std::int64_t>(bytes)};
   }
@@ -527,16 +614,25 @@ class GlooBackend : public Backend {
     }
     if (background_.empty()) return;
     run.background_begun = last[collectives.size()] - zero_;
-    for (const auto& [arrival, end] : background_)
+    const Instant run_began{run.background_begun};
+    Duration under_way{};
+    for (std::size_t i = 0; i < background_.size(); ++i) {
+      const Instant begun{last[collectives.size() + i] - zero_}, end = background_[i].second;
+      under_way += std::max(Duration::zero(), std::min(end, computed_at) - begun);
       run.background_ended += end < computed_at ? 1 : 0;
+    }
+    const Duration since = computed_at - run_began;
+    if (options.background_pause > Duration::zero() && since > Duration::zero())
+      run.background_busy = std::min(1.0, in_seconds(under_way) / in_seconds(since));
   }
 
-  /// All-reduces back to back until a rank says, in their last value, that it has computed enough.
-  void begin_background(Bytes size) {
+  /// All-reduces, one after the other, until a rank says, in their last value, that it has computed enough.
+  void begin_background(const RunOptions& options) {
     computed_ = false;
-    const std::span<float> values = scratch(size);
-    last_ticket_ = communication_.submit([this, values] {
+    const std::span<float> values = scratch(options.background);
+    communication_.submit([this, values, pause = options.background_pause] {
       for (bool more = true; more;) {
+        if (pause > Duration::zero()) std::this_thread::sleep_for(pause);
         values.back() = computed_ ? 1.0F : 0.0F;
         const Instant arrival = now();
         communicator_.all_reduce(values);
@@ -562,7 +658,9 @@ class GlooBackend : public Backend {
     std::unique_ptr<HookData> data;
   };
   std::vector<Hooked> hooked_;
-  Sent sent_;                      ///< by the communication thread
+  std::mutex counting_;
+  Sent sent_;  ///< by the communication threads
+  std::uint32_t next_tag_ = 0;
   bool joined_ = false;            ///< this rank has no inputs in this step
   HookData* hook_data_ = nullptr;  ///< of the schedule under way
   const Plugins* plugins_;
@@ -571,12 +669,11 @@ class GlooBackend : public Backend {
   Instant zero_{};
   std::vector<Instant> arrivals_;       ///< [task] when this rank reached its collective
   std::vector<std::uint64_t> tickets_;  ///< [task] on the communication thread; 0: not submitted
-  std::uint64_t last_ticket_ = 0;
   std::vector<float> scratch_;
   std::size_t next_piece_ = 0;  ///< of the scratch, for time_all_reduces
   std::atomic<bool> computed_ = false;
   std::vector<std::pair<Instant, Instant>> background_;  ///< arrival, end
-  CommunicationThread communication_;                    ///< last: its jobs use the others
+  CommunicationThreads communication_;                   ///< last: its jobs use the others
 };
 
 }  // namespace

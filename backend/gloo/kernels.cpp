@@ -6,6 +6,7 @@
 
 #include "backend/gloo/busy.hpp"
 #include "backend/gloo/gemm.hpp"
+#include "model/zero_step.hpp"
 
 namespace ddpsim {
 namespace {
@@ -63,7 +64,7 @@ void Kernels::run(const Schedule& schedule, const Task& task) {
     case Operation::concatenate:
       if (task.message == Message::parameters) return memory_.begin_average();
       if (task.bucket == nobody) {  // of buffers: nobody looks at their values
-        std::ranges::fill(memory_.buffers().first(static_cast<std::size_t>(task.bytes.count)), 1);
+        std::ranges::fill(memory_.buffers(task.kernel, task.bytes), 1);
         return;
       }
       for (const std::int32_t p : schedule.buckets[at(task.bucket)].parameters)
@@ -83,18 +84,20 @@ void Kernels::run(const Schedule& schedule, const Task& task) {
     }
     case Operation::copy_out:
       if (task.parameter == nobody) {
-        std::ranges::fill(memory_.buffers().first(static_cast<std::size_t>(task.bytes.count)), 1);
+        std::ranges::fill(memory_.buffers(task.kernel, task.bytes), 1);
         return;
       }
       return copy(memory_.gradient(task.parameter), memory_.slice(task.parameter));
     case Operation::optimizer:
       if (workload_.optimizer) return be_busy(*workload_.optimizer);
-      if (task.kernel == 0) ++steps_;
-      if (optimizer_ == Optimizer::adamw_loop) return update(task.kernel);
+      if (optimizer_ == Optimizer::adamw_loop)
+        return update(task.kernel, memory_.gradient(task.kernel));
       for (std::size_t p = 0; p < workload_.parameters.size(); ++p)
-        update(static_cast<std::int32_t>(p));
+        update(static_cast<std::int32_t>(p), memory_.gradient(static_cast<std::int32_t>(p)));
       return;
     case Operation::search_unused:  // nothing to find: the workload says which are
+    case Operation::copy_to_host:   // there is no other memory
+    case Operation::copy_to_device:
     case Operation::hook:
     case Operation::all_reduce:
     case Operation::broadcast:
@@ -140,8 +143,9 @@ void Kernels::pass(const Schedule& schedule, const Task& task, const Kernel& ker
     float* result = writes ? memory_.written(binding.gradient.result, task.micro_batch).data()
                            : memory_.scratch();
     // An optimizer in backward may be writing the parameters.
-    const bool reads =
-        binding.weight != nobody && schedule.comm_hook.kind != CommHookKind::optimizer_overlap;
+    const bool reads = binding.weight != nobody &&
+                       schedule.comm_hook.kind != CommHookKind::optimizer_overlap &&
+                       !is_zero_step(schedule.comm_hook.kind);
     const float* right =
         reads ? memory_.parameter(binding.weight).data() : memory_.operand(seed + 1);
     const GemmLayout layout = task.operation == Operation::forward ? GemmLayout::nt
@@ -156,20 +160,19 @@ void Kernels::pass(const Schedule& schedule, const Task& task, const Kernel& ker
   stream(kernel.traffic.count, left, memory_.scratch(), memory_.scratch_size());
 }
 
-void Kernels::update(const Bucket& bucket, bool first) {
-  if (first) ++steps_;
+void Kernels::update(const Bucket& bucket) {
   if (workload_.optimizer) {
     const double share = static_cast<double>(bucket.size.count) /
                          static_cast<double>(workload_.gradient_size().count);
     return be_busy(scaled(*workload_.optimizer, share));
   }
-  for (const std::int32_t parameter : bucket.parameters) update(parameter);
+  for (const std::int32_t parameter : bucket.parameters)
+    update(parameter, memory_.slice(parameter));
 }
 
-void Kernels::update(std::int32_t index) {
+void Kernels::update(std::int32_t index, std::span<const float> gradient) {
   if (optimizer_ == Optimizer::none) return;
   const auto parameter = memory_.parameter(index);
-  const auto gradient = memory_.gradient(index);
   const auto momentum = memory_.momentum(index);
   const std::size_t count = parameter.size();
   if (optimizer_ == Optimizer::sgd) {

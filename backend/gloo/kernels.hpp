@@ -24,13 +24,15 @@ class Kernels {
       : workload_(workload), optimizer_(optimizer), ranks_(ranks), memory_(memory) {}
 
   void run(const Schedule& schedule, const Task& task);
-  /// The optimizer's step for the parameters of one bucket; `first`: of a step's.
-  void update(const Bucket& bucket, bool first);
+  /// Before each step in which the optimizer runs: bias corrections count them.
+  void begin_step() { ++steps_; }
+  /// The optimizer's step for the parameters of one bucket, with the gradients in it.
+  void update(const Bucket& bucket);
 
  private:
   void pass(const Schedule& schedule, const Task& task, const Kernel& kernel,
             const KernelBinding& binding);
-  void update(std::int32_t parameter);
+  void update(std::int32_t parameter, std::span<const float> gradient);
 
   const Workload& workload_;
   Optimizer optimizer_;

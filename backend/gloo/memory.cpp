@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "model/zero_step.hpp"
+
 namespace ddpsim {
 namespace {
 
@@ -102,7 +104,7 @@ Memory::Memory(const Workload& workload, Optimizer optimizer, int rank)
   std::int64_t buffer_bytes = 0;
   for (const BufferGroup& group : workload.buffers)
     buffer_bytes = std::max(buffer_bytes, group.size.count);
-  buffers_.assign(static_cast<std::size_t>(buffer_bytes), 0);
+  buffers_.assign(2 * static_cast<std::size_t>(buffer_bytes), 0);
 
   // Gradients first: what writes one must not read a parameter, which changes from step to step.
   auto gradients = bind_gradients(workload);
@@ -135,10 +137,14 @@ void Memory::arrange(const Schedule& schedule) {
     fresh_store_.assign(gradient_store_.size(), 0);
     fresh_ = spans_in(fresh_store_, workload_);
   }
-  std::size_t longest = 0;
-  for (const Task& task : schedule.tasks)
-    if (is_note(task)) longest = std::max(longest, static_cast<std::size_t>(task.bytes.count));
-  note_.assign(longest / sizeof(float), 0);
+  std::size_t notes = 0;
+  note_begin_.assign(schedule.tasks.size(), 0);
+  for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
+    note_begin_[i] = notes;
+    if (is_note(schedule.tasks[i]))
+      notes += static_cast<std::size_t>(schedule.tasks[i].bytes.count) / sizeof(float);
+  }
+  notes_.assign(notes, 0);
   check_sparse(schedule, workload_);
   const Placement placement = place(schedule, workload_, offsets_);
   const auto span_of = [&](const Place& place, std::int64_t bytes) {
@@ -158,6 +164,35 @@ void Memory::arrange(const Schedule& schedule) {
       bytes += workload_.parameters[at(p)].size().count;
     buckets_.push_back(span_of(placement.buckets[b], bytes));
   }
+  if (is_zero_step(schedule.comm_hook.kind)) join_parameters(schedule);
+}
+
+/// Each bucket's parameters move together, in its order, unless they lie so.
+void Memory::join_parameters(const Schedule& schedule) {
+  std::vector<std::int32_t> order;
+  bucket_parameters_.clear();
+  for (const Bucket& bucket : schedule.buckets)
+    order.insert(order.end(), bucket.parameters.begin(), bucket.parameters.end());
+  const bool joined =
+      std::is_sorted(order.begin(), order.end(), [this](std::int32_t a, std::int32_t b) {
+        return parameters_[at(a)].data() < parameters_[at(b)].data();
+      });
+  if (!joined) {
+    std::vector<float> store;
+    store.reserve(parameter_store_.size());
+    for (const std::int32_t p : order) {
+      store.insert(store.end(), parameters_[at(p)].begin(), parameters_[at(p)].end());
+      parameters_[at(p)] = std::span(store).last(parameters_[at(p)].size());
+    }
+    parameter_store_ = std::move(store);
+  }
+  std::size_t offset = 0;
+  for (const Bucket& bucket : schedule.buckets) {
+    std::size_t count = 0;
+    for (const std::int32_t p : bucket.parameters) count += parameters_[at(p)].size();
+    bucket_parameters_.push_back(std::span(parameter_store_).subspan(offset, count));
+    offset += count;
+  }
 }
 
 void Memory::clear_gradients() {
@@ -166,12 +201,16 @@ void Memory::clear_gradients() {
 }
 
 void Memory::end_average() {
+  for (std::span<float>& each : parameters_)
+    each =
+        std::span(average_store_)
+            .subspan(static_cast<std::size_t>(each.data() - parameter_store_.data()), each.size());
   parameter_store_.swap(average_store_);
-  parameters_ = spans_in(parameter_store_, workload_);
 }
 
-std::span<float> Memory::note(Bytes size) {
-  return std::span(note_).first(static_cast<std::size_t>(size.count) / sizeof(float));
+std::span<float> Memory::note(std::uint32_t task, Bytes size) {
+  return std::span(notes_).subspan(note_begin_[task],
+                                   static_cast<std::size_t>(size.count) / sizeof(float));
 }
 
 const float* Memory::operand(std::uint32_t seed) const {

@@ -30,6 +30,8 @@ class Memory {
   void arrange(const Schedule& schedule);
 
   std::span<float> parameter(std::int32_t index) { return parameters_[at(index)]; }
+  /// A bucket's parameters, in one piece (ZeRO's hooks alone have them so).
+  std::span<float> parameters_of(std::int32_t bucket) { return bucket_parameters_[at(bucket)]; }
   /// Where the gradient of the current schedule is.
   std::span<float> gradient(std::int32_t index) { return gradients_[at(index)]; }
   std::span<const float> gradient(std::int32_t index) const { return gradients_[at(index)]; }
@@ -54,7 +56,11 @@ class Memory {
   /// Room for a result that nobody reads, of any kernel of the workload.
   float* scratch() { return scratch_.data(); }
   std::int64_t scratch_size() const { return static_cast<std::int64_t>(scratch_.size()); }
-  std::span<char> buffers() { return buffers_; }
+  /// A group of buffers as one tensor; two, one after the other, have room of their own.
+  std::span<char> buffers(std::int32_t group, Bytes size) {
+    const std::size_t room = buffers_.size() / 2;
+    return std::span(buffers_).subspan(at(group) % 2 * room, static_cast<std::size_t>(size.count));
+  }
 
   /// Models are averaged: a copy of all parameters, which in the end takes their place.
   void begin_average() { average_store_ = parameter_store_; }
@@ -62,7 +68,7 @@ class Memory {
   void end_average();
 
   /// What DDP tells other ranks, of `size`; nobody looks at its values.
-  std::span<float> note(Bytes size);
+  std::span<float> note(std::uint32_t task, Bytes size);
 
   const KernelBinding& forward_binding(std::int32_t layer, std::int32_t kernel) const {
     return forward_[at(layer)][at(kernel)];
@@ -75,6 +81,7 @@ class Memory {
   static std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
   void bind_weight(std::int32_t index);
+  void join_parameters(const Schedule& schedule);
 
   const Workload& workload_;
   SparseGradients sparse_;
@@ -83,11 +90,12 @@ class Memory {
   std::vector<std::int64_t> offsets_;  ///< of the gradients, in bytes
   std::vector<std::span<float>> parameters_, gradients_, fresh_, slices_, momenta_,
       variances_;                                               ///< [parameter]
-  std::vector<std::span<float>> buckets_;                       ///< [bucket]
+  std::vector<std::span<float>> buckets_, bucket_parameters_;   ///< [bucket]
   std::vector<std::vector<KernelBinding>> forward_, backward_;  ///< [layer][kernel]
   std::vector<float> pool_, scratch_;
   std::vector<char> buffers_;
-  std::vector<float> note_;  ///< as large as the schedule's largest
+  std::vector<float> notes_;             ///< of a schedule, one after the other
+  std::vector<std::size_t> note_begin_;  ///< [task] where its note begins, if it is one
 };
 
 }  // namespace ddpsim

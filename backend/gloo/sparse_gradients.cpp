@@ -78,23 +78,24 @@ std::size_t SparseGradients::payload(std::int32_t parameter, Message message) co
 }
 
 void SparseGradients::gather(std::int32_t parameter, Message message, std::span<float> gradient,
-                             Communicator& communicator) {
+                             Communicator& communicator, std::uint32_t tag) {
   Gradient& sparse = gradients_.at(parameter);
   switch (message) {
     case Message::sparse_indices:
-      return gather_rows(sparse, communicator);
+      return gather_rows(sparse, communicator, tag);
     case Message::sparse_values:
-      return gather_values(sparse, gradient, communicator);
+      return gather_values(sparse, gradient, communicator, tag);
     default:
-      return gather_shape(sparse, communicator);
+      return gather_shape(sparse, communicator, tag);
   }
 }
 
-void SparseGradients::gather_shape(Gradient& gradient, Communicator& communicator) const {
+void SparseGradients::gather_shape(Gradient& gradient, Communicator& communicator,
+                                   std::uint32_t tag) const {
   const Shape mine{gradient.height, gradient.width,
                    static_cast<std::int64_t>(gradient.rows.size())};
   std::vector<Shape> all(static_cast<std::size_t>(communicator.ranks()));
-  communicator.all_gather(std::as_bytes(std::span(mine)), bytes_of(all));
+  communicator.all_gather(std::as_bytes(std::span(mine)), bytes_of(all), tag);
   for (std::size_t rank = 0; rank < all.size(); ++rank)
     if (all[rank] != mine)
       throw DeviceError(
@@ -103,9 +104,11 @@ void SparseGradients::gather_shape(Gradient& gradient, Communicator& communicato
                       rank, all[rank][2], all[rank][0], all[rank][1], mine[2], mine[0], mine[1]));
 }
 
-void SparseGradients::gather_rows(Gradient& gradient, Communicator& communicator) const {
+void SparseGradients::gather_rows(Gradient& gradient, Communicator& communicator,
+                                  std::uint32_t tag) const {
   gradient.all_rows.resize(gradient.rows.size() * static_cast<std::size_t>(communicator.ranks()));
-  communicator.all_gather(std::as_bytes(std::span(gradient.rows)), bytes_of(gradient.all_rows));
+  communicator.all_gather(std::as_bytes(std::span(gradient.rows)), bytes_of(gradient.all_rows),
+                          tag);
   for (const std::int64_t row : gradient.all_rows)
     if (row < 0 || row >= gradient.height)
       throw DeviceError(fmt::format("a rank sends row {} of a sparse gradient that has {}", row,
@@ -113,7 +116,7 @@ void SparseGradients::gather_rows(Gradient& gradient, Communicator& communicator
 }
 
 void SparseGradients::gather_values(Gradient& gradient, std::span<float> values,
-                                    Communicator& communicator) const {
+                                    Communicator& communicator, std::uint32_t tag) const {
   auto next = gradient.mine.begin();
   for (const std::int64_t row : gradient.rows) {
     const auto from = gradient.row(values, row);
@@ -121,7 +124,7 @@ void SparseGradients::gather_values(Gradient& gradient, std::span<float> values,
     std::fill(from.begin(), from.end(), 0.0F);
   }
   gradient.all.resize(gradient.mine.size() * static_cast<std::size_t>(communicator.ranks()));
-  communicator.all_gather(std::as_bytes(std::span(gradient.mine)), bytes_of(gradient.all));
+  communicator.all_gather(std::as_bytes(std::span(gradient.mine)), bytes_of(gradient.all), tag);
   // By rank, so that the sum is the same everywhere to the bit.
   auto theirs = gradient.all.begin();
   for (const std::int64_t row : gradient.all_rows)

@@ -30,7 +30,7 @@ class SparseGradients {
   /// One of the three all-gathers; after that of values `gradient` is the sum over ranks. Throws
   /// DeviceError if a rank sends what cannot be a part of this gradient.
   void gather(std::int32_t parameter, Message message, std::span<float> gradient,
-              Communicator& communicator);
+              Communicator& communicator, std::uint32_t tag);
 
  private:
   struct Gradient {
@@ -44,9 +44,10 @@ class SparseGradients {
     }
   };
 
-  void gather_shape(Gradient& gradient, Communicator& communicator) const;
-  void gather_rows(Gradient& gradient, Communicator& communicator) const;
-  void gather_values(Gradient& gradient, std::span<float> values, Communicator& communicator) const;
+  void gather_shape(Gradient& gradient, Communicator& communicator, std::uint32_t tag) const;
+  void gather_rows(Gradient& gradient, Communicator& communicator, std::uint32_t tag) const;
+  void gather_values(Gradient& gradient, std::span<float> values, Communicator& communicator,
+                     std::uint32_t tag) const;
 
   std::map<std::int32_t, Gradient> gradients_;  ///< by parameter
 };

@@ -456,6 +456,8 @@ class CudaGpu : public Gpu {
         return aside_;
       case Stream::host:
       case Stream::compute:
+      case Stream::to_host:  // the backend refuses schedules with these two
+      case Stream::to_device:
         break;
     }
     return compute_;

@@ -34,6 +34,8 @@ const char* refusal(CommAction action) {
     case CommAction::divide_subgroup:
       return "all-reduces in subgroups of ranks run on the gloo backend only: set subgroup to all "
              "ranks";
+    case CommAction::send_parameters:
+      return "ranks that update different parameters run on the gloo backend only";
     default:
       return nullptr;
   }
@@ -254,6 +256,7 @@ void GpuHookData::run(const Schedule& schedule, const Task& task) {
     case CommAction::plugin_before:
     case CommAction::plugin_reduce:
     case CommAction::plugin_after:
+    case CommAction::send_parameters:
       throw std::invalid_argument(refusal(step.action));
   }
 }

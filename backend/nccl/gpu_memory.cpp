@@ -201,6 +201,8 @@ void GpuMemory::run(const Schedule& schedule, const Task& task, int ranks) {
                         static_cast<float>(schedule.hooks[at(task.user_hook)].value));
     }
     case Operation::module_hook:
+    case Operation::copy_to_host:
+    case Operation::copy_to_device:
     case Operation::search_unused:
     case Operation::hook:
     case Operation::all_reduce:

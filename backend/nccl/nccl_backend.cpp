@@ -122,6 +122,7 @@ class NcclBackend : public Backend {
             "training.hooks, or run on gloo",
             ddpsim::name_of(hook.kind)));
     GpuHookData::check(schedule);
+    check_queue(schedule);
     return or_abort([&] { return run_on_gpu(schedule, options); });
   }
 
@@ -164,6 +165,24 @@ class NcclBackend : public Backend {
   }
 
  private:
+  /// One communicator, on the device, is one queue (rule R17).
+  static void check_queue(const Schedule& schedule) {
+    if (schedule.collectives_at_once > 1)
+      throw std::invalid_argument(
+          "NCCL runs one collective of a communicator at a time: take cluster.collectives_at_once "
+          "out, or run on gloo");
+    for (const Task& task : schedule.tasks) {
+      if (task.stream == Stream::to_host)
+        throw std::invalid_argument(
+            "NCCL's collectives run on the devices: take cluster.through_host out; it is simulated "
+            "only");
+      if (task.communicator != 0)
+        throw std::invalid_argument(
+            "the nccl backend has one communicator: take communicator out of the comm hook's "
+            "steps, or run on gloo");
+    }
+  }
+
   // Events: the start of the step, that of its last round, a ring of marks that says how far the GPU has
   // come; then for task i its end and, of a collective, its start; the end of computing; and a pair for
   // each all-reduce in the background.

@@ -15,7 +15,8 @@
  * What a hook costs in a prediction is said in the scenario ({plugin: {name: halve, parameter: "*",
  * passes: 2, launches: 1, host: 5 us}}); with a calibration, what it took there counts.
  *
- * Threads: a hook is called by the host thread of its rank, in the order of the step; with the backend
+ * Threads: a gradient hook is called by the host thread of its rank, in the order of the step, a comm hook's
+ * `before` too, its `after` by a thread that communicates (with collectives_at_once: 2, two of them); with the backend
  * `threads` the ranks are threads of one process and call at the same time, with the same `state`.
  * Exceptions: one that leaves a hook ends the run with its text; none of ddpsim's ever enters a plugin.
  * A full example is in scenarios/examples/plugin. */

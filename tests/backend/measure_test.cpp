@@ -50,6 +50,22 @@ class Starved : public Backend {
   int runs_ = 0;
 };
 
+/// A backend whose runs are not what they were.
+class Changed : public Starved {
+ public:
+  using Change = std::function<void(RankRun&, const RunOptions&)>;
+  Changed(Backend& real, Change change)
+      : Starved(real, [](int) { return false; }), change_(std::move(change)) {}
+  RankRun run(const Schedule& schedule, const RunOptions& options) override {
+    RankRun run = Starved::run(schedule, options);
+    change_(run, options);
+    return run;
+  }
+
+ private:
+  Change change_;
+};
+
 /// What rank 0 measured of two threads.
 Calibration measured(const SmallJob& job, const MeasureOptions& options, const Watch& watch = {},
                      std::function<bool(int)> late = nullptr) {
@@ -65,6 +81,21 @@ Calibration measured(const SmallJob& job, const MeasureOptions& options, const W
     return 0;
   });
   REQUIRE(code == 0);
+  return result;
+}
+
+Calibration measured_with(const SmallJob& job, const MeasureOptions& options,
+                          const Changed::Change& change) {
+  Calibration result;
+  const std::vector<Schedule> steps{job.schedule(Strategy::none), job.schedule(Strategy::naive)};
+  REQUIRE(run_job(job_of(2), [&](Backend& rank) {
+            rank.load(job.workload, job.optimizer);
+            Changed changed(rank, change);
+            Calibration mine =
+                measure_machine(changed, job.workload, job.optimizer, steps, options, {});
+            if (rank.rank() == 0) result = std::move(mine);
+            return 0;
+          }) == 0);
   return result;
 }
 
@@ -168,6 +199,147 @@ TEST_CASE("interference is measured where both were at work, and left out where 
   CHECK(never.complete);
   CHECK(never.interference.empty());
   CHECK(never.launch.handover == Duration::zero());
+}
+
+TEST_CASE("of a stream that is under way at times, the slowdown is that of those times",
+          "[backend][measure]") {
+  const SmallJob job(2);
+  MeasureOptions options = few();
+  options.repeats = 5;
+  const Calibration calibration =
+      measured_with(job, options, [](RankRun& run, const RunOptions& how) {
+        if (how.communicate) return;
+        run.computed = how.background != Bytes{} ? 110ms : 100ms;
+        if (how.background == Bytes{}) return;
+        run.background_begun = {};
+        run.background_ended = 20;
+        run.background_busy = how.background_pause > Duration::zero() ? 0.2 : 1;
+      });
+  bool small = false, large = false;
+  for (const MeasuredInterference& point : calibration.interference) {
+    CAPTURE(point.size.count);
+    // A fifth of 110 ms under way, in which 10 ms were lost: 22 ms did the work of 12.
+    const bool one_by_one = point.size < 64 * KiB;
+    CHECK(point.compute_slowdown == Approx(one_by_one ? 22.0 / 12 : 1.1));
+    (one_by_one ? small : large) = true;
+  }
+  CHECK(small);
+  CHECK(large);
+}
+
+TEST_CASE("what a comm hook computes is measured where it runs", "[backend][measure]") {
+  const SmallJob job(2, {64, 256, 256, 64});
+  Training training;
+  training.bucket_cap = 64 * KiB;
+  training.first_bucket_cap = 64 * KiB;
+  const Schedule alone = [&] {
+    Training none = training;
+    none.strategy = Strategy::none;
+    return job.schedule(none);
+  }();
+  training.comm_hook.kind = CommHookKind::fp16_compress;
+  const Schedule hooked = job.schedule(training);
+  std::vector<Duration> collectives, asides;
+  Calibration calibration;
+  REQUIRE(run_job(job_of(2), [&](Backend& rank) {
+            rank.load(job.workload, job.optimizer);
+            RunOptions options;
+            options.communicate = false;
+            options.stand_in = [](const Task&) { return Duration{20ms}; };
+            std::optional<Sent> sent;
+            const Timeline timeline = measure_step(rank, hooked, options, &sent);
+            const std::vector<Schedule> steps{alone, hooked};
+            Calibration mine = measure_machine(rank, job.workload, job.optimizer, steps, few(), {});
+            if (rank.rank() != 0) return 0;
+            calibration = std::move(mine);
+            if (sent->collectives != 0 || sent->payload != Bytes{}) return 1;
+            for (std::size_t i = 0; i < hooked.tasks.size(); ++i) {
+              const TaskTimes& at = timeline.ranks[0][i];
+              if (hooked.tasks[i].operation == Operation::all_reduce)
+                collectives.push_back(at.end - at.start);
+              else if (hooked.tasks[i].stream == Stream::communication)
+                asides.push_back(at.end - at.start);
+            }
+            return 0;
+          }) == 0);
+  REQUIRE(collectives.size() == hooked.buckets.size());
+  REQUIRE(asides.size() == hooked.buckets.size());
+  for (const Duration time : collectives) CHECK(time >= 20ms);
+  for (const Duration time : asides) {
+    CHECK(time > Duration::zero());
+    CHECK(time < 20ms);  // the processor's time, whatever runs beside it
+  }
+  int aside = 0, in_place = 0;
+  for (const TaskCost& task : calibration.tasks)
+    if (task.operation == Operation::cast) ++(task.aside ? aside : in_place);
+  CHECK(aside > 0);
+  CHECK(in_place > 0);
+  CHECK(calibration.backward_beside_hook >= 1);
+}
+
+TEST_CASE("every hook that computes aside does so beside collectives that only last",
+          "[backend][measure]") {
+  const SmallJob job(2, {64, 128, 128, 64});
+  int hooks = 0;
+  for (const CommHookKind kind : all_comm_hooks) {
+    if (kind == CommHookKind::steps || kind == CommHookKind::plugin) continue;
+    CAPTURE(name_of(kind));
+    Training training;
+    training.bucket_cap = 32 * KiB;
+    training.first_bucket_cap = 32 * KiB;
+    training.comm_hook.kind = kind;
+    const Schedule hooked = job.schedule(training);
+    if (!computes_aside(hooked)) continue;
+    ++hooks;
+    Timeline timeline;
+    REQUIRE(run_job(job_of(2), [&](Backend& rank) {
+              rank.load(job.workload, job.optimizer);
+              measure_step(rank, hooked);
+              RunOptions options;
+              options.communicate = false;
+              options.stand_in = [](const Task& task) { return task.bytes.count * 1ns + 2ms; };
+              std::optional<Sent> sent;
+              Timeline mine = measure_step(rank, hooked, options, &sent);
+              if (rank.rank() == 0) timeline = std::move(mine);
+              return sent->collectives == 0 ? 0 : 1;
+            }) == 0);
+    for (std::size_t i = 0; i < hooked.tasks.size(); ++i) {
+      const Task& task = hooked.tasks[i];
+      const TaskTimes& at = timeline.ranks[1][i];
+      if (task.step == nobody || task.stream != Stream::communication) continue;
+      if (is_collective(task.operation)) CHECK(at.end - at.start >= task.bytes.count * 1ns + 2ms);
+      for (const std::uint32_t earlier : hooked.waits_for(task))
+        if (is_collective(hooked.tasks[earlier].operation))
+          CHECK(at.start >= timeline.ranks[1][earlier].end);
+    }
+  }
+  CHECK(hooks >= 6);
+}
+
+TEST_CASE("all-reduces with pauses between them are under way at times", "[backend][measure]") {
+  const SmallJob job(2);
+  const Schedule step = job.schedule(Strategy::none);
+  const auto busy = [&](Duration pause) {
+    double share = 0;
+    REQUIRE(run_job(job_of(2), [&](Backend& rank) {
+              rank.load(job.workload, job.optimizer);
+              RunOptions options;
+              options.communicate = false;
+              options.background = 4 * KiB;
+              options.background_pause = pause;
+              options.rounds = 2000;
+              const RankRun run = rank.run(step, options);
+              if (rank.rank() == 0) share = run.background_busy;
+              return 0;
+            }) == 0);
+    return share;
+  };
+  CHECK(busy(Duration::zero()) == 1);
+  const double often = busy(100us), seldom = busy(20ms);
+  CAPTURE(often, seldom);
+  CHECK(often < 1);
+  CHECK(seldom > 0);
+  CHECK(seldom < often);
 }
 
 TEST_CASE("measuring that is stopped keeps what it had", "[backend][measure]") {

@@ -149,9 +149,12 @@ TEST_CASE("what GPUs do not run of comm hooks is refused before anything runs",
   plugin.plugin = "mine";
   CommHook wide = hook_of(CommHookKind::batched_powersgd);
   wide.powersgd.rank = 1000;
-  for (const auto& [hook, text] : {std::pair{topk, "topk runs on the gloo backend only"},
-                                   {plugin, "on the gloo backend only"},
-                                   {wide, "needs buckets of more than"}}) {
+  for (const auto& [hook, text] :
+       {std::pair{topk, "topk runs on the gloo backend only"},
+        {plugin, "on the gloo backend only"},
+        {hook_of(CommHookKind::zero_step), "ranks that update different parameters"},
+        {hook_of(CommHookKind::zero_step_interleaved), "gloo backend only"},
+        {wide, "needs buckets of more than"}}) {
     std::vector<GpuCall> calls;
     std::string said;
     bool aborted = false;

@@ -20,6 +20,11 @@ TaskCost entry(Operation operation, Gemm gemm, Bytes traffic, Duration median,
   return {operation, gemm, traffic, type, {median, median / 2, 2 * median, 9, 1}};
 }
 
+TaskCost aside(TaskCost cost) {
+  cost.aside = true;
+  return cost;
+}
+
 Calibration of(std::vector<TaskCost> tasks) {
   Calibration calibration;
   calibration.ranks = 2;
@@ -94,6 +99,28 @@ CollectiveCost any_collective() {
 }
 
 }  // namespace
+
+TEST_CASE("what runs aside has times of its own, and others' where there are none",
+          "[model][calibrated]") {
+  const Gemm gemm{64, 4, 64, 1};
+  const CalibratedTimes times(of({entry(Operation::multiply, gemm, megabytes(1), 30us),
+                                  aside(entry(Operation::multiply, gemm, megabytes(1), 70us)),
+                                  entry(Operation::correct, megabytes(2), 20us),
+                                  aside(entry(Operation::correct, megabytes(2), 50us)),
+                                  aside(entry(Operation::cast, megabytes(4), 90us)),
+                                  entry(Operation::pack, megabytes(4), 10us)}));
+  const Kernel multiplication = multiplying(gemm, megabytes(1));
+  CHECK(times.time(Operation::multiply, multiplication) == 30us);
+  CHECK(times.time(Operation::multiply, multiplication, true) == 70us);
+  CHECK(times.time(Operation::correct, moving(megabytes(2)), true) == 50us);
+  // Of another size: in proportion to its own.
+  CHECK_FALSE(times.measured(Operation::correct, moving(megabytes(4)), true));
+  CHECK(times.time(Operation::correct, moving(megabytes(4)), true) == 100us);
+  CHECK(times.time(Operation::correct, moving(megabytes(4))) == 40us);
+  // Measured in the other place alone.
+  CHECK(times.time(Operation::cast, moving(megabytes(4))) == 90us);
+  CHECK(times.time(Operation::pack, moving(megabytes(4)), true) == 10us);
+}
 
 TEST_CASE("what was measured takes its median", "[model][calibrated_times]") {
   const CalibratedTimes times(

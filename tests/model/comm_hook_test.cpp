@@ -4,7 +4,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "model/iteration.hpp"
 #include "model/schedule_builder.hpp"
+#include "model/zero_step.hpp"
 #include "tests/model/schedule_story.hpp"
 
 using namespace ddpsim;
@@ -86,6 +88,35 @@ TEST_CASE("R39: 16-bit hooks halve the payload of fp32 and cast back on a side s
       build_schedule(costs_of(two_layers(), two_cpus()), with_hook(hook_of(kind)));
   CHECK(actions(cpus, 0, Stream::host) == Names{"cast to wire", "divide"});
   CHECK(actions(cpus, 0, Stream::communication) == Names{"all-reduce", "cast back"});
+}
+
+TEST_CASE("beside what a hook computes aside, backward takes as much longer as was measured",
+          "[model][comm_hook]") {
+  const StepCosts usual = costs_of(two_layers(), two_cpus());
+  StepCosts beside = usual;
+  beside.backward_beside_hook = 1.5;
+  Training training = with_hook(hook_of(CommHookKind::fp16_compress));
+  training.micro_batches = 2;
+  training.no_sync = true;
+  const auto works = [](const StepCosts& costs, const Training& given, Operation operation) {
+    std::vector<Duration> all;
+    for (const Task& task : build_schedule(costs, given).tasks)
+      if (task.operation == operation) all.push_back(task.work);
+    return all;
+  };
+  const std::vector<Duration> before = works(usual, training, Operation::backward);
+  const std::vector<Duration> after = works(beside, training, Operation::backward);
+  REQUIRE(before.size() == after.size());
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const bool last = i >= before.size() / 2;  // the micro-batch that communicates
+    CHECK(after[i] == (last ? scaled(before[i], 1.5) : before[i]));
+    CHECK(before[i] > Duration::zero());
+  }
+  CHECK(works(usual, training, Operation::forward) == works(beside, training, Operation::forward));
+  // Nothing is computed aside.
+  for (const CommHookKind kind : {CommHookKind::none, CommHookKind::allreduce})
+    CHECK(works(usual, with_hook(hook_of(kind)), Operation::backward) ==
+          works(beside, with_hook(hook_of(kind)), Operation::backward));
 }
 
 TEST_CASE("R40: PowerSGD's payload is that of the reference's table", "[model][comm_hook][rules]") {
@@ -187,6 +218,140 @@ TEST_CASE("R44: an optimizer in backward runs aside, bucket by bucket, and nothi
   // The sum is divided on the same stream, when it is there.
   CHECK(actions(schedule, 0, Stream::compute).empty());
   CHECK(actions(schedule, 0, Stream::aside) == Names{"divide", "optimizer"});
+}
+
+TEST_CASE("R45: with ZeRO's hooks a bucket's owner alone updates and broadcasts it",
+          "[model][comm_hook][rules]") {
+  const auto kind = GENERATE(CommHookKind::zero_step, CommHookKind::zero_step_interleaved);
+  const bool late = kind == CommHookKind::zero_step;
+  CAPTURE(name_of(kind));
+  const CommBucket bucket{{matrix_of({1000})}, DType::fp32};
+  CHECK(payloads(hook_of(kind), bucket) == Sizes{4000, 4000});
+  const StepCosts costs = costs_of(two_layers(), two_gpus());
+  const Schedule schedule = build_schedule(costs, with_hook(hook_of(kind)));
+  CHECK(count(schedule, Operation::copy_out) == 3);  // DDP goes on as ever
+  // All all-reduces before all broadcasts, or in turn; each from the bucket's owner: 0, then 1.
+  Names sent;
+  for (const Task& task : schedule.tasks)
+    if (is_collective(task.operation)) {
+      sent.push_back(words(task));
+      CHECK(task.owner == (task.operation == Operation::broadcast ? task.bucket : nobody));
+    }
+  CHECK(sent == (late ? Names{"all-reduce 0", "all-reduce 1", "broadcast 0", "broadcast 1"}
+                      : Names{"all-reduce 0", "broadcast 0", "all-reduce 1", "broadcast 1"}));
+  // No optimizer follows: what the ranks do is one optimizer's work.
+  Duration sum{};
+  for (const int rank : {0, 1}) {
+    const Schedule mine = schedule_of_rank(schedule, rank);
+    for (std::size_t i = 0; i < mine.tasks.size(); ++i) {
+      const Task& task = mine.tasks[i];
+      if (task.operation == Operation::optimizer) {
+        CHECK(task.stream == (late ? Stream::compute : Stream::aside));
+        CHECK((task.work > 0ms) == (task.bucket == rank));
+        sum += task.work;
+      } else if (task.operation != Operation::wait) {
+        CHECK(task.work == schedule.tasks[i].work);
+      }
+    }
+  }
+  CHECK(in_seconds(sum) == Approx(in_seconds(costs.optimizer.front().work)));
+  CHECK(different_ranks(schedule, 2) == 2);
+  CHECK(different_ranks(schedule, 64) == 3);  // two owners, and all others
+  CHECK(different_ranks(build_schedule(costs, with_hook(hook_of(CommHookKind::allreduce))), 64) ==
+        1);
+}
+
+TEST_CASE("R45: who waits for what under ZeRO's hooks", "[model][comm_hook][rules]") {
+  const StepCosts costs = costs_of(two_layers(), two_gpus());
+  const auto built = [&](CommHookKind kind) {
+    return build_schedule(costs, with_hook(hook_of(kind)));
+  };
+  // What comes behind backward, of rank 1: the optimizer of bucket 0 is not its own.
+  const Schedule plain = schedule_of_rank(built(CommHookKind::zero_step), 1);
+  std::vector<Story> hooks_waits, waits;
+  for (const Task& task : plain.tasks)
+    if (task.operation == Operation::wait) {
+      Story& each = (task.step == nobody ? waits : hooks_waits).emplace_back();
+      for (const std::uint32_t earlier : plain.waits_for(task))
+        each.push_back(words(plain.tasks[earlier]));
+      CHECK(task.stream == Stream::compute);
+      CHECK(!task.host_waits);
+    }
+  CHECK(hooks_waits == std::vector<Story>{{}, {"all-reduce 1"}});
+  // The hook's last wait, then DDP's own.
+  CHECK(waits == std::vector<Story>{{"broadcast 1"}, {"all-reduce 0"}, {"all-reduce 1"}});
+  CHECK(waits_for(plain, "broadcast 0") == Story{"optimizer 0"});
+
+  const Schedule turns = built(CommHookKind::zero_step_interleaved);
+  CHECK(waits_for(turns, "optimizer 0") == Story{"all-reduce 0"});
+  CHECK(waits_for(turns, "broadcast 0") == Story{"optimizer 0"});
+  CHECK(waits_for(turns, "wait 0") == Story{"optimizer 0"});
+  CHECK(waits_for(turns, "wait 1") == Story{"broadcast 1"});
+  // On CPUs the host waits, or the communicating thread does the work.
+  const StepCosts cpus = costs_of(two_layers(), two_cpus());
+  for (const auto& [kind, stream] :
+       {std::pair{CommHookKind::zero_step, Stream::host},
+        std::pair{CommHookKind::zero_step_interleaved, Stream::communication}})
+    for (const Task& task : build_schedule(cpus, with_hook(hook_of(kind))).tasks) {
+      if (task.operation == Operation::optimizer) CHECK(task.stream == stream);
+      if (task.operation == Operation::wait) CHECK(task.host_waits);
+    }
+}
+
+TEST_CASE("R45: ZeRO's hooks leave parameters alone until they have seen the rebuilt buckets",
+          "[model][comm_hook][rules]") {
+  const auto kind = GENERATE(CommHookKind::zero_step, CommHookKind::zero_step_interleaved);
+  const StepCosts costs = costs_of(two_layers(), two_gpus());
+  for (const bool static_graph : {false, true})
+    for (const bool explicit_buckets : {false, true}) {
+      Training training = with_hook(hook_of(kind));
+      if (!explicit_buckets) training.buckets.clear();
+      training.static_graph = static_graph;
+      const int quiet = static_graph ? 3 : 2;
+      CAPTURE(static_graph, explicit_buckets);
+      for (training.iteration = 0; training.iteration <= 5; ++training.iteration) {
+        CAPTURE(training.iteration);
+        const bool updates = training.iteration == 0 || training.iteration > quiet;
+        const Schedule schedule = build_schedule(costs, training);
+        CHECK((count(schedule, Operation::optimizer) > 0) == updates);
+        CHECK((count(schedule, Operation::broadcast) > count(schedule, Operation::optimizer)) ==
+              (training.iteration == quiet && !explicit_buckets));  // the rebuild's two
+        const bool said =
+            phase_label(training).find("parameters not updated yet") != std::string::npos;
+        CHECK(said == !updates);
+        if (training.iteration > 0)
+          CHECK(first_like(training, training.iteration) ==
+                std::min(training.iteration, quiet + 1));
+      }
+    }
+}
+
+TEST_CASE("R45: what would break ZeRO's hooks in PyTorch is refused", "[model][comm_hook][rules]") {
+  const StepCosts costs = costs_of(two_layers(), two_gpus());
+  const auto refusal = [&](auto change) -> std::string {
+    Training training = with_hook(hook_of(CommHookKind::zero_step));
+    change(training);
+    try {
+      build_schedule(costs, training);
+    } catch (const std::invalid_argument& problem) {
+      return problem.what();
+    }
+    return "";
+  };
+  CHECK(refusal([](Training&) {}).empty());
+  CHECK_THAT(refusal([](Training& t) { t.find_unused_parameters = true; }),
+             Catch::Contains("never does with find_unused_parameters"));
+  CHECK(refusal([](Training& t) { t.find_unused_parameters = t.static_graph = true; }).empty());
+  CHECK_THAT(refusal([](Training& t) { t.join = Join{}; }), Catch::Contains("join"));
+  CHECK_THAT(refusal([](Training& t) {
+               t.static_graph = t.find_unused_parameters = t.skip_all_reduce_unused_params = true;
+             }),
+             Catch::Contains("skip_all_reduce_unused_params"));
+  Workload mixed = two_layers();
+  mixed.parameters[0].dtype = DType::bf16;
+  CHECK_THROWS_WITH(build_schedule(costs_of(mixed, two_gpus()),
+                                   with_hook(hook_of(CommHookKind::zero_step_interleaved))),
+                    Catch::Contains("one type"));
 }
 
 TEST_CASE("a PowerSGD that draws afresh keeps the host of a GPU busy, in proportion to its numbers",

@@ -297,6 +297,22 @@ TEST_CASE("R36: uneven inputs add their collectives in the order DDP has them", 
   CHECK(host_waits(thrown) == Story{"early end", "active ranks"});
 }
 
+TEST_CASE("R36: with uneven inputs buffers come from the last rank that has some",
+          "[model][rules]") {
+  const auto root = [](const Training& training) {
+    const Schedule schedule = build_schedule(costs(nobody, true), training);  // of two ranks
+    for (const Task& task : schedule.tasks)
+      if (task.operation == Operation::broadcast) return task.owner;
+    return std::int32_t{-2};
+  };
+  Training training = small_caps();
+  CHECK(root(training) == nobody);  // rank 0's
+  training.join = Join{};
+  CHECK(root(training) == 1);
+  training.join->joined_ranks = 1;
+  CHECK(root(training) == 0);
+}
+
 TEST_CASE("a sparse gradient is gathered in three parts, without copies", "[model][rules]") {
   Workload workload = two_layers();
   workload.parameters[0].shape = {100, 10};

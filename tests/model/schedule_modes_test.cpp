@@ -136,15 +136,30 @@ TEST_CASE("R29: DDP broadcasts each type of buffer before forward", "[model][sch
   const Schedule schedule = build_schedule(resnet, Training{});
   CHECK(count(schedule, Operation::broadcast) == 2);
   const Story lines = story(schedule);
-  CHECK(Story(lines.begin(), lines.begin() + 4) ==
-        Story{"concatenate", "broadcast", "wait", "copy out"});
-  CHECK(lines[8] == "forward 0.0");
+  CHECK(Story(lines.begin(), lines.begin() + 9) == Story{"concatenate", "broadcast", "concatenate",
+                                                         "broadcast", "wait", "copy out", "wait",
+                                                         "copy out", "forward 0.0"});
   Training training;
   training.broadcast_buffers = false;
   CHECK(count(build_schedule(resnet, training), Operation::broadcast) == 0);
   for (const Strategy strategy :
        {Strategy::none, Strategy::naive, Strategy::flat, Strategy::overlap})
     CHECK(count(build_schedule(resnet, training_of(strategy)), Operation::broadcast) == 0);
+}
+
+TEST_CASE("R29: two groups of buffers are on their way at most", "[model][schedule_builder]") {
+  Workload workload = architectures::build(architectures::resnet18);
+  workload.buffers = {{7, Bytes{700 << 20}}};
+  const Schedule schedule = build_schedule(costs(workload), Training{});
+  const Story lines = story(schedule);
+  CHECK(Story(lines.begin(), lines.begin() + 13) ==
+        Story{"concatenate", "broadcast", "concatenate", "broadcast", "wait", "copy out",
+              "concatenate", "broadcast", "wait", "copy out", "wait", "copy out", "forward 0.0"});
+  std::vector<std::int32_t> awaited;  // groups
+  for (const Task& task : schedule.tasks)
+    if (task.operation == Operation::wait && task.message == Message::buffers)
+      awaited.push_back(schedule.tasks[schedule.waits_for(task).front()].kernel);
+  CHECK(awaited == std::vector<std::int32_t>{0, 1, 2});
 }
 
 TEST_CASE("R29: buffers are broadcast 250 MiB at a time", "[model][schedule_builder]") {

@@ -74,6 +74,27 @@ TEST_CASE("factors are read, and refused where they make no sense",
         "c.yaml:19:5: factors: forward is in the list already");
 }
 
+TEST_CASE("what ran aside is kept apart, and backward beside it",
+          "[scenarios][calibration_reader]") {
+  const Scratch scratch;
+  const std::string copy = "  - {operation: copy in, traffic: 2 MB, time: 200 us}";
+  const Calibration calibration = read(
+      scratch, with("  - {operation: copy in",
+                    copy + "\n  - {operation: copy in, traffic: 2 MB, aside: true, time: 300 us}"));
+  REQUIRE(calibration.tasks.size() == 3);
+  CHECK_FALSE(calibration.tasks[1].aside);
+  CHECK(calibration.tasks[2].aside);
+  CHECK(calibration.tasks[2].time.median == 300us);
+  CHECK(read(scratch, good_calibration).backward_beside_hook == 1);
+  CHECK(read(scratch, good_calibration + "backward_beside_hook: 1.25\n").backward_beside_hook ==
+        1.25);
+  CHECK(refused(good_calibration + "backward_beside_hook: 0\n") ==
+        "c.yaml:25:23: backward_beside_hook: expected a number from 1 to 100, got \"0\"");
+  CHECK(refused(with("  - {operation: copy in", copy + "\n" + copy)) ==
+        "c.yaml:17:5: tasks: there is an entry of this operation, gemm, traffic, type and aside "
+        "already");
+}
+
 TEST_CASE("a calibration has what its file says", "[scenarios][calibration_reader]") {
   const Scratch scratch;
   const Calibration calibration = read(scratch, good_calibration);
@@ -174,7 +195,8 @@ TEST_CASE("a task is refused where it is wrong", "[scenarios][calibration_reader
   CHECK(task("operation: forward, gemm: [1, 2, 0, 1], traffic: 2 MB, time: 1 ms") ==
         "c.yaml:16:39: tasks.gemm: expected a whole number from 1 to 1099511627776, got \"0\"");
   CHECK(task("operation: forward, gemm: [64, 256, 128, 1], traffic: 768 KiB, time: 1 us") ==
-        "c.yaml:16:5: tasks: there is an entry of this operation, gemm, traffic and type already");
+        "c.yaml:16:5: tasks: there is an entry of this operation, gemm, traffic, type and aside "
+        "already");
   CHECK(task("operation: forward, gemm: [64, 256, 128, 1], traffic: 768 KiB, type: bf16, time: 1 "
              "us")
             .empty());
@@ -294,7 +316,7 @@ TEST_CASE("twenty thousand tasks are read in good time", "[scenarios][calibratio
   const auto begin = std::chrono::steady_clock::now();
   CHECK(refused(header + tasks).empty());
   CHECK(refused(header + tasks + "  - {operation: divide, traffic: 7 B, time: 1 s}\n") ==
-        "c.yaml:20005:5: tasks: there is an entry of this operation, gemm, traffic and type "
+        "c.yaml:20005:5: tasks: there is an entry of this operation, gemm, traffic, type and aside "
         "already");
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));
 }

@@ -246,5 +246,20 @@ TEST_CASE("a law of collectives that the link cannot feed is refused",
         "s.yaml:7:16: cluster.collectives: nccl needs a CUDA device");
 }
 
+TEST_CASE("R37, R38: how many collectives run at once, and whether over the hosts",
+          "[scenarios][cluster_reader]") {
+  const Scratch scratch;
+  const Cluster cluster = cluster_with(
+      scratch, 8, "  intra_node: nvlink4\n  collectives_at_once: 2\n  through_host: 20 GB/s");
+  CHECK(cluster.collectives_at_once == 2);
+  REQUIRE(cluster.through_host);
+  CHECK(cluster.through_host->bytes_per_second == 20e9);
+  CHECK(refusal_at(scratch, 8, "  intra_node: nvlink4\n  collectives_at_once: 0") ==
+        "s.yaml:9:24: cluster.collectives_at_once: expected a whole number from 1 to 8, got \"0\"");
+  CHECK(
+      refusal_at(scratch, 6, "  device: generic-cpu\n  through_host: 20 GB/s") ==
+      "s.yaml:7:17: cluster.through_host: a CPU's memory is the host's: through_host is for GPUs");
+}
+
 }  // namespace
 }  // namespace ddpsim

@@ -59,6 +59,7 @@ TEST_CASE("a comm hook that lacks something is refused in its place, with what t
   refused("fp16_compress_wrapper", "write {fp16_compress_wrapper: powersgd}");
   refused("steps", "write the steps themselves");
   refused("{bf16_compress_wrapper: [all_reduce]}", "begin the list of steps with {cast: fp16}");
+  refused("{fp16_compress_wrapper: zero_step}", "zero_step reduces plainly: take");
 }
 
 TEST_CASE("PowerSGD's settings are read", "[scenarios][comm_hook]") {

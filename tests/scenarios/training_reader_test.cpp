@@ -75,6 +75,27 @@ TEST_CASE("R35: what DDP or a comm hook cannot do with a parameter is refused by
              Catch::StartsWith("s.yaml:5:21: ") && Catch::Contains("a profile has no layers"));
 }
 
+TEST_CASE("R45: what would break ZeRO's hooks in PyTorch is refused in its place",
+          "[scenarios][training_reader]") {
+  const Scratch scratch;
+  const auto refused = [&](const std::string& dtype, const std::string& more) {
+    scratch.write("p.yaml",
+                  "format: ddpsim.workload/1\nforward: 1 ms\nbackward: 3 ms\nparameters:\n"
+                  "  - {name: a, shape: [8, 8], ready: 3 ms}\n  - {name: b, shape: [8], ready: 2 "
+                  "ms, dtype: " +
+                      dtype + "}\n");
+    const std::string line = refusal(scratch, scenario_with("  comm_hook: zero_step\n" + more));
+    if (!line.empty()) CHECK_THAT(line, Catch::StartsWith("s.yaml:4:3: training: "));
+    return line;
+  };
+  CHECK(refused("fp32", "").empty());
+  CHECK_THAT(refused("bf16", ""), Catch::Contains("parameters of one type, and b is not"));
+  CHECK_THAT(refused("fp32", "  find_unused_parameters: true"),
+             Catch::Contains("which it never does with find_unused_parameters alone"));
+  CHECK(refused("fp32", "  find_unused_parameters: true\n  static_graph: true").empty());
+  CHECK_THAT(refused("fp32", "  join: true"), Catch::Contains("take join out"));
+}
+
 TEST_CASE("R11: a cap is cut off to whole bytes", "[scenarios][training_reader]") {
   const Three three;
   CHECK(three.read("  bucket_cap: 25 MiB").bucket_cap == Bytes{26'214'400});
@@ -240,6 +261,41 @@ TEST_CASE("ways to cut buckets exclude each other", "[scenarios][training_reader
   CHECK(three.refused("  parameter_groups: 4") ==
         "s.yaml:4:21: training.parameter_groups: expected a whole number from 1 to 3, got \"4\"");
   CHECK(three.read("  parameter_groups: 3").parameter_groups == 3);
+}
+
+TEST_CASE("R50: delay_all_reduce takes names and a hook that comes after them",
+          "[scenarios][training_reader]") {
+  const Three three;
+  const Training training = three.read("  delay_all_reduce: {parameters: [c, \"b*\", b], hook: a}");
+  REQUIRE(training.delayed);
+  CHECK(training.delayed->parameters == std::vector<std::int32_t>{2, 1});
+  CHECK(training.delayed->hook == 0);
+  CHECK_THAT(three.refused("  delay_all_reduce: {parameters: [a], hook: c}"),
+             Catch::Contains("s.yaml:4:") && Catch::Contains("a gets its gradient after this one"));
+  CHECK_THAT(three.refused("  delay_all_reduce: {parameters: [d], hook: a}"),
+             Catch::Contains("s.yaml:4:35") && Catch::Contains("no parameter is named \"d\""));
+  CHECK_THAT(three.refused("  delay_all_reduce: {parameters: [c], hook: \"*\"}"),
+             Catch::Contains("3 are named so"));
+  CHECK_THAT(three.refused("  delay_all_reduce: {parameters: [], hook: a}"),
+             Catch::Contains("one parameter at least"));
+  CHECK_THAT(three.refused("  delay_all_reduce: {parameters: [c], hook: a}\n  micro_batches: 2"),
+             Catch::Contains("set micro_batches: 1"));
+  CHECK_THAT(three.refused("  delay_all_reduce: {parameters: [c], hook: a}\n  parameter_groups: 2"),
+             Catch::Contains("goes with the buckets DDP makes"));
+}
+
+TEST_CASE("R17: a collective of a list of steps may have a communicator of its own",
+          "[scenarios][comm_hook_reader]") {
+  const Three three;
+  const Training training =
+      three.read("  comm_hook: [reduce_scatter, {all_gather: {communicator: 1}}]");
+  REQUIRE(training.comm_hook.steps.size() == 2);
+  CHECK(training.comm_hook.steps[0].communicator == 0);
+  CHECK(training.comm_hook.steps[1].communicator == 1);
+  CHECK_THAT(three.refused("  comm_hook: [{all_reduce: {communicator: 9}}]"),
+             Catch::Contains("s.yaml:4:") && Catch::Contains("3"));
+  CHECK_THAT(three.refused("  comm_hook: [{all_reduce: 3}]"),
+             Catch::Contains("write it as a word"));
 }
 
 }  // namespace

@@ -36,6 +36,8 @@ struct Shape {
   int most_tasks = 30;       ///< besides collectives, per rank
   bool synchronous = false;  ///< kernels run on the host's thread
   bool interference = false;
+  int communicators = 1;
+  int collectives_at_once = 1;
 };
 
 inline Task random_task(Dice& dice, const Shape& shape) {
@@ -60,12 +62,16 @@ inline Task random_task(Dice& dice, const Shape& shape) {
 /// Schedules for ranks that issue equally many collectives at different times.
 inline std::vector<Schedule> random_schedules(Dice& dice, const Shape& shape) {
   const int collectives = dice.between(0, 6);
+  const bool several = shape.communicators > 1 || shape.collectives_at_once > 1;
+  std::vector<Duration> latencies(static_cast<std::size_t>(several ? collectives : 0));
+  for (Duration& each : latencies) each = dice.time(5);
   std::vector<Interference> beside(static_cast<std::size_t>(collectives));
   if (shape.interference)
     for (Interference& each : beside) each = {dice.slowdown(), dice.slowdown(), dice.slowdown()};
   std::vector<Schedule> ranks;
   for (int rank = 0; rank < shape.ranks; ++rank) {
     Script step;
+    step.schedule.collectives_at_once = shape.collectives_at_once;
     const int others = dice.between(1, shape.most_tasks);
     int issued = 0;
     for (int left = others + collectives; left > 0; --left) {
@@ -78,6 +84,8 @@ inline std::vector<Schedule> random_schedules(Dice& dice, const Shape& shape) {
         Task task = collective(dice.time(25), beside[static_cast<std::size_t>(issued)]);
         task.host = dice.time(3);
         if (dice.one_in(8)) task.host_waits = true;
+        if (several) task.latency = latencies[static_cast<std::size_t>(issued)];
+        task.communicator = static_cast<std::uint8_t>(issued % shape.communicators);
         step.add(task, after);
         ++issued;
       } else {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <span>
 #include <stdexcept>
 #include <vector>
@@ -24,6 +25,17 @@ class SlowSolver {
   explicit SlowSolver(std::span<const Schedule> schedules) {
     for (const Schedule& schedule : schedules)
       ranks_.push_back({&schedule, std::vector<State>(schedule.tasks.size())});
+    // The k-th of a communicator.
+    std::map<std::pair<int, std::size_t>, Collective> collectives;
+    for (const SlowRank& rank : ranks_) {
+      std::map<int, std::size_t> count;
+      for (std::size_t i = 0; i < rank.states.size(); ++i) {
+        if (rank.task(i).stream != Stream::communication) continue;
+        const int communicator = rank.task(i).communicator;
+        collectives[{communicator, count[communicator]++}].tasks.push_back(i);
+      }
+    }
+    for (auto& [place, each] : collectives) collectives_.push_back(std::move(each));
   }
 
   Timeline solve() {
@@ -82,6 +94,20 @@ class SlowSolver {
     return true;
   }
 
+  /// Have all earlier collectives of its communicator arrived, and is there room beside those that have
+  /// not ended?
+  static bool may_arrive(const SlowRank& rank, std::size_t i) {
+    int in_flight = 0;
+    for (std::size_t k = 0; k < i; ++k) {
+      if (rank.task(k).stream != Stream::communication ||
+          rank.task(k).communicator != rank.task(i).communicator)
+        continue;
+      if (!rank.states[k].arrived) return false;
+      in_flight += rank.states[k].ended() ? 0 : 1;
+    }
+    return in_flight < rank.schedule->collectives_at_once;
+  }
+
   static bool computes(const Task& task) {
     return task.stream == Stream::compute ||
            (task.stream == Stream::host && task.work > Duration::zero());
@@ -125,7 +151,8 @@ class SlowSolver {
       return true;
     }
     if (task.stream == Stream::communication) {
-      if (state.arrived || state.enqueued == never || !at_head(rank, i) || !free_to_begin(rank, i))
+      if (state.arrived || state.enqueued == never || !may_arrive(rank, i) ||
+          !free_to_begin(rank, i))
         return false;
       return state.arrived = true;
     }
@@ -147,50 +174,81 @@ class SlowSolver {
     return true;
   }
 
-  /// The collective each rank stands at, or nothing while one is still on its way.
-  std::vector<std::size_t> current_collectives() const {
-    std::vector<std::size_t> current;
-    for (const SlowRank& rank : ranks_)
-      for (std::size_t i = 0; i < rank.states.size(); ++i)
-        if (rank.states[i].arrived && !rank.states[i].ended()) current.push_back(i);
-    if (current.size() != ranks_.size()) current.clear();
-    return current;
+  /// One operation of all ranks.
+  struct Collective {
+    std::vector<std::size_t> tasks;  // [rank]
+    Real left = 0;
+  };
+
+  bool arrived(const Collective& collective) const {
+    for (std::size_t r = 0; r < ranks_.size(); ++r)
+      if (!ranks_[r].states[collective.tasks[r]].arrived) return false;
+    return true;
+  }
+  bool running(const Collective& collective) const {
+    return ranks_[0].states[collective.tasks[0]].running();
   }
 
   bool start_collective() {
-    const auto current = current_collectives();
-    if (current.empty() || ranks_[0].states[current[0]].running()) return false;
-    collective_left_ = 0;
-    for (std::size_t r = 0; r < ranks_.size(); ++r) {
-      ranks_[r].states[current[r]].start = now_;
-      collective_left_ = std::max(collective_left_, real(ranks_[r].task(current[r]).work));
+    for (Collective& each : collectives_) {
+      if (ranks_[0].states[each.tasks[0]].start != never || !arrived(each)) continue;
+      for (std::size_t r = 0; r < ranks_.size(); ++r) {
+        ranks_[r].states[each.tasks[r]].start = now_;
+        each.left = std::max(each.left, real(ranks_[r].task(each.tasks[r]).work));
+      }
+      return true;
     }
-    return true;
+    return false;
   }
 
   bool end_collective() {
-    const auto current = current_collectives();
-    if (current.empty() || collective_left_ > tiny) return false;
-    for (std::size_t r = 0; r < ranks_.size(); ++r) ranks_[r].states[current[r]].end = now_;
-    return true;
+    for (const Collective& each : collectives_) {
+      if (!running(each) || each.left > tiny) continue;
+      for (std::size_t r = 0; r < ranks_.size(); ++r) ranks_[r].states[each.tasks[r]].end = now_;
+      return true;
+    }
+    return false;
   }
 
   Real kernel_slowdown(const SlowRank& rank, std::size_t kernel) const {
+    Real slowdown = 1;
     for (std::size_t i = 0; i < rank.states.size(); ++i) {
       if (!rank.states[i].arrived || rank.states[i].ended()) continue;
       const bool moving = rank.states[i].running();
-      return compute_slowdown(rank.task(i).beside, moving ? rank.task(kernel).memory_fraction : 0);
+      slowdown = std::max(slowdown,
+                          Real{compute_slowdown(rank.task(i).beside,
+                                                moving ? rank.task(kernel).memory_fraction : 0)});
     }
-    return 1;
+    return slowdown;
   }
 
-  Real collective_slowdown() const {
-    const auto current = current_collectives();
+  /// The part of a collective that is latency.
+  Real latency_of(const Collective& collective) const {
+    Real work = 0, latency = 0;
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      const Task& task = ranks_[r].task(collective.tasks[r]);
+      work = std::max(work, real(task.work));
+      latency = std::max(latency, real(task.latency));
+    }
+    return work == 0 ? 0 : std::min(Real{1}, latency / work);
+  }
+
+  Real collective_slowdown(const Collective& collective) const {
     Real slowdown = 1;
-    if (std::ranges::any_of(ranks_, computing))
-      for (std::size_t r = 0; r < current.size(); ++r)
-        slowdown = std::max(slowdown, Real{ranks_[r].task(current[r]).beside.communication});
-    return slowdown;
+    for (std::size_t r = 0; r < ranks_.size(); ++r)
+      if (std::ranges::any_of(ranks_, computing))
+        slowdown =
+            std::max(slowdown, Real{ranks_[r].task(collective.tasks[r]).beside.communication});
+    Real sharing = 0;
+    int under_way = 0;
+    for (const Collective& each : collectives_) {
+      if (!running(each)) continue;
+      ++under_way;
+      sharing += 1 - latency_of(each);
+    }
+    const Real latency = latency_of(collective);
+    return under_way > 1 ? slowdown * (latency + (1 - latency) * std::max(Real{1}, sharing))
+                         : slowdown;
   }
 
   Real next_moment() const {
@@ -210,27 +268,30 @@ class SlowSolver {
           maybe(now_ + state.left * kernel_slowdown(rank, i));
       }
     }
-    if (!current_collectives().empty()) maybe(now_ + collective_left_ * collective_slowdown());
+    for (const Collective& each : collectives_)
+      if (running(each)) maybe(now_ + each.left * collective_slowdown(each));
     return next;
   }
 
   void advance(Real to) {
     const Real elapsed = to - now_;
-    const Real collective_done = elapsed / collective_slowdown();
+    std::vector<Real> transferred;
+    for (const Collective& each : collectives_)
+      transferred.push_back(running(each) ? elapsed / collective_slowdown(each) : 0);
     std::vector<std::pair<State*, Real>> done;
     for (SlowRank& rank : ranks_)
       for (std::size_t i = 0; i < rank.states.size(); ++i)
         if (computes(rank.task(i)) && rank.states[i].running())
           done.emplace_back(&rank.states[i], elapsed / kernel_slowdown(rank, i));
     for (const auto& [state, amount] : done) state->left = std::max(Real{0}, state->left - amount);
-    if (!current_collectives().empty())
-      collective_left_ = std::max(Real{0}, collective_left_ - collective_done);
+    for (std::size_t c = 0; c < collectives_.size(); ++c)
+      collectives_[c].left = std::max(Real{0}, collectives_[c].left - transferred[c]);
     now_ = to;
   }
 
   std::vector<SlowRank> ranks_;
+  std::vector<Collective> collectives_;
   Real now_ = 0;
-  Real collective_left_ = 0;
 };
 
 inline Timeline slow_solve(std::span<const Schedule> ranks) {

@@ -56,6 +56,11 @@ std::vector<std::string> lines_from(const Calibration& calibration, const std::s
 TEST_CASE("a calibration written and read back is equal", "[tools][calibration_file]") {
   CHECK(read_back(example()) == example());
   CHECK(read_back(Calibration{}) == Calibration{});
+  Calibration hooked = example();
+  hooked.backward_beside_hook = 1.0625;
+  hooked.tasks.push_back(hooked.tasks.back());
+  hooked.tasks.back().aside = true;
+  CHECK(read_back(hooked) == hooked);
   Calibration other = example();
   other.complete = other.synchronous = false;
   other.launch.kernel = 6us;

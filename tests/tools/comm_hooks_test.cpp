@@ -19,7 +19,7 @@ struct Hooked {
     scratch.write("s.yaml", text + "compare: [bucketed]\n");
     const Outcome outcome =
         ddpsim({"calibrate", "s.yaml", "--backend", "threads", "--ranks", "2", "--repeats", "2",
-                "--timeout", "60 s", "-o", "c.yaml", "--quiet"},
+                "--largest", "512 KiB", "--timeout", "60 s", "-o", "c.yaml", "--quiet"},
                scratch.folder());
     INFO(outcome.err);
     REQUIRE(outcome.code == 0);
@@ -73,6 +73,8 @@ TEST_CASE("each comm hook sends for real what was predicted", "[tools][comm_hook
                                  "post_local_sgd",
                                  "{post_local_sgd: {subgroup: 1}}",
                                  "optimizer_overlap",
+                                 "zero_step",
+                                 "zero_step_interleaved",
                                  "{fp16_compress_wrapper: {powersgd: {rank: 2}}}",
                                  "{bf16_compress_wrapper: allreduce}",
                                  "[{cast: fp16}, {scale: 1/ranks}, all_reduce]",

@@ -42,10 +42,11 @@ TEST_CASE("list shows hooks and backends", "[tools][list]") {
       CHECK(own_hooks.insert(row["hook of training.hooks"]).second);
     }
   }
-  CHECK(comm_hooks == std::set<std::string>{
-                          "none", "allreduce", "noop", "fp16_compress", "bf16_compress", "powersgd",
-                          "batched_powersgd", "quantization_pertensor", "quantization_perchannel",
-                          "post_local_sgd", "optimizer_overlap", "steps", "plugin"});
+  CHECK(comm_hooks == std::set<std::string>{"none", "allreduce", "noop", "fp16_compress",
+                                            "bf16_compress", "powersgd", "batched_powersgd",
+                                            "quantization_pertensor", "quantization_perchannel",
+                                            "post_local_sgd", "optimizer_overlap", "zero_step",
+                                            "zero_step_interleaved", "steps", "plugin"});
   CHECK(own_hooks ==
         std::set<std::string>{"clip", "scale", "noise", "decay", "record", "chunks", "plugin"});
   CHECK(names_in("backends", "backend") == std::set<std::string>{"gloo", "nccl", "threads"});

@@ -39,7 +39,7 @@ struct Profiled {
     scratch.write("s.yaml", scenario);
     const Outcome outcome =
         ddpsim({"calibrate", "s.yaml", "--backend", "threads", "--ranks", "3", "--repeats", "2",
-                "--timeout", "60 s", "-o", "c.yaml", "--quiet"},
+                "--largest", "512 KiB", "--timeout", "60 s", "-o", "c.yaml", "--quiet"},
                scratch.folder());
     INFO(outcome.err);
     REQUIRE(outcome.code == 0);
@@ -52,7 +52,7 @@ struct Profiled {
         "--calibration", "c.yaml", "--quiet",   "--json",  "-"};
     for (const std::string& setting : settings) {
       words.emplace_back("--set");
-      words.push_back("training." + setting);
+      words.push_back((setting.starts_with("cluster.") ? "" : "training.") + setting);
     }
     return ddpsim(words, scratch.folder());
   }
@@ -80,7 +80,12 @@ TEST_CASE("each mode of DDP sends for real what was predicted", "[tools][modes]"
            {"join=true"},
            {"join={joined_ranks: 1}"},
            {"join={joined_ranks: 2, throw_on_early_termination: true}"},
-           {"join={joined_ranks: 1, divide_by_initial_world_size: false}"}}) {
+           {"join={joined_ranks: 1, divide_by_initial_world_size: false}"},
+           {"cluster.collectives_at_once=2"},
+           {"cluster.collectives_at_once=2", "join=true"},
+           {"delay_all_reduce={parameters: ['2.*'], hook: embedding}"},
+           {"delay_all_reduce={parameters: ['2.*'], hook: 1.bias}", "static_graph=true",
+            "iteration=1"}}) {
     std::string mode;
     for (const std::string& setting : settings) mode += setting + " ";
     CAPTURE(mode);

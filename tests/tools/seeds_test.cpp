@@ -58,7 +58,7 @@ TEST_CASE("every comm hook has its figure on both links", "[tools][seeds]") {
   for (const char* seed : {"seeds/comm-hooks-slow-link.yaml", "seeds/comm-hooks-fast-link.yaml"}) {
     std::set<std::vector<std::string>> hooks;
     for (const Figure& figure : figures_of(shipped(seed))) hooks.insert(figure.set);
-    CHECK(hooks.size() == 11);
+    CHECK(hooks.size() == 13);
   }
 }
 

@@ -17,6 +17,18 @@ Json bucketed(const std::vector<std::string>& more) {
   return outcome.json()["results"][0];
 }
 
+const std::string seeds = std::string(DDPSIM_SCENARIOS) + "/seeds/";
+
+/// Of a seed, under one strategy, `count` steps.
+Json ran_ahead(const std::string& seed, const std::string& strategy, int count) {
+  const Outcome outcome =
+      ddpsim({"run", seeds + seed + ".yaml", "--json", "-", "--set", "compare=[" + strategy + "]",
+              "--steps", std::to_string(count), "--run-ahead"});
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  return outcome.json()["results"][0];
+}
+
 }  // namespace
 
 TEST_CASE("run --phase first is DDP's first iteration: one bucket and nothing hidden",
@@ -72,6 +84,83 @@ TEST_CASE("DDP logs communication of a hook that sends nothing", "[tools][steps]
     CHECK(result["collectives"] == 0);
     CHECK(result["ddp_statistics"]["avg_backward_comm_time_ns"] > 0);
     CHECK(result["ddp_statistics"]["avg_backward_compute_comm_overlap_time_ns"] > 0);
+  }
+}
+
+TEST_CASE("R47: run --run-ahead shows where the host waits for timers, and what that costs",
+          "[tools][steps]") {
+  const Json result = ran_ahead("hooks-demo-4", "bucketed", 120);
+  const Json& run = result["run_ahead"];
+  CHECK(run["count"] == 120);
+  std::vector<int> waiting;
+  for (const Json& wait : run["host_waits"]) {
+    waiting.push_back(wait["step"].get<int>());
+    CHECK(wait["ms"] > 0);
+  }
+  CHECK(waiting == std::vector<int>{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 101});
+  const Json& periods = run["periods_ms"];
+  REQUIRE(periods.size() == 120);
+  const Json& kinds = result["steps"]["kinds"];
+  CHECK(periods[0] == kinds[0]["step_ms"]);  // the first begins with an idle device
+  // Launches of a forward of short kernels are what the device waits for when the host had to wait.
+  const double alone = result["step_ms"], sampled = periods[10], steady = periods[50];
+  CHECK(sampled < alone);
+  CHECK(steady < sampled);
+  CHECK(periods[100] == periods[10]);
+  CHECK(periods[101] == periods[50]);
+  double total = 0;
+  for (const Json& period : periods) total += period.get<double>();
+  CHECK(run["total_ms"].get<double>() == Approx(total));
+  CHECK(run["mean_period_ms"].get<double>() == Approx(total / 120));
+  const double apart = run["one_after_the_other_ms"];
+  CHECK(apart == result["steps"]["total_ms"].get<double>());
+  CHECK(run["gain"].get<double>() == Approx(1 - total / apart));
+}
+
+TEST_CASE("a host that is ahead costs the device nothing", "[tools][steps]") {
+  for (const std::string seed : {"hooks-demo-4", "overlap-hook"}) {
+    CAPTURE(seed);
+    const Json ahead = ran_ahead(seed, "none", 20)["run_ahead"];
+    // Without communication a step is then as long as one whose launches are free.
+    const Outcome free =
+        ddpsim({"run", seeds + seed + ".yaml", "--set", "compare=[none]", "--set",
+                "cluster.launch={kernel: 0 us, collective: 0 us, hook: 0 us}", "--json", "-"});
+    REQUIRE(free.code == 0);
+    CHECK(ahead["periods_ms"].back() == free.json()["results"][0]["step_ms"]);
+    CHECK(ahead["host_waits"].empty());
+  }
+}
+
+TEST_CASE("the example of --run-ahead in the help works, and its table adds up", "[tools][steps]") {
+  const std::string help = ddpsim({"run", "--help"}).out;
+  const std::string example =
+      "ddpsim run --steps 200 --run-ahead scenarios/seeds/hooks-demo-4.yaml";
+  CHECK_THAT(help, Catch::Contains(example));
+  const Outcome table =
+      ddpsim({"run", "--steps", "200", "--run-ahead", seeds + "hooks-demo-4.yaml"});
+  CHECK(table.code == 0);
+  CHECK_THAT(table.out, Catch::Contains("200 steps in which the host runs ahead") &&
+                            Catch::Contains("host waited ms") &&
+                            Catch::Contains("the host waited for timers 11 times") &&
+                            Catch::Contains("the host waited for timers 0 times"));
+}
+
+TEST_CASE("a run in which the host cannot run ahead is refused in one line", "[tools][steps]") {
+  const std::string cpus = std::string(DDPSIM_SCENARIOS) + "/examples/cpu-cluster.yaml";
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
+      {{"run", first, "--run-ahead"}, "say how many, such as --steps 100"},
+      {{"run", cpus, "--steps", "3", "--run-ahead"},
+       cpus + ": --run-ahead: here the host computes the kernels itself"},
+      {{"run", first, "--steps", "1000000", "--run-ahead"}, "tasks as one: take --steps "},
+      {{"run", first, "--steps", "3", "--run-ahead", "--vary", "training.bucket_cap=1MiB,2MiB"},
+       "--vary takes neither"}};
+  for (const auto& [arguments, message] : cases) {
+    CAPTURE(arguments);
+    const Outcome outcome = ddpsim(arguments);
+    CHECK(outcome.code == 2);
+    CHECK(outcome.out.empty());
+    CHECK(lines_of(outcome.err).size() == 1);
+    CHECK_THAT(outcome.err, Catch::Contains(message));
   }
 }
 

@@ -14,7 +14,7 @@ as `training` says (ddpsim's own keys, see KEYS), and trains N steps. Said of ra
                 "buckets": [[name, ...], ...],     contents, in launch order
                 "collectives": [collective, ...]}]}
 
-A collective is {"operation", "bytes", "type"}, in the order issued. Nothing can be missed: DDP is given a process group
+A collective is {"operation", "bytes", "type"} and, of a broadcast, "from_rank", in the order issued. Nothing can be missed: DDP is given a process group
 that writes down every call, from Python or C++, and hands it on to Gloo's; only a sparse gradient's all-reduce stands
 as the three all-gathers Gloo makes of it. Both ranks must say the same, or it is an error, as is a collective other
 than those known. Exit code 0; 1 if a rank fails or takes longer than --timeout; 2 for bad input; 77 without torch.
@@ -35,6 +35,7 @@ import time
 RANKS = 2
 KEYS = ('bucket_cap', 'micro_batches', 'no_sync', 'find_unused_parameters', 'static_graph', 'gradient_as_bucket_view',
         'broadcast_buffers', 'comm_hook', 'join')
+ZERO_HOOKS = {'zero_step': 'hook_with_zero_step', 'zero_step_interleaved': 'hook_with_zero_step_interleaved'}
 
 
 class Failure(Exception):
@@ -64,11 +65,11 @@ def recorder(backend):
             super().__init__(backend.rank(), backend.size())
             self.calls = []
 
-        def note(self, operation, tensor):
+        def note(self, operation, tensor, **more):
             if tensor.is_sparse:
                 return self.note_sparse(tensor.coalesce())
             self.calls.append({'operation': operation, 'bytes': tensor.numel() * tensor.element_size(),
-                               'type': str(tensor.dtype).replace('torch.', '')})
+                               'type': str(tensor.dtype).replace('torch.', ''), **more})
 
         def note_sparse(self, tensor):
             """An all-reduce that Gloo makes of all-gathers (ProcessGroupGloo.cpp, AsyncSparseAllreduceWork): nine
@@ -86,7 +87,7 @@ def recorder(backend):
             return backend.allreduce(tensors, options)
 
         def broadcast(self, tensors, options):
-            self.note('broadcast', tensors[0])
+            self.note('broadcast', tensors[0], from_rank=options.rootRank)
             return backend.broadcast(tensors, options)
 
         def allgather(self, outputs, inputs, options):
@@ -114,8 +115,25 @@ def register_hook(model, hook):
                   'error_feedback': 'use_error_feedback'}
         state = powerSGD_hook.PowerSGDState(None, **{torchs.get(key, key): value for key, value in settings.items()})
         model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+    elif name in ZERO_HOOKS:
+        model.register_comm_hook(None, zero_hook(model, ZERO_HOOKS[name]))
     else:
         raise Failure(f'comm hook {name} is not known here', 2)
+
+
+def zero_hook(model, maker):
+    """torch's hook, which wants NCCL: Gloo may carry out in another order on each rank what callbacks of several
+    buckets issue, so of interleaved updates one bucket at a time goes well."""
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.algorithms.ddp_comm_hooks import ddp_zero_hook, default_hooks
+    optimizer = dist.optim.ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.SGD,
+                                                   overlap_with_ddp=True, lr=1e-3)
+    backend, dist.get_backend = dist.get_backend, lambda group: dist.Backend.NCCL
+    try:
+        return getattr(ddp_zero_hook, maker)(default_hooks.allreduce_hook, model, optimizer)
+    finally:
+        dist.get_backend = backend
 
 
 def wrapped(model, training):
@@ -191,7 +209,8 @@ def rank_main(arguments):
             silent = training.get('no_sync', False) and micro_batch + 1 < micro_batches
             with ddp.no_sync() if silent else contextlib.nullcontext():
                 loss(ddp, batch).backward()
-        optimizer.step()
+        if training.get('comm_hook') not in tuple(ZERO_HOOKS):
+            optimizer.step()
         said['steps'].append({'hooks': [list(each) for each in fired], 'rebuilt': ddp._has_rebuilt_buckets,
                               'collectives': group.taken()})
     rebuilt = rebuilt_buckets(ddp) if said['steps'][-1]['rebuilt'] else None

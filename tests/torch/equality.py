@@ -65,6 +65,9 @@ CASES = {
     'allreduce hook': ('mlp', {'comm_hook': 'allreduce'}),
     'fp16_compress': ('mlp', {'comm_hook': 'fp16_compress', 'bucket_cap': 2 * MIB}),
     'fp16_compress and accumulation': ('convolution', {'comm_hook': 'fp16_compress', 'micro_batches': 2, 'no_sync': True}),
+    'zero_step': ('mlp', {'comm_hook': 'zero_step', 'bucket_cap': 2 * MIB}),
+    'zero_step with a static graph': ('convolution', {'comm_hook': 'zero_step', 'static_graph': True, 'bucket_cap': MIB}),
+    'zero_step_interleaved': ('small', {'comm_hook': 'zero_step_interleaved'}),
     # One bucket: on Gloo torch's hook waits for its second and third all-reduce on one of the two threads that carry
     # them out, so two buckets at once wait for each other for ever.
     'powersgd': ('small', {'comm_hook': {'powersgd': {'rank': 2, 'start_iteration': 2}}}),
@@ -110,16 +113,22 @@ def predicted(program, model, training, steps, timeout):
 
 # Both in the same words.
 
+def words_of(collective):
+    operation = collective['operation'].replace('-', '_')
+    root = f' from rank {collective.get("from_rank", 0)}' if operation == 'broadcast' else ''
+    return f'{operation} {collective["bytes"]} B{root}'
+
+
 def of_torch(step):
     return {'hooks': step['hooks'][-1],  # of the last micro-batch, the one that is always synchronised
             'buckets': [', '.join(bucket) for bucket in step['buckets']],
-            'collectives': [f'{each["operation"]} {each["bytes"]} B' for each in step['collectives']]}
+            'collectives': list(map(words_of, step['collectives']))}
 
 
 def of_ddpsim(step):
     return {'hooks': [hook['parameter'] for hook in step['hooks']],
             'buckets': [', '.join(bucket['parameters']) for bucket in step['buckets']],
-            'collectives': [f'{each["operation"].replace("-", "_")} {each["bytes"]} B' for each in step['collectives']]}
+            'collectives': list(map(words_of, step['collectives']))}
 
 
 def differences(torch_steps, ddpsim_steps, first):
