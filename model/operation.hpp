@@ -62,4 +62,10 @@ inline constexpr std::array kernel_operations{
     Operation::dequantize,    Operation::select,        Operation::own_kernel,
     Operation::gradient_hook, Operation::module_hook};
 
+/// What a comm hook computes, and so may run aside: behind a collective, beside the backward pass.
+constexpr bool may_run_aside(Operation operation) {
+  return operation == Operation::divide || operation == Operation::optimizer ||
+         (operation >= Operation::cast && operation <= Operation::own_kernel);
+}
+
 }  // namespace ddpsim

@@ -19,25 +19,26 @@
 
 #include <fmt/format.h>
 
+#include "model/hook_groups.hpp"
 #include "model/iteration.hpp"
+#include "model/task_writer.hpp"
 #include "model/zero_step.hpp"
 
 namespace ddpsim {
 namespace {
 
-constexpr std::size_t most_tasks = 10'000'000;
 constexpr std::chrono::hours longest_step{6};
 constexpr Bytes flag{4};           ///< an int32 or a float
 constexpr Bytes rank_number{8};    ///< an int64
 constexpr Bytes sparse_shape{72};  ///< nine int64: ProcessGroupGloo.cpp SparseTensorMetadata
 
-class Builder {
+class Builder : TaskWriter {
  public:
-  Builder(const StepCosts& costs, const Training& training) : costs_(costs), training_(training) {
+  Builder(const StepCosts& costs, const Training& training)
+      : TaskWriter(costs), training_(training) {
     schedule_.strategy = training.strategy;
     schedule_.join = training.join;
     schedule_.collectives_at_once = costs.collectives_at_once;
-    kernel_stream_ = costs.synchronous ? Stream::host : Stream::compute;
   }
 
   Schedule build() {
@@ -47,7 +48,7 @@ class Builder {
       const bool last = micro_batch + 1 == training_.micro_batches;
       synced_ = training_.strategy != Strategy::none && (last || !training_.no_sync);
       forward();
-      begin_hooks();
+      hook_groups_.begin();
       if (synced_) begin_synced_backward();
       backward();
       if (synced_) after_backward();
@@ -59,14 +60,6 @@ class Builder {
   }
 
  private:
-  /// A hook of the user's on gradients that it is given together.
-  struct Group {
-    std::int32_t hook = nobody, group = nobody;
-    std::vector<std::int32_t> members;  ///< in order of arrival
-    KernelCost cost;
-    bool computes = false;    ///< else it only costs the host time
-    std::size_t missing = 0;  ///< members it waits for, in this micro-batch
-  };
   /// A forward hook of the user's on a layer, by its place in UserHook::layers.
   struct Module {
     std::int32_t hook = nobody, layer = nobody;
@@ -79,7 +72,7 @@ class Builder {
     const std::size_t parameters = costs_.gradients.size();
     const auto rounds = static_cast<std::size_t>(training_.micro_batches);
     plan_user_hooks();
-    const std::size_t tasks = rounds * (kernels + 6 * parameters + groups_.size()) + 16;
+    const std::size_t tasks = rounds * (kernels + 6 * parameters + hook_groups_.size()) + 16;
     if (tasks > most_tasks)
       throw std::invalid_argument(
           fmt::format("a step of up to {} tasks is beyond what is simulated ({}): take fewer "
@@ -365,75 +358,28 @@ class Builder {
       pending_.push_back(static_cast<std::int32_t>(bucket.parameters.size()));
   }
 
-  /// The user's hooks: what each costs, and which of them a gradient meets, in order.
   void plan_user_hooks() {
     schedule_.hooks = training_.hooks;
     if (training_.hooks.empty()) return;
-    std::vector<std::size_t> arrived(costs_.gradients.size());
-    for (std::size_t i = 0; i < costs_.arrival.size(); ++i) arrived[at(costs_.arrival[i])] = i;
-    std::vector<bool> computed(costs_.gradients.size(), false);
-    for (const auto& layer : costs_.hooks_of)
-      for (const auto& kernel : layer)
-        for (const std::int32_t index : kernel) computed[at(index)] = true;
-    met_.resize(costs_.gradients.size());
-    next_met_.resize(costs_.gradients.size());
+    hook_groups_ = HookGroups(costs_, training_.hooks);
+    modules_.resize(costs_.layers.size());
     for (std::size_t h = 0; h < training_.hooks.size(); ++h) {
-      const UserHook& hook = training_.hooks[h];
-      for (std::size_t g = 0; g < hook.groups.size(); ++g) {
-        Group group;
-        group.hook = static_cast<std::int32_t>(h);
-        group.group = static_cast<std::int32_t>(g);
-        for (const std::int32_t index : hook.groups[g])  // nobody waits for what never comes
-          if (computed[at(index)]) group.members.push_back(index);
-        if (group.members.empty()) continue;
-        std::sort(group.members.begin(), group.members.end(),
-                  [&](std::int32_t a, std::int32_t b) { return arrived[at(a)] < arrived[at(b)]; });
-        Bytes size;
-        for (const std::int32_t index : group.members) {
-          size += costs_.gradients[at(index)].size;
-          met_[at(index)].push_back(groups_.size());
-        }
-        group.cost = costs_.hook_kernel(hook, size);
-        group.computes = kernel_of(hook, size).traffic != Bytes{};
-        groups_.push_back(std::move(group));
-      }
-      if (!hook.layers.empty()) modules_.resize(costs_.layers.size());
-      for (std::size_t l = 0; l < hook.layers.size(); ++l)
-        modules_[at(hook.layers[l])].push_back(
+      const std::vector<std::int32_t>& layers = training_.hooks[h].layers;
+      for (std::size_t l = 0; l < layers.size(); ++l)
+        modules_[at(layers[l])].push_back(
             {static_cast<std::int32_t>(h), static_cast<std::int32_t>(l)});
     }
   }
 
-  void begin_hooks() {
-    for (Group& group : groups_) group.missing = group.members.size();
-    std::fill(next_met_.begin(), next_met_.end(), 0);
-  }
-
-  /// Backward has computed a gradient: the user's hooks come before DDP's. A hook on several
-  /// gradients holds back those that come first until it has run on all.
+  /// Backward has computed a gradient: the user's hooks come before DDP's.
   void gradient_computed(std::int32_t index) {
-    if (met_.empty()) return gradient_ready(index);
-    const std::vector<std::size_t>& met = met_[at(index)];
-    std::size_t& next = next_met_[at(index)];
-    while (next < met.size()) {
-      Group& group = groups_[met[next]];
-      if (--group.missing > 0) return;
-      fire(group, index);
-      if (group.members.size() == 1) {
-        ++next;
-        continue;
-      }
-      for (const std::int32_t member : group.members) {
-        ++next_met_[at(member)];
-        gradient_computed(member);
-      }
-      return;
-    }
-    gradient_ready(index);
+    if (training_.hooks.empty()) return gradient_ready(index);
+    hook_groups_.computed(
+        index, [this](const HookGroups::Group& group, std::int32_t last) { fire(group, last); },
+        [this](std::int32_t each) { gradient_ready(each); });
   }
 
-  struct Group;
-  void fire(const Group& group, std::int32_t index) {
+  void fire(const HookGroups::Group& group, std::int32_t index) {
     Task& task = group.computes ? kernel_task(Operation::gradient_hook, group.cost)
                                 : host_task(Operation::gradient_hook, group.cost.host);
     task.user_hook = group.hook;
@@ -669,8 +615,7 @@ class Builder {
       if (before != nobody) depend(task, before);
       if (task.host_waits && last_kernel_ != nobody && last_kernel_ != before)
         depend(task, last_kernel_);
-      before = collective ? received(steps[s].payload)
-                          : static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
+      before = collective ? received(steps[s].payload) : newest();
       aside = aside || collective;
       // DDP waits for parameters with the last bucket only.
       if (steps[s].action == CommAction::send_parameters && !last) return;
@@ -695,11 +640,11 @@ class Builder {
       await(launched_[at(b)]);
       mark(schedule_.tasks.back(), b, update);
       mark(comm_task(steps[update], b, false), b, update);
-      last_kernel_ = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
+      last_kernel_ = newest();
       Task& broadcast = comm_task(steps[update + 1], b, false);
       mark(broadcast, b, update + 1);
       depend(broadcast, last_kernel_);
-      sent = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
+      sent = newest();
     }
     await(sent);  // and so for all before it
   }
@@ -722,29 +667,12 @@ class Builder {
     const int members = training_.comm_hook.post_local_sgd.subgroup_of(costs_.ranks_per_node);
     const CollectiveCost cost =
         subgroup ? costs_.in_subgroup(kind_of(step.operation), step.payload, members)
-                 : costs_.collective.of(kind_of(step.operation), step.payload);
-    Task& task = add(step.operation, Stream::communication);
-    task.host = costs_.launch.collective;
+                 : cost_of(step.operation, step.payload);
+    Task& task = collective_task(step.operation, cost,
+                                 costs_.interference.beside(cost, step.payload), step.payload);
     if (!aside) task.handover = costs_.launch.handover;
-    task.work = cost.time();
-    task.latency = cost.latency;
-    task.beside = costs_.interference.beside(cost, step.payload);
-    task.bytes = step.payload;
     task.gradient = gradient_[at(bucket)];
     return task;
-  }
-
-  static Collective kind_of(Operation operation) {
-    switch (operation) {
-      case Operation::all_gather:
-        return Collective::all_gather;
-      case Operation::reduce_scatter:
-        return Collective::reduce_scatter;
-      case Operation::broadcast:
-        return Collective::broadcast;
-      default:
-        return Collective::all_reduce;
-    }
   }
 
   Stream aside_stream() const { return costs_.synchronous ? Stream::communication : Stream::aside; }
@@ -768,193 +696,44 @@ class Builder {
     gather(Message::sparse_values, sparse.values);
   }
 
-  // Collectives on the hosts (StepCosts::through_host): before each, what it is given is copied there,
-  // and behind it, what it gives is copied back. Where they run on the devices these three do nothing.
-  // Source: ProcessGroupGloo.cpp AsyncAllreduceCUDAWork (rule R38).
-
-  /// The task that a collective has to wait for: `ready`, or the copy of that.
-  std::int32_t given(Bytes size, std::int32_t ready, std::int32_t bucket) {
-    if (!costs_.through_host) return ready;
-    Task& copy = add(Operation::copy_to_host, Stream::to_host);
-    copy.host = costs_.launch.kernel;
-    copy.work = size / *costs_.through_host;
-    copy.bytes = size;
-    copy.bucket = bucket;
-    if (ready != nobody) depend(copy, ready);
-    return static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
-  }
-
-  /// The task that has the result of the collective that was just added: itself, or the copy. `size`:
-  /// what each rank gave.
-  std::int32_t received(Bytes size) {
-    const auto sent = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
-    if (!costs_.through_host) return sent;
-    const Task collective = schedule_.tasks.back();
-    if (collective.bucket != nobody) sent_[at(collective.bucket)] = sent;
-    Task& copy = add(Operation::copy_to_device, Stream::to_device);
-    copy.message = collective.message;
-    copy.bytes = collective.operation == Operation::all_gather ? costs_.ranks * size
-                 : collective.operation == Operation::reduce_scatter
-                     ? Bytes{size.count / costs_.ranks}
-                     : size;
-    copy.work = copy.bytes / *costs_.through_host;
-    copy.bucket = collective.bucket;
-    depend(copy, sent);
-    return sent + 1;
-  }
-
-  /// Of what `received` gave.
-  std::int32_t collective_of(std::int32_t task) const {
-    const Task& result = schedule_.tasks[at(task)];
-    if (result.operation != Operation::copy_to_device) return task;
-    return static_cast<std::int32_t>(schedule_.waits_for(result).front());
-  }
-
-  /// Gloo's wait blocks the host until the collective itself is done: a bucket's last one, if a comm hook
-  /// sends any.
-  void host_waits_for_collective(std::int32_t task, std::int32_t bucket) {
-    const std::int32_t sent = bucket != nobody ? sent_[at(bucket)] : collective_of(task);
-    if (sent == nobody) return;
-    Task& wait = add(Operation::wait, Stream::host);
-    wait.message = schedule_.tasks[at(sent)].message;
-    wait.bucket = bucket;
-    wait.host_waits = true;
-    depend(wait, sent);
-  }
-
-  /// A collective of DDP's own, behind `before` if that is one; returns the task that has its result.
-  std::int32_t tell(Operation operation, Message message, Bytes size,
-                    std::int32_t before = nobody) {
-    const std::int32_t ready = given(size, last_kernel_, nobody);
-    const CollectiveCost cost = costs_.collective.of(kind_of(operation), size);
-    Task& task = add(operation, Stream::communication);
-    task.message = message;
-    task.host = costs_.launch.collective;
-    task.work = cost.time();
-    task.latency = cost.latency;
-    task.beside = costs_.interference.beside(cost, size);
-    task.bytes = size;
-    if (ready != nobody) depend(task, ready);
-    if (before != nobody) depend(task, before);
-    return received(size);
-  }
-
-  /// The host stands still until a task has ended, and what was enqueued before (a blocking copy to
-  /// the host).
-  void host_reads(std::int32_t task) {
-    Task& wait = add(Operation::wait, Stream::host);
-    wait.message = schedule_.tasks[at(task)].message;
-    wait.host_waits = true;
-    if (costs_.synchronous) wait.host = costs_.launch.wait;
-    depend(wait, task);
-    if (last_kernel_ != nobody && last_kernel_ != task) depend(wait, last_kernel_);
-    if (costs_.synchronous) last_kernel_ = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
-  }
-
-  /// What follows on the device waits for a collective's result.
-  void await(std::int32_t task, std::int32_t bucket = nobody) {
-    if (costs_.through_host) host_waits_for_collective(task, bucket);
-    Task& wait = add(Operation::wait, kernel_stream_);
-    wait.message = schedule_.tasks[at(task)].message;
-    wait.bucket = bucket;
-    wait.host_waits = costs_.synchronous;
-    if (costs_.synchronous) wait.host = costs_.launch.wait;
-    depend(wait, task);
-    last_kernel_ = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
-  }
-
   void all_reduce(std::int32_t bucket) {
     const Reduction& cost = collectives_[at(bucket)];
-    const std::int32_t ready = given(schedule_.buckets[at(bucket)].size, last_kernel_, bucket);
-    Task& task = add(Operation::all_reduce, Stream::communication);
+    const Bytes size = schedule_.buckets[at(bucket)].size;
+    const std::int32_t ready = given(size, last_kernel_, bucket);
+    Task& task = collective_task(Operation::all_reduce, cost.cost, cost.beside, size);
     task.bucket = bucket;
-    task.host = costs_.launch.collective;
     // Launched by hooks, in the midst of kernels.
     if (training_.strategy == Strategy::overlap || training_.strategy == Strategy::bucketed)
       task.handover = costs_.launch.handover;
-    task.work = cost.cost.time();
-    task.latency = cost.cost.latency;
-    task.beside = cost.beside;
-    task.bytes = schedule_.buckets[at(bucket)].size;
     task.gradient = gradient_[at(bucket)];
     if (ready != nobody) depend(task, ready);
-    launched_[at(bucket)] = received(task.bytes);
+    launched_[at(bucket)] = received(size);
   }
 
   /// Asynchronous devices: the compute stream stands in line behind the collective, the host goes
   /// on. On a synchronous one the host itself waits.
   void wait(std::int32_t bucket) { await(launched_[at(bucket)], bucket); }
 
-  Task& host_task(Operation operation, Duration host) {
-    Task& task = add(operation, Stream::host);
-    task.host = host;
-    return task;
-  }
-
-  Task& kernel_task(Operation operation, const KernelCost& cost) {
-    Task& task = priced(add(operation, kernel_stream_), cost);
-    last_kernel_ = static_cast<std::int32_t>(schedule_.tasks.size()) - 1;
-    return task;
-  }
-
-  static Task& priced(Task& task, const KernelCost& cost) {
-    task.host = cost.host;
-    task.work = cost.work;
-    task.last_launch = cost.last_launch;
-    task.memory_fraction = cost.memory_fraction;
-    task.launches = cost.launches;
-    return task;
-  }
-
-  Task& add(Operation operation, Stream stream) {
-    if (schedule_.tasks.size() >= most_tasks)
-      throw std::invalid_argument(
-          fmt::format("a step of more than {} tasks is beyond what is simulated: take fewer "
-                      "layers, micro-batches or steps of a comm hook",
-                      most_tasks));
-    Task& task = schedule_.tasks.emplace_back();
-    task.operation = operation;
-    task.stream = stream;
-    task.micro_batch = micro_batch_;
-    task.after_begin = static_cast<std::uint32_t>(schedule_.after.size());
-    return task;
-  }
-
-  void depend(Task& task, std::int32_t on) {
-    schedule_.after.push_back(static_cast<std::uint32_t>(on));
-    ++task.after_count;
-  }
-
-  static std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-
   struct Reduction {
     CollectiveCost cost;
     Interference beside;
   };
 
-  const StepCosts& costs_;
   const Training& training_;
-  Schedule schedule_;
-  Stream kernel_stream_ = Stream::compute;
-  std::int16_t micro_batch_ = 0;
   bool synced_ = false;
-  std::int32_t last_kernel_ = nobody;    ///< the task enqueued last on the stream kernels run on
   std::size_t next_bucket_ = 0;          ///< the first that has not been launched
   std::size_t launched_in_turn_ = 0;     ///< buckets: all, or all but the delayed one
   std::vector<std::int32_t> pending_;    ///< [bucket] gradients still to come
   std::vector<std::int32_t> bucket_of_;  ///< [parameter]
   std::vector<std::int32_t> gradient_;   ///< [bucket] task that put its latest gradient in place
   std::vector<std::int32_t> launched_;   ///< [bucket] task that has its latest result
-  std::vector<std::int32_t> sent_;       ///< [bucket] its latest collective, over the hosts
   std::vector<Reduction> collectives_;   ///< [bucket]
-  std::vector<Group> groups_;
-  std::vector<std::vector<std::size_t>> met_;  ///< [parameter] groups it meets, in order; or empty
-  std::vector<std::size_t> next_met_;          ///< [parameter]
-  std::vector<std::vector<Module>> modules_;   ///< [layer], or empty
-  std::vector<std::int32_t> unused_;           ///< ascending
-  bool marked_unused_ = false;                 ///< in this backward
-  std::int32_t used_map_ = nobody;             ///< task that reduces it, of this backward
-  std::int32_t active_ranks_ = nobody;         ///< task that tells of this rank, of this forward
+  HookGroups hook_groups_;
+  std::vector<std::vector<Module>> modules_;  ///< [layer], or empty
+  std::vector<std::int32_t> unused_;          ///< ascending
+  bool marked_unused_ = false;                ///< in this backward
+  std::int32_t used_map_ = nobody;            ///< task that reduces it, of this backward
+  std::int32_t active_ranks_ = nobody;        ///< task that tells of this rank, of this forward
 };
 
 }  // namespace

@@ -37,7 +37,12 @@ TaskCost read_task(const Yaml& given) {
   if (const auto value = map.optional("gemm")) task.gemm = read_gemm(*value);
   task.traffic = map.required("traffic").bytes();
   if (const auto value = map.optional("type")) task.type = value->one_of<DType>(all_dtypes);
-  if (const auto value = map.optional("aside")) task.aside = value->boolean();
+  if (const auto value = map.optional("aside")) {
+    task.aside = value->boolean();
+    if (task.aside && !may_run_aside(task.operation))
+      value->fail(fmt::format("only what a comm hook computes runs aside, and {} is not of that",
+                              name_of(task.operation)));
+  }
   task.time = read_spread(map, map.required("time").duration_or_zero());
   map.finish();
   return task;

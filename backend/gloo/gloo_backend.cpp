@@ -622,7 +622,9 @@ class GlooBackend : public Backend {
       run.background_ended += end < computed_at ? 1 : 0;
     }
     const Duration since = computed_at - run_began;
-    if (options.background_pause > Duration::zero() && since > Duration::zero())
+    if (since <= Duration::zero())
+      run.background_busy = 0;  // too late
+    else if (options.background_pause > Duration::zero())
       run.background_busy = std::min(1.0, in_seconds(under_way) / in_seconds(since));
   }
 

@@ -526,8 +526,9 @@ class NcclBackend : public Backend {
       busy += end - std::max(last.back(), instant_of(background_event(i, false)));
       run.background_ended += end < computed_at ? 1 : 0;
     }
-    if (computed_at > last.back())
-      run.background_busy = std::min(1.0, in_seconds(busy) / in_seconds(computed_at - last.back()));
+    const Duration since = computed_at - last.back();
+    run.background_busy =
+        since > Duration::zero() ? std::min(1.0, in_seconds(busy) / in_seconds(since)) : 0;
   }
 
   std::unique_ptr<Gpu> gpu_;

@@ -23,14 +23,6 @@ StepCosts costs(int unused = nobody, bool buffers = false, bool synchronous = fa
   return costs_of(workload, cluster);
 }
 
-/// Each gradient is a bucket once they are rebuilt: a cap of one byte.
-Training small_caps() {
-  Training training;
-  training.bucket_cap = Bytes{1};
-  training.first_bucket_cap.reset();
-  return training;
-}
-
 Training finding_unused() {
   Training training = small_caps();
   training.find_unused_parameters = true;

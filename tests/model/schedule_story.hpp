@@ -24,6 +24,14 @@ inline Workload two_layers() {
   return workload;
 }
 
+/// Each gradient is a bucket once they are rebuilt: a cap of one byte.
+inline Training small_caps() {
+  Training training;
+  training.bucket_cap = Bytes{1};
+  training.first_bucket_cap.reset();
+  return training;
+}
+
 /// "backward 1.0", "copy in 2 -> 0" (a parameter, and its bucket), "all-reduce 0".
 inline std::string words(const Task& task) {
   std::string result(name_of(task.operation));

@@ -1,6 +1,7 @@
 #include "scenarios/calibration_reader.hpp"
 
 #include <chrono>
+#include <set>
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
@@ -77,10 +78,10 @@ TEST_CASE("factors are read, and refused where they make no sense",
 TEST_CASE("what ran aside is kept apart, and backward beside it",
           "[scenarios][calibration_reader]") {
   const Scratch scratch;
-  const std::string copy = "  - {operation: copy in, traffic: 2 MB, time: 200 us}";
+  const std::string cast = "  - {operation: cast, traffic: 2 MB, time: 200 us}";
   const Calibration calibration = read(
       scratch, with("  - {operation: copy in",
-                    copy + "\n  - {operation: copy in, traffic: 2 MB, aside: true, time: 300 us}"));
+                    cast + "\n  - {operation: cast, traffic: 2 MB, aside: true, time: 300 us}"));
   REQUIRE(calibration.tasks.size() == 3);
   CHECK_FALSE(calibration.tasks[1].aside);
   CHECK(calibration.tasks[2].aside);
@@ -90,9 +91,26 @@ TEST_CASE("what ran aside is kept apart, and backward beside it",
         1.25);
   CHECK(refused(good_calibration + "backward_beside_hook: 0\n") ==
         "c.yaml:25:23: backward_beside_hook: expected a number from 1 to 100, got \"0\"");
-  CHECK(refused(with("  - {operation: copy in", copy + "\n" + copy)) ==
+  CHECK(refused(with("  - {operation: copy in", cast + "\n" + cast)) ==
         "c.yaml:17:5: tasks: there is an entry of this operation, gemm, traffic, type and aside "
         "already");
+  for (const Operation operation : kernel_operations) {
+    CAPTURE(name_of(operation));
+    const std::string name(name_of(operation));
+    const std::string said =
+        refused(with("  - {operation: copy in",
+                     "  - {operation: " + name + ", traffic: 2 MB, aside: true, time: 1 us}"));
+    // As comm_steps.cpp and zero_step.cpp have them.
+    const std::set<Operation> of_hooks{
+        Operation::divide,   Operation::optimizer,  Operation::cast,     Operation::correct,
+        Operation::pack,     Operation::draw,       Operation::multiply, Operation::orthogonalize,
+        Operation::quantize, Operation::dequantize, Operation::select,   Operation::own_kernel};
+    if (of_hooks.contains(operation))
+      CHECK(said.empty());
+    else
+      CHECK(said.find("tasks.aside: only what a comm hook computes runs aside, and " + name +
+                      " is not of that") != std::string::npos);
+  }
 }
 
 TEST_CASE("a calibration has what its file says", "[scenarios][calibration_reader]") {

@@ -22,13 +22,6 @@ StepCosts through_host(Workload workload = two_layers(), int ranks = 2) {
   return costs_of(workload, cluster);
 }
 
-Training small_caps() {
-  Training training;
-  training.bucket_cap = Bytes{1};
-  training.first_bucket_cap.reset();
-  return training;
-}
-
 Bytes moved(const Schedule& schedule, Operation operation) {
   Bytes sum;
   for (const Task& task : schedule.tasks)
