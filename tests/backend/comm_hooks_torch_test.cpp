@@ -89,7 +89,10 @@ struct Case {
   }
   std::string question() const {
     std::string all;
-    for (const Shapes& each : shapes) all += (all.empty() ? "" : ";") + each.text();
+    for (const Shapes& each : shapes) {
+      if (!all.empty()) all += ';';
+      all += each.text();
+    }
     const PowerSgd& state = hook.powersgd;
     std::string text = fmt::format(
         "{} rank={} start={} min_compression_rate={} error_feedback={:d} warm_start={:d} "

@@ -121,7 +121,10 @@ TEST_CASE("a grid beyond a million points, or with a key twice, is refused", "[t
 TEST_CASE("CSV fields come back as they went in", "[tools][grid]") {
   const Words fields{"plain", "", "a,b", "say \"so\"", "two\nlines", "\r", "\""};
   std::string line;
-  for (const std::string& field : fields) line += (line.empty() ? "" : ",") + csv_field(field);
+  for (const std::string& field : fields) {
+    if (!line.empty()) line += ',';
+    line += csv_field(field);
+  }
   line += "\nnext,one";
   CsvReader reader(line);
   CsvRecord record;

@@ -3,6 +3,7 @@
 #include <map>
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "sim/predict.hpp"
 #include "tests/model/schedule_story.hpp"
@@ -258,7 +259,7 @@ TEST_CASE("plugins that are missing or cannot be used are told in one line", "[t
 TEST_CASE("list shows the hooks of a training", "[tools][hooks_log]") {
   const auto list = ddpsim({"list", "hooks"});
   for (const UserHookKind kind : all_user_hooks)
-    CHECK(list.out.find("\n" + std::string(name_of(kind)) + " ") != std::string::npos);
+    CHECK(list.out.find(fmt::format("\n{} ", name_of(kind))) != std::string::npos);
 }
 
 }  // namespace ddpsim
