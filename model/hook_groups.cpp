@@ -1,8 +1,7 @@
 #include "model/hook_groups.hpp"
 
 #include <algorithm>
-
-#include "model/schedule.hpp"
+#include <utility>
 
 namespace ddpsim {
 namespace {
@@ -52,6 +51,7 @@ void HookGroups::begin() {
 void HookGroups::computed(std::int32_t index,
                           const std::function<void(const Group& group, std::int32_t index)>& fire,
                           const std::function<void(std::int32_t index)>& ready) {
+  if (met_.empty()) return ready(index);
   const std::vector<std::size_t>& met = met_[at(index)];
   std::size_t& next = next_met_[at(index)];
   while (next < met.size()) {

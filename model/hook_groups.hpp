@@ -27,7 +27,7 @@ class HookGroups {
 
   std::size_t size() const { return groups_.size(); }
 
-  /// A backward begins: nothing has fired.
+  /// A backward begins: nothing has fired. To be called before the first `computed` of each.
   void begin();
 
   /// Backward has computed gradient `index`. A hook on several gradients holds back those that come

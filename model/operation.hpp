@@ -62,10 +62,25 @@ inline constexpr std::array kernel_operations{
     Operation::dequantize,    Operation::select,        Operation::own_kernel,
     Operation::gradient_hook, Operation::module_hook};
 
-/// What a comm hook computes, and so may run aside: behind a collective, beside the backward pass.
+/// What a comm hook computes, and so may run aside: behind a collective, beside the backward pass. (An
+/// optimizer may too, but is priced as it is anywhere else.)
 constexpr bool may_run_aside(Operation operation) {
-  return operation == Operation::divide || operation == Operation::optimizer ||
-         (operation >= Operation::cast && operation <= Operation::own_kernel);
+  switch (operation) {
+    case Operation::divide:
+    case Operation::cast:
+    case Operation::correct:
+    case Operation::pack:
+    case Operation::draw:
+    case Operation::multiply:
+    case Operation::orthogonalize:
+    case Operation::quantize:
+    case Operation::dequantize:
+    case Operation::select:
+    case Operation::own_kernel:
+      return true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace ddpsim

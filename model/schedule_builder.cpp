@@ -373,7 +373,6 @@ class Builder : TaskWriter {
 
   /// Backward has computed a gradient: the user's hooks come before DDP's.
   void gradient_computed(std::int32_t index) {
-    if (training_.hooks.empty()) return gradient_ready(index);
     hook_groups_.computed(
         index, [this](const HookGroups::Group& group, std::int32_t last) { fire(group, last); },
         [this](std::int32_t each) { gradient_ready(each); });

@@ -31,7 +31,8 @@ namespace ddpsim {
 ///     fits: {...}                         # for people: computed anew from the rest
 ///
 /// Only format, ranks and synchronous must be there; of an entry, what says which it is (aside: false), and `time`.
-/// `low` and `high` are `time` where they are missing. Throws InputError.
+/// `low` and `high` are `time` where they are missing. Only operations that a comm hook computes may be aside
+/// (may_run_aside). Throws InputError.
 Calibration read_calibration(const std::filesystem::path& file);
 
 /// The same of a path in a scenario, relative to that scenario's file.

@@ -31,6 +31,7 @@ class Starved : public Backend {
     RankRun run = real_.run(schedule, options);
     if (options.background != Bytes{} && late_(runs_++)) {
       run.background_begun = run.computed + 1s;
+      run.background_busy = 0;
       run.background_ended = 0;
     }
     return run;
@@ -328,9 +329,12 @@ TEST_CASE("all-reduces with pauses between them are under way at times", "[backe
               RunOptions options;
               options.communicate = false;
               options.rounds = 100;
-              std::vector<double> alone{in_seconds(rank.run(step, options).computed)};
-              rank.sum(alone);
-              options.rounds = 1 + static_cast<int>(0.5 * 2 * options.rounds / alone[0]);
+              Duration alone = rank.run(step, options).computed;
+              for (int again = 0; again < 3; ++again)
+                alone = std::min(alone, rank.run(step, options).computed);
+              std::vector<double> each{in_seconds(alone)};
+              rank.sum(each);
+              options.rounds = 1 + static_cast<int>(0.5 * 2 * options.rounds / each[0]);
               options.background = 4 * KiB;
               options.background_pause = pause;
               for (int repeat = 0; repeat < 5; ++repeat) {

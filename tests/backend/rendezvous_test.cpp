@@ -1,6 +1,7 @@
 #include "backend/gloo/rendezvous.hpp"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "backend/device_error.hpp"
 #include "backend/version.hpp"
@@ -35,8 +36,9 @@ TEST_CASE("a rank of another version is named with both versions", "[backend][re
   const Scratch scratch;
   const auto mine = in(scratch), theirs = in(scratch);
   introduce_rank_1(*theirs, "0.0.9\n2\n0123456789abcdef");
-  CHECK(refusal(*mine) == std::string("rank 1 runs ddpsim 0.0.9, this is ") + version +
-                              ": start the same version everywhere");
+  CHECK(refusal(*mine) ==
+        fmt::format("rank 1 runs ddpsim 0.0.9, this is {}: start the same version everywhere",
+                    version));
 }
 
 TEST_CASE("a rank that says what no ddpsim would is refused too", "[backend][rendezvous]") {

@@ -100,11 +100,11 @@ TEST_CASE("what ran aside is kept apart, and backward beside it",
     const std::string said =
         refused(with("  - {operation: copy in",
                      "  - {operation: " + name + ", traffic: 2 MB, aside: true, time: 1 us}"));
-    // As comm_steps.cpp and zero_step.cpp have them.
+    // As comm_steps.cpp has them.
     const std::set<Operation> of_hooks{
-        Operation::divide,   Operation::optimizer,  Operation::cast,     Operation::correct,
-        Operation::pack,     Operation::draw,       Operation::multiply, Operation::orthogonalize,
-        Operation::quantize, Operation::dequantize, Operation::select,   Operation::own_kernel};
+        Operation::divide,     Operation::cast,     Operation::correct,       Operation::pack,
+        Operation::draw,       Operation::multiply, Operation::orthogonalize, Operation::quantize,
+        Operation::dequantize, Operation::select,   Operation::own_kernel};
     if (of_hooks.contains(operation))
       CHECK(said.empty());
     else

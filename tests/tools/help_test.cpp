@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "tests/tools/program.hpp"
 
@@ -35,7 +36,8 @@ TEST_CASE("the example in a command's help works from the project's folder", "[t
     // A folder that looks like the project's, so that an example may write its files.
     const Scratch scratch;
     std::filesystem::create_symlink(DDPSIM_SCENARIOS, scratch.path("scenarios"));
-    const std::string line = std::string(DDPSIM_PROGRAM) + " " + lines.back().substr(begin.size());
+    const std::string line =
+        fmt::format("{} {}", DDPSIM_PROGRAM, lines.back().substr(begin.size()));
     CAPTURE(line);
     const Outcome outcome = execute({"/bin/sh", "-c", line}, scratch.folder());
     CHECK(outcome.code == 0);
