@@ -56,7 +56,7 @@ struct RankRun {
   Duration background_begun{};   ///< when the last rank arrived at the first background all-reduce
   /// Share of the time from then on with one of them under way; 0: they began too late.
   double background_busy = 1;
-  std::optional<Sent> sent{};    ///< none: this backend does not count
+  std::optional<Sent> sent{};  ///< none: this backend does not count
   int background_ended = 0;  ///< background all-reduces that had ended when this rank had computed
 };
 
