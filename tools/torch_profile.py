@@ -893,7 +893,10 @@ def measure_link(job, compute, largest, seconds, progress):
         if size >= MIB:
             handovers.append(handover)
     return {'ranks': job.ranks, 'backend': job.backend, 'all_reduce': measured, 'copies': copies, 'issue': issue,
-            'handover': statistics.median(handovers) if handovers and job.device.type == 'cpu' else 0.0, 'slowest': slowest, 'interference': points,
+            'handover': statistics.median(handovers) if handovers and job.device.type == 'cpu' else 0.0,
+            # Ranks on CPUs that share a core or a cache share it unevenly, multiplications more than a model: its own
+            # steps say it (`together`), or nothing does.
+            'slowest': slowest if job.device.type == 'cuda' else 1.0, 'interference': points,
             'beside': 'forward and backward of the model' if isinstance(compute, Passes) else 'matrix multiplications',
             'machines': job.machines}
 

@@ -11,16 +11,19 @@ On two hosts of tests/links/hosts (needs root, and a Python with torch, see --py
 
     tests/links/tuned_torch.py --output tuned.md
 
-The models are scripts for torch_profile.py in tests/data/torch_models. With --rounds all three are done that often;
-predicted and measured steps are medians over rounds, the recommendation is that of the first. The targets:
+The models are scripts for torch_profile.py in tests/data/torch_models. With --rounds all three are done that often, and
+the model is profiled once more after the last: a step is predicted from the profiles before its training and from those
+behind it, of both hosts, and the mean of the four is compared, for a machine whose pace drifts is a different one at
+either end. Predicted and measured steps are medians over rounds, the recommendation is that of the first profile of the
+first host. The targets:
 
     |predicted / measured - 1| of the step     at most 8 % in nine cases of ten
     recommended / best measured                at most 3 % more, for each rate and model
     recommended / measured at 25 MiB           at most 1 % more, for each rate and model
 
-Caps that make the same buckets are one choice, measured by the median of theirs. Choices are compared round by round, by
-their share of the round's mean step, for the machine's pace drifts from round to round (the same buckets measured 10
-minutes apart differ by more than the targets allow); the median of these shares counts. A step whose 90th percentile is more
+Caps that make the same buckets are one choice, measured by the mean of theirs. Choices are compared turn by turn, by
+their share of the turn's mean step, for the machine's pace drifts (the same buckets measured 10 minutes apart differ by
+more than the targets allow); the median of these shares counts. A step whose 90th percentile is more
 than 10 % over its 10th is marked with "!". The step without DDP is predicted and measured too: where these two differ,
 the machine was not the same while the model was profiled and while it trained.
 
@@ -39,6 +42,7 @@ import accuracy  # beside this file
 
 MIB = accuracy.MIB
 DEFAULT_CAP = 25 * MIB
+IN_A_ROW = 2  # steps of a cap before the next cap's turn
 STEP_NINE_IN_TEN, OVER_BEST, OVER_DEFAULT = 0.08, 0.03, 0.01
 PROFILER = accuracy.ROOT / 'tools/torch_profile.py'
 
@@ -47,11 +51,12 @@ def script(model):
     return accuracy.ROOT / f'tests/data/torch_models/{model}.py'
 
 
-def profile(arguments, model, folder):
-    """A workload profile of each host's process; that of the first is used."""
-    alone = 'unset WORLD_SIZE; exec "$0" "$1" --script "$2" --output "$3/$RANK"'
-    accuracy.on_hosts('unlimited', ['sh', '-c', alone, arguments.python, PROFILER, script(model), folder], arguments.limit)
-    return folder / '0/workload.yaml'
+def profiles(arguments, model, folder):
+    """A workload profile of each host's process, the first host's first."""
+    alone = 'unset WORLD_SIZE; exec "$0" "$1" --script "$2" --steps "$4" --output "$3/$RANK"'
+    accuracy.on_hosts('unlimited', ['sh', '-c', alone, arguments.python, PROFILER, script(model), folder, arguments.profile_steps],
+                      arguments.limit)
+    return [folder / '0/workload.yaml', folder / '1/workload.yaml']
 
 
 def measure_link(arguments, rate, folder):
@@ -85,7 +90,7 @@ def measure(arguments, rate, model, caps, file):
     """{cap: result of torch_ddp.py}, and the step without DDP."""
     accuracy.on_hosts(rate, [arguments.python, accuracy.HERE / 'torch_ddp.py', '--script', script(model),
                              '--caps', ','.join(repr(cap / MIB) for cap in caps), '--steps', arguments.steps,
-                             '--in-a-row', 2, '--untimed', 1, '--warmup', 2, '--no-all-reduce', '--json', file],
+                             '--in-a-row', IN_A_ROW, '--untimed', 1, '--warmup', 2, '--no-all-reduce', '--json', file],
                       arguments.limit)
     document = json.loads(file.read_text())
     return dict(zip(caps, document['results'])), document['none_ms']
@@ -105,7 +110,8 @@ class Case:
         self.measured = middle(lambda step: step['median'])
         self.low, self.high = middle(lambda step: step['p10']), middle(lambda step: step['p90'])
         self.buckets = tuple(measured[0]['buckets_bytes'])
-        self.rounds = [result['step_ms']['median'] for result in measured]
+        self.turns = [statistics.fmean(result['step_ms']['all'][first:first + IN_A_ROW])
+                      for result in measured for first in range(0, len(result['step_ms']['all']), IN_A_ROW)]
 
     @property
     def error(self):
@@ -113,11 +119,11 @@ class Case:
 
 
 def choices(cases):
-    """Of each choice of buckets, its share of the mean step of a round; the median over rounds."""
-    rounds = {}
+    """Of each choice of buckets, its share of the mean step of a turn; the median over all turns."""
+    turns = {}
     for case in cases:
-        rounds.setdefault(case.buckets, []).append(case.rounds)
-    steps = {buckets: [statistics.median(same) for same in zip(*some)] for buckets, some in rounds.items()}
+        turns.setdefault(case.buckets, []).append(case.turns)
+    steps = {buckets: [statistics.fmean(same) for same in zip(*some)] for buckets, some in turns.items()}
     means = [statistics.fmean(column) for column in zip(*steps.values())]
     return {buckets: statistics.median(step / mean for step, mean in zip(some, means)) for buckets, some in steps.items()}
 
@@ -128,27 +134,41 @@ def cap_text(cap):
 
 def run_rounds(arguments, rate, model, others, folder):
     """(recommended cap, a Case for each cap, step without DDP as profiled and as measured between the others)."""
-    predicted, measured, profiled, alone, caps, recommended = {}, {}, [], [], [], None
-    for number in range(arguments.rounds):
-        print(f'round {number + 1} of {arguments.rounds}: {model} at {rate}', file=sys.stderr)
-        here = folder / f'{rate}-{model}-{number}'
-        workload = profile(arguments, model, here)
+    def scenarios_of(number, workloads):
+        """Of the link as measured in that round."""
         link = folder / f'link-{rate}-{number}'
         calibration = link / 'calibration.yaml'
         if not calibration.exists():
             measure_link(arguments, rate, link)
-        scenario = here / 'scenario.yaml'
-        scenario.write_text(f'name: {model} at {rate}\nworkload: {{model: {workload}}}\n'
-                            f'cluster: {{calibration: {calibration}}}\ntraining: {{}}\n')
-        if recommended is None:
-            recommended = recommended_cap(arguments, scenario, [DEFAULT_CAP, *others][:arguments.count])
-            caps = caps_to_measure(recommended, others, arguments.count)
-        results, none_ms = measure(arguments, rate, model, caps, here / 'torch.json')
+        for workload in workloads:
+            scenario = workload.parent / f'scenario-{number}.yaml'
+            scenario.write_text(f'name: {model} at {rate}\nworkload: {{model: {workload}}}\n'
+                                f'cluster: {{calibration: {calibration}}}\ntraining: {{}}\n')
+            yield scenario
+
+    def profiled_again(number):
+        print(f'{model} at {rate}: profile {number + 1} of {arguments.rounds + 1}', file=sys.stderr)
+        return profiles(arguments, model, folder / f'{rate}-{model}-{number}')
+
+    before = profiled_again(0)
+    first, *_ = scenarios_of(0, before)
+    recommended = recommended_cap(arguments, first, [DEFAULT_CAP, *others][:arguments.count])
+    caps = caps_to_measure(recommended, others, arguments.count)
+    predicted, measured = {cap: [] for cap in caps}, {cap: [] for cap in caps}
+    profiled, alone = [], []
+    for number in range(arguments.rounds):
+        around = [*scenarios_of(number, before)]
+        print(f'{model} at {rate}: training {number + 1} of {arguments.rounds}', file=sys.stderr)
+        results, none_ms = measure(arguments, rate, model, caps, folder / f'{rate}-{model}-{number}/torch.json')
+        after = profiled_again(number + 1)
+        around += scenarios_of(number, after)
+        mean_step = lambda cap, *strategy: statistics.fmean(predicted_step(arguments, one, cap, *strategy) for one in around)
         alone.append(none_ms)
-        profiled.append(predicted_step(arguments, scenario, DEFAULT_CAP, 'none'))
+        profiled.append(mean_step(DEFAULT_CAP, 'none'))
         for cap in caps:
-            predicted.setdefault(cap, []).append(predicted_step(arguments, scenario, cap))
-            measured.setdefault(cap, []).append(results[cap])
+            predicted[cap].append(mean_step(cap))
+            measured[cap].append(results[cap])
+        before = after
     return recommended, [Case(cap, predicted[cap], measured[cap]) for cap in caps], (statistics.median(profiled), statistics.median(alone))
 
 
@@ -161,6 +181,7 @@ def main():
     parser.add_argument('--caps', default='4,1,64,8,16,2', help='in MiB; measured besides the recommended one and 25')
     parser.add_argument('--count', type=int, default=7, help='caps that are measured')
     parser.add_argument('--steps', type=int, default=10, help='timed steps of each cap and round')
+    parser.add_argument('--profile-steps', type=int, default=10, help='steps of a profile')
     parser.add_argument('--rounds', type=int, default=1)
     parser.add_argument('--limit', type=float, default=1800, help='seconds an invocation may take')
     parser.add_argument('--results', help='folder for all profiles and results; default: one that is removed')
@@ -201,7 +222,7 @@ def main():
     target(f'{100 * within:.0f} % of {len(errors)} predicted steps are within {100 * STEP_NINE_IN_TEN:g} % (target: nine in ten); '
            f'median {100 * statistics.median(errors):.1f} %, worst {100 * max(errors):.1f} %', within >= 0.9)
     text = '\n'.join([*(f'* {line}' for line in header),
-                      f'* {arguments.steps} steps a cap, {arguments.rounds} round(s), one thread of kernels per rank', '',
+                      f'* {arguments.steps} steps a cap, {arguments.rounds} round(s) between two profiles of {arguments.profile_steps} steps each, one thread of kernels per rank', '',
                       '| rate | model | cap | all-reduces | predicted | measured (p10-p90) | error |',
                       '|---|---|--:|--:|--:|--:|--:|', *rows, '', *judged]) + '\n'
     print(text, end='')
