@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <bit>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -38,6 +40,16 @@ struct Request {
   double tolerance = -1;
   std::string log;
 };
+
+/// All-reduces larger than any payload of the steps tell nothing of them; to gather what many ranks
+/// have costs as much as an all-reduce of at most twice the payload.
+Bytes enough_for(const std::vector<Schedule>& schedules) {
+  Bytes most = 2 * MiB;
+  for (const Schedule& schedule : schedules)
+    for (const Task& task : schedule.tasks)
+      if (is_collective(task.operation)) most = std::max(most, 2 * task.bytes);
+  return Bytes{static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(most.count)))};
+}
 
 /// What rank 0 says in the end.
 int report(const Request& request, const Validation& validation) {
@@ -137,6 +149,8 @@ int validate_command(const std::vector<std::string>& arguments) {
   JobOptions options = job.options(scenario.cluster.ranks());
   scenario.cluster = side_by_side(scenario.cluster, link_ranks(options));
   const std::vector<Schedule> schedules = schedules_of(scenario, trainings);
+  request.options.measure.largest =
+      std::min(request.options.measure.largest, enough_for(schedules));
   options.plugins = &plugins;
   options.agreement = agreement_of(
       scenario.workload, schedules,

@@ -26,7 +26,7 @@ Training training_of(const CommHook& hook) {
   return training;
 }
 
-CommHook hook_of(CommHookKind kind) {
+CommHook hook_from_step_2(CommHookKind kind) {
   CommHook hook;
   hook.kind = kind;
   hook.powersgd.start_iteration = 2;
@@ -128,7 +128,7 @@ TEST_CASE("R24: with a comm hook, copies into buckets do not divide; the hook do
                 backend.load(job.workload, job.optimizer);
                 backend.run(job.schedule(Strategy::none));
                 const std::vector<float> own = backend.gradient(0);
-                backend.run(job.schedule(training_of(hook_of(kind))));
+                backend.run(job.schedule(training_of(hook_from_step_2(kind))));
                 const std::vector<float> after = backend.gradient(0);
                 ++(after == own ? kept : divided);
                 return 0;
@@ -140,20 +140,20 @@ TEST_CASE("R24: with a comm hook, copies into buckets do not divide; the hook do
 TEST_CASE("what GPUs do not run of comm hooks is refused before anything runs",
           "[backend][nccl][comm_hooks]") {
   const SmallJob job = gpu_job(2);
-  CommHook topk = hook_of(CommHookKind::steps);
+  CommHook topk = hook_from_step_2(CommHookKind::steps);
   topk.steps.resize(2);
   topk.steps[0].kind = OwnStep::Kind::topk;
   topk.steps[0].share = 0.1;
   topk.steps[1].kind = OwnStep::Kind::all_gather;
-  CommHook plugin = hook_of(CommHookKind::plugin);
+  CommHook plugin = hook_from_step_2(CommHookKind::plugin);
   plugin.plugin = "mine";
-  CommHook wide = hook_of(CommHookKind::batched_powersgd);
+  CommHook wide = hook_from_step_2(CommHookKind::batched_powersgd);
   wide.powersgd.rank = 1000;
   for (const auto& [hook, text] :
        {std::pair{topk, "topk runs on the gloo backend only"},
         {plugin, "on the gloo backend only"},
-        {hook_of(CommHookKind::zero_step), "ranks that update different parameters"},
-        {hook_of(CommHookKind::zero_step_interleaved), "gloo backend only"},
+        {hook_from_step_2(CommHookKind::zero_step), "ranks that update different parameters"},
+        {hook_from_step_2(CommHookKind::zero_step_interleaved), "gloo backend only"},
         {wide, "needs buckets of more than"}}) {
     std::vector<GpuCall> calls;
     std::string said;
@@ -188,7 +188,7 @@ TEST_CASE("R42: PowerSGD's host waits for the GPU before it goes on, three colle
           "[backend][nccl][comm_hooks]") {
   using namespace std::chrono_literals;
   const SmallJob job = gpu_job(8);
-  CommHook hook = hook_of(CommHookKind::powersgd);
+  CommHook hook = hook_from_step_2(CommHookKind::powersgd);
   hook.powersgd.min_compression_rate = 1;
   const Schedule schedule = job.schedule(training_of(hook));
   RankRun run;
@@ -250,7 +250,8 @@ TEST_CASE("R42: PowerSGD's host waits for the GPU before it goes on, three colle
 TEST_CASE("R44: the optimizer of a bucket runs aside, once the bucket is reduced",
           "[backend][nccl][comm_hooks]") {
   const SmallJob job = gpu_job(2);
-  const Schedule schedule = job.schedule(training_of(hook_of(CommHookKind::optimizer_overlap)));
+  const Schedule schedule =
+      job.schedule(training_of(hook_from_step_2(CommHookKind::optimizer_overlap)));
   const std::vector<GpuCall> calls = calls_of(job, schedule);
   const auto by_task = calls_by_task(schedule, calls);
   std::size_t updated = 0;
@@ -267,7 +268,7 @@ TEST_CASE("what comm hooks compute on GPUs is measured without communication, an
           "[backend][nccl][comm_hooks]") {
   using namespace std::chrono_literals;
   const SmallJob job = gpu_job(2);
-  CommHook hook = hook_of(CommHookKind::powersgd);
+  CommHook hook = hook_from_step_2(CommHookKind::powersgd);
   hook.powersgd.min_compression_rate = 1;
   hook.wrappers = {DType::bf16};
   const Training training = training_of(hook);

@@ -27,13 +27,13 @@ std::vector<std::string> arrival_names(const Workload& workload) {
 
 /// DDP's buckets in their plainest form: walk the arrivals, close once full; the first cap is 1
 /// MiB.
-struct Bucket {
+struct PlainBucket {
   int tensors = 0;
   Bytes size;
 };
-std::vector<Bucket> buckets(const Workload& workload, Bytes cap) {
-  std::vector<Bucket> closed;
-  Bucket open;
+std::vector<PlainBucket> plain_buckets(const Workload& workload, Bytes cap) {
+  std::vector<PlainBucket> closed;
+  PlainBucket open;
   for (const int index : arrival_order(workload)) {
     open.tensors += 1;
     open.size += workload.parameters[static_cast<std::size_t>(index)].size();
@@ -167,20 +167,22 @@ TEST_CASE("convolutional gradients arrive in reverse registration order", "[mode
 
 TEST_CASE("ResNets fill the buckets DistributedDataParallel was seen to use",
           "[model][architecture]") {
-  const auto in_bytes = [](const std::vector<Bucket>& all) {
+  const auto in_bytes = [](const std::vector<PlainBucket>& all) {
     std::vector<std::int64_t> sizes;
-    for (const Bucket& bucket : all) sizes.push_back(bucket.size.count);
+    for (const PlainBucket& bucket : all) sizes.push_back(bucket.size.count);
     return sizes;
   };
   using Sizes = std::vector<std::int64_t>;
-  CHECK(in_bytes(buckets(build(resnet18), 25 * MiB)) == Sizes{2'052'000, 28'852'224, 15'853'824});
-  CHECK(in_bytes(buckets(build(resnet18), 35 * MiB)) == Sizes{2'052'000, 38'297'600, 6'408'448});
+  CHECK(in_bytes(plain_buckets(build(resnet18), 25 * MiB)) ==
+        Sizes{2'052'000, 28'852'224, 15'853'824});
+  CHECK(in_bytes(plain_buckets(build(resnet18), 35 * MiB)) ==
+        Sizes{2'052'000, 38'297'600, 6'408'448});
   // A profiler trace of two A100s: HolisticTraceAnalysis, tests/data/nccl_parser_config.
-  const std::vector<Bucket> traced = buckets(build(resnet50), 25 * MiB);
+  const std::vector<PlainBucket> traced = plain_buckets(build(resnet50), 25 * MiB);
   CHECK(in_bytes(traced) ==
         Sizes{4 * 2'049'000, 4 * 7'875'584, 4 * 6'563'840, 4 * 6'637'568, 4 * 2'431'040});
   std::vector<int> tensors;
-  for (const Bucket& bucket : traced) tensors.push_back(bucket.tensors);
+  for (const PlainBucket& bucket : traced) tensors.push_back(bucket.tensors);
   CHECK(tensors == std::vector<int>{2, 15, 12, 51, 81});
 }
 

@@ -44,8 +44,8 @@ std::vector<Row> rows_of(const std::string& file) {
   return rows;
 }
 
-Cluster node_of(int ranks, int capability, LinkKind kind, double gigabytes,
-                CpuVendor cpu = CpuVendor::intel) {
+Cluster logged_node(int ranks, int capability, LinkKind kind, double gigabytes,
+                    CpuVendor cpu = CpuVendor::intel) {
   Cluster cluster;
   cluster.ranks_per_node = ranks;
   cluster.cpu = cpu;
@@ -66,16 +66,16 @@ Cluster two_of(Cluster node, double nic_gigabytes) {
 }
 
 Cluster hopper_node(int ranks) {
-  return node_of(ranks, 90, LinkKind::nvlink, 18 * 20.6);
+  return logged_node(ranks, 90, LinkKind::nvlink, 18 * 20.6);
 }
 Cluster b200_node() {
-  return node_of(8, 100, LinkKind::nvlink, 18 * 40.1);
+  return logged_node(8, 100, LinkKind::nvlink, 18 * 40.1);
 }
 Cluster amd_node_of_5090() {
-  return node_of(4, 120, LinkKind::pcie, 48, CpuVendor::amd);
+  return logged_node(4, 120, LinkKind::pcie, 48, CpuVendor::amd);
 }
 Cluster a100_node() {
-  return node_of(8, 80, LinkKind::nvlink, 12 * 20.0);
+  return logged_node(8, 80, LinkKind::nvlink, 12 * 20.0);
 }
 
 /// Model over measurement, rounded outwards to two decimals.
@@ -90,7 +90,7 @@ struct Log {
 };
 
 std::vector<Log> logs() {
-  const Cluster pcie4_pair = node_of(2, 89, LinkKind::pcie, 24);
+  const Cluster pcie4_pair = logged_node(2, 89, LinkKind::pcie, 24);
   return {
       // NVLink: right to a tenth or so from 64 MiB on. Below, kernels start later than NCCL thinks,
       // most of all where one process starts them for every GPU in turn.
@@ -123,11 +123,11 @@ std::vector<Log> logs() {
       {"allreduce_2x_rtx4090_pcie_docker.csv", pcie4_pair, {0.10, 0.96}, {0.10, 0.12}},
       {"allreduce_2x_rtx4090_pcie_k8s.csv", pcie4_pair, {0.18, 0.79}, {0.18, 0.20}},
       {"allreduce_4x_rtx4090_pcie_docker.csv",
-       node_of(4, 89, LinkKind::pcie, 24),
+       logged_node(4, 89, LinkKind::pcie, 24),
        {0.12, 0.67},
        {0.12, 0.13}},
       {"allreduce_2x_rtx2080ti_pcie.csv",
-       node_of(2, 75, LinkKind::pcie, 12),
+       logged_node(2, 75, LinkKind::pcie, 12),
        {0.39, 0.80},
        {0.39, 0.41}},
   };

@@ -2,41 +2,15 @@
 
 #include <catch2/catch.hpp>
 
-#include "model/nccl_law.hpp"
+#include "tests/model/nccl_nodes.hpp"
 
 // Graphs marked "log" were printed by NCCL itself (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=GRAPH); the
 // others follow from the rules of its search, worked out beside them.
 
 using namespace ddpsim;
+using namespace ddpsim::nccl_nodes;
 
 namespace {
-
-double in_gigabytes(Bandwidth rate) {
-  return rate.bytes_per_second * 1e-9;
-}
-
-Cluster node_of(int ranks, int capability, LinkKind kind, double gigabytes) {
-  Cluster cluster;
-  cluster.ranks_per_node = ranks;
-  cluster.device.compute_capability = capability;
-  cluster.intra_node.kind = kind;
-  cluster.intra_node.nccl_bandwidth = gigabytes_per_second(gigabytes);
-  cluster.intra_node.nvswitch = kind == LinkKind::nvlink;
-  return cluster;
-}
-
-/// NVLink as NCCL counts it: links times GB/s of one.
-Cluster h100_node(int ranks) {
-  return node_of(ranks, 90, LinkKind::nvlink, 18 * 20.6);
-}
-
-Cluster nodes_of(int nodes, Cluster node, LinkKind kind, double nic_gigabytes, int nics = 0) {
-  node.nodes = nodes;
-  node.inter_node.kind = kind;
-  node.inter_node.bandwidth = gigabytes_per_second(nic_gigabytes);
-  node.inter_node.nics = nics;
-  return node;
-}
 
 void check_graph(const NcclGraph& graph, int channels, double intra, double inter) {
   CHECK(graph.channels == channels);

@@ -20,12 +20,6 @@ Story operator+(Story a, const Story& b) {
   return a;
 }
 
-StepCosts costs(bool synchronous = false) {
-  Cluster cluster = ring(2, 1ms, gigabytes_per_second(1));
-  cluster.device.synchronous = synchronous;
-  return costs_of(two_layers(), cluster);
-}
-
 /// Bucketed: parameters 2 and 1 in bucket 0, parameter 0 in bucket 1.
 Training two_buckets() {
   Training training;
@@ -37,13 +31,13 @@ Training two_buckets() {
 
 TEST_CASE("without communication a step is forward, backward and optimizer",
           "[model][schedule_builder]") {
-  const Schedule schedule = build_schedule(costs(), training_of(Strategy::none));
+  const Schedule schedule = build_schedule(two_layer_costs(), training_of(Strategy::none));
   CHECK(story(schedule) == forward + backward + Story{"optimizer"});
   CHECK(schedule.buckets.empty());
 }
 
 TEST_CASE("naive reduces and divides one parameter after the other", "[model][schedule_builder]") {
-  const Schedule schedule = build_schedule(costs(), training_of(Strategy::naive));
+  const Schedule schedule = build_schedule(two_layer_costs(), training_of(Strategy::naive));
   CHECK(story(schedule) == forward + backward +
                                Story{"all-reduce 0", "wait 0", "divide 0 -> 0", "all-reduce 1",
                                      "wait 1", "divide 1 -> 1", "all-reduce 2", "wait 2",
@@ -56,7 +50,7 @@ TEST_CASE("naive reduces and divides one parameter after the other", "[model][sc
 }
 
 TEST_CASE("flat reduces one buffer of all gradients", "[model][schedule_builder]") {
-  const Schedule schedule = build_schedule(costs(), training_of(Strategy::flat));
+  const Schedule schedule = build_schedule(two_layer_costs(), training_of(Strategy::flat));
   CHECK(story(schedule) == forward + backward +
                                Story{"concatenate 0", "all-reduce 0", "wait 0", "divide 0",
                                      "copy out 2 -> 0", "copy out 1 -> 0", "copy out 0 -> 0",
@@ -67,7 +61,7 @@ TEST_CASE("flat reduces one buffer of all gradients", "[model][schedule_builder]
 
 TEST_CASE("overlap launches every gradient from its hook and divides after backward",
           "[model][schedule_builder]") {
-  const Schedule schedule = build_schedule(costs(), training_of(Strategy::overlap));
+  const Schedule schedule = build_schedule(two_layer_costs(), training_of(Strategy::overlap));
   // Buckets in the order of arrival: parameters 2, 1, 0.
   CHECK(story(schedule) == forward + Story{"backward 1.0", "hook 2 -> 0", "all-reduce 0",
                                            "hook 1 -> 1", "all-reduce 1", "backward 1.1",
@@ -81,7 +75,7 @@ TEST_CASE("overlap launches every gradient from its hook and divides after backw
 
 TEST_CASE("R20, R21, R24: DDP divides into buckets, reduces full ones, copies back",
           "[model][schedule_builder]") {
-  const Schedule schedule = build_schedule(costs(), two_buckets());
+  const Schedule schedule = build_schedule(two_layer_costs(), two_buckets());
   CHECK(story(schedule) == forward + Story{"backward 1.0", "hook 2 -> 0", "copy in 2 -> 0",
                                            "hook 1 -> 0", "copy in 1 -> 0", "all-reduce 0",
                                            "backward 1.1", "backward 0.0", "hook 0 -> 1",
@@ -98,7 +92,7 @@ TEST_CASE("R16: a bucket ready early waits for its turn", "[model][schedule_buil
   // Parameter 0, the last to arrive, is in the first bucket: both are launched behind it, at once.
   Training training;
   training.buckets = {{0}, {2, 1}};
-  const Story lines = story(build_schedule(costs(), training));
+  const Story lines = story(build_schedule(two_layer_costs(), training));
   const auto first = std::find(lines.begin(), lines.end(), "copy in 0 -> 0");
   REQUIRE(lines.end() - first > 2);
   CHECK(Story(first, first + 3) == Story{"copy in 0 -> 0", "all-reduce 0", "all-reduce 1"});
@@ -107,7 +101,7 @@ TEST_CASE("R16: a bucket ready early waits for its turn", "[model][schedule_buil
 TEST_CASE("an all-reduce names the task that put its last gradient in place",
           "[model][schedule_builder]") {
   const auto completed_by = [](const Training& training) {
-    const Schedule schedule = build_schedule(costs(), training);
+    const Schedule schedule = build_schedule(two_layer_costs(), training);
     Story result;
     for (const Task& task : schedule.tasks)
       if (task.operation == Operation::all_reduce)
@@ -129,18 +123,18 @@ TEST_CASE("an all-reduce names the task that put its last gradient in place",
 TEST_CASE("R22, R23: views of the bucket save the copies out and not those in",
           "[model][schedule_builder]") {
   Training training = two_buckets();
-  Schedule schedule = build_schedule(costs(), training);
+  Schedule schedule = build_schedule(two_layer_costs(), training);
   CHECK(count(schedule, Operation::copy_in) == 3);
   CHECK(count(schedule, Operation::copy_out) == 3);
   training.gradient_as_bucket_view = true;
-  schedule = build_schedule(costs(), training);
+  schedule = build_schedule(two_layer_costs(), training);
   CHECK(count(schedule, Operation::copy_in) == 3);
   CHECK(count(schedule, Operation::copy_out) == 0);
   CHECK(count(schedule, Operation::wait) == 2);
 }
 
 TEST_CASE("a task has the costs of what it does", "[model][schedule_builder]") {
-  StepCosts priced = costs();
+  StepCosts priced = two_layer_costs();
   for (std::size_t i = 0; i < 3; ++i) {
     priced.copy_in[i] = {7us, static_cast<int>(i + 1) * Duration{10us}, 9us, 2, 0.75F};
     priced.copy_out[i] = {7us, static_cast<int>(i + 1) * Duration{20us}, 9us, 2, 0.75F};
@@ -168,8 +162,8 @@ TEST_CASE("a task has the costs of what it does", "[model][schedule_builder]") {
 }
 
 TEST_CASE("a synchronous device computes and waits on the host", "[model][schedule_builder]") {
-  const Schedule device = build_schedule(costs(), two_buckets());
-  const Schedule host = build_schedule(costs(true), two_buckets());
+  const Schedule device = build_schedule(two_layer_costs(), two_buckets());
+  const Schedule host = build_schedule(two_layer_costs(true), two_buckets());
   CHECK(story(host) == story(device));
   for (std::size_t i = 0; i < host.tasks.size(); ++i) {
     CAPTURE(words(host.tasks[i]));

@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-StepCosts costs(const Workload& workload = two_layers()) {
+StepCosts on_two_ranks(const Workload& workload) {
   return costs_of(workload, ring(2, 1ms, gigabytes_per_second(1)));
 }
 
@@ -28,7 +28,7 @@ Training bucketed(int micro_batches, bool no_sync) {
 TEST_CASE("R26: every micro-batch communicates, or with no_sync the last",
           "[model][schedule_builder]") {
   const bool no_sync = GENERATE(false, true);
-  const Schedule schedule = build_schedule(costs(), bucketed(3, no_sync));
+  const Schedule schedule = build_schedule(two_layer_costs(), bucketed(3, no_sync));
   for (int micro_batch = 0; micro_batch < 3; ++micro_batch) {
     CAPTURE(no_sync, micro_batch);
     const int synced = !no_sync || micro_batch == 2 ? 1 : 0;
@@ -48,7 +48,7 @@ TEST_CASE("every strategy communicates in each micro-batch unless told otherwise
   const auto reduces = [](Strategy strategy, bool no_sync) {
     Training training = bucketed(4, no_sync);
     training.strategy = strategy;
-    return count(build_schedule(costs(), training), Operation::all_reduce);
+    return count(build_schedule(two_layer_costs(), training), Operation::all_reduce);
   };
   CHECK(reduces(Strategy::none, false) == 0);
   CHECK(reduces(Strategy::naive, false) == 4 * 3);
@@ -64,13 +64,13 @@ TEST_CASE("R27: gradients add up from the second micro-batch on", "[model][sched
     CAPTURE(name_of(strategy));
     Training training = bucketed(3, true);
     training.strategy = strategy;
-    const Schedule schedule = build_schedule(costs(), training);
+    const Schedule schedule = build_schedule(two_layer_costs(), training);
     CHECK(count(schedule, Operation::accumulate, 0) == 0);
     CHECK(count(schedule, Operation::accumulate, 1) == 3);
     CHECK(count(schedule, Operation::accumulate, 2) == 3);
   }
   // The sum is complete before its hook copies it.
-  const Schedule schedule = build_schedule(costs(), bucketed(2, true));
+  const Schedule schedule = build_schedule(two_layer_costs(), bucketed(2, true));
   const Story lines = story(schedule);
   const auto first = std::find(lines.begin(), lines.end(), "hook 2 -> 0");
   REQUIRE(first != lines.begin());
@@ -78,7 +78,7 @@ TEST_CASE("R27: gradients add up from the second micro-batch on", "[model][sched
 }
 
 TEST_CASE("each micro-batch's buckets fill anew", "[model][schedule_builder]") {
-  const Schedule schedule = build_schedule(costs(), bucketed(2, false));
+  const Schedule schedule = build_schedule(two_layer_costs(), bucketed(2, false));
   std::vector<std::int32_t> launched;
   for (const Task& task : schedule.tasks)
     if (task.operation == Operation::all_reduce) launched.push_back(task.bucket);
@@ -91,7 +91,7 @@ TEST_CASE("R30: the host searches for unused parameters before a synchronised ba
   workload.layers[0].forward[0].launches = 40;  // autograd nodes, a microsecond each
   Training training = bucketed(2, true);
   training.find_unused_parameters = true;
-  const Schedule schedule = build_schedule(costs(workload), training);
+  const Schedule schedule = build_schedule(on_two_ranks(workload), training);
   CHECK(count(schedule, Operation::search_unused, 0) == 0);
   REQUIRE(count(schedule, Operation::search_unused, 1) == 1);
   const Story lines = story(schedule);
@@ -103,10 +103,10 @@ TEST_CASE("R30: the host searches for unused parameters before a synchronised ba
   CHECK(task.host == 41us);
 
   training.static_graph = true;  // known after the first iteration
-  CHECK(count(build_schedule(costs(), training), Operation::search_unused) == 0);
+  CHECK(count(build_schedule(two_layer_costs(), training), Operation::search_unused) == 0);
   training.static_graph = false;
   training.strategy = Strategy::overlap;  // not DistributedDataParallel
-  CHECK(count(build_schedule(costs(), training), Operation::search_unused) == 0);
+  CHECK(count(build_schedule(two_layer_costs(), training), Operation::search_unused) == 0);
 }
 
 TEST_CASE("the first iteration reduces one bucket per dtype after its last gradient",
@@ -114,7 +114,7 @@ TEST_CASE("the first iteration reduces one bucket per dtype after its last gradi
   Training training;
   training.iteration = 1;
   training.bucket_cap = Bytes{1};
-  const Schedule one = build_schedule(costs(), training);
+  const Schedule one = build_schedule(two_layer_costs(), training);
   REQUIRE(one.buckets.size() == 1);
   CHECK(one.buckets[0].size == Bytes{4440});
   CHECK(waits_for(one, "all-reduce 0") == Story{"copy in 0 -> 0"});
@@ -122,7 +122,7 @@ TEST_CASE("the first iteration reduces one bucket per dtype after its last gradi
   // b in bf16: by smallest index the fp32 bucket [0, 2] comes first, and the list is reversed.
   Workload mixed = two_layers();
   mixed.parameters[1].dtype = DType::bf16;
-  const Schedule two = build_schedule(costs(mixed), training);
+  const Schedule two = build_schedule(on_two_ranks(mixed), training);
   REQUIRE(two.buckets.size() == 2);
   CHECK(two.buckets[0].parameters == std::vector<std::int32_t>{1});
   CHECK(two.buckets[1].parameters == std::vector<std::int32_t>{0, 2});
@@ -132,7 +132,7 @@ TEST_CASE("the first iteration reduces one bucket per dtype after its last gradi
 
 TEST_CASE("R29: DDP broadcasts each type of buffer before forward", "[model][schedule_builder]") {
   // ResNet-18's batch norms: running statistics of one type, counters of another.
-  const StepCosts resnet = costs(architectures::build(architectures::resnet18));
+  const StepCosts resnet = on_two_ranks(architectures::build(architectures::resnet18));
   const Schedule schedule = build_schedule(resnet, Training{});
   CHECK(count(schedule, Operation::broadcast) == 2);
   const Story lines = story(schedule);
@@ -150,7 +150,7 @@ TEST_CASE("R29: DDP broadcasts each type of buffer before forward", "[model][sch
 TEST_CASE("R29: two groups of buffers are on their way at most", "[model][schedule_builder]") {
   Workload workload = architectures::build(architectures::resnet18);
   workload.buffers = {{7, Bytes{700 << 20}}};
-  const Schedule schedule = build_schedule(costs(workload), Training{});
+  const Schedule schedule = build_schedule(on_two_ranks(workload), Training{});
   const Story lines = story(schedule);
   CHECK(Story(lines.begin(), lines.begin() + 13) ==
         Story{"concatenate", "broadcast", "concatenate", "broadcast", "wait", "copy out",
@@ -171,7 +171,7 @@ TEST_CASE("R29: buffers are broadcast 250 MiB at a time", "[model][schedule_buil
   CHECK(parts[1].size == Bytes{300 << 20});
   CHECK(parts[2].size == Bytes{100 << 20});
   CHECK(parts[2].tensors == 1);
-  CHECK(count(build_schedule(costs(workload), Training{}), Operation::broadcast) == 3);
+  CHECK(count(build_schedule(on_two_ranks(workload), Training{}), Operation::broadcast) == 3);
   CHECK(cut({{2, Bytes{250 << 20}}}).size() == 1);
   CHECK(cut({{1, Bytes{900 << 20}}}).size() == 1);  // a tensor is never cut
   CHECK(cut({{0, Bytes{}}}).size() == 1);
@@ -180,7 +180,7 @@ TEST_CASE("R29: buffers are broadcast 250 MiB at a time", "[model][schedule_buil
 TEST_CASE("R28: a forward after one inside no_sync broadcasts nothing",
           "[model][schedule_builder]") {
   // The first of a step follows the synchronised last one of the step before.
-  const StepCosts resnet = costs(architectures::build(architectures::resnet18));
+  const StepCosts resnet = on_two_ranks(architectures::build(architectures::resnet18));
   Training training;
   training.micro_batches = 3;
   Schedule schedule = build_schedule(resnet, training);

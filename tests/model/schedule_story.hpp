@@ -24,6 +24,14 @@ inline Workload two_layers() {
   return workload;
 }
 
+/// Of two_layers on two ranks; all-reduces take 2 ms and a second for each GB.
+inline StepCosts two_layer_costs(bool synchronous = false) {
+  using namespace std::chrono_literals;
+  Cluster cluster = ring(2, 1ms, gigabytes_per_second(1));
+  cluster.device.synchronous = synchronous;
+  return costs_of(two_layers(), cluster);
+}
+
 /// Each gradient is a bucket once they are rebuilt: a cap of one byte.
 inline Training small_caps() {
   Training training;

@@ -37,12 +37,6 @@ Training with(std::vector<UserHook> hooks) {
   return training;
 }
 
-StepCosts costs(bool synchronous = false) {
-  Cluster cluster = ring(2, 1ms, gigabytes_per_second(1));
-  cluster.device.synchronous = synchronous;
-  return costs_of(two_layers(), cluster);
-}
-
 /// From the first backward kernel to the first that follows it.
 Story first_hooks(const Schedule& schedule) {
   const Story lines = story(schedule);
@@ -54,7 +48,7 @@ Story first_hooks(const Schedule& schedule) {
 
 TEST_CASE("a gradient meets the user's hooks in their order, then DDP's", "[model][user_hook]") {
   const Schedule schedule = build_schedule(
-      costs(),
+      two_layer_costs(),
       with({on_gradients(UserHookKind::scale, {{1}, {0}}), on_gradients(UserHookKind::noise, {{1}}),
             on_gradients(UserHookKind::record, {{2}})}));
   CHECK(first_hooks(schedule) == Story{"backward 1.0", "gradient hook 2", "hook 2 -> 0",
@@ -68,8 +62,8 @@ TEST_CASE("a gradient meets the user's hooks in their order, then DDP's", "[mode
 
 TEST_CASE("a layer's gradients are clipped together, and reach DDP then", "[model][user_hook]") {
   const Schedule schedule =
-      build_schedule(costs(), with({on_gradients(UserHookKind::clip, {{0}, {1, 2}}),
-                                    on_gradients(UserHookKind::scale, {{2}})}));
+      build_schedule(two_layer_costs(), with({on_gradients(UserHookKind::clip, {{0}, {1, 2}}),
+                                              on_gradients(UserHookKind::scale, {{2}})}));
   // Parameter 2 arrives first and waits for 1; what is asked for after the clip follows it.
   CHECK(first_hooks(schedule) == Story{"backward 1.0", "gradient hook 1", "gradient hook 2",
                                        "hook 2 -> 0", "copy in 2 -> 0", "hook 1 -> 0",
@@ -77,7 +71,7 @@ TEST_CASE("a layer's gradients are clipped together, and reach DDP then", "[mode
 }
 
 TEST_CASE("a clip does not wait for a gradient that never comes", "[model][user_hook]") {
-  StepCosts priced = costs();
+  StepCosts priced = two_layer_costs();
   auto& fired = priced.hooks_of[1][0];  // of b no kernel makes a gradient
   fired.erase(std::find(fired.begin(), fired.end(), 1));
   Training training = with({on_gradients(UserHookKind::clip, {{1, 2}, {0}})});
@@ -87,7 +81,7 @@ TEST_CASE("a clip does not wait for a gradient that never comes", "[model][user_
 
 TEST_CASE("two hooks on one layer's gradients take turns", "[model][user_hook]") {
   const Schedule schedule = build_schedule(
-      costs(),
+      two_layer_costs(),
       with({on_gradients(UserHookKind::scale, {{2}}), on_gradients(UserHookKind::clip, {{1, 2}}),
             on_gradients(UserHookKind::clip, {{1, 2}})}));
   CHECK(first_hooks(schedule) == Story{"backward 1.0", "gradient hook 2", "gradient hook 1",
@@ -104,7 +98,7 @@ TEST_CASE("a hook fires in every micro-batch, on its gradient before it is added
       training.strategy = strategy;
       training.micro_batches = 2;
       training.no_sync = no_sync;
-      const Schedule schedule = build_schedule(costs(), training);
+      const Schedule schedule = build_schedule(two_layer_costs(), training);
       CHECK(count(schedule, Operation::gradient_hook, 0) == 3);
       CHECK(count(schedule, Operation::gradient_hook, 1) == 3);
       for (std::size_t i = 0; i < schedule.tasks.size(); ++i)
@@ -134,7 +128,7 @@ TEST_CASE("a tied parameter's hook fires once, when the last of its uses is behi
 
 TEST_CASE("a hook costs its passes over the gradient and its firing", "[model][user_hook]") {
   // 1 TB/s: b has 400 bytes.
-  StepCosts priced = costs();
+  StepCosts priced = two_layer_costs();
   priced.launch.hook = 7us;
   const auto task_of = [&](const UserHook& hook) {
     const Schedule schedule = build_schedule(priced, with({hook}));
@@ -175,14 +169,14 @@ TEST_CASE("chunks take host time: memory, whole rounds of the pool, a hand-over 
 TEST_CASE("a layer's output in chunks is the host's work, and a GPU's goes there and back",
           "[model][user_hook]") {
   const Training training = with({on_layer(0, Bytes{1'000'000})});
-  const Schedule cpu = build_schedule(costs(true), training);
+  const Schedule cpu = build_schedule(two_layer_costs(true), training);
   const Story on_cpu = story(cpu);
   CHECK(Story(on_cpu.begin(), on_cpu.begin() + 3) ==
         Story{"forward 0.0", "module hook 0.0", "forward 1.0"});
   CHECK(cpu.tasks[1].stream == Stream::host);
   CHECK(cpu.tasks[1].work == 240us);
 
-  const Schedule gpu = build_schedule(costs(), training);
+  const Schedule gpu = build_schedule(two_layer_costs(), training);
   const Story on_gpu = story(gpu);
   CHECK(Story(on_gpu.begin(), on_gpu.begin() + 5) == Story{"forward 0.0", "module hook 0.0",
                                                            "module hook 0.0", "module hook 0.0",

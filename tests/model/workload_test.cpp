@@ -17,7 +17,7 @@ Kernel copy(const std::string& name) {
 
 /// Two layers, "first" and "second", each with two backward kernels and two parameters; the second
 /// layer's both wait for its kernel 1.
-Workload two_layers() {
+Workload first_and_second() {
   Workload workload;
   workload.name = "two layers";
   for (const char* name : {"first", "second"})
@@ -32,7 +32,7 @@ Workload two_layers() {
 }  // namespace
 
 TEST_CASE("elements and bytes of a workload are those of its parameters", "[model][workload]") {
-  const Workload workload = two_layers();
+  const Workload workload = first_and_second();
   CHECK(workload.parameters[0].elements() == 12);
   CHECK(workload.parameters[1].size() == Bytes{6});  // 3 of 2 bytes
   CHECK(workload.elements() == 12 + 3 + 15 + 5);
@@ -47,28 +47,28 @@ TEST_CASE("gradients arrive last layer first, then by kernel, ties in reverse re
           "[model][workload]") {
   // Layer 1: both after kernel 1, so bias (3) before weight (2). Layer 0: kernel 0 (1), kernel 1
   // (0).
-  CHECK(arrival_order(two_layers()) == std::vector<int>{3, 2, 1, 0});
+  CHECK(arrival_order(first_and_second()) == std::vector<int>{3, 2, 1, 0});
 
-  Workload other = two_layers();
+  Workload other = first_and_second();
   other.parameters[0].ready_after = 0;
   other.parameters[1].ready_after = 1;
   CHECK(arrival_order(other) == std::vector<int>{3, 2, 0, 1});
 }
 
 TEST_CASE("an arrival order that is given stands", "[model][workload]") {
-  Workload workload = two_layers();
+  Workload workload = first_and_second();
   workload.arrival = {1, 0, 3, 2};
   CHECK(arrival_order(workload) == std::vector<int>{1, 0, 3, 2});
   CHECK_NOTHROW(check(workload));
 }
 
 TEST_CASE("a sound workload passes the check", "[model][workload]") {
-  CHECK_NOTHROW(check(two_layers()));
+  CHECK_NOTHROW(check(first_and_second()));
 }
 
 TEST_CASE("the check names what is wrong with a workload", "[model][workload]") {
   const auto complains = [](const std::function<void(Workload&)>& spoil, const std::string& about) {
-    Workload workload = two_layers();
+    Workload workload = first_and_second();
     spoil(workload);
     CHECK_THROWS_WITH(check(workload), Catch::Contains("two layers") && Catch::Contains(about));
   };

@@ -8,7 +8,7 @@
 namespace ddpsim {
 namespace {
 
-std::string scenario_with(const std::string& hook) {
+std::string with_comm_hook(const std::string& hook) {
   return "workload: {model: p.yaml}\n"
          "cluster: {device: h100-sxm, ranks_per_node: 2, intra_node: nvlink4}\n"
          "training:\n  comm_hook: " +
@@ -23,10 +23,10 @@ struct Profile {
                   "  - {name: a, shape: [512, 512], ready: 3 ms}\n");
   }
   CommHook read(const std::string& hook) const {
-    return read_scenario(scratch.write("s.yaml", scenario_with(hook))).training.comm_hook;
+    return read_scenario(scratch.write("s.yaml", with_comm_hook(hook))).training.comm_hook;
   }
   std::string refused(const std::string& hook) const {
-    return refusal(scratch, scenario_with(hook));
+    return refusal(scratch, with_comm_hook(hook));
   }
 };
 

@@ -15,7 +15,7 @@ const std::string three_parameters =
     "  - {name: c, shape: [262144], ready: 1 ms}\n";
 
 /// A scenario of it whose line 4 is `text`, under `training:`.
-std::string scenario_with(const std::string& text) {
+std::string with_training(const std::string& text) {
   return "workload: {model: p.yaml}\n"
          "cluster: {device: h100-sxm, ranks_per_node: 2, intra_node: nvlink4}\n"
          "training:\n" +
@@ -26,10 +26,10 @@ struct Three {
   Scratch scratch;
   Three() { scratch.write("p.yaml", three_parameters); }
   std::string refused(const std::string& text) const {
-    return refusal(scratch, scenario_with(text));
+    return refusal(scratch, with_training(text));
   }
   Training read(const std::string& text) const {
-    return read_scenario(scratch.write("s.yaml", scenario_with(text))).training;
+    return read_scenario(scratch.write("s.yaml", with_training(text))).training;
   }
 };
 
@@ -61,7 +61,7 @@ TEST_CASE("R35: what DDP or a comm hook cannot do with a parameter is refused by
                   "format: ddpsim.workload/1\nforward: 1 ms\nbackward: 3 ms\nparameters:\n"
                   "  - {name: a, shape: [8, 8], ready: 3 ms}\n  - " +
                       parameter + "\n");
-    return refusal(scratch, scenario_with(training));
+    return refusal(scratch, with_training(training));
   };
   CHECK(refused("{name: idle, shape: [8], unused: true}", "  no_sync: false") ==
         "s.yaml:4:3: training: no gradient reaches idle, so DistributedDataParallel's next forward "
@@ -84,7 +84,7 @@ TEST_CASE("R45: what would break ZeRO's hooks in PyTorch is refused in its place
                   "  - {name: a, shape: [8, 8], ready: 3 ms}\n  - {name: b, shape: [8], ready: 2 "
                   "ms, dtype: " +
                       dtype + "}\n");
-    const std::string line = refusal(scratch, scenario_with("  comm_hook: zero_step\n" + more));
+    const std::string line = refusal(scratch, with_training("  comm_hook: zero_step\n" + more));
     if (!line.empty()) CHECK_THAT(line, Catch::StartsWith("s.yaml:4:3: training: "));
     return line;
   };

@@ -9,7 +9,7 @@ namespace {
 
 /// A perceptron with biases: layers 0 and 2, parameters 0.weight, 0.bias, 2.weight, 2.bias. `hooks` is
 /// line 5 on.
-std::string scenario_with(const std::string& hooks) {
+std::string with_hooks(const std::string& hooks) {
   return "workload: {model: {family: mlp, widths: [8, 16, 4]}, batch: 2}\n"
          "cluster: {device: h100-sxm, ranks_per_node: 2, intra_node: nvlink4}\n"
          "training:\n"
@@ -20,10 +20,10 @@ std::string scenario_with(const std::string& hooks) {
 struct Small {
   Scratch scratch;
   std::string refused(const std::string& hooks) const {
-    return refusal(scratch, scenario_with(hooks));
+    return refusal(scratch, with_hooks(hooks));
   }
   std::vector<UserHook> read(const std::string& hooks) const {
-    return read_scenario(scratch.write("s.yaml", scenario_with(hooks))).training.hooks;
+    return read_scenario(scratch.write("s.yaml", with_hooks(hooks))).training.hooks;
   }
 };
 

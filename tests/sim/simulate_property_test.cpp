@@ -13,7 +13,7 @@ using namespace ddpsim::fixtures;
 
 namespace {
 
-constexpr int rounds = 300;
+constexpr int random_rounds = 300;
 
 /// Shapes in turn: 1 to 5 ranks, kernels on the device or on the host, with interference or
 /// without.
@@ -29,7 +29,7 @@ Shape shape_of(int round) {
 template <typename Check>
 void for_random_schedules(std::uint64_t seed, Check&& check) {
   Dice dice(seed);
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < random_rounds; ++round) {
     CAPTURE(seed, round);
     const std::vector<Schedule> schedules = random_schedules(dice, shape_of(round));
     check(schedules, simulate(schedules));
@@ -153,7 +153,7 @@ TEST_CASE("a step is at least as long as the work of any stream", "[sim][simulat
 TEST_CASE("without interference the engine and a slow solver agree to the tick",
           "[sim][simulate][oracle]") {
   Dice dice(7);
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < random_rounds; ++round) {
     Shape shape = shape_of(round);
     shape.interference = false;
     CAPTURE(round);
@@ -185,7 +185,7 @@ TEST_CASE("with interference they agree to a few picoseconds", "[sim][simulate][
   // The engine rounds what is left of a piece of work, and when it ends, at every change of rate:
   // half a tick each, of which factors up to 3 make one and a half. Works are of microseconds.
   Dice dice(8);
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < random_rounds; ++round) {
     Shape shape = shape_of(round);
     shape.interference = true;
     CAPTURE(round);
@@ -197,7 +197,7 @@ TEST_CASE("R17, R37: with several collectives under way they agree to a few pico
           "[sim][simulate][oracle]") {
   // Sharing makes factors up to 6 times as large, and the errors with them.
   Dice dice(9);
-  for (int round = 0; round < 2 * rounds; ++round) {
+  for (int round = 0; round < 2 * random_rounds; ++round) {
     Shape shape = shape_of(round);
     shape.communicators = 1 + round % 3;
     shape.collectives_at_once = 1 + round / 3 % 2;

@@ -15,7 +15,7 @@ namespace {
 
 /// Three layers of 2 ms forward and 4 ms backward, 1 MB of gradient each; two ranks on a ring of
 /// 1 GB/s and 250 us: an all-reduce takes 2 x 0.25 + 1 = 1.5 ms. Copies are free.
-StepCosts three_layers() {
+StepCosts three_layers_with_latency() {
   StepCosts costs = timed::costs_of(timed::chain(3, 2ms, 4ms, {1'000'000}),
                                     timed::ring(2, 250us, gigabytes_per_second(1)));
   timed::free_copies(costs);
@@ -42,7 +42,7 @@ std::vector<ExposedBucket> why(const StepCosts& costs, Strategy strategy) {
 
 TEST_CASE("a link twice as fast halves what moves, no latency takes the rest", "[sim][what_if]") {
   // Backward ends at 18; naive adds three all-reduces of 0.5 + 1.
-  const StepCosts costs = three_layers();
+  const StepCosts costs = three_layers_with_latency();
   CHECK(step_of(costs, Strategy::naive) == 22500us);
   CHECK(step_under(costs, Strategy::naive, Change::link_twice_as_fast) == 21ms);
   CHECK(step_under(costs, Strategy::naive, Change::no_latency) == 21ms);
@@ -87,7 +87,7 @@ TEST_CASE("without interference kernels run as if alone", "[sim][what_if]") {
 }
 
 TEST_CASE("even ranks are asked about where they are not", "[sim][what_if]") {
-  StepCosts costs = three_layers();
+  StepCosts costs = three_layers_with_latency();
   CHECK(what_if(costs, timed::training_of(Strategy::flat)).size() == 4);
   // The other rank computes for 18 x 1.5 = 27 ms; the all-reduce of 3 MB takes 0.5 + 3.
   costs.slowest_rank = 1.5;
@@ -119,7 +119,7 @@ TEST_CASE("buckets that queue up wait for each other", "[sim][what_if]") {
 TEST_CASE("on a synchronous device the host's own work is a launch too", "[sim][what_if]") {
   // Backward ends at 18 on the host thread, which then issues for 1 ms; the thread that reduces
   // wakes up at once. 19 to 22.5, all exposed: the host waits.
-  StepCosts costs = three_layers();
+  StepCosts costs = three_layers_with_latency();
   costs.synchronous = true;
   costs.launch.collective = 1ms;
   CHECK(step_of(costs, Strategy::flat) == 22500us);

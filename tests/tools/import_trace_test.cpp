@@ -22,7 +22,7 @@ Json imported(const Scratch& scratch, const std::string& trace,
   return outcome.json();
 }
 
-std::string refused(const Scratch& scratch, const std::string& trace) {
+std::string refused_trace(const Scratch& scratch, const std::string& trace) {
   scratch.write("t.json", trace);
   const Outcome outcome =
       ddpsim({"import", "torch-trace", "t.json", "-o", "p.yaml"}, scratch.folder());
@@ -207,7 +207,8 @@ TEST_CASE("without any sizes there are findings but no profile, unless the model
   TraceOptions options;
   options.message_sizes = options.copies = false;
   const std::string trace = KinetoTrace(options).text();
-  CHECK_THAT(refused(scratch, trace), Catch::Contains("does not say how large its gradients are"));
+  CHECK_THAT(refused_trace(scratch, trace),
+             Catch::Contains("does not say how large its gradients are"));
   const Outcome outcome = ddpsim({"import", "torch-trace", "t.json"}, scratch.folder());
   CHECK(outcome.code == 0);
   CHECK_THAT(outcome.out,
@@ -315,7 +316,7 @@ TEST_CASE("steps that replay a CUDA graph are refused by name", "[tools][import_
           1000 * step + 100 * k + 20, step + 1);
   }
   events.pop_back();
-  CHECK_THAT(refused(scratch, "{\"traceEvents\": [" + events + "]}"),
+  CHECK_THAT(refused_trace(scratch, "{\"traceEvents\": [" + events + "]}"),
              Catch::Contains("no all-reduce of gradients found") && Catch::Contains("CUDA graph"));
 }
 
@@ -329,7 +330,7 @@ TEST_CASE("traces of several ranks in one file are refused", "[tools][import_tra
   const std::size_t begin = other.find("[\n", other.find("traceEvents")) + 2;
   const std::size_t end = other.rfind("\n ]");
   text.insert(text.rfind("\n ]"), ",\n" + other.substr(begin, end - begin));
-  CHECK_THAT(refused(scratch, text), Catch::Contains("gradient hooks of 2 processes"));
+  CHECK_THAT(refused_trace(scratch, text), Catch::Contains("gradient hooks of 2 processes"));
 }
 
 TEST_CASE("a real trace, where one is given, is read as its kernels were counted by hand",

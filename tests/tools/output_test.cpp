@@ -5,7 +5,6 @@
 namespace ddpsim {
 namespace {
 
-const std::string first = shipped("examples/first.yaml");
 const std::string measured = shipped("seeds/cs336-xl-2xh100.yaml");
 
 /// Refused with one line and nothing on stdout.
@@ -22,14 +21,14 @@ TEST_CASE("a result that cannot be written is refused in one line", "[tools][out
   const Scratch scratch;
   std::filesystem::create_directory(scratch.path("folder"));
   const std::string missing = "none/x: cannot be written: No such file or directory";
-  check_unwritable({"run", first, "--json", "none/x"}, scratch, missing);
-  check_unwritable({"run", first, "--csv", "none/x"}, scratch, missing);
-  check_unwritable({"run", first, "--trace", "none/x"}, scratch, missing);
-  check_unwritable({"schedule", first, "--json", "none/x"}, scratch, missing);
+  check_unwritable({"run", first_example, "--json", "none/x"}, scratch, missing);
+  check_unwritable({"run", first_example, "--csv", "none/x"}, scratch, missing);
+  check_unwritable({"run", first_example, "--trace", "none/x"}, scratch, missing);
+  check_unwritable({"schedule", first_example, "--json", "none/x"}, scratch, missing);
   check_unwritable({"list", "models", "--json", "none/x"}, scratch, missing);
-  check_unwritable({"run", first, "--json", "folder"}, scratch,
+  check_unwritable({"run", first_example, "--json", "folder"}, scratch,
                    "folder: cannot be written: Is a directory");
-  check_unwritable({"run", first, "--json", "/dev/full"}, scratch,
+  check_unwritable({"run", first_example, "--json", "/dev/full"}, scratch,
                    "/dev/full: cannot be written: No space left on device");
 }
 
@@ -42,8 +41,9 @@ TEST_CASE("score's result that cannot be written is refused in one line", "[tool
 TEST_CASE("of several results, none is written if one cannot be", "[tools][output]") {
   const Scratch scratch;
   scratch.write("a.json", "old\n");
-  check_unwritable({"run", first, "--json", "a.json", "--csv", "b.csv", "--trace", "none/x"},
-                   scratch, "none/x: cannot be written: No such file or directory");
+  check_unwritable(
+      {"run", first_example, "--json", "a.json", "--csv", "b.csv", "--trace", "none/x"}, scratch,
+      "none/x: cannot be written: No such file or directory");
   CHECK(content_of(scratch.path("a.json")) == "old\n");
   CHECK(!std::filesystem::exists(scratch.path("b.csv")));
   // Nor is what had been written beside its place left there.
@@ -54,50 +54,52 @@ TEST_CASE("of several results, none is written if one cannot be", "[tools][outpu
 TEST_CASE("an existing result is replaced whole", "[tools][output]") {
   const Scratch scratch;
   scratch.write("a.json", std::string(1'000'000, 'x'));
-  REQUIRE(ddpsim({"run", first, "--json", "a.json", "--quiet"}, scratch.folder()).code == 0);
+  REQUIRE(ddpsim({"run", first_example, "--json", "a.json", "--quiet"}, scratch.folder()).code ==
+          0);
   CHECK(Json::parse(content_of(scratch.path("a.json")))["format"] == "ddpsim.run/1");
-  CHECK(content_of(scratch.path("a.json")) == ddpsim({"run", first, "--json", "-"}).out);
+  CHECK(content_of(scratch.path("a.json")) == ddpsim({"run", first_example, "--json", "-"}).out);
 }
 
 TEST_CASE("a result goes where a symbolic link leads, and the link stays", "[tools][output]") {
   const Scratch scratch;
   scratch.write("real.json", "old\n");
   std::filesystem::create_symlink("real.json", scratch.path("link.json"));
-  REQUIRE(ddpsim({"run", first, "--json", "link.json", "--quiet"}, scratch.folder()).code == 0);
+  REQUIRE(ddpsim({"run", first_example, "--json", "link.json", "--quiet"}, scratch.folder()).code ==
+          0);
   CHECK(std::filesystem::is_symlink(scratch.path("link.json")));
   CHECK(Json::parse(content_of(scratch.path("real.json")))["format"] == "ddpsim.run/1");
 }
 
 TEST_CASE("what is no plain file is written in place", "[tools][output]") {
-  CHECK(ddpsim({"run", first, "--json", "/dev/null", "--quiet"}).code == 0);
+  CHECK(ddpsim({"run", first_example, "--json", "/dev/null", "--quiet"}).code == 0);
   CHECK(std::filesystem::is_character_file("/dev/null"));
 }
 
 TEST_CASE("a result asked for on stdout is alone there", "[tools][output]") {
   for (const char* flag : {"--json", "--trace"}) {
-    const Outcome outcome = ddpsim({"run", first, flag, "-"});
+    const Outcome outcome = ddpsim({"run", first_example, flag, "-"});
     CHECK(outcome.code == 0);
     CHECK(outcome.err.empty());
     CHECK(outcome.json().is_object());
   }
-  CHECK(ddpsim({"schedule", first, "--json", "-"}).json().is_object());
-  CHECK(ddpsim({"schedule", first, "--trace", "-"}).json().is_object());
+  CHECK(ddpsim({"schedule", first_example, "--json", "-"}).json().is_object());
+  CHECK(ddpsim({"schedule", first_example, "--trace", "-"}).json().is_object());
 }
 
 TEST_CASE("two results cannot go to one place", "[tools][output]") {
   const Scratch scratch;
-  check_unwritable({"run", first, "--json", "-", "--csv", "-"}, scratch,
+  check_unwritable({"run", first_example, "--json", "-", "--csv", "-"}, scratch,
                    "two results cannot both be written to stdout");
-  check_unwritable({"run", first, "--json", "x", "--trace", "x"}, scratch,
+  check_unwritable({"run", first_example, "--json", "x", "--trace", "x"}, scratch,
                    "two results cannot both be written to x");
   CHECK(!std::filesystem::exists(scratch.path("x")));
 }
 
 TEST_CASE("a stdout that takes nothing is a failure, not a success", "[tools][output]") {
   const std::string program = DDPSIM_PROGRAM;
-  const std::vector<std::string> lines{" run " + first + " > /dev/full",
+  const std::vector<std::string> lines{" run " + first_example + " > /dev/full",
                                        " list devices --json - > /dev/full",
-                                       " schedule " + first + " >&-"};
+                                       " schedule " + first_example + " >&-"};
   for (const std::string& rest : lines) {
     CAPTURE(rest);
     const Outcome outcome = execute({"/bin/sh", "-c", program + rest});

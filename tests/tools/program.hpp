@@ -94,6 +94,7 @@ inline Outcome ddpsim(std::vector<std::string> arguments,
 inline std::string shipped(const std::string& name) {
   return (std::filesystem::path(DDPSIM_SCENARIOS) / name).string();
 }
+inline const std::string first_example = shipped("examples/first.yaml");
 
 /// The shipped scenarios of a folder ("examples", "seeds", "measured"), sorted.
 inline std::vector<std::string> shipped_files(const std::string& folder) {

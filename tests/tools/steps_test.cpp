@@ -6,10 +6,9 @@
 namespace ddpsim {
 namespace {
 
-const std::string first = std::string(DDPSIM_SCENARIOS) + "/examples/first.yaml";
-
 Json bucketed(const std::vector<std::string>& more) {
-  std::vector<std::string> arguments{"run", first, "--json", "-", "--set", "compare=[bucketed]"};
+  std::vector<std::string> arguments{"run", first_example, "--json",
+                                     "-",   "--set",       "compare=[bucketed]"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   const Outcome outcome = ddpsim(arguments);
   INFO(outcome.err);
@@ -58,7 +57,7 @@ TEST_CASE("run --steps runs the phases as they come", "[tools][steps]") {
 }
 
 TEST_CASE("run --ddp-statistics prints the logger's averages beside ours", "[tools][steps]") {
-  const Outcome table = ddpsim({"run", first, "--ddp-statistics"});
+  const Outcome table = ddpsim({"run", first_example, "--ddp-statistics"});
   CHECK(table.code == 0);
   for (const char* name :
        {" avg_forward_compute_time ", " avg_backward_compute_time ", " avg_backward_comm_time ",
@@ -71,7 +70,7 @@ TEST_CASE("run --ddp-statistics prints the logger's averages beside ours", "[too
 
 TEST_CASE("run --ddp-statistics says so where DDP's logger does not run", "[tools][steps]") {
   const Outcome none =
-      ddpsim({"run", first, "--ddp-statistics", "--set", "compare=[naive,overlap]"});
+      ddpsim({"run", first_example, "--ddp-statistics", "--set", "compare=[naive,overlap]"});
   CHECK(none.code == 0);
   CHECK_THAT(none.out, Catch::Contains("logger runs for bucketed only") &&
                            !Catch::Contains("avg_forward_compute_time"));
@@ -148,11 +147,12 @@ TEST_CASE("the example of --run-ahead in the help works, and its table adds up",
 TEST_CASE("a run in which the host cannot run ahead is refused in one line", "[tools][steps]") {
   const std::string cpus = std::string(DDPSIM_SCENARIOS) + "/examples/cpu-cluster.yaml";
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
-      {{"run", first, "--run-ahead"}, "say how many, such as --steps 100"},
+      {{"run", first_example, "--run-ahead"}, "say how many, such as --steps 100"},
       {{"run", cpus, "--steps", "3", "--run-ahead"},
        cpus + ": --run-ahead: here the host computes the kernels itself"},
-      {{"run", first, "--steps", "1000000", "--run-ahead"}, "tasks as one: take --steps "},
-      {{"run", first, "--steps", "3", "--run-ahead", "--vary", "training.bucket_cap=1MiB,2MiB"},
+      {{"run", first_example, "--steps", "1000000", "--run-ahead"}, "tasks as one: take --steps "},
+      {{"run", first_example, "--steps", "3", "--run-ahead", "--vary",
+        "training.bucket_cap=1MiB,2MiB"},
        "--vary takes neither"}};
   for (const auto& [arguments, message] : cases) {
     CAPTURE(arguments);
@@ -171,7 +171,7 @@ TEST_CASE("what makes no sense of steps is refused", "[tools][steps]") {
                                                {"--steps", "x"},
                                                {"--steps", "3", "--phase", "first"},
                                                {"--phase", "second"}}) {
-    std::vector<std::string> arguments{"run", first};
+    std::vector<std::string> arguments{"run", first_example};
     arguments.insert(arguments.end(), more.begin(), more.end());
     CAPTURE(more);
     const Outcome outcome = ddpsim(arguments);

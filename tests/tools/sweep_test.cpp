@@ -8,8 +8,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-const std::string first = shipped("examples/first.yaml");
-
 Outcome sweep(const Words& flags, const std::filesystem::path& folder = {}) {
   Words arguments{"sweep"};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
@@ -42,7 +40,7 @@ void check_refused(const Outcome& outcome, const std::string& part) {
 
 TEST_CASE("a sweep has a row for every point and strategy, in the order of the grid",
           "[tools][sweep]") {
-  const Outcome outcome = sweep(grid_of(first, {"--csv", "-"}));
+  const Outcome outcome = sweep(grid_of(first_example, {"--csv", "-"}));
   REQUIRE(outcome.code == 0);
   CHECK(outcome.err == "6 points: 6 computed\n");
   const Words lines = lines_of(outcome.out);
@@ -60,10 +58,10 @@ TEST_CASE("a sweep has a row for every point and strategy, in the order of the g
 }
 
 TEST_CASE("a row of a sweep is what run says of that point", "[tools][sweep]") {
-  const Words rows = lines_of(sweep(grid_of(first, {"--csv", "-"})).out);
+  const Words rows = lines_of(sweep(grid_of(first_example, {"--csv", "-"})).out);
   const Words run =
-      lines_of(ddpsim({"run", first, "--csv", "-", "--set", "training.bucket_cap=64MiB", "--set",
-                       "cluster.ranks_per_node=8"})
+      lines_of(ddpsim({"run", first_example, "--csv", "-", "--set", "training.bucket_cap=64MiB",
+                       "--set", "cluster.ranks_per_node=8"})
                    .out);
   REQUIRE(rows.size() == 25);
   REQUIRE(run.size() == 5);
@@ -73,7 +71,7 @@ TEST_CASE("a row of a sweep is what run says of that point", "[tools][sweep]") {
 TEST_CASE("sweep --json holds the same rows, numbers as numbers", "[tools][sweep]") {
   const Scratch scratch;
   const Outcome outcome =
-      sweep(grid_of(first, {"--json", "-", "--csv", "rows.csv"}), scratch.folder());
+      sweep(grid_of(first_example, {"--json", "-", "--csv", "rows.csv"}), scratch.folder());
   REQUIRE(outcome.code == 0);
   const Json json = outcome.json();
   CHECK(keys_of(json) == Words{"format", "scenario", "points", "rows"});
@@ -94,9 +92,9 @@ TEST_CASE("sweep --json holds the same rows, numbers as numbers", "[tools][sweep
 }
 
 TEST_CASE("the table marks the shortest step of each strategy", "[tools][sweep]") {
-  const Outcome outcome = sweep(grid_of(first));
+  const Outcome outcome = sweep(grid_of(first_example));
   REQUIRE(outcome.code == 0);
-  const Json rows = sweep(grid_of(first, {"--json", "-"})).json()["rows"];
+  const Json rows = sweep(grid_of(first_example, {"--json", "-"})).json()["rows"];
   double least = 1e9;
   for (const Json& row : rows)
     if (row["strategy"] == "bucketed")
@@ -113,7 +111,7 @@ TEST_CASE("the table marks the shortest step of each strategy", "[tools][sweep]"
 TEST_CASE("one thread, two and eight make the same file", "[tools][sweep]") {
   const Scratch scratch;
   for (const std::string jobs : {"1", "2", "8"})
-    REQUIRE(sweep(grid_of(first,
+    REQUIRE(sweep(grid_of(first_example,
                           {"--jobs", jobs, "-q", "--csv", jobs + ".csv", "--json", jobs + ".json"}),
                   scratch.folder())
                 .code == 0);
@@ -128,8 +126,8 @@ TEST_CASE("points that stand in the file are not computed again", "[tools][sweep
   const Scratch scratch;
   for (const std::string flag : {"--csv", "--json"}) {
     CAPTURE(flag);
-    const Words some{first, "--vary", "training.bucket_cap=4MiB,64MiB", flag, "rows"};
-    const Words all{first, "--vary", "training.bucket_cap=4MiB,16MiB,64MiB", flag, "rows"};
+    const Words some{first_example, "--vary", "training.bucket_cap=4MiB,64MiB", flag, "rows"};
+    const Words all{first_example, "--vary", "training.bucket_cap=4MiB,16MiB,64MiB", flag, "rows"};
     CHECK(sweep(some, scratch.folder()).err == "2 points: 2 computed\n");
     CHECK(sweep(some, scratch.folder()).err == "2 points: 2 were in rows, 0 computed\n");
     CHECK(sweep(all, scratch.folder()).err == "3 points: 2 were in rows, 1 computed\n");
@@ -143,19 +141,19 @@ TEST_CASE("points that stand in the file are not computed again", "[tools][sweep
 
 TEST_CASE("a file that breaks off is continued, point by point", "[tools][sweep]") {
   const Scratch scratch;
-  REQUIRE(sweep(grid_of(first, {"--csv", "rows.csv"}), scratch.folder()).code == 0);
+  REQUIRE(sweep(grid_of(first_example, {"--csv", "rows.csv"}), scratch.folder()).code == 0);
   const std::string whole = content_of(scratch.path("rows.csv"));
   const Words lines = lines_of(whole);
   // The header, five rows (one point and a quarter of the next) and a piece of a sixth.
   std::string piece;
   for (std::size_t i = 0; i < 6; ++i) piece += lines[i] + "\n";
   scratch.write("rows.csv", piece + lines[6].substr(0, 30));
-  CHECK(sweep(grid_of(first, {"--csv", "rows.csv"}), scratch.folder()).err ==
+  CHECK(sweep(grid_of(first_example, {"--csv", "rows.csv"}), scratch.folder()).err ==
         "6 points: 1 were in rows.csv, 5 computed\n");
   CHECK(content_of(scratch.path("rows.csv")) == whole);
   // Of nothing, or an empty file, nothing is left out.
   scratch.write("rows.csv", "");
-  CHECK(sweep(grid_of(first, {"--csv", "rows.csv"}), scratch.folder()).err ==
+  CHECK(sweep(grid_of(first_example, {"--csv", "rows.csv"}), scratch.folder()).err ==
         "6 points: 6 computed\n");
 }
 
@@ -163,8 +161,9 @@ TEST_CASE("an interrupted sweep writes what it has, and is continued to the same
           "[tools][sweep]") {
   const Scratch scratch;
   const std::string output = scratch.path("rows.csv").string();
-  const Words line{DDPSIM_PROGRAM, "sweep", first,    "--vary", "training.bucket_cap=1KiB..600KiB",
-                   "--csv",        output,  "--jobs", "1"};
+  const Words line{
+      DDPSIM_PROGRAM, "sweep", first_example, "--vary", "training.bucket_cap=1KiB..600KiB",
+      "--csv",        output,  "--jobs",      "1"};
   Running running(line);
   // Its second thread computes; the first then waits for signals.
   const std::filesystem::path threads = "/proc/" + std::to_string(running.pid()) + "/task";
@@ -189,7 +188,8 @@ TEST_CASE("an interrupted sweep writes what it has, and is continued to the same
   CHECK(rest.code == 0);
   CHECK(rest.err == "600 points: " + std::to_string(points) + " were in " + output + ", " +
                         std::to_string(600 - points) + " computed\n");
-  const Outcome fresh = sweep({first, "--vary", "training.bucket_cap=1KiB..600KiB", "--csv", "-"});
+  const Outcome fresh =
+      sweep({first_example, "--vary", "training.bucket_cap=1KiB..600KiB", "--csv", "-"});
   CHECK(content_of(output) == fresh.out);
 }
 
@@ -241,7 +241,7 @@ TEST_CASE("a file that is no result of the sweep is refused and left alone", "[t
                            const std::string& part) {
     CAPTURE(content.substr(0, 200));
     scratch.write("rows", content);
-    check_refused(sweep(grid_of(first, {flag, "rows"}), scratch.folder()), part);
+    check_refused(sweep(grid_of(first_example, {flag, "rows"}), scratch.folder()), part);
     CHECK(content_of(scratch.path("rows")) == content);
   };
   refused("--csv", "my thesis\n", "rows:1: no result of this sweep: expected the columns ");
@@ -249,10 +249,11 @@ TEST_CASE("a file that is no result of the sweep is refused and left alone", "[t
   refused("--json", "{}", "rows: no result of this sweep: expected the format ddpsim.sweep/1");
   refused("--json", std::string(1'000'000, '['), "rows: no result of this sweep");
   refused("--csv", std::string(1'000'000, '"'), "rows:1: no result of this sweep");
-  refused("--json", ddpsim({"run", first, "--json", "-"}).out, "rows: row 1: no result of this");
+  refused("--json", ddpsim({"run", first_example, "--json", "-"}).out,
+          "rows: row 1: no result of this");
 
-  const std::string csv = sweep(grid_of(first, {"--csv", "-"})).out;
-  const std::string json = sweep(grid_of(first, {"--json", "-"})).out;
+  const std::string csv = sweep(grid_of(first_example, {"--csv", "-"})).out;
+  const std::string json = sweep(grid_of(first_example, {"--json", "-"})).out;
   const auto with = [](std::string text, const std::string& from, const std::string& to) {
     return text.replace(text.find(from), from.size(), to);
   };
@@ -270,7 +271,7 @@ TEST_CASE("a file that is no result of the sweep is refused and left alone", "[t
 TEST_CASE("values the scenario refuses are told before anything is computed", "[tools][sweep]") {
   const Scratch scratch;
   const auto refused = [&](const Words& vary, const std::string& part) {
-    Words line{first, "--csv", "rows.csv"};
+    Words line{first_example, "--csv", "rows.csv"};
     for (const std::string& each : vary) line.insert(line.end(), {"--vary", each});
     check_refused(sweep(line, scratch.folder()), part);
     CHECK(!std::filesystem::exists(scratch.path("rows.csv")));
@@ -281,18 +282,18 @@ TEST_CASE("values the scenario refuses are told before anything is computed", "[
   refused({"cluster.device=[a"}, "--vary cluster.device=[a: \"]\" is missing");
   refused({"training.buckets_cap=1MiB"}, "did you mean \"bucket_cap\"?");
   refused({"training.bucket_cap=1MiB", "training.bucket_cap=2MiB"}, "this key is varied twice");
-  check_refused(sweep({first, "--vary", "workload.batch=1,2", "--set", "workload.batch=3"}),
+  check_refused(sweep({first_example, "--vary", "workload.batch=1,2", "--set", "workload.batch=3"}),
                 "workload.batch is given by --set and by --vary");
-  check_refused(sweep({first}), "sweep needs one scenario and the keys to vary");
+  check_refused(sweep({first_example}), "sweep needs one scenario and the keys to vary");
   check_refused(sweep({"--vary", "workload.batch=1"}), "sweep needs one scenario");
-  check_refused(sweep({first, "--vary", "workload.batch=1,2", "--jobs", "0"}),
+  check_refused(sweep({first_example, "--vary", "workload.batch=1,2", "--jobs", "0"}),
                 "--jobs 0: expected a whole number from 1 to 1024");
 }
 
 TEST_CASE("a combination the scenario refuses is a row that says why", "[tools][sweep]") {
   // Two caps need two buckets; all of these gradients are in one of 1 GiB.
   const Scratch scratch;
-  const Words line{first,
+  const Words line{first_example,
                    "--vary",
                    "training.bucket_caps=[1 MiB],[1 GiB, 1 MiB]",
                    "--vary",
@@ -320,7 +321,7 @@ TEST_CASE("a combination the scenario refuses is a row that says why", "[tools][
 
 TEST_CASE("the strategies compared can be varied too", "[tools][sweep]") {
   const Scratch scratch;
-  const Words line{first, "--vary", "compare=[flat],[naive, overlap]", "--csv", "rows.csv"};
+  const Words line{first_example, "--vary", "compare=[flat],[naive, overlap]", "--csv", "rows.csv"};
   CHECK(sweep(line, scratch.folder()).err == "2 points: 2 computed\n");
   CHECK(lines_of(content_of(scratch.path("rows.csv"))).size() == 4);
   CHECK(sweep(line, scratch.folder()).err == "2 points: 2 were in rows.csv, 0 computed\n");
@@ -328,10 +329,10 @@ TEST_CASE("the strategies compared can be varied too", "[tools][sweep]") {
 
 TEST_CASE("what is no plain file gets a sweep once, at the end", "[tools][sweep]") {
   const Outcome piped = execute({"/bin/sh", "-c",
-                                 std::string(DDPSIM_PROGRAM) + " sweep " + first +
+                                 std::string(DDPSIM_PROGRAM) + " sweep " + first_example +
                                      " --vary workload.batch=1,2 --csv /dev/stdout | cat"});
-  CHECK(piped.out == sweep({first, "--vary", "workload.batch=1,2", "--csv", "-"}).out +
-                         sweep({first, "--vary", "workload.batch=1,2"}).out);
+  CHECK(piped.out == sweep({first_example, "--vary", "workload.batch=1,2", "--csv", "-"}).out +
+                         sweep({first_example, "--vary", "workload.batch=1,2"}).out);
 }
 
 #if DDPSIM_HAS_MPI
@@ -347,16 +348,17 @@ Outcome under_mpirun(const std::string& ranks, const Words& flags, const Scratch
 TEST_CASE("processes under mpirun make the same file as one", "[tools][sweep]") {
   const Scratch scratch;
   REQUIRE(
-      sweep(grid_of(first, {"--csv", "one.csv", "--json", "one.json"}), scratch.folder()).code ==
-      0);
+      sweep(grid_of(first_example, {"--csv", "one.csv", "--json", "one.json"}), scratch.folder())
+          .code == 0);
   for (const std::string ranks : {"1", "3"}) {
     CAPTURE(ranks);
-    const Words line = grid_of(first, {"--csv", ranks + "x.csv", "--json", ranks + "x.json"});
+    const Words line =
+        grid_of(first_example, {"--csv", ranks + "x.csv", "--json", ranks + "x.json"});
     const Outcome outcome = under_mpirun(ranks, line, scratch);
     INFO(outcome.err);
     REQUIRE(outcome.code == 0);
     CHECK(outcome.err == "6 points: 6 computed\n");
-    CHECK(outcome.out == sweep(grid_of(first)).out);
+    CHECK(outcome.out == sweep(grid_of(first_example)).out);
     for (const std::string end : {".csv", ".json"})
       CHECK(content_of(scratch.path(ranks + "x" + end)) == content_of(scratch.path("one" + end)));
     CHECK(under_mpirun(ranks, line, scratch).err ==
@@ -367,17 +369,19 @@ TEST_CASE("processes under mpirun make the same file as one", "[tools][sweep]") 
 TEST_CASE("processes under mpirun continue what one began", "[tools][sweep]") {
   const Scratch scratch;
   const std::string vary = "training.bucket_cap=1MiB..40MiB";
-  REQUIRE(sweep({first, "--vary", "training.bucket_cap=1MiB..10MiB", "--csv", "rows.csv"},
+  REQUIRE(sweep({first_example, "--vary", "training.bucket_cap=1MiB..10MiB", "--csv", "rows.csv"},
                 scratch.folder())
               .code == 0);
-  const Outcome outcome = under_mpirun("3", {first, "--vary", vary, "--csv", "rows.csv"}, scratch);
+  const Outcome outcome =
+      under_mpirun("3", {first_example, "--vary", vary, "--csv", "rows.csv"}, scratch);
   CHECK(outcome.err == "40 points: 10 were in rows.csv, 30 computed\n");
-  CHECK(content_of(scratch.path("rows.csv")) == sweep({first, "--vary", vary, "--csv", "-"}).out);
+  CHECK(content_of(scratch.path("rows.csv")) ==
+        sweep({first_example, "--vary", vary, "--csv", "-"}).out);
 }
 
 TEST_CASE("bad input under mpirun is said once", "[tools][sweep]") {
   const Scratch scratch;
-  const Words wrong{first, "--vary", "training.bucket_cap=1MiB,foo"};
+  const Words wrong{first_example, "--vary", "training.bucket_cap=1MiB,foo"};
   const Outcome outcome = under_mpirun("3", wrong, scratch);
   CHECK(outcome.code == 2);
   int said = 0;
@@ -388,7 +392,7 @@ TEST_CASE("bad input under mpirun is said once", "[tools][sweep]") {
 
 TEST_CASE("processes that mpirun started but MPI does not know do not all do the work",
           "[tools][sweep]") {
-  const Words line{DDPSIM_PROGRAM, "sweep", first, "--vary", "workload.batch=1,2"};
+  const Words line{DDPSIM_PROGRAM, "sweep", first_example, "--vary", "workload.batch=1,2"};
   const Environment two{{"SLURM_PROCID", "0"},
                         {"SLURM_STEP_ID", "0"},
                         {"SLURM_STEP_NUM_TASKS", "2"},
@@ -409,7 +413,7 @@ TEST_CASE("processes that mpirun started but MPI does not know do not all do the
 #else
 
 TEST_CASE("a build without MPI says so under mpirun, once", "[tools][sweep]") {
-  const Words line{DDPSIM_PROGRAM, "sweep", first, "--vary", "workload.batch=1,2"};
+  const Words line{DDPSIM_PROGRAM, "sweep", first_example, "--vary", "workload.batch=1,2"};
   for (const std::string rank : {"0", "1", "2"}) {
     const Outcome outcome =
         execute(line, {}, {{"OMPI_COMM_WORLD_RANK", rank}, {"OMPI_COMM_WORLD_SIZE", "3"}});

@@ -193,6 +193,8 @@ TEST_CASE("a network with buffers broadcasts them", "[tools][validate]") {
                                   "--set",     "workload.batch=1",
                                   "--set",     "training.micro_batches=1",
                                   "--set",     "workload.image=32",
+                                  "--set",     "training.bucket_cap=4MiB",
+                                  "--set",     "compare=[bucketed]",
                                   "--json",    "-"});
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
