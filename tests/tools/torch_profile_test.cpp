@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "model/workload.hpp"
+#include "scenarios/calibration_reader.hpp"
 #include "scenarios/scenario_reader.hpp"
 #include "tests/model/torch_oracle.hpp"
 #include "tests/tools/jobs.hpp"
@@ -370,6 +371,20 @@ TEST_CASE("two ranks write link, calibration and a scenario that runs as it is",
                 "--device", "generic-cpu"},
                scratch.folder())
             .code == 0);
+}
+
+TEST_CASE("without a model, ranks on CPUs do not say what the slowest of them costs",
+          "[tools][torch_profile]") {
+  if (python().empty()) return;
+  const Scratch scratch;
+  TwoRanks ranks(scratch, {"--link-only", "--seconds", "2", "--largest", "64 KiB"});
+  const Outcome first = ranks.wait(0), second = ranks.wait(1);
+  INFO(first.err << second.err);
+  REQUIRE(first.code == 0);
+  REQUIRE(second.code == 0);
+  const Calibration calibration = read_calibration(scratch.path("profile/calibration.yaml"));
+  CHECK(calibration.slowest_rank == 1);
+  CHECK(calibration.all_reduce.size() == 5);
 }
 
 TEST_CASE("a rank that dies ends the others with one line", "[tools][torch_profile]") {
