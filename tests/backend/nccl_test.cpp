@@ -325,36 +325,39 @@ TEST_CASE("a calibration of fake GPUs is complete and tells kinds of kernels and
   MeasureOptions options;
   options.repeats = 2;
   options.largest = Bytes{64 << 10};
-  FakeLink link(2);
-  Calibration calibration;
-  CHECK(on_fakes(
-            2, {GpuLink::Mode::shared}, seconds{30},
-            [&](int) {
-              auto gpu = std::make_unique<FakeGpu>(&link);
-              gpu->pace = {std::chrono::microseconds{50}, std::chrono::microseconds{20},
-                           std::chrono::microseconds{200}, 0};
-              return gpu;
-            },
-            [&](Backend& backend) {
-              backend.load(job.workload, job.optimizer);
-              const Calibration mine =
-                  measure_machine(backend, job.workload, job.optimizer, steps, options, {});
-              if (backend.rank() == 0) calibration = mine;
-              return 0;
-            }) == 0);
-  CHECK(calibration.complete);
-  CHECK_FALSE(calibration.synchronous);
-  CHECK(calibration.cpu == "fake GPU");
-  CHECK(calibration.launch.kernel > Duration::zero());
-  CHECK(calibration.launch.collective > Duration::zero());
-  CHECK(calibration.all_reduce.size() == 5);
-  REQUIRE_FALSE(calibration.interference.empty());
+  const std::set<int> all{0, 1, 2, 4, 8, 16, 32};
   std::set<int> channels;
-  for (const MeasuredInterference& point : calibration.interference) {
-    CHECK(point.memory_slowdown.has_value());
-    channels.insert(point.channels);
+  // What a busy machine makes implausible is left out: those channels are measured anew.
+  for (int attempt = 0; attempt < 5 && channels != all; ++attempt) {
+    FakeLink link(2);
+    Calibration calibration;
+    REQUIRE(on_fakes(
+                2, {GpuLink::Mode::shared}, seconds{30},
+                [&](int) {
+                  auto gpu = std::make_unique<FakeGpu>(&link);
+                  gpu->pace = {std::chrono::microseconds{50}, std::chrono::microseconds{20},
+                               std::chrono::microseconds{200}, 0};
+                  return gpu;
+                },
+                [&](Backend& backend) {
+                  backend.load(job.workload, job.optimizer);
+                  const Calibration mine =
+                      measure_machine(backend, job.workload, job.optimizer, steps, options, {});
+                  if (backend.rank() == 0) calibration = mine;
+                  return 0;
+                }) == 0);
+    CHECK(calibration.complete);
+    CHECK_FALSE(calibration.synchronous);
+    CHECK(calibration.cpu == "fake GPU");
+    CHECK(calibration.launch.kernel > Duration::zero());
+    CHECK(calibration.launch.collective > Duration::zero());
+    CHECK(calibration.all_reduce.size() == 5);
+    for (const MeasuredInterference& point : calibration.interference) {
+      CHECK(point.memory_slowdown.has_value());
+      channels.insert(point.channels);
+    }
   }
-  CHECK(channels == std::set<int>{0, 1, 2, 4, 8, 16, 32});
+  CHECK(channels == all);
 }
 
 TEST_CASE("times are those of the GPU's work, however far ahead the host is", "[backend][nccl]") {
