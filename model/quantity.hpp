@@ -59,10 +59,14 @@ constexpr FlopRate teraflops_per_second(double value) {
   return {value * 1e12};
 }
 
-/// Real ticks to whole ones, to the nearest; what does not fit becomes the farthest time there is.
+/// Real ticks to whole ones, to the nearest, halves away from zero; what does not fit becomes the
+/// farthest time there is. As std::llround, but for the call, which the simulator would spend a tenth
+/// of its time on: the largest real below a half carries all that is a half or more beyond the next
+/// whole number, and nothing else.
 inline Duration from_ticks(double ticks) {
-  constexpr double farthest = 8e18;
-  return Duration{std::llround(std::clamp(ticks, -farthest, farthest))};
+  constexpr double farthest = 8e18, below_half = 0.49999999999999994;
+  const double within = std::clamp(ticks, -farthest, farthest);
+  return Duration{static_cast<Duration::rep>(within + std::copysign(below_half, within))};
 }
 /// Here reals become time: rounded once, to the nearest tick.
 inline Duration from_seconds(double seconds) {

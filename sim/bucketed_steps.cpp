@@ -17,6 +17,7 @@
 #include "sim/bucketed_steps.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <stdexcept>
 
 #include "model/schedule_builder.hpp"
@@ -44,7 +45,7 @@ bool BucketedSteps::needs_simulation(const StepCosts& costs, const Training& tra
 }
 
 BucketedSteps::BucketedSteps(const StepCosts& costs, const Training& training, double link_factor)
-    : costs_(costs), training_(training) {
+    : costs_(costs), training_(training), needs_simulation_(needs_simulation(costs, training)) {
   training_.strategy = Strategy::bucketed;
   training_.bucket_caps.clear();
   training_.parameter_groups = 0;
@@ -56,7 +57,7 @@ BucketedSteps::BucketedSteps(const StepCosts& costs, const Training& training, d
     before_.push_back(before_.back() + costs.gradients[at(index)].size);
   prices_.resize(1024);
   bucket_at_.assign(costs.arrival.size(), nobody);
-  if (needs_simulation(costs_, training_)) return;
+  if (needs_simulation_) return;
   compile(training_, 1);
   if (costs.slowest_rank > 1 && costs.ranks > 1) compile(training_, costs.slowest_rank);
 }
@@ -135,6 +136,7 @@ void BucketedSteps::compile(const Training& single, double factor) {
   for (std::size_t i = lane.items.size(); i-- > 0;)
     lane.left[i] = lane.left[i + 1] + lane.items[i].work;
   find_starts(lane);
+  if (!costs_.synchronous) find_jumps(lane);
   const auto rounds = static_cast<std::size_t>(training_.micro_batches);
   const std::size_t most = rounds * gradients + fixed_.size();
   lane.taken_up.resize(most);
@@ -257,6 +259,40 @@ void BucketedSteps::find_starts(Lane& lane) const {
   }
 }
 
+/// Kernels of an asynchronous device that run alone, back to back: each starts at once or when the
+/// host has launched it, and ends when its work is done or its last launch is in. So many of them end
+/// after all their work, or at the latest of those bounds and the work behind it: none needs a look.
+void BucketedSteps::find_jumps(Lane& lane) const {
+  lane.launches = alone(lane).item;
+  lane.last_round = lane.launches[at(fired_.front())];
+  const auto is_free = [](const Item& item) {
+    return item.kind == Item::Kind::kernel || item.kind == Item::Kind::launch;
+  };
+  while (lane.last_round > 0 && is_free(lane.items[lane.last_round - 1])) --lane.last_round;
+  std::vector<Duration> bounds;  // counted from the end of all work
+  for (std::size_t i = 0; i < lane.items.size(); ++i) {
+    const Item& item = lane.items[i];
+    bounds.push_back(item.kind == Item::Kind::kernel
+                         ? std::max(item.first + lane.left[i], item.drained + lane.left[i + 1])
+                         : Duration::min());
+  }
+  for (std::size_t span = 1; span <= lane.items.size(); span *= 2) {
+    lane.held_up.push_back(bounds);
+    for (std::size_t i = 0; i + span < bounds.size(); ++i)
+      bounds[i] = std::max(bounds[i], bounds[i + span]);
+  }
+}
+
+/// When computation, alone since `now`, reaches `item`, with no bucket and no wait before it.
+Instant BucketedSteps::alone_until(const Lane& lane, std::size_t item, Instant now) {
+  const auto level = static_cast<std::size_t>(std::bit_width(item - lane.next)) - 1;
+  const std::vector<Duration>& held_up = lane.held_up[level];
+  const Duration latest = std::max(held_up[lane.next], held_up[item - (std::size_t{1} << level)]);
+  const Instant worked = now + lane.left[lane.next];
+  if (latest == Duration::min()) return worked - lane.left[item];
+  return std::max(worked, Instant{} + latest + lane.shift) - lane.left[item];
+}
+
 const BucketedSteps::AllReduce& BucketedSteps::price(Bytes size) {
   const auto slot_of = [&](std::int64_t bytes) {
     const auto hash = static_cast<std::uint64_t>(bytes) * 0x9E3779B97F4A7C15u;
@@ -294,8 +330,7 @@ Duration BucketedSteps::of(const std::vector<std::vector<int>>& buckets) {
       contiguous = contiguous && position < gradients && costs_.arrival[position++] == index;
     contiguous_.push_back(static_cast<int>(position));
   }
-  if (contiguous && position == gradients && !needs_simulation(costs_, training_))
-    return of(contiguous_);
+  if (contiguous && position == gradients && !needs_simulation_) return of(contiguous_);
   return simulated(buckets);
 }
 
@@ -309,7 +344,7 @@ Duration BucketedSteps::simulated(const std::vector<std::vector<int>>& buckets) 
 Duration BucketedSteps::of(std::span<const int> ends, Duration limit) {
   if (ends.empty() || ends.back() != size())
     throw std::invalid_argument("buckets must hold every gradient");
-  if (needs_simulation(costs_, training_)) {
+  if (needs_simulation_) {
     std::vector<std::vector<int>> buckets;
     int begin = 0;
     for (const int end : ends) {
@@ -430,18 +465,34 @@ bool BucketedSteps::advance(Lane& lane) {
 
 /// Kernels of the only rank, back to back, as long as nothing happens beside them: no collective is
 /// on, or the one that is outlasts them. Stops before the first kernel of which that cannot be said,
-/// with `now_` where it would start.
+/// with `now_` where it would start. Launches and waits that no bucket has are passed on the way.
 template <bool synchronous>
 void BucketedSteps::race(Lane& lane) {
   const bool alone = head_ == lane.issued;
   if (!alone && !(transferring_ && !fresh_transfer_ && transfer_.slowdown == beside_compute_))
     return;
+  if (alone && !synchronous && lane.next >= lane.last_round && lane.bucket < buckets_.size()) {
+    const std::size_t launch = lane.launches[at(launch_after_[lane.bucket])];
+    if (launch > lane.next) {  // not behind the last
+      now_ = alone_until(lane, launch, now_);
+      lane.next = launch;
+      return;
+    }
+  }
   const Interference* beside = alone ? nullptr : &issued_[head_]->beside;
   const Item* const end = lane.items.data() + lane.items.size();
   const Item* item = lane.items.data() + lane.next;
   Instant now = now_;
   const Instant origin = Instant{} + lane.shift;
-  for (; item != end && item->kind == Item::Kind::kernel && item->work > Duration::zero(); ++item) {
+  const std::int32_t launched_next =
+      lane.bucket < buckets_.size() ? launch_after_[lane.bucket] : nobody;
+  for (; item != end; ++item) {
+    if (item->kind != Item::Kind::kernel) {
+      if (item->kind == Item::Kind::launch && item->position != launched_next) continue;
+      if (item->kind == Item::Kind::wait && bucket_at_[at(item->position)] == nobody) continue;
+      break;
+    }
+    if (item->work == Duration::zero()) break;
     Instant begin = now;
     if constexpr (synchronous) {
       // Between kernels the host is on its own: beside a collective that changes its rate.

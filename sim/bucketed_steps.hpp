@@ -84,8 +84,13 @@ class BucketedSteps {
   /// A rank under way.
   struct Lane {
     std::vector<Item> items;
-    std::vector<Duration> left;     ///< [item] the work from there on
-    std::vector<Start> starts;      ///< [hooks fired] of the first round; empty: from the beginning
+    std::vector<Duration> left;  ///< [item] the work from there on
+    std::vector<Start> starts;   ///< [hooks fired] of the first round; empty: from the beginning
+    std::vector<std::size_t> launches;  ///< [hooks fired] item, in the last round
+    std::size_t last_round = 0;  ///< item: from there to the last launch nothing is waited for
+    /// [k][item] of it and the 2^k - 1 behind it: the latest bound that the host sets to one of them, plus
+    /// the work behind that.
+    std::vector<std::vector<Duration>> held_up;
     std::vector<Instant> taken_up;  ///< [collective] the earliest its stream takes it up
     std::size_t next = 0;           ///< item
     std::size_t bucket = 0;         ///< the next to be launched in this round
@@ -109,6 +114,8 @@ class BucketedSteps {
   void compile(const Training& single, double factor);
   Duration simulated(const std::vector<std::vector<int>>& buckets);
   void find_starts(Lane& lane) const;
+  void find_jumps(Lane& lane) const;
+  static Instant alone_until(const Lane& lane, std::size_t item, Instant now);
   void prepare(std::span<const int> ends);
   template <bool synchronous>
   Instant run(Instant limit);
@@ -137,6 +144,7 @@ class BucketedSteps {
   std::vector<Bytes> before_;  // [position] of the gradients before it; one more than there are
   std::vector<std::int32_t> fired_;  // [position] hooks fired when all up to it have
   std::vector<AllReduce> fixed_;     // broadcasts, in issue order; none among a round's buckets
+  bool needs_simulation_;
   std::vector<Lane> lanes_;
   std::vector<Price> prices_;
   std::size_t priced_ = 0;

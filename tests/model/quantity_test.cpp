@@ -1,5 +1,8 @@
 #include "model/quantity.hpp"
 
+#include <cmath>
+#include <vector>
+
 #include <catch2/catch.hpp>
 
 using namespace ddpsim;
@@ -31,6 +34,18 @@ TEST_CASE("reals become time at the nearest tick", "[model][quantity]") {
   CHECK(scaled(10us, 0.25) == Duration{2'500ns});
   CHECK(scaled(Duration{3}, 0.5) == Duration{2});  // 1.5, away from zero
   CHECK(scaled(Duration{10}, 1.0 / 3) == Duration{3});
+}
+
+TEST_CASE("reals are rounded as the standard library rounds them", "[model][quantity]") {
+  std::vector<double> edges{0, 0.25, 1e-300, 8e18};
+  for (double whole = 1; whole < 4e18; whole = 2 * whole + 1)
+    for (const double half : {whole - 0.5, whole, whole + 0.5}) edges.push_back(half);
+  for (const double edge : edges)
+    for (const double near : {std::nextafter(edge, 0), edge, std::nextafter(edge, 8e18)})
+      for (const double ticks : {near, -near}) {
+        CAPTURE(ticks);
+        REQUIRE(from_ticks(ticks).count() == std::llround(ticks));
+      }
 }
 
 TEST_CASE("bytes over a bandwidth are a time", "[model][quantity]") {
