@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "backend/measure_step.hpp"
+#include "backend/steal.hpp"
 #include "model/calibration_fit.hpp"
 
 namespace ddpsim {
@@ -69,7 +70,7 @@ void MeasureKernels::run_hooked(const std::vector<AllReduceCost>& all_reduces, b
 
 void MeasureKernels::run(Measured& measured, const RunOptions& how, bool counts) {
   for (const Schedule* step : measured.steps) {
-    Timeline timeline = measure_step(backend_, *step, how);
+    Timeline timeline = undisturbed(backend_, [&] { return measure_step(backend_, *step, how); });
     if (!counts) continue;
     for (const auto& times : timeline.ranks)
       for (std::size_t i = 0; i < times.size(); ++i)

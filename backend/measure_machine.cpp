@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "backend/measure_step.hpp"
+#include "backend/steal.hpp"
 #include "backend/task_kind.hpp"
 
 namespace ddpsim {
@@ -131,7 +132,8 @@ class Measurement {
     Duration spent{};
     for (bool more = true; more;) {
       if (!go_on(fmt::format("all-reduce of {}", to_string(size)), fraction)) return std::nullopt;
-      const Duration mine = mean(backend_.time_all_reduces(size, in_a_row, false));
+      const Duration mine = undisturbed(
+          backend_, [&] { return mean(backend_.time_all_reduces(size, in_a_row, false)); });
       for (const Duration theirs : gathered({mine})) samples.push_back(theirs);
       spent += (in_a_row + 1) * mine;
       const int repeats = static_cast<int>(samples.size()) / backend_.ranks();
@@ -205,10 +207,13 @@ class Measurement {
     std::vector<Duration> starts;
     for (int round = 0; round < 2 + options_.repeats / 5; ++round) {
       if (!go_on(fmt::format("interference with {}", to_string(size)), 0.9)) return false;
-      const RankRun before = backend_.run(steps_.front(), alone);
+      const auto run_with = [&](const RunOptions& how) {
+        return undisturbed(backend_, [&] { return backend_.run(steps_.front(), how); });
+      };
+      const RankRun before = run_with(alone);
       quick += mean(gathered({before.computed}));
       quick_kinds += by_kind(before);
-      const RankRun run = backend_.run(steps_.front(), beside);
+      const RankRun run = run_with(beside);
       slow += mean(gathered({run.computed}));
       slow_kinds += by_kind(run);
       const Duration beside_it = scaled(

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "backend/measure_step.hpp"
+#include "backend/steal.hpp"
 #include "model/schedule_builder.hpp"
 #include "model/zero_step.hpp"
 #include "sim/predict.hpp"
@@ -185,7 +186,8 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
       if (backend.rank() == 0 && watch.progress)
         watch.progress(fmt::format("steps, {} of {}", round + 1, rounds),
                        static_cast<double>(round) / rounds);
-      Timeline timeline = measure_step(backend, schedules[s], {}, &sent[s]);
+      Timeline timeline =
+          undisturbed(backend, [&] { return measure_step(backend, schedules[s], {}, &sent[s]); });
       if (sent[s]) overflows[s] += static_cast<double>(sent[s]->overflows);
       if (round >= options.warm_up) timelines[s].push_back(std::move(timeline));
     }

@@ -3,7 +3,7 @@
 
 On two hosts of tests/links/hosts (needs root), `ddpsim validate` calibrates, predicts and measures each comm hook, and
 accumulation over four micro-batches with and without no_sync; calibrations are made anew for each. Where the host of
-this virtual machine took more than 5 % of its processors' time meanwhile, it is all done again, whatever came out, at
+this virtual machine took more than 10 % of its processors' time meanwhile, it is all done again, whatever came out, at
 most twice:
 
     tests/links/comm_hooks.py --output comm_hooks.md

@@ -27,8 +27,8 @@ more than the targets allow); the median of these shares counts. A step whose 90
 than 10 % over its 10th is marked with "!". The step without DDP is predicted and measured too: where these two differ,
 the machine was not the same while the model was profiled and while it trained.
 
-What is measured while the host of this virtual machine takes more than 5 % of its processors' time is measured again,
-whatever came out: steps as torch_ddp.py does, profiles and links at most twice.
+What is measured while the host of this virtual machine takes too much of its processors' time is measured again,
+whatever came out: steps as torch_ddp.py does (5 %), profiles and links at most twice (10 %).
 
 Exit code: 0; 3 if a target is missed; 77 where hosts cannot be made; 1 if a run fails.
 """

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "backend/measure_step.hpp"
+
+namespace ddpsim {
+
+/// Steal time: what the host of a virtual machine gives to others of the time this machine's
+/// processors would have worked. It comes in bursts of seconds, and what is measured meanwhile is a
+/// slower machine. Source: proc_stat(5), the eighth figure of a line.
+class Steal {
+ public:
+  /// From now on, as `stat` says.
+  explicit Steal(std::string stat = "/proc/stat");
+
+  /// Of all processors' time since then; 0 where the system does not say, and before 50 ms (its ticks
+  /// are 10 ms long).
+  double share() const;
+
+ private:
+  std::string stat_;
+  std::chrono::steady_clock::time_point begin_;
+  double stolen_;  // seconds
+};
+
+/// What `measure()` returns, once at most 5 % of the processors was stolen meanwhile on every rank, or the
+/// third time. Whatever it returns: so nothing is chosen by its outcome. Communicates.
+template <typename Measure>
+auto undisturbed(Backend& backend, Measure&& measure, const std::string& stat = "/proc/stat") {
+  for (int left = 2;; --left) {
+    const Steal steal(stat);
+    auto result = measure();
+    if (!any_rank(backend, steal.share() > 0.05) || left == 0) return result;
+  }
+}
+
+}  // namespace ddpsim
