@@ -7,6 +7,9 @@
 
 namespace ddpsim {
 
+/// What is measured while a larger share of the processors is stolen is doubtful.
+inline constexpr double most_stolen = 0.05;
+
 /// Steal time: what the host of a virtual machine gives to others of the time this machine's
 /// processors would have worked. It comes in bursts of seconds, and what is measured meanwhile is a
 /// slower machine. Source: proc_stat(5), the eighth figure of a line.
@@ -25,14 +28,14 @@ class Steal {
   double stolen_;  // seconds
 };
 
-/// What `measure()` returns, once at most 5 % of the processors was stolen meanwhile on every rank, or the
+/// What `measure()` returns, once at most `most_stolen` was stolen meanwhile on every rank, or the
 /// third time. Whatever it returns: so nothing is chosen by its outcome. Communicates.
 template <typename Measure>
 auto undisturbed(Backend& backend, Measure&& measure, const std::string& stat = "/proc/stat") {
   for (int left = 2;; --left) {
     const Steal steal(stat);
     auto result = measure();
-    if (!any_rank(backend, steal.share() > 0.05) || left == 0) return result;
+    if (!any_rank(backend, steal.share() > most_stolen) || left == 0) return result;
   }
 }
 

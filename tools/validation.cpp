@@ -139,6 +139,7 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
                     const std::vector<Schedule>& schedules, const ValidateOptions& options,
                     const Watch& watch) {
   Validation validation;
+  const Steal steal;
   validation.scenario = std::move(scenario);
   const Workload& workload = validation.scenario.workload;
   backend.load(workload, validation.scenario.optimizer);
@@ -203,6 +204,7 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
     validation.steps[s].measured.metrics.collectives = sent[s]->collectives;
     validation.steps[s].measured.metrics.wire = sent[s]->payload;
   }
+  validation.stolen = steal.share();
   return validation;
 }
 

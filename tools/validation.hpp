@@ -28,8 +28,10 @@ struct ValidatedStep {
 struct Validation {
   Scenario scenario;  ///< with the cluster as it was calibrated
   Calibration calibration;
-  std::string mode;                  ///< "gloo, 2 ranks, TCP over loopback"
-  bool busy_kernels = false;         ///< busy work stood for kernels without shapes
+  std::string mode;           ///< "gloo, 2 ranks, TCP over loopback"
+  bool busy_kernels = false;  ///< busy work stood for kernels without shapes
+  double stolen =
+      0;  ///< share of its processors that this machine's host took meanwhile (steal.hpp)
   std::vector<ValidatedStep> steps;  ///< the first one is `none`
 };
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/steal.hpp"
 #include "tools/chart.hpp"
 #include "tools/names.hpp"
 #include "tools/results.hpp"
@@ -209,6 +210,7 @@ nlohmann::ordered_json validation_json(const Validation& validation) {
   json["mode"] = validation.mode;
   json["ranks"] = validation.scenario.cluster.ranks();
   json["busy_kernels"] = validation.busy_kernels;
+  json["stolen_share"] = validation.stolen;
   json["calibrated"] = {{"machine", validation.calibration.machine},
                         {"cpu", validation.calibration.cpu},
                         {"link", validation.calibration.link},
@@ -249,6 +251,12 @@ std::string validation_text(const Validation& validation) {
     text +=
         "this workload's kernels have no shapes: busy work of the profile's times stands for "
         "them\n";
+  if (validation.stolen > most_stolen)
+    text += fmt::format(
+        "the host of this virtual machine took {:.0f} % of its processors' time meanwhile: "
+        "validate "
+        "again when it takes less\n",
+        100 * validation.stolen);
   text += "\n";
   text += steps_table(validation);
   text +=

@@ -89,6 +89,8 @@ TEST_CASE("validate predicts and runs every strategy and every cap", "[tools][va
   check_validation(json, 2);
   CHECK(json.at("mode") == backend + ", 2 ranks, TCP over loopback");
   CHECK(json.at("busy_kernels") == false);
+  const double stolen = json.at("stolen_share");
+  CHECK((stolen >= 0 && stolen <= 1));
   REQUIRE(json.at("results").size() == 7);  // none, naive, flat, overlap, three caps
   // 4 tensors of gradients in 4 KiB buckets, one after the other, up to all in one.
   CHECK(result(json, "naive").at("measured").at("collectives") == 6);
@@ -102,8 +104,12 @@ TEST_CASE("validate prints both sides and draws both timelines", "[tools][valida
   const std::string scenario = scratch.write("small.yaml", small_mlp).string();
   const std::string trace = scratch.path("trace.json").string();
   const Outcome outcome =
-      ddpsim(with(quick(scenario), {"--backend", "threads", "--ranks", "3", "--trace", trace}));
+      ddpsim(with(quick(scenario), {"--backend", "threads", "--ranks", "3", "--trace", trace,
+                                    "--json", scratch.path("all.json").string()}));
   REQUIRE(outcome.code == 0);
+  const double stolen = Json::parse(content_of(scratch.path("all.json"))).at("stolen_share");
+  CHECK((outcome.out.find("the host of this virtual machine took") != std::string::npos) ==
+        (stolen > 0.05));
   for (const char* text :
        {"predicted ms  measured ms", "overlap", "compute  communication  waiting  launch",
         "buckets of bucketed, 16 KiB: predicted | measured", "predicted compute",
