@@ -179,11 +179,12 @@ class Measurement {
     }
     backend_.use_channels(0);
     // From issuing one to having it on the communication thread of every rank, kernels running.
-    if (!begun.empty() && backend_.synchronous()) result_.launch.handover = mean(begun);
+    if (!begun.empty() && backend_.synchronous()) result_.launch.handover = spread_of(begun).median;
     return true;
   }
 
-  /// Everything is a mean here: how much of each the other lets through in the long run.
+  /// Medians of means: how much of each the other lets through in a second or so, whatever stalls the
+  /// machine in one round or the other.
   bool beside(Bytes size, int channels, std::vector<Duration>& begun) {
     std::optional<Duration> idle = measured_alone(size);
     if (idle && channels > 0) idle = mean(gathered(backend_.time_all_reduces(size, 10, false)));
@@ -200,52 +201,69 @@ class Measurement {
     RunOptions beside = alone;
     beside.background = size;
     beside.background_pause = pause;
-    Duration quick{}, slow{};
-    ByKind quick_kinds, slow_kinds;
-    Duration transfers{}, met{};  // of the stream; of the computation with the stream beside it
-    double ended = 0;
-    std::vector<Duration> starts;
+    struct Round {
+      Duration quick, slow;  // the computation, alone and with the stream
+      Duration met;          // of the latter, with the stream really beside it
+      ByKind quick_kinds, slow_kinds;
+    };
+    std::vector<Round> rounds;
+    std::vector<Duration> starts, transfers;  // one transfer of this rank's stream, each round
+    Duration spent{};
     for (int round = 0; round < 2 + options_.repeats / 5; ++round) {
       if (!go_on(fmt::format("interference with {}", to_string(size)), 0.9)) return false;
       const auto run_with = [&](const RunOptions& how) {
         return undisturbed(backend_, [&] { return backend_.run(steps_.front(), how); });
       };
       const RankRun before = run_with(alone);
-      quick += mean(gathered({before.computed}));
-      quick_kinds += by_kind(before);
       const RankRun run = run_with(beside);
-      slow += mean(gathered({run.computed}));
-      slow_kinds += by_kind(run);
       const Duration beside_it = scaled(
           std::max(Duration::zero(), run.computed - run.background_begun), run.background_busy);
-      met += mean(gathered({beside_it}));
-      transfers += beside_it;
+      rounds.push_back({mean(gathered({before.computed})), mean(gathered({run.computed})),
+                        mean(gathered({beside_it})), by_kind(before), by_kind(run)});
       if (!any_rank(backend_, beside_it == Duration::zero()))
         starts.push_back(mean(gathered({run.background_begun})));
       // One more was under way when this rank had computed (or a pause), half done on average.
       const double last = pause > Duration::zero() ? 0.5 * run.background_busy : 0.5;
-      ended += beside_it > Duration::zero() ? run.background_ended + last : 0;
-      if (slow > 3 * options_.patience) break;  // the same on all ranks
+      if (beside_it > Duration::zero())
+        transfers.push_back(scaled(beside_it, 1 / (run.background_ended + last)));
+      spent += rounds.back().slow;
+      if (spent > 3 * options_.patience) break;  // the same on all ranks
     }
+    const auto middle = [&](auto pick) {
+      std::vector<Duration> all;
+      for (const Round& round : rounds) all.push_back(pick(round));
+      return spread_of(std::move(all)).median;
+    };
+    const Duration quick = middle([](const Round& round) { return round.quick; });
+    const Duration slow = middle([](const Round& round) { return round.slow; });
+    const Duration met = middle([](const Round& round) { return round.met; });
     // Where the stream began late or ran dry at times, the slowdown is that of the times it did not.
     const double busy = in_seconds(met) / in_seconds(slow);
-    if (any_rank(backend_, busy < (one_by_one ? 0.1 : 0.3) || ended == 0)) return true;
+    if (any_rank(backend_, busy < (one_by_one ? 0.1 : 0.3) || transfers.empty())) return true;
     const auto felt = [&](Duration with, Duration without) {
       // Of the time with a transfer under way, this share is lost.
       const double lost = (1 - in_seconds(without) / in_seconds(with)) / busy;
       return 1 / std::max(1e-3, 1 - lost);
     };
-    const Duration each = mean(gathered({scaled(transfers, 1 / ended)}));
+    const Duration each = mean(gathered({spread_of(transfers).median}));
     MeasuredInterference point;
     point.size = size;
     point.channels = channels;
     point.compute_slowdown = felt(slow, quick);
     point.communication_slowdown = in_seconds(each) / in_seconds(*idle);
     // Only streams tell kinds apart: what slows a host thread slows all it does.
-    if (!backend_.synchronous() && quick_kinds.arithmetic > Duration::zero() &&
-        quick_kinds.memory > Duration::zero()) {
-      point.compute_slowdown = felt(slow_kinds.arithmetic, quick_kinds.arithmetic);
-      point.memory_slowdown = felt(slow_kinds.memory, quick_kinds.memory);
+    const auto arithmetic = [&](auto kinds) {
+      return middle([&](const Round& round) { return (round.*kinds).arithmetic; });
+    };
+    const auto memory = [&](auto kinds) {
+      return middle([&](const Round& round) { return (round.*kinds).memory; });
+    };
+    const Duration quick_arithmetic = arithmetic(&Round::quick_kinds);
+    const Duration quick_memory = memory(&Round::quick_kinds);
+    if (!backend_.synchronous() && quick_arithmetic > Duration::zero() &&
+        quick_memory > Duration::zero()) {
+      point.compute_slowdown = felt(arithmetic(&Round::slow_kinds), quick_arithmetic);
+      point.memory_slowdown = felt(memory(&Round::slow_kinds), quick_memory);
     }
     if (!point.is_plausible()) return true;
     result_.interference.push_back(point);
@@ -262,11 +280,6 @@ class Measurement {
   /// Time in GEMMs, and in kernels that move memory.
   struct ByKind {
     Duration arithmetic{}, memory{};
-    ByKind& operator+=(const ByKind& other) {
-      arithmetic += other.arithmetic;
-      memory += other.memory;
-      return *this;
-    }
   };
 
   /// Of the first step's last round, over all ranks.
