@@ -92,7 +92,8 @@ class Measurement {
     for (const Schedule& step : steps_) {
       for (int round = 0; round < 3; ++round) {
         if (!go_on("launch cost", 0.25)) return false;
-        const Timeline timeline = measure_step(backend_, step);
+        const Timeline timeline =
+            undisturbed(backend_, [&] { return measure_step(backend_, step); });
         if (round == 0) continue;
         for (const auto& times : timeline.ranks)
           for (std::size_t i = 0; i < times.size(); ++i) {
@@ -132,8 +133,7 @@ class Measurement {
     Duration spent{};
     for (bool more = true; more;) {
       if (!go_on(fmt::format("all-reduce of {}", to_string(size)), fraction)) return std::nullopt;
-      const Duration mine = undisturbed(
-          backend_, [&] { return mean(backend_.time_all_reduces(size, in_a_row, false)); });
+      const Duration mine = mean_all_reduce(size, in_a_row, false);
       for (const Duration theirs : gathered({mine})) samples.push_back(theirs);
       spent += (in_a_row + 1) * mine;
       const int repeats = static_cast<int>(samples.size()) / backend_.ranks();
@@ -145,6 +145,12 @@ class Measurement {
 
   static int row_of(Bytes size) { return size <= Bytes{8 << 20} ? 10 : 2; }
 
+  /// Of so many in a row, by this rank's clock.
+  Duration mean_all_reduce(Bytes size, int in_a_row, bool waiting) {
+    return undisturbed(backend_,
+                       [&] { return mean(backend_.time_all_reduces(size, in_a_row, waiting)); });
+  }
+
   /// What it costs that the host waits for each all-reduce before it issues the next: threads wake each
   /// other, and the scheduler takes its time.
   bool waits() {
@@ -154,7 +160,7 @@ class Measurement {
       if (cost.size < Bytes{4 << 10} || cost.size > Bytes{8 << 20}) continue;
       for (int round = 0; round < 2; ++round) {
         if (!go_on("waiting for all-reduces", 0.85)) return false;
-        const Duration waiting = mean(gathered(backend_.time_all_reduces(cost.size, 6, true)));
+        const Duration waiting = mean(gathered({mean_all_reduce(cost.size, 6, true)}));
         extra.push_back(waiting - cost.time.median);
       }
     }
@@ -183,11 +189,11 @@ class Measurement {
     return true;
   }
 
-  /// Medians of means: how much of each the other lets through in a second or so, whatever stalls the
-  /// machine in one round or the other.
+  /// A round is a second or so of computation with the stream of all-reduces, and as much without. Of each
+  /// round's means the medians over rounds count, so that a round in which the machine stalls does not.
   bool beside(Bytes size, int channels, std::vector<Duration>& begun) {
     std::optional<Duration> idle = measured_alone(size);
-    if (idle && channels > 0) idle = mean(gathered(backend_.time_all_reduces(size, 10, false)));
+    if (idle && channels > 0) idle = mean(gathered({mean_all_reduce(size, 10, false)}));
     if (!idle) return true;
     RunOptions alone;
     alone.communicate = false;
@@ -209,7 +215,8 @@ class Measurement {
     std::vector<Round> rounds;
     std::vector<Duration> starts, transfers;  // one transfer of this rank's stream, each round
     Duration spent{};
-    for (int round = 0; round < 2 + options_.repeats / 5; ++round) {
+    const int most = 3 + 2 * (options_.repeats / 15);  // odd, for the one in the middle
+    for (int round = 0; round < most; ++round) {
       if (!go_on(fmt::format("interference with {}", to_string(size)), 0.9)) return false;
       const auto run_with = [&](const RunOptions& how) {
         return undisturbed(backend_, [&] { return backend_.run(steps_.front(), how); });
@@ -227,7 +234,7 @@ class Measurement {
       if (beside_it > Duration::zero())
         transfers.push_back(scaled(beside_it, 1 / (run.background_ended + last)));
       spent += rounds.back().slow;
-      if (spent > 3 * options_.patience) break;  // the same on all ranks
+      if (round >= 2 && round % 2 == 0 && spent > 3 * options_.patience) break;  // on all ranks
     }
     const auto middle = [&](auto pick) {
       std::vector<Duration> all;

@@ -18,7 +18,8 @@ struct MeasureOptions {
   bool kernels_follow = false;
   Bytes smallest{4 << 10}, largest{64 << 20};  ///< all-reduces, in factors of two
   /// Longest time spent on the repeats of one all-reduce size (at least three are made); beside
-  /// computation some three times as long.
+  /// computation some three times as long, with three rounds at least. Up to three times all that where
+  /// the machine's host takes its processors (steal.hpp).
   Duration patience = std::chrono::milliseconds{1800};
 };
 

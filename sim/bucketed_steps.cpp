@@ -60,6 +60,7 @@ BucketedSteps::BucketedSteps(const StepCosts& costs, const Training& training, d
   if (needs_simulation_) return;
   compile(training_, 1);
   if (costs.slowest_rank > 1 && costs.ranks > 1) compile(training_, costs.slowest_rank);
+  if (lanes_.size() == 1 && !costs_.synchronous) find_jumps(lanes_.front());
 }
 
 void BucketedSteps::compile(const Training& single, double factor) {
@@ -136,7 +137,6 @@ void BucketedSteps::compile(const Training& single, double factor) {
   for (std::size_t i = lane.items.size(); i-- > 0;)
     lane.left[i] = lane.left[i + 1] + lane.items[i].work;
   find_starts(lane);
-  if (!costs_.synchronous) find_jumps(lane);
   const auto rounds = static_cast<std::size_t>(training_.micro_batches);
   const std::size_t most = rounds * gradients + fixed_.size();
   lane.taken_up.resize(most);
@@ -259,9 +259,10 @@ void BucketedSteps::find_starts(Lane& lane) const {
   }
 }
 
-/// Kernels of an asynchronous device that run alone, back to back: each starts at once or when the
-/// host has launched it, and ends when its work is done or its last launch is in. So many of them end
-/// after all their work, or at the latest of those bounds and the work behind it: none needs a look.
+/// Kernels of an asynchronous device that run alone, back to back, from `now` on: each starts at once or
+/// when the host has launched it, and ends when its work is done or its last launch is in. So all of
+/// them end at max(now + all work, over them: launched + work from it on, drained + work behind it),
+/// and none of them needs a look.
 void BucketedSteps::find_jumps(Lane& lane) const {
   lane.launches = alone(lane).item;
   lane.last_round = lane.launches[at(fired_.front())];
@@ -270,27 +271,27 @@ void BucketedSteps::find_jumps(Lane& lane) const {
   };
   while (lane.last_round > 0 && is_free(lane.items[lane.last_round - 1])) --lane.last_round;
   std::vector<Duration> bounds;  // counted from the end of all work
-  for (std::size_t i = 0; i < lane.items.size(); ++i) {
+  for (std::size_t i = lane.last_round; i < lane.launches[at(fired_.back())]; ++i) {
     const Item& item = lane.items[i];
     bounds.push_back(item.kind == Item::Kind::kernel
                          ? std::max(item.first + lane.left[i], item.drained + lane.left[i + 1])
                          : Duration::min());
   }
-  for (std::size_t span = 1; span <= lane.items.size(); span *= 2) {
+  for (std::size_t span = 1; span <= bounds.size(); span *= 2) {
     lane.held_up.push_back(bounds);
     for (std::size_t i = 0; i + span < bounds.size(); ++i)
       bounds[i] = std::max(bounds[i], bounds[i + span]);
   }
 }
 
-/// When computation, alone since `now`, reaches `item`, with no bucket and no wait before it.
+/// When computation, alone since `now`, reaches `item`, with no bucket and no wait before it. The next
+/// item is a kernel.
 Instant BucketedSteps::alone_until(const Lane& lane, std::size_t item, Instant now) {
-  const auto level = static_cast<std::size_t>(std::bit_width(item - lane.next)) - 1;
+  const std::size_t begin = lane.next - lane.last_round, end = item - lane.last_round;
+  const auto level = static_cast<std::size_t>(std::bit_width(end - begin)) - 1;
   const std::vector<Duration>& held_up = lane.held_up[level];
-  const Duration latest = std::max(held_up[lane.next], held_up[item - (std::size_t{1} << level)]);
-  const Instant worked = now + lane.left[lane.next];
-  if (latest == Duration::min()) return worked - lane.left[item];
-  return std::max(worked, Instant{} + latest + lane.shift) - lane.left[item];
+  const Duration latest = std::max(held_up[begin], held_up[end - (std::size_t{1} << level)]);
+  return std::max(now + lane.left[lane.next], Instant{} + latest + lane.shift) - lane.left[item];
 }
 
 const BucketedSteps::AllReduce& BucketedSteps::price(Bytes size) {

@@ -88,8 +88,8 @@ class BucketedSteps {
     std::vector<Start> starts;   ///< [hooks fired] of the first round; empty: from the beginning
     std::vector<std::size_t> launches;  ///< [hooks fired] item, in the last round
     std::size_t last_round = 0;  ///< item: from there to the last launch nothing is waited for
-    /// [k][item] of it and the 2^k - 1 behind it: the latest bound that the host sets to one of them, plus
-    /// the work behind that.
+    /// [k][item - last_round], up to the last launch: of it and the 2^k - 1 behind it, the latest bound
+    /// that the host sets to one of them, plus the work behind that. Only if this is the only lane.
     std::vector<std::vector<Duration>> held_up;
     std::vector<Instant> taken_up;  ///< [collective] the earliest its stream takes it up
     std::size_t next = 0;           ///< item

@@ -112,6 +112,36 @@ def clock_of(device):
     return CudaClock(device) if device.type == 'cuda' else HostClock()
 
 
+def used_seconds():
+    """Of all processors since the machine started: what they worked, and what the host of a virtual machine gave to
+    others of the time they would have (proc_stat(5)); zeros where the system does not say."""
+    try:
+        with open('/proc/stat') as file:
+            user, nice, system, _, _, irq, softirq, stolen = map(int, file.readline().split()[1:9])
+    except (OSError, ValueError):
+        return 0.0, 0.0
+    ticks = os.sysconf('SC_CLK_TCK')
+    return (user + nice + system + irq + softirq) / ticks, stolen / ticks
+
+
+class Steal:
+    """From when it is made."""
+    MOST = 0.05  # share
+
+    def __init__(self):
+        self.before, self.begin = used_seconds(), time.perf_counter()
+
+    def share(self):
+        """Of the time in which processors had work, but of at least one processor's time."""
+        worked, stolen = (max(0.0, after - before) for after, before in zip(used_seconds(), self.before))
+        return stolen / max(time.perf_counter() - self.begin, worked + stolen)
+
+    @classmethod
+    def doubts(cls, share):
+        return [f'the host of this virtual machine took {100 * share:.0f} % of its processors\' time meanwhile: measure '
+                'again when it takes less'] if share > cls.MOST else []
+
+
 # The model: which of its parameters take part, as DistributedDataParallel sees them.
 
 class Parameter:
@@ -282,7 +312,7 @@ class Profiler:
         self.clock = clock_of(self.parameters[0].tensor.device)
         self.warmup, self.wanted = warmup, steps
         self.begun, self.taken = 0, []
-        self.done = False
+        self.steal, self.done = Steal(), False
         atexit.register(self.close)
 
     def step(self):
@@ -312,7 +342,7 @@ class Profiler:
         try:
             profile = self.profile()
             write(self.output, workload_text(profile))
-            for line in [*profile.notes, *profile.summary(), f'wrote {self.output}']:
+            for line in [*profile.notes, *Steal.doubts(self.steal.share()), *profile.summary(), f'wrote {self.output}']:
                 note(line)
         except (ProfileError, OSError) as problem:
             note(f'no profile: {problem}')
@@ -1126,6 +1156,7 @@ def run(arguments):
             print(f'\r\x1b[K{text}', end='', file=sys.stderr, flush=True)
 
     files, summary, profile, link = {}, [], None, None
+    steal = Steal()
     if made:
         profile = profiled(arguments, made, job, progress)
         slowest = together(job, profile) if job else None
@@ -1140,13 +1171,13 @@ def run(arguments):
         if profile:
             files['scenario.yaml'] = scenario_text(f'{profile.name} on {plural(job.ranks, "rank")}', profile.unused)
         summary.append(link_summary(link))
-        job.barrier()
+    stolen = job.most(steal.share()) if job else steal.share()
     if shown:
         print('\r\x1b[K', end='', file=sys.stderr)
     if speaks:
         for line in profile.notes if profile else []:
             note(line)
-        for line in link_doubts(link) if link else []:
+        for line in [*(link_doubts(link) if link else []), *Steal.doubts(stolen)]:
             note(line)
         for name, text in files.items():
             write(os.path.join(arguments.output, name), text)

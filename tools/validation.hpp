@@ -30,8 +30,9 @@ struct Validation {
   Calibration calibration;
   std::string mode;           ///< "gloo, 2 ranks, TCP over loopback"
   bool busy_kernels = false;  ///< busy work stood for kernels without shapes
-  double stolen =
-      0;  ///< share of its processors that this machine's host took meanwhile (steal.hpp)
+  /// Share of the processors' time that the machine's host took meanwhile (steal.hpp); the largest of
+  /// any rank's machine.
+  double stolen = 0;
   std::vector<ValidatedStep> steps;  ///< the first one is `none`
 };
 

@@ -243,6 +243,14 @@ nlohmann::ordered_json validation_json(const Validation& validation) {
   return json;
 }
 
+std::string doubt_about(double stolen) {
+  if (stolen <= most_stolen) return "";
+  return fmt::format(
+      "the host of this virtual machine took {:.0f} % of its processors' time meanwhile: validate "
+      "again when it takes less\n",
+      100 * stolen);
+}
+
 std::string validation_text(const Validation& validation) {
   std::string text =
       fmt::format("{}: {}\ncalibrated {} on {}\n", validation.scenario.name, validation.mode,
@@ -251,12 +259,7 @@ std::string validation_text(const Validation& validation) {
     text +=
         "this workload's kernels have no shapes: busy work of the profile's times stands for "
         "them\n";
-  if (validation.stolen > most_stolen)
-    text += fmt::format(
-        "the host of this virtual machine took {:.0f} % of its processors' time meanwhile: "
-        "validate "
-        "again when it takes less\n",
-        100 * validation.stolen);
+  text += doubt_about(validation.stolen);
   text += "\n";
   text += steps_table(validation);
   text +=

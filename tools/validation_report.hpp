@@ -15,6 +15,9 @@ nlohmann::ordered_json validation_json(const Validation& validation);
 /// Both sides as text: steps, streams, where the difference comes from, buckets, pictures.
 std::string validation_text(const Validation& validation);
 
+/// A line of text if so much of the processors' time was stolen that the figures are doubtful.
+std::string doubt_about(double stolen);
+
 /// Error of a prediction as a fraction of what was measured; zero where both are.
 double relative_error(Duration predicted, Duration measured);
 

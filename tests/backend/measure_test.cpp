@@ -194,7 +194,7 @@ TEST_CASE("interference is measured where both were at work, and left out where 
           "[backend][measure]") {
   const SmallJob job(2);
   MeasureOptions options = few();
-  options.repeats = 10;  // four rounds of each size
+  options.repeats = 10;  // three rounds of each size
   const auto late = [](int run) { return run % 4 == 1; };
   auto sometimes = measured(job, options, {}, late);
   for (int tries = 0; tries < 4 && sometimes.interference.empty(); ++tries)
@@ -232,6 +232,30 @@ TEST_CASE("of a stream that is under way at times, the slowdown is that of those
   }
   CHECK(small);
   CHECK(large);
+}
+
+TEST_CASE("a round in which the machine stalls does not count as interference",
+          "[backend][measure]") {
+  const SmallJob job(2);
+  for (const int repeats : {1, 10, 15}) {
+    CAPTURE(repeats);
+    MeasureOptions options = few();
+    options.repeats = repeats;
+    const int rounds = repeats < 15 ? 3 : 5;
+    const Calibration calibration = measured_with(
+        job, options, [rounds, round = 0](RankRun& run, const RunOptions& how) mutable {
+          if (how.communicate) return;
+          run.computed = how.background != Bytes{} ? 110ms : 100ms;
+          if (how.background == Bytes{}) return;
+          run.background_begun = {};
+          run.background_ended = 20;
+          run.background_busy = 1;
+          if (++round % rounds == 1) run.computed = 1100ms;
+        });
+    CHECK_FALSE(calibration.interference.empty());
+    for (const MeasuredInterference& point : calibration.interference)
+      CHECK(point.compute_slowdown == Approx(1.1));
+  }
 }
 
 TEST_CASE("what a comm hook computes is measured where it runs", "[backend][measure]") {

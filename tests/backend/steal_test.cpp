@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What a machine of two processors says of itself.
+/// What a machine says of its processors.
 class Stat {
  public:
   explicit Stat(int rank)
@@ -28,12 +28,11 @@ class Stat {
   Stat(const Stat&) = delete;
   Stat& operator=(const Stat&) = delete;
 
-  /// Of each processor, since it started.
-  void stolen(int ticks) const {
-    std::ofstream(path) << fmt::format(
-        "cpu  100 0 20 900 5 0 1 {} 0 0\ncpu0 50 0 10 450 3 0 1 {} 0 0\ncpu1 50 0 10 450 2 0 0 {} "
-        "0 0\nintr 7\n",
-        2 * ticks, ticks, ticks);
+  /// Since it started, in hundredths of a second. Of what worked, all kinds have a part.
+  void stolen(int ticks, int worked = 0) const {
+    const int part = worked / 5;
+    std::ofstream(path) << fmt::format("cpu  {0} {0} {0} 900 5 {0} {0} {1} 70 8\ncpu0 1 2 3\n",
+                                       part, ticks);
   }
 
   const std::filesystem::path path;
@@ -69,7 +68,6 @@ TEST_CASE("what is measured while processors are stolen is measured again, on al
   CHECK(measured({300}, 60ms) == all(2));
   CHECK(measured({300, 300}, 60ms) == all(3));
   CHECK(measured({300, 300, 300, 300}, 60ms) == all(3));  // enough is enough
-  CHECK(measured({300}, 1ms) == all(1));                  // too short to tell
 }
 
 TEST_CASE("a system that does not say what was stolen had nothing stolen", "[backend][steal]") {
@@ -77,18 +75,43 @@ TEST_CASE("a system that does not say what was stolen had nothing stolen", "[bac
   const Steal missing("/nowhere/stat");
   std::ofstream(stat.path) << "cpu  100 0 20\ncpu0 100 0 20\n";
   const Steal old(stat.path.string());
+  std::ofstream(stat.path) << "cpu  900 0 320\ncpu0 900 0 320\n";
   std::this_thread::sleep_for(60ms);
   CHECK(missing.share() == 0);
   CHECK(old.share() == 0);
 }
 
-TEST_CASE("stolen time is a share of all processors' time", "[backend][steal]") {
+TEST_CASE("stolen time is a share of the time in which processors had work", "[backend][steal]") {
   const Stat stat(3);
   const Steal steal(stat.path.string());
+  std::this_thread::sleep_for(60ms);
+  // Of many processors, of which most may be idle: far more than has passed.
+  stat.stolen(10000, 30000);
+  CHECK(steal.share() == Approx(0.25));
+  stat.stolen(10000);
+  CHECK(steal.share() == Approx(1));
+}
+
+TEST_CASE("where processors had little work, stolen time is a share of one processor's",
+          "[backend][steal]") {
+  const Stat stat(4);
+  const auto begin = std::chrono::steady_clock::now();
+  const Steal steal(stat.path.string());
   std::this_thread::sleep_for(200ms);
-  stat.stolen(10);  // 100 ms of each: at most half of what passed
-  CHECK(steal.share() > 0.01);
-  CHECK(steal.share() <= 0.5);
+  stat.stolen(5, 5);  // 50 ms
+  const double share = steal.share();
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
+  CHECK(share <= 0.05 / 0.2);
+  CHECK(share >= 0.05 / passed.count());
+}
+
+TEST_CASE("what is too short to tell had nothing stolen", "[backend][steal]") {
+  const Stat stat(5);
+  const auto begin = std::chrono::steady_clock::now();
+  const Steal steal(stat.path.string());
+  stat.stolen(300);
+  const double share = steal.share();
+  if (std::chrono::steady_clock::now() - begin < 50ms) CHECK(share == 0);  // or we were stopped
 }
 
 }  // namespace ddpsim

@@ -1,6 +1,6 @@
 #!/bin/sh
 # What tests/links/hosts promises. Prints "ok ..." or "FAILED ..." for each; exits 1 if any failed, 77 where
-# hosts cannot be made. Takes about 20 seconds.
+# hosts cannot be made. Takes about 20 seconds; minutes where a rate is not reached.
 hosts="$(cd "$(dirname "$0")" && pwd)/hosts"
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
@@ -110,7 +110,7 @@ for rate in 1 2; do
 done
 # Beyond, a machine whose timers are late by more than the burst loses some: see hosts.
 reached=$(reached_at 5 2 0.92)
-check "goodput at 5 Gbit/s is $reached of it: more than 2 Gbit/s, below 1" between 0.5 "$reached" 1
+check "goodput at 5 Gbit/s is $reached of it: at least 0.85, below 1" between 0.85 "$reached" 1
 check "four hosts reach one another at their rate" between 0.92 "$(reached_at 1 4 0.92)" 1
 check "an unlimited link is faster than 5 Gbit/s" between 5 \
   "$("$hosts" 2 unlimited python3 goodput.py 5 stop-unlimited)" 10000

@@ -28,7 +28,9 @@ class Steal:
         self.stolen, self.start = stolen_seconds(), time.perf_counter()
 
     def share(self):
-        return (stolen_seconds() - self.stolen) / ((time.perf_counter() - self.start) * os.cpu_count())
+        """Of all processors' time; 0 before 50 ms, as ticks are 10 ms long."""
+        passed = time.perf_counter() - self.start
+        return (stolen_seconds() - self.stolen) / (passed * os.cpu_count()) if passed >= 0.05 else 0.0
 
 
 def now(seconds=3):

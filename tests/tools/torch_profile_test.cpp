@@ -392,6 +392,24 @@ TEST_CASE("all-reduces that take longer than larger ones are measured again",
   CHECK(outcome.out == "[8] [1.0, 1.5, 2.0, 4.0, 3.9]\n[8, 8] [1.0, 5.0, 2.0, 4.0, 3.9]\n");
 }
 
+TEST_CASE("a profile says when a virtual machine's host took its processors",
+          "[tools][torch_profile]") {
+  if (python().empty()) return;
+  // Seconds that processors worked and that were stolen, at the beginning and in the end.
+  const std::string script =
+      "import sys; sys.path.insert(0, sys.argv[1]); import torch_profile\n"
+      "for end in (61.0, 22.0), (98.0, 5.0), (0.0, 0.0):\n"
+      "    readings = iter([(1.0, 2.0), end])\n"
+      "    torch_profile.used_seconds = lambda: next(readings)\n"
+      "    print(*torch_profile.Steal.doubts(torch_profile.Steal().share()))\n";
+  const Outcome outcome = execute({python(), "-B", "-c", script, tools});
+  INFO(outcome.err);
+  CHECK(
+      outcome.out ==
+      "the host of this virtual machine took 25 % of its processors' time meanwhile: measure again "
+      "when it takes less\n\n\n");
+}
+
 TEST_CASE("without a model, ranks on CPUs do not say what the slowest of them costs",
           "[tools][torch_profile]") {
   if (python().empty()) return;

@@ -2,7 +2,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "backend/steal.hpp"
 #include "tests/tools/jobs.hpp"
+#include "tools/validation_report.hpp"
 
 namespace ddpsim {
 namespace {
@@ -109,7 +111,7 @@ TEST_CASE("validate prints both sides and draws both timelines", "[tools][valida
   REQUIRE(outcome.code == 0);
   const double stolen = Json::parse(content_of(scratch.path("all.json"))).at("stolen_share");
   CHECK((outcome.out.find("the host of this virtual machine took") != std::string::npos) ==
-        (stolen > 0.05));
+        (stolen > most_stolen));
   for (const char* text :
        {"predicted ms  measured ms", "overlap", "compute  communication  waiting  launch",
         "buckets of bucketed, 16 KiB: predicted | measured", "predicted compute",
@@ -122,6 +124,12 @@ TEST_CASE("validate prints both sides and draws both timelines", "[tools][valida
   CHECK(processes.size() == 5 * 2 * 3);  // strategies, sides, ranks
   CHECK(std::count(processes.begin(), processes.end(), "overlap, predicted: rank 2") == 1);
   CHECK(std::count(processes.begin(), processes.end(), "overlap, measured: rank 2") == 1);
+}
+
+TEST_CASE("validate says when a virtual machine's host took its processors", "[tools][validate]") {
+  CHECK_THAT(doubt_about(0.204), Catch::Contains("took 20 % of its processors' time"));
+  CHECK(doubt_about(most_stolen).empty());
+  CHECK(doubt_about(0).empty());
 }
 
 TEST_CASE("a calibration file stands in for measuring, in validate and in run",
