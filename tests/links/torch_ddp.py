@@ -11,8 +11,8 @@ tests/links/hosts tells them (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, GLOO_S
 
 A step is forward, backward and optimizer; before it gradients are dropped and the ranks meet at a barrier, both
 untimed. Its time is that of the slower rank. Each phase is the slower rank's too, so the phases of a step need
-not add up to it. Compute has one thread. With --pace there is a step without DDP before each row of steps of a copy
-and behind the last one, timed too: how fast the machine computed just then. A step that the host of this virtual machine took more than 5 % of the
+not add up to it. Compute has one thread. With --pace steps without DDP are timed one by one, before each row of steps of
+a copy and behind the last: how fast the machine computed just then. A step that the host of this virtual machine took more than 5 % of the
 processors' time from is made again, whatever it took; at most as many as are timed.
 
 After the timed steps, one more step of each copy is profiled; the all-reduces seen there must be those DDP says it
@@ -148,7 +148,7 @@ def main():
     parser.add_argument('--in-a-row', type=int, default=1, help='timed steps of a copy before the next has its turn')
     parser.add_argument('--untimed', type=int, default=0, help='steps before them, to warm the caches the other copies left cold')
     parser.add_argument('--warmup', type=int, default=5, help='steps before them; DDP needs 2 to settle its buckets')
-    parser.add_argument('--pace', action='store_true', help='a step without DDP before each of these rows and behind the last')
+    parser.add_argument('--pace', action='store_true', help='a step without DDP before each of these rows and behind the last, instead of a row')
     parser.add_argument('--no-all-reduce', action='store_true', help='leave out the all-reduces alone')
     parser.add_argument('--json', help='written by rank 0; default: standard output')
     arguments = parser.parse_args()
@@ -160,26 +160,25 @@ def main():
     torch.set_num_threads(1)
     dist.init_process_group('gloo')
     make = runpy.run_path(arguments.script)['make'] if arguments.script else lambda: perceptron_step(widths, arguments.batch)
-    alone = make()
-    none, pace = Trainee(alone, None), Trainee(alone, None)
+    none = Trainee(make(), None)
     trainees = [Trainee(make(), cap) for cap in caps]
     for _ in range(arguments.warmup):
         for trainee in [none, *trainees]:
             trainee.step()
     for begin in range(0, arguments.steps, arguments.in_a_row):
-        for trainee in [none, *trainees]:
+        for trainee in trainees if arguments.pace else [none, *trainees]:
             if arguments.pace:
-                pace.timed_steps(1, 0)
+                none.timed_steps(1, arguments.untimed)
             trainee.timed_steps(min(arguments.in_a_row, arguments.steps - begin), arguments.untimed)
     if arguments.pace:
-        pace.timed_steps(1, 0)
+        none.timed_steps(1, arguments.untimed)
 
     result = {
         'torch': torch.__version__, 'ranks': dist.get_world_size(),
         **({'script': arguments.script} if arguments.script else {'widths': widths, 'batch': arguments.batch}),
         'results': [{'bucket_cap_mb': trainee.cap, **trainee.report(), 'buckets_bytes': trainee.buckets()}
                     for trainee in trainees],
-        'none_ms': statistics.median(none.times['step']), 'none': none.report(), 'pace_ms': pace.times['step']}
+        'none_ms': statistics.median(none.times['step']), 'none': none.report()}
     if not arguments.no_all_reduce:
         result['all_reduce'] = [{'bytes': size, 'median_ms': time_all_reduce(size)}
                                 for size in (4096 << power for power in range(15))]

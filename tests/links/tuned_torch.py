@@ -103,13 +103,13 @@ def measure(arguments, rate, model, caps, file):
                              '--in-a-row', IN_A_ROW, '--untimed', 1, '--warmup', 2, '--pace', '--no-all-reduce', '--json', file],
                       arguments.limit)
     document = json.loads(file.read_text())
-    results, rows = document['results'], len(caps) + 1  # of steps in a turn: without DDP, then of each cap
-    around = [statistics.fmean(two) for two in zip(document['pace_ms'], document['pace_ms'][1:])]
+    results, without = document['results'], document['none']['step_ms']['all']
+    around = [statistics.fmean(two) for two in zip(without, without[1:])]  # each pair, turn by turn
     pairs = {}
-    for place, (cap, result) in enumerate(zip(caps, results), 1):
+    for place, (cap, result) in enumerate(zip(caps, results)):
         steps = result['step_ms']['all']
-        pairs[cap] = [Pair(statistics.fmean(steps[IN_A_ROW * turn:IN_A_ROW * (turn + 1)]), around[turn * rows + place],
-                           statistics.fmean(around[turn * rows:(turn + 1) * rows]))
+        pairs[cap] = [Pair(statistics.fmean(steps[IN_A_ROW * turn:IN_A_ROW * (turn + 1)]), around[turn * len(caps) + place],
+                           statistics.fmean(around[turn * len(caps):(turn + 1) * len(caps)]))
                       for turn in range(len(steps) // IN_A_ROW)]
     return pairs, dict(zip(caps, results))
 
