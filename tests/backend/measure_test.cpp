@@ -241,6 +241,7 @@ TEST_CASE("a round in which the machine stalls does not count as interference",
     CAPTURE(repeats);
     MeasureOptions options = few();
     options.repeats = repeats;
+    options.patience = 10s;
     const int rounds = repeats < 15 ? 3 : 5;
     const Calibration calibration = measured_with(
         job, options, [rounds, round = 0](RankRun& run, const RunOptions& how) mutable {

@@ -62,7 +62,7 @@ def main():
             for number, (name, settings) in enumerate(cases.items()):
                 print(f'{repeat + 1} of {arguments.repeats}: {name}', file=sys.stderr)
                 samples[name].append(steal.undisturbed(
-                    lambda attempt: validated(arguments, f'{repeat}-{number}-{attempt}', settings, pathlib.Path(scratch))))
+                    lambda: validated(arguments, f'{repeat}-{number}', settings, pathlib.Path(scratch))))
     steps = {name: tuple(statistics.median(column) for column in zip(*rows)) for name, rows in samples.items()}
     errors = [abs(predicted / measured - 1) for predicted, measured, _, _ in steps.values()]
     rows = [f'| {name} | {predicted:.1f} ms | {measured:.1f} ms ({low:.1f}-{high:.1f}) | {100 * (predicted / measured - 1):+.1f} % |'

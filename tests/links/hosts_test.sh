@@ -110,7 +110,7 @@ for rate in 1 2; do
 done
 # Beyond, a machine whose timers are late by more than the burst loses some: see hosts.
 reached=$(reached_at 5 2 0.92)
-check "goodput at 5 Gbit/s is $reached of it: at least 0.85, below 1" between 0.85 "$reached" 1
+check "goodput at 5 Gbit/s is $reached of it: at least 0.8, below 1" between 0.8 "$reached" 1
 check "four hosts reach one another at their rate" between 0.92 "$(reached_at 1 4 0.92)" 1
 check "an unlimited link is faster than 5 Gbit/s" between 5 \
   "$("$hosts" 2 unlimited python3 goodput.py 5 stop-unlimited)" 10000

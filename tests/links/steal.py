@@ -8,29 +8,33 @@ import subprocess
 import sys
 import time
 
-MOST_STOLEN = 0.05  # share of all processors' time, while a step runs
+MOST_STOLEN = 0.05  # share, while a step runs
 MOST_ON_AVERAGE = 0.1  # while many things are measured, of which those above are measured again
 
 
-def stolen_seconds():
-    """Of all processors, since the machine started; 0 where the system does not say."""
+def used_seconds():
+    """Of all processors since the machine started: what they worked, and what was stolen; zeros where the system does not
+    say."""
     try:
         with open('/proc/stat') as file:
-            return int(file.readline().split()[8]) / os.sysconf('SC_CLK_TCK')
-    except (OSError, IndexError, ValueError):
-        return 0.0
+            user, nice, system, _, _, irq, softirq, stolen = map(int, file.readline().split()[1:9])
+    except (OSError, ValueError):
+        return 0.0, 0.0
+    ticks = os.sysconf('SC_CLK_TCK')
+    return (user + nice + system + irq + softirq) / ticks, stolen / ticks
 
 
 class Steal:
     """From when it is made."""
 
     def __init__(self):
-        self.stolen, self.start = stolen_seconds(), time.perf_counter()
+        self.before, self.start = used_seconds(), time.perf_counter()
 
     def share(self):
-        """Of all processors' time; 0 before 50 ms, as ticks are 10 ms long."""
+        """Of the time in which processors had work, but of at least one's; 0 before 50 ms, as ticks are 10 ms long."""
         passed = time.perf_counter() - self.start
-        return (stolen_seconds() - self.stolen) / (passed * os.cpu_count()) if passed >= 0.05 else 0.0
+        worked, stolen = (max(0.0, after - before) for after, before in zip(used_seconds(), self.before))
+        return stolen / max(passed, worked + stolen) if passed >= 0.05 else 0.0
 
 
 def now(seconds=3):
@@ -43,18 +47,16 @@ def now(seconds=3):
 
 
 def undisturbed(measure, tries=3, patience=300):
-    """What measure(number of the try) returns, of the first try with at most MOST_ON_AVERAGE, or the least.
+    """What measure() returns, once at most MOST_ON_AVERAGE was stolen meanwhile, or the last time.
 
-    Each begins when at most that is stolen, or `patience` seconds later."""
-    made = []
-    for number in range(tries):
+    Each try begins when at most that is stolen, or `patience` seconds later."""
+    for number in range(1, tries + 1):
         give_up = time.perf_counter() + patience
         while now() > MOST_ON_AVERAGE and time.perf_counter() < give_up:
             time.sleep(10)
         during = Steal()
-        result = measure(number)
-        made.append((during.share(), number, result))
-        if made[-1][0] <= MOST_ON_AVERAGE:
+        result = measure()
+        if during.share() <= MOST_ON_AVERAGE:
             break
-        print(f'the host took {100 * made[-1][0]:.0f} % of the processors: try {number + 1} of {tries}', file=sys.stderr)
-    return min(made)[-1]
+        print(f'the host took {100 * during.share():.0f} % of the processors: try {number} of {tries}', file=sys.stderr)
+    return result
