@@ -2,6 +2,8 @@
 
 It comes in bursts: most seconds a shared host takes some percent, some seconds half of everything. What is timed then is a
 slower machine, whatever is timed; so it is a reason to time once more that does not look at what was timed.
+
+tools/torch_profile.py measures the same way: it is one file and needs torch, which not all of these scripts do.
 """
 import os
 import subprocess
