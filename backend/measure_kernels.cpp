@@ -105,7 +105,7 @@ void MeasureKernels::put_into(Calibration& calibration) const {
                                     [&](const auto& each) { return each.operation == operation; });
     if (plain == calibration.factors.end()) calibration.factors.push_back({operation, factor});
   }
-  calibration.backward_beside_hook = backward_beside_hook();
+  calibration.backward_beside_hook = backward_beside({});
 }
 
 void MeasureKernels::add(const Measured& measured, double factor, Medians& medians,
@@ -141,11 +141,12 @@ std::map<Operation, double> MeasureKernels::over_medians(const Measured& measure
   return factors;
 }
 
-double MeasureKernels::backward_beside_hook() const {
+double MeasureKernels::backward_beside(const std::optional<CommHook>& hook) const {
   std::map<TaskKind, std::pair<double, int>> alone;  // sum and number
   const auto each_backward = [&](bool first, auto call) {
     for (const auto& [step, timeline] : hooked_.timelines) {
       if ((step == &first_) != first) continue;
+      if (!first && hook && step->comm_hook != *hook) continue;
       std::set<int> hooked;  // micro-batches
       for (const Task& task : step->tasks)
         if (task.step != nobody) hooked.insert(task.micro_batch);

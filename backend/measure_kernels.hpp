@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,10 @@ class MeasureKernels {
   /// What computing the first step takes, nothing beside it: median over ranks and rounds, in seconds.
   double computing_first() const { return computing_first(plain_); }
 
+  /// How much longer backward takes in the micro-batches for which there is this comm hook than in those
+  /// of the first step: what counted so far. 1 of a hook that computes nothing aside. None: of all hooks.
+  double backward_beside(const std::optional<CommHook>& hook) const;
+
   /// Tasks, factors, slowest_rank and backward_beside_hook of what counted so far, in place of what the
   /// calibration has. A kind that is in plain steps as well has its time from them.
   void put_into(Calibration& calibration) const;
@@ -52,8 +57,6 @@ class MeasureKernels {
   static void add(const Measured& measured, double factor, Medians& medians,
                   Calibration& calibration);
   std::map<Operation, double> over_medians(const Measured& measured, const Medians& medians) const;
-  /// Of the micro-batches for which there is a comm hook, over those of the first step.
-  double backward_beside_hook() const;
   double computing_first(const Measured& measured) const;
   double slowest_rank() const;
 

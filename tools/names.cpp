@@ -25,6 +25,16 @@ std::string strategy_label(const Training& training) {
   return fmt::format("{}, {}", buckets, label(training.comm_hook));
 }
 
+std::string short_label(const std::vector<Setting>& settings) {
+  std::string text;
+  for (const auto& [key, value] : settings) {
+    const auto dot = key.rfind('.');
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ",
+                        dot == std::string::npos ? key : key.substr(dot + 1), value);
+  }
+  return text;
+}
+
 std::string task_label(const Scenario& scenario, const Schedule& schedule, const Task& task) {
   const Workload& workload = scenario.workload;
   const auto layer = [&]() -> const Layer& {

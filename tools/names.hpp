@@ -6,6 +6,7 @@
 #include "model/schedule.hpp"
 #include "model/step.hpp"
 #include "sim/calibrate.hpp"
+#include "tools/sweep/grid.hpp"
 
 namespace ddpsim {
 
@@ -17,6 +18,9 @@ struct NamedStep {
 
 /// "bucketed, 25 MiB", "naive": a row's name for people.
 std::string strategy_label(const Training& training);
+
+/// "comm_hook: fp16_compress": the last part of each key says enough in a table.
+std::string short_label(const std::vector<Setting>& settings);
 
 /// What a task does, for people and traces: "layers.3 attn.q_proj", "all-reduce bucket 2".
 std::string task_label(const Scenario& scenario, const Schedule& schedule, const Task& task);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -20,26 +21,104 @@
 namespace ddpsim {
 namespace {
 
-const Usage usage{"ddpsim validate [flags] SCENARIO",
-                  "Measures this machine, runs the scenario's steps for real (processes, sockets, "
-                  "gradients), predicts the very same\n"
-                  "schedules, and prints both sides down to the bucket. The scenario's device and "
-                  "links are replaced by what is\n"
-                  "measured: all-reduces first, kernels in steps without communication that take "
-                  "turns with the others. Strategies\n"
-                  "are interleaved, so that drift hits all alike. An all-reduce counts from the "
-                  "last rank's arrival. Gradients are\n"
-                  "checked after every strategy. Exit code 3 if the median error of the step is "
-                  "beyond --tolerance.",
-                  "ddpsim validate scenarios/examples/mlp-2ranks.yaml --backend gloo --ranks 2"};
+const Usage usage{
+    "ddpsim validate [flags] SCENARIO",
+    "Measures this machine, runs the scenario's steps for real (processes, sockets, "
+    "gradients), predicts the very same\n"
+    "schedules, and prints both sides down to the bucket. The scenario's device and "
+    "links are replaced by what is\n"
+    "measured: all-reduces first, kernels in steps without communication that take "
+    "turns with the others. Strategies\n"
+    "are interleaved, so that drift hits all alike, and so is what --vary gives keys of "
+    "`training`: comm hooks take turns.\n"
+    "An all-reduce counts from the last rank's arrival. Gradients are checked after "
+    "every strategy. Exit code 3 if the\n"
+    "median error of the step is beyond --tolerance.",
+    "ddpsim validate scenarios/examples/mlp-2ranks.yaml --backend gloo --ranks 2"};
 
 struct Request {
   CommonOptions common;
   ValidateOptions options;
   std::vector<Bytes> caps;
+  std::vector<std::string> vary;
   double tolerance = -1;
   std::string log;
 };
+
+constexpr std::size_t most_combinations = 100;  ///< each is run for real
+
+/// What is run, and of each what varies.
+struct Variants {
+  std::vector<Training> trainings;
+  std::vector<std::vector<Setting>> settings;
+};
+
+/// Does a rank compute and communicate the same?
+bool same_tasks(const Schedule& one, const Schedule& other) {
+  const auto what = [](const Task& task) {
+    return std::tuple(task.operation, task.stream, task.micro_batch, task.layer, task.kernel,
+                      task.parameter, task.bucket, task.step, task.user_hook, task.bytes.count,
+                      task.work);
+  };
+  return one.join == other.join && one.comm_hook == other.comm_hook &&
+         std::ranges::equal(one.tasks, other.tasks, {}, what, what);
+}
+
+/// `scenario` as it is, or each combination of --vary; `none` stands once, and so does a strategy to
+/// which the combinations are all the same. Throws InputError for what would change more than how
+/// gradients are averaged.
+Variants variants_of(const Scenario& scenario, const Request& request, const Plugins& plugins) {
+  if (request.vary.empty()) {
+    plugins.check(scenario.training);
+    Variants variants{trainings_to_validate(scenario, request.caps), {}};
+    variants.settings.resize(variants.trainings.size());
+    return variants;
+  }
+  std::vector<Axis> axes;
+  for (const std::string& text : request.vary) {
+    axes.push_back(parse_axis(text));
+    if (!axes.back().key.starts_with("training."))
+      throw InputError(
+          fmt::format("--vary {}: validate varies keys of `training` alone, such as "
+                      "training.comm_hook; run validate once for each of the others",
+                      axes.back().key));
+    if (axes.back().key == "training.bucket_cap" && !request.caps.empty())
+      throw InputError("--vary training.bucket_cap and --caps are the same: give one of them");
+  }
+  const Grid grid(std::move(axes));
+  if (grid.points() > most_combinations)
+    throw InputError(fmt::format("--vary makes {} combinations: validate runs at most {}",
+                                 grid.points(), most_combinations));
+  Variants variants;
+  std::vector<Schedule> first;  // combination's
+  for (std::size_t point = 0; point < grid.points(); ++point) {
+    const std::vector<Setting> settings = grid.settings(point);
+    std::vector<Setting> overrides = request.common.set;
+    overrides.insert(overrides.end(), settings.begin(), settings.end());
+    Scenario varied = read_scenario(request.common.files[0], overrides);
+    plugins.check(varied.training);
+    varied.cluster = scenario.cluster;
+    const std::vector<Training> trainings = trainings_to_validate(varied, request.caps);
+    std::vector<Schedule> schedules = schedules_of(varied, trainings);
+    if (point > 0 && !same_tasks(schedules.front(), first.front()))
+      throw InputError(
+          fmt::format("--vary {}: the step without communication, to which the others are "
+                      "compared, is not the same; run validate once for each",
+                      describe_point(grid, point)));
+    for (std::size_t s = 0; s < trainings.size(); ++s) {
+      const bool bucketed = trainings[s].strategy == Strategy::bucketed;
+      if (point > 0 && !bucketed && std::ranges::any_of(first, [&](const Schedule& schedule) {
+            return schedule.strategy == trainings[s].strategy && same_tasks(schedule, schedules[s]);
+          }))
+        continue;
+      variants.trainings.push_back(trainings[s]);
+      variants.settings.push_back(trainings[s].strategy == Strategy::none ? std::vector<Setting>{}
+                                                                          : settings);
+    }
+    if (point == 0) first = std::move(schedules);
+  }
+  return variants;
+}
 
 /// All-reduces larger than any payload of the steps tell nothing of them; to gather what many ranks
 /// have costs as much as an all-reduce of at most twice the payload.
@@ -57,7 +136,7 @@ int report(const Request& request, const Validation& validation) {
   if (!request.common.trace.empty()) {
     std::vector<NamedStep> named;
     for (const ValidatedStep& step : validation.steps) {
-      const std::string label = strategy_label(step.measured.training);
+      const std::string label = label_of(step);
       named.push_back({label + ", predicted", &step.predicted});
       named.push_back({label + ", measured", &step.measured});
     }
@@ -72,7 +151,7 @@ int report(const Request& request, const Validation& validation) {
   if (!request.log.empty()) {
     std::vector<LoggedStep> logged;
     for (const ValidatedStep& step : validation.steps) {
-      const std::string label = strategy_label(step.measured.training);
+      const std::string label = label_of(step);
       logged.push_back({label, "predicted", &step.predicted});
       logged.push_back({label, "measured", &step.measured});
     }
@@ -82,10 +161,9 @@ int report(const Request& request, const Validation& validation) {
   for (const ValidatedStep& step : validation.steps) {
     if (step.overflows > 0)
       fmt::print(stderr, "ddpsim: {} gradients became infinite in 16 bit under {}\n",
-                 step.overflows, strategy_label(step.measured.training));
+                 step.overflows, label_of(step));
     if (!step.gradients.good()) {
-      fmt::print(stderr, "ddpsim: gradients are wrong under {}\n",
-                 strategy_label(step.measured.training));
+      fmt::print(stderr, "ddpsim: gradients are wrong under {}\n", label_of(step));
       return exit_failure;
     }
   }
@@ -114,6 +192,9 @@ int validate_command(const std::vector<std::string>& arguments) {
       "warm-up", value(&warm_up)->value_name("N"), "steps before those (default: 5)")(
       "caps", value(&caps)->value_name("LIST"),
       "run `bucketed` once for each of these caps, such as 1MiB,4MiB,25MiB")(
+      "vary", value(&request.vary)->value_name("KEY=VALUES"),
+      "run `bucketed` once for each value of a key of `training` (may be repeated): "
+      "training.comm_hook=none,fp16_compress")(
       "calibration", value(&calibration)->value_name("FILE"),
       "predict from what `ddpsim calibrate` measured before")(
       "repeats", value(&repeats)->value_name("N"),
@@ -144,11 +225,10 @@ int validate_command(const std::vector<std::string>& arguments) {
   Scenario scenario = read_scenario(request.common.files[0], request.common.set);
   scenario.cluster.device.synchronous = job.synchronous();
   const Plugins plugins = plugin.open();
-  plugins.check(scenario.training);
-  const std::vector<Training> trainings = trainings_to_validate(scenario, request.caps);
   JobOptions options = job.options(scenario.cluster.ranks());
   scenario.cluster = side_by_side(scenario.cluster, link_ranks(options));
-  const std::vector<Schedule> schedules = schedules_of(scenario, trainings);
+  const Variants variants = variants_of(scenario, request, plugins);
+  const std::vector<Schedule> schedules = schedules_of(scenario, variants.trainings);
   request.options.measure.largest =
       std::min(request.options.measure.largest, enough_for(schedules));
   options.plugins = &plugins;
@@ -163,8 +243,11 @@ int validate_command(const std::vector<std::string>& arguments) {
       Progress progress(request.common.quiet || !speaks);
       Watch watch;
       watch.progress = [&](const std::string& what, double done) { progress.show(what, done); };
-      validation = validate(backend, scenario, trainings, schedules, request.options, watch);
+      validation =
+          validate(backend, scenario, variants.trainings, schedules, request.options, watch);
     }
+    for (std::size_t s = 0; s < variants.settings.size(); ++s)
+      validation.steps[s].settings = variants.settings[s];
     validation.mode = fmt::format("{}, {} rank{}, {}", job.backend, backend.ranks(),
                                   backend.ranks() == 1 ? "" : "s", backend.link_name());
     validation.busy_kernels = !has_shapes(validation.scenario.workload);

@@ -1,6 +1,7 @@
 #include "tools/validation.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -63,19 +64,29 @@ void summarise(std::vector<Timeline> timelines, ValidatedStep& step) {
   step.measured_parts = break_down(step.measured.schedule, step.measured.timeline);
 }
 
-bool takes_part(const Schedule& schedule, std::vector<Strategy>& seen) {
-  if (std::find(seen.begin(), seen.end(), schedule.strategy) != seen.end()) return false;
-  seen.push_back(schedule.strategy);
-  return true;
+/// Schedules that compute the same in their steps, for all that caps change, are measured once.
+bool takes_part(const Schedule& schedule, const std::vector<Schedule>& measured) {
+  const auto operations = [](const Schedule& of) {
+    std::set<Operation> all;
+    for (const Task& task : of.tasks) all.insert(task.operation);
+    return all;
+  };
+  return std::none_of(measured.begin(), measured.end(), [&](const Schedule& other) {
+    return other.strategy == schedule.strategy && other.comm_hook == schedule.comm_hook &&
+           operations(other) == operations(schedule);
+  });
 }
 
-/// As the calibration prices them, with so many ranks.
-void predict_all(Validation& validation, const std::vector<Training>& trainings, int ranks) {
+/// As the calibration prices them, with so many ranks, and backward beside each comm hook as measured
+/// beside it.
+void predict_all(Validation& validation, const std::vector<Training>& trainings, int ranks,
+                 const std::optional<MeasureKernels>& kernels) {
   validation.scenario.cluster =
       calibrated_cluster(validation.calibration, validation.scenario.cluster, ranks);
-  const StepCosts costs = price(validation.scenario);
+  StepCosts costs = price(validation.scenario);
   for (std::size_t s = 0; s < trainings.size(); ++s) {
     ValidatedStep& step = validation.steps[s];
+    if (kernels) costs.backward_beside_hook = kernels->backward_beside(trainings[s].comm_hook);
     step.predicted = predict(costs, trainings[s]);
     step.predicted_parts = break_down(step.predicted.schedule, step.predicted.timeline);
   }
@@ -148,9 +159,8 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
   if (options.calibration) {
     validation.calibration = *options.calibration;
   } else {
-    std::vector<Strategy> seen;
     for (const Schedule& schedule : schedules)
-      if (takes_part(schedule, seen)) alone.emplace_back(schedule).join.reset();
+      if (takes_part(schedule, alone)) alone.emplace_back(schedule).join.reset();
     MeasureOptions measure = options.measure;
     measure.kernels_follow = true;
     validation.calibration =
@@ -194,7 +204,7 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
     }
   }
   if (kernels) kernels->put_into(validation.calibration);
-  predict_all(validation, trainings, backend.link_ranks());
+  predict_all(validation, trainings, backend.link_ranks(), kernels);
   for (std::size_t s = 0; s < schedules.size(); ++s)
     summarise(std::move(timelines[s]), validation.steps[s]);
   backend.sum(overflows);

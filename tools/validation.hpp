@@ -8,11 +8,13 @@
 #include "model/breakdown.hpp"
 #include "model/scenario.hpp"
 #include "model/step.hpp"
+#include "tools/sweep/grid.hpp"
 
 namespace ddpsim {
 
-/// One strategy (and bucket cap), predicted and run for real.
+/// One strategy (and bucket cap, and what else varies), predicted and run for real.
 struct ValidatedStep {
+  std::vector<Setting> settings;  ///< what varies, as it is here
   Step predicted;
   /// Its timeline is that of the median step; its figures are medians over steps and ranks.
   Step measured;

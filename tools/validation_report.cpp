@@ -94,8 +94,7 @@ std::string steps_table(const Validation& validation) {
   for (const ValidatedStep& step : validation.steps) {
     const StepMetrics &p = step.predicted.metrics, &m = step.measured.metrics;
     const auto both = [](Duration a, Duration b) { return ms(a) + " | " + ms(b); };
-    table.add({strategy_label(step.measured.training), ms(p.step), ms(m.step),
-               percent(relative_error(p.step, m.step)),
+    table.add({label_of(step), ms(p.step), ms(m.step), percent(relative_error(p.step, m.step)),
                fmt::format("{} - {}{}", ms(step.spread.low), ms(step.spread.high),
                            step.unsteady() ? " !" : ""),
                both(p.forward, m.forward), both(p.backward, m.backward),
@@ -112,8 +111,7 @@ std::string overlap_table(const Validation& validation) {
     const StepMetrics &p = step.predicted.metrics, &m = step.measured.metrics;
     const Breakdown &a = step.predicted_parts, &b = step.measured_parts;
     const bool sends = communicates(step);
-    table.add({strategy_label(step.measured.training),
-               sends ? ms(p.communication) + " | " + ms(m.communication) : "-",
+    table.add({label_of(step), sends ? ms(p.communication) + " | " + ms(m.communication) : "-",
                sends ? percent(relative_error(p.communication, m.communication)) : "-",
                sends ? ms(exposed(p, none.predicted.metrics)) + " | " +
                            ms(exposed(m, none.measured.metrics))
@@ -137,15 +135,14 @@ std::string bucket_table(const ValidatedStep& step) {
                both(p.ready, m.ready), both(p.start, m.start), both(p.end, m.end),
                percent(relative_error(p.end.time_since_epoch(), m.end.time_since_epoch()))});
   }
-  return fmt::format("buckets of {}: predicted | measured\n{}",
-                     strategy_label(step.measured.training), table.text());
+  return fmt::format("buckets of {}: predicted | measured\n{}", label_of(step), table.text());
 }
 
 /// What comm hooks do to gradients.
 std::string exceptions_text(const Validation& validation) {
   std::string text;
   for (const ValidatedStep& step : validation.steps) {
-    const std::string label = strategy_label(step.measured.training);
+    const std::string label = label_of(step);
     if (step.gradients.kept == Kept::same_everywhere)
       text += fmt::format("but {} loses some: the same on all ranks, not compared with the mean\n",
                           label);
@@ -162,7 +159,7 @@ std::string overflows_text(const Validation& validation) {
       text += fmt::format(
           "OVERFLOW: {} gradients became infinite in 16 bit under {}: scale them down, or take "
           "bf16_compress\n",
-          step.overflows, strategy_label(step.measured.training));
+          step.overflows, label_of(step));
   return text;
 }
 
@@ -171,7 +168,7 @@ std::string gradients_text(const Validation& validation) {
   for (const ValidatedStep& step : validation.steps) {
     worst = std::max(worst, step.gradients.worst);
     if (step.gradients.good()) continue;
-    const std::string label = strategy_label(step.measured.training);
+    const std::string label = label_of(step);
     return step.gradients.identical || step.gradients.kept == Kept::nothing
                ? fmt::format(
                      "gradients WRONG under {}: {} is {:.3g} times rounding from the mean\n", label,
@@ -187,6 +184,15 @@ std::string gradients_text(const Validation& validation) {
 }
 
 }  // namespace
+
+std::string label_of(const ValidatedStep& step) {
+  std::vector<Setting> untold;
+  for (const Setting& setting : step.settings)
+    if (setting.first != "training.comm_hook" && setting.first != "training.bucket_cap")
+      untold.push_back(setting);
+  const std::string label = strategy_label(step.measured.training);
+  return untold.empty() ? label : fmt::format("{}, {}", label, short_label(untold));
+}
 
 double relative_error(Duration predicted, Duration measured) {
   if (measured == Duration::zero()) return predicted == Duration::zero() ? 0 : 1;
@@ -226,6 +232,10 @@ nlohmann::ordered_json validation_json(const Validation& validation) {
                                 {&step.measured, &none.measured.metrics, &naive.measured.metrics});
     result["strategy"] = predicted["strategy"];
     result["bucket_cap_bytes"] = predicted["bucket_cap_bytes"];
+    if (!step.settings.empty()) {
+      result["set"] = Json::object();
+      for (const auto& [key, value] : step.settings) result["set"][key] = value;
+    }
     predicted["parts"] = parts_json(step.predicted_parts);
     measured["parts"] = parts_json(step.measured_parts);
     measured["spread"] = spread_json(step.spread);

@@ -15,6 +15,9 @@ nlohmann::ordered_json validation_json(const Validation& validation);
 /// Both sides as text: steps, streams, where the difference comes from, buckets, pictures.
 std::string validation_text(const Validation& validation);
 
+/// "bucketed, 4 MiB, fp16_compress, no_sync: true": what a row of it is called.
+std::string label_of(const ValidatedStep& step);
+
 /// A line of text if so much of the processors' time was stolen that the figures are doubtful.
 std::string doubt_about(double stolen);
 

@@ -16,17 +16,6 @@ namespace {
 
 constexpr std::size_t most_points = 1000;
 
-/// "comm_hook: fp16_compress": the last part of each key says enough in a table.
-std::string short_label(const VariedRun& varied) {
-  std::string text;
-  for (const auto& [key, value] : varied.settings) {
-    const auto dot = key.rfind('.');
-    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ",
-                        dot == std::string::npos ? key : key.substr(dot + 1), value);
-  }
-  return text;
-}
-
 std::string full_label(const VariedRun& varied) {
   std::string text;
   for (const auto& [key, value] : varied.settings)
@@ -95,7 +84,7 @@ std::string varied_table(const std::vector<VariedRun>& runs) {
       averages = averages || lasts != metrics.step;
       const Step* first = step_under(runs.front(), step.training.strategy);
       table.add(
-          {short_label(varied), std::string(name_of(step.training.strategy)), ms(lasts),
+          {short_label(varied.settings), std::string(name_of(step.training.strategy)), ms(lasts),
            first == nullptr
                ? "-"
                : fmt::format(
@@ -118,7 +107,7 @@ std::string varied_table(const std::vector<VariedRun>& runs) {
         "post_local_sgd: step and exposed are means over a period, in which models are averaged "
         "once; the rest is of a step between\n";
   if (best.step != nullptr)
-    text += fmt::format("shortest: {}, {}: {} ms\n", short_label(*best.run),
+    text += fmt::format("shortest: {}, {}: {} ms\n", short_label(best.run->settings),
                         strategy_label(best.step->training), ms(best.lasting));
   return text;
 }

@@ -9,9 +9,6 @@
 
 namespace ddpsim {
 
-/// A key of a scenario and its value, as --set gives them.
-using Setting = std::pair<std::string, std::string>;
-
 /// A scenario at one point of a grid.
 struct VariedRun {
   std::vector<Setting> settings;

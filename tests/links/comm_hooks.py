@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Does the prediction rank comm hooks as real links do? Predicted against measured steps, hook by hook.
 
-On two hosts of tests/links/hosts (needs root), `ddpsim validate` calibrates, predicts and measures each comm hook, and
-accumulation over four micro-batches with and without no_sync; calibrations are made anew for each. Where the host of
-this virtual machine took more than 10 % of its processors' time meanwhile, it is all done again, whatever came out, at
-most twice:
+On two hosts of tests/links/hosts (needs root), `ddpsim validate --vary training.comm_hook=...` calibrates, predicts and
+measures the comm hooks, their steps in turns, so that a machine that drifts does so for all; another run does the same for
+accumulation over four micro-batches with and without no_sync. Where the host of this virtual machine took more than 10 % of
+its processors' time meanwhile, the run is made again, whatever came out, at most twice:
 
     tests/links/comm_hooks.py --output comm_hooks.md
 
@@ -27,21 +27,21 @@ import accuracy  # beside this file
 import steal
 
 HOOKS = ('allreduce', 'fp16_compress', 'bf16_compress', '{powersgd: {rank: 1}}', '{powersgd: {rank: 4}}')
+ACCUMULATION = ('accumulation of 4', 'accumulation of 4, no_sync')
 MEDIAN, NINE_IN_TEN, DIFFERENT = 0.07, 0.12, 0.05
 
 
-def validated(arguments, name, settings, folder):
-    """(predicted, measured, low, high) of the step, in ms."""
-    words = ['--steps', arguments.steps, '--set', 'compare=[bucketed]']
-    for key, value in settings.items():
-        words += ['--set', f'{key}={value}']
-    arguments.validate_arguments = shlex.join(map(str, words[2:]))
-    file = folder / f'{name}.json'
-    result, = accuracy.validate(arguments, arguments.rate, arguments.scenario, [arguments.cap], file)
-    spread = result['measured']['spread']
-    if result['predicted']['wire_bytes'] != result['measured']['wire_bytes']:
-        sys.exit(f'{name}: {result["predicted"]["wire_bytes"]} bytes predicted, {result["measured"]["wire_bytes"]} sent')
-    return (result['predicted']['step_ms'], result['measured']['step_ms'], spread['step_low_ms'], spread['step_high_ms'])
+def validated(arguments, settings, key, values, file):
+    """For each value of the key (predicted, measured, low, high) of the step, in ms."""
+    arguments.validate_arguments = shlex.join(['--set', 'compare=[bucketed]', *settings, '--vary', f'{key}={",".join(values)}'])
+    results = accuracy.validate(arguments, arguments.rate, arguments.scenario, [arguments.cap], file)
+    assert [result['set'][key] for result in results] == list(values)
+    for value, result in zip(values, results):
+        if result['predicted']['wire_bytes'] != result['measured']['wire_bytes']:
+            sys.exit(f'{value}: {result["predicted"]["wire_bytes"]} bytes predicted, {result["measured"]["wire_bytes"]} sent')
+    spreads = [result['measured']['spread'] for result in results]
+    return [(result['predicted']['step_ms'], result['measured']['step_ms'], spread['step_low_ms'], spread['step_high_ms'])
+            for result, spread in zip(results, spreads)]
 
 
 def main():
@@ -53,16 +53,17 @@ def main():
     parser.add_argument('--repeats', type=int, default=1)
     arguments = parser.parse_args()
     header = accuracy.provenance(arguments.ddpsim)
-    cases = {hook: {'training.comm_hook': hook} for hook in HOOKS}
-    cases['accumulation of 4'] = {'training.micro_batches': 4}
-    cases['accumulation of 4, no_sync'] = {'training.micro_batches': 4, 'training.no_sync': 'true'}
-    samples = {name: [] for name in cases}
+    runs = [([], 'training.comm_hook', HOOKS, HOOKS),
+            (['--set', 'training.micro_batches=4'], 'training.no_sync', ('false', 'true'), ACCUMULATION)]
+    samples = {name: [] for name in HOOKS + ACCUMULATION}
     with tempfile.TemporaryDirectory(prefix='ddpsim-hooks-') as scratch:
         for repeat in range(arguments.repeats):
-            for number, (name, settings) in enumerate(cases.items()):
-                print(f'{repeat + 1} of {arguments.repeats}: {name}', file=sys.stderr)
-                samples[name].append(steal.undisturbed(
-                    lambda: validated(arguments, f'{repeat}-{number}', settings, pathlib.Path(scratch))))
+            for settings, key, values, names in runs:
+                print(f'{repeat + 1} of {arguments.repeats}: {key}', file=sys.stderr)
+                file = pathlib.Path(scratch) / f'{key}-{repeat}.json'
+                rows = steal.undisturbed(lambda: validated(arguments, settings, key, values, file))
+                for name, row in zip(names, rows):
+                    samples[name].append(row)
     steps = {name: tuple(statistics.median(column) for column in zip(*rows)) for name, rows in samples.items()}
     errors = [abs(predicted / measured - 1) for predicted, measured, _, _ in steps.values()]
     rows = [f'| {name} | {predicted:.1f} ms | {measured:.1f} ms ({low:.1f}-{high:.1f}) | {100 * (predicted / measured - 1):+.1f} % |'

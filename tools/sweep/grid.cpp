@@ -214,7 +214,7 @@ std::size_t Grid::point_of(const std::vector<std::size_t>& indices) const {
   return point;
 }
 
-std::vector<std::pair<std::string, std::string>> Grid::settings(std::size_t point) const {
+std::vector<Setting> Grid::settings(std::size_t point) const {
   std::vector<std::pair<std::string, std::string>> settings;
   const std::vector<std::size_t> which = indices(point);
   for (std::size_t a = 0; a < axes_.size(); ++a)

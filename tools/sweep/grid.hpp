@@ -7,7 +7,10 @@
 
 namespace ddpsim {
 
-/// A key of a scenario and the values it takes, as `--set` takes them.
+/// A key of a scenario and its value, as `--set` takes them.
+using Setting = std::pair<std::string, std::string>;
+
+/// A key and the values it takes.
 struct Axis {
   std::string key;
   std::vector<std::string> values;
@@ -39,7 +42,7 @@ class Grid {
   std::vector<std::size_t> indices(std::size_t point) const;
   std::size_t point_of(const std::vector<std::size_t>& indices) const;
   /// The keys with their values, in the order of the axes.
-  std::vector<std::pair<std::string, std::string>> settings(std::size_t point) const;
+  std::vector<Setting> settings(std::size_t point) const;
 
  private:
   std::vector<Axis> axes_;
