@@ -734,12 +734,12 @@ def spread_places(moments, alone, each, least, most):
     return chosen + [set()] * int(1 + 1.5 * each / alone)  # the last one too has computation beside it
 
 
-ROUNDS = 9  # of computation with all-reduces beside it and without
+ROUNDS, MOST_ROUNDS = 9, 45  # of computation with all-reduces beside it and without
 
 
-def longest_beside(budget):
-    """Seconds a computation may take at most for `budget` to hold ROUNDS of it twice, once with all-reduces beside it."""
-    return budget / (2.2 * ROUNDS)
+def longest_beside(budget, rounds=ROUNDS):
+    """Seconds a computation may take at most for `budget` to hold so many rounds of it twice, once with all-reduces beside it."""
+    return budget / (2.2 * rounds)
 
 
 def compute_slowdown(job, compute, alone, size, each, budget):
@@ -747,11 +747,12 @@ def compute_slowdown(job, compute, alone, size, each, budget):
     not suffice to say: longest_beside(budget) bounds `alone`.
 
     They are issued from within the computation, one by one, as hooks of DistributedDataParallel do: beside a stream of
-    them each costs less, for its threads are awake. Ranks wait for the slowest, so the slowest counts.
+    them each costs less, for its threads are awake. Ranks wait for the slowest, so the slowest counts. Compared is with the
+    computations before and behind, so that a machine that drifts costs nothing.
     """
     places = spread_places(moments_of_places(job, compute), alone, each, 24, int(longest_beside(budget) / alone))
     count = sum(len(row) for row in places)
-    if count == 0 or len(places) * alone * 2.2 * ROUNDS > 2 * budget:
+    if count == 0 or len(places) * alone > 2 * longest_beside(budget):
         return None
     buffers = [torch.zeros(size // 4, device=job.device) for _ in range(min(count, 8))]
 
@@ -772,10 +773,13 @@ def compute_slowdown(job, compute, alone, size, each, budget):
             work.wait()
         job.clock.settle()
         return job.most(job.clock.seconds(begin, end))
-    losses = []
-    for _ in range(ROUNDS):
-        quick = computed(False)
-        losses.append((computed(True) - quick) / count)
+    once = len(places) * alone
+    rounds = max(ROUNDS, min(MOST_ROUNDS, int(longest_beside(budget, 1) / once)))
+    losses, before = [], computed(False)
+    for _ in range(rounds):
+        slow, behind = computed(True), computed(False)
+        losses.append((slow - (before + behind) / 2) / count)
+        before = behind
     return 1.0 / (1.0 - min(0.99, max(0.0, statistics.median(losses) / each)))
 
 

@@ -112,11 +112,15 @@ Variants variants_of(const Scenario& scenario, const Request& request, const Plu
           }))
         continue;
       variants.trainings.push_back(trainings[s]);
-      variants.settings.push_back(trainings[s].strategy == Strategy::none ? std::vector<Setting>{}
-                                                                          : settings);
+      variants.settings.push_back(settings);
     }
     if (point == 0) first = std::move(schedules);
   }
+  for (std::size_t s = 0; s < variants.trainings.size(); ++s)
+    if (std::ranges::count(variants.trainings, variants.trainings[s].strategy,
+                           &Training::strategy) == 1 &&
+        grid.points() > 1)
+      variants.settings[s].clear();  // nothing of it varies
   return variants;
 }
 

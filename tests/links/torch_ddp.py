@@ -11,9 +11,8 @@ tests/links/hosts tells them (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, GLOO_S
 
 A step is forward, backward and optimizer; before it gradients are dropped and the ranks meet at a barrier, both
 untimed. Its time is that of the slower rank. Each phase is the slower rank's too, so the phases of a step need
-not add up to it. Compute has one thread. With --pace steps without DDP are timed one by one, before each row of steps of
-a copy and behind the last: how fast the machine computed just then. A step that the host of this virtual machine took more than 5 % of the
-processors' time from is made again, whatever it took; at most as many as are timed.
+not add up to it. Compute has one thread. A step that the host of this virtual machine took more than 5 % of the
+processors' time from is made again, once, whatever it took.
 
 After the timed steps, one more step of each copy is profiled; the all-reduces seen there must be those DDP says it
 does. Then all-reduces alone, idle before each, are timed from the last rank's arrival to the last rank's end (the
@@ -80,20 +79,15 @@ class Trainee:
         end = time.perf_counter()
         return end - start, forward - start, backward - forward, end - backward
 
-    def timed_steps(self, count, untimed):
-        for _ in range(untimed):
-            self.step()
-        left = again = count
-        while left > 0:
+    def timed_step(self):
+        for again in (True, False):
             during = steal.Steal()
             *seconds, stolen = max_over_ranks((*self.step(), during.share()))  # the same on all ranks
-            if stolen > steal.MOST_STOLEN and again > 0:
-                again -= 1
-                self.made_again += 1
-                continue
-            left -= 1
-            for phase, spent in zip(PHASES, seconds):
-                self.times[phase].append(1e3 * spent)
+            if stolen <= steal.MOST_STOLEN or not again:
+                break
+            self.made_again += 1
+        for phase, spent in zip(PHASES, seconds):
+            self.times[phase].append(1e3 * spent)
 
     def buckets(self):
         """Bytes of the all-reduces of a step, in the order they are launched."""
@@ -145,10 +139,7 @@ def main():
     parser.add_argument('--script', help='train what make() of this file returns: (model, batch, loss, optimizer)')
     parser.add_argument('--caps', default='1,4,10,25,60', help='bucket_cap_mb of each copy, in MiB')
     parser.add_argument('--steps', type=int, default=20, help='timed steps of each copy')
-    parser.add_argument('--in-a-row', type=int, default=1, help='timed steps of a copy before the next has its turn')
-    parser.add_argument('--untimed', type=int, default=0, help='steps before them, to warm the caches the other copies left cold')
     parser.add_argument('--warmup', type=int, default=5, help='steps before them; DDP needs 2 to settle its buckets')
-    parser.add_argument('--pace', action='store_true', help='a step without DDP before each of these rows and behind the last, instead of a row')
     parser.add_argument('--no-all-reduce', action='store_true', help='leave out the all-reduces alone')
     parser.add_argument('--json', help='written by rank 0; default: standard output')
     arguments = parser.parse_args()
@@ -165,13 +156,9 @@ def main():
     for _ in range(arguments.warmup):
         for trainee in [none, *trainees]:
             trainee.step()
-    for begin in range(0, arguments.steps, arguments.in_a_row):
-        for trainee in trainees if arguments.pace else [none, *trainees]:
-            if arguments.pace:
-                none.timed_steps(1, arguments.untimed)
-            trainee.timed_steps(min(arguments.in_a_row, arguments.steps - begin), arguments.untimed)
-    if arguments.pace:
-        none.timed_steps(1, arguments.untimed)
+    for _ in range(arguments.steps):
+        for trainee in [none, *trainees]:
+            trainee.timed_step()
 
     result = {
         'torch': torch.__version__, 'ranks': dist.get_world_size(),

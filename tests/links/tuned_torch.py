@@ -14,21 +14,20 @@ On two hosts of tests/links/hosts (needs root, and a Python with torch, see --py
 The models are scripts for torch_profile.py in tests/data/torch_models. With --rounds all three are done that often; the
 recommendation is that of the first profile of the first host.
 
-A virtual machine can become half as fast from one half minute to the next, with nothing stolen, and DDP cannot be
-held against a profile from another time then. So there is a step without DDP before each pair of steps of a cap and behind it
-(--pace of torch_ddp.py), and the pair is predicted from the profiles with all times multiplied by one factor, such that a
-step without communication takes what those two took. So what is predicted is what DDP makes of a step, and when; steps
-with DDP have no part in it. A case is the median over pairs of predicted / measured, predictions being the mean of those from
-both hosts' profiles. Said beside it: how many steps the profiles as they are predict, which is what a user has, and how many
-those steps without DDP would do for. The targets:
+A virtual machine can become half as fast from one half minute to the next, with nothing stolen, and DDP cannot be held
+against a profile from another time then. So steps without DDP take their turns among those of the caps, and a cap is
+predicted from the profiles with all times multiplied by one factor, such that a step without communication takes what those
+took. So what is predicted is what DDP makes of a step; steps with DDP have no part in it. A prediction is the mean of those
+from both hosts' profiles. Said beside it: how many steps the profiles as they are predict, which is what a user has, and how
+many the steps without DDP would do for. The targets:
 
     |predicted / measured - 1| of the step     at most 8 % in nine cases of ten
     recommended / best measured                at most 3 % more, for each rate and model
     recommended / measured at 25 MiB           at most 1 % more, for each rate and model
 
-Caps that make the same buckets are one choice, measured by the mean of theirs. Choices are compared turn by turn, by
-their share of the turn's mean step; the median of these shares counts. A step whose 90th percentile is more than 10 % over
-its 10th is marked with "!".
+A step is the median over turns, and of several rounds their mean. Caps that make the same buckets are one choice, measured by
+the mean of theirs. Choices are compared turn by turn, by their share of the turn's mean step; the median of these shares
+counts. A step whose 90th percentile is more than 10 % over its 10th is marked with "!".
 
 What is measured while the host of this virtual machine takes too much of its processors' time is measured again,
 whatever came out: steps as torch_ddp.py does (5 %), profiles and links at most twice (10 %). What is in the folder of
@@ -45,7 +44,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import typing
 
 sys.dont_write_bytecode = True
 import accuracy  # beside this file
@@ -54,7 +52,6 @@ import steal
 MIB = accuracy.MIB
 MILLISECONDS = re.compile(r'([0-9.]+) ms')
 DEFAULT_CAP = 25 * MIB
-IN_A_ROW = 2  # steps of a cap before the next cap's turn
 STEP_NINE_IN_TEN, OVER_BEST, OVER_DEFAULT = 0.08, 0.03, 0.01
 PROFILER = accuracy.ROOT / 'tools/torch_profile.py'
 
@@ -77,8 +74,8 @@ def profiles(arguments, model, folder):
 def link_calibration(arguments, rate, folder):
     made = folder / 'calibration.yaml'
     if not made.exists():
-        steal.undisturbed(lambda: accuracy.on_hosts(rate, [arguments.python, PROFILER, '--link-only', '--output', folder],
-                                                    arguments.limit))
+        steal.undisturbed(lambda: accuracy.on_hosts(rate, [arguments.python, PROFILER, '--link-only', '--seconds', arguments.link_seconds,
+                                                           '--output', folder], arguments.limit))
     return made
 
 
@@ -95,31 +92,18 @@ def predicted_step(arguments, scenario, cap, strategy='bucketed'):
     return result['step_ms']
 
 
-def recommended_cap(arguments, scenario, candidates):
-    """What `ddpsim tune` says, or, of a ddpsim without that command, the best of the candidates."""
-    if subprocess.run([arguments.ddpsim, 'tune', '--help'], capture_output=True).returncode != 0:
-        print('this ddpsim has no tune: the best predicted of the caps to be measured is taken', file=sys.stderr)
-        return min(candidates, key=lambda cap: predicted_step(arguments, scenario, cap))
-    said = ddpsim(arguments, 'tune', scenario, '--quiet', '--json', '-')
-    return said.get('recommended_cap_bytes', said['best_cap_bytes'])  # what stays good if link or kernels are off
+def recommended_cap(arguments, scenario):
+    return ddpsim(arguments, 'tune', scenario, '--quiet', '--json', '-')['recommended_cap_bytes']
 
 
 def measure(arguments, rate, model, caps, file):
-    """{cap: [Pair]}, {cap: result of torch_ddp.py}."""
+    """{cap: result of torch_ddp.py}; that of None: without DDP."""
     if not file.exists():
         accuracy.on_hosts(rate, [arguments.python, accuracy.HERE / 'torch_ddp.py', '--script', script(model),
                                  '--caps', ','.join(repr(cap / MIB) for cap in caps), '--steps', arguments.steps,
-                                 '--in-a-row', IN_A_ROW, '--untimed', 1, '--warmup', 2, '--pace', '--no-all-reduce', '--json', file],
-                          arguments.limit)
+                                 '--warmup', 2, '--no-all-reduce', '--json', file], arguments.limit)
     document = json.loads(file.read_text())
-    results, without = document['results'], document['none']['step_ms']['all']
-    around = [statistics.fmean(two) for two in zip(without, without[1:])]  # each pair, turn by turn
-    pairs = {}
-    for place, (cap, result) in enumerate(zip(caps, results)):
-        steps = result['step_ms']['all']
-        pairs[cap] = [Pair(statistics.fmean(steps[IN_A_ROW * turn:IN_A_ROW * (turn + 1)]), around[turn * len(caps) + place])
-                      for turn in range(len(steps) // IN_A_ROW)]
-    return pairs, dict(zip(caps, results))
+    return {None: document['none'], **dict(zip(caps, document['results']))}
 
 
 def caps_to_measure(recommended, others, count):
@@ -127,14 +111,8 @@ def caps_to_measure(recommended, others, count):
     return sorted(list(dict.fromkeys([recommended, DEFAULT_CAP, *others]))[:count])
 
 
-class Pair(typing.NamedTuple):
-    """Steps of a cap in a row, in ms."""
-    measured: float  # their mean
-    without: float   # the mean of those without DDP before and behind
-
-
 class Predictor:
-    """Steps at the pace of the moment, from a scenario with the profile of each host."""
+    """Steps at the pace of a training, from a scenario with the profile of each host."""
 
     def __init__(self, arguments, scenarios):
         self.arguments, self.scenarios = arguments, scenarios
@@ -160,34 +138,34 @@ def at_pace(scenario, factor):
 
 
 class Case:
-    """What the rounds say of one cap."""
+    """What the rounds say of one cap; an entry of each list for each."""
 
-    def __init__(self, cap, pairs, predicted, as_profiled, results):
-        middle = lambda pick: statistics.median(pick(result['step_ms']) for result in results)
-        self.cap, self.pairs = cap, pairs
-        self.predicted = statistics.median(predicted)
-        self.measured = statistics.median(pair.measured for pair in pairs)
-        self.error = statistics.median(each / pair.measured for each, pair in zip(predicted, pairs)) - 1
-        self.error_as_profiled = statistics.median(as_profiled) / self.measured - 1
-        self.error_without = statistics.median(pair.without / pair.measured for pair in pairs) - 1
-        self.low, self.high = middle(lambda step: step['p10']), middle(lambda step: step['p90'])
+    def __init__(self, cap, predicted, as_profiled, results, without):
+        mean = lambda key, some: statistics.fmean(result['step_ms'][key] for result in some)
+        self.cap = cap
+        self.predicted, self.measured = statistics.fmean(predicted), mean('median', results)
+        self.low, self.high = mean('p10', results), mean('p90', results)
+        error = lambda step: step / self.measured - 1
+        self.error, self.error_as_profiled = error(self.predicted), error(statistics.fmean(as_profiled))
+        self.error_without = error(mean('median', without))
+        self.steps = [step for result in results for step in result['step_ms']['all']]  # turn by turn
         self.buckets = tuple(results[0]['buckets_bytes'])
         self.made_again = sum(result['step_ms']['made_again'] for result in results)
 
 
 def choices(cases):
     """Of each choice of buckets, its share of the mean step of a turn; the median over all turns."""
-    turns = {}
+    same = {}
     for case in cases:
-        turns.setdefault(case.buckets, []).append([pair.measured for pair in case.pairs])
-    steps = {buckets: [statistics.fmean(same) for same in zip(*some)] for buckets, some in turns.items()}
-    means = [statistics.fmean(column) for column in zip(*steps.values())]
+        same.setdefault(case.buckets, []).append(case.steps)
+    steps = {buckets: [statistics.fmean(turn) for turn in zip(*some)] for buckets, some in same.items()}
+    means = [statistics.fmean(turn) for turn in zip(*steps.values())]
     return {buckets: statistics.median(step / mean for step, mean in zip(some, means)) for buckets, some in steps.items()}
 
 
 def noise(cases):
     """How far apart caps that make the same buckets came out, turn by turn, in the median over turns; 0 where there are none."""
-    apart = lambda one, other: abs(statistics.median(a.measured / b.measured for a, b in zip(one.pairs, other.pairs)) - 1)
+    apart = lambda one, other: abs(statistics.median(a / b for a, b in zip(one.steps, other.steps)) - 1)
     return max((apart(one, other) for one, other in itertools.combinations(cases, 2) if one.buckets == other.buckets), default=0)
 
 
@@ -208,26 +186,24 @@ def run_rounds(arguments, rate, model, others, folder, calibrations):
                                 f'cluster: {{calibration: {calibration}}}\ntraining: {{}}\n')
             yield scenario
 
-    caps, pairs, predicted, as_profiled, results = [], {}, {}, {}, {}
-    profiled, without = [], []
+    caps, predicted, as_profiled, results, profiled = [], {}, {}, {}, []
     for number in range(arguments.rounds):
         print(f'{model} at {rate}: round {number + 1} of {arguments.rounds}', file=sys.stderr)
         workloads = profiles(arguments, model, folder / f'{rate}-{model}-{number}')
         scenarios = [*scenarios_of(number, workloads)]
         if not caps:
-            recommended = recommended_cap(arguments, scenarios[0], [DEFAULT_CAP, *others][:arguments.count])
+            recommended = recommended_cap(arguments, scenarios[0])
             caps = caps_to_measure(recommended, others, arguments.count)
-        measured, said = measure(arguments, rate, model, caps, folder / f'{rate}-{model}-{number}.json')
+        measured = measure(arguments, rate, model, caps, folder / f'{rate}-{model}-{number}.json')
+        for cap, result in measured.items():
+            results.setdefault(cap, []).append(result)
         predictor = Predictor(arguments, scenarios)
         profiled.append(statistics.fmean(predictor.without))
         for cap in caps:
-            pairs.setdefault(cap, []).extend(measured[cap])
-            predicted.setdefault(cap, []).extend(predictor.step(cap, pair.without) for pair in measured[cap])
+            predicted.setdefault(cap, []).append(predictor.step(cap, measured[None]['step_ms']['median']))
             as_profiled.setdefault(cap, []).append(predictor.step(cap))
-            results.setdefault(cap, []).append(said[cap])
-            without += [pair.without for pair in measured[cap]]
-    cases = [Case(cap, pairs[cap], predicted[cap], as_profiled[cap], results[cap]) for cap in caps]
-    return recommended, cases, (statistics.median(profiled), statistics.median(without))
+    cases = [Case(cap, predicted[cap], as_profiled[cap], results[cap], results[None]) for cap in caps]
+    return recommended, cases, (statistics.fmean(profiled), statistics.fmean(each['step_ms']['median'] for each in results[None]))
 
 
 def main():
@@ -238,15 +214,14 @@ def main():
     parser.add_argument('--models', default='convnet,encoder,recurrent', help='scripts in tests/data/torch_models')
     parser.add_argument('--caps', default='4,1,64,8,16,2', help='in MiB; measured besides the recommended one and 25')
     parser.add_argument('--count', type=int, default=7, help='caps that are measured')
-    parser.add_argument('--steps', type=int, default=10, help='timed steps of each cap and round')
+    parser.add_argument('--steps', type=int, default=30, help='timed steps of each cap and round')
     parser.add_argument('--profile-steps', type=int, default=10, help='steps of a profile')
+    parser.add_argument('--link-seconds', type=float, default=60, help='about how long the link is measured')
     parser.add_argument('--rounds', type=int, default=1)
     parser.add_argument('--limit', type=float, default=1800, help='seconds an invocation may take')
     parser.add_argument('--results', help='folder for all profiles and results; default: one that is removed')
     parser.add_argument('--output', help='write what is printed here too')
     arguments = parser.parse_args()
-    if arguments.steps % IN_A_ROW:
-        parser.error(f'--steps: {IN_A_ROW} of a cap come in a row, got {arguments.steps}')
     others = [int(float(cap) * MIB) for cap in arguments.caps.split(',')]
     header = accuracy.provenance(arguments.ddpsim)
 
@@ -288,14 +263,13 @@ def main():
            f'median {100 * statistics.median(errors):.1f} %, worst {100 * max(errors):.1f} %', within >= 0.9)
     judged.append(f'* noise: caps that make the same buckets came out up to {100 * apart:.1f} % apart')
     for how, found in (('from the profiles as they are', as_profiled),
-                       ('with the steps without DDP around them for predictions', without)):
+                       ('with the step without DDP for a prediction', without)):
         judged.append(f'* {how}, {100 * sum(error <= STEP_NINE_IN_TEN for error in found) / len(found):.0f} % would be; '
                       f'median {100 * statistics.median(found):.1f} %, worst {100 * max(found):.1f} %')
     text = '\n'.join([*(f'* {line}' for line in header),
                       f'* {arguments.steps} steps a cap, {arguments.rounds} round(s), each after profiles of {arguments.profile_steps} steps, one thread of kernels per rank',
                       f'* {made_again} of {made_again + len(errors) * arguments.steps * arguments.rounds} steps with DDP were made again: the host took more than {100 * steal.MOST_STOLEN:g} % of the processors',
-                      '* predicted from profiles scaled so that a step without DDP takes what those around each pair of steps took; '
-                      'error: the median over pairs', '',
+                      '* predicted from profiles scaled so that a step without DDP takes what those between the others took', '',
                       '| rate | model | cap | all-reduces | predicted | measured (p10-p90) | error |',
                       '|---|---|--:|--:|--:|--:|--:|', *rows, '', *judged]) + '\n'
     print(text, end='')

@@ -101,6 +101,65 @@ TEST_CASE("validate predicts and runs every strategy and every cap", "[tools][va
         result(json, "bucketed", 1 << 20).at("measured").at("collectives"));
 }
 
+TEST_CASE("validate runs comm hooks and other trainings in turns", "[tools][validate]") {
+  const Scratch scratch;
+  const std::string scenario = scratch.write("small.yaml", small_mlp).string();
+  const std::string file = scratch.path("all.json").string();
+  const Outcome outcome = ddpsim(with(
+      quick(scenario), {"--backend", "threads", "--ranks", "2", "--set", "compare=[flat, bucketed]",
+                        "--vary", "training.comm_hook=none,fp16_compress,{powersgd: {rank: 1}}",
+                        "--vary", "training.gradient_as_bucket_view=false,true", "--json", file}));
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const Json json = Json::parse(content_of(file));
+  check_validation(json, 2);
+  const Json& results = json.at("results");
+  REQUIRE(results.size() == 2 + 6);  // none and flat, which nothing of it changes, once
+  CHECK(results[0].at("strategy") == "none");
+  CHECK_FALSE(results[0].contains("set"));
+  CHECK(results[1].at("strategy") == "flat");
+  CHECK_FALSE(results[1].contains("set"));
+  const auto bytes = [&](std::size_t which) {
+    return results[which].at("measured").at("wire_bytes").get<std::int64_t>();
+  };
+  const char* hooks[] = {"none", "fp16_compress", "{powersgd: {rank: 1}}"};
+  for (std::size_t hook = 0; hook < 3; ++hook)
+    for (const bool view : {false, true}) {
+      const std::size_t which = 2 + 2 * hook + (view ? 1 : 0);
+      const Json& set = results[which].at("set");
+      CHECK(set.at("training.comm_hook") == hooks[hook]);
+      CHECK(set.at("training.gradient_as_bucket_view") == (view ? "true" : "false"));
+      CHECK(bytes(which) == bytes(2 + 2 * hook));
+    }
+  CHECK(bytes(4) == bytes(2) / 2);
+  CHECK(bytes(6) < bytes(4));
+  for (const char* label : {"bucketed, 16 KiB, gradient_as_bucket_view: true",
+                            "bucketed, 16 KiB, fp16_compress, gradient_as_bucket_view: false"})
+    CHECK_THAT(outcome.out, Catch::Contains(label));
+}
+
+TEST_CASE("validate varies nothing but how gradients are averaged", "[tools][validate]") {
+  const Scratch scratch;
+  const std::string scenario = scratch.write("small.yaml", small_mlp).string();
+  const auto refused = [&](const std::vector<std::string>& more) {
+    const Outcome outcome =
+        ddpsim(with(quick(scenario), with({"--backend", "threads", "--ranks", "2"}, more)));
+    CHECK(outcome.code == 2);
+    CHECK(outcome.out.empty());
+    return outcome.err;
+  };
+  CHECK_THAT(refused({"--vary", "cluster.nodes=1,2"}),
+             Catch::Contains("--vary cluster.nodes: validate varies keys of `training` alone"));
+  CHECK_THAT(refused({"--vary", "training.micro_batches=1,2"}),
+             Catch::Contains("--vary training.micro_batches=2: the step without communication"));
+  CHECK_THAT(refused({"--caps", "1MiB", "--vary", "training.bucket_cap=1MiB,2MiB"}),
+             Catch::Contains("--vary training.bucket_cap and --caps are the same"));
+  CHECK_THAT(refused({"--vary", "training.bucket_cap=1KiB..200KiB"}),
+             Catch::Contains("validate runs at most 100"));
+  CHECK_THAT(refused({"--vary", "training.comm_hook=fp17_compress"}),
+             Catch::Contains("fp17_compress"));
+}
+
 TEST_CASE("validate prints both sides and draws both timelines", "[tools][validate]") {
   const Scratch scratch;
   const std::string scenario = scratch.write("small.yaml", small_mlp).string();
