@@ -107,6 +107,11 @@ std::string agreement_of(const Workload& workload, const std::vector<Schedule>& 
     text += fmt::format("\nstep {}", name_of(step.strategy));
     for (const UserHook& hook : step.hooks)
       text += fmt::format(" {} {} {}", label(hook), hook.value, hook.seed);
+    text += fmt::format("\nhook {} {}", label(step.comm_hook), step.comm_hook.powersgd.seed);
+    for (const Bucket& bucket : step.buckets)
+      for (const CommStep& part : bucket.steps)
+        text += fmt::format(" {}.{}.{}", static_cast<int>(part.action), static_cast<int>(part.type),
+                            part.payload.count);
     for (const Task& task : step.tasks)
       text += fmt::format(" {}.{}.{}.{}", static_cast<int>(task.operation), task.micro_batch,
                           task.parameter, task.bucket);

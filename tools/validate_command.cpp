@@ -53,44 +53,48 @@ struct Variants {
   std::vector<std::vector<Setting>> settings;
 };
 
-/// Does a rank compute and communicate the same?
+/// Does a rank compute the same, and is so much reduced by so many?
 bool same_tasks(const Schedule& one, const Schedule& other) {
   const auto what = [](const Task& task) {
     return std::tuple(task.operation, task.stream, task.micro_batch, task.layer, task.kernel,
-                      task.parameter, task.bucket, task.step, task.user_hook, task.bytes.count,
-                      task.work);
+                      task.parameter, task.user_hook, task.bytes.count, task.work);
   };
-  return one.join == other.join && one.comm_hook == other.comm_hook &&
+  return one.join == other.join && one.hooks == other.hooks &&
          std::ranges::equal(one.tasks, other.tasks, {}, what, what);
 }
 
-/// `scenario` as it is, or each combination of --vary; `none` stands once, and so does a strategy to
-/// which the combinations are all the same. Throws InputError for what would change more than how
-/// gradients are averaged.
-Variants variants_of(const Scenario& scenario, const Request& request, const Plugins& plugins) {
-  if (request.vary.empty()) {
-    plugins.check(scenario.training);
-    Variants variants{trainings_to_validate(scenario, request.caps), {}};
-    variants.settings.resize(variants.trainings.size());
-    return variants;
-  }
+Grid grid_of(const Request& request) {
   std::vector<Axis> axes;
   for (const std::string& text : request.vary) {
-    axes.push_back(parse_axis(text));
-    if (!axes.back().key.starts_with("training."))
+    const std::string& key = axes.emplace_back(parse_axis(text)).key;
+    if (!key.starts_with("training."))
       throw InputError(
           fmt::format("--vary {}: validate varies keys of `training` alone, such as "
                       "training.comm_hook; run validate once for each of the others",
-                      axes.back().key));
-    if (axes.back().key == "training.bucket_cap" && !request.caps.empty())
-      throw InputError("--vary training.bucket_cap and --caps are the same: give one of them");
+                      key));
+    for (const char* buckets : {"bucket_cap", "bucket_caps", "buckets", "parameter_groups"})
+      if (!request.caps.empty() && key == fmt::format("training.{}", buckets))
+        throw InputError(fmt::format("--vary {} and --caps both set the buckets: give one", key));
   }
-  const Grid grid(std::move(axes));
+  Grid grid(std::move(axes));
   if (grid.points() > most_combinations)
     throw InputError(fmt::format("--vary makes {} combinations: validate runs at most {}",
                                  grid.points(), most_combinations));
+  return grid;
+}
+
+/// `scenario` as it is, or `bucketed` under each combination of --vary and the others under the first.
+/// Throws InputError for what would change more than how gradients are averaged.
+Variants variants_of(const Scenario& scenario, const Request& request, const Plugins& plugins) {
   Variants variants;
-  std::vector<Schedule> first;  // combination's
+  if (request.vary.empty()) {
+    plugins.check(scenario.training);
+    variants.trainings = trainings_to_validate(scenario, request.caps);
+    variants.settings.resize(variants.trainings.size());
+    return variants;
+  }
+  const Grid grid = grid_of(request);
+  std::optional<Schedule> none;  // the first combination's
   for (std::size_t point = 0; point < grid.points(); ++point) {
     const std::vector<Setting> settings = grid.settings(point);
     std::vector<Setting> overrides = request.common.set;
@@ -99,28 +103,22 @@ Variants variants_of(const Scenario& scenario, const Request& request, const Plu
     plugins.check(varied.training);
     varied.cluster = scenario.cluster;
     const std::vector<Training> trainings = trainings_to_validate(varied, request.caps);
-    std::vector<Schedule> schedules = schedules_of(varied, trainings);
-    if (point > 0 && !same_tasks(schedules.front(), first.front()))
+    Schedule alone = std::move(schedules_of(varied, {trainings.front()}).front());
+    if (none && !same_tasks(alone, *none))
       throw InputError(
           fmt::format("--vary {}: the step without communication, to which the others are "
                       "compared, is not the same; run validate once for each",
                       describe_point(grid, point)));
-    for (std::size_t s = 0; s < trainings.size(); ++s) {
-      const bool bucketed = trainings[s].strategy == Strategy::bucketed;
-      if (point > 0 && !bucketed && std::ranges::any_of(first, [&](const Schedule& schedule) {
-            return schedule.strategy == trainings[s].strategy && same_tasks(schedule, schedules[s]);
-          }))
-        continue;
-      variants.trainings.push_back(trainings[s]);
-      variants.settings.push_back(settings);
+    if (!none) none = std::move(alone);
+    for (const Training& training : trainings) {
+      const bool varies = training.strategy == Strategy::bucketed;
+      if (point > 0 && !varies) continue;
+      variants.trainings.push_back(training);
+      variants.settings.push_back(varies ? settings : std::vector<Setting>{});
     }
-    if (point == 0) first = std::move(schedules);
   }
-  for (std::size_t s = 0; s < variants.trainings.size(); ++s)
-    if (std::ranges::count(variants.trainings, variants.trainings[s].strategy,
-                           &Training::strategy) == 1 &&
-        grid.points() > 1)
-      variants.settings[s].clear();  // nothing of it varies
+  if (std::ranges::all_of(variants.settings, &std::vector<Setting>::empty))
+    throw InputError("--vary varies `bucketed`, which is not in the scenario's `compare`");
   return variants;
 }
 
@@ -197,8 +195,8 @@ int validate_command(const std::vector<std::string>& arguments) {
       "caps", value(&caps)->value_name("LIST"),
       "run `bucketed` once for each of these caps, such as 1MiB,4MiB,25MiB")(
       "vary", value(&request.vary)->value_name("KEY=VALUES"),
-      "run `bucketed` once for each value of a key of `training` (may be repeated): "
-      "training.comm_hook=none,fp16_compress")(
+      "run `bucketed` once for each value of a key of `training` (may be repeated; the other "
+      "strategies run with the first): training.comm_hook=none,fp16_compress")(
       "calibration", value(&calibration)->value_name("FILE"),
       "predict from what `ddpsim calibrate` measured before")(
       "repeats", value(&repeats)->value_name("N"),

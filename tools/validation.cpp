@@ -77,8 +77,8 @@ bool takes_part(const Schedule& schedule, const std::vector<Schedule>& measured)
   });
 }
 
-/// As the calibration prices them, with so many ranks, and backward beside each comm hook as measured
-/// beside it.
+/// As the calibration prices them, with so many ranks. Beside a comm hook, backward takes as much longer
+/// as it did beside that one; a calibration holds one figure for all of its hooks.
 void predict_all(Validation& validation, const std::vector<Training>& trainings, int ranks,
                  const std::optional<MeasureKernels>& kernels) {
   validation.scenario.cluster =
@@ -174,8 +174,8 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
     step.measured.training = trainings[s];
     step.measured.schedule = schedules[s];
   }
-  const GradientReference reference = reference_gradients(
-      backend, workload, schedules.front(), validation.scenario.training.micro_batches);
+  const GradientReference reference =
+      reference_gradients(backend, workload, schedules.front(), trainings.front().micro_batches);
   for (std::size_t s = 0; s < schedules.size(); ++s) {
     if (trainings[s].strategy == Strategy::none) continue;
     backend.run(schedules[s], standing_still());

@@ -186,11 +186,14 @@ std::string gradients_text(const Validation& validation) {
 }  // namespace
 
 std::string label_of(const ValidatedStep& step) {
+  Training training = step.measured.training;
+  for (const Setting& setting : step.settings)
+    if (setting.first == "training.comm_hook") training.comm_hook = {};  // in the user's words
+  const std::string label = strategy_label(training);
   std::vector<Setting> untold;
   for (const Setting& setting : step.settings)
-    if (setting.first != "training.comm_hook" && setting.first != "training.bucket_cap")
+    if (setting.first != "training.bucket_cap" || !label.ends_with(to_string(training.bucket_cap)))
       untold.push_back(setting);
-  const std::string label = strategy_label(step.measured.training);
   return untold.empty() ? label : fmt::format("{}, {}", label, short_label(untold));
 }
 

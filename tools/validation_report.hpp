@@ -9,13 +9,14 @@
 namespace ddpsim {
 
 /// "ddpsim.validate/1": predicted and measured have the shape of `run`'s results, and error holds
-/// their times as fractions of the measured one, the overlap ratio as a difference.
+/// their times as fractions of the measured one, the overlap ratio as a difference. A result of `--vary`
+/// has its keys and values under "set".
 nlohmann::ordered_json validation_json(const Validation& validation);
 
 /// Both sides as text: steps, streams, where the difference comes from, buckets, pictures.
 std::string validation_text(const Validation& validation);
 
-/// "bucketed, 4 MiB, fp16_compress, no_sync: true": what a row of it is called.
+/// "bucketed, 4 MiB, comm_hook: fp16_compress, no_sync: true": what a row of it is called.
 std::string label_of(const ValidatedStep& step);
 
 /// A line of text if so much of the processors' time was stolen that the figures are doubtful.

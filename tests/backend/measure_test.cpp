@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <mutex>
 
 #include <catch2/catch.hpp>
 
+#include "backend/measure_kernels.hpp"
 #include "backend/measure_machine.hpp"
 #include "backend/measure_step.hpp"
 #include "tests/backend/jobs.hpp"
@@ -307,6 +309,52 @@ TEST_CASE("what a comm hook computes is measured where it runs", "[backend][meas
   CHECK(aside > 0);
   CHECK(in_place > 0);
   CHECK(calibration.backward_beside_hook >= 1);
+}
+
+TEST_CASE("backward is held beside each comm hook apart", "[backend][measure]") {
+  const SmallJob job(2, {64, 128, 128, 64});
+  const auto hook_of = [](CommHookKind kind) {
+    CommHook hook;
+    hook.kind = kind;
+    return hook;
+  };
+  const CommHook fp16 = hook_of(CommHookKind::fp16_compress);
+  const CommHook powersgd = hook_of(CommHookKind::powersgd);
+  std::vector<Schedule> steps;
+  Training training;
+  training.strategy = Strategy::none;
+  steps.push_back(job.schedule(training));
+  training.strategy = Strategy::bucketed;
+  training.bucket_cap = 32 * KiB;
+  training.first_bucket_cap = 32 * KiB;
+  for (const CommHook& hook : {fp16, powersgd}) {
+    training.comm_hook = hook;
+    steps.push_back(job.schedule(training));
+  }
+  double of_fp16 = 0, of_powersgd = 0, of_all = 0, of_other = 0, of_one = 0, of_only = 0;
+  REQUIRE(run_job(job_of(2), [&](Backend& rank) {
+            rank.load(job.workload, job.optimizer);
+            for (const Schedule& step : steps) measure_step(rank, step);
+            const std::vector<Schedule> two(steps.begin(), steps.begin() + 2);
+            MeasureKernels both(rank, job.workload, job.optimizer, steps);
+            MeasureKernels one(rank, job.workload, job.optimizer, two);
+            for (int round = 0; round < 3; ++round) {
+              both.run_hooked({}, true);
+              one.run_hooked({}, true);
+            }
+            if (rank.rank() != 0) return 0;
+            of_fp16 = both.backward_beside(fp16);
+            of_powersgd = both.backward_beside(powersgd);
+            of_all = both.backward_beside({});
+            of_other = both.backward_beside(hook_of(CommHookKind::bf16_compress));
+            of_one = one.backward_beside(fp16);
+            of_only = one.backward_beside({});
+            return 0;
+          }) == 0);
+  CHECK(of_all >= std::min(of_fp16, of_powersgd));
+  CHECK(of_all <= std::max(of_fp16, of_powersgd));
+  CHECK(of_other == 1);
+  CHECK(of_one == of_only);
 }
 
 TEST_CASE("every hook that computes aside does so beside collectives that only last",

@@ -31,14 +31,14 @@ ACCUMULATION = ('accumulation of 4', 'accumulation of 4, no_sync')
 MEDIAN, NINE_IN_TEN, DIFFERENT = 0.07, 0.12, 0.05
 
 
-def validated(arguments, settings, key, values, file):
+def validated(arguments, common, settings, key, values, file):
     """For each value of the key (predicted, measured, low, high) of the step, in ms."""
-    arguments.validate_arguments = shlex.join(['--set', 'compare=[bucketed]', *settings, '--vary', f'{key}={",".join(values)}'])
+    arguments.validate_arguments = common + ' ' + shlex.join(['--set', 'compare=[bucketed]', *settings, '--vary', f'{key}={",".join(values)}'])
     results = accuracy.validate(arguments, arguments.rate, arguments.scenario, [arguments.cap], file)
     assert [result['set'][key] for result in results] == list(values)
     for value, result in zip(values, results):
         if result['predicted']['wire_bytes'] != result['measured']['wire_bytes']:
-            sys.exit(f'{value}: {result["predicted"]["wire_bytes"]} bytes predicted, {result["measured"]["wire_bytes"]} sent')
+            sys.exit(f'{key}={value}: {result["predicted"]["wire_bytes"]} bytes predicted, {result["measured"]["wire_bytes"]} sent')
     spreads = [result['measured']['spread'] for result in results]
     return [(result['predicted']['step_ms'], result['measured']['step_ms'], spread['step_low_ms'], spread['step_high_ms'])
             for result, spread in zip(results, spreads)]
@@ -53,6 +53,7 @@ def main():
     parser.add_argument('--repeats', type=int, default=1)
     arguments = parser.parse_args()
     header = accuracy.provenance(arguments.ddpsim)
+    common = arguments.validate_arguments
     runs = [([], 'training.comm_hook', HOOKS, HOOKS),
             (['--set', 'training.micro_batches=4'], 'training.no_sync', ('false', 'true'), ACCUMULATION)]
     samples = {name: [] for name in HOOKS + ACCUMULATION}
@@ -61,7 +62,7 @@ def main():
             for settings, key, values, names in runs:
                 print(f'{repeat + 1} of {arguments.repeats}: {key}', file=sys.stderr)
                 file = pathlib.Path(scratch) / f'{key}-{repeat}.json'
-                rows = steal.undisturbed(lambda: validated(arguments, settings, key, values, file))
+                rows = steal.undisturbed(lambda: validated(arguments, common, settings, key, values, file))
                 for name, row in zip(names, rows):
                     samples[name].append(row)
     steps = {name: tuple(statistics.median(column) for column in zip(*rows)) for name, rows in samples.items()}

@@ -25,7 +25,7 @@ many the steps without DDP would do for. The targets:
     recommended / best measured                at most 3 % more, for each rate and model
     recommended / measured at 25 MiB           at most 1 % more, for each rate and model
 
-A step is the median over turns, and of several rounds their mean. Caps that make the same buckets are one choice, measured by
+A step is the median over turns; each round's is judged, and the table has their mean. Caps that make the same buckets are one choice, measured by
 the mean of theirs. Choices are compared turn by turn, by their share of the turn's mean step; the median of these shares
 counts. A step whose 90th percentile is more than 10 % over its 10th is marked with "!".
 
@@ -103,6 +103,9 @@ def measure(arguments, rate, model, caps, file):
                                  '--caps', ','.join(repr(cap / MIB) for cap in caps), '--steps', arguments.steps,
                                  '--warmup', 2, '--no-all-reduce', '--json', file], arguments.limit)
     document = json.loads(file.read_text())
+    if [round(MIB * result['bucket_cap_mb']) for result in document['results']] != caps \
+            or len(document['none']['step_ms']['all']) != arguments.steps:
+        sys.exit(f'{file}: measured with other caps or another number of steps: give another --results')
     return {None: document['none'], **dict(zip(caps, document['results']))}
 
 
@@ -145,9 +148,10 @@ class Case:
         self.cap = cap
         self.predicted, self.measured = statistics.fmean(predicted), mean('median', results)
         self.low, self.high = mean('p10', results), mean('p90', results)
-        error = lambda step: step / self.measured - 1
-        self.error, self.error_as_profiled = error(self.predicted), error(statistics.fmean(as_profiled))
-        self.error_without = error(mean('median', without))
+        errors = lambda steps: [abs(step / result['step_ms']['median'] - 1) for step, result in zip(steps, results)]
+        self.error = self.predicted / self.measured - 1
+        self.errors, self.errors_as_profiled = errors(predicted), errors(as_profiled)
+        self.errors_without = errors(result['step_ms']['median'] for result in without)
         self.steps = [step for result in results for step in result['step_ms']['all']]  # turn by turn
         self.buckets = tuple(results[0]['buckets_bytes'])
         self.made_again = sum(result['step_ms']['made_again'] for result in results)
@@ -245,9 +249,9 @@ def main():
                 best = min(steps.values())
                 apart = max(apart, noise(cases))
                 for case in cases:
-                    errors.append(abs(case.error))
-                    as_profiled.append(abs(case.error_as_profiled))
-                    without.append(abs(case.error_without))
+                    errors += case.errors
+                    as_profiled += case.errors_as_profiled
+                    without += case.errors_without
                     made_again += case.made_again
                     name = cap_text(case.cap) + (' (recommended)' if case.cap == recommended else '')
                     unsure = ' !' if case.high / case.low - 1 > accuracy.SELF_DISAGREEMENT else ''
@@ -268,7 +272,7 @@ def main():
                       f'median {100 * statistics.median(found):.1f} %, worst {100 * max(found):.1f} %')
     text = '\n'.join([*(f'* {line}' for line in header),
                       f'* {arguments.steps} steps a cap, {arguments.rounds} round(s), each after profiles of {arguments.profile_steps} steps, one thread of kernels per rank',
-                      f'* {made_again} of {made_again + len(errors) * arguments.steps * arguments.rounds} steps with DDP were made again: the host took more than {100 * steal.MOST_STOLEN:g} % of the processors',
+                      f'* {made_again} of {made_again + len(errors) * arguments.steps} steps with DDP were made again: the host took more than {100 * steal.MOST_STOLEN:g} % of the processors',
                       '* predicted from profiles scaled so that a step without DDP takes what those between the others took', '',
                       '| rate | model | cap | all-reduces | predicted | measured (p10-p90) | error |',
                       '|---|---|--:|--:|--:|--:|--:|', *rows, '', *judged]) + '\n'

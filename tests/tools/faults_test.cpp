@@ -1,5 +1,8 @@
 // What goes wrong in a job: every rank that survives ends in time, with one clear line and exit code 1, and nothing
 // is left behind.
+#include <cstring>
+#include <tuple>
+
 #include <catch2/catch.hpp>
 
 #include "tests/tools/jobs.hpp"
@@ -164,10 +167,19 @@ TEST_CASE("an unknown network interface is named beside the known ones", "[tools
 
 TEST_CASE("ranks that were asked for different things tell each other", "[tools][faults]") {
   const Scratch scratch;
-  const std::string one = scratch.write("one.yaml", small_mlp).string();
-  std::string changed = small_mlp;
-  changed.replace(changed.find("batch: 8"), 8, "batch: 9");
-  const std::string other = scratch.write("other.yaml", changed).string();
+  const auto [from, mine, theirs] =
+      GENERATE(std::tuple("batch: 8", "batch: 8", "batch: 9"),
+               std::tuple("training: {", "training: {comm_hook: fp16_compress, ",
+                          "training: {comm_hook: bf16_compress, "),
+               std::tuple("training: {", "training: {comm_hook: {powersgd: {rank: 1, seed: 1}}, ",
+                          "training: {comm_hook: {powersgd: {rank: 1, seed: 2}}, "));
+  CAPTURE(theirs);
+  const auto changed = [&, from = from](const char* to) {
+    std::string text = small_mlp;
+    return text.replace(text.find(from), std::strlen(from), to);
+  };
+  const std::string one = scratch.write("one.yaml", changed(mine)).string();
+  const std::string other = scratch.write("other.yaml", changed(theirs)).string();
   const std::string where = "file:" + scratch.path("meet").string();
   Running first(one_rank(one, where, "20 s"), {}, place(0, 2));
   Running second(one_rank(other, where, "20 s"), {}, place(1, 2));

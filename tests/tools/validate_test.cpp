@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "backend/steal.hpp"
 #include "tests/tools/jobs.hpp"
@@ -105,37 +106,43 @@ TEST_CASE("validate runs comm hooks and other trainings in turns", "[tools][vali
   const Scratch scratch;
   const std::string scenario = scratch.write("small.yaml", small_mlp).string();
   const std::string file = scratch.path("all.json").string();
+  const std::string log = scratch.path("hooks.csv").string();
   const Outcome outcome = ddpsim(with(
-      quick(scenario), {"--backend", "threads", "--ranks", "2", "--set", "compare=[flat, bucketed]",
-                        "--vary", "training.comm_hook=none,fp16_compress,{powersgd: {rank: 1}}",
-                        "--vary", "training.gradient_as_bucket_view=false,true", "--json", file}));
+      quick(scenario),
+      {"--backend", "threads", "--ranks", "2", "--set", "compare=[flat, bucketed]", "--set",
+       "training.micro_batches=2", "--vary",
+       "training.comm_hook=none,fp16_compress,{powersgd: {rank: 1}},{powersgd: {rank: 1, seed: 7}}",
+       "--vary", "training.no_sync=false,true", "--json", file, "--hooks-log", log}));
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
   const Json json = Json::parse(content_of(file));
   check_validation(json, 2);
   const Json& results = json.at("results");
-  REQUIRE(results.size() == 2 + 6);  // none and flat, which nothing of it changes, once
+  REQUIRE(results.size() == 2 + 8);  // none and flat once
+  for (const std::size_t once : {0, 1}) CHECK_FALSE(results[once].contains("set"));
   CHECK(results[0].at("strategy") == "none");
-  CHECK_FALSE(results[0].contains("set"));
   CHECK(results[1].at("strategy") == "flat");
-  CHECK_FALSE(results[1].contains("set"));
   const auto bytes = [&](std::size_t which) {
     return results[which].at("measured").at("wire_bytes").get<std::int64_t>();
   };
-  const char* hooks[] = {"none", "fp16_compress", "{powersgd: {rank: 1}}"};
-  for (std::size_t hook = 0; hook < 3; ++hook)
-    for (const bool view : {false, true}) {
-      const std::size_t which = 2 + 2 * hook + (view ? 1 : 0);
-      const Json& set = results[which].at("set");
-      CHECK(set.at("training.comm_hook") == hooks[hook]);
-      CHECK(set.at("training.gradient_as_bucket_view") == (view ? "true" : "false"));
-      CHECK(bytes(which) == bytes(2 + 2 * hook));
+  const char* hooks[] = {"none", "fp16_compress", "{powersgd: {rank: 1}}",
+                         "{powersgd: {rank: 1, seed: 7}}"};
+  for (std::size_t hook = 0; hook < 4; ++hook) {
+    const std::size_t synced = 2 + 2 * hook, once = synced + 1;
+    for (const std::size_t which : {synced, once}) {
+      CHECK(results[which].at("set").at("training.comm_hook") == hooks[hook]);
+      CHECK(results[which].at("set").at("training.no_sync") == (which == once ? "true" : "false"));
+      CHECK_THAT(outcome.out,
+                 Catch::Contains(fmt::format("bucketed, 16 KiB, comm_hook: {}, no_sync: {} ",
+                                             hooks[hook], which == once)));
     }
+    CHECK(bytes(synced) == 2 * bytes(once));  // both micro-batches communicate, or the last one
+  }
   CHECK(bytes(4) == bytes(2) / 2);
   CHECK(bytes(6) < bytes(4));
-  for (const char* label : {"bucketed, 16 KiB, gradient_as_bucket_view: true",
-                            "bucketed, 16 KiB, fp16_compress, gradient_as_bucket_view: false"})
-    CHECK_THAT(outcome.out, Catch::Contains(label));
+  CHECK(bytes(8) == bytes(6));
+  CHECK_THAT(content_of(log),
+             Catch::Contains("\"bucketed, 16 KiB, comm_hook: fp16_compress, no_sync: true\""));
 }
 
 TEST_CASE("validate varies nothing but how gradients are averaged", "[tools][validate]") {
@@ -152,10 +159,18 @@ TEST_CASE("validate varies nothing but how gradients are averaged", "[tools][val
              Catch::Contains("--vary cluster.nodes: validate varies keys of `training` alone"));
   CHECK_THAT(refused({"--vary", "training.micro_batches=1,2"}),
              Catch::Contains("--vary training.micro_batches=2: the step without communication"));
-  CHECK_THAT(refused({"--caps", "1MiB", "--vary", "training.bucket_cap=1MiB,2MiB"}),
-             Catch::Contains("--vary training.bucket_cap and --caps are the same"));
+  CHECK_THAT(refused({"--vary",
+                      "training.hooks=[scale: {parameter: \"*\", factor: 0.5}],"
+                      "[scale: {parameter: \"*\", factor: 0.25}]"}),
+             Catch::Contains("the step without communication"));
+  for (const char* key :
+       {"bucket_cap=1MiB,2MiB", "bucket_caps=[1MiB],[2MiB]", "parameter_groups=1,2"})
+    CHECK_THAT(refused({"--caps", "1MiB", "--vary", std::string("training.") + key}),
+               Catch::Contains("and --caps both set the buckets"));
   CHECK_THAT(refused({"--vary", "training.bucket_cap=1KiB..200KiB"}),
              Catch::Contains("validate runs at most 100"));
+  CHECK_THAT(refused({"--vary", "training.no_sync=false,true", "--set", "compare=[flat]"}),
+             Catch::Contains("--vary varies `bucketed`, which is not in the scenario's `compare`"));
   CHECK_THAT(refused({"--vary", "training.comm_hook=fp17_compress"}),
              Catch::Contains("fp17_compress"));
 }

@@ -215,7 +215,7 @@ std::size_t Grid::point_of(const std::vector<std::size_t>& indices) const {
 }
 
 std::vector<Setting> Grid::settings(std::size_t point) const {
-  std::vector<std::pair<std::string, std::string>> settings;
+  std::vector<Setting> settings;
   const std::vector<std::size_t> which = indices(point);
   for (std::size_t a = 0; a < axes_.size(); ++a)
     settings.emplace_back(axes_[a].key, axes_[a].values[which[a]]);
