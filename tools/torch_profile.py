@@ -748,7 +748,7 @@ def compute_slowdown(job, compute, alone, size, each, budget):
 
     They are issued from within the computation, one by one, as hooks of DistributedDataParallel do: beside a stream of
     them each costs less, for its threads are awake. Ranks wait for the slowest, so the slowest counts. Compared is with the
-    computations before and behind, so that a machine that drifts costs nothing.
+    computations before and behind, so that a steady drift of the machine costs nothing.
     """
     places = spread_places(moments_of_places(job, compute), alone, each, 24, int(longest_beside(budget) / alone))
     count = sum(len(row) for row in places)

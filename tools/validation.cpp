@@ -155,6 +155,22 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
   const Workload& workload = validation.scenario.workload;
   backend.load(workload, validation.scenario.optimizer);
 
+  for (std::size_t s = 0; s < trainings.size(); ++s) {
+    ValidatedStep& step = validation.steps.emplace_back();
+    step.measured.training = trainings[s];
+    step.measured.schedule = schedules[s];
+  }
+  // First of all: what cannot be run is said before anything is measured.
+  const GradientReference reference =
+      reference_gradients(backend, workload, schedules.front(), trainings.front().micro_batches);
+  for (std::size_t s = 0; s < schedules.size(); ++s) {
+    if (trainings[s].strategy == Strategy::none) continue;
+    backend.run(schedules[s], standing_still());
+    validation.steps[s].gradients =
+        check_gradients(backend, workload, reference, schedules[s].comm_hook,
+                        schedules[s].divisor(backend.ranks()));
+  }
+
   std::vector<Schedule> alone;
   if (options.calibration) {
     validation.calibration = *options.calibration;
@@ -169,20 +185,6 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
   std::optional<MeasureKernels> kernels;
   if (!alone.empty()) kernels.emplace(backend, workload, validation.scenario.optimizer, alone);
 
-  for (std::size_t s = 0; s < trainings.size(); ++s) {
-    ValidatedStep& step = validation.steps.emplace_back();
-    step.measured.training = trainings[s];
-    step.measured.schedule = schedules[s];
-  }
-  const GradientReference reference =
-      reference_gradients(backend, workload, schedules.front(), trainings.front().micro_batches);
-  for (std::size_t s = 0; s < schedules.size(); ++s) {
-    if (trainings[s].strategy == Strategy::none) continue;
-    backend.run(schedules[s], standing_still());
-    validation.steps[s].gradients =
-        check_gradients(backend, workload, reference, schedules[s].comm_hook,
-                        schedules[s].divisor(backend.ranks()));
-  }
   std::vector<std::vector<Timeline>> timelines(schedules.size());
   std::vector<std::optional<Sent>> sent(schedules.size());
   std::vector<double> overflows(schedules.size(), 0);

@@ -14,6 +14,7 @@ namespace {
 
 const std::filesystem::path data{DDPSIM_TEST_DATA};
 const std::string tools = (data.parent_path().parent_path() / "tools").string();
+const std::string forks = (data.parent_path() / "tools/forks.py").string();
 
 std::string model(const std::string& name) {
   return (data / "torch_models" / name).string();
@@ -37,6 +38,31 @@ std::vector<std::string> profile(const std::vector<std::string>& arguments) {
   std::vector<std::string> words{python(), tools + "/torch_profile.py"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   return words;
+}
+
+/// A Python program: its script and arguments.
+struct Program {
+  std::vector<std::string> words;
+  Environment environment;
+};
+
+/// What each did in `scratch`, one after the other, in forks of one process: torch is imported once.
+std::vector<Outcome> outcomes(const Scratch& scratch, const std::vector<Program>& programs) {
+  Json all = Json::array();
+  for (const Program& program : programs) {
+    Json environment = Json::object();
+    for (const auto& [name, value] : program.environment) environment[name] = value;
+    all.push_back({{"words", program.words}, {"environment", std::move(environment)}});
+  }
+  const std::string file = scratch.write("programs.json", all.dump()).string();
+  const Outcome done = execute({python(), forks, file}, scratch.folder());
+  INFO(done.err);
+  REQUIRE(done.code == 0);
+  std::vector<Outcome> found;
+  for (const Json& each : done.json())
+    found.push_back({each.at("code"), each.at("out"), each.at("err")});
+  REQUIRE(found.size() == programs.size());
+  return found;
 }
 
 /// Runs it in `scratch`; it has to succeed.
@@ -72,29 +98,31 @@ std::vector<std::string> arrival(const Workload& workload) {
   return found;
 }
 
-/// Names, shapes and arrival against what torch says of the same function of small.py.
-void check_against_torch(const std::string& function, const Workload& workload) {
-  const Outcome outcome = execute({python(), model("small.py"), function});
-  REQUIRE(outcome.code == 0);
-  const Json said = outcome.json();
-  REQUIRE(workload.parameters.size() == said["parameters"].size());
-  for (std::size_t i = 0; i < workload.parameters.size(); ++i) {
-    CHECK(workload.parameters[i].name == said["parameters"][i]["name"]);
-    CHECK(workload.parameters[i].shape ==
-          said["parameters"][i]["shape"].get<std::vector<std::int64_t>>());
-  }
-  CHECK(arrival(workload) == said["arrival"].get<std::vector<std::string>>());
-}
-
 TEST_CASE("a profile has torch's parameters, in its order, and the order their gradients arrive in",
           "[tools][torch_profile]") {
   if (python().empty()) return;
-  for (const std::string function : {"perceptron", "tied", "frozen", "sparse", "half", "odd"}) {
-    CAPTURE(function);
-    const Scratch scratch;
-    profiled(scratch, {"--script", small(function)});
-    const Workload workload = read(scratch);
-    check_against_torch(function, workload);
+  const Scratch scratch;
+  const std::vector<std::string> functions{"perceptron", "tied", "frozen", "sparse", "half", "odd"};
+  std::vector<Program> programs;
+  for (const std::string& function : functions) {
+    programs.push_back(
+        {{tools + "/torch_profile.py", "--script", small(function), "--output", function}, {}});
+    programs.push_back({{model("small.py"), function}, {}});
+  }
+  const std::vector<Outcome> found = outcomes(scratch, programs);
+  for (std::size_t f = 0; f < functions.size(); ++f) {
+    CAPTURE(functions[f], found[2 * f].err, found[2 * f + 1].err);
+    REQUIRE(found[2 * f].code == 0);
+    REQUIRE(found[2 * f + 1].code == 0);
+    const Workload workload = read(scratch, functions[f] + "/workload.yaml");
+    const Json said = found[2 * f + 1].json();
+    REQUIRE(workload.parameters.size() == said["parameters"].size());
+    for (std::size_t i = 0; i < workload.parameters.size(); ++i) {
+      CHECK(workload.parameters[i].name == said["parameters"][i]["name"]);
+      CHECK(workload.parameters[i].shape ==
+            said["parameters"][i]["shape"].get<std::vector<std::int64_t>>());
+    }
+    CHECK(arrival(workload) == said["arrival"].get<std::vector<std::string>>());
     // In order of arrival no gradient is ready before the last one, and none after backward.
     int ready = 0;
     for (const int index : arrival_order(workload)) {
@@ -274,41 +302,53 @@ TEST_CASE("bad input of torch_profile.py is one line and exit code 2", "[tools][
   if (python().empty()) return;
   const Scratch scratch;
   scratch.write("broken.py", "def make(:\n");
-  const auto refused = [&](const std::vector<std::string>& arguments, const std::string& says,
-                           const Environment& environment = {}) {
-    CAPTURE(arguments);
-    const Outcome outcome = execute(profile(arguments), scratch.folder(), environment);
-    CHECK(outcome.code == 2);
-    CHECK(outcome.out.empty());
-    CHECK(lines_of(outcome.err).size() == 1);
-    CHECK_THAT(outcome.err, Catch::StartsWith("torch_profile: ") && Catch::Contains(says));
-    CHECK(!std::filesystem::exists(scratch.path("profile")));
+  struct Case {
+    std::vector<std::string> arguments;
+    std::string says;
+    Environment environment = {};
   };
-  refused({}, "give --script FILE:FUNCTION, or --link-only");
-  refused({"--script", "none.py:make"}, "none.py: no such file; expected FILE:FUNCTION");
-  refused({"--script", small("nope")}, "has no function nope");
-  refused({"--script", "broken.py"}, "broken.py raised SyntaxError");
-  refused({"--script", small("raises")}, "raised ValueError: the data set is not there");
-  refused({"--script", small("leaves")}, "called sys.exit(7)");
-  refused({"--script", small("pair")},
-          "expected (model, batch, loss) or (model, batch, loss, "
-          "optimizer), got 2 values");
-  refused({"--script", small("no_module")}, "the model is a str, not a torch.nn.Module");
-  refused({"--script", small("no_optimizer")}, "the optimizer is a str without step()");
-  refused({"--script", small("vector")}, "got a tensor of shape [4, 4]");
-  refused({"--script", small("number")}, "has to return one number");
-  refused({"--script", small("detached")}, "the loss does not depend on any parameter");
-  refused({"--script", small("still")}, "no parameter of the model requires a gradient");
-  refused({"--script", small("doubles")}, "parameter 0.weight is float64");
-  refused({"--script", small("mismatched")}, "a training step raised RuntimeError");
-  refused({"--script", small("trained"), "--steps", "3"}, "at least 4");
-  refused({"--script", small("trained"), "--largest", "64 MB"}, "such as \"64 MiB\"");
-  refused({"--script", small("trained"), "--output", "/proc/none"}, "/proc/none");
-  refused({"--link-only"}, "--link-only measures between ranks");
-  refused({"--link-only"}, "WORLD_SIZE: expected a number of ranks", {{"WORLD_SIZE", "two"}});
-  refused({"--link-only"}, "MASTER_ADDR is not", {{"WORLD_SIZE", "2"}, {"RANK", "0"}});
-  refused({"--script", small("trained"), "--backend", "nccl"}, "nccl goes with cuda");
-  refused({"--link-only"}, "RANK: expected a number", {{"WORLD_SIZE", "2"}, {"RANK", "x"}});
+  const std::vector<Case> cases{
+      {{}, "give --script FILE:FUNCTION, or --link-only"},
+      {{"--script", "none.py:make"}, "none.py: no such file; expected FILE:FUNCTION"},
+      {{"--script", small("nope")}, "has no function nope"},
+      {{"--script", "broken.py"}, "broken.py raised SyntaxError"},
+      {{"--script", small("raises")}, "raised ValueError: the data set is not there"},
+      {{"--script", small("leaves")}, "called sys.exit(7)"},
+      {{"--script", small("pair")},
+       "expected (model, batch, loss) or (model, batch, loss, "
+       "optimizer), got 2 values"},
+      {{"--script", small("no_module")}, "the model is a str, not a torch.nn.Module"},
+      {{"--script", small("no_optimizer")}, "the optimizer is a str without step()"},
+      {{"--script", small("vector")}, "got a tensor of shape [4, 4]"},
+      {{"--script", small("number")}, "has to return one number"},
+      {{"--script", small("detached")}, "the loss does not depend on any parameter"},
+      {{"--script", small("still")}, "no parameter of the model requires a gradient"},
+      {{"--script", small("doubles")}, "parameter 0.weight is float64"},
+      {{"--script", small("mismatched")}, "a training step raised RuntimeError"},
+      {{"--script", small("trained"), "--steps", "3"}, "at least 4"},
+      {{"--script", small("trained"), "--largest", "64 MB"}, "such as \"64 MiB\""},
+      {{"--script", small("trained"), "--output", "/proc/none"}, "/proc/none"},
+      {{"--link-only"}, "--link-only measures between ranks"},
+      {{"--link-only"}, "WORLD_SIZE: expected a number of ranks", {{"WORLD_SIZE", "two"}}},
+      {{"--link-only"}, "MASTER_ADDR is not", {{"WORLD_SIZE", "2"}, {"RANK", "0"}}},
+      {{"--script", small("trained"), "--backend", "nccl"}, "nccl goes with cuda"},
+      {{"--link-only"}, "RANK: expected a number", {{"WORLD_SIZE", "2"}, {"RANK", "x"}}}};
+  std::vector<Program> programs;
+  for (const Case& each : cases) {
+    programs.push_back({{tools + "/torch_profile.py"}, each.environment});
+    std::vector<std::string>& words = programs.back().words;
+    words.insert(words.end(), each.arguments.begin(), each.arguments.end());
+  }
+  const std::vector<Outcome> found = outcomes(scratch, programs);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    CAPTURE(cases[i].arguments, cases[i].says);
+    CHECK(found[i].code == 2);
+    CHECK(found[i].out.empty());
+    CHECK(lines_of(found[i].err).size() == 1);
+    CHECK_THAT(found[i].err,
+               Catch::StartsWith("torch_profile: ") && Catch::Contains(cases[i].says));
+  }
+  CHECK(!std::filesystem::exists(scratch.path("profile")));
 }
 
 /// Two ranks of torch_profile.py on this machine.
