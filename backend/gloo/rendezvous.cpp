@@ -37,17 +37,23 @@ std::string safe_name(const std::string& job) {
   return name;
 }
 
+/// In a folder that a job made lies a mark, so that its last rank to leave removes it, whoever made
+/// it; one that was there before has none, and stays.
 class FileRendezvous : public Rendezvous {
  public:
-  explicit FileRendezvous(const fs::path& folder, bool made)
-      : folder_(folder), made_(made), store_(folder.string()) {}
+  explicit FileRendezvous(const fs::path& folder) : folder_(folder), store_(folder.string()) {}
   ~FileRendezvous() override { FileRendezvous::leave(); }
+
+  static fs::path mark(const fs::path& folder) { return folder / "made-by-ddpsim"; }
 
   gloo::rendezvous::Store& store() override { return store_; }
   void leave() override {
     std::error_code ignored;
     for (const std::string& file : store_.getAllKeyFilePaths()) fs::remove(file, ignored);
-    if (made_) fs::remove(folder_, ignored);  // succeeds for the last one to leave
+    // Of ranks that leave at once, at least the last to remove its keys sees nothing but the mark.
+    for (const auto& entry : fs::directory_iterator(folder_, ignored))
+      if (entry.path() != mark(folder_)) return;
+    if (fs::remove(mark(folder_), ignored)) fs::remove(folder_, ignored);
   }
   std::string description() const override { return "file:" + folder_.string(); }
 
@@ -59,7 +65,6 @@ class FileRendezvous : public Rendezvous {
   bool has(const std::string& key) override { return store_.check({key}); }
 
   fs::path folder_;
-  bool made_;
   Store store_;
 };
 
@@ -140,12 +145,16 @@ std::unique_ptr<Rendezvous> open_folder(fs::path folder, const std::string& job)
   const bool made = fs::create_directories(folder, error);
   if (error) throw cannot(error.message());
   // Permissions say little (root, read-only mounts): try.
+  const auto touch = [&](const fs::path& path, int how) {
+    const int file = ::open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC | how, 0600);
+    if (file < 0) throw cannot(std::strerror(errno));
+    ::close(file);
+  };
+  if (made) touch(FileRendezvous::mark(folder), 0);
   const fs::path probe = folder / fmt::format("probe-{}", getpid());
-  const int file = ::open(probe.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-  if (file < 0) throw cannot(std::strerror(errno));
-  ::close(file);
+  touch(probe, O_EXCL);
   fs::remove(probe, error);
-  return std::make_unique<FileRendezvous>(folder, made || !job.empty());
+  return std::make_unique<FileRendezvous>(folder);
 }
 
 std::unique_ptr<Rendezvous> open_redis(const std::string& address, const std::string& job,

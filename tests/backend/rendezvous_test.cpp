@@ -56,15 +56,33 @@ TEST_CASE("a rank that is there already is another job's", "[backend][rendezvous
   CHECK_THAT(refusal(*mine), Catch::Contains("already holds a rank 0: another job uses it"));
 }
 
-TEST_CASE("who leaves takes everything along", "[backend][rendezvous]") {
+TEST_CASE("ranks leave a folder that was there as they found it", "[backend][rendezvous]") {
   const Scratch scratch;
   {
     const auto mine = in(scratch);
     introduce_rank_1(*mine, "x");
     CHECK_FALSE(std::filesystem::is_empty(scratch.folder()));
   }
-  CHECK(
-      (!std::filesystem::exists(scratch.folder()) || std::filesystem::is_empty(scratch.folder())));
+  CHECK(std::filesystem::is_empty(scratch.folder()));
+}
+
+TEST_CASE("the last rank to leave removes a folder that the job made, whoever made it",
+          "[backend][rendezvous]") {
+  const Scratch scratch;
+  const std::string job = GENERATE("", "job-7");
+  const auto open = [&] {
+    return Rendezvous::open("file:" + scratch.path("meet").string(), job, 1s);
+  };
+  const std::filesystem::path folder = scratch.path("meet") / job;
+  auto maker = open(), other = open();
+  maker->store().set("ddpsim-hello-0", {'x'});
+  introduce_rank_1(*other, "x");
+  const bool maker_first = GENERATE(true, false);
+  CAPTURE(job, maker_first);
+  (maker_first ? maker : other).reset();
+  CHECK(std::filesystem::exists(folder));
+  (maker_first ? other : maker).reset();
+  CHECK_FALSE(std::filesystem::exists(folder));
 }
 
 }  // namespace ddpsim
