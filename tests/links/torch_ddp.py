@@ -3,7 +3,7 @@
 
 Trains a multilayer perceptron (Linear with bias, ReLU between, mean-squared error, SGD with momentum and weight
 decay), or what a script for tools/torch_profile.py makes, over Gloo, one copy of it for each bucket cap and one without
-DDP ("none"), and times their steps in turn, so that drift hits all alike. Ranks find each other as torchrun or
+DDP ("none"), and times their steps in turn, each turn beginning with another, so that drift hits all alike. Ranks find each other as torchrun or
 tests/links/hosts tells them (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, GLOO_SOCKET_IFNAME):
 
     tests/links/hosts 2 5gbit tests/links/torch_ddp.py --caps 1,4,10,25,60 --json torch.json
@@ -156,8 +156,10 @@ def main():
     for _ in range(arguments.warmup):
         for trainee in [none, *trainees]:
             trainee.step()
-    for _ in range(arguments.steps):
-        for trainee in [none, *trainees]:
+    order = [none, *trainees]
+    for turn in range(arguments.steps):
+        first = turn % len(order)
+        for trainee in order[first:] + order[:first]:
             trainee.timed_step()
 
     result = {

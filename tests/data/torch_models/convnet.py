@@ -21,7 +21,7 @@ def make():
     blocks = [Block(begin, end, 2) for begin, end in zip(channels, channels[1:])]
     model = torch.nn.Sequential(torch.nn.Conv2d(3, channels[0], 3, padding=1), *blocks, torch.nn.AdaptiveAvgPool2d(1),
                                 torch.nn.Flatten(), torch.nn.Linear(channels[-1], 100))
-    batch = torch.randn(24, 3, 64, 64), torch.randint(100, (24,))
+    batch = torch.randn(8, 3, 64, 64), torch.randint(100, (8,))
 
     def loss(model, batch):
         return torch.nn.functional.cross_entropy(model(batch[0]), batch[1])
