@@ -108,7 +108,7 @@ for rate in 1 2; do
   reached=$(reached_at $rate 2 0.92)
   check "goodput at $rate Gbit/s is $reached of it: at least 0.92, below 1" between 0.92 "$reached" 1
 done
-# Beyond, a machine whose timers are late by more than the burst loses some: see hosts.
+# Beyond, a machine whose timers are later than the burst allows loses some: see hosts.
 reached=$(reached_at 5 2 0.92)
 check "goodput at 5 Gbit/s is $reached of it: at least 0.8, below 1" between 0.8 "$reached" 1
 check "four hosts reach one another at their rate" between 0.92 "$(reached_at 1 4 0.92)" 1
