@@ -1,6 +1,7 @@
 #include "model/step_costs.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "model/calibrated_times.hpp"
 
@@ -27,6 +28,14 @@ void scale_pass(const Pass& pass, double factor) {
     cost->work = scaled(cost->work, factor);
     cost->last_launch = scaled(cost->last_launch, factor);
   }
+}
+
+/// Measured in the job itself where a calibration says so, else what the profile's spread makes likely.
+double slowest_of(const Workload& workload, const Cluster& cluster) {
+  if (cluster.calibration && cluster.calibration->slowest_rank > 1)
+    return cluster.calibration->slowest_rank;
+  if (workload.step_spread == 0) return 1;
+  return 1 + workload.step_spread * expected_largest(cluster.ranks());
 }
 
 }  // namespace
@@ -82,13 +91,24 @@ class Prices {
   std::optional<CalibratedTimes> measured_;
 };
 
+double expected_largest(int draws) {
+  // Of a variable with distribution F: the integral of 1 - F above 0 less that of F below. By midpoints.
+  constexpr double end = 9, width = 0.01;
+  double sum = 0;
+  for (double x = width / 2; x < end; x += width) {
+    const double below = std::erfc(x / std::sqrt(2.0)) / 2;
+    sum += 1 - std::pow(1 - below, draws) - std::pow(below, draws);
+  }
+  return sum * width;
+}
+
 StepCosts::StepCosts(const Workload& workload, const Cluster& cluster, Optimizer kind)
     : launch(cluster.launch),
       collective(cluster),
       interference(cluster),
       synchronous(cluster.device.synchronous),
       backward_beside_hook(cluster.calibration ? cluster.calibration->backward_beside_hook : 1),
-      slowest_rank(cluster.calibration ? cluster.calibration->slowest_rank : 1),
+      slowest_rank(slowest_of(workload, cluster)),
       ranks(cluster.ranks()),
       ranks_per_node(cluster.ranks_per_node),
       prices(std::make_shared<const Prices>(cluster)) {

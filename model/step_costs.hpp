@@ -17,6 +17,9 @@ namespace ddpsim {
 
 class Prices;
 
+/// The mean of the largest of so many draws from the standard normal distribution.
+double expected_largest(int draws);
+
 /// Everything a step of this workload can cost on this cluster, priced once, so that many schedules
 /// (strategies, bucket sizes) can be built from it quickly.
 ///

@@ -83,6 +83,8 @@ struct Workload {
   std::vector<int> arrival;  ///< parameter indices in the order their hooks fire; empty: derived
   /// Measured time of one optimizer step, if the source gives it.
   std::optional<Duration> optimizer;
+  /// Standard deviation of a rank's computation from one step to the next, as a share of it.
+  double step_spread = 0;
 
   std::int64_t elements() const;  ///< of all parameters
   Bytes gradient_size() const;

@@ -61,6 +61,7 @@ WorkloadProfile read_workload_profile(const Yaml& given) {
   profile.forward = map.required("forward").duration();
   profile.backward = map.required("backward").duration();
   if (const auto value = map.optional("optimizer")) profile.optimizer = value->duration();
+  if (const auto value = map.optional("step_spread")) profile.step_spread = value->number(0, 1);
 
   const Yaml parameters = map.required("parameters");
   for (const Yaml& item : parameters.list("a list of parameters in registration order"))
@@ -88,6 +89,7 @@ Workload workload_of(const WorkloadProfile& profile, const std::string& name) {
   workload.name = name;
   workload.source = profile.source;
   workload.optimizer = profile.optimizer;
+  workload.step_spread = profile.step_spread;
   workload.arrival = profile.arrival;
   workload.buffers = profile.buffers;
 

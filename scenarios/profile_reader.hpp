@@ -27,6 +27,7 @@ struct WorkloadProfile {
   std::string source;
   Duration forward{}, backward{};
   std::optional<Duration> optimizer;
+  double step_spread = 0;                     ///< as in Workload
   std::vector<ProfiledParameter> parameters;  ///< in registration order
   std::vector<BufferGroup> buffers;           ///< those of one type together
   std::vector<int> arrival;  ///< parameter indices in the order their hooks fire; empty: by `ready`

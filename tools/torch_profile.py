@@ -354,6 +354,16 @@ class Profiler:
 
 # What the steps say together.
 
+def step_spread(times):
+    """Standard deviation of a step over its length, from differences of neighbours: drift that ranks of one machine share
+    delays none of them. By medians, so that rare interruptions do not count; None if there are fewer than five steps."""
+    if len(times) < 5:
+        return None
+    apart = statistics.median(abs(after - before) for before, after in zip(times, times[1:]))
+    deviation = apart / (2 ** 0.5 * 0.67449)  # half of all normal differences are below this of their own deviation
+    return min(1.0, deviation / statistics.median(times))
+
+
 class Profile:
     def __init__(self, profiler):
         clock, steps = profiler.clock, profiler.taken
@@ -386,6 +396,7 @@ class Profile:
         self.forward, self.backward = statistics.median(self.forwards), statistics.median(self.backwards)
         self.optimizer = statistics.median(self.optimizers) if with_optimizer else None
         self.total = statistics.median(self.totals)
+        self.spread = step_spread(self.totals)
         self.watched_total = statistics.median(spans('begin', 'end', self.watched))
         self.gradients(clock)
 
@@ -438,9 +449,10 @@ class Profile:
         passes = [f'forward {1e3 * self.forward:.3f} ms', f'backward {1e3 * self.backward:.3f} ms']
         if self.optimizer is not None:
             passes.append(f'optimizer {1e3 * self.optimizer:.3f} ms')
+        spread = '' if self.spread is None else f', from one to the next +-{100 * self.spread:.1f} %'
         return [f'{self.name} on {self.device}: {plural(len(self.parameters), "parameter")}, {elements / 1e6:.3f} M '
                 f'elements, {self.size / MIB:.2f} MiB of gradients',
-                f'{", ".join(passes)}; step {1e3 * self.total:.3f} ms', self.cost_text()]
+                f'{", ".join(passes)}; step {1e3 * self.total:.3f} ms{spread}', self.cost_text()]
 
 
 # Files. The YAML is written by hand: every text is quoted, every time has its unit.
@@ -506,6 +518,8 @@ def workload_text(profile):
               f'forward: {milliseconds(profile.forward)}', f'backward: {milliseconds(profile.backward)}']
     if profile.optimizer is not None:
         lines.append(f'optimizer: {milliseconds(profile.optimizer)}')
+    if profile.spread is not None:
+        lines.append(f'step_spread: {profile.spread:.4f}  # from one step to the next: of several ranks, the slowest counts')
     lines.append('parameters:')
     for index, (parameter, ready) in enumerate(zip(profile.parameters, profile.ready)):
         lines.append(f'  - {{name: {quoted(parameter.name)}, shape: {parameter.shape}, dtype: {parameter.dtype}, '
@@ -1074,6 +1088,7 @@ def together(job, profile):
     rank computes than the mean, in the median step."""
     scale = [profile.forward, profile.backward, profile.optimizer or 0.0, profile.total]
     means = [statistics.fmean(column) for column in zip(*job.numbers(scale))]
+    profile.spread = None  # it is known
     profile.ready = [min(ready * means[1] / profile.backward, means[1]) for ready in profile.ready]
     profile.forward, profile.backward = means[0], means[1]
     if profile.optimizer is not None:

@@ -1,5 +1,7 @@
 #include "model/step_costs.hpp"
 
+#include <cmath>
+
 #include <catch2/catch.hpp>
 
 #include "tests/model/schedule_story.hpp"
@@ -65,6 +67,27 @@ TEST_CASE("a measured optimizer stands in place of the law", "[model][step_costs
   workload.optimizer.reset();
   CHECK(StepCosts(workload, cluster(), Optimizer::adamw_loop).optimizer.size() == 3);
   CHECK(StepCosts(workload, cluster(), Optimizer::none).optimizer.empty());
+}
+
+TEST_CASE("the largest of several draws from a normal distribution", "[model][step_costs]") {
+  CHECK(expected_largest(1) == Approx(0).margin(1e-12));
+  CHECK(expected_largest(2) == Approx(1 / std::sqrt(std::acos(-1.0))));
+  CHECK(expected_largest(3) == Approx(3 / (2 * std::sqrt(std::acos(-1.0)))));
+  // Harter, Expected values of normal order statistics (Biometrika 48, 1961).
+  CHECK(expected_largest(10) == Approx(1.53875).epsilon(1e-5));
+  CHECK(expected_largest(100) == Approx(2.50759).epsilon(1e-5));
+}
+
+TEST_CASE("the slowest rank is as measured, or else as the spread of steps makes likely",
+          "[model][step_costs]") {
+  Workload workload = two_layers();
+  CHECK(costs_of(workload, cluster()).slowest_rank == 1);
+  workload.step_spread = 0.1;
+  Cluster spread = cluster();
+  CHECK(costs_of(workload, spread).slowest_rank ==
+        Approx(1 + 0.1 * expected_largest(spread.ranks())));
+  spread.calibration.emplace().slowest_rank = 1.02;
+  CHECK(costs_of(workload, spread).slowest_rank == 1.02);
 }
 
 TEST_CASE("scaling a pass scales its device times", "[model][step_costs]") {

@@ -133,6 +133,21 @@ TEST_CASE("a profile's times are the step's", "[scenarios][profile_reader]") {
   CHECK(in_ms(metrics.step) == Approx(18).epsilon(0.01));
 }
 
+TEST_CASE("where a profile's steps differ, the slowest of several ranks sets the pace",
+          "[scenarios][profile_reader]") {
+  const Scratch scratch;
+  scratch.write("p.yaml", with(5, "optimizer: 2 ms\nstep_spread: 0.1"));
+  const Scenario scenario = read_scenario(scratch.write("s.yaml", scenario_of_profile));
+  CHECK(scenario.workload.step_spread == 0.1);
+  Training alone = scenario.training;
+  alone.strategy = Strategy::none;
+  CHECK(in_ms(predict(price(scenario), alone).metrics.step) ==
+        Approx(18 * 1.0564).epsilon(0.01));  // 1 / sqrt(pi) standard deviations
+  for (const std::string bad : {"-0.1", "1.1", "nan", "10 %"})
+    CHECK_THAT(refused(scratch, with(5, "step_spread: " + bad)),
+               Catch::StartsWith("p.yaml:5:14: step_spread: "));
+}
+
 TEST_CASE("a gradient that is ready after its backward pass is refused",
           "[scenarios][profile_reader]") {
   const Scratch scratch;

@@ -216,6 +216,32 @@ TEST_CASE("the optimizer is in the profile if there is one", "[tools][torch_prof
   CHECK(!read(scratch, "without/workload.yaml").optimizer);
 }
 
+TEST_CASE("a profile says how far steps are apart, and drift does not count",
+          "[tools][torch_profile]") {
+  if (python().empty()) return;
+  const Scratch scratch;
+  profiled(scratch, {"--script", small("trained"), "--steps", "4", "--output", "few"});
+  CHECK(read(scratch, "few/workload.yaml").step_spread == 0);  // too few to say
+  profiled(scratch, {"--script", small("trained"), "--steps", "40", "--output", "many"});
+  CHECK(read(scratch, "many/workload.yaml").step_spread > 0);
+
+  // Normal steps of 1 s +- 5 % without and with a drift, 1 % of them interrupted; and equal ones.
+  const std::string script =
+      "import random, sys; sys.path.insert(0, sys.argv[1]); import torch_profile\n"
+      "dice = random.Random(1)\n"
+      "steps = [dice.gauss(1, 0.05) + (dice.random() < 0.01) for _ in range(20000)]\n"
+      "drifting = [step * (1 + i / 20000) for i, step in enumerate(steps)]\n"
+      "for times in steps, drifting, [0.25] * 9: print(torch_profile.step_spread(times))\n";
+  const Outcome outcome = execute({python(), "-B", "-c", script, tools});
+  INFO(outcome.err);
+  std::istringstream said(outcome.out);
+  double steady = 0, drifting = 0, equal = 1;
+  said >> steady >> drifting >> equal;
+  CHECK(steady == Approx(0.05).epsilon(0.05));
+  CHECK(drifting == Approx(0.05).epsilon(0.05));
+  CHECK(equal == 0);
+}
+
 TEST_CASE("what the profiler itself costs is said on standard output and in the file",
           "[tools][torch_profile]") {
   if (python().empty()) return;
@@ -391,6 +417,7 @@ TEST_CASE("two ranks write link, calibration and a scenario that runs as it is",
   const Calibration& calibration = *scenario.cluster.calibration;
   CHECK(calibration.synchronous);
   CHECK(calibration.backend == "torch gloo");
+  CHECK(scenario.workload.step_spread == 0);  // how much later the slowest rank is was measured
   // 4 KiB to 1 MiB in powers of two.
   REQUIRE(calibration.all_reduce.size() == 9);
   CHECK(calibration.all_reduce.front().size == Bytes{4096});
