@@ -30,7 +30,8 @@ void scale_pass(const Pass& pass, double factor) {
   }
 }
 
-/// Measured in the job itself where a calibration says so, else what the profile's spread makes likely.
+/// Measured in the job itself where a calibration says so (1 there: not measured), else what the
+/// profile's spread makes likely.
 double slowest_of(const Workload& workload, const Cluster& cluster) {
   if (cluster.calibration && cluster.calibration->slowest_rank > 1)
     return cluster.calibration->slowest_rank;

@@ -7,7 +7,7 @@
 namespace ddpsim {
 
 /// One step of `training` at these prices, of ranks that are all alike; of all that have different work
-/// (ZeRO's, zero_step.hpp); and, where a calibration says that one rank is slower
+/// (ZeRO's, zero_step.hpp); and, where one rank is known to be slower
 /// (StepCosts::slowest_rank), of that one beside them, or in the place of the one with the least work.
 /// Schedule and figures are rank 0's, but the step ends with the last rank's.
 /// Throws std::invalid_argument as build_schedule does, or if there are too many different ranks.

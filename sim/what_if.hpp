@@ -31,8 +31,8 @@ struct WhatIf {
   Duration step{};
 };
 
-/// The step under each change that changes these costs (`even_ranks`: only where a calibration says
-/// that ranks differ). Buckets stay the same.
+/// The step under each change that changes these costs (`even_ranks`: only where ranks differ,
+/// StepCosts::slowest_rank). Buckets stay the same.
 std::vector<WhatIf> what_if(const StepCosts& costs, const Training& training);
 
 }  // namespace ddpsim

@@ -356,8 +356,9 @@ class Profiler:
 
 def step_spread(times):
     """Standard deviation of a step over its length, from differences of neighbours: drift that ranks of one machine share
-    delays none of them. By medians, so that rare interruptions do not count; None if there are fewer than five steps."""
-    if len(times) < 5:
+    delays none of them. Neither do slow spells of several steps count, which may be one rank's alone. By medians, so that
+    rare interruptions do not count; None if there are fewer than ten steps."""
+    if len(times) < 10:
         return None
     apart = statistics.median(abs(after - before) for before, after in zip(times, times[1:]))
     deviation = apart / (2 ** 0.5 * 0.67449)  # half of all normal differences are below this of their own deviation

@@ -256,7 +256,7 @@ def main():
                 target(f'{model} at {rate}: recommended {cap_text(recommended)} takes {100 * (mine / best - 1):.1f} % more than '
                        f'the best measured (target {100 * OVER_BEST:g} %) and {100 * (mine / default - 1):+.1f} % against '
                        f'25 MiB (target {100 * OVER_DEFAULT:+g} %); without DDP {profiled:.1f} ms '
-                       f'in the profiles, {alone:.1f} ms between the others',
+                       f'by the profiles, {alone:.1f} ms between the others',
                        mine <= best * (1 + OVER_BEST) and mine <= default * (1 + OVER_DEFAULT))
 
     def within(errors, what):

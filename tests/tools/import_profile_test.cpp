@@ -18,6 +18,7 @@ const std::string workload_profile =
     "forward: 6 ms\n"
     "backward: 10.000000000001 ms\n"
     "optimizer: 0.5 ms\n"
+    "step_spread: 0.0471\n"
     "parameters:\n"
     "  - {name: 0.weight, shape: [64, 32], ready: 9 ms}\n"
     "  - {name: 0.bias, shape: [], dtype: bf16, ready: 9 ms}\n"
@@ -82,6 +83,7 @@ TEST_CASE("a workload profile keeps every value", "[tools][import_profile]") {
   CHECK(after.forward == before.forward);
   CHECK(after.backward == before.backward);
   CHECK(after.optimizer == before.optimizer);
+  CHECK(after.step_spread == 0.0471);
   CHECK(after.arrival == before.arrival);
   REQUIRE(after.buffers.size() == 2);
   for (std::size_t i = 0; i < 2; ++i) {

@@ -220,7 +220,7 @@ TEST_CASE("a profile says how far steps are apart, and drift does not count",
           "[tools][torch_profile]") {
   if (python().empty()) return;
   const Scratch scratch;
-  profiled(scratch, {"--script", small("trained"), "--steps", "4", "--output", "few"});
+  profiled(scratch, {"--script", small("trained"), "--steps", "18", "--output", "few"});
   CHECK(read(scratch, "few/workload.yaml").step_spread == 0);  // too few to say
   profiled(scratch, {"--script", small("trained"), "--steps", "40", "--output", "many"});
   CHECK(read(scratch, "many/workload.yaml").step_spread > 0);
@@ -231,7 +231,7 @@ TEST_CASE("a profile says how far steps are apart, and drift does not count",
       "dice = random.Random(1)\n"
       "steps = [dice.gauss(1, 0.05) + (dice.random() < 0.01) for _ in range(20000)]\n"
       "drifting = [step * (1 + i / 20000) for i, step in enumerate(steps)]\n"
-      "for times in steps, drifting, [0.25] * 9: print(torch_profile.step_spread(times))\n";
+      "for times in steps, drifting, [0.25] * 10: print(torch_profile.step_spread(times))\n";
   const Outcome outcome = execute({python(), "-B", "-c", script, tools});
   INFO(outcome.err);
   std::istringstream said(outcome.out);

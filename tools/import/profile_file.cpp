@@ -63,6 +63,7 @@ std::string workload_profile_yaml(const WorkloadProfile& profile, const std::str
   text +=
       fmt::format("forward: {}\nbackward: {}\n", exact(profile.forward), exact(profile.backward));
   if (profile.optimizer) text += fmt::format("optimizer: {}\n", exact(*profile.optimizer));
+  if (profile.step_spread > 0) text += fmt::format("step_spread: {}\n", profile.step_spread);
   text += "parameters:   # registration order; ready: from the start of backward\n";
   for (const ProfiledParameter& parameter : profile.parameters) text += text_of(parameter);
   if (!profile.buffers.empty()) text += "buffers:   # of one type each\n";
