@@ -33,6 +33,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
+import pace  # beside this file
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 WORKLOADS = ('mlp-even', 'mlp-fat-tail', 'mlp-fat-head')
@@ -44,8 +47,9 @@ SELF_DISAGREEMENT = 0.10
 
 # Running.
 
-def provenance(ddpsim):
-    """Lines on when, where and with what."""
+def provenance(ddpsim, rates):
+    """Lines on when, where and with what: how the machine computes and what links of those rates let through, too. Takes
+    half a minute."""
     if not os.access(ddpsim, os.X_OK):
         sys.exit(f'{ddpsim}: no such program; build it or give --ddpsim')
     def first(command):
@@ -58,22 +62,31 @@ def provenance(ddpsim):
                 cpu = line.split(':', 1)[1].strip()
                 break
     load = ' '.join(f'{value:.2f}' for value in os.getloadavg())
+    computes, steady = pace.measure()
+    if not steady:
+        print(f'{computes}: measure where processors are not shared', file=sys.stderr)
     return [f'{datetime.datetime.now().astimezone():%Y-%m-%d %H:%M %Z}',
             f'{cpu}, {os.cpu_count()} cores, {platform.system()} {platform.release()}, load before {load}',
-            f'revision {first(["git", "describe", "--always", "--dirty"])}, {first([ddpsim, "--version"])}']
+            f'revision {first(["git", "describe", "--always", "--dirty"])}, {first([ddpsim, "--version"])}',
+            computes, *map(lets_through, rates)]
+
+
+def lets_through(rate):
+    """A line on one stream between two hosts."""
+    return f'a link of {rate} lets {float(on_hosts(rate, [HERE / "goodput.py", 20], 300)):.3f} Gbit/s through'
 
 
 def on_hosts(rate, command, limit):
-    """Runs `command` once in each of two hosts; ends this program if it fails."""
+    """What `command`, run once in each of two hosts, prints; ends this program if it fails."""
     try:
-        done = subprocess.run([HERE / 'hosts', '2', rate, *map(str, command)], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.PIPE, text=True, timeout=limit)
+        done = subprocess.run([HERE / 'hosts', '2', rate, *map(str, command)], capture_output=True, text=True, timeout=limit)
     except subprocess.TimeoutExpired:
         sys.exit(f'not done after {limit:g} s at {rate}: {shlex.join(map(str, command))}')
     if done.returncode != 0:
         print(done.stderr, end='', file=sys.stderr)
         print(f'exit {done.returncode} at {rate}: {shlex.join(map(str, command))}', file=sys.stderr)
         sys.exit(77 if done.returncode == 77 else 1)
+    return done.stdout
 
 
 def validate(arguments, rate, scenario, caps, file):
@@ -234,7 +247,7 @@ def main():
         folder.mkdir(parents=True, exist_ok=True)
         taken = folder / 'provenance.txt'
         if not (arguments.reuse and taken.exists()):
-            taken.write_text('\n'.join(provenance(arguments.ddpsim)))
+            taken.write_text('\n'.join(provenance(arguments.ddpsim, arguments.rates.split(','))))
         header = taken.read_text().splitlines()
         for repeat in range(1, arguments.repeats + 1):
             for rate in arguments.rates.split(','):

@@ -52,7 +52,7 @@ def main():
     parser.add_argument('--cap', type=float, default=4, help='bucket cap, in MiB')
     parser.add_argument('--repeats', type=int, default=1)
     arguments = parser.parse_args()
-    header = accuracy.provenance(arguments.ddpsim)
+    header = accuracy.provenance(arguments.ddpsim, [arguments.rate])
     common = arguments.validate_arguments
     runs = [([], 'training.comm_hook', HOOKS, HOOKS),
             (['--set', 'training.micro_batches=4'], 'training.no_sync', ('false', 'true'), ACCUMULATION)]

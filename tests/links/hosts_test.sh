@@ -1,7 +1,9 @@
 #!/bin/sh
 # What tests/links/hosts promises. Prints "ok ..." or "FAILED ..." for each; exits 1 if any failed, 77 where
 # hosts cannot be made. Takes about 20 seconds; minutes where a rate is not reached.
-hosts="$(cd "$(dirname "$0")" && pwd)/hosts"
+here=$(cd "$(dirname "$0")" && pwd)
+hosts="$here/hosts"
+goodput="$here/goodput.py"
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' INT TERM HUP
@@ -58,50 +60,8 @@ cat > expected <<'END'
 END
 check "each host knows its rank, its peers and its interface" cmp -s environment expected
 
-# Every rank sends 16 MiB to each of the others in turn, until rank 0 has seen `enough` Gbit/s or everyone has done so 100
-# times; rank 0 prints its best goodput in Gbit/s: what the link lets through. A machine that is busy for seconds slows
-# most of its transfers, but not all.
-cat > goodput.py <<'END'
-import os, socket, sys, time
-enough, stop = float(sys.argv[1]), sys.argv[2]
-rank, ranks, size, times = int(os.environ['RANK']), int(os.environ['WORLD_SIZE']), 16 << 20, []
-data = bytes(size)
-server = socket.create_server(('', 7000))
-def receive():
-    with server.accept()[0] as peer:
-        left, buffer = size, bytearray(1 << 20)
-        while left:
-            left -= peer.recv_into(buffer, min(left, len(buffer)))
-        peer.sendall(b'.')
-def send(to):
-    for attempt in range(200):
-        try:
-            peer = socket.create_connection((f'10.77.0.{to + 1}', 7000))
-            break
-        except ConnectionRefusedError:
-            time.sleep(0.05)
-    with peer:
-        start = time.perf_counter()
-        peer.sendall(data)
-        peer.recv(1)
-        return time.perf_counter() - start
-for repeat in range(100):
-    if os.path.exists(stop):
-        break
-    for source in range(ranks):
-        for target in range(ranks):
-            if rank == source != target:
-                times.append(send(target))
-            elif rank == target != source:
-                receive()
-        # Before the others send to it, and so before any of them asks again.
-        if rank == source == 0 and 8 * size / min(times) / 1e9 >= enough:
-            open(stop, 'w').close()
-if rank == 0:
-    print(8 * size / min(times) / 1e9)
-END
 reached_at() {  # reached_at RATE HOSTS SHARE: how much of that many Gbit/s, at least SHARE of them if it can
-  "$hosts" "$2" "$1gbit" python3 goodput.py "$(awk -v rate="$1" -v share="$3" 'BEGIN { print share * rate }')" \
+  "$hosts" "$2" "$1gbit" "$goodput" 100 "$(awk -v rate="$1" -v share="$3" 'BEGIN { print share * rate }')" \
     "stop-$1-$2" | awk -v rate="$1" '{ print $1 / rate }'
 }
 for rate in 1 2; do
@@ -113,7 +73,7 @@ reached=$(reached_at 5 2 0.92)
 check "goodput at 5 Gbit/s is $reached of it: at least 0.8, below 1" between 0.8 "$reached" 1
 check "four hosts reach one another at their rate" between 0.92 "$(reached_at 1 4 0.92)" 1
 check "an unlimited link is faster than 5 Gbit/s" between 5 \
-  "$("$hosts" 2 unlimited python3 goodput.py 5 stop-unlimited)" 10000
+  "$("$hosts" 2 unlimited "$goodput" 100 5 stop-unlimited)" 10000
 
 "$hosts" 3 1gbit sleep 1 &
 first=$!

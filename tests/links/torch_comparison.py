@@ -78,7 +78,7 @@ def main():
     parser.add_argument('--python', default='/usr/bin/python3', help='one that has torch')
     arguments = parser.parse_args()
     caps = [float(cap) for cap in arguments.caps.split(',')]
-    header = accuracy.provenance(arguments.ddpsim)
+    header = accuracy.provenance(arguments.ddpsim, [arguments.rate])
 
     theirs, ours, document = [], [], None
     with tempfile.TemporaryDirectory(prefix='ddpsim-torch-') as scratch:

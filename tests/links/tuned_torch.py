@@ -30,7 +30,8 @@ among those of the caps (an easier question: what DDP makes of a step, however f
 
 What is measured while the host of this virtual machine takes too much of its processors' time is measured again,
 whatever came out: steps as torch_ddp.py does (5 %), profiles and links at most twice (10 %). What is in the folder of
---results already is not measured again.
+--results already is not measured again. Said first is whether the machine computes at one pace (pace.py) and what the links let through
+(0.956 of their rate is all there is): where it does not, profiles and steps minutes apart differ, and targets are missed.
 
 Exit code: 0; 3 if a target is missed; 77 where hosts cannot be made; 1 if a run fails.
 """
@@ -226,7 +227,7 @@ def main():
     parser.add_argument('--output', help='write what is printed here too')
     arguments = parser.parse_args()
     others = [int(float(cap) * MIB) for cap in arguments.caps.split(',')]
-    header = accuracy.provenance(arguments.ddpsim)
+    header = accuracy.provenance(arguments.ddpsim, arguments.rates.split(','))
 
     rows, judged, cases_of_all, met, calibrations = [], [], [], True, {}
     apart = 0
