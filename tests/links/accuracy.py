@@ -47,14 +47,20 @@ SELF_DISAGREEMENT = 0.10
 
 # Running.
 
+def first_line(command):
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip().splitlines()[0] if done.returncode == 0 and done.stdout.strip() else 'unknown'
+
+
+def revision():
+    return first_line(['git', 'describe', '--always', '--dirty'])
+
+
 def provenance(ddpsim, rates):
-    """Lines on when, where and with what: how the machine computes and what links of those rates let through, too. Takes
-    half a minute."""
+    """Lines on when, where and with what, and how fit for measuring that is: what links of those rates let through, and at
+    what pace processors compute. Takes half a minute; the lines are printed, too, for what follows takes longer."""
     if not os.access(ddpsim, os.X_OK):
         sys.exit(f'{ddpsim}: no such program; build it or give --ddpsim')
-    def first(command):
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-        return done.stdout.strip().splitlines()[0] if done.returncode == 0 and done.stdout.strip() else 'unknown'
     cpu = 'unknown CPU'
     with open('/proc/cpuinfo') as file:
         for line in file:
@@ -62,18 +68,27 @@ def provenance(ddpsim, rates):
                 cpu = line.split(':', 1)[1].strip()
                 break
     load = ' '.join(f'{value:.2f}' for value in os.getloadavg())
-    computes, steady = pace.measure()
-    if not steady:
-        print(f'{computes}: measure where processors are not shared', file=sys.stderr)
-    return [f'{datetime.datetime.now().astimezone():%Y-%m-%d %H:%M %Z}',
-            f'{cpu}, {os.cpu_count()} cores, {platform.system()} {platform.release()}, load before {load}',
-            f'revision {first(["git", "describe", "--always", "--dirty"])}, {first([ddpsim, "--version"])}',
-            computes, *map(lets_through, rates)]
+    lines = [f'{datetime.datetime.now().astimezone():%Y-%m-%d %H:%M %Z}',
+             f'{cpu}, {os.cpu_count()} cores, {platform.system()} {platform.release()}, load before {load}',
+             f'revision {revision()}, {first_line([ddpsim, "--version"])}',
+             *map(lets_through, rates), pace.measure()[0]]
+    print('\n'.join(lines), file=sys.stderr)
+    return lines
+
+
+def provenance_kept(folder, reuse, ddpsim, rates):
+    """The lines of provenance.txt in that folder of results; written first unless it may be used as it is."""
+    taken = folder / 'provenance.txt'
+    if not (reuse and taken.exists()):
+        taken.write_text('\n'.join(provenance(ddpsim, rates)))
+    return taken.read_text().splitlines()
 
 
 def lets_through(rate):
     """A line on one stream between two hosts."""
-    return f'a link of {rate} lets {float(on_hosts(rate, [HERE / "goodput.py", 20], 300)):.3f} Gbit/s through'
+    with tempfile.TemporaryDirectory(prefix='ddpsim-goodput-') as scratch:
+        best = float(on_hosts(rate, [HERE / 'goodput.py', f'{scratch}/stop', '--seconds', 5], 300))
+    return f'a link of {rate} lets {best:.3g} Gbit/s through (payload is 0.956 of a rate)'
 
 
 def on_hosts(rate, command, limit):
@@ -245,10 +260,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix='ddpsim-accuracy-') as scratch:
         folder = pathlib.Path(arguments.results or scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        taken = folder / 'provenance.txt'
-        if not (arguments.reuse and taken.exists()):
-            taken.write_text('\n'.join(provenance(arguments.ddpsim, arguments.rates.split(','))))
-        header = taken.read_text().splitlines()
+        header = provenance_kept(folder, arguments.reuse, arguments.ddpsim, arguments.rates.split(','))
         for repeat in range(1, arguments.repeats + 1):
             for rate in arguments.rates.split(','):
                 for workload in arguments.workloads.split(','):

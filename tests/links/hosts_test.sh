@@ -61,8 +61,8 @@ END
 check "each host knows its rank, its peers and its interface" cmp -s environment expected
 
 reached_at() {  # reached_at RATE HOSTS SHARE: how much of that many Gbit/s, at least SHARE of them if it can
-  "$hosts" "$2" "$1gbit" "$goodput" 100 "$(awk -v rate="$1" -v share="$3" 'BEGIN { print share * rate }')" \
-    "stop-$1-$2" | awk -v rate="$1" '{ print $1 / rate }'
+  "$hosts" "$2" "$1gbit" "$goodput" "stop-$1-$2" --enough \
+    "$(awk -v rate="$1" -v share="$3" 'BEGIN { print share * rate }')" | awk -v rate="$1" '{ print $1 / rate }'
 }
 for rate in 1 2; do
   reached=$(reached_at $rate 2 0.92)
@@ -73,7 +73,7 @@ reached=$(reached_at 5 2 0.92)
 check "goodput at 5 Gbit/s is $reached of it: at least 0.8, below 1" between 0.8 "$reached" 1
 check "four hosts reach one another at their rate" between 0.92 "$(reached_at 1 4 0.92)" 1
 check "an unlimited link is faster than 5 Gbit/s" between 5 \
-  "$("$hosts" 2 unlimited "$goodput" 100 5 stop-unlimited)" 10000
+  "$("$hosts" 2 unlimited "$goodput" stop-unlimited --enough 5)" 10000
 
 "$hosts" 3 1gbit sleep 1 &
 first=$!

@@ -30,8 +30,10 @@ among those of the caps (an easier question: what DDP makes of a step, however f
 
 What is measured while the host of this virtual machine takes too much of its processors' time is measured again,
 whatever came out: steps as torch_ddp.py does (5 %), profiles and links at most twice (10 %). What is in the folder of
---results already is not measured again. Said first is whether the machine computes at one pace (pace.py) and what the links let through
-(0.956 of their rate is all there is): where it does not, profiles and steps minutes apart differ, and targets are missed.
+--results already is not measured again.
+
+Said first is what the links let through (goodput.py) and whether the machine computes at one pace (pace.py): where it does
+not, profiles and steps minutes apart differ, and targets may be missed.
 
 Exit code: 0; 3 if a target is missed; 77 where hosts cannot be made; 1 if a run fails.
 """
@@ -227,7 +229,6 @@ def main():
     parser.add_argument('--output', help='write what is printed here too')
     arguments = parser.parse_args()
     others = [int(float(cap) * MIB) for cap in arguments.caps.split(',')]
-    header = accuracy.provenance(arguments.ddpsim, arguments.rates.split(','))
 
     rows, judged, cases_of_all, met, calibrations = [], [], [], True, {}
     apart = 0
@@ -240,6 +241,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix='ddpsim-tuned-') as scratch:
         folder = pathlib.Path(arguments.results or scratch).resolve()
         folder.mkdir(parents=True, exist_ok=True)
+        header = accuracy.provenance_kept(folder, True, arguments.ddpsim, arguments.rates.split(','))
         for rate in arguments.rates.split(','):
             for model in arguments.models.split(','):
                 recommended, cases, (profiled, alone) = run_rounds(arguments, rate, model, others, folder, calibrations)
@@ -274,7 +276,7 @@ def main():
         judged.append(f'* no target: {within(errors, what)[1]}')
     judged.append(f'* noise: caps that make the same buckets came out up to {100 * apart:.1f} % apart')
     made_again, made = sum(case.made_again for case in cases_of_all), sum(len(case.steps) for case in cases_of_all)
-    text = '\n'.join([*(f'* {line}' for line in header),
+    text = '\n'.join([*(f'* {line}' for line in [*header, f'predicted by revision {accuracy.revision()}']),
                       f'* {arguments.steps} steps a cap, {arguments.rounds} round(s), each after profiles of {arguments.profile_steps} steps, one thread of kernels per rank',
                       f'* {made_again} of {made_again + made} steps with DDP were made again: the host took more than {100 * steal.MOST_STOLEN:g} % of the processors', '',
                       '| rate | model | cap | all-reduces | predicted | measured (p10-p90) | error | at the training\'s pace |',
