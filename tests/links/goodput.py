@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a link of tests/links/hosts lets through, in Gbit/s: run as each rank of it.
 
-    tests/links/hosts 2 1gbit tests/links/goodput.py /tmp/stop
+    tests/links/hosts 2 1gbit tests/links/goodput.py stop
 
 Every rank sends 16 MiB to each of the others in turn, until rank 0 has seen --enough Gbit/s, or --seconds are over, and makes
 the file STOP for the others to see, or all have done so --times. Rank 0 prints its best. A machine that is busy for seconds
