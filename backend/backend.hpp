@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "model/optimizer.hpp"
-#include "model/schedule.hpp"
-#include "model/timeline.hpp"
-#include "model/workload.hpp"
+#include "model/schedule/schedule.hpp"
+#include "model/timeline/timeline.hpp"
+#include "model/workload/optimizer.hpp"
+#include "model/workload/workload.hpp"
 
 namespace ddpsim {
 

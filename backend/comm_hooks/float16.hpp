@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "model/dtype.hpp"
+#include "model/base/dtype.hpp"
 
 namespace ddpsim {
 

@@ -10,8 +10,8 @@
 
 #include "backend/comm_hooks/torch_random.hpp"
 #include "backend/comm_hooks/values.hpp"
-#include "model/comm_hook.hpp"
-#include "model/schedule.hpp"
+#include "model/ddp/comm_hook.hpp"
+#include "model/schedule/schedule.hpp"
 
 namespace ddpsim {
 

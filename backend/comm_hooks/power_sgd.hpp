@@ -6,7 +6,7 @@
 
 #include "backend/comm_hooks/torch_random.hpp"
 #include "backend/comm_hooks/values.hpp"
-#include "model/comm_hook.hpp"
+#include "model/ddp/comm_hook.hpp"
 
 namespace ddpsim {
 

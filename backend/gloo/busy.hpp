@@ -1,6 +1,6 @@
 #pragma once
 
-#include "model/quantity.hpp"
+#include "model/base/quantity.hpp"
 
 namespace ddpsim {
 

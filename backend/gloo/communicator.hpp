@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "backend/gloo/rendezvous.hpp"
-#include "model/dtype.hpp"
-#include "model/quantity.hpp"
+#include "backend/job/rendezvous.hpp"
+#include "model/base/dtype.hpp"
+#include "model/base/quantity.hpp"
 
 namespace gloo {
 class Context;

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "backend/backend.hpp"
-#include "backend/gloo/rendezvous.hpp"
+#include "backend/job/rendezvous.hpp"
 #include "backend/plugin/plugins.hpp"
 
 namespace ddpsim {

@@ -6,7 +6,7 @@
 
 #include "backend/gloo/busy.hpp"
 #include "backend/gloo/gemm.hpp"
-#include "model/zero_step.hpp"
+#include "model/ddp/zero_step.hpp"
 
 namespace ddpsim {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "backend/gloo/memory.hpp"
-#include "model/schedule.hpp"
-#include "model/workload.hpp"
+#include "model/schedule/schedule.hpp"
+#include "model/workload/workload.hpp"
 
 namespace ddpsim {
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "model/zero_step.hpp"
+#include "model/ddp/zero_step.hpp"
 
 namespace ddpsim {
 namespace {

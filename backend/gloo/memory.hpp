@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "backend/gloo/sparse_gradients.hpp"
-#include "backend/placement.hpp"
-#include "model/optimizer.hpp"
-#include "model/schedule.hpp"
-#include "model/workload.hpp"
+#include "backend/job/placement.hpp"
+#include "model/schedule/schedule.hpp"
+#include "model/workload/optimizer.hpp"
+#include "model/workload/workload.hpp"
 
 namespace ddpsim {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "backend/gloo/communicator.hpp"
-#include "model/schedule.hpp"
-#include "model/workload.hpp"
+#include "model/schedule/schedule.hpp"
+#include "model/workload/workload.hpp"
 
 namespace ddpsim {
 

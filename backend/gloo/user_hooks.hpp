@@ -8,8 +8,8 @@
 #include "backend/gloo/chunk_pool.hpp"
 #include "backend/gloo/memory.hpp"
 #include "backend/plugin/plugins.hpp"
-#include "model/schedule.hpp"
-#include "model/workload.hpp"
+#include "model/schedule/schedule.hpp"
+#include "model/workload/workload.hpp"
 
 namespace ddpsim {
 

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "model/dtype.hpp"
-#include "model/operation.hpp"
-#include "model/optimizer.hpp"
-#include "model/quantity.hpp"
-#include "model/schedule.hpp"
-#include "model/workload.hpp"
+#include "model/base/dtype.hpp"
+#include "model/base/quantity.hpp"
+#include "model/schedule/operation.hpp"
+#include "model/schedule/schedule.hpp"
+#include "model/workload/optimizer.hpp"
+#include "model/workload/workload.hpp"
 
 namespace ddpsim {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "backend/nccl/gpu.hpp"
-#include "model/schedule.hpp"
+#include "model/schedule/schedule.hpp"
 
 namespace ddpsim {
 

@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
+#include "backend/job/placement.hpp"
 #include "backend/nccl/gpu.hpp"
-#include "backend/placement.hpp"
-#include "model/schedule.hpp"
+#include "model/schedule/schedule.hpp"
 
 namespace ddpsim {
 

@@ -8,7 +8,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "model/dtype.hpp"
+#include "model/base/dtype.hpp"
 
 namespace ddpsim {
 

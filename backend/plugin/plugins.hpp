@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend/plugin/ddpsim_plugin.h"
-#include "model/training.hpp"
+#include "model/ddp/training.hpp"
 
 namespace ddpsim {
 

@@ -5,11 +5,11 @@
 #include <catch2/catch.hpp>
 #include <gloo/rendezvous/hash_store.h>
 
-#include "backend/gloo/rendezvous.hpp"
-#include "backend/launch.hpp"
+#include "backend/job/launch.hpp"
+#include "backend/job/rendezvous.hpp"
 #include "backend/nccl/nccl_backend.hpp"
-#include "tests/backend/fake_gpu.hpp"
 #include "tests/backend/jobs.hpp"
+#include "tests/backend/nccl/fake_gpu.hpp"
 
 namespace ddpsim {
 

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "backend/job.hpp"
-#include "model/architecture.hpp"
-#include "model/schedule_builder.hpp"
+#include "backend/job/job.hpp"
+#include "model/ddp/schedule_builder.hpp"
+#include "model/workload/architecture.hpp"
 
 namespace ddpsim {
 

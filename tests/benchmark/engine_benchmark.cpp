@@ -4,12 +4,12 @@
 
 #include <benchmark/benchmark.h>
 
-#include "model/schedule_builder.hpp"
-#include "scenarios/scenario_reader.hpp"
-#include "sim/bucketed_steps.hpp"
-#include "sim/predict.hpp"
-#include "sim/simulate.hpp"
-#include "sim/tune.hpp"
+#include "model/ddp/schedule_builder.hpp"
+#include "scenarios/reader/scenario_reader.hpp"
+#include "sim/engine/simulate.hpp"
+#include "sim/predict/predict.hpp"
+#include "sim/tune/bucketed_steps.hpp"
+#include "sim/tune/tune.hpp"
 
 namespace ddpsim {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "backend/check_gradients.hpp"
+#include "backend/measure/check_gradients.hpp"
 #include "tests/backend/host_hooks.hpp"
 
 namespace ddpsim {

@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/scenarios/refusal.hpp"
+#include "tests/scenarios/reader/refusal.hpp"
 #include "tests/tools/program.hpp"
 
 namespace ddpsim {

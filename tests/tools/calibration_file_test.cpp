@@ -1,4 +1,4 @@
-#include "tools/calibration_file.hpp"
+#include "tools/report/calibration_file.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -6,7 +6,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "scenarios/calibration_reader.hpp"
+#include "scenarios/reader/calibration_reader.hpp"
 #include "tests/tools/program.hpp"
 
 namespace ddpsim {

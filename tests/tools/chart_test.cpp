@@ -1,9 +1,9 @@
-#include "tools/chart.hpp"
+#include "tools/report/chart.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "sim/simulate.hpp"
-#include "tests/sim/fixtures.hpp"
+#include "sim/engine/simulate.hpp"
+#include "tests/sim/predict/fixtures.hpp"
 
 namespace ddpsim {
 namespace {

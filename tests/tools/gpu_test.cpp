@@ -2,10 +2,10 @@
 #include <gloo/rendezvous/hash_store.h>
 
 #include "backend/nccl/nccl_backend.hpp"
-#include "scenarios/scenario_reader.hpp"
-#include "tests/backend/fake_gpu.hpp"
+#include "scenarios/reader/scenario_reader.hpp"
+#include "tests/backend/nccl/fake_gpu.hpp"
 #include "tests/tools/program.hpp"
-#include "tools/validation.hpp"
+#include "tools/command/validation.hpp"
 
 namespace ddpsim {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "scenarios/input_error.hpp"
-#include "tools/csv.hpp"
+#include "scenarios/reader/input_error.hpp"
+#include "tools/report/csv.hpp"
 
 namespace ddpsim {
 namespace {

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
-#include "model/quantity.hpp"
+#include "model/base/quantity.hpp"
 #include "tests/tools/program.hpp"
 
 namespace ddpsim {

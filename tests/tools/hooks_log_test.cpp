@@ -1,14 +1,14 @@
-#include "tools/hooks_log.hpp"
+#include "tools/report/hooks_log.hpp"
 
 #include <map>
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
-#include "sim/predict.hpp"
-#include "tests/model/schedule_story.hpp"
+#include "sim/predict/predict.hpp"
+#include "tests/model/ddp/schedule_story.hpp"
 #include "tests/tools/jobs.hpp"
-#include "tools/csv.hpp"
+#include "tools/report/csv.hpp"
 
 namespace ddpsim {
 namespace {

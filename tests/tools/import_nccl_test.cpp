@@ -4,8 +4,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "model/collective.hpp"
-#include "scenarios/cluster_reader.hpp"
+#include "model/cost/collective.hpp"
+#include "scenarios/reader/cluster_reader.hpp"
 #include "tests/tools/nccl_tests_text.hpp"
 #include "tests/tools/program.hpp"
 #include "tools/import/nccl_tests_log.hpp"

@@ -2,12 +2,12 @@
 
 #include <catch2/catch.hpp>
 
-#include "scenarios/calibration_reader.hpp"
-#include "scenarios/cluster_reader.hpp"
-#include "scenarios/profile_reader.hpp"
+#include "scenarios/reader/calibration_reader.hpp"
+#include "scenarios/reader/cluster_reader.hpp"
+#include "scenarios/reader/profile_reader.hpp"
 #include "tests/tools/program.hpp"
-#include "tools/calibration_file.hpp"
 #include "tools/import/profile_file.hpp"
+#include "tools/report/calibration_file.hpp"
 
 namespace ddpsim {
 namespace {

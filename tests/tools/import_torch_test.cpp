@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/model/torch_oracle.hpp"
+#include "tests/torch_oracle.hpp"
 #include "tests/tools/program.hpp"
 
 namespace ddpsim {

@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "scenarios/scenario_reader.hpp"
+#include "scenarios/reader/scenario_reader.hpp"
 #include "tests/tools/kineto_trace.hpp"
 #include "tests/tools/program.hpp"
 

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/scenarios/scratch.hpp"
+#include "tests/scenarios/reader/scratch.hpp"
 
 namespace ddpsim {
 

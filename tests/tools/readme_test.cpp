@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "tests/tools/program.hpp"
-#include "tools/score.hpp"
+#include "tools/command/score.hpp"
 
 namespace ddpsim {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/settings.hpp"
+#include "tools/command/settings.hpp"
 
 #include <cstdlib>
 #include <random>

@@ -3,10 +3,10 @@
 
 #include <catch2/catch.hpp>
 
-#include "model/workload.hpp"
-#include "scenarios/calibration_reader.hpp"
-#include "scenarios/scenario_reader.hpp"
-#include "tests/model/torch_oracle.hpp"
+#include "model/workload/workload.hpp"
+#include "scenarios/reader/calibration_reader.hpp"
+#include "scenarios/reader/scenario_reader.hpp"
+#include "tests/torch_oracle.hpp"
 #include "tests/tools/jobs.hpp"
 
 namespace ddpsim {

@@ -3,9 +3,9 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
-#include "backend/steal.hpp"
+#include "backend/job/steal.hpp"
 #include "tests/tools/jobs.hpp"
-#include "tools/validation_report.hpp"
+#include "tools/report/validation_report.hpp"
 
 namespace ddpsim {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/input_error.hpp"
-#include "scenarios/nearest.hpp"
-#include "tools/output.hpp"
+#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/nearest.hpp"
+#include "tools/report/output.hpp"
 
 namespace ddpsim {
 namespace {

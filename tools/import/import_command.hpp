@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/command.hpp"
+#include "tools/command/command.hpp"
 
 namespace ddpsim {
 

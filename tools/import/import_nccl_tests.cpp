@@ -7,13 +7,13 @@
 
 #include <fmt/format.h>
 
-#include "model/calibration_fit.hpp"
-#include "scenarios/input_error.hpp"
+#include "model/cost/calibration_fit.hpp"
+#include "scenarios/reader/input_error.hpp"
 #include "tools/import/import_command.hpp"
 #include "tools/import/nccl_tests_log.hpp"
 #include "tools/import/profile_file.hpp"
 #include "tools/import/trace_tensors.hpp"
-#include "tools/table.hpp"
+#include "tools/report/table.hpp"
 
 namespace ddpsim {
 namespace {

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/calibration_reader.hpp"
-#include "scenarios/cluster_reader.hpp"
-#include "scenarios/profile_reader.hpp"
-#include "tools/calibration_file.hpp"
+#include "scenarios/reader/calibration_reader.hpp"
+#include "scenarios/reader/cluster_reader.hpp"
+#include "scenarios/reader/profile_reader.hpp"
 #include "tools/import/import_command.hpp"
 #include "tools/import/profile_file.hpp"
+#include "tools/report/calibration_file.hpp"
 
 namespace ddpsim {
 namespace {

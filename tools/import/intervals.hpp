@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/quantity.hpp"
+#include "model/base/quantity.hpp"
 
 namespace ddpsim {
 

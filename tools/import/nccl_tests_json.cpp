@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/input_error.hpp"
+#include "scenarios/reader/input_error.hpp"
 
 namespace ddpsim {
 namespace {

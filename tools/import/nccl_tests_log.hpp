@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "model/quantity.hpp"
+#include "model/base/quantity.hpp"
 
 namespace ddpsim {
 

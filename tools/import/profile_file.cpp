@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "tools/yaml_text.hpp"
+#include "tools/report/yaml_text.hpp"
 
 namespace ddpsim {
 namespace {

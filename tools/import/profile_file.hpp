@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "model/cluster.hpp"
-#include "scenarios/profile_reader.hpp"
+#include "model/cluster/cluster.hpp"
+#include "scenarios/reader/profile_reader.hpp"
 
 namespace ddpsim {
 

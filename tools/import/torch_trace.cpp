@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/input_error.hpp"
+#include "scenarios/reader/input_error.hpp"
 #include "tools/import/trace_steps.hpp"
 
 namespace ddpsim {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "model/training.hpp"
-#include "model/workload.hpp"
-#include "scenarios/profile_reader.hpp"
+#include "model/ddp/training.hpp"
+#include "model/workload/workload.hpp"
+#include "scenarios/reader/profile_reader.hpp"
 #include "tools/import/trace_events.hpp"
 
 namespace ddpsim {

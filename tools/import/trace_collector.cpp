@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/input_error.hpp"
+#include "scenarios/reader/input_error.hpp"
 
 namespace ddpsim {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/input_error.hpp"
+#include "scenarios/reader/input_error.hpp"
 #include "tools/import/json_stream.hpp"
 #include "tools/import/trace_collector.hpp"
 

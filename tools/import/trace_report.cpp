@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "tools/table.hpp"
+#include "tools/report/table.hpp"
 
 namespace ddpsim {
 namespace {

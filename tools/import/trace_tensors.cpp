@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/input_error.hpp"
+#include "scenarios/reader/input_error.hpp"
 #include "tools/import/intervals.hpp"
 
 namespace ddpsim {

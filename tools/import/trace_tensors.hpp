@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "model/workload.hpp"
+#include "model/workload/workload.hpp"
 #include "tools/import/torch_trace.hpp"
 
 namespace ddpsim {

@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/input_error.hpp"
-#include "scenarios/quantity_text.hpp"
+#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/quantity_text.hpp"
 
 namespace ddpsim {
 namespace {

@@ -25,8 +25,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "backend/rank_environment.hpp"
-#include "scenarios/input_error.hpp"
+#include "backend/job/rank_environment.hpp"
+#include "scenarios/reader/input_error.hpp"
 
 #if DDPSIM_HAS_MPI
 #include <mpi.h>

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include "backend/version.hpp"
-#include "scenarios/fingerprint.hpp"
-#include "scenarios/scenario_reader.hpp"
-#include "tools/comparison.hpp"
-#include "tools/csv.hpp"
+#include "scenarios/reader/fingerprint.hpp"
+#include "scenarios/reader/scenario_reader.hpp"
+#include "tools/report/comparison.hpp"
+#include "tools/report/csv.hpp"
 
 namespace ddpsim {
 namespace {

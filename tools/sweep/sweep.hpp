@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/training.hpp"
+#include "model/ddp/training.hpp"
 #include "tools/sweep/grid.hpp"
 
 namespace ddpsim {

@@ -5,13 +5,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "scenarios/input_error.hpp"
-#include "sim/parallel.hpp"
-#include "tools/command.hpp"
-#include "tools/flag_values.hpp"
-#include "tools/interruptible.hpp"
-#include "tools/output.hpp"
-#include "tools/progress.hpp"
+#include "scenarios/reader/input_error.hpp"
+#include "sim/tune/parallel.hpp"
+#include "tools/command/command.hpp"
+#include "tools/command/flag_values.hpp"
+#include "tools/command/interruptible.hpp"
+#include "tools/command/progress.hpp"
+#include "tools/report/output.hpp"
 #include "tools/sweep/mpi_points.hpp"
 #include "tools/sweep/sweep_results.hpp"
 

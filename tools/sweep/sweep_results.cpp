@@ -11,11 +11,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/input_error.hpp"
-#include "scenarios/quantity_text.hpp"
-#include "tools/csv.hpp"
-#include "tools/output.hpp"
-#include "tools/table.hpp"
+#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/quantity_text.hpp"
+#include "tools/report/csv.hpp"
+#include "tools/report/output.hpp"
+#include "tools/report/table.hpp"
 
 namespace ddpsim {
 namespace {

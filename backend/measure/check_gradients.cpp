@@ -1,0 +1,162 @@
+#include "backend/measure/check_gradients.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "backend/measure/measure_step.hpp"
+
+namespace ddpsim {
+namespace {
+
+std::uint64_t digest(const std::vector<float>& values) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const float value : values) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &value, sizeof(bits));
+    hash = (hash ^ bits) * 0x100000001b3U;
+  }
+  return hash;
+}
+
+/// Element by element, over all ranks.
+std::vector<double> largest_of_all(Backend& backend, std::vector<double> values) {
+  for (const auto& theirs : backend.gather(std::as_bytes(std::span(values))))
+    for (std::size_t i = 0; i < values.size() && theirs.size() == values.size() * sizeof(double);
+         ++i) {
+      double value = 0;
+      std::memcpy(&value, theirs.data() + i * sizeof(double), sizeof(double));
+      values[i] = std::max(values[i], value);
+    }
+  return values;
+}
+
+/// The distance from 1 to the next number of the type.
+double epsilon(DType type) {
+  switch (type) {
+    case DType::fp32:
+    case DType::tf32:
+      return 0x1p-23;
+    case DType::bf16:
+      return 0x1p-7;
+    case DType::fp16:
+      return 0x1p-10;
+  }
+  return 0x1p-23;
+}
+
+Kept kept_by(const CommHook& hook, int ranks) {
+  switch (hook.kind) {
+    case CommHookKind::none:
+    case CommHookKind::allreduce:
+    case CommHookKind::fp16_compress:
+    case CommHookKind::bf16_compress:
+    case CommHookKind::quantization_pertensor:
+    case CommHookKind::quantization_perchannel:
+    case CommHookKind::optimizer_overlap:
+    case CommHookKind::zero_step:
+    case CommHookKind::zero_step_interleaved:
+      return Kept::mean;
+    case CommHookKind::powersgd:
+    case CommHookKind::batched_powersgd:
+      return Kept::same_everywhere;
+    case CommHookKind::post_local_sgd: {
+      const PostLocalSgd& state = hook.post_local_sgd;
+      return state.gradient_allreduce && state.subgroup_of(ranks) >= ranks ? Kept::mean
+                                                                           : Kept::nothing;
+    }
+    case CommHookKind::noop:
+    case CommHookKind::steps:
+    case CommHookKind::plugin:
+      return Kept::nothing;
+  }
+  return Kept::nothing;
+}
+
+std::vector<double> tolerances_of(const Workload& workload, const GradientReference& reference,
+                                  const CommHook& hook) {
+  std::vector<DType> wire = hook.wrappers;
+  if (hook.kind == CommHookKind::fp16_compress) wire.push_back(DType::fp16);
+  if (hook.kind == CommHookKind::bf16_compress) wire.push_back(DType::bf16);
+  const bool quantized = hook.kind == CommHookKind::quantization_pertensor ||
+                         hook.kind == CommHookKind::quantization_perchannel;
+  const double widest = *std::max_element(reference.largest.begin(), reference.largest.end());
+  std::vector<double> tolerances;
+  for (std::size_t p = 0; p < reference.largest.size(); ++p) {
+    double unit = epsilon(workload.parameters[p].dtype);
+    for (const DType type : wire) unit = std::max(unit, epsilon(type));
+    double tolerance = reference.largest[p] * reference.roundings * unit;
+    if (!wire.empty()) tolerance += 0x1p-24 * reference.roundings;  // fp16's smallest step
+    if (quantized) tolerance += 2 * widest / 255;  // a range of -widest to widest, in 255 steps
+    tolerances.push_back(
+        std::max(tolerance, static_cast<double>(std::numeric_limits<float>::min())));
+  }
+  return tolerances;
+}
+
+}  // namespace
+
+RunOptions standing_still() {
+  RunOptions options;
+  options.update = false;
+  return options;
+}
+
+GradientReference reference_gradients(Backend& backend, const Workload& workload,
+                                      const Schedule& none, int micro_batches) {
+  backend.run(none, standing_still());
+  GradientReference reference;
+  std::vector<double> largest;
+  for (int p = 0; p < static_cast<int>(workload.parameters.size()); ++p) {
+    const std::vector<float> mine = backend.gradient(p);
+    std::vector<double> mean(mine.begin(), mine.end());
+    double most = 0;
+    for (const double value : mean) most = std::max(most, std::abs(value));
+    largest.push_back(most);
+    backend.sum(mean);
+    for (double& value : mean) value /= backend.ranks();
+    reference.mean.push_back(std::move(mean));
+  }
+  reference.roundings = backend.ranks() + micro_batches + 2;
+  reference.largest = largest_of_all(backend, std::move(largest));
+  return reference;
+}
+
+GradientCheck check_gradients(Backend& backend, const Workload& workload,
+                              const GradientReference& reference, const CommHook& hook,
+                              int divisor) {
+  const double scale = divisor > 0 ? static_cast<double>(backend.ranks()) / divisor : 1;
+  const Kept kept = kept_by(hook, backend.ranks());
+  const std::vector<double> tolerances = tolerances_of(workload, reference, hook);
+  std::vector<std::uint64_t> digests;
+  std::vector<double> worst;  // [parameter], of this rank
+  for (int p = 0; p < static_cast<int>(workload.parameters.size()); ++p) {
+    const std::vector<float> mine = backend.gradient(p);
+    digests.push_back(digest(mine));
+    const auto& mean = reference.mean[static_cast<std::size_t>(p)];
+    const double tolerance = tolerances[static_cast<std::size_t>(p)];
+    double most = 0;
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      const double off = std::abs(static_cast<double>(mine[i]) - scale * mean[i]) / tolerance;
+      most = off > most || std::isnan(off) ? off : most;
+      if (std::isnan(off)) break;
+    }
+    worst.push_back(std::isnan(most) ? std::numeric_limits<double>::max() : most);
+  }
+  GradientCheck check;
+  for (const auto& theirs : backend.gather(std::as_bytes(std::span(digests))))
+    check.identical = check.identical && theirs.size() == digests.size() * sizeof(std::uint64_t) &&
+                      std::memcmp(theirs.data(), digests.data(), theirs.size()) == 0;
+  check.identical = !any_rank(backend, !check.identical);
+  worst = largest_of_all(backend, std::move(worst));
+  check.kept = kept;
+  if (kept != Kept::mean) return check;
+  for (std::size_t p = 0; p < worst.size(); ++p) {
+    check.worst = std::max(check.worst, worst[p]);
+    if (worst[p] > 1 && check.first_wrong.empty()) check.first_wrong = workload.parameters[p].name;
+  }
+  return check;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend/backend.hpp"
+#include "model/workload/workload.hpp"
+
+namespace ddpsim {
+
+/// What the gradients of a step have to be: the mean over ranks of what each computes by itself.
+struct GradientReference {
+  std::vector<std::vector<double>> mean;  ///< [parameter][element], over all ranks
+  std::vector<double> largest;            ///< [parameter] magnitude of any rank's
+  int roundings = 1;                      ///< additions and scalings on the way
+};
+
+/// What a comm hook leaves of the mean of all gradients.
+enum class Kept : std::uint8_t {
+  mean,             ///< within rounding, or within a step of quantisation
+  same_everywhere,  ///< it loses what it likes, but the same on all ranks
+  nothing,          ///< every rank may have its own
+};
+
+/// How the gradients after a step compare to it.
+struct GradientCheck {
+  bool identical = true;    ///< on all ranks, to the bit
+  double worst = 0;         ///< largest |gradient - mean| over its tolerance; above 1 is wrong
+  std::string first_wrong;  ///< name of the first parameter that is; empty: none
+  Kept kept = Kept::mean;   ///< only with `mean` they are compared with it
+  bool good() const { return (identical || kept == Kept::nothing) && first_wrong.empty(); }
+};
+
+/// How steps are run whose gradients are compared: parameters stay as they are, for a hook may read them.
+RunOptions standing_still();
+
+/// Runs the step without communication and averages, in double, what each rank computed. Communicates.
+GradientReference reference_gradients(Backend& backend, const Workload& workload,
+                                      const Schedule& none, int micro_batches);
+
+/// Compares the gradients of the last step. The tolerance is (ranks + micro-batches + 2) units of
+/// rounding, in the parameter's type or in that of the wire, of its largest gradient: each sum and
+/// scaling rounds once, and sums of micro-batches may cancel. Quantisation adds a step of 1/255 of the
+/// widest range. Hooks that lose more (PowerSGD, topk) have to leave the same on all ranks, those that
+/// do not average (noop, subgroups) nothing. `divisor`: what the step divided sums by; 0: all ranks. Every
+/// rank gets the same answer. Communicates.
+GradientCheck check_gradients(Backend& backend, const Workload& workload,
+                              const GradientReference& reference, const CommHook& hook = {},
+                              int divisor = 0);
+
+}  // namespace ddpsim

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "backend/backend.hpp"
+#include "backend/measure/measure_kernels.hpp"
+#include "model/cost/calibration.hpp"
+
+namespace ddpsim {
+
+/// What is measured, and how often.
+struct MeasureOptions {
+  int repeats = 15;  ///< of every step, after `warm_up`
+  int warm_up = 2;
+  /// The caller measures kernels itself (MeasureKernels): here only as often as interference takes.
+  bool kernels_follow = false;
+  Bytes smallest{4 << 10}, largest{64 << 20};  ///< all-reduces, in factors of two
+  /// Longest time spent on the repeats of one all-reduce size (at least three are made); beside
+  /// computation some three times as long, with three rounds at least. Up to three times all that where
+  /// the machine's host takes its processors (steal.hpp).
+  Duration patience = std::chrono::milliseconds{1800};
+};
+
+/// Someone watches: progress for people, and whether to stop. `progress` is called on rank 0.
+struct Watch {
+  std::function<void(const std::string& what, double fraction)> progress;
+  std::function<bool()> stop;
+};
+
+/// Measures what pricing a step of `workload` on these ranks takes:
+///
+///     kernels        every distinct kernel, copy, division and optimizer kernel of `steps`, as it
+///                    runs inside those steps (caches as they find them, all ranks at once), with
+///                    no communication; medians over repeats and ranks (measure_kernels.hpp)
+///     all-reduces    of sizes in factors of two, one at a time, ranks idle
+///     launch         what issuing a collective and firing a hook cost the host
+///     interference   a step without communication while all-reduces of one size run back to back,
+///                    over the step alone, and the all-reduces over theirs alone; six sizes, of
+///                    which those below 64 KiB (on synchronous devices alone) pause between two
+///
+/// `steps` are schedules of `workload`; the first must not communicate. Every rank gets all the
+/// result; what the watch stopped half way is left out, and `complete` is false. Kernels a workload
+/// profile gives times for are not measured. Communicates.
+Calibration measure_machine(Backend& backend, const Workload& workload, Optimizer optimizer,
+                            const std::vector<Schedule>& steps, const MeasureOptions& options,
+                            const Watch& watch);
+
+}  // namespace ddpsim

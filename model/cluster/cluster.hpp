@@ -1,0 +1,105 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "model/base/dtype.hpp"
+#include "model/base/quantity.hpp"
+#include "model/cluster/launch.hpp"
+#include "model/cost/calibration.hpp"
+
+namespace ddpsim {
+
+/// One accelerator (or CPU) as its data sheet and published measurements describe it.
+struct Device {
+  std::string name;
+  std::string source;
+  int compute_capability = 0;  ///< CUDA's, times ten (90 = 9.0); 0: not a CUDA device
+  int multiprocessors = 1;     ///< SMs; cores on a CPU
+  Bytes memory;
+  Bandwidth memory_bandwidth;      ///< peak, reads and writes together
+  double memory_efficiency = 0.9;  ///< of the peak, reached by streaming kernels
+  /// [dtype], dense; zero: the device lacks the type.
+  std::array<FlopRate, all_dtypes.size()> peak;
+  std::array<double, all_dtypes.size()> gemm_efficiency;  ///< [dtype], of the peak, large GEMMs
+  /// Can GPUs copy to each other over PCIe (else NCCL goes through the host).
+  bool peer_to_peer = true;
+  bool synchronous = false;  ///< kernels run on the host thread (a CPU)
+
+  FlopRate peak_of(DType type) const { return peak[static_cast<std::size_t>(type)]; }
+  double efficiency_of(DType type) const { return gemm_efficiency[static_cast<std::size_t>(type)]; }
+};
+
+enum class LinkKind : std::uint8_t { plain, nvlink, pcie, ethernet, infiniband };
+inline constexpr std::array all_link_kinds{LinkKind::plain, LinkKind::nvlink, LinkKind::pcie,
+                                           LinkKind::ethernet, LinkKind::infiniband};
+constexpr std::string_view name_of(LinkKind kind) {
+  constexpr std::array<std::string_view, 5> names{"plain", "nvlink", "pcie", "ethernet",
+                                                  "infiniband"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+/// A measured all-reduce time of one size. Strictly increasing sizes, positive times.
+using AllReduceTable = std::vector<std::pair<Bytes, Duration>>;
+
+/// What connects devices inside a node, or nodes.
+struct Link {
+  std::string name;
+  std::string source;
+  LinkKind kind = LinkKind::plain;
+  Duration latency{};   ///< of one hop
+  Bandwidth bandwidth;  ///< per direction and device (inside a node) or per NIC (between nodes)
+  Bandwidth nccl_bandwidth;  ///< per device, what NCCL's search assumes for it; zero: `bandwidth`
+  bool nvswitch = false;     ///< every GPU reaches every other at full speed, and NVLS can exist
+  int nics = 0;  ///< NICs per node; 0: one per rank (InfiniBand) or one per node (others)
+  AllReduceTable all_reduce;  ///< measured; empty: none
+  int table_ranks = 0;        ///< ranks the table was measured with; 0: not said
+};
+
+enum class CollectiveModel : std::uint8_t { automatic, nccl, alpha_beta, table };
+inline constexpr std::array all_collective_models{CollectiveModel::automatic, CollectiveModel::nccl,
+                                                  CollectiveModel::alpha_beta,
+                                                  CollectiveModel::table};
+constexpr std::string_view name_of(CollectiveModel model) {
+  constexpr std::array<std::string_view, 4> names{"auto", "nccl", "alpha-beta", "table"};
+  return names[static_cast<std::size_t>(model)];
+}
+
+enum class CpuVendor : std::uint8_t { intel, amd };
+inline constexpr std::array all_cpu_vendors{CpuVendor::intel, CpuVendor::amd};
+constexpr std::string_view name_of(CpuVendor cpu) {
+  return cpu == CpuVendor::intel ? "intel" : "amd";
+}
+
+/// How much each side slows while compute and communication are both active; 1 is not at all.
+struct FixedInterference {
+  double compute_slowdown = 1;
+  double communication_slowdown = 1;
+};
+
+struct Cluster {
+  Device device;
+  int nodes = 1;
+  int ranks_per_node = 1;
+  Link intra_node;
+  Link inter_node;
+  CpuVendor cpu = CpuVendor::intel;
+  CollectiveModel collectives = CollectiveModel::automatic;
+  std::optional<FixedInterference> interference;  ///< none: the law of interference.hpp
+  Launch launch;
+  int collectives_at_once = 1;  ///< of one communicator; PyTorch's Gloo: 2
+  /// Collectives run on the hosts, over copies out of GPUs and back at this rate (PyTorch's Gloo with
+  /// CUDA tensors); none: on the devices.
+  std::optional<Bandwidth> through_host;
+  /// What was measured of it: goes before every law of kernels, collectives and interference, except
+  /// where `collectives` or `interference` say otherwise.
+  std::optional<Calibration> calibration;
+
+  int ranks() const { return nodes * ranks_per_node; }
+};
+
+}  // namespace ddpsim

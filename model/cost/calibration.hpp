@@ -1,0 +1,105 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/cluster/launch.hpp"
+#include "model/schedule/operation.hpp"
+#include "model/workload/workload.hpp"
+
+namespace ddpsim {
+
+/// A repeated measurement in three figures.
+struct Spread {
+  Duration median{};
+  Duration low{}, high{};  ///< 10th and 90th percentile
+  int repeats = 0;
+  int outliers = 0;  ///< beyond three times the quartile distance from the nearer quartile
+
+  bool operator==(const Spread&) const = default;
+};
+
+/// How long one kind of task takes on this machine, nothing communicating beside it.
+struct TaskCost {
+  Operation operation = Operation::forward;  ///< one of kernel_operations
+  std::optional<Gemm> gemm;                  ///< none: it only moves memory
+  Bytes traffic;             ///< read and written together, as in Kernel::traffic; above zero
+  DType type = DType::fp32;  ///< as in Kernel::type; fp32 for copies and divisions of any type
+  Spread time;
+  bool aside = false;  ///< a comm hook's, beside the backward pass (synchronous devices only)
+
+  bool operator==(const TaskCost&) const = default;
+};
+
+/// How much longer the tasks of an operation take together, in the median step, than their medians
+/// added up: noise makes single tasks longer, never shorter.
+struct OperationFactor {
+  Operation operation = Operation::forward;
+  double over_medians = 1;
+
+  bool operator==(const OperationFactor&) const = default;
+};
+
+/// One point of the all-reduce table.
+struct AllReduceCost {
+  Bytes size;
+  Spread time;  ///< from the last rank's arrival; above zero
+
+  bool operator==(const AllReduceCost&) const = default;
+};
+
+/// How a stream of all-reduces of `size` and the computation beside it slow each other; 1 is not at
+/// all.
+struct MeasuredInterference {
+  Bytes size;
+  double compute_slowdown = 1;  ///< of kernels that arithmetic bounds, or of all
+  double communication_slowdown = 1;
+  std::optional<double> memory_slowdown{};  ///< of kernels that memory bounds, where told apart
+  /// Thread blocks the all-reduces were allowed on a GPU; 0: as many as the library likes. Only those
+  /// price a step; the others are for people.
+  int channels = 0;
+
+  /// Slowdowns below 1 are noise, which the law of interference knows; those beyond are no
+  /// measurement.
+  static constexpr double least = 0.01, most = 100;
+  bool is_plausible() const {
+    const auto within = [](double slowdown) { return slowdown >= least && slowdown <= most; };
+    return within(compute_slowdown) && within(communication_slowdown) &&
+           within(memory_slowdown.value_or(1));
+  }
+
+  bool operator==(const MeasuredInterference&) const = default;
+};
+
+/// What was measured of a machine and its link, enough to price any step on it. What an interrupted
+/// measurement did not come to is empty, or zero in `launch`.
+struct Calibration {
+  // Provenance, for people.
+  std::string backend;   ///< "gloo", "threads"
+  std::string machine;   ///< host name and kernel
+  std::string cpu;       ///< "AMD EPYC, 2 cores"
+  std::string link;      ///< "lo, loopback"
+  std::string versions;  ///< "ddpsim 0.1.0, Gloo 0.5.0, Eigen 3.4.0"
+  std::string date;      ///< "2026-11-21T04:00:00Z"
+  std::string workload;  ///< whose kernels were measured
+  bool complete = true;  ///< false: interrupted; what is here was measured in full
+
+  int ranks = 1;
+  bool synchronous = true;      ///< kernels run on the host thread
+  Launch launch;                ///< host time of a kernel, a collective, a hook
+  std::vector<TaskCost> tasks;  ///< one entry per operation, GEMM shape, traffic, type and aside
+  /// How much longer than typical the slowest rank computes, in the median step.
+  double slowest_rank = 1;
+  /// How much longer the backward pass computes where a comm hook computes aside, what takes its place
+  /// on the processor not counted: caches are shared. Of the hook and buckets that were measured (the
+  /// first of several), and taken for any. At least 1.
+  double backward_beside_hook = 1;
+  std::vector<OperationFactor> factors;            ///< at most one per operation; none: 1
+  std::vector<AllReduceCost> all_reduce;           ///< by size, growing; none of one rank
+  std::vector<MeasuredInterference> interference;  ///< by channels, then size
+
+  bool operator==(const Calibration&) const = default;
+};
+
+}  // namespace ddpsim

@@ -1,0 +1,77 @@
+#include "model/cost/interference.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ddpsim {
+namespace {
+
+constexpr double memory_traffic_per_link_byte = 2.5;   // k
+constexpr double bandwidth_lost_beside_compute = 0.5;  // g
+constexpr double least_memory_share = 0.2;  // a kernel is never starved of memory altogether
+
+double memory_slowdown(const MeasuredInterference& point) {
+  return point.memory_slowdown.value_or(point.compute_slowdown);
+}
+
+MeasuredInterference between(const std::vector<MeasuredInterference>& measured, Bytes size) {
+  const auto right =
+      std::upper_bound(measured.begin(), measured.end(), size,
+                       [](Bytes value, const auto& point) { return value < point.size; });
+  if (right == measured.begin()) return measured.front();
+  if (right == measured.end()) return measured.back();
+  const MeasuredInterference &low = *(right - 1), &high = *right;
+  const auto log_of = [](Bytes bytes) { return std::log(static_cast<double>(bytes.count)); };
+  const double share = (log_of(size) - log_of(low.size)) / (log_of(high.size) - log_of(low.size));
+  return {size, std::lerp(low.compute_slowdown, high.compute_slowdown, share),
+          std::lerp(low.communication_slowdown, high.communication_slowdown, share),
+          std::lerp(memory_slowdown(low), memory_slowdown(high), share)};
+}
+
+}  // namespace
+
+InterferenceLaw::InterferenceLaw(const Cluster& cluster)
+    : multiprocessors_(cluster.device.multiprocessors),
+      synchronous_(cluster.device.synchronous),
+      memory_{cluster.device.memory_bandwidth.bytes_per_second * cluster.device.memory_efficiency},
+      fixed_(cluster.interference) {
+  if (!cluster.calibration) return;
+  for (const MeasuredInterference& point : cluster.calibration->interference)
+    if (point.channels == 0) measured_.push_back(point);
+  for (MeasuredInterference& point : measured_) {
+    point.memory_slowdown = std::max(1.0, memory_slowdown(point));
+    point.compute_slowdown = std::max(1.0, point.compute_slowdown);
+    point.communication_slowdown = std::max(1.0, point.communication_slowdown);
+  }
+}
+
+Interference InterferenceLaw::beside(const CollectiveCost& collective, Bytes size) const {
+  double compute_bound = 1, memory_bound = 1, communication = 1;
+  if (fixed_) {
+    compute_bound = memory_bound = fixed_->compute_slowdown;
+    communication = fixed_->communication_slowdown;
+  } else if (collective.time() <= Duration::zero()) {
+    // Nothing runs beside anything.
+  } else if (!measured_.empty()) {
+    const MeasuredInterference point = between(measured_, size);
+    compute_bound = point.compute_slowdown;
+    memory_bound = memory_slowdown(point);
+    communication = point.communication_slowdown;
+  } else {
+    const double taken = synchronous_ ? 0 : std::min(collective.channels, multiprocessors_ / 2);
+    compute_bound = multiprocessors_ / (multiprocessors_ - taken);
+    const double left = 1 - bandwidth_lost_beside_compute;
+    const double stolen = memory_traffic_per_link_byte * left * collective.bus.bytes_per_second /
+                          memory_.bytes_per_second;
+    memory_bound = 1 / std::max(least_memory_share, 1 - stolen);
+    const double latency = in_seconds(collective.latency),
+                 transfer = in_seconds(collective.transfer);
+    communication = (latency + transfer / left) / (latency + transfer);
+  }
+  const auto felt = [&](double slowdown) {
+    return static_cast<float>(1 + strength * (slowdown - 1));
+  };
+  return {felt(compute_bound), felt(memory_bound), felt(communication)};
+}
+
+}  // namespace ddpsim

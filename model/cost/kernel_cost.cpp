@@ -1,0 +1,99 @@
+#include "model/cost/kernel_cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace ddpsim {
+namespace {
+
+/// From the start of a short kernel to the start of the next one behind it: an assumption, of the size of an
+/// empty kernel's time in any profile.
+constexpr Duration kernel_ramp = std::chrono::microseconds{2};
+
+/// Sides of the output tile one thread block computes (cuBLAS picks 64 to 256; 128 is its usual
+/// choice).
+constexpr double tile = 128;
+/// An assumption as well: the shortest piece of k worth a block of its own when an output has fewer tiles than the device
+/// has SMs.
+constexpr double shortest_split = 512;
+
+Duration ramps(int launches, const Device& device) {
+  return device.synchronous ? Duration::zero() : launches * kernel_ramp;
+}
+
+double fill(const Gemm& gemm, int multiprocessors) {
+  const double rows = std::ceil(static_cast<double>(gemm.m) / tile);
+  const double columns = std::ceil(static_cast<double>(gemm.n) / tile);
+  double blocks = rows * columns * static_cast<double>(gemm.batch);
+  const double sms = multiprocessors;
+  if (blocks < sms)
+    blocks *= std::max(1.0, std::min(std::floor(sms / blocks),
+                                     std::floor(static_cast<double>(gemm.k) / shortest_split)));
+  const double waves = blocks / sms;
+  // Only the last, partial wave is lost; small tiles lower the loss, so count half of it.
+  const double wave_loss =
+      waves < 1 ? waves : 1 - 0.5 * (std::ceil(waves) - waves) / std::ceil(waves);
+  const double used = static_cast<double>(gemm.m) * static_cast<double>(gemm.n);
+  const double edge = used / std::max(used, rows * columns * tile * tile * 0.5);
+  return std::max(0.02, wave_loss * edge);
+}
+
+}  // namespace
+
+double launches_per_operation(Caller caller) {
+  switch (caller) {
+    case Caller::forward_module:
+      return 4.7;
+    case Caller::autograd:
+      return 4.0;
+    case Caller::python_loop:
+      return 2;
+    case Caller::library:
+      return 1;
+  }
+  return 1;
+}
+
+KernelCost kernel_cost(const Kernel& kernel, const Device& device, Duration launch, Caller caller) {
+  KernelCost cost = streaming_cost(kernel.traffic, kernel.launches, device, launch, caller);
+  if (kernel.time) {
+    cost.work = *kernel.time;
+    cost.last_launch = cost.work / kernel.launches;
+    cost.memory_fraction = 0.5F;  // nothing is known of a measured kernel: half and half
+    return cost;
+  }
+  if (!kernel.gemm) return cost;
+  const double peak = device.peak_of(kernel.type).flops_per_second;
+  if (peak <= 0)
+    throw std::invalid_argument(
+        fmt::format("device {} does not multiply {}", device.name, name_of(kernel.type)));
+  const Gemm& gemm = *kernel.gemm;
+  const Duration arithmetic =
+      from_seconds(gemm.flops() /
+                   (peak * device.efficiency_of(kernel.type) * fill(gemm, device.multiprocessors)));
+  const Duration ramp = ramps(kernel.launches, device);
+  const Duration memory = cost.work - ramp;
+  cost.work = std::max(arithmetic, memory) + ramp;
+  cost.last_launch = cost.work / kernel.launches;
+  cost.memory_fraction =
+      static_cast<float>(static_cast<double>(memory.count()) /
+                         static_cast<double>(std::max(arithmetic, memory).count() + 1));
+  return cost;
+}
+
+KernelCost streaming_cost(Bytes bytes, int launches, const Device& device, Duration launch,
+                          Caller caller) {
+  const Bandwidth bandwidth{device.memory_bandwidth.bytes_per_second * device.memory_efficiency};
+  KernelCost cost;
+  cost.launches = launches;
+  cost.host = scaled(launches * launch, launches_per_operation(caller));
+  cost.work = bytes / bandwidth + ramps(launches, device);
+  cost.last_launch = cost.work / launches;
+  cost.memory_fraction = 1;
+  return cost;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "model/base/quantity.hpp"
+#include "model/cluster/cluster.hpp"
+
+namespace ddpsim {
+
+enum class Collective : std::uint8_t { all_reduce, all_gather, reduce_scatter, broadcast, reduce };
+enum class NcclAlgorithm : std::uint8_t { tree, ring, nvls, nvls_tree };
+enum class NcclProtocol : std::uint8_t { ll, ll128, simple };
+
+inline constexpr std::array all_nccl_algorithms{NcclAlgorithm::tree, NcclAlgorithm::ring,
+                                                NcclAlgorithm::nvls, NcclAlgorithm::nvls_tree};
+inline constexpr std::array all_nccl_protocols{NcclProtocol::ll, NcclProtocol::ll128,
+                                               NcclProtocol::simple};
+std::string_view name_of(NcclAlgorithm algorithm);
+std::string_view name_of(NcclProtocol protocol);
+
+/// What NCCL's graph search found for one algorithm. Bandwidths per channel and direction.
+struct NcclGraph {
+  int channels = 0;  ///< 0: the algorithm is not available
+  Bandwidth intra, inter;
+  bool nvlink = false;  ///< the worst path inside a node is NVLink
+};
+
+/// The hardware as NCCL sees it: enough to rank its algorithms.
+struct NcclSystem {
+  int nodes = 1;
+  int ranks_per_node = 1;
+  int compute_capability = 80;  ///< times ten; the lowest of the ranks
+  CpuVendor cpu = CpuVendor::intel;
+  NcclGraph ring, tree, nvls;
+  int channels = 2;       ///< of the communicator: 2 x ring.channels before clipping
+  int nvls_channels = 0;  ///< CTAs an NVLS collective takes
+  Duration nic_latency{};
+  /// A NIC reads a GPU's memory itself (RDMA): LL128 is safe between nodes.
+  bool direct_nics = true;
+
+  int ranks() const { return nodes * ranks_per_node; }
+};
+
+/// What NCCL's search would find for a cluster: channels and speeds from its fixed lists.
+/// Source: NCCL 2.28.9, src/graph/search.cc ncclTopoCompute, src/graph/topo.cc.
+NcclSystem nccl_system(const Cluster& cluster);
+
+/// One row of NCCL's cost table.
+struct NcclEstimate {
+  NcclAlgorithm algorithm = NcclAlgorithm::ring;
+  NcclProtocol protocol = NcclProtocol::simple;
+  Duration latency{};             ///< as it enters the time, plateau factor included
+  Bandwidth algorithm_bandwidth;  ///< bytes / transfer time, tree correction included
+  int channels = 1;               ///< CTAs used for this size: each takes an SM
+  Duration time{};                ///< latency + bytes / algorithm_bandwidth
+};
+
+/// NCCL's own time model: every (collective, algorithm, protocol) costs latency + bytes /
+/// bandwidth, and the cheapest runs. A ranking tool, not a calibrated clock: about 5 % off above
+/// 256 MB, 10-30 % optimistic at 4-64 MB, up to 2x optimistic for small messages. Source:
+/// NCCL 2.28.9, src/graph/tuning.cc (constants, ncclTopoTuneModel, ncclTopoGetAlgoTime) and
+/// src/enqueue.cc (topoGetAlgoInfo).
+class NcclLaw {
+ public:
+  /// `nvls`: may NVLS be chosen (NCCL_NVLS_ENABLE). Throws std::invalid_argument if a count is
+  /// below one.
+  explicit NcclLaw(const NcclSystem& system, bool nvls = true);
+
+  /// The algorithm NCCL picks for `size` bytes (as nccl-tests counts them: the whole array), sum on
+  /// fp32. One rank: a time of zero.
+  NcclEstimate choose(Collective collective, Bytes size) const;
+
+  /// The cost of one combination, or nothing where NCCL has it switched off.
+  std::optional<NcclEstimate> estimate(Collective collective, NcclAlgorithm algorithm,
+                                       NcclProtocol protocol, Bytes size) const;
+
+  const NcclSystem& system() const { return system_; }
+
+ private:
+  struct Cell {
+    double latency_us = 0;
+    double bandwidth = 0;  ///< algorithm bandwidth, GB/s; 0: not available
+  };
+  NcclSystem system_;
+  bool nvls_;
+  /// [collective][algorithm][protocol]
+  std::array<std::array<std::array<Cell, all_nccl_protocols.size()>, all_nccl_algorithms.size()>, 5>
+      cells_{};
+};
+
+}  // namespace ddpsim

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/ddp/bucketing.hpp"
+#include "model/ddp/comm_hook.hpp"
+#include "model/ddp/user_hook.hpp"
+
+namespace ddpsim {
+
+/// How gradients are averaged; what each means is said in the README and built in
+/// schedule_builder.cpp.
+enum class Strategy : std::uint8_t { none, naive, flat, overlap, bucketed };
+inline constexpr std::array all_strategies{Strategy::none, Strategy::naive, Strategy::flat,
+                                           Strategy::overlap, Strategy::bucketed};
+
+constexpr std::string_view name_of(Strategy strategy) {
+  constexpr std::array<std::string_view, all_strategies.size()> names{"none", "naive", "flat",
+                                                                      "overlap", "bucketed"};
+  return names[static_cast<std::size_t>(strategy)];
+}
+
+constexpr std::optional<Strategy> strategy_named(std::string_view name) {
+  for (const Strategy strategy : all_strategies)
+    if (name_of(strategy) == name) return strategy;
+  return std::nullopt;
+}
+
+/// Releases that do some things differently. Where a scenario names none: 2.0 to about 2.4, which have
+/// the first bucket of v1_13 and drop gradients like v2.
+enum class PyTorch : std::uint8_t {
+  v1_13,  ///< the first bucket's cap is always 1 MiB; zero_grad keeps gradients, and views with them
+  v2,     ///< from about 2.5: a cap the user gives holds for the first bucket too; zero_grad drops
+};
+inline constexpr std::array all_pytorches{PyTorch::v1_13, PyTorch::v2};
+constexpr std::string_view name_of(PyTorch release) {
+  return release == PyTorch::v1_13 ? "1.13" : "2.x";
+}
+
+/// Uneven inputs: DDP's forward within `join()`, as a rank that still has inputs runs it.
+struct Join {
+  bool throw_on_early_termination = false;
+  /// false: by the ranks that still have inputs, which the host reads at the first gradient.
+  bool divide_by_initial_world_size = true;
+  /// So many ranks, the last ones, have run out of inputs: they send zeros through every collective of
+  /// the others. That costs a step nothing, so only real runs look at it.
+  int joined_ranks = 0;
+
+  bool operator==(const Join&) const = default;
+};
+
+/// Parameters that DDP does not reduce, but a hook on another parameter: their gradients lie in one
+/// buffer, which it divides and all-reduces, and nobody waits for that.
+/// Source: torch distributed.py delay_all_reduce_named_params, param_to_hook_all_reduce (rule R50).
+struct DelayedAllReduce {
+  std::vector<std::int32_t> parameters;  ///< as they lie in the buffer
+  std::int32_t hook = -1;                ///< the parameter whose gradient sends them
+  bool contains(std::int32_t parameter) const {
+    return std::find(parameters.begin(), parameters.end(), parameter) != parameters.end();
+  }
+};
+
+struct Training;
+/// Why a step with `delayed` cannot be: one sentence; empty: it can.
+std::string delayed_refusal(const Training& training);
+
+/// How a step is trained: everything that shapes its schedule besides the workload and the cluster.
+struct Training {
+  Strategy strategy = Strategy::bucketed;
+  std::optional<PyTorch> pytorch;
+  Bytes bucket_cap = default_bucket_cap;
+  /// None: the first bucket is not special.
+  std::optional<Bytes> first_bucket_cap = default_first_bucket_cap;
+  bool first_cap_given = false;    ///< by the user, whatever the release would make of it
+  bool last_bucket_cap = false;    ///< DDP_SET_LAST_BUCKET_CAP: the special bucket is launched last
+  std::vector<Bytes> bucket_caps;  ///< if given: a cap per bucket in order, the last one repeating
+  /// If given: parameter indices of each bucket, in launch order.
+  std::vector<std::vector<int>> buckets;
+  int parameter_groups = 0;  ///< if positive: so many contiguous groups are the buckets
+  BucketRule bucket_rule = BucketRule::torch;
+  int micro_batches = 1;
+  bool no_sync = false;  ///< only the last micro-batch communicates
+  bool find_unused_parameters = false;
+  bool skip_all_reduce_unused_params = false;  ///< buckets that hold nothing else
+  bool static_graph = false;
+  bool gradient_as_bucket_view = false;
+  /// A bucket's gradients are copied into it together and divided together, once all are there.
+  bool batched_grad_copy = false;
+  /// Bucketed: rank 0's buffers to all before each synchronised forward.
+  bool broadcast_buffers = true;
+  std::optional<Join> join;
+  std::optional<DelayedAllReduce> delayed;  ///< bucketed, one micro-batch
+  CommHook comm_hook;                       ///< bucketed
+  /// The user's, on gradients and layers, under every strategy; in the order they run on one
+  /// gradient.
+  std::vector<UserHook> hooks;
+  /// Which iteration of the training, from 1; 0: the steady state. A step counts as one iteration,
+  /// however many of its micro-batches communicate. See iteration.hpp.
+  int iteration = 0;
+
+  /// As DDP's user gives `bucket_cap_mb`.
+  void give_cap(Bytes cap) {
+    bucket_cap = cap;
+    if (pytorch == PyTorch::v2 && !first_cap_given) first_bucket_cap.reset();
+  }
+
+  std::vector<Bytes> limits() const {
+    if (!bucket_caps.empty()) return bucket_caps;
+    if (first_bucket_cap) return {*first_bucket_cap, bucket_cap};
+    return {bucket_cap};
+  }
+};
+
+}  // namespace ddpsim

@@ -1,0 +1,63 @@
+#include "model/schedule/schedule.hpp"
+
+#include <algorithm>
+
+namespace ddpsim {
+
+std::string_view name_of(Stream stream) {
+  switch (stream) {
+    case Stream::host:
+      return "host";
+    case Stream::compute:
+      return "compute";
+    case Stream::communication:
+      return "communication";
+    case Stream::aside:
+      return "aside";
+    case Stream::to_host:
+      return "to host";
+    case Stream::to_device:
+      return "to device";
+  }
+  return "?";
+}
+
+std::string_view name_of(Message message) {
+  switch (message) {
+    case Message::gradients:
+      return "gradients";
+    case Message::buffers:
+      return "buffers";
+    case Message::bucket_indices:
+      return "bucket indices";
+    case Message::bucket_lengths:
+      return "bucket lengths";
+    case Message::used_map:
+      return "used map";
+    case Message::active_ranks:
+      return "active ranks";
+    case Message::early_end:
+      return "early end";
+    case Message::buffer_source:
+      return "buffer source";
+    case Message::will_sync:
+      return "will sync";
+    case Message::parameters:
+      return "parameters";
+    case Message::sparse_shape:
+      return "sparse shape";
+    case Message::sparse_indices:
+      return "sparse indices";
+    case Message::sparse_values:
+      return "sparse values";
+  }
+  return "?";
+}
+
+bool computes_aside(const Schedule& schedule) {
+  if (schedule.comm_hook.kind == CommHookKind::zero_step) return false;  // behind the last bucket
+  return std::any_of(schedule.buckets.begin(), schedule.buckets.end(),
+                     [](const Bucket& bucket) { return computes_aside(bucket.steps); });
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,70 @@
+#include "model/timeline/breakdown.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace ddpsim {
+namespace {
+
+using Piece = std::pair<Instant, Instant>;
+
+Duration length(const std::vector<Piece>& pieces) {
+  Duration sum{};
+  for (const auto& [from, to] : pieces) sum += to - from;
+  return sum;
+}
+
+/// How much of `wanted` was not in `taken` yet, which stays sorted and disjoint and now holds it.
+Duration claim(std::vector<Piece>& taken, std::vector<Piece> wanted) {
+  const Duration before = length(taken);
+  wanted.insert(wanted.end(), taken.begin(), taken.end());
+  std::sort(wanted.begin(), wanted.end());
+  taken.clear();
+  for (const auto& [from, to] : wanted) {
+    if (!taken.empty() && from <= taken.back().second)
+      taken.back().second = std::max(taken.back().second, to);
+    else
+      taken.emplace_back(from, to);
+  }
+  return length(taken) - before;
+}
+
+}  // namespace
+
+Breakdown break_down(const Schedule& schedule, const Timeline& timeline, int rank) {
+  const auto& times = timeline.ranks.at(static_cast<std::size_t>(rank));
+  const Instant zero{};
+  std::vector<Piece> computing, communicating, waiting;
+  // When a communicator could take its next collective: the first of its threads to be free.
+  std::map<int, std::vector<Instant>> threads;
+  for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
+    const Task& task = schedule.tasks[i];
+    const TaskTimes& at = times[i];
+    if (is_collective(task.operation)) {
+      auto& ends = threads[task.communicator];
+      ends.resize(static_cast<std::size_t>(schedule.collectives_at_once));
+      Instant& free = *std::min_element(ends.begin(), ends.end());
+      Instant arrived = std::max(at.enqueued, free);
+      for (const std::uint32_t earlier : schedule.waits_for(task))
+        arrived = std::max(arrived, times[earlier].end);
+      if (arrived < at.start) waiting.emplace_back(arrived, at.start);
+      if (at.start < at.end) communicating.emplace_back(at.start, at.end);
+      free = at.end;
+    } else if (at.start < at.end && task.operation != Operation::hook &&
+               task.operation != Operation::wait) {
+      computing.emplace_back(at.start, at.end);
+    }
+  }
+  std::vector<Piece> taken;
+  Breakdown breakdown;
+  breakdown.compute = claim(taken, std::move(computing));
+  breakdown.communication = claim(taken, std::move(communicating));
+  breakdown.waiting = claim(taken, std::move(waiting));
+  breakdown.launch = claim(taken, {{zero, timeline.end}});
+  return breakdown;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,309 @@
+#include "model/timeline/metrics.hpp"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+namespace ddpsim {
+namespace {
+
+/// First start and last end of the tasks of one pass of one micro-batch.
+struct Window {
+  Instant from = Instant::max();
+  Instant to = Instant::min();
+  void cover(const TaskTimes& at) {
+    from = std::min(from, at.start);
+    to = std::max(to, at.end);
+  }
+  bool seen() const { return from <= to; }
+  Duration length() const { return seen() ? to - from : Duration::zero(); }
+};
+
+Bound bound_of(const Schedule& schedule, const std::vector<TaskTimes>& times) {
+  std::array<Duration, 4> shares{};
+  const auto add = [&](Bound bound, Duration length) {
+    shares[static_cast<std::size_t>(bound)] += length;
+  };
+  for (const CriticalPiece& piece : critical_path(schedule, times)) {
+    const Task& task = schedule.tasks[piece.task];
+    if (piece.on_host) {
+      add(Bound::launch, piece.length);
+    } else if (is_collective(task.operation) && task.bucket == nobody &&
+               task.message != Message::parameters) {
+      add(Bound::latency, piece.length);
+    } else if (is_collective(task.operation)) {
+      const Duration latency = std::min(piece.length, task.latency);
+      add(Bound::latency, latency);
+      add(Bound::bandwidth, piece.length - latency);
+    } else {
+      add(Bound::compute, piece.length);
+    }
+  }
+  return static_cast<Bound>(std::max_element(shares.begin(), shares.end()) - shares.begin());
+}
+
+/// Busy spans of the stream kernels run on, in order; for finding when it stood still.
+std::vector<std::pair<Instant, Instant>> busy_spans(const Schedule& schedule,
+                                                    const std::vector<TaskTimes>& times) {
+  std::vector<std::pair<Instant, Instant>> busy;
+  for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
+    const Task& task = schedule.tasks[i];
+    if ((task.stream != Stream::compute && task.stream != Stream::host) ||
+        task.work == Duration::zero())
+      continue;
+    if (!busy.empty() && busy.back().second == times[i].start)
+      busy.back().second = times[i].end;
+    else
+      busy.emplace_back(times[i].start, times[i].end);
+  }
+  return busy;
+}
+
+/// Is it the first collective of its bucket, rather than a later one of a comm hook or of a sparse
+/// gradient?
+bool begins_bucket(const Schedule& schedule, const Task& task) {
+  if (task.step == nobody)
+    return task.message == Message::gradients || task.message == Message::sparse_shape;
+  const auto& steps = schedule.buckets[static_cast<std::size_t>(task.bucket)].steps;
+  return std::none_of(steps.begin(), steps.begin() + task.step,
+                      [](const CommStep& step) { return is_collective(step.operation); });
+}
+
+/// How long at least one of these lasted.
+Duration covered(std::vector<std::pair<Instant, Instant>> spans) {
+  std::sort(spans.begin(), spans.end());
+  Duration covered{};
+  Instant until = Instant::min();
+  for (const auto& [start, end] : spans) {
+    if (end <= until) continue;
+    covered += end - std::max(start, until);
+    until = end;
+  }
+  return covered;
+}
+
+Duration idle_within(const std::vector<std::pair<Instant, Instant>>& busy, Instant from,
+                     Instant to) {
+  Duration idle = to - from;
+  auto span = std::lower_bound(busy.begin(), busy.end(), from,
+                               [](const auto& s, Instant at) { return s.second <= at; });
+  for (; span != busy.end() && span->first < to; ++span)
+    idle -= std::min(span->second, to) - std::max(span->first, from);
+  return idle;
+}
+
+}  // namespace
+
+std::string_view name_of(Bound bound) {
+  constexpr std::array<std::string_view, 4> names{"compute", "bandwidth", "latency", "launch"};
+  return names[static_cast<std::size_t>(bound)];
+}
+
+StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank) {
+  const auto& times = timeline.ranks.at(static_cast<std::size_t>(rank));
+  StepMetrics metrics;
+  metrics.step = timeline.end.time_since_epoch();
+  metrics.buckets.resize(schedule.buckets.size());
+  const auto busy = busy_spans(schedule, times);
+  Window forward, backward, optimizer;
+  std::vector<std::pair<Instant, Instant>> collectives;
+  Instant loss{};
+  int micro_batch = 0;
+  const auto close = [&] {
+    metrics.forward += forward.length();
+    // Backward begins where forward ended, even if its first kernel started late; without a forward
+    // pass, where the last backward ended.
+    if (forward.seen()) loss = forward.to;
+    if (backward.seen()) {
+      metrics.backward += backward.to - loss;
+      loss = backward.to;
+    }
+    forward = backward = Window{};
+  };
+  for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
+    const Task& task = schedule.tasks[i];
+    const TaskTimes& at = times[i];
+    if (task.micro_batch != micro_batch) {
+      close();
+      micro_batch = task.micro_batch;
+    }
+    if (task.step != nobody && !is_collective(task.operation) &&
+        task.operation != Operation::wait) {
+      metrics.comm_hook += at.end - at.start;
+      continue;
+    }
+    switch (task.operation) {
+      case Operation::forward:
+      case Operation::module_hook:
+        forward.cover(at);
+        break;
+      case Operation::backward:
+      case Operation::accumulate:
+      case Operation::copy_in:
+      case Operation::gradient_hook:
+        backward.cover(at);
+        break;
+      case Operation::optimizer:
+        optimizer.cover(at);
+        break;
+      case Operation::all_reduce:
+      case Operation::all_gather:
+      case Operation::reduce_scatter:
+      case Operation::broadcast: {
+        if (task.message == Message::buffers) break;
+        collectives.emplace_back(at.start, at.end);
+        metrics.wire += task.bytes;
+        ++metrics.collectives;
+        if (task.bucket == nobody) break;
+        BucketTimes& bucket = metrics.buckets[static_cast<std::size_t>(task.bucket)];
+        const Duration waited = idle_within(busy, at.start, at.end);
+        if (!begins_bucket(schedule, task)) {
+          bucket.end = at.end;
+          bucket.exposed += waited;
+          break;
+        }
+        bucket = {at.issued, at.start, at.end, waited};
+        if (task.gradient != nobody)
+          bucket.ready = times[static_cast<std::size_t>(task.gradient)].end;
+        break;
+      }
+      case Operation::hook:
+      case Operation::concatenate:
+      case Operation::wait:
+      case Operation::divide:
+      case Operation::copy_out:
+      case Operation::copy_to_host:
+      case Operation::copy_to_device:
+      case Operation::search_unused:
+      case Operation::cast:
+      case Operation::correct:
+      case Operation::pack:
+      case Operation::draw:
+      case Operation::multiply:
+      case Operation::orthogonalize:
+      case Operation::quantize:
+      case Operation::dequantize:
+      case Operation::select:
+      case Operation::own_kernel:
+      case Operation::synchronize:
+        break;
+    }
+  }
+  close();
+  metrics.communication = covered(std::move(collectives));
+  metrics.optimizer = optimizer.length();
+  metrics.bound = bound_of(schedule, times);
+  return metrics;
+}
+
+double overlap_ratio(const StepMetrics& step, const StepMetrics& none) {
+  if (step.communication == Duration::zero()) return 1;
+  return std::clamp(1 - in_seconds(exposed(step, none)) / in_seconds(step.communication), 0.0, 1.0);
+}
+
+std::vector<CriticalPiece> critical_path(const Schedule& schedule,
+                                         const std::vector<TaskTimes>& times) {
+  const auto count = static_cast<std::uint32_t>(schedule.tasks.size());
+  if (count == 0) return {};
+  const auto only_on_host = [&](std::uint32_t i) {
+    return schedule.tasks[i].stream == Stream::host && schedule.tasks[i].work == Duration::zero();
+  };
+  // The task before each one on its own stream; where collectives overlap, that of its communicator
+  // which was the last to end before it began.
+  constexpr std::uint32_t nothing = ~std::uint32_t{0};
+  std::vector<std::uint32_t> before(count, nothing);
+  std::array<std::uint32_t, all_streams.size()> latest;
+  latest.fill(nothing);
+  constexpr std::size_t most_overlapping = 64;
+  std::vector<std::uint32_t> collectives;
+  const bool several = schedule.collectives_at_once > 1 ||
+                       std::any_of(schedule.tasks.begin(), schedule.tasks.end(),
+                                   [](const Task& task) { return task.communicator != 0; });
+  std::uint32_t last = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    std::uint32_t& on_stream = latest[static_cast<std::size_t>(schedule.tasks[i].stream)];
+    before[i] = on_stream;
+    if (several && schedule.tasks[i].stream == Stream::communication) {
+      before[i] = nothing;
+      const std::size_t first = collectives.size() - std::min(collectives.size(), most_overlapping);
+      for (const std::uint32_t earlier : std::span(collectives).subspan(first))
+        if (schedule.tasks[earlier].communicator == schedule.tasks[i].communicator &&
+            times[earlier].end <= times[i].start &&
+            (before[i] == nothing || times[earlier].end >= times[before[i]].end))
+          before[i] = earlier;
+      collectives.push_back(i);
+    }
+    on_stream = i;
+    if (times[i].end >= times[last].end) last = i;
+  }
+
+  const auto host_end = [&](std::uint32_t i) {
+    return schedule.tasks[i].stream == Stream::host ? times[i].end : times[i].enqueued;
+  };
+
+  // Walk back from the end: each time to whatever held up the beginning of this.
+  std::vector<CriticalPiece> path;
+  std::uint32_t task = last;
+  bool on_host = only_on_host(task);
+  bool first_launch =
+      false;  // the host's piece ends with the first launch of this task, not with the last
+  while (true) {
+    const TaskTimes& at = times[task];
+    const Task& what = schedule.tasks[task];
+    if (on_host) {
+      path.push_back(
+          {task, true, (first_launch ? std::min(at.start, at.enqueued) : at.enqueued) - at.issued});
+      first_launch = false;
+      // The host was held up by what it waited for, or by its previous task.
+      std::uint32_t cause = nothing;
+      Instant free = task == 0 ? Instant::min() : host_end(task - 1);
+      if (what.host_waits || what.stream == Stream::host)
+        for (const std::uint32_t earlier : schedule.waits_for(what))
+          if (times[earlier].end >= free) {
+            cause = earlier;
+            free = times[earlier].end;
+          }
+      if (cause != nothing) {
+        task = cause;
+        on_host = only_on_host(task);
+      } else if (task == 0) {
+        break;
+      } else {
+        --task;
+        on_host = schedule.tasks[task].stream != Stream::host || only_on_host(task);
+      }
+      continue;
+    }
+    const bool starved = what.stream == Stream::compute && what.launches > 1 &&
+                         at.end == at.enqueued + what.last_launch;
+    if (starved) {  // it ended late because the host launched it late
+      path.push_back({task, false, what.last_launch});
+      on_host = true;
+      continue;
+    }
+    path.push_back({task, false, at.end - at.start});
+    // It began with the latest of these: what it waits for ended, the one before it on its stream
+    // ended, the host had launched it. (Measured, a little later than any of them.)
+    std::uint32_t cause = nothing;
+    Instant began = std::min(at.start, at.enqueued);
+    if (before[task] != nothing && times[before[task]].end >= began) {
+      cause = before[task];
+      began = times[cause].end;
+    }
+    for (const std::uint32_t earlier : schedule.waits_for(what))
+      if (times[earlier].end >= began) {
+        cause = earlier;
+        began = times[earlier].end;
+      }
+    if (cause != nothing) {
+      task = cause;
+      on_host = only_on_host(task);
+    } else {
+      on_host = first_launch = true;  // it began as soon as the host had launched it
+    }
+  }
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "model/schedule/schedule.hpp"
+#include "model/timeline/timeline.hpp"
+
+namespace ddpsim {
+
+/// What a step's length is made of, along its critical path.
+enum class Bound : std::uint8_t { compute, bandwidth, latency, launch };
+std::string_view name_of(Bound bound);
+
+struct BucketTimes {
+  Instant ready{};  ///< its last gradient was in place on the device
+  Instant start{};  ///< its all-reduce began, on all ranks
+  Instant end{};
+  Duration exposed{};  ///< of its all-reduce, while the compute stream stood still
+};
+
+/// The figures of one step, of one rank.
+struct StepMetrics {
+  Duration step{};       ///< from the first task to the end of the last, everywhere
+  Duration forward{};    ///< spans of the forward passes, as they ran
+  Duration backward{};   ///< from loss to last gradient, as it ran: with interference and copies in
+  Duration optimizer{};  ///< span of the optimizer's kernels
+  /// Sum of all collectives' durations, each from the last rank's arrival; buffers apart.
+  Duration communication{};
+  int collectives = 0;
+  Bytes wire;                        ///< payload handed to the collectives
+  Duration comm_hook{};              ///< sum of the comm hook's kernels
+  std::vector<BucketTimes> buckets;  ///< [bucket], of its last all-reduce
+  Bound bound = Bound::compute;      ///< what most of the critical path is
+};
+
+StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank = 0);
+
+/// Exposed communication: how much longer the step is than without any.
+inline Duration exposed(const StepMetrics& step, const StepMetrics& none) {
+  return step.step - none.step;
+}
+/// 1 - exposed / communication, kept within 0 and 1 (a measured step may be shorter than the one it
+/// is compared with); 1 when nothing is communicated.
+double overlap_ratio(const StepMetrics& step, const StepMetrics& none);
+
+/// One link of the critical path: this task, and which of its times held up what follows.
+struct CriticalPiece {
+  std::uint32_t task = 0;
+  bool on_host = false;  ///< the host's enqueueing of it, rather than its work
+  Duration length{};
+};
+
+/// The chain of pieces, first to last, each beginning when the one before ends, that ends with the
+/// step. Gaps (a rank waiting for its peers) belong to no piece.
+std::vector<CriticalPiece> critical_path(const Schedule& schedule,
+                                         const std::vector<TaskTimes>& times);
+
+}  // namespace ddpsim

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <vector>
+
+#include "model/base/quantity.hpp"
+#include "model/schedule/schedule.hpp"
+
+namespace ddpsim {
+
+/// When one task of one rank happened.
+struct TaskTimes {
+  Instant issued{};    ///< the host began to enqueue it (or to run it)
+  Instant enqueued{};  ///< the host was done enqueueing
+  Instant start{};     ///< its work began; of a collective: when the last rank had arrived
+  Instant end{};
+};
+
+/// Who did what, from when to when; predicted or measured, nobody downstream can tell. The marks of
+/// the schedule are tasks too: a hook fired when its host task began, a bucket was full when its
+/// all-reduce was issued.
+struct Timeline {
+  std::vector<std::vector<TaskTimes>> ranks;  ///< [rank][task index of that rank's schedule]
+  Instant end{};                              ///< everything of every rank has ended
+};
+
+/// A piece of a timeline on one stream: for people, traces and checks.
+struct Span {
+  Stream stream = Stream::host;
+  std::int32_t rank = 0;
+  std::uint32_t task = 0;
+  Instant start{}, end{};
+};
+
+/// Every span of one rank, by stream, then start: what the host spent on each task, and the work of
+/// each on its own stream. Spans of no length are left out.
+std::vector<Span> spans_of(const Schedule& schedule, const std::vector<TaskTimes>& times, int rank);
+
+}  // namespace ddpsim

@@ -1,0 +1,102 @@
+#include "model/timeline/why.hpp"
+
+#include <algorithm>
+
+namespace ddpsim {
+namespace {
+
+/// The task that reduced each bucket last, and the collective of its communicator that made it wait: the
+/// one before it, or, where several may be under way, the last to end before it began.
+struct LastReduce {
+  std::int32_t task = nobody, previous = nobody;
+};
+
+std::vector<LastReduce> last_reduces(const Schedule& schedule,
+                                     const std::vector<TaskTimes>& times) {
+  std::vector<LastReduce> last(schedule.buckets.size());
+  std::vector<std::int32_t> collectives;
+  const auto before = [&](std::size_t task) {
+    constexpr std::size_t most = 64;
+    std::int32_t found = nobody;
+    const std::size_t first = collectives.size() - std::min(collectives.size(), most);
+    for (std::size_t c = first; c < collectives.size(); ++c) {
+      const auto each = static_cast<std::size_t>(collectives[c]);
+      if (schedule.tasks[each].communicator != schedule.tasks[task].communicator) continue;
+      if (schedule.collectives_at_once > 1 && times[each].end > times[task].start) continue;
+      if (found == nobody || times[each].end >= times[static_cast<std::size_t>(found)].end)
+        found = collectives[c];
+    }
+    return found;
+  };
+  for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
+    const Task& task = schedule.tasks[i];
+    if (!is_collective(task.operation)) continue;
+    const auto index = static_cast<std::int32_t>(i);
+    if (task.bucket != nobody) last[static_cast<std::size_t>(task.bucket)] = {index, before(i)};
+    collectives.push_back(index);
+  }
+  return last;
+}
+
+/// The waiting between ready and start goes to its causes, the latest first, as long as there is
+/// exposed time to explain.
+void explain(ExposedBucket& bucket) {
+  struct Step {
+    Instant at;
+    Cause cause;
+  };
+  std::array steps{Step{bucket.called, Cause::turn}, Step{bucket.previous, Cause::previous},
+                   Step{bucket.launched, Cause::launch}};
+  std::stable_sort(steps.begin(), steps.end(),
+                   [](const Step& a, const Step& b) { return a.at < b.at; });
+  Instant at = bucket.times.start;
+  Duration unexplained = bucket.times.exposed;
+  const auto since = [&](Instant before, Cause cause) {
+    const Duration waited =
+        std::clamp(at - std::max(before, bucket.times.ready), Duration::zero(), unexplained);
+    bucket.exposed_by[static_cast<std::size_t>(cause)] = waited;
+    unexplained -= waited;
+    at = std::min(at, before);
+  };
+  since(steps[2].at, Cause::slowest_rank);
+  since(steps[1].at, steps[2].cause);
+  since(steps[0].at, steps[1].cause);
+  since(bucket.times.ready, steps[0].cause);
+  bucket.exposed_by[static_cast<std::size_t>(Cause::gradients)] = unexplained;
+  bucket.cause =
+      static_cast<Cause>(std::max_element(bucket.exposed_by.begin(), bucket.exposed_by.end()) -
+                         bucket.exposed_by.begin());
+}
+
+}  // namespace
+
+std::string_view name_of(Cause cause) {
+  constexpr std::array<std::string_view, all_causes.size()> names{"gradients", "turn", "previous",
+                                                                  "launch", "slowest rank"};
+  return names[static_cast<std::size_t>(cause)];
+}
+
+std::vector<ExposedBucket> why_exposed(const Schedule& schedule, const Timeline& timeline,
+                                       const StepMetrics& metrics, int rank) {
+  const auto& times = timeline.ranks.at(static_cast<std::size_t>(rank));
+  const std::vector<LastReduce> last = last_reduces(schedule, times);
+  std::vector<ExposedBucket> exposed;
+  for (std::size_t b = 0; b < schedule.buckets.size(); ++b) {
+    if (last[b].task == nobody || metrics.buckets[b].exposed <= Duration::zero()) continue;
+    const Task& task = schedule.tasks[static_cast<std::size_t>(last[b].task)];
+    const TaskTimes& at = times[static_cast<std::size_t>(last[b].task)];
+    ExposedBucket& bucket = exposed.emplace_back();
+    bucket.bucket = b;
+    bucket.times = metrics.buckets[b];
+    for (const std::uint32_t earlier : schedule.waits_for(task))
+      bucket.called = std::max(bucket.called, times[earlier].end);
+    if (last[b].previous != nobody)
+      bucket.previous = times[static_cast<std::size_t>(last[b].previous)].end;
+    bucket.issued = at.issued;
+    bucket.launched = at.enqueued + task.handover;
+    explain(bucket);
+  }
+  return exposed;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include "model/timeline/metrics.hpp"
+
+namespace ddpsim {
+
+/// What keeps a bucket's all-reduce from hiding behind computation.
+enum class Cause : std::uint8_t {
+  gradients,     ///< they came so late that even begun at once it would not hide: its own length
+  turn,          ///< it was called later: buckets go in order, some strategies only after backward
+  previous,      ///< the collective before it had not ended
+  launch,        ///< the host had not launched it
+  slowest_rank,  ///< other ranks arrived later
+};
+inline constexpr std::array all_causes{Cause::gradients, Cause::turn, Cause::previous,
+                                       Cause::launch, Cause::slowest_rank};
+std::string_view name_of(Cause cause);
+
+/// Why a bucket's last all-reduce was exposed: the instants it could not begin before, and how much
+/// of its exposed time each accounts for.
+struct ExposedBucket {
+  std::size_t bucket = 0;  ///< index into Schedule::buckets
+  BucketTimes times;       ///< exposed > 0
+  Instant called{};        ///< what the device does before it, in order, had ended
+  Instant previous{};      ///< the collective before it had ended; zero: there was none
+  Instant issued{};        ///< the host began to launch it
+  Instant launched{};      ///< it could be taken up: enqueued and handed over
+  std::array<Duration, all_causes.size()> exposed_by{};  ///< [Cause] sums to times.exposed
+  Cause cause = Cause::gradients;  ///< the one that accounts for most; the first of equals
+
+  Duration by(Cause each) const { return exposed_by[static_cast<std::size_t>(each)]; }
+};
+
+/// Every bucket with exposed time, in order of bucket; of one rank.
+///
+/// A collective begins with the latest of: its gradients are ready, it is called, the one before it
+/// has ended, it is launched; and then when the last rank arrives. Between the gradients and the
+/// start each instant accounts for the time since the one before it, and what the last of them would
+/// have saved is taken off the exposed time first. What is left when all waiting is taken off would
+/// be exposed even if it had begun with its gradients: that is theirs.
+///
+/// Example: ready at 10, called at 10, previous end at 13, launched at 14, start at 16, end at 20,
+/// exposed from 15 on: of 5 the slowest rank accounts for 2, the launch for 1, the previous
+/// collective for the last 2 of its 3.
+std::vector<ExposedBucket> why_exposed(const Schedule& schedule, const Timeline& timeline,
+                                       const StepMetrics& metrics, int rank = 0);
+
+}  // namespace ddpsim

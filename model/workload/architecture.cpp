@@ -1,0 +1,42 @@
+#include "model/workload/architecture.hpp"
+
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "model/workload/convnet.hpp"
+#include "model/workload/mlp.hpp"
+#include "model/workload/transformer.hpp"
+
+namespace ddpsim {
+namespace {
+
+Workload build(const TransformerShape& shape, const WorkloadSize& size) {
+  return transformer_workload(shape, size);
+}
+Workload build(const ResNetShape& shape, const WorkloadSize& size) {
+  return resnet_workload(shape, size);
+}
+Workload build(const VggShape& shape, const WorkloadSize& size) {
+  return vgg_workload(shape, size);
+}
+Workload build(const MlpShape& shape, const WorkloadSize& size) {
+  return mlp_workload(shape, size);
+}
+
+}  // namespace
+
+Workload build_workload(const std::string& name, const Architecture& architecture,
+                        const WorkloadSize& size) {
+  try {
+    Workload workload =
+        std::visit([&](const auto& shape) { return build(shape, size); }, architecture);
+    workload.name = name;
+    check(workload);
+    return workload;
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("{}: {}", name, error.what()));
+  }
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "model/workload/workload.hpp"
+
+namespace ddpsim {
+
+/// A transformer as a few numbers. What a family means (norms, activations, biases, parameter
+/// names) is written once, in transformer.cpp.
+struct TransformerShape {
+  enum class Family : std::uint8_t {
+    cs336,  ///< Stanford CS336: RMSNorm, SwiGLU, RoPE, untied embeddings, no biases, eager
+            ///< attention
+    llama,  ///< Hugging Face Llama: the same ingredients, its own names, fused attention
+    gpt2,   ///< Hugging Face GPT-2: LayerNorm, GELU, biases, learned positions, tied embedding
+    bert,   ///< Hugging Face BertModel with pooler: post-norm, GELU, biases, three embeddings
+  };
+  Family family = Family::cs336;
+  int layers = 0;
+  int d_model = 0;
+  int d_ff = 0;
+  int heads = 0;
+  int kv_heads = 0;  ///< 0: as many as heads
+  int vocabulary = 0;
+  int positions = 0;  ///< learned positions (gpt2, bert); 0 elsewhere
+};
+
+/// torchvision's ResNets: `blocks` per stage, bottleneck blocks or basic ones.
+struct ResNetShape {
+  std::vector<int> blocks;
+  bool bottleneck = false;
+  int classes = 1000;
+};
+
+/// torchvision's VGGs without batch norm: output channels per convolution, 0 for a max-pool.
+struct VggShape {
+  std::vector<int> channels;
+  int classes = 1000;
+};
+
+/// A multilayer perceptron, torch.nn.Sequential of Linear and ReLU in turn: Linear i takes
+/// `widths[i]` features to `widths[i + 1]`. The loss is the mean squared error.
+struct MlpShape {
+  std::vector<int> widths;
+  bool bias = true;
+};
+
+using Architecture = std::variant<TransformerShape, ResNetShape, VggShape, MlpShape>;
+
+/// What one rank feeds the network in one micro-batch, and in which number formats.
+struct WorkloadSize {
+  int batch = 1;
+  int sequence = 1;             ///< tokens per sample; transformers only
+  int image = 224;              ///< side of the square input picture; convolutional networks only
+  DType dtype = DType::fp32;    ///< parameters, gradients and activations
+  DType compute = DType::fp32;  ///< how GEMMs multiply
+};
+
+/// The network as layers, kernels and parameters: generated, so that counts are a consequence of
+/// the architecture. Every GEMM appears with its shape, forward once and backward twice (data and
+/// weight gradient); elementwise work appears as the eager PyTorch kernels it consists of, grouped
+/// by purpose. Throws std::invalid_argument, beginning with `name`, if a number is not positive or
+/// beyond any memory, heads do not divide d_model, a sequence is longer than the positions learned,
+/// or a perceptron has fewer than two widths.
+Workload build_workload(const std::string& name, const Architecture& architecture,
+                        const WorkloadSize& size);
+
+}  // namespace ddpsim

@@ -1,0 +1,251 @@
+#include "model/workload/convnet.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "model/workload/layer_builder.hpp"
+
+namespace ddpsim {
+namespace {
+
+using Modules = std::vector<Module>;
+
+/// What flows through the network: a batch of square pictures.
+struct Pictures {
+  std::int64_t batch = 0, channels = 0, side = 0;
+
+  std::int64_t elements() const { return batch * channels * side * side; }
+};
+
+struct Window {
+  std::int64_t size = 1, stride = 1, padding = 0;
+};
+
+std::int64_t side_after(std::int64_t side, const Window& window) {
+  const std::int64_t span = side + 2 * window.padding - window.size;
+  if (span < 0)
+    throw std::invalid_argument("image: too small, nothing is left of it after pooling");
+  return span / window.stride + 1;
+}
+
+/// The modules of convolutional networks; those that change the pictures' shape write it back.
+class PictureModules {
+ public:
+  explicit PictureModules(const WorkloadSize& size) : make_(size.dtype, size.compute) {}
+
+  /// An implicit matrix product: pixels x output channels, over the window. The windows overlap in
+  /// the input and are never written out, so that input, weight and output are moved once each.
+  Module convolution(const std::string& name, Pictures& pictures, std::int64_t channels,
+                     const Window& window, bool biased = false,
+                     Input input = Input::activation) const {
+    const Pictures before = pictures;
+    pictures = {before.batch, channels, side_after(before.side, window)};
+    const std::int64_t pixels = pictures.batch * pictures.side * pictures.side;
+    const std::int64_t window_area = window.size * window.size;
+    const std::int64_t taps = before.channels * window_area;
+    const std::int64_t moved = before.elements() + channels * taps + pictures.elements();
+
+    Module module;
+    module.forward = {make_.gemm(name, {.m = pixels, .n = channels, .k = taps}, moved)};
+    std::vector<Kernel>& backward = module.backward;
+    // The data gradient gathers from every output channel; under a stride from fewer places each,
+    // for more pixels: the product of the extents is the same.
+    const Gemm to_data{pixels, before.channels, channels * window_area};
+    if (input == Input::activation)
+      backward.push_back(make_.gemm(name + ".grad_data", to_data, moved));
+    backward.push_back(
+        make_.gemm(name + ".grad_weight", {.m = channels, .n = taps, .k = pixels}, moved));
+    if (biased) backward.push_back(make_.eager(name + ".grad_bias", {{pictures.elements(), {1}}}));
+
+    const int last = static_cast<int>(backward.size()) - 1;
+    const std::vector<std::int64_t> shape{channels, before.channels, window.size, window.size};
+    module.parameters = {make_.parameter(name + ".weight", shape, last)};
+    if (biased) module.parameters.push_back(make_.parameter(name + ".bias", {channels}, last));
+    return module;
+  }
+
+  /// Both ways the statistics take a pass of their own before the result can be written.
+  Module batch_norm(const std::string& name, const Pictures& pictures) const {
+    const std::int64_t elements = pictures.elements();
+    Module module = make_.elementwise(name, {elements, {3}}, {elements, {5}});
+    module.parameters = {make_.parameter(name + ".weight", {pictures.channels}),
+                         make_.parameter(name + ".bias", {pictures.channels})};
+    module.statistics = pictures.channels;
+    return module;
+  }
+
+  Module relu(const std::string& name, std::int64_t elements) const {
+    return make_.elementwise(name, {elements, {2}}, {elements, {3}});
+  }
+
+  Module add(const std::string& name, const Pictures& pictures) const {
+    return make_.elementwise(name, {pictures.elements(), {3}}, {});
+  }
+
+  Module fork(const std::string& name, const Pictures& pictures) const {
+    return make_.fork(name, pictures.elements());
+  }
+
+  /// Keeps for every output where its maximum was, in 8 bytes.
+  Module max_pool(const std::string& name, Pictures& pictures, const Window& window) const {
+    const std::int64_t before = pictures.elements();
+    pictures.side = side_after(pictures.side, window);
+    // One kernel each way, over both sizes.
+    Module module = make_.elementwise(name, {before + pictures.elements(), {1}},
+                                      {before + pictures.elements(), {1}});
+    for (auto* pass : {&module.forward, &module.backward})
+      pass->front().traffic += pictures.elements() * Bytes{8};
+    return module;
+  }
+
+  /// The mean of every picture's channels (forward reads, backward fills); or a grid of such means.
+  Module average_pool(const std::string& name, Pictures& pictures, std::int64_t side) const {
+    const std::int64_t before = pictures.elements();
+    pictures.side = side;
+    const std::int64_t elements = before + pictures.elements();
+    return make_.elementwise(name, {elements, {1}}, {elements, {1}});
+  }
+
+  Module linear(const std::string& name, std::int64_t rows, std::int64_t in,
+                std::int64_t out) const {
+    return make_.linear(LinearKind::biased, rows, in, {{name, out}});
+  }
+
+  Module cross_entropy(const std::string& name, std::int64_t logits) const {
+    // log_softmax, nll_loss; backward fill, scatter, log_softmax
+    return make_.elementwise(name, {logits, {2, 0}}, {logits, {1, 0, 3}});
+  }
+
+ private:
+  ModuleMaker make_;
+};
+
+/// A residual block: 3x3 - 3x3, or, as a bottleneck, 1x1 - 3x3 - 1x1 with four times the channels
+/// out (the stride is the 3x3's: torchvision's "v1.5"). The shortcut is projected if the shape
+/// changes. torchvision computes it last, so that backward comes to it first.
+Modules residual_block(const PictureModules& x, Pictures& pictures, bool bottleneck,
+                       std::int64_t width, std::int64_t stride) {
+  const std::int64_t channels = bottleneck ? 4 * width : width;
+  const Window one{1, 1, 0}, three{3, 1, 1}, striding{3, stride, 1}, projecting{1, stride, 0};
+  Pictures shortcut = pictures;
+  Modules block{x.fork("shortcut", shortcut)};
+  const auto convolve = [&](int number, std::int64_t out, const Window& window) {
+    block.push_back(x.convolution(fmt::format("conv{}", number), pictures, out, window));
+    block.push_back(x.batch_norm(fmt::format("bn{}", number), pictures));
+  };
+  const auto relu = [&](int number) {
+    block.push_back(x.relu(fmt::format("relu{}", number), pictures.elements()));
+  };
+  if (bottleneck) {
+    convolve(1, width, one);
+    relu(1);
+    convolve(2, width, striding);
+    relu(2);
+    convolve(3, channels, one);
+  } else {
+    convolve(1, channels, striding);
+    relu(1);
+    convolve(2, channels, three);
+  }
+  if (stride != 1 || shortcut.channels != channels) {
+    block.push_back(x.convolution("downsample.0", shortcut, channels, projecting));
+    block.push_back(x.batch_norm("downsample.1", shortcut));
+  }
+  block.push_back(x.add("add", pictures));
+  relu(bottleneck ? 3 : 2);
+  return block;
+}
+
+void check_size(const WorkloadSize& size, std::int64_t most_channels) {
+  require_positive(size.batch, "batch");
+  require_positive(size.image, "image");
+  require_countable("an activation", {size.batch, size.image, size.image, most_channels});
+}
+
+}  // namespace
+
+Workload resnet_workload(const ResNetShape& shape, const WorkloadSize& size) {
+  if (shape.blocks.size() != 4)
+    throw std::invalid_argument(
+        fmt::format("blocks: a ResNet has four stages, got {}", shape.blocks.size()));
+  for (const int blocks : shape.blocks) require_positive(blocks, "blocks");
+  require_positive(shape.classes, "classes");
+  check_size(size, 4 * (64 << 3));
+
+  const PictureModules x(size);
+  Pictures pictures{size.batch, 3, size.image};
+  Workload workload;
+  workload.source = "torchvision ResNet on PyTorch with cuDNN";
+
+  Modules stem{x.convolution("conv1", pictures, 64, {7, 2, 3}, false, Input::data)};
+  stem.push_back(x.batch_norm("bn1", pictures));
+  stem.push_back(x.relu("relu", pictures.elements()));
+  stem.push_back(x.max_pool("maxpool", pictures, {3, 2, 1}));
+  append_layer(workload, "stem", "", stem);
+
+  for (std::size_t stage = 0; stage < shape.blocks.size(); ++stage) {
+    for (int i = 0; i < shape.blocks[stage]; ++i) {
+      const std::int64_t width = std::int64_t{64} << stage;
+      const std::int64_t stride = stage > 0 && i == 0 ? 2 : 1;
+      const std::string name = fmt::format("layer{}.{}", stage + 1, i);
+      append_layer(workload, name, name + ".",
+                   residual_block(x, pictures, shape.bottleneck, width, stride));
+    }
+  }
+
+  Modules head{x.average_pool("avgpool", pictures, 1)};
+  head.push_back(x.linear("fc", size.batch, pictures.channels, shape.classes));
+  head.push_back(x.cross_entropy("loss", std::int64_t{size.batch} * shape.classes));
+  append_layer(workload, "head", "", head);
+  return workload;
+}
+
+Workload vgg_workload(const VggShape& shape, const WorkloadSize& size) {
+  if (shape.channels.empty() || shape.channels.front() == 0)
+    throw std::invalid_argument("channels: a VGG begins with a convolution");
+  for (const int channels : shape.channels)
+    if (channels != 0) require_positive(channels, "channels");
+  require_positive(shape.classes, "classes");
+  check_size(size, *std::max_element(shape.channels.begin(), shape.channels.end()));
+
+  const PictureModules x(size);
+  Pictures pictures{size.batch, 3, size.image};
+  Workload workload;
+  workload.source = "torchvision VGG on PyTorch with cuDNN, without dropout";
+
+  // torchvision numbers the modules of one long list: a convolution and its ReLU are two, a pool is
+  // one.
+  int module = 0;
+  int stage = 0;
+  Modules modules;
+  for (const int channels : shape.channels) {
+    if (channels == 0) {
+      modules.push_back(x.max_pool(fmt::format("features.{}", module++), pictures, {2, 2, 0}));
+      append_layer(workload, fmt::format("stage{}", stage++), "", modules);
+      modules.clear();
+      continue;
+    }
+    modules.push_back(x.convolution(fmt::format("features.{}", module), pictures, channels,
+                                    {3, 1, 1}, true,
+                                    module == 0 ? Input::data : Input::activation));
+    modules.push_back(x.relu(fmt::format("features.{}", module + 1), pictures.elements()));
+    module += 2;
+  }
+  if (!modules.empty()) append_layer(workload, fmt::format("stage{}", stage), "", modules);
+
+  constexpr std::int64_t hidden = 4096;
+  modules = {x.average_pool("avgpool", pictures, 7)};
+  const std::int64_t features = pictures.elements() / size.batch;
+  modules.push_back(x.linear("classifier.0", size.batch, features, hidden));
+  modules.push_back(x.relu("classifier.1", size.batch * hidden));
+  modules.push_back(x.linear("classifier.3", size.batch, hidden, hidden));
+  modules.push_back(x.relu("classifier.4", size.batch * hidden));
+  modules.push_back(x.linear("classifier.6", size.batch, hidden, shape.classes));
+  modules.push_back(x.cross_entropy("loss", std::int64_t{size.batch} * shape.classes));
+  append_layer(workload, "head", "", modules);
+  return workload;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/workload/workload.hpp"
+
+namespace ddpsim {
+
+/// One module of a network: what it runs forward, what it runs backward, what it trains. Names
+/// are relative to its layer ("attn.q_proj"); a parameter's `ready_after` counts in this
+/// `backward`.
+struct Module {
+  std::vector<Kernel> forward;
+  std::vector<Kernel> backward;
+  std::vector<Parameter> parameters;
+  std::int64_t statistics = 0;  ///< channels of a batch norm; 0 elsewhere
+};
+
+/// Eager kernels over tensors of one size. Each entry is a kernel: how many such tensors it reads
+/// and writes together. A product of two tensors is a 3, a copy a 2, a sum over rows or a fill a 1;
+/// what touches only smaller things (means of rows, a gain, a mask all heads share) is a 0.
+struct EagerKernels {
+  std::int64_t elements = 0;
+  std::vector<int> passes;
+};
+
+enum class LinearKind : std::uint8_t {
+  linear,  ///< nn.Linear without bias
+  biased,  ///< nn.Linear
+  conv1d,  ///< Hugging Face's Conv1D: biased, its weight [in, out]
+  einsum,  ///< a bias-free weight under einsum: its gradient comes transposed and is copied over
+};
+
+enum class Input : std::uint8_t { activation, data };  ///< the data needs no gradient
+
+struct Projection {
+  std::string name;
+  std::int64_t out = 0;
+};
+
+/// Makes the modules all networks share, in one pair of number formats.
+class ModuleMaker {
+ public:
+  ModuleMaker(DType dtype, DType compute) : dtype_(dtype), compute_(compute) {}
+
+  /// One matrix product; each operand is moved once, the result too: mk + kn + mn elements.
+  Kernel gemm(std::string name, const Gemm& shape) const;
+  /// A matrix product that moves `elements` instead: operands that overlap, results that stay
+  /// inside.
+  Kernel gemm(std::string name, const Gemm& shape, std::int64_t elements) const;
+  Kernel eager(std::string name, const std::vector<EagerKernels>& runs) const;
+  Parameter parameter(std::string name, std::vector<std::int64_t> shape, int ready_after = 0) const;
+
+  /// `forward` as kernel `name`, `backward` as "name.grad"; nothing where there are no passes.
+  Module elementwise(const std::string& name, const EagerKernels& forward,
+                     const EagerKernels& backward) const;
+  /// Backward of a tensor that is used twice: one addition. (Forward costs nothing.)
+  Module fork(const std::string& name, std::int64_t elements) const;
+
+  /// Projections of one [rows, in] tensor. Backward runs the last one first: data gradient, weight
+  /// gradient, bias gradient, after which weight and bias are ready. What PyTorch runs in between
+  /// (adding up the data gradients, copying an einsum's weight gradients into place) is small and
+  /// counted once, after all of them, as "first.accumulate". The network's own data gets no
+  /// gradient.
+  Module linear(LinearKind kind, std::int64_t rows, std::int64_t in,
+                const std::vector<Projection>& projections, Input input = Input::activation) const;
+
+ private:
+  DType dtype_;
+  DType compute_;
+};
+
+/// Appends a layer that runs `modules` in order, and backward in reverse; its parameters are
+/// named `prefix` + their own. They are registered in the order of the modules, or, where
+/// PyTorch's differs, in that of their modules in `registration`.
+///
+/// Neighbours that only move memory become one kernel ("bn1+relu1"), unless a gradient is complete
+/// in between: they differ in nothing but their number, which `launches` keeps.
+void append_layer(Workload& workload, const std::string& name, const std::string& prefix,
+                  const std::vector<Module>& modules,
+                  const std::vector<std::string_view>& registration = {});
+
+/// Throws std::invalid_argument, "`what` must be positive, got 0".
+void require_positive(std::int64_t value, std::string_view what);
+
+/// Throws std::invalid_argument if a tensor of those extents, `what`, is beyond any memory (2^48
+/// elements): below, every sum over a layer stays inside 64 bits.
+void require_countable(std::string_view what, const std::vector<std::int64_t>& extents);
+
+}  // namespace ddpsim

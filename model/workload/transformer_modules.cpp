@@ -1,0 +1,257 @@
+#include "model/workload/transformer_modules.hpp"
+
+#include <fmt/format.h>
+
+namespace ddpsim {
+
+TransformerModules::TransformerModules(const TransformerShape& shape, const WorkloadSize& size)
+    : make_(size.dtype, size.compute),
+      batch_(size.batch),
+      sequence_(size.sequence),
+      d_model_(shape.d_model),
+      d_ff_(shape.d_ff),
+      heads_(shape.heads),
+      kv_heads_(shape.kv_heads == 0 ? shape.heads : shape.kv_heads),
+      vocabulary_(shape.vocabulary),
+      positions_(shape.positions),
+      head_size_(d_model_ / heads_),
+      tokens_(batch_ * sequence_),
+      stream_(tokens_ * d_model_),
+      keys_(tokens_ * kv_heads_ * head_size_),
+      hidden_(tokens_ * d_ff_),
+      scores_(batch_ * heads_ * sequence_ * sequence_),
+      logits_(tokens_ * vocabulary_) {}
+
+// --- embeddings ---
+
+/// Forward gathers rows; backward fills a gradient of the whole table, sorts the indices, adds up
+/// rows.
+Module TransformerModules::table(const std::string& name, std::int64_t rows,
+                                 std::int64_t gathered) const {
+  Module module;
+  module.forward = {make_.eager(name, {{gathered * d_model_, {2}}})};
+  module.backward = {
+      make_.eager(name + ".grad", {{rows * d_model_, {1}}, {gathered * d_model_, {0, 3}}})};
+  module.parameters = {make_.parameter(name + ".weight", {rows, d_model_})};
+  return module;
+}
+
+Module TransformerModules::embedding(const std::string& name) const {
+  return table(name, vocabulary_, tokens_);
+}
+
+Module TransformerModules::small_embedding(const std::string& name, std::int64_t rows) const {
+  return table(name, rows, tokens_);
+}
+
+Module TransformerModules::tied_embedding(const std::string& name) const {
+  Module module = embedding(name);
+  module.backward.push_back(make_.eager(name + ".tie", {{vocabulary_ * d_model_, {3}}}));
+  module.parameters.front().ready_after = 1;
+  return module;
+}
+
+Module TransformerModules::position_embedding(const std::string& name) const {
+  Module module = table(name, positions_, sequence_);
+  module.forward.push_back(make_.eager(name + ".add", {{stream_, {3}}}));
+  // The gradient is summed over the batch before it reaches the table.
+  module.backward.insert(module.backward.begin(), make_.eager(name + ".sum", {{stream_, {1}}}));
+  module.parameters.front().ready_after = 1;
+  return module;
+}
+
+// --- the residual stream and its norms ---
+
+Module TransformerModules::add(const std::string& name) const {
+  return make_.elementwise(name, {stream_, {3}}, {});
+}
+
+Module TransformerModules::fork(const std::string& name) const {
+  return make_.fork(name, stream_);
+}
+
+Module TransformerModules::rms_norm(const std::string& name, Residual stream) const {
+  // square, mean, + eps, rsqrt, x * r, * gain
+  const EagerKernels forward{stream_, {2, 1, 0, 0, 2, 2}};
+  EagerKernels backward{stream_,
+                        {2, 3, 1,  // * gain: to its input, to the gain (product, sum over tokens)
+                         3, 2, 1,  // x * r: to x and to r (product, sum over the row)
+                         0, 0, 0,  // rsqrt: r^3, * -1/2, * gradient
+                         1,        // mean: spread over the row
+                         2, 2, 3, 3}};  // square: x^1, * 2, * gradient; both paths to x added up
+  if (stream == Residual::goes_on) backward.passes.push_back(3);
+  Module module = make_.elementwise(name, forward, backward);
+  module.parameters = {make_.parameter(name + ".weight", {d_model_})};
+  return module;
+}
+
+Module TransformerModules::layer_norm(const std::string& name, Residual stream) const {
+  // One kernel each for: the result; the gradient of the input; those of weight and bias.
+  EagerKernels backward{stream_, {3, 2}};
+  if (stream == Residual::goes_on) backward.passes.push_back(3);
+  Module module = make_.elementwise(name, {stream_, {2}}, backward);
+  module.parameters = {make_.parameter(name + ".weight", {d_model_}),
+                       make_.parameter(name + ".bias", {d_model_})};
+  return module;
+}
+
+// --- attention ---
+
+Module TransformerModules::query_key_value(LinearKind kind, const std::string& query,
+                                           const std::string& key, const std::string& value) const {
+  const std::int64_t kv_width = kv_heads_ * head_size_;
+  return make_.linear(kind, tokens_, d_model_,
+                      {{query, d_model_}, {key, kv_width}, {value, kv_width}});
+}
+
+Module TransformerModules::paired_rope(const std::string& name) const {
+  // Halves: even and odd elements. Index arithmetic, gather cos and sin, products, -, +, stack.
+  const std::vector<int> rotate{0, 0, 0, 2, 2, 2, 2, 3, 3, 4};
+  // Each half of the input has two uses: product, product; -, product, +; product, +; stack.
+  const std::vector<int> rotate_back{2, 2, 2, 2, 3, 2, 3, 4};
+  const std::vector<int> mask{0, 0, 0, 0, 0};  // positions, indices, compare, broadcast, -infinity
+  Module module;
+  module.forward = {make_.eager(
+      name, {{stream_ / 2, rotate}, {keys_ / 2, rotate}, {sequence_, mask}, {keys_, {2}}})};
+  // Back from heads to tokens: a copy each of the gradients of queries, keys and values.
+  module.backward = {make_.eager(
+      name + ".grad",
+      {{stream_ / 2, rotate_back}, {keys_ / 2, rotate_back}, {stream_, {2}}, {keys_, {2, 2}}})};
+  return module;
+}
+
+Module TransformerModules::halved_rope(const std::string& name) const {
+  const std::vector<int> rotate{2, 1, 2, 2, 3};  // x * cos, -half, concatenate, * sin, +
+  // * sin; two slices (fill, copy half) around -half; their sum; * cos; the sum of both paths
+  const std::vector<int> rotate_back{2, 1, 1, 1, 1, 1, 3, 2, 3};
+  Module module;
+  module.forward = {make_.eager(name, {{stream_, rotate}, {keys_, rotate}})};
+  module.backward = {make_.eager(name + ".grad", {{stream_, rotate_back}, {keys_, rotate_back}})};
+  return module;
+}
+
+Module TransformerModules::eager_scores(const std::string& name) const {
+  const Gemm product{sequence_, sequence_, head_size_, batch_ * heads_};
+  const Gemm gradient{sequence_, head_size_, sequence_, batch_ * heads_};
+  Module module;
+  module.forward = {make_.gemm(name, product)};
+  module.backward = {make_.gemm(name + ".grad_query", gradient),
+                     make_.gemm(name + ".grad_key", gradient)};
+  return module;
+}
+
+Module TransformerModules::eager_softmax(const std::string& name) const {
+  return make_.elementwise(name,
+                           // / sqrt(d), mask, max, -, exp, sum, /
+                           {scores_, {2, 2, 1, 2, 2, 1, 2}},
+                           {scores_,
+                            {2, 2, 2, 3, 2, 1,  // e / sum: to e; to the sum (/, -, *, /, sum)
+                             2, 3,              // both paths to e added up; exp
+                             2, 1, 1, 0, 3,  // x - max: -, sum, fill, scatter; both paths added up
+                             0, 2, 2}});     // mask (zero, where); / sqrt(d)
+}
+
+Module TransformerModules::eager_values(const std::string& name) const {
+  const Gemm product{sequence_, head_size_, sequence_, batch_ * heads_};
+  const Gemm to_weights{sequence_, sequence_, head_size_, batch_ * heads_};
+  Module module;
+  // Then the heads are copied side by side.
+  module.forward = {make_.gemm(name, product), make_.eager(name + ".merge", {{stream_, {2}}})};
+  module.backward = {make_.eager(name + ".split", {{stream_, {2}}}),
+                     make_.gemm(name + ".grad_weights", to_weights),
+                     make_.gemm(name + ".grad_value", product)};
+  return module;
+}
+
+Module TransformerModules::fused_attention(const std::string& name) const {
+  const std::int64_t each = batch_ * heads_;
+  const Gemm to_scores{sequence_, sequence_, head_size_, each};
+  const Gemm from_scores{sequence_, head_size_, sequence_, each};
+  const auto kernel = [&](std::string_view part, const Gemm& shape, std::int64_t elements) {
+    return make_.gemm(fmt::format("{}.{}", name, part), shape, elements);
+  };
+  Module module;
+  module.forward = {kernel("scores", to_scores, stream_ + keys_),
+                    kernel("values", from_scores, stream_ + keys_)};
+  module.backward = {kernel("values.grad_weights", to_scores, stream_ + keys_),
+                     kernel("values.grad_value", from_scores, stream_ + keys_),
+                     kernel("scores.grad_query", from_scores, 2 * stream_),
+                     kernel("scores.grad_key", from_scores, 2 * keys_)};
+  return module;
+}
+
+// --- projections and activations ---
+
+Module TransformerModules::linear(LinearKind kind, std::int64_t in,
+                                  const Projection& projection) const {
+  return make_.linear(kind, tokens_, in, {projection});
+}
+
+Module TransformerModules::gate_and_up(LinearKind kind, const std::string& gate,
+                                       const std::string& up) const {
+  return make_.linear(kind, tokens_, d_model_, {{gate, d_ff_}, {up, d_ff_}});
+}
+
+Module TransformerModules::eager_swiglu(const std::string& name) const {
+  // sigmoid, x * sigmoid, * up; backward two products for either *, sigmoid, both paths added up.
+  return make_.elementwise(name, {hidden_, {2, 3, 3}}, {hidden_, {3, 3, 3, 3, 3, 3}});
+}
+
+Module TransformerModules::swiglu(const std::string& name) const {
+  return make_.elementwise(name, {hidden_, {2, 3}}, {hidden_, {3, 3, 3}});
+}
+
+Module TransformerModules::gelu(const std::string& name) const {
+  return make_.elementwise(name, {hidden_, {2}}, {hidden_, {3}});
+}
+
+Module TransformerModules::tanh_gelu(const std::string& name) const {
+  return make_.elementwise(name,
+                           // * 0.5, ^3, * 0.044715, +, * sqrt(2/pi), tanh, + 1, *
+                           {hidden_, {2, 2, 2, 3, 2, 2, 2, 3}},
+                           {hidden_,
+                            {3, 3,           // the last *, to both sides
+                             3, 2,           // tanh, * sqrt(2/pi)
+                             2, 2, 2, 3, 3,  // * 0.044715; ^3: x^2, * 3, * gradient; added to +'s x
+                             2, 3}});        // * 0.5; all paths to x added up
+}
+
+// --- heads ---
+
+Module TransformerModules::tied_projection(const std::string& name) const {
+  Module module = make_.linear(LinearKind::linear, tokens_, d_model_, {{name, vocabulary_}});
+  module.parameters.clear();
+  return module;
+}
+
+Module TransformerModules::eager_cross_entropy(const std::string& name) const {
+  return make_.elementwise(
+      name,
+      // max, -, exp, sum, log, -, negate, gather, mean
+      {logits_, {1, 2, 2, 1, 0, 2, 2, 0, 0}},
+      {logits_,
+       {0, 0, 1, 0,        // one, mean, gather (fill, scatter)
+        2, 2, 1,           // negate; x - log: to the log (-, sum)
+        0, 2, 3,           // log, exp; both paths to x - max added up
+        2, 1, 1, 0, 3}});  // x - max: -, sum, fill, scatter; both paths added up
+}
+
+Module TransformerModules::causal_cross_entropy(const std::string& name) const {
+  return make_.elementwise(
+      name, {logits_, {2, 0, 2, 0}},  // shift logits and labels, log_softmax, nll_loss
+      // nll_loss (fill, scatter), log_softmax, the shift (fill, copy)
+      {logits_, {1, 0, 3, 1, 2}});
+}
+
+std::vector<Module> TransformerModules::pooler(const std::string& name) const {
+  const std::int64_t elements = batch_ * d_model_;
+  return {
+      // The first tokens are a view; its gradient is a fill of the whole stream and a copy of a
+      // row.
+      make_.elementwise(name + ".first_token", {}, {stream_, {1, 0}}),
+      make_.linear(LinearKind::biased, batch_, d_model_, {{name + ".dense", d_model_}}),
+      make_.elementwise(name + ".tanh", {elements, {2}}, {elements, {3}}),
+  };
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <compare>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/base/dtype.hpp"
+#include "model/base/quantity.hpp"
+
+namespace ddpsim {
+
+/// C[m x n] += A[m x k] B[k x n], `batch` of them independent.
+struct Gemm {
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t batch = 1;
+
+  /// Multiplications and additions.
+  double flops() const {
+    return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
+           static_cast<double>(batch);
+  }
+  auto operator<=>(const Gemm&) const = default;
+};
+
+/// What a device runs in one go: one kernel, or a run of small ones of the same purpose (the eager
+/// elementwise kernels of a normalisation, say), which the host enqueues one by one.
+struct Kernel {
+  std::string name;          ///< "attn.q_proj", "attn.q_proj.grad_weight"
+  std::optional<Gemm> gemm;  ///< none: the kernel only moves memory
+  Bytes traffic;     ///< bytes read from and written to device memory, all launches together
+  int launches = 1;  ///< kernels the host enqueues for it, at least 1
+  DType type = DType::fp32;      ///< how a GEMM multiplies
+  std::optional<Duration> time;  ///< measured; stands in place of the cost law
+};
+
+/// A tensor that is trained; its gradient has the same shape and type.
+struct Parameter {
+  std::string name;  ///< as PyTorch's named_parameters() spells it
+  std::vector<std::int64_t> shape;
+  DType dtype = DType::fp32;
+  /// Index into Workload::layers of the layer whose backward completes its gradient.
+  int layer = 0;
+  /// Index into that layer's `backward`: the gradient is complete after this kernel.
+  int ready_after = 0;
+  bool sparse = false;  ///< an embedding with sparse gradients: reduced alone
+  /// A sparse gradient's rows as they are sent: those that were used, each once, for Gloo coalesces
+  /// (seen on the wire with torch 1.13); 0: all of the table's.
+  std::int64_t sparse_rows = 0;
+  bool unused = false;  ///< no gradient reaches it in this step (nor on any other rank)
+
+  std::int64_t elements() const;
+  Bytes size() const;
+  Bytes sparse_values() const;   ///< of a sparse gradient: its rows
+  Bytes sparse_indices() const;  ///< and 8 bytes to say which row each is
+};
+
+struct Layer {
+  std::string name;
+  std::vector<Kernel> forward;   ///< in the order the host enqueues them
+  std::vector<Kernel> backward;  ///< likewise, of this layer's backward pass
+};
+
+/// Tensors that are not trained but kept alike: DDP broadcasts rank 0's before every synchronised
+/// forward pass, those of one type together.
+struct BufferGroup {
+  int tensors = 0;
+  Bytes size;
+};
+
+/// As DDP broadcasts them: a group is cut after the tensor with which it reaches `most`; its tensors are
+/// taken as equally large. Source: distributed.py (broadcast_bucket_size), comm.cpp.
+inline constexpr Bytes most_broadcast{250 << 20};
+std::vector<BufferGroup> cut(const std::vector<BufferGroup>& groups, Bytes most = most_broadcast);
+
+/// The network being trained, at a given batch and sequence, as one rank sees it.
+struct Workload {
+  std::string name;
+  std::string source;                 ///< where its numbers come from
+  std::vector<Layer> layers;          ///< in forward order; backward runs them last to first
+  std::vector<Parameter> parameters;  ///< in registration order
+  std::vector<BufferGroup> buffers;   ///< by type; a batch norm has statistics and a counter
+  std::vector<int> arrival;  ///< parameter indices in the order their hooks fire; empty: derived
+  /// Measured time of one optimizer step, if the source gives it.
+  std::optional<Duration> optimizer;
+  /// Standard deviation of a rank's computation from one step to the next, as a share of it.
+  double step_spread = 0;
+
+  std::int64_t elements() const;  ///< of all parameters
+  Bytes gradient_size() const;
+};
+
+/// Is every kernel's work known, or are there some (of a workload profile) of which only the time is?
+bool has_shapes(const Workload& workload);
+
+/// Parameter indices in the order their gradients become ready: by the backward kernel that
+/// completes them; several of one kernel in reverse registration order, as PyTorch's engine
+/// delivers them (reference: pytorch-ddp section 2.5). A workload's own `arrival`, where given,
+/// goes first. Unused ones, which never become ready, come last and ascending.
+std::vector<int> arrival_order(const Workload& workload);
+
+/// Throws std::invalid_argument, naming the parameter or kernel, if an index points nowhere, a
+/// shape or a size is not positive, a name repeats, or `arrival` is not a permutation.
+void check(const Workload& workload);
+
+}  // namespace ddpsim

@@ -1,0 +1,71 @@
+#include "scenarios/reader/catalogue.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+namespace ddpsim {
+namespace {
+
+bool is_path(const std::string& text) {
+  const auto ends_with = [&](std::string_view end) {
+    return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+  };
+  return text.find('/') != std::string::npos || ends_with(".yaml") || ends_with(".yml");
+}
+
+}  // namespace
+
+std::filesystem::path catalogue_folder() {
+  const char* elsewhere = std::getenv("DDPSIM_CATALOGUE");
+  return elsewhere != nullptr && *elsewhere != '\0' ? elsewhere : DDPSIM_CATALOGUE_DIR;
+}
+
+std::vector<std::string> catalogue_names(std::string_view kind) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& file : std::filesystem::directory_iterator(catalogue_folder() / kind, error))
+    if (file.path().extension() == ".yaml") names.push_back(file.path().stem().string());
+  if (names.empty())
+    throw InputError(fmt::format(
+        "{}: no catalogue of {} there; set DDPSIM_CATALOGUE to the folder scenarios/catalogue",
+        (catalogue_folder() / kind).string(), kind));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Entry find_entry(const Yaml& given, std::string_view kind) {
+  if (given.is_map()) return {given, "inline"};
+  const std::string text =
+      given.text(fmt::format("a name from the catalogue of {}, a path or a mapping", kind));
+  if (is_path(text)) {
+    const std::filesystem::path path = given.folder() / text;
+    if (const std::string reason = unreadable(path); !reason.empty())
+      given.fail(fmt::format("{}: {}", path.string(), reason));
+    return {Yaml::load(path), std::filesystem::path(text).stem().string()};
+  }
+  const std::vector<std::string> names = catalogue_names(kind);
+  if (std::find(names.begin(), names.end(), text) == names.end()) given.fail_unknown(text, names);
+  return {Yaml::load(catalogue_folder() / kind / (text + ".yaml")), text};
+}
+
+std::vector<Entry> entry_with_bases(const Yaml& given, std::string_view kind) {
+  std::vector<Entry> entries{find_entry(given, kind)};
+  std::vector<std::string> files{entries.front().name == "inline" ? ""
+                                                                  : entries.front().yaml.file()};
+  while (auto base = YamlMap(entries.back().yaml).optional("base")) {
+    Entry next = find_entry(*base, kind);
+    if (next.name == "inline") base->fail("expected the name of a catalogue entry or a path");
+    std::error_code error;
+    for (const std::string& file : files)
+      if (!file.empty() && std::filesystem::equivalent(file, next.yaml.file(), error))
+        base->fail(
+            fmt::format("the files are based on each other in a circle: {}", next.yaml.file()));
+    files.push_back(next.yaml.file());
+    entries.push_back(std::move(next));
+  }
+  return entries;
+}
+
+}  // namespace ddpsim

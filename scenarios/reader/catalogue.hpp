@@ -1,0 +1,34 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/reader/yaml.hpp"
+
+namespace ddpsim {
+
+/// The kinds of entries, which are also the names of the folders.
+inline constexpr std::string_view device_entries = "devices", link_entries = "links",
+                                  model_entries = "models";
+
+/// Where the catalogue is: $DDPSIM_CATALOGUE, or what was compiled in.
+std::filesystem::path catalogue_folder();
+
+/// The names of all entries of a kind, sorted.
+std::vector<std::string> catalogue_names(std::string_view kind);
+
+/// A description that may stand in three places: inline (a mapping), in a file (a path, relative to
+/// the file that names it), or in the catalogue (a name).
+struct Entry {
+  Yaml yaml;         ///< the mapping itself
+  std::string name;  ///< catalogue name, file name, or "inline"
+};
+/// Throws InputError if there is no such file or entry, with the nearest name.
+Entry find_entry(const Yaml& given, std::string_view kind);
+
+/// An entry and those it is based on (`base:`), the outermost first. Throws InputError on a cycle.
+std::vector<Entry> entry_with_bases(const Yaml& given, std::string_view kind);
+
+}  // namespace ddpsim

@@ -1,0 +1,33 @@
+#include "scenarios/reader/catalogue_list.hpp"
+
+#include "scenarios/reader/catalogue.hpp"
+#include "scenarios/reader/cluster_reader.hpp"
+#include "scenarios/reader/workload_reader.hpp"
+
+namespace ddpsim {
+
+std::vector<ModelSummary> list_models() {
+  std::vector<ModelSummary> models;
+  for (const std::string& name : catalogue_names(model_entries)) {
+    const Workload workload = read_catalogue_model(name);
+    models.push_back({name, workload.source, workload.parameters.size(), workload.elements(),
+                      workload.gradient_size()});
+  }
+  return models;
+}
+
+std::vector<Device> list_devices() {
+  std::vector<Device> devices;
+  for (const std::string& name : catalogue_names(device_entries))
+    devices.push_back(read_device(Yaml::of_text(name)));
+  return devices;
+}
+
+std::vector<Link> list_links() {
+  std::vector<Link> links;
+  for (const std::string& name : catalogue_names(link_entries))
+    links.push_back(read_link(Yaml::of_text(name)));
+  return links;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/cluster/cluster.hpp"
+
+namespace ddpsim {
+
+struct ModelSummary {
+  std::string name, source;
+  std::size_t tensors = 0;
+  std::int64_t elements = 0;
+  Bytes gradients;
+};
+
+/// Everything the catalogue holds, read and checked. Throw InputError.
+std::vector<ModelSummary> list_models();
+std::vector<Device> list_devices();
+std::vector<Link> list_links();
+
+}  // namespace ddpsim

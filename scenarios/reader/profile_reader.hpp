@@ -1,0 +1,44 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/scenario/scenario.hpp"
+#include "model/workload/workload.hpp"
+#include "scenarios/reader/yaml.hpp"
+
+namespace ddpsim {
+
+struct ProfiledParameter {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  DType dtype = DType::fp32;
+  bool sparse = false;
+  std::int64_t sparse_rows = 0;  ///< 0: all of them
+  bool unused = false;           ///< then `ready` does not matter
+  Duration ready{};              ///< when its gradient is, from the start of backward
+};
+
+/// A workload profile (format: ddpsim.workload/1): what one process measured of its own training
+/// step, and perhaps what a run of several showed, which is then the scenario's `measured` unless it has
+/// one of its own.
+struct WorkloadProfile {
+  std::string source;
+  Duration forward{}, backward{};
+  std::optional<Duration> optimizer;
+  double step_spread = 0;                     ///< as in Workload
+  std::vector<ProfiledParameter> parameters;  ///< in registration order
+  std::vector<BufferGroup> buffers;           ///< those of one type together
+  std::vector<int> arrival;  ///< parameter indices in the order their hooks fire; empty: by `ready`
+  std::optional<Measured> measured;
+};
+
+/// Reads the mapping of a profile in full. Throws InputError.
+WorkloadProfile read_workload_profile(const Yaml& given);
+
+/// The profile as a workload: its backward pass becomes one timed kernel between every two instants at
+/// which gradients were ready.
+Workload workload_of(const WorkloadProfile& profile, const std::string& name);
+
+}  // namespace ddpsim

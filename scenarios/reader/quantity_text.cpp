@@ -1,0 +1,94 @@
+#include "scenarios/reader/quantity_text.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <span>
+
+namespace ddpsim {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  double size;
+};
+
+constexpr std::array durations{Unit{"ps", 1e-12}, Unit{"ns", 1e-9}, Unit{"us", 1e-6},
+                               Unit{"µs", 1e-6},  Unit{"ms", 1e-3}, Unit{"s", 1},
+                               Unit{"min", 60}};
+constexpr std::array sizes{Unit{"B", 1},
+                           Unit{"kB", 1e3},
+                           Unit{"KB", 1e3},
+                           Unit{"MB", 1e6},
+                           Unit{"GB", 1e9},
+                           Unit{"TB", 1e12},
+                           Unit{"KiB", 1024.0},
+                           Unit{"MiB", 1048576.0},
+                           Unit{"GiB", 1073741824.0},
+                           Unit{"TiB", 1099511627776.0}};
+constexpr std::array rates{
+    Unit{"B/s", 1},           Unit{"kB/s", 1e3},           Unit{"MB/s", 1e6},
+    Unit{"GB/s", 1e9},        Unit{"TB/s", 1e12},          Unit{"KiB/s", 1024.0},
+    Unit{"MiB/s", 1048576.0}, Unit{"GiB/s", 1073741824.0}, Unit{"bit/s", 0.125},
+    Unit{"Mbit/s", 0.125e6},  Unit{"Gbit/s", 0.125e9},     Unit{"Mb/s", 0.125e6},
+    Unit{"Gb/s", 0.125e9},    Unit{"Tbit/s", 0.125e12}};
+constexpr std::array flop_rates{Unit{"FLOP/s", 1},     Unit{"MFLOP/s", 1e6},  Unit{"GFLOP/s", 1e9},
+                                Unit{"TFLOP/s", 1e12}, Unit{"PFLOP/s", 1e15}, Unit{"GFLOPS", 1e9},
+                                Unit{"TFLOPS", 1e12},  Unit{"PFLOPS", 1e15}};
+
+/// The value in base units.
+std::optional<double> parse(std::string_view text, std::span<const Unit> units) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || !std::isfinite(value)) return std::nullopt;
+  std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
+  for (const Unit& known : units)
+    if (known.name == unit && std::isfinite(value * known.size)) return value * known.size;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Duration> parse_duration(std::string_view text) {
+  const auto seconds = parse(text, durations);
+  constexpr double a_day = 86400;  // far beyond any step, far within 64 bits of picoseconds
+  if (!seconds || std::abs(*seconds) > a_day) return std::nullopt;
+  return from_seconds(*seconds);
+}
+
+std::optional<Bytes> parse_bytes(std::string_view text) {
+  const auto bytes = parse(text, sizes);
+  constexpr double limit = 1e17;
+  if (!bytes || std::abs(*bytes) > limit) return std::nullopt;
+  return Bytes{static_cast<std::int64_t>(*bytes)};  // DDP truncates fractional caps to whole bytes
+}
+
+std::optional<Bandwidth> parse_bandwidth(std::string_view text) {
+  const auto rate = parse(text, rates);
+  if (!rate) return std::nullopt;
+  return Bandwidth{*rate};
+}
+
+std::optional<FlopRate> parse_flop_rate(std::string_view text) {
+  const auto rate = parse(text, flop_rates);
+  if (!rate) return std::nullopt;
+  return FlopRate{*rate};
+}
+
+std::optional<std::int64_t> parse_integer(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<double> parse_number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value))
+    return std::nullopt;
+  return value;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <vector>
+
+#include "model/ddp/user_hook.hpp"
+#include "scenarios/reader/yaml.hpp"
+
+namespace ddpsim {
+
+/// `training.hooks`: a list of {kind: {parameter or layer: pattern, ...}}, with the parameters and
+/// layers of `workload` that each pattern names. Throws InputError, also for a pattern that matches
+/// nothing.
+std::vector<UserHook> read_user_hooks(const Yaml& given, const Workload& workload);
+
+/// Indices of the parameters that `given`, a name with * for any text, names: one at least, or
+/// InputError.
+std::vector<std::int32_t> parameters_named(const Yaml& given, const Workload& workload);
+
+}  // namespace ddpsim

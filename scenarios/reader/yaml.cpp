@@ -1,0 +1,303 @@
+#include "scenarios/reader/yaml.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <unordered_set>
+
+#include <fmt/format.h>
+#include <yaml-cpp/depthguard.h>
+#include <yaml-cpp/eventhandler.h>
+
+#include "scenarios/reader/quantity_text.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// No file of ours is nearly as large; what is, is refused before it is read.
+constexpr std::uintmax_t largest_file = 8 * 1024 * 1024;
+
+/// What was given, short enough for an error.
+std::string shown(const std::string& text) {
+  constexpr std::size_t most = 60;
+  if (text.size() <= most) return text;
+  std::size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
+    --end;  // a UTF-8 character stays whole
+  return text.substr(0, end) + "...";
+}
+
+/// Hears where the documents of a file begin, and nothing else.
+class DocumentStarts : public YAML::EventHandler {
+ public:
+  std::vector<YAML::Mark> marks;
+
+ private:
+  void OnDocumentStart(const YAML::Mark& mark) override { marks.push_back(mark); }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+/// Where a second document begins, if one does. Not YAML::LoadAll: a "," outside of brackets makes
+/// yaml-cpp 0.7 find empty documents without end.
+std::optional<YAML::Mark> second_document(const std::string& content) {
+  std::istringstream stream(content);
+  YAML::Parser parser(stream);
+  DocumentStarts starts;
+  while (starts.marks.size() < 2)
+    if (!parser.HandleNextDocument(starts)) return std::nullopt;
+  return starts.marks[1];
+}
+
+}  // namespace
+
+std::string unreadable(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return "no such file";
+  if (!std::filesystem::is_regular_file(path, error)) return "not a file";
+  return std::filesystem::file_size(path, error) > largest_file ? "larger than 8 MiB" : "";
+}
+
+Yaml Yaml::load(const std::filesystem::path& file) {
+  const std::string name = file.string();
+  if (const std::string reason = unreadable(file); !reason.empty())
+    throw InputError(fmt::format("{}{}: {}", name,
+                                 std::filesystem::is_regular_file(file) ? ":1:1" : "", reason));
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream content;
+  content << stream.rdbuf();
+  if (!stream) throw InputError(fmt::format("{}: cannot be read", name));
+  try {
+    if (const auto mark = second_document(content.str()))
+      throw InputError(fmt::format("{}:{}:{}: a second YAML document begins here: expected one",
+                                   name, mark->line + 1, mark->column + 1));
+    Yaml root(YAML::Load(content.str()), name, "");
+    if (root.node_.IsNull())
+      throw InputError(fmt::format(
+          "{}:1:1: empty file: expected a mapping such as \"name: my first scenario\"", name));
+    if (!root.is_map())
+      root.fail("expected a mapping of keys to values, such as \"workload: {model: resnet50}\"");
+    return root;
+  } catch (const YAML::DeepRecursion& problem) {
+    throw InputError(fmt::format("{}:{}:{}: nested too deeply: is this a scenario?", name,
+                                 problem.mark.line + 1, problem.mark.column + 1));
+  } catch (const YAML::Exception& problem) {
+    throw InputError(fmt::format("{}:{}:{}: not YAML: {}", name, problem.mark.line + 1,
+                                 problem.mark.column + 1, shown(problem.msg)));
+  }
+}
+
+void Yaml::apply(const std::vector<Override>& overrides) {
+  for (const Override& change : overrides) {
+    const auto refuse = [&](std::string_view problem) {
+      throw InputError(
+          fmt::format("--set {}={}: {}", shown(change.first), shown(change.second), problem));
+    };
+    YAML::Node value;
+    try {
+      value = YAML::Load(change.second);
+    } catch (const YAML::Exception& problem) {
+      refuse("the value is not YAML: " + shown(problem.msg));
+    }
+    YAML::Node node;
+    node.reset(node_);
+    std::istringstream path(change.first);
+    std::vector<std::string> steps;
+    for (std::string step; std::getline(path, step, '.');) steps.push_back(step);
+    if (steps.empty() || change.first.back() == '.' ||
+        std::find(steps.begin(), steps.end(), "") != steps.end())
+      refuse("expected KEY=VALUE, such as training.bucket_cap=50MiB");
+    for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
+      if (node[steps[i]] && !node[steps[i]].IsMap())
+        refuse(fmt::format("{} is not a mapping in {}", steps[i], file_));
+      YAML::Node next = node[steps[i]];
+      node.reset(next);
+    }
+    node[steps.back()] = value;
+  }
+  overrides_.insert(overrides_.end(), overrides.begin(), overrides.end());
+}
+
+void Yaml::fail(std::string_view problem) const {
+  const YAML::Mark mark = node_.Mark();
+  for (const Override& change : overrides_)
+    if (key_ == change.first || key_.rfind(change.first + ".", 0) == 0 ||
+        (mark.is_null() &&
+         change.first.rfind(key_ + ".", 0) == 0))  // a mapping that the change made
+      throw InputError(
+          fmt::format("--set {}={}: {}", shown(change.first), shown(change.second), problem));
+  throw InputError(
+      fmt::format("{}: {}{}{}", place(), shown(key_), key_.empty() ? "" : ": ", problem));
+}
+
+std::string Yaml::place() const {
+  const YAML::Mark mark = node_.Mark();
+  return fmt::format("{}:{}:{}", file_, mark.line + 1, mark.column + 1);
+}
+
+void Yaml::fail_unknown(const std::string& given, const std::vector<std::string>& known) const {
+  std::string list;
+  for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
+  const std::string guess = nearest(given, known);
+  fail(fmt::format("unknown name \"{}\"{}; known: {}", shown(given),
+                   guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess), list));
+}
+
+std::string Yaml::text(std::string_view expected) const {
+  if (!node_.IsScalar() || node_.Scalar().empty())
+    fail(fmt::format("expected {}, got {}", expected,
+                     node_.IsMap()        ? "a mapping"
+                     : node_.IsSequence() ? "a list"
+                                          : "nothing"));
+  return node_.Scalar();
+}
+
+bool Yaml::boolean() const {
+  const std::string given = text("true or false");
+  if (given == "true") return true;
+  if (given == "false") return false;
+  fail(fmt::format("expected true or false, got \"{}\"", shown(given)));
+}
+
+std::int64_t Yaml::integer(std::int64_t least, std::int64_t most) const {
+  const std::string given = text("a whole number");
+  const auto value = parse_integer(given);
+  if (!value || *value < least || *value > most)
+    fail(fmt::format("expected a whole number from {} to {}, got \"{}\"", least, most,
+                     shown(given)));
+  return *value;
+}
+
+double Yaml::number(double least, double most) const {
+  const std::string given = text("a number");
+  const auto value = parse_number(given);
+  if (!value || *value < least || *value > most)
+    fail(fmt::format("expected a number from {} to {}, got \"{}\"", least, most, shown(given)));
+  return *value;
+}
+
+Duration Yaml::duration_or_zero() const {
+  constexpr std::string_view expected = "a time with its unit, such as \"250 ms\" or \"5 us\"";
+  const std::string given = text(expected);
+  const auto value = parse_duration(given);
+  if (!value || *value < Duration::zero())
+    fail(fmt::format("expected {}, got \"{}\"", expected, shown(given)));
+  return *value;
+}
+
+Duration Yaml::duration() const {
+  const Duration value = duration_or_zero();
+  if (value == Duration::zero()) fail("expected a time above zero");
+  return value;
+}
+
+Bytes Yaml::bytes() const {
+  constexpr std::string_view expected = "a size with its unit, such as \"25 MiB\" or \"10 MB\"";
+  const std::string given = text(expected);
+  const auto value = parse_bytes(given);
+  if (!value || value->count <= 0)
+    fail(fmt::format("expected {} and above zero, got \"{}\"", expected, shown(given)));
+  return *value;
+}
+
+Bytes Yaml::bytes_or_count() const {
+  const auto plain = parse_integer(is_scalar() ? text("a size") : "");
+  return plain && *plain > 0 ? Bytes{*plain} : bytes();
+}
+
+Bandwidth Yaml::bandwidth() const {
+  constexpr std::string_view expected =
+      "a rate with its unit, such as \"450 GB/s\" or \"400 Gbit/s\"";
+  const std::string given = text(expected);
+  const auto value = parse_bandwidth(given);
+  if (!value || value->bytes_per_second <= 0)
+    fail(fmt::format("expected {} and above zero, got \"{}\"", expected, shown(given)));
+  return *value;
+}
+
+FlopRate Yaml::flop_rate() const {
+  constexpr std::string_view expected = "a rate with its unit, such as \"989 TFLOP/s\"";
+  const std::string given = text(expected);
+  const auto value = parse_flop_rate(given);
+  if (!value || value->flops_per_second <= 0)
+    fail(fmt::format("expected {} and above zero, got \"{}\"", expected, shown(given)));
+  return *value;
+}
+
+std::vector<Yaml> Yaml::list(std::string_view expected) const {
+  if (!node_.IsSequence()) fail(fmt::format("expected {}", expected));
+  std::vector<Yaml> items;
+  for (const YAML::Node& item : node_) {
+    Yaml& child = items.emplace_back(Yaml(item, file_, key_));
+    child.overrides_ = overrides_;
+  }
+  return items;
+}
+
+YamlMap::YamlMap(const Yaml& node) : node_(node) {
+  if (!node.is_map()) node.fail("expected a mapping of keys to values");
+  std::unordered_set<std::string> seen;
+  for (const auto& item : node.node_) {
+    const YAML::Node& key = item.first;
+    const YAML::Node& value = item.second;
+    const Yaml place(key, node.file_, node.key_);
+    if (!key.IsScalar()) place.fail("expected a key");
+    if (!seen.insert(key.Scalar()).second)
+      place.fail(fmt::format("repeated key \"{}\"", shown(key.Scalar())));
+    entries_.emplace_back(key.Scalar(), child(key.Scalar(), value));
+  }
+}
+
+Yaml YamlMap::child(const std::string& key, const YAML::Node& value) const {
+  Yaml yaml(value, node_.file_, node_.key_.empty() ? key : node_.key_ + "." + key);
+  yaml.overrides_ = node_.overrides_;
+  return yaml;
+}
+
+std::optional<Yaml> YamlMap::optional(const std::string& key) {
+  asked_.push_back(key);
+  for (const auto& [name, value] : entries_)
+    if (name == key) return value;
+  return std::nullopt;
+}
+
+Yaml YamlMap::required(const std::string& key) {
+  auto value = optional(key);
+  if (value) return *value;
+  std::vector<std::string> others;
+  for (const auto& [name, there] : entries_)
+    if (std::find(asked_.begin(), asked_.end(), name) == asked_.end()) others.push_back(name);
+  const std::string slip = nearest(key, others);
+  node_.fail(slip.empty()
+                 ? fmt::format("missing key \"{}\"", key)
+                 : fmt::format("missing key \"{}\"; is \"{}\" meant to be it?", key, slip));
+}
+
+void YamlMap::finish() const {
+  for (const auto& [name, value] : entries_) {
+    if (std::find(asked_.begin(), asked_.end(), name) != asked_.end()) continue;
+    const std::string guess = nearest(name, asked_);
+    Yaml place = value;
+    for (const auto& item : node_.node_)
+      if (item.first.IsScalar() && item.first.Scalar() == name && !item.first.Mark().is_null())
+        place.node_.reset(item.first);
+    place.fail(guess.empty() ? "unknown key"
+                             : fmt::format("unknown key; did you mean \"{}\"?", guess));
+  }
+}
+
+std::vector<std::pair<std::string, Yaml>> YamlMap::entries() {
+  for (const auto& [name, value] : entries_) asked_.push_back(name);
+  return entries_;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "model/cost/step_costs.hpp"
+#include "model/ddp/training.hpp"
+
+namespace ddpsim {
+
+/// One thing that could be better, all else being the same.
+enum class Change : std::uint8_t {
+  link_twice_as_fast,  ///< the part of every all-reduce that moves bytes takes half the time
+  no_latency,          ///< the other part takes none
+  free_launch,         ///< the host enqueues kernels, hooks and collectives in no time
+  no_interference,     ///< kernels and collectives do not slow each other
+  even_ranks,          ///< no rank is slower than the others
+};
+inline constexpr std::array all_changes{Change::link_twice_as_fast, Change::no_latency,
+                                        Change::free_launch, Change::no_interference,
+                                        Change::even_ranks};
+std::string_view name_of(Change change);
+
+/// What a step costs under a change. The broadcasts of DDP's buffers stay what they are; on a
+/// synchronous device a kernel's launch is part of its time, and stays too.
+StepCosts with(StepCosts costs, Change change);
+
+struct WhatIf {
+  Change change = Change::no_latency;
+  Duration step{};
+};
+
+/// The step under each change that changes these costs (`even_ranks`: only where ranks differ,
+/// StepCosts::slowest_rank). Buckets stay the same.
+std::vector<WhatIf> what_if(const StepCosts& costs, const Training& training);
+
+}  // namespace ddpsim

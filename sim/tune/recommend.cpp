@@ -1,0 +1,109 @@
+#include "sim/tune/recommend.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "sim/tune/bucketed_steps.hpp"
+#include "sim/tune/parallel.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// Steps that differ by less are equal to whoever measures them.
+constexpr double indistinguishable = 0.001;
+
+std::vector<double> factors(double uncertainty) {
+  if (uncertainty <= 0) return {1};
+  return {1, 1 / (1 + uncertainty), 1 + uncertainty};
+}
+
+/// How much longer than the best, as a share.
+double regret(Duration step, Duration best) {
+  return in_seconds(step) / in_seconds(best) - 1;
+}
+
+std::size_t smallest_buckets(const TuneOptions& options, const std::vector<Choice>& candidates) {
+  Duration shortest = Duration::max();
+  for (const Choice& each : candidates) shortest = std::min(shortest, each.step);
+  const Duration longest = longest_step(options, shortest);
+  std::size_t chosen = candidates.size();
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (candidates[i].step > longest) continue;
+    if (chosen == candidates.size() ||
+        std::tuple(candidates[i].largest, candidates[i].step, candidates[i].buckets.size()) <
+            std::tuple(candidates[chosen].largest, candidates[chosen].step,
+                       candidates[chosen].buckets.size()))
+      chosen = i;
+  }
+  return chosen;
+}
+
+std::size_t least_regret(const std::vector<Choice>& candidates,
+                         const std::vector<double>& regrets) {
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < candidates.size(); ++i)
+    if (std::pair(regrets[i], candidates[i].step) < std::pair(regrets[best], candidates[best].step))
+      best = i;
+  std::size_t chosen = best;
+  for (std::size_t i = 0; i < candidates.size(); ++i)
+    if (regrets[i] <= regrets[best] + indistinguishable &&
+        candidates[i].step <= scaled(candidates[best].step, 1 + indistinguishable) &&
+        candidates[i].buckets.size() < candidates[chosen].buckets.size())
+      chosen = i;
+  return chosen;
+}
+
+}  // namespace
+
+Advice recommend(const StepCosts& costs, const Training& training, const TuneOptions& options,
+                 const std::vector<Choice>& candidates, const Choice& standard,
+                 bool standard_allowed) {
+  Advice advice;
+  if (options.link_uncertainty > 0 || options.compute_uncertainty > 0)
+    for (const double link : factors(options.link_uncertainty))
+      for (const double compute : factors(options.compute_uncertainty))
+        advice.corners.push_back({link, compute, {}, {}, {}});
+  std::vector<std::vector<Duration>> steps(advice.corners.size());  // [corner][candidate]
+  parallel_for(advice.corners.size(), options.threads, [&](int, std::size_t c) {
+    Corner& corner = advice.corners[c];
+    StepCosts changed = costs;
+    scale(changed, {corner.compute, corner.compute, corner.compute});
+    scale_copies(changed, corner.compute);
+    BucketedSteps timed(changed, training, corner.link);
+    for (const Choice& each : candidates) steps[c].push_back(timed.of(each.buckets));
+    corner.standard = timed.of(standard.buckets);
+    corner.best = *std::min_element(steps[c].begin(), steps[c].end());
+    if (standard_allowed) corner.best = std::min(corner.best, corner.standard);
+  });
+  advice.evaluated = advice.corners.size() * (candidates.size() + 1);
+
+  std::vector<double> regrets(candidates.size(), 0);
+  if (advice.corners.empty()) {
+    Duration shortest = Duration::max();
+    for (const Choice& each : candidates) shortest = std::min(shortest, each.step);
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      regrets[i] = regret(candidates[i].step, shortest);
+  }
+  for (std::size_t c = 0; c < advice.corners.size(); ++c)
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      regrets[i] = std::max(regrets[i], regret(steps[c][i], advice.corners[c].best));
+  const std::size_t chosen = options.objective == Objective::memory
+                                 ? smallest_buckets(options, candidates)
+                                 : least_regret(candidates, regrets);
+  advice.choice = candidates[chosen];
+  for (std::size_t c = 0; c < advice.corners.size(); ++c)
+    advice.corners[c].recommended = steps[c][chosen];
+
+  advice.pays = in_seconds(advice.choice.step) < in_seconds(standard.step) * (1 - options.noise) &&
+                std::all_of(advice.corners.begin(), advice.corners.end(),
+                            [](const Corner& each) { return each.recommended < each.standard; });
+  if (!advice.pays && standard_allowed && options.objective != Objective::memory) {
+    advice.choice = standard;
+    for (Corner& corner : advice.corners) corner.recommended = corner.standard;
+  }
+  for (const Corner& corner : advice.corners)
+    advice.regret = std::max(advice.regret, regret(corner.recommended, corner.best));
+  return advice;
+}
+
+}  // namespace ddpsim

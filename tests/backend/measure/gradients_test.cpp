@@ -1,0 +1,292 @@
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+
+#include <catch2/catch.hpp>
+
+#include "backend/measure/check_gradients.hpp"
+#include "tests/backend/jobs.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// The gradients of every parameter after a step, by rank.
+std::vector<std::vector<std::vector<float>>> gradients_after(const SmallJob& job,
+                                                             const Training& training, int ranks,
+                                                             const std::string& backend) {
+  std::vector<std::vector<std::vector<float>>> all(static_cast<std::size_t>(ranks));
+  const Schedule schedule = job.schedule(training);
+  REQUIRE(run_job(job_of(ranks, backend), [&](Backend& rank) {
+            rank.load(job.workload, job.optimizer);
+            rank.run(schedule);
+            auto& mine = all[static_cast<std::size_t>(rank.rank())];
+            for (int p = 0; p < static_cast<int>(job.workload.parameters.size()); ++p)
+              mine.push_back(rank.gradient(p));
+            return 0;
+          }) == 0);
+  return all;
+}
+
+Training training_of(Strategy strategy) {
+  Training training;
+  training.strategy = strategy;
+  training.bucket_cap = Bytes{8 << 10};
+  training.first_bucket_cap = Bytes{2 << 10};
+  return training;
+}
+
+}  // namespace
+
+TEST_CASE("R24, R27: every strategy ends with the mean of the local gradients on every rank",
+          "[backend][gradients]") {
+  const int ranks = GENERATE(1, 2, 3);
+  const std::string backend = ranks == 3 ? GENERATE("threads", "gloo") : "threads";
+  const SmallJob job(ranks);
+  CAPTURE(ranks, backend);
+  for (const int micro_batches : {1, 3})
+    for (const bool no_sync : {false, true})
+      for (const bool view : {false, true})
+        for (const Strategy strategy :
+             {Strategy::naive, Strategy::flat, Strategy::overlap, Strategy::bucketed}) {
+          CAPTURE(micro_batches, no_sync, view, name_of(strategy));
+          Training training = training_of(strategy);
+          training.micro_batches = micro_batches;
+          training.no_sync = no_sync;
+          training.gradient_as_bucket_view = view;
+          Training none = training;
+          none.strategy = Strategy::none;
+          const int code = run_job(job_of(ranks, backend), [&](Backend& rank) {
+            rank.load(job.workload, job.optimizer);
+            const GradientReference reference =
+                reference_gradients(rank, job.workload, job.schedule(none), micro_batches);
+            rank.run(job.schedule(training));
+            return check_gradients(rank, job.workload, reference).good() ? 0 : 5;
+          });
+          CHECK(code == 0);
+        }
+}
+
+TEST_CASE("R4: a sparse gradient is gathered, and ends as the mean of all rows of all ranks",
+          "[backend][gradients]") {
+  const int ranks = GENERATE(1, 2, 3);
+  const std::string backend = ranks == 2 ? GENERATE("threads", "gloo") : "threads";
+  SmallJob job(ranks);
+  job.workload.parameters[0].sparse = true;
+  job.workload.parameters[0].sparse_rows = 7;
+  CAPTURE(ranks, backend);
+  for (const int micro_batches : {1, 2})
+    for (const bool view : {false, true})
+      for (const Strategy strategy :
+           {Strategy::naive, Strategy::flat, Strategy::overlap, Strategy::bucketed}) {
+        CAPTURE(micro_batches, view, name_of(strategy));
+        Training training = training_of(strategy);
+        training.micro_batches = micro_batches;
+        training.no_sync = true;
+        training.gradient_as_bucket_view = view;
+        Training none = training;
+        none.strategy = Strategy::none;
+        const Schedule schedule = job.schedule(training);
+        Sent expected;
+        for (const Task& task : schedule.tasks)
+          if (is_collective(task.operation)) {
+            ++expected.collectives;
+            expected.payload += task.bytes;
+          }
+        const int code = run_job(job_of(ranks, backend), [&](Backend& rank) {
+          rank.load(job.workload, job.optimizer);
+          const GradientReference reference =
+              reference_gradients(rank, job.workload, job.schedule(none), micro_batches);
+          std::size_t zeros = 0, uneven = 0;  // elements of the sparse gradient
+          for (const double value : reference.mean[0]) zeros += value == 0 ? 1 : 0;
+          for (const float value : rank.gradient(0)) uneven += value == 0 ? 1 : 0;
+          const std::size_t width = reference.mean[0].size() / 64;
+          if (uneven != (64 - 7) * width) return 6;
+          if (zeros > uneven || zeros < (64 - 7 * static_cast<std::size_t>(ranks)) * width)
+            return 7;
+          for (int step = 0; step < 2; ++step) {
+            const RankRun run = rank.run(schedule);
+            if (!check_gradients(rank, job.workload, reference).good()) return 5;
+            if (run.sent != expected) return 8;
+          }
+          return 0;
+        });
+        CHECK(code == 0);
+      }
+}
+
+TEST_CASE("R25: gradients that are copied and divided together end as the same mean",
+          "[backend][gradients]") {
+  const SmallJob job(2);
+  for (const int micro_batches : {1, 2})
+    for (const bool view : {false, true}) {
+      CAPTURE(micro_batches, view);
+      Training training = training_of(Strategy::bucketed);
+      training.micro_batches = micro_batches;
+      training.gradient_as_bucket_view = view;
+      const auto apart = gradients_after(job, training, 2, "threads");
+      training.batched_grad_copy = true;
+      CHECK(gradients_after(job, training, 2, "threads") == apart);
+      CHECK(apart[0] == apart[1]);
+    }
+}
+
+TEST_CASE("R36: ranks without inputs send zeros, and all end with the others' mean",
+          "[backend][gradients]") {
+  const SmallJob job(3);
+  const std::string backend = GENERATE("threads", "gloo");
+  for (const bool by_all : {true, false})
+    for (const bool view : {false, true})
+      for (const Strategy strategy : {Strategy::naive, Strategy::flat, Strategy::bucketed}) {
+        CAPTURE(backend, by_all, view, name_of(strategy));
+        Training training = training_of(strategy);
+        training.gradient_as_bucket_view = view;
+        training.join = Join{true, by_all, 1};
+        Training none = training;
+        none.strategy = Strategy::none;
+        Training everyone = none;
+        everyone.join.reset();
+        const int code = run_job(job_of(3, backend), [&](Backend& rank) {
+          rank.load(job.workload, job.optimizer);
+          // The sum of those that have inputs, by hand.
+          std::vector<std::vector<double>> sums;
+          rank.run(job.schedule(everyone));
+          for (int p = 0; p < static_cast<int>(job.workload.parameters.size()); ++p) {
+            const std::vector<float> mine = rank.gradient(p);
+            auto& sum = sums.emplace_back(mine.size(), 0.0);
+            if (rank.rank() < 2) std::copy(mine.begin(), mine.end(), sum.begin());
+            rank.sum(sum);
+          }
+          const GradientReference reference =
+              reference_gradients(rank, job.workload, job.schedule(none), 1);
+          for (std::size_t p = 0; p < sums.size(); ++p)
+            for (std::size_t i = 0; i < sums[p].size(); ++i)
+              if (std::abs(reference.mean[p][i] - sums[p][i] / 3) > 1e-12) return 6;
+          const RankRun run = rank.run(job.schedule(training));
+          if (!check_gradients(rank, job.workload, reference, {}, by_all ? 3 : 2).good()) return 5;
+          if (!by_all && check_gradients(rank, job.workload, reference).good()) return 8;
+          return run.sent->collectives == 0 ? 7 : 0;
+        });
+        CHECK(code == 0);
+      }
+}
+
+TEST_CASE("ranks without inputs need one with, and one communication a step",
+          "[backend][gradients]") {
+  const SmallJob job(2);
+  const auto refused = [&](int joined, int micro_batches) {
+    Training training = training_of(Strategy::bucketed);
+    training.join = Join{false, true, joined};
+    training.micro_batches = micro_batches;
+    std::string problem;
+    std::mutex mutex;
+    run_job(job_of(2), [&](Backend& rank) {
+      rank.load(job.workload, job.optimizer);
+      try {
+        rank.run(job.schedule(training));
+      } catch (const std::invalid_argument& error) {
+        const std::lock_guard lock(mutex);
+        problem = error.what();
+      }
+      return 0;
+    });
+    return problem;
+  };
+  CHECK_THAT(refused(2, 1), Catch::Contains("joined_ranks is 2, and there are 2 ranks"));
+  CHECK_THAT(refused(1, 2), Catch::Contains("no_sync: true"));
+  CHECK(refused(1, 1).empty());
+}
+
+TEST_CASE("more rows of a sparse gradient than there are is an error", "[backend][gradients]") {
+  SmallJob job(1);
+  job.workload.parameters[0].sparse = true;
+  job.workload.parameters[0].sparse_rows = 65;
+  std::string problem;
+  run_job(job_of(1), [&](Backend& rank) {
+    try {
+      rank.load(job.workload, job.optimizer);
+    } catch (const std::invalid_argument& error) {
+      problem = error.what();
+    }
+    return 0;
+  });
+  CHECK_THAT(problem, Catch::Contains("has 64 rows, and its sparse gradient would send 65"));
+}
+
+TEST_CASE("two ranks average to the same bits under every strategy", "[backend][gradients]") {
+  // The sum of two is the same in any order, and halving is exact.
+  const SmallJob job(2);
+  const auto naive = gradients_after(job, training_of(Strategy::naive), 2, "threads");
+  CHECK(naive[0] == naive[1]);
+  const auto local = gradients_after(job, training_of(Strategy::none), 2, "threads");
+  CHECK(local[0] != local[1]);
+  for (const Strategy strategy : {Strategy::flat, Strategy::overlap, Strategy::bucketed}) {
+    CAPTURE(name_of(strategy));
+    CHECK(gradients_after(job, training_of(strategy), 2, "threads") == naive);
+  }
+}
+
+TEST_CASE("no gradient is left out and none is all zeros", "[backend][gradients]") {
+  const SmallJob job(1);
+  const auto local = gradients_after(job, training_of(Strategy::none), 1, "threads");
+  for (const std::vector<float>& gradient : local[0])
+    CHECK(std::count(gradient.begin(), gradient.end(), 0.0F) <
+          static_cast<long>(gradient.size()) / 4 + 1);
+}
+
+TEST_CASE("a step repeats its gradients although parameters are updated", "[backend][gradients]") {
+  const SmallJob job(2);
+  const Schedule schedule = job.schedule(Strategy::bucketed);
+  CHECK(run_job(job_of(2), [&](Backend& rank) {
+          rank.load(job.workload, job.optimizer);
+          rank.run(schedule);
+          const std::vector<float> first = rank.gradient(0);
+          rank.run(schedule);
+          return rank.gradient(0) == first ? 0 : 5;
+        }) == 0);
+}
+
+TEST_CASE("wrong gradients are found", "[backend][gradients]") {
+  const SmallJob job(2);
+  std::atomic<int> found = 0;
+  run_job(job_of(2), [&](Backend& rank) {
+    rank.load(job.workload, job.optimizer);
+    GradientReference reference =
+        reference_gradients(rank, job.workload, job.schedule(Strategy::none), 1);
+    rank.run(job.schedule(Strategy::naive));
+    reference.mean[3][0] += 1e-3;
+    const GradientCheck off = check_gradients(rank, job.workload, reference);
+    if (off.identical && off.first_wrong == job.workload.parameters[3].name) ++found;
+    rank.run(job.schedule(Strategy::none));  // now each rank has its own
+    if (!check_gradients(rank, job.workload, reference).identical) ++found;
+    return 0;
+  });
+  CHECK(found == 4);
+}
+
+TEST_CASE("hooks fire once for each gradient, in arrival order, with the gradient complete",
+          "[backend][gradients]") {
+  const SmallJob job(2);
+  const StepCosts costs(job.workload, job.cluster, job.optimizer);
+  std::mutex mutex;
+  std::vector<std::vector<int>> fired(2);
+  const auto local = gradients_after(job, training_of(Strategy::none), 2, "threads");
+  int complete = 0;
+  run_job(job_of(2), [&](Backend& rank) {
+    rank.load(job.workload, job.optimizer);
+    RunOptions options;
+    options.hook = [&](int parameter, int micro_batch) {
+      const std::lock_guard lock(mutex);
+      const auto r = static_cast<std::size_t>(rank.rank());
+      fired[r].push_back(parameter);
+      complete += micro_batch == 0 &&
+                  rank.gradient(parameter) == local[r][static_cast<std::size_t>(parameter)];
+    };
+    rank.run(job.schedule(Strategy::bucketed), options);
+    return 0;
+  });
+  CHECK(fired[0] == costs.arrival);
+  CHECK(fired[1] == costs.arrival);
+  CHECK(complete == 2 * static_cast<int>(costs.arrival.size()));
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,515 @@
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <mutex>
+
+#include <catch2/catch.hpp>
+
+#include "backend/measure/measure_kernels.hpp"
+#include "backend/measure/measure_machine.hpp"
+#include "backend/measure/measure_step.hpp"
+#include "tests/backend/jobs.hpp"
+
+namespace ddpsim {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A backend whose background all-reduces, in runs that `late` picks, begin when all is computed: what a
+/// starved machine does.
+class Starved : public Backend {
+ public:
+  Starved(Backend& real, std::function<bool(int)> late) : real_(real), late_(std::move(late)) {}
+  int rank() const override { return real_.rank(); }
+  int ranks() const override { return real_.ranks(); }
+  bool synchronous() const override { return real_.synchronous(); }
+  std::string device_name() const override { return real_.device_name(); }
+  std::string link_name() const override { return real_.link_name(); }
+  std::string versions() const override { return real_.versions(); }
+  void load(const Workload& workload, Optimizer optimizer) override {
+    real_.load(workload, optimizer);
+  }
+  RankRun run(const Schedule& schedule, const RunOptions& options) override {
+    RankRun run = real_.run(schedule, options);
+    if (options.background != Bytes{} && late_(runs_++)) {
+      run.background_begun = run.computed + 1s;
+      run.background_busy = 0;
+      run.background_ended = 0;
+    }
+    return run;
+  }
+  std::vector<float> gradient(int parameter) const override { return real_.gradient(parameter); }
+  std::vector<Duration> time_all_reduces(Bytes size, int count, bool waiting) override {
+    return real_.time_all_reduces(size, count, waiting);
+  }
+  void sum(std::span<double> values) override { real_.sum(values); }
+  std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine) override {
+    return real_.gather(mine);
+  }
+
+ private:
+  Backend& real_;
+  std::function<bool(int)> late_;
+  int runs_ = 0;
+};
+
+/// A backend whose runs are not what they were.
+class Changed : public Starved {
+ public:
+  using Change = std::function<void(RankRun&, const RunOptions&)>;
+  Changed(Backend& real, Change change)
+      : Starved(real, [](int) { return false; }), change_(std::move(change)) {}
+  RankRun run(const Schedule& schedule, const RunOptions& options) override {
+    RankRun run = Starved::run(schedule, options);
+    change_(run, options);
+    return run;
+  }
+
+ private:
+  Change change_;
+};
+
+/// What rank 0 measured of two threads.
+Calibration measured(const SmallJob& job, const MeasureOptions& options, const Watch& watch = {},
+                     std::function<bool(int)> late = nullptr) {
+  Calibration result;
+  const std::vector<Schedule> steps{job.schedule(Strategy::none), job.schedule(Strategy::bucketed),
+                                    job.schedule(Strategy::naive)};
+  const int code = run_job(job_of(2), [&](Backend& rank) {
+    rank.load(job.workload, job.optimizer);
+    Starved starved(rank, late);
+    Calibration mine =
+        measure_machine(late ? starved : rank, job.workload, job.optimizer, steps, options, watch);
+    if (rank.rank() == 0) result = std::move(mine);
+    return 0;
+  });
+  REQUIRE(code == 0);
+  return result;
+}
+
+Calibration measured_with(const SmallJob& job, const MeasureOptions& options,
+                          const Changed::Change& change) {
+  Calibration result;
+  const std::vector<Schedule> steps{job.schedule(Strategy::none), job.schedule(Strategy::naive)};
+  REQUIRE(run_job(job_of(2), [&](Backend& rank) {
+            rank.load(job.workload, job.optimizer);
+            Changed changed(rank, change);
+            Calibration mine =
+                measure_machine(changed, job.workload, job.optimizer, steps, options, {});
+            if (rank.rank() == 0) result = std::move(mine);
+            return 0;
+          }) == 0);
+  return result;
+}
+
+MeasureOptions few() {
+  MeasureOptions options;
+  options.repeats = 3;
+  options.largest = Bytes{1 << 20};
+  options.patience = 50ms;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("a measured timeline obeys the schedule", "[backend][measure]") {
+  const SmallJob job(2);
+  const Strategy strategy = GENERATE(Strategy::none, Strategy::naive, Strategy::flat,
+                                     Strategy::overlap, Strategy::bucketed);
+  CAPTURE(name_of(strategy));
+  const Schedule schedule = job.schedule(strategy);
+  Timeline timeline;
+  REQUIRE(run_job(job_of(2), [&](Backend& rank) {
+            rank.load(job.workload, job.optimizer);
+            const Timeline mine = measure_step(rank, schedule);
+            if (rank.rank() == 0) timeline = mine;
+            return 0;
+          }) == 0);
+  REQUIRE(timeline.ranks.size() == 2);
+  for (const auto& times : timeline.ranks) {
+    Instant host{}, communication{};
+    for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
+      const Task& task = schedule.tasks[i];
+      const TaskTimes& at = times[i];
+      CHECK(at.issued <= at.enqueued);
+      CHECK(at.start <= at.end);
+      CHECK(at.end <= timeline.end);
+      CHECK(at.issued >= host);  // the host does one thing after the other
+      host = task.stream == Stream::host ? at.end : at.enqueued;
+      if (task.stream == Stream::communication) {
+        CHECK(at.end >= communication);  // in issue order
+        communication = at.end;
+      }
+      for (const std::uint32_t earlier : schedule.waits_for(task))
+        if (task.operation == Operation::wait) CHECK(at.end >= times[earlier].end);
+    }
+  }
+  // Nobody has the result of an all-reduce before everybody has arrived.
+  for (std::size_t i = 0; i < schedule.tasks.size(); ++i)
+    if (schedule.tasks[i].operation == Operation::all_reduce)
+      CHECK(timeline.ranks[0][i].end >=
+            std::max(timeline.ranks[0][i].issued, timeline.ranks[1][i].issued));
+}
+
+TEST_CASE("a machine is measured in all that pricing takes", "[backend][measure]") {
+  const SmallJob job(2);
+  MeasureOptions options = few();
+  options.patience = 400ms;  // also on a busy machine
+  Calibration calibration = measured(job, options);
+  // Where others want the cores, the ranks may never have been at work together.
+  for (int tries = 0; tries < 4 && calibration.interference.empty(); ++tries)
+    calibration = measured(job, options);
+  CHECK(calibration.complete);
+  CHECK(calibration.ranks == 2);
+  CHECK(calibration.synchronous);
+  CHECK_FALSE(calibration.cpu.empty());
+  CHECK(calibration.date.size() == std::string("2026-11-21T04:00:00Z").size());
+  // Every kernel of the workload, and the copies of these strategies.
+  for (const Layer& layer : job.workload.layers)
+    for (const Kernel& kernel : layer.backward) {
+      const bool there = std::any_of(
+          calibration.tasks.begin(), calibration.tasks.end(), [&](const TaskCost& task) {
+            return task.operation == Operation::backward && task.gemm == kernel.gemm &&
+                   task.traffic == kernel.traffic;
+          });
+      CHECK(there);
+    }
+  for (const Operation operation : {Operation::copy_in, Operation::copy_out, Operation::divide,
+                                    Operation::optimizer, Operation::forward})
+    CHECK(std::any_of(calibration.tasks.begin(), calibration.tasks.end(),
+                      [&](const TaskCost& task) { return task.operation == operation; }));
+  for (const TaskCost& task : calibration.tasks) {
+    CHECK(task.time.low <= task.time.median);
+    CHECK(task.time.median <= task.time.high);
+    CHECK(task.time.repeats >= 2 * 3);  // ranks, repeats
+  }
+  REQUIRE(calibration.all_reduce.size() == 9);  // 4 KiB to 1 MiB
+  CHECK(calibration.all_reduce.front().size == Bytes{4 << 10});
+  CHECK(calibration.all_reduce.back().size == Bytes{1 << 20});
+  for (const AllReduceCost& cost : calibration.all_reduce)
+    CHECK(cost.time.median > Duration::zero());
+  CHECK_FALSE(calibration.interference.empty());
+  CHECK(calibration.slowest_rank >= 1);
+}
+
+TEST_CASE("interference is measured where both were at work, and left out where they never were",
+          "[backend][measure]") {
+  const SmallJob job(2);
+  MeasureOptions options = few();
+  options.repeats = 10;  // three rounds of each size
+  const auto late = [](int run) { return run % 4 == 1; };
+  auto sometimes = measured(job, options, {}, late);
+  for (int tries = 0; tries < 4 && sometimes.interference.empty(); ++tries)
+    sometimes = measured(job, options, {}, late);
+  CHECK_FALSE(sometimes.interference.empty());
+  for (const MeasuredInterference& point : sometimes.interference) CHECK(point.is_plausible());
+  CHECK(sometimes.launch.handover < 500ms);
+  const auto never = measured(job, options, {}, [](int) { return true; });
+  CHECK(never.complete);
+  CHECK(never.interference.empty());
+  CHECK(never.launch.handover == Duration::zero());
+}
+
+TEST_CASE("of a stream that is under way at times, the slowdown is that of those times",
+          "[backend][measure]") {
+  const SmallJob job(2);
+  MeasureOptions options = few();
+  options.repeats = 5;
+  const Calibration calibration =
+      measured_with(job, options, [](RankRun& run, const RunOptions& how) {
+        if (how.communicate) return;
+        run.computed = how.background != Bytes{} ? 110ms : 100ms;
+        if (how.background == Bytes{}) return;
+        run.background_begun = {};
+        run.background_ended = 20;
+        run.background_busy = how.background_pause > Duration::zero() ? 0.2 : 1;
+      });
+  bool small = false, large = false;
+  for (const MeasuredInterference& point : calibration.interference) {
+    CAPTURE(point.size.count);
+    // A fifth of 110 ms under way, in which 10 ms were lost: 22 ms did the work of 12.
+    const bool one_by_one = point.size < 64 * KiB;
+    CHECK(point.compute_slowdown == Approx(one_by_one ? 22.0 / 12 : 1.1));
+    (one_by_one ? small : large) = true;
+  }
+  CHECK(small);
+  CHECK(large);
+}
+
+TEST_CASE("a round in which the machine stalls does not count as interference",
+          "[backend][measure]") {
+  const SmallJob job(2);
+  for (const int repeats : {1, 10, 15}) {
+    CAPTURE(repeats);
+    MeasureOptions options = few();
+    options.repeats = repeats;
+    options.patience = 10s;
+    const int rounds = repeats < 15 ? 3 : 5;
+    const Calibration calibration = measured_with(
+        job, options, [rounds, round = 0](RankRun& run, const RunOptions& how) mutable {
+          if (how.communicate) return;
+          run.computed = how.background != Bytes{} ? 110ms : 100ms;
+          if (how.background == Bytes{}) return;
+          run.background_begun = {};
+          run.background_ended = 20;
+          run.background_busy = 1;
+          if (++round % rounds == 1) run.computed = 1100ms;
+        });
+    CHECK_FALSE(calibration.interference.empty());
+    for (const MeasuredInterference& point : calibration.interference)
+      CHECK(point.compute_slowdown == Approx(1.1));
+  }
+}
+
+TEST_CASE("what a comm hook computes is measured where it runs", "[backend][measure]") {
+  const SmallJob job(2, {64, 256, 256, 64});
+  Training training;
+  training.bucket_cap = 64 * KiB;
+  training.first_bucket_cap = 64 * KiB;
+  const Schedule alone = [&] {
+    Training none = training;
+    none.strategy = Strategy::none;
+    return job.schedule(none);
+  }();
+  training.comm_hook.kind = CommHookKind::fp16_compress;
+  const Schedule hooked = job.schedule(training);
+  std::vector<Duration> collectives, asides;
+  Calibration calibration;
+  REQUIRE(run_job(job_of(2), [&](Backend& rank) {
+            rank.load(job.workload, job.optimizer);
+            RunOptions options;
+            options.communicate = false;
+            options.stand_in = [](const Task&) { return Duration{20ms}; };
+            std::optional<Sent> sent;
+            const Timeline timeline = measure_step(rank, hooked, options, &sent);
+            const std::vector<Schedule> steps{alone, hooked};
+            Calibration mine = measure_machine(rank, job.workload, job.optimizer, steps, few(), {});
+            if (rank.rank() != 0) return 0;
+            calibration = std::move(mine);
+            if (sent->collectives != 0 || sent->payload != Bytes{}) return 1;
+            for (std::size_t i = 0; i < hooked.tasks.size(); ++i) {
+              const TaskTimes& at = timeline.ranks[0][i];
+              if (hooked.tasks[i].operation == Operation::all_reduce)
+                collectives.push_back(at.end - at.start);
+              else if (hooked.tasks[i].stream == Stream::communication)
+                asides.push_back(at.end - at.start);
+            }
+            return 0;
+          }) == 0);
+  REQUIRE(collectives.size() == hooked.buckets.size());
+  REQUIRE(asides.size() == hooked.buckets.size());
+  for (const Duration time : collectives) CHECK(time >= 20ms);
+  for (const Duration time : asides) {
+    CHECK(time > Duration::zero());
+    CHECK(time < 20ms);  // the processor's time, whatever runs beside it
+  }
+  int aside = 0, in_place = 0;
+  for (const TaskCost& task : calibration.tasks)
+    if (task.operation == Operation::cast) ++(task.aside ? aside : in_place);
+  CHECK(aside > 0);
+  CHECK(in_place > 0);
+  CHECK(calibration.backward_beside_hook >= 1);
+}
+
+TEST_CASE("backward is held beside each comm hook apart", "[backend][measure]") {
+  const SmallJob job(2, {64, 128, 128, 64});
+  const auto hook_of = [](CommHookKind kind) {
+    CommHook hook;
+    hook.kind = kind;
+    return hook;
+  };
+  const CommHook fp16 = hook_of(CommHookKind::fp16_compress);
+  const CommHook powersgd = hook_of(CommHookKind::powersgd);
+  std::vector<Schedule> steps;
+  Training training;
+  training.strategy = Strategy::none;
+  steps.push_back(job.schedule(training));
+  training.strategy = Strategy::bucketed;
+  training.bucket_cap = 32 * KiB;
+  training.first_bucket_cap = 32 * KiB;
+  for (const CommHook& hook : {fp16, powersgd}) {
+    training.comm_hook = hook;
+    steps.push_back(job.schedule(training));
+  }
+  double of_fp16 = 0, of_powersgd = 0, of_all = 0, of_other = 0, of_one = 0, of_only = 0;
+  REQUIRE(run_job(job_of(2), [&](Backend& rank) {
+            rank.load(job.workload, job.optimizer);
+            for (const Schedule& step : steps) measure_step(rank, step);
+            const std::vector<Schedule> two(steps.begin(), steps.begin() + 2);
+            MeasureKernels both(rank, job.workload, job.optimizer, steps);
+            MeasureKernels one(rank, job.workload, job.optimizer, two);
+            for (int round = 0; round < 3; ++round) {
+              both.run_hooked({}, true);
+              one.run_hooked({}, true);
+            }
+            if (rank.rank() != 0) return 0;
+            of_fp16 = both.backward_beside(fp16);
+            of_powersgd = both.backward_beside(powersgd);
+            of_all = both.backward_beside({});
+            of_other = both.backward_beside(hook_of(CommHookKind::bf16_compress));
+            of_one = one.backward_beside(fp16);
+            of_only = one.backward_beside({});
+            return 0;
+          }) == 0);
+  CHECK(of_all >= std::min(of_fp16, of_powersgd));
+  CHECK(of_all <= std::max(of_fp16, of_powersgd));
+  CHECK(of_other == 1);
+  CHECK(of_one == of_only);
+}
+
+TEST_CASE("every hook that computes aside does so beside collectives that only last",
+          "[backend][measure]") {
+  const SmallJob job(2, {64, 128, 128, 64});
+  int hooks = 0;
+  for (const CommHookKind kind : all_comm_hooks) {
+    if (kind == CommHookKind::steps || kind == CommHookKind::plugin) continue;
+    CAPTURE(name_of(kind));
+    Training training;
+    training.bucket_cap = 32 * KiB;
+    training.first_bucket_cap = 32 * KiB;
+    training.comm_hook.kind = kind;
+    const Schedule hooked = job.schedule(training);
+    if (!computes_aside(hooked)) continue;
+    ++hooks;
+    Timeline timeline;
+    REQUIRE(run_job(job_of(2), [&](Backend& rank) {
+              rank.load(job.workload, job.optimizer);
+              measure_step(rank, hooked);
+              RunOptions options;
+              options.communicate = false;
+              options.stand_in = [](const Task& task) { return task.bytes.count * 1ns + 2ms; };
+              std::optional<Sent> sent;
+              Timeline mine = measure_step(rank, hooked, options, &sent);
+              if (rank.rank() == 0) timeline = std::move(mine);
+              return sent->collectives == 0 ? 0 : 1;
+            }) == 0);
+    for (std::size_t i = 0; i < hooked.tasks.size(); ++i) {
+      const Task& task = hooked.tasks[i];
+      const TaskTimes& at = timeline.ranks[1][i];
+      if (task.step == nobody || task.stream != Stream::communication) continue;
+      if (is_collective(task.operation)) CHECK(at.end - at.start >= task.bytes.count * 1ns + 2ms);
+      for (const std::uint32_t earlier : hooked.waits_for(task))
+        if (is_collective(hooked.tasks[earlier].operation))
+          CHECK(at.start >= timeline.ranks[1][earlier].end);
+    }
+  }
+  CHECK(hooks >= 6);
+}
+
+TEST_CASE("all-reduces with pauses between them are under way at times", "[backend][measure]") {
+  const SmallJob job(2);
+  const Schedule step = job.schedule(Strategy::none);
+  // The median of five, each beside half a second of computation: what the machine does meanwhile may
+  // hold up some of the all-reduces.
+  const auto busy = [&](Duration pause) {
+    std::vector<double> shares;
+    REQUIRE(run_job(job_of(2), [&](Backend& rank) {
+              rank.load(job.workload, job.optimizer);
+              RunOptions options;
+              options.communicate = false;
+              options.rounds = 100;
+              Duration alone = rank.run(step, options).computed;
+              for (int again = 0; again < 3; ++again)
+                alone = std::min(alone, rank.run(step, options).computed);
+              std::vector<double> each{in_seconds(alone)};
+              rank.sum(each);
+              options.rounds = 1 + static_cast<int>(0.5 * 2 * options.rounds / each[0]);
+              options.background = 4 * KiB;
+              options.background_pause = pause;
+              for (int repeat = 0; repeat < 5; ++repeat) {
+                const RankRun run = rank.run(step, options);
+                if (rank.rank() == 0) shares.push_back(run.background_busy);
+              }
+              return 0;
+            }) == 0);
+    std::sort(shares.begin(), shares.end());
+    return shares.at(2);
+  };
+  CHECK(busy(Duration::zero()) == 1);
+  const double often = busy(100us), seldom = busy(20ms);
+  CAPTURE(often, seldom);
+  CHECK(often < 1);
+  CHECK(seldom > 0);
+  CHECK(seldom < often);
+}
+
+TEST_CASE("of all-reduces that began too late for a computation, none was under way",
+          "[backend][measure]") {
+  const SmallJob job(2);
+  const Schedule step = job.schedule(Strategy::none);
+  RankRun late;
+  REQUIRE(run_job(job_of(2), [&](Backend& rank) {
+            rank.load(job.workload, job.optimizer);
+            RunOptions options;
+            options.communicate = false;
+            options.background = 4 * KiB;
+            options.background_pause = 3s;
+            const RankRun run = rank.run(step, options);
+            if (rank.rank() == 0) late = run;
+            return 0;
+          }) == 0);
+  CHECK(late.background_begun > late.computed);
+  CHECK(late.background_busy == 0);
+  CHECK(late.background_ended == 0);
+}
+
+TEST_CASE("measuring that is stopped keeps what it had", "[backend][measure]") {
+  const SmallJob job(2);
+  std::atomic<bool> stop = false;
+  Watch watch;
+  watch.progress = [&](const std::string& what, double) {
+    if (what.starts_with("all-reduce of 16 KiB")) stop = true;
+  };
+  watch.stop = [&] { return stop.load(); };
+  const Calibration calibration = measured(job, few(), watch);
+  CHECK_FALSE(calibration.complete);
+  CHECK_FALSE(calibration.tasks.empty());
+  CHECK(calibration.all_reduce.size() == 2);  // 4 and 8 KiB; of 16 there was not all
+  CHECK(calibration.interference.empty());
+}
+
+TEST_CASE("spread counts what lies far outside", "[backend][measure]") {
+  std::vector<Duration> samples;
+  for (int i = 1; i <= 99; ++i) samples.push_back(100ms + i * 1ms);
+  // Quartiles 126 and 174 ms or so: three times their distance reaches to about 320.
+  samples.push_back(1000ms);
+  const Spread spread = spread_of(samples);
+  CHECK(spread.repeats == 100);
+  CHECK(spread.outliers == 1);
+  CHECK(spread.median == 151ms);  // the 51st of 100
+  CHECK(spread.low == 111ms);     // the 11th
+  CHECK(spread.high == 190ms);    // the 90th
+  CHECK_THROWS_AS(spread_of({}), std::invalid_argument);
+}
+
+TEST_CASE("times are the same whatever rank asks: a sum is identical on all",
+          "[backend][measure]") {
+  std::mutex mutex;
+  std::vector<std::vector<double>> sums;
+  run_job(job_of(3), [&](Backend& rank) {
+    std::vector<double> values{0.1 * (rank.rank() + 1), 1e16, -1e16 * rank.rank()};
+    rank.sum(values);
+    const std::lock_guard lock(mutex);
+    sums.push_back(values);
+    return 0;
+  });
+  REQUIRE(sums.size() == 3);
+  CHECK(sums[0] == sums[1]);
+  CHECK(sums[0] == sums[2]);
+  CHECK(sums[0][0] == Approx(0.6));
+}
+
+TEST_CASE("what one rank gathers is what each gave, also nothing", "[backend][measure]") {
+  std::atomic<int> good = 0;
+  run_job(job_of(3), [&](Backend& rank) {
+    const std::vector<std::byte> mine(static_cast<std::size_t>(rank.rank()), std::byte{7});
+    const auto all = rank.gather(mine);
+    if (all.size() == 3 && all[0].empty() && all[1].size() == 1 && all[2].size() == 2 &&
+        all[2][1] == std::byte{7})
+      ++good;
+    return 0;
+  });
+  CHECK(good == 3);
+}
+
+}  // namespace ddpsim

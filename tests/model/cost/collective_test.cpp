@@ -1,0 +1,218 @@
+#include "model/cost/collective.hpp"
+
+#include <stdexcept>
+
+#include <catch2/catch.hpp>
+
+#include "tests/model/workload/timed.hpp"
+
+using namespace ddpsim;
+using namespace ddpsim::timed;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// 10 us at 1 KiB and 20 at 4 KiB: a slope of 1/2. 80 us at 16 KiB: from there a slope of 1.
+const AllReduceTable table{{1 * KiB, 10us}, {4 * KiB, 20us}, {16 * KiB, 80us}};
+
+std::string name_of_law(const Cluster& cluster) {
+  return CollectiveLaw(cluster).name();
+}
+
+Cluster two_nodes(LinkKind kind, int nics, int ranks_per_node) {
+  Cluster cluster = ring(ranks_per_node, 2us, gigabytes_per_second(150));
+  cluster.nodes = 2;
+  cluster.inter_node.kind = kind;
+  cluster.inter_node.nics = nics;
+  cluster.inter_node.latency = 10us;
+  cluster.inter_node.bandwidth = gigabytes_per_second(10);
+  return cluster;
+}
+
+/// Bus bandwidth of a cluster's ring, in GB/s: it moves 2 (n - 1) / n of the bytes.
+double ring_gigabytes(const Cluster& cluster) {
+  return CollectiveLaw(cluster).all_reduce({1'000'000'000}).bus.bytes_per_second * 1e-9;
+}
+
+}  // namespace
+
+TEST_CASE("a table gives its own points exactly", "[model][collective]") {
+  for (const auto& [size, time] : table) CHECK(table_time(table, size) == time);
+}
+
+TEST_CASE("between the points of a table logarithms are interpolated", "[model][collective]") {
+  // Twice the bytes at a slope of 1/2: sqrt(2) x 10 us = 14.142135623731 us. At a slope of 1:
+  // twice.
+  CHECK(table_time(table, 2 * KiB) == Duration{14'142'136});
+  CHECK(table_time(table, 8 * KiB) == 40us);
+}
+
+TEST_CASE("beyond the ends of a table its last slopes go on", "[model][collective]") {
+  CHECK(table_time(table, {256}) == 5us);       // a quarter of the bytes at a slope of 1/2
+  CHECK(table_time(table, 64 * KiB) == 320us);  // four times at a slope of 1
+  CHECK(table_time(table, {0}) == 10us);        // no logarithm: the smallest entry
+}
+
+TEST_CASE("a table of one point is bandwidth alone", "[model][collective]") {
+  const AllReduceTable one{{1 * MiB, 1ms}};
+  CHECK(table_time(one, 1 * MiB) == 1ms);
+  CHECK(table_time(one, 5 * MiB) == 5ms);
+  CHECK(table_time(one, 256 * KiB) == 250us);
+}
+
+TEST_CASE("an empty table is refused", "[model][collective]") {
+  CHECK_THROWS_AS(table_time({}, 1 * KiB), std::invalid_argument);
+}
+
+TEST_CASE("a ring takes 2 (n - 1) steps of latency and bytes / n", "[model][collective]") {
+  // Four ranks: 6 steps of 5 us and of 25 MB at 100 GB/s.
+  const CollectiveLaw law(ring(4, 5us, gigabytes_per_second(100)));
+  const CollectiveCost cost = law.all_reduce({100'000'000});
+  CHECK(cost.latency == 30us);
+  CHECK(cost.transfer == 1500us);
+  CHECK(cost.time() == 1530us);
+  CHECK(cost.bus.bytes_per_second == Approx(100e9));
+  CHECK(cost.channels == 0);  // no CUDA device
+}
+
+TEST_CASE("one rank has nothing to reduce", "[model][collective]") {
+  CollectiveLaw law(ring(1, 5us, gigabytes_per_second(100)));
+  law.call_overhead = 7us;
+  CHECK(law.all_reduce(1 * GiB).time() == 0us);
+  CHECK(law.broadcast(1 * GiB) == 0us);
+}
+
+TEST_CASE("the slowest hop sets the pace between nodes", "[model][collective]") {
+  // Eight ranks on two nodes: 14 steps of the network's 10 us.
+  const CollectiveLaw law(two_nodes(LinkKind::ethernet, 0, 4));
+  CHECK(law.all_reduce({8}).latency == 140us);
+  // A NIC of 10 GB/s: one per node on ethernet, one per rank on InfiniBand, or as many as said.
+  CHECK(ring_gigabytes(two_nodes(LinkKind::ethernet, 0, 4)) == Approx(10));
+  CHECK(ring_gigabytes(two_nodes(LinkKind::infiniband, 0, 4)) == Approx(40));
+  CHECK(ring_gigabytes(two_nodes(LinkKind::ethernet, 3, 4)) == Approx(30));
+  // Twenty of them carry more than the 150 GB/s inside a node, if there is an inside.
+  CHECK(ring_gigabytes(two_nodes(LinkKind::ethernet, 20, 4)) == Approx(150));
+  CHECK(ring_gigabytes(two_nodes(LinkKind::ethernet, 20, 1)) == Approx(200));
+}
+
+TEST_CASE("a table is latency above the best bandwidth it reached", "[model][collective]") {
+  // 16 KiB in 80 us and 4 KiB in 20 are the best: 204.8 B/us. 1 KiB takes 5 us of its 10 that way.
+  Cluster cluster = constant(2, 1ms);
+  cluster.intra_node.all_reduce = table;
+  const CollectiveCost cost = CollectiveLaw(cluster).all_reduce(1 * KiB);
+  CHECK(cost.latency == 5us);
+  CHECK(cost.transfer == 5us);
+  // Better than ever measured, by its slope of 1 from there: bandwidth alone.
+  CHECK(CollectiveLaw(cluster).all_reduce(64 * KiB).latency == 0us);
+}
+
+TEST_CASE("a table of other ranks is scaled as a ring would be", "[model][collective]") {
+  // Measured on two ranks: 2 steps, once the bytes. Eight ranks: 14 steps, 1.75 times the bytes.
+  Cluster cluster = constant(8, 1ms);
+  cluster.intra_node.all_reduce = table;
+  cluster.intra_node.table_ranks = 2;
+  const CollectiveCost cost = CollectiveLaw(cluster).all_reduce(1 * KiB);
+  CHECK(cost.latency == 35us);
+  CHECK(cost.transfer == Duration{8'750ns});
+  cluster.intra_node.table_ranks = 8;
+  CHECK(CollectiveLaw(cluster).all_reduce(1 * KiB).time() == 10us);
+}
+
+TEST_CASE("what a call costs on top is latency, and leaves the bandwidth part",
+          "[model][collective]") {
+  CollectiveLaw law(ring(4, 5us, gigabytes_per_second(100)));
+  law.call_overhead = 12us;
+  CHECK(law.all_reduce({100'000'000}).latency == 42us);
+  CHECK(law.all_reduce({100'000'000}).transfer == 1500us);
+  law.call_overhead = -12us;
+  CHECK(law.all_reduce({100'000'000}).time() == 1518us);
+  law.call_overhead = -1s;
+  CHECK(law.all_reduce({100'000'000}).time() == 1500us);
+}
+
+TEST_CASE("the law follows from what is known of the link", "[model][collective]") {
+  // A plain link is latency and bandwidth, of a CUDA device too; a link with a kind is NCCL's
+  // business; a table goes before either.
+  Cluster cluster = ring(2, 5us, gigabytes_per_second(100));
+  CHECK(name_of_law(cluster) == "alpha-beta");
+  cluster.device.compute_capability = 90;
+  CHECK(name_of_law(cluster) == "alpha-beta");
+  cluster.intra_node.kind = LinkKind::nvlink;
+  CHECK(name_of_law(cluster) == "nccl");
+  cluster.device.compute_capability = 0;
+  CHECK(name_of_law(cluster) == "alpha-beta");
+  cluster.intra_node.all_reduce = table;
+  CHECK(name_of_law(cluster) == "table");
+  cluster.device.compute_capability = 90;
+  CHECK(name_of_law(cluster) == "table");
+}
+
+TEST_CASE("between nodes the network's link decides", "[model][collective]") {
+  Cluster cluster = two_nodes(LinkKind::plain, 0, 4);
+  cluster.intra_node.all_reduce = table;
+  CHECK(name_of_law(cluster) == "alpha-beta");
+  cluster.inter_node.all_reduce = table;
+  CHECK(name_of_law(cluster) == "table");
+}
+
+TEST_CASE("a law may be asked for", "[model][collective]") {
+  Cluster cluster = eight_gpus();
+  cluster.intra_node.all_reduce = table;
+  cluster.collectives = CollectiveModel::alpha_beta;
+  CHECK(name_of_law(cluster) == "alpha-beta");
+  cluster.collectives = CollectiveModel::nccl;
+  CHECK(name_of_law(cluster) == "nccl");
+  cluster.collectives = CollectiveModel::table;
+  CHECK(name_of_law(cluster) == "table");
+}
+
+TEST_CASE("a law without its figures is refused", "[model][collective]") {
+  Cluster cluster = ring(2, 5us, gigabytes_per_second(100));
+  cluster.collectives = CollectiveModel::nccl;
+  CHECK_THROWS_WITH(CollectiveLaw(cluster), Catch::Contains("needs a CUDA device"));
+  cluster.collectives = CollectiveModel::table;
+  CHECK_THROWS_WITH(CollectiveLaw(cluster), Catch::Contains("no all_reduce table"));
+  cluster.collectives = CollectiveModel::alpha_beta;
+  cluster.intra_node.bandwidth = {};
+  CHECK_THROWS_WITH(CollectiveLaw(cluster), Catch::Contains("no bandwidth"));
+  cluster.ranks_per_node = 1;
+  CHECK_NOTHROW(CollectiveLaw(cluster));
+}
+
+TEST_CASE("NCCL's law is NCCL's choice", "[model][collective]") {
+  const Cluster cluster = eight_gpus();
+  const CollectiveLaw law(cluster);
+  const NcclLaw nccl(nccl_system(cluster));
+  for (const Bytes size : {8 * KiB, 25 * MiB, 1 * GiB}) {
+    const NcclEstimate estimate = nccl.choose(Collective::all_reduce, size);
+    const CollectiveCost cost = law.all_reduce(size);
+    CHECK(cost.time() == estimate.time);
+    CHECK(cost.latency == estimate.latency);
+    CHECK(cost.channels == estimate.channels);
+    CHECK(law.broadcast(size) == nccl.choose(Collective::broadcast, size).time);
+  }
+}
+
+TEST_CASE("GPUs that may not reach each other over PCIe have half of the bandwidth",
+          "[model][collective]") {
+  Cluster cluster = eight_gpus();
+  cluster.ranks_per_node = 4;
+  cluster.intra_node.kind = LinkKind::pcie;
+  cluster.intra_node.nvswitch = false;
+  cluster.intra_node.bandwidth = gigabytes_per_second(24);
+  cluster.device.peer_to_peer = true;
+  const CollectiveCost direct = CollectiveLaw(cluster).all_reduce(25 * MiB);
+  cluster.device.peer_to_peer = false;
+  const CollectiveCost staged = CollectiveLaw(cluster).all_reduce(25 * MiB);
+  const NcclEstimate nccl = NcclLaw(nccl_system(cluster)).choose(Collective::all_reduce, 25 * MiB);
+  CHECK(staged.transfer == 2 * (nccl.time - nccl.latency));
+  CHECK(staged.latency == nccl.latency);
+  CHECK(direct.time() < staged.time());
+}
+
+TEST_CASE("a broadcast on a ring is half of an all-reduce", "[model][collective]") {
+  // Three steps of 5 us and 25 MB at 100 GB/s. What training adds to an all-reduce is not part of it.
+  CollectiveLaw law(ring(4, 5us, gigabytes_per_second(100)));
+  law.call_overhead = 20us;
+  CHECK(law.broadcast({100'000'000}) == 15us + 750us);
+}

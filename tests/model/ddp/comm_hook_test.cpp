@@ -1,0 +1,522 @@
+// What comm hooks hand to collectives, and when: held against the formulas and check values of the
+// reference (sections 4 and 4.1), and the shape of their schedules.
+#include "model/ddp/comm_hook.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "model/ddp/iteration.hpp"
+#include "model/ddp/schedule_builder.hpp"
+#include "model/ddp/zero_step.hpp"
+#include "tests/model/ddp/schedule_story.hpp"
+
+using namespace ddpsim;
+using namespace ddpsim::timed;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// The bucket of the reference's check values: 4096 x 1024, 4096, 512 x 256 x 3 x 3, 512.
+CommBucket reference_bucket() {
+  return {
+      {matrix_of({4096, 1024}), matrix_of({4096}), matrix_of({512, 256, 3, 3}), matrix_of({512})},
+      DType::fp32};
+}
+
+CommHook hook_of(CommHookKind kind) {
+  CommHook hook;
+  hook.kind = kind;
+  return hook;
+}
+
+CommHook powersgd(int rank, CommHookKind kind = CommHookKind::powersgd) {
+  CommHook hook = hook_of(kind);
+  hook.powersgd.rank = rank;
+  return hook;
+}
+
+std::vector<std::int64_t> payloads(const CommHook& hook, const CommBucket& bucket, int ranks = 2,
+                                   int iteration = 0) {
+  std::vector<std::int64_t> sizes;
+  for (const CommStep& step : comm_steps(hook, bucket, ranks, ranks, true, iteration))
+    if (is_collective(step.operation)) sizes.push_back(step.payload.count);
+  return sizes;
+}
+
+using Sizes = std::vector<std::int64_t>;
+
+Training with_hook(const CommHook& hook) {
+  Training training;
+  training.buckets = {{2, 1}, {0}};
+  training.comm_hook = hook;
+  return training;
+}
+
+Cluster two_gpus() {
+  return ring(2, 1ms, gigabytes_per_second(1));
+}
+Cluster two_cpus() {
+  Cluster cluster = two_gpus();
+  cluster.device.synchronous = true;
+  return cluster;
+}
+
+std::vector<std::string> actions(const Schedule& schedule, std::int32_t bucket, Stream stream) {
+  std::vector<std::string> names;
+  for (const Task& task : schedule.tasks)
+    if (task.bucket == bucket && task.step != nobody && task.stream == stream)
+      names.emplace_back(name_of(schedule.buckets[static_cast<std::size_t>(bucket)]
+                                     .steps[static_cast<std::size_t>(task.step)]
+                                     .action));
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("R39: 16-bit hooks halve the payload of fp32 and cast back on a side stream",
+          "[model][comm_hook][rules]") {
+  const CommHookKind kind = GENERATE(CommHookKind::fp16_compress, CommHookKind::bf16_compress);
+  CHECK(payloads(hook_of(kind), reference_bucket()) == Sizes{2 * 5'378'560});
+  const Schedule gpus =
+      build_schedule(costs_of(two_layers(), two_gpus()), with_hook(hook_of(kind)));
+  CHECK(actions(gpus, 0, Stream::compute) == Names{"cast to wire", "divide"});
+  CHECK(actions(gpus, 0, Stream::communication) == Names{"all-reduce"});
+  CHECK(actions(gpus, 0, Stream::aside) == Names{"cast back"});
+  // Where kernels run on the host thread, the one that communicates does what follows.
+  const Schedule cpus =
+      build_schedule(costs_of(two_layers(), two_cpus()), with_hook(hook_of(kind)));
+  CHECK(actions(cpus, 0, Stream::host) == Names{"cast to wire", "divide"});
+  CHECK(actions(cpus, 0, Stream::communication) == Names{"all-reduce", "cast back"});
+}
+
+TEST_CASE("beside what a hook computes aside, backward takes as much longer as was measured",
+          "[model][comm_hook]") {
+  const StepCosts usual = costs_of(two_layers(), two_cpus());
+  StepCosts beside = usual;
+  beside.backward_beside_hook = 1.5;
+  Training training = with_hook(hook_of(CommHookKind::fp16_compress));
+  training.micro_batches = 2;
+  training.no_sync = true;
+  const auto works = [](const StepCosts& costs, const Training& given, Operation operation) {
+    std::vector<Duration> all;
+    for (const Task& task : build_schedule(costs, given).tasks)
+      if (task.operation == operation) all.push_back(task.work);
+    return all;
+  };
+  const std::vector<Duration> before = works(usual, training, Operation::backward);
+  const std::vector<Duration> after = works(beside, training, Operation::backward);
+  REQUIRE(before.size() == after.size());
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const bool last = i >= before.size() / 2;  // the micro-batch that communicates
+    CHECK(after[i] == (last ? scaled(before[i], 1.5) : before[i]));
+    CHECK(before[i] > Duration::zero());
+  }
+  CHECK(works(usual, training, Operation::forward) == works(beside, training, Operation::forward));
+  // Nothing is computed aside.
+  for (const CommHookKind kind : {CommHookKind::none, CommHookKind::allreduce})
+    CHECK(works(usual, with_hook(hook_of(kind)), Operation::backward) ==
+          works(beside, with_hook(hook_of(kind)), Operation::backward));
+}
+
+TEST_CASE("R40: PowerSGD's payload is that of the reference's table", "[model][comm_hook][rules]") {
+  CHECK(payloads(powersgd(1), reference_bucket()) == Sizes{4 * 4608, 4 * 4608, 4 * 3328});
+  CHECK(payloads(powersgd(2), reference_bucket()) == Sizes{4 * 4608, 4 * 9216, 4 * 6656});
+  CHECK(payloads(powersgd(4), reference_bucket()) == Sizes{4 * 4608, 4 * 18432, 4 * 13312});
+  CHECK(payloads(powersgd(1, CommHookKind::batched_powersgd), reference_bucket()) ==
+        Sizes{4 * 2320, 4 * 2320});
+}
+
+TEST_CASE("R40: a gradient is compressed if that saves strictly more than asked",
+          "[model][comm_hook][rules]") {
+  PowerSgd state;
+  CHECK(powersgd_rank(state, {4, 4}) == 0);  // 8 x 1 x 2 = 16 is not below 16
+  CHECK(powersgd_rank(state, {4, 5}) == 1);  // 9 x 2 < 20
+  CHECK(powersgd_rank(state, {4096, 1}) == 0);
+  state.rank = 64;
+  state.min_compression_rate = 0.5;
+  CHECK(powersgd_rank(state, {8, 1000}) == 8);  // no more than the shorter side
+}
+
+TEST_CASE("R41: PowerSGD's first iterations reduce plainly", "[model][comm_hook][rules]") {
+  CommHook hook = powersgd(1);
+  hook.powersgd.start_iteration = 10;
+  const Sizes plain{4 * 5'378'560};
+  CHECK(payloads(hook, reference_bucket(), 2, 1) == plain);
+  CHECK(payloads(hook, reference_bucket(), 2, 10) == plain);
+  CHECK(payloads(hook, reference_bucket(), 2, 11).size() == 3);
+  CHECK(payloads(hook, reference_bucket(), 2, 0).size() == 3);  // the steady state
+}
+
+TEST_CASE("R42: PowerSGD's all-reduces follow one another, then the host waits for the device",
+          "[model][comm_hook][rules]") {
+  Workload workload = two_layers();
+  workload.parameters[1].shape = {10, 10};  // 400 B
+  CommHook hook = powersgd(1);
+  const Schedule schedule = build_schedule(costs_of(workload, two_gpus()), with_hook(hook));
+  std::int32_t previous = nobody;
+  int reduces = 0;
+  bool blocked = false;
+  for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
+    const Task& task = schedule.tasks[i];
+    if (task.bucket != 0 || task.step == nobody) continue;
+    if (previous != nobody) {  // each waits for the one before it
+      const auto waits = schedule.waits_for(task);
+      CHECK(std::find(waits.begin(), waits.end(), static_cast<std::uint32_t>(previous)) !=
+            waits.end());
+    }
+    previous = static_cast<std::int32_t>(i);
+    reduces += is_collective(task.operation) ? 1 : 0;
+    if (task.operation != Operation::synchronize) continue;
+    CHECK(reduces == 3);
+    CHECK(task.stream == Stream::host);
+    CHECK(task.host_waits);
+    blocked = true;
+    // What the host issues next comes behind it: the backward kernels of the first layer.
+    const bool kernels_follow =
+        std::any_of(schedule.tasks.begin() + static_cast<std::ptrdiff_t>(i), schedule.tasks.end(),
+                    [](const Task& later) { return later.operation == Operation::backward; });
+    CHECK(kernels_follow);
+  }
+  CHECK(reduces == 3);
+  CHECK(blocked);
+  const Schedule cpus = build_schedule(costs_of(workload, two_cpus()), with_hook(hook));
+  CHECK(count(cpus, Operation::synchronize) == 0);  // there is no device apart from the host
+}
+
+TEST_CASE("R43: quantisation gathers twice, a byte an element and eight a channel",
+          "[model][comm_hook][rules]") {
+  const CommBucket bucket{{matrix_of({1024})}, DType::fp32};
+  CHECK(payloads(hook_of(CommHookKind::quantization_pertensor), bucket) == Sizes{8, 1024});
+  // It pads even what 512 divides.
+  CHECK(payloads(hook_of(CommHookKind::quantization_perchannel), bucket) == Sizes{3 * 8, 3 * 512});
+  // Against a ring all-reduce of fp32 it sends W / 8 of the bytes.
+  const int ranks = GENERATE(4, 8, 16);
+  const double gathered = (ranks - 1) * 1024.0;
+  const double reduced = 2.0 * (ranks - 1) / ranks * 4 * 1024;
+  CHECK(gathered / reduced == Approx(ranks / 8.0));
+  const CollectiveLaw law(ring(ranks, 0ms, gigabytes_per_second(1)));
+  CHECK(in_seconds(law.of(Collective::all_gather, Bytes{1024}).time()) /
+            in_seconds(law.all_reduce(Bytes{4 * 1024}).time()) ==
+        Approx(ranks / 8.0));
+}
+
+TEST_CASE("R44: an optimizer in backward runs aside, bucket by bucket, and nothing is copied out",
+          "[model][comm_hook][rules]") {
+  const Schedule schedule = build_schedule(costs_of(two_layers(), two_gpus()),
+                                           with_hook(hook_of(CommHookKind::optimizer_overlap)));
+  CHECK(count(schedule, Operation::copy_out) == 0);
+  CHECK(count(schedule, Operation::optimizer) == 2);
+  Duration sum{};
+  for (const Task& task : schedule.tasks)
+    if (task.operation == Operation::optimizer) {
+      CHECK(task.stream == Stream::aside);
+      sum += task.work;
+    }
+  const StepCosts costs = costs_of(two_layers(), two_gpus());
+  CHECK(in_seconds(sum) == Approx(in_seconds(costs.optimizer.front().work)));
+  // The sum is divided on the same stream, when it is there.
+  CHECK(actions(schedule, 0, Stream::compute).empty());
+  CHECK(actions(schedule, 0, Stream::aside) == Names{"divide", "optimizer"});
+}
+
+TEST_CASE("R45: with ZeRO's hooks a bucket's owner alone updates and broadcasts it",
+          "[model][comm_hook][rules]") {
+  const auto kind = GENERATE(CommHookKind::zero_step, CommHookKind::zero_step_interleaved);
+  const bool late = kind == CommHookKind::zero_step;
+  CAPTURE(name_of(kind));
+  const CommBucket bucket{{matrix_of({1000})}, DType::fp32};
+  CHECK(payloads(hook_of(kind), bucket) == Sizes{4000, 4000});
+  const StepCosts costs = costs_of(two_layers(), two_gpus());
+  const Schedule schedule = build_schedule(costs, with_hook(hook_of(kind)));
+  CHECK(count(schedule, Operation::copy_out) == 3);  // DDP goes on as ever
+  // All all-reduces before all broadcasts, or in turn; each from the bucket's owner: 0, then 1.
+  Names sent;
+  for (const Task& task : schedule.tasks)
+    if (is_collective(task.operation)) {
+      sent.push_back(words(task));
+      CHECK(task.owner == (task.operation == Operation::broadcast ? task.bucket : nobody));
+    }
+  CHECK(sent == (late ? Names{"all-reduce 0", "all-reduce 1", "broadcast 0", "broadcast 1"}
+                      : Names{"all-reduce 0", "broadcast 0", "all-reduce 1", "broadcast 1"}));
+  // No optimizer follows: what the ranks do is one optimizer's work.
+  Duration sum{};
+  for (const int rank : {0, 1}) {
+    const Schedule mine = schedule_of_rank(schedule, rank);
+    for (std::size_t i = 0; i < mine.tasks.size(); ++i) {
+      const Task& task = mine.tasks[i];
+      if (task.operation == Operation::optimizer) {
+        CHECK(task.stream == (late ? Stream::compute : Stream::aside));
+        CHECK((task.work > 0ms) == (task.bucket == rank));
+        sum += task.work;
+      } else if (task.operation != Operation::wait) {
+        CHECK(task.work == schedule.tasks[i].work);
+      }
+    }
+  }
+  CHECK(in_seconds(sum) == Approx(in_seconds(costs.optimizer.front().work)));
+  CHECK(different_ranks(schedule, 2) == 2);
+  CHECK(different_ranks(schedule, 64) == 3);  // two owners, and all others
+  CHECK(different_ranks(build_schedule(costs, with_hook(hook_of(CommHookKind::allreduce))), 64) ==
+        1);
+}
+
+TEST_CASE("R45: who waits for what under ZeRO's hooks", "[model][comm_hook][rules]") {
+  const StepCosts costs = costs_of(two_layers(), two_gpus());
+  const auto built = [&](CommHookKind kind) {
+    return build_schedule(costs, with_hook(hook_of(kind)));
+  };
+  // What comes behind backward, of rank 1: the optimizer of bucket 0 is not its own.
+  const Schedule plain = schedule_of_rank(built(CommHookKind::zero_step), 1);
+  std::vector<Story> hooks_waits, waits;
+  for (const Task& task : plain.tasks)
+    if (task.operation == Operation::wait) {
+      Story& each = (task.step == nobody ? waits : hooks_waits).emplace_back();
+      for (const std::uint32_t earlier : plain.waits_for(task))
+        each.push_back(words(plain.tasks[earlier]));
+      CHECK(task.stream == Stream::compute);
+      CHECK(!task.host_waits);
+    }
+  CHECK(hooks_waits == std::vector<Story>{{}, {"all-reduce 1"}});
+  // The hook's last wait, then DDP's own.
+  CHECK(waits == std::vector<Story>{{"broadcast 1"}, {"all-reduce 0"}, {"all-reduce 1"}});
+  CHECK(waits_for(plain, "broadcast 0") == Story{"optimizer 0"});
+
+  const Schedule turns = built(CommHookKind::zero_step_interleaved);
+  CHECK(waits_for(turns, "optimizer 0") == Story{"all-reduce 0"});
+  CHECK(waits_for(turns, "broadcast 0") == Story{"optimizer 0"});
+  CHECK(waits_for(turns, "wait 0") == Story{"optimizer 0"});
+  CHECK(waits_for(turns, "wait 1") == Story{"broadcast 1"});
+  // On CPUs the host waits, or the communicating thread does the work.
+  const StepCosts cpus = costs_of(two_layers(), two_cpus());
+  for (const auto& [kind, stream] :
+       {std::pair{CommHookKind::zero_step, Stream::host},
+        std::pair{CommHookKind::zero_step_interleaved, Stream::communication}})
+    for (const Task& task : build_schedule(cpus, with_hook(hook_of(kind))).tasks) {
+      if (task.operation == Operation::optimizer) CHECK(task.stream == stream);
+      if (task.operation == Operation::wait) CHECK(task.host_waits);
+    }
+}
+
+TEST_CASE("R45: ZeRO's hooks leave parameters alone until they have seen the rebuilt buckets",
+          "[model][comm_hook][rules]") {
+  const auto kind = GENERATE(CommHookKind::zero_step, CommHookKind::zero_step_interleaved);
+  const StepCosts costs = costs_of(two_layers(), two_gpus());
+  for (const bool static_graph : {false, true})
+    for (const bool explicit_buckets : {false, true}) {
+      Training training = with_hook(hook_of(kind));
+      if (!explicit_buckets) training.buckets.clear();
+      training.static_graph = static_graph;
+      const int quiet = static_graph ? 3 : 2;
+      CAPTURE(static_graph, explicit_buckets);
+      for (training.iteration = 0; training.iteration <= 5; ++training.iteration) {
+        CAPTURE(training.iteration);
+        const bool updates = training.iteration == 0 || training.iteration > quiet;
+        const Schedule schedule = build_schedule(costs, training);
+        CHECK((count(schedule, Operation::optimizer) > 0) == updates);
+        CHECK((count(schedule, Operation::broadcast) > count(schedule, Operation::optimizer)) ==
+              (training.iteration == quiet && !explicit_buckets));  // the rebuild's two
+        const bool said =
+            phase_label(training).find("parameters not updated yet") != std::string::npos;
+        CHECK(said == !updates);
+        if (training.iteration > 0)
+          CHECK(first_like(training, training.iteration) ==
+                std::min(training.iteration, quiet + 1));
+      }
+    }
+}
+
+TEST_CASE("R45: what would break ZeRO's hooks in PyTorch is refused", "[model][comm_hook][rules]") {
+  const StepCosts costs = costs_of(two_layers(), two_gpus());
+  const auto refusal = [&](auto change) -> std::string {
+    Training training = with_hook(hook_of(CommHookKind::zero_step));
+    change(training);
+    try {
+      build_schedule(costs, training);
+    } catch (const std::invalid_argument& problem) {
+      return problem.what();
+    }
+    return "";
+  };
+  CHECK(refusal([](Training&) {}).empty());
+  CHECK_THAT(refusal([](Training& t) { t.find_unused_parameters = true; }),
+             Catch::Contains("never does with find_unused_parameters"));
+  CHECK(refusal([](Training& t) { t.find_unused_parameters = t.static_graph = true; }).empty());
+  CHECK_THAT(refusal([](Training& t) { t.join = Join{}; }), Catch::Contains("join"));
+  CHECK_THAT(refusal([](Training& t) {
+               t.static_graph = t.find_unused_parameters = t.skip_all_reduce_unused_params = true;
+             }),
+             Catch::Contains("skip_all_reduce_unused_params"));
+  Workload mixed = two_layers();
+  mixed.parameters[0].dtype = DType::bf16;
+  CHECK_THROWS_WITH(build_schedule(costs_of(mixed, two_gpus()),
+                                   with_hook(hook_of(CommHookKind::zero_step_interleaved))),
+                    Catch::Contains("one type"));
+}
+
+TEST_CASE("a PowerSGD that draws afresh keeps the host of a GPU busy, in proportion to its numbers",
+          "[model][comm_hook]") {
+  const auto drawn = [](bool warm, bool synchronous) {
+    CommHook hook = powersgd(2);
+    hook.powersgd.warm_start = warm;
+    Duration host{};
+    for (const CommStep& step : comm_steps(hook, reference_bucket(), 2, 2, synchronous, 0))
+      host += step.host;
+    return host;
+  };
+  CHECK(drawn(true, false) == 0ms);
+  CHECK(drawn(false, true) == 0ms);  // its kernel is the host's own work
+  CHECK(drawn(false, false) == 2 * (1024 + 256 * 9) * 3ns);
+}
+
+TEST_CASE("launches of the largest bucket are counted without overflow", "[model][comm_hook]") {
+  const CommBucket huge{{matrix_of({1 << 20, 1 << 20})}, DType::fp32};
+  for (const CommStep& step :
+       comm_steps(hook_of(CommHookKind::quantization_perchannel), huge, 4096, 8, false, 0)) {
+    CHECK(step.kernel.launches > 0);
+    CHECK(step.kernel.traffic >= Bytes{});
+  }
+}
+
+TEST_CASE("a plugin's buffer is of its own type", "[model][comm_hook]") {
+  CommHook hook = hook_of(CommHookKind::plugin);
+  hook.plugin_type = DType::fp32;
+  CHECK(comm_memory(hook, reference_bucket(), 2).transient == Bytes{4 * 5'378'560});
+  hook.plugin_type = DType::bf16;
+  CHECK(comm_memory(hook, reference_bucket(), 2).transient == Bytes{2 * 5'378'560});
+}
+
+TEST_CASE("R24: with a comm hook the hook divides", "[model][comm_hook][rules]") {
+  const auto divides = [](CommHookKind kind) {
+    return count(build_schedule(costs_of(two_layers(), two_gpus()), with_hook(hook_of(kind))),
+                 Operation::divide);
+  };
+  CHECK(divides(CommHookKind::none) == 0);  // fused into the copies
+  CHECK(divides(CommHookKind::allreduce) == 2);
+  CHECK(divides(CommHookKind::noop) == 0);
+}
+
+TEST_CASE("a wrapper puts what is inside on 16 bit", "[model][comm_hook]") {
+  CommHook hook = powersgd(2);
+  hook.wrappers = {DType::bf16};
+  CHECK(payloads(hook, reference_bucket()) == Sizes{2 * 4608, 2 * 9216, 2 * 6656});
+  CHECK(label(hook) == "bf16_compress_wrapper(powersgd rank 2)");
+  const auto steps = comm_steps(hook, reference_bucket(), 2, 2, false, 0);
+  CHECK(steps.front().action == CommAction::narrow);
+  CHECK(steps.back().action == CommAction::widen);
+  CHECK(steps.back().type == DType::fp32);
+}
+
+TEST_CASE("post_local_sgd reduces over all, then over a subgroup or not at all",
+          "[model][comm_hook]") {
+  CommHook hook = hook_of(CommHookKind::post_local_sgd);
+  hook.post_local_sgd.start_iteration = 5;
+  const CommBucket bucket{{matrix_of({100})}, DType::fp32};
+  const auto first = [&](int iteration) {
+    for (const CommStep& step : comm_steps(hook, bucket, 16, 8, false, iteration))
+      if (is_collective(step.operation)) return step.action;
+    return CommAction::touch;
+  };
+  CHECK(first(5) == CommAction::reduce);
+  CHECK(first(6) == CommAction::reduce_subgroup);
+  CHECK(first(0) == CommAction::reduce_subgroup);
+  hook.post_local_sgd.gradient_allreduce = false;
+  CHECK(first(6) == CommAction::touch);
+  // A node's all-reduce is cheaper than everyone's.
+  hook.post_local_sgd.gradient_allreduce = true;
+  const auto communication = [&](int subgroup) {
+    hook.post_local_sgd.subgroup = subgroup;
+    Training training = with_hook(hook);
+    Duration sum{};
+    const Schedule schedule =
+        build_schedule(costs_of(two_layers(), ring(16, 1ms, gigabytes_per_second(1))), training);
+    for (const Task& task : schedule.tasks)
+      if (is_collective(task.operation)) sum += task.work;
+    return sum;
+  };
+  CHECK(communication(4) < communication(16));
+  CHECK(communication(1) == 0ms);
+}
+
+TEST_CASE("a list of steps hands over what it says", "[model][comm_hook]") {
+  CommHook hook = hook_of(CommHookKind::steps);
+  const auto step = [](OwnStep::Kind kind) {
+    OwnStep own;
+    own.kind = kind;
+    return own;
+  };
+  const CommBucket bucket{{matrix_of({1000})}, DType::fp32};
+  OwnStep cast = step(OwnStep::Kind::cast);
+  cast.type = DType::fp16;
+  hook.steps = {cast, step(OwnStep::Kind::all_reduce)};
+  CHECK(payloads(hook, bucket) == Sizes{2000});
+  hook.steps = {step(OwnStep::Kind::reduce_scatter), step(OwnStep::Kind::all_gather)};
+  CHECK(payloads(hook, bucket, 3) == Sizes{4000, 4 * 334});
+  OwnStep topk = step(OwnStep::Kind::topk);
+  topk.share = 0.01;
+  hook.steps = {topk, step(OwnStep::Kind::all_gather)};
+  CHECK(payloads(hook, bucket) == Sizes{10 * 8});
+  hook.steps = {step(OwnStep::Kind::all_gather)};
+  CHECK(payloads(hook, bucket) == Sizes{4000});
+  hook.steps = {step(OwnStep::Kind::broadcast)};
+  CHECK(payloads(hook, bucket) == Sizes{4000});
+}
+
+TEST_CASE(
+    "R49: mixed precision's reduction as steps: bytes of the narrow type, caps of the wide one",
+    "[model][comm_hook][rules]") {
+  CommHook hook = hook_of(CommHookKind::steps);
+  OwnStep cast, reduce, divide;
+  cast.kind = OwnStep::Kind::cast;
+  cast.type = DType::bf16;
+  divide.kind = OwnStep::Kind::scale;
+  hook.steps = {cast, reduce, divide};
+  CHECK(payloads(hook, reference_bucket()) == Sizes{2 * 5'378'560});
+  const Schedule schedule = build_schedule(costs_of(two_layers(), two_gpus()), with_hook(hook));
+  // What is summed has not been divided; that follows, aside, before it is cast back.
+  CHECK(actions(schedule, 0, Stream::compute) == Names{"cast to wire"});
+  CHECK(actions(schedule, 0, Stream::communication) == Names{"all-reduce"});
+  CHECK(actions(schedule, 0, Stream::aside) == Names{"scale", "cast back"});
+  Training plain = with_hook(hook);
+  plain.buckets.clear();
+  plain.bucket_cap = Bytes{400};
+  plain.first_bucket_cap.reset();
+  const Schedule hooked = build_schedule(costs_of(two_layers(), two_gpus()), plain);
+  plain.comm_hook = {};
+  const Schedule wide = build_schedule(costs_of(two_layers(), two_gpus()), plain);
+  REQUIRE(hooked.buckets.size() == wide.buckets.size());
+  for (std::size_t b = 0; b < wide.buckets.size(); ++b)
+    CHECK(hooked.buckets[b].parameters == wide.buckets[b].parameters);
+}
+
+TEST_CASE("a hook that sends nothing leaves the step its copies", "[model][comm_hook]") {
+  const Schedule schedule =
+      build_schedule(costs_of(two_layers(), two_gpus()), with_hook(hook_of(CommHookKind::noop)));
+  CHECK(count(schedule, Operation::all_reduce) == 0);
+  CHECK(count(schedule, Operation::copy_in) == 3);
+  CHECK(count(schedule, Operation::copy_out) == 3);
+}
+
+TEST_CASE("what hooks keep in memory is counted", "[model][comm_hook]") {
+  const CommBucket bucket = reference_bucket();
+  const std::int64_t n = bucket.elements();
+  CHECK(comm_memory(hook_of(CommHookKind::allreduce), bucket, 4).kept == Bytes{});
+  CHECK(comm_memory(hook_of(CommHookKind::fp16_compress), bucket, 4).transient == Bytes{2 * n});
+  const CommMemory compressed = comm_memory(powersgd(4), bucket, 4);
+  CHECK(compressed.kept == Bytes{4 * (n + 18432 + 13312)});  // the error, P and Q
+  CHECK(compressed.transient == Bytes{4 * (n + 4608)});
+  CHECK(comm_memory(hook_of(CommHookKind::quantization_pertensor), bucket, 4).transient ==
+        Bytes{4 * n + n + 4 * n});
+  const Schedule schedule = build_schedule(costs_of(two_layers(), two_gpus()),
+                                           with_hook(hook_of(CommHookKind::fp16_compress)));
+  CHECK(schedule.comm_hook_memory == Bytes{4000 / 2});  // of the larger bucket, transient
+}
+
+TEST_CASE("every comm hook is in the list, with a payload and a source", "[model][comm_hook]") {
+  REQUIRE(comm_hook_facts().size() == all_comm_hooks.size());
+  for (std::size_t i = 0; i < all_comm_hooks.size(); ++i) {
+    CHECK(comm_hook_facts()[i].kind == all_comm_hooks[i]);
+    CHECK(!comm_hook_facts()[i].payload.empty());
+    CHECK(!comm_hook_facts()[i].source.empty());
+  }
+}

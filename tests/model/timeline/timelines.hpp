@@ -1,0 +1,73 @@
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "model/schedule/schedule.hpp"
+#include "model/timeline/timeline.hpp"
+
+/// Timelines written by hand, task by task.
+namespace ddpsim::timelines {
+
+struct Happened {
+  Operation operation = Operation::forward;
+  Stream stream = Stream::compute;
+  Duration issued{}, enqueued{}, start{}, end{};
+  std::vector<std::uint32_t> after;
+  std::int32_t bucket = nobody;
+  int micro_batch = 0;
+  std::int32_t gradient = nobody;  ///< the task that completed the bucket
+};
+
+/// A kernel that was enqueued in no time, at `issued`.
+inline Happened ran(Operation operation, Duration start, Duration end, Duration issued = {}) {
+  return {operation, Stream::compute, issued, issued, start, end, {}, nobody, 0};
+}
+
+/// An all-reduce of `bucket`, whose gradients the first task it waits for completed.
+inline Happened reduced(std::int32_t bucket, Duration start, Duration end,
+                        std::vector<std::uint32_t> after = {}, Duration issued = {}) {
+  const std::int32_t gradient = after.empty() ? nobody : static_cast<std::int32_t>(after[0]);
+  return {Operation::all_reduce,
+          Stream::communication,
+          issued,
+          issued,
+          start,
+          end,
+          after,
+          bucket,
+          0,
+          gradient};
+}
+
+struct History {
+  Schedule schedule;
+  Timeline timeline;
+
+  /// The step ends with the last of them; buckets hold 1000 bytes each.
+  explicit History(const std::vector<Happened>& all, std::size_t buckets = 0) {
+    schedule.buckets.resize(buckets);
+    timeline.ranks.resize(1);
+    for (const Happened& one : all) {
+      Task task;
+      task.operation = one.operation;
+      task.stream = one.stream;
+      task.micro_batch = static_cast<std::int16_t>(one.micro_batch);
+      task.bucket = one.bucket;
+      task.gradient = one.gradient;
+      task.host = one.enqueued - one.issued;
+      task.work = one.end - one.start;
+      if (one.operation == Operation::hook) task.work = {};  // the host's own time
+      if (one.operation == Operation::all_reduce) task.bytes = {1000};
+      task.after_begin = static_cast<std::uint32_t>(schedule.after.size());
+      task.after_count = static_cast<std::uint32_t>(one.after.size());
+      schedule.after.insert(schedule.after.end(), one.after.begin(), one.after.end());
+      schedule.tasks.push_back(task);
+      timeline.ranks[0].push_back(
+          {Instant{one.issued}, Instant{one.enqueued}, Instant{one.start}, Instant{one.end}});
+      timeline.end = std::max({timeline.end, Instant{one.end}, Instant{one.enqueued}});
+    }
+  }
+};
+
+}  // namespace ddpsim::timelines

@@ -1,0 +1,123 @@
+#include "model/timeline/why.hpp"
+
+#include <numeric>
+
+#include <catch2/catch.hpp>
+
+#include "tests/model/timeline/timelines.hpp"
+
+using namespace ddpsim;
+using namespace ddpsim::timelines;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::vector<ExposedBucket> why(const History& history) {
+  return why_exposed(history.schedule, history.timeline,
+                     measure(history.schedule, history.timeline));
+}
+
+/// What each cause accounts for, in the order of all_causes.
+using Shares = std::array<Duration, all_causes.size()>;
+
+}  // namespace
+
+TEST_CASE("a bucket that began with its gradients is exposed by its own length", "[model][why]") {
+  // Backward until 10, then nothing hides 10 to 13.
+  const History history({ran(Operation::backward, 0ms, 10ms), reduced(0, 10ms, 13ms, {0})}, 1);
+  const auto buckets = why(history);
+  REQUIRE(buckets.size() == 1);
+  CHECK(buckets[0].cause == Cause::gradients);
+  CHECK(buckets[0].times.exposed == 3ms);
+  CHECK(buckets[0].exposed_by == Shares{3ms, 0ms, 0ms, 0ms, 0ms});
+}
+
+TEST_CASE("a hidden bucket needs no reason", "[model][why]") {
+  const History history({ran(Operation::backward, 0ms, 4ms), ran(Operation::backward, 4ms, 10ms),
+                         reduced(0, 4ms, 9ms, {0})},
+                        1);
+  CHECK(why(history).empty());
+}
+
+TEST_CASE("a bucket that waited for the collective before it", "[model][why]") {
+  // Ready at 10, the other until 13, then 2 until 15: the 3 of waiting account for all 2 exposed.
+  const History history({ran(Operation::backward, 0ms, 8ms), reduced(0, 8ms, 13ms, {0}),
+                         ran(Operation::backward, 8ms, 10ms), reduced(1, 13ms, 15ms, {2})},
+                        2);
+  const auto buckets = why(history);
+  REQUIRE(buckets.size() == 2);
+  CHECK(buckets[0].cause == Cause::gradients);
+  CHECK(buckets[0].times.exposed == 3ms);
+  CHECK(buckets[1].bucket == 1);
+  CHECK(buckets[1].previous == Instant{13ms});
+  CHECK(buckets[1].cause == Cause::previous);
+  CHECK(buckets[1].exposed_by == Shares{0ms, 0ms, 2ms, 0ms, 0ms});
+}
+
+TEST_CASE("a bucket that waited for its turn", "[model][why]") {
+  // Ready at 4, but called only after what ended at 10.
+  History history({ran(Operation::backward, 0ms, 4ms), ran(Operation::backward, 4ms, 10ms),
+                   reduced(0, 10ms, 13ms, {1})},
+                  1);
+  history.schedule.tasks[2].gradient = 0;
+  const auto buckets = why(history);
+  REQUIRE(buckets.size() == 1);
+  CHECK(buckets[0].called == Instant{10ms});
+  CHECK(buckets[0].cause == Cause::turn);
+  CHECK(buckets[0].exposed_by == Shares{0ms, 3ms, 0ms, 0ms, 0ms});
+}
+
+TEST_CASE("a bucket that the host launched late", "[model][why]") {
+  // Ready at 10, issued at 11; enqueueing takes 2 and the handover 1: it begins at 14.
+  std::vector<Happened> all{ran(Operation::backward, 0ms, 10ms), reduced(0, 14ms, 20ms, {0}, 11ms)};
+  all[1].enqueued = 13ms;
+  History history(all, 1);
+  history.schedule.tasks[1].handover = 1ms;
+  const auto buckets = why(history);
+  REQUIRE(buckets.size() == 1);
+  CHECK(buckets[0].launched == Instant{14ms});
+  // Begun at 10 it would have ended 4 earlier: that is the launch's; the other 2 of its 6 are its own.
+  CHECK(buckets[0].exposed_by == Shares{2ms, 0ms, 0ms, 4ms, 0ms});
+  CHECK(buckets[0].cause == Cause::launch);
+}
+
+TEST_CASE("a bucket that waited for the slowest rank", "[model][why]") {
+  const History history({ran(Operation::backward, 0ms, 10ms), reduced(0, 14ms, 17ms, {0})}, 1);
+  const auto buckets = why(history);
+  REQUIRE(buckets.size() == 1);
+  CHECK(buckets[0].cause == Cause::slowest_rank);
+  CHECK(buckets[0].exposed_by == Shares{0ms, 0ms, 0ms, 0ms, 3ms});
+}
+
+TEST_CASE("waiting goes to its causes from the latest back, and the rest to the gradients",
+          "[model][why]") {
+  // The example of why.hpp: ready and called at 10, previous end at 13, launched at 14, start at
+  // 16; the compute stream stands still from 15 on, the collective ends at 21: 5 exposed.
+  std::vector<Happened> all{ran(Operation::backward, 0ms, 10ms), reduced(0, 2ms, 13ms),
+                            reduced(1, 16ms, 21ms, {0}, 13ms),
+                            ran(Operation::optimizer, 10ms, 15ms)};
+  all[2].enqueued = 14ms;
+  const auto buckets = why(History(all, 2));
+  REQUIRE(buckets.size() == 1);
+  CHECK(buckets[0].exposed_by == Shares{0ms, 0ms, 2ms, 1ms, 2ms});
+  CHECK(buckets[0].cause == Cause::previous);  // the first of equals
+}
+
+TEST_CASE("causes before the gradients were ready count for nothing", "[model][why]") {
+  // The previous collective ended at 9, the launch was done at 3: all before 10.
+  std::vector<Happened> all{ran(Operation::backward, 0ms, 10ms), reduced(0, 2ms, 9ms),
+                            reduced(1, 11ms, 15ms, {0}, 3ms)};
+  const auto buckets = why(History(all, 2));
+  REQUIRE(buckets.size() == 1);
+  CHECK(buckets[0].exposed_by == Shares{3ms, 0ms, 0ms, 0ms, 1ms});
+}
+
+TEST_CASE("of several micro-batches the last all-reduce of a bucket is explained", "[model][why]") {
+  std::vector<Happened> all{ran(Operation::backward, 0ms, 10ms), reduced(0, 10ms, 13ms, {0}),
+                            ran(Operation::backward, 13ms, 20ms), reduced(0, 20ms, 24ms, {2})};
+  all[2].micro_batch = all[3].micro_batch = 1;
+  const auto buckets = why(History(all, 1));
+  REQUIRE(buckets.size() == 1);
+  CHECK(buckets[0].previous == Instant{13ms});
+  CHECK(buckets[0].exposed_by == Shares{4ms, 0ms, 0ms, 0ms, 0ms});
+}

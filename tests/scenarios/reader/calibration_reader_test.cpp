@@ -1,0 +1,355 @@
+#include "scenarios/reader/calibration_reader.hpp"
+
+#include <chrono>
+#include <set>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "sim/predict/predict.hpp"
+#include "tests/scenarios/reader/calibrations.hpp"
+#include "tests/scenarios/reader/refusal.hpp"
+
+namespace ddpsim {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// The good calibration with `text` in place of the line that begins with `begin`.
+std::string with(const std::string& begin, const std::string& text) {
+  std::istringstream lines(good_calibration);
+  std::string all;
+  for (std::string line; std::getline(lines, line);)
+    all += (line.rfind(begin, 0) == 0 ? text : line) + "\n";
+  return all;
+}
+
+Calibration read(const Scratch& scratch, const std::string& content) {
+  return read_calibration(scratch.write("c.yaml", content));
+}
+
+/// Why a calibration is refused; "" if it is not.
+std::string refused(const std::string& content) {
+  const Scratch scratch;
+  try {
+    read(scratch, content);
+  } catch (const InputError& problem) {
+    return scratch.without_folder(problem.what());
+  }
+  return "";
+}
+
+/// The cluster of a scenario with the good calibration beside it.
+Cluster cluster_with(const std::string& keys, const std::string& content = good_calibration) {
+  const Scratch scratch;
+  scratch.write("c.yaml", content);
+  return read_scenario(scratch.write("s.yaml",
+                                     "workload: {model: resnet18, batch: 2}\ncluster:\n"
+                                     "  calibration: c.yaml\n" +
+                                         keys))
+      .cluster;
+}
+
+/// Why a scenario with these keys in its cluster is refused. The calibration stands in line 3.
+std::string cluster_refused(const std::string& keys,
+                            const std::string& content = good_calibration) {
+  const Scratch scratch;
+  scratch.write("c.yaml", content);
+  return refusal(scratch,
+                 "workload: {model: resnet18, batch: 2}\ncluster:\n  calibration: c.yaml\n" + keys);
+}
+
+TEST_CASE("factors are read, and refused where they make no sense",
+          "[scenarios][calibration_reader]") {
+  const Scratch scratch;
+  CHECK(read(scratch, good_calibration).factors ==
+        std::vector<OperationFactor>{{Operation::forward, 1.25}});
+  const auto factor = [](const std::string& text) {
+    return refused(with("  - {operation: forward, over", "  - {" + text + "}"));
+  };
+  CHECK(
+      factor("operation: hook, over_medians: 1").starts_with("c.yaml:18:17: factors.operation: "));
+  CHECK(factor("operation: forward, over_medians: 0") ==
+        "c.yaml:18:40: factors.over_medians: expected a number from 0.1 to 100, got \"0\"");
+  CHECK(factor("operation: forward, over_medians: 1}\n  - {operation: forward, over_medians: 1") ==
+        "c.yaml:19:5: factors: forward is in the list already");
+}
+
+TEST_CASE("what ran aside is kept apart, and backward beside it",
+          "[scenarios][calibration_reader]") {
+  const Scratch scratch;
+  const std::string cast = "  - {operation: cast, traffic: 2 MB, time: 200 us}";
+  const Calibration calibration = read(
+      scratch, with("  - {operation: copy in",
+                    cast + "\n  - {operation: cast, traffic: 2 MB, aside: true, time: 300 us}"));
+  REQUIRE(calibration.tasks.size() == 3);
+  CHECK_FALSE(calibration.tasks[1].aside);
+  CHECK(calibration.tasks[2].aside);
+  CHECK(calibration.tasks[2].time.median == 300us);
+  CHECK(read(scratch, good_calibration).backward_beside_hook == 1);
+  CHECK(read(scratch, good_calibration + "backward_beside_hook: 1.25\n").backward_beside_hook ==
+        1.25);
+  CHECK(refused(good_calibration + "backward_beside_hook: 0\n") ==
+        "c.yaml:25:23: backward_beside_hook: expected a number from 1 to 100, got \"0\"");
+  CHECK(refused(with("  - {operation: copy in", cast + "\n" + cast)) ==
+        "c.yaml:17:5: tasks: there is an entry of this operation, gemm, traffic, type and aside "
+        "already");
+  for (const Operation operation : kernel_operations) {
+    CAPTURE(name_of(operation));
+    const std::string name(name_of(operation));
+    const std::string said =
+        refused(with("  - {operation: copy in",
+                     "  - {operation: " + name + ", traffic: 2 MB, aside: true, time: 1 us}"));
+    // As comm_steps.cpp has them.
+    const std::set<Operation> of_hooks{
+        Operation::divide,     Operation::cast,     Operation::correct,       Operation::pack,
+        Operation::draw,       Operation::multiply, Operation::orthogonalize, Operation::quantize,
+        Operation::dequantize, Operation::select,   Operation::own_kernel};
+    if (of_hooks.contains(operation))
+      CHECK(said.empty());
+    else
+      CHECK(said.find("tasks.aside: only what a comm hook computes runs aside, and " + name +
+                      " is not of that") != std::string::npos);
+  }
+}
+
+TEST_CASE("a calibration has what its file says", "[scenarios][calibration_reader]") {
+  const Scratch scratch;
+  const Calibration calibration = read(scratch, good_calibration);
+  CHECK(calibration.backend == "gloo");
+  CHECK(calibration.machine == "host: Linux 6");
+  CHECK(calibration.cpu == "a CPU, 2 cores");
+  CHECK(calibration.link == "lo");
+  CHECK(calibration.versions == "ddpsim 0.1.0");
+  CHECK(calibration.date == "2026-11-21T04:00:00Z");
+  CHECK(calibration.workload == "resnet18");
+  CHECK(!calibration.complete);
+  CHECK(calibration.ranks == 2);
+  CHECK(calibration.synchronous);
+  CHECK(calibration.launch == Launch{1us, 9us, 300ns, 0us, 0us});
+  const std::vector<TaskCost> tasks{
+      {Operation::forward,
+       Gemm{64, 256, 128, 1},
+       {786432},
+       DType::fp32,
+       {830us, 800us, 1ms, 40, 1}},
+      {Operation::copy_in, std::nullopt, {2'000'000}, DType::fp32, {200us, 200us, 200us, 0, 0}}};
+  CHECK(calibration.tasks == tasks);
+  const std::vector<AllReduceCost> all_reduce{{4 * KiB, {60us, 55us, 71us, 40, 2}},
+                                              {1 * MiB, {1ms, 1ms, 1ms, 0, 0}}};
+  CHECK(calibration.all_reduce == all_reduce);
+  const std::vector<MeasuredInterference> interference{{4 * MiB, 1.1, 0.95}};
+  CHECK(calibration.interference == interference);
+}
+
+TEST_CASE("all but format, ranks and synchronous may be missing",
+          "[scenarios][calibration_reader]") {
+  const Scratch scratch;
+  const std::string least = "format: ddpsim.calibration/1\nranks: 3\nsynchronous: false\n";
+  Calibration bare;
+  bare.ranks = 3;
+  bare.synchronous = false;
+  CHECK(read(scratch, least) == bare);
+  CHECK(read(scratch, least + "tasks: []\nall_reduce: []\ninterference: []\n") == bare);
+  CHECK(refused("ranks: 3\nsynchronous: true\n") == "c.yaml:1:1: missing key \"format\"");
+  CHECK(refused("format: ddpsim.calibration/1\nsynchronous: true\n") ==
+        "c.yaml:1:1: missing key \"ranks\"");
+  CHECK(refused("format: ddpsim.calibration/1\nranks: 3\n") ==
+        "c.yaml:1:1: missing key \"synchronous\"");
+}
+
+TEST_CASE("a calibration is refused where it is wrong", "[scenarios][calibration_reader]") {
+  CHECK(refused(with("format", "format: ddpsim.link/1")) ==
+        "c.yaml:1:9: format: expected ddpsim.calibration/1");
+  CHECK(refused(with("ranks", "ranks: 0")) ==
+        "c.yaml:10:8: ranks: expected a whole number from 1 to 1024, got \"0\"");
+  CHECK(refused(with("ranks", "ranks: 99999999999999999999")) ==
+        "c.yaml:10:8: ranks: expected a whole number from 1 to 1024, got \"99999999999999999999\"");
+  CHECK(refused(with("synchronous", "synchronous: maybe")) ==
+        "c.yaml:11:14: synchronous: expected true or false, got \"maybe\"");
+  CHECK(refused(with("backend", "backnd: gloo")) ==
+        "c.yaml:2:1: backnd: unknown key; did you mean \"backend\"?");
+  CHECK(refused(with("backend", "cpu: twice")) == "c.yaml:4:1: repeated key \"cpu\"");
+  CHECK(refused(with("launch", "launch: {kernel: 2 s}")) ==
+        "c.yaml:12:18: launch.kernel: expected a launch of at most one second");
+  CHECK(refused(with("launch", "launch: {kernel: -2 us}")) ==
+        "c.yaml:12:18: launch.kernel: expected a time with its unit, such as \"250 ms\" or \"5 "
+        "us\", got \"-2 us\"");
+  CHECK(refused(with("launch", "launch: 6 us")) ==
+        "c.yaml:12:9: launch: expected a mapping of keys to values");
+}
+
+TEST_CASE("a task is refused where it is wrong", "[scenarios][calibration_reader]") {
+  // The copy stands in line 16.
+  const auto task = [](const std::string& text) {
+    return refused(with("  - {operation: copy in", "  - {" + text + "}"));
+  };
+  CHECK(
+      task("operation: copy_in, traffic: 2 MB, time: 2 us") ==
+      "c.yaml:16:17: tasks.operation: unknown name \"copy_in\"; did you mean \"copy in\"?; known: "
+      "forward, backward, accumulate, copy in, concatenate, divide, copy out, optimizer, cast, "
+      "correct, pack, draw, "
+      "multiply, orthogonalize, quantize, dequantize, select, own kernel, gradient hook, module "
+      "hook");
+  CHECK_THAT(task("operation: hook, traffic: 2 MB, time: 2 us"),
+             Catch::StartsWith("c.yaml:16:17: tasks.operation: unknown name \"hook\""));
+  CHECK(task("operation: divide, traffic: 2048, time: 2 us") ==
+        "c.yaml:16:34: tasks.traffic: expected a size with its unit, such as \"25 MiB\" or \"10 "
+        "MB\" and above zero, got \"2048\"");
+  CHECK(task("operation: divide, time: 2 us") == "c.yaml:16:5: tasks: missing key \"traffic\"");
+  CHECK(task("operation: divide, traffic: 2 MB") == "c.yaml:16:5: tasks: missing key \"time\"");
+  CHECK(task("operation: divide, traffic: 2 MB, time: 1e99 ms") ==
+        "c.yaml:16:46: tasks.time: expected a time with its unit, such as \"250 ms\" or \"5 us\", "
+        "got \"1e99 ms\"");
+  CHECK(task("operation: divide, traffic: 2 MB, time: 1 ms, repeats: 1.5") ==
+        "c.yaml:16:61: tasks.repeats: expected a whole number from 0 to 1000000000, got \"1.5\"");
+  CHECK(task("operation: divide, traffic: 2 MB, time: 1 ms, type: fp64") ==
+        "c.yaml:16:58: tasks.type: unknown name \"fp64\"; did you mean \"fp32\"?; known: fp32, "
+        "tf32, bf16, fp16");
+  const std::string four =
+      "c.yaml:16:32: tasks.gemm: expected four whole numbers, [m, n, k, batch]";
+  CHECK(task("operation: forward, gemm: [1, 2, 3], traffic: 2 MB, time: 1 ms") == four);
+  CHECK(task("operation: forward, gemm: 1, traffic: 2 MB, time: 1 ms") == four);
+  CHECK(task("operation: forward, gemm: [1, 2, 0, 1], traffic: 2 MB, time: 1 ms") ==
+        "c.yaml:16:39: tasks.gemm: expected a whole number from 1 to 1099511627776, got \"0\"");
+  CHECK(task("operation: forward, gemm: [64, 256, 128, 1], traffic: 768 KiB, time: 1 us") ==
+        "c.yaml:16:5: tasks: there is an entry of this operation, gemm, traffic, type and aside "
+        "already");
+  CHECK(task("operation: forward, gemm: [64, 256, 128, 1], traffic: 768 KiB, type: bf16, time: 1 "
+             "us")
+            .empty());
+}
+
+TEST_CASE("tables grow in size and hold nothing absurd", "[scenarios][calibration_reader]") {
+  // The tables' last entries stand in lines 19 and 21.
+  const auto point = [](const std::string& text) {
+    return refused(with("  - {bytes: 1048576", "  - {" + text + "}"));
+  };
+  CHECK(point("bytes: 4 KiB, time: 1 ms") ==
+        "c.yaml:21:13: all_reduce.bytes: sizes must grow from entry to entry");
+  CHECK(point("bytes: 8 KiB, time: 0 ms") ==
+        "c.yaml:21:26: all_reduce.time: expected a time above zero");
+  CHECK(point("bytes: 8 KiB, time: 1 ms, tme: 2 ms") ==
+        "c.yaml:21:32: all_reduce.tme: unknown key; did you mean \"time\"?");
+  CHECK(refused(with("ranks", "ranks: 1")) ==
+        "c.yaml:20:3: all_reduce: all-reduces take at least two ranks");
+  const auto slow = [](const std::string& text) {
+    return refused(with("  - {bytes: 4 MiB, comp", "  - {bytes: 4 MiB, " + text + "}"));
+  };
+  CHECK(slow("compute_slowdown: 1.1") ==
+        "c.yaml:23:5: interference: missing key \"communication_slowdown\"");
+  CHECK(slow("compute_slowdown: nan, communication_slowdown: 1") ==
+        "c.yaml:23:38: interference.compute_slowdown: expected a number from 0.01 to 100, got "
+        "\"nan\"");
+  CHECK(slow("compute_slowdown: 1, communication_slowdown: 1e9") ==
+        "c.yaml:23:65: interference.communication_slowdown: expected a number from 0.01 to 100, "
+        "got \"1e9\"");
+  CHECK(refused(with("  - {bytes: 4 MiB, comp", "  - 7")) ==
+        "c.yaml:23:5: interference: expected a mapping of keys to values");
+}
+
+TEST_CASE("a cluster may be its calibration alone", "[scenarios][calibration_reader]") {
+  const Cluster cluster = cluster_with("");
+  CHECK(cluster.device.name == "a CPU, 2 cores");
+  CHECK(cluster.device.synchronous);
+  CHECK(cluster.device.memory_bandwidth == gigabytes_per_second(10));  // 2 MB in 200 us
+  // 2 x 64 x 256 x 128 in 830 us.
+  CHECK(cluster.device.peak_of(DType::fp32).flops_per_second == Approx(4194304 / 830e-6));
+  CHECK(cluster.nodes == 1);
+  CHECK(cluster.ranks_per_node == 2);
+  CHECK(cluster.launch == Launch{0us, 9us, 300ns, 0us, 0us});
+  REQUIRE(cluster.calibration);
+  CHECK(cluster.calibration->tasks.size() == 2);
+  CHECK(CollectiveLaw(cluster).all_reduce(4 * KiB).time() == 60us);
+}
+
+TEST_CASE("the path of a calibration starts at the scenario", "[scenarios][calibration_reader]") {
+  const Scratch scratch;
+  std::filesystem::create_directory(scratch.path("inner"));
+  scratch.write("inner/c.yaml", good_calibration);
+  const std::string rest = "workload: {model: resnet18, batch: 2}\ncluster:\n  calibration: ";
+  CHECK(refusal(scratch, rest + "inner/c.yaml\n").empty());
+  CHECK(refusal(scratch, rest + "c.yaml\n") ==
+        "s.yaml:3:16: cluster.calibration: c.yaml: no such file");
+  CHECK(refusal(scratch, rest + "inner\n") ==
+        "s.yaml:3:16: cluster.calibration: inner: not a file");
+  CHECK(refusal(scratch, rest + "{ranks: 2}\n") ==
+        "s.yaml:3:16: cluster.calibration: expected the path of a calibration file, got a mapping");
+  CHECK(refusal(scratch, "workload: {model: resnet18, batch: 2}\ncluster: {device: generic-cpu}\n",
+                {{"cluster.calibration", "none.yaml"}}) ==
+        "--set cluster.calibration=none.yaml: none.yaml: no such file");
+}
+
+TEST_CASE("what the scenario says goes before the calibration", "[scenarios][calibration_reader]") {
+  CHECK(cluster_with("  device: h100-sxm\n").device.name == "h100-sxm");
+  CHECK(!cluster_with("  device: h100-sxm\n").device.synchronous);
+  CHECK(cluster_with("  ranks_per_node: 4\n").ranks() == 4);
+  CHECK(cluster_with("  nodes: 3\n").ranks() == 6);
+  CHECK(cluster_with("  launch: {hook: 5 us}\n").launch == Launch{0us, 9us, 5us, 0us, 0us});
+  CHECK(cluster_with("  device: h100-sxm\n  launch: 4 us\n").launch ==
+        Launch{4us, 4us, 300ns, 0us, 0us});
+  CHECK(cluster_with("  device: h100-sxm\n").launch == Launch{1us, 9us, 300ns, 0us, 0us});
+  CHECK(cluster_with("  interference: {compute_slowdown: 1.5}\n").interference->compute_slowdown ==
+        1.5);
+  // A link of the scenario's own: its law, not the calibration's table.
+  const auto law = [](const std::string& keys) {
+    return std::string(CollectiveLaw(cluster_with(keys)).name());
+  };
+  CHECK(law("") == "table");
+  CHECK(law("  collectives: table\n") == "table");
+  CHECK(law("  intra_node: ethernet-10g\n") == "alpha-beta");
+  CHECK(law("  ranks_per_node: 1\n  nodes: 2\n  inter_node: ethernet-10g\n") == "alpha-beta");
+  const Cluster own = cluster_with("  intra_node: {all_reduce: [{bytes: 4 KiB, time: 1 us}]}\n");
+  CHECK(CollectiveLaw(own).all_reduce(4 * KiB).time() == 1us);
+}
+
+TEST_CASE("what a calibration lacks the scenario must say", "[scenarios][calibration_reader]") {
+  const std::string bare = "format: ddpsim.calibration/1\nranks: 2\nsynchronous: true\n";
+  CHECK(cluster_refused("", bare) ==
+        "s.yaml:3:16: cluster.calibration: no task was measured: name the \"device\" as well");
+  CHECK(cluster_refused("  device: generic-cpu\n", bare) ==
+        "s.yaml:3:3: cluster: missing key \"intra_node\": what links the ranks of a node, such as "
+        "nvlink4 or pcie4");
+  CHECK(cluster_refused("  device: generic-cpu\n  intra_node: ethernet-10g\n", bare).empty());
+  CHECK(cluster_refused("  collectives: alpha-beta\n") ==
+        "s.yaml:4:16: cluster.collectives: alpha-beta needs a link with latency and bandwidth");
+  CHECK(cluster_refused("  intra_node: ethernet-10g\n  collectives: table\n") ==
+        "s.yaml:5:16: cluster.collectives: table needs a link with an all_reduce table");
+  CHECK(cluster_refused("  intra_node: ethernet-10g\n  nodes: 2\n") ==
+        "s.yaml:3:3: cluster: missing key \"inter_node\": what links the nodes, such as ib-ndr or "
+        "ethernet-100g");
+}
+
+TEST_CASE("a name with control characters names a device on one line",
+          "[scenarios][calibration_reader]") {
+  CHECK(cluster_with("", with("cpu", "cpu: \"a\\nb\\e[2J\"")).device.name == "a?b?[2J");
+  CHECK(cluster_with("", with("cpu", "# none")).device.name == "calibrated");
+}
+
+TEST_CASE("twenty thousand tasks are read in good time", "[scenarios][calibration_reader]") {
+  std::string tasks = "tasks:\n";
+  for (int i = 1; i <= 20'000; ++i)
+    tasks += fmt::format("  - {{operation: divide, traffic: {} B, time: {} ns}}\n", i, i);
+  const std::string header = "format: ddpsim.calibration/1\nranks: 1\nsynchronous: true\n";
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK(refused(header + tasks).empty());
+  CHECK(refused(header + tasks + "  - {operation: divide, traffic: 7 B, time: 1 s}\n") ==
+        "c.yaml:20005:5: tasks: there is an entry of this operation, gemm, traffic, type and aside "
+        "already");
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));
+}
+
+TEST_CASE("a step is predicted from a calibration alone", "[scenarios][calibration_reader]") {
+  const Scratch scratch;
+  scratch.write("c.yaml", good_calibration);
+  const Scenario scenario = read_scenario(scratch.write("s.yaml", calibrated_scenario));
+  const StepCosts costs = price(scenario);
+  CHECK(predict(costs, scenario.training).metrics.step > 0us);
+  // Of copies alone 2 MB in 200 us is known: 0.1 us a kB.
+  const Parameter& first = scenario.workload.parameters.front();
+  CHECK(in_us(costs.copy_out.front().work) ==
+        Approx(1e-4 * 2 * static_cast<double>(first.size().count)));
+}
+
+}  // namespace
+}  // namespace ddpsim

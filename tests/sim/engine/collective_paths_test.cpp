@@ -1,0 +1,255 @@
+// Where collectives run and in whose queue: over the hosts' memory, beside DDP's own, or waited for by
+// nobody.
+#include <algorithm>
+
+#include <catch2/catch.hpp>
+
+#include "model/ddp/schedule_builder.hpp"
+#include "sim/predict/predict.hpp"
+#include "sim/tune/tune.hpp"
+#include "tests/model/ddp/schedule_story.hpp"
+
+using namespace ddpsim;
+using namespace ddpsim::timed;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// 1 GB/s between GPU and host: a byte is a nanosecond.
+StepCosts through_host(Workload workload = two_layers(), int ranks = 2) {
+  Cluster cluster = ring(ranks, 1ms, gigabytes_per_second(1));
+  cluster.through_host = gigabytes_per_second(1);
+  return costs_of(workload, cluster);
+}
+
+Bytes moved(const Schedule& schedule, Operation operation) {
+  Bytes sum;
+  for (const Task& task : schedule.tasks)
+    if (task.operation == operation) sum += task.bytes;
+  return sum;
+}
+
+/// `b` and `c` go together, sent by the hook on `a`, whose gradient comes last.
+Training delayed() {
+  Training training = small_caps();
+  training.delayed = DelayedAllReduce{{1, 2}, 0};
+  return training;
+}
+
+const Task& task_named(const Schedule& schedule, const std::string& name) {
+  const Story lines = story(schedule);
+  return schedule
+      .tasks[static_cast<std::size_t>(std::find(lines.begin(), lines.end(), name) - lines.begin())];
+}
+
+}  // namespace
+
+TEST_CASE("R38: each bucket is copied to the host, reduced there and copied back", "[sim][rules]") {
+  const Schedule schedule = build_schedule(through_host(), small_caps());
+  CHECK(waits_for(schedule, "copy to host 0") == Story{"copy in 2 -> 0"});
+  CHECK(waits_for(schedule, "all-reduce 0") == Story{"copy to host 0"});
+  CHECK(waits_for(schedule, "copy to device 0") == Story{"all-reduce 0"});
+  CHECK(moved(schedule, Operation::copy_to_host) == Bytes{4440});
+  CHECK(moved(schedule, Operation::copy_to_device) == Bytes{4440});
+  for (const Task& task : schedule.tasks) {
+    if (task.operation == Operation::copy_to_host) {
+      CHECK(task.stream == Stream::to_host);
+      CHECK(task.work == Duration{1000 * task.bytes.count});
+    }
+    if (task.operation == Operation::copy_to_device) CHECK(task.stream == Stream::to_device);
+  }
+}
+
+TEST_CASE("R38: the host waits for the all-reduce, the device for the copy behind it",
+          "[sim][rules]") {
+  const Schedule schedule = build_schedule(through_host(), small_caps());
+  std::vector<const Task*> waits;
+  for (const Task& task : schedule.tasks)
+    if (task.operation == Operation::wait && task.bucket == 0) waits.push_back(&task);
+  REQUIRE(waits.size() == 2);
+  CHECK(waits[0]->host_waits);
+  CHECK(schedule.tasks[schedule.waits_for(*waits[0]).front()].operation == Operation::all_reduce);
+  CHECK(!waits[1]->host_waits);
+  CHECK(schedule.tasks[schedule.waits_for(*waits[1]).front()].operation ==
+        Operation::copy_to_device);
+  // On the devices nothing is copied, and no host waits.
+  const Schedule direct =
+      build_schedule(costs_of(two_layers(), ring(2, 1ms, gigabytes_per_second(1))), small_caps());
+  CHECK(count(direct, Operation::copy_to_host) == 0);
+  CHECK(std::none_of(direct.tasks.begin(), direct.tasks.end(),
+                     [](const Task& task) { return task.host_waits; }));
+}
+
+TEST_CASE("R38: what DDP tells and what comm hooks send goes the same way", "[sim][rules]") {
+  Workload workload = two_layers();
+  workload.buffers = {{2, Bytes{64}}};
+  Training training = small_caps();
+  training.find_unused_parameters = true;
+  const Schedule told = build_schedule(through_host(workload), training);
+  CHECK(moved(told, Operation::copy_to_host) == Bytes{4440 + 64 + 12});
+  CHECK(count(told, Operation::copy_to_device) == count(told, Operation::all_reduce) + 1);
+
+  training = small_caps();
+  training.comm_hook.kind = CommHookKind::fp16_compress;
+  CHECK(moved(build_schedule(through_host(), training), Operation::copy_to_host) == Bytes{2220});
+  // Everyone's parts come back: four ranks' bytes and scales.
+  training.comm_hook.kind = CommHookKind::quantization_pertensor;
+  const Schedule gathered = build_schedule(through_host(two_layers(), 4), training);
+  CHECK(moved(gathered, Operation::copy_to_device) == 4 * moved(gathered, Operation::copy_to_host));
+}
+
+TEST_CASE("R38: a copy is beside the kernels of backward, and lengthens what comes after",
+          "[sim][rules]") {
+  Workload workload = two_layers();
+  workload.parameters[2].shape = {250'000};  // 1 MB: 1 ms of copies each way
+  const Step step = predict(through_host(workload), small_caps());
+  const Step direct =
+      predict(costs_of(workload, ring(2, 1ms, gigabytes_per_second(1))), small_caps());
+  CHECK(step.metrics.backward == direct.metrics.backward);
+  CHECK(step.metrics.buckets[0].start - direct.metrics.buckets[0].start == 1ms);
+}
+
+TEST_CASE("R50: delayed parameters go in one all-reduce behind their hook", "[sim][rules]") {
+  const Schedule schedule = build_schedule(costs_of(two_layers(), constant(2, 5ms)), delayed());
+  REQUIRE(schedule.buckets.size() == 2);
+  CHECK(schedule.buckets[0].parameters == std::vector<std::int32_t>{0});
+  CHECK(schedule.buckets[1].parameters == std::vector<std::int32_t>{1, 2});
+  CHECK(schedule.buckets[1].size == Bytes{440});
+  const Story lines = story(schedule);
+  const auto of = [&](const std::string& line) {
+    return std::find(lines.begin(), lines.end(), line) - lines.begin();
+  };
+  CHECK(of("backward 0.0") < of("divide 1"));
+  CHECK(of("all-reduce 1") == of("divide 1") + 1);
+  CHECK(of("hook 0 -> 0") == of("all-reduce 1") + 1);  // the user's hook comes before DDP's
+  // They are in DDP's buckets no more: it has no hooks on them, and copies nothing.
+  for (const int index : {1, 2})
+    for (const Task& task : schedule.tasks) CHECK(task.parameter != index);
+}
+
+TEST_CASE("R50: nobody waits for the delayed all-reduce", "[sim][rules]") {
+  const StepCosts costs = costs_of(two_layers(), constant(2, 5ms));
+  const Step step = predict(costs, delayed());
+  const Task& sent = task_named(step.schedule, "all-reduce 1");
+  const auto index = static_cast<std::uint32_t>(&sent - step.schedule.tasks.data());
+  for (const Task& task : step.schedule.tasks)
+    for (const std::uint32_t earlier : step.schedule.waits_for(task)) CHECK(earlier != index);
+  CHECK(count(step.schedule, Operation::wait) == 1);
+  // One communicator is one queue, so DDP's own bucket stands behind it all the same.
+  const TaskTimes& late = step.timeline.ranks[0][index];
+  CHECK(step.metrics.buckets[0].start >= late.end);
+}
+
+TEST_CASE("R50: a hook that comes before a delayed gradient is refused", "[sim][rules]") {
+  const StepCosts costs = costs_of(two_layers(), constant(2, 5ms));
+  Training training = delayed();
+  training.delayed = DelayedAllReduce{{0}, 1};
+  CHECK_THROWS_WITH(build_schedule(costs, training),
+                    Catch::Contains("parameter 0 gets its gradient after the hook"));
+  training = delayed();
+  training.micro_batches = 2;
+  CHECK_THROWS_WITH(build_schedule(costs, training), Catch::Contains("set micro_batches: 1"));
+}
+
+TEST_CASE("R17: collectives of a comm hook's own group stand in a queue of their own",
+          "[sim][rules]") {
+  Training training = small_caps();
+  training.comm_hook.kind = CommHookKind::steps;
+  OwnStep scatter, gather;
+  scatter.kind = OwnStep::Kind::reduce_scatter;
+  gather.kind = OwnStep::Kind::all_gather;
+  training.comm_hook.steps = {scatter, gather};
+  Workload workload = two_layers();
+  for (Parameter& each : workload.parameters) each.shape = {2'000'000};
+  const StepCosts costs = costs_of(workload, ring(2, 1us, gigabytes_per_second(1)));
+  const Step one = predict(costs, training);
+  training.comm_hook.steps[1].communicator = 1;
+  const Step two = predict(costs, training);
+  // With one communicator no two collectives are under way; with two, gathers of a bucket run beside the
+  // next one's reduce-scatter.
+  const auto overlaps = [](const Step& step) {
+    int found = 0;
+    Instant free{};
+    for (std::size_t i = 0; i < step.schedule.tasks.size(); ++i) {
+      if (!is_collective(step.schedule.tasks[i].operation)) continue;
+      const TaskTimes& at = step.timeline.ranks[0][i];
+      found += at.start < free ? 1 : 0;
+      free = std::max(free, at.end);
+    }
+    return found;
+  };
+  CHECK(overlaps(one) == 0);
+  CHECK(overlaps(two) > 0);
+  for (const Task& task : two.schedule.tasks)
+    if (is_collective(task.operation))
+      CHECK(task.communicator == (task.operation == Operation::all_gather ? 1 : 0));
+}
+
+TEST_CASE("communication is the time in which any collective is under way", "[sim][metrics]") {
+  Cluster cluster = ring(2, 1us, gigabytes_per_second(1));
+  Workload workload = two_layers();
+  for (Parameter& each : workload.parameters) each.shape = {2'000'000};
+  const Step one = predict(costs_of(workload, cluster), small_caps());
+  cluster.collectives_at_once = 2;
+  const Step two = predict(costs_of(workload, cluster), small_caps());
+  // The link is as busy either way, but for latencies that overlap.
+  CHECK(two.metrics.communication <= one.metrics.communication);
+  CHECK(two.metrics.communication >= one.metrics.communication - Duration{10us});
+}
+
+TEST_CASE("R17: comm hooks compute behind collectives of their own group", "[sim][rules]") {
+  Training training = small_caps();
+  const StepCosts costs = costs_of(two_layers(), ring(4, 1us, gigabytes_per_second(1)));
+  training.comm_hook.kind = CommHookKind::steps;
+  OwnStep cast, reduce;
+  cast.kind = OwnStep::Kind::cast;
+  cast.type = DType::fp16;
+  reduce.communicator = 1;
+  training.comm_hook.steps = {cast, reduce};
+  const Step own = predict(costs, training);  // cast back aside
+  training.comm_hook.steps[1].communicator = 0;
+  CHECK(own.metrics.step == predict(costs, training).metrics.step);
+  CHECK(count(own.schedule, Operation::cast) == 6);
+}
+
+TEST_CASE("R38: the host waits for collectives only", "[sim][rules]") {
+  Training training = small_caps();
+  training.comm_hook.kind = CommHookKind::noop;
+  const Schedule nothing = build_schedule(through_host(), training);
+  CHECK(std::none_of(nothing.tasks.begin(), nothing.tasks.end(),
+                     [](const Task& task) { return task.host_waits; }));
+  training.comm_hook.kind = CommHookKind::fp16_compress;
+  const Schedule cast = build_schedule(through_host(), training);
+  for (const Task& task : cast.tasks)
+    if (task.host_waits) CHECK(is_collective(cast.tasks[cast.waits_for(task).front()].operation));
+}
+
+TEST_CASE("R50: what DDP tells counts its own parameters only", "[sim][rules]") {
+  Training training = delayed();
+  training.find_unused_parameters = true;
+  const Schedule schedule = build_schedule(costs_of(two_layers(), constant(2, 5ms)), training);
+  for (const Task& task : schedule.tasks)
+    if (is_collective(task.operation) && task.message == Message::used_map)
+      CHECK(task.bytes == Bytes{4});
+  training = delayed();
+  training.iteration = 2;
+  const Schedule rebuilt = build_schedule(costs_of(two_layers(), constant(2, 5ms)), training);
+  int told = 0;
+  for (const Task& task : rebuilt.tasks) {
+    if (!is_collective(task.operation)) continue;
+    if (task.message == Message::bucket_indices) told += task.bytes == Bytes{8};
+    if (task.message == Message::bucket_lengths) told += task.bytes == Bytes{4};
+  }
+  CHECK(told == 2);
+}
+
+TEST_CASE("R50: what cannot go with a delayed all-reduce is refused", "[sim][rules]") {
+  const StepCosts costs = costs_of(two_layers(), constant(2, 5ms));
+  Training training = delayed();
+  training.join = Join{};
+  CHECK_THROWS_WITH(build_schedule(costs, training), Catch::Contains("take join out"));
+  training = delayed();
+  training.comm_hook.kind = CommHookKind::optimizer_overlap;
+  CHECK_THROWS_WITH(build_schedule(costs, training), Catch::Contains("in DDP's buckets only"));
+  CHECK_THROWS_WITH(tune(costs, delayed(), TuneOptions{}), Catch::Contains("takes some out"));
+}

@@ -1,0 +1,187 @@
+// DDP's in-order example, to the tick: buckets are launched in index order, so the one ready first
+// waits for its turn; copies back are pipelined with the all-reduces still under way.
+#include <algorithm>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "model/ddp/schedule_builder.hpp"
+#include "model/timeline/ddp_statistics.hpp"
+#include "sim/engine/simulate.hpp"
+#include "sim/predict/predict.hpp"
+#include "tests/model/workload/timed.hpp"
+#include "tests/sim/predict/fixtures.hpp"
+
+using namespace ddpsim;
+using namespace ddpsim::fixtures;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Buckets of one parameter each, in index order; all-reduces of 20 ms, nothing else costs
+/// anything.
+StepCosts example_costs(bool synchronous) {
+  Cluster cluster = timed::constant(2, 20ms);
+  cluster.device.synchronous = synchronous;
+  StepCosts costs = timed::costs_of(timed::in_order_example(), cluster);
+  timed::free_copies(costs);
+  return costs;
+}
+
+Training one_bucket_each() {
+  Training training;
+  training.buckets = {{0}, {1}, {2}, {3}};
+  return training;
+}
+
+/// The example's schedule. Copy in and copy out are priced alike by the builder; here only copying
+/// out takes time.
+Schedule example_schedule(bool synchronous, Duration copy_out,
+                          const Training& training = one_bucket_each()) {
+  Schedule schedule = build_schedule(example_costs(synchronous), training);
+  for (Task& task : schedule.tasks)
+    if (task.operation == Operation::copy_out) task.work = copy_out;
+  return schedule;
+}
+
+std::vector<std::uint32_t> tasks_of(const Schedule& schedule, Operation operation) {
+  std::vector<std::uint32_t> found;
+  for (std::uint32_t i = 0; i < schedule.tasks.size(); ++i)
+    if (schedule.tasks[i].operation == operation) found.push_back(i);
+  return found;
+}
+
+std::vector<Duration> ends_of(const Schedule& schedule, const Timeline& timeline,
+                              Operation operation) {
+  std::vector<Duration> ends;
+  for (const std::uint32_t task : tasks_of(schedule, operation))
+    ends.push_back(work_of(timeline, task).to);
+  return ends;
+}
+
+/// When everything a bucket's all-reduce follows was in place: its gradient and every earlier
+/// bucket.
+std::vector<Duration> launches_of(const Schedule& schedule, const Timeline& timeline) {
+  std::vector<Duration> launches;
+  for (const std::uint32_t task : tasks_of(schedule, Operation::all_reduce)) {
+    Duration latest{};
+    for (const std::uint32_t earlier : schedule.waits_for(schedule.tasks[task]))
+      latest = std::max(latest, work_of(timeline, earlier).to);
+    launches.push_back(std::max(latest, enqueueing_of(timeline, task).to));
+  }
+  return launches;
+}
+
+}  // namespace
+
+TEST_CASE("R16: buckets ready at 30, 10, 40, 50 are launched at 30, 30, 40, 50",
+          "[sim][simulate]") {
+  const bool synchronous = GENERATE(false, true);
+  const Schedule schedule = example_schedule(synchronous, 1ms);
+  const Timeline timeline = simulate(schedule);
+  CHECK(launches_of(schedule, timeline) == std::vector<Duration>{30ms, 30ms, 40ms, 50ms});
+  CHECK(ends_of(schedule, timeline, Operation::backward) ==
+        std::vector<Duration>{10ms, 30ms, 40ms, 50ms, 55ms});
+}
+
+TEST_CASE("R17: their all-reduces of 20 follow one another", "[sim][simulate]") {
+  const bool synchronous = GENERATE(false, true);
+  const Schedule schedule = example_schedule(synchronous, 1ms);
+  const Timeline timeline = simulate(schedule);
+  const auto reduces = tasks_of(schedule, Operation::all_reduce);
+  REQUIRE(reduces.size() == 4);
+  CHECK(work_of(timeline, reduces[0]) == Window{30ms, 50ms});
+  CHECK(work_of(timeline, reduces[1]) == Window{50ms, 70ms});
+  CHECK(work_of(timeline, reduces[2]) == Window{70ms, 90ms});
+  CHECK(work_of(timeline, reduces[3]) == Window{90ms, 110ms});
+}
+
+TEST_CASE("R21: copies back of 1 end at 56, 71, 91, 111", "[sim][simulate]") {
+  // T = max(T of the bucket before, end of the all-reduce) + 1, from the end of backward at 55.
+  const bool synchronous = GENERATE(false, true);
+  const Schedule schedule = example_schedule(synchronous, 1ms);
+  const Timeline timeline = simulate(schedule);
+  CHECK(ends_of(schedule, timeline, Operation::copy_out) ==
+        std::vector<Duration>{56ms, 71ms, 91ms, 111ms});
+  CHECK(length(timeline) == 111ms);
+}
+
+TEST_CASE("the example communicates for 80 and exposes 56", "[sim][simulate]") {
+  const Schedule schedule = example_schedule(false, 1ms);
+  const StepMetrics metrics = measure(schedule, simulate(schedule));
+  Training alone = one_bucket_each();
+  alone.strategy = Strategy::none;
+  const StepMetrics none = predict(example_costs(false), alone).metrics;
+  CHECK(none.step == 55ms);
+  CHECK(metrics.step == 111ms);
+  CHECK(metrics.backward == 55ms);
+  CHECK(metrics.communication == 80ms);
+  CHECK(metrics.collectives == 4);
+  CHECK(exposed(metrics, none) == 56ms);
+  CHECK(overlap_ratio(metrics, none) == Approx(1 - 56.0 / 80));
+}
+
+TEST_CASE("each bucket of the example tells when it was ready and what it exposed",
+          "[sim][simulate]") {
+  // The device stands still from 56 to 70, 71 to 90 and 91 to 110.
+  const Schedule schedule = example_schedule(false, 1ms);
+  const StepMetrics metrics = measure(schedule, simulate(schedule));
+  const std::vector<Duration> ready{30ms, 10ms, 40ms, 50ms}, exposed{0ms, 14ms, 19ms, 19ms};
+  REQUIRE(metrics.buckets.size() == 4);
+  for (std::size_t b = 0; b < 4; ++b) {
+    CAPTURE(b);
+    CHECK(metrics.buckets[b].ready == Instant{ready[b]});
+    CHECK(metrics.buckets[b].exposed == exposed[b]);
+  }
+}
+
+TEST_CASE("R46: PyTorch would log 55 of compute, 81 of communication and 25 of overlap",
+          "[sim][simulate]") {
+  // Marks: first launch at 30, end of compute at 55, end of the last copy back at 111.
+  const bool synchronous = GENERATE(false, true);
+  const Schedule schedule = example_schedule(synchronous, 1ms);
+  const auto logged = ddp_statistics(schedule, simulate(schedule));
+  REQUIRE(logged);
+  CHECK(logged->forward_compute == 0ms);
+  CHECK(logged->backward_compute == 55ms);
+  CHECK(logged->backward_comm == 81ms);
+  CHECK(logged->overlap == 25ms);
+}
+
+TEST_CASE("R46: DDP marks where communication starts even if the comm hook sends nothing",
+          "[sim][simulate]") {
+  // The first bucket is full at 30, compute ends at 55, and the last of four copies back at 59.
+  const bool synchronous = GENERATE(false, true);
+  Training training = one_bucket_each();
+  training.comm_hook.kind = GENERATE(CommHookKind::noop, CommHookKind::post_local_sgd);
+  training.comm_hook.post_local_sgd.gradient_allreduce = false;
+  const auto logged_of = [&] {
+    const Schedule schedule = example_schedule(synchronous, 1ms, training);
+    const auto logged = ddp_statistics(schedule, simulate(schedule));
+    REQUIRE(logged);
+    return *logged;
+  };
+  CHECK(logged_of().backward_compute == 55ms);
+  CHECK(logged_of().backward_comm == 29ms);
+  CHECK(logged_of().overlap == 25ms);
+  // The map of used parameters follows the last bucket, at 50, and is waited for until 70.
+  training.find_unused_parameters = true;
+  CHECK(logged_of().backward_comm == 40ms);
+  CHECK(logged_of().overlap == 25ms);
+}
+
+TEST_CASE("R22: without copies back the tail is the later of compute and communication",
+          "[sim][simulate]") {
+  Training training = one_bucket_each();
+  training.gradient_as_bucket_view = true;
+  CHECK(predict(example_costs(false), training).metrics.step == 110ms);
+}
+
+TEST_CASE("R20: copies in lengthen compute, copies out do not", "[sim][simulate]") {
+  // 1 ms to copy each of four gradients in: compute ends at 59 instead of 55.
+  StepCosts costs = example_costs(false);
+  costs.copy_in.assign(4, KernelCost{{}, 1ms, 1ms, 1, 1});
+  CHECK(predict(costs, one_bucket_each()).metrics.backward == 59ms);
+  const Schedule schedule = example_schedule(false, 1ms);
+  CHECK(measure(schedule, simulate(schedule)).backward == 55ms);
+}

@@ -1,0 +1,182 @@
+// What holds of every predicted step, over random workloads and real ones.
+#include <algorithm>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "sim/predict/predict.hpp"
+#include "tests/model/workload/architectures.hpp"
+#include "tests/sim/predict/random_steps.hpp"
+
+using namespace ddpsim;
+using namespace ddpsim::fixtures;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr int rounds = 300;
+
+struct RandomStep {
+  Workload workload;
+  Cluster cluster;
+  Training training;
+  StepCosts costs() const { return StepCosts(workload, cluster, Optimizer::sgd); }
+};
+
+template <typename Check>
+void for_random_steps(std::uint64_t seed, bool interference, Check&& check) {
+  Dice dice(seed);
+  for (int round = 0; round < rounds; ++round) {
+    CAPTURE(seed, round);
+    RandomStep step;
+    step.workload = random_workload(dice);
+    step.cluster = random_cluster(dice, interference);
+    step.training = random_training(dice, step.workload);
+    check(step);
+  }
+}
+
+std::vector<Workload> real_workloads() {
+  using namespace architectures;
+  return {build(resnet18), build(resnet50), build(bert_base), build(cs336_small)};
+}
+
+Training with(Training training, Strategy strategy) {
+  training.strategy = strategy;
+  return training;
+}
+
+}  // namespace
+
+TEST_CASE("no strategy is faster than communicating nothing", "[sim][predict]") {
+  const auto none_is_shortest = [](const StepCosts& costs, const Training& training) {
+    const Duration none = predict(costs, with(training, Strategy::none)).metrics.step;
+    for (const Strategy strategy : all_strategies) {
+      CAPTURE(name_of(strategy));
+      REQUIRE(predict(costs, with(training, strategy)).metrics.step >= none);
+    }
+  };
+  for_random_steps(11, true,
+                   [&](const RandomStep& step) { none_is_shortest(step.costs(), step.training); });
+  for (const Workload& workload : real_workloads())
+    none_is_shortest(StepCosts(workload, timed::eight_gpus(), Optimizer::adamw), Training{});
+}
+
+TEST_CASE("every parameter is reduced exactly once in each synchronised micro-batch",
+          "[sim][predict]") {
+  for_random_steps(12, false, [](const RandomStep& step) {
+    const Training& training = step.training;
+    const Schedule schedule = build_schedule(step.costs(), training);
+    const auto rounds_of = static_cast<std::size_t>(training.micro_batches);
+    std::vector<std::vector<int>> times(rounds_of,
+                                        std::vector<int>(step.workload.parameters.size(), 0));
+    for (const Task& task : schedule.tasks) {
+      const bool sparse = task.message == Message::sparse_values;
+      if (!is_collective(task.operation) || task.bucket == nobody) continue;
+      if (!sparse && task.message != Message::gradients) continue;
+      const Bucket& bucket = schedule.buckets.at(static_cast<std::size_t>(task.bucket));
+      const std::size_t first = static_cast<std::size_t>(bucket.parameters.front());
+      Bytes size = sparse ? step.workload.parameters[first].sparse_indices() : Bytes{};
+      REQUIRE(task.bytes + size == bucket.size);
+      for (const std::int32_t parameter : bucket.parameters) {
+        ++times[static_cast<std::size_t>(task.micro_batch)][static_cast<std::size_t>(parameter)];
+        size += step.workload.parameters[static_cast<std::size_t>(parameter)].size();
+      }
+      REQUIRE(size == bucket.size);
+    }
+    for (std::size_t micro_batch = 0; micro_batch < rounds_of; ++micro_batch) {
+      const bool last = micro_batch + 1 == rounds_of;
+      const bool synced = training.strategy != Strategy::none && (last || !training.no_sync);
+      for (const int count : times[micro_batch]) REQUIRE(count == (synced ? 1 : 0));
+    }
+  });
+}
+
+TEST_CASE("a step moves every gradient once per synchronised micro-batch", "[sim][predict]") {
+  for_random_steps(13, false, [](const RandomStep& step) {
+    const Training& training = step.training;
+    const int synced = training.strategy == Strategy::none ? 0
+                       : training.no_sync                  ? 1
+                                                           : training.micro_batches;
+    const Step predicted = predict(step.costs(), training);
+    Bytes others;  // than gradients: what DDP tells the other ranks, and where sparse rows belong
+    for (const Task& task : predicted.schedule.tasks)
+      if (task.message != Message::gradients && task.message != Message::buffers &&
+          task.message != Message::sparse_values)
+        others += task.bytes;
+    REQUIRE(predicted.metrics.wire == synced * step.workload.gradient_size() + others);
+  });
+}
+
+TEST_CASE("a step is never shorter than its bytes over the bandwidth", "[sim][predict]") {
+  for_random_steps(14, true, [](const RandomStep& step) {
+    const Step predicted = predict(step.costs(), step.training);
+    const StepMetrics& metrics = predicted.metrics;
+    Bytes reduced = metrics.wire;  // broadcasts, which move half as much, are left out
+    for (const Task& task : predicted.schedule.tasks)
+      if (task.operation == Operation::broadcast && task.message != Message::buffers)
+        reduced += Bytes{-task.bytes.count};
+    const double n = step.cluster.ranks();
+    const double seconds = 2 * (n - 1) / n * static_cast<double>(reduced.count) /
+                           step.cluster.intra_node.bandwidth.bytes_per_second;
+    // Each all-reduce is rounded to the nearest picosecond.
+    REQUIRE(metrics.communication + metrics.collectives * Duration{1} >= from_seconds(seconds));
+    REQUIRE(metrics.step >= metrics.communication);
+  });
+}
+
+TEST_CASE("a step is never shorter than its kernels, nor than the host's time", "[sim][predict]") {
+  for_random_steps(15, true, [](const RandomStep& step) {
+    const Step prediction = predict(step.costs(), step.training);
+    Duration kernels{}, host{};
+    for (const Task& task : prediction.schedule.tasks) {
+      if (task.stream != Stream::communication) kernels += task.work;
+      host += task.host;
+    }
+    REQUIRE(prediction.metrics.step >= kernels);
+    REQUIRE(prediction.metrics.step >= host);
+  });
+}
+
+TEST_CASE("the critical path is as long as the step", "[sim][predict]") {
+  // Ranks alike never wait for each other: no gaps.
+  const auto path_is_whole = [](const StepCosts& costs, const Training& training) {
+    const Step prediction = predict(costs, training);
+    Duration sum{};
+    for (const CriticalPiece& piece :
+         critical_path(prediction.schedule, prediction.timeline.ranks[0])) {
+      REQUIRE(piece.length >= Duration::zero());
+      sum += piece.length;
+    }
+    REQUIRE(sum == prediction.metrics.step);
+  };
+  for_random_steps(16, true,
+                   [&](const RandomStep& step) { path_is_whole(step.costs(), step.training); });
+  for (const Workload& workload : real_workloads())
+    for (const Strategy strategy : all_strategies)
+      path_is_whole(StepCosts(workload, timed::eight_gpus(), Optimizer::adamw_loop),
+                    with(Training{}, strategy));
+}
+
+TEST_CASE("passes and exposed time fit into the step", "[sim][predict]") {
+  for_random_steps(17, true, [](const RandomStep& step) {
+    const StepMetrics metrics = predict(step.costs(), step.training).metrics;
+    REQUIRE(metrics.forward >= 0us);
+    REQUIRE(metrics.backward >= 0us);
+    REQUIRE(metrics.forward + metrics.backward + metrics.optimizer <= metrics.step);
+    for (const BucketTimes& bucket : metrics.buckets) {
+      REQUIRE(bucket.ready <= bucket.start);
+      REQUIRE(bucket.start <= bucket.end);
+      REQUIRE(bucket.exposed <= bucket.end - bucket.start);
+      REQUIRE(bucket.exposed >= Duration::zero());
+    }
+  });
+}
+
+TEST_CASE("the same step twice gives the same timeline", "[sim][predict]") {
+  for_random_steps(18, true, [](const RandomStep& step) {
+    const Step one = predict(step.costs(), step.training);
+    const Step other = predict(step.costs(), step.training);
+    REQUIRE(same(one.timeline, other.timeline));
+  });
+}

@@ -1,0 +1,112 @@
+#include "sim/predict/predict.hpp"
+
+#include <numeric>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "tests/model/workload/timed.hpp"
+#include "tests/sim/predict/fixtures.hpp"
+
+using namespace ddpsim;
+using namespace ddpsim::fixtures;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Three layers of 2 ms forward and 4 ms backward, 1 MB of gradient each; two ranks on a ring of
+/// 1 GB/s without latency: 1 ms per all-reduce and MB (2 (2 - 1) / 2 = 1). Copies are free.
+StepCosts three_layers() {
+  StepCosts costs = timed::costs_of(timed::chain(3, 2ms, 4ms, {1'000'000}),
+                                    timed::ring(2, 0us, gigabytes_per_second(1)));
+  timed::free_copies(costs);
+  return costs;
+}
+
+Duration step_of(const StepCosts& costs, Strategy strategy) {
+  return predict(costs, timed::training_of(strategy)).metrics.step;
+}
+
+}  // namespace
+
+TEST_CASE("without communication a step is its compute", "[sim][predict]") {
+  const Training none = timed::training_of(Strategy::none);
+  const StepMetrics metrics = predict(three_layers(), none).metrics;
+  CHECK(metrics.step == 18ms);
+  CHECK(metrics.forward == 6ms);
+  CHECK(metrics.backward == 12ms);
+  CHECK(metrics.collectives == 0);
+  CHECK(metrics.bound == Bound::compute);
+}
+
+TEST_CASE("what happens after backward adds up", "[sim][predict]") {
+  // Three all-reduces of 1 ms, or one of 3 ms, after 18 ms of compute.
+  CHECK(step_of(three_layers(), Strategy::naive) == 21ms);
+  CHECK(step_of(three_layers(), Strategy::flat) == 21ms);
+}
+
+TEST_CASE("only the last gradient cannot hide", "[sim][predict]") {
+  // Gradients at 10, 14 and 18 ms, reduced in 1 ms each: the last one until 19.
+  CHECK(step_of(three_layers(), Strategy::overlap) == 19ms);
+}
+
+TEST_CASE("a bucket waits for its last gradient", "[sim][predict]") {
+  // Explicit buckets of the last two layers and the first: ready at 14 and 18, 2 and 1 ms.
+  Training training;
+  training.buckets = {{2, 1}, {0}};
+  const Step prediction = predict(three_layers(), training);
+  REQUIRE(prediction.metrics.buckets.size() == 2);
+  CHECK(prediction.metrics.buckets[0].start == Instant{14ms});
+  CHECK(prediction.metrics.buckets[0].end == Instant{16ms});
+  CHECK(prediction.metrics.buckets[1].start == Instant{18ms});
+  CHECK(prediction.metrics.step == 19ms);
+  CHECK(prediction.metrics.wire == Bytes{3'000'000});
+}
+
+TEST_CASE("DDP's first iteration does not overlap", "[sim][predict]") {
+  // One bucket of 3 MB, ready at 18.
+  Training training;
+  training.iteration = 1;
+  const Step prediction = predict(three_layers(), training);
+  CHECK(prediction.metrics.collectives == 1);
+  CHECK(prediction.metrics.buckets[0].start == Instant{18ms});
+  CHECK(prediction.metrics.step == 21ms);
+}
+
+TEST_CASE("R26: micro-batches communicate each time, or with no_sync once", "[sim][predict]") {
+  Training training = timed::training_of(Strategy::overlap);
+  training.micro_batches = 3;
+  StepMetrics metrics = predict(three_layers(), training).metrics;
+  CHECK(metrics.collectives == 9);
+  CHECK(metrics.wire == Bytes{9'000'000});
+  // The tail of 1 ms each time: the next forward waits for the averaged gradients.
+  CHECK(metrics.step == 3 * Duration{19ms});
+
+  training.no_sync = true;
+  metrics = predict(three_layers(), training).metrics;
+  CHECK(metrics.collectives == 3);
+  CHECK(metrics.wire == Bytes{3'000'000});
+  CHECK(metrics.step == 18ms + 18ms + 19ms);
+}
+
+TEST_CASE("one rank reduces in no time", "[sim][predict]") {
+  const Workload chain = timed::chain(3, 2ms, 4ms, {1'000'000});
+  StepCosts costs = timed::costs_of(chain, timed::ring(1, 5us, gigabytes_per_second(1)));
+  timed::free_copies(costs);
+  for (const Strategy strategy : all_strategies) CHECK(step_of(costs, strategy) == 18ms);
+}
+
+TEST_CASE("a synchronous device computes the same step, one thing at a time", "[sim][predict]") {
+  // Gradients at 10, 14 and 18 as before: the host goes on computing while bytes move.
+  Cluster cluster = timed::ring(2, 0us, gigabytes_per_second(1));
+  cluster.device.synchronous = true;
+  StepCosts costs = timed::costs_of(timed::chain(3, 2ms, 4ms, {1'000'000}), cluster);
+  timed::free_copies(costs);
+  CHECK(step_of(costs, Strategy::none) == 18ms);
+  CHECK(step_of(costs, Strategy::naive) == 21ms);
+  CHECK(step_of(costs, Strategy::overlap) == 19ms);
+  // Issuing an all-reduce now takes the thread 1 ms, three times: the last is in at 21 and ends
+  // at 22.
+  costs.launch.collective = 1ms;
+  CHECK(step_of(costs, Strategy::overlap) == 22ms);
+}

@@ -1,0 +1,306 @@
+#include "sim/tune/tune.hpp"
+
+#include <algorithm>
+
+#include <catch2/catch.hpp>
+
+#include "sim/predict/predict.hpp"
+#include "sim/tune/bucketed_steps.hpp"
+#include "sim/tune/merge_rule.hpp"
+#include "tests/sim/tune/random_partitions.hpp"
+
+namespace ddpsim {
+namespace {
+
+using namespace std::chrono_literals;
+using fixtures::Dice;
+
+Duration simulated(const StepCosts& costs, Training training, std::optional<Bytes> first,
+                   Bytes cap) {
+  training.strategy = Strategy::bucketed;
+  training.first_bucket_cap = first;
+  training.bucket_cap = cap;
+  return predict(costs, training).metrics.step;
+}
+
+Training random_settings(Dice& dice) {
+  Training training;
+  training.first_bucket_cap = Bytes{dice.between(1, 100)};
+  if (dice.one_in(4)) training.first_bucket_cap.reset();
+  if (dice.one_in(4)) training.bucket_rule = BucketRule::before_overflow;
+  training.find_unused_parameters = dice.one_in(6);
+  training.gradient_as_bucket_view = dice.one_in(4);
+  return training;
+}
+
+}  // namespace
+
+TEST_CASE("the best cap found is the best of every cap there is", "[sim][tune]") {
+  int gained = 0;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    Dice dice(seed);
+    const StepCosts costs = fixtures::small_costs(dice, dice.one_in(2), true);
+    const Training training = random_settings(dice);
+    Duration shortest = Duration::max();
+    const std::int64_t largest = fixtures::total(costs).count;
+    for (std::int64_t cap = 1; cap <= largest + 1; ++cap)
+      shortest = std::min(shortest, simulated(costs, training, training.first_bucket_cap, {cap}));
+    const Tuning tuning = tune(costs, training);
+    CAPTURE(seed, costs.gradients.size());
+    REQUIRE(tuning.best_cap.step == shortest);
+    REQUIRE(simulated(costs, training, training.first_bucket_cap, tuning.best_cap.cap) == shortest);
+    REQUIRE(simulated(costs, training, training.first_bucket_cap, tuning.best_cap.highest_cap) ==
+            shortest);
+    REQUIRE(tuning.standard.step == simulated(
+                                        costs,
+                                        [&] {
+                                          Training standard = training;
+                                          standard.bucket_rule = BucketRule::torch;
+                                          return standard;
+                                        }(),
+                                        MiB, 25 * MiB));
+    gained += tuning.best_cap.step < tuning.standard.step ? 1 : 0;
+  }
+  CHECK(gained > 100);
+}
+
+TEST_CASE("the best pair found is the best of every pair there is", "[sim][tune]") {
+  int contiguous = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    Dice dice(seed);
+    const StepCosts costs = fixtures::small_costs(dice, dice.one_in(2), true);
+    const std::int64_t largest = fixtures::total(costs).count;
+    if (largest > 160) continue;
+    const Training training = random_settings(dice);
+    contiguous += all_contiguous(costs, training) ? 1 : 0;
+    BucketedSteps steps(costs, training);
+    Duration shortest = Duration::max();
+    for (std::int64_t first = 1; first <= largest + 1; ++first)
+      for (std::int64_t cap = 1; cap <= largest + 1; ++cap)
+        shortest = std::min(shortest, steps.of(buckets_of(costs, training, Bytes{first}, {cap})));
+    const Choice best = tune(costs, training).best_pair.value();
+    CAPTURE(seed, largest);
+    REQUIRE(best.step == shortest);
+    REQUIRE(simulated(costs, training, best.first_cap, best.cap) == shortest);
+    REQUIRE(simulated(costs, training, best.highest_first, best.highest_cap) == shortest);
+  }
+  CHECK(contiguous > 5);
+}
+
+TEST_CASE("the free partition is between the bound and every other choice", "[sim][tune]") {
+  int best_of_all = 0, cases = 0, proven = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    Dice dice(seed);
+    const StepCosts costs = fixtures::random_one_type_costs(dice, 10, dice.one_in(2));
+    const Tuning tuning = tune(costs, {});
+    REQUIRE(tuning.best_partition);
+    const Duration found = tuning.best_partition->step;
+    CAPTURE(seed);
+    REQUIRE(tuning.lower_bound <= found);
+    for (const Choice* other : {&tuning.standard, &tuning.best_cap, &tuning.best_even_cap,
+                                &*tuning.best_pair, &tuning.one_bucket, &tuning.per_parameter})
+      REQUIRE(found <= other->step);
+    REQUIRE(found <= tuning.merged->step);
+    Duration shortest = Duration::max();
+    BucketedSteps steps(costs, {});
+    fixtures::for_each_partition(steps.size(), [&](const std::vector<int>& ends) {
+      shortest = std::min(shortest, steps.of(ends));
+    });
+    REQUIRE(found >= shortest);
+    best_of_all += found == shortest ? 1 : 0;
+    if (tuning.partition_proven) {
+      ++proven;
+      REQUIRE(found == shortest);
+    }
+    ++cases;
+  }
+  CHECK(best_of_all > cases * 9 / 10);  // a local search, with no promise
+  CHECK(proven > cases / 10);
+}
+
+TEST_CASE("the number of threads changes nothing", "[sim][tune]") {
+  int scattered = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    Dice dice(seed);
+    const bool one_type = dice.one_in(2);
+    const StepCosts costs = one_type ? fixtures::random_one_type_costs(dice, 12, true)
+                                     : fixtures::small_costs(dice, false, true);
+    TuneOptions several;
+    several.threads = 4;
+    several.link_uncertainty = several.compute_uncertainty = 0.2;
+    if (dice.one_in(2)) several.objective = Objective::memory;
+    TuneOptions one = several;
+    one.threads = 1;
+    const Tuning a = tune(costs, {}, one), b = tune(costs, {}, several);
+    CAPTURE(seed);
+    CHECK(a.best_pair->buckets == b.best_pair->buckets);
+    CHECK(a.best_pair->cap == b.best_pair->cap);
+    CHECK(a.best_cap.cap == b.best_cap.cap);
+    CHECK(a.advice.choice.cap == b.advice.choice.cap);
+    CHECK(a.advice.regret == b.advice.regret);
+    REQUIRE(a.best_partition.has_value() == b.best_partition.has_value());
+    if (a.best_partition) CHECK(a.best_partition->buckets == b.best_partition->buckets);
+    scattered += a.best_partition ? 0 : 1;
+  }
+  CHECK(scattered > 5);
+}
+
+TEST_CASE("no bucket is larger than allowed, and memory can be the objective", "[sim][tune]") {
+  int smaller = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    Dice dice(seed);
+    const StepCosts costs = fixtures::random_one_type_costs(dice, 10, true);
+    Bytes biggest;
+    for (const GradientInfo& gradient : costs.gradients) biggest = std::max(biggest, gradient.size);
+    TuneOptions limited;
+    limited.largest_bucket = 2 * biggest;
+    const Tuning small = tune(costs, {}, limited);
+    for (const Choice* choice : {&small.best_cap, &*small.best_pair, &*small.best_partition})
+      CHECK(choice->largest <= 2 * biggest);
+    limited.largest_bucket = biggest - Bytes{1};
+    CHECK_THROWS_AS(tune(costs, {}, limited), std::invalid_argument);
+
+    TuneOptions memory;
+    memory.objective = Objective::memory;
+    memory.within = 0.05;
+    const Tuning free = tune(costs, {}), tight = tune(costs, {}, memory);
+    CHECK(in_seconds(tight.best_cap.step) <= in_seconds(free.best_cap.step) * 1.05 * (1 + 1e-12));
+    CHECK(tight.best_cap.largest <= free.best_cap.largest);
+    CHECK(in_seconds(tight.best_pair->step) <=
+          in_seconds(free.best_pair->step) * 1.05 * (1 + 1e-12));
+    CHECK(tight.best_pair->largest <= free.best_pair->largest);
+    for (const Choice& each : tight.caps)
+      if (each.step <= scaled(free.best_cap.step, 1.05))
+        CHECK(each.largest >= tight.best_cap.largest);
+    smaller += tight.best_cap.largest < free.best_cap.largest ? 1 : 0;
+  }
+  CHECK(smaller > 5);
+}
+
+TEST_CASE("the recommended cap regrets least when link and kernels are not as told",
+          "[sim][tune]") {
+  int pays = 0, others_are_best = 0;
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+    Dice dice(seed);
+    const StepCosts costs = fixtures::small_costs(dice, true, true);
+    Training training;
+    training.first_bucket_cap = Bytes{dice.between(1, 40)};
+    TuneOptions options;
+    options.link_uncertainty = 0.3;
+    options.compute_uncertainty = 0.2;
+    options.noise = 0;
+    const Tuning tuning = tune(costs, training, options);
+    const Advice& advice = tuning.advice;
+    REQUIRE(advice.corners.size() == 9);
+    CHECK(advice.corners[0].link == 1);
+    CHECK(advice.corners[0].compute == 1);
+    // The same by hand: every cap, and the default, in every corner; chosen by regret, then by buckets.
+    std::vector<double> worst(tuning.caps.size(), 0);
+    double chosen = 0, standard = 0;
+    for (const Corner& corner : advice.corners) {
+      StepCosts changed = costs;
+      scale(changed, {corner.compute, corner.compute, corner.compute});
+      scale_copies(changed, corner.compute);
+      BucketedSteps steps(changed, training, corner.link);
+      std::vector<double> times;
+      for (const Choice& each : tuning.caps) times.push_back(in_seconds(steps.of(each.buckets)));
+      times.push_back(in_seconds(steps.of(tuning.standard.buckets)));
+      const double best = *std::min_element(times.begin(), times.end());
+      for (std::size_t i = 0; i < worst.size(); ++i)
+        worst[i] = std::max(worst[i], times[i] / best - 1);
+      standard = std::max(standard, times.back() / best - 1);
+      chosen = std::max(chosen, in_seconds(steps.of(advice.choice.buckets)) / best - 1);
+    }
+    CAPTURE(seed);
+    CHECK(advice.regret == Approx(chosen).margin(1e-12));
+    const double least = *std::min_element(worst.begin(), worst.end());
+    if (advice.pays) {
+      ++pays;
+      CHECK(advice.regret <= least + 0.001 + 1e-12);
+      CHECK(advice.choice.step < tuning.standard.step);
+    } else {
+      CHECK(advice.choice.buckets == tuning.standard.buckets);
+      CHECK(advice.regret == Approx(standard).margin(1e-12));
+    }
+    others_are_best += advice.choice.cap != tuning.best_cap.cap ? 1 : 0;
+  }
+  CHECK(pays > 30);
+  CHECK(others_are_best > 5);
+}
+
+TEST_CASE("where a cap hardly matters the default stays", "[sim][tune]") {
+  Dice dice(3);
+  const StepCosts costs = fixtures::random_one_type_costs(dice, 9, true);
+  TuneOptions options;
+  options.noise = 1;  // nothing can gain so much
+  const Tuning tuning = tune(costs, {}, options);
+  CHECK_FALSE(tuning.advice.pays);
+  CHECK(tuning.advice.choice.cap == 25 * MiB);
+  CHECK(tuning.advice.choice.step == tuning.standard.step);
+  CHECK(tuning.gain() == 0);
+}
+
+TEST_CASE("a default with too large a bucket is not recommended", "[sim][tune]") {
+  Dice dice(5);
+  StepCosts costs = fixtures::random_one_type_costs(dice, 9, true);
+  Bytes biggest;
+  for (const GradientInfo& gradient : costs.gradients) biggest = std::max(biggest, gradient.size);
+  TuneOptions options;
+  options.noise = 1;
+  options.largest_bucket = biggest;
+  const Tuning tuning = tune(costs, {}, options);
+  REQUIRE(tuning.standard.largest > biggest);
+  CHECK_FALSE(tuning.standard_allowed);
+  CHECK_FALSE(tuning.advice.pays);
+  CHECK(tuning.advice.choice.largest <= biggest);
+}
+
+TEST_CASE("more gradients than can be searched are refused", "[sim][tune]") {
+  Workload workload;
+  workload.layers.emplace_back().backward.push_back(timed::kernel(1us));
+  for (int i = 0; i < 3001; ++i)
+    workload.parameters.push_back(timed::parameter(std::to_string(i), Bytes{4}, 0, 0));
+  const StepCosts costs(workload, timed::ring(2, 1us, gigabytes_per_second(1)), Optimizer::none);
+  CHECK_THROWS_WITH(tune(costs, {}), Catch::Contains("3001 gradients are more than tune searches"));
+}
+
+TEST_CASE("one rank has nothing to tune", "[sim][tune]") {
+  Dice dice(3);
+  StepCosts costs = fixtures::random_one_type_costs(dice, 9, true);
+  costs.ranks = 1;
+  CHECK_THROWS_AS(tune(costs, {}), std::invalid_argument);
+}
+
+TEST_CASE("MG-WFBP merges what is ready within a startup of the one before", "[sim][merge_rule]") {
+  // Startup 5 us, 1 us a byte. Gradient 0 is ready at 10, so an all-reduce of it starts at 10 and is past its startup at 15:
+  // gradient 1, ready at 14, joins it. They would start at 14 and be past it at 19: gradient 2, ready at 19, does not
+  // join. 14 + 5 + 20 = 39: gradient 2 alone would start at 39 and be past its startup at 44: gradient 3, ready at 43, joins.
+  // 43 + 5: gradient 4, ready at 60, does not.
+  PartitionProblem problem;
+  for (const int ready : {10, 14, 19, 43, 60})
+    problem.ready.push_back(Instant{} + std::chrono::microseconds{ready});
+  problem.sizes.assign(5, {10});
+  CHECK(merge_rule(problem, {5e-6, 1e-6}) == std::vector<int>{2, 4, 5});
+  // Without a startup only those travel together that have to wait anyway: 1 starts at 20, when 2 is ready too.
+  CHECK(merge_rule(problem, {0, 1e-6}) == std::vector<int>{1, 3, 4, 5});
+  CHECK(merge_rule(problem, {1, 1e-6}) == std::vector<int>{5});
+}
+
+TEST_CASE("a linear cost is found again, and the closest line to one that is not",
+          "[sim][merge_rule]") {
+  PartitionProblem problem;
+  problem.sizes = {{1000}, {70'000}, {3'000'000}};
+  problem.cost = [](Bytes size) { return 40us + size.count * Duration{2000}; };  // 2 ns a byte
+  const LinearCost line = fit_linear(problem);
+  CHECK(line.startup == Approx(40e-6));
+  CHECK(line.per_byte == Approx(2e-9));
+  problem.cost = [](Bytes) { return Duration{30us}; };
+  CHECK(fit_linear(problem).startup == Approx(30e-6));
+  CHECK(fit_linear(problem).per_byte == Approx(0).margin(1e-15));
+  // Times that grow faster than sizes: no startup below zero.
+  problem.cost = [](Bytes size) { return Duration{size.count * size.count}; };
+  CHECK(fit_linear(problem).startup == 0);
+  CHECK(fit_linear(problem).per_byte > 0);
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,168 @@
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "backend/measure/measure_machine.hpp"
+#include "model/workload/architecture.hpp"
+#include "scenarios/reader/scenario_reader.hpp"
+#include "tools/command/command.hpp"
+#include "tools/command/flag_values.hpp"
+#include "tools/command/interruptible.hpp"
+#include "tools/command/job_flags.hpp"
+#include "tools/command/progress.hpp"
+#include "tools/command/validation.hpp"
+#include "tools/report/calibration_file.hpp"
+#include "tools/report/output.hpp"
+#include "tools/report/table.hpp"
+
+namespace ddpsim {
+namespace {
+
+const Usage usage{
+    "ddpsim calibrate [flags] -o FILE [SCENARIO]",
+    "Measures on this machine what predictions need: every distinct kernel of the scenario (or of "
+    "a "
+    "standard set of\n"
+    "linear layers), copies, all-reduces from 4 KiB to 64 MiB, launch costs, and how computation "
+    "and "
+    "all-reduces slow\n"
+    "each other. Medians with their spread go to FILE; `cluster: {calibration: FILE}` in a "
+    "scenario "
+    "or `validate\n"
+    "--calibration FILE` uses them. Ctrl-C keeps what has been measured.",
+    "ddpsim calibrate scenarios/examples/mlp-2ranks.yaml --backend gloo --ranks 2 -o machine.yaml"};
+
+/// Linear layers from 256 to 4096 wide, at batch 64.
+Scenario standard_set() {
+  Scenario scenario;
+  scenario.name = "standard set";
+  scenario.optimizer = Optimizer::adamw;
+  WorkloadSize size;
+  size.batch = 64;
+  scenario.workload =
+      build_workload("standard set", MlpShape{{256, 512, 1024, 1024, 2048, 4096, 1024, 256}}, size);
+  scenario.cluster.device.name = "this CPU";
+  scenario.cluster.device.peak.fill(FlopRate{1e11});
+  scenario.cluster.device.gemm_efficiency.fill(1);
+  scenario.cluster.device.memory_bandwidth = Bandwidth{1e10};
+  scenario.cluster.intra_node.bandwidth = Bandwidth{1e9};
+  scenario.cluster.ranks_per_node = 2;
+  return scenario;
+}
+
+std::string summary_of(const Calibration& calibration) {
+  std::string text =
+      fmt::format("{}; {}\n{} ranks, {}; {}\n\n", calibration.machine, calibration.cpu,
+                  calibration.ranks, calibration.link, calibration.versions);
+  Table table({"what", "median", "p10", "p90", "repeats", "outliers"});
+  const auto add = [&](const std::string& what, const Spread& time) {
+    table.add({what, to_string(time.median), to_string(time.low), to_string(time.high),
+               fmt::format("{}", time.repeats), fmt::format("{}", time.outliers)});
+  };
+  for (const TaskCost& task : calibration.tasks)
+    add(task.gemm ? fmt::format("{} {} x {} x {}{}", name_of(task.operation), task.gemm->m,
+                                task.gemm->n, task.gemm->k, task.aside ? ", aside" : "")
+                  : fmt::format("{} of {}{}", name_of(task.operation), to_string(task.traffic),
+                                task.aside ? ", aside" : ""),
+        task.time);
+  for (const AllReduceCost& cost : calibration.all_reduce)
+    add(fmt::format("all-reduce of {}", to_string(cost.size)), cost.time);
+  text += table.text();
+  text += fmt::format("\nissuing a collective {}, a hook {}\n",
+                      to_string(calibration.launch.collective), to_string(calibration.launch.hook));
+  if (calibration.backward_beside_hook != 1)
+    text += fmt::format("backward beside what a comm hook computes aside: x {:.3f}\n",
+                        calibration.backward_beside_hook);
+  for (const MeasuredInterference& each : calibration.interference)
+    text += fmt::format(
+        "beside all-reduces of {}{}: compute x {:.3f}{}, communication x {:.3f}\n",
+        to_string(each.size),
+        each.channels > 0 ? fmt::format(" on {} channels", each.channels) : "",
+        each.compute_slowdown,
+        each.memory_slowdown ? fmt::format(", memory x {:.3f}", *each.memory_slowdown) : "",
+        each.communication_slowdown);
+  return text;
+}
+
+}  // namespace
+
+int calibrate_command(const std::vector<std::string>& arguments) {
+  CommonOptions common;
+  JobFlags job;
+  std::string output, repeats = "15", smallest, largest;
+  boost::program_options::options_description own;
+  using boost::program_options::value;
+  own.add_options()("output,o", value(&output)->value_name("FILE"), "the calibration file");
+  job.add_to(own);
+  own.add_options()("repeats", value(&repeats)->value_name("N"),
+                    "of each measurement (default: 15)")(
+      "smallest", value(&smallest)->value_name("SIZE"),
+      "smallest all-reduce (default: 4 KiB, on GPUs 1 KiB)")(
+      "largest", value(&largest)->value_name("SIZE"),
+      "largest all-reduce (default: 64 MiB, on GPUs 1 GiB)");
+  if (!parse(arguments, usage, Flag::set | Flag::quiet, own, common)) return exit_done;
+  if (output.empty() || common.files.size() > 1)
+    throw InputError(
+        "calibrate needs -o FILE, and at most one scenario: ddpsim calibrate --ranks 2 "
+        "-o machine.yaml");
+  MeasureOptions options;
+  options.repeats = count_of("--repeats", repeats, 1, 10000);
+  const bool gpu = job.backend == "nccl";
+  if (smallest.empty()) smallest = gpu ? "1 KiB" : "4 KiB";
+  if (largest.empty()) largest = gpu ? "1 GiB" : "64 MiB";
+  options.smallest = sizes_of("--smallest", smallest).front();
+  options.largest = sizes_of("--largest", largest).front();
+  if (options.largest < options.smallest || options.smallest < Bytes{4} ||
+      options.largest > Bytes{std::int64_t{4} << 30})
+    throw InputError(
+        fmt::format("--smallest {} --largest {}: expected sizes that grow, from 4 B to 4 GiB",
+                    smallest, largest));
+
+  Scenario scenario =
+      common.files.empty() ? standard_set() : read_scenario(common.files[0], common.set);
+  scenario.cluster.device.synchronous = job.synchronous();
+  scenario.training.join.reset();  // all ranks are measured
+  std::vector<Training> trainings{scenario.training};
+  trainings.front().strategy = Strategy::none;
+  for (const Strategy strategy :
+       {Strategy::naive, Strategy::flat, Strategy::overlap, Strategy::bucketed}) {
+    trainings.push_back(scenario.training);
+    trainings.back().strategy = strategy;
+  }
+  JobOptions job_options = job.options(scenario.cluster.ranks());
+  scenario.cluster = side_by_side(scenario.cluster, link_ranks(job_options));
+  const std::vector<Schedule> schedules = schedules_of(scenario, trainings);
+  job_options.agreement = agreement_of(
+      scenario.workload, schedules, fmt::format("calibrate {} {} {}", repeats, smallest, largest));
+  {  // a place that cannot be written is told before the work, not after it
+    Outputs probe;
+    probe.add(output, "");
+    probe.check();
+  }
+
+  return run_job(job_options, [&](Backend& backend) {
+    const bool speaks = backend.rank() == 0;
+    const Interruptible interruptible;
+    Calibration calibration;
+    {
+      Progress progress(common.quiet || !speaks);
+      Watch watch;
+      watch.progress = [&](const std::string& what, double done) { progress.show(what, done); };
+      watch.stop = [] { return Interruptible::asked(); };
+      backend.load(scenario.workload, scenario.optimizer);
+      calibration = measure_machine(backend, scenario.workload, scenario.optimizer, schedules,
+                                    options, watch);
+    }
+    if (!speaks) return exit_done;
+    calibration.backend = job.backend;
+    Outputs outputs;
+    if (!common.quiet && output != "-") outputs.add("-", summary_of(calibration));
+    outputs.add(output, calibration_yaml(calibration));
+    outputs.commit();
+    if (calibration.complete) return exit_done;
+    fmt::print(stderr, "ddpsim: interrupted; {} holds what had been measured\n", output);
+    return exit_failure;
+  });
+}
+
+}  // namespace ddpsim

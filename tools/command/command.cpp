@@ -1,0 +1,162 @@
+#include "tools/command/command.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include "backend/device_error.hpp"
+#include "backend/version.hpp"
+#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/nearest.hpp"
+
+namespace ddpsim {
+namespace po = boost::program_options;
+namespace {
+
+std::string overview() {
+  std::string text =
+      "ddpsim predicts how fast a step of data-parallel training will be, and which gradients will "
+      "not hide\n"
+      "behind the backward pass.\n\nusage: ddpsim COMMAND [flags]\n\n";
+  for (const Command& command : commands())
+    text += fmt::format("  {:<10} {}\n", command.name, command.summary);
+  return text + "\nddpsim COMMAND --help tells a command's flags, with an example.\n";
+}
+
+bool has(unsigned flags, Flag flag) {
+  return (flags & static_cast<unsigned>(flag)) != 0;
+}
+
+}  // namespace
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> all{
+      {"run", "predict every strategy of a scenario and compare them", run_command},
+      {"sweep", "predict a grid of scenarios: every combination of the values of some keys",
+       sweep_command},
+      {"schedule", "print the hook firing order and the buckets", schedule_command},
+      {"tune", "find the best bucket sizes, with proof, and print what to paste", tune_command},
+      {"score", "hold predictions against measured runs", score_command},
+      {"calibrate", "measure this machine: kernels, all-reduces, launch, interference",
+       calibrate_command},
+      {"validate", "run the same schedules for real and compare", validate_command},
+      {"import", "turn traces and logs of others into profiles", import_command},
+      {"backends", "what can run schedules for real here, and what is missing", backends_command},
+      {"list", "what the catalogue holds: models, devices, links, hooks, backends", list_command}};
+  return all;
+}
+
+bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsigned flags,
+           const po::options_description& own, CommonOptions& options) {
+  po::options_description visible("flags");
+  for (const auto& option : own.options()) visible.add(option);
+  auto add = visible.add_options();
+  if (has(flags, Flag::set))
+    add("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
+        "replace a key of the scenario, such as training.bucket_cap=50MiB (may be repeated)");
+  if (has(flags, Flag::laws_only))
+    add("laws-only", po::bool_switch(&options.laws_only),
+        "do not calibrate on the scenario's measured rows");
+  if (has(flags, Flag::json))
+    add("json", po::value(&options.json)->value_name("FILE|-"), "write JSON");
+  if (has(flags, Flag::csv)) add("csv", po::value(&options.csv)->value_name("FILE|-"), "write CSV");
+  if (has(flags, Flag::trace))
+    add("trace", po::value(&options.trace)->value_name("FILE"),
+        "write a Chrome trace (opens in ui.perfetto.dev)");
+  if (has(flags, Flag::quiet)) add("quiet,q", po::bool_switch(&options.quiet), "print no table");
+  add("help,h", "print this");
+  po::options_description all;
+  all.add(visible).add_options()("file", po::value(&options.files));
+  const std::string command = usage.line.substr(0, usage.line.find(" ["));
+  po::positional_options_description positional;
+  positional.add("file", -1);
+  try {
+    po::command_line_parser parser(arguments);
+    po::store(
+        parser.options(all)
+            .positional(positional)
+            .style(po::command_line_style::unix_style & ~po::command_line_style::allow_guessing)
+            .run(),
+        options.values);
+    po::notify(options.values);
+  } catch (const po::unknown_option& problem) {
+    std::vector<std::string> names;
+    for (const auto& flag : visible.options())
+      names.push_back(fmt::format("--{}", flag->long_name()));
+    const std::string given =
+        problem.get_option_name().substr(0, problem.get_option_name().find('='));
+    const std::string guess = nearest(given, names);
+    throw InputError(fmt::format("unknown flag \"{}\"{}; see {} --help", given,
+                                 guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess),
+                                 command));
+  } catch (const po::error& problem) {
+    throw InputError(fmt::format("{}; see {} --help", problem.what(), command));
+  }
+  if (options.values.count("help") > 0) {
+    fmt::print("usage: {}\n\n{}\n\n{}\nexample: {}\n", usage.line, usage.about,
+               fmt::to_string(fmt::streamed(visible)), usage.example);
+    return false;
+  }
+  if (options.values.count("set") > 0) {
+    for (const std::string& change : options.values["set"].as<std::vector<std::string>>()) {
+      const auto equals = change.find('=');
+      if (equals == std::string::npos || equals == 0 || equals + 1 == change.size())
+        throw InputError(
+            fmt::format("--set {}: expected KEY=VALUE, such as training.bucket_cap=50MiB", change));
+      options.set.emplace_back(change.substr(0, equals), change.substr(equals + 1));
+    }
+  }
+  std::vector<std::string> written;
+  for (const std::string* path : {&options.json, &options.csv, &options.trace}) {
+    if (path->empty()) continue;
+    if (std::find(written.begin(), written.end(), *path) != written.end())
+      throw InputError(
+          fmt::format("two results cannot both be written to {}", *path == "-" ? "stdout" : *path));
+    written.push_back(*path);
+  }
+  return true;
+}
+
+void check_apart(const CommonOptions& options, const char* flag, const std::string& path) {
+  for (const std::string* other : {&options.json, &options.csv, &options.trace})
+    if (!path.empty() && *other == path)
+      throw InputError(fmt::format("{} {}: two results cannot both be written there", flag, path));
+}
+
+int run_program(const std::vector<std::string>& arguments) {
+  try {
+    if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" ||
+        arguments[0] == "help") {
+      fmt::print("{}", overview());
+      return arguments.empty() ? exit_input : exit_done;
+    }
+    if (arguments[0] == "--version") {
+      fmt::print("ddpsim {}\n", version);
+      return exit_done;
+    }
+    std::vector<std::string> names;
+    for (const Command& command : commands()) {
+      if (command.name == arguments[0])
+        return command.run({arguments.begin() + 1, arguments.end()});
+      names.push_back(command.name);
+    }
+    const std::string guess = nearest(arguments[0], names);
+    throw InputError(
+        fmt::format("unknown command \"{}\"{}; see ddpsim --help", arguments[0],
+                    guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
+  } catch (const InputError& problem) {
+    fmt::print(stderr, "ddpsim: {}\n", problem.what());
+    return exit_input;
+  } catch (const std::invalid_argument& problem) {  // a law refuses what the scenario asks of it
+    fmt::print(stderr, "ddpsim: {}\n", printable(problem.what()));
+    return exit_input;
+  } catch (const std::exception& problem) {
+    fmt::print(stderr, "ddpsim: {}\n", printable(problem.what()));
+    return exit_failure;
+  }
+}
+
+}  // namespace ddpsim

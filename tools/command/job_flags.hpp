@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+
+#include <boost/program_options.hpp>
+
+#include "backend/job/job.hpp"
+
+namespace ddpsim {
+
+/// The flags of commands that start ranks.
+struct JobFlags {
+  std::string backend = "gloo", ranks, rendezvous, interface, timeout = "60 s", loopback, channels;
+  bool gpus_share = false, nccl_profiler = false;
+
+  void add_to(boost::program_options::options_description& flags);
+  /// Throws InputError. `fallback` ranks are started where neither a flag nor a launcher's
+  /// environment says how many; 0: that is an error.
+  JobOptions options(int fallback) const;
+  /// Kernels of this backend run on the host thread.
+  bool synchronous() const { return backend != "nccl"; }
+};
+
+/// Ranks that an all-reduce of the job is made for.
+int link_ranks(const JobOptions& options);
+
+/// Everything that must be the same on all ranks for their steps to be: shapes, schedules, `flags`.
+std::string agreement_of(const Workload& workload, const std::vector<Schedule>& steps,
+                         const std::string& flags);
+
+}  // namespace ddpsim

@@ -1,0 +1,79 @@
+#include "tools/command/measured_rows.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "scenarios/reader/scenario_reader.hpp"
+
+namespace ddpsim {
+namespace {
+
+bool contains(const std::vector<Strategy>& strategies, Strategy strategy) {
+  return std::find(strategies.begin(), strategies.end(), strategy) != strategies.end();
+}
+
+Scenario variant_of(const Scenario& scenario, const MeasuredRow& row) {
+  try {
+    return read_scenario(scenario.file, row.set);
+  } catch (const InputError& problem) {
+    throw InputError(fmt::format("{}: measured row: {}", row.place, problem.what()));
+  }
+}
+
+}  // namespace
+
+std::vector<CalibrationRow> measured_rows(const Scenario& scenario) {
+  using Settings = std::vector<std::pair<std::string, std::string>>;
+  std::map<Settings, std::pair<Training, StepCosts>> variants;
+  std::vector<CalibrationRow> rows;
+  for (const MeasuredRow& row : scenario.measured->rows) {
+    auto found = variants.find(row.set);
+    if (found == variants.end()) {
+      const Scenario variant = variant_of(scenario, row);
+      found = variants.emplace(row.set, std::pair{variant.training, price(variant)}).first;
+    }
+    Training training = found->second.first;
+    training.strategy = row.strategy;
+    if (row.bucket_cap) training.give_cap(*row.bucket_cap);
+    rows.push_back({&row, training, found->second.second});
+  }
+  return rows;
+}
+
+std::vector<bool> calibrating(const std::vector<CalibrationRow>& rows,
+                              const std::vector<Strategy>& strategies) {
+  std::vector<Strategy> seen;
+  std::vector<bool> chosen;
+  for (const CalibrationRow& row : rows) {
+    const Strategy strategy = row.row->strategy;
+    chosen.push_back(contains(strategies, strategy) && !contains(seen, strategy));
+    seen.push_back(strategy);
+  }
+  return chosen;
+}
+
+Fit fit_chosen(const std::vector<CalibrationRow>& rows, const std::vector<bool>& chosen) {
+  std::vector<CalibrationRow> calibration;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (chosen[i]) calibration.push_back(rows[i]);
+  Fit fitted = fit(calibration);
+  if (calibration.empty())
+    fitted.notes.emplace_back("no row to calibrate on: predicted from the laws alone");
+  return fitted;
+}
+
+CalibratedCosts price_calibrated(const Scenario& scenario, bool laws_only) {
+  CalibratedCosts priced{price(scenario), std::nullopt};
+  if (laws_only || !scenario.measured) return priced;
+  const std::vector<CalibrationRow> rows = measured_rows(scenario);
+  priced.fit = fit_chosen(rows, calibrating(rows, scenario.measured->calibrate_on));
+  apply(*priced.fit, priced.costs);
+  if (scenario.times.forward || scenario.times.backward)
+    priced.fit->notes.emplace_back("the measured rows go before workload.times");
+  return priced;
+}
+
+}  // namespace ddpsim

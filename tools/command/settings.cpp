@@ -1,0 +1,228 @@
+#include "tools/command/settings.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "tools/report/yaml_text.hpp"
+
+namespace ddpsim {
+namespace {
+
+constexpr std::int64_t most_decimals = 6;
+constexpr std::size_t names_on_a_page = 60;
+
+/// Fewer digits are rounder, zeros at the end left out; a five at the end, 25 and 75 rounder still.
+int roughness(std::int64_t value) {
+  while (value > 0 && value % 10 == 0) value /= 10;
+  const int digits = static_cast<int>(fmt::format("{}", value).size());
+  return 4 * digits - (value == 25 || value == 75 ? 3 : value % 10 == 5 ? 2 : 0);
+}
+
+}  // namespace
+
+RoundCap round_cap(Bytes low, Bytes high) {
+  if (low <= default_bucket_cap && default_bucket_cap <= high) return {"25", default_bucket_cap};
+  std::int64_t scale = 1;
+  for (std::int64_t decimals = 0; decimals <= most_decimals; ++decimals, scale *= 10) {
+    // value / scale MiB, truncated to bytes, from low to high
+    const auto bytes_of = [&](std::int64_t value) {
+      return Bytes{static_cast<std::int64_t>(static_cast<double>(value) /
+                                             static_cast<double>(scale) * 1024 * 1024)};
+    };
+    const auto from = static_cast<std::int64_t>(
+        std::ceil(static_cast<double>(low.count) / static_cast<double>(MiB.count) *
+                  static_cast<double>(scale)));
+    std::int64_t best = 0;
+    for (std::int64_t value = std::max<std::int64_t>(from, 1);
+         bytes_of(value) <= high && value < from + 2000; ++value)
+      if (bytes_of(value) >= low && (best == 0 || roughness(value) < roughness(best))) best = value;
+    if (best == 0) continue;
+    return {
+        fmt::format("{:.{}f}", static_cast<double>(best) / static_cast<double>(scale), decimals),
+        bytes_of(best)};
+  }
+  // Exact: a whole number of bytes over a power of two.
+  return {fmt::format("{} / 1048576", low.count), low};
+}
+
+std::string buckets_yaml(const Buckets& buckets, const Workload& workload) {
+  std::string text = "training:\n  strategy: bucketed\n  buckets:\n";
+  for (const auto& bucket : buckets) {
+    std::string line;
+    for (const int index : bucket) {
+      const std::string& name = workload.parameters[static_cast<std::size_t>(index)].name;
+      line += fmt::format("{}{}", line.empty() ? "" : ", ", quoted(name));
+    }
+    text += fmt::format("    - [{}]\n", line);
+  }
+  return text;
+}
+
+namespace {
+
+/// How PyTorch registers a comm hook on `model`; what it has no name for is said.
+std::string register_hook(const CommHook& hook) {
+  if (!hook) return "";
+  const std::string hooks = "torch.distributed.algorithms.ddp_comm_hooks";
+  const PowerSgd& state = hook.powersgd;
+  const std::string powersgd = fmt::format(
+      "{}.powerSGD_hook.PowerSGDState(None, matrix_approximation_rank={}, start_powerSGD_iter={}, "
+      "min_compression_rate={:g}, use_error_feedback={}, warm_start={}, "
+      "orthogonalization_epsilon={:g}, random_seed={})",
+      hooks, state.rank, state.start_iteration, state.min_compression_rate,
+      state.error_feedback ? "True" : "False", state.warm_start ? "True" : "False",
+      state.orthogonalization_epsilon, state.seed);
+  std::string of_state = "None", function;
+  switch (hook.kind) {
+    case CommHookKind::none:
+    case CommHookKind::allreduce:
+      function = hooks + ".default_hooks.allreduce_hook";
+      break;
+    case CommHookKind::noop:
+      function = hooks + ".debugging_hooks.noop_hook";
+      break;
+    case CommHookKind::fp16_compress:
+      function = hooks + ".default_hooks.fp16_compress_hook";
+      break;
+    case CommHookKind::bf16_compress:
+      function = hooks + ".default_hooks.bf16_compress_hook";
+      break;
+    case CommHookKind::powersgd:
+      of_state = powersgd;
+      function = hooks + ".powerSGD_hook.powerSGD_hook";
+      break;
+    case CommHookKind::batched_powersgd:
+      of_state = powersgd;
+      function = hooks + ".powerSGD_hook.batched_powerSGD_hook";
+      break;
+    case CommHookKind::quantization_pertensor:
+      function = hooks + ".quantization_hooks.quantization_pertensor_hook";
+      break;
+    case CommHookKind::quantization_perchannel:
+      function = hooks + ".quantization_hooks.quantization_perchannel_hook";
+      break;
+    case CommHookKind::post_local_sgd:
+    case CommHookKind::optimizer_overlap:
+    case CommHookKind::zero_step:
+    case CommHookKind::zero_step_interleaved:
+    case CommHookKind::steps:
+    case CommHookKind::plugin:
+      return fmt::format("  # with the comm hook {}, registered as your script does\n",
+                         label(hook));
+  }
+  for (auto type = hook.wrappers.rbegin(); type != hook.wrappers.rend(); ++type)
+    function =
+        fmt::format("{}.default_hooks.{}_compress_wrapper({})", hooks, name_of(*type), function);
+  return fmt::format("  model.register_comm_hook({}, {})\n", of_state, function);
+}
+
+/// The lines for PyTorch's DistributedDataParallel, whose buckets close by torch's rule.
+std::string torch_settings(const Tuning& tuning, const Training& training,
+                           const Workload& workload) {
+  const auto ddp = [&](const std::string& arguments) {
+    return fmt::format("  model = DistributedDataParallel(model{}{}{}{})\n{}", arguments,
+                       training.find_unused_parameters ? ", find_unused_parameters=True" : "",
+                       training.static_graph ? ", static_graph=True" : "",
+                       training.gradient_as_bucket_view ? ", gradient_as_bucket_view=True" : "",
+                       register_hook(training.comm_hook));
+  };
+  const Choice& cap = tuning.advice.choice;
+  if (!tuning.advice.pays && tuning.standard_allowed && cap.step == tuning.standard.step &&
+      cap.cap == default_bucket_cap)
+    return fmt::format("  # as it is, with bucket_cap_mb=25: {:.2f} ms\n{}", in_ms(cap.step),
+                       ddp(""));
+  const RoundCap mib = round_cap(cap.cap, cap.highest_cap);
+  const Choice& even_cap = cap.first_cap ? tuning.best_even_cap : cap;
+  const RoundCap even = round_cap(even_cap.cap, even_cap.highest_cap);
+  const auto first_bucket = [](const RoundCap& first) {
+    return fmt::format(
+        "  torch.distributed._DEFAULT_FIRST_BUCKET_BYTES = {}  # before wrapping; {} MiB\n",
+        first.bytes.count, first.mib);
+  };
+  std::string text;
+  if (cap.first_cap && *cap.first_cap == default_first_bucket_cap) {
+    text +=
+        fmt::format("  # PyTorch to about 2.4, where the first bucket stays 1 MiB: {:.2f} ms\n{}",
+                    in_ms(cap.step), ddp(", bucket_cap_mb=" + mib.mib));
+  } else {
+    const RoundCap first = cap.first_cap ? round_cap(*cap.first_cap, *cap.first_cap) : mib;
+    text += fmt::format("  # PyTorch 1.10 to about 2.4: {:.2f} ms\n{}{}", in_ms(cap.step),
+                        first_bucket(first), ddp(", bucket_cap_mb=" + mib.mib));
+  }
+  text += fmt::format(
+      "  # PyTorch from about 2.5, where bucket_cap_mb holds for the first bucket too: {:.2f} "
+      "ms\n{}",
+      in_ms(even_cap.step),
+      ddp(", bucket_cap_mb=" + even.mib +
+          (training.batched_grad_copy ? ", batched_grad_copy=True" : "")));
+
+  const auto saves = [&](Duration step) {  // more than anybody would measure
+    return tuning.advice.pays && step < scaled(cap.step, 1 - 0.001);
+  };
+  if (tuning.best_pair && saves(tuning.best_pair->step)) {
+    const Choice& pair = *tuning.best_pair;
+    text +=
+        fmt::format("  # both caps, PyTorch 1.10 to about 2.4: {:.2f} ms\n{}{}", in_ms(pair.step),
+                    first_bucket(round_cap(*pair.first_cap, pair.highest_first)),
+                    ddp(", bucket_cap_mb=" + round_cap(pair.cap, pair.highest_cap).mib));
+  }
+  if (tuning.best_partition && saves(tuning.best_partition->step) &&
+      tuning.best_partition->buckets.size() <= names_on_a_page) {
+    std::string caps;
+    for (const auto& bucket : tuning.best_partition->buckets) {
+      const auto bytes_of = [&](int index) {
+        return workload.parameters[static_cast<std::size_t>(index)].size();
+      };
+      Bytes size;
+      for (const int index : bucket) size += bytes_of(index);
+      // Reached with the last gradient, and not before.
+      caps += fmt::format("{}{}", caps.empty() ? "" : ", ",
+                          round_cap(size - bytes_of(bucket.back()) + Bytes{1}, size).mib);
+    }
+    text += fmt::format(
+        "  # the free partition, PyTorch of 2026 with a list of caps: {:.2f} ms\n{}",
+        in_ms(tuning.best_partition->step), ddp(fmt::format(", bucket_cap_mb_list=[{}]", caps)));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string settings_to_paste(const Tuning& tuning, const Training& training,
+                              const Workload& workload) {
+  std::string text = "to paste:\n\n";
+  if (training.bucket_rule == BucketRule::torch) {
+    text += torch_settings(tuning, training, workload);
+  } else {
+    const Choice& cap = tuning.advice.choice;
+    text += fmt::format(
+        "  # buckets of your own that close before they overflow (DistributedDataParallel's close "
+        "after): {:.2f} ms\n  bucket_cap = {}  # bytes; {} MiB\n",
+        in_ms(cap.step), round_cap(cap.cap, cap.highest_cap).bytes.count,
+        round_cap(cap.cap, cap.highest_cap).mib);
+  }
+  if (!tuning.advice.pays) return text;  // other frameworks' defaults are as good
+  const Choice& overflow = tuning.best_overflow_cap;
+  const RoundCap fused = round_cap(overflow.cap, overflow.highest_cap);
+  text += fmt::format(
+      "  # Horovod (fuses up to the threshold; its cycle time is not simulated): {:.2f} ms\n"
+      "  HOROVOD_FUSION_THRESHOLD={}\n",
+      in_ms(overflow.step), fused.bytes.count);
+  const DType type = workload.parameters.front().dtype;
+  const bool one_size =
+      std::all_of(workload.parameters.begin(), workload.parameters.end(),
+                  [&](const Parameter& each) { return size_of(each.dtype) == size_of(type); });
+  if (one_size)
+    text += fmt::format(
+        "  # DeepSpeed, ZeRO stages 0 to 2 (in elements, as buckets there close before they "
+        "overflow)\n  \"zero_optimization\": {{\"reduce_bucket_size\": {}}}\n",
+        fused.bytes.count / size_of(type).count);
+  if (tuning.advice.pays && tuning.best_partition && workload.parameters.size() <= names_on_a_page)
+    text += fmt::format("\nthe free partition, for a scenario:\n\n{}",
+                        buckets_yaml(tuning.best_partition->buckets, workload));
+  return text;
+}
+
+}  // namespace ddpsim

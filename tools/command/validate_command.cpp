@@ -1,0 +1,261 @@
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "scenarios/reader/calibration_reader.hpp"
+#include "scenarios/reader/scenario_reader.hpp"
+#include "tools/command/command.hpp"
+#include "tools/command/flag_values.hpp"
+#include "tools/command/job_flags.hpp"
+#include "tools/command/plugin_flag.hpp"
+#include "tools/command/progress.hpp"
+#include "tools/report/hooks_log.hpp"
+#include "tools/report/names.hpp"
+#include "tools/report/output.hpp"
+#include "tools/report/trace.hpp"
+#include "tools/report/validation_report.hpp"
+
+namespace ddpsim {
+namespace {
+
+const Usage usage{
+    "ddpsim validate [flags] SCENARIO",
+    "Measures this machine, runs the scenario's steps for real (processes, sockets, "
+    "gradients), predicts the very same\n"
+    "schedules, and prints both sides down to the bucket. The scenario's device and "
+    "links are replaced by what is\n"
+    "measured: all-reduces first, kernels in steps without communication that take "
+    "turns with the others. Strategies\n"
+    "are interleaved, so that drift hits all alike, and so is what --vary gives keys of "
+    "`training`: comm hooks take turns.\n"
+    "An all-reduce counts from the last rank's arrival. Gradients are checked after "
+    "every strategy. Exit code 3 if the\n"
+    "median error of the step is beyond --tolerance.",
+    "ddpsim validate scenarios/examples/mlp-2ranks.yaml --backend gloo --ranks 2"};
+
+struct Request {
+  CommonOptions common;
+  ValidateOptions options;
+  std::vector<Bytes> caps;
+  std::vector<std::string> vary;
+  double tolerance = -1;
+  std::string log;
+};
+
+constexpr std::size_t most_combinations = 100;  ///< each is run for real
+
+/// What is run, and of each what varies.
+struct Variants {
+  std::vector<Training> trainings;
+  std::vector<std::vector<Setting>> settings;
+};
+
+/// Does a rank compute the same, and is so much reduced by so many?
+bool same_tasks(const Schedule& one, const Schedule& other) {
+  const auto what = [](const Task& task) {
+    return std::tuple(task.operation, task.stream, task.micro_batch, task.layer, task.kernel,
+                      task.parameter, task.user_hook, task.bytes.count, task.work);
+  };
+  return one.join == other.join && one.hooks == other.hooks &&
+         std::ranges::equal(one.tasks, other.tasks, {}, what, what);
+}
+
+Grid grid_of(const Request& request) {
+  std::vector<Axis> axes;
+  for (const std::string& text : request.vary) {
+    const std::string& key = axes.emplace_back(parse_axis(text)).key;
+    if (!key.starts_with("training."))
+      throw InputError(
+          fmt::format("--vary {}: validate varies keys of `training` alone, such as "
+                      "training.comm_hook; run validate once for each of the others",
+                      key));
+    for (const char* buckets : {"bucket_cap", "bucket_caps", "buckets", "parameter_groups"})
+      if (!request.caps.empty() && key == fmt::format("training.{}", buckets))
+        throw InputError(fmt::format("--vary {} and --caps both set the buckets: give one", key));
+  }
+  Grid grid(std::move(axes));
+  if (grid.points() > most_combinations)
+    throw InputError(fmt::format("--vary makes {} combinations: validate runs at most {}",
+                                 grid.points(), most_combinations));
+  return grid;
+}
+
+/// `scenario` as it is, or `bucketed` under each combination of --vary and the others under the first.
+/// Throws InputError for what would change more than how gradients are averaged.
+Variants variants_of(const Scenario& scenario, const Request& request, const Plugins& plugins) {
+  Variants variants;
+  if (request.vary.empty()) {
+    plugins.check(scenario.training);
+    variants.trainings = trainings_to_validate(scenario, request.caps);
+    variants.settings.resize(variants.trainings.size());
+    return variants;
+  }
+  const Grid grid = grid_of(request);
+  std::optional<Schedule> none;  // the first combination's
+  for (std::size_t point = 0; point < grid.points(); ++point) {
+    const std::vector<Setting> settings = grid.settings(point);
+    std::vector<Setting> overrides = request.common.set;
+    overrides.insert(overrides.end(), settings.begin(), settings.end());
+    Scenario varied = read_scenario(request.common.files[0], overrides);
+    plugins.check(varied.training);
+    varied.cluster = scenario.cluster;
+    const std::vector<Training> trainings = trainings_to_validate(varied, request.caps);
+    Schedule alone = std::move(schedules_of(varied, {trainings.front()}).front());
+    if (none && !same_tasks(alone, *none))
+      throw InputError(
+          fmt::format("--vary {}: the step without communication, to which the others are "
+                      "compared, is not the same; run validate once for each",
+                      describe_point(grid, point)));
+    if (!none) none = std::move(alone);
+    for (const Training& training : trainings) {
+      const bool varies = training.strategy == Strategy::bucketed;
+      if (point > 0 && !varies) continue;
+      variants.trainings.push_back(training);
+      variants.settings.push_back(varies ? settings : std::vector<Setting>{});
+    }
+  }
+  if (std::ranges::all_of(variants.settings, &std::vector<Setting>::empty))
+    throw InputError("--vary varies `bucketed`, which is not in the scenario's `compare`");
+  return variants;
+}
+
+/// All-reduces larger than any payload of the steps tell nothing of them; to gather what many ranks
+/// have costs as much as an all-reduce of at most twice the payload.
+Bytes enough_for(const std::vector<Schedule>& schedules) {
+  Bytes most = 2 * MiB;
+  for (const Schedule& schedule : schedules)
+    for (const Task& task : schedule.tasks)
+      if (is_collective(task.operation)) most = std::max(most, 2 * task.bytes);
+  return Bytes{static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(most.count)))};
+}
+
+/// What rank 0 says in the end.
+int report(const Request& request, const Validation& validation) {
+  std::string trace;
+  if (!request.common.trace.empty()) {
+    std::vector<NamedStep> named;
+    for (const ValidatedStep& step : validation.steps) {
+      const std::string label = label_of(step);
+      named.push_back({label + ", predicted", &step.predicted});
+      named.push_back({label + ", measured", &step.measured});
+    }
+    trace = chrome_trace(validation.scenario, named);
+  }
+  Outputs outputs;
+  if (!request.common.quiet && request.common.json != "-" && request.common.trace != "-" &&
+      request.log != "-")
+    outputs.add("-", validation_text(validation));
+  outputs.add(request.common.json, json_text(validation_json(validation)));
+  outputs.add(request.common.trace, trace);
+  if (!request.log.empty()) {
+    std::vector<LoggedStep> logged;
+    for (const ValidatedStep& step : validation.steps) {
+      const std::string label = label_of(step);
+      logged.push_back({label, "predicted", &step.predicted});
+      logged.push_back({label, "measured", &step.measured});
+    }
+    outputs.add(request.log, hooks_log(validation.scenario, logged, wants_json(request.log)));
+  }
+  outputs.commit();
+  for (const ValidatedStep& step : validation.steps) {
+    if (step.overflows > 0)
+      fmt::print(stderr, "ddpsim: {} gradients became infinite in 16 bit under {}\n",
+                 step.overflows, label_of(step));
+    if (!step.gradients.good()) {
+      fmt::print(stderr, "ddpsim: gradients are wrong under {}\n", label_of(step));
+      return exit_failure;
+    }
+  }
+  const double error = median_step_error(validation);
+  if (request.tolerance >= 0 && error > request.tolerance) {
+    fmt::print(stderr, "ddpsim: the median error of {:.1f} % is beyond the tolerance of {:.1f} %\n",
+               100 * error, 100 * request.tolerance);
+    return exit_tolerance;
+  }
+  return exit_done;
+}
+
+}  // namespace
+
+int validate_command(const std::vector<std::string>& arguments) {
+  Request request;
+  JobFlags job;
+  std::string steps = "20", warm_up = "5", caps, calibration, tolerance, repeats = "15";
+  boost::program_options::options_description own;
+  job.add_to(own);
+  PluginFlag plugin;
+  plugin.add_to(own);
+  using boost::program_options::value;
+  own.add_options()("steps", value(&steps)->value_name("N"),
+                    "measured steps of each strategy (default: 20)")(
+      "warm-up", value(&warm_up)->value_name("N"), "steps before those (default: 5)")(
+      "caps", value(&caps)->value_name("LIST"),
+      "run `bucketed` once for each of these caps, such as 1MiB,4MiB,25MiB")(
+      "vary", value(&request.vary)->value_name("KEY=VALUES"),
+      "run `bucketed` once for each value of a key of `training` (may be repeated; the other "
+      "strategies run with the first): training.comm_hook=none,fp16_compress")(
+      "calibration", value(&calibration)->value_name("FILE"),
+      "predict from what `ddpsim calibrate` measured before")(
+      "repeats", value(&repeats)->value_name("N"),
+      "of each measurement of the calibration; of kernels at least (default: 15)")(
+      "hooks-log", value(&request.log)->value_name("FILE"),
+      "write every hook in the order they fire, predicted and measured (CSV; JSON for *.json)")(
+      "tolerance", value(&tolerance)->value_name("SHARE"),
+      "exit with code 3 if the median error of the step is larger, such as 5%");
+  if (!parse(arguments, usage, Flag::set | Flag::json | Flag::trace | Flag::quiet, own,
+             request.common))
+    return exit_done;
+  if (request.common.files.size() != 1)
+    throw InputError(
+        "validate needs one scenario: ddpsim validate scenarios/examples/mlp-2ranks.yaml --ranks "
+        "2");
+  check_apart(request.common, "--hooks-log", request.log);
+  request.options.steps = count_of("--steps", steps, 1, 100000);
+  request.options.warm_up = count_of("--warm-up", warm_up, 0, 100000);
+  if (job.backend == "nccl") {
+    request.options.measure.smallest = Bytes{1 << 10};
+    request.options.measure.largest = Bytes{1 << 30};
+  }
+  request.options.measure.repeats = count_of("--repeats", repeats, 1, 10000);
+  if (!caps.empty()) request.caps = sizes_of("--caps", caps);
+  if (!tolerance.empty()) request.tolerance = share_of("--tolerance", tolerance);
+  if (!calibration.empty()) request.options.calibration = read_calibration(calibration);
+
+  Scenario scenario = read_scenario(request.common.files[0], request.common.set);
+  scenario.cluster.device.synchronous = job.synchronous();
+  const Plugins plugins = plugin.open();
+  JobOptions options = job.options(scenario.cluster.ranks());
+  scenario.cluster = side_by_side(scenario.cluster, link_ranks(options));
+  const Variants variants = variants_of(scenario, request, plugins);
+  const std::vector<Schedule> schedules = schedules_of(scenario, variants.trainings);
+  request.options.measure.largest =
+      std::min(request.options.measure.largest, enough_for(schedules));
+  options.plugins = &plugins;
+  options.agreement = agreement_of(
+      scenario.workload, schedules,
+      fmt::format("validate {} {} {} {}", steps, warm_up, repeats, !calibration.empty()));
+
+  return run_job(options, [&](Backend& backend) {
+    const bool speaks = backend.rank() == 0;
+    Validation validation;
+    {
+      Progress progress(request.common.quiet || !speaks);
+      Watch watch;
+      watch.progress = [&](const std::string& what, double done) { progress.show(what, done); };
+      validation =
+          validate(backend, scenario, variants.trainings, schedules, request.options, watch);
+    }
+    for (std::size_t s = 0; s < variants.settings.size(); ++s)
+      validation.steps[s].settings = variants.settings[s];
+    validation.mode = fmt::format("{}, {} rank{}, {}", job.backend, backend.ranks(),
+                                  backend.ranks() == 1 ? "" : "s", backend.link_name());
+    validation.busy_kernels = !has_shapes(validation.scenario.workload);
+    validation.calibration.backend = job.backend;
+    return speaks ? report(request, validation) : exit_done;
+  });
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,226 @@
+#include "tools/command/validation.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "backend/job/steal.hpp"
+#include "backend/measure/measure_step.hpp"
+#include "model/ddp/schedule_builder.hpp"
+#include "model/ddp/zero_step.hpp"
+#include "sim/predict/predict.hpp"
+
+namespace ddpsim {
+namespace {
+
+template <typename Value>
+Value median(std::vector<Value> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Field by field.
+StepMetrics median_of(const std::vector<StepMetrics>& samples) {
+  StepMetrics result = samples.front();
+  const auto field = [&](auto get) {
+    std::vector<std::remove_cvref_t<decltype(get(result))>> values;
+    for (const StepMetrics& sample : samples) values.push_back(get(sample));
+    return median(std::move(values));
+  };
+  result.step = field([](const StepMetrics& m) { return m.step; });
+  result.forward = field([](const StepMetrics& m) { return m.forward; });
+  result.backward = field([](const StepMetrics& m) { return m.backward; });
+  result.optimizer = field([](const StepMetrics& m) { return m.optimizer; });
+  result.communication = field([](const StepMetrics& m) { return m.communication; });
+  result.bound = field([](const StepMetrics& m) { return m.bound; });
+  for (std::size_t b = 0; b < result.buckets.size(); ++b) {
+    BucketTimes& bucket = result.buckets[b];
+    bucket.ready = field([&](const StepMetrics& m) { return m.buckets[b].ready; });
+    bucket.start = field([&](const StepMetrics& m) { return m.buckets[b].start; });
+    bucket.end = field([&](const StepMetrics& m) { return m.buckets[b].end; });
+    bucket.exposed = field([&](const StepMetrics& m) { return m.buckets[b].exposed; });
+  }
+  return result;
+}
+
+/// All timelines of one strategy become its figures; the one in the middle is kept.
+void summarise(std::vector<Timeline> timelines, ValidatedStep& step) {
+  std::vector<StepMetrics> samples;
+  std::vector<Duration> lengths;
+  for (const Timeline& timeline : timelines) {
+    const int ranks = static_cast<int>(timeline.ranks.size());
+    for (int rank = 0; rank < ranks; ++rank)
+      if (!step.measured.schedule.is_joined(rank, ranks))
+        samples.push_back(measure(schedule_of_rank(step.measured.schedule, rank), timeline, rank));
+    lengths.push_back(timeline.end.time_since_epoch());
+  }
+  step.measured.metrics = median_of(samples);
+  step.spread = spread_of(lengths);
+  std::sort(timelines.begin(), timelines.end(),
+            [](const Timeline& a, const Timeline& b) { return a.end < b.end; });
+  step.measured.timeline = std::move(timelines[timelines.size() / 2]);
+  step.measured_parts = break_down(step.measured.schedule, step.measured.timeline);
+}
+
+/// Schedules that compute the same in their steps, for all that caps change, are measured once.
+bool takes_part(const Schedule& schedule, const std::vector<Schedule>& measured) {
+  const auto operations = [](const Schedule& of) {
+    std::set<Operation> all;
+    for (const Task& task : of.tasks) all.insert(task.operation);
+    return all;
+  };
+  return std::none_of(measured.begin(), measured.end(), [&](const Schedule& other) {
+    return other.strategy == schedule.strategy && other.comm_hook == schedule.comm_hook &&
+           operations(other) == operations(schedule);
+  });
+}
+
+/// As the calibration prices them, with so many ranks. Beside a comm hook, backward takes as much longer
+/// as it did beside that one; a calibration holds one figure for all of its hooks.
+void predict_all(Validation& validation, const std::vector<Training>& trainings, int ranks,
+                 const std::optional<MeasureKernels>& kernels) {
+  validation.scenario.cluster =
+      calibrated_cluster(validation.calibration, validation.scenario.cluster, ranks);
+  StepCosts costs = price(validation.scenario);
+  for (std::size_t s = 0; s < trainings.size(); ++s) {
+    ValidatedStep& step = validation.steps[s];
+    if (kernels) costs.backward_beside_hook = kernels->backward_beside(trainings[s].comm_hook);
+    step.predicted = predict(costs, trainings[s]);
+    step.predicted_parts = break_down(step.predicted.schedule, step.predicted.timeline);
+  }
+}
+
+}  // namespace
+
+std::vector<Training> trainings_to_validate(const Scenario& scenario,
+                                            const std::vector<Bytes>& caps) {
+  std::vector<Training> trainings;
+  const auto add = [&](Strategy strategy) -> Training& {
+    trainings.push_back(scenario.training);
+    trainings.back().strategy = strategy;
+    return trainings.back();
+  };
+  add(Strategy::none);
+  for (const Strategy strategy : scenario.compare) {
+    if (strategy == Strategy::none) continue;
+    if (strategy != Strategy::bucketed || caps.empty()) {
+      add(strategy);
+      continue;
+    }
+    for (const Bytes cap : caps) {
+      Training& training = add(strategy);
+      training.give_cap(cap);
+      training.bucket_caps.clear();
+      training.buckets.clear();
+      training.parameter_groups = 0;
+    }
+  }
+  return trainings;
+}
+
+std::vector<Schedule> schedules_of(const Scenario& scenario,
+                                   const std::vector<Training>& trainings) {
+  const StepCosts costs(scenario.workload, scenario.cluster, scenario.optimizer);
+  std::vector<Schedule> schedules;
+  for (const Training& training : trainings) schedules.push_back(build_schedule(costs, training));
+  return schedules;
+}
+
+Cluster side_by_side(Cluster cluster, int ranks) {
+  cluster.nodes = 1;
+  cluster.ranks_per_node = ranks;
+  if (cluster.intra_node.bandwidth.bytes_per_second <= 0) cluster.intra_node = cluster.inter_node;
+  return cluster;
+}
+
+Cluster calibrated_cluster(const Calibration& calibration, const Cluster& given, int ranks) {
+  Cluster cluster = side_by_side(given, ranks);
+  cluster.device.name = calibration.cpu;
+  cluster.device.synchronous = calibration.synchronous;
+  cluster.collectives = CollectiveModel::automatic;
+  cluster.interference.reset();
+  cluster.launch = calibration.launch;
+  cluster.calibration = calibration;
+  return cluster;
+}
+
+Validation validate(Backend& backend, Scenario scenario, const std::vector<Training>& trainings,
+                    const std::vector<Schedule>& schedules, const ValidateOptions& options,
+                    const Watch& watch) {
+  Validation validation;
+  const Steal steal;
+  validation.scenario = std::move(scenario);
+  const Workload& workload = validation.scenario.workload;
+  backend.load(workload, validation.scenario.optimizer);
+
+  for (std::size_t s = 0; s < trainings.size(); ++s) {
+    ValidatedStep& step = validation.steps.emplace_back();
+    step.measured.training = trainings[s];
+    step.measured.schedule = schedules[s];
+  }
+  // First of all: what cannot be run is said before anything is measured.
+  const GradientReference reference =
+      reference_gradients(backend, workload, schedules.front(), trainings.front().micro_batches);
+  for (std::size_t s = 0; s < schedules.size(); ++s) {
+    if (trainings[s].strategy == Strategy::none) continue;
+    backend.run(schedules[s], standing_still());
+    validation.steps[s].gradients =
+        check_gradients(backend, workload, reference, schedules[s].comm_hook,
+                        schedules[s].divisor(backend.ranks()));
+  }
+
+  std::vector<Schedule> alone;
+  if (options.calibration) {
+    validation.calibration = *options.calibration;
+  } else {
+    for (const Schedule& schedule : schedules)
+      if (takes_part(schedule, alone)) alone.emplace_back(schedule).join.reset();
+    MeasureOptions measure = options.measure;
+    measure.kernels_follow = true;
+    validation.calibration =
+        measure_machine(backend, workload, validation.scenario.optimizer, alone, measure, watch);
+  }
+  std::optional<MeasureKernels> kernels;
+  if (!alone.empty()) kernels.emplace(backend, workload, validation.scenario.optimizer, alone);
+
+  std::vector<std::vector<Timeline>> timelines(schedules.size());
+  std::vector<std::optional<Sent>> sent(schedules.size());
+  std::vector<double> overflows(schedules.size(), 0);
+  const int rounds = options.warm_up + options.steps;
+  const int turns = (options.measure.repeats + options.steps - 1) / options.steps;
+  for (int round = 0; round < rounds; ++round) {
+    for (int turn = 0; kernels && turn < (round < options.warm_up ? 1 : turns); ++turn) {
+      kernels->run_plain(round >= options.warm_up);
+      kernels->run_hooked(validation.calibration.all_reduce, round >= options.warm_up);
+    }
+    for (std::size_t s = 0; s < schedules.size(); ++s) {
+      if (backend.rank() == 0 && watch.progress)
+        watch.progress(fmt::format("steps, {} of {}", round + 1, rounds),
+                       static_cast<double>(round) / rounds);
+      Timeline timeline =
+          undisturbed(backend, [&] { return measure_step(backend, schedules[s], {}, &sent[s]); });
+      if (sent[s]) overflows[s] += static_cast<double>(sent[s]->overflows);
+      if (round >= options.warm_up) timelines[s].push_back(std::move(timeline));
+    }
+  }
+  if (kernels) kernels->put_into(validation.calibration);
+  predict_all(validation, trainings, backend.link_ranks(), kernels);
+  for (std::size_t s = 0; s < schedules.size(); ++s)
+    summarise(std::move(timelines[s]), validation.steps[s]);
+  backend.sum(overflows);
+  for (std::size_t s = 0; s < schedules.size(); ++s) {
+    validation.steps[s].overflows = static_cast<std::int64_t>(overflows[s]);
+    if (!sent[s]) continue;  // what the schedule says, then
+    validation.steps[s].measured.metrics.collectives = sent[s]->collectives;
+    validation.steps[s].measured.metrics.wire = sent[s]->payload;
+  }
+  std::vector<double> stolen(static_cast<std::size_t>(backend.ranks()), 0);
+  stolen[static_cast<std::size_t>(backend.rank())] = steal.share();
+  backend.sum(stolen);
+  validation.stolen = *std::max_element(stolen.begin(), stolen.end());
+  return validation;
+}
+
+}  // namespace ddpsim

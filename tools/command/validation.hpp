@@ -1,0 +1,69 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backend/measure/check_gradients.hpp"
+#include "backend/measure/measure_machine.hpp"
+#include "model/scenario/scenario.hpp"
+#include "model/timeline/breakdown.hpp"
+#include "sim/predict/step.hpp"
+#include "tools/sweep/grid.hpp"
+
+namespace ddpsim {
+
+/// One strategy (and bucket cap, and what else varies), predicted and run for real.
+struct ValidatedStep {
+  std::vector<Setting> settings;  ///< what varies, as it is here
+  Step predicted;
+  /// Its timeline is that of the median step; its figures are medians over steps and ranks.
+  Step measured;
+  Spread spread;  ///< of the measured steps
+  Breakdown predicted_parts, measured_parts;
+  GradientCheck gradients;
+  std::int64_t overflows = 0;  ///< 16-bit values beyond their type, of all ranks and steps
+
+  /// Do the repeats disagree among themselves: ninth over first decile by more than a tenth?
+  bool unsteady() const { return in_seconds(spread.high) > 1.1 * in_seconds(spread.low); }
+};
+
+struct Validation {
+  Scenario scenario;  ///< with the cluster as it was calibrated
+  Calibration calibration;
+  std::string mode;           ///< "gloo, 2 ranks, TCP over loopback"
+  bool busy_kernels = false;  ///< busy work stood for kernels without shapes
+  /// Share of the processors' time that the machine's host took meanwhile (steal.hpp); the largest of
+  /// any rank's machine.
+  double stolen = 0;
+  std::vector<ValidatedStep> steps;  ///< the first one is `none`
+};
+
+struct ValidateOptions {
+  int steps = 20;
+  int warm_up = 5;
+  MeasureOptions measure;
+  std::optional<Calibration> calibration;  ///< none: measured
+};
+
+/// What is compared: `none`, then each of `compare`, and `bucketed` once per cap if there are any.
+std::vector<Training> trainings_to_validate(const Scenario& scenario,
+                                            const std::vector<Bytes>& caps);
+
+/// All of a job's ranks are taken as one node's: comm hooks divide by as many as there are.
+Cluster side_by_side(Cluster cluster, int ranks);
+
+/// The schedules of those on this cluster with kernels on the host thread or not.
+std::vector<Schedule> schedules_of(const Scenario& scenario,
+                                   const std::vector<Training>& trainings);
+
+/// The cluster of a scenario replaced by the calibrated machine, with so many ranks.
+Cluster calibrated_cluster(const Calibration& calibration, const Cluster& given, int ranks);
+
+/// Calibrates, runs every schedule, and predicts it. Strategies are interleaved, and so are steps without
+/// communication, whose kernels replace the calibration's (not those of a calibration that was given):
+/// what drifts does so for both sides. Called by every rank; what rank 0 gets back is complete.
+Validation validate(Backend& backend, Scenario scenario, const std::vector<Training>& trainings,
+                    const std::vector<Schedule>& schedules, const ValidateOptions& options,
+                    const Watch& watch);
+
+}  // namespace ddpsim

@@ -1,0 +1,120 @@
+#include "tools/report/chart.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace ddpsim {
+namespace {
+
+constexpr std::size_t width = 72;
+
+constexpr char letter_of(Operation operation) {
+  switch (operation) {
+    case Operation::forward:
+      return 'F';
+    case Operation::backward:
+    case Operation::accumulate:
+      return 'B';
+    case Operation::optimizer:
+      return 'O';
+    case Operation::all_reduce:
+    case Operation::broadcast:
+    case Operation::all_gather:
+    case Operation::reduce_scatter:
+      return '=';
+    case Operation::copy_in:
+    case Operation::concatenate:
+    case Operation::divide:
+    case Operation::copy_out:
+      return 'c';
+    case Operation::cast:
+    case Operation::correct:
+    case Operation::pack:
+    case Operation::draw:
+    case Operation::multiply:
+    case Operation::orthogonalize:
+    case Operation::quantize:
+    case Operation::dequantize:
+    case Operation::select:
+    case Operation::own_kernel:
+    case Operation::gradient_hook:
+    case Operation::module_hook:
+      return 'h';
+    case Operation::hook:
+    case Operation::wait:
+    case Operation::copy_to_host:
+    case Operation::copy_to_device:
+    case Operation::search_unused:
+    case Operation::synchronize:
+      return ' ';
+  }
+  return ' ';
+}
+
+/// Each cell shows what took most of its time.
+std::string row(const Step& step, Duration scale, bool communication) {
+  constexpr std::string_view letters = "FBO=ch";
+  std::vector<std::array<std::int64_t, letters.size()>> cells(width);
+  const std::int64_t cell =
+      std::max<std::int64_t>(1, scale.count() / static_cast<std::int64_t>(width));
+  const auto& times = step.timeline.ranks.front();
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const Task& task = step.schedule.tasks[i];
+    if ((task.stream == Stream::communication) != communication) continue;
+    const auto letter = letters.find(letter_of(task.operation));
+    if (letter == std::string_view::npos) continue;
+    std::int64_t at = times[i].start.time_since_epoch().count();
+    const std::int64_t end = times[i].end.time_since_epoch().count();
+    while (at < end) {
+      const auto index = std::min<std::size_t>(width - 1, static_cast<std::size_t>(at / cell));
+      const std::int64_t until =
+          index + 1 == width ? end : std::min(end, (static_cast<std::int64_t>(index) + 1) * cell);
+      cells[index][letter] += until - at;
+      at = until;
+    }
+  }
+  std::string text(width, ' ');
+  for (std::size_t i = 0; i < width; ++i) {
+    const auto most = std::max_element(cells[i].begin(), cells[i].end());
+    std::int64_t busy = 0;
+    for (const std::int64_t part : cells[i]) busy += part;
+    if (busy * 4 >= cell)
+      text[i] = letters[static_cast<std::size_t>(most - cells[i].begin())];
+    else if (busy > 0)
+      text[i] = '.';
+  }
+  text.erase(text.find_last_not_of(' ') + 1);
+  return text;
+}
+
+}  // namespace
+
+std::string timeline_chart(const std::vector<NamedStep>& steps) {
+  Duration scale{};
+  std::size_t label = 0;
+  for (const auto& [name, step] : steps) {
+    scale = std::max(scale, step->timeline.end.time_since_epoch());
+    label = std::max(label, name.size());
+  }
+  std::string rows;
+  bool hooks = false;
+  const auto add = [&](std::string_view name, std::string_view stream, const std::string& cells) {
+    rows += fmt::format("{:<{}} {:<13} {}\n", name, label, stream, cells);
+    hooks = hooks || cells.find('h') != std::string::npos;
+  };
+  for (const auto& [name, step] : steps) {
+    add(name, "compute", row(*step, scale, false));
+    add("", "communication", row(*step, scale, true));
+  }
+  return fmt::format(
+             "{:<{}}  one column is {}; F forward, B backward, O optimizer, c copy, = all-reduce, "
+             "{}. mostly idle\n",
+             "", label + 14, to_string(scale / static_cast<std::int64_t>(width)),
+             hooks ? "h hook, " : "") +
+         rows;
+}
+
+}  // namespace ddpsim

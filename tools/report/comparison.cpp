@@ -1,0 +1,35 @@
+#include "tools/report/comparison.hpp"
+
+#include "sim/predict/predict.hpp"
+
+namespace ddpsim {
+
+Comparison::Comparison(Scenario read, bool laws_only)
+    : scenario(std::move(read)), priced(price_calibrated(scenario, laws_only)) {
+  none = step(Strategy::none);
+  naive = step(Strategy::naive);
+  for (const Strategy strategy : scenario.compare)
+    compared.push_back(strategy == Strategy::none    ? none
+                       : strategy == Strategy::naive ? naive
+                                                     : step(strategy));
+}
+
+std::vector<Result> Comparison::results() const {
+  std::vector<Result> results;
+  for (const Step& each : compared) results.push_back({&each, &none.metrics, &naive.metrics});
+  return results;
+}
+
+std::vector<NamedStep> Comparison::named() const {
+  std::vector<NamedStep> named;
+  for (const Step& each : compared) named.push_back({strategy_label(each.training), &each});
+  return named;
+}
+
+Step Comparison::step(Strategy strategy) const {
+  Training training = scenario.training;
+  training.strategy = strategy;
+  return predict(priced.costs, training);
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,132 @@
+#include "tools/report/names.hpp"
+
+#include <fmt/format.h>
+
+namespace ddpsim {
+
+namespace {
+
+std::string buckets_label(const Training& training) {
+  const std::string name(name_of(training.strategy));
+  if (training.strategy != Strategy::bucketed) return name;
+  if (!training.buckets.empty()) return name + ", explicit";
+  if (training.parameter_groups > 0)
+    return fmt::format("{}, {} groups", name, training.parameter_groups);
+  if (!training.bucket_caps.empty())
+    return fmt::format("{}, {} caps", name, training.bucket_caps.size());
+  return fmt::format("{}, {}", name, to_string(training.bucket_cap));
+}
+
+}  // namespace
+
+std::string strategy_label(const Training& training) {
+  const std::string buckets = buckets_label(training);
+  if (training.strategy != Strategy::bucketed || !training.comm_hook) return buckets;
+  return fmt::format("{}, {}", buckets, label(training.comm_hook));
+}
+
+std::string short_label(const std::vector<Setting>& settings) {
+  std::string text;
+  for (const auto& [key, value] : settings) {
+    const auto dot = key.rfind('.');
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ",
+                        dot == std::string::npos ? key : key.substr(dot + 1), value);
+  }
+  return text;
+}
+
+std::string task_label(const Scenario& scenario, const Schedule& schedule, const Task& task) {
+  const Workload& workload = scenario.workload;
+  const auto layer = [&]() -> const Layer& {
+    return workload.layers[static_cast<std::size_t>(task.layer)];
+  };
+  const auto kernel = static_cast<std::size_t>(task.kernel);
+  const std::string operation(name_of(task.operation));
+  if (task.step != nobody && task.operation != Operation::wait) {
+    const Bucket& bucket = schedule.buckets[static_cast<std::size_t>(task.bucket)];
+    const CommStep& step = bucket.steps[static_cast<std::size_t>(task.step)];
+    if (step.tensor == nobody)
+      return fmt::format("{} of bucket {}", name_of(step.action), task.bucket);
+    const std::int32_t parameter = bucket.parameters[static_cast<std::size_t>(step.tensor)];
+    return fmt::format("{} of {}", name_of(step.action),
+                       workload.parameters[static_cast<std::size_t>(parameter)].name);
+  }
+  if (task.user_hook != nobody) {
+    const UserHook& hook = schedule.hooks[static_cast<std::size_t>(task.user_hook)];
+    if (task.layer != nobody) return fmt::format("{} of {}", label(hook), layer().name);
+    const auto first = static_cast<std::size_t>(task.parameter);
+    return fmt::format(
+        "{} of {}", label(hook),
+        hook.groups[kernel].size() == 1
+            ? workload.parameters[first].name
+            : workload.layers[static_cast<std::size_t>(workload.parameters[first].layer)].name);
+  }
+  switch (task.operation) {
+    case Operation::forward:
+      return layer().name + " " + layer().forward[kernel].name;
+    case Operation::backward:
+      return layer().name + " " + layer().backward[kernel].name;
+    case Operation::optimizer:
+      return fmt::format("optimizer {}", task.kernel);
+    case Operation::all_reduce:
+    case Operation::wait:
+      if (task.bucket == nobody) return fmt::format("{} {}", operation, name_of(task.message));
+      if (schedule.buckets[static_cast<std::size_t>(task.bucket)].parameters.size() > 1)
+        return fmt::format("{} bucket {}", operation, task.bucket);
+      return operation + " " +
+             workload
+                 .parameters[static_cast<std::size_t>(
+                     schedule.buckets[static_cast<std::size_t>(task.bucket)].parameters[0])]
+                 .name;
+    case Operation::accumulate:
+    case Operation::hook:
+    case Operation::copy_in:
+    case Operation::concatenate:
+    case Operation::divide:
+    case Operation::copy_out:
+    case Operation::copy_to_host:
+    case Operation::copy_to_device:
+    case Operation::search_unused:
+    case Operation::all_gather:
+    case Operation::reduce_scatter:
+    case Operation::cast:
+    case Operation::correct:
+    case Operation::pack:
+    case Operation::draw:
+    case Operation::multiply:
+    case Operation::orthogonalize:
+    case Operation::quantize:
+    case Operation::dequantize:
+    case Operation::select:
+    case Operation::own_kernel:
+    case Operation::synchronize:
+    case Operation::gradient_hook:
+    case Operation::module_hook:
+      break;
+    case Operation::broadcast:
+      return fmt::format("broadcast {}", name_of(task.message));
+  }
+  if (task.parameter != nobody)
+    return operation + " " + workload.parameters[static_cast<std::size_t>(task.parameter)].name;
+  return operation;
+}
+
+std::string describe(const Fit& fit) {
+  const PassFactors& passes = fit.passes;
+  const std::string compute =
+      passes.forward == passes.backward
+          ? fmt::format("forward and backward x {:.3f}", passes.forward)
+          : fmt::format("forward x {:.3f}, backward x {:.3f}", passes.forward, passes.backward);
+  const std::string optimizer =
+      passes.optimizer == 1 ? "" : fmt::format(", optimizer x {:.3f}", passes.optimizer);
+  return fmt::format("{}{}, {:+.1f} us per collective, interference x {:.2f}", compute, optimizer,
+                     in_us(fit.call_overhead), fit.interference);
+}
+
+std::string describe_calibration(const Fit& fit) {
+  std::string text = fmt::format("calibrated on the measured rows: {}\n", describe(fit));
+  for (const std::string& note : fit.notes) text += fmt::format("note: {}\n", note);
+  return text;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+
+#include "model/scenario/scenario.hpp"
+#include "model/schedule/schedule.hpp"
+#include "sim/predict/calibrate.hpp"
+#include "sim/predict/step.hpp"
+#include "tools/sweep/grid.hpp"
+
+namespace ddpsim {
+
+/// A step and what to call it in pictures and traces.
+struct NamedStep {
+  std::string name;
+  const Step* step = nullptr;
+};
+
+/// "bucketed, 25 MiB", "naive": a row's name for people.
+std::string strategy_label(const Training& training);
+
+/// "comm_hook: fp16_compress": the last part of each key says enough in a table.
+std::string short_label(const std::vector<Setting>& settings);
+
+/// What a task does, for people and traces: "layers.3 attn.q_proj", "all-reduce bucket 2".
+std::string task_label(const Scenario& scenario, const Schedule& schedule, const Task& task);
+
+/// A fit in one line: "forward x 1.13, backward x 1.13, -8.6 us per collective, interference x 1".
+std::string describe(const Fit& fit);
+
+/// The same for a command that predicts: where the figures come from, and the fit's notes.
+std::string describe_calibration(const Fit& fit);
+
+}  // namespace ddpsim
