@@ -23,7 +23,7 @@ StepCosts costs_with(int unused = nobody, bool buffers = false, bool synchronous
   return costs_of(workload, cluster);
 }
 
-Training finding_unused() {
+Training looking_for_unused() {
   Training training = small_caps();
   training.find_unused_parameters = true;
   return training;
@@ -98,7 +98,7 @@ TEST_CASE("R9: looking for unused parameters keeps the buckets over ten iteratio
           "[model][rules]") {
   for (int iteration = 0; iteration <= 10; ++iteration) {
     const Schedule schedule =
-        build_schedule(costs_with(), in_iteration(finding_unused(), iteration));
+        build_schedule(costs_with(), in_iteration(looking_for_unused(), iteration));
     REQUIRE(schedule.buckets.size() == 3);
     CHECK(schedule.buckets[0].parameters == std::vector<std::int32_t>{2});
     CHECK(count(schedule, Operation::broadcast) == 0);
@@ -179,7 +179,7 @@ TEST_CASE("R23: a view that zero_grad keeps is divided in place, or left to the 
 
 TEST_CASE("R30: one more all-reduce behind the last bucket, of an int32 for each parameter",
           "[model][rules]") {
-  const Schedule schedule = build_schedule(costs_with(), finding_unused());
+  const Schedule schedule = build_schedule(costs_with(), looking_for_unused());
   CHECK(sent(schedule) ==
         Story{"gradients 0 of 40", "gradients 1 of 400", "gradients 2 of 4000", "used map of 12"});
   CHECK(count(schedule, Operation::search_unused) == 1);
@@ -190,7 +190,7 @@ TEST_CASE("R30: one more all-reduce behind the last bucket, of an int32 for each
 
 TEST_CASE("R31: an unused parameter is ready at the first hook, as zeros, and reduced",
           "[model][rules]") {
-  const Schedule schedule = build_schedule(costs_with(0), finding_unused());
+  const Schedule schedule = build_schedule(costs_with(0), looking_for_unused());
   // a is zero-filled before c, whose hook is the first, is copied.
   CHECK(copied(schedule, Operation::copy_in) == std::vector<std::int32_t>{0, 2, 1});
   CHECK(copied(schedule, Operation::hook) == std::vector<std::int32_t>{2, 1});
@@ -206,13 +206,13 @@ TEST_CASE("R31: an unused parameter is ready at the first hook, as zeros, and re
 }
 
 TEST_CASE("R32: with an unused parameter the host waits for the used map", "[model][rules]") {
-  const Schedule schedule = build_schedule(costs_with(0), finding_unused());
+  const Schedule schedule = build_schedule(costs_with(0), looking_for_unused());
   CHECK(host_waits(schedule) == Story{"used map"});
-  CHECK(host_waits(build_schedule(costs_with(nobody), finding_unused())).empty());
+  CHECK(host_waits(build_schedule(costs_with(nobody), looking_for_unused())).empty());
 }
 
 TEST_CASE("R33: a bucket of unused parameters alone may be skipped", "[model][rules]") {
-  Training training = finding_unused();
+  Training training = looking_for_unused();
   training.skip_all_reduce_unused_params = true;
   const Schedule schedule = build_schedule(costs_with(1), training);
   CHECK(sent(schedule) == Story{"gradients 0 of 40", "gradients 2 of 4000", "used map of 12"});
@@ -272,7 +272,7 @@ TEST_CASE("R35: a parameter that gets no gradient is refused where DDP would fai
   CHECK_THROWS_WITH(build_schedule(costs_with(0), small_caps()),
                     Catch::Contains("no gradient reaches parameter 0") &&
                         Catch::Contains("find_unused_parameters"));
-  CHECK_NOTHROW(build_schedule(costs_with(0), finding_unused()));
+  CHECK_NOTHROW(build_schedule(costs_with(0), looking_for_unused()));
 }
 
 TEST_CASE("R36: uneven inputs add their collectives in the order DDP has them", "[model][rules]") {
