@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
@@ -17,26 +18,12 @@ namespace ddpsim {
 /// A gradient hook fired: this parameter's gradient of this micro-batch is complete in its buffer.
 using GradientHook = std::function<void(int parameter, int micro_batch)>;
 
-/// What is done besides the schedule itself.
+/// What only an executor can know, besides the schedule itself.
 struct RunOptions {
-  /// false: collectives move nothing, and a wait only lets the ranks meet; what the rest costs.
-  bool communicate = true;
-  /// Not zero (only with communicate = false): all-reduces of this size run one after the other on the
-  /// communication stream, from the start of the step until the first rank has ended it.
-  Bytes background;
-  /// Before each of them, on synchronous devices.
-  Duration background_pause{};
-  /// The step's tasks are done so often, one round after the other; the times are of the last. More
-  /// than one only with communicate = false.
-  int rounds = 1;
-  /// If given (only with communicate = false, on synchronous devices): what stands in for a collective of a
-  /// comm hook lasts so long and does nothing, what the hook computes aside runs beside the rest as it
-  /// does in a real step, and tasks that compute take the time the processor gave them: what took its
-  /// place meanwhile does not count.
-  std::function<Duration(const Task&)> stand_in{};
   GradientHook hook;  ///< called by every hook task, on the host thread
-  /// false: optimizer tasks do nothing, so that parameters stay (a hook may read them).
-  bool update = true;
+  /// Tasks that compute take the time the processor gave them: what took its place meanwhile does not
+  /// count. On synchronous devices.
+  bool by_processor = false;
 };
 
 /// What a rank really handed to collectives in a step; broadcasts of buffers are not counted.
@@ -51,6 +38,7 @@ struct Sent {
 
 /// A step as one rank saw it.
 struct RankRun {
+  std::uint64_t fingerprint = 0;  ///< of the schedule that this rank executed
   std::vector<TaskTimes> times;  ///< [task], on rank 0's clock; see Backend::run
   Duration computed{};           ///< from the start to the end of the last round's last task
   Duration background_begun{};   ///< when the last rank arrived at the first background all-reduce
@@ -93,7 +81,8 @@ class Backend {
   /// Throws std::invalid_argument for a number format the device lacks.
   virtual void load(const Workload& workload, Optimizer optimizer) = 0;
 
-  /// One step. All ranks start at the same instant, which is the zero of the times; returns when
+  /// One step, or Schedule::rounds of them (then times are of the last). All ranks start at the same
+  /// instant, which is the zero of the times; returns when
   /// everything of this rank has ended. Of an all-reduce, `enqueued` is when the host was done
   /// issuing it, `start` when the last rank arrived, `end` when this rank had the result. Outside the
   /// timed part the ranks tell each other when they arrived.

@@ -4,11 +4,12 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-BUILD_PACKAGES="g++ cmake ninja-build libyaml-cpp-dev libboost-program-options-dev libfmt-dev \
+BUILD_PACKAGES="g++ cmake ninja-build python3 libyaml-cpp-dev libboost-program-options-dev libfmt-dev \
 nlohmann-json3-dev zlib1g-dev libeigen3-dev libgloo-dev libhiredis-dev catch2 libbenchmark-dev"
-# The oracle: real torch. A real Redis to meet at. Hosts and links of a chosen rate: ip and tc. MPI, for `sweep`
-# on several machines: without it everything else builds.
-TEST_PACKAGES="python3 python3-torch python3-numpy libopenblas0-pthread redis-server iproute2 libopenmpi-dev openmpi-bin"
+# The oracle: real torch. A validator of JSON Schemas. A real Redis to meet at. Hosts and links of a chosen rate: ip
+# and tc. MPI, for `sweep` on several machines: without it everything else builds.
+TEST_PACKAGES="python3-torch python3-numpy libopenblas0-pthread python3-jsonschema python3-yaml redis-server \
+iproute2 libopenmpi-dev openmpi-bin"
 
 # install PACKAGE...: those that are not there yet.
 install() {
@@ -33,11 +34,15 @@ install() {
   $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
 }
 
-# build PRESET [TARGET...]
+# build PRESET [TARGET...]: configures anew if a package was installed since, by whomever: what was missing may be there.
 build() {
   preset=$1
   shift
-  [ -f "build/$preset/build.ninja" ] || cmake --preset "$preset" >/dev/null
+  plan=build/$preset/build.ninja
+  if [ ! -f "$plan" ] || [ /var/lib/dpkg/status -nt "$plan" ]; then
+    cmake --preset "$preset" >/dev/null
+    touch "$plan"
+  fi
   if [ $# -gt 0 ]; then
     cmake --build --preset "$preset" --target "$@"
   else

@@ -515,7 +515,7 @@ def workload_text(profile):
              commented(f'step {milliseconds(profile.total)}, of which between the passes '
                        f'{milliseconds(profile.total - profile.forward - profile.backward - (profile.optimizer or 0))}')]
     lines += [commented(text) for text in profile.notes]
-    lines += ['format: ddpsim.workload/1', f'source: {quoted(source_text(profile.device))}',
+    lines += ['format: ddpsim.workload/1', 'written_by: torch_profile.py', f'source: {quoted(source_text(profile.device))}',
               f'forward: {milliseconds(profile.forward)}', f'backward: {milliseconds(profile.backward)}']
     if profile.optimizer is not None:
         lines.append(f'optimizer: {milliseconds(profile.optimizer)}')
@@ -530,7 +530,7 @@ def workload_text(profile):
     if profile.buffers:
         lines.append('buffers:')
         lines += [f'  - {{tensors: {tensors}, bytes: {size}}}  # {dtype}' for dtype, tensors, size in profile.buffers]
-    lines.append(f'arrival: {profile.arrival}')
+    lines += [f'arrival: {profile.arrival}', 'end: ddpsim.workload/1']
     return '\n'.join(lines) + '\n'
 
 
@@ -970,8 +970,10 @@ def measure_link(job, compute, largest, seconds, progress):
 def link_text(job, link):
     lines = [f'# Measured by torch_profile.py: {link["ranks"]} ranks on {plural(link["machines"], "machine")}, '
              f'{link["backend"]}; from the last arrival to the last end, medians.',
-             'format: ddpsim.link/1', f'source: {quoted(source_text(job.device))}', f'ranks: {link["ranks"]}', 'all_reduce:']
+             'format: ddpsim.link/1', 'written_by: torch_profile.py', f'source: {quoted(source_text(job.device))}',
+             f'ranks: {link["ranks"]}', 'all_reduce:']
     lines += [f'  - {{bytes: {size}, time: {milliseconds(spread.median)}}}' for size, spread in link['all_reduce'].items()]
+    lines.append('end: ddpsim.link/1')
     return '\n'.join(lines) + '\n'
 
 
@@ -996,6 +998,7 @@ def calibration_text(job, link, workload):
         lines.append('interference:')
         lines += [f'  - {{bytes: {point["bytes"]}, compute_slowdown: {point["compute_slowdown"]:.4f}, '
                   f'communication_slowdown: {point["communication_slowdown"]:.4f}}}' for point in link['interference']]
+    lines.append('end: ddpsim.calibration/1')
     return '\n'.join(lines) + '\n'
 
 

@@ -1,71 +1,33 @@
 #include "backend/comm_hooks/hook_data.hpp"
 
-#include <cassert>
-#include <cmath>
-#include <cstring>
 #include <optional>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
+#include "backend/comm_hooks/gathered.hpp"
+#include "backend/comm_hooks/hook_values.hpp"
 #include "backend/comm_hooks/pairs.hpp"
 #include "backend/comm_hooks/power_sgd.hpp"
-#include "backend/comm_hooks/quantization.hpp"
+#include "backend/comm_hooks/quantized_bucket.hpp"
 
 namespace ddpsim {
 
-/// What is kept of one bucket. The data is the bucket itself, or lies `apart`: cast, or padded.
+/// What is kept of one bucket.
 struct BucketData {
   // What it was made for.
   std::size_t elements = 0;
-  std::vector<CommBucket::Matrix> gradients;
+  std::vector<MatrixShape> gradients;
 
-  bool apart = false;
-  Numbers own;
-  std::int64_t not_finite = 0;  ///< of the data when it was cast to 16 bit
-
-  std::optional<PowerSgdBucket> powersgd;
-
-  // Quantisation: scale and zero point of each channel (a row of scales, then one of zero points),
-  // and a byte for each element and the padding.
-  std::vector<float> scales;
-  std::vector<std::uint8_t> codes;
-
+  HookValues values;
+  std::optional<PowerSgdBucket> power_sgd;
+  std::optional<QuantizedBucket> quantized;
   Pairs pairs;
-  std::vector<std::byte> sent, received, received_scales;
+  std::vector<std::byte> sent, received;  ///< of gathered pairs, parts and data
   std::vector<std::byte> plugin_payload;
-
-  Values values(std::span<float> bucket) { return apart ? own.values() : Values(bucket); }
 };
 
 namespace {
-
-/// Scale and zero point of one rank's channel.
-QuantizationScale scale_of(std::span<const float> scales, std::size_t channel) {
-  return {scales[channel], scales[scales.size() / 2 + channel]};
-}
-
-/// f(first, count, channel) for every channel's elements. The last is padded: with zeros that nobody
-/// reads again.
-template <class Function>
-void each_channel(std::size_t elements, std::size_t channels, Function f) {
-  const std::size_t width = channels == 1 ? elements : quantization_channel;
-  for (std::size_t c = 0; c < channels; ++c)
-    f(std::min(elements, c * width), std::min(width, elements - std::min(elements, c * width)), c);
-}
-
-void scale_by(const Values& values, float factor) {
-  values.change([&](std::span<float> piece, std::size_t) {
-    for (float& value : piece) value *= factor;
-  });
-}
-
-void divide_by(const Values& values, int divisor) {
-  const auto by = static_cast<float>(divisor);
-  values.change([&](std::span<float> piece, std::size_t) {
-    for (float& value : piece) value /= by;
-  });
-}
 
 /// Reads and writes so many bytes of these, over and over; changes nothing.
 void touch(const Values& values, std::int64_t traffic) {
@@ -80,14 +42,10 @@ void touch(const Values& values, std::int64_t traffic) {
   }
 }
 
-int ranks_of_subgroup(int rank, int ranks, int subgroup) {
-  return std::min(subgroup, ranks - rank / subgroup * subgroup);
-}
-
 }  // namespace
 
-HookData::HookData(const CommHook& hook, int rank, int ranks)
-    : hook_(hook), rank_(rank), ranks_(ranks), seeds_(hook.powersgd.seed) {}
+HookData::HookData(std::uint32_t seed, int rank, int ranks)
+    : rank_(rank), ranks_(ranks), seeds_(seed) {}
 
 HookData::~HookData() = default;
 
@@ -108,254 +66,156 @@ BucketData& HookData::data_of(const Bucket& what, int index, std::size_t element
   return *data;
 }
 
+PowerSgdBucket& HookData::power_sgd_of(BucketData& data, const Bucket& what, std::size_t elements) {
+  if (!data.power_sgd)
+    data.power_sgd.emplace(low_rank_layout(what, static_cast<std::int64_t>(elements)));
+  return *data.power_sgd;
+}
+
+QuantizedBucket& HookData::quantized_of(BucketData& data, const CommStep& step,
+                                        std::size_t elements) {
+  if (!data.quantized)
+    data.quantized.emplace(quantization_channels(step.channel, static_cast<std::int64_t>(elements)),
+                           elements);
+  return *data.quantized;
+}
+
+Values HookData::numbers_of(BucketData& data, HookPiece piece, const Bucket& what,
+                            const CommStep& step, std::span<float> bucket) {
+  const Values values = data.values.in(bucket);
+  if (piece == HookPiece::data) return values;
+  return power_sgd_of(data, what, bucket.size()).numbers(piece, step.type, values.size());
+}
+
+/// What a sum is divided by: of groups of ranks next to each other the last one may be smaller.
+int HookData::divisor_of(const CommStep& step) const {
+  const int size = std::max(1, step.divisor);
+  return std::min(size, ranks_ - rank_ / size * size);
+}
+
+std::uint32_t HookData::next_seed() {
+  const std::lock_guard lock(mutex_);
+  return seeds_.next();
+}
+
 void HookData::run(const Bucket& what, int index, const CommStep& step, std::span<float> bucket) {
   BucketData& data = data_of(what, index, bucket.size());
-  const Values values = data.values(bucket);
-  switch (step.action) {
-    case CommAction::narrow:
-    case CommAction::widen:
-    case CommAction::pad:
-    case CommAction::unpad:
-      return cast(data, step, bucket);
-    case CommAction::divide:
-      return divide_by(values, ranks_);
-    case CommAction::divide_subgroup:
-      return divide_by(
-          values, ranks_of_subgroup(rank_, ranks_, std::max(1, static_cast<int>(step.factor))));
-    case CommAction::scale:
-      return scale_by(values, static_cast<float>(step.factor));
-    case CommAction::touch:
-      return touch(values, step.kernel.traffic.count);
-
-    case CommAction::add_error:
-    case CommAction::keep_input:
-    case CommAction::keep_error:
-    case CommAction::pack:
-    case CommAction::unpack:
-    case CommAction::draw_q:
-    case CommAction::orthogonalize_q:
-    case CommAction::orthogonalize_p:
-    case CommAction::project:
-    case CommAction::back_project:
-    case CommAction::divide_q:
-    case CommAction::reconstruct: {
-      if (!data.powersgd)
-        data.powersgd.emplace(hook_.powersgd, hook_.kind == CommHookKind::batched_powersgd, ranks_,
-                              what.gradients, bucket.size());
-      return data.powersgd->run(step, values, [&] {
-        const std::lock_guard lock(mutex_);
-        return seeds_.next();
-      });
-    }
-
-    case CommAction::observe:
-    case CommAction::quantize:
-    case CommAction::dequantize:
-      return quantization(data, step, bucket);
-
-    case CommAction::select: {
-      const auto count = static_cast<std::size_t>(
-          std::max(1.0, std::ceil(step.factor * static_cast<double>(values.size()))));
-      data.pairs = select_largest(InFull(values).get(), count);
+  const ActionMeaning does = meaning_of(step.action);
+  const auto numbers = [&](HookPiece piece) { return numbers_of(data, piece, what, step, bucket); };
+  switch (does.primitive) {
+    case HookPrimitive::cast:
+      overflows_ += data.values.cast(step.type, bucket);
       return;
-    }
-    case CommAction::spread_pairs: {
-      const InFull sum(values);
-      std::ranges::fill(sum.get(), 0.0F);
-      add_pairs(data.received, data.sent.size(), step.type, sum.get());
-      return sum.put_back();
-    }
-    case CommAction::plugin_before:
-    case CommAction::plugin_after:
-      return plugin(what, data, step, values);
-
-    case CommAction::reduce:
-    case CommAction::reduce_small:
-    case CommAction::reduce_p:
-    case CommAction::reduce_q:
-    case CommAction::gather_scales:
-    case CommAction::gather_codes:
-    case CommAction::gather_pairs:
-    case CommAction::scatter_reduce:
-    case CommAction::gather_parts:
-    case CommAction::gather_sum:
-    case CommAction::broadcast:
-    case CommAction::reduce_subgroup:
-    case CommAction::plugin_reduce:
-    case CommAction::synchronize:
-    case CommAction::update:
-    case CommAction::send_parameters:
+    case HookPrimitive::pad:
+      return data.values.pad(step.type, bucket);
+    case HookPrimitive::unpad:
+      return data.values.unpad(step.type, bucket);
+    case HookPrimitive::divide:
+      return divide_by(numbers(does.target), divisor_of(step));
+    case HookPrimitive::scale:
+      return scale_by(numbers(does.target), static_cast<float>(step.factor));
+    case HookPrimitive::copy:
+      return copy(numbers(does.target), numbers(does.source));
+    case HookPrimitive::add:
+      return add(numbers(does.target), numbers(does.source));
+    case HookPrimitive::subtract:
+      copy(numbers(does.target), numbers(does.source));
+      return subtract(numbers(does.target), numbers(does.second_source));
+    case HookPrimitive::pack:
+    case HookPrimitive::unpack:
+    case HookPrimitive::draw:
+    case HookPrimitive::orthogonalize:
+    case HookPrimitive::multiply:
+      return run_power_sgd(data, does, what, step, bucket);
+    case HookPrimitive::observe:
+    case HookPrimitive::quantize:
+    case HookPrimitive::dequantize:
+      return run_quantization(data, does.primitive, step, bucket);
+    case HookPrimitive::select:
+      data.pairs = select_share(numbers(does.source), step.factor);
+      return;
+    case HookPrimitive::spread:
+      return spread_pairs(data.received, data.sent.size(), step.type, numbers(does.target));
+    case HookPrimitive::touch:
+      return touch(numbers(does.target), step.kernel.traffic.count);
+    case HookPrimitive::plugin_before:
+    case HookPrimitive::plugin_after:
+      return run_plugin(data, does.primitive, what, step, bucket);
+    case HookPrimitive::nothing:
+    case HookPrimitive::update:
+    case HookPrimitive::all_reduce:
+    case HookPrimitive::reduce_scatter:
+    case HookPrimitive::all_gather:
+    case HookPrimitive::broadcast:
       throw std::invalid_argument(
           fmt::format("no kernel of a comm hook: {}", name_of(step.action)));
   }
 }
 
-void HookData::cast(BucketData& data, const CommStep& step, std::span<float> bucket) {
-  switch (step.action) {
-    case CommAction::narrow: {
-      Numbers from;
-      if (data.apart) std::swap(from, data.own);  // from the other 16-bit type
-      data.own.resize(step.type, bucket.size());
-      std::int64_t overflows = 0;
-      (data.apart ? from.values() : Values(bucket)).each([&](auto piece, std::size_t begin) {
-        overflows += count_overflows(step.type, piece);
-        data.own.values().part(begin, piece.size()).assign(piece);
-      });
-      data.apart = true;
-      data.not_finite = data.own.count_not_finite();
-      overflows_ += overflows;
-      return;
-    }
-    case CommAction::widen:
-      if (!data.apart) return;
-      overflows_ += std::max<std::int64_t>(0, data.own.count_not_finite() - data.not_finite);
-      copy(Values(bucket), data.own.values().part(0, bucket.size()));
-      data.apart = false;
-      return;
-    case CommAction::pad: {
-      const auto side =
-          static_cast<std::size_t>(batched_side(static_cast<std::int64_t>(bucket.size())));
-      data.own.resize(step.type, bucket.size());
-      data.own.resize(step.type, side * side);
-      if (!data.apart) copy(data.own.values().part(0, bucket.size()), Values(bucket));
-      data.apart = true;
-      return;
-    }
-    case CommAction::unpad:
-      if (!data.apart) return;
-      if (size_of(step.type) < Bytes{4}) return data.own.resize(step.type, bucket.size());
-      copy(Values(bucket), data.own.values().part(0, bucket.size()));
-      data.apart = false;
-      return;
+void HookData::run_power_sgd(BucketData& data, const ActionMeaning& does, const Bucket& what,
+                             const CommStep& step, std::span<float> bucket) {
+  PowerSgdBucket& power_sgd = power_sgd_of(data, what, bucket.size());
+  const Values values = data.values.in(bucket);
+  const PowerSgdBucket::NextSeed next = [this] { return next_seed(); };
+  switch (does.primitive) {
+    case HookPrimitive::pack:
+      return power_sgd.pack(step, values, next);
+    case HookPrimitive::unpack:
+      return power_sgd.unpack(step, values, divisor_of(step));
+    case HookPrimitive::draw:
+      return power_sgd.draw(step, next);
+    case HookPrimitive::orthogonalize:
+      return power_sgd.orthogonalize(does.target, step, next);
     default:
-      return;
+      return power_sgd.multiply(does.target, step, values);
   }
 }
 
-void HookData::quantization(BucketData& data, const CommStep& step, std::span<float> bucket) {
-  const std::size_t elements = bucket.size();
-  const bool per_channel = hook_.kind == CommHookKind::quantization_perchannel;
-  const std::size_t channels = per_channel ? elements / quantization_channel + 1 : 1;
-  data.scales.resize(2 * channels);
-  data.codes.resize(per_channel ? channels * quantization_channel : elements);
-  const Values values = data.values(bucket);
-  switch (step.action) {
-    case CommAction::observe: {
-      const InFull full(values);
-      each_channel(elements, channels, [&](std::size_t first, std::size_t count, std::size_t c) {
-        const QuantizationScale scale = observe(full.get().subspan(first, count));
-        data.scales[c] = scale.scale;
-        data.scales[channels + c] = scale.zero_point;
-      });
-      return;
-    }
-    case CommAction::quantize: {
-      const InFull full(values);
-      each_channel(elements, channels, [&](std::size_t first, std::size_t count, std::size_t c) {
-        quantize(full.get().subspan(first, count), scale_of(data.scales, c),
-                 std::span(data.codes).subspan(first, count));
-      });
-      return;
-    }
-    case CommAction::dequantize: {
-      const InFull mean(values);
-      std::ranges::fill(mean.get(), 0.0F);
-      const std::size_t ranks = data.received.size() / std::max<std::size_t>(1, data.codes.size());
-      std::vector<float> scales(data.scales.size());
-      const std::size_t scale_bytes = scales.size() * sizeof(float);
-      for (std::size_t r = 0; r < ranks; ++r) {
-        assert((r + 1) * scale_bytes <= data.received_scales.size());
-        std::memcpy(scales.data(), data.received_scales.data() + r * scale_bytes, scale_bytes);
-        const auto* codes =
-            reinterpret_cast<const std::uint8_t*>(data.received.data()) + r * data.codes.size();
-        each_channel(elements, channels, [&](std::size_t first, std::size_t count, std::size_t c) {
-          add_dequantized({codes + first, count}, scale_of(scales, c),
-                          mean.get().subspan(first, count));
-        });
-      }
-      for (float& value : mean.get()) value /= static_cast<float>(ranks_);
-      return mean.put_back();
-    }
-    default:
-      return;
-  }
+void HookData::run_quantization(BucketData& data, HookPrimitive primitive, const CommStep& step,
+                                std::span<float> bucket) const {
+  QuantizedBucket& quantized = quantized_of(data, step, bucket.size());
+  const InFull values(data.values.in(bucket));
+  if (primitive == HookPrimitive::observe) return quantized.observe(values.get());
+  if (primitive == HookPrimitive::quantize) return quantized.quantize(values.get());
+  quantized.dequantize_mean(values.get(), ranks_);
+  values.put_back();
 }
 
-void HookData::plugin(const Bucket& what, BucketData& data, const CommStep& step,
-                      const Values& values) {
-  const InFull full(values);
-  const auto count = static_cast<std::int64_t>(values.size());
+void HookData::run_plugin(BucketData& data, HookPrimitive primitive, const Bucket& what,
+                          const CommStep& step, std::span<float> bucket) const {
+  const InFull full(data.values.in(bucket));
+  const auto count = static_cast<std::int64_t>(full.get().size());
   for (const CommStep& each : what.steps)
     if (each.action == CommAction::plugin_reduce)
       data.plugin_payload.resize(static_cast<std::size_t>(each.payload.count));
   if (!plugin_.before || !plugin_.after)
-    throw std::invalid_argument(fmt::format("no comm hook \"{}\" is loaded", hook_.plugin));
-  if (step.action == CommAction::plugin_before) {
-    plugin_.before(full.data(), count, data.plugin_payload);
-  } else {
-    plugin_.after(full.data(), count, data.plugin_payload);
-    full.put_back();
-  }
+    throw std::invalid_argument(fmt::format("no comm hook \"{}\" is loaded", step.code));
+  if (primitive == HookPrimitive::plugin_before)
+    return plugin_.before(full.data(), count, data.plugin_payload);
+  plugin_.after(full.data(), count, data.plugin_payload);
+  full.put_back();
 }
 
 HookData::Payload HookData::payload(const Bucket& what, int index, const CommStep& step,
                                     std::span<float> bucket) {
   BucketData& data = data_of(what, index, bucket.size());
-  const Values values = data.values(bucket);
+  const ActionMeaning does = meaning_of(step.action);
+  if (!is_collective(does.primitive) || does.target == HookPiece::parameters)
+    throw std::invalid_argument(
+        fmt::format("no collective of a comm hook: {}", name_of(step.action)));
   Payload payload;
-  payload.type = step.type;
-  const auto gather = [&](std::span<std::byte> mine, std::vector<std::byte>& all) {
-    all.assign(static_cast<std::size_t>(ranks_) * mine.size(), std::byte{0});
-    payload.mine = mine;
-    payload.all = all;
-  };
-  switch (step.action) {
-    case CommAction::reduce:
-    case CommAction::reduce_subgroup:
-    case CommAction::broadcast:
-    case CommAction::scatter_reduce:
-      payload.mine = values.bytes();
-      break;
-    case CommAction::reduce_small:
-    case CommAction::reduce_p:
-    case CommAction::reduce_q:
-      if (!data.powersgd)
-        throw std::invalid_argument(
-            fmt::format("{} before anything else of PowerSGD", name_of(step.action)));
-      payload.mine = data.powersgd->reduced(step).bytes();
-      break;
-    case CommAction::gather_scales:
-      gather(std::as_writable_bytes(std::span(data.scales)), data.received_scales);
-      break;
-    case CommAction::gather_codes:
-      gather(std::as_writable_bytes(std::span(data.codes)), data.received);
-      break;
-    case CommAction::gather_pairs:
-      data.sent.resize(wire_size(data.pairs.indices.size(), step.type));
-      write(data.pairs, step.type, data.sent);
-      gather(data.sent, data.received);
-      break;
-    case CommAction::gather_parts: {
-      const std::span<std::byte> bytes = values.bytes();
-      const auto part = static_cast<std::size_t>(step.payload.count);
-      const std::size_t begin = std::min(bytes.size(), static_cast<std::size_t>(rank_) * part);
-      data.sent.assign(part, std::byte{0});
-      std::ranges::copy(bytes.subspan(begin, std::min(part, bytes.size() - begin)),
-                        data.sent.begin());
-      gather(data.sent, data.received);
-      break;
-    }
-    case CommAction::gather_sum:
-      gather(values.bytes(), data.received);
-      break;
-    case CommAction::plugin_reduce:
-      data.plugin_payload.resize(static_cast<std::size_t>(step.payload.count));
-      payload.mine = data.plugin_payload;
-      break;
-    default:
+  if (does.primitive == HookPrimitive::all_gather) {
+    payload = gathered(data, does.target, step, bucket);
+  } else if (does.target == HookPiece::plugin_payload) {
+    data.plugin_payload.resize(static_cast<std::size_t>(step.payload.count));
+    payload.mine = data.plugin_payload;
+  } else {
+    if (does.target != HookPiece::data && !data.power_sgd)
       throw std::invalid_argument(
-          fmt::format("no collective of a comm hook: {}", name_of(step.action)));
+          fmt::format("{} before anything else of PowerSGD", name_of(step.action)));
+    payload.mine = numbers_of(data, does.target, what, step, bucket).bytes();
   }
+  payload.type = step.type;
   if (static_cast<std::int64_t>(payload.mine.size()) != step.payload.count)
     throw std::invalid_argument(fmt::format("{} of bucket {} has {} bytes, its schedule says {}",
                                             name_of(step.action), index, payload.mine.size(),
@@ -363,29 +223,41 @@ HookData::Payload HookData::payload(const Bucket& what, int index, const CommSte
   return payload;
 }
 
+/// What an all-gather of this piece sends, and room for what it brings.
+HookData::Payload HookData::gathered(BucketData& data, HookPiece piece, const CommStep& step,
+                                     std::span<float> bucket) const {
+  const auto with_room = [this](std::span<std::byte> mine, std::vector<std::byte>& all) {
+    all.assign(static_cast<std::size_t>(ranks_) * mine.size(), std::byte{0});
+    return Payload{mine, all};
+  };
+  const Values values = data.values.in(bucket);
+  if (piece == HookPiece::scales || piece == HookPiece::codes) {
+    QuantizedBucket& quantized = quantized_of(data, step, bucket.size());
+    return piece == HookPiece::scales ? with_room(quantized.scales(), quantized.all_scales)
+                                      : with_room(quantized.codes(), quantized.all_codes);
+  }
+  if (piece == HookPiece::pairs) {
+    data.sent.resize(wire_size(data.pairs.indices.size(), step.type));
+    write(data.pairs, step.type, data.sent);
+    return with_room(data.sent, data.received);
+  }
+  if (piece == HookPiece::own_part) {
+    take_part(values, rank_, static_cast<std::size_t>(step.payload.count), data.sent);
+    return with_room(data.sent, data.received);
+  }
+  return with_room(values.bytes(), data.received);
+}
+
 void HookData::arrived(const Bucket& what, int index, const CommStep& step,
                        std::span<float> bucket) {
+  const ActionMeaning does = meaning_of(step.action);
+  if (does.primitive != HookPrimitive::all_gather) return;
   BucketData& data = data_of(what, index, bucket.size());
-  const Values values = data.values(bucket);
-  const std::span<std::byte> mine = values.bytes();
-  if (step.action == CommAction::gather_parts) {
-    if (data.received.size() < mine.size())
-      throw std::logic_error("a comm hook's parts are those of fewer ranks");
-    std::ranges::copy(std::span(data.received).first(mine.size()), mine.begin());
-  } else if (step.action == CommAction::gather_sum) {
-    const InFull sum(values);
-    std::ranges::fill(sum.get(), 0.0F);
-    Numbers theirs;
-    theirs.resize(step.type, values.size());
-    for (std::size_t begin = 0; begin < data.received.size(); begin += mine.size()) {
-      std::ranges::copy(std::span(data.received).subspan(begin, mine.size()),
-                        theirs.values().bytes().begin());
-      combine(Values(sum.get()), theirs.values(), [](auto into, auto from) {
-        for (std::size_t i = 0; i < from.size(); ++i) into[i] += from[i];
-      });
-    }
-    sum.put_back();
-  }
+  const Values values = data.values.in(bucket);
+  if (does.target == HookPiece::own_part)
+    put_parts_together(data.received, values);
+  else if (does.target == HookPiece::data)
+    sum_gathered(data.received, step.type, values);
 }
 
 std::int64_t HookData::overflows() {
@@ -395,8 +267,8 @@ std::int64_t HookData::overflows() {
 std::vector<float> HookData::error(int index) const {
   const std::lock_guard lock(mutex_);
   const auto at = static_cast<std::size_t>(index);
-  if (at >= buckets_.size() || !buckets_[at] || !buckets_[at]->powersgd) return {};
-  return buckets_[at]->powersgd->error();
+  if (at >= buckets_.size() || !buckets_[at] || !buckets_[at]->power_sgd) return {};
+  return buckets_[at]->power_sgd->error();
 }
 
 }  // namespace ddpsim

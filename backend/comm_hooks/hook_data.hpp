@@ -8,18 +8,21 @@
 #include <span>
 #include <vector>
 
+#include "backend/comm_hooks/action_table.hpp"
 #include "backend/comm_hooks/torch_random.hpp"
 #include "backend/comm_hooks/values.hpp"
-#include "model/ddp/comm_hook.hpp"
 #include "model/schedule/schedule.hpp"
 
 namespace ddpsim {
 
 struct BucketData;
+class PowerSgdBucket;
+class QuantizedBucket;
 
-/// What a comm hook keeps and does on one rank, on the host: CommStep by CommStep, as PyTorch's hooks
-/// do it. Buckets are fp32. It lives as long as the training does: PowerSGD's error and its Q pass
-/// from step to step. Where a bucket changes shape (DDP's rebuild), what was kept of it goes.
+/// What a comm hook keeps and does on one rank, on the host: CommStep by CommStep, as PyTorch's
+/// hooks do it (action_table.hpp says what each action does). Buckets are fp32. It lives as long as
+/// the training does: PowerSGD's error and its Q pass from step to step. Where a bucket changes
+/// shape (DDP's rebuild), what was kept of it goes.
 ///
 /// The steps of a bucket are made in order, by one thread at a time; several threads may be at
 /// different buckets. PowerSGD draws its random numbers in the order in which buckets come.
@@ -28,14 +31,15 @@ struct BucketData;
 ///     collective:  payload, the communication itself, arrived
 class HookData {
  public:
-  HookData(const CommHook& hook, int rank, int ranks);
+  /// `seed`: of the random numbers, the same on all ranks (Schedule::hook_seed).
+  HookData(std::uint32_t seed, int rank, int ranks);
   ~HookData();
   HookData(const HookData&) = delete;
   HookData& operator=(const HookData&) = delete;
 
   /// A kernel step (not a collective, not `update`, not `synchronize`) on this bucket's data.
-  /// `index`: the bucket's; `bucket`: its values. Throws std::invalid_argument where the sizes do not
-  /// agree, or the plugin is missing.
+  /// `index`: the bucket's; `bucket`: its values. Throws std::invalid_argument where the sizes do
+  /// not agree, or the plugin is missing.
   void run(const Bucket& what, int index, const CommStep& step, std::span<float> bucket);
 
   /// What a collective step hands over. Valid until the next call for this bucket.
@@ -60,8 +64,8 @@ class HookData {
   /// padding. Not while a thread is at this bucket.
   std::vector<float> error(int index) const;
 
-  /// The user's own code around its all-reduce. Both are called with the bucket and the payload, which
-  /// has plugin_reduce's size.
+  /// The user's own code around its all-reduce. Both are called with the bucket and the payload,
+  /// which has plugin_reduce's size.
   struct Plugin {
     std::function<void(const float* bucket, std::int64_t count, std::span<std::byte> payload)>
         before;  ///< payload = f(bucket)
@@ -72,11 +76,22 @@ class HookData {
 
  private:
   BucketData& data_of(const Bucket& what, int index, std::size_t elements);
-  void cast(BucketData& data, const CommStep& step, std::span<float> bucket);
-  void quantization(BucketData& data, const CommStep& step, std::span<float> bucket);
-  void plugin(const Bucket& what, BucketData& data, const CommStep& step, const Values& values);
+  PowerSgdBucket& power_sgd_of(BucketData& data, const Bucket& what, std::size_t elements);
+  static QuantizedBucket& quantized_of(BucketData& data, const CommStep& step,
+                                       std::size_t elements);
+  Values numbers_of(BucketData& data, HookPiece piece, const Bucket& what, const CommStep& step,
+                    std::span<float> bucket);
+  void run_power_sgd(BucketData& data, const ActionMeaning& does, const Bucket& what,
+                     const CommStep& step, std::span<float> bucket);
+  void run_quantization(BucketData& data, HookPrimitive primitive, const CommStep& step,
+                        std::span<float> bucket) const;
+  void run_plugin(BucketData& data, HookPrimitive primitive, const Bucket& what,
+                  const CommStep& step, std::span<float> bucket) const;
+  Payload gathered(BucketData& data, HookPiece piece, const CommStep& step,
+                   std::span<float> bucket) const;
+  int divisor_of(const CommStep& step) const;
+  std::uint32_t next_seed();
 
-  CommHook hook_;
   int rank_, ranks_;
   Plugin plugin_;
   std::atomic<std::int64_t> overflows_{0};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -82,6 +83,20 @@ void add_pairs(std::span<const std::byte> all, std::size_t each, DType type,
       into[static_cast<std::size_t>(indices[i])] += wide[i];
     }
   }
+}
+
+Pairs select_share(const Values& values, double share) {
+  const auto count = static_cast<std::size_t>(
+      std::max(1.0, std::ceil(share * static_cast<double>(values.size()))));
+  return select_largest(InFull(values).get(), count);
+}
+
+void spread_pairs(std::span<const std::byte> all, std::size_t each, DType type,
+                  const Values& values) {
+  const InFull sum(values);
+  std::ranges::fill(sum.get(), 0.0F);
+  add_pairs(all, each, type, sum.get());
+  sum.put_back();
 }
 
 }  // namespace ddpsim

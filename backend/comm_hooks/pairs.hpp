@@ -25,8 +25,15 @@ Pairs select_largest(std::span<const float> values, std::size_t count);
 std::size_t wire_size(std::size_t count, DType type);
 void write(const Pairs& pairs, DType type, std::span<std::byte> wire);
 
-/// into += the pairs of every rank, `each` bytes long. Throws std::invalid_argument for an index that
-/// points nowhere.
+/// into += the pairs of every rank, `each` bytes long. Throws std::invalid_argument for an index
+/// that points nowhere.
 void add_pairs(std::span<const std::byte> all, std::size_t each, DType type, std::span<float> into);
+
+/// The share of the values of largest magnitude, at least one of them.
+Pairs select_share(const Values& values, double share);
+
+/// values = the sum of the pairs of all ranks, `each` bytes of one rank.
+void spread_pairs(std::span<const std::byte> all, std::size_t each, DType type,
+                  const Values& values);
 
 }  // namespace ddpsim

@@ -4,17 +4,23 @@
 #include <cassert>
 #include <limits>
 
+
 namespace ddpsim {
 namespace {
 
-/// To the nearest whole number, ties to even, of magnitudes below 2^22 (std::nearbyint is a call for
-/// every element where the CPU may be an old one).
+/// To the nearest whole number, ties to even, of magnitudes below 2^22 (std::nearbyint is a call
+/// for every element where the CPU may be an old one).
 float round_to_even(float value) {
   constexpr float large = 0x1.8p23F;
   return (value + large) - large;
 }
 
 }  // namespace
+
+QuantizationChannels quantization_channels(std::int64_t channel, std::int64_t elements) {
+  if (channel == 0) return {elements, 1};
+  return {channel, elements / channel + 1};
+}
 
 QuantizationScale observe(std::span<const float> values) {
   float least = 0, most = 0;

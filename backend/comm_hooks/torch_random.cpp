@@ -14,8 +14,8 @@ std::uint32_t TorchSeeds::next() {
   }
 }
 
-/// Fewer than 16 numbers come one by one, in double precision; 16 and more in blocks of 16, of which
-/// the last reaches back over what is already there.
+/// Fewer than 16 numbers come one by one, in double precision; 16 and more in blocks of 16, of
+/// which the last reaches back over what is already there.
 void TorchRandom::randn(std::span<float> values) {
   constexpr std::size_t block = 16;
   if (values.size() < block) {

@@ -7,8 +7,8 @@
 
 namespace ddpsim {
 
-/// numpy.random.RandomState(seed).randint(1'000'000'000), again and again: what PowerSGD seeds torch
-/// with. Source: numpy/random/src/distributions/distributions.c, masked rejection of 32 bits.
+/// numpy.random.RandomState(seed).randint(1'000'000'000), again and again: what PowerSGD seeds
+/// torch with. Source: numpy/random/src/distributions/distributions.c, masked rejection of 32 bits.
 class TorchSeeds {
  public:
   explicit TorchSeeds(std::uint32_t seed) : engine_(seed) {}
@@ -18,9 +18,9 @@ class TorchSeeds {
   std::mt19937 engine_;
 };
 
-/// torch.manual_seed(seed), then torch.randn in fp32 on the CPU, call by call: the same numbers up to
-/// the rounding of logarithm and sine.
-/// Source: pytorch aten/src/ATen/native/cpu/DistributionTemplates.h normal_fill,
+/// torch.manual_seed(seed), then torch.randn in fp32 on the CPU, call by call: the same numbers up
+/// to the rounding of logarithm and sine. Source: pytorch
+/// aten/src/ATen/native/cpu/DistributionTemplates.h normal_fill,
 /// aten/src/ATen/core/DistributionsHelper.h normal_distribution.
 class TorchRandom {
  public:

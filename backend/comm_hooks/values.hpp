@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "backend/comm_hooks/float16.hpp"
+#include "backend/cpu/float16.hpp"
 
 namespace ddpsim {
 
@@ -85,6 +85,32 @@ inline void copy(const Values& a, const Values& b) {
   assert(a.size() == b.size());
   b.each([&](std::span<const float> piece, std::size_t begin) {
     a.part(begin, piece.size()).assign(piece);
+  });
+}
+
+/// a += b
+inline void add(const Values& a, const Values& b) {
+  combine(a, b, [](auto into, auto from) {
+    for (std::size_t i = 0; i < into.size(); ++i) into[i] += from[i];
+  });
+}
+/// a -= b
+inline void subtract(const Values& a, const Values& b) {
+  combine(a, b, [](auto into, auto from) {
+    for (std::size_t i = 0; i < into.size(); ++i) into[i] -= from[i];
+  });
+}
+/// values *= factor
+inline void scale_by(const Values& values, float factor) {
+  values.change([&](std::span<float> piece, std::size_t) {
+    for (float& value : piece) value *= factor;
+  });
+}
+/// values /= divisor
+inline void divide_by(const Values& values, int divisor) {
+  const auto by = static_cast<float>(divisor);
+  values.change([&](std::span<float> piece, std::size_t) {
+    for (float& value : piece) value /= by;
   });
 }
 

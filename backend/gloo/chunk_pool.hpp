@@ -6,7 +6,7 @@
 
 #include <boost/asio/thread_pool.hpp>
 
-#include "model/ddp/user_hook.hpp"
+#include "model/schedule/user_hook.hpp"
 
 namespace ddpsim {
 

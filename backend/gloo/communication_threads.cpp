@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "backend/gloo/priority.hpp"
+#include "backend/cpu/priority.hpp"
 
 namespace ddpsim {
 

@@ -12,8 +12,8 @@
 
 namespace ddpsim {
 
-/// The communication streams of a CPU rank: queues, one for each communicator, and threads that run what
-/// is in them. Of a queue, jobs begin in order, and so many as asked for run at a time.
+/// The communication streams of a CPU rank: queues, one for each communicator, and threads that run
+/// what is in them. Of a queue, jobs begin in order, and so many as asked for run at a time.
 ///
 /// One host thread submits and waits. After an exception nothing more is run, and every wait throws
 /// it. The destructor lets the current work end and drops the rest.

@@ -4,16 +4,11 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "backend/cpu/gemm.hpp"
 #include "backend/gloo/busy.hpp"
-#include "backend/gloo/gemm.hpp"
-#include "model/ddp/zero_step.hpp"
 
 namespace ddpsim {
 namespace {
-
-std::size_t at(std::int32_t index) {
-  return static_cast<std::size_t>(index);
-}
 
 void scaled_copy(std::span<float> to, std::span<const float> from, float factor) {
   for (std::size_t i = 0; i < to.size(); ++i) to[i] = from[i] * factor;
@@ -31,6 +26,14 @@ void stream(std::int64_t traffic, const float* from, float* to, std::int64_t mos
   }
 }
 
+/// Does a comm hook update parameters while backward still computes?
+bool updates_in_backward(const Schedule& schedule) {
+  return std::ranges::any_of(schedule.buckets, [](const Bucket& bucket) {
+    return std::ranges::any_of(
+        bucket.steps, [](const CommStep& step) { return step.action == CommAction::update; });
+  });
+}
+
 struct Rates {
   static constexpr float learning = 1e-4F, momentum = 0.9F, decay = 1e-4F, beta1 = 0.9F,
                          beta2 = 0.999F, epsilon = 1e-8F;
@@ -38,91 +41,85 @@ struct Rates {
 
 }  // namespace
 
+void Kernels::begin_step(const Schedule& schedule) {
+  const bool updates = std::ranges::any_of(
+      schedule.tasks, [](const Task& task) { return task.operation == Operation::optimizer; });
+  if (updates) ++steps_;
+  updates_in_backward_ = updates_in_backward(schedule);
+}
+
 void Kernels::run(const Schedule& schedule, const Task& task) {
-  const float mean = 1.0F / static_cast<float>(schedule.divisor(ranks_));
-  const float into_bucket = schedule.comm_hook ? 1.0F : mean;  // a hook divides itself
   switch (task.operation) {
     case Operation::forward:
-      return pass(schedule, task, workload_.layers[at(task.layer)].forward[at(task.kernel)],
+      return pass(task, workload_.layers[at(task.layer)].forward[at(task.kernel)],
                   memory_.forward_binding(task.layer, task.kernel));
     case Operation::backward:
-      return pass(schedule, task, workload_.layers[at(task.layer)].backward[at(task.kernel)],
+      return pass(task, workload_.layers[at(task.layer)].backward[at(task.kernel)],
                   memory_.backward_binding(task.layer, task.kernel));
-    case Operation::accumulate: {
-      const auto sum = memory_.gradient(task.parameter);
-      const auto fresh = memory_.written(task.parameter, task.micro_batch);
-      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += fresh[i];
-      return;
-    }
+    case Operation::accumulate:
+      return accumulate(task);
     case Operation::copy_in:
-      if (workload_.parameters[at(task.parameter)].unused) {
-        std::fill(memory_.slice(task.parameter).begin(), memory_.slice(task.parameter).end(), 0.0F);
-        return;
-      }
-      return scaled_copy(memory_.slice(task.parameter), memory_.gradient(task.parameter),
-                         into_bucket);
+      return copy_in(task);
     case Operation::concatenate:
-      if (task.message == Message::parameters) return memory_.begin_average();
-      if (task.bucket == nobody) {  // of buffers: nobody looks at their values
-        std::ranges::fill(memory_.buffers(task.kernel, task.bytes), 1);
-        return;
-      }
-      for (const std::int32_t p : schedule.buckets[at(task.bucket)].parameters)
-        if (!workload_.parameters[at(p)].unused &&
-            memory_.slice(p).data() != memory_.gradient(p).data())
-          copy(memory_.slice(p), memory_.gradient(p));
-      return;
-    case Operation::divide: {
-      if (schedule.strategy == Strategy::bucketed && task.parameter != nobody &&
-          memory_.sparse().has(task.parameter) &&
-          schedule.buckets[at(task.bucket)].parameters.size() == 1)
-        return memory_.sparse().scale(task.parameter, memory_.gradient(task.parameter), mean);
-      const auto values = task.message == Message::parameters ? memory_.average()
-                          : task.parameter == nobody          ? memory_.bucket(task.bucket)
-                                                              : memory_.gradient(task.parameter);
-      return scaled_copy(values, values, mean);
-    }
+      return concatenate(schedule, task);
+    case Operation::divide:
+      return divide(schedule, task);
     case Operation::copy_out:
-      if (task.parameter == nobody) {
-        std::ranges::fill(memory_.buffers(task.kernel, task.bytes), 1);
-        return;
-      }
+      if (task.parameter == nobody) return fill_buffers(schedule, task);
       return copy(memory_.gradient(task.parameter), memory_.slice(task.parameter));
     case Operation::optimizer:
-      if (workload_.optimizer) return be_busy(*workload_.optimizer);
-      if (optimizer_ == Optimizer::adamw_loop)
-        return update(task.kernel, memory_.gradient(task.kernel));
-      for (std::size_t p = 0; p < workload_.parameters.size(); ++p)
-        update(static_cast<std::int32_t>(p), memory_.gradient(static_cast<std::int32_t>(p)));
-      return;
-    case Operation::search_unused:  // nothing to find: the workload says which are
-    case Operation::copy_to_host:   // there is no other memory
-    case Operation::copy_to_device:
-    case Operation::hook:
-    case Operation::all_reduce:
-    case Operation::broadcast:
-    case Operation::wait:
-    case Operation::all_gather:
-    case Operation::reduce_scatter:
-    case Operation::cast:
-    case Operation::correct:
-    case Operation::pack:
-    case Operation::draw:
-    case Operation::multiply:
-    case Operation::orthogonalize:
-    case Operation::quantize:
-    case Operation::dequantize:
-    case Operation::select:
-    case Operation::own_kernel:
-    case Operation::gradient_hook:
-    case Operation::module_hook:
-    case Operation::synchronize:
+      return optimize(task);
+    default:  // nothing is computed: what hooks do is not here, and the workload says what is unused
       return;
   }
 }
 
-void Kernels::pass(const Schedule& schedule, const Task& task, const Kernel& kernel,
-                   const KernelBinding& binding) {
+void Kernels::accumulate(const Task& task) {
+  const auto sum = memory_.gradient(task.parameter);
+  const auto fresh = memory_.written(task.parameter, task.micro_batch);
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += fresh[i];
+}
+
+/// Of the network, as one tensor: nobody looks at their values.
+void Kernels::fill_buffers(const Schedule& schedule, const Task& task) {
+  std::ranges::fill(memory_.buffers(task.kernel, schedule.work_of(task).payload), 1);
+}
+
+void Kernels::copy_in(const Task& task) {
+  const auto slice = memory_.slice(task.parameter);
+  if (workload_.parameters[at(task.parameter)].unused)
+    std::ranges::fill(slice, 0.0F);
+  else
+    scaled_copy(slice, memory_.gradient(task.parameter), quotient(task));
+}
+
+void Kernels::concatenate(const Schedule& schedule, const Task& task) {
+  if (schedule.work_of(task).message == Message::parameters) return memory_.begin_average();
+  if (task.bucket == nobody) return fill_buffers(schedule, task);
+  for (const std::int32_t p : schedule.buckets[at(task.bucket)].parameters)
+    if (!workload_.parameters[at(p)].unused &&
+        memory_.slice(p).data() != memory_.gradient(p).data())
+      copy(memory_.slice(p), memory_.gradient(p));
+}
+
+void Kernels::divide(const Schedule& schedule, const Task& task) {
+  if (task.bucket != nobody && schedule.buckets[at(task.bucket)].sparse)
+    return memory_.sparse().scale(task.parameter, memory_.gradient(task.parameter), quotient(task));
+  const auto values = schedule.work_of(task).message == Message::parameters ? memory_.average()
+                      : task.parameter == nobody ? memory_.bucket(task.bucket)
+                                                 : memory_.gradient(task.parameter);
+  scaled_copy(values, values, quotient(task));
+}
+
+void Kernels::optimize(const Task& task) {
+  if (workload_.optimizer) return be_busy(*workload_.optimizer);
+  if (optimizer_ == Optimizer::adamw_loop)
+    return update(task.kernel, memory_.gradient(task.kernel));
+  for (std::size_t p = 0; p < workload_.parameters.size(); ++p)
+    update(static_cast<std::int32_t>(p), memory_.gradient(static_cast<std::int32_t>(p)));
+}
+
+void Kernels::pass(const Task& task, const Kernel& kernel, const KernelBinding& binding) {
   // Different operands for every kernel, micro-batch and operand.
   const auto seed =
       static_cast<std::uint32_t>((task.layer * 64 + task.kernel) * 8 + 1 + 1000 * task.micro_batch +
@@ -143,9 +140,7 @@ void Kernels::pass(const Schedule& schedule, const Task& task, const Kernel& ker
     float* result = writes ? memory_.written(binding.gradient.result, task.micro_batch).data()
                            : memory_.scratch();
     // An optimizer in backward may be writing the parameters.
-    const bool reads = binding.weight != nobody &&
-                       schedule.comm_hook.kind != CommHookKind::optimizer_overlap &&
-                       !is_zero_step(schedule.comm_hook.kind);
+    const bool reads = binding.weight != nobody && !updates_in_backward_;
     const float* right =
         reads ? memory_.parameter(binding.weight).data() : memory_.operand(seed + 1);
     const GemmLayout layout = task.operation == Operation::forward ? GemmLayout::nt

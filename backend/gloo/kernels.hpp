@@ -16,8 +16,8 @@ namespace ddpsim {
 ///     accumulate          gradient += the micro-batch's
 ///     optimizer           a real SGD (momentum, weight decay) or Adam(W) update, one loop
 ///
-/// The divisor is Schedule::divisor. A kernel with a measured time and no shape (a workload profile) is stood in for by a loop that
-/// takes that much CPU time of this thread.
+/// The divisor is Schedule::divisor. A kernel with a measured time and no shape (a workload
+/// profile) is stood in for by a loop that takes that much CPU time of this thread.
 class Kernels {
  public:
   Kernels(const Workload& workload, Optimizer optimizer, int ranks, Memory& memory)
@@ -25,19 +25,26 @@ class Kernels {
 
   void run(const Schedule& schedule, const Task& task);
   /// Before each step in which the optimizer runs: bias corrections count them.
-  void begin_step() { ++steps_; }
+  void begin_step(const Schedule& schedule);
   /// The optimizer's step for the parameters of one bucket, with the gradients in it.
   void update(const Bucket& bucket);
 
  private:
-  void pass(const Schedule& schedule, const Task& task, const Kernel& kernel,
-            const KernelBinding& binding);
+  void pass(const Task& task, const Kernel& kernel, const KernelBinding& binding);
+  void accumulate(const Task& task);
+  void copy_in(const Task& task);
+  void concatenate(const Schedule& schedule, const Task& task);
+  void divide(const Schedule& schedule, const Task& task);
+  void fill_buffers(const Schedule& schedule, const Task& task);
+  void optimize(const Task& task);
+  static float quotient(const Task& task) { return 1.0F / static_cast<float>(task.divisor); }
   void update(std::int32_t parameter, std::span<const float> gradient);
 
   const Workload& workload_;
   Optimizer optimizer_;
   int ranks_;
-  int steps_ = 0;  ///< optimizer updates so far, for Adam's bias correction
+  bool updates_in_backward_ = false;  ///< in the step under way
+  int steps_ = 0;                     ///< optimizer updates so far, for Adam's bias correction
   Memory& memory_;
 };
 

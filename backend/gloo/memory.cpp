@@ -2,12 +2,6 @@
 
 #include <algorithm>
 #include <random>
-#include <set>
-#include <stdexcept>
-
-#include <fmt/format.h>
-
-#include "model/ddp/zero_step.hpp"
 
 namespace ddpsim {
 namespace {
@@ -42,29 +36,6 @@ std::vector<std::span<float>> spans_in(std::vector<float>& store, const Workload
     offset += count;
   }
   return spans;
-}
-
-/// After a first synchronised micro-batch the rows of all ranks are there, and a second would send them;
-/// and a user's hook must leave the other rows zeros.
-void check_sparse(const Schedule& schedule, const Workload& workload) {
-  for (const UserHook& hook : schedule.hooks) {
-    if (hook.kind != UserHookKind::noise && hook.kind != UserHookKind::decay &&
-        hook.kind != UserHookKind::plugin)
-      continue;
-    for (const auto& group : hook.groups)
-      for (const std::int32_t p : group)
-        if (workload.parameters[static_cast<std::size_t>(p)].sparse)
-          throw std::invalid_argument(fmt::format(
-              "a {} hook writes all of a gradient, and that of {} is sparse: for real it takes "
-              "clip, scale and record",
-              name_of(hook.kind), workload.parameters[static_cast<std::size_t>(p)].name));
-  }
-  std::set<std::int32_t> gathered;
-  for (const Task& task : schedule.tasks)
-    if (is_collective(task.operation) && task.message == Message::sparse_values &&
-        !gathered.insert(task.bucket).second)
-      throw std::invalid_argument(
-          "sparse gradients are reduced for real once a step: set training.no_sync: true");
 }
 
 }  // namespace
@@ -141,11 +112,10 @@ void Memory::arrange(const Schedule& schedule) {
   note_begin_.assign(schedule.tasks.size(), 0);
   for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
     note_begin_[i] = notes;
-    if (is_note(schedule.tasks[i]))
-      notes += static_cast<std::size_t>(schedule.tasks[i].bytes.count) / sizeof(float);
+    if (is_note(schedule, schedule.tasks[i]))
+      notes += static_cast<std::size_t>(schedule.work_of(schedule.tasks[i]).payload.count) / sizeof(float);
   }
   notes_.assign(notes, 0);
-  check_sparse(schedule, workload_);
   const Placement placement = place(schedule, workload_, offsets_);
   const auto span_of = [&](const Place& place, std::int64_t bytes) {
     return std::span(place.in_buckets ? bucket_store_ : gradient_store_)
@@ -164,7 +134,12 @@ void Memory::arrange(const Schedule& schedule) {
       bytes += workload_.parameters[at(p)].size().count;
     buckets_.push_back(span_of(placement.buckets[b], bytes));
   }
-  if (is_zero_step(schedule.comm_hook.kind)) join_parameters(schedule);
+  const bool sends_parameters = std::ranges::any_of(schedule.buckets, [](const Bucket& bucket) {
+    return std::ranges::any_of(bucket.steps, [](const CommStep& step) {
+      return step.action == CommAction::send_parameters;
+    });
+  });
+  if (sends_parameters) join_parameters(schedule);
 }
 
 /// Each bucket's parameters move together, in its order, unless they lie so.

@@ -51,7 +51,8 @@ class Memory {
   std::span<float> momentum(std::int32_t index) { return momenta_[at(index)]; }
   std::span<float> variance(std::int32_t index) { return variances_[at(index)]; }
 
-  /// Random values to read, as many as any kernel of the workload takes; `seed` says where to begin.
+  /// Random values to read, as many as any kernel of the workload takes; `seed` says where to
+  /// begin.
   const float* operand(std::uint32_t seed) const;
   /// Room for a result that nobody reads, of any kernel of the workload.
   float* scratch() { return scratch_.data(); }

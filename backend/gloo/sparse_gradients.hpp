@@ -6,14 +6,14 @@
 #include <span>
 #include <vector>
 
-#include "backend/gloo/communicator.hpp"
+#include "backend/job/communicator.hpp"
 #include "model/schedule/schedule.hpp"
 #include "model/workload/workload.hpp"
 
 namespace ddpsim {
 
-/// The gradients of a workload of which only some rows are not zero, on one rank: which rows those are,
-/// and how ranks add theirs up. They lie in memory like any other; what is sent is sparse.
+/// The gradients of a workload of which only some rows are not zero, on one rank: which rows those
+/// are, and how ranks add theirs up. They lie in memory like any other; what is sent is sparse.
 ///
 /// As each rank has its own inputs, it has its own rows, the same in every step.
 class SparseGradients {

@@ -1,9 +1,7 @@
 #include "backend/gloo/user_hooks.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
-#include <exception>
 #include <numbers>
 
 #include <fmt/format.h>
@@ -14,10 +12,6 @@ namespace ddpsim {
 namespace {
 
 constexpr std::size_t longest_output = 16 << 20;  // values; longer ones begin again
-
-std::size_t at(std::int32_t index) {
-  return static_cast<std::size_t>(index);
-}
 
 /// Uniform bits, a function of `value`. Source: Steele, Lea, Flood, OOPSLA 2014 (SplitMix64).
 std::uint64_t mixed(std::uint64_t value) {
@@ -37,61 +31,6 @@ void add_noise(std::span<float> values, double deviation, std::uint64_t stream) 
     values[i] += static_cast<float>(radius * std::cos(angle));
     if (i + 1 < values.size()) values[i + 1] += static_cast<float>(radius * std::sin(angle));
   }
-}
-
-/// What a plugin's call-backs find behind ddpsim_gradient::host. The first problem counts.
-struct Call {
-  const UserHooks& hooks;
-  Memory& memory;
-  const std::unordered_map<std::string, std::int32_t>& index_of;
-  std::string problem;
-
-  /// The parameter, or nobody with the reason in `why`.
-  std::int32_t ready(const char* name, int micro_batch, std::string& why) const {
-    const auto found = name == nullptr ? index_of.end() : index_of.find(name);
-    if (found == index_of.end()) {
-      why = name == nullptr ? "no parameter at all" : fmt::format("\"{}\", which is none", name);
-      return nobody;
-    }
-    why = hooks.not_ready(found->second, micro_batch);
-    if (!why.empty()) why = fmt::format("{}, which {}", name, why);
-    return why.empty() ? found->second : nobody;
-  }
-};
-
-Call& of(const ddpsim_gradient* gradient) {
-  return *static_cast<Call*>(gradient->host);
-}
-
-int is_ready(const ddpsim_gradient* gradient, const char* name) noexcept try {
-  std::string why;
-  return of(gradient).ready(name, gradient->micro_batch, why) != nobody ? 1 : 0;
-} catch (...) {
-  return 0;
-}
-
-const float* other(const ddpsim_gradient* gradient, const char* name, std::int64_t* count) noexcept
-    try {
-  Call& call = of(gradient);
-  std::string why;
-  const std::int32_t index = call.ready(name, gradient->micro_batch, why);
-  if (count != nullptr) *count = 0;
-  if (index == nobody) {
-    if (call.problem.empty()) call.problem = "asked for the gradient of " + why;
-    return nullptr;
-  }
-  const std::span<float> values = call.memory.written(index, gradient->micro_batch);
-  if (count != nullptr) *count = static_cast<std::int64_t>(values.size());
-  return values.data();
-} catch (...) {
-  return nullptr;
-}
-
-void fail(const ddpsim_gradient* gradient, const char* message) noexcept try {
-  Call& call = of(gradient);
-  if (!call.problem.empty()) return;
-  call.problem = message == nullptr ? "failed" : std::string(message).substr(0, 400);
-} catch (...) {
 }
 
 }  // namespace
@@ -118,12 +57,10 @@ void UserHooks::begin(const Schedule& schedule) {
   watches_ = std::any_of(schedule.hooks.begin(), schedule.hooks.end(),
                          [](const UserHook& hook) { return hook.kind == UserHookKind::plugin; });
   if (!watches_) return;
-  Training asked;
-  asked.hooks = schedule.hooks;
-  if (plugins_ != nullptr)
-    plugins_->check(asked);
-  else
-    Plugins().check(asked);
+  const Plugins none;
+  for (const UserHook& hook : schedule.hooks)
+    if (hook.kind == UserHookKind::plugin)
+      (plugins_ != nullptr ? *plugins_ : none).check_gradient_hook(hook.plugin);
 }
 
 void UserHooks::computed(const Task& backward) {
@@ -204,7 +141,6 @@ void UserHooks::clip(const std::vector<std::int32_t>& group, int micro_batch, do
 void UserHooks::call_plugin(const UserHook& hook, const Task& task) {
   const Parameter& parameter = workload_.parameters[at(task.parameter)];
   const std::span<float> values = memory_.written(task.parameter, task.micro_batch);
-  Call call{*this, memory_, index_of_, {}};
   ddpsim_gradient gradient{};
   gradient.rank = rank_;
   gradient.ranks = ranks_;
@@ -216,23 +152,20 @@ void UserHooks::call_plugin(const UserHook& hook, const Task& task) {
   gradient.count = static_cast<std::int64_t>(values.size());
   gradient.values = values.data();
   gradient.parameter = memory_.parameter(task.parameter).data();
-  gradient.is_ready = is_ready;
-  gradient.other = other;
-  gradient.fail = fail;
-  gradient.host = &call;
-  const Plugins::GradientHook& code = *plugins_->gradient_hook(hook.plugin);
-  try {
-    code.call(code.state, &gradient);
-  } catch (const std::exception& problem) {
-    call.problem = fmt::format("threw: {}", std::string(problem.what()).substr(0, 400));
-  } catch (...) {
-    call.problem = "threw an exception";
-  }
-  if (call.problem.empty()) return;
-  for (char& c : call.problem)
-    if (std::iscntrl(static_cast<unsigned char>(c)) != 0) c = ' ';
-  throw DeviceError(
-      fmt::format("the plugin's hook \"{}\" on {}: {}", hook.plugin, parameter.name, call.problem));
+  const std::string problem =
+      call_gradient_hook(*plugins_->gradient_hook(hook.plugin), gradient,
+                         [&](const std::string& name) { return readable(name, task.micro_batch); });
+  if (!problem.empty())
+    throw DeviceError(
+        fmt::format("the plugin's hook \"{}\" on {}: {}", hook.plugin, parameter.name, problem));
+}
+
+OtherGradient UserHooks::readable(const std::string& name, int micro_batch) const {
+  const auto found = index_of_.find(name);
+  if (found == index_of_.end()) return {{}, fmt::format("\"{}\", which is none", name)};
+  const std::string why = not_ready(found->second, micro_batch);
+  if (!why.empty()) return {{}, fmt::format("{}, which {}", name, why)};
+  return {memory_.written(found->second, micro_batch), ""};
 }
 
 }  // namespace ddpsim

@@ -7,18 +7,19 @@
 
 #include "backend/gloo/chunk_pool.hpp"
 #include "backend/gloo/memory.hpp"
+#include "backend/gloo/plugin_gradient_hook.hpp"
 #include "backend/plugin/plugins.hpp"
 #include "model/schedule/schedule.hpp"
 #include "model/workload/workload.hpp"
 
 namespace ddpsim {
 
-/// Does on the host thread of one rank what the user's hooks do (user_hook.hpp) to the gradients of the
-/// micro-batch under way.
+/// Does on the host thread of one rank what the user's hooks do (user_hook.hpp) to the gradients of
+/// the micro-batch under way.
 ///
 ///     clip     all x min(1, norm / (|all| + 1e-6)), as torch's clip_grad_norm_
-///     noise    normal numbers that are a function of (seed, rank, parameter, micro-batch, element), so
-///              a step repeats its gradients
+///     noise    normal numbers that are a function of (seed, rank, parameter, micro-batch,
+///              element), so a step repeats its gradients
 ///     chunks   the layer's output copied by a pool of threads, piece by piece
 ///
 /// It knows which gradients are complete, so that a plugin that asks for one that is not is told.
@@ -27,8 +28,8 @@ class UserHooks {
   /// `plugins` may be null; all must outlive this object.
   UserHooks(const Workload& workload, int rank, int ranks, Memory& memory, const Plugins* plugins);
 
-  /// The tasks of `schedule` are to be done, from the first. Throws std::invalid_argument for a plugin's
-  /// hook that is not there.
+  /// The tasks of `schedule` are to be done, from the first. Throws std::invalid_argument for a
+  /// plugin's hook that is not there.
   void begin(const Schedule& schedule);
   /// A backward kernel has ended: the gradients it completes are there.
   void computed(const Task& backward);
@@ -37,10 +38,11 @@ class UserHooks {
   /// Throws DeviceError for a plugin's hook that failed or asked for what is not ready.
   void run(const Schedule& schedule, const Task& task);
 
+ private:
   /// Why `parameter` cannot be read in this micro-batch; empty: it can.
   std::string not_ready(std::int32_t parameter, int micro_batch) const;
-
- private:
+  /// The gradient of the parameter of this name, for a plugin.
+  OtherGradient readable(const std::string& name, int micro_batch) const;
   void clip(const std::vector<std::int32_t>& group, int micro_batch, double norm);
   void call_plugin(const UserHook& hook, const Task& task);
 

@@ -3,10 +3,6 @@
 namespace ddpsim {
 namespace {
 
-std::size_t at(std::int32_t index) {
-  return static_cast<std::size_t>(index);
-}
-
 void bind(const Workload& workload, std::int32_t index, std::vector<GradientBinding>& bindings) {
   const Parameter& parameter = workload.parameters[at(index)];
   const Layer& layer = workload.layers[at(parameter.layer)];
@@ -61,7 +57,7 @@ Placement place(const Schedule& schedule, const Workload& workload,
   std::int64_t offset = 0;
   for (std::size_t b = 0; b < schedule.buckets.size(); ++b) {
     const auto& members = schedule.buckets[b].parameters;
-    if (!filled[b] && schedule.strategy != Strategy::bucketed) {
+    if (schedule.buckets[b].in_place) {
       placement.buckets.push_back(placement.gradients[at(members.front())]);
       placement.slices[at(members.front())] = placement.buckets.back();
       continue;

@@ -14,8 +14,9 @@ struct GradientBinding {
   std::vector<std::int32_t> fills;  ///< parameters whose gradient it writes beside its own work
 };
 
-/// [layer][kernel of its backward pass]: every used parameter's gradient is written by exactly one kernel,
-/// no later than the one that makes it ready; by a GEMM whose result has its size, if there is one.
+/// [layer][kernel of its backward pass]: every used parameter's gradient is written by exactly one
+/// kernel, no later than the one that makes it ready; by a GEMM whose result has its size, if there
+/// is one.
 std::vector<std::vector<GradientBinding>> bind_gradients(const Workload& workload);
 
 /// A piece of one of the two stores a rank's gradients live in.
@@ -26,8 +27,8 @@ struct Place {
 
 /// Where the gradients and buckets of a schedule are.
 ///
-/// A bucket of DistributedDataParallel, or one that is filled by copies, has storage of its own; where
-/// gradients are not both copied in and copied back, it holds them themselves
+/// A bucket of DistributedDataParallel, or one that is filled by copies, has storage of its own;
+/// where gradients are not both copied in and copied back, it holds them themselves
 /// (gradient_as_bucket_view). Any other is the gradient of its one parameter.
 struct Placement {
   std::vector<Place> gradients;  ///< [parameter]

@@ -2,26 +2,25 @@
 
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
+#include <optional>
 #include <thread>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gloo/common/error.h>
-#include <gloo/rendezvous/file_store.h>
 #include <gloo/rendezvous/hash_store.h>
 #include <gloo/rendezvous/redis_store.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include "backend/device_error.hpp"
+#include "backend/job/folder_store.hpp"
 #include "backend/version.hpp"
 
 namespace ddpsim {
 namespace {
 
 using std::chrono::milliseconds;
-namespace fs = std::filesystem;
 
 /// 64-bit FNV-1a: two different requests are told apart, not protected from an attacker.
 std::uint64_t digest(const std::string& text) {
@@ -41,31 +40,34 @@ std::string safe_name(const std::string& job) {
 /// it; one that was there before has none, and stays.
 class FileRendezvous : public Rendezvous {
  public:
-  explicit FileRendezvous(const fs::path& folder) : folder_(folder), store_(folder.string()) {}
+  /// `above`: the folder that holds this one, and goes too once it is empty.
+  explicit FileRendezvous(Folder folder, std::optional<Folder> above = std::nullopt)
+      : above_(std::move(above)), folder_(std::move(folder)), store_(folder_) {
+    if (!folder_.was_made()) return;
+    const int file =
+        openat(folder_.descriptor(), mark, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    if (file >= 0) close(file);
+  }
   ~FileRendezvous() override { FileRendezvous::leave(); }
-
-  static fs::path mark(const fs::path& folder) { return folder / "made-by-ddpsim"; }
 
   gloo::rendezvous::Store& store() override { return store_; }
   void leave() override {
-    std::error_code ignored;
-    for (const std::string& file : store_.getAllKeyFilePaths()) fs::remove(file, ignored);
+    store_.remove_own();
     // Of ranks that leave at once, at least the last to remove its keys sees nothing but the mark.
-    for (const auto& entry : fs::directory_iterator(folder_, ignored))
-      if (entry.path() != mark(folder_)) return;
-    if (fs::remove(mark(folder_), ignored)) fs::remove(folder_, ignored);
+    if (folder_.entries() != std::vector<std::string>{mark}) return;
+    if (unlinkat(folder_.descriptor(), mark, 0) != 0) return;
+    rmdir(folder_.path().c_str());
+    if (above_) rmdir(above_->path().c_str());  // not while another job is in it
   }
-  std::string description() const override { return "file:" + folder_.string(); }
+  std::string description() const override { return "file:" + folder_.path().string(); }
 
  private:
-  struct Store : gloo::rendezvous::FileStore {
-    using FileStore::check;
-    using FileStore::FileStore;
-  };
-  bool has(const std::string& key) override { return store_.check({key}); }
+  static constexpr const char* mark = "made-by-ddpsim";
+  bool has(const std::string& key) override { return store_.has(key); }
 
-  fs::path folder_;
-  Store store_;
+  std::optional<Folder> above_;
+  Folder folder_;
+  FolderStore store_;
 };
 
 class RedisRendezvous : public Rendezvous {
@@ -133,28 +135,9 @@ class InProcess : public Rendezvous {
   std::shared_ptr<gloo::rendezvous::Store> store_;
 };
 
-std::unique_ptr<Rendezvous> open_folder(fs::path folder, const std::string& job) {
-  const auto cannot = [&](const std::string& why) {
-    return DeviceError(
-        fmt::format("rendezvous directory {} cannot be written: {}; name another with --rendezvous "
-                    "file:DIR",
-                    folder.string(), why));
-  };
-  if (!job.empty()) folder /= safe_name(job);
-  std::error_code error;
-  const bool made = fs::create_directories(folder, error);
-  if (error) throw cannot(error.message());
-  // Permissions say little (root, read-only mounts): try.
-  const auto touch = [&](const fs::path& path, int how) {
-    const int file = ::open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC | how, 0600);
-    if (file < 0) throw cannot(std::strerror(errno));
-    ::close(file);
-  };
-  if (made) touch(FileRendezvous::mark(folder), 0);
-  const fs::path probe = folder / fmt::format("probe-{}", getpid());
-  touch(probe, O_EXCL);
-  fs::remove(probe, error);
-  return std::make_unique<FileRendezvous>(folder);
+std::unique_ptr<Rendezvous> open_folder(const std::string& path, const std::string& job) {
+  if (job.empty()) return std::make_unique<FileRendezvous>(Folder::open(path));
+  return std::make_unique<FileRendezvous>(Folder::open(path).inside(safe_name(job)));
 }
 
 std::unique_ptr<Rendezvous> open_redis(const std::string& address, const std::string& job,
@@ -217,6 +200,17 @@ std::unique_ptr<Rendezvous> Rendezvous::open(const std::string& where, const std
   }
   throw std::invalid_argument(
       fmt::format("--rendezvous {}: expected file:DIR or redis://host:port", where));
+}
+
+std::unique_ptr<Rendezvous> Rendezvous::open_own(const std::string& job) {
+  constexpr int tries = 5;  // the last rank of another job may remove the folder meanwhile
+  for (int tried = 1;; ++tried) try {
+      Folder own = Folder::open_own();
+      Folder folder = own.inside(safe_name(job));
+      return std::make_unique<FileRendezvous>(std::move(folder), std::move(own));
+    } catch (const DeviceError&) {
+      if (tried == tries) throw;
+    }
 }
 
 std::unique_ptr<Rendezvous> Rendezvous::in_process(std::shared_ptr<gloo::rendezvous::Store> store) {

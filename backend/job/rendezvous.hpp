@@ -18,6 +18,9 @@ class Rendezvous {
   /// directory that cannot be written, a port where no Redis answers.
   static std::unique_ptr<Rendezvous> open(const std::string& where, const std::string& job,
                                           std::chrono::milliseconds timeout);
+  /// For a job whose ranks are on one host and were told of no place: a folder among this user's
+  /// temporary files, closed to others. Throws DeviceError if what is there is not that.
+  static std::unique_ptr<Rendezvous> open_own(const std::string& job);
   /// For ranks that are threads of one process: `store` is shared by them.
   static std::unique_ptr<Rendezvous> in_process(std::shared_ptr<gloo::rendezvous::Store> store);
 

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "backend/measure/measure_step.hpp"
+#include "model/schedule/variants.hpp"
 
 namespace ddpsim {
 namespace {
@@ -46,49 +47,17 @@ double epsilon(DType type) {
   return 0x1p-23;
 }
 
-Kept kept_by(const CommHook& hook, int ranks) {
-  switch (hook.kind) {
-    case CommHookKind::none:
-    case CommHookKind::allreduce:
-    case CommHookKind::fp16_compress:
-    case CommHookKind::bf16_compress:
-    case CommHookKind::quantization_pertensor:
-    case CommHookKind::quantization_perchannel:
-    case CommHookKind::optimizer_overlap:
-    case CommHookKind::zero_step:
-    case CommHookKind::zero_step_interleaved:
-      return Kept::mean;
-    case CommHookKind::powersgd:
-    case CommHookKind::batched_powersgd:
-      return Kept::same_everywhere;
-    case CommHookKind::post_local_sgd: {
-      const PostLocalSgd& state = hook.post_local_sgd;
-      return state.gradient_allreduce && state.subgroup_of(ranks) >= ranks ? Kept::mean
-                                                                           : Kept::nothing;
-    }
-    case CommHookKind::noop:
-    case CommHookKind::steps:
-    case CommHookKind::plugin:
-      return Kept::nothing;
-  }
-  return Kept::nothing;
-}
-
 std::vector<double> tolerances_of(const Workload& workload, const GradientReference& reference,
-                                  const CommHook& hook) {
-  std::vector<DType> wire = hook.wrappers;
-  if (hook.kind == CommHookKind::fp16_compress) wire.push_back(DType::fp16);
-  if (hook.kind == CommHookKind::bf16_compress) wire.push_back(DType::bf16);
-  const bool quantized = hook.kind == CommHookKind::quantization_pertensor ||
-                         hook.kind == CommHookKind::quantization_perchannel;
+                                  const ExpectedGradients& expected) {
   const double widest = *std::max_element(reference.largest.begin(), reference.largest.end());
   std::vector<double> tolerances;
   for (std::size_t p = 0; p < reference.largest.size(); ++p) {
     double unit = epsilon(workload.parameters[p].dtype);
-    for (const DType type : wire) unit = std::max(unit, epsilon(type));
+    for (const DType type : expected.wire) unit = std::max(unit, epsilon(type));
     double tolerance = reference.largest[p] * reference.roundings * unit;
-    if (!wire.empty()) tolerance += 0x1p-24 * reference.roundings;  // fp16's smallest step
-    if (quantized) tolerance += 2 * widest / 255;  // a range of -widest to widest, in 255 steps
+    if (!expected.wire.empty()) tolerance += 0x1p-24 * reference.roundings;  // fp16's smallest step
+    if (expected.quantized)
+      tolerance += 2 * widest / 255;  // a range of -widest to widest, in 255 steps
     tolerances.push_back(
         std::max(tolerance, static_cast<double>(std::numeric_limits<float>::min())));
   }
@@ -97,15 +66,9 @@ std::vector<double> tolerances_of(const Workload& workload, const GradientRefere
 
 }  // namespace
 
-RunOptions standing_still() {
-  RunOptions options;
-  options.update = false;
-  return options;
-}
-
 GradientReference reference_gradients(Backend& backend, const Workload& workload,
                                       const Schedule& none, int micro_batches) {
-  backend.run(none, standing_still());
+  backend.run(without_updates(none));
   GradientReference reference;
   std::vector<double> largest;
   for (int p = 0; p < static_cast<int>(workload.parameters.size()); ++p) {
@@ -124,11 +87,11 @@ GradientReference reference_gradients(Backend& backend, const Workload& workload
 }
 
 GradientCheck check_gradients(Backend& backend, const Workload& workload,
-                              const GradientReference& reference, const CommHook& hook,
-                              int divisor) {
-  const double scale = divisor > 0 ? static_cast<double>(backend.ranks()) / divisor : 1;
-  const Kept kept = kept_by(hook, backend.ranks());
-  const std::vector<double> tolerances = tolerances_of(workload, reference, hook);
+                              const GradientReference& reference,
+                              const ExpectedGradients& expected) {
+  const double scale =
+      expected.divisor > 0 ? static_cast<double>(backend.ranks()) / expected.divisor : 1;
+  const std::vector<double> tolerances = tolerances_of(workload, reference, expected);
   std::vector<std::uint64_t> digests;
   std::vector<double> worst;  // [parameter], of this rank
   for (int p = 0; p < static_cast<int>(workload.parameters.size()); ++p) {
@@ -150,8 +113,8 @@ GradientCheck check_gradients(Backend& backend, const Workload& workload,
                       std::memcmp(theirs.data(), digests.data(), theirs.size()) == 0;
   check.identical = !any_rank(backend, !check.identical);
   worst = largest_of_all(backend, std::move(worst));
-  check.kept = kept;
-  if (kept != Kept::mean) return check;
+  check.kept = expected.kept;
+  if (expected.kept != Kept::mean) return check;
   for (std::size_t p = 0; p < worst.size(); ++p) {
     check.worst = std::max(check.worst, worst[p]);
     if (worst[p] > 1 && check.first_wrong.empty()) check.first_wrong = workload.parameters[p].name;

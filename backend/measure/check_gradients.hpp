@@ -32,21 +32,26 @@ struct GradientCheck {
   bool good() const { return (identical || kept == Kept::nothing) && first_wrong.empty(); }
 };
 
-/// How steps are run whose gradients are compared: parameters stay as they are, for a hook may read them.
-RunOptions standing_still();
+/// What the gradients are to be compared with after a step.
+struct ExpectedGradients {
+  Kept kept = Kept::mean;
+  std::vector<DType> wire;  ///< 16-bit types in which the values were sent, if any
+  bool quantized = false;   ///< to 8 bit
+  int divisor = 0;          ///< what the step divided sums by; 0: all ranks
+};
 
-/// Runs the step without communication and averages, in double, what each rank computed. Communicates.
+/// Runs the step without communication and averages, in double, what each rank computed.
+/// Communicates.
 GradientReference reference_gradients(Backend& backend, const Workload& workload,
                                       const Schedule& none, int micro_batches);
 
-/// Compares the gradients of the last step. The tolerance is (ranks + micro-batches + 2) units of
-/// rounding, in the parameter's type or in that of the wire, of its largest gradient: each sum and
-/// scaling rounds once, and sums of micro-batches may cancel. Quantisation adds a step of 1/255 of the
-/// widest range. Hooks that lose more (PowerSGD, topk) have to leave the same on all ranks, those that
-/// do not average (noop, subgroups) nothing. `divisor`: what the step divided sums by; 0: all ranks. Every
-/// rank gets the same answer. Communicates.
+/// Compares the gradients of the last step, in which parameters have to stay as they are
+/// (without_updates), for a hook may read them. The tolerance is (ranks + micro-batches + 2) units
+/// of rounding, in the parameter's type or in that of the wire, of its largest gradient: each sum
+/// and scaling rounds once, and sums of micro-batches may cancel. Quantisation adds a step of 1/255
+/// of the widest range. Every rank gets the same answer. Communicates.
 GradientCheck check_gradients(Backend& backend, const Workload& workload,
-                              const GradientReference& reference, const CommHook& hook = {},
-                              int divisor = 0);
+                              const GradientReference& reference,
+                              const ExpectedGradients& expected = {});
 
 }  // namespace ddpsim

@@ -2,23 +2,36 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <stdexcept>
 
-#include "backend/job/steal.hpp"
 #include "backend/measure/measure_step.hpp"
+#include "backend/measure/steal.hpp"
 #include "model/cost/calibration_fit.hpp"
+#include "model/schedule/variants.hpp"
 
 namespace ddpsim {
 namespace {
 
-/// By all ranks: what one of them owns says nothing of which is slow.
+/// Time that the host and its kernels compute, by all ranks: what one of them owns says nothing of
+/// which is slow.
 Duration computing(const Schedule& schedule, const std::vector<TaskTimes>& times) {
   Duration sum{};
-  for (std::size_t i = 0; i < times.size(); ++i)
-    if (!is_collective(schedule.tasks[i].operation) && schedule.tasks[i].owner == nobody &&
-        schedule.tasks[i].operation != Operation::wait)
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const Task& task = schedule.tasks[i];
+    const bool waits = task.operation == Operation::wait || task.operation == Operation::meet ||
+                       task.operation == Operation::pause;
+    if (!is_collective(task.operation) && !waits && task.owner == nobody)
       sum += times[i].end - times[i].start;
+  }
   return sum;
+}
+
+/// [work of the schedule] as a calibration knows it.
+std::vector<std::optional<Work>> measured_works(const Schedule& schedule) {
+  std::vector<std::optional<Work>> works;
+  for (const Work& work : schedule.works) works.push_back(measured_as(work));
+  return works;
 }
 
 double median(std::vector<double> values) {
@@ -29,62 +42,57 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-Spread spread_of(std::vector<Duration> samples) {
-  if (samples.empty()) throw std::invalid_argument("nothing was measured");
-  std::sort(samples.begin(), samples.end());
-  const auto at = [&](double share) {
-    return samples[static_cast<std::size_t>(share * static_cast<double>(samples.size() - 1) + 0.5)];
-  };
-  Spread spread{at(0.5), at(0.1), at(0.9), static_cast<int>(samples.size()), 0};
-  const Duration reach = 3 * (at(0.75) - at(0.25));
-  for (const Duration sample : samples)
-    if (sample < at(0.25) - reach || sample > at(0.75) + reach) ++spread.outliers;
-  return spread;
-}
-
-MeasureKernels::MeasureKernels(Backend& backend, const Workload& workload, Optimizer optimizer,
-                               const std::vector<Schedule>& steps)
-    : backend_(backend), kinds_(workload, optimizer), first_(steps.front()) {
-  for (const Schedule& step : steps)
-    (backend.synchronous() && computes_aside(step) ? hooked_ : plain_).steps.push_back(&step);
-  if (plain_.steps.empty() || plain_.steps.front() != &first_)
+MeasureKernels::MeasureKernels(Backend& backend, const std::vector<Schedule>& steps)
+    : backend_(backend) {
+  for (const Schedule& step : steps) {
+    const bool hooked = backend.synchronous() && computes_aside(step);
+    (hooked ? hooked_ : plain_).runs.push_back({&step, without_communication(step), {}});
+  }
+  if (plain_.runs.empty() || plain_.runs.front().step != &steps.front())
     throw std::invalid_argument("the first step must not communicate");
-  if (has_hooked()) hooked_.steps.insert(hooked_.steps.begin(), &first_);  // by the same clock
+  if (has_hooked())  // by the same clock
+    hooked_.runs.insert(hooked_.runs.begin(), plain_.runs.front());
 }
 
 void MeasureKernels::run_plain(bool counts) {
-  RunOptions alone;
-  alone.communicate = false;
-  run(plain_, alone, counts);
+  run(plain_, {}, counts);
 }
 
 void MeasureKernels::run_hooked(const std::vector<AllReduceCost>& all_reduces, bool counts) {
   const auto law = fit_all_reduce(all_reduces);
-  RunOptions beside;
-  beside.communicate = false;
-  beside.stand_in = [&](const Task& task) {
-    return law ? law->time(0, task.bytes) : Duration::zero();
-  };
-  run(hooked_, beside, counts);
+  for (Run& each : hooked_.runs)
+    if (!each.step->hook_state.empty() && each.timelines.empty())
+      each.executed = with_pauses(*each.step, [&](const Work& work) {
+        return law ? law->time(0, work.payload) : Duration::zero();
+      });
+  RunOptions by_processor;
+  by_processor.by_processor = true;
+  run(hooked_, by_processor, counts);
 }
 
 void MeasureKernels::run(Measured& measured, const RunOptions& how, bool counts) {
-  for (const Schedule* step : measured.steps) {
-    Timeline timeline = undisturbed(backend_, [&] { return measure_step(backend_, *step, how); });
+  for (Run& each : measured.runs) {
+    const Schedule& step = each.executed;
+    Timeline timeline = undisturbed(backend_, [&] { return measure_step(backend_, step, how); });
     if (!counts) continue;
+    const auto works = measured_works(step);
     for (const auto& times : timeline.ranks)
       for (std::size_t i = 0; i < times.size(); ++i)
-        if (const auto kind = kinds_.of(*step, step->tasks[i]))
-          measured.samples[*kind].push_back(times[i].end - times[i].start);
-    measured.timelines.emplace_back(step, std::move(timeline));
+        if (const auto& work = works[step.tasks[i].work]) {
+          const std::uint32_t number = measured.works.add(*work);
+          if (number == measured.samples.size()) measured.samples.emplace_back();
+          measured.samples[number].push_back(times[i].end - times[i].start);
+        }
+    each.timelines.push_back(std::move(timeline));
   }
 }
 
-double MeasureKernels::computing_first(const Measured& measured) const {
+double MeasureKernels::computing_first(const Measured& measured) {
   std::vector<double> all;
-  for (const auto& [step, timeline] : measured.timelines)
-    if (step == &first_)
-      for (const auto& times : timeline.ranks) all.push_back(in_seconds(computing(*step, times)));
+  const Run& first = measured.runs.front();
+  for (const Timeline& timeline : first.timelines)
+    for (const auto& times : timeline.ranks)
+      all.push_back(in_seconds(computing(first.executed, times)));
   return all.empty() ? 0 : median(std::move(all));
 }
 
@@ -97,9 +105,9 @@ void MeasureKernels::put_into(Calibration& calibration) const {
   for (const auto& [operation, factor] : over_medians(plain_, medians))
     calibration.factors.push_back({operation, factor});
   calibration.backward_beside_hook = 1;
-  if (hooked_.timelines.empty()) return;
-  const double given = computing_first(hooked_);  // by the processor
-  add(hooked_, given > 0 ? computing_first(plain_) / given : 1, medians, calibration);
+  if (hooked_.samples.empty()) return;
+  const double by_processor = computing_first(hooked_);
+  add(hooked_, by_processor > 0 ? computing_first(plain_) / by_processor : 1, medians, calibration);
   for (const auto& [operation, factor] : over_medians(hooked_, medians)) {
     const auto plain = std::find_if(calibration.factors.begin(), calibration.factors.end(),
                                     [&](const auto& each) { return each.operation == operation; });
@@ -110,80 +118,89 @@ void MeasureKernels::put_into(Calibration& calibration) const {
 
 void MeasureKernels::add(const Measured& measured, double factor, Medians& medians,
                          Calibration& calibration) {
-  for (const auto& [kind, times] : measured.samples) {
-    Spread spread = spread_of(times);
-    if (!medians.emplace(kind, in_seconds(spread.median)).second) continue;
+  for (std::uint32_t w = 0; w < measured.works.size(); ++w) {
+    const Work& work = measured.works[w];
+    Spread spread = spread_of(measured.samples[w]);
+    if (!medians.emplace(work, in_seconds(spread.median)).second) continue;
     for (Duration* time : {&spread.median, &spread.low, &spread.high})
       *time = scaled(*time, factor);
-    calibration.tasks.push_back(
-        {kind.operation, kind.gemm, kind.traffic, kind.type, spread, kind.aside});
+    MeasuredWork& entry = calibration.tasks.emplace_back();
+    static_cast<Work&>(entry) = work;
+    entry.time = spread;
   }
 }
 
 /// What an operation's tasks take together over their medians added up, in the median step.
 std::map<Operation, double> MeasureKernels::over_medians(const Measured& measured,
-                                                         const Medians& medians) const {
+                                                         const Medians& medians) {
   std::map<Operation, std::vector<double>> ratios;
-  for (const auto& [step, timeline] : measured.timelines)
-    for (const auto& times : timeline.ranks) {
-      std::map<Operation, std::pair<double, double>> sums;  // as measured, of medians
-      for (std::size_t i = 0; i < times.size(); ++i)
-        if (const auto kind = kinds_.of(*step, step->tasks[i])) {
-          auto& [taken, usual] = sums[kind->operation];
-          taken += in_seconds(times[i].end - times[i].start);
-          usual += medians.at(*kind);
-        }
-      for (const auto& [operation, sum] : sums)
-        if (sum.second > 0) ratios[operation].push_back(sum.first / sum.second);
-    }
+  for (const Run& run : measured.runs) {
+    const auto works = measured_works(run.executed);
+    for (const Timeline& timeline : run.timelines)
+      for (const auto& times : timeline.ranks) {
+        std::map<Operation, std::pair<double, double>> sums;  // as measured, of medians
+        for (std::size_t i = 0; i < times.size(); ++i)
+          if (const auto& work = works[run.executed.tasks[i].work]) {
+            auto& [taken, usual] = sums[work->operation];
+            taken += in_seconds(times[i].end - times[i].start);
+            usual += medians.at(*work);
+          }
+        for (const auto& [operation, sum] : sums)
+          if (sum.second > 0) ratios[operation].push_back(sum.first / sum.second);
+      }
+  }
   std::map<Operation, double> factors;
   for (auto& [operation, values] : ratios) factors[operation] = median(std::move(values));
   return factors;
 }
 
-double MeasureKernels::backward_beside(const std::optional<CommHook>& hook) const {
-  std::map<TaskKind, std::pair<double, int>> alone;  // sum and number
-  const auto each_backward = [&](bool first, auto call) {
-    for (const auto& [step, timeline] : hooked_.timelines) {
-      if ((step == &first_) != first) continue;
-      if (!first && hook && step->comm_hook != *hook) continue;
-      std::set<int> hooked;  // micro-batches
-      for (const Task& task : step->tasks)
-        if (task.step != nobody) hooked.insert(task.micro_batch);
+double MeasureKernels::backward_beside(const std::optional<std::string>& hook_state) const {
+  std::unordered_map<Work, std::pair<double, int>, WorkHash> alone;  // sum and number
+  // Calls for each backward kernel of a run, in the micro-batches that have a hook's tasks or in
+  // all.
+  const auto each_backward = [](const Run& run, bool only_hooked, auto call) {
+    std::set<int> hooked;  // micro-batches
+    for (const Task& task : run.executed.tasks)
+      if (task.step != nobody) hooked.insert(task.micro_batch);
+    const auto works = measured_works(run.executed);
+    for (const Timeline& timeline : run.timelines)
       for (const auto& times : timeline.ranks)
         for (std::size_t i = 0; i < times.size(); ++i) {
-          const Task& task = step->tasks[i];
-          if (task.operation != Operation::backward) continue;
-          if (!first && hooked.count(task.micro_batch) == 0) continue;
-          if (const auto kind = kinds_.of(*step, task))
-            call(*kind, in_seconds(times[i].end - times[i].start));
+          const Task& task = run.executed.tasks[i];
+          if (task.operation != Operation::backward || !works[task.work]) continue;
+          if (only_hooked && hooked.count(task.micro_batch) == 0) continue;
+          call(*works[task.work], in_seconds(times[i].end - times[i].start));
         }
-    }
   };
-  each_backward(true, [&](const TaskKind& kind, double time) {
-    alone[kind].first += time;
-    ++alone[kind].second;
+  if (hooked_.runs.empty()) return 1;
+  each_backward(hooked_.runs.front(), false, [&](const Work& work, double time) {
+    alone[work].first += time;
+    ++alone[work].second;
   });
   double beside = 0, expected = 0;
-  each_backward(false, [&](const TaskKind& kind, double time) {
-    const auto& [sum, count] = alone.at(kind);
-    beside += time;
-    expected += sum / count;
-  });
+  for (const Run& run : std::span(hooked_.runs).subspan(1)) {
+    if (hook_state && run.step->hook_state != *hook_state) continue;
+    each_backward(run, true, [&](const Work& work, double time) {
+      const auto& [sum, count] = alone.at(work);
+      beside += time;
+      expected += sum / count;
+    });
+  }
   return expected > 0 ? std::max(1.0, beside / expected) : 1;
 }
 
 double MeasureKernels::slowest_rank() const {
   std::vector<double> slowest;
-  for (const auto& [step, timeline] : plain_.timelines) {
-    double most = 0, sum = 0;
-    for (const auto& times : timeline.ranks) {
-      const double mine = in_seconds(computing(*step, times));
-      most = std::max(most, mine);
-      sum += mine;
+  for (const Run& run : plain_.runs)
+    for (const Timeline& timeline : run.timelines) {
+      double most = 0, sum = 0;
+      for (const auto& times : timeline.ranks) {
+        const double mine = in_seconds(computing(run.executed, times));
+        most = std::max(most, mine);
+        sum += mine;
+      }
+      if (sum > 0) slowest.push_back(most * static_cast<double>(timeline.ranks.size()) / sum);
     }
-    if (sum > 0) slowest.push_back(most * static_cast<double>(timeline.ranks.size()) / sum);
-  }
   return slowest.empty() ? 1 : std::max(1.0, median(std::move(slowest)));
 }
 

@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <ctime>
 
 #include <fmt/format.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "backend/job/steal.hpp"
+#include "backend/measure/measure_interference.hpp"
 #include "backend/measure/measure_step.hpp"
-#include "backend/measure/task_kind.hpp"
+#include "backend/measure/samples.hpp"
+#include "backend/measure/steal.hpp"
 
 namespace ddpsim {
 namespace {
@@ -27,11 +27,10 @@ std::string now_as_text() {
 
 class Measurement {
  public:
-  Measurement(Backend& backend, const Workload& workload, Optimizer optimizer,
-              const std::vector<Schedule>& steps, const MeasureOptions& options, const Watch& watch)
+  Measurement(Backend& backend, const Workload& workload, const std::vector<Schedule>& steps,
+              const MeasureOptions& options, const Watch& watch)
       : backend_(backend),
-        kinds_(workload, optimizer),
-        kernels_(backend, workload, optimizer, steps),
+        kernels_(backend, steps),
         steps_(steps),
         options_(options),
         watch_(watch) {
@@ -100,9 +99,8 @@ class Measurement {
             const Duration host = times[i].enqueued - times[i].issued;
             if (step.tasks[i].operation == Operation::hook) hooks.push_back(host);
             if (step.tasks[i].operation == Operation::all_reduce) collectives.push_back(host);
-            if (step.tasks[i].stream == Stream::compute &&
-                step.tasks[i].operation != Operation::wait)
-              kernels.push_back(host / step.tasks[i].launches);
+            if (step.tasks[i].stream == Stream::compute && is_kernel(step.tasks[i].operation))
+              kernels.push_back(host / step.work_of(step.tasks[i]).launches);
           }
       }
     }
@@ -134,7 +132,7 @@ class Measurement {
     for (bool more = true; more;) {
       if (!go_on(fmt::format("all-reduce of {}", to_string(size)), fraction)) return std::nullopt;
       const Duration mine = mean_all_reduce(size, in_a_row, false);
-      for (const Duration theirs : gathered({mine})) samples.push_back(theirs);
+      for (const Duration theirs : gathered(backend_, {mine})) samples.push_back(theirs);
       spent += (in_a_row + 1) * mine;
       const int repeats = static_cast<int>(samples.size()) / backend_.ranks();
       more = any_rank(backend_,
@@ -148,11 +146,11 @@ class Measurement {
   /// Of so many in a row, by this rank's clock.
   Duration mean_all_reduce(Bytes size, int in_a_row, bool waiting) {
     return undisturbed(backend_,
-                       [&] { return mean(backend_.time_all_reduces(size, in_a_row, waiting)); });
+                       [&] { return mean_of(backend_.time_all_reduces(size, in_a_row, waiting)); });
   }
 
-  /// What it costs that the host waits for each all-reduce before it issues the next: threads wake each
-  /// other, and the scheduler takes its time.
+  /// What it costs that the host waits for each all-reduce before it issues the next: threads wake
+  /// each other, and the scheduler takes its time.
   bool waits() {
     if (!backend_.synchronous()) return true;  // a stream waits, not the host
     std::vector<Duration> extra;
@@ -160,7 +158,7 @@ class Measurement {
       if (cost.size < Bytes{4 << 10} || cost.size > Bytes{8 << 20}) continue;
       for (int round = 0; round < 2; ++round) {
         if (!go_on("waiting for all-reduces", 0.85)) return false;
-        const Duration waiting = mean(gathered({mean_all_reduce(cost.size, 6, true)}));
+        const Duration waiting = mean_over_ranks(backend_, mean_all_reduce(cost.size, 6, true));
         extra.push_back(waiting - cost.time.median);
       }
     }
@@ -171,17 +169,22 @@ class Measurement {
   /// Beside all-reduces of several sizes; on a device with channels, also of one size with fewer.
   bool interference() {
     if (backend_.link_ranks() == 1 || result_.all_reduce.empty()) return true;
+    MeasureInterference measure(
+        backend_, steps_.front(),
+        {options_.repeats, options_.patience, kernels_.computing_first(), [this](Bytes size) {
+           return go_on(fmt::format("interference with {}", to_string(size)), 0.9);
+         }});
     std::vector<Duration> begun;
     Bytes usual;
     for (const Bytes size : {4 * KiB, 16 * KiB, 64 * KiB, 512 * KiB, 4 * MiB, 16 * MiB}) {
       // Beside a GPU's kernels, those below 64 KiB are too short to be felt.
       if (size < 64 * KiB && !backend_.synchronous()) continue;
-      if (!beside(size, 0, begun)) return false;
+      if (!beside(measure, size, 0, begun)) return false;
       if (measured_alone(size) && size <= 4 * MiB) usual = size;
     }
     for (const int channels : {1, 2, 4, 8, 16, 32}) {
       if (usual == Bytes{} || !backend_.use_channels(channels)) break;
-      if (!beside(usual, channels, begun)) return false;
+      if (!beside(measure, usual, channels, begun)) return false;
     }
     backend_.use_channels(0);
     // From issuing one to having it on the communication thread of every rank, kernels running.
@@ -189,92 +192,19 @@ class Measurement {
     return true;
   }
 
-  /// A round is a second or so of computation with the stream of all-reduces, and as much without. Of each
-  /// round's means the medians over rounds count, so that a round in which the machine stalls does not.
-  bool beside(Bytes size, int channels, std::vector<Duration>& begun) {
+  /// False: everyone stops here. `channels`: that the device uses; 0: as many as it likes.
+  bool beside(MeasureInterference& measure, Bytes size, int channels,
+              std::vector<Duration>& begun) {
     std::optional<Duration> idle = measured_alone(size);
-    if (idle && channels > 0) idle = mean(gathered({mean_all_reduce(size, 10, false)}));
+    if (idle && channels > 0) idle = mean_over_ranks(backend_, mean_all_reduce(size, 10, false));
     if (!idle) return true;
-    RunOptions alone;
-    alone.communicate = false;
-    const double step = kernels_.computing_first();
     // In a step, small ones come one by one; what each costs is threads that wake up.
     const bool one_by_one = size < 64 * KiB;
-    const Duration pause = one_by_one ? std::chrono::microseconds{500} : Duration::zero();
-    // Some twenty all-reduces, or three steps.
-    alone.rounds = 3 + static_cast<int>(20 * in_seconds(*idle + pause) / step);
-    if (alone.rounds * step > 3 * in_seconds(options_.patience)) return true;
-    RunOptions beside = alone;
-    beside.background = size;
-    beside.background_pause = pause;
-    struct Round {
-      Duration quick, slow;  // the computation, alone and with the stream
-      Duration met;          // of the latter, with the stream really beside it
-      ByKind quick_kinds, slow_kinds;
-    };
-    std::vector<Round> rounds;
-    std::vector<Duration> starts, transfers;  // one transfer of this rank's stream, each round
-    Duration spent{};
-    const int most = 3 + 2 * (options_.repeats / 15);  // odd, for the one in the middle
-    for (int round = 0; round < most; ++round) {
-      if (!go_on(fmt::format("interference with {}", to_string(size)), 0.9)) return false;
-      const auto run_with = [&](const RunOptions& how) {
-        return undisturbed(backend_, [&] { return backend_.run(steps_.front(), how); });
-      };
-      const RankRun before = run_with(alone);
-      const RankRun run = run_with(beside);
-      const Duration beside_it = scaled(
-          std::max(Duration::zero(), run.computed - run.background_begun), run.background_busy);
-      rounds.push_back({mean(gathered({before.computed})), mean(gathered({run.computed})),
-                        mean(gathered({beside_it})), by_kind(before), by_kind(run)});
-      if (!any_rank(backend_, beside_it == Duration::zero()))
-        starts.push_back(mean(gathered({run.background_begun})));
-      // One more was under way when this rank had computed (or a pause), half done on average.
-      const double last = pause > Duration::zero() ? 0.5 * run.background_busy : 0.5;
-      if (beside_it > Duration::zero())
-        transfers.push_back(scaled(beside_it, 1 / (run.background_ended + last)));
-      spent += rounds.back().slow;
-      if (round >= 2 && round % 2 == 0 && spent > 3 * options_.patience) break;  // on all ranks
-    }
-    const auto middle = [&](auto pick) {
-      std::vector<Duration> all;
-      for (const Round& round : rounds) all.push_back(pick(round));
-      return spread_of(std::move(all)).median;
-    };
-    const Duration quick = middle([](const Round& round) { return round.quick; });
-    const Duration slow = middle([](const Round& round) { return round.slow; });
-    const Duration met = middle([](const Round& round) { return round.met; });
-    // Where the stream began late or ran dry at times, the slowdown is that of the times it did not.
-    const double busy = in_seconds(met) / in_seconds(slow);
-    if (any_rank(backend_, busy < (one_by_one ? 0.1 : 0.3) || transfers.empty())) return true;
-    const auto felt = [&](Duration with, Duration without) {
-      // Of the time with a transfer under way, this share is lost.
-      const double lost = (1 - in_seconds(without) / in_seconds(with)) / busy;
-      return 1 / std::max(1e-3, 1 - lost);
-    };
-    const Duration each = mean(gathered({spread_of(transfers).median}));
-    MeasuredInterference point;
-    point.size = size;
-    point.channels = channels;
-    point.compute_slowdown = felt(slow, quick);
-    point.communication_slowdown = in_seconds(each) / in_seconds(*idle);
-    // Only streams tell kinds apart: what slows a host thread slows all it does.
-    const auto arithmetic = [&](auto kinds) {
-      return middle([&](const Round& round) { return (round.*kinds).arithmetic; });
-    };
-    const auto memory = [&](auto kinds) {
-      return middle([&](const Round& round) { return (round.*kinds).memory; });
-    };
-    const Duration quick_arithmetic = arithmetic(&Round::quick_kinds);
-    const Duration quick_memory = memory(&Round::quick_kinds);
-    if (!backend_.synchronous() && quick_arithmetic > Duration::zero() &&
-        quick_memory > Duration::zero()) {
-      point.compute_slowdown = felt(arithmetic(&Round::slow_kinds), quick_arithmetic);
-      point.memory_slowdown = felt(memory(&Round::slow_kinds), quick_memory);
-    }
-    if (!point.is_plausible()) return true;
-    result_.interference.push_back(point);
-    if (!one_by_one) begun.insert(begun.end(), starts.begin(), starts.end());
+    std::optional<MeasuredInterference> point = measure.beside(size, one_by_one, *idle);
+    if (!point) return !measure.stopped();
+    point->channels = channels;
+    result_.interference.push_back(*point);
+    if (!one_by_one) begun.insert(begun.end(), measure.starts().begin(), measure.starts().end());
     return true;
   }
 
@@ -284,43 +214,7 @@ class Measurement {
     return std::nullopt;
   }
 
-  /// Time in GEMMs, and in kernels that move memory.
-  struct ByKind {
-    Duration arithmetic{}, memory{};
-  };
-
-  /// Of the first step's last round, over all ranks.
-  ByKind by_kind(const RankRun& run) {
-    ByKind mine;
-    const Schedule& step = steps_.front();
-    for (std::size_t i = 0; i < run.times.size(); ++i)
-      if (const auto kind = kinds_.of(step, step.tasks[i]))
-        (kind->gemm ? mine.arithmetic : mine.memory) += run.times[i].end - run.times[i].start;
-    return {sum_of(gathered({mine.arithmetic})), sum_of(gathered({mine.memory}))};
-  }
-
-  /// Everyone's, one rank after the other.
-  std::vector<Duration> gathered(const std::vector<Duration>& mine) {
-    std::vector<Duration> all;
-    for (const auto& bytes : backend_.gather(std::as_bytes(std::span(mine)))) {
-      const std::size_t before = all.size();
-      all.resize(before + bytes.size() / sizeof(Duration));
-      if (!bytes.empty()) std::memcpy(all.data() + before, bytes.data(), bytes.size());
-    }
-    return all;
-  }
-
-  static Duration sum_of(const std::vector<Duration>& times) {
-    Duration sum{};
-    for (const Duration time : times) sum += time;
-    return sum;
-  }
-  static Duration mean(const std::vector<Duration>& times) {
-    return sum_of(times) / static_cast<std::int64_t>(times.size());
-  }
-
   Backend& backend_;
-  TaskKinds kinds_;
   MeasureKernels kernels_;
   const std::vector<Schedule>& steps_;
   const MeasureOptions& options_;
@@ -330,10 +224,10 @@ class Measurement {
 
 }  // namespace
 
-Calibration measure_machine(Backend& backend, const Workload& workload, Optimizer optimizer,
+Calibration measure_machine(Backend& backend, const Workload& workload,
                             const std::vector<Schedule>& steps, const MeasureOptions& options,
                             const Watch& watch) {
-  return Measurement(backend, workload, optimizer, steps, options, watch).run();
+  return Measurement(backend, workload, steps, options, watch).run();
 }
 
 }  // namespace ddpsim

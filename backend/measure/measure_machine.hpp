@@ -18,8 +18,8 @@ struct MeasureOptions {
   bool kernels_follow = false;
   Bytes smallest{4 << 10}, largest{64 << 20};  ///< all-reduces, in factors of two
   /// Longest time spent on the repeats of one all-reduce size (at least three are made); beside
-  /// computation some three times as long, with three rounds at least. Up to three times all that where
-  /// the machine's host takes its processors (steal.hpp).
+  /// computation some three times as long, with three rounds at least. Up to three times all that
+  /// where the machine's host takes its processors (steal.hpp).
   Duration patience = std::chrono::milliseconds{1800};
 };
 
@@ -43,7 +43,7 @@ struct Watch {
 /// `steps` are schedules of `workload`; the first must not communicate. Every rank gets all the
 /// result; what the watch stopped half way is left out, and `complete` is false. Kernels a workload
 /// profile gives times for are not measured. Communicates.
-Calibration measure_machine(Backend& backend, const Workload& workload, Optimizer optimizer,
+Calibration measure_machine(Backend& backend, const Workload& workload,
                             const std::vector<Schedule>& steps, const MeasureOptions& options,
                             const Watch& watch);
 

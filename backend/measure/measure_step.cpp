@@ -1,16 +1,42 @@
 #include "backend/measure/measure_step.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "backend/device_error.hpp"
+#include "model/schedule/fingerprint.hpp"
 
 namespace ddpsim {
+namespace {
+
+/// Throws DeviceError on every rank unless all of them were given this schedule, and executed it.
+void check_executed(Backend& backend, const Schedule& schedule, std::uint64_t executed) {
+  const std::array mine{fingerprint(schedule), executed};
+  const auto all = backend.gather(std::as_bytes(std::span(mine)));
+  std::array<std::uint64_t, 2> first{};
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    std::array<std::uint64_t, 2> theirs{};
+    if (all[rank].size() == sizeof(theirs))
+      std::memcpy(theirs.data(), all[rank].data(), sizeof(theirs));
+    if (rank == 0) first = theirs;
+    for (const std::uint64_t each : theirs)
+      if (each != first.front())
+        throw DeviceError(fmt::format(
+            "the ranks disagree on what they execute: the schedule of rank 0 is {}, rank {} has {}",
+            fingerprint_text(first.front()), rank, fingerprint_text(each)));
+  }
+}
+
+}  // namespace
 
 Timeline measure_step(Backend& backend, const Schedule& schedule, const RunOptions& options,
                       std::optional<Sent>* sent) {
   const RankRun run = backend.run(schedule, options);
   if (sent != nullptr) *sent = run.sent;
+  check_executed(backend, schedule, run.fingerprint);
   Timeline timeline;
   for (const auto& bytes : backend.gather(std::as_bytes(std::span(run.times)))) {
     if (bytes.size() != run.times.size() * sizeof(TaskTimes))

@@ -4,8 +4,9 @@
 
 namespace ddpsim {
 
-/// One step on every rank, as one timeline: its zero is the common start. Every rank gets all of it.
-/// `sent`, if given: what this rank sent.
+/// One step on every rank, as one timeline: its zero is the common start. Every rank gets all of
+/// it. `sent`, if given: what this rank sent. Throws DeviceError on every rank if one of them was
+/// given, or executed, another schedule: their fingerprints are compared.
 Timeline measure_step(Backend& backend, const Schedule& schedule, const RunOptions& options = {},
                       std::optional<Sent>* sent = nullptr);
 

@@ -64,9 +64,9 @@ __global__ void orthogonalize_kernel(Value* matrix, std::int64_t rows, std::int6
   }
 }
 
-/// The largest magnitudes below and above zero of a channel, as bits of a float, where its scale and
-/// its zero point will be: numbers that are not negative are in the order of their bits, and what is
-/// no number is above all.
+/// The largest magnitudes below and above zero of a channel, as bits of a float, where its scale
+/// and its zero point will be: numbers that are not negative are in the order of their bits, and
+/// what is no number is above all.
 template <typename Value>
 __global__ void extremes_kernel(const Value* values, std::int64_t count, std::int64_t channel,
                                 std::int64_t channels, int* below, int* above) {

@@ -4,8 +4,8 @@
 
 namespace ddpsim {
 
-// What comm hooks compute, as the functions of the same names in Gpu. None takes a count of 0. After
-// each, cudaGetLastError tells whether it could be launched.
+// What comm hooks compute, as the functions of the same names in Gpu. None takes a count of 0.
+// After each, cudaGetLastError tells whether it could be launched.
 void convert(const GpuLaunch& launch, void* to, DType to_type, const void* from, DType from_type,
              std::int64_t count);
 void subtract(const GpuLaunch& launch, void* to, const void* left, const void* right,

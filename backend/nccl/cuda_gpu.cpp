@@ -1,48 +1,23 @@
-// The calls. Every one is checked; nothing here decides anything.
-//
-// NCCL's communicator does not block, so that it can be aborted; a call that is still in progress is
-// polled.
+// CUDA's calls. Every one is checked; nothing here decides anything.
 
 #include "backend/nccl/cuda_gpu.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <thread>
 
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 #include <fmt/format.h>
-#include <nccl.h>
 #include <nvtx3/nvToolsExt.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "backend/device_error.hpp"
 #include "backend/nccl/comm_hook_kernels.hpp"
+#include "backend/nccl/cuda_check.hpp"
 #include "backend/nccl/gpu_kernels.hpp"
+#include "backend/nccl/nccl_communicator.hpp"
 
 namespace ddpsim {
 namespace {
-
-[[noreturn]] void fail(const char* call, int line, const std::string& what) {
-  throw DeviceError(fmt::format("{}: {} (cuda_gpu.cpp:{})", call, what, line));
-}
-
-void check(cudaError_t error, const char* call, int line) {
-  if (error == cudaSuccess) return;
-  fail(call, line,
-       error == cudaErrorNoKernelImageForDevice
-           ? std::string("this build has no code for this GPU: configure with "
-                         "-DCMAKE_CUDA_ARCHITECTURES=native and build again")
-           : fmt::format("{} ({})", cudaGetErrorString(error), cudaGetErrorName(error)));
-}
-void check(cublasStatus_t status, const char* call, int line) {
-  if (status != CUBLAS_STATUS_SUCCESS) fail(call, line, cublasGetStatusString(status));
-}
-
-#define CHECKED(call) check(call, #call, __LINE__)
 
 cudaDataType_t cuda_type(DType type) {
   switch (type) {
@@ -55,21 +30,6 @@ cudaDataType_t cuda_type(DType type) {
   }
 }
 
-ncclDataType_t nccl_type(DType type) {
-  switch (type) {
-    case DType::bf16:
-      return ncclBfloat16;
-    case DType::fp16:
-      return ncclFloat16;
-    default:
-      return ncclFloat32;
-  }
-}
-
-std::string dotted(int version) {
-  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
-}
-
 std::string uuid_text(const cudaUUID_t& uuid) {
   std::string text;
   for (const char byte : uuid.bytes)
@@ -79,14 +39,14 @@ std::string uuid_text(const cudaUUID_t& uuid) {
 
 class CudaGpu : public Gpu {
  public:
-  CudaGpu(int device, std::chrono::milliseconds timeout) : timeout_(timeout) {
+  CudaGpu(int device, std::chrono::milliseconds timeout) : communicator_(timeout) {
     CHECKED(cudaSetDevice(device));
     cudaDeviceProp properties{};
     CHECKED(cudaGetDeviceProperties(&properties, device));
-    int runtime = 0, driver = 0, nccl = 0, clock = 0, memory_clock = 0;
+    const int nccl = nccl_version();
+    int runtime = 0, driver = 0, clock = 0, memory_clock = 0;
     CHECKED(cudaRuntimeGetVersion(&runtime));
     CHECKED(cudaDriverGetVersion(&driver));
-    checked(ncclGetVersion(&nccl), "ncclGetVersion", __LINE__);
     CHECKED(cudaDeviceGetAttribute(&clock, cudaDevAttrClockRate, device));
     CHECKED(cudaDeviceGetAttribute(&memory_clock, cudaDevAttrMemoryClockRate, device));
     CHECKED(cublasCreate(&cublas_));
@@ -99,8 +59,8 @@ class CudaGpu : public Gpu {
     description_.l2 = Bytes{properties.l2CacheSize};
     description_.versions =
         fmt::format("CUDA {} on a driver for {}, NCCL {}.{}.{}, cuBLAS {}, at most {} and {} MHz",
-                    dotted(runtime), dotted(driver), nccl / 10000, nccl / 100 % 100, nccl % 100,
-                    cublas, clock / 1000, memory_clock / 1000);
+                    cuda_version(runtime), cuda_version(driver), nccl / 10000, nccl / 100 % 100,
+                    nccl % 100, cublas, clock / 1000, memory_clock / 1000);
     // Streams of one priority, as PyTorch's are by default.
     CHECKED(cudaStreamCreateWithFlags(&compute_, cudaStreamNonBlocking));
     CHECKED(cudaStreamCreateWithFlags(&communication_, cudaStreamNonBlocking));
@@ -117,7 +77,7 @@ class CudaGpu : public Gpu {
 
   ~CudaGpu() override {
     // Errors have no place to go.
-    if (communicator_ != nullptr) ncclCommAbort(communicator_);
+    communicator_.abort();
     for (const cudaEvent_t event : events_) cudaEventDestroy(event);
     cublasDestroy(cublas_);
     cublasDestroy(cublas_aside_);
@@ -140,7 +100,7 @@ class CudaGpu : public Gpu {
           what, to_string(size), to_string(Bytes{static_cast<std::int64_t>(free)}),
           to_string(Bytes{static_cast<std::int64_t>(total)})));
     }
-    check(error, "cudaMalloc", __LINE__);
+    check(error, "cudaMalloc", __FILE_NAME__, __LINE__);
     return {static_cast<std::byte*>(memory), [](std::byte* each) { cudaFree(each); }};
   }
 
@@ -184,7 +144,7 @@ class CudaGpu : public Gpu {
       cudaGetLastError();  // CUDA keeps it as if it were an error
       return false;
     }
-    check(state, "work on the GPU", __LINE__);
+    check(state, "work on the GPU", __FILE_NAME__, __LINE__);
     return true;
   }
   Duration between(int earlier, int later) override {
@@ -291,95 +251,39 @@ class CudaGpu : public Gpu {
     CHECKED(cudaGetLastError());
   }
 
-  std::vector<std::byte> make_id() override {
-    ncclUniqueId id;
-    checked(ncclGetUniqueId(&id), "ncclGetUniqueId", __LINE__);
-    std::vector<std::byte> bytes(sizeof(id));
-    std::memcpy(bytes.data(), &id, sizeof(id));
-    return bytes;
-  }
+  std::vector<std::byte> make_id() override { return make_nccl_id(); }
 
-  void connect(std::span<const std::byte> bytes, int rank, int ranks, int channels) override {
-    ncclUniqueId id;
-    if (bytes.size() != sizeof(id))
-      throw DeviceError(fmt::format("NCCL's id has {} bytes, got {}", sizeof(id), bytes.size()));
-    std::memcpy(&id, bytes.data(), sizeof(id));
-    abort();
-    rank_ = rank;
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
-    if (channels > 0) {
-      config.minCTAs = 1;
-      config.maxCTAs = channels;
-    }
-    settled(ncclCommInitRankConfig(&communicator_, ranks, id, rank, &config),
-            "ncclCommInitRankConfig", __LINE__);
+  void connect(std::span<const std::byte> id, int rank, int ranks, int channels) override {
+    communicator_.connect(id, rank, ranks, channels, communication_);
   }
-
   void all_reduce(void* values, std::int64_t count, DType type) override {
-    settled(ncclAllReduce(values, values, static_cast<std::size_t>(count), nccl_type(type), ncclSum,
-                          communicator_, communication_),
-            "ncclAllReduce", __LINE__);
+    communicator_.all_reduce(values, count, type);
   }
-
-  void broadcast(void* bytes, Bytes size) override {
-    settled(ncclBroadcast(bytes, bytes, static_cast<std::size_t>(size.count), ncclInt8, 0,
-                          communicator_, communication_),
-            "ncclBroadcast", __LINE__);
-  }
-
-  void all_gather(void* parts, Bytes size) override {
-    const auto count = static_cast<std::size_t>(size.count);
-    settled(ncclAllGather(static_cast<std::byte*>(parts) + rank_ * size.count, parts, count,
-                          ncclInt8, communicator_, communication_),
-            "ncclAllGather", __LINE__);
-  }
-
+  void broadcast(void* bytes, Bytes size) override { communicator_.broadcast(bytes, size); }
+  void all_gather(void* parts, Bytes size) override { communicator_.all_gather(parts, size); }
   void reduce_scatter(void* parts, std::int64_t count, DType type) override {
-    settled(ncclReduceScatter(parts,
-                              static_cast<std::byte*>(parts) + rank_ * count * size_of(type).count,
-                              static_cast<std::size_t>(count), nccl_type(type), ncclSum,
-                              communicator_, communication_),
-            "ncclReduceScatter", __LINE__);
+    communicator_.reduce_scatter(parts, count, type);
   }
-
   void exchange(const void* from, void* to, Bytes size) override {
-    const auto count = static_cast<std::size_t>(size.count);
-    checked(ncclGroupStart(), "ncclGroupStart", __LINE__);
-    const ncclResult_t sent = ncclSend(from, count, ncclInt8, 0, communicator_, communication_);
-    const ncclResult_t received = ncclRecv(to, count, ncclInt8, 0, communicator_, communication_);
-    const ncclResult_t ended = ncclGroupEnd();  // also after an error: an open group takes no abort
-    checked(sent, "ncclSend", __LINE__);
-    checked(received, "ncclRecv", __LINE__);
-    settled(ended, "ncclGroupEnd", __LINE__);
+    communicator_.exchange(from, to, size);
   }
 
   std::string failure() override {
-    if (communicator_ != nullptr) {
-      ncclResult_t state = ncclSuccess;
-      ncclCommGetAsyncError(communicator_, &state);
-      if (state != ncclSuccess && state != ncclInProgress)
-        return fmt::format("NCCL: {} ({})", ncclGetErrorString(state),
-                           one_line(ncclGetLastError(communicator_)));
-    }
+    if (std::string problem = communicator_.failure(); !problem.empty()) return problem;
     const cudaError_t error = cudaPeekAtLastError();
     return error == cudaSuccess || error == cudaErrorNotReady
                ? std::string()
                : fmt::format("CUDA: {} ({})", cudaGetErrorString(error), cudaGetErrorName(error));
   }
 
-  void abort() override {
-    if (communicator_ == nullptr) return;
-    ncclCommAbort(communicator_);
-    communicator_ = nullptr;
-  }
+  void abort() override { communicator_.abort(); }
 
   void push_range(const std::string& name) override { nvtxRangePushA(name.c_str()); }
   void pop_range() override { nvtxRangePop(); }
 
  private:
-  /// Once each: CUDA loads a kernel when it is first launched, which may wait for the whole GPU. Also
-  /// tells whether this build has code for this GPU at all.
+  /// Once each: CUDA loads a kernel when it is first launched, which may wait for the whole GPU.
+  /// Also tells whether this build has code for this GPU at all.
   void load_kernels() {
     std::byte* memory = workspace_.get();
     for (const DType type : {DType::fp32, DType::bf16, DType::fp16}) {
@@ -419,33 +323,6 @@ class CudaGpu : public Gpu {
     return workspace;
   }
 
-  static std::string one_line(const char* text) {
-    std::string line = text == nullptr ? "" : text;
-    return line.substr(0, line.find('\n'));
-  }
-
-  void checked(ncclResult_t result, const char* call, int line) {
-    if (result != ncclSuccess && result != ncclInProgress)
-      fail(call, line,
-           fmt::format("{} ({})", ncclGetErrorString(result),
-                       one_line(ncclGetLastError(communicator_))));
-  }
-
-  /// Until the communicator has taken the call: it does not block.
-  void settled(ncclResult_t result, const char* call, int line) {
-    checked(result, call, line);
-    const auto deadline = std::chrono::steady_clock::now() + timeout_;
-    while (result == ncclInProgress) {
-      std::this_thread::yield();
-      checked(ncclCommGetAsyncError(communicator_, &result), call, line);
-      checked(result, call, line);
-      if (std::chrono::steady_clock::now() > deadline)
-        fail(call, line,
-             fmt::format("no answer within {:g} s; a rank may be gone",
-                         static_cast<double>(timeout_.count()) / 1000));
-    }
-  }
-
   GpuLaunch on(Stream stream) const { return {stream_of(stream), description_.multiprocessors}; }
 
   cudaStream_t stream_of(Stream stream) const {
@@ -472,74 +349,16 @@ class CudaGpu : public Gpu {
     return events_[static_cast<std::size_t>(index)];
   }
 
-  std::chrono::milliseconds timeout_;
   GpuDescription description_;
   cudaStream_t compute_ = nullptr, communication_ = nullptr, aside_ = nullptr;
   cublasHandle_t cublas_ = nullptr, cublas_aside_ = nullptr;
   std::shared_ptr<std::byte> workspace_, workspace_aside_;
   std::shared_ptr<void> clock_;
   std::vector<cudaEvent_t> events_;
-  ncclComm_t communicator_ = nullptr;
-  int rank_ = 0;
+  NcclCommunicator communicator_;
 };
 
 }  // namespace
-
-int gpu_count() {
-  int count = 0;
-  const cudaError_t error = cudaGetDeviceCount(&count);
-  if (error == cudaErrorNoDevice) return 0;
-  if (error == cudaErrorInsufficientDriver) {
-    int driver = 0, runtime = 0;
-    cudaDriverGetVersion(&driver);
-    cudaRuntimeGetVersion(&runtime);
-    throw DeviceError(
-        driver == 0 ? std::string("there is no NVIDIA driver on this machine")
-                    : fmt::format("the NVIDIA driver is for CUDA {}, and this build needs {}: "
-                                  "update the driver",
-                                  dotted(driver), dotted(runtime)));
-  }
-  if (error != cudaSuccess)
-    throw DeviceError(
-        fmt::format("CUDA: {} ({})", cudaGetErrorString(error), cudaGetErrorName(error)));
-  return count;
-}
-
-GpuLook look_for_gpus() {
-  GpuLook look;
-  look.problem = "looking for GPUs failed";
-  int answer[2];
-  if (pipe(answer) != 0) return look;
-  const pid_t child = fork();
-  if (child == 0) {
-    std::string text;
-    try {
-      text = fmt::format("{}", gpu_count());
-    } catch (const std::exception& problem) {
-      text = problem.what();
-    }
-    const bool told =
-        write(answer[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
-    _exit(told ? 0 : 1);
-  }
-  close(answer[1]);
-  std::string text;
-  char buffer[512];
-  for (ssize_t got; (got = ::read(answer[0], buffer, sizeof(buffer))) > 0;)
-    text.append(buffer, static_cast<std::size_t>(got));
-  close(answer[0]);
-  int status = 0;
-  if (child > 0) waitpid(child, &status, 0);
-  if (child < 0 || status != 0 || text.empty()) return look;
-  look.problem.clear();
-  if (text.find_first_not_of("0123456789") != std::string::npos)
-    look.problem = text;
-  else
-    look.count = std::stoi(text);
-  if (look.problem.empty() && look.count == 0)
-    look.problem = "there is no NVIDIA GPU on this machine";
-  return look;
-}
 
 std::unique_ptr<Gpu> make_cuda_gpu(int device, std::chrono::milliseconds timeout) {
   return std::make_unique<CudaGpu>(device, timeout);

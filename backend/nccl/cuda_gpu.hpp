@@ -17,12 +17,13 @@ struct GpuLook {
   std::string problem;  ///< why there is none, in one line; empty: there are
 };
 
-/// Looks in a child process: after CUDA was touched, a process must not fork ranks that use it. Never throws.
+/// Looks in a child process: after CUDA was touched, a process must not fork ranks that use it.
+/// Never throws.
 GpuLook look_for_gpus();
 
-/// The real one: CUDA's runtime, cuBLAS, NCCL and kernels of our own. Throws DeviceError if there is
-/// no such device, or this build has no code for it.
-/// `timeout`: for a call of NCCL to be taken by all ranks.
+/// The real one: CUDA's runtime, cuBLAS, NCCL and kernels of our own. Throws DeviceError if there
+/// is no such device, or this build has no code for it. `timeout`: for a call of NCCL to be taken
+/// by all ranks.
 std::unique_ptr<Gpu> make_cuda_gpu(int device, std::chrono::milliseconds timeout);
 
 }  // namespace ddpsim

@@ -52,8 +52,8 @@ struct UpdateCall {
   Stream stream = Stream::compute;
 };
 
-/// 8-bit codes of values, each channel of them with a scale and a zero point: code = value / scale +
-/// zero point. Of several ranks, all of one rank lies before all of the next.
+/// 8-bit codes of values, each channel of them with a scale and a zero point: code = value / scale
+/// + zero point. Of several ranks, all of one rank lies before all of the next.
 struct QuantizeCall {
   void* values = nullptr;
   std::int64_t count = 0;
@@ -64,8 +64,9 @@ struct QuantizeCall {
   std::uint8_t* codes = nullptr;  ///< [channels][channel]
 };
 
-/// The calls one rank makes on its GPU and on NCCL, and nothing else: thin, so that all that decides
-/// which stream does what and waits for whom runs without a GPU too, against a recording fake.
+/// The calls one rank makes on its GPU and on NCCL, and nothing else: thin, so that all that
+/// decides which stream does what and waits for whom runs without a GPU too, against a recording
+/// fake.
 ///
 /// One thread owns it. Work is asynchronous: it runs on its stream in the order it was given; what
 /// blocks says so. Events are numbers from 0, made on first use. A call that fails throws a
@@ -107,8 +108,8 @@ class Gpu {
   /// A kernel that moves `traffic` through memory, half read, half written, and no more. `from` and
   /// `to` have room for half of `longest`; longer traffic begins again.
   virtual void move(Stream stream, const void* from, void* to, Bytes traffic, Bytes longest) = 0;
-  /// Likewise, but as a normalisation or a softmax does it: rows of 1024 values are read, reduced, and
-  /// written scaled by the result.
+  /// Likewise, but as a normalisation or a softmax does it: rows of 1024 values are read, reduced,
+  /// and written scaled by the result.
   virtual void normalise(const void* from, void* to, Bytes traffic, Bytes longest) = 0;
   /// A kernel that takes this long on one multiprocessor.
   virtual void spin(Stream stream, Duration time) = 0;
@@ -122,9 +123,9 @@ class Gpu {
   /// to = left - right.
   virtual void subtract(Stream stream, void* to, const void* left, const void* right,
                         std::int64_t count, DType type) = 0;
-  /// Gram-Schmidt on the columns of a row-major [rows x columns] matrix: each is divided by its norm
-  /// + epsilon, then taken out of those behind it. A column of zeros becomes NaN without epsilon.
-  /// Source: powerSGD_hook.py _orthogonalize_gram_schmidt
+  /// Gram-Schmidt on the columns of a row-major [rows x columns] matrix: each is divided by its
+  /// norm + epsilon, then taken out of those behind it. A column of zeros becomes NaN without
+  /// epsilon. Source: powerSGD_hook.py _orthogonalize_gram_schmidt
   virtual void orthogonalize(Stream stream, void* matrix, std::int64_t rows, std::int64_t columns,
                              DType type, float epsilon) = 0;
   /// Scales and zero points that make 0 to 255 of all between the least value and the largest, 0
@@ -137,8 +138,8 @@ class Gpu {
 
   /// What rank 0 makes, and every rank connects with.
   virtual std::vector<std::byte> make_id() = 0;
-  /// Blocks until every rank has connected. `channels`: the most thread blocks a collective may take;
-  /// 0: NCCL decides. Replaces an earlier connection.
+  /// Blocks until every rank has connected. `channels`: the most thread blocks a collective may
+  /// take; 0: NCCL decides. Replaces an earlier connection.
   virtual void connect(std::span<const std::byte> id, int rank, int ranks, int channels) = 0;
   /// These run on the communication stream. Sums; in place.
   virtual void all_reduce(void* values, std::int64_t count, DType type) = 0;

@@ -1,54 +1,58 @@
 #include "backend/nccl/gpu_bucket_data.hpp"
 
-namespace ddpsim {
-namespace {
+#include <stdexcept>
 
-void plan_powersgd(const PowerSgd& state, const Bucket& bucket, GpuBucketData& data) {
-  std::int64_t begin = 0;
-  for (const CommBucket::Matrix& gradient : bucket.gradients) {
-    data.matrices.push_back({gradient.rows, gradient.columns, begin});
-    begin += gradient.rows * gradient.columns;
-  }
-  data.small_size = begin;
-  for (const LowRank& low : low_rank_gradients(state, bucket.gradients)) {
-    data.compressed.push_back(static_cast<std::size_t>(low.tensor));
-    GpuMatrix& matrix = data.matrices[data.compressed.back()];
-    matrix.rank = low.rank;
-    matrix.p_begin = data.p_size;
-    matrix.q_begin = data.q_size;
-    data.p_size += low.rank * low.rows;
-    data.q_size += low.rank * low.columns;
-    data.small_size -= low.rows * low.columns;
+namespace ddpsim {
+
+GpuBucketData::GpuBucketData(const Bucket& whole, DType stored)
+    : parameters(whole.parameters),
+      bucket_type(stored),
+      elements(whole.size.count / size_of(stored).count),
+      padded(whole.low_rank.size() == 1 && whole.low_rank.front().tensor == nobody) {
+  const auto has = [&](HookPrimitive primitive) {
+    return std::ranges::any_of(whole.steps, [&](const CommStep& step) {
+      return meaning_of(step.action).primitive == primitive;
+    });
+  };
+  if (padded || has(HookPrimitive::unpack) || !whole.low_rank.empty() || has(HookPrimitive::pack))
+    low_rank = low_rank_layout(whole, elements);
+  for (const CommStep& step : whole.steps)
+    if (meaning_of(step.action).primitive == HookPrimitive::observe)
+      channels = quantization_channels(step.channel, elements);
+}
+
+std::int64_t GpuBucketData::count_of(HookPiece piece) const {
+  switch (piece) {
+    case HookPiece::p:
+      return low_rank.p_size;
+    case HookPiece::q:
+      return low_rank.q_size;
+    case HookPiece::small:
+      return low_rank.small_size;
+    case HookPiece::input:
+    case HookPiece::error:
+      return padded ? low_rank.compressed.front().m.count : elements;
+    default:
+      throw std::logic_error("not a piece of PowerSGD");
   }
 }
 
-}  // namespace
+GpuNumbers GpuBucketData::all_of(HookPiece piece) const {
+  if (piece == HookPiece::data) return {values, count};
+  return {at(piece, 0), count_of(piece)};
+}
 
-GpuBucketData::GpuBucketData(const CommHook& hook, const Bucket& whole, DType stored)
-    : parameters(whole.parameters),
-      given(stored),
-      elements(whole.size.count / size_of(stored).count) {
-  switch (hook.kind) {
-    case CommHookKind::powersgd:
-      plan_powersgd(hook.powersgd, whole, *this);
-      break;
-    case CommHookKind::batched_powersgd: {
-      const std::int64_t side = batched_side(elements);
-      matrices.push_back({side, side, 0, hook.powersgd.rank});
-      compressed = {0};
-      p_size = q_size = side * hook.powersgd.rank;
-      break;
-    }
-    case CommHookKind::quantization_pertensor:
-      channel = elements;
-      channels = 1;
-      break;
-    case CommHookKind::quantization_perchannel:
-      channel = quantization_channel;
-      channels = elements / quantization_channel + 1;
-      break;
+GpuNumbers GpuBucketData::part_of(HookPiece piece, const CommStep& step) const {
+  const LowRankLayout::Compressed& gradient = low_rank.of(step.tensor);
+  switch (piece) {
+    case HookPiece::p:
+      return {at(piece, gradient.p.begin), gradient.p.count};
+    case HookPiece::q:
+      return {at(piece, gradient.q.begin), gradient.q.count};
+    case HookPiece::matrix:
+      return {values + gradient.m.begin * size_of(type).count, gradient.m.count};
     default:
-      break;
+      throw std::logic_error("not a piece with a part for each gradient");
   }
 }
 

@@ -2,7 +2,8 @@
 
 #include <memory>
 
-#include "backend/nccl/nccl_backend.hpp"
+#include "backend/nccl/gpu.hpp"
+#include "backend/nccl/gpu_link.hpp"
 
 namespace ddpsim {
 
@@ -20,8 +21,8 @@ class GpuCollectives {
   /// Those that a gather has parts of: ranks of the job, or those that loopback stands for.
   int parts() const { return looped() ? link_.loopback : ranks_; }
 
-  /// Room for what loopback moves for a collective of this payload, and for next_values of that size.
-  /// Before any such collective.
+  /// Room for what loopback moves for a collective of this payload, and for next_values of that
+  /// size. Before any such collective.
   void reserve(Operation operation, Bytes payload);
   /// Values that are nobody's gradient, all zero, of a reserved size; another place each time, as
   /// gradients are, and more of them than the L2 cache holds.

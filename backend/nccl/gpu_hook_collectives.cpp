@@ -20,29 +20,21 @@ struct Part {
 
 }  // namespace
 
-void GpuHookData::collect(GpuBucketData& data, const CommStep& step) {
-  switch (step.action) {
-    case CommAction::reduce_small:
-      return collectives_.all_reduce(data.small.get(), data.small_size, data.type);
-    case CommAction::reduce_p:
-      return collectives_.all_reduce(data.p.get(), data.p_size, data.type);
-    case CommAction::reduce_q:
-      return collectives_.all_reduce(data.q.get(), data.q_size, data.type);
-    case CommAction::gather_scales:
-      return collectives_.all_gather(data.scales.get(), Bytes{2 * 4 * data.channels});
-    case CommAction::gather_codes:
-      return collectives_.all_gather(data.codes.get(), Bytes{data.channel * data.channels});
-    case CommAction::scatter_reduce:
-      return scatter(data);
-    case CommAction::gather_parts:
-      return gather_scattered(data);
-    case CommAction::gather_sum:
-      return gather_and_add(data);
-    case CommAction::broadcast:
-      return collectives_.broadcast(data.values, data.count * size_of(data.type));
-    default:
-      return collectives_.all_reduce(data.values, data.count, data.type);
-  }
+void GpuHookData::collect(GpuBucketData& data, const ActionMeaning& does) {
+  if (does.primitive == HookPrimitive::all_gather) return gather(data, does.target);
+  if (does.primitive == HookPrimitive::reduce_scatter) return scatter(data);
+  const GpuNumbers target = data.all_of(does.target);
+  if (does.primitive == HookPrimitive::broadcast)
+    return collectives_.broadcast(target.values, target.count * size_of(data.type));
+  collectives_.all_reduce(target.values, target.count, data.type);
+}
+
+void GpuHookData::gather(GpuBucketData& data, HookPiece piece) {
+  if (piece == HookPiece::own_part) return gather_scattered(data);
+  if (piece == HookPiece::data) return gather_and_add(data);
+  const Bytes mine{piece == HookPiece::scales ? 2 * 4 * data.channels.count
+                                              : data.channels.padded()};
+  collectives_.all_gather(data.memory_of(piece).get(), mine);
 }
 
 void GpuHookData::scatter(GpuBucketData& data) {
@@ -51,17 +43,18 @@ void GpuHookData::scatter(GpuBucketData& data) {
   const std::int64_t padding = part.size * collectives_.parts() - data.count;
   copy(Stream::communication, data.parts.get(), data.values, data.count, data.type);
   if (padding > 0)
-    gpu_.clear(Stream::communication, data.at(data.parts, data.count), Bytes{padding * element});
+    gpu_.clear(Stream::communication, data.parts.get() + data.count * element,
+               Bytes{padding * element});
   collectives_.reduce_scatter(data.parts.get(), part.size, data.type);
-  copy(Stream::communication, data.values + part.begin * element, data.at(data.parts, part.begin),
-       part.count, data.type);
+  copy(Stream::communication, data.values + part.begin * element,
+       data.parts.get() + part.begin * element, part.count, data.type);
 }
 
 /// Only what ranks of the job have: in loopback the data is all there.
 void GpuHookData::gather_scattered(GpuBucketData& data) {
   const Part part(data, collectives_);
   const std::int64_t element = size_of(data.type).count;
-  copy(Stream::communication, data.at(data.parts, collectives_.rank() * part.size),
+  copy(Stream::communication, data.parts.get() + collectives_.rank() * part.size * element,
        data.values + part.begin * element, part.count, data.type);
   collectives_.all_gather(data.parts.get(), Bytes{part.size * element});
   copy(Stream::communication, data.values, data.parts.get(),
@@ -69,12 +62,13 @@ void GpuHookData::gather_scattered(GpuBucketData& data) {
 }
 
 void GpuHookData::gather_and_add(GpuBucketData& data) {
-  copy(Stream::communication, data.at(data.parts, collectives_.rank() * data.count), data.values,
+  const std::int64_t size = data.count * size_of(data.type).count;
+  copy(Stream::communication, data.parts.get() + collectives_.rank() * size, data.values,
        data.count, data.type);
-  collectives_.all_gather(data.parts.get(), data.count * size_of(data.type));
+  collectives_.all_gather(data.parts.get(), Bytes{size});
   copy(Stream::communication, data.values, data.parts.get(), data.count, data.type);
   for (std::int64_t r = 1; r < collectives_.parts(); ++r)
-    gpu_.add(Stream::communication, data.values, data.at(data.parts, r * data.count), data.count,
+    gpu_.add(Stream::communication, data.values, data.parts.get() + r * size, data.count,
              data.type);
 }
 

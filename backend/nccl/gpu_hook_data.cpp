@@ -1,9 +1,9 @@
 // A comm hook on a GPU.
 //
-// A step of a comm hook works on "the data": the bucket itself, or, after a cast, a copy in the other
-// type, or, in batched PowerSGD, a padded square. Every bucket has memory of its own for all of it,
-// so that buckets need no order between them besides that of the streams; the schedule's order puts
-// the steps of one bucket behind each other.
+// A step of a comm hook works on "the data": the bucket itself, or, after a cast, a copy in the
+// other type, or, in batched PowerSGD, a padded square. Every bucket has memory of its own for all
+// of it, so that buckets need no order between them besides that of the streams; the schedule's
+// order puts the steps of one bucket behind each other.
 
 #include "backend/nccl/gpu_hook_data.hpp"
 
@@ -15,249 +15,241 @@
 namespace ddpsim {
 namespace {
 
-std::size_t at(std::int32_t index) {
-  return static_cast<std::size_t>(index);
-}
-
 /// Why GPUs do not do it; null: they do.
-const char* refusal(CommAction action) {
-  switch (action) {
-    case CommAction::select:
-    case CommAction::gather_pairs:
-    case CommAction::spread_pairs:
-      return "topk runs on the gloo backend only";
-    case CommAction::plugin_before:
-    case CommAction::plugin_reduce:
-    case CommAction::plugin_after:
-      return "a plugin's comm hook works on the host's memory, so on the gloo backend only";
-    case CommAction::reduce_subgroup:
-    case CommAction::divide_subgroup:
-      return "all-reduces in subgroups of ranks run on the gloo backend only: set subgroup to all "
-             "ranks";
-    case CommAction::send_parameters:
-      return "ranks that update different parameters run on the gloo backend only";
-    default:
-      return nullptr;
-  }
+const char* refusal(const CommStep& step, int ranks) {
+  const ActionMeaning does = meaning_of(step.action);
+  if (does.target == HookPiece::pairs || does.source == HookPiece::pairs)
+    return "topk runs on the gloo backend only";
+  if (does.target == HookPiece::plugin_payload || does.source == HookPiece::plugin_payload)
+    return "a plugin's comm hook works on the host's memory, so on the gloo backend only";
+  if (step.group > 0 || (does.primitive == HookPrimitive::divide && step.divisor != ranks))
+    return "all-reduces in subgroups of ranks run on the gloo backend only: set subgroup to all "
+           "ranks";
+  if (does.primitive == HookPrimitive::broadcast && does.target == HookPiece::parameters)
+    return "ranks that update different parameters run on the gloo backend only";
+  return nullptr;
 }
 
-QuantizeCall quantization(const GpuBucketData& data, int part) {
+QuantizeCall quantization(GpuBucketData& data, int part) {
   QuantizeCall call;
   call.values = data.values;
   call.count = data.count;
   call.type = data.type;
-  call.channel = data.channel;
-  call.channels = data.channels;
-  call.scales = reinterpret_cast<float*>(data.scales.get()) + part * 2 * data.channels;
-  call.codes =
-      reinterpret_cast<std::uint8_t*>(data.codes.get()) + part * data.channel * data.channels;
+  call.channel = data.channels.width;
+  call.channels = data.channels.count;
+  call.scales = reinterpret_cast<float*>(data.memory_of(HookPiece::scales).get()) +
+                part * 2 * data.channels.count;
+  call.codes = reinterpret_cast<std::uint8_t*>(data.memory_of(HookPiece::codes).get()) +
+               part * data.channels.padded();
   return call;
 }
 
 }  // namespace
 
 void GpuHookData::check(const Schedule& schedule) {
-  const CommHook& hook = schedule.comm_hook;
   for (const Bucket& bucket : schedule.buckets) {
-    const std::int64_t elements = CommBucket{bucket.gradients, DType::fp32}.elements();
-    if (hook.kind == CommHookKind::batched_powersgd && hook.powersgd.rank > batched_side(elements))
-      throw std::invalid_argument(
-          fmt::format("batched_powersgd of rank {} needs buckets of more than {} elements",
-                      hook.powersgd.rank, elements));
+    std::int64_t elements = 0;
+    for (const MatrixShape& each : bucket.gradients) elements += each.rows * each.columns;
+    check_rank(bucket, elements);
     for (const CommStep& step : bucket.steps)
-      if (const char* why = refusal(step.action); why != nullptr)
+      if (const char* why = refusal(step, schedule.ranks); why != nullptr)
         throw std::invalid_argument(fmt::format("comm_hook {}: no \"{}\" on the nccl backend: {}",
-                                                label(hook), name_of(step.action), why));
+                                                schedule.hook_label(), name_of(step.action), why));
   }
 }
 
+bool GpuHookData::fits(const Schedule& schedule) const {
+  if (hook_state_ != schedule.hook_state || buckets_.size() != schedule.buckets.size())
+    return false;
+  for (std::size_t b = 0; b < buckets_.size(); ++b)
+    if (!buckets_[b].of(schedule.buckets[b], memory_.type_of(schedule.buckets[b]))) return false;
+  return true;
+}
+
 void GpuHookData::arrange(const Schedule& schedule) {
-  if (!schedule.comm_hook) return;
-  bool same = hook_ == schedule.comm_hook && buckets_.size() == schedule.buckets.size();
-  for (std::size_t b = 0; same && b < buckets_.size(); ++b)
-    same = buckets_[b].of(schedule.buckets[b], memory_.type_of(schedule.buckets[b]));
-  if (!same) {
-    hook_ = schedule.comm_hook;
-    seeds_.emplace(hook_.powersgd.seed);
+  if (schedule.hook_state.empty()) return;
+  if (!fits(schedule)) {
+    hook_state_ = schedule.hook_state;
+    seeds_.emplace(schedule.hook_seed);
     next_seed_ = 0;
     buckets_.clear();
     for (const Bucket& bucket : schedule.buckets)
-      buckets_.emplace_back(hook_, bucket, memory_.type_of(bucket));
+      buckets_.emplace_back(bucket, memory_.type_of(bucket));
   }
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    GpuBucketData& data = buckets_[b];
-    data.bucket = memory_.bucket(static_cast<std::int32_t>(b));
-    bool begins = data.drawn;
-    for (const CommStep& step : schedule.buckets[b].steps) {
-      make_room(data, step);
-      begins = begins || step.action == CommAction::draw_q;
-      if (begins || step.action != CommAction::orthogonalize_q) continue;
-      // A steady state has no beginning, but needs a Q.
-      data.type = step.type;
-      draw(b);
-      for (const std::size_t g : data.compressed) put_q(data, g, Stream::compute);
-      begins = true;
-    }
+    buckets_[b].bucket = memory_.bucket(static_cast<std::int32_t>(b));
+    for (const CommStep& step : schedule.buckets[b].steps) make_room(buckets_[b], step);
+    begin_q(b, schedule.buckets[b].steps);
+  }
+}
+
+/// A steady state has no beginning, but needs a Q.
+void GpuHookData::begin_q(std::size_t bucket, const std::vector<CommStep>& steps) {
+  GpuBucketData& data = buckets_[bucket];
+  if (data.drawn) return;
+  for (const CommStep& step : steps) {
+    const ActionMeaning does = meaning_of(step.action);
+    if (does.primitive == HookPrimitive::draw) return;
+    if (does.primitive != HookPrimitive::orthogonalize) continue;
+    data.type = step.type;
+    draw(bucket);
+    for (std::size_t c = 0; c < data.low_rank.compressed.size(); ++c)
+      put_q(data, c, Stream::compute);
+    return;
   }
 }
 
 void GpuHookData::make_room(GpuBucketData& data, const CommStep& step) {
-  const Bytes element = size_of(step.type);
-  const std::int64_t parts = collectives_.parts();
+  const ActionMeaning does = meaning_of(step.action);
   const auto room = [&](GpuBucketData::Memory& memory, Bytes size, const char* what) {
     if (!memory) memory = gpu_.allocate(size, what);
   };
-  const std::int64_t side = batched_side(data.elements);
-  const bool padded = hook_.kind == CommHookKind::batched_powersgd;
-  const std::int64_t values = padded ? side * side : data.elements;
-  switch (step.action) {
-    case CommAction::narrow:
-      return room(data.copy, Bytes{(data.given == DType::fp32 ? 2 : 4) * data.elements},
-                  "a cast bucket");
-    case CommAction::pad:
-      return room(data.square, values * element, "a padded bucket");
-    case CommAction::add_error:
-      if (data.error) return;
-      room(data.error, values * element, "PowerSGD's error");
-      gpu_.clear(Stream::compute, data.error.get(), values * element);
-      data.error_type = step.type;
-      data.error_size = values;
-      return;
-    case CommAction::keep_input:
-      return room(data.input, values * element, "PowerSGD's input");
-    case CommAction::pack:
-      return room(data.small, data.small_size * element, "uncompressed gradients");
-    case CommAction::orthogonalize_q:
-      return room(data.q, data.q_size * element, "PowerSGD's Q");
-    case CommAction::draw_q:
-      return room(data.q, data.q_size * element, "PowerSGD's Q");
-    case CommAction::project:
-      return room(data.p, data.p_size * element, "PowerSGD's P");
-    case CommAction::observe:
-      return room(data.scales, Bytes{parts * 2 * 4 * data.channels}, "scales");
-    case CommAction::quantize:
-      return room(data.codes, Bytes{parts * data.channel * data.channels}, "8-bit codes");
-    case CommAction::gather_sum:
-    case CommAction::scatter_reduce:
-    case CommAction::gather_parts: {
-      // Parts of one bucket are rounded up; a cast may come between.
-      const Bytes wanted = step.action == CommAction::gather_sum
-                               ? parts * data.elements * element
-                               : Bytes{4 * (data.elements + parts)};
-      if (wanted > data.parts_room) data.parts.reset();
-      data.parts_room = std::max(data.parts_room, wanted);
-      return room(data.parts, wanted, "parts of buckets");
-    }
-    default:
+  if (does.primitive == HookPrimitive::cast)
+    room(data.copy, Bytes{(data.bucket_type == DType::fp32 ? 2 : 4) * data.elements},
+         "a cast bucket");
+  if (does.primitive == HookPrimitive::pad)
+    room(data.square, data.low_rank.compressed.front().m.count * size_of(step.type),
+         "a padded bucket");
+  for (const HookPiece piece : {does.target, does.source, does.second_source})
+    make_room(data, piece, step.type);
+  make_room_for_parts(data, does, step.type);
+}
+
+void GpuHookData::make_room(GpuBucketData& data, HookPiece piece, DType type) {
+  const auto room = [&](Bytes size, const char* what) {
+    GpuBucketData::Memory& memory = data.memory_of(piece);
+    if (memory || size == Bytes{}) return;
+    memory = gpu_.allocate(size, what);
+    if (piece != HookPiece::error) return;
+    gpu_.clear(Stream::compute, memory.get(), size);
+    data.error_type = type;
+  };
+  const Bytes element = size_of(type);
+  const std::int64_t parts = collectives_.parts();
+  switch (piece) {
+    case HookPiece::p:
+      return room(data.count_of(piece) * element, "PowerSGD's P");
+    case HookPiece::q:
+      return room(data.count_of(piece) * element, "PowerSGD's Q");
+    case HookPiece::small:
+      return room(data.count_of(piece) * element, "uncompressed gradients");
+    case HookPiece::input:
+      return room(data.count_of(piece) * element, "PowerSGD's input");
+    case HookPiece::error:
+      return room(data.count_of(piece) * element, "PowerSGD's error");
+    case HookPiece::scales:
+      return room(Bytes{parts * 2 * 4 * data.channels.count}, "scales");
+    case HookPiece::codes:
+      return room(Bytes{parts * data.channels.padded()}, "8-bit codes");
+    case HookPiece::none:
+    case HookPiece::data:
+    case HookPiece::matrix:
+    case HookPiece::own_part:
+    case HookPiece::pairs:
+    case HookPiece::plugin_payload:
+    case HookPiece::parameters:
       return;
   }
+}
+
+/// Parts of one bucket are rounded up; a cast may come between those of scatter and gather.
+void GpuHookData::make_room_for_parts(GpuBucketData& data, const ActionMeaning& does, DType type) {
+  const bool sums = does.primitive == HookPrimitive::all_gather && does.target == HookPiece::data;
+  const bool by_part =
+      does.primitive == HookPrimitive::reduce_scatter || does.target == HookPiece::own_part;
+  if (!sums && !by_part) return;
+  const std::int64_t parts = collectives_.parts();
+  const Bytes wanted =
+      sums ? parts * data.elements * size_of(type) : Bytes{4 * (data.elements + parts)};
+  if (wanted > data.parts_room) data.parts.reset();
+  data.parts_room = std::max(data.parts_room, wanted);
+  if (!data.parts) data.parts = gpu_.allocate(wanted, "parts of buckets");
+}
+
+/// 1 / ranks is one over those that are summed.
+float GpuHookData::factor_of(const CommStep& step) const {
+  const bool averages = step.factor == 1.0 / collectives_.parts();
+  return averages ? mean() : static_cast<float>(step.factor);
 }
 
 void GpuHookData::run(const Schedule& schedule, const Task& task) {
   GpuBucketData& data = buckets_[at(task.bucket)];
   const CommStep& step = schedule.buckets[at(task.bucket)].steps[at(task.step)];
+  const ActionMeaning does = meaning_of(step.action);
   const Stream stream = task.stream;
   if (task.step == 0) {
     data.values = data.bucket;
-    data.type = data.given;
+    data.type = data.bucket_type;
     data.count = data.elements;
   }
-  const auto scale = [&](void* values, std::int64_t count, float factor) {
-    gpu_.scale(stream, values, values, count, data.type, factor);
-  };
-  const auto orthogonalize = [&](void* values, std::int64_t rows) {
-    // Batched PowerSGD passes no epsilon on.
-    const bool batched = hook_.kind == CommHookKind::batched_powersgd;
-    gpu_.orthogonalize(stream, values, rows, data.matrix_of(step).rank, data.type,
-                       batched ? 0 : static_cast<float>(hook_.powersgd.orthogonalization_epsilon));
-  };
-  switch (step.action) {
-    case CommAction::divide:
-      return scale(data.values, data.count, mean());
-    case CommAction::narrow:
-    case CommAction::widen:
+  switch (does.primitive) {
+    case HookPrimitive::nothing:  // the host has waited
+      return;
+    case HookPrimitive::cast:
       return cast(data, step.type, stream);
-    case CommAction::scale: {
-      // 1 / ranks is one over those that are summed.
-      const bool averages = step.factor == 1.0 / collectives_.parts();
-      return scale(data.values, data.count, averages ? mean() : static_cast<float>(step.factor));
-    }
-    case CommAction::pad: {
-      const GpuMatrix& whole = data.matrices.front();
-      copy(stream, data.square.get(), data.values, data.elements, data.type);
-      data.values = data.square.get();
-      data.count = whole.rows * whole.columns;
-      const Bytes zeros = (data.count - data.elements) * size_of(data.type);
-      if (zeros > Bytes{}) gpu_.clear(stream, data.at(data.square, data.elements), zeros);
-      return;
-    }
-    case CommAction::unpad:
-      data.values = data.home();
-      data.count = data.elements;
-      return copy(stream, data.values, data.square.get(), data.count, data.type);
-    case CommAction::add_error:
-      return gpu_.add(stream, data.values, data.error.get(), data.count, data.type);
-    case CommAction::keep_input:
-      return copy(stream, data.input.get(), data.values, data.count, data.type);
-    case CommAction::keep_error:
-      return gpu_.subtract(stream, data.error.get(), data.input.get(), data.values, data.count,
-                           data.type);
-    case CommAction::pack:
+    case HookPrimitive::divide:
+    case HookPrimitive::scale:
+    case HookPrimitive::copy:
+    case HookPrimitive::add:
+    case HookPrimitive::subtract:
+      return combine(data, does, step, stream);
+    case HookPrimitive::pad:
+      return pad(data, stream);
+    case HookPrimitive::unpad:
+      return unpad(data, stream);
+    case HookPrimitive::pack:
       return pack(data, stream);
-    case CommAction::unpack:
+    case HookPrimitive::unpack:
       return unpack(data, stream);
-    case CommAction::draw_q: {
+    case HookPrimitive::draw:
       if (data.normals.empty()) draw(at(task.bucket));
-      return put_q(data, GpuBucketData::gradient_of(step), stream);
-    }
-    case CommAction::orthogonalize_q: {
-      const GpuMatrix& matrix = data.matrix_of(step);
-      return orthogonalize(data.at(data.q, matrix.q_begin), matrix.columns);
-    }
-    case CommAction::orthogonalize_p: {
-      const GpuMatrix& matrix = data.matrix_of(step);
-      return orthogonalize(data.at(data.p, matrix.p_begin), matrix.rows);
-    }
-    case CommAction::project:
-    case CommAction::back_project:
-    case CommAction::reconstruct:
-      return multiply(data, step, stream);
-    case CommAction::divide_q:
-      return scale(data.q.get(), data.q_size, mean());
-    case CommAction::observe:
+      return put_q(data, step, stream);
+    case HookPrimitive::orthogonalize:
+      return orthogonalize(data, does.target, step, stream);
+    case HookPrimitive::multiply:
+      return multiply(data, does.target, step, stream);
+    case HookPrimitive::observe:
       return gpu_.observe(stream, quantization(data, collectives_.rank()));
-    case CommAction::quantize:
+    case HookPrimitive::quantize:
       return gpu_.quantize(stream, quantization(data, collectives_.rank()));
-    case CommAction::dequantize:
+    case HookPrimitive::dequantize:
       return gpu_.dequantize(stream, quantization(data, 0), collectives_.parts(), mean());
-    case CommAction::touch:
-      return memory_.move(stream, step.kernel.traffic, step.kernel.launches,
-                          static_cast<std::uint32_t>(task.bucket));
-    case CommAction::update:
-      return memory_.update_bucket(schedule, task);
-    case CommAction::synchronize:  // the host has waited
-      return;
-    case CommAction::reduce:
-    case CommAction::reduce_small:
-    case CommAction::reduce_p:
-    case CommAction::reduce_q:
-    case CommAction::gather_scales:
-    case CommAction::gather_codes:
-    case CommAction::scatter_reduce:
-    case CommAction::gather_parts:
-    case CommAction::gather_sum:
-    case CommAction::broadcast:
-      return collect(data, step);
-    case CommAction::select:
-    case CommAction::gather_pairs:
-    case CommAction::spread_pairs:
-    case CommAction::reduce_subgroup:
-    case CommAction::divide_subgroup:
-    case CommAction::plugin_before:
-    case CommAction::plugin_reduce:
-    case CommAction::plugin_after:
-    case CommAction::send_parameters:
-      throw std::invalid_argument(refusal(step.action));
+    case HookPrimitive::touch:
+      return traffic_.move(stream, step.kernel.traffic, step.kernel.launches,
+                           static_cast<std::uint32_t>(task.bucket));
+    case HookPrimitive::update:
+      return optimizer_.update_bucket(schedule, task);
+    case HookPrimitive::all_reduce:
+    case HookPrimitive::reduce_scatter:
+    case HookPrimitive::all_gather:
+    case HookPrimitive::broadcast:
+      return collect(data, does);
+    case HookPrimitive::select:
+    case HookPrimitive::spread:
+    case HookPrimitive::plugin_before:
+    case HookPrimitive::plugin_after:
+      throw std::invalid_argument(refusal(step, schedule.ranks));
+  }
+}
+
+/// What is done element by element.
+void GpuHookData::combine(GpuBucketData& data, const ActionMeaning& does, const CommStep& step,
+                          Stream stream) {
+  const GpuNumbers target = data.all_of(does.target);
+  const auto values_of = [&](HookPiece piece) { return data.all_of(piece).values; };
+  switch (does.primitive) {
+    case HookPrimitive::divide:
+      return gpu_.scale(stream, target.values, target.values, target.count, data.type, mean());
+    case HookPrimitive::scale:
+      return gpu_.scale(stream, target.values, target.values, target.count, data.type,
+                        factor_of(step));
+    case HookPrimitive::copy:
+      return copy(stream, target.values, values_of(does.source), data.count, data.type);
+    case HookPrimitive::add:
+      return gpu_.add(stream, target.values, values_of(does.source), data.count, data.type);
+    default:
+      return gpu_.subtract(stream, target.values, values_of(does.source),
+                           values_of(does.second_source), data.count, data.type);
   }
 }
 
@@ -275,10 +267,27 @@ void GpuHookData::cast(GpuBucketData& data, DType to, Stream stream) {
     gpu_.convert(stream, data.values, to, from, before, data.count);
 }
 
+void GpuHookData::pad(GpuBucketData& data, Stream stream) {
+  copy(stream, data.square.get(), data.values, data.elements, data.type);
+  data.values = data.square.get();
+  data.count = data.low_rank.compressed.front().m.count;
+  const Bytes zeros = (data.count - data.elements) * size_of(data.type);
+  if (zeros > Bytes{})
+    gpu_.clear(stream, data.values + (data.elements * size_of(data.type)).count, zeros);
+}
+
+void GpuHookData::unpad(GpuBucketData& data, Stream stream) {
+  data.values = data.home();
+  data.count = data.elements;
+  copy(stream, data.values, data.square.get(), data.count, data.type);
+}
+
 std::vector<float> GpuHookData::error(int bucket) const {
-  if (at(bucket) >= buckets_.size() || !buckets_[at(bucket)].error) return {};
+  if (at(bucket) >= buckets_.size()) return {};
   const GpuBucketData& data = buckets_[at(bucket)];
-  return gpu_.read(data.error.get(), data.error_size, data.error_type);
+  const std::byte* error = data.at(HookPiece::error, 0);
+  if (error == nullptr) return {};
+  return gpu_.read(error, data.count_of(HookPiece::error), data.error_type);
 }
 
 }  // namespace ddpsim

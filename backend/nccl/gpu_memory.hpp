@@ -10,11 +10,11 @@
 
 namespace ddpsim {
 
-/// What the steps of a workload work on, on one GPU, and the kernels that do it.
+/// What the steps of a workload work on, on one GPU.
 ///
-/// Gradients are a function of (rank, parameter, micro-batch). Operands are random and shared by all
-/// kernels, each reading another place of a pool larger than the L2 cache, as the tensors of a real
-/// step are. Each type of number has a pool.
+/// Gradients are a function of (rank, parameter, micro-batch). Operands are random and shared by
+/// all kernels, each reading another place of a pool larger than the L2 cache, as the tensors of a
+/// real step are. Each type of number has a pool.
 class GpuMemory {
  public:
   /// Throws std::invalid_argument for parameters of a type that holds no gradients.
@@ -23,53 +23,65 @@ class GpuMemory {
   /// Gives buckets and gradients their places for `schedule`.
   void arrange(const Schedule& schedule);
 
-  /// Enqueues the kernels of a task that computes, on its stream. `ranks`: to average over.
-  void run(const Schedule& schedule, const Task& task, int ranks);
+  const Workload& workload() const { return workload_; }
+  const Parameter& parameter(std::int32_t index) const { return workload_.parameters[at(index)]; }
+  /// The kernel of backward that writes each gradient: [layer][kernel].
+  const GradientBinding& binding(const Task& backward) const {
+    return bindings_[at(backward.layer)][at(backward.kernel)];
+  }
 
-  /// For profilers: "backward blocks.3.attn.q_proj", "copy in lm_head.weight", "all-reduce bucket 2 (25 MiB)".
-  std::string range_name(const Schedule& schedule, const Task& task) const;
-
-  std::byte* bucket(std::int32_t index) { return at_place(placement_.buckets[at(index)]); }
+  // Of this schedule.
+  std::byte* bucket(std::int32_t index) const { return at_place(placement_.buckets[at(index)]); }
   /// The parameters of a bucket have one type.
   DType type_of(const Bucket& bucket) const {
     return workload_.parameters[at(bucket.parameters.front())].dtype;
   }
-  /// `traffic` in as many kernels as the host enqueues for it; rows only on the compute stream.
-  enum class Motion { elementwise, rows };
-  void move(Stream stream, Bytes traffic, int launches, std::uint32_t seed,
-            Motion motion = Motion::elementwise);
-  /// The optimizer for the parameters of the task's bucket, on the task's stream.
-  void update_bucket(const Schedule& schedule, const Task& task);
-
-  void* buffers() { return network_buffers_.get(); }
+  std::byte* gradient_at(std::int32_t parameter) const {
+    return at_place(placement_.gradients[at(parameter)]);
+  }
+  /// A parameter's part of its bucket.
+  std::byte* slice_at(std::int32_t parameter) const {
+    return at_place(placement_.slices[at(parameter)]);
+  }
+  /// Where backward writes a gradient: in later micro-batches what is then added to it.
+  std::byte* written(std::int32_t parameter, int micro_batch) const;
   /// Blocks until the GPU is idle.
   std::vector<float> gradient(int parameter) const;
+
+  // What the optimizer works on; the states are null if it has none.
+  std::byte* parameter_at(std::int32_t index) const { return parameters_.get() + offset(index); }
+  std::byte* momentum_at(std::int32_t index) const { return momentum_.get() + offset(index); }
+  std::byte* variance_at(std::int32_t index) const {
+    return variance_ ? variance_.get() + offset(index) : nullptr;
+  }
+  /// All parameters are of one type and all gradients lie in their own store, under this schedule:
+  /// they and the optimizer's states lie side by side, from that of parameter 0 on, gaps included.
+  bool together() const { return together_; }
+  Bytes store_size() const { return Bytes{offsets_.back()}; }
+
+  void* buffers() { return network_buffers_.get(); }
+  /// A piece of the pool; another for another seed, so that no kernel finds what it reads in the
+  /// cache.
+  const std::byte* operand(DType type, Bytes size, std::uint32_t seed) const;
+  /// Room for a result that nobody reads, of any kernel.
+  std::byte* scratch() const { return scratch_.get(); }
 
  private:
   static std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
-  const Parameter& parameter(std::int32_t index) const { return workload_.parameters[at(index)]; }
+  std::int64_t offset(std::int32_t parameter) const { return offsets_[at(parameter)]; }
   std::byte* at_place(const Place& place) const {
     return (place.in_buckets ? buckets_ : gradients_).get() + place.offset;
   }
-  std::byte* written(std::int32_t parameter, int micro_batch) const;
-  const std::byte* operand(DType type, Bytes size, std::uint32_t seed);
-  void pass(const Task& task, const Kernel& kernel, const GradientBinding& binding);
-  void divide(const Schedule& schedule, const Task& task, float mean);
-  void copy_buffers(const Task& task);
-  void optimize(const Task& task);
-  void update(std::int32_t index, Stream stream);
-  void update_all();
+  void make_stores(Optimizer optimizer);
+  void make_operands(const std::vector<Kernel>& optimizer_kernels, int rank);
 
   Gpu& gpu_;
   const Workload& workload_;
-  Optimizer optimizer_;
-  std::vector<Kernel> optimizer_kernels_;
   std::vector<std::int64_t> offsets_;
   std::vector<std::vector<GradientBinding>> bindings_;  ///< [layer][kernel of backward]
   std::shared_ptr<std::byte> parameters_, gradients_, fresh_, buckets_, momentum_, variance_;
   std::shared_ptr<std::byte> scratch_, network_buffers_;
-  Bytes scratch_size_;
   struct Pool {
     std::shared_ptr<std::byte> values;
     Bytes size;
@@ -77,8 +89,12 @@ class GpuMemory {
   std::map<DType, Pool> pools_;
   Placement placement_;
   bool one_type_ = true;  ///< all parameters
-  bool together_ = true;  ///< all gradients lie in their own store, under this schedule
-  int steps_ = 0;
+  bool together_ = true;
 };
+
+/// An Adam of any kind keeps two states, SGD with momentum one.
+constexpr bool keeps_variance(Optimizer optimizer) {
+  return optimizer != Optimizer::none && optimizer != Optimizer::sgd;
+}
 
 }  // namespace ddpsim

@@ -7,37 +7,37 @@
 
 namespace ddpsim {
 
-/// Neighbours go in one piece.
+/// Neighbours in the bucket go in one piece.
 void GpuHookData::pack(GpuBucketData& data, Stream stream) {
-  std::int64_t to = 0, from = 0, count = 0;
+  const Bytes element = size_of(data.type);
+  std::int64_t to = 0;
+  LowRankLayout::Range neighbours;
   const auto flush = [&] {
-    if (count > 0)
-      copy(stream, data.at(data.small, to), data.values + from * size_of(data.type).count, count,
-           data.type);
-    to += count;
-    count = 0;
+    if (neighbours.count > 0)
+      copy(stream, data.at(HookPiece::small, to), data.values + (neighbours.begin * element).count,
+           neighbours.count, data.type);
+    to += neighbours.count;
   };
-  for (const GpuMatrix& matrix : data.matrices) {
-    if (matrix.rank > 0) {
-      flush();
+  for (const LowRankLayout::Range& range : data.low_rank.uncompressed) {
+    if (neighbours.count > 0 && neighbours.end() == range.begin) {
+      neighbours.count += range.count;
       continue;
     }
-    if (count == 0) from = matrix.begin;
-    count += matrix.rows * matrix.columns;
+    flush();
+    neighbours = range;
   }
   flush();
 }
 
 /// As PyTorch does it, one by one.
 void GpuHookData::unpack(GpuBucketData& data, Stream stream) {
-  gpu_.scale(stream, data.small.get(), data.small.get(), data.small_size, data.type, mean());
+  const GpuNumbers small = data.all_of(HookPiece::small);
+  gpu_.scale(stream, small.values, small.values, small.count, data.type, mean());
   std::int64_t from = 0;
-  for (const GpuMatrix& matrix : data.matrices) {
-    if (matrix.rank > 0) continue;
-    const std::int64_t count = matrix.rows * matrix.columns;
-    copy(stream, data.values + matrix.begin * size_of(data.type).count, data.at(data.small, from),
-         count, data.type);
-    from += count;
+  for (const LowRankLayout::Range& range : data.low_rank.uncompressed) {
+    copy(stream, data.values + (range.begin * size_of(data.type)).count,
+         data.at(HookPiece::small, from), range.count, data.type);
+    from += range.count;
   }
 }
 
@@ -50,39 +50,53 @@ void GpuHookData::draw(std::size_t bucket) {
   while (next_seed_ != bucket) next_seed();
   TorchRandom random(next_seed());
   GpuBucketData& data = buckets_[bucket];
-  data.normals.resize(data.matrices.size());
-  for (const std::size_t g : data.compressed) {
-    const GpuMatrix& matrix = data.matrices[g];
-    data.normals[g].resize(static_cast<std::size_t>(matrix.columns * matrix.rank));
-    random.randn(data.normals[g]);
-  }
+  data.normals.clear();
+  for (const LowRankLayout::Compressed& each : data.low_rank.compressed)
+    random.randn(data.normals.emplace_back(static_cast<std::size_t>(each.q.count)));
   data.drawn = true;
 }
 
 /// After the last one, the next comes from another draw.
-void GpuHookData::put_q(GpuBucketData& data, std::size_t gradient, Stream stream) {
-  gpu_.write(stream, data.at(data.q, data.matrices[gradient].q_begin), data.normals[gradient],
-             data.type);
-  if (gradient == data.compressed.back()) data.normals.clear();
+void GpuHookData::put_q(GpuBucketData& data, std::size_t compressed, Stream stream) {
+  gpu_.write(stream, data.at(HookPiece::q, data.low_rank.compressed[compressed].q.begin),
+             data.normals[compressed], data.type);
+  if (compressed + 1 == data.normals.size()) data.normals.clear();
 }
 
-void GpuHookData::multiply(GpuBucketData& data, const CommStep& step, Stream stream) {
-  const GpuMatrix& matrix = data.matrix_of(step);
-  void* m = data.values + matrix.begin * size_of(data.type).count;
-  void* p = data.at(data.p, matrix.p_begin);
-  void* q = data.at(data.q, matrix.q_begin);
+void GpuHookData::put_q(GpuBucketData& data, const CommStep& step, Stream stream) {
+  const auto index = &data.low_rank.of(step.tensor) - data.low_rank.compressed.data();
+  put_q(data, static_cast<std::size_t>(index), stream);
+}
+
+void GpuHookData::orthogonalize(GpuBucketData& data, HookPiece target, const CommStep& step,
+                                Stream stream) {
+  const std::int64_t rank = data.low_rank.of(step.tensor).shape.rank;
+  const GpuNumbers matrix = data.part_of(target, step);
+  // Batched PowerSGD passes no epsilon on.
+  gpu_.orthogonalize(stream, matrix.values, matrix.count / rank, rank, data.type,
+                     static_cast<float>(step.factor));
+}
+
+void GpuHookData::multiply(GpuBucketData& data, HookPiece target, const CommStep& step,
+                           Stream stream) {
+  const auto [tensor, rows, columns, rank] = data.low_rank.of(step.tensor).shape;
+  void* m = data.part_of(HookPiece::matrix, step).values;
+  void* p = data.part_of(HookPiece::p, step).values;
+  void* q = data.part_of(HookPiece::q, step).values;
   GemmCall call;
-  call.gemm = *step.kernel.gemm;
   call.type = call.result_type = data.type;
   call.stream = stream;
-  if (step.action == CommAction::project) {
+  if (target == HookPiece::p) {
     call.layout = GpuGemmLayout::nn;
+    call.gemm = {rows, rank, columns};
     call.left = m, call.right = q, call.result = p;
-  } else if (step.action == CommAction::back_project) {
+  } else if (target == HookPiece::q) {
     call.layout = GpuGemmLayout::tn;
+    call.gemm = {columns, rank, rows};
     call.left = m, call.right = p, call.result = q;
   } else {
     call.layout = GpuGemmLayout::nt;
+    call.gemm = {rows, columns, rank};
     call.left = p, call.right = q, call.result = m;
   }
   gpu_.gemm(call);

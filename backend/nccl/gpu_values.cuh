@@ -1,6 +1,7 @@
 #pragma once
 
-// What all kernels share: numbers of the three types, computed with as float, and loops over many of them.
+// What all kernels share: numbers of the three types, computed with as float, and loops over many
+// of them.
 
 #include <algorithm>
 #include <cstdint>

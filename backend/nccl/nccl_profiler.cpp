@@ -1,7 +1,7 @@
-// NCCL calls this from its own threads: an event begins (a collective, or one of its thread blocks, whose parent
-// is the collective), changes state, ends. We keep the earliest start and the latest stop of each collective's
-// blocks. The types below have the layout NCCL expects; of what a description holds only what we read is
-// named.
+// NCCL calls this from its own threads: an event begins (a collective, or one of its thread blocks,
+// whose parent is the collective), changes state, ends. We keep the earliest start and the latest
+// stop of each collective's blocks. The types below have the layout NCCL expects; of what a
+// description holds only what we read is named.
 
 #include "backend/nccl/nccl_profiler.hpp"
 

@@ -1,5 +1,5 @@
-/* A plugin of ddpsim: a shared library with gradient hooks and comm hooks of your own. C or C++; this
- * header is all it needs.
+/* A plugin of ddpsim: a shared library with gradient hooks and comm hooks of your own. C or C++;
+ * this header is all it needs.
  *
  *     #include "ddpsim_plugin.h"
  *
@@ -10,15 +10,17 @@
  *     DDPSIM_PLUGIN(registry) { registry->add_gradient_hook(registry, "halve", halve, NULL); }
  *
  *     g++ -std=c++17 -O3 -shared -fPIC -I backend/plugin halve.cpp -o libhalve.so
- *     ddpsim validate scenario.yaml --plugin ./libhalve.so --set 'training.hooks=[{plugin: {name: halve, parameter: "*"}}]'
+ *     ddpsim validate scenario.yaml --plugin ./libhalve.so \
+ *       --set 'training.hooks=[{plugin: {name: halve, parameter: "*"}}]'
  *
  * What a hook costs in a prediction is said in the scenario ({plugin: {name: halve, parameter: "*",
  * passes: 2, launches: 1, host: 5 us}}); with a calibration, what it took there counts.
  *
- * Threads: a gradient hook is called by the host thread of its rank, in the order of the step, a comm hook's
- * `before` too, its `after` by a thread that communicates (with collectives_at_once: 2, two of them); with the backend
- * `threads` the ranks are threads of one process and call at the same time, with the same `state`.
- * Exceptions: one that leaves a hook ends the run with its text; none of ddpsim's ever enters a plugin.
+ * Threads: the host thread of a rank calls a gradient hook, in the order of the step, and a comm
+ * hook's `before`; a thread that communicates calls its `after` (with collectives_at_once: 2, two
+ * of them do). With the backend `threads` the ranks are threads of one process and call at the same
+ * time, with the same `state`. Exceptions: one that leaves a hook ends the run with its text; none
+ * of ddpsim's ever enters a plugin.
  * A full example is in scenarios/examples/plugin. */
 #ifndef DDPSIM_PLUGIN_H
 #define DDPSIM_PLUGIN_H
@@ -32,8 +34,8 @@ extern "C" {
 /* Grows when a struct here changes. ddpsim refuses a plugin of another version. */
 #define DDPSIM_PLUGIN_VERSION 1
 
-/* A gradient that has just become complete: the one this call is about, so there is no other that a hook
- * could hold by mistake. Pointers are valid during the call. */
+/* A gradient that has just become complete: the one this call is about, so there is no other that a
+ * hook could hold by mistake. Pointers are valid during the call. */
 typedef struct ddpsim_gradient {
   int32_t rank, ranks;
   int32_t micro_batch;    /* its own gradient, not yet added to those before it */
@@ -45,12 +47,12 @@ typedef struct ddpsim_gradient {
   float* values;          /* to read and write */
   const float* parameter; /* the parameter's values */
 
-  /* Has the gradient of the parameter `name` become complete in this micro-batch, and is it not being
-   * reduced in place already? */
+  /* Has the gradient of the parameter `name` become complete in this micro-batch, and is it not
+   * being reduced in place already? */
   int (*is_ready)(const struct ddpsim_gradient* gradient, const char* name);
-  /* Its values, after the hooks it has met so far, and how many; read only. One that is not ready is
-   * NULL, and the run ends with an error that names both: ask is_ready first, or only for what comes
-   * earlier in `ddpsim schedule`. */
+  /* Its values, after the hooks it has met so far, and how many; read only. One that is not ready
+   * is NULL, and the run ends with an error that names both: ask is_ready first, or only for what
+   * comes earlier in `ddpsim schedule`. */
   const float* (*other)(const struct ddpsim_gradient* gradient, const char* name, int64_t* count);
   /* Ends the run with this message when the hook returns. */
   void (*fail)(const struct ddpsim_gradient* gradient, const char* message);
@@ -61,9 +63,9 @@ typedef void (*ddpsim_gradient_hook)(void* state, const ddpsim_gradient* gradien
 
 enum { DDPSIM_FLOAT32 = 0, DDPSIM_FLOAT16 = 1, DDPSIM_BFLOAT16 = 2 };
 
-/* What stands in place of a bucket's all-reduce: `before` makes the payload, which is summed over ranks
- * in its type, and `after` makes the bucket of the sum. DDP has not divided: one of them divides by
- * `ranks`. */
+/* What stands in place of a bucket's all-reduce: `before` makes the payload, which is summed over
+ * ranks in its type, and `after` makes the bucket of the sum. DDP has not divided: one of them
+ * divides by `ranks`. */
 typedef struct ddpsim_comm_hook {
   int32_t payload_type; /* DDPSIM_FLOAT32, ...: `count` elements of it travel */
   void (*before)(void* state, const float* bucket, int64_t count, int32_t ranks, void* payload);

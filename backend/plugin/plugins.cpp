@@ -150,31 +150,26 @@ const Plugins::CommHook* Plugins::comm_hook(const std::string& name) const {
   return found == comm_hooks_.end() ? nullptr : &found->second;
 }
 
-void Plugins::check_payload(const ddpsim::CommHook& hook) const {
-  if (hook.kind != CommHookKind::plugin) return;
+void Plugins::refuse(const char* kind, const std::string& name, const std::string& known) const {
+  throw std::invalid_argument(
+      libraries_.empty()
+          ? fmt::format("the {} hook \"{}\" is a plugin's: say --plugin LIBRARY", kind, name)
+          : fmt::format("no plugin has a {} hook \"{}\"; there are: {}", kind, name, known));
+}
+
+void Plugins::check_gradient_hook(const std::string& name) const {
+  if (gradient_hook(name) == nullptr) refuse("gradient", name, names_of(gradient_hooks_));
+}
+
+void Plugins::check_comm_hook(const std::string& name, DType payload) const {
+  if (comm_hook(name) == nullptr) refuse("comm", name, names_of(comm_hooks_));
   constexpr std::array types{DType::fp32, DType::fp16, DType::bf16};
-  const DType theirs = types[static_cast<std::size_t>(comm_hook(hook.plugin)->calls.payload_type)];
-  if (theirs != hook.plugin_type)
+  const DType theirs = types[static_cast<std::size_t>(comm_hook(name)->calls.payload_type)];
+  if (theirs != payload)
     throw std::invalid_argument(
         fmt::format("the plugin's comm hook \"{0}\" sends {1}, and the scenario says {2}: write "
                     "comm_hook: {{plugin: {{name: {0}, payload: {1}}}}}",
-                    hook.plugin, name_of(theirs), name_of(hook.plugin_type)));
-}
-
-void Plugins::check(const Training& training) const {
-  const auto missing = [&](const char* kind, const std::string& name, const std::string& known) {
-    throw std::invalid_argument(
-        libraries_.empty()
-            ? fmt::format("the {} hook \"{}\" is a plugin's: say --plugin LIBRARY", kind, name)
-            : fmt::format("no plugin has a {} hook \"{}\"; there are: {}", kind, name, known));
-  };
-  for (const UserHook& hook : training.hooks)
-    if (hook.kind == UserHookKind::plugin && gradient_hook(hook.plugin) == nullptr)
-      missing("gradient", hook.plugin, names_of(gradient_hooks_));
-  if (training.comm_hook.kind == CommHookKind::plugin &&
-      comm_hook(training.comm_hook.plugin) == nullptr)
-    missing("comm", training.comm_hook.plugin, names_of(comm_hooks_));
-  check_payload(training.comm_hook);
+                    name, name_of(theirs), name_of(payload)));
 }
 
 }  // namespace ddpsim

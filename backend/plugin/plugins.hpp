@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend/plugin/ddpsim_plugin.h"
-#include "model/ddp/training.hpp"
+#include "model/base/dtype.hpp"
 
 namespace ddpsim {
 
@@ -23,21 +23,23 @@ class Plugins {
     void* state = nullptr;
   };
 
-  /// Opens a library and lets it register its hooks. Throws std::invalid_argument: one line that names
-  /// the file and what is wrong with it (cannot be opened, no such symbol, another version, no hooks, a
-  /// name that is taken).
+  /// Opens a library and lets it register its hooks. Throws std::invalid_argument: one line that
+  /// names the file and what is wrong with it (cannot be opened, no such symbol, another version,
+  /// no hooks, a name that is taken).
   void load(const std::filesystem::path& file);
 
   /// None: no plugin has it.
   const GradientHook* gradient_hook(const std::string& name) const;
   const CommHook* comm_hook(const std::string& name) const;
 
-  /// Throws std::invalid_argument, naming what there is instead, if `training` asks for a hook that no
-  /// plugin has, or says another payload than its comm hook.
-  void check(const Training& training) const;
+  /// Throws std::invalid_argument, naming what there is instead, if no plugin has the gradient hook.
+  void check_gradient_hook(const std::string& name) const;
+  /// The same for a comm hook, and if it sends another type of payload.
+  void check_comm_hook(const std::string& name, DType payload) const;
 
  private:
-  void check_payload(const ddpsim::CommHook& hook) const;
+  [[noreturn]] void refuse(const char* kind, const std::string& name,
+                           const std::string& known) const;
 
   std::vector<std::shared_ptr<void>> libraries_;
   std::map<std::string, GradientHook> gradient_hooks_;

@@ -10,7 +10,6 @@
 #include "model/base/dtype.hpp"
 #include "model/base/quantity.hpp"
 #include "model/cluster/launch.hpp"
-#include "model/cost/calibration.hpp"
 
 namespace ddpsim {
 
@@ -95,9 +94,6 @@ struct Cluster {
   /// Collectives run on the hosts, over copies out of GPUs and back at this rate (PyTorch's Gloo with
   /// CUDA tensors); none: on the devices.
   std::optional<Bandwidth> through_host;
-  /// What was measured of it: goes before every law of kernels, collectives and interference, except
-  /// where `collectives` or `interference` say otherwise.
-  std::optional<Calibration> calibration;
 
   int ranks() const { return nodes * ranks_per_node; }
 };

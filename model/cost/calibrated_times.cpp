@@ -8,7 +8,7 @@ namespace {
 
 using Curve = std::vector<std::pair<double, double>>;
 
-void add(Curve& curve, const TaskCost& task) {
+void add(Curve& curve, const MeasuredWork& task) {
   if (task.traffic.count > 0 && task.time.median > Duration::zero())
     curve.emplace_back(std::log(static_cast<double>(task.traffic.count)),
                        std::log(static_cast<double>(task.time.median.count())));
@@ -52,14 +52,24 @@ Duration at(const Curve& curve, Bytes traffic) {
   return from_ticks(std::exp(y));
 }
 
+/// What decides whether two pieces of work are the same to a calibration.
+Work key_of(const Work& work, bool aside) {
+  Work key;
+  key.operation = work.operation;
+  key.gemm = work.gemm;
+  key.traffic = work.traffic;
+  key.type = work.type;
+  key.aside = aside;
+  return key;
+}
+
 }  // namespace
 
 CalibratedTimes::CalibratedTimes(const Calibration& calibration) {
   for (const OperationFactor& factor : calibration.factors)
     factors_.emplace(factor.operation, factor.over_medians);
-  for (const TaskCost& task : calibration.tasks) {
-    measured_.emplace(Key{task.operation, task.gemm, task.traffic, task.type, task.aside},
-                      task.time.median);
+  for (const MeasuredWork& task : calibration.tasks) {
+    measured_.emplace(key_of(task, task.aside), task.time.median);
     if (task.gemm) continue;
     add(curves_[{task.operation, task.aside}], task);
     add(all_, task);
@@ -70,31 +80,29 @@ CalibratedTimes::CalibratedTimes(const Calibration& calibration) {
     gemm_[static_cast<std::size_t>(type)] = fit_gemm(calibration.tasks, type);
 }
 
-std::optional<Duration> CalibratedTimes::measured(Operation operation, const Kernel& kernel,
-                                                  bool aside) const {
-  const auto found =
-      measured_.find(Key{operation, kernel.gemm, kernel.traffic, kernel.type, aside});
-  if (found == measured_.end() || (!kernel.gemm && kernel.traffic.count == 0)) return std::nullopt;
-  return scaled_by_factor(operation, found->second);
+std::optional<Duration> CalibratedTimes::measured(const Work& work, bool aside) const {
+  if (!work.gemm && work.traffic.count == 0) return std::nullopt;
+  const auto found = measured_.find(key_of(work, aside));
+  if (found == measured_.end()) return std::nullopt;
+  return scaled_by_factor(work.operation, found->second);
 }
 
-std::optional<Duration> CalibratedTimes::time(Operation operation, const Kernel& kernel,
-                                              bool aside) const {
-  for (const bool place : {aside, !aside})
-    if (const auto found = measured(operation, kernel, place)) return found;
-  if (kernel.time) return kernel.time;
-  if (kernel.gemm) {
-    const auto& law = gemm_[static_cast<std::size_t>(kernel.type)];
+std::optional<Duration> CalibratedTimes::time(const Work& work) const {
+  for (const bool place : {work.aside, !work.aside})
+    if (const auto found = measured(work, place)) return found;
+  if (work.known_time) return work.known_time;
+  if (work.gemm) {
+    const auto& law = gemm_[static_cast<std::size_t>(work.type)];
     if (!law) return std::nullopt;
-    return scaled_by_factor(operation, law->time(kernel.gemm->flops(), kernel.traffic));
+    return scaled_by_factor(work.operation, law->time(work.gemm->flops(), work.traffic));
   }
-  for (const bool place : {aside, !aside}) {
-    const auto own = curves_.find({operation, place});
+  for (const bool place : {work.aside, !work.aside}) {
+    const auto own = curves_.find({work.operation, place});
     if (own != curves_.end() && !own->second.empty())
-      return scaled_by_factor(operation, at(own->second, kernel.traffic));
+      return scaled_by_factor(work.operation, at(own->second, work.traffic));
   }
   if (all_.empty()) return std::nullopt;
-  return scaled_by_factor(operation, at(all_, kernel.traffic));
+  return scaled_by_factor(work.operation, at(all_, work.traffic));
 }
 
 Duration CalibratedTimes::scaled_by_factor(Operation operation, Duration time) const {

@@ -3,7 +3,7 @@
 #include <array>
 #include <map>
 #include <optional>
-#include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -27,24 +27,21 @@ class CalibratedTimes {
  public:
   explicit CalibratedTimes(const Calibration& calibration);
 
-  /// Of a kernel that was measured itself, in that place.
-  std::optional<Duration> measured(Operation operation, const Kernel& kernel,
-                                   bool aside = false) const;
-
-  /// Of any kernel; nothing if no entry says anything about it. A kernel with a `time` of its own has
-  /// that, unless it was measured itself.
-  std::optional<Duration> time(Operation operation, const Kernel& kernel, bool aside = false) const;
+  /// The time of any kernel; none if no entry says anything about it. A kernel with a known time has that
+  /// one, unless it was measured itself.
+  std::optional<Duration> time(const Work& work) const;
 
  private:
-  using Key = std::tuple<Operation, std::optional<Gemm>, Bytes, DType, bool>;
   using Curve = std::vector<std::pair<double, double>>;  ///< logarithms of bytes, ticks; growing
 
+  /// Of work that was measured itself, aside or not.
+  std::optional<Duration> measured(const Work& work, bool aside) const;
   Duration scaled_by_factor(Operation operation, Duration time) const;
 
   std::map<Operation, double> factors_;
-  std::map<Key, Duration> measured_;
-  std::map<std::pair<Operation, bool>, Curve> curves_;  ///< whether aside
-  Curve all_;                                           ///< of all operations
+  std::unordered_map<Work, Duration, WorkHash> measured_;  ///< by what `measured_as` keeps
+  std::map<std::pair<Operation, bool>, Curve> curves_;     ///< whether aside
+  Curve all_;                                              ///< of all operations
   std::array<std::optional<CostLaw>, all_dtypes.size()> gemm_;
 };
 

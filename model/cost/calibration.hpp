@@ -2,11 +2,11 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "model/cluster/launch.hpp"
-#include "model/schedule/operation.hpp"
-#include "model/workload/workload.hpp"
+#include "model/cluster/cluster.hpp"
+#include "model/schedule/work.hpp"
 
 namespace ddpsim {
 
@@ -20,17 +20,16 @@ struct Spread {
   bool operator==(const Spread&) const = default;
 };
 
-/// How long one kind of task takes on this machine, nothing communicating beside it.
-struct TaskCost {
-  Operation operation = Operation::forward;  ///< one of kernel_operations
-  std::optional<Gemm> gemm;                  ///< none: it only moves memory
-  Bytes traffic;             ///< read and written together, as in Kernel::traffic; above zero
-  DType type = DType::fp32;  ///< as in Kernel::type; fp32 for copies and divisions of any type
+/// How long a piece of work takes on this machine, nothing communicating beside it. Of the work only what
+/// `measured_as` keeps counts: the operation (one of kernel_operations), the GEMM, the traffic (above
+/// zero), the type (fp32 for copies and divisions of any type), and whether it runs aside.
+struct MeasuredWork : Work {
   Spread time;
-  bool aside = false;  ///< a comm hook's, beside the backward pass (synchronous devices only)
 
-  bool operator==(const TaskCost&) const = default;
+  bool operator==(const MeasuredWork&) const = default;
 };
+MeasuredWork measured(Operation operation, std::optional<Gemm> gemm, Bytes traffic, DType type,
+                      const Spread& time, bool aside = false);
 
 /// How much longer the tasks of an operation take together, in the median step, than their medians
 /// added up: noise makes single tasks longer, never shorter.
@@ -86,9 +85,9 @@ struct Calibration {
   bool complete = true;  ///< false: interrupted; what is here was measured in full
 
   int ranks = 1;
-  bool synchronous = true;      ///< kernels run on the host thread
-  Launch launch;                ///< host time of a kernel, a collective, a hook
-  std::vector<TaskCost> tasks;  ///< one entry per operation, GEMM shape, traffic, type and aside
+  bool synchronous = true;          ///< kernels run on the host thread
+  Launch launch;                    ///< host time of a kernel, a collective, a hook
+  std::vector<MeasuredWork> tasks;  ///< each piece of work once
   /// How much longer than typical the slowest rank computes, in the median step.
   double slowest_rank = 1;
   /// How much longer the backward pass computes where a comm hook computes aside, what takes its place
@@ -100,6 +99,15 @@ struct Calibration {
   std::vector<MeasuredInterference> interference;  ///< by channels, then size
 
   bool operator==(const Calibration&) const = default;
+};
+
+/// A cluster and what was measured of it, if anything: that goes before every law of kernels,
+/// collectives and interference, except where `collectives` or `interference` say otherwise.
+struct CalibratedCluster : Cluster {
+  CalibratedCluster() = default;
+  CalibratedCluster(Cluster cluster) : Cluster(std::move(cluster)) {}  // NOLINT: nothing is lost
+
+  std::optional<Calibration> calibration;
 };
 
 }  // namespace ddpsim

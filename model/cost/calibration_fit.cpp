@@ -122,9 +122,9 @@ std::optional<CostLaw> fit(const std::vector<Point>& points, std::span<const Ter
 }
 
 /// Those of a GEMM of `type`, or, without one, those that only move memory.
-std::vector<Point> points_of(const std::vector<TaskCost>& tasks, std::optional<DType> type) {
+std::vector<Point> points_of(const std::vector<MeasuredWork>& tasks, std::optional<DType> type) {
   std::vector<Point> points;
-  for (const TaskCost& task : tasks)
+  for (const MeasuredWork& task : tasks)
     if (task.gemm.has_value() == type.has_value() && (!type || task.type == *type) &&
         task.time.median > Duration::zero())
       points.push_back({task.gemm ? task.gemm->flops() : 0, static_cast<double>(task.traffic.count),
@@ -147,11 +147,11 @@ Duration CostLaw::time(double flops, Bytes bytes) const {
                       static_cast<double>(bytes.count) / bandwidth.bytes_per_second);
 }
 
-std::optional<CostLaw> fit_gemm(const std::vector<TaskCost>& tasks, DType type) {
+std::optional<CostLaw> fit_gemm(const std::vector<MeasuredWork>& tasks, DType type) {
   return fit(points_of(tasks, type), gemm_choices);
 }
 
-std::optional<CostLaw> fit_streaming(const std::vector<TaskCost>& tasks) {
+std::optional<CostLaw> fit_streaming(const std::vector<MeasuredWork>& tasks) {
   return fit(points_of(tasks, std::nullopt), streaming_choices);
 }
 
@@ -201,8 +201,8 @@ std::optional<InterferenceFit> fit_interference(const Calibration& calibration) 
   return fit;
 }
 
-Cluster cluster_of(Calibration calibration) {
-  Cluster cluster;
+CalibratedCluster cluster_of(Calibration calibration) {
+  CalibratedCluster cluster;
   Device& device = cluster.device;
   device.name = calibration.cpu.empty() ? "calibrated" : calibration.cpu;
   device.source = fmt::format("calibration of {}, {}", calibration.machine, calibration.date);

@@ -33,8 +33,8 @@ struct CostLaw {
 ///     GEMMs of a type     constant + flops / arithmetic + bytes / bandwidth    flops = 2 m n k batch
 ///     streaming kernels   constant + bytes / bandwidth                         tasks without a GEMM
 ///     all-reduces         constant + bytes / bandwidth                         constant: the latency
-std::optional<CostLaw> fit_gemm(const std::vector<TaskCost>& tasks, DType type);
-std::optional<CostLaw> fit_streaming(const std::vector<TaskCost>& tasks);
+std::optional<CostLaw> fit_gemm(const std::vector<MeasuredWork>& tasks, DType type);
+std::optional<CostLaw> fit_streaming(const std::vector<MeasuredWork>& tasks);
 std::optional<CostLaw> fit_all_reduce(const std::vector<AllReduceCost>& points);
 
 /// The law of InterferenceLaw seen in what was measured on a GPU, in its own terms. A term that was not
@@ -57,6 +57,6 @@ std::optional<InterferenceFit> fit_interference(const Calibration& calibration);
 /// One node of the ranks that were measured, linked as they were. Its device is named after the CPU,
 /// with the bandwidth and the peaks of the laws above (of a law without that term, the best that was
 /// seen), for what was not measured itself; without any measured task it has neither.
-Cluster cluster_of(Calibration calibration);
+CalibratedCluster cluster_of(Calibration calibration);
 
 }  // namespace ddpsim

@@ -12,7 +12,7 @@ const Link& deciding_link(const Cluster& cluster) {
 }
 
 /// What was measured of the all-reduces of this cluster is the table of the link that counts.
-Cluster with_measured_link(Cluster cluster) {
+CalibratedCluster with_measured_link(CalibratedCluster cluster) {
   if (!cluster.calibration || cluster.calibration->all_reduce.empty()) return cluster;
   Link& link = cluster.nodes > 1 ? cluster.inter_node : cluster.intra_node;
   link.all_reduce.clear();
@@ -100,8 +100,8 @@ Duration table_time(const AllReduceTable& table, Bytes size) {
   return Duration{std::llround(std::exp(y0 + (x - x0) * (y1 - y0) / (x1 - x0)))};
 }
 
-CollectiveLaw::CollectiveLaw(const Cluster& given) : ranks_(given.ranks()) {
-  const Cluster cluster = with_measured_link(given);
+CollectiveLaw::CollectiveLaw(const CalibratedCluster& given) : ranks_(given.ranks()) {
+  const CalibratedCluster cluster = with_measured_link(given);
   channels_ = who_takes_sms(cluster);
   const Link& link = deciding_link(cluster);
   const bool nccl_knows = cluster.device.compute_capability > 0 && link.kind != LinkKind::plain;

@@ -3,7 +3,7 @@
 #include <optional>
 #include <variant>
 
-#include "model/cluster/cluster.hpp"
+#include "model/cost/calibration.hpp"
 #include "model/cost/nccl_law.hpp"
 
 namespace ddpsim {
@@ -48,7 +48,7 @@ class CollectiveLaw {
   /// is `inter_node` between several nodes and `intra_node` otherwise; the all-reduces of a
   /// calibration, where the cluster has one, are that link's table. Throws std::invalid_argument if
   /// the law asked for lacks its figures.
-  explicit CollectiveLaw(const Cluster& given);
+  explicit CollectiveLaw(const CalibratedCluster& given);
 
   CollectiveCost all_reduce(Bytes size) const;
 

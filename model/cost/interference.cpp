@@ -30,7 +30,7 @@ MeasuredInterference between(const std::vector<MeasuredInterference>& measured, 
 
 }  // namespace
 
-InterferenceLaw::InterferenceLaw(const Cluster& cluster)
+InterferenceLaw::InterferenceLaw(const CalibratedCluster& cluster)
     : multiprocessors_(cluster.device.multiprocessors),
       synchronous_(cluster.device.synchronous),
       memory_{cluster.device.memory_bandwidth.bytes_per_second * cluster.device.memory_efficiency},

@@ -40,7 +40,7 @@ inline float compute_slowdown(const Interference& beside, float memory_fraction)
 /// H100 and A100; the first line gives 1.14 to 1.29 there).
 class InterferenceLaw {
  public:
-  explicit InterferenceLaw(const Cluster& cluster);
+  explicit InterferenceLaw(const CalibratedCluster& cluster);
 
   /// Beside a collective of `size`.
   Interference beside(const CollectiveCost& collective, Bytes size) const;

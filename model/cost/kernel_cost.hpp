@@ -1,6 +1,7 @@
 #pragma once
 
 #include "model/cluster/cluster.hpp"
+#include "model/workload/caller.hpp"
 #include "model/workload/workload.hpp"
 
 namespace ddpsim {
@@ -15,7 +16,7 @@ struct KernelCost {
   float memory_fraction = 0;  ///< how much of it memory bandwidth bounds: 0 arithmetic, 1 memory
 };
 
-/// Who enqueues a kernel: it decides what the host pays besides the bare launch.
+/// Host time of an operation, in bare launches, by who enqueues it.
 ///
 /// Eager PyTorch spends far more on an operation than the 6 us of a launch: in the forward pass of
 /// Python modules 28 us (module call, dispatcher, autograd node), in the backward pass, driven from
@@ -26,7 +27,6 @@ struct KernelCost {
 /// Expressed in launches, so that `cluster.launch` scales them. Source:
 /// github:damek/cs336-assignment2-systems@749e968: outputs/csv/2025-07-28_table1.1.2.csv and
 /// outputs/nsys_report.md; no row of it is a data-parallel run.
-enum class Caller : std::uint8_t { forward_module, autograd, python_loop, library };
 double launches_per_operation(Caller caller);
 
 /// Device time of one kernel: a roofline.

@@ -105,98 +105,6 @@ std::string_view name_of(OwnStep::Kind kind) {
   return "?";
 }
 
-std::string_view name_of(CommAction action) {
-  switch (action) {
-    case CommAction::divide:
-      return "divide";
-    case CommAction::narrow:
-      return "cast to wire";
-    case CommAction::widen:
-      return "cast back";
-    case CommAction::scale:
-      return "scale";
-    case CommAction::reduce:
-      return "all-reduce";
-    case CommAction::pad:
-      return "pad";
-    case CommAction::add_error:
-      return "add error";
-    case CommAction::keep_input:
-      return "keep input";
-    case CommAction::pack:
-      return "pack uncompressed";
-    case CommAction::draw_q:
-      return "draw Q";
-    case CommAction::orthogonalize_q:
-      return "orthogonalize Q";
-    case CommAction::project:
-      return "P = M Q";
-    case CommAction::reduce_small:
-      return "all-reduce uncompressed";
-    case CommAction::unpack:
-      return "unpack uncompressed";
-    case CommAction::reduce_p:
-      return "all-reduce P";
-    case CommAction::orthogonalize_p:
-      return "orthogonalize P";
-    case CommAction::back_project:
-      return "Q = M^T P";
-    case CommAction::reduce_q:
-      return "all-reduce Q";
-    case CommAction::divide_q:
-      return "divide Q";
-    case CommAction::reconstruct:
-      return "M = P Q^T";
-    case CommAction::keep_error:
-      return "keep error";
-    case CommAction::unpad:
-      return "unpad";
-    case CommAction::observe:
-      return "find scale";
-    case CommAction::gather_scales:
-      return "all-gather scales";
-    case CommAction::quantize:
-      return "quantize";
-    case CommAction::gather_codes:
-      return "all-gather codes";
-    case CommAction::dequantize:
-      return "dequantize";
-    case CommAction::select:
-      return "select largest";
-    case CommAction::gather_pairs:
-      return "all-gather pairs";
-    case CommAction::spread_pairs:
-      return "add up pairs";
-    case CommAction::scatter_reduce:
-      return "reduce-scatter";
-    case CommAction::gather_parts:
-      return "all-gather parts";
-    case CommAction::gather_sum:
-      return "all-gather and add";
-    case CommAction::broadcast:
-      return "broadcast";
-    case CommAction::touch:
-      return "own kernel";
-    case CommAction::synchronize:
-      return "synchronize";
-    case CommAction::update:
-      return "optimizer";
-    case CommAction::send_parameters:
-      return "broadcast parameters";
-    case CommAction::reduce_subgroup:
-      return "all-reduce in subgroup";
-    case CommAction::divide_subgroup:
-      return "divide";
-    case CommAction::plugin_before:
-      return "plugin before";
-    case CommAction::plugin_reduce:
-      return "all-reduce payload";
-    case CommAction::plugin_after:
-      return "plugin after";
-  }
-  return "?";
-}
-
 std::string label(const CommHook& hook) {
   std::string text(name_of(hook.kind));
   if (hook.kind == CommHookKind::powersgd || hook.kind == CommHookKind::batched_powersgd)
@@ -207,23 +115,40 @@ std::string label(const CommHook& hook) {
   return text;
 }
 
+std::string state_of(const CommHook& hook) {
+  if (!hook) return "";
+  const PowerSgd& powersgd = hook.powersgd;
+  const PostLocalSgd& local = hook.post_local_sgd;
+  std::string text =
+      fmt::format("{}; {} {} {} {} {} {} {}; {} {} {} {}; {} {}", label(hook), powersgd.rank,
+                  powersgd.start_iteration, powersgd.min_compression_rate, powersgd.error_feedback,
+                  powersgd.warm_start, powersgd.orthogonalization_epsilon, powersgd.seed,
+                  local.start_iteration, local.subgroup, local.gradient_allreduce, local.period,
+                  hook.plugin, name_of(hook.plugin_type));
+  for (const OwnStep& step : hook.steps)
+    text += fmt::format("; {} {} {} {} {} {} {} {}", name_of(step.kind), name_of(step.type),
+                        step.factor ? fmt::format("{}", *step.factor) : "1/ranks", step.share,
+                        step.name, step.passes, step.launches, step.communicator);
+  return text;
+}
+
 std::span<const CommHookFacts> comm_hook_facts() {
   return facts;
 }
 
 std::int64_t CommBucket::elements() const {
   std::int64_t sum = 0;
-  for (const Matrix& each : gradients) sum += each.rows * each.columns;
+  for (const MatrixShape& each : gradients) sum += each.rows * each.columns;
   return sum;
 }
 
-CommBucket::Matrix matrix_of(const std::vector<std::int64_t>& shape) {
-  CommBucket::Matrix matrix{shape.empty() ? 1 : shape.front(), 1};
+MatrixShape matrix_of(const std::vector<std::int64_t>& shape) {
+  MatrixShape matrix{shape.empty() ? 1 : shape.front(), 1};
   for (std::size_t d = 1; d < shape.size(); ++d) matrix.columns *= shape[d];
   return matrix;
 }
 
-int powersgd_rank(const PowerSgd& state, CommBucket::Matrix matrix) {
+int powersgd_rank(const PowerSgd& state, MatrixShape matrix) {
   const std::int64_t n = matrix.rows, m = matrix.columns;
   const std::int64_t rank = std::min({n, m, static_cast<std::int64_t>(state.rank)});
   const double compressed = static_cast<double>((n + m) * rank) * state.min_compression_rate;
@@ -231,7 +156,7 @@ int powersgd_rank(const PowerSgd& state, CommBucket::Matrix matrix) {
 }
 
 std::vector<LowRank> low_rank_gradients(const PowerSgd& state,
-                                        std::span<const CommBucket::Matrix> gradients) {
+                                        std::span<const MatrixShape> gradients) {
   std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> group_of;
   std::vector<std::vector<LowRank>> groups;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
@@ -247,19 +172,12 @@ std::vector<LowRank> low_rank_gradients(const PowerSgd& state,
   return all;
 }
 
-bool computes_aside(const std::vector<CommStep>& steps) {
-  const auto collective = [](const CommStep& step) { return is_collective(step.operation); };
-  const auto first = std::find_if(steps.begin(), steps.end(), collective);
-  return std::any_of(first, steps.end(), [&](const CommStep& step) {
-    return !collective(step) && step.operation != Operation::synchronize;
-  });
-}
-
-std::int64_t batched_side(std::int64_t elements) {
-  auto side = static_cast<std::int64_t>(std::sqrt(static_cast<double>(elements)));
-  while (side * side < elements) ++side;
-  while (side > 0 && (side - 1) * (side - 1) >= elements) --side;
-  return side;
+std::vector<LowRank> low_rank_matrices(const CommHook& hook, const CommBucket& bucket) {
+  if (hook.kind == CommHookKind::powersgd)
+    return low_rank_gradients(hook.powersgd, bucket.gradients);
+  if (hook.kind != CommHookKind::batched_powersgd) return {};
+  const std::int64_t side = batched_side(bucket.elements());
+  return {{nobody, side, side, hook.powersgd.rank}};
 }
 
 bool result_in_bucket(const CommHook& hook) {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/schedule/operation.hpp"
+#include "model/schedule/comm_step.hpp"
 #include "model/workload/workload.hpp"
 
 namespace ddpsim {
@@ -116,105 +116,32 @@ struct CommHook {
   explicit operator bool() const { return kind != CommHookKind::none || !wrappers.empty(); }
 };
 
+/// Equal for hooks that keep the same from step to step: every setting, in words.
+std::string state_of(const CommHook& hook);
+
 /// "fp16_compress", "powersgd rank 4", "fp16_compress_wrapper(powersgd rank 1)"
 std::string label(const CommHook& hook);
 
-/// What one task of a comm hook does to its bucket's data; what it costs is its Operation's matter.
-/// "The data" is the bucket, or, after `narrow`, its copy in the other type.
-enum class CommAction : std::uint8_t {
-  divide,  ///< data /= ranks
-  narrow,  ///< data = the bucket, in `type`
-  widen,   ///< the bucket = data; from here on the data is the bucket
-  scale,   ///< data *= factor
-  reduce,  ///< data = sum over ranks
-  // PowerSGD; `tensor` is one of the bucket's gradients, a matrix M of n x m
-  pad,              ///< batched: data = bucket and zeros, s x s
-  add_error,        ///< data += error
-  keep_input,       ///< input = data
-  pack,             ///< small = the gradients that are not compressed
-  draw_q,           ///< Q = random, the same on all ranks
-  orthogonalize_q,  ///< columns of Q
-  project,          ///< P = M Q
-  reduce_small,     ///< small = sum over ranks
-  unpack,           ///< the gradients that are not compressed = small / ranks
-  reduce_p,         ///< P = sum over ranks
-  orthogonalize_p,  ///< columns of P
-  back_project,     ///< Q = M^T P
-  reduce_q,         ///< Q = sum over ranks
-  divide_q,         ///< Q /= ranks
-  reconstruct,      ///< M = P Q^T
-  keep_error,       ///< error = input - data
-  unpad,            ///< batched: bucket = data
-  // Quantisation
-  observe,        ///< scale and zero point of the data, or of each channel of 512
-  gather_scales,  ///< everyone's
-  quantize,       ///< codes = data in 8 bit
-  gather_codes,   ///< everyone's
-  dequantize,     ///< bucket = mean over ranks of what the codes say
-  // Own lists
-  select,          ///< pairs = the `factor` share of the data of largest magnitude, with indices
-  gather_pairs,    ///< everyone's pairs, of one part of the data each
-  spread_pairs,    ///< data = sum of all pairs
-  scatter_reduce,  ///< this rank's part of the data = sum over ranks
-  gather_parts,    ///< data = everyone's parts
-  gather_sum,      ///< data = sum of everyone's, gathered
-  broadcast,       ///< data = rank 0's
-  touch,           ///< reads and writes memory, changes nothing
-  // Others
-  synchronize,      ///< the host waits for the device
-  update,           ///< the optimizer, for this bucket's parameters
-  send_parameters,  ///< this bucket's parameters = their owner's
-  reduce_subgroup,  ///< data = sum over this rank's subgroup
-  divide_subgroup,  ///< data /= ranks of the subgroup
-  plugin_before,    ///< the user's code: payload = f(bucket)
-  plugin_reduce,    ///< payload = sum over ranks
-  plugin_after,     ///< the user's code: bucket = f(payload)
-};
-std::string_view name_of(CommAction action);
-
-/// One task of a comm hook on one bucket.
-struct CommStep {
-  CommAction action = CommAction::reduce;
-  Operation operation = Operation::all_reduce;
-  std::int32_t tensor = nobody;   ///< position in the bucket; nobody: all of it
-  Kernel kernel;                  ///< what it costs, if it is no collective
-  Bytes payload;                  ///< handed to the collective by each rank
-  Duration host{};                ///< of the host itself, besides launching
-  DType type = DType::fp32;       ///< of the data it works on
-  double factor = 1;              ///< scale, select; divide_subgroup: ranks of a subgroup
-  std::uint8_t communicator = 0;  ///< a collective's
-};
-
 /// A bucket as a comm hook sees it.
 struct CommBucket {
-  struct Matrix {
-    std::int64_t rows = 0, columns = 0;  ///< first dimension; product of the others
-    bool operator==(const Matrix&) const = default;
-  };
-  std::vector<Matrix> gradients;  ///< in the order they lie in the bucket
+  std::vector<MatrixShape> gradients;  ///< in the order they lie in the bucket
   DType type = DType::fp32;
   std::int64_t elements() const;
 };
-CommBucket::Matrix matrix_of(const std::vector<std::int64_t>& shape);
+MatrixShape matrix_of(const std::vector<std::int64_t>& shape);
 
 /// PowerSGD's rank for a matrix, or 0: it is not compressed.
 /// Source: pytorch powerSGD_hook.py _should_compress (rule R40).
-int powersgd_rank(const PowerSgd& state, CommBucket::Matrix matrix);
+int powersgd_rank(const PowerSgd& state, MatrixShape matrix);
 
-/// A gradient that PowerSGD compresses: M = P Q^T, P of rows x rank, Q of columns x rank.
-struct LowRank {
-  std::int32_t tensor = nobody;  ///< position in the bucket
-  std::int64_t rows = 0, columns = 0, rank = 0;
-};
-/// Those of a bucket, in the order in which their P and Q lie, are drawn and multiplied: of equal
+/// The gradients of a bucket that PowerSGD compresses, in the order in which their P and Q lie, are drawn and multiplied: of equal
 /// shapes one after the other, shapes as they first come. Source: powerSGD_hook.py shape_to_tensors.
 std::vector<LowRank> low_rank_gradients(const PowerSgd& state,
-                                        std::span<const CommBucket::Matrix> gradients);
+                                        std::span<const MatrixShape> gradients);
 
-/// The side of the square that batched PowerSGD makes of a bucket.
-std::int64_t batched_side(std::int64_t elements);
-
-inline constexpr std::int64_t quantization_channel = 512;  ///< elements
+/// The matrices a hook compresses in a bucket, in the order their P and Q lie in memory: those above, or
+/// of batched PowerSGD the whole bucket, padded to a square.
+std::vector<LowRank> low_rank_matrices(const CommHook& hook, const CommBucket& bucket);
 
 /// What the hook does with a bucket in one iteration (counted from 1; 0: the steady state), in order.
 /// Those before the first collective run where DDP calls the hook, those behind it once the
@@ -224,9 +151,6 @@ inline constexpr std::int64_t quantization_channel = 512;  ///< elements
 /// optimizer_overlap_hooks.py, ddp_zero_hook.py; rules R39-R45.
 std::vector<CommStep> comm_steps(const CommHook& hook, const CommBucket& bucket, int ranks,
                                  int ranks_per_node, bool synchronous, int iteration);
-
-/// Whether anything is computed behind the first collective.
-bool computes_aside(const std::vector<CommStep>& steps);
 
 /// Bytes of device memory the hook takes besides the buckets: kept from step to step, and at most at
 /// one time for one bucket.

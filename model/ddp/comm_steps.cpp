@@ -98,10 +98,12 @@ class Steps {
         break;
       case CommHookKind::plugin: {
         const Bytes payload = elements_ * size_of(hook_.plugin_type);
-        kernel(CommAction::plugin_before, Operation::own_kernel, data(1) + payload);
+        kernel(CommAction::plugin_before, Operation::own_kernel, data(1) + payload).code =
+            hook_.plugin;
         collective(CommAction::plugin_reduce, Operation::all_reduce, payload).type =
             hook_.plugin_type;
-        kernel(CommAction::plugin_after, Operation::own_kernel, data(1) + payload);
+        kernel(CommAction::plugin_after, Operation::own_kernel, data(1) + payload).code =
+            hook_.plugin;
         break;
       }
     }
@@ -120,6 +122,7 @@ class Steps {
     step.action = action;
     step.operation = operation;
     step.type = type_;
+    step.divisor = ranks_;
     return step;
   }
   CommStep& kernel(CommAction action, Operation operation, Bytes traffic, int launches = 1) {
@@ -196,7 +199,9 @@ class Steps {
       kernel(CommAction::add_error, Operation::correct, data(3));
       kernel(CommAction::keep_input, Operation::correct, data(2));
     }
-    if (small > 0) kernel(CommAction::pack, Operation::pack, Bytes{2 * uncompressed * e.count});
+    if (small > 0)
+      kernel(CommAction::pack, Operation::pack, Bytes{2 * uncompressed * e.count}).keeps_random =
+          state.warm_start;
     const bool fresh = !state.warm_start || iteration_ == state.start_iteration + 1;
     each([&](std::int32_t i, std::int64_t, std::int64_t m, std::int64_t r) {
       if (fresh) {
@@ -204,6 +209,7 @@ class Steps {
       }
       CommStep& step = add(CommAction::orthogonalize_q, Operation::orthogonalize);
       step.kernel = orthogonalization(m, r, e);
+      step.factor = state.orthogonalization_epsilon;
       step.tensor = i;
     });
     each([&](std::int32_t i, std::int64_t n, std::int64_t m, std::int64_t r) {
@@ -216,6 +222,7 @@ class Steps {
     each([&](std::int32_t i, std::int64_t n, std::int64_t, std::int64_t r) {
       CommStep& step = add(CommAction::orthogonalize_p, Operation::orthogonalize);
       step.kernel = orthogonalization(n, r, e);
+      step.factor = state.orthogonalization_epsilon;
       step.tensor = i;
     });
     each([&](std::int32_t i, std::int64_t n, std::int64_t m, std::int64_t r) {
@@ -244,7 +251,9 @@ class Steps {
       step.kernel.type = synchronous_ ? DType::fp32 : type_;  // CPUs multiply 16 bit as fp32
     };
     const auto orthogonalize = [&](CommAction action) {
-      add(action, Operation::orthogonalize).kernel = orthogonalization(side, rank, e);
+      CommStep& step = add(action, Operation::orthogonalize);
+      step.kernel = orthogonalization(side, rank, e);
+      step.factor = 0;
     };
     kernel(CommAction::pad, Operation::pack,
            Bytes{std::max<std::int64_t>(1, elements_ - given) * e.count});
@@ -269,6 +278,7 @@ class Steps {
 
   /// Per channel PyTorch loops in Python: a few kernels for each.
   void quantization(std::int64_t channels, std::int64_t padded) {
+    const std::size_t first = steps_.size();
     const std::int64_t e = element().count;
     const bool padding = padded != elements_;
     kernel(CommAction::observe, Operation::quantize, Bytes{(padding ? 3 : 1) * padded * e},
@@ -283,6 +293,8 @@ class Steps {
     kernel(CommAction::dequantize, Operation::dequantize,
            Bytes{ranks_ * padded * (1 + e + 7 * e) + 2 * padded * e},
            launches(ranks_ * (2 * std::int64_t{channels} + 2) + 1));
+    if (hook_.kind == CommHookKind::quantization_perchannel)
+      for (std::size_t s = first; s < steps_.size(); ++s) steps_[s].channel = quantization_channel;
   }
 
   void post_local_sgd() {
@@ -290,9 +302,11 @@ class Steps {
     if (before(state.start_iteration)) return plain();
     if (!state.gradient_allreduce) return;
     if (state.subgroup_of(ranks_per_node_) >= ranks_) return plain();
-    kernel(CommAction::divide_subgroup, Operation::divide, data(2)).factor =
-        state.subgroup_of(ranks_per_node_);
-    collective(CommAction::reduce_subgroup, Operation::all_reduce, data(1)).communicator = 1;
+    const int group = state.subgroup_of(ranks_per_node_);
+    kernel(CommAction::divide_subgroup, Operation::divide, data(2)).divisor = group;
+    CommStep& reduce = collective(CommAction::reduce_subgroup, Operation::all_reduce, data(1));
+    reduce.communicator = 1;
+    reduce.group = group;
   }
 
   void own(const OwnStep& step) {
@@ -300,6 +314,13 @@ class Steps {
     make(step);
     for (std::size_t s = before; s < steps_.size(); ++s)
       steps_[s].communicator = static_cast<std::uint8_t>(step.communicator);
+  }
+
+  /// By a factor, or by 1 / ranks.
+  void scale(std::optional<double> factor) {
+    CommStep& step = kernel(CommAction::scale, Operation::divide, data(2));
+    step.factor = factor.value_or(1.0 / ranks_);
+    if (factor) step.divisor = 1;
   }
 
   void make(const OwnStep& step) {
@@ -311,8 +332,7 @@ class Steps {
         if (step.type != type_) narrow(step.type);
         return;
       case OwnStep::Kind::scale:
-        kernel(CommAction::scale, Operation::divide, data(2)).factor =
-            step.factor.value_or(1.0 / ranks_);
+        scale(step.factor);
         return;
       case OwnStep::Kind::topk:
         // Magnitudes, a partial sort of some 4 passes, values and indices of what is left.
@@ -409,7 +429,7 @@ CommMemory comm_memory(const CommHook& hook, const CommBucket& bucket, int ranks
       break;
     case CommHookKind::powersgd: {
       std::int64_t low = 0, uncompressed = 0;
-      for (const CommBucket::Matrix& matrix : bucket.gradients) {
+      for (const MatrixShape& matrix : bucket.gradients) {
         const int rank = powersgd_rank(state, matrix);
         low += rank * (matrix.rows + matrix.columns);
         if (rank == 0) uncompressed += matrix.rows * matrix.columns;

@@ -6,19 +6,23 @@
 namespace ddpsim {
 namespace {
 
-std::size_t at(std::int32_t index) {
-  return static_cast<std::size_t>(index);
+/// The kernel of a hook on `size` bytes of gradient, if it has one, and the call of the hook.
+Work called(const UserHook& hook, Bytes size) {
+  Work work = work_of(priced_as(hook.kind), kernel_of(hook, size), Caller::python_loop);
+  work.hook_calls = 1;
+  work.host = hook.host;
+  return work;
 }
 
 }  // namespace
 
-HookGroups::HookGroups(const StepCosts& costs, const std::vector<UserHook>& hooks) {
-  const std::size_t parameters = costs.gradients.size();
+HookGroups::HookGroups(const StepWorks& works, const std::vector<UserHook>& hooks) {
+  const std::size_t parameters = works.parameters();
   std::vector<std::size_t> arrived(parameters);
-  for (std::size_t i = 0; i < costs.arrival.size(); ++i) arrived[at(costs.arrival[i])] = i;
+  for (std::size_t i = 0; i < works.arrival.size(); ++i) arrived[at(works.arrival[i])] = i;
   std::vector<bool> computed(parameters, false);
-  for (const auto& layer : costs.hooks_of)
-    for (const auto& kernel : layer)
+  for (const auto& layer : works.layers)
+    for (const auto& kernel : layer.completes)
       for (const std::int32_t index : kernel) computed[at(index)] = true;
   met_.resize(parameters);
   next_met_.resize(parameters);
@@ -34,11 +38,10 @@ HookGroups::HookGroups(const StepCosts& costs, const std::vector<UserHook>& hook
                 [&](std::int32_t a, std::int32_t b) { return arrived[at(a)] < arrived[at(b)]; });
       Bytes size;
       for (const std::int32_t index : group.members) {
-        size += costs.gradients[at(index)].size;
+        size += works.gradients[at(index)].size;
         met_[at(index)].push_back(groups_.size());
       }
-      group.cost = costs.hook_kernel(hooks[h], size);
-      group.computes = kernel_of(hooks[h], size).traffic != Bytes{};
+      group.work = called(hooks[h], size);
       groups_.push_back(std::move(group));
     }
 }

@@ -4,8 +4,8 @@
 #include <functional>
 #include <vector>
 
-#include "model/cost/step_costs.hpp"
-#include "model/ddp/user_hook.hpp"
+#include "model/ddp/step_works.hpp"
+#include "model/schedule/user_hook.hpp"
 
 namespace ddpsim {
 
@@ -16,14 +16,13 @@ class HookGroups {
   struct Group {
     std::int32_t hook = nobody, group = nobody;  ///< index into the hooks, into UserHook::groups
     std::vector<std::int32_t> members;           ///< in order of arrival
-    KernelCost cost;
-    bool computes = false;    ///< else it only costs the host time
-    std::size_t missing = 0;  ///< members it waits for, in this backward
+    Work work;                                   ///< its kernel, if it has one, and the call
+    std::size_t missing = 0;                     ///< members it waits for, in this backward
   };
 
   HookGroups() = default;
-  /// What each hook costs, and which of them a gradient meets, in the order given.
-  HookGroups(const StepCosts& costs, const std::vector<UserHook>& hooks);
+  /// What each hook does, and which of them a gradient meets, in the order given.
+  HookGroups(const StepWorks& works, const std::vector<UserHook>& hooks);
 
   std::size_t size() const { return groups_.size(); }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/ddp/zero_step.hpp"
+#include "model/ddp/refusals.hpp"
 
 namespace ddpsim {
 namespace {

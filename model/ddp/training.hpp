@@ -9,11 +9,11 @@
 
 #include "model/ddp/bucketing.hpp"
 #include "model/ddp/comm_hook.hpp"
-#include "model/ddp/user_hook.hpp"
+#include "model/schedule/user_hook.hpp"
 
 namespace ddpsim {
 
-/// How gradients are averaged; what each means is said in the README and built in
+/// How gradients are averaged; what each means is said in docs/predicting.md and built in
 /// schedule_builder.cpp.
 enum class Strategy : std::uint8_t { none, naive, flat, overlap, bucketed };
 inline constexpr std::array all_strategies{Strategy::none, Strategy::naive, Strategy::flat,
@@ -65,10 +65,6 @@ struct DelayedAllReduce {
   }
 };
 
-struct Training;
-/// Why a step with `delayed` cannot be: one sentence; empty: it can.
-std::string delayed_refusal(const Training& training);
-
 /// How a step is trained: everything that shapes its schedule besides the workload and the cluster.
 struct Training {
   Strategy strategy = Strategy::bucketed;
@@ -102,6 +98,13 @@ struct Training {
   /// Which iteration of the training, from 1; 0: the steady state. A step counts as one iteration,
   /// however many of its micro-batches communicate. See iteration.hpp.
   int iteration = 0;
+
+  /// What gradients are divided by when they are averaged over `ranks` ranks (a comm hook divides by all).
+  int divisor(int ranks) const {
+    const bool hooked = strategy == Strategy::bucketed && comm_hook;
+    const bool active = join && !join->divide_by_initial_world_size && !hooked;
+    return active ? ranks - join->joined_ranks : ranks;
+  }
 
   /// As DDP's user gives `bucket_cap_mb`.
   void give_cap(Bytes cap) {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/cluster/cluster.hpp"
+#include "model/cost/calibration.hpp"
 #include "model/ddp/training.hpp"
 #include "model/workload/optimizer.hpp"
 #include "model/workload/workload.hpp"
@@ -44,7 +44,7 @@ struct Scenario {
   int num_layers = 0;  ///< of a transformer; 0: none
   Optimizer optimizer = Optimizer::none;
   MeasuredTimes times;
-  Cluster cluster;
+  CalibratedCluster cluster;
   Training training;
   std::vector<Strategy> compare{Strategy::naive, Strategy::flat, Strategy::overlap,
                                 Strategy::bucketed};

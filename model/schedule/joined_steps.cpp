@@ -3,21 +3,22 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "model/timeline/ddp_statistics.hpp"
-
 namespace ddpsim {
 namespace {
 
 class Joiner {
  public:
-  explicit Joiner(std::span<const Schedule* const> steps) {
+  Joiner(std::span<const Schedule* const> steps, const std::function<bool(int)>& samples)
+      : samples_(samples) {
     const Schedule& first = *steps.front();
     Schedule& all = joined_.schedule;
-    all.strategy = first.strategy;
-    all.comm_hook = first.comm_hook;
     all.hooks = first.hooks;
-    all.join = first.join;
+    all.ranks = first.ranks;
+    all.synchronous = first.synchronous;
     all.collectives_at_once = first.collectives_at_once;
+    all.ranks_without_inputs = first.ranks_without_inputs;
+    all.hook_state = first.hook_state;
+    all.hook_seed = first.hook_seed;
     std::size_t tasks = 0, after = 0, buckets = 0;
     for (const Schedule* step : steps) {
       tasks += step->tasks.size() + 1;
@@ -41,13 +42,16 @@ class Joiner {
     joined_.begins.push_back(begin);
     all.buckets.insert(all.buckets.end(), step.buckets.begin(), step.buckets.end());
     all.comm_hook_memory = std::max(all.comm_hook_memory, step.comm_hook_memory);
-    const std::vector<LoggedIteration> iterations = logged_iterations(step);
-    auto logged = iterations.begin();
+    auto logged = step.logged.begin();
+    std::vector<std::uint32_t> numbers;  // [work of the step] its number in all
+    for (const Work& work : step.works) numbers.push_back(number_of(work));
+    if (all.passes.forward.empty()) take_passes(step, numbers);
     places_.resize(step.tasks.size());
     for (std::uint32_t i = 0; i < step.tasks.size(); ++i) {
-      if (logged != iterations.end() && logged->begin == i) read_timers(step.tasks[i].micro_batch);
+      if (logged != step.logged.end() && logged->begin == i) read_timers(step.tasks[i].micro_batch);
       places_[i] = end();
       Task task = step.tasks[i];
+      task.work = numbers[task.work];
       task.after_begin = static_cast<std::uint32_t>(all.after.size());
       for (const std::uint32_t earlier : step.waits_for(step.tasks[i]))
         all.after.push_back(places_[earlier]);
@@ -61,8 +65,8 @@ class Joiner {
         task.gradient = static_cast<std::int32_t>(places_[static_cast<std::size_t>(task.gradient)]);
       if (task.stream == Stream::compute) last_kernel_ = places_[i];
       all.tasks.push_back(task);
-      if (logged == iterations.end() || logged->end != i + 1) continue;
-      mark_ = DdpAverages::samples(++iteration_) ? last_kernel_ : none;
+      if (logged == step.logged.end() || logged->end != i + 1) continue;
+      mark_ = samples_(++iteration_) ? last_kernel_ : none;
       ++logged;
     }
   }
@@ -73,7 +77,9 @@ class Joiner {
     Schedule& all = joined_.schedule;
     joined_.timer_reads.push_back({joined_.begins.size() - 1, end()});
     Task& wait = all.tasks.emplace_back();
-    wait.operation = Operation::wait;
+    Work work;
+    work.operation = wait.operation = Operation::wait;
+    wait.work = number_of(work);
     wait.stream = Stream::host;
     wait.host_waits = true;
     wait.micro_batch = micro_batch;
@@ -83,11 +89,26 @@ class Joiner {
     mark_ = none;
   }
 
+  std::uint32_t number_of(const Work& work) {
+    const std::uint32_t number = table_.add(work);
+    if (number == joined_.schedule.works.size()) joined_.schedule.works.push_back(work);
+    return number;
+  }
+
+  void take_passes(const Schedule& step, const std::vector<std::uint32_t>& numbers) {
+    Passes& passes = joined_.schedule.passes;
+    passes = step.passes;
+    for (auto* pass : {&passes.forward, &passes.backward, &passes.optimizer})
+      for (std::uint32_t& work : *pass) work = numbers[work];
+  }
+
   std::uint32_t end() const { return static_cast<std::uint32_t>(joined_.schedule.tasks.size()); }
 
   static constexpr std::uint32_t none = ~std::uint32_t{0};
 
+  const std::function<bool(int)>& samples_;
   JoinedSteps joined_;
+  WorkTable table_;                    ///< numbered as Schedule::works
   std::vector<std::uint32_t> places_;  ///< [task of the step being appended] where it came to lie
   std::uint32_t last_kernel_ = none;   ///< the task enqueued last on the compute stream
   int iteration_ = 0;                  ///< ended so far, as DDP's logger counts
@@ -96,9 +117,10 @@ class Joiner {
 
 }  // namespace
 
-JoinedSteps join_steps(std::span<const Schedule* const> steps) {
+JoinedSteps join_steps(std::span<const Schedule* const> steps,
+                       const std::function<bool(int)>& samples) {
   if (steps.empty()) throw std::invalid_argument("there are no steps to join");
-  return Joiner(steps).result();
+  return Joiner(steps, samples).result();
 }
 
 }  // namespace ddpsim

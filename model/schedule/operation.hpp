@@ -5,31 +5,31 @@
 #include <cstdint>
 #include <string_view>
 
+#include "model/base/index.hpp"
+
 namespace ddpsim {
 
-inline constexpr std::int32_t nobody = -1;  ///< an index that points nowhere
-
-/// What a task does. The simulator only needs its costs; a backend does the thing.
+/// What a task does in the step. A backend does the thing; how long it takes is in Costs.
 enum class Operation : std::uint8_t {
   forward,         ///< a forward kernel
   backward,        ///< a backward kernel
   accumulate,      ///< gradient += new gradient, in later micro-batches
-  hook,            ///< a gradient hook fires (on the host)
+  hook,            ///< a gradient hook of DDP fires (on the host)
   copy_in,         ///< gradient x 1/W into its bucket
-  concatenate,     ///< all gradients, a bucket's or buffers into one flat buffer
+  concatenate,     ///< all gradients, those of a bucket, or buffers into one flat piece of memory
   all_reduce,      ///< of a bucket (one parameter, all of them, or anything between)
-  wait,            ///< what follows on the compute stream waits for an all-reduce
-  divide,          ///< by Schedule::divisor
+  wait,            ///< what follows on the compute stream waits for a collective
+  divide,          ///< by Task::divisor
   copy_out,        ///< bucket, or part of the flat buffer, back into the gradient
   broadcast,       ///< from one rank to all
   search_unused,   ///< find_unused_parameters: the host walks the graph
-  copy_to_host,    ///< what a collective is given, where those run on the host
-  copy_to_device,  ///< and what it gives
+  copy_to_host,    ///< the input of a collective, where collectives run on the hosts
+  copy_to_device,  ///< the result of a collective that ran on the hosts
   optimizer,       ///< an optimizer kernel
   // What the user's hooks do (user_hook.hpp).
   gradient_hook,  ///< with a gradient, before DDP has it
   module_hook,    ///< with a layer's output
-  // What comm hooks do besides (comm_hook.hpp).
+  // What comm hooks do besides (comm_step.hpp).
   all_gather,
   reduce_scatter,
   cast,           ///< from one number format to another
@@ -43,44 +43,104 @@ enum class Operation : std::uint8_t {
   select,       ///< the largest of many
   own_kernel,   ///< the user's
   synchronize,  ///< the host waits for all the device has been given
+  // What variants of a step have in the place of communication (variants.hpp).
+  meet,   ///< the hosts of all ranks wait for each other
+  pause,  ///< the thread that communicates sleeps
 };
-inline constexpr std::size_t operation_count = static_cast<std::size_t>(Operation::synchronize) + 1;
-std::string_view name_of(Operation operation);
+inline constexpr std::size_t operation_count = static_cast<std::size_t>(Operation::pause) + 1;
 
+/// What is true of every task with an operation. One row for each is in operation_table.
+struct OperationTraits {
+  enum class Kind : std::uint8_t {
+    kernel,      ///< computes or moves memory of the device; a calibration holds times of these
+    collective,  ///< all ranks together
+    transfer,    ///< between a device's memory and the host's
+    host,        ///< the host's own: hooks, waits, searches
+  };
+  /// The pass a task belongs to when a step's length is divided into passes.
+  enum class Pass : std::uint8_t { forward, backward, optimizer, none };
+
+  std::string_view name;
+  Kind kind = Kind::kernel;
+  Pass pass = Pass::none;
+  /// A comm hook may compute it behind a collective, beside the backward pass. (It may run an optimizer
+  /// there too, which is priced as it is anywhere else.)
+  bool may_run_aside = false;
+  /// Left out by a rank that has run out of inputs (join).
+  bool needs_inputs = false;
+};
+
+namespace operation_table {
+using K = OperationTraits::Kind;
+using P = OperationTraits::Pass;
+/// [operation] name, kind, pass, may it run aside, does it need inputs.
+inline constexpr std::array<OperationTraits, operation_count> rows{{
+    {"forward", K::kernel, P::forward, false, true},
+    {"backward", K::kernel, P::backward, false, true},
+    {"accumulate", K::kernel, P::backward, false, true},
+    {"hook", K::host, P::none, false, true},
+    {"copy in", K::kernel, P::backward, false, true},
+    {"concatenate", K::kernel},
+    {"all-reduce", K::collective},
+    {"wait", K::host},
+    {"divide", K::kernel, P::none, true},
+    {"copy out", K::kernel},
+    {"broadcast", K::collective},
+    {"search unused", K::host, P::none, false, true},
+    {"copy to host", K::transfer},
+    {"copy to device", K::transfer},
+    {"optimizer", K::kernel, P::optimizer, false, true},
+    {"gradient hook", K::kernel, P::backward, false, true},
+    {"module hook", K::kernel, P::forward, false, true},
+    {"all-gather", K::collective},
+    {"reduce-scatter", K::collective},
+    {"cast", K::kernel, P::none, true},
+    {"correct", K::kernel, P::none, true},
+    {"pack", K::kernel, P::none, true},
+    {"draw", K::kernel, P::none, true},
+    {"multiply", K::kernel, P::none, true},
+    {"orthogonalize", K::kernel, P::none, true},
+    {"quantize", K::kernel, P::none, true},
+    {"dequantize", K::kernel, P::none, true},
+    {"select", K::kernel, P::none, true},
+    {"own kernel", K::kernel, P::none, true},
+    {"synchronize", K::host},
+    {"meet", K::host},
+    {"pause", K::host},
+}};
+}  // namespace operation_table
+
+constexpr const OperationTraits& traits_of(Operation operation) {
+  return operation_table::rows[static_cast<std::size_t>(operation)];
+}
+
+constexpr std::string_view name_of(Operation operation) {
+  return traits_of(operation).name;
+}
 constexpr bool is_collective(Operation operation) {
-  return operation == Operation::all_reduce || operation == Operation::broadcast ||
-         operation == Operation::all_gather || operation == Operation::reduce_scatter;
+  return traits_of(operation).kind == OperationTraits::Kind::collective;
 }
-
-/// Those that compute: a calibration holds times of these, and of no others.
-inline constexpr std::array kernel_operations{
-    Operation::forward,       Operation::backward,      Operation::accumulate,
-    Operation::copy_in,       Operation::concatenate,   Operation::divide,
-    Operation::copy_out,      Operation::optimizer,     Operation::cast,
-    Operation::correct,       Operation::pack,          Operation::draw,
-    Operation::multiply,      Operation::orthogonalize, Operation::quantize,
-    Operation::dequantize,    Operation::select,        Operation::own_kernel,
-    Operation::gradient_hook, Operation::module_hook};
-
-/// What a comm hook computes, and so may run aside: behind a collective, beside the backward pass. (An
-/// optimizer may too, but is priced as it is anywhere else.)
+constexpr bool is_kernel(Operation operation) {
+  return traits_of(operation).kind == OperationTraits::Kind::kernel;
+}
 constexpr bool may_run_aside(Operation operation) {
-  switch (operation) {
-    case Operation::divide:
-    case Operation::cast:
-    case Operation::correct:
-    case Operation::pack:
-    case Operation::draw:
-    case Operation::multiply:
-    case Operation::orthogonalize:
-    case Operation::quantize:
-    case Operation::dequantize:
-    case Operation::select:
-    case Operation::own_kernel:
-      return true;
-    default:
-      return false;
-  }
+  return traits_of(operation).may_run_aside;
 }
+
+/// Every operation that computes.
+inline constexpr auto kernel_operations = [] {
+  constexpr std::size_t count = [] {
+    std::size_t kernels = 0;
+    for (const OperationTraits& traits : operation_table::rows)
+      kernels += traits.kind == OperationTraits::Kind::kernel ? 1 : 0;
+    return kernels;
+  }();
+  std::array<Operation, count> kernels{};
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < operation_count; ++i)
+    if (operation_table::rows[i].kind == OperationTraits::Kind::kernel)
+      kernels[next++] = static_cast<Operation>(i);
+  return kernels;
+}();
 
 }  // namespace ddpsim

@@ -22,42 +22,30 @@ std::string_view name_of(Stream stream) {
   return "?";
 }
 
-std::string_view name_of(Message message) {
-  switch (message) {
-    case Message::gradients:
-      return "gradients";
-    case Message::buffers:
-      return "buffers";
-    case Message::bucket_indices:
-      return "bucket indices";
-    case Message::bucket_lengths:
-      return "bucket lengths";
-    case Message::used_map:
-      return "used map";
-    case Message::active_ranks:
-      return "active ranks";
-    case Message::early_end:
-      return "early end";
-    case Message::buffer_source:
-      return "buffer source";
-    case Message::will_sync:
-      return "will sync";
-    case Message::parameters:
-      return "parameters";
-    case Message::sparse_shape:
-      return "sparse shape";
-    case Message::sparse_indices:
-      return "sparse indices";
-    case Message::sparse_values:
-      return "sparse values";
-  }
-  return "?";
+bool is_note(const Schedule& schedule, const Task& task) {
+  if (!is_collective(task.operation) || task.bucket != nobody) return false;
+  const Message message = schedule.work_of(task).message;
+  return message != Message::gradients && message != Message::buffers &&
+         message != Message::parameters;
+}
+
+bool finishes_bucket(const Schedule& schedule, const Task& task) {
+  if (task.operation == Operation::wait)
+    return task.bucket != nobody || schedule.work_of(task).message == Message::used_map;
+  return task.operation == Operation::copy_out && task.bucket != nobody;
 }
 
 bool computes_aside(const Schedule& schedule) {
-  if (schedule.comm_hook.kind == CommHookKind::zero_step) return false;  // behind the last bucket
-  return std::any_of(schedule.buckets.begin(), schedule.buckets.end(),
-                     [](const Bucket& bucket) { return computes_aside(bucket.steps); });
+  return std::any_of(schedule.works.begin(), schedule.works.end(), [](const Work& work) {
+    return work.aside && work.operation != Operation::synchronize;
+  });
+}
+
+int different_ranks(const Schedule& schedule, int ranks) {
+  std::int32_t last = nobody;
+  for (const Task& task : schedule.tasks)  // whose a broadcast is makes no different work
+    if (!is_collective(task.operation)) last = std::max(last, task.owner);
+  return last == nobody ? 1 : std::min(ranks, last + 2);  // one more, that owns nothing
 }
 
 }  // namespace ddpsim

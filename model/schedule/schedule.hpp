@@ -1,17 +1,15 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
-#include "model/base/quantity.hpp"
-#include "model/cost/interference.hpp"
-#include "model/ddp/comm_hook.hpp"
-#include "model/ddp/training.hpp"
-#include "model/ddp/user_hook.hpp"
-#include "model/schedule/operation.hpp"
+#include "model/schedule/comm_step.hpp"
+#include "model/schedule/user_hook.hpp"
+#include "model/schedule/work.hpp"
 
 namespace ddpsim {
 
@@ -27,36 +25,18 @@ inline constexpr std::array all_streams{Stream::host,  Stream::compute, Stream::
                                         Stream::aside, Stream::to_host, Stream::to_device};
 std::string_view name_of(Stream stream);
 
-/// What a collective carries: a bucket's gradients, or what DDP itself has to tell or to agree on
-/// (then Task::bucket is nobody, and where values matter to nobody else a backend may send others).
-enum class Message : std::uint8_t {
-  gradients,
-  buffers,         ///< rank 0's, before forward
-  bucket_indices,  ///< of the rebuild: int32 for each parameter and one more
-  bucket_lengths,  ///< of the rebuild: int32 for each bucket
-  used_map,        ///< which parameters were used: int32 for each
-  active_ranks,    ///< join: 1 of every rank that has inputs
-  early_end,       ///< join: has any rank run out of inputs?
-  buffer_source,   ///< join: the largest rank that has inputs
-  will_sync,       ///< join: 1 of every rank that will communicate gradients
-  parameters,      ///< post_local_sgd: models are averaged
-  // The three parts of a sparse gradient, in its bucket.
-  sparse_shape,
-  sparse_indices,
-  sparse_values,
-};
-std::string_view name_of(Message message);
-
-/// A node of the schedule. The host walks the tasks in order: it spends `host` on each, and so
-/// enqueues those of the other streams, which run later; work on the host stream it runs itself.
+/// A node of the schedule. The host walks the tasks in order: it enqueues those of the other streams,
+/// which run later; work on the host stream it runs itself. What a task is (its Work) decides how long
+/// it takes; the rest says when it may run and what a backend does it to.
 struct Task {
   Operation operation = Operation::forward;
   Stream stream = Stream::compute;
-  Message message = Message::gradients;  ///< collectives, waits for one, kernels that prepare one
   /// The host stands still until `after` has ended, before it begins this task.
   bool host_waits = false;
-  std::uint8_t communicator = 0;  ///< collectives: in whose queue it stands
+  /// Collectives issued in the midst of kernels: the stream takes them up a hand-over later.
+  bool handed_over = false;
   std::int16_t micro_batch = 0;
+  std::uint32_t work = 0;       ///< index into Schedule::works
   std::int32_t layer = nobody;  ///< forward, backward
   /// Index in that layer's pass; optimizer: of its kernel; a user's hook: of its group or layer;
   /// buffers: of their group.
@@ -70,65 +50,97 @@ struct Task {
   std::uint32_t after_count = 0;
   /// The one rank that does it, or whose data a collective sends; nobody: all do, and rank 0 sends.
   std::int32_t owner = nobody;
-  std::int32_t gradient =
-      nobody;  ///< collectives: the task that put its bucket's last gradient in place
-  std::int32_t launches = 1;  ///< kernels the host enqueues for it
-  float memory_fraction = 0;  ///< of `work`, bounded by memory bandwidth
-  Duration host{};         ///< to enqueue it (all launches), or to run it if it is the host's own
-  Duration work{};         ///< on its stream, alone; of a collective: from the last rank's arrival
-  Duration last_launch{};  ///< the work ends no earlier than this after the host enqueued the last
-                           ///< launch
-  Duration latency{};      ///< collectives: the part of `work` that is not transfer
-  Duration handover{};     ///< collectives: from being issued to being taken up by an idle stream
-  Interference beside;     ///< collectives: how it and the kernels beside it slow each other
-  Bytes bytes;             ///< collectives: payload
+  /// Collectives: the task that put its bucket's last gradient in place.
+  std::int32_t gradient = nobody;
+  std::int32_t divisor = 1;  ///< copy_in, divide: what the values are divided by
 };
-
-/// Does it tell other ranks something small, rather than move gradients, buffers or parameters?
-constexpr bool is_note(const Task& task) {
-  return is_collective(task.operation) && task.bucket == nobody &&
-         task.message != Message::gradients && task.message != Message::buffers &&
-         task.message != Message::parameters;
-}
 
 /// Gradients reduced together.
 struct Bucket {
   std::vector<std::int32_t> parameters;  ///< in the order they lie in it
   Bytes size;
-  bool delayed = false;         ///< not DDP's, and waited for by nobody (DelayedAllReduce)
+  bool in_place = false;        ///< it is the gradient of its one parameter, not memory of its own
+  bool sparse = false;          ///< one sparse gradient, whose rows are gathered
+  bool delayed = false;         ///< waited for by nobody (training.delay_all_reduce)
   std::vector<CommStep> steps;  ///< of the comm hook; empty: an all-reduce of the bucket
   /// Of each parameter, as the comm hook sees it; empty without one.
-  std::vector<CommBucket::Matrix> gradients;
+  std::vector<MatrixShape> gradients;
+  std::vector<LowRank> low_rank;  ///< PowerSGD: in the order their P and Q lie in memory
 };
 
-/// A training step of one rank, as data: what runs where, and what it waits for. Built by the code
-/// that knows DDP (schedule_builder.hpp); neither the simulator nor a backend does.
+/// The work of one micro-batch's passes, in order, whether or not the step runs all of it itself (a
+/// comm hook may update parameters in place of the optimizer): what totals of a pass are made of.
+struct Passes {
+  std::vector<std::uint32_t> forward, backward, optimizer;  ///< indices into Schedule::works
+};
+
+/// A part of a step that PyTorch's DDP logger counts as an iteration: a micro-batch that communicates.
+struct LoggedIteration {
+  std::uint32_t begin = 0, end = 0;  ///< tasks [begin, end); its last mark is behind the last
+};
+
+/// A training step of one rank, as data: what is done where, and what waits for what; but not how long
+/// it takes (model/cost/costs.hpp). Built by the code that knows DDP (model/ddp); neither the simulator
+/// nor a backend does.
 struct Schedule {
-  Strategy strategy = Strategy::none;
+  std::vector<Work> works;           ///< each distinct piece once; tasks point to them
   std::vector<Task> tasks;           ///< in the order the host issues them
   std::vector<std::uint32_t> after;  ///< task indices, all earlier ones; tasks hold slices of it
   std::vector<Bucket> buckets;       ///< in launch order
-  CommHook comm_hook;                ///< with one, copies into buckets do not divide
-  Bytes comm_hook_memory;            ///< of the device, besides the buckets, at most at one time
   std::vector<UserHook> hooks;       ///< the user's, in the order given
-  /// Of one communicator: they begin in order, and so many may be under way. NCCL: 1; PyTorch's Gloo
-  /// has two threads (rule R37).
+  Passes passes;
+  std::vector<LoggedIteration> logged;  ///< in order; empty: DDP's logger sees nothing of this step
+
+  int ranks = 1;  ///< of the job it was made for
+  /// Kernels run on the host thread, which waits for them.
+  bool synchronous = false;
+  /// Of one communicator: collectives begin in order, and so many may be under way. NCCL: 1; PyTorch's
+  /// Gloo has two threads (rule R37).
   int collectives_at_once = 1;
-  std::optional<Join> join;  ///< what happens to ranks without inputs
+  /// The last ones, which have run out of inputs and send zeros through every collective of the others.
+  int ranks_without_inputs = 0;
+  /// All-reduces beside the step, one behind the other, from its start until the first rank has ended
+  /// it: each of `size` (zero: there are none), a pause before each.
+  struct Background {
+    Bytes size;
+    Duration pause{};
+  };
+  Background background;
+  int rounds = 1;  ///< the tasks are done so often, one round behind the other
 
-  /// What a sum over ranks is divided by.
-  int divisor(int ranks) const {
-    const bool active = join && !join->divide_by_initial_world_size && !comm_hook;
-    return active ? ranks - join->joined_ranks : ranks;
-  }
-  bool is_joined(int rank, int ranks) const { return join && rank >= ranks - join->joined_ranks; }
+  // With a comm hook.
+  /// Equal for schedules whose comm hook keeps the same state from step to step; empty: no comm hook.
+  std::string hook_state;
+  std::uint32_t hook_seed = 0;  ///< of its random numbers, the same on all ranks
+  Bytes comm_hook_memory;       ///< of the device, besides the buckets, at most at one time
 
+  /// What people call the comm hook: the first part of its state.
+  std::string hook_label() const { return hook_state.substr(0, hook_state.find(';')); }
+
+  const Work& work_of(const Task& task) const { return works[task.work]; }
   std::span<const std::uint32_t> waits_for(const Task& task) const {
     return {after.data() + task.after_begin, task.after_count};
   }
+  bool has_inputs(int rank) const { return rank < ranks - ranks_without_inputs; }
 };
 
-/// Whether a comm hook computes beside the backward pass: behind a collective that is launched there.
+/// Does it announce something small to other ranks, rather than move gradients, buffers or parameters?
+bool is_note(const Schedule& schedule, const Task& task);
+
+/// Does it finish what a bucket, or the used map, sent: a wait for it, a copy back?
+bool finishes_bucket(const Schedule& schedule, const Task& task);
+
+/// Does a comm hook compute beside the backward pass: behind a collective that is issued there? (What
+/// one rank alone does for all buckets comes behind the last one.)
 bool computes_aside(const Schedule& schedule);
+
+/// So many ranks differ in their work, the first ones of `ranks`; all others do what the last of these
+/// does.
+int different_ranks(const Schedule& schedule, int ranks);
+
+/// Is the task left to another rank? (Collectives are everybody's.)
+inline bool is_of_another_rank(const Task& task, int rank) {
+  return task.owner != nobody && task.owner != rank && !is_collective(task.operation);
+}
 
 }  // namespace ddpsim

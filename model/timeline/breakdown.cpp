@@ -44,7 +44,7 @@ Breakdown break_down(const Schedule& schedule, const Timeline& timeline, int ran
     const Task& task = schedule.tasks[i];
     const TaskTimes& at = times[i];
     if (is_collective(task.operation)) {
-      auto& ends = threads[task.communicator];
+      auto& ends = threads[schedule.work_of(task).communicator];
       ends.resize(static_cast<std::size_t>(schedule.collectives_at_once));
       Instant& free = *std::min_element(ends.begin(), ends.end());
       Instant arrived = std::max(at.enqueued, free);

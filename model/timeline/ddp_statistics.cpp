@@ -26,13 +26,6 @@ bool fills_first(const Task& task) {
   }
 }
 
-/// Does it finish what a bucket, or the used map, sent: a wait for it, a copy back?
-bool finishes(const Task& task) {
-  if (task.operation == Operation::wait)
-    return task.bucket != nobody || task.message == Message::used_map;
-  return task.operation == Operation::copy_out && task.bucket != nobody;
-}
-
 Marks marks_of(const Schedule& schedule) {
   const auto count = static_cast<std::uint32_t>(schedule.tasks.size());
   const std::int16_t last = schedule.tasks.back().micro_batch;
@@ -53,13 +46,14 @@ Marks marks_of(const Schedule& schedule) {
                                 !schedule.buckets[static_cast<std::size_t>(task.bucket)].delayed);
     if (launches) marks.comm_start = std::min(marks.comm_start, i);
     // A static graph's first iteration communicates nothing before its used map: both marks are there.
-    const bool late = is_collective(task.operation) && task.message == Message::used_map &&
+    const bool late = is_collective(task.operation) &&
+                      schedule.work_of(task).message == Message::used_map &&
                       marks.comm_start == nowhere && !searched;
     if (late) marks.comm_start = i;
     // A comm hook's own waits (ZeRO's) are part of backward.
     const bool waits = task.operation == Operation::wait && task.bucket != nobody;
     if (late || (waits && task.step == nobody)) marks.compute_end = std::min(marks.compute_end, i);
-    if (finishes(task)) marks.comm_end = i + 1;
+    if (finishes_bucket(schedule, task)) marks.comm_end = i + 1;
   }
   // A comm hook that does nothing: the mark stands where it was called.
   if (marks.comm_start == nowhere) marks.comm_start = filled;
@@ -72,7 +66,7 @@ Marks marks_of(const Schedule& schedule) {
 
 std::optional<DdpStatistics> ddp_statistics(const Schedule& schedule, const Timeline& timeline,
                                             int rank) {
-  if (schedule.strategy != Strategy::bucketed || schedule.tasks.empty()) return std::nullopt;
+  if (schedule.logged.empty()) return std::nullopt;
   const auto& times = timeline.ranks.at(static_cast<std::size_t>(rank));
   const Marks marks = marks_of(schedule);
   // What the stream reaches once all before a task is done: a mark is an event enqueued there.
@@ -91,19 +85,6 @@ std::optional<DdpStatistics> ddp_statistics(const Schedule& schedule, const Time
   if (marks.comm_start < marks.compute_end && overlap >= Duration::zero())
     statistics.overlap = overlap;
   return statistics;
-}
-
-std::vector<LoggedIteration> logged_iterations(const Schedule& schedule) {
-  std::vector<LoggedIteration> passes;
-  if (schedule.strategy != Strategy::bucketed) return passes;
-  const auto count = static_cast<std::uint32_t>(schedule.tasks.size());
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const Task& task = schedule.tasks[i];
-    if (i == 0 || task.micro_batch != schedule.tasks[i - 1].micro_batch) passes.push_back({i, 0});
-    if (finishes(task)) passes.back().end = i + 1;
-  }
-  std::erase_if(passes, [](const LoggedIteration& pass) { return pass.end == 0; });
-  return passes;
 }
 
 void DdpAverages::add(const DdpStatistics& sample) {

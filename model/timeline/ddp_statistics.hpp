@@ -31,19 +31,9 @@ struct DdpStatistics {
   bool operator==(const DdpStatistics&) const = default;
 };
 
-/// Of the last micro-batch; none unless the strategy is `bucketed`.
+/// Of the last micro-batch; none if the logger sees nothing of the step (Schedule::logged).
 std::optional<DdpStatistics> ddp_statistics(const Schedule& schedule, const Timeline& timeline,
                                             int rank = 0);
-
-/// What the logger counts as an iteration: the passes of a micro-batch that communicates.
-struct LoggedIteration {
-  std::uint32_t begin =
-      0;  ///< its first task; before that the logger reads the timers of the last one
-  std::uint32_t end = 0;  ///< the comm end mark stands before this task
-};
-
-/// In order; none unless the strategy is `bucketed`.
-std::vector<LoggedIteration> logged_iterations(const Schedule& schedule);
 
 /// The logger's averages, in its whole nanoseconds: avg = (x + avg (k - 1)) / k, where k counts every
 /// sample, also those that lack a figure.

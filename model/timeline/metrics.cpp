@@ -19,20 +19,20 @@ struct Window {
   Duration length() const { return seen() ? to - from : Duration::zero(); }
 };
 
-Bound bound_of(const Schedule& schedule, const std::vector<TaskTimes>& times) {
+Bound bound_of(const Schedule& schedule, const Timeline& timeline, int rank) {
   std::array<Duration, 4> shares{};
   const auto add = [&](Bound bound, Duration length) {
     shares[static_cast<std::size_t>(bound)] += length;
   };
-  for (const CriticalPiece& piece : critical_path(schedule, times)) {
+  for (const CriticalPiece& piece : critical_path(schedule, timeline, rank)) {
     const Task& task = schedule.tasks[piece.task];
     if (piece.on_host) {
       add(Bound::launch, piece.length);
     } else if (is_collective(task.operation) && task.bucket == nobody &&
-               task.message != Message::parameters) {
+               schedule.work_of(task).message != Message::parameters) {
       add(Bound::latency, piece.length);
     } else if (is_collective(task.operation)) {
-      const Duration latency = std::min(piece.length, task.latency);
+      const Duration latency = std::min(piece.length, timeline.detail_of(task).latency);
       add(Bound::latency, latency);
       add(Bound::bandwidth, piece.length - latency);
     } else {
@@ -49,7 +49,7 @@ std::vector<std::pair<Instant, Instant>> busy_spans(const Schedule& schedule,
   for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
     const Task& task = schedule.tasks[i];
     if ((task.stream != Stream::compute && task.stream != Stream::host) ||
-        task.work == Duration::zero())
+        !schedule.work_of(task).computes())
       continue;
     if (!busy.empty() && busy.back().second == times[i].start)
       busy.back().second = times[i].end;
@@ -63,7 +63,8 @@ std::vector<std::pair<Instant, Instant>> busy_spans(const Schedule& schedule,
 /// gradient?
 bool begins_bucket(const Schedule& schedule, const Task& task) {
   if (task.step == nobody)
-    return task.message == Message::gradients || task.message == Message::sparse_shape;
+    return schedule.work_of(task).message == Message::gradients ||
+           schedule.work_of(task).message == Message::sparse_shape;
   const auto& steps = schedule.buckets[static_cast<std::size_t>(task.bucket)].steps;
   return std::none_of(steps.begin(), steps.begin() + task.step,
                       [](const CommStep& step) { return is_collective(step.operation); });
@@ -90,6 +91,26 @@ Duration idle_within(const std::vector<std::pair<Instant, Instant>>& busy, Insta
   for (; span != busy.end() && span->first < to; ++span)
     idle -= std::min(span->second, to) - std::max(span->first, from);
   return idle;
+}
+
+/// What a collective adds to the figures: its bytes, and the times of its bucket.
+void add_collective(const Schedule& schedule, const std::vector<TaskTimes>& times,
+                    const std::vector<std::pair<Instant, Instant>>& busy, std::size_t index,
+                    StepMetrics& metrics) {
+  const Task& task = schedule.tasks[index];
+  const TaskTimes& at = times[index];
+  metrics.wire += schedule.work_of(task).payload;
+  ++metrics.collectives;
+  if (task.bucket == nobody) return;
+  BucketTimes& bucket = metrics.buckets[static_cast<std::size_t>(task.bucket)];
+  const Duration waited = idle_within(busy, at.start, at.end);
+  if (!begins_bucket(schedule, task)) {
+    bucket.end = at.end;
+    bucket.exposed += waited;
+    return;
+  }
+  bucket = {at.issued, at.start, at.end, waited};
+  if (task.gradient != nobody) bucket.ready = times[static_cast<std::size_t>(task.gradient)].end;
 }
 
 }  // namespace
@@ -132,67 +153,28 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
       metrics.comm_hook += at.end - at.start;
       continue;
     }
-    switch (task.operation) {
-      case Operation::forward:
-      case Operation::module_hook:
+    switch (traits_of(task.operation).pass) {
+      case OperationTraits::Pass::forward:
         forward.cover(at);
         break;
-      case Operation::backward:
-      case Operation::accumulate:
-      case Operation::copy_in:
-      case Operation::gradient_hook:
+      case OperationTraits::Pass::backward:
         backward.cover(at);
         break;
-      case Operation::optimizer:
+      case OperationTraits::Pass::optimizer:
         optimizer.cover(at);
         break;
-      case Operation::all_reduce:
-      case Operation::all_gather:
-      case Operation::reduce_scatter:
-      case Operation::broadcast: {
-        if (task.message == Message::buffers) break;
-        collectives.emplace_back(at.start, at.end);
-        metrics.wire += task.bytes;
-        ++metrics.collectives;
-        if (task.bucket == nobody) break;
-        BucketTimes& bucket = metrics.buckets[static_cast<std::size_t>(task.bucket)];
-        const Duration waited = idle_within(busy, at.start, at.end);
-        if (!begins_bucket(schedule, task)) {
-          bucket.end = at.end;
-          bucket.exposed += waited;
-          break;
+      case OperationTraits::Pass::none:
+        if (is_collective(task.operation) && schedule.work_of(task).message != Message::buffers) {
+          collectives.emplace_back(at.start, at.end);
+          add_collective(schedule, times, busy, i, metrics);
         }
-        bucket = {at.issued, at.start, at.end, waited};
-        if (task.gradient != nobody)
-          bucket.ready = times[static_cast<std::size_t>(task.gradient)].end;
-        break;
-      }
-      case Operation::hook:
-      case Operation::concatenate:
-      case Operation::wait:
-      case Operation::divide:
-      case Operation::copy_out:
-      case Operation::copy_to_host:
-      case Operation::copy_to_device:
-      case Operation::search_unused:
-      case Operation::cast:
-      case Operation::correct:
-      case Operation::pack:
-      case Operation::draw:
-      case Operation::multiply:
-      case Operation::orthogonalize:
-      case Operation::quantize:
-      case Operation::dequantize:
-      case Operation::select:
-      case Operation::own_kernel:
-      case Operation::synchronize:
         break;
     }
   }
   close();
   metrics.communication = covered(std::move(collectives));
   metrics.optimizer = optimizer.length();
-  metrics.bound = bound_of(schedule, times);
+  metrics.bound = bound_of(schedule, timeline, rank);
   return metrics;
 }
 
@@ -201,12 +183,14 @@ double overlap_ratio(const StepMetrics& step, const StepMetrics& none) {
   return std::clamp(1 - in_seconds(exposed(step, none)) / in_seconds(step.communication), 0.0, 1.0);
 }
 
-std::vector<CriticalPiece> critical_path(const Schedule& schedule,
-                                         const std::vector<TaskTimes>& times) {
+std::vector<CriticalPiece> critical_path(const Schedule& schedule, const Timeline& timeline,
+                                         int rank) {
+  const auto& times = timeline.ranks.at(static_cast<std::size_t>(rank));
   const auto count = static_cast<std::uint32_t>(schedule.tasks.size());
   if (count == 0) return {};
   const auto only_on_host = [&](std::uint32_t i) {
-    return schedule.tasks[i].stream == Stream::host && schedule.tasks[i].work == Duration::zero();
+    return schedule.tasks[i].stream == Stream::host &&
+           !schedule.work_of(schedule.tasks[i]).computes();
   };
   // The task before each one on its own stream; where collectives overlap, that of its communicator
   // which was the last to end before it began.
@@ -216,9 +200,10 @@ std::vector<CriticalPiece> critical_path(const Schedule& schedule,
   latest.fill(nothing);
   constexpr std::size_t most_overlapping = 64;
   std::vector<std::uint32_t> collectives;
+  const auto queue_of = [&](const Task& task) { return schedule.work_of(task).communicator; };
   const bool several = schedule.collectives_at_once > 1 ||
                        std::any_of(schedule.tasks.begin(), schedule.tasks.end(),
-                                   [](const Task& task) { return task.communicator != 0; });
+                                   [&](const Task& task) { return queue_of(task) != 0; });
   std::uint32_t last = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     std::uint32_t& on_stream = latest[static_cast<std::size_t>(schedule.tasks[i].stream)];
@@ -227,7 +212,7 @@ std::vector<CriticalPiece> critical_path(const Schedule& schedule,
       before[i] = nothing;
       const std::size_t first = collectives.size() - std::min(collectives.size(), most_overlapping);
       for (const std::uint32_t earlier : std::span(collectives).subspan(first))
-        if (schedule.tasks[earlier].communicator == schedule.tasks[i].communicator &&
+        if (queue_of(schedule.tasks[earlier]) == queue_of(schedule.tasks[i]) &&
             times[earlier].end <= times[i].start &&
             (before[i] == nothing || times[earlier].end >= times[before[i]].end))
           before[i] = earlier;
@@ -274,10 +259,11 @@ std::vector<CriticalPiece> critical_path(const Schedule& schedule,
       }
       continue;
     }
-    const bool starved = what.stream == Stream::compute && what.launches > 1 &&
-                         at.end == at.enqueued + what.last_launch;
+    const Duration last_launch = timeline.detail_of(what).last_launch;
+    const bool starved = what.stream == Stream::compute && schedule.work_of(what).launches > 1 &&
+                         at.end == at.enqueued + last_launch;
     if (starved) {  // it ended late because the host launched it late
-      path.push_back({task, false, what.last_launch});
+      path.push_back({task, false, last_launch});
       on_host = true;
       continue;
     }

@@ -53,7 +53,7 @@ struct CriticalPiece {
 
 /// The chain of pieces, first to last, each beginning when the one before ends, that ends with the
 /// step. Gaps (a rank waiting for its peers) belong to no piece.
-std::vector<CriticalPiece> critical_path(const Schedule& schedule,
-                                         const std::vector<TaskTimes>& times);
+std::vector<CriticalPiece> critical_path(const Schedule& schedule, const Timeline& timeline,
+                                         int rank = 0);
 
 }  // namespace ddpsim

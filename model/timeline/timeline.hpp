@@ -21,6 +21,18 @@ struct TaskTimes {
 struct Timeline {
   std::vector<std::vector<TaskTimes>> ranks;  ///< [rank][task index of that rank's schedule]
   Instant end{};                              ///< everything of every rank has ended
+
+  /// What a prediction knows of a piece of work besides its times, to tell what bounds a step.
+  struct Detail {
+    Duration latency{};      ///< collectives: the part that is not transfer
+    Duration last_launch{};  ///< it ends no earlier than this after its last launch
+  };
+  std::vector<Detail> details;  ///< [Schedule::works]; empty: measured, and not known
+  Duration handover{};          ///< of a collective issued in the midst of kernels to its stream
+
+  Detail detail_of(const Task& task) const {
+    return task.work < details.size() ? details[task.work] : Detail{};
+  }
 };
 
 /// A piece of a timeline on one stream: for people, traces and checks.

@@ -21,7 +21,9 @@ std::vector<LastReduce> last_reduces(const Schedule& schedule,
     const std::size_t first = collectives.size() - std::min(collectives.size(), most);
     for (std::size_t c = first; c < collectives.size(); ++c) {
       const auto each = static_cast<std::size_t>(collectives[c]);
-      if (schedule.tasks[each].communicator != schedule.tasks[task].communicator) continue;
+      if (schedule.work_of(schedule.tasks[each]).communicator !=
+          schedule.work_of(schedule.tasks[task]).communicator)
+        continue;
       if (schedule.collectives_at_once > 1 && times[each].end > times[task].start) continue;
       if (found == nobody || times[each].end >= times[static_cast<std::size_t>(found)].end)
         found = collectives[c];
@@ -93,7 +95,7 @@ std::vector<ExposedBucket> why_exposed(const Schedule& schedule, const Timeline&
     if (last[b].previous != nobody)
       bucket.previous = times[static_cast<std::size_t>(last[b].previous)].end;
     bucket.issued = at.issued;
-    bucket.launched = at.enqueued + task.handover;
+    bucket.launched = at.enqueued + (task.handed_over ? timeline.handover : Duration::zero());
     explain(bucket);
   }
   return exposed;

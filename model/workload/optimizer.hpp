@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/cost/kernel_cost.hpp"
+#include "model/workload/caller.hpp"
 #include "model/workload/workload.hpp"
 
 namespace ddpsim {

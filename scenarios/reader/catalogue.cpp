@@ -15,11 +15,40 @@ bool is_path(const std::string& text) {
   return text.find('/') != std::string::npos || ends_with(".yaml") || ends_with(".yml");
 }
 
+/// The entry that `text` names, in any case; or the one member of the family that it names.
+std::string name_meant(const Yaml& given, const std::string& text,
+                       const std::vector<std::string>& names) {
+  if (const auto position = position_of(text, names)) return names[*position];
+  const std::vector<std::string> members = family_of(text, names);
+  if (members.empty()) given.fail_unknown(text, names);
+  if (members.size() == 1) return members.front();
+  std::string list;
+  for (const std::string& member : members) list += (list.empty() ? "" : ", ") + member;
+  given.fail(fmt::format("\"{}\" is a family: write one of {}", text, list));
+}
+
+/// Where it is unless the environment says otherwise.
+std::filesystem::path& usual_folder() {
+  static std::filesystem::path folder = [] {
+    std::error_code error;
+    const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+    const auto installed = program.parent_path().parent_path() / "share/ddpsim/catalogue";
+    return !error && std::filesystem::is_directory(installed, error)
+               ? installed
+               : std::filesystem::path(DDPSIM_CATALOGUE_DIR);
+  }();
+  return folder;
+}
+
 }  // namespace
 
 std::filesystem::path catalogue_folder() {
   const char* elsewhere = std::getenv("DDPSIM_CATALOGUE");
-  return elsewhere != nullptr && *elsewhere != '\0' ? elsewhere : DDPSIM_CATALOGUE_DIR;
+  return elsewhere != nullptr && *elsewhere != '\0' ? elsewhere : usual_folder();
+}
+
+void use_catalogue(const std::filesystem::path& folder) {
+  usual_folder() = folder;
 }
 
 std::vector<std::string> catalogue_names(std::string_view kind) {
@@ -45,16 +74,15 @@ Entry find_entry(const Yaml& given, std::string_view kind) {
       given.fail(fmt::format("{}: {}", path.string(), reason));
     return {Yaml::load(path), std::filesystem::path(text).stem().string()};
   }
-  const std::vector<std::string> names = catalogue_names(kind);
-  if (std::find(names.begin(), names.end(), text) == names.end()) given.fail_unknown(text, names);
-  return {Yaml::load(catalogue_folder() / kind / (text + ".yaml")), text};
+  const std::string name = name_meant(given, text, catalogue_names(kind));
+  return {Yaml::load(catalogue_folder() / kind / (name + ".yaml")), name};
 }
 
 std::vector<Entry> entry_with_bases(const Yaml& given, std::string_view kind) {
   std::vector<Entry> entries{find_entry(given, kind)};
   std::vector<std::string> files{entries.front().name == "inline" ? ""
                                                                   : entries.front().yaml.file()};
-  while (auto base = YamlMap(entries.back().yaml).optional("base")) {
+  while (auto base = YamlMap(entries.back().yaml).find("base")) {
     Entry next = find_entry(*base, kind);
     if (next.name == "inline") base->fail("expected the name of a catalogue entry or a path");
     std::error_code error;

@@ -1,7 +1,8 @@
 #include "scenarios/reader/catalogue_list.hpp"
 
 #include "scenarios/reader/catalogue.hpp"
-#include "scenarios/reader/cluster_reader.hpp"
+#include "scenarios/reader/device_reader.hpp"
+#include "scenarios/reader/link_reader.hpp"
 #include "scenarios/reader/workload_reader.hpp"
 
 namespace ddpsim {

@@ -1,9 +1,13 @@
 #pragma once
 
 #include "model/ddp/comm_hook.hpp"
+#include "scenarios/reader/format.hpp"
 #include "scenarios/reader/yaml.hpp"
 
 namespace ddpsim {
+
+/// What `comm_hook:` may be.
+Type comm_hook_type();
 
 /// `comm_hook:` of a training: a name, {name: {settings}}, {fp16_compress_wrapper: a hook},
 /// {plugin: name}, or a list of steps. Throws InputError.

@@ -1,14 +1,11 @@
 #pragma once
 
 #include <stdexcept>
-#include <string>
 #include <string_view>
 
-namespace ddpsim {
+#include "model/base/printable.hpp"
 
-/// `text` on one line of a terminal: control characters, and what Unicode takes for a line break,
-/// become '?'.
-std::string printable(std::string_view text);
+namespace ddpsim {
 
 /// What the user gave is wrong. The text is one line for the user: "file:line:column: what:
 /// expected ...".

@@ -1,14 +1,17 @@
 #pragma once
 
 #include "model/scenario/scenario.hpp"
-#include "scenarios/reader/yaml.hpp"
+#include "scenarios/reader/map.hpp"
 
 namespace ddpsim {
 
-/// A list of strategies, each once: `compare:`, `calibrate_on:`. Throws InputError.
-std::vector<Strategy> read_strategies(const Yaml& given);
+Value<Strategy> strategy_value();
+/// A list of strategies, each once: `compare:`, `calibrate_on:`.
+Value<std::vector<Strategy>> strategies_value();
 
-/// `measured:` of a scenario or of a workload profile: what a real run showed. Throws InputError.
-Measured read_measured(const Yaml& given);
+/// The keys of `measured:` of a scenario or of a workload profile: what a real run showed.
+const Map<Measured>& measured_map();
+/// The mapping, written over several lines.
+Value<Measured> measured_value();
 
 }  // namespace ddpsim

@@ -1,46 +1,17 @@
 #include "scenarios/reader/profile_reader.hpp"
 
+#include <limits>
 #include <map>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
+#include "scenarios/reader/file_end.hpp"
+#include "scenarios/reader/map.hpp"
 #include "scenarios/reader/measured_reader.hpp"
 
 namespace ddpsim {
 namespace {
-
-ProfiledParameter read_parameter(const Yaml& given, Duration backward) {
-  ProfiledParameter timed;
-  YamlMap map(given);
-  timed.name = map.required("name").text("a name");
-  for (const Yaml& extent :
-       map.required("shape").list("a list of whole numbers, such as [1024, 1024]"))
-    timed.shape.push_back(extent.integer(1, std::int64_t{1} << 40));
-  if (const auto value = map.optional("dtype")) timed.dtype = value->one_of<DType>(all_dtypes);
-  if (const auto value = map.optional("sparse")) timed.sparse = value->boolean();
-  if (const auto rows = map.optional("rows")) {
-    if (!timed.sparse) rows->fail("rows are a sparse gradient's: say sparse: true");
-    timed.sparse_rows = rows->integer(1, std::int64_t{1} << 40);
-  }
-  if (const auto value = map.optional("unused")) timed.unused = value->boolean();
-  const auto ready = timed.unused ? map.optional("ready") : map.required("ready");
-  timed.ready = ready ? ready->duration_or_zero() : backward;
-  if (timed.ready > backward)
-    ready->fail(fmt::format("a gradient cannot be ready after the backward pass has ended ({})",
-                            to_string(backward)));
-  map.finish();
-  return timed;
-}
-
-BufferGroup read_buffers(const Yaml& given) {
-  BufferGroup group;
-  YamlMap map(given);
-  group.tensors = static_cast<int>(map.required("tensors").integer(1, 1'000'000));
-  group.size = Bytes{map.required("bytes").integer(1, std::int64_t{1} << 40)};
-  map.finish();
-  return group;
-}
 
 Kernel timed_kernel(const std::string& name, Duration time) {
   Kernel kernel;
@@ -49,37 +20,163 @@ Kernel timed_kernel(const std::string& name, Duration time) {
   return kernel;
 }
 
-}  // namespace
+/// Of an unused parameter, until the whole profile is read: at the end of the backward pass.
+constexpr Duration at_the_end = Duration::max();
 
-WorkloadProfile read_workload_profile(const Yaml& given) {
-  YamlMap map(given);
-  const Yaml format = map.required("format");
-  if (format.text("ddpsim.workload/1") != "ddpsim.workload/1")
-    format.fail("expected ddpsim.workload/1");
-  WorkloadProfile profile;
-  if (const auto source = map.optional("source")) profile.source = source->text("a text");
-  profile.forward = map.required("forward").duration();
-  profile.backward = map.required("backward").duration();
-  if (const auto value = map.optional("optimizer")) profile.optimizer = value->duration();
-  if (const auto value = map.optional("step_spread")) profile.step_spread = value->number(0, 1);
+void finish_parameter(ProfiledParameter& parameter, const YamlMap& map) {
+  if (const auto rows = map.find("rows"); rows && !parameter.sparse)
+    rows->fail("rows are a sparse gradient's: say sparse: true");
+  if (map.has("ready")) return;
+  if (!parameter.unused) map.at("ready");
+  parameter.ready = at_the_end;
+}
 
-  const Yaml parameters = map.required("parameters");
-  for (const Yaml& item : parameters.list("a list of parameters in registration order"))
-    profile.parameters.push_back(read_parameter(item, profile.backward));
+const Map<ProfiledParameter>& parameter_map() {
+  constexpr std::int64_t most = std::int64_t{1} << 40;
+  static const auto map =
+      Map<ProfiledParameter>("profiled_parameter", "A parameter and when its gradient is ready.")
+          .key("name", value::text("a name"), &ProfiledParameter::name,
+               {.meaning = "Its name, as named_parameters() spells it.",
+                .example = "0.weight",
+                .required = true})
+          .key("shape",
+               value::list_of(value::whole<std::int64_t>(1, most),
+                              "a list of whole numbers, such as [1024, 1024]"),
+               &ProfiledParameter::shape,
+               {.meaning = "Its shape.", .example = "[1024, 1024]", .required = true})
+          .key("dtype", value::one_of(all_dtypes), &ProfiledParameter::dtype,
+               {.meaning = "How it and its gradient are stored.", .always_written = true})
+          .key(
+              "sparse", value::boolean(), &ProfiledParameter::sparse,
+              {.meaning = "Whether its gradient is sparse, as an embedding's may be: it is reduced "
+                          "by itself."})
+          .key("rows", value::whole<std::int64_t>(1, most), &ProfiledParameter::sparse_rows,
+               {.meaning = "How many rows a sparse gradient sends.",
+                .otherwise = "all of them",
+                .example = "512"})
+          .key("unused", value::boolean(), &ProfiledParameter::unused,
+               {.meaning = "Whether no gradient reaches it in this step."})
+          .key("ready", value::time_or_zero(), &ProfiledParameter::ready,
+               {.meaning = "When its gradient is ready, from the start of the backward pass.",
+                .otherwise = "needed, unless the parameter is unused",
+                .example = "150.3 ms",
+                .always_written = true})
+          .needs_also({{.key = "ready"}, {.key = "unused", .value = {value::word("true")}}})
+          .check(finish_parameter);
+  return map;
+}
+
+const Map<BufferGroup>& buffers_map() {
+  static const auto map =
+      Map<BufferGroup>("profiled_buffers",
+                       "Tensors of one type that are not trained but kept alike on all ranks.")
+          .key("tensors", value::whole(1, 1'000'000), &BufferGroup::tensors,
+               {.meaning = "How many there are.", .example = "106", .required = true})
+          .key("bytes", value::whole<std::int64_t>(1, std::int64_t{1} << 40),
+               [](auto& group) -> auto& { return group.size.count; },
+               {.meaning = "How many bytes they have together.",
+                .example = "212992",
+                .required = true});
+  return map;
+}
+
+/// What the keys of a profile say together.
+void finish_profile(WorkloadProfile& profile, const YamlMap& map) {
+  const Yaml parameters = *map.find("parameters");
   if (profile.parameters.empty()) parameters.fail("expected at least one parameter");
-  if (const auto buffers = map.optional("buffers"))
-    for (const Yaml& item : buffers->list("a list of {tensors, bytes}, one for each type"))
-      profile.buffers.push_back(read_buffers(item));
-  if (const auto arrival = map.optional("arrival"))
+  for (std::size_t i = 0; i < profile.parameters.size(); ++i) {
+    Duration& ready = profile.parameters[i].ready;
+    if (ready == at_the_end) ready = profile.backward;
+    if (ready > profile.backward)
+      YamlMap(parameters.list("")[i])
+          .find("ready")
+          ->fail(fmt::format("a gradient cannot be ready after the backward pass has ended ({})",
+                             to_string(profile.backward)));
+  }
+  if (const auto arrival = map.find("arrival"))
     for (const Yaml& index : arrival->list("a list of parameter indices"))
       profile.arrival.push_back(static_cast<int>(
           index.integer(0, static_cast<std::int64_t>(profile.parameters.size()) - 1)));
-  if (const auto measured = map.optional("measured")) profile.measured = read_measured(*measured);
-  map.finish();
+}
+
+/// Parameter indices. Which there are is not known before all keys are read: finish_profile takes
+/// them.
+Value<std::vector<int>> arrival_value() {
+  auto value = value::list_of(value::whole(0, std::numeric_limits<int>::max()), "");
+  value.read = [](const Yaml&) { return std::vector<int>{}; };
+  return value;
+}
+
+Map<WorkloadProfile> make_profile_map() {
+  Map<WorkloadProfile> map("workload_profile",
+                           "What one process measured of its own training step: it stands where a "
+                           "model of the catalogue stands.");
+  map.key_constant("format", "ddpsim.workload/1",
+                   {.meaning = "Marks the file as a workload profile.",
+                    .example = "ddpsim.workload/1",
+                    .required = true});
+  add_written_by(map);
+  map.key("source", value::text(), &WorkloadProfile::source,
+          {.meaning = "What was measured, where and when.",
+           .example = "torch 2.11, H200, bf16, batch 8, 2026-11-20"})
+      .key("forward", value::time(), &WorkloadProfile::forward,
+           {.meaning = "How long the forward pass takes.", .example = "60.1 ms", .required = true})
+      .key(
+          "backward", value::time(), &WorkloadProfile::backward,
+          {.meaning = "How long the backward pass takes.", .example = "150.3 ms", .required = true})
+      .key("optimizer", value::time(), &WorkloadProfile::optimizer,
+           {.meaning = "How long the optimizer takes.",
+            .otherwise = "there is none",
+            .example = "12.0 ms"})
+      .key("step_spread", value::number(0, 1), &WorkloadProfile::step_spread,
+           {.meaning = "The standard deviation of a rank's computation from one step to the next, "
+                       "as a share of it. Of several ranks the slowest sets the pace.",
+            .example = "0.02"})
+      .key("parameters",
+           value::list_of(value::mapping(&parameter_map),
+                          "a list of parameters in registration order"),
+           &WorkloadProfile::parameters,
+           {.meaning = "The parameters in registration order.",
+            .example = "[{name: 0.weight, shape: [1024, 1024], dtype: fp32, ready: 150.3 ms}]",
+            .required = true,
+            .remark = "in registration order; ready: from the start of backward"})
+      .key("buffers",
+           value::list_of(value::mapping(&buffers_map),
+                          "a list of {tensors, bytes}, one for each type"),
+           &WorkloadProfile::buffers,
+           {.meaning = "The buffers that are broadcast before each forward pass, by type.",
+            .otherwise = "there are none",
+            .example = "[{tensors: 106, bytes: 212992}]",
+            .remark = "of one type each"})
+      .key("arrival", arrival_value(), &WorkloadProfile::arrival,
+           {.meaning = "The order in which the parameters' hooks fired: every index once.",
+            .otherwise = "by `ready`, of several at once the last registered first",
+            .example = "[1, 0]"})
+      .key("measured", measured_value(), &WorkloadProfile::measured,
+           {.meaning = "What runs of several ranks showed. It is the scenario's `measured` unless "
+                       "the scenario has one of its own.",
+            .otherwise = "nothing was measured",
+            .example = "{rows: [{strategy: naive, step: 531.7 ms}]}"})
+      .check(finish_profile);
+  add_end(map, "ddpsim.workload/1");
+  return map;
+}
+
+}  // namespace
+
+const Map<WorkloadProfile>& workload_profile_map() {
+  static const Map<WorkloadProfile> map = make_profile_map();
+  return map;
+}
+
+WorkloadProfile read_workload_profile(const Yaml& given) {
+  const YamlMap map(given);
+  check_end_if_written(map, map.at("format"));
+  const WorkloadProfile profile = workload_profile_map().read(given);
   try {
     check(workload_of(profile, std::filesystem::path(given.file()).stem().string()));
   } catch (const std::invalid_argument& problem) {
-    parameters.fail(problem.what());
+    map.at("parameters").fail(problem.what());
   }
   return profile;
 }

@@ -10,6 +10,9 @@
 
 namespace ddpsim {
 
+template <typename T>
+class Map;
+
 struct ProfiledParameter {
   std::string name;
   std::vector<std::int64_t> shape;
@@ -18,11 +21,13 @@ struct ProfiledParameter {
   std::int64_t sparse_rows = 0;  ///< 0: all of them
   bool unused = false;           ///< then `ready` does not matter
   Duration ready{};              ///< when its gradient is, from the start of backward
+
+  bool operator==(const ProfiledParameter&) const = default;
 };
 
 /// A workload profile (format: ddpsim.workload/1): what one process measured of its own training
-/// step, and perhaps what a run of several showed, which is then the scenario's `measured` unless it has
-/// one of its own.
+/// step, and perhaps what a run of several showed, which is then the scenario's `measured` unless
+/// it has one of its own.
 struct WorkloadProfile {
   std::string source;
   Duration forward{}, backward{};
@@ -34,11 +39,14 @@ struct WorkloadProfile {
   std::optional<Measured> measured;
 };
 
+/// The keys of a workload profile.
+const Map<WorkloadProfile>& workload_profile_map();
+
 /// Reads the mapping of a profile in full. Throws InputError.
 WorkloadProfile read_workload_profile(const Yaml& given);
 
-/// The profile as a workload: its backward pass becomes one timed kernel between every two instants at
-/// which gradients were ready.
+/// The profile as a workload: its backward pass becomes one timed kernel between every two instants
+/// at which gradients were ready.
 Workload workload_of(const WorkloadProfile& profile, const std::string& name);
 
 }  // namespace ddpsim

@@ -91,4 +91,54 @@ std::optional<double> parse_number(std::string_view text) {
   return value;
 }
 
+namespace {
+
+std::span<const Unit> units_of(Quantity quantity) {
+  switch (quantity) {
+    case Quantity::duration:
+      return durations;
+    case Quantity::bytes:
+      return sizes;
+    case Quantity::bandwidth:
+      return rates;
+    case Quantity::flop_rate:
+      return flop_rates;
+  }
+  return durations;
+}
+
+/// What std::from_chars takes for a finite number, its sign aside.
+constexpr const char* unsigned_number = "([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?";
+
+}  // namespace
+
+std::vector<std::string_view> unit_names(Quantity quantity) {
+  std::vector<std::string_view> names;
+  for (const Unit& unit : units_of(quantity)) names.push_back(unit.name);
+  return names;
+}
+
+std::string quantity_pattern(Quantity quantity, Sign sign) {
+  std::string units;
+  for (const std::string_view unit : unit_names(quantity))
+    units.append(units.empty() ? "" : "|").append(unit);
+  // Above zero: a digit other than 0 comes before the exponent or the unit.
+  const std::string begin = sign == Sign::any        ? "-?"
+                            : sign == Sign::positive ? "(?=[0-9.]*[1-9])"
+                                                     : "";
+  return "^" + begin + unsigned_number + " *(" + units + ")$";
+}
+
+std::string integer_pattern() {
+  return "^-?[0-9]+$";
+}
+
+std::string number_pattern() {
+  return std::string("^-?") + unsigned_number + "$";
+}
+
+std::string percent_pattern() {
+  return std::string("^-?") + unsigned_number + " *% *$";
+}
+
 }  // namespace ddpsim

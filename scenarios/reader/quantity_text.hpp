@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/base/quantity.hpp"
 
@@ -20,5 +22,20 @@ std::optional<FlopRate> parse_flop_rate(std::string_view text);
 /// A plain decimal integer or number, nothing else around it ("010" is ten).
 std::optional<std::int64_t> parse_integer(std::string_view text);
 std::optional<double> parse_number(std::string_view text);
+
+// What the parsers above take, for people and for other programs.
+
+enum class Quantity : std::uint8_t { duration, bytes, bandwidth, flop_rate };
+std::vector<std::string_view> unit_names(Quantity quantity);
+
+/// Which sign a text may have.
+enum class Sign : std::uint8_t { any, not_negative, positive };
+
+/// Regular expressions (ECMA 262) that whole texts match if the parsers take them, but for the size
+/// of the numbers.
+std::string quantity_pattern(Quantity quantity, Sign sign);
+std::string integer_pattern();
+std::string number_pattern();
+std::string percent_pattern();
 
 }  // namespace ddpsim

@@ -3,33 +3,72 @@
 #include <algorithm>
 
 #include "scenarios/reader/cluster_reader.hpp"
+#include "scenarios/reader/map.hpp"
 #include "scenarios/reader/measured_reader.hpp"
 #include "scenarios/reader/training_reader.hpp"
 #include "scenarios/reader/workload_reader.hpp"
-#include "scenarios/reader/yaml.hpp"
 
 namespace ddpsim {
 namespace {
 
+Map<Scenario> make_scenario_map() {
+  Map<Scenario> map("scenario", "A question to ddpsim: what is trained, on what, and how.");
+  // The cluster goes before the workload, which asks what its device can multiply.
+  map.key("name", value::text("a name"), &Scenario::name,
+          {.meaning = "What the scenario is called in tables.",
+           .otherwise = "the name of the file",
+           .example = "GPT XL on two H100s"})
+      .key_read(
+          "cluster", {value::map(&cluster_keys)},
+          [](Scenario& scenario, const Yaml& given) { scenario.cluster = read_cluster(given); },
+          {.meaning = "The devices, and what connects them.",
+           .example = "{device: h100-sxm, ranks_per_node: 2, intra_node: nvlink4}",
+           .required = true})
+      .key_read("workload", {value::map(&workload_keys)},
+                [](Scenario& scenario, const Yaml& given) { read_workload(given, scenario); },
+                {.meaning = "The network that is trained.",
+                 .example = "{model: gpt2, batch: 8, sequence: 512}",
+                 .required = true})
+      .key_read("training", {value::map(&training_keys)},
+                [](Scenario& scenario, const Yaml& given) {
+                  scenario.training = read_training(given, scenario.workload);
+                },
+                {.meaning = "How gradients are averaged.",
+                 .otherwise = "as DistributedDataParallel does by itself",
+                 .example = "{bucket_cap: 50 MiB, micro_batches: 4}"})
+      .key("compare", strategies_value(), &Scenario::compare,
+           {.meaning = "The strategies that `run` predicts, in the order of its table."})
+      .key("measured", measured_value(), &Scenario::measured,
+           {.meaning = "What a real run showed. `score` holds predictions against it, and `run` "
+                       "fits compute times to it.",
+            .otherwise = "nothing was measured",
+            .example = "{rows: [{strategy: naive, step: 531.7 ms}]}"})
+      .check([](Scenario& scenario, const YamlMap& entries) {
+        if (std::count(scenario.compare.begin(), scenario.compare.end(), Strategy::bucketed) > 0)
+          check_bucketed(entries.find("training").value_or(entries.node()), scenario.training,
+                         scenario.workload);
+      });
+  return map;
+}
+
+const Map<Scenario>& scenario_map() {
+  static const Map<Scenario> map = make_scenario_map();
+  return map;
+}
+
 Scenario read(const Yaml& root, const std::filesystem::path& file) {
-  YamlMap map(root);
   Scenario scenario;
   scenario.file = file.string();
   scenario.name = file.stem().string();
-  if (const auto name = map.optional("name")) scenario.name = name->text("a name");
-  scenario.cluster = read_cluster(map.required("cluster"));
-  read_workload(map.required("workload"), scenario);
-  const auto training = map.optional("training");
-  if (training) scenario.training = read_training(*training, scenario.workload);
-  if (const auto compare = map.optional("compare")) scenario.compare = read_strategies(*compare);
-  if (std::count(scenario.compare.begin(), scenario.compare.end(), Strategy::bucketed) > 0)
-    check_bucketed(training ? *training : root, scenario.training, scenario.workload);
-  if (const auto measured = map.optional("measured")) scenario.measured = read_measured(*measured);
-  map.finish();
+  scenario_map().read(root, scenario);
   return scenario;
 }
 
 }  // namespace
+
+const MapDescription& scenario_keys() {
+  return scenario_map().description();
+}
 
 Scenario read_scenario(const std::filesystem::path& file,
                        const std::vector<std::pair<std::string, std::string>>& overrides) {
@@ -39,7 +78,7 @@ Scenario read_scenario(const std::filesystem::path& file,
 }
 
 bool is_workload_profile(const std::filesystem::path& file) {
-  const auto format = YamlMap(Yaml::load(file)).optional("format");
+  const auto format = YamlMap(Yaml::load(file)).find("format");
   return format && format->is_scalar() && format->text("a format") == "ddpsim.workload/1";
 }
 

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
-#include "model/ddp/zero_step.hpp"
+#include "model/ddp/bucket_plan.hpp"
+#include "model/ddp/refusals.hpp"
 #include "scenarios/reader/comm_hook_reader.hpp"
+#include "scenarios/reader/map.hpp"
+#include "scenarios/reader/measured_reader.hpp"
 #include "scenarios/reader/user_hook_reader.hpp"
 
 namespace ddpsim {
@@ -64,45 +68,89 @@ constexpr std::string_view name_of(Phase phase) {
 
 constexpr std::int64_t last_iteration = 1'000'000'000;
 
-/// `phase: first` or `iteration: 3`.
-int read_iteration(YamlMap& map) {
-  const auto phase = map.optional("phase");
-  const auto iteration = map.optional("iteration");
-  if (phase && iteration) iteration->fail("iteration and phase exclude each other");
-  if (iteration) return static_cast<int>(iteration->integer(1, last_iteration));
-  return phase && phase->one_of<Phase>(all_phases) == Phase::first ? 1 : 0;
+const Map<Join>& join_map() {
+  static const auto map =
+      Map<Join>("join",
+                "Uneven inputs: DistributedDataParallel's forward within join(), as a rank "
+                "that still has inputs runs it.")
+          .key("throw_on_early_termination", value::boolean(), &Join::throw_on_early_termination,
+               {.meaning = "Whether all ranks stop once one has run out of inputs, which costs an "
+                           "all-reduce per step."})
+          .key("divide_by_initial_world_size", value::boolean(),
+               &Join::divide_by_initial_world_size,
+               {.meaning = "Whether gradients are divided by the number of all ranks. If not, they "
+                           "are divided by the number of those that still have inputs, which the "
+                           "host reads at the first gradient."})
+          .key("joined_ranks", value::whole(0, 1 << 20), &Join::joined_ranks,
+               {.meaning =
+                    "How many ranks, the last ones, have run out of inputs: on a real backend "
+                    "they send zeros through every collective of the others. That costs a "
+                    "step nothing, so predictions do not depend on it."});
+  return map;
 }
 
 /// `join: true`, or a mapping.
-std::optional<Join> read_join(const Yaml& given) {
-  if (given.is_scalar()) return given.boolean() ? std::optional<Join>(Join{}) : std::nullopt;
-  Join join;
-  YamlMap map(given);
-  if (const auto value = map.optional("throw_on_early_termination"))
-    join.throw_on_early_termination = value->boolean();
-  if (const auto value = map.optional("divide_by_initial_world_size"))
-    join.divide_by_initial_world_size = value->boolean();
-  if (const auto value = map.optional("joined_ranks"))
-    join.joined_ranks = static_cast<int>(value->integer(0, 1 << 20));
-  map.finish();
-  return join;
+Value<std::optional<Join>> join_value() {
+  const auto mapping = value::mapping(&join_map);
+  return {value::either({value::boolean().type, mapping.type}),
+          [=](const Yaml& given) -> std::optional<Join> {
+            if (!given.is_scalar()) return mapping.read(given);
+            return given.boolean() ? std::optional<Join>(Join{}) : std::nullopt;
+          },
+          {}};
+}
+
+/// What is read of `training:` needs the workload beside it.
+struct TrainingDraft : Training {
+  const Workload* workload = nullptr;
+  std::optional<Phase> phase;
+  std::optional<int> given_iteration;
+};
+
+struct DelayedDraft : DelayedAllReduce {
+  const Workload* workload = nullptr;
+};
+
+const Map<DelayedDraft>& delayed_map() {
+  static const auto map =
+      Map<DelayedDraft>("delay_all_reduce",
+                        "Parameters that DistributedDataParallel does not reduce, but a hook on "
+                        "another parameter: their gradients lie in one buffer, which the hook "
+                        "divides and all-reduces, and nobody waits for that.")
+          .key_read("parameters", {value::list({value::form(Form::Kind::text)}, 1)},
+                    [](DelayedDraft& delayed, const Yaml& given) {
+                      for (const Yaml& item : given.list("a list of names, with * for any text"))
+                        for (const auto& found : parameters_named(item, *delayed.workload))
+                          if (!delayed.contains(found)) delayed.parameters.push_back(found);
+                    },
+                    {.meaning = "The names of the parameters, with * for any text.",
+                     .example = "[\"head.*\"]",
+                     .required = true,
+                     .elsewhere = {{"delay_all_reduce_named_params", "DistributedDataParallel's"}}})
+          .key_read(
+              "hook", {value::form(Form::Kind::text)},
+              [](DelayedDraft& delayed, const Yaml& given) {
+                const auto hooked = parameters_named(given, *delayed.workload);
+                if (hooked.size() != 1)
+                  given.fail(fmt::format("expected the name of one parameter, and {} are named so",
+                                         hooked.size()));
+                delayed.hook = hooked.front();
+              },
+              {.meaning = "The name of the parameter whose gradient sends them. It comes "
+                          "later in the backward pass than all of them.",
+               .example = "embed.weight",
+               .required = true,
+               .elsewhere = {{"param_to_hook_all_reduce", "DistributedDataParallel's"}}});
+  return map;
 }
 
 /// `delay_all_reduce: {parameters: ["head.*"], hook: embed.weight}`
 DelayedAllReduce read_delayed(const Yaml& given, const Workload& workload) {
-  DelayedAllReduce delayed;
-  YamlMap map(given);
-  for (const Yaml& item : map.required("parameters").list("a list of names, with * for any text"))
-    for (const auto& found : parameters_named(item, workload))
-      if (!delayed.contains(found)) delayed.parameters.push_back(found);
-  const Yaml hook = map.required("hook");
+  DelayedDraft delayed;
+  delayed.workload = &workload;
+  delayed_map().read(given, delayed);
   if (delayed.parameters.empty()) given.fail("expected the name of one parameter at least");
-  const std::vector<std::int32_t> hooked = parameters_named(hook, workload);
-  if (hooked.size() != 1)
-    hook.fail(
-        fmt::format("expected the name of one parameter, and {} are named so", hooked.size()));
-  delayed.hook = hooked.front();
-  map.finish();
+  const Yaml hook = *YamlMap(given).find("hook");
   const std::vector<int> arrival = arrival_order(workload);
   const auto sends = std::find(arrival.begin(), arrival.end(), delayed.hook);
   const auto unused = [&](std::int32_t index) {
@@ -124,19 +172,209 @@ std::vector<Bytes> read_caps(const Yaml& given, const Workload& workload,
   const std::vector<Yaml> items = given.list("a list of sizes, such as [1 MiB, 4 MiB, 25 MiB]");
   for (const Yaml& item : items) caps.push_back(item.bytes());
   if (caps.empty()) given.fail("expected at least one size");
-  std::vector<GradientInfo> gradients;
-  for (const Parameter& parameter : workload.parameters)
-    gradients.push_back({parameter.size(), parameter.dtype, parameter.sparse});
-  const std::vector<int> arrival = arrival_order(workload);
-  const std::size_t buckets =
-      steady_buckets(gradients, arrival, {caps, training.bucket_rule}).size();
+  Training capped = training;
+  capped.bucket_caps = caps;
+  const std::size_t buckets = buckets_by_caps(workload, capped);
   if (buckets < caps.size())
     items[buckets].fail(
         fmt::format("this cap closes no bucket: all gradients are in the {} before it", buckets));
   return caps;
 }
 
+/// What the keys say together.
+void finish_training(TrainingDraft& training, const YamlMap& map) {
+  // A special first bucket is DDP's own; who writes buckets by the other rule has none.
+  if (training.bucket_rule == BucketRule::before_overflow && !training.first_cap_given)
+    training.first_bucket_cap.reset();
+  if (map.has("bucket_cap")) training.give_cap(training.bucket_cap);
+  training.iteration = training.given_iteration.value_or(training.phase == Phase::first ? 1 : 0);
+  if (const auto caps = map.find("bucket_caps"))
+    training.bucket_caps = read_caps(*caps, *training.workload, training);
+  if (const std::string why = delayed_refusal(training); !why.empty())
+    map.find("delay_all_reduce")->fail(why);
+}
+
+void add_buckets(Map<TrainingDraft>& map) {
+  map.key("bucket_cap", value::size(), &TrainingDraft::bucket_cap,
+          {.meaning = "The size at which a bucket closes. Fractions of a byte are cut off, as "
+                      "DistributedDataParallel does.",
+           .example = "50 MiB",
+           .source = "torch.nn.parallel.DistributedDataParallel, bucket_cap_mb (rule R11)",
+           .elsewhere = {{"bucket_cap_mb", "DistributedDataParallel's", "{} MiB"},
+                         {"ddp_bucket_cap_mb", "Hugging Face's", "{} MiB"},
+                         {"reduce_bucket_size", "DeepSpeed's", "-",
+                          "that counts elements, this one bytes"},
+                         {"allreduce_bucket_size", "DeepSpeed's", "-",
+                          "that counts elements, this one bytes"}}})
+      .key("bucket_rule",
+           value::one_of(all_bucket_rules,
+                         {"once its size has reached the cap, as PyTorch does",
+                          "before a gradient that would take it past the cap, as DeepSpeed and "
+                          "Horovod do"}),
+           &TrainingDraft::bucket_rule, {.meaning = "When a bucket closes."})
+      .key_read("first_bucket_cap",
+                value::either({value::size().type, {value::word("none", "it is like the others")}}),
+                [](TrainingDraft& training, const Yaml& given) {
+                  training.first_cap_given = true;
+                  if (given.is_scalar()) given.text("a size, or none");
+                  if (given.is_word("none"))
+                    training.first_bucket_cap.reset();
+                  else
+                    training.first_bucket_cap = given.bytes();
+                },
+                {.meaning = "The cap of the first bucket, which is small so that communication "
+                            "starts early.",
+                 .unset = "1 MiB",
+                 .otherwise = "none under before_overflow, and none where `pytorch` is 2.x and a "
+                              "bucket_cap is given",
+                 .source = "torch.distributed._DEFAULT_FIRST_BUCKET_BYTES (rule R12)",
+                 .elsewhere = {{"_DEFAULT_FIRST_BUCKET_BYTES", "torch.distributed's", "{} B"}}})
+      .key("last_bucket_cap", value::boolean(), &TrainingDraft::last_bucket_cap,
+           {.meaning = "Whether the special bucket is launched last instead of first.",
+            .source = "the environment variable DDP_SET_LAST_BUCKET_CAP",
+            .elsewhere = {{"DDP_SET_LAST_BUCKET_CAP", "PyTorch's"}}})
+      .key_read("bucket_caps", {value::list(value::size().type, 1)},
+                [](TrainingDraft&, const Yaml&) {},  // finish_training reads them, by the rule
+                {.meaning = "A cap for each bucket in order, of which the last one repeats.",
+                 .otherwise = "first_bucket_cap, then bucket_cap",
+                 .example = "[1 MiB, 4 MiB, 25 MiB]",
+                 .elsewhere = {{"bucket_cap_mb_list", "DistributedDataParallel's", "-",
+                                "with a unit each"}}})
+      .key_read("buckets", {value::list({value::list({value::form(Form::Kind::text)}, 1)})},
+                [](TrainingDraft& training, const Yaml& given) {
+                  training.buckets = read_buckets(given, *training.workload);
+                },
+                {.meaning = "The buckets themselves, in launch order: lists of parameter names in "
+                            "which every parameter stands once. `ddpsim tune` prints such a list.",
+                 .otherwise = "buckets are made by the caps",
+                 .example = "[[2.bias, 2.weight], [0.bias, 0.weight]]"})
+      .key_read(
+          "parameter_groups", {value::integer_form(1, std::numeric_limits<std::int64_t>::max())},
+          [](TrainingDraft& training, const Yaml& given) {
+            training.parameter_groups = static_cast<int>(
+                given.integer(1, static_cast<std::int64_t>(training.workload->parameters.size())));
+          },
+          {.meaning = "That many contiguous groups of parameters are the buckets, at most one "
+                      "for each parameter.",
+           .otherwise = "buckets are made by the caps",
+           .example = "2"})
+      .excludes("buckets", {"bucket_caps"}, "buckets and bucket_caps exclude each other")
+      .excludes("parameter_groups", {"buckets", "bucket_caps"},
+                "parameter_groups excludes buckets and bucket_caps");
+}
+
+void add_modes(Map<TrainingDraft>& map) {
+  map.key("micro_batches", value::whole(1, 1024), &TrainingDraft::micro_batches,
+          {.meaning = "How many forward and backward passes there are before an update.",
+           .example = "4",
+           .elsewhere = {{"gradient_accumulation_steps", "Hugging Face's and DeepSpeed's"},
+                         {"accumulate_grad_batches", "Lightning's"},
+                         {"num_microbatches", "Megatron's"}}})
+      .key("no_sync", value::boolean(), &TrainingDraft::no_sync,
+           {.meaning = "Whether only the last micro-batch communicates, as under "
+                       "DistributedDataParallel.no_sync()."})
+      .key("find_unused_parameters", value::boolean(), &TrainingDraft::find_unused_parameters,
+           {.meaning = "Whether DistributedDataParallel searches the graph for parameters that no "
+                       "gradient will reach.",
+            .elsewhere = {{"ddp_find_unused_parameters", "Hugging Face's"}}})
+      .key("skip_all_reduce_unused_params", value::boolean(),
+           &TrainingDraft::skip_all_reduce_unused_params,
+           {.meaning = "Whether buckets that hold nothing but unused parameters are left out."})
+      .key("static_graph", value::boolean(), &TrainingDraft::static_graph,
+           {.meaning = "Whether DistributedDataParallel is told that the graph never changes."})
+      .key("gradient_as_bucket_view", value::boolean(), &TrainingDraft::gradient_as_bucket_view,
+           {.meaning = "Whether gradients are views of their buckets, which saves the copies in "
+                       "and out."})
+      .key("batched_grad_copy", value::boolean(), &TrainingDraft::batched_grad_copy,
+           {.meaning = "Whether a bucket's gradients are copied into it and divided together, once "
+                       "all are there."})
+      .key("broadcast_buffers", value::boolean(), &TrainingDraft::broadcast_buffers,
+           {.meaning = "Whether rank 0's buffers, such as the statistics of batch norms, go to all "
+                       "ranks before each synchronised forward pass. That time shows as exposed, "
+                       "not as communication, which counts gradients.",
+            .elsewhere = {{"ddp_broadcast_buffers", "Hugging Face's"}}})
+      .key_read(
+          "comm_hook", comm_hook_type(),
+          [](TrainingDraft& training, const Yaml& given) {
+            training.comm_hook = read_comm_hook(given);
+          },
+          {.meaning = "What a bucket does instead of a plain all-reduce, by PyTorch's names: a "
+                      "name, a mapping of a name to its settings, or a list of steps of your "
+                      "own.",
+           .unset = "none",
+           .example = "{powersgd: {rank: 4, start_iteration: 10}}",
+           .source = "torch/distributed/algorithms/ddp_comm_hooks; see `ddpsim list hooks`",
+           .elsewhere = {{"ddp_comm_hook", "Lightning's"},
+                         {"ddp_comm_wrapper", "Lightning's", "-",
+                          "write {bf16_compress_wrapper: powersgd}"}}})
+      .key_read(
+          "hooks", user_hooks_type(),
+          [](TrainingDraft& training, const Yaml& given) {
+            training.hooks = read_user_hooks(given, *training.workload);
+          },
+          {.meaning = "Hooks that you attach to parameters or layers, with their cost and, on "
+                      "a real backend, their effect. Those on one gradient run in this order.",
+           .otherwise = "there are none",
+           .example = "[{clip: {layer: \"*\", norm: 1.0}}]"})
+      .key(
+          "join", join_value(), &TrainingDraft::join,
+          {.meaning = "Uneven inputs: whether the step runs within DistributedDataParallel.join(), "
+                      "and how.",
+           .unset = "false",
+           .example = "{divide_by_initial_world_size: false}"})
+      .key_read("delay_all_reduce",
+                {value::map([]() -> const auto& { return delayed_map().description(); })},
+                [](TrainingDraft& training, const Yaml& given) {
+                  training.delayed = read_delayed(given, *training.workload);
+                },
+                {.meaning = "Parameters whose gradients are reduced together by a hook on another "
+                            "parameter, while nobody waits.",
+                 .otherwise = "all are in buckets",
+                 .example = "{parameters: [\"head.*\"], hook: embed.weight}",
+                 .source = "DistributedDataParallel's delay_all_reduce_named_params (rule R50)"})
+      .key("phase",
+           value::one_of(all_phases, {"as most iterations are",
+                                      "the first, before buckets are rebuilt by the order of "
+                                      "arrival"}),
+           &TrainingDraft::phase,
+           {.meaning = "Which iteration of the training the step is.", .unset = "steady"})
+      .key("iteration", value::whole(1, last_iteration), &TrainingDraft::given_iteration,
+           {.meaning = "Which iteration of the training the step is, counted from 1. What comm "
+                       "hooks and buckets do depends on it while training begins.",
+            .otherwise = "as `phase` says",
+            .example = "2"})
+      .excludes("iteration", {"phase"}, "iteration and phase exclude each other");
+}
+
+const Map<TrainingDraft>& training_map() {
+  static const Map<TrainingDraft> map = [] {
+    Map<TrainingDraft> all("training", "How gradients are averaged, and when.");
+    all.key("strategy", strategy_value(), &TrainingDraft::strategy,
+            {.meaning = "How gradients are averaged. `compare` says which strategies `run` "
+                        "predicts; `tune` and `schedule` take this one."})
+        .key("pytorch",
+             value::one_of(all_pytorches,
+                           {"the first bucket is always of 1 MiB, and zero_grad keeps gradients",
+                            "from about 2.5: a cap you give holds for the first bucket too, and "
+                            "zero_grad drops gradients"}),
+             &TrainingDraft::pytorch,
+             {.meaning = "A release of PyTorch, where releases differ.",
+              .otherwise = "2.0 to about 2.4, which have the first bucket of 1.13 and drop "
+                           "gradients like 2.x",
+              .source = "pytorch pull request 121640 (rule R12)"});
+    add_buckets(all);
+    add_modes(all);
+    all.check(finish_training);
+    return all;
+  }();
+  return map;
+}
+
 }  // namespace
+
+const MapDescription& training_keys() {
+  return training_map().description();
+}
 
 void check_bucketed(const Yaml& where, const Training& training, const Workload& workload) {
   for (const Parameter& parameter : workload.parameters) {
@@ -163,63 +401,10 @@ void check_bucketed(const Yaml& where, const Training& training, const Workload&
 }
 
 Training read_training(const Yaml& given, const Workload& workload) {
-  Training training;
-  YamlMap map(given);
-  if (const auto value = map.optional("strategy"))
-    training.strategy = value->one_of<Strategy>(all_strategies);
-  if (const auto value = map.optional("pytorch"))
-    training.pytorch = value->one_of<PyTorch>(all_pytorches);
-  if (const auto value = map.optional("bucket_cap")) training.give_cap(value->bytes());
-  if (const auto value = map.optional("bucket_rule"))
-    training.bucket_rule = value->one_of<BucketRule>(all_bucket_rules);
-  // A special first bucket is DDP's own; who writes buckets by the other rule has none.
-  if (training.bucket_rule == BucketRule::before_overflow) training.first_bucket_cap.reset();
-  if (const auto value = map.optional("first_bucket_cap")) {
-    training.first_cap_given = true;
-    if (value->is_scalar() && value->text("a size, or none") == "none")
-      training.first_bucket_cap.reset();
-    else
-      training.first_bucket_cap = value->bytes();
-  }
-  if (const auto value = map.optional("last_bucket_cap"))
-    training.last_bucket_cap = value->boolean();
-  if (const auto value = map.optional("micro_batches"))
-    training.micro_batches = static_cast<int>(value->integer(1, 1024));
-  if (const auto value = map.optional("no_sync")) training.no_sync = value->boolean();
-  if (const auto value = map.optional("find_unused_parameters"))
-    training.find_unused_parameters = value->boolean();
-  if (const auto value = map.optional("skip_all_reduce_unused_params"))
-    training.skip_all_reduce_unused_params = value->boolean();
-  if (const auto value = map.optional("static_graph")) training.static_graph = value->boolean();
-  if (const auto value = map.optional("gradient_as_bucket_view"))
-    training.gradient_as_bucket_view = value->boolean();
-  if (const auto value = map.optional("batched_grad_copy"))
-    training.batched_grad_copy = value->boolean();
-  if (const auto value = map.optional("broadcast_buffers"))
-    training.broadcast_buffers = value->boolean();
-  if (const auto value = map.optional("comm_hook")) training.comm_hook = read_comm_hook(*value);
-  if (const auto value = map.optional("hooks")) training.hooks = read_user_hooks(*value, workload);
-  if (const auto value = map.optional("join")) training.join = read_join(*value);
-  const auto delayed = map.optional("delay_all_reduce");
-  if (delayed) training.delayed = read_delayed(*delayed, workload);
-  training.iteration = read_iteration(map);
-
-  const auto caps = map.optional("bucket_caps");
-  const auto buckets = map.optional("buckets");
-  const auto groups = map.optional("parameter_groups");
-  if (caps) training.bucket_caps = read_caps(*caps, workload, training);
-  if (buckets) {
-    if (caps) buckets->fail("buckets and bucket_caps exclude each other");
-    training.buckets = read_buckets(*buckets, workload);
-  }
-  if (groups) {
-    if (caps || buckets) groups->fail("parameter_groups excludes buckets and bucket_caps");
-    training.parameter_groups =
-        static_cast<int>(groups->integer(1, static_cast<std::int64_t>(workload.parameters.size())));
-  }
-  if (const std::string why = delayed_refusal(training); !why.empty()) delayed->fail(why);
-  map.finish();
-  return training;
+  TrainingDraft draft;
+  draft.workload = &workload;
+  training_map().read(given, draft);
+  return draft;
 }
 
 }  // namespace ddpsim

@@ -2,10 +2,14 @@
 
 #include <vector>
 
-#include "model/ddp/user_hook.hpp"
+#include "model/schedule/user_hook.hpp"
+#include "scenarios/reader/format.hpp"
 #include "scenarios/reader/yaml.hpp"
 
 namespace ddpsim {
+
+/// What `training.hooks` may be.
+Type user_hooks_type();
 
 /// `training.hooks`: a list of {kind: {parameter or layer: pattern, ...}}, with the parameters and
 /// layers of `workload` that each pattern names. Throws InputError, also for a pattern that matches

@@ -1,201 +1,241 @@
 #include "scenarios/reader/workload_reader.hpp"
 
-#include <algorithm>
-#include <array>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
-#include "model/workload/architecture.hpp"
 #include "scenarios/reader/catalogue.hpp"
+#include "scenarios/reader/map.hpp"
+#include "scenarios/reader/model_reader.hpp"
 #include "scenarios/reader/profile_reader.hpp"
 
 namespace ddpsim {
 namespace {
 
-/// The families a model description may name.
-enum class FamilyName : std::uint8_t { cs336, llama, gpt2, bert, resnet, vgg, mlp };
-constexpr std::array all_families{FamilyName::cs336, FamilyName::llama,  FamilyName::gpt2,
-                                  FamilyName::bert,  FamilyName::resnet, FamilyName::vgg,
-                                  FamilyName::mlp};
-constexpr std::string_view name_of(FamilyName family) {
-  constexpr std::array<std::string_view, 7> names{"cs336",  "llama", "gpt2", "bert",
-                                                  "resnet", "vgg",   "mlp"};
-  return names[static_cast<std::size_t>(family)];
-}
+constexpr int many = 10'000'000;
 
-/// A model description: its keys, from itself or from what it is based on.
-struct Description {
-  std::vector<YamlMap> maps;  ///< the description, then its bases
-  std::string name;
-
-  explicit Description(const std::vector<Entry>& entries) : name(entries.front().name) {
-    for (const Entry& entry : entries) maps.emplace_back(entry.yaml);
-  }
-
-  std::optional<Yaml> optional(const std::string& key) {
-    std::optional<Yaml> found;
-    for (YamlMap& map : maps)
-      if (auto value = map.optional(key); value && !found) found = value;
-    return found;
-  }
-  Yaml required(const std::string& key) {
-    if (auto value = optional(key)) return *value;
-    maps.front().node().fail(fmt::format("missing key \"{}\"", key));
-  }
-  int positive(const std::string& key, int most) {
-    return static_cast<int>(required(key).integer(1, most));
-  }
-  std::vector<int> counts(const std::string& key, int least, int most) {
-    std::vector<int> values;
-    const auto items = required(key).list("a list of whole numbers");
-    if (items.size() > 1000) required(key).fail("expected at most 1000 entries");
-    for (const Yaml& item : items) values.push_back(static_cast<int>(item.integer(least, most)));
-    return values;
-  }
+/// `workload:` as it is written, before it becomes a Workload.
+struct WorkloadDraft {
+  WorkloadSize size;
+  std::optional<DType> compute;
+  std::optional<Optimizer> optimizer;
+  std::optional<Duration> optimizer_time;
+  MeasuredTimes times;
 };
 
-constexpr int many = 10'000'000, deep = 10'000;
-
-Architecture read_transformer(Description& model, FamilyName family) {
-  using Family = TransformerShape::Family;
-  TransformerShape shape;
-  shape.family = family == FamilyName::cs336   ? Family::cs336
-                 : family == FamilyName::llama ? Family::llama
-                 : family == FamilyName::gpt2  ? Family::gpt2
-                                               : Family::bert;
-  shape.layers = model.positive("layers", deep);
-  shape.d_model = model.positive("d_model", many);
-  shape.d_ff = model.positive("d_ff", many);
-  shape.heads = model.positive("heads", many);
-  if (const auto value = model.optional("kv_heads"))
-    shape.kv_heads = static_cast<int>(value->integer(1, many));
-  shape.vocabulary = model.positive("vocabulary", many);
-  if (family == FamilyName::gpt2 || family == FamilyName::bert)
-    shape.positions = model.positive("positions", many);
-  return shape;
-}
-
-Architecture read_architecture(Description& model) {
-  const FamilyName family = model.required("family").one_of<FamilyName>(all_families);
-  model.optional("base");
-  model.optional("source");
-  Architecture architecture;
-  if (family == FamilyName::resnet) {
-    ResNetShape shape;
-    shape.blocks = model.counts("blocks", 1, deep);
-    shape.bottleneck = model.required("bottleneck").boolean();
-    if (const auto value = model.optional("classes"))
-      shape.classes = static_cast<int>(value->integer(1, many));
-    architecture = shape;
-  } else if (family == FamilyName::vgg) {
-    VggShape shape;
-    shape.channels = model.counts("channels", 0, many);
-    if (const auto value = model.optional("classes"))
-      shape.classes = static_cast<int>(value->integer(1, many));
-    architecture = shape;
-  } else if (family == FamilyName::mlp) {
-    MlpShape shape;
-    shape.widths = model.counts("widths", 1, many);
-    if (const auto value = model.optional("bias")) shape.bias = value->boolean();
-    architecture = shape;
-  } else {
-    architecture = read_transformer(model, family);
-  }
-  for (const YamlMap& map : model.maps) map.finish();
-  return architecture;
-}
-
 bool is_profile(const Entry& entry) {
-  return entry.name != "inline" && YamlMap(entry.yaml).optional("format").has_value();
+  return entry.name != "inline" && YamlMap(entry.yaml).has("format");
 }
 
-MeasuredTimes read_times(const Yaml& given) {
-  MeasuredTimes times;
-  YamlMap map(given);
-  if (const auto value = map.optional("forward")) times.forward = value->duration();
-  if (const auto value = map.optional("backward")) times.backward = value->duration();
-  if (const auto value = map.optional("optimizer")) times.optimizer = value->duration();
-  map.finish();
-  return times;
+const Map<MeasuredTimes>& times_map() {
+  static const auto map =
+      Map<MeasuredTimes>("times",
+                         "Measured totals of a step without communication. Layers are scaled so "
+                         "that they add up to them.")
+          .key("forward", value::time(), &MeasuredTimes::forward,
+               {.meaning = "The forward pass.",
+                .otherwise = "as the laws price it",
+                .example = "250 ms"})
+          .key("backward", value::time(), &MeasuredTimes::backward,
+               {.meaning = "The backward pass.",
+                .otherwise = "as the laws price it",
+                .example = "507 ms"})
+          .key("optimizer", value::time(), &MeasuredTimes::optimizer,
+               {.meaning = "The optimizer's update.",
+                .otherwise = "as the laws price it",
+                .example = "106 ms"});
+  return map;
 }
 
-/// `optimizer:` is the name of a law, or a duration.
-void read_optimizer(const Yaml& given, Scenario& scenario) {
-  const std::string text = given.text("an optimizer or a time");
-  scenario.workload.optimizer.reset();
-  if (!text.empty() && text.front() >= '0' && text.front() <= '9') {
-    scenario.workload.optimizer = given.duration();
-    return;
-  }
-  scenario.optimizer = given.one_of<Optimizer>(all_optimizers);
+void add_model(Map<WorkloadDraft>& map) {
+  map.key_read("model",
+               {{.kind = Form::Kind::entry, .catalogue = model_entries}, value::map(&model_keys)},
+               [](WorkloadDraft&, const Yaml&) {},  // read_workload has read it before
+               {.meaning = "The network: a model of the catalogue, a model description, or the "
+                           "path of a workload profile.",
+                .example = "gpt2",
+                .required = true,
+                .elsewhere = {{"model_name", "Hugging Face's"},
+                              {"model_name_or_path", "Hugging Face's"},
+                              {"arch", "torchvision's"}}});
 }
 
-WorkloadSize read_size(YamlMap& map, const Architecture& architecture) {
-  WorkloadSize size;
-  size.batch = static_cast<int>(map.required("batch").integer(1, many));
-  // A network takes tokens or pictures; the other key may stand there, for scenarios that swap
-  // models.
-  const auto sequence = map.optional("sequence");
-  if (std::holds_alternative<TransformerShape>(architecture))
-    size.sequence = static_cast<int>(map.required("sequence").integer(1, many));
-  else if (sequence)
-    sequence->integer(1, many);
-  if (const auto value = map.optional("image"))
-    size.image = static_cast<int>(value->integer(32, 16384));
-  if (const auto value = map.optional("dtype")) {
-    size.dtype = value->one_of<DType>(all_dtypes);
-    if (size.dtype == DType::tf32)
-      value->fail(
+void add_size(Map<WorkloadDraft>& map) {
+  const auto size = [](auto member) {
+    return [member](auto& draft) -> auto& {
+      return draft.size.*member;
+    };
+  };
+  const std::vector<std::string> formats{"32-bit floating point",
+                                         "fp32 in memory, multiplied with 10 bits of mantissa",
+                                         "bfloat16", "IEEE half precision"};
+  auto stored = value::one_of(all_dtypes, formats);
+  stored.type.front().choices.erase(stored.type.front().choices.begin() + 1);
+  stored.read = [](const Yaml& given) {
+    const auto type = given.one_of<DType>(all_dtypes);
+    if (type == DType::tf32)
+      given.fail(
           "tf32 is how GEMMs compute, not how parameters are stored: write dtype: fp32 and "
           "compute: tf32");
-  }
-  size.compute = size.dtype;
-  if (const auto value = map.optional("compute")) size.compute = value->one_of<DType>(all_dtypes);
-  return size;
+    return type;
+  };
+  map.key("batch", value::whole(1, many), size(&WorkloadSize::batch),
+          {.meaning = "How many samples a rank takes in one micro-batch.",
+           .otherwise = "needed, unless the model is a workload profile",
+           .example = "8",
+           .elsewhere = {{"per_device_train_batch_size", "Hugging Face's"},
+                         {"train_micro_batch_size_per_gpu", "DeepSpeed's"},
+                         {"micro_batch_size", "Megatron's"},
+                         {"batch_size", "a DataLoader's"},
+                         {"train_batch_size", "DeepSpeed's", "-",
+                          "that is of all ranks and micro-batches together: divide by both"},
+                         {"global_batch_size", "Megatron's", "-",
+                          "that is of all ranks and micro-batches together: divide by both"}}})
+      // A network takes tokens or pictures; the other key may stand there, for scenarios that swap
+      // models.
+      .key("sequence", value::whole(1, many), size(&WorkloadSize::sequence),
+           {.meaning = "How many tokens a sample has. Only transformers look at it.",
+            .otherwise = "needed for transformers",
+            .example = "512",
+            .elsewhere = {{"seq_len", ""},
+                          {"seq_length", "Megatron's"},
+                          {"sequence_length", ""},
+                          {"max_seq_length", "Hugging Face's"},
+                          {"max_length", "Hugging Face's"},
+                          {"block_size", "nanoGPT's"},
+                          {"context_length", "CS336's"}}})
+      .key("image", value::whole(32, 16384), size(&WorkloadSize::image),
+           {.meaning = "The side of a square input picture, in pixels. Only convolutional networks "
+                       "look at it.",
+            .elsewhere = {{"image_size", "torchvision's"}, {"img_size", "timm's"}}})
+      .key("dtype", stored, size(&WorkloadSize::dtype),
+           {.meaning = "How parameters, gradients and activations are stored.",
+            .elsewhere = {{"torch_dtype", "Hugging Face's", "-"}}})
+      .key("compute", value::one_of(all_dtypes, formats), &WorkloadDraft::compute,
+           {.meaning = "How matrices are multiplied, where that differs from `dtype`: bf16 over "
+                       "fp32 is what autocast does.",
+            .otherwise = "as `dtype`",
+            .example = "bf16",
+            .elsewhere = {
+                {"precision", "Lightning's", "-", "bf16-mixed is compute: bf16 over dtype: fp32"},
+                {"bf16", "Hugging Face's and DeepSpeed's", "-", "write compute: bf16"},
+                {"fp16", "Hugging Face's and DeepSpeed's", "-", "write compute: fp16"},
+                {"tf32", "Hugging Face's", "-", "write compute: tf32"},
+                {"mixed_precision", "Accelerate's"},
+                {"autocast", "torch.amp's", "-", "write compute: bf16"}}});
+}
+
+/// The name of a law, or a duration.
+void read_optimizer(WorkloadDraft& draft, const Yaml& given) {
+  const std::string text = given.text("an optimizer or a time");
+  if (text.front() >= '0' && text.front() <= '9')
+    draft.optimizer_time = given.duration();
+  else
+    draft.optimizer = given.one_of<Optimizer>(all_optimizers);
+}
+
+void add_times(Map<WorkloadDraft>& map) {
+  const auto law = value::one_of(
+      all_optimizers,
+      {"there is no update", "SGD with momentum and weight decay, as PyTorch's foreach code",
+       "Adam, as PyTorch's foreach code", "AdamW, as PyTorch's foreach code",
+       "AdamW in one fused kernel per group of tensors",
+       "a Python loop of AdamW over tensors, as in CS336"});
+  map.key_read("optimizer", value::either({law.type, value::time().type}), read_optimizer,
+               {.meaning = "The optimizer, whose update is priced by its reads and writes, or the "
+                           "measured time of an update.",
+                .otherwise = "adamw; for a workload profile, what was measured",
+                .example = "adamw-fused",
+                .source = "the operations of each: model/workload/optimizer.hpp",
+                .elsewhere = {{"optim", "Hugging Face's"}}})
+      .key("times", value::mapping(&times_map), &WorkloadDraft::times,
+           {.meaning = "Measured totals of a step without communication, which scale the laws.",
+            .otherwise = "the laws price the step",
+            .example = "{forward: 250 ms, backward: 507 ms}"});
+}
+
+const Map<WorkloadDraft>& workload_map() {
+  static const Map<WorkloadDraft> map = [] {
+    Map<WorkloadDraft> all("workload", "The network that is trained, at a given size.");
+    add_model(all);
+    add_size(all);
+    add_times(all);
+    all.needs_also({{.key = "batch"},
+                    {.key = "model", .value = {{.kind = Form::Kind::entry, .catalogue = ""}}}});
+    all.check([](WorkloadDraft&, const YamlMap& entries) {
+      YamlMap::check_there({entries}, "batch", workload_keys());
+    });
+    return all;
+  }();
+  return map;
+}
+
+/// A profile was measured at one size, in its own number formats.
+const Map<WorkloadDraft>& profiled_map() {
+  static const Map<WorkloadDraft> map = [] {
+    Map<WorkloadDraft> some("profiled_workload",
+                            "A network that is described by a workload profile, which was measured "
+                            "at one size.");
+    add_model(some);
+    add_times(some);
+    return some;
+  }();
+  return map;
+}
+
+Workload built(const std::string& name, const ModelDescription& model, const WorkloadSize& size) {
+  Workload workload = build_workload(name, model.architecture, size);
+  if (!model.source.empty()) workload.source = model.source;
+  return workload;
 }
 
 }  // namespace
 
+const MapDescription& workload_keys() {
+  return workload_map().description();
+}
+
 void read_workload(const Yaml& given, Scenario& scenario) {
-  YamlMap map(given);
-  const Yaml model = map.required("model");
-  std::vector<Entry> entries = entry_with_bases(model, model_entries);
+  const YamlMap map(given);
+  YamlMap::check_there({map}, "model", workload_map().description());
+  const Yaml model = *map.find("model");
+  const std::vector<Entry> entries = entry_with_bases(model, model_entries);
   // A profile holds what was measured, its optimizer among it, if there was one.
   scenario.optimizer = is_profile(entries.front()) ? Optimizer::none : Optimizer::adamw;
+  WorkloadDraft draft;
   if (is_profile(entries.front())) {
     const WorkloadProfile profile = read_workload_profile(entries.front().yaml);
     scenario.workload = workload_of(profile, entries.front().name);
     scenario.measured = profile.measured;
+    profiled_map().read(given, draft);
   } else {
-    Description description(entries);
-    const Architecture architecture = read_architecture(description);
-    const WorkloadSize size = read_size(map, architecture);
+    const ModelDescription description = read_model(entries);
+    workload_map().read(given, draft);
+    draft.size.compute = draft.compute.value_or(draft.size.dtype);
+    const auto* transformer = std::get_if<TransformerShape>(&description.architecture);
+    if (transformer != nullptr)
+      YamlMap::check_there({map}, "sequence", workload_map().description());
     try {
-      scenario.workload = build_workload(description.name, architecture, size);
+      scenario.workload = built(entries.front().name, description, draft.size);
     } catch (const std::invalid_argument& problem) {
       model.fail(problem.what());
     }
-    if (const auto* transformer = std::get_if<TransformerShape>(&architecture)) {
+    if (transformer != nullptr) {
       scenario.d_model = transformer->d_model;
       scenario.num_layers = transformer->layers;
     }
-    if (const auto source = description.optional("source"))
-      scenario.workload.source = source->text("a text");
-    if (scenario.cluster.device.peak_of(size.compute).flops_per_second <= 0)
+    if (scenario.cluster.device.peak_of(draft.size.compute).flops_per_second <= 0)
       given.fail(fmt::format("device {} does not multiply {}: choose another compute type",
-                             scenario.cluster.device.name, name_of(size.compute)));
+                             scenario.cluster.device.name, name_of(draft.size.compute)));
   }
-  if (const auto value = map.optional("optimizer")) read_optimizer(*value, scenario);
-  if (const auto value = map.optional("times")) scenario.times = read_times(*value);
-  map.finish();
+  if (draft.optimizer) scenario.optimizer = *draft.optimizer;
+  if (draft.optimizer || draft.optimizer_time) scenario.workload.optimizer = draft.optimizer_time;
+  scenario.times = draft.times;
 }
 
 Workload read_catalogue_model(const std::string& name) {
-  Description description(entry_with_bases(Yaml::of_text(name), model_entries));
-  Workload workload = build_workload(name, read_architecture(description), WorkloadSize{});
-  if (const auto source = description.optional("source")) workload.source = source->text("a text");
-  return workload;
+  return built(name, read_model(entry_with_bases(Yaml::of_text(name), model_entries)),
+               WorkloadSize{});
 }
 
 }  // namespace ddpsim

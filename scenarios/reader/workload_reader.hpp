@@ -5,13 +5,18 @@
 
 namespace ddpsim {
 
-/// `workload:` of a scenario: fills workload, optimizer and times, and `measured` if it is a workload
-/// profile with such a block. The model is a catalogue entry, a description in a file or inline, or a
-/// workload profile. Throws InputError.
+struct MapDescription;
+
+/// The keys of `workload:`.
+const MapDescription& workload_keys();
+
+/// `workload:` of a scenario: fills workload, optimizer and times, and `measured` if it is a
+/// workload profile with such a block. The model is a catalogue entry, a description in a file or
+/// inline, or a workload profile. Throws InputError.
 void read_workload(const Yaml& given, Scenario& scenario);
 
-/// A model of the catalogue by name, or a description in a file by its path, at batch 1 and sequence 1.
-/// Throws InputError.
+/// A model of the catalogue by name, or a description in a file by its path, at batch 1 and
+/// sequence 1. Throws InputError.
 Workload read_catalogue_model(const std::string& name);
 
 }  // namespace ddpsim

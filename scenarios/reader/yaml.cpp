@@ -9,6 +9,8 @@
 #include <yaml-cpp/depthguard.h>
 #include <yaml-cpp/eventhandler.h>
 
+#include "scenarios/reader/elsewhere.hpp"
+#include "scenarios/reader/format.hpp"
 #include "scenarios/reader/quantity_text.hpp"
 
 namespace ddpsim {
@@ -25,6 +27,20 @@ std::string shown(const std::string& text) {
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
     --end;  // a UTF-8 character stays whole
   return text.substr(0, end) + "...";
+}
+
+/// Why `name` is no key of a mapping, and which are.
+std::string unknown_key(const std::string& name, const Yaml& value,
+                        const MapDescription& description) {
+  const std::vector<std::string> known = description.key_names();
+  std::string problem = "unknown key";
+  if (const std::string told = told_elsewhere(name, value, description); !told.empty())
+    problem += "; " + told;
+  else if (const std::string guess = nearest(name, known); !guess.empty())
+    problem += fmt::format("; did you mean \"{}\"?", guess);
+  std::string list;
+  for (const std::string& key : known) list += (list.empty() ? "" : ", ") + key;
+  return problem + (list.empty() ? "; there are none here" : "; known: " + list);
 }
 
 /// Hears where the documents of a file begin, and nothing else.
@@ -96,7 +112,42 @@ Yaml Yaml::load(const std::filesystem::path& file) {
   }
 }
 
+YAML::Mark Yaml::mark_of(const YAML::Node& node, const Changes& changes) {
+  for (const auto& [copy, mark] : changes.copies)
+    if (copy.is(node)) return mark;
+  return node.Mark();
+}
+
+// yaml-cpp's nodes are references, and an alias is the anchored node itself: writing into one of
+// them would change the other. So nothing that was read is written to; what a change needs is
+// copied.
+YAML::Node Yaml::changed(const YAML::Node& map, const std::vector<std::string>& steps,
+                         std::size_t at, const YAML::Node& value, Changes& changes) const {
+  const std::string& step = steps[at];
+  const bool last = at + 1 == steps.size();
+  YAML::Node copy(YAML::NodeType::Map);
+  bool found = false;
+  for (const auto& item : map) {
+    if (found || !item.first.IsScalar() || item.first.Scalar() != step) {
+      copy.force_insert(item.first, item.second);
+      continue;
+    }
+    found = true;
+    if (!last && !item.second.IsMap())
+      throw InputError(fmt::format("{} is not a mapping in {}", step, file_));
+    copy.force_insert(item.first,
+                      last ? value : changed(item.second, steps, at + 1, value, changes));
+  }
+  if (!found)
+    copy.force_insert(
+        step,
+        last ? value : changed(YAML::Node(YAML::NodeType::Map), steps, at + 1, value, changes));
+  changes.copies.emplace_back(copy, mark_of(map, changes));
+  return copy;
+}
+
 void Yaml::apply(const std::vector<Override>& overrides) {
+  Changes changes = *changes_;
   for (const Override& change : overrides) {
     const auto refuse = [&](std::string_view problem) {
       throw InputError(
@@ -108,30 +159,26 @@ void Yaml::apply(const std::vector<Override>& overrides) {
     } catch (const YAML::Exception& problem) {
       refuse("the value is not YAML: " + shown(problem.msg));
     }
-    YAML::Node node;
-    node.reset(node_);
     std::istringstream path(change.first);
     std::vector<std::string> steps;
     for (std::string step; std::getline(path, step, '.');) steps.push_back(step);
     if (steps.empty() || change.first.back() == '.' ||
         std::find(steps.begin(), steps.end(), "") != steps.end())
       refuse("expected KEY=VALUE, such as training.bucket_cap=50MiB");
-    for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
-      if (node[steps[i]] && !node[steps[i]].IsMap())
-        refuse(fmt::format("{} is not a mapping in {}", steps[i], file_));
-      YAML::Node next = node[steps[i]];
-      node.reset(next);
+    try {
+      node_.reset(changed(node_, steps, 0, value, changes));
+    } catch (const InputError& problem) {
+      refuse(problem.what());
     }
-    node[steps.back()] = value;
+    changes.overrides.push_back(change);
   }
-  overrides_.insert(overrides_.end(), overrides.begin(), overrides.end());
+  changes_ = std::make_shared<Changes>(std::move(changes));
 }
 
 void Yaml::fail(std::string_view problem) const {
-  const YAML::Mark mark = node_.Mark();
-  for (const Override& change : overrides_)
+  for (const Override& change : changes_->overrides)
     if (key_ == change.first || key_.rfind(change.first + ".", 0) == 0 ||
-        (mark.is_null() &&
+        (mark().is_null() &&
          change.first.rfind(key_ + ".", 0) == 0))  // a mapping that the change made
       throw InputError(
           fmt::format("--set {}={}: {}", shown(change.first), shown(change.second), problem));
@@ -140,8 +187,8 @@ void Yaml::fail(std::string_view problem) const {
 }
 
 std::string Yaml::place() const {
-  const YAML::Mark mark = node_.Mark();
-  return fmt::format("{}:{}:{}", file_, mark.line + 1, mark.column + 1);
+  const YAML::Mark start = mark();
+  return fmt::format("{}:{}:{}", file_, start.line + 1, start.column + 1);
 }
 
 void Yaml::fail_unknown(const std::string& given, const std::vector<std::string>& known) const {
@@ -161,10 +208,16 @@ std::string Yaml::text(std::string_view expected) const {
   return node_.Scalar();
 }
 
+bool Yaml::is_word(std::string_view word) const {
+  return node_.IsScalar() && position_of(node_.Scalar(), {std::string(word)}).has_value();
+}
+
 bool Yaml::boolean() const {
   const std::string given = text("true or false");
-  if (given == "true") return true;
-  if (given == "false") return false;
+  for (const char* spelling : {"true", "True", "TRUE"})
+    if (given == spelling) return true;
+  for (const char* spelling : {"false", "False", "FALSE"})
+    if (given == spelling) return false;
   fail(fmt::format("expected true or false, got \"{}\"", shown(given)));
 }
 
@@ -238,7 +291,7 @@ std::vector<Yaml> Yaml::list(std::string_view expected) const {
   std::vector<Yaml> items;
   for (const YAML::Node& item : node_) {
     Yaml& child = items.emplace_back(Yaml(item, file_, key_));
-    child.overrides_ = overrides_;
+    child.changes_ = changes_;
   }
   return items;
 }
@@ -253,51 +306,82 @@ YamlMap::YamlMap(const Yaml& node) : node_(node) {
     if (!key.IsScalar()) place.fail("expected a key");
     if (!seen.insert(key.Scalar()).second)
       place.fail(fmt::format("repeated key \"{}\"", shown(key.Scalar())));
-    entries_.emplace_back(key.Scalar(), child(key.Scalar(), value));
+    entries_.emplace_back(key.Scalar(), child(key, value));
   }
 }
 
-Yaml YamlMap::child(const std::string& key, const YAML::Node& value) const {
-  Yaml yaml(value, node_.file_, node_.key_.empty() ? key : node_.key_ + "." + key);
-  yaml.overrides_ = node_.overrides_;
+Yaml YamlMap::child(const YAML::Node& key, const YAML::Node& value) const {
+  const std::string& name = key.Scalar();
+  Yaml yaml(value, node_.file_, node_.key_.empty() ? name : node_.key_ + "." + name);
+  if (value.IsNull()) yaml.nothing_ = key.Mark();
+  yaml.changes_ = node_.changes_;
   return yaml;
 }
 
-std::optional<Yaml> YamlMap::optional(const std::string& key) {
-  asked_.push_back(key);
+Yaml YamlMap::place_of_key(const std::string& key, const Yaml& value) const {
+  Yaml place = value;
+  for (const auto& item : node_.node_)
+    if (item.first.IsScalar() && item.first.Scalar() == key && !item.first.Mark().is_null())
+      place.node_.reset(item.first);
+  return place;
+}
+
+std::optional<Yaml> YamlMap::find(std::string_view key) const {
   for (const auto& [name, value] : entries_)
     if (name == key) return value;
   return std::nullopt;
 }
 
-Yaml YamlMap::required(const std::string& key) {
-  auto value = optional(key);
-  if (value) return *value;
-  std::vector<std::string> others;
-  for (const auto& [name, there] : entries_)
-    if (std::find(asked_.begin(), asked_.end(), name) == asked_.end()) others.push_back(name);
-  const std::string slip = nearest(key, others);
-  node_.fail(slip.empty()
-                 ? fmt::format("missing key \"{}\"", key)
-                 : fmt::format("missing key \"{}\"; is \"{}\" meant to be it?", key, slip));
+Yaml YamlMap::at(std::string_view key) const {
+  auto value = find(key);
+  if (!value) check_there({*this}, key, {.name = "", .meaning = ""});
+  return *value;
 }
 
-void YamlMap::finish() const {
-  for (const auto& [name, value] : entries_) {
-    if (std::find(asked_.begin(), asked_.end(), name) != asked_.end()) continue;
-    const std::string guess = nearest(name, asked_);
-    Yaml place = value;
-    for (const auto& item : node_.node_)
-      if (item.first.IsScalar() && item.first.Scalar() == name && !item.first.Mark().is_null())
-        place.node_.reset(item.first);
-    place.fail(guess.empty() ? "unknown key"
-                             : fmt::format("unknown key; did you mean \"{}\"?", guess));
+void YamlMap::check_together(const MapDescription& description) const {
+  for (const Exclusion& exclusion : description.exclusions) {
+    const auto value = find(exclusion.key);
+    for (const std::string& other : exclusion.others)
+      if (value && has(other)) value->fail(exclusion.problem);
+  }
+  if (description.single.empty()) return;
+  if (entries_.size() != 1) node_.fail(description.single);
+  if (description.find(entries_.front().first) == nullptr)
+    node_.fail_unknown(entries_.front().first, description.key_names());
+}
+
+void YamlMap::check_there(const std::vector<YamlMap>& layers, std::string_view key,
+                          const MapDescription& description) {
+  for (const YamlMap& layer : layers)
+    if (layer.has(key)) return;
+  const YamlMap& entry = layers.back();
+  std::vector<std::string> unknown;
+  for (const auto& [name, there] : entry.entries_)
+    if (description.find(name) == nullptr) unknown.push_back(name);
+  const std::string slip = nearest(key, unknown);
+  entry.node_.fail(slip.empty()
+                       ? fmt::format("missing key \"{}\"", key)
+                       : fmt::format("missing key \"{}\"; is \"{}\" meant to be it?", key, slip));
+}
+
+void YamlMap::check_needs(const std::vector<YamlMap>& layers, const MapDescription& description) {
+  for (const Need& need : description.needs) {
+    if (need.told_only) continue;
+    const bool met =
+        std::any_of(need.any_of.begin(), need.any_of.end(), [&](const Presence& presence) {
+          return std::any_of(layers.begin(), layers.end(),
+                             [&](const YamlMap& layer) { return layer.has(presence.key); });
+        });
+    if (met) continue;
+    if (!need.problem.empty()) layers.back().node_.fail(need.problem);
+    check_there(layers, need.any_of.front().key, description);
   }
 }
 
-std::vector<std::pair<std::string, Yaml>> YamlMap::entries() {
-  for (const auto& [name, value] : entries_) asked_.push_back(name);
-  return entries_;
+void YamlMap::refuse_unknown(const MapDescription& description) const {
+  for (const auto& [name, value] : entries_)
+    if (description.find(name) == nullptr)
+      place_of_key(name, value).fail(unknown_key(name, value, description));
 }
 
 }  // namespace ddpsim

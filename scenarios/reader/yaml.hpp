@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,9 +12,12 @@
 
 #include "model/base/quantity.hpp"
 #include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/names.hpp"
 #include "scenarios/reader/nearest.hpp"
 
 namespace ddpsim {
+
+struct MapDescription;
 
 /// Why `path` will not be read ("no such file", "not a file", "larger than 8 MiB"), or "" if it
 /// will.
@@ -34,8 +38,9 @@ class Yaml {
   static Yaml of_text(const std::string& text) { return Yaml(YAML::Node(text), "", ""); }
   /// A mapping without keys that comes from no file.
   static Yaml of_nothing() { return Yaml(YAML::Node(YAML::NodeType::Map), "", ""); }
-  /// Replaces or adds keys by dotted path. Throws InputError if a path runs through something that
-  /// is no mapping.
+  /// Replaces or adds keys by dotted path. Only that path changes: where an anchor and its aliases
+  /// share a mapping, the others keep the old value. Throws InputError if a path runs through
+  /// something that is no mapping.
   void apply(const std::vector<Override>& overrides);
 
   [[noreturn]] void fail(std::string_view problem) const;
@@ -47,6 +52,7 @@ class Yaml {
   bool is_list() const { return node_.IsSequence(); }
 
   std::string text(std::string_view expected) const;
+  const std::string& scalar() const { return node_.Scalar(); }  ///< "" if it is none
   bool boolean() const;
   std::int64_t integer(std::int64_t least, std::int64_t most) const;
   double number(double least, double most) const;
@@ -58,17 +64,18 @@ class Yaml {
   FlopRate flop_rate() const;    ///< positive
   std::vector<Yaml> list(std::string_view expected) const;
 
-  /// One of a closed set, by name; the error lists them and the nearest one.
+  /// One of a closed set, by name, in any case; the error lists them and the nearest one.
   template <typename T, typename Names>
   T one_of(const Names& values) const {
     std::vector<std::string> names;
     const std::string given = text("a name");
-    for (const T value : values) {
-      if (name_of(value) == given) return value;
-      names.emplace_back(name_of(value));
-    }
-    fail_unknown(given, names);
+    for (const T value : values) names.emplace_back(name_of(value));
+    const auto position = position_of(given, names);
+    if (!position) fail_unknown(given, names);
+    return values[*position];
   }
+  /// Is it this word, in any case?
+  bool is_word(std::string_view word) const;
   [[noreturn]] void fail_unknown(const std::string& given,
                                  const std::vector<std::string>& known) const;
 
@@ -81,34 +88,56 @@ class Yaml {
   Yaml(YAML::Node node, std::string file, std::string key)
       : node_(std::move(node)), file_(std::move(file)), key_(std::move(key)) {}
 
+  /// What `apply` has done; shared by the whole tree.
+  struct Changes {
+    std::vector<Override> overrides;  ///< whose keys have no place in the file
+    /// Mappings copied for a change, each with the place of the original.
+    std::vector<std::pair<YAML::Node, YAML::Mark>> copies;
+  };
+  /// `map` with `value` at the end of the path `steps[at...]`. The mappings on the path are copied.
+  YAML::Node changed(const YAML::Node& map, const std::vector<std::string>& steps, std::size_t at,
+                     const YAML::Node& value, Changes& changes) const;
+  /// Where a node stands in its file; null if a change made it.
+  static YAML::Mark mark_of(const YAML::Node& node, const Changes& changes);
+  YAML::Mark mark() const { return nothing_.value_or(mark_of(node_, *changes_)); }
+
   YAML::Node node_;
   std::string file_;
-  std::string key_;                  ///< dotted path from the root, "" for it
-  std::vector<Override> overrides_;  ///< whose keys have no place in the file
+  std::string key_;                    ///< dotted path from the root, "" for it
+  std::optional<YAML::Mark> nothing_;  ///< of the key whose value is nothing, and stands nowhere
+  std::shared_ptr<const Changes> changes_ = std::make_shared<Changes>();
 };
 
-/// The keys of a mapping, taken one by one; what nobody asked for is an error.
+/// The keys of a mapping, each there once. What they may be a MapDescription says; see map.hpp.
 class YamlMap {
  public:
   /// Throws InputError if `node` is no mapping or repeats a key.
   explicit YamlMap(const Yaml& node);
 
-  std::optional<Yaml> optional(const std::string& key);
-  Yaml required(const std::string& key);
-  /// Call when all known keys have been asked for. Throws InputError naming an unknown key and the
-  /// nearest known.
-  void finish() const;
+  /// The value of a key, if it is there.
+  std::optional<Yaml> find(std::string_view key) const;
+  bool has(std::string_view key) const { return find(key).has_value(); }
+  /// The value of a key. Throws InputError if it is missing.
+  Yaml at(std::string_view key) const;
+
+  // Each throws InputError where the mapping is not as `description` says. Of several `layers` the
+  // last one is the entry, and those before are what it is based on.
+  void check_together(const MapDescription& description) const;  ///< what excludes each other
+  static void check_there(const std::vector<YamlMap>& layers, std::string_view key,
+                          const MapDescription& description);
+  static void check_needs(const std::vector<YamlMap>& layers, const MapDescription& description);
+  void refuse_unknown(const MapDescription& description) const;
 
   const Yaml& node() const { return node_; }
   /// Every key with its value, in file order (for mappings with keys of the user's choice).
-  std::vector<std::pair<std::string, Yaml>> entries();
+  const std::vector<std::pair<std::string, Yaml>>& entries() const { return entries_; }
 
  private:
-  Yaml child(const std::string& key, const YAML::Node& value) const;
+  Yaml child(const YAML::Node& key, const YAML::Node& value) const;
+  Yaml place_of_key(const std::string& key, const Yaml& value) const;
 
   Yaml node_;
   std::vector<std::pair<std::string, Yaml>> entries_;
-  std::vector<std::string> asked_;
 };
 
 }  // namespace ddpsim

@@ -65,6 +65,7 @@ struct Flight {
 
 struct Rank {
   const Schedule* schedule = nullptr;
+  const Costs* costs = nullptr;
   std::vector<TaskTimes>* times = nullptr;
   std::vector<std::uint8_t> done;  // [task]
   std::uint32_t cursor = 0;        // the next task the host issues
@@ -85,6 +86,8 @@ struct Rank {
 
   /// A comm hook's task; meanwhile kernels stand still.
   std::uint32_t& aside() { return side[0]; }
+
+  const WorkCost& cost(const Task& task) const { return costs->works[task.work]; }
 };
 
 /// Who asked to be looked at again. Side streams follow.
@@ -92,23 +95,29 @@ enum class Waker : std::uint8_t { host, kernel, collective, side };
 
 class Engine {
  public:
-  explicit Engine(std::span<const Schedule> schedules) : ranks_(schedules.size()) {
-    timeline_.ranks.resize(schedules.size());
+  explicit Engine(std::span<const RankPlan> plans) : ranks_(plans.size()) {
+    timeline_.ranks.resize(plans.size());
     std::size_t communicators = 1;
-    for (const Schedule& schedule : schedules) {
-      at_once_ = std::max(at_once_, schedule.collectives_at_once);
-      for (const Task& task : schedule.tasks)
-        communicators = std::max<std::size_t>(communicators, task.communicator + 1U);
+    for (const RankPlan& plan : plans) {
+      at_once_ = std::max(at_once_, plan.schedule->collectives_at_once);
+      for (const Work& work : plan.schedule->works)
+        communicators = std::max<std::size_t>(communicators, work.communicator + 1U);
     }
+    one_queue_ = communicators == 1;
+    find_sides(plans);
     flights_.resize(communicators * static_cast<std::size_t>(at_once_));
-    for (Flight& flight : flights_) flight.task.assign(schedules.size(), none);
-    for (std::size_t r = 0; r < schedules.size(); ++r) {
-      ranks_[r].queues.resize(communicators);
-      ranks_[r].schedule = &schedules[r];
-      timeline_.ranks[r].resize(schedules[r].tasks.size());
-      ranks_[r].times = &timeline_.ranks[r];
-      ranks_[r].done.assign(schedules[r].tasks.size(), 0);
+    for (Flight& flight : flights_) flight.task.assign(plans.size(), none);
+    for (std::size_t r = 0; r < plans.size(); ++r) {
+      Rank& rank = ranks_[r];
+      const Schedule& schedule = *plans[r].schedule;
+      rank.queues.resize(communicators);
+      rank.schedule = &schedule;
+      rank.costs = plans[r].costs;
+      timeline_.ranks[r].resize(schedule.tasks.size());
+      rank.times = &timeline_.ranks[r];
+      rank.done.assign(schedule.tasks.size(), 0);
     }
+    keep_details(*plans.front().costs);
   }
 
   Timeline run() {
@@ -160,7 +169,7 @@ class Engine {
         advance_host(rank);
         start_kernel(rank);
         for (std::uint32_t c = 0; c < rank.queues.size(); ++c) arrive(rank, c);
-        for (std::uint32_t s = 0; s < side_streams.size(); ++s) start_side(rank, s);
+        for (const std::uint32_t s : sides_) start_side(rank, s);
       } while (rank.progress != before);
     }
     set_rates();
@@ -177,18 +186,19 @@ class Engine {
         for (const std::uint32_t earlier : rank.schedule->waits_for(task))
           rank.host_clock = std::max(rank.host_clock, (*rank.times)[earlier].end);
       }
-      if (task.stream == Stream::host && task.work > Duration::zero()) {
+      const WorkCost& cost = rank.cost(task);
+      if (task.stream == Stream::host && cost.work > Duration::zero()) {
         if (rank.kernel != none) return;
-        const Instant begin = rank.host_clock + task.host;
+        const Instant begin = rank.host_clock + cost.host;
         if (begin > now_) return wake(rank, Waker::host, begin);
         at.issued = rank.host_clock;
         at.enqueued = at.start = now_;  // later than `begin` if the compute stream was busy
         rank.kernel = rank.cursor;
-        compute(rank, task.work);
+        compute(rank, cost.work);
         return;
       }
       at.issued = rank.host_clock;
-      rank.host_clock += task.host;
+      rank.host_clock += cost.host;
       at.enqueued = rank.host_clock;
       if (task.stream == Stream::host) {
         at.start = at.issued;
@@ -206,13 +216,14 @@ class Engine {
     const Task& task = rank.schedule->tasks[next];
     if (!ready(rank, task)) return;
     TaskTimes& at = (*rank.times)[next];
-    const Instant launched = first_launch(task, at);
+    const WorkCost& cost = rank.cost(task);
+    const Instant launched = at.issued + cost.first_launch;
     if (launched > now_) return wake(rank, Waker::kernel, launched);
     at.start = now_;
     rank.kernel = next;
     rank.next_kernel = next + 1;
-    if (task.work == Duration::zero()) return kernel_done(rank);
-    compute(rank, task.work);
+    if (cost.work == Duration::zero()) return kernel_done(rank);
+    compute(rank, cost.work);
   }
 
   /// A rank reaches its next collective; the last one to do so starts it for all.
@@ -224,7 +235,8 @@ class Engine {
     if (next == none) return;
     const Task& task = rank.schedule->tasks[next];
     if (!ready(rank, task)) return;
-    const Instant taken_up = (*rank.times)[next].enqueued + task.handover;
+    const Instant taken_up =
+        (*rank.times)[next].enqueued + (task.handed_over ? rank.costs->handover : Duration::zero());
     if (taken_up > now_) return wake(rank, Waker::collective, taken_up);
     if (!is_collective(task.operation)) {
       if (rank.aside() != none) return;
@@ -234,7 +246,7 @@ class Engine {
     // What runs aside on the thread that communicates takes its place among the collectives.
     if (rank.aside() != none) {
       const Task& aside = rank.schedule->tasks[rank.aside()];
-      if (aside.stream == Stream::communication && aside.communicator == communicator &&
+      if (aside.stream == Stream::communication && queue_of(rank, aside) == communicator &&
           queue.in_flight + 1 == most)
         return;
     }
@@ -249,7 +261,7 @@ class Engine {
     flight.beside_compute = 1;
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       (*ranks_[r].times)[flight.task[r]].start = now_;
-      const Task& theirs = ranks_[r].schedule->tasks[flight.task[r]];
+      const WorkCost& theirs = ranks_[r].cost(ranks_[r].schedule->tasks[flight.task[r]]);
       work = std::max(work, theirs.work);
       latency = std::max(latency, theirs.latency);
       flight.beside_compute =
@@ -296,8 +308,8 @@ class Engine {
     TaskTimes& at = (*rank.times)[task];
     at.start = now_;
     ++rank.progress;
-    queue_.push(std::max(now_ + rank.schedule->tasks[task].work,
-                         at.enqueued + rank.schedule->tasks[task].last_launch),
+    const WorkCost& cost = rank.cost(rank.schedule->tasks[task]);
+    queue_.push(std::max(now_ + cost.work, at.enqueued + cost.last_launch),
                 {Event::Kind::side_done, index_of(rank), side});
     touch(rank);
   }
@@ -323,14 +335,15 @@ class Engine {
     const Task& task = rank.schedule->tasks[rank.kernel];
     TaskTimes& at = (*rank.times)[rank.kernel];
     touch(rank);
-    if (task.stream == Stream::compute && now_ < at.enqueued + task.last_launch) {
+    const Duration last_launch = rank.cost(task).last_launch;
+    if (task.stream == Stream::compute && now_ < at.enqueued + last_launch) {
       // The host is behind: the last of these launches has not run yet. The short kernels of the
       // run and the gaps between them are spread over all of it, so to a collective it stays
       // active.
       rank.draining = true;
       set_active(rank, true);  // a run of no length never was
       ++rank.computing.generation;
-      queue_.push(at.enqueued + task.last_launch,
+      queue_.push(at.enqueued + last_launch,
                   {Event::Kind::kernel_done, index_of(rank), rank.computing.generation});
       return;
     }
@@ -402,14 +415,14 @@ class Engine {
 
   /// Of what this rank computes: the most that any collective it stands at causes.
   double slowdown_beside_flights(std::uint32_t r) const {
-    const Schedule& schedule = *ranks_[r].schedule;
+    const Rank& rank = ranks_[r];
+    const std::vector<Task>& tasks = rank.schedule->tasks;
     double slowdown = 1;
     for (const Flight& flight : flights_) {
       if (flight.task[r] == none) continue;
-      const float memory =
-          flight.transferring ? schedule.tasks[ranks_[r].kernel].memory_fraction : 0;
-      slowdown = std::max<double>(slowdown,
-                                  compute_slowdown(schedule.tasks[flight.task[r]].beside, memory));
+      const float memory = flight.transferring ? rank.cost(tasks[rank.kernel]).memory_fraction : 0;
+      slowdown = std::max<double>(
+          slowdown, compute_slowdown(rank.cost(tasks[flight.task[r]]).beside, memory));
     }
     return slowdown;
   }
@@ -435,7 +448,8 @@ class Engine {
                      std::uint32_t communicator = 0) const {
     const auto& tasks = rank.schedule->tasks;
     while (next < rank.cursor &&
-           (tasks[next].stream != stream || tasks[next].communicator != communicator))
+           (tasks[next].stream != stream || (stream == Stream::communication && !one_queue_ &&
+                                             queue_of(rank, tasks[next]) != communicator)))
       ++next;
     return next < rank.cursor ? next : none;
   }
@@ -446,8 +460,26 @@ class Engine {
     return true;
   }
 
-  static Instant first_launch(const Task& task, const TaskTimes& at) {
-    return task.launches == 1 ? at.enqueued : at.issued + task.host / task.launches;
+  /// The communicator in whose queue it stands: 0 of all that is not on the communication stream.
+  static std::uint32_t queue_of(const Rank& rank, const Task& task) {
+    return rank.schedule->works[task.work].communicator;
+  }
+
+  /// Most schedules have nothing on them.
+  void find_sides(std::span<const RankPlan> plans) {
+    std::array<bool, all_streams.size()> used{};
+    for (const RankPlan& plan : plans)
+      for (const Task& task : plan.schedule->tasks)
+        used[static_cast<std::size_t>(task.stream)] = true;
+    for (std::uint32_t s = 0; s < side_streams.size(); ++s)
+      if (used[static_cast<std::size_t>(side_streams[s])]) sides_.push_back(s);
+  }
+
+  void keep_details(const Costs& costs) {
+    timeline_.handover = costs.handover;
+    timeline_.details.reserve(costs.works.size());
+    for (const WorkCost& cost : costs.works)
+      timeline_.details.push_back({cost.latency, cost.last_launch});
   }
 
   void wake(Rank& rank, Waker who, Instant at) {
@@ -469,26 +501,35 @@ class Engine {
   std::vector<std::uint32_t> touched_;  // ranks to look at before time goes on
   int active_ = 0;                      // ranks that compute
   int at_once_ = 1;                     // collectives of one communicator
+  bool one_queue_ = true;               // there is one communicator
+  std::vector<std::uint32_t> sides_;    // side streams that are used, as indices
   std::vector<Flight> flights_;
   int transferring_ = 0;  // of them
 };
 
 }  // namespace
 
-Timeline simulate(std::span<const Schedule> ranks, std::uint64_t* events) {
+Timeline simulate(std::span<const RankPlan> ranks, std::uint64_t* events) {
   if (ranks.empty()) throw std::invalid_argument("there is no rank to simulate");
-  for (const Schedule& schedule : ranks)
+  for (const RankPlan& rank : ranks) {
+    const Schedule& schedule = *rank.schedule;
+    if (rank.costs->works.size() != schedule.works.size())
+      throw std::invalid_argument("the costs are of another schedule");
+    if (schedule.rounds != 1 || schedule.background.size != Bytes{})
+      throw std::invalid_argument("rounds and all-reduces beside a step are measured, not simulated");
     for (std::size_t i = 0; i < schedule.tasks.size(); ++i)
       for (const std::uint32_t earlier : schedule.waits_for(schedule.tasks[i]))
         if (earlier >= i) throw std::invalid_argument("a task waits for a later one");
+  }
   Engine engine(ranks);
   Timeline timeline = engine.run();
   if (events != nullptr) *events = engine.events();
   return timeline;
 }
 
-Timeline simulate(const Schedule& schedule, std::uint64_t* events) {
-  return simulate(std::span(&schedule, 1), events);
+Timeline simulate(const Schedule& schedule, const Costs& costs, std::uint64_t* events) {
+  const RankPlan plan{&schedule, &costs};
+  return simulate(std::span(&plan, 1), events);
 }
 
 }  // namespace ddpsim

@@ -3,10 +3,17 @@
 #include <cstdint>
 #include <span>
 
+#include "model/cost/costs.hpp"
 #include "model/schedule/schedule.hpp"
 #include "model/timeline/timeline.hpp"
 
 namespace ddpsim {
+
+/// What a rank does, and how long that takes it. Both must outlive the simulation.
+struct RankPlan {
+  const Schedule* schedule = nullptr;
+  const Costs* costs = nullptr;
+};
 
 /// Runs one schedule per rank in virtual time.
 ///
@@ -20,16 +27,17 @@ namespace ddpsim {
 /// communicator, share the links evenly: their transfers, not their latencies, take as many times
 /// longer. A rank that has arrived holds its
 /// SMs while it waits for the others. While a kernel and a collective are active on a rank both run
-/// slower by the collective's `beside`, re-evaluated whenever either starts or ends. A run of
+/// slower by the collective's WorkCost::beside, re-evaluated whenever either starts or ends. A run of
 /// launches the host has not finished enqueueing counts as active to its end: its gaps are shorter
 /// than what a collective moves at a time.
 ///
-/// A collective is taken up no earlier than its `handover` after it was enqueued.
+/// A collective that was handed over (Task::handed_over) is taken up no earlier than Costs::handover after
+/// it was enqueued.
 ///
-/// Ranks that do the same may be given once: a single schedule stands for all of them.
+/// Ranks that do the same may be given once: a single plan stands for all of them.
 /// Throws std::invalid_argument if the ranks issue different numbers of collectives, or tasks wait
 /// for later ones. `events`, if given, receives how many events were taken from the queue.
-Timeline simulate(std::span<const Schedule> ranks, std::uint64_t* events = nullptr);
-Timeline simulate(const Schedule& schedule, std::uint64_t* events = nullptr);
+Timeline simulate(std::span<const RankPlan> ranks, std::uint64_t* events = nullptr);
+Timeline simulate(const Schedule& schedule, const Costs& costs, std::uint64_t* events = nullptr);
 
 }  // namespace ddpsim

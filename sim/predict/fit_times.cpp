@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "model/ddp/build_schedule.hpp"
 #include "sim/predict/predict.hpp"
 
 namespace ddpsim {
@@ -33,10 +34,11 @@ double factor_reaching(Duration measured, TimeAt&& time_at) {
 
 }  // namespace
 
-PassFactors fit_times(StepCosts& costs, const Training& training, const MeasuredTimes& times) {
+PassFactors fit_times(StepModel& model, const Training& training, const MeasuredTimes& times) {
   Training alone = training;
   alone.strategy = Strategy::none;
   alone.micro_batches = 1;  // times are those of one pass
+  const Schedule schedule = build_schedule(model.works, alone);
   PassFactors factors;
   const auto fit = [&](std::optional<Duration> measured, double PassFactors::*pass,
                        Duration StepMetrics::*time) {
@@ -44,15 +46,15 @@ PassFactors fit_times(StepCosts& costs, const Training& training, const Measured
     factors.*pass = factor_reaching(*measured, [&](double factor) {
       PassFactors trial = factors;
       trial.*pass = factor;
-      StepCosts priced = costs;
-      scale(priced, trial);
-      return predict(priced, alone).metrics.*time;
+      CostModel scaled = model.costs;
+      scaled.passes.push_back(trial);
+      return predict(scaled, alone, schedule).metrics.*time;
     });
   };
   fit(times.forward, &PassFactors::forward, &StepMetrics::forward);
   fit(times.backward, &PassFactors::backward, &StepMetrics::backward);
   fit(times.optimizer, &PassFactors::optimizer, &StepMetrics::optimizer);
-  scale(costs, factors);
+  model.costs.passes.push_back(factors);
   return factors;
 }
 

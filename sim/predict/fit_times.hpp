@@ -1,13 +1,13 @@
 #pragma once
 
-#include "model/cost/step_costs.hpp"
 #include "model/scenario/scenario.hpp"
+#include "sim/predict/step_model.hpp"
 
 namespace ddpsim {
 
 /// Scales the passes so that the step without communication takes these times (those given), and
 /// says by how much. One pass after the other: none depends on those behind it, but where the host
 /// bounds a pass, on those before it.
-PassFactors fit_times(StepCosts& costs, const Training& training, const MeasuredTimes& times);
+PassFactors fit_times(StepModel& model, const Training& training, const MeasuredTimes& times);
 
 }  // namespace ddpsim

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "model/ddp/schedule_builder.hpp"
-#include "model/ddp/zero_step.hpp"
+#include "model/ddp/build_schedule.hpp"
+#include "model/schedule/variants.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/predict/fit_times.hpp"
 
@@ -14,58 +14,82 @@ namespace ddpsim {
 namespace {
 
 constexpr std::size_t most_tasks = 10'000'000;  // of all ranks together
+constexpr std::chrono::hours longest_step{6};
 
-void slow_down(Schedule& rank, double factor) {
-  for (Task& task : rank.tasks) {
-    if (task.stream == Stream::communication || task.stream == Stream::to_host ||
-        task.stream == Stream::to_device)
-      continue;
-    task.work = scaled(task.work, factor);
-    task.last_launch = scaled(task.last_launch, factor);
-  }
+bool has_slower_rank(const CostModel& costs) {
+  return costs.slowest_rank > 1 && costs.ranks > 1;
 }
 
-/// One schedule for each rank that differs, of which the last is the slowest.
-std::vector<Schedule> by_rank(const StepCosts& costs, const Schedule& schedule) {
-  const int owners = different_ranks(schedule, costs.ranks);
-  const int different = simulated_ranks(costs, schedule);
+/// The step of all ranks that differ, of which the last is the slowest.
+Timeline simulate_different(const CostModel& model, const Schedule& schedule, const Costs& typical,
+                            int different) {
+  const bool owners = different_ranks(schedule, model.ranks) > 1;
   if (schedule.tasks.size() * static_cast<std::size_t>(different) > most_tasks)
     throw std::invalid_argument(
         fmt::format("a step of {} ranks with different work of {} tasks each is beyond what is "
                     "simulated ({} tasks): take larger buckets",
                     different, schedule.tasks.size(), most_tasks));
-  std::vector<Schedule> ranks;
+  std::vector<Schedule> schedules;
+  if (owners)
+    for (int rank = 0; rank < different; ++rank)
+      schedules.push_back(schedule_of_rank(schedule, rank));
+  std::vector<Costs> costs;
   for (int rank = 0; rank < different; ++rank)
-    ranks.push_back(owners > 1 ? schedule_of_rank(schedule, rank) : schedule);
-  if (costs.slowest_rank > 1 && costs.ranks > 1) slow_down(ranks.back(), costs.slowest_rank);
-  return ranks;
+    costs.push_back(owners ? model.price(schedules[at(rank)]) : typical);
+  const Schedule& last = owners ? schedules.back() : schedule;
+  if (has_slower_rank(model))
+    costs.back() = slowed_down(last, std::move(costs.back()), model.slowest_rank);
+  std::vector<RankPlan> plans;
+  for (int rank = 0; rank < different; ++rank)
+    plans.push_back({owners ? &schedules[at(rank)] : &schedule, &costs[at(rank)]});
+  return simulate(plans);
+}
+
+/// `typical`: what the schedule's work costs a typical rank.
+Timeline simulate_priced(const CostModel& model, const Schedule& schedule, const Costs& typical) {
+  const int different = simulated_ranks(model, schedule);
+  if (different > 1) return simulate_different(model, schedule, typical, different);
+  return simulate(schedule, typical);
 }
 
 }  // namespace
 
-int simulated_ranks(const StepCosts& costs, const Schedule& schedule) {
-  const bool uneven = costs.slowest_rank > 1 && costs.ranks > 1;
-  return std::max(different_ranks(schedule, costs.ranks), uneven ? 2 : 1);
+void check_length(const Schedule& schedule, const Costs& costs) {
+  const double seconds = total_seconds(schedule, costs);
+  if (seconds > in_seconds(longest_step))
+    throw std::invalid_argument(
+        fmt::format("a step of {:.3g} hours is beyond what is simulated ({} hours): check batch, "
+                    "bandwidth and latency",
+                    seconds / 3600, longest_step.count()));
 }
 
-Timeline simulate_ranks(const StepCosts& costs, const Schedule& schedule) {
-  if (simulated_ranks(costs, schedule) == 1) return simulate(schedule);
-  return simulate(by_rank(costs, schedule));
+int simulated_ranks(const CostModel& costs, const Schedule& schedule) {
+  return std::max(different_ranks(schedule, costs.ranks), has_slower_rank(costs) ? 2 : 1);
 }
 
-Step predict(const StepCosts& costs, const Training& training) {
-  Step step{training, build_schedule(costs, training), {}, {}};
-  step.timeline = simulate_ranks(costs, step.schedule);
+Timeline simulate_ranks(const CostModel& costs, const Schedule& schedule) {
+  return simulate_priced(costs, schedule, costs.price(schedule));
+}
+
+Step predict(const CostModel& costs, const Training& training, Schedule schedule) {
+  Step step{training, std::move(schedule), {}, {}};
+  const Costs typical = costs.price(step.schedule);
+  check_length(step.schedule, typical);
+  step.timeline = simulate_priced(costs, step.schedule, typical);
   if (different_ranks(step.schedule, costs.ranks) > 1)
     step.schedule = schedule_of_rank(std::move(step.schedule), 0);
   step.metrics = measure(step.schedule, step.timeline);
   return step;
 }
 
-StepCosts price(const Scenario& scenario) {
-  StepCosts costs(scenario.workload, scenario.cluster, scenario.optimizer);
-  fit_times(costs, scenario.training, scenario.times);
-  return costs;
+Step predict(const StepModel& model, const Training& training) {
+  return predict(model.costs, training, build_schedule(model.works, training));
+}
+
+StepModel model_of(const Scenario& scenario) {
+  StepModel model(scenario.workload, scenario.cluster, scenario.optimizer);
+  fit_times(model, scenario.training, scenario.times);
+  return model;
 }
 
 }  // namespace ddpsim

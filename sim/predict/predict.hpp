@@ -1,26 +1,34 @@
 #pragma once
 
-#include "model/cost/step_costs.hpp"
 #include "model/scenario/scenario.hpp"
 #include "sim/predict/step.hpp"
+#include "sim/predict/step_model.hpp"
 
 namespace ddpsim {
 
-/// One step of `training` at these prices, of ranks that are all alike; of all that have different work
-/// (ZeRO's, zero_step.hpp); and, where one rank is known to be slower
-/// (StepCosts::slowest_rank), of that one beside them, or in the place of the one with the least work.
-/// Schedule and figures are rank 0's, but the step ends with the last rank's.
-/// Throws std::invalid_argument as build_schedule does, or if there are too many different ranks.
-Step predict(const StepCosts& costs, const Training& training);
+/// One step of `training`, of ranks that are all alike; of all that have different work (ZeRO's hooks);
+/// and, where one rank is known to be slower (CostModel::slowest_rank), of that one beside them, or in
+/// the place of the one with the least work. Schedule and figures are rank 0's, but the step ends with
+/// the last rank's.
+/// Throws std::invalid_argument as build_schedule does, if there are too many different ranks, or if the
+/// step would be longer than six hours.
+Step predict(const StepModel& model, const Training& training);
+
+/// The same of a schedule that was built for `training` from `model.works`.
+Step predict(const CostModel& costs, const Training& training, Schedule schedule);
+
+/// Time is counted in picoseconds, in 64 bits: far beyond any step, but not beyond every scenario.
+/// Throws std::invalid_argument if a step would be longer than six hours.
+void check_length(const Schedule& schedule, const Costs& costs);
 
 /// Any schedule of such ranks, which need not be one step's. Throws std::invalid_argument if there are
 /// too many different ranks.
-Timeline simulate_ranks(const StepCosts& costs, const Schedule& schedule);
+Timeline simulate_ranks(const CostModel& costs, const Schedule& schedule);
 
 /// Ranks that `simulate_ranks` tells apart.
-int simulated_ranks(const StepCosts& costs, const Schedule& schedule);
+int simulated_ranks(const CostModel& costs, const Schedule& schedule);
 
-/// What a scenario's steps cost, scaled to its measured `times` where it gives some.
-StepCosts price(const Scenario& scenario);
+/// The model of a scenario's steps, scaled to its measured `times` where it gives some.
+StepModel model_of(const Scenario& scenario);
 
 }  // namespace ddpsim

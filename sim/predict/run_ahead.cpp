@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "model/ddp/zero_step.hpp"
 #include "model/schedule/joined_steps.hpp"
 #include "sim/predict/predict.hpp"
 
@@ -17,8 +16,9 @@ namespace {
 constexpr std::chrono::hours longest_run{30 * 24};
 
 /// Times are counted in picoseconds, in 64 bits, and tasks lie in memory.
-void check_extent(const StepCosts& costs, const ConsecutiveSteps& steps) {
-  const auto ranks = static_cast<std::size_t>(simulated_ranks(costs, steps.kinds.front().schedule));
+void check_extent(const StepModel& model, const ConsecutiveSteps& steps) {
+  const auto ranks =
+      static_cast<std::size_t>(simulated_ranks(model.costs, steps.kinds.front().schedule));
   std::size_t tasks = 0;
   double seconds = 0;
   for (std::size_t i = 0; i < steps.sequence.size(); ++i) {
@@ -48,23 +48,23 @@ Duration RunAhead::waited() const {
                          [](Duration sum, const HostWait& wait) { return sum + wait.time; });
 }
 
-RunAhead run_ahead(const StepCosts& costs, const ConsecutiveSteps& steps) {
-  if (costs.synchronous)
+RunAhead run_ahead(const StepModel& model, const ConsecutiveSteps& steps) {
+  if (model.costs.synchronous)
     throw std::invalid_argument(
         "--run-ahead: here the host computes the kernels itself, so it cannot run ahead of them");
   for (const Step& kind : steps.kinds)  // it has rank 0's schedule alone
-    if (different_ranks(kind.schedule, costs.ranks) > 1)
+    if (different_ranks(kind.schedule, model.costs.ranks) > 1)
       throw std::invalid_argument(
           "--run-ahead: with ZeRO's hooks ranks have different work, which is simulated a step at "
           "a "
           "time: leave it out");
-  check_extent(costs, steps);
+  check_extent(model, steps);
   std::vector<const Schedule*> schedules;
   schedules.reserve(steps.sequence.size());
   for (const std::int32_t kind : steps.sequence)
     schedules.push_back(&steps.kinds[static_cast<std::size_t>(kind)].schedule);
-  const JoinedSteps joined = join_steps(schedules);
-  const Timeline timeline = simulate_ranks(costs, joined.schedule);
+  const JoinedSteps joined = join_steps(schedules, DdpAverages::samples);
+  const Timeline timeline = simulate_ranks(model.costs, joined.schedule);
 
   RunAhead run;
   run.periods.reserve(joined.begins.size());

@@ -4,8 +4,7 @@
 #include <vector>
 
 #include "model/base/quantity.hpp"
-#include "model/cost/step_costs.hpp"
-#include "sim/predict/consecutive.hpp"
+#include "sim/predict/step_sequence.hpp"
 
 namespace ddpsim {
 
@@ -32,6 +31,6 @@ inline constexpr std::size_t most_joined_tasks = 6'000'000;
 /// The same steps as `steps`, as one simulation.
 /// Throws std::invalid_argument of a synchronous device (the host computes itself), of more than
 /// `most_joined_tasks` and of more than 30 days.
-RunAhead run_ahead(const StepCosts& costs, const ConsecutiveSteps& steps);
+RunAhead run_ahead(const StepModel& model, const ConsecutiveSteps& steps);
 
 }  // namespace ddpsim

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/cost/step_costs.hpp"
 #include "model/ddp/training.hpp"
+#include "sim/predict/step_model.hpp"
 
 namespace ddpsim {
 
@@ -24,15 +24,15 @@ std::string_view name_of(Change change);
 
 /// What a step costs under a change. The broadcasts of DDP's buffers stay what they are; on a
 /// synchronous device a kernel's launch is part of its time, and stays too.
-StepCosts with(StepCosts costs, Change change);
+CostModel with(CostModel costs, Change change);
 
 struct WhatIf {
   Change change = Change::no_latency;
   Duration step{};
 };
 
-/// The step under each change that changes these costs (`even_ranks`: only where ranks differ,
-/// StepCosts::slowest_rank). Buckets stay the same.
-std::vector<WhatIf> what_if(const StepCosts& costs, const Training& training);
+/// The step under each change that changes the costs (`even_ranks`: only where ranks differ,
+/// CostModel::slowest_rank). Buckets stay the same.
+std::vector<WhatIf> what_if(const StepModel& model, const Training& training);
 
 }  // namespace ddpsim

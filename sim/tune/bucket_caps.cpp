@@ -4,7 +4,7 @@
 #include <functional>
 #include <numeric>
 
-#include "model/ddp/bucketing.hpp"
+#include "model/ddp/bucket_plan.hpp"
 
 namespace ddpsim {
 namespace {
@@ -14,14 +14,14 @@ enum class Varied : std::uint8_t { first, others };
 
 class CapSearch {
  public:
-  CapSearch(const StepCosts& costs, const Training& training, std::optional<Bytes> first,
+  CapSearch(const StepWorks& works, const Training& training, std::optional<Bytes> first,
             Varied varied)
-      : costs_(costs), training_(training), first_(first), varied_(varied) {
+      : works_(works), training_(training), first_(first), varied_(varied) {
     if (initial_stay()) {
-      order_.resize(costs.gradients.size());
+      order_.resize(works.gradients.size());
       std::iota(order_.begin(), order_.end(), 0);
     } else {
-      order_ = costs.arrival;
+      order_ = works.arrival;
     }
     place_.resize(order_.size());
     for (std::size_t i = 0; i < order_.size(); ++i) place_[at(order_[i])] = i;
@@ -47,16 +47,16 @@ class CapSearch {
   }
 
   std::vector<BucketAssignment> assign(Bytes cap) const {
-    DdpBucketing ddp{
-        {}, training_.bucket_rule, training_.find_unused_parameters, training_.static_graph, false};
+    DdpBucketing ddp = bucketing_of(training_);
+    ddp.limits_at_construction = ddp.first_limit_last = false;
     if (varied_ == Varied::first)
       ddp.limits = {cap, no_cap};
     else if (first_)
       ddp.limits = {*first_, cap};
     else
       ddp.limits = {cap};
-    return initial_stay() ? initial_buckets(costs_.gradients, ddp)
-                          : steady_buckets(costs_.gradients, costs_.arrival, ddp);
+    return initial_stay() ? initial_buckets(works_.gradients, ddp)
+                          : steady_buckets(works_.gradients, works_.arrival, ddp);
   }
 
  private:
@@ -66,7 +66,7 @@ class CapSearch {
     return never_rebuilt(training_.find_unused_parameters, training_.static_graph);
   }
 
-  DType type_of(int index) const { return stored_type(costs_.gradients[at(index)].dtype); }
+  DType type_of(int index) const { return stored_type(works_.gradients[at(index)].dtype); }
 
   /// The smallest cap beyond `cap` that may make other buckets.
   Bytes next_cap(const std::vector<BucketAssignment>& assigned, Bytes cap) const {
@@ -92,17 +92,17 @@ class CapSearch {
   /// The first cap under which this bucket would not close where it did.
   Bytes same_below(const BucketAssignment& bucket, Bytes cap) const {
     Bytes size;
-    for (const int index : bucket.parameters) size += costs_.gradients[at(index)].size;
+    for (const int index : bucket.parameters) size += works_.gradients[at(index)].size;
     if (training_.bucket_rule == BucketRule::torch) return size >= cap ? size + Bytes{1} : no_cap;
     const DType type = type_of(bucket.parameters.front());
     for (std::size_t i = place_[at(bucket.parameters.back())] + 1; i < order_.size(); ++i) {
-      const GradientInfo& gradient = costs_.gradients[at(order_[i])];
+      const GradientInfo& gradient = works_.gradients[at(order_[i])];
       if (!gradient.sparse && type_of(order_[i]) == type) return size + gradient.size;
     }
     return no_cap;
   }
 
-  const StepCosts& costs_;
+  const StepWorks& works_;
   const Training& training_;
   std::optional<Bytes> first_;
   Varied varied_;
@@ -112,19 +112,19 @@ class CapSearch {
 
 }  // namespace
 
-std::vector<CapRange> all_caps(const StepCosts& costs, const Training& training,
+std::vector<CapRange> all_caps(const StepWorks& works, const Training& training,
                                std::optional<Bytes> first_cap) {
-  return CapSearch(costs, training, first_cap, Varied::others).all();
+  return CapSearch(works, training, first_cap, Varied::others).all();
 }
 
-std::vector<CapRange> all_first_caps(const StepCosts& costs, const Training& training) {
-  return CapSearch(costs, training, std::nullopt, Varied::first).all();
+std::vector<CapRange> all_first_caps(const StepWorks& works, const Training& training) {
+  return CapSearch(works, training, std::nullopt, Varied::first).all();
 }
 
-Buckets buckets_of(const StepCosts& costs, const Training& training, std::optional<Bytes> first_cap,
+Buckets buckets_of(const StepWorks& works, const Training& training, std::optional<Bytes> first_cap,
                    Bytes cap) {
   Buckets buckets;
-  for (BucketAssignment& bucket : CapSearch(costs, training, first_cap, Varied::others).assign(cap))
+  for (BucketAssignment& bucket : CapSearch(works, training, first_cap, Varied::others).assign(cap))
     buckets.push_back(std::move(bucket.parameters));
   return buckets;
 }
@@ -150,11 +150,11 @@ Bytes ContiguousCaps::append(int begin, Bytes cap, std::vector<int>& ends) const
   return same;
 }
 
-bool all_contiguous(const StepCosts& costs, const Training& training) {
+bool all_contiguous(const StepWorks& works, const Training& training) {
   if (training.bucket_rule != BucketRule::torch) return false;
   if (never_rebuilt(training.find_unused_parameters, training.static_graph)) return false;
-  const GradientInfo& first = costs.gradients.front();
-  return std::all_of(costs.gradients.begin(), costs.gradients.end(), [&](const GradientInfo& each) {
+  const GradientInfo& first = works.gradients.front();
+  return std::all_of(works.gradients.begin(), works.gradients.end(), [&](const GradientInfo& each) {
     return !each.sparse && stored_type(each.dtype) == stored_type(first.dtype);
   });
 }

@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "model/cost/step_costs.hpp"
+#include "model/ddp/step_works.hpp"
 #include "model/ddp/training.hpp"
 
 namespace ddpsim {
@@ -28,15 +28,15 @@ inline constexpr Bytes no_cap{std::int64_t{1} << 62};
 /// `first_cap` is the limit of the first bucket of every type; none: it is the cap like the others.
 /// The rule, and whether DDP rebuilds its buckets, are `training`'s; steady state.
 /// Cost: one assignment per bucketing.
-std::vector<CapRange> all_caps(const StepCosts& costs, const Training& training,
+std::vector<CapRange> all_caps(const StepWorks& works, const Training& training,
                                std::optional<Bytes> first_cap);
 
 /// The same of the first bucket's cap, the others unbounded: what it alone decides. `buckets` are
 /// those under an unbounded cap.
-std::vector<CapRange> all_first_caps(const StepCosts& costs, const Training& training);
+std::vector<CapRange> all_first_caps(const StepWorks& works, const Training& training);
 
 /// The buckets of one pair of caps, or of one cap for all.
-Buckets buckets_of(const StepCosts& costs, const Training& training, std::optional<Bytes> first_cap,
+Buckets buckets_of(const StepWorks& works, const Training& training, std::optional<Bytes> first_cap,
                    Bytes cap);
 
 /// All caps for gradients of one type, none sparse, under torch's rule, in the quick form: ends of
@@ -56,6 +56,6 @@ class ContiguousCaps {
 };
 
 /// Can `training` on these gradients be searched in the quick form?
-bool all_contiguous(const StepCosts& costs, const Training& training);
+bool all_contiguous(const StepWorks& works, const Training& training);
 
 }  // namespace ddpsim

@@ -20,8 +20,9 @@
 #include <bit>
 #include <stdexcept>
 
-#include "model/ddp/schedule_builder.hpp"
+#include "model/ddp/build_schedule.hpp"
 #include "sim/predict/predict.hpp"
+#include "sim/tune/bucket_structure.hpp"
 
 namespace ddpsim {
 namespace {
@@ -29,46 +30,51 @@ namespace {
 constexpr Instant never = Instant::max();
 constexpr std::size_t most_priced = 1 << 19;  // 40 MB
 
-std::size_t at(std::int32_t index) {
-  return static_cast<std::size_t>(index);
-}
-
 }  // namespace
 
-bool BucketedSteps::needs_simulation(const StepCosts& costs, const Training& training) {
-  const auto special = [](const GradientInfo& each) { return each.sparse || each.unused; };
-  const auto host_waits = [](const UserHook& hook) { return hook.kind == UserHookKind::chunks; };
-  return training.comm_hook || training.join || training.batched_grad_copy || training.delayed ||
-         training.iteration > 0 || costs.collectives_at_once > 1 || costs.through_host ||
-         std::any_of(training.hooks.begin(), training.hooks.end(), host_waits) ||
-         std::any_of(costs.gradients.begin(), costs.gradients.end(), special);
-}
-
-BucketedSteps::BucketedSteps(const StepCosts& costs, const Training& training, double link_factor)
-    : costs_(costs), training_(training), needs_simulation_(needs_simulation(costs, training)) {
+BucketedSteps::BucketedSteps(const StepModel& model, const Training& training, double link_factor)
+    : model_(model), training_(training) {
+  const StepWorks& works = model_.works;
   training_.strategy = Strategy::bucketed;
   training_.bucket_caps.clear();
   training_.parameter_groups = 0;
-  training_.buckets = {costs.arrival};
-  costs_.collective.latency_factor *= link_factor;
-  costs_.collective.transfer_factor *= link_factor;
+  training_.buckets = {works.arrival};
+  model_.costs.collective.latency_factor *= link_factor;
+  model_.costs.collective.transfer_factor *= link_factor;
   before_.emplace_back();
-  for (const int index : costs.arrival)
-    before_.push_back(before_.back() + costs.gradients[at(index)].size);
+  for (const int index : works.arrival)
+    before_.push_back(before_.back() + works.gradients[at(index)].size);
   prices_.resize(1024);
-  bucket_at_.assign(costs.arrival.size(), nobody);
-  if (needs_simulation_) return;
-  compile(training_, 1);
-  if (costs.slowest_rank > 1 && costs.ranks > 1) compile(training_, costs.slowest_rank);
-  if (lanes_.size() == 1 && !costs_.synchronous) find_jumps(lanes_.front());
+  bucket_at_.assign(works.arrival.size(), nobody);
+  synchronous_ = works.device.synchronous;
+  const Schedule whole = build_schedule(works, training_);
+  why_simulated_ = why_more_than_buckets(whole, schedule_of_each());
+  if (why_simulated_) return;
+  const Costs costs = model_.costs.price(whole);
+  check_length(whole, costs);
+  compile(whole, costs);
+  if (model_.costs.slowest_rank > 1 && model_.costs.ranks > 1)
+    compile(whole, slowed_down(whole, costs, model_.costs.slowest_rank));
+  if (lanes_.size() == 1 && !synchronous_) find_jumps(lanes_.front());
 }
 
-void BucketedSteps::compile(const Training& single, double factor) {
-  const Schedule schedule = build_schedule(costs_, single);
-  const std::size_t gradients = costs_.arrival.size();
+Schedule BucketedSteps::schedule_of_each() const {
+  Training training = training_;
+  training.buckets.clear();
+  for (const int index : model_.works.arrival) training.buckets.push_back({index});
+  return build_schedule(model_.works, training);
+}
+
+void BucketedSteps::compile(const Schedule& schedule, const Costs& costs) {
+  const std::vector<int>& arrival = model_.works.arrival;
+  const std::size_t gradients = arrival.size();
+  const bool copied_back =
+      std::any_of(schedule.tasks.begin(), schedule.tasks.end(), [](const Task& task) {
+        return task.operation == Operation::copy_out && task.bucket != nobody;
+      });
   std::vector<std::int32_t> position_of(gradients);
   for (std::size_t i = 0; i < gradients; ++i)
-    position_of[at(costs_.arrival[i])] = static_cast<std::int32_t>(i);
+    position_of[at(arrival[i])] = static_cast<std::int32_t>(i);
   Lane& lane = lanes_.emplace_back();
   fixed_.clear();
   fired_.assign(gradients, 0);
@@ -84,12 +90,17 @@ void BucketedSteps::compile(const Training& single, double factor) {
   std::vector<std::uint32_t> issued_as;  // [fixed] its task
   for (std::uint32_t t = 0; t < schedule.tasks.size(); ++t) {
     const Task& task = schedule.tasks[t];
+    const WorkCost& cost = costs.of(task);
     if (task.stream == Stream::communication) {
-      if (task.bucket != nobody) continue;  // stands for all buckets
-      host += task.host;
+      if (task.bucket != nobody) {  // stands for all buckets
+        launch_host_ = cost.host;
+        handover_ = costs.handover;
+        continue;
+      }
+      host += cost.host;
       add(Item::Kind::fixed_launch, static_cast<std::int32_t>(fixed_.size()));
-      lane.items.back().host = task.host;
-      fixed_.push_back({task.work, task.beside});
+      lane.items.back().host = cost.host;
+      fixed_.push_back({cost.work, cost.beside});
       issued_as.push_back(t);
       continue;
     }
@@ -98,11 +109,12 @@ void BucketedSteps::compile(const Training& single, double factor) {
         const auto awaited =
             std::find(issued_as.begin(), issued_as.end(), schedule.waits_for(task).front());
         add(Item::Kind::fixed_wait, static_cast<std::int32_t>(issued_as.end() - awaited) - 1);
-        lane.items.back().host = task.host;
+        lane.items.back().host = cost.host;
         continue;
       }
       fired = 0;
-      if (training_.gradient_as_bucket_view)
+      wait_host_ = cost.host;
+      if (!copied_back)
         for (std::size_t i = 0; i < gradients; ++i)
           add(Item::Kind::wait, static_cast<std::int32_t>(i));
       continue;
@@ -111,23 +123,24 @@ void BucketedSteps::compile(const Training& single, double factor) {
       if (task.bucket != nobody) add(Item::Kind::wait, position_of[at(task.parameter)]);
     }
     const Duration issued = host;
-    host += task.host;
-    if (task.stream == Stream::host && task.work == Duration::zero()) {
-      if (costs_.synchronous && task.host > Duration::zero()) {
+    host += cost.host;
+    if (task.stream == Stream::host && cost.work == Duration::zero()) {
+      if (synchronous_ && cost.host > Duration::zero()) {
         add(Item::Kind::host, 0);
-        lane.items.back().host = task.host;
+        lane.items.back().host = cost.host;
       }
     } else {
       Item item;
-      item.memory_fraction = task.memory_fraction;
-      item.host = task.host;
-      item.first = task.launches == 1 ? host : issued + task.host / task.launches;
-      item.work = factor == 1 ? task.work : scaled(task.work, factor);
-      item.drained = host + (factor == 1 ? task.last_launch : scaled(task.last_launch, factor));
+      item.memory_fraction = cost.memory_fraction;
+      item.host = cost.host;
+      item.first = issued + cost.first_launch;
+      item.work = cost.work;
+      item.drained = host + cost.last_launch;
       lane.items.push_back(item);
     }
     // In place where gradients are views of their bucket.
-    if (task.operation == Operation::copy_in || task.operation == Operation::divide) {
+    if (task.bucket != nobody &&
+        (task.operation == Operation::copy_in || task.operation == Operation::divide)) {
       fired_[at(position_of[at(task.parameter)])] = ++fired;
       add(Item::Kind::launch, fired);
     }
@@ -148,7 +161,7 @@ void BucketedSteps::compile(const Training& single, double factor) {
 /// One item after the other, nothing beside them but the broadcasts they wait for.
 BucketedSteps::Alone BucketedSteps::alone(const Lane& lane) const {
   Alone alone;
-  alone.at.resize(costs_.arrival.size() + 1);
+  alone.at.resize(model_.works.arrival.size() + 1);
   alone.host.resize(alone.at.size());
   alone.item.resize(alone.at.size());
   Instant now{};
@@ -158,9 +171,9 @@ BucketedSteps::Alone BucketedSteps::alone(const Lane& lane) const {
     const Item& item = lane.items[i];
     switch (item.kind) {
       case Item::Kind::kernel:
-        now = costs_.synchronous ? now + item.host + item.work
-                                 : std::max(std::max(now, Instant{} + item.first) + item.work,
-                                            Instant{} + item.drained);
+        now = synchronous_ ? now + item.host + item.work
+                           : std::max(std::max(now, Instant{} + item.first) + item.work,
+                                      Instant{} + item.drained);
         break;
       case Item::Kind::host:
         now += item.host;
@@ -172,19 +185,19 @@ BucketedSteps::Alone BucketedSteps::alone(const Lane& lane) const {
         alone.item[at(item.position)] = i;
         break;
       case Item::Kind::wait:  // of one bucket at least
-        if (costs_.synchronous && !waited) now += costs_.launch.wait;
-        if (!costs_.synchronous && !waited) now = std::max(now, Instant{} + item.first);
+        if (synchronous_ && !waited) now += wait_host_;
+        if (!synchronous_ && !waited) now = std::max(now, Instant{} + item.first);
         waited = true;
         break;
       case Item::Kind::fixed_launch:
-        if (costs_.synchronous) now += item.host;
-        broadcasts.push_back(std::max({now, costs_.synchronous ? now : Instant{} + item.first,
+        if (synchronous_) now += item.host;
+        broadcasts.push_back(std::max({now, synchronous_ ? now : Instant{} + item.first,
                                        broadcasts.empty() ? Instant{} : broadcasts.back()}) +
                              fixed_[at(item.position)].work);
         break;
       case Item::Kind::fixed_wait:
         now = std::max(now, broadcasts[broadcasts.size() - 1 - at(item.position)]) +
-              (costs_.synchronous ? item.host : Duration{});
+              (synchronous_ ? item.host : Duration{});
         break;
     }
   }
@@ -195,23 +208,23 @@ BucketedSteps::Alone BucketedSteps::alone(const Lane& lane) const {
 PartitionProblem BucketedSteps::ideal() {
   const Lane& lane = lanes_.back();  // the slower one
   const Alone none = alone(lane);
-  const std::size_t gradients = costs_.arrival.size();
+  const std::size_t gradients = model_.works.arrival.size();
   PartitionProblem problem;
   problem.without = none.end - Instant{};
   problem.after.resize(gradients);
-  const Duration launch = costs_.launch.collective;
+  const Duration launch = launch_host_;
   for (std::size_t i = 0; i < gradients; ++i) {
     problem.sizes.push_back(before_[i + 1] - before_[i]);
     const std::size_t fired = at(fired_[i]);
     const Instant issued =
-        costs_.synchronous ? none.at[fired] + launch : Instant{} + none.host[fired] + launch;
-    problem.ready.push_back(std::max(none.at[fired], issued + costs_.launch.handover));
+        synchronous_ ? none.at[fired] + launch : Instant{} + none.host[fired] + launch;
+    problem.ready.push_back(std::max(none.at[fired], issued + handover_));
   }
-  Duration left = costs_.synchronous ? costs_.launch.wait : Duration{};
+  Duration left = synchronous_ ? wait_host_ : Duration{};
   for (std::size_t i = lane.items.size(); i-- > 0;) {
     const Item& item = lane.items[i];
     if (item.kind == Item::Kind::launch) break;  // before the last round's waits
-    left += item.work + (costs_.synchronous ? item.host : Duration{});
+    left += item.work + (synchronous_ ? item.host : Duration{});
     if (item.kind == Item::Kind::wait) problem.after[at(item.position)] = left;
   }
   problem.cost = [this](Bytes size) { return price(size).work; };
@@ -221,7 +234,7 @@ PartitionProblem BucketedSteps::ideal() {
 BucketedSteps::Backward BucketedSteps::backward() const {
   const Lane& lane = lanes_.back();
   const Alone none = alone(lane);
-  const std::size_t gradients = costs_.arrival.size();
+  const std::size_t gradients = model_.works.arrival.size();
   std::size_t end = none.item[gradients];  // the first wait
   while (end < lane.items.size() && lane.items[end].kind != Item::Kind::wait) ++end;
   Backward backward;
@@ -244,14 +257,14 @@ BucketedSteps::Backward BucketedSteps::backward() const {
 /// beforehand, if no broadcast comes between.
 void BucketedSteps::find_starts(Lane& lane) const {
   if (!fixed_.empty()) return;
-  lane.starts.resize(costs_.arrival.size() + 1);
+  lane.starts.resize(model_.works.arrival.size() + 1);
   Instant now{};
   for (std::size_t i = 0; i < lane.items.size(); ++i) {
     const Item& item = lane.items[i];
     if (item.kind == Item::Kind::launch) {
       lane.starts[at(item.position)] = {i, now};
-      if (at(item.position) == costs_.arrival.size()) return;  // the round is over
-    } else if (costs_.synchronous) {
+      if (at(item.position) == model_.works.arrival.size()) return;  // the round is over
+    } else if (synchronous_) {
       now += item.host + item.work;
     } else if (item.kind == Item::Kind::kernel) {
       now = std::max(std::max(now, Instant{} + item.first) + item.work, Instant{} + item.drained);
@@ -307,8 +320,8 @@ const BucketedSteps::AllReduce& BucketedSteps::price(Bytes size) {
   };
   std::size_t slot = place(size.count);
   if (prices_[slot].bytes == size.count) return prices_[slot].collective;
-  const CollectiveCost cost = costs_.collective.all_reduce(size);
-  const AllReduce reduction{cost.time(), costs_.interference.beside(cost, size)};
+  const CollectiveCost cost = model_.costs.all_reduce(size);
+  const AllReduce reduction{cost.time(), model_.costs.interference.beside(cost, size)};
   if (priced_ == most_priced) return unkept_ = reduction;
   if (2 * ++priced_ > prices_.size()) {
     std::vector<Price> smaller(2 * prices_.size());
@@ -323,15 +336,15 @@ const BucketedSteps::AllReduce& BucketedSteps::price(Bytes size) {
 
 Duration BucketedSteps::of(const std::vector<std::vector<int>>& buckets) {
   contiguous_.clear();
-  const std::size_t gradients = costs_.arrival.size();
+  const std::size_t gradients = model_.works.arrival.size();
   std::size_t position = 0;
   bool contiguous = true;
   for (const auto& bucket : buckets) {
     for (const int index : bucket)
-      contiguous = contiguous && position < gradients && costs_.arrival[position++] == index;
+      contiguous = contiguous && position < gradients && model_.works.arrival[position++] == index;
     contiguous_.push_back(static_cast<int>(position));
   }
-  if (contiguous && position == gradients && !needs_simulation_) return of(contiguous_);
+  if (contiguous && position == gradients && !why_simulated_) return of(contiguous_);
   return simulated(buckets);
 }
 
@@ -339,19 +352,20 @@ Duration BucketedSteps::simulated(const std::vector<std::vector<int>>& buckets) 
   ++evaluated_;
   Training training = training_;
   training.buckets = buckets;
-  return predict(costs_, training).metrics.step;
+  return predict(model_, training).metrics.step;
 }
 
 Duration BucketedSteps::of(std::span<const int> ends, Duration limit) {
   if (ends.empty() || ends.back() != size())
     throw std::invalid_argument("buckets must hold every gradient");
-  if (needs_simulation_) {
+  if (why_simulated_) {
     std::vector<std::vector<int>> buckets;
     int begin = 0;
     for (const int end : ends) {
       if (end <= begin || end > size())
         throw std::invalid_argument("a bucket must hold at least one gradient");
-      buckets.emplace_back(costs_.arrival.begin() + begin, costs_.arrival.begin() + end);
+      buckets.emplace_back(model_.works.arrival.begin() + begin,
+                           model_.works.arrival.begin() + end);
       begin = end;
     }
     return simulated(buckets);
@@ -359,7 +373,7 @@ Duration BucketedSteps::of(std::span<const int> ends, Duration limit) {
   ++evaluated_;
   prepare(ends);
   const Instant latest = Instant{} + limit;
-  return (costs_.synchronous ? run<true>(latest) : run<false>(latest)) - Instant{};
+  return (synchronous_ ? run<true>(latest) : run<false>(latest)) - Instant{};
 }
 
 void BucketedSteps::prepare(std::span<const int> ends) {
@@ -550,16 +564,16 @@ bool BucketedSteps::pass(Lane& lane, const Item& item) {
     case Item::Kind::launch:
       while (lane.bucket < buckets_.size() && launch_after_[lane.bucket] == item.position) {
         if (lane.bucket == 0) lane.round_begin = lane.issued;
-        if constexpr (!synchronous) lane.shift += costs_.launch.collective;
-        issue(buckets_[lane.bucket], costs_.launch.collective);
-        lane.taken_up[lane.issued - 1] += costs_.launch.handover;
+        if constexpr (!synchronous) lane.shift += launch_host_;
+        issue(buckets_[lane.bucket], launch_host_);
+        lane.taken_up[lane.issued - 1] += handover_;
         ++lane.bucket;
       }
       break;
     case Item::Kind::wait: {
       const std::int32_t bucket = bucket_at_[at(item.position)];
       if (bucket == nobody) break;
-      if (!wait_for(lane.round_begin + at(bucket), synchronous ? costs_.launch.wait : Duration{}))
+      if (!wait_for(lane.round_begin + at(bucket), synchronous ? wait_host_ : Duration{}))
         return false;
       lane.bucket = 0;  // of the next round
       break;
@@ -639,7 +653,7 @@ void BucketedSteps::take_events() {
       continue;
     }
     lane.busy = lane.draining = false;
-    if (costs_.synchronous) lane.host_clock = now_;
+    if (synchronous_) lane.host_clock = now_;
   }
 }
 

@@ -2,33 +2,35 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
-#include "model/cost/step_costs.hpp"
 #include "model/ddp/training.hpp"
 #include "sim/engine/activity.hpp"
+#include "sim/predict/step_model.hpp"
 #include "sim/tune/partition.hpp"
 
 namespace ddpsim {
 
 /// The length of a `bucketed` step under one bucketing after another: what a tuner asks thousands of
-/// times. The same to the tick as predict(costs, training).metrics.step, whose schedule it knows but
+/// times. The same to the tick as predict(model, training).metrics.step, whose schedule it knows but
 /// for the buckets: those only decide where collectives are launched and waited for, so nothing else
 /// is built anew, and a kernel costs a few nanoseconds.
 ///
 /// `training` says everything but the buckets. Gradients are spoken of by position: their place in the
-/// order they arrive in (costs.arrival). Not for several threads at once; copies are independent.
+/// order they arrive in (StepWorks::arrival). Not for several threads at once; copies are independent.
 /// Throws std::invalid_argument as build_schedule does.
 class BucketedSteps {
  public:
-  /// Is the schedule of these steps more than a launch and a wait for each bucket? Then every step takes
-  /// build_schedule and simulate, a hundred times as long, and ideal() and backward() are not to be
-  /// asked for.
-  static bool needs_simulation(const StepCosts& costs, const Training& training);
+  /// All-reduces take `link_factor` times as long as `model` has it.
+  BucketedSteps(const StepModel& model, const Training& training, double link_factor = 1);
 
-  /// All-reduces take `link_factor` times as long as `costs` has it.
-  BucketedSteps(const StepCosts& costs, const Training& training, double link_factor = 1);
+  /// Why the schedules of these steps differ in more than a launch and a wait for each bucket
+  /// (bucket_structure.hpp). Then every step takes build_schedule and simulate, a hundred times as long,
+  /// and ideal() and backward() are not to be asked for.
+  std::optional<std::string_view> why_simulated() const { return why_simulated_; }
 
   /// Of contiguous buckets: `ends` are one past the last position of each, growing, the last one
   /// size(). No allocation. A step longer than `limit` may come out shorter than it is, but longer
@@ -111,7 +113,8 @@ class BucketedSteps {
     AllReduce collective;
   };
 
-  void compile(const Training& single, double factor);
+  void compile(const Schedule& schedule, const Costs& costs);
+  Schedule schedule_of_each() const;
   Duration simulated(const std::vector<std::vector<int>>& buckets);
   void find_starts(Lane& lane) const;
   void find_jumps(Lane& lane) const;
@@ -139,12 +142,16 @@ class BucketedSteps {
   };
   Alone alone(const Lane& lane) const;
 
-  StepCosts costs_;
+  StepModel model_;
   Training training_;
+  bool synchronous_ = false;
+  Duration launch_host_{};     // to issue a bucket's all-reduce
+  Duration handover_{};        // to its being taken up
+  Duration wait_host_{};       // to go on behind a wait for one; synchronous
   std::vector<Bytes> before_;  // [position] of the gradients before it; one more than there are
   std::vector<std::int32_t> fired_;  // [position] hooks fired when all up to it have
   std::vector<AllReduce> fixed_;     // broadcasts, in issue order; none among a round's buckets
-  bool needs_simulation_;
+  std::optional<std::string_view> why_simulated_;
   std::vector<Lane> lanes_;
   std::vector<Price> prices_;
   std::size_t priced_ = 0;

@@ -55,7 +55,7 @@ std::size_t least_regret(const std::vector<Choice>& candidates,
 
 }  // namespace
 
-Advice recommend(const StepCosts& costs, const Training& training, const TuneOptions& options,
+Advice recommend(const StepModel& model, const Training& training, const TuneOptions& options,
                  const std::vector<Choice>& candidates, const Choice& standard,
                  bool standard_allowed) {
   Advice advice;
@@ -66,9 +66,9 @@ Advice recommend(const StepCosts& costs, const Training& training, const TuneOpt
   std::vector<std::vector<Duration>> steps(advice.corners.size());  // [corner][candidate]
   parallel_for(advice.corners.size(), options.threads, [&](int, std::size_t c) {
     Corner& corner = advice.corners[c];
-    StepCosts changed = costs;
-    scale(changed, {corner.compute, corner.compute, corner.compute});
-    scale_copies(changed, corner.compute);
+    StepModel changed = model;
+    changed.costs.passes.push_back({corner.compute, corner.compute, corner.compute});
+    changed.costs.copy_factor *= corner.compute;
     BucketedSteps timed(changed, training, corner.link);
     for (const Choice& each : candidates) steps[c].push_back(timed.of(each.buckets));
     corner.standard = timed.of(standard.buckets);

@@ -14,7 +14,7 @@ namespace ddpsim {
 /// has the least greatest regret. Steps within 0.1 % count as equal: there the fewest buckets win, which
 /// pay least for what no prediction holds.
 /// It pays if it gains more than `noise`, and something in every combination.
-Advice recommend(const StepCosts& costs, const Training& training, const TuneOptions& options,
+Advice recommend(const StepModel& model, const Training& training, const TuneOptions& options,
                  const std::vector<Choice>& candidates, const Choice& standard,
                  bool standard_allowed);
 

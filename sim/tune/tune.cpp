@@ -7,14 +7,14 @@
 
 #include <fmt/format.h>
 
-#include "model/ddp/schedule_builder.hpp"
-#include "model/ddp/zero_step.hpp"
+#include "model/ddp/bucket_plan.hpp"
+#include "model/ddp/refusals.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/tune/bucketed_steps.hpp"
+#include "sim/tune/local_search.hpp"
 #include "sim/tune/lower_bound.hpp"
 #include "sim/tune/merge_rule.hpp"
 #include "sim/tune/parallel.hpp"
-#include "sim/tune/polish.hpp"
 #include "sim/tune/recommend.hpp"
 
 namespace ddpsim {
@@ -64,15 +64,16 @@ struct Pair {
 
 class Tuner {
  public:
-  Tuner(const StepCosts& costs, const Training& training, const TuneOptions& options)
-      : costs_(costs),
+  Tuner(const StepModel& model, const Training& training, const TuneOptions& options)
+      : model_(model),
+        works_(model.works),
         training_(searched(training)),
         options_(options),
-        steps_(at(std::max(options.threads, 1)), BucketedSteps(costs, training_)),
-        simulated_(BucketedSteps::needs_simulation(costs, training_)),
-        contiguous_(!simulated_ && all_contiguous(costs, training_)),
-        one_type_(all_contiguous(costs, Training{})) {
-    for (const int index : costs.arrival) sizes_.push_back(costs.gradients[at(index)].size);
+        steps_(at(std::max(options.threads, 1)), BucketedSteps(model, training_)),
+        simulated_(steps_.front().why_simulated().has_value()),
+        contiguous_(!simulated_ && all_contiguous(works_, training_)),
+        one_type_(all_contiguous(works_, Training{})) {
+    for (const int index : works_.arrival) sizes_.push_back(works_.gradients[at(index)].size);
     const Bytes biggest = *std::max_element(sizes_.begin(), sizes_.end());
     if (options.largest_bucket && *options.largest_bucket < biggest)
       throw std::invalid_argument(
@@ -85,7 +86,7 @@ class Tuner {
     const Training torch = with_rule(training_, BucketRule::torch);
     Training alone = given;
     alone.strategy = Strategy::none;
-    tuning.without = predict(costs_, alone).metrics.step;
+    tuning.without = predict(model_, alone).metrics.step;
     tuning.standard = of_caps(torch, default_first_bucket_cap, default_bucket_cap);
     tuning.given = of_given(given);
     tuning.one_bucket = of_caps(torch, std::nullopt, no_cap);
@@ -112,7 +113,7 @@ class Tuner {
     std::vector<Choice> candidates = tuning.caps;
     std::erase_if(candidates, [&](const Choice& each) { return !allowed(each.largest); });
     tuning.standard_allowed = allowed(tuning.standard.largest);
-    tuning.advice = recommend(costs_, training_, options_, candidates, tuning.standard,
+    tuning.advice = recommend(model_, training_, options_, candidates, tuning.standard,
                               tuning.standard_allowed);
     for (const BucketedSteps& steps : steps_) tuning.evaluated += steps.evaluated();
     tuning.evaluated += tuning.advice.evaluated;
@@ -131,7 +132,7 @@ class Tuner {
     Bytes largest;
     for (const auto& bucket : buckets) {
       Bytes size;
-      for (const int index : bucket) size += costs_.gradients[at(index)].size;
+      for (const int index : bucket) size += works_.gradients[at(index)].size;
       largest = std::max(largest, size);
     }
     return largest;
@@ -150,7 +151,7 @@ class Tuner {
   }
 
   Choice of_caps(const Training& training, std::optional<Bytes> first, Bytes cap) {
-    Choice made = choice(steps(), buckets_of(costs_, training, first, cap));
+    Choice made = choice(steps(), buckets_of(works_, training, first, cap));
     made.first_cap = first;
     made.cap = made.highest_cap = cap;
     if (first) made.highest_first = *first;
@@ -161,7 +162,7 @@ class Tuner {
   Choice of_given(Training given) {
     given.strategy = Strategy::bucketed;
     Buckets buckets;
-    for (const Bucket& bucket : plan_buckets(costs_, given)) buckets.push_back(bucket.parameters);
+    for (const Bucket& bucket : plan_buckets(works_, given)) buckets.push_back(bucket.parameters);
     Choice made = choice(steps(), std::move(buckets));
     if (given.buckets.empty() && given.bucket_caps.empty() && given.parameter_groups == 0) {
       made.cap = made.highest_cap = given.bucket_cap;
@@ -171,7 +172,7 @@ class Tuner {
   }
 
   std::vector<Choice> of_all_caps(const Training& training, std::optional<Bytes> first) {
-    std::vector<CapRange> ranges = all_caps(costs_, training, first);
+    std::vector<CapRange> ranges = all_caps(works_, training, first);
     std::vector<Choice> choices(ranges.size());
     parallel_for(ranges.size(), options_.threads, [&](int thread, std::size_t i) {
       choices[i] = choice(steps_[at(thread)], std::move(ranges[i].buckets));
@@ -209,11 +210,11 @@ class Tuner {
 
   /// Over all pairs of caps, several types or another rule.
   Choice best_pair() {
-    const std::vector<CapRange> firsts = all_first_caps(costs_, training_);
+    const std::vector<CapRange> firsts = all_first_caps(works_, training_);
     std::vector<Choice> bests(firsts.size());
     parallel_for(firsts.size(), options_.threads, [&](int thread, std::size_t i) {
       std::vector<Choice> choices;
-      for (CapRange& range : all_caps(costs_, training_, firsts[i].low)) {
+      for (CapRange& range : all_caps(works_, training_, firsts[i].low)) {
         choices.push_back(choice(steps_[at(thread)], std::move(range.buckets)));
         choices.back().first_cap = firsts[i].low;
         choices.back().highest_first = firsts[i].high;
@@ -311,7 +312,7 @@ class Tuner {
       return !options_.largest_bucket || allowed(largest_of(full(ends)));
     };
     std::erase_if(starts, [&](const Ends& ends) { return !fits(ends); });
-    const Partition best = polished(steps(), starts, tuning.lower_bound, options_.polish, fits);
+    const Partition best = local_search(steps(), starts, tuning.lower_bound, options_.polish, fits);
     tuning.best_partition = choice(steps(), full(best.ends));
     tuning.partition_proven = best.step == tuning.lower_bound;
   }
@@ -321,7 +322,7 @@ class Tuner {
   void search_simulated(Tuning& tuning) {
     Training alone = training_;
     alone.strategy = Strategy::none;
-    const StepMetrics passes = predict(costs_, alone).metrics;
+    const StepMetrics passes = predict(model_, alone).metrics;
     const bool optimizer = training_.comm_hook.kind != CommHookKind::optimizer_overlap &&
                            !is_zero_step(training_.comm_hook.kind);
     tuning.lower_bound = optimizer ? passes.step : passes.forward + passes.backward;
@@ -331,9 +332,13 @@ class Tuner {
          {&tuning.best_cap, &tuning.best_even_cap, &tuning.standard, &tuning.per_parameter})
       if (auto ends = ends_of(each->buckets); ends && allowed(each->largest))
         starts.push_back(std::move(*ends));
-    const Partition best =
-        polished(steps(), starts, tuning.lower_bound, std::min(options_.polish, simulated_polish),
-                 [&](const Ends& ends) { return allowed(largest_of(full(ends))); });
+    if (starts.empty()) {  // no cap makes contiguous buckets
+      starts.emplace_back(sizes_.size());
+      std::iota(starts.back().begin(), starts.back().end(), 1);
+    }
+    const Partition best = local_search(
+        steps(), starts, tuning.lower_bound, std::min(options_.polish, simulated_polish),
+        [&](const Ends& ends) { return allowed(largest_of(full(ends))); });
     tuning.best_partition = choice(steps(), full(best.ends));
     tuning.partition_proven = best.step == tuning.lower_bound;
   }
@@ -342,7 +347,7 @@ class Tuner {
     Buckets buckets;
     int begin = 0;
     for (const int end : ends) {
-      buckets.emplace_back(costs_.arrival.begin() + begin, costs_.arrival.begin() + end);
+      buckets.emplace_back(works_.arrival.begin() + begin, works_.arrival.begin() + end);
       begin = end;
     }
     return buckets;
@@ -353,17 +358,18 @@ class Tuner {
     std::size_t position = 0;
     for (const auto& bucket : buckets) {
       for (const int index : bucket)
-        if (costs_.arrival[position++] != index) return std::nullopt;
+        if (works_.arrival[position++] != index) return std::nullopt;
       ends.push_back(static_cast<int>(position));
     }
     return ends;
   }
 
-  const StepCosts& costs_;
+  const StepModel& model_;
+  const StepWorks& works_;
   const Training training_;
   const TuneOptions& options_;
   std::vector<BucketedSteps> steps_;  // [thread]
-  const bool simulated_;              // see BucketedSteps::needs_simulation
+  const bool simulated_;              // see BucketedSteps::why_simulated
   const bool contiguous_;             // caps can be searched in the quick form
   const bool one_type_;               // any contiguous partition is possible
   std::vector<Bytes> sizes_;          // by arrival
@@ -371,20 +377,20 @@ class Tuner {
 
 }  // namespace
 
-Tuning tune(const StepCosts& costs, const Training& training, const TuneOptions& options) {
-  if (costs.ranks < 2)
+Tuning tune(const StepModel& model, const Training& training, const TuneOptions& options) {
+  if (model.costs.ranks < 2)
     throw std::invalid_argument("one rank communicates with nobody: there is nothing to tune");
   if (training.delayed)
     throw std::invalid_argument(
         "tune searches buckets of all gradients, and delay_all_reduce takes some out: take it out, "
         "or "
         "try caps with ddpsim sweep --vary training.bucket_cap=1MiB..1GiB*2");
-  if (costs.gradients.size() > most_gradients)
+  if (model.works.parameters() > most_gradients)
     throw std::invalid_argument(fmt::format(
         "{} gradients are more than tune searches ({}): try caps with ddpsim sweep --vary "
         "training.bucket_cap=1MiB..1GiB*2",
-        costs.gradients.size(), most_gradients));
-  return Tuner(costs, training, options).run(training);
+        model.works.parameters(), most_gradients));
+  return Tuner(model, training, options).run(training);
 }
 
 }  // namespace ddpsim

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "model/cost/step_costs.hpp"
 #include "model/ddp/training.hpp"
+#include "sim/predict/step_model.hpp"
 #include "sim/tune/bucket_caps.hpp"
 
 namespace ddpsim {
@@ -40,7 +40,7 @@ struct TuneOptions {
   double compute_uncertainty = 0;       ///< likewise kernels
   double noise = 0.01;                  ///< a gain below it is not worth a changed setting
   int threads = 1;
-  std::uint64_t polish = 20'000;  ///< steps simulated at most to polish the free partition
+  std::uint64_t polish = 20'000;  ///< steps simulated at most to improve the free partition
   std::function<void(const std::string& what, double fraction)> progress;
 };
 
@@ -105,6 +105,6 @@ struct Tuning {
 /// of random sizes 20 s.
 /// Throws std::invalid_argument if no partition respects `largest_bucket`, for one rank, and for more
 /// than 3000 gradients.
-Tuning tune(const StepCosts& costs, const Training& training, const TuneOptions& options = {});
+Tuning tune(const StepModel& model, const Training& training, const TuneOptions& options = {});
 
 }  // namespace ddpsim

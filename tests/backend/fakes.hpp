@@ -5,8 +5,8 @@
 #include <catch2/catch.hpp>
 #include <gloo/rendezvous/hash_store.h>
 
-#include "backend/job/launch.hpp"
 #include "backend/job/rendezvous.hpp"
+#include "backend/job/start_ranks.hpp"
 #include "backend/nccl/nccl_backend.hpp"
 #include "tests/backend/jobs.hpp"
 #include "tests/backend/nccl/fake_gpu.hpp"
@@ -32,8 +32,9 @@ inline SmallJob gpu_job(int ranks) {
   return job;
 }
 
-/// What a GPU could know of the order of calls: streams are in order, and a wait puts a record before
-/// what follows. `before(a, b)`: call a has ended before call b begins, whatever the GPU does.
+/// What a GPU could know of the order of calls: streams are in order, and a wait puts a record
+/// before what follows. `before(a, b)`: call a has ended before call b begins, whatever the GPU
+/// does.
 class Order {
  public:
   /// `host`: what the host has seen to be done is before all it gives later.
@@ -94,8 +95,7 @@ inline std::vector<std::vector<std::size_t>> calls_by_task(const Schedule& sched
   std::vector<std::vector<std::size_t>> by_task(schedule.tasks.size());
   std::vector<std::size_t> pending;
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    if (calls[i].kind == GpuCall::Kind::seen || calls[i].range.empty() ||
-        calls[i].range.starts_with("step, "))
+    if (calls[i].kind == GpuCall::Kind::seen || calls[i].range.empty() || calls[i].range == "step")
       continue;
     pending.push_back(i);
     const bool ends = calls[i].kind == GpuCall::Kind::record && calls[i].event % 2 == 0;

@@ -7,8 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "backend/comm_hooks/float16.hpp"
 #include "backend/comm_hooks/hook_data.hpp"
+#include "backend/cpu/float16.hpp"
+#include "model/ddp/comm_hook.hpp"
 
 namespace ddpsim {
 
@@ -22,13 +23,14 @@ inline std::vector<float> random_values(std::mt19937& engine, std::int64_t count
   return values;
 }
 
-/// A comm hook on all ranks of a job, in one thread: collectives are done here, in the plainest way.
+/// A comm hook on all ranks of a job, in one thread: collectives are done here, in the plainest
+/// way.
 class HookedJob {
  public:
   HookedJob(CommHook hook, std::vector<CommBucket> buckets, int ranks)
       : hook_(std::move(hook)), buckets_(std::move(buckets)) {
     for (int rank = 0; rank < ranks; ++rank)
-      ranks_.push_back(std::make_unique<HookData>(hook_, rank, ranks));
+      ranks_.push_back(std::make_unique<HookData>(hook_.powersgd.seed, rank, ranks));
   }
 
   HookData& rank(std::size_t index) { return *ranks_[index]; }
@@ -40,6 +42,7 @@ class HookedJob {
     Bucket what;
     what.size = Bytes{bucket.elements() * 4};
     what.gradients = bucket.gradients;
+    what.low_rank = low_rank_matrices(hook_, bucket);
     what.steps =
         comm_steps(hook_, bucket, static_cast<int>(ranks_.size()), subgroup, true, iteration);
     for (const CommStep& step : what.steps) {

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "backend/comm_hooks/float16.hpp"
 #include "backend/comm_hooks/hook_data.hpp"
+#include "backend/cpu/float16.hpp"
 #include "tests/backend/jobs.hpp"
 
 namespace ddpsim {
@@ -17,7 +17,7 @@ class HostHooks {
  public:
   HostHooks(const CommHook& hook, int ranks) {
     for (int rank = 0; rank < ranks; ++rank)
-      ranks_.push_back(std::make_unique<HookData>(hook, rank, ranks));
+      ranks_.push_back(std::make_unique<HookData>(hook.powersgd.seed, rank, ranks));
   }
 
   /// [rank][parameter] gradients, before and after a step of the schedule.

@@ -3,13 +3,13 @@
 #include <string>
 #include <vector>
 
-#include "backend/job/job.hpp"
-#include "model/ddp/schedule_builder.hpp"
+#include "backend/run/job.hpp"
+#include "model/ddp/build_schedule.hpp"
 #include "model/workload/architecture.hpp"
 
 namespace ddpsim {
 
-/// A perceptron and a cluster of CPUs for it; prices mean nothing here.
+/// A perceptron and a cluster of CPUs for it.
 struct SmallJob {
   Workload workload;
   Optimizer optimizer = Optimizer::sgd;
@@ -28,7 +28,7 @@ struct SmallJob {
   }
 
   Schedule schedule(Training training) const {
-    return build_schedule(StepCosts(workload, cluster, optimizer), training);
+    return build_schedule(StepWorks(workload, cluster, optimizer), training);
   }
   Schedule schedule(Strategy strategy) const {
     Training training;

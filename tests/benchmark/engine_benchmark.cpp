@@ -4,7 +4,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "model/ddp/schedule_builder.hpp"
+#include "model/ddp/build_schedule.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/predict/predict.hpp"
@@ -22,25 +22,44 @@ Training with(const Scenario& scenario, Strategy strategy) {
   return training;
 }
 
+/// The work that takes `cost`, as a schedule and its costs get it.
+std::uint32_t add_work(Schedule& schedule, Costs& costs, const Work& work, const WorkCost& cost) {
+  schedule.works.push_back(work);
+  costs.works.push_back(cost);
+  return static_cast<std::uint32_t>(schedule.works.size()) - 1;
+}
+
 /// Events of the queue per second: long kernels back to back, each fourth followed by a collective
 /// that slows the next ones, so that rates change all the time.
 void engine_events(benchmark::State& state) {
-  constexpr std::uint32_t kernels = 100'000;
+  constexpr std::uint32_t kernels = 100'000, lengths = 7;
+  constexpr std::chrono::microseconds enqueueing{5};
   Schedule schedule;
+  Costs costs;
   schedule.buckets.resize(1);
+  std::vector<std::uint32_t> kernel_works;
+  for (std::uint32_t i = 0; i < lengths; ++i) {
+    WorkCost cost;
+    cost.host = cost.first_launch = enqueueing;
+    cost.work = cost.last_launch = std::chrono::microseconds{20 + i};
+    kernel_works.push_back(
+        add_work(schedule, costs, moving(Operation::forward, Bytes{1 + i}), cost));
+  }
+  Work all_reduce;
+  all_reduce.operation = Operation::all_reduce;
+  WorkCost slowing;
+  slowing.host = slowing.first_launch = enqueueing;
+  slowing.work = std::chrono::microseconds{30};
+  slowing.beside = {1.2F, 1.3F, 2.0F};
+  const std::uint32_t collective_work = add_work(schedule, costs, all_reduce, slowing);
   for (std::uint32_t i = 0; i < kernels; ++i) {
-    Task kernel;
-    kernel.host = std::chrono::microseconds{5};
-    kernel.work = kernel.last_launch = std::chrono::microseconds{20 + i % 7};
-    schedule.tasks.push_back(kernel);
+    schedule.tasks.emplace_back().work = kernel_works[i % lengths];
     if (i % 4 != 3) continue;
     Task collective;
     collective.operation = Operation::all_reduce;
     collective.stream = Stream::communication;
     collective.bucket = 0;
-    collective.host = std::chrono::microseconds{5};
-    collective.work = std::chrono::microseconds{30};
-    collective.beside = {1.2F, 1.3F, 2.0F};
+    collective.work = collective_work;
     collective.after_begin = static_cast<std::uint32_t>(schedule.after.size());
     collective.after_count = 1;
     schedule.after.push_back(static_cast<std::uint32_t>(schedule.tasks.size()) - 1);
@@ -48,7 +67,7 @@ void engine_events(benchmark::State& state) {
   }
   std::uint64_t events = 0, all = 0;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(simulate(schedule, &events));
+    benchmark::DoNotOptimize(simulate(schedule, costs, &events));
     all += events;
   }
   state.counters["events/s"] =
@@ -56,16 +75,15 @@ void engine_events(benchmark::State& state) {
 }
 BENCHMARK(engine_events)->Unit(benchmark::kMillisecond);
 
-/// One cs336-xl `bucketed` step, as a tuner would ask for it: costs are priced once, the rest is
-/// per call.
+/// One cs336-xl `bucketed` step, as a tuner would ask for it: works are found once, the rest is per call.
 void build_and_simulate_xl(benchmark::State& state) {
   const Scenario scenario = read_scenario(xl_scenario);
-  const StepCosts costs = price(scenario);
+  const StepModel model = model_of(scenario);
   const Training training = with(scenario, Strategy::bucketed);
   std::size_t tasks = 0;
   for (auto _ : state) {
-    const Schedule schedule = build_schedule(costs, training);
-    const Timeline timeline = simulate(schedule);
+    const Schedule schedule = build_schedule(model.works, training);
+    const Timeline timeline = simulate(schedule, model.costs.price(schedule));
     tasks = schedule.tasks.size();
     benchmark::DoNotOptimize(timeline.end);
   }
@@ -73,19 +91,24 @@ void build_and_simulate_xl(benchmark::State& state) {
 }
 BENCHMARK(build_and_simulate_xl)->Unit(benchmark::kMicrosecond);
 
+/// The schedule of such a step, with its costs.
 void build_xl(benchmark::State& state) {
   const Scenario scenario = read_scenario(xl_scenario);
-  const StepCosts costs = price(scenario);
+  const StepModel model = model_of(scenario);
   const Training training = with(scenario, Strategy::bucketed);
-  for (auto _ : state) benchmark::DoNotOptimize(build_schedule(costs, training).tasks.data());
+  for (auto _ : state) {
+    const Schedule schedule = build_schedule(model.works, training);
+    benchmark::DoNotOptimize(schedule.tasks.data());
+    benchmark::DoNotOptimize(model.costs.price(schedule).works.data());
+  }
 }
 BENCHMARK(build_xl)->Unit(benchmark::kMicrosecond);
 
 /// Full simulations of cs336-xl as the tuner makes them: another bucketing each time.
 void tuner_steps_xl(benchmark::State& state) {
   const Scenario scenario = read_scenario(xl_scenario);
-  const StepCosts costs = price(scenario);
-  BucketedSteps steps(costs, scenario.training);
+  const StepModel model = model_of(scenario);
+  BucketedSteps steps(model, scenario.training);
   std::vector<int> ends;
   int offset = 0;
   for (auto _ : state) {
@@ -110,9 +133,9 @@ BENCHMARK(tuner_steps_xl)
 /// `ddpsim tune` on cs336-xl: all caps, all pairs, the free partition and the bound; on one core.
 void tune_xl(benchmark::State& state) {
   const Scenario scenario = read_scenario(xl_scenario);
-  const StepCosts costs = price(scenario);
+  const StepModel model = model_of(scenario);
   std::uint64_t steps = 0;
-  for (auto _ : state) steps += tune(costs, scenario.training).evaluated;
+  for (auto _ : state) steps += tune(model, scenario.training).evaluated;
   state.counters["steps/s"] =
       benchmark::Counter(static_cast<double>(steps), benchmark::Counter::kIsRate);
 }
@@ -121,12 +144,18 @@ BENCHMARK(tune_xl)->Unit(benchmark::kMillisecond);
 /// Sixty-four different ranks.
 void simulate_64_ranks(benchmark::State& state) {
   const Scenario scenario = read_scenario(xl_scenario);
-  const StepCosts costs = price(scenario);
-  std::vector<Schedule> ranks(64, build_schedule(costs, with(scenario, Strategy::bucketed)));
-  for (std::size_t r = 0; r < ranks.size(); ++r)
-    for (Task& task : ranks[r].tasks)
-      if (task.stream == Stream::compute)
-        task.work += Duration{static_cast<std::int64_t>(1000 * r)};
+  const StepModel model = model_of(scenario);
+  const Schedule schedule = build_schedule(model.works, with(scenario, Strategy::bucketed));
+  std::vector<bool> on_device(schedule.works.size(), false);
+  for (const Task& task : schedule.tasks)
+    if (task.stream == Stream::compute) on_device[task.work] = true;
+  std::vector<Costs> costs(64, model.costs.price(schedule));
+  std::vector<RankPlan> ranks;
+  for (std::size_t r = 0; r < costs.size(); ++r) {
+    for (std::size_t w = 0; w < schedule.works.size(); ++w)
+      if (on_device[w]) costs[r].works[w].work += Duration{static_cast<std::int64_t>(1000 * r)};
+    ranks.push_back({&schedule, &costs[r]});
+  }
   std::uint64_t events = 0, all = 0;
   for (auto _ : state) {
     benchmark::DoNotOptimize(simulate(ranks, &events));
@@ -138,7 +167,7 @@ void simulate_64_ranks(benchmark::State& state) {
 BENCHMARK(simulate_64_ranks)->Unit(benchmark::kMillisecond);
 
 void read_and_price_xl(benchmark::State& state) {
-  for (auto _ : state) benchmark::DoNotOptimize(price(read_scenario(xl_scenario)).ranks);
+  for (auto _ : state) benchmark::DoNotOptimize(model_of(read_scenario(xl_scenario)).costs.ranks);
 }
 BENCHMARK(read_and_price_xl)->Unit(benchmark::kMillisecond);
 

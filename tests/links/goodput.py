@@ -3,11 +3,13 @@
 
     tests/links/hosts 2 1gbit tests/links/goodput.py stop
 
-Every rank sends 16 MiB to each of the others in turn, until rank 0 has seen --enough Gbit/s, or --seconds are over, and makes
-the file STOP for the others to see, or all have done so --times. Rank 0 prints its best. A machine that is busy for seconds
-slows most of its transfers, but not all. Of Ethernet frames of 1514 bytes 1448 are payload: 0.956 of the rate is all there is.
+Every rank sends 16 MiB to each of the others in turn, until rank 0 has seen --enough Gbit/s, or
+--seconds are over, and makes the file STOP for the others to see, or all have done so --times.
+Rank 0 prints its best. A machine that is busy for seconds slows most of its transfers, but not all.
+Of Ethernet frames of 1514 bytes 1448 are payload: 0.956 of the rate is all there is.
 
-A rank that dies, or 16 MiB that take more than a minute (below 3 Mbit/s), end the others with a line that says so.
+A rank that dies, or 16 MiB that take more than a minute (below 3 Mbit/s), end the others with a
+line that says so.
 """
 import argparse
 import math
@@ -72,7 +74,8 @@ def best_of(arguments, rank, ranks):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('stop', help='a file that is not there')
     parser.add_argument('--times', type=int, default=100)
     parser.add_argument('--enough', type=float, default=math.inf, help='Gbit/s')

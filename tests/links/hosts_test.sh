@@ -1,6 +1,6 @@
 #!/bin/sh
-# What tests/links/hosts promises. Prints "ok ..." or "FAILED ..." for each; exits 1 if any failed, 77 where
-# hosts cannot be made. Takes about 20 seconds; minutes where a rate is not reached.
+# What tests/links/hosts promises. Prints "ok ..." or "FAILED ..." for each; exits 1 if any failed,
+# 77 where hosts cannot be made. Takes about 20 seconds; minutes where a rate is not reached.
 here=$(cd "$(dirname "$0")" && pwd)
 hosts="$here/hosts"
 goodput="$here/goodput.py"
@@ -18,7 +18,8 @@ check() {  # check NAME CONDITION...
 
 long=$((90000000 + $$))  # seconds no other program sleeps
 
-nothing_left() {  # nothing_left PID: no namespace of that invocation, and no process of this test's ranks
+# nothing_left PID: no namespace of that invocation, and no process of this test's ranks
+nothing_left() {
   ! ip netns list | grep -q "^ddpsim-$1-" && ! pgrep -fx "sleep $long" > /dev/null
 }
 
@@ -52,21 +53,25 @@ status=$?
 check "two hosts do nothing, successfully" [ $status = 0 ]
 
 # shellcheck disable=SC2016  # the ranks expand it
-"$hosts" 2 1gbit sh -c 'echo "$RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $MASTER_ADDR $MASTER_PORT \
-$DDPSIM_INTERFACE $GLOO_SOCKET_IFNAME $(ip -br address show link0 | awk "{print \$3}")"' | sort > environment
+"$hosts" 2 1gbit sh -c 'address=$(ip -br address show link0 | awk "{print \$3}")
+echo "$RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $MASTER_ADDR $MASTER_PORT \
+$DDPSIM_INTERFACE $GLOO_SOCKET_IFNAME $address"' | sort > environment
 cat > expected <<'END'
 0 2 0 1 10.77.0.1 29500 link0 link0 10.77.0.1/24
 1 2 0 1 10.77.0.1 29500 link0 link0 10.77.0.2/24
 END
 check "each host knows its rank, its peers and its interface" cmp -s environment expected
 
-reached_at() {  # reached_at RATE HOSTS SHARE: how much of that many Gbit/s, at least SHARE of them if it can
-  "$hosts" "$2" "$1gbit" "$goodput" "stop-$1-$2" --enough \
-    "$(awk -v rate="$1" -v share="$3" 'BEGIN { print share * rate }')" | awk -v rate="$1" '{ print $1 / rate }'
+# reached_at RATE HOSTS SHARE: how much of that many Gbit/s, at least SHARE of them if it can
+reached_at() {
+  enough=$(awk -v rate="$1" -v share="$3" 'BEGIN { print share * rate }')
+  "$hosts" "$2" "$1gbit" "$goodput" "stop-$1-$2" --enough "$enough" |
+    awk -v rate="$1" '{ print $1 / rate }'
 }
 for rate in 1 2; do
   reached=$(reached_at $rate 2 0.92)
-  check "goodput at $rate Gbit/s is $reached of it: at least 0.92, below 1" between 0.92 "$reached" 1
+  check "goodput at $rate Gbit/s is $reached of it: at least 0.92, below 1" \
+    between 0.92 "$reached" 1
 done
 # Beyond, a machine whose timers are later than the burst allows loses some: see hosts.
 reached=$(reached_at 5 2 0.92)
@@ -85,10 +90,12 @@ wait $second
 check "two invocations run at once" [ "$one$?" = 00 ]
 check "they leave nothing behind" nothing_left_soon "\($first\|$second\)"
 
-# A failing rank. Its code is the answer; the others are killed when the time is up, children included.
+# A failing rank. Its code is the answer; the others are killed when the time is up, with their
+# children.
 start=$(date +%s)
 # shellcheck disable=SC2016
-LINK_GRACE=1 "$hosts" 3 1gbit sh -c 'if [ $RANK = 1 ]; then exit 9; fi; sleep $long & sleep $long; exit 4' 2> message &
+LINK_GRACE=1 "$hosts" 3 1gbit sh -c 'if [ $RANK = 1 ]; then exit 9; fi
+sleep $long & sleep $long; exit 4' 2> message &
 id=$!
 wait $id
 check "the first failure's code is the exit code" [ $? = 9 ]
@@ -172,10 +179,13 @@ check "no command is refused" refused 2 "$hosts" 2 1gbit
 python=$(python3 -c 'import sys; print(sys.executable)')
 check "without ip and tc it says so" refused 77 env PATH=/nowhere "$python" "$hosts" 2 1gbit true
 if command -v setpriv > /dev/null; then
-  check "without root it says so" refused 77 setpriv --reuid 65534 /usr/bin/env python3 "$hosts" 2 1gbit true
+  check "without root it says so" \
+    refused 77 setpriv --reuid 65534 /usr/bin/env python3 "$hosts" 2 1gbit true
 fi
 check "with root but without the right to make namespaces it says so" \
-  refused 77 setpriv --bounding-set -sys_admin,-net_admin --inh-caps -sys_admin,-net_admin "$python" "$hosts" 2 1gbit true
-check "the machine's own interfaces are as before" [ "$(ip -o link | cut -d: -f2)" = "$links_before" ]
+  refused 77 setpriv --bounding-set -sys_admin,-net_admin --inh-caps -sys_admin,-net_admin \
+  "$python" "$hosts" 2 1gbit true
+links_after=$(ip -o link | cut -d: -f2)
+check "the machine's own interfaces are as before" [ "$links_after" = "$links_before" ]
 
 [ $failures = 0 ]

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Whether this machine's processors compute at one pace, which steal time (steal.py) does not tell.
+"""Whether this machine's processors compute at one pace, which steal time does not tell.
 
-A virtual machine's processor may share a physical core with another's: what it computes then takes longer while that one
-has work, and nothing is counted as stolen. One machine made 100,000 additions in 2.4 or in 4.0 ms, for 0.2 to 8 s at a
-time; steps timed there were mispredicted by 16 % (tests/links/results/2026-11-22-tuned-torch-small-batches.md). Other
-programs at work look the same. A machine that is slow throughout does not show.
+A virtual machine's processor may share a physical core with another's: what it computes then takes
+longer while that one has work, and nothing is counted as stolen (steal.py). One machine made
+100,000 additions in 2.4 or in 4.0 ms, for 0.2 to 8 s at a time, and steps timed there were
+mispredicted by 16 % in the median (docs/accuracy.md). Other programs at work look the same. A
+machine that is slow throughout does not show.
 
     tests/links/pace.py --seconds 20
 
@@ -17,8 +18,8 @@ import sys
 import time
 
 ADDITIONS = 100_000
-# The 90th percentile of a processor over its 10th, and the slowest processor's median over the fastest's: where runs came
-# out well at most 1.15, on the machine above 1.7.
+# The 90th percentile of a processor over its 10th, and the slowest processor's median over the
+# fastest's: where runs came out well at most 1.15, on the machine above 1.7.
 CHANGES = 1.25
 
 
@@ -38,20 +39,24 @@ def measure(seconds=20):
     """(a sentence, whether it is one pace), with all processors at work at once."""
     processors = sorted(os.sched_getaffinity(0))
     with concurrent.futures.ProcessPoolExecutor(len(processors)) as pool:
-        times = [job.result() for job in [pool.submit(additions, each, seconds) for each in processors]]
-    low, median, high = ([of_one[int(share * (len(of_one) - 1))] for of_one in times] for share in (0.1, 0.5, 0.9))
+        jobs = [pool.submit(additions, each, seconds) for each in processors]
+        times = [job.result() for job in jobs]
+    low, median, high = ([of_one[int(share * (len(of_one) - 1))] for of_one in times]
+                         for share in (0.1, 0.5, 0.9))
     if any(most > CHANGES * least for least, most in zip(low, high)):
-        verdict = 'the pace changes, and so does what is timed: is something else running, or are processors shared?'
+        verdict = ('the pace changes, and so does what is timed: is something else running, '
+                   'or are processors shared?')
     elif max(median) > CHANGES * min(median):
         verdict = 'some processors are slower than others'
     else:
         verdict = ''
-    return (f'{ADDITIONS} additions take {1e3 * min(low):.2f} to {1e3 * max(high):.2f} ms (p10 to p90, every processor at '
-            f'once): {verdict or "one pace"}'), not verdict
+    return (f'{ADDITIONS} additions take {1e3 * min(low):.2f} to {1e3 * max(high):.2f} ms '
+            f'(p10 to p90, every processor at once): {verdict or "one pace"}'), not verdict
 
 
 if __name__ == '__main__':
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--seconds', type=float, default=20)
     sentence, one_pace = measure(parser.parse_args().seconds)
     print(sentence)

@@ -1,9 +1,12 @@
-"""Steal time: what the host of a virtual machine gives to others of the time its processors would have worked (proc_stat(5)).
+"""Steal time: what the host of a virtual machine gives to others of the time its processors would
+have worked (proc_stat(5)).
 
-It comes in bursts: most seconds a shared host takes some percent, some seconds half of everything. What is timed then is a
-slower machine, whatever is timed; so it is a reason to time once more that does not look at what was timed.
+It comes in bursts: most seconds a shared host takes some percent, some seconds half of everything.
+What is timed then is a slower machine, whatever is timed; so it is a reason to time once more that
+does not look at what was timed.
 
-tools/torch_profile.py measures the same way: it is one file and needs torch, which not all of these scripts do.
+tools/torch_profile.py measures the same way: it is one file and needs torch, which not all of the
+scripts that import this do.
 """
 import os
 import subprocess
@@ -15,11 +18,12 @@ MOST_ON_AVERAGE = 0.1  # while many things are measured, of which those above ar
 
 
 def used_seconds():
-    """Of all processors since the machine started: what they worked, and what was stolen; zeros where the system does not
-    say."""
+    """Of all processors since the machine started: what they worked, and what was stolen; zeros
+    where the system does not say."""
     try:
         with open('/proc/stat') as file:
-            user, nice, system, _, _, irq, softirq, stolen = map(int, file.readline().split()[1:9])
+            fields = [int(field) for field in file.readline().split()[1:9]]
+        user, nice, system, _, _, irq, softirq, stolen = fields
     except (OSError, ValueError):
         return 0.0, 0.0
     ticks = os.sysconf('SC_CLK_TCK')
@@ -33,17 +37,22 @@ class Steal:
         self.before, self.start = used_seconds(), time.perf_counter()
 
     def share(self):
-        """Of the time in which processors had work, but of at least one's; 0 before 50 ms, as ticks are 10 ms long."""
+        """Of the time in which processors had work, but of at least one's; 0 before 50 ms, as ticks
+        are 10 ms long."""
         passed = time.perf_counter() - self.start
-        worked, stolen = (max(0.0, after - before) for after, before in zip(used_seconds(), self.before))
+        worked, stolen = (max(0.0, after - before)
+                          for after, before in zip(used_seconds(), self.before))
         return stolen / max(passed, worked + stolen) if passed >= 0.05 else 0.0
 
 
 def now(seconds=3):
-    """The share stolen while all processors are kept busy: an idle machine has nothing to be stolen."""
+    """The share stolen while all processors are kept busy: from an idle machine nothing is."""
     during = Steal()
-    burning = f'import time\nend = time.perf_counter() + {seconds}\nwhile time.perf_counter() < end: pass'
-    for process in [subprocess.Popen([sys.executable, '-c', burning]) for _ in range(os.cpu_count())]:
+    burning = ('import time\n'
+               f'end = time.perf_counter() + {seconds}\n'
+               'while time.perf_counter() < end: pass')
+    command = [sys.executable, '-c', burning]
+    for process in [subprocess.Popen(command) for _ in range(os.cpu_count())]:
         process.wait()
     return during.share()
 
@@ -60,5 +69,6 @@ def undisturbed(measure, tries=3, patience=300):
         result = measure()
         if during.share() <= MOST_ON_AVERAGE:
             break
-        print(f'the host took {100 * during.share():.0f} % of the processors: try {number} of {tries}', file=sys.stderr)
+        print(f'the host took {100 * during.share():.0f} % of the processors: '
+              f'try {number} of {tries}', file=sys.stderr)
     return result

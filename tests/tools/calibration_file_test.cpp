@@ -26,13 +26,13 @@ Calibration example() {
   calibration.ranks = 2;
   calibration.launch = {0us, 9us, 300ns};
   calibration.tasks = {
-      {Operation::forward,
+      measured(Operation::forward,
        Gemm{64, 256, 128, 1},
        {786432},
        DType::fp32,
-       {830us, 810us, 1ms, 40, 1}},
-      {Operation::copy_in, std::nullopt, {2'000'001}, DType::fp32, {100us, 90us, 120us, 40, 0}},
-      {Operation::divide, std::nullopt, {4'000'002}, DType::fp32, {200us, 90us, 320us, 40, 3}}};
+       {830us, 810us, 1ms, 40, 1}),
+      measured(Operation::copy_in, std::nullopt, {2'000'001}, DType::fp32, {100us, 90us, 120us, 40, 0}),
+      measured(Operation::divide, std::nullopt, {4'000'002}, DType::fp32, {200us, 90us, 320us, 40, 3})};
   calibration.all_reduce = {{4 * KiB, {60us, 55us, 71us, 40, 2}}, {1 * MiB, {1ms, 1ms, 2ms, 7, 0}}};
   calibration.interference = {{4 * MiB, 1.1, 0.95}};
   return calibration;
@@ -87,7 +87,8 @@ TEST_CASE("an entry is a line, in units people read", "[tools][calibration_file]
             "  - {bytes: 4 MiB, compute_slowdown: 1.1, communication_slowdown: 0.95}",
             "fits:", "  gemm fp32: {arithmetic: 5.053 GFLOP/s, error: 0.0 %, points: 1}",
             "  streaming: {bandwidth: 20 GB/s, error: 0.0 %, points: 2}",
-            "  all_reduce: {latency: 56.31 us, bandwidth: 1.111 GB/s, error: 0.0 %, points: 2}"});
+            "  all_reduce: {latency: 56.31 us, bandwidth: 1.111 GB/s, error: 0.0 %, points: 2}",
+            "end: ddpsim.calibration/1"});
 }
 
 TEST_CASE("the order of entries does not show", "[tools][calibration_file]") {
@@ -106,20 +107,20 @@ TEST_CASE("times survive to the picosecond, sizes to the byte", "[tools][calibra
   };
   for (std::int64_t i = 1; i <= 2000; ++i) {
     const auto time = [&] { return std::min(Duration{amount(50)}, Duration{15min}); };
-    calibration.tasks.push_back({Operation::divide,
+    calibration.tasks.push_back(measured(Operation::divide,
                                  Gemm{i, amount(40) + 1, 1, 1},
                                  Bytes{amount(40) + 1},
                                  DType::bf16,
-                                 {time(), time(), time(), static_cast<int>(i), 0}});
+                                 {time(), time(), time(), static_cast<int>(i), 0}));
   }
   for (const Duration time :
        {Duration{1}, Duration{999}, Duration{1000}, Duration{1001}, Duration{1ms},
         Duration{1ms} - Duration{1}, Duration{1s}, Duration{1s} + Duration{1}})
-    calibration.tasks.push_back({Operation::optimizer,
+    calibration.tasks.push_back(measured(Operation::optimizer,
                                  std::nullopt,
                                  Bytes{static_cast<std::int64_t>(calibration.tasks.size())},
                                  DType::fp32,
-                                 {time, time, time, 1, 0}});
+                                 {time, time, time, 1, 0}));
   calibration.interference = {{{1}, 1.0 / 3, 1 + 0x1p-52}};
   CHECK(read_back(calibration) == calibration);
 }
@@ -138,7 +139,7 @@ TEST_CASE("what all-reduces do to kinds of kernels, by channels, survives",
 TEST_CASE("a day survives to a millionth of a millionth", "[tools][calibration_file]") {
   Calibration calibration;
   const Duration day{24h - Duration{1}};
-  calibration.tasks = {{Operation::divide, std::nullopt, {1}, DType::fp32, {day, day, day, 1, 0}}};
+  calibration.tasks = {measured(Operation::divide, std::nullopt, {1}, DType::fp32, {day, day, day, 1, 0})};
   CHECK(in_seconds(read_back(calibration).tasks.at(0).time.median) ==
         Approx(in_seconds(day)).epsilon(1e-12));
 }

@@ -17,7 +17,7 @@ std::string chart_with(Operation operation) {
   script.add(fixtures::kernel(10ms));
   script.schedule.tasks.back().operation = operation;
   Step step;
-  step.timeline = simulate(script.schedule);
+  step.timeline = simulate(script.schedule, script.costs);
   step.schedule = std::move(script.schedule);
   return timeline_chart({{"bucketed", &step}});
 }

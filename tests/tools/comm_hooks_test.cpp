@@ -17,10 +17,10 @@ struct Hooked {
     text.replace(text.find("[64, 96, 64, 32]"), 16, "[128, 256, 128, 64]");
     text.replace(text.find("16 KiB"), 6, "96 KiB");
     scratch.write("s.yaml", text + "compare: [bucketed]\n");
-    const Outcome outcome =
-        ddpsim({"calibrate", "s.yaml", "--backend", "threads", "--ranks", "2", "--repeats", "2",
-                "--largest", "512 KiB", "--timeout", "60 s", "-o", "c.yaml", "--quiet"},
-               scratch.folder());
+    const Outcome outcome = ddpsim({"calibrate", "s.yaml", "--backend", "threads", "--ranks", "2",
+                                    "--repeats", "2", "--smallest", "128 KiB", "--largest",
+                                    "256 KiB", "--timeout", "60 s", "-o", "c.yaml", "--quiet"},
+                                   scratch.folder());
     INFO(outcome.err);
     REQUIRE(outcome.code == 0);
   }

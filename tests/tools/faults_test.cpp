@@ -18,11 +18,11 @@ constexpr std::chrono::seconds soon{40};
 /// Steps without an end in sight.
 std::vector<std::string> endless(const std::string& scenario) {
   return {DDPSIM_PROGRAM, "validate",  scenario, "--ranks",   "2",  "--steps",
-          "100000",       "--repeats", "1",      "--timeout", "3 s"};
+          "100000",       "--repeats", "1",      "--timeout", "2 s"};
 }
 
 std::vector<std::string> one_rank(const std::string& scenario, const std::string& rendezvous,
-                                  const std::string& timeout = "3 s") {
+                                  const std::string& timeout = "1 s") {
   return {DDPSIM_PROGRAM,
           "validate",
           scenario,
@@ -59,8 +59,16 @@ struct Job {
   Job() {
     REQUIRE(eventually([&] { return descendants(job.pid()).size() == 2; }));
     ranks = descendants(job.pid());
-    // Connected, and at work.
-    std::this_thread::sleep_for(std::chrono::seconds{2});
+    // Connected, as nothing is left where they met; and at work.
+    const auto files = [&] {
+      int count = 0;
+      for (const auto& entry : std::filesystem::recursive_directory_iterator(temporary.folder()))
+        count += entry.is_regular_file() ? 1 : 0;
+      return count;
+    };
+    for (const pid_t rank : ranks)
+      REQUIRE(eventually(
+          [&] { return processor_time(rank) >= std::chrono::milliseconds{100} && files() == 0; }));
   }
   Outcome end() {
     const auto begin = Clock::now();
@@ -88,7 +96,7 @@ TEST_CASE("a rank killed in the middle of a run ends the job", "[tools][faults]"
   // Gloo does not always tell a send under way that the connection is gone: then it is the timeout.
   CHECK_THAT(outcome.err, Catch::Contains("ddpsim: rank " + std::to_string(1 - victim) + ": ") &&
                               (Catch::Contains("lost another rank") ||
-                               Catch::Contains("a rank did not answer within 3 s")));
+                               Catch::Contains("a rank did not answer within 2 s")));
 }
 
 TEST_CASE("a rank that stalls is given up on", "[tools][faults]") {
@@ -98,7 +106,7 @@ TEST_CASE("a rank that stalls is given up on", "[tools][faults]") {
   CAPTURE(outcome.err);
   CHECK(outcome.code == 1);
   CHECK_THAT(outcome.err, Catch::Contains("ddpsim: rank 0: ") &&
-                              Catch::Contains("a rank did not answer within 3 s"));
+                              Catch::Contains("a rank did not answer within 2 s"));
 }
 
 TEST_CASE("a job that is told to end takes its ranks with it", "[tools][faults]") {
@@ -119,7 +127,7 @@ TEST_CASE("a rank that never starts is waited for only so long", "[tools][faults
   CHECK(Clock::now() - begin < soon);
   CHECK(outcome.code == 1);
   CHECK(outcome.err == "ddpsim: rank 0: rank 1 did not come to file:" +
-                           scratch.path("meet").string() + " within 3 s\n");
+                           scratch.path("meet").string() + " within 1 s\n");
   CHECK_FALSE(std::filesystem::exists(scratch.path("meet")));
 }
 
@@ -206,27 +214,31 @@ TEST_CASE("a launcher's variables that make no sense are bad input", "[tools][fa
   CHECK_THAT(outcome.err, Catch::Contains("RANK") && Catch::Contains("two"));
 }
 
-TEST_CASE("an interrupted calibration keeps what was measured", "[tools][faults]") {
+TEST_CASE("an interrupted calibration keeps what was measured beside the complete one",
+          "[tools][faults]") {
   const Scratch scratch;
   const std::string scenario = scratch.write("small.yaml", small_mlp).string();
-  const std::string file = scratch.path("machine.yaml").string();
+  const std::string file = scratch.write("machine.yaml", "a complete one").string();
+  const std::string part = scratch.path("machine.interrupted.yaml").string();
   const std::string backend = GENERATE("gloo", "threads");
   CAPTURE(backend);
   Running job({DDPSIM_PROGRAM, "calibrate", scenario, "--backend", backend, "--ranks", "2", "-o",
-               file, "--repeats", "400", "--quiet"});
-  std::this_thread::sleep_for(std::chrono::milliseconds{4000});
+               file, "--repeats", "100", "--quiet"});
+  std::this_thread::sleep_for(std::chrono::seconds{2});
   REQUIRE(alive(job.pid()));
   kill(job.pid(), SIGINT);
   const Outcome outcome = job.wait();
   CAPTURE(outcome.err);
   CHECK(outcome.code == 1);
   CHECK_THAT(outcome.err,
-             Catch::Contains("interrupted; " + file + " holds what had been measured"));
-  CHECK_THAT(content_of(file), Catch::Contains("complete: false"));
+             Catch::Contains("interrupted; " + part + " holds what had been measured, and " + file +
+                             " is as it was\n"));
+  CHECK(content_of(file) == "a complete one");
+  CHECK_THAT(content_of(part), Catch::Contains("complete: false"));
   // It is a calibration: kernels that were measured price a step, laws the rest.
   const std::string using_it = scratch.write("using.yaml", std::string(small_mlp)).string();
   const Outcome run =
-      ddpsim({"run", using_it, "--set", "cluster.calibration=" + file, "--json", "-"});
+      ddpsim({"run", using_it, "--set", "cluster.calibration=" + part, "--json", "-"});
   CAPTURE(run.err);
   CHECK(run.code == 0);
   for (const auto& entry : std::filesystem::directory_iterator(scratch.path("")))

@@ -58,7 +58,7 @@ TEST_CASE("what is calibrated on an asynchronous device predicts its steps", "[t
   const Validation validation = validate(*backend, scenario, trainings, schedules, options, {});
   REQUIRE(validation.steps.size() == 7);
   // Kernels are those of the steps in turns with the seven measured ones.
-  for (const TaskCost& task : validation.calibration.tasks)
+  for (const MeasuredWork& task : validation.calibration.tasks)
     if (task.operation == Operation::optimizer) CHECK(task.time.repeats % options.steps == 0);
   for (const ValidatedStep& step : validation.steps) {
     CAPTURE(name_of(step.measured.training.strategy), step.measured.training.bucket_cap.count,

@@ -119,7 +119,7 @@ TEST_CASE("a grid beyond a million points, or with a key twice, is refused", "[t
 }
 
 TEST_CASE("CSV fields come back as they went in", "[tools][grid]") {
-  const Words fields{"plain", "", "a,b", "say \"so\"", "two\nlines", "\r", "\""};
+  const Words fields{"plain", "", "a,b", "say \"so\"", "two\nlines", "a\tb", "\""};
   std::string line;
   for (const std::string& field : fields) {
     if (!line.empty()) line += ',';
@@ -136,6 +136,11 @@ TEST_CASE("CSV fields come back as they went in", "[tools][grid]") {
   CHECK(record.fields == Words{"next", "one"});
   CHECK(!reader.complete());  // the text breaks off without the end of a line
   CHECK(!reader.next(record));
+}
+
+TEST_CASE("what a terminal would obey is spelled out in a CSV field", "[tools][grid]") {
+  CHECK(csv_field("\x1b[2J\r\xc2\x9b") == "\\x1b[2J\\r\\u009b");
+  CHECK(csv_field("a,\x1b") == "\"a,\\x1b\"");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "sim/predict/predict.hpp"
 #include "tests/model/ddp/schedule_story.hpp"
+#include "tests/sim/predict/models.hpp"
 #include "tests/tools/jobs.hpp"
 #include "tools/report/csv.hpp"
 
@@ -44,6 +45,17 @@ std::vector<Row> of_strategy(const std::vector<Row>& rows, const std::string& st
     if (row.at("strategy").rfind(strategy, 0) == 0 && row.at("source") == source)
       found.push_back(row);
   return found;
+}
+
+/// A short run of the shipped example on two processes.
+std::vector<std::string> validate_plugin(const Scratch& scratch) {
+  const std::string scenario =
+      scratch.write("plugin.yaml", content_of(shipped("examples/plugin/plugin.yaml"))).string();
+  std::vector<std::string> arguments{"validate",  scenario, "--plugin",  DDPSIM_PLUGIN_EXAMPLE,
+                                     "--backend", "gloo",   "--ranks",   "2",
+                                     "--steps",   "2",      "--warm-up", "1"};
+  for (const std::string& flag : quickly_calibrated(scenario)) arguments.push_back(flag);
+  return arguments;
 }
 
 std::string word(const Row& row) {
@@ -140,8 +152,8 @@ TEST_CASE("a costly hook on one gradient does not make another one late", "[tool
   using namespace std::chrono_literals;
   Scenario scenario;
   scenario.workload = timed::two_layers();
-  const StepCosts costs =
-      timed::costs_of(scenario.workload, timed::ring(2, 1ms, gigabytes_per_second(1)));
+  const StepModel model =
+      timed::model_of(scenario.workload, timed::ring(2, 1ms, gigabytes_per_second(1)));
   UserHook record, slow;
   record.groups = {{1}, {2}};
   slow.kind = UserHookKind::plugin;
@@ -152,7 +164,7 @@ TEST_CASE("a costly hook on one gradient does not make another one late", "[tool
     Training training = timed::training_of(Strategy::bucketed);
     training.micro_batches = 2;
     training.hooks = std::move(hooks);
-    const Step step = predict(costs, training);
+    const Step step = predict(model, training);
     std::map<std::string, std::vector<double>> ready;  // of each micro-batch
     for (const Row& row : rows_of(hooks_log(scenario, {{"bucketed", "predicted", &step}}, false)))
       ready[word(row)].push_back(std::stod(row.at("device_ready_ms")));
@@ -175,9 +187,9 @@ TEST_CASE("validate logs hooks as predicted and as measured, a plugin's among th
           "[tools][validate][hooks_log]") {
   const Scratch scratch;
   const std::string log = scratch.path("hooks.csv").string();
-  const auto run = ddpsim({"validate", shipped("examples/plugin/plugin.yaml"), "--plugin",
-                           DDPSIM_PLUGIN_EXAMPLE, "--backend", "gloo", "--ranks", "2", "--steps",
-                           "2", "--warm-up", "1", "--repeats", "2", "-q", "--hooks-log", log});
+  std::vector<std::string> arguments = validate_plugin(scratch);
+  arguments.insert(arguments.end(), {"-q", "--hooks-log", log});
+  const auto run = ddpsim(arguments);
   CAPTURE(run.err);
   REQUIRE(run.code == 0);  // gradients were right under every strategy
   const auto rows = rows_of(content_of(log));
@@ -197,15 +209,10 @@ TEST_CASE("validate logs hooks as predicted and as measured, a plugin's among th
 
 TEST_CASE("a plugin's comm hook runs for real, with half the bytes",
           "[tools][validate][hooks_log]") {
+  const Scratch scratch;
   const std::string hook = "training.comm_hook={plugin: {name: cut_bf16, payload: bf16}}";
-  std::vector<std::string> arguments{"validate",  shipped("examples/plugin/plugin.yaml"),
-                                     "--plugin",  DDPSIM_PLUGIN_EXAMPLE,
-                                     "--backend", "gloo",
-                                     "--ranks",   "2",
-                                     "--steps",   "2",
-                                     "--warm-up", "1",
-                                     "--repeats", "2",
-                                     "--json",    "-"};
+  std::vector<std::string> arguments = validate_plugin(scratch);
+  arguments.insert(arguments.end(), {"--json", "-"});
   const auto of_bucketed = [](const Json& json) {
     for (const Json& row : json["results"])
       if (row["strategy"] == "bucketed") return row;
@@ -250,7 +257,7 @@ TEST_CASE("plugins that are missing or cannot be used are told in one line", "[t
   refused({"run", scratch.write("s.yaml", text).string(), "--plugin", DDPSIM_PLUGIN_EXAMPLE},
           "no plugin has a gradient hook \"centralise\"; there are: balance, centralize");
   refused({"run", example, "--hooks-log", "-", "--json", "-"},
-          "--hooks-log -: two results cannot both be written there");
+          "two results cannot both be written to stdout");
   // A prediction needs no code: what the hook costs is in the scenario.
   CHECK(ddpsim({"run", example, "-q"}).code == 0);
   CHECK(ddpsim({"schedule", example, "-q", "--plugin", DDPSIM_PLUGIN_EXAMPLE}).code == 0);

@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "model/cost/collective.hpp"
-#include "scenarios/reader/cluster_reader.hpp"
+#include "scenarios/reader/link_reader.hpp"
 #include "tests/tools/nccl_tests_text.hpp"
 #include "tests/tools/program.hpp"
 #include "tools/import/nccl_tests_log.hpp"

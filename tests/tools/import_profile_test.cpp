@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "scenarios/reader/calibration_reader.hpp"
-#include "scenarios/reader/cluster_reader.hpp"
+#include "scenarios/reader/link_reader.hpp"
 #include "scenarios/reader/profile_reader.hpp"
 #include "tests/tools/program.hpp"
 #include "tools/import/profile_file.hpp"
@@ -51,7 +51,8 @@ const std::string calibration =
     "tasks:\n"
     "  - {operation: copy in, traffic: 2 MiB, time: 95 us}\n"
     "all_reduce:\n"
-    "  - {bytes: 4 KiB, time: 60 us}\n";
+    "  - {bytes: 4 KiB, time: 60 us}\n"
+    "end: ddpsim.calibration/1\n";
 
 /// The file that importing this one writes.
 std::string rewritten(const Scratch& scratch, const std::string& content, const std::string& word) {
@@ -71,6 +72,27 @@ TEST_CASE("a profile is written anew as it was, and again the same", "[tools][im
                                       {calibration, "1 tasks"}}) {
     const std::string once = rewritten(scratch, content, word);
     CHECK(rewritten(scratch, once, word) == once);
+  }
+}
+
+TEST_CASE("a profile that a program wrote is refused if it was cut off at the end of a line",
+          "[tools][import_profile]") {
+  const Scratch scratch;
+  for (const auto& [content, word] :
+       {std::pair{workload_profile, "3 parameters"}, {link_profile, "2 points"}}) {
+    const std::string whole = rewritten(scratch, content, word);
+    CHECK_THAT(whole, Catch::Contains("written_by: ddpsim "));
+    std::string part = whole;
+    for (;;) {
+      part.resize(part.rfind('\n', part.size() - 2) + 1);
+      if (part.find("written_by") == std::string::npos) break;
+      CAPTURE(part);
+      scratch.write("cut.yaml", part);
+      const Outcome outcome = ddpsim({"import", "torch-profile", "cut.yaml"}, scratch.folder());
+      CHECK(outcome.code == 2);
+      CHECK_THAT(outcome.err,
+                 Catch::StartsWith("ddpsim: cut.yaml:1:1: ") && Catch::Contains("was cut off"));
+    }
   }
 }
 
@@ -135,7 +157,9 @@ TEST_CASE("a damaged profile is refused with its place", "[tools][import_profile
         "ddpsim.calibration/1\n");
   CHECK_THAT(refused(workload_profile + "more: 1\n"), Catch::Contains("more: unknown key"));
   CHECK_THAT(refused("format: ddpsim.link/1\n"), Catch::Contains("missing key \"bandwidth\""));
-  CHECK_THAT(refused("format: ddpsim.calibration/1\n"), Catch::Contains("missing key \"ranks\""));
+  CHECK_THAT(refused("format: ddpsim.calibration/1\nend: ddpsim.calibration/1\n"),
+             Catch::Contains("missing key \"ranks\""));
+  CHECK_THAT(refused("format: ddpsim.calibration/1\n"), Catch::Contains("the file was cut off"));
 }
 
 TEST_CASE("import asks for a kind it knows and a file", "[tools][import_profile]") {
@@ -167,7 +191,7 @@ TEST_CASE("a profile can go to standard output, and quiet prints nothing else",
   const Outcome outcome =
       ddpsim({"import", "torch-profile", "in.yaml", "-o", "-"}, scratch.folder());
   CHECK(outcome.code == 0);
-  CHECK_THAT(outcome.out, Catch::StartsWith("format: ddpsim.link/1\n"));
+  CHECK_THAT(outcome.out, Catch::StartsWith("format: ddpsim.link/1\nwritten_by: ddpsim "));
   CHECK(ddpsim({"import", "torch-profile", "in.yaml", "-o", "x.yaml", "-q"}, scratch.folder())
             .out.empty());
 }

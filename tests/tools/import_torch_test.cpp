@@ -3,28 +3,26 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/torch_oracle.hpp"
-#include "tests/tools/program.hpp"
+#include "tests/tools/torch_forks.hpp"
 
 namespace ddpsim {
 namespace {
 
-/// Trains in `folder`; false, with a warning, where there is no PyTorch and none is required.
-bool trained(const std::filesystem::path& folder, const std::string& marked) {
-  const std::optional<std::string> python = python_with_torch();
-  if (!python) {
-    const char* torch = std::getenv("DDPSIM_TORCH");
-    REQUIRE((torch == nullptr || std::string(torch) != "required"));
-    WARN("python3-torch is not installed: not compared");
-    return false;
-  }
+const std::vector<std::string> ways{"marked", "unmarked"};
+
+/// Trains in a folder of `scratch` for each of `ways`; false, and the test is not run, without PyTorch.
+bool trained(const Scratch& scratch) {
+  if (torch_python().empty()) return false;
   const std::string script =
       (std::filesystem::path(DDPSIM_TEST_DATA).parent_path() / "tools/torch_trace.py").string();
-  const std::vector<std::string> words{*python, script, folder.string(), marked};
-  Running first(words, folder, {{"RANK", "0"}, {"WORLD_SIZE", "2"}});
-  Running second(words, folder, {{"RANK", "1"}, {"WORLD_SIZE", "2"}});
-  const Outcome outcomes[] = {first.wait(), second.wait()};
-  for (const Outcome& outcome : outcomes) {
+  std::vector<PythonProgram> programs;
+  for (const std::string& way : ways) {
+    std::filesystem::create_directory(scratch.path(way));
+    for (const char* rank : {"0", "1"})
+      programs.push_back(
+          {{script, scratch.path(way).string(), way}, {{"RANK", rank}, {"WORLD_SIZE", "2"}}});
+  }
+  for (const Outcome& outcome : torch_forks(scratch, programs, 2)) {
     CAPTURE(outcome.err);
     REQUIRE(outcome.code == 0);
   }
@@ -59,55 +57,55 @@ void check(const Json& found, const Json& said, bool sizes) {
 
 TEST_CASE("PyTorch's own trace with shapes has the buckets it says it has",
           "[tools][import_torch]") {
-  for (const char* marked : {"marked", "unmarked"}) {
-    CAPTURE(marked);
-    const Scratch scratch;
-    if (!trained(scratch.folder(), marked)) return;
-    const Json said = Json::parse(content_of(scratch.path("said.json")));
-    const Outcome outcome = ddpsim(
-        {"import", "torch-trace", "shapes.json", "-o", "p.yaml", "--json", "-"}, scratch.folder());
+  const Scratch scratch;
+  if (!trained(scratch)) return;
+  for (const std::string& way : ways) {
+    CAPTURE(way);
+    const std::filesystem::path folder = scratch.path(way);
+    const Json said = Json::parse(content_of(folder / "said.json"));
+    const Outcome outcome =
+        ddpsim({"import", "torch-trace", "shapes.json", "-o", "p.yaml", "--json", "-"}, folder);
     CAPTURE(outcome.err);
     REQUIRE(outcome.code == 0);
     check(outcome.json(), said, true);
 
-    scratch.write("s.yaml",
+    scratch.write(way + "/s.yaml",
                   "workload: {model: p.yaml}\n"
                   "cluster: {device: generic-cpu, ranks_per_node: 2, intra_node: ethernet-10g, "
                   "launch: sync}\n"
                   "training: {bucket_cap: 0.5 MiB}\n");
-    const Json schedule = ddpsim({"schedule", "s.yaml", "--json", "-"}, scratch.folder()).json();
+    const Json schedule = ddpsim({"schedule", "s.yaml", "--json", "-"}, folder).json();
     REQUIRE(schedule["buckets"].size() == said.size());
     for (std::size_t b = 0; b < said.size(); ++b) CHECK(schedule["buckets"][b]["bytes"] == said[b]);
-    CHECK(ddpsim({"run", "s.yaml"}, scratch.folder()).code == 0);
+    CHECK(ddpsim({"run", "s.yaml"}, folder).code == 0);
   }
 }
 
 TEST_CASE("PyTorch's own trace without shapes takes them from the model", "[tools][import_torch]") {
-  for (const char* marked : {"marked", "unmarked"}) {
-    CAPTURE(marked);
-    const Scratch scratch;
-    if (!trained(scratch.folder(), marked)) return;
-    const Json said = Json::parse(content_of(scratch.path("said.json")));
-    const Outcome bare =
-        ddpsim({"import", "torch-trace", "plain.json", "--json", "-"}, scratch.folder());
+  const Scratch scratch;
+  if (!trained(scratch)) return;
+  for (const std::string& way : ways) {
+    CAPTURE(way);
+    const std::filesystem::path folder = scratch.path(way);
+    const Json said = Json::parse(content_of(folder / "said.json"));
+    const Outcome bare = ddpsim({"import", "torch-trace", "plain.json", "--json", "-"}, folder);
     CAPTURE(bare.err);
     REQUIRE(bare.code == 0);
     check(bare.json(), said, false);
     CHECK_THAT(bare.json()["could_not_tell"].dump(), Catch::Contains("sizes of the gradients"));
 
-    const Outcome refused =
-        ddpsim({"import", "torch-trace", "plain.json", "-o", "p.yaml"}, scratch.folder());
+    const Outcome refused = ddpsim({"import", "torch-trace", "plain.json", "-o", "p.yaml"}, folder);
     CHECK(refused.code == 2);
     CHECK_THAT(refused.err, Catch::Contains("--model"));
 
-    scratch.write("m.yaml", "family: mlp\nwidths: [256, 256, 256, 256, 256, 256]\n");
+    scratch.write(way + "/m.yaml", "family: mlp\nwidths: [256, 256, 256, 256, 256, 256]\n");
     const Outcome outcome = ddpsim({"import", "torch-trace", "plain.json", "-o", "p.yaml",
                                     "--model", "./m.yaml", "--json", "-"},
-                                   scratch.folder());
+                                   folder);
     CAPTURE(outcome.err);
     REQUIRE(outcome.code == 0);
     check(outcome.json(), said, true);
-    CHECK_THAT(content_of(scratch.path("p.yaml")),
+    CHECK_THAT(content_of(folder / "p.yaml"),
                Catch::Contains("name: \"0.weight\", shape: [256, 256]"));
   }
 }

@@ -26,6 +26,20 @@ inline const char* small_mlp =
     "  intra_node: {latency: 30 us, bandwidth: 1 GB/s}\n"
     "training: {bucket_cap: 16 KiB, first_bucket_cap: 4 KiB}\n";
 
+/// Flags with which `validate` predicts from a calibration of `scenario` instead of measuring first. It is
+/// made once, beside the scenario, and quickly: two sizes of all-reduces, no interference, no hooks.
+inline std::vector<std::string> quickly_calibrated(const std::filesystem::path& scenario) {
+  const std::filesystem::path file = scenario.parent_path() / "quick-calibration.yaml";
+  if (!std::filesystem::exists(file)) {
+    const Outcome made =
+        ddpsim({"calibrate", scenario.string(), "--backend", "threads", "--ranks", "2", "--repeats",
+                "1", "--smallest", "128 KiB", "--largest", "256 KiB", "--set", "training.hooks=[]",
+                "-o", file.string(), "--quiet"});
+    if (made.code != 0) throw std::runtime_error("no calibration: " + made.err);
+  }
+  return {"--calibration", file.string()};
+}
+
 /// The processes started by `parent`, and by those.
 inline std::vector<pid_t> descendants(pid_t parent) {
   std::vector<pid_t> found;
@@ -36,6 +50,19 @@ inline std::vector<pid_t> descendants(pid_t parent) {
     for (const pid_t deeper : descendants(child)) found.push_back(deeper);
   }
   return found;
+}
+
+/// How long a process has used processors.
+inline std::chrono::milliseconds processor_time(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  std::istringstream fields(text.substr(std::min(text.size(), text.rfind(')') + 1)));
+  std::string skipped;
+  long user = 0, system = 0;  // the 14th and 15th field; the name was the second
+  for (int field = 3; field < 14; ++field) fields >> skipped;
+  fields >> user >> system;
+  return std::chrono::milliseconds{1000 * (user + system) / sysconf(_SC_CLK_TCK)};
 }
 
 /// Waits until `condition` holds; false after 30 seconds.

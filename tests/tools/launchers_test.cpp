@@ -1,6 +1,9 @@
 // Ranks that somebody else starts: one by one, by torchrun, over Redis, on hosts of their own.
+#include <memory>
+
 #include <catch2/catch.hpp>
 
+#include "tests/not_run.hpp"
 #include "tests/tools/jobs.hpp"
 
 namespace ddpsim {
@@ -11,7 +14,8 @@ std::vector<std::string> validate(const std::string& scenario,
   std::vector<std::string> arguments{
       DDPSIM_PROGRAM, "validate", scenario,    "--steps", "2",      "--warm-up", "1",
       "--repeats",    "1",        "--timeout", "30 s",    "--json", "-"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
+  for (const auto& further : {more, quickly_calibrated(scenario)})
+    arguments.insert(arguments.end(), further.begin(), further.end());
   return arguments;
 }
 
@@ -55,7 +59,7 @@ TEST_CASE("ranks started one by one meet in a directory, and leave it as it was"
 
 TEST_CASE("ranks meet at a real Redis server", "[tools][launchers]") {
   if (!installed("redis-server")) {
-    WARN("redis-server is not installed: not tested");
+    not_run("redis-server is not installed");
     return;
   }
   const Scratch scratch;
@@ -73,7 +77,7 @@ TEST_CASE("ranks meet at a real Redis server", "[tools][launchers]") {
 
 TEST_CASE("torchrun starts ranks that find each other by themselves", "[tools][launchers]") {
   if (!installed("torchrun")) {
-    WARN("torchrun is not installed: not tested");
+    not_run("torchrun is not installed");
     return;
   }
   const Scratch scratch;
@@ -87,6 +91,39 @@ TEST_CASE("torchrun starts ranks that find each other by themselves", "[tools][l
   CAPTURE(outcome.err);
   CHECK(outcome.code == 0);
   CHECK(outcome.json().at("ranks") == 2);
+}
+
+TEST_CASE("ranks that were told of no place meet where nobody else can have put anything",
+          "[tools][launchers]") {
+  const Scratch scratch;
+  const std::string scenario = scratch.write("small.yaml", small_mlp).string();
+  std::filesystem::create_directory(scratch.path("tmp"));
+  std::filesystem::create_directory(scratch.path("elsewhere"));
+  const auto start = [&](int rank) {
+    Environment environment = place(rank, 2);
+    environment.insert(environment.end(), {{"LOCAL_RANK", std::to_string(rank)},
+                                           {"LOCAL_WORLD_SIZE", "2"},
+                                           {"MASTER_ADDR", "localhost"},
+                                           {"MASTER_PORT", "29511"},
+                                           {"TMPDIR", scratch.path("tmp").string()}});
+    return std::make_unique<Running>(validate(scenario, {}), scratch.folder(), environment);
+  };
+  const auto job = [&] {
+    auto zero = start(0), one = start(1);
+    return std::vector<Outcome>{zero->wait(), one->wait()};
+  };
+  check_job(job());
+  CHECK(std::filesystem::is_empty(scratch.path("tmp")));
+  // Somebody else leads us elsewhere.
+  const std::string own = "ddpsim-" + std::to_string(geteuid());
+  std::filesystem::create_directory_symlink(scratch.path("elsewhere"), scratch.path("tmp/" + own));
+  for (const Outcome& outcome : job()) {
+    CHECK(outcome.code == 1);
+    CHECK(outcome.out.empty());
+    CHECK(lines_of(outcome.err).size() == 1);
+    CHECK_THAT(outcome.err, Catch::Contains("something that was put in its place"));
+  }
+  CHECK(std::filesystem::is_empty(scratch.path("elsewhere")));
 }
 
 TEST_CASE("ranks on several hosts are asked for a place to meet and an interface",
@@ -109,40 +146,33 @@ TEST_CASE("ranks on several hosts are asked for a place to meet and an interface
 TEST_CASE("on two hosts all-reduces take what the link allows, measured and predicted",
           "[tools][launchers]") {
   const Scratch scratch;
-  const std::string file = scratch.path("result.json").string();
-  const Outcome outcome = execute({DDPSIM_HOSTS,
-                                   "2",
-                                   "500mbit",
-                                   DDPSIM_PROGRAM,
-                                   "validate",
-                                   shipped("examples/mlp-2ranks.yaml"),
-                                   "--set",
-                                   "workload.model.widths=[512, 1024, 512, 512]",
-                                   "--rendezvous",
-                                   "file:" + scratch.path("meet").string(),
-                                   "--interface",
-                                   "link0",
-                                   "--steps",
-                                   "3",
-                                   "--warm-up",
-                                   "1",
-                                   "--repeats",
-                                   "2",
-                                   "--timeout",
-                                   "60 s",
-                                   "--quiet",
-                                   "--json",
-                                   file});
-  if (outcome.code == 77) {
-    WARN("not tested: " + outcome.err);
+  std::string text = small_mlp;
+  text.replace(text.find("[64, 96, 64, 32]"), 16, "[384, 768, 384, 384]");
+  scratch.write("wide.yaml", text + "compare: [naive, bucketed]\n");
+  const auto on_hosts = [&](const std::vector<std::string>& words) {
+    std::vector<std::string> command{DDPSIM_HOSTS, "2", "500mbit", DDPSIM_PROGRAM};
+    command.insert(command.end(), words.begin(), words.end());
+    command.insert(command.end(), {"--rendezvous", "file:" + scratch.path("meet").string(),
+                                   "--interface", "link0", "--repeats", "2", "--quiet"});
+    return execute(command, scratch.folder());
+  };
+  // At two sizes of all-reduces computation is not measured beside them.
+  const Outcome calibrated = on_hosts(
+      {"calibrate", "wide.yaml", "--smallest", "1 MiB", "--largest", "2 MiB", "-o", "link.yaml"});
+  if (calibrated.code == 77) {
+    not_run(calibrated.err);
     return;
   }
+  CAPTURE(calibrated.err);
+  REQUIRE(calibrated.code == 0);
+  const Outcome outcome = on_hosts({"validate", "wide.yaml", "--calibration", "link.yaml",
+                                    "--steps", "3", "--warm-up", "1", "--json", "result.json"});
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
-  for (const Json& result : Json::parse(content_of(file)).at("results")) {
+  for (const Json& result : Json::parse(content_of(scratch.path("result.json"))).at("results")) {
     if (result.at("strategy") == "none") continue;
     CAPTURE(result.at("strategy"));
-    // A ring of two sends every byte once: 5 MiB at 500 Mbit/s are 84 ms, and 4.4 % more with headers.
+    // A ring of two sends every byte once: 2.8 MiB at 500 Mbit/s are 47 ms, and 4.4 % more with headers.
     const double least = result.at("measured").at("wire_bytes").get<double>() / 62.5e6 * 1e3;
     const double measured = result.at("measured").at("communication_ms");
     const double predicted = result.at("predicted").at("communication_ms");

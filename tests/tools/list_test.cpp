@@ -53,7 +53,7 @@ TEST_CASE("list shows hooks and backends", "[tools][list]") {
 }
 
 TEST_CASE("every list prints a table with a line for each of its names", "[tools][list]") {
-  for (const char* kind : {"models", "devices", "links", "backends"}) {
+  for (const char* kind : {"models", "devices", "links", "backends", "results"}) {
     CAPTURE(kind);
     const Outcome table = ddpsim({"list", kind});
     CHECK(table.code == 0);
@@ -82,13 +82,13 @@ TEST_CASE("an unknown list is refused with the nearest", "[tools][list]") {
   CHECK(outcome.out.empty());
   CHECK(outcome.err ==
         "ddpsim: unknown list \"modles\"; did you mean \"models\"?; known: models, devices, links, "
-        "hooks, "
-        "backends\n");
+        "hooks, backends, results\n");
   for (const std::vector<std::string>& wrong :
        {std::vector<std::string>{"list"}, {"list", "models", "devices"}}) {
     const Outcome refused = ddpsim(wrong);
     CHECK(refused.code == 2);
-    CHECK(refused.err == "ddpsim: list needs one of: models, devices, links, hooks, backends\n");
+    CHECK(refused.err ==
+          "ddpsim: list needs one of: models, devices, links, hooks, backends, results\n");
   }
 }
 

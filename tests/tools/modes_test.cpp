@@ -41,10 +41,10 @@ struct Profiled {
   }
 
   void calibrate() {
-    const Outcome outcome =
-        ddpsim({"calibrate", "s.yaml", "--backend", "threads", "--ranks", "3", "--repeats", "2",
-                "--largest", "512 KiB", "--timeout", "60 s", "-o", "c.yaml", "--quiet"},
-               scratch.folder());
+    const Outcome outcome = ddpsim({"calibrate", "s.yaml", "--backend", "threads", "--ranks", "3",
+                                    "--repeats", "2", "--smallest", "128 KiB", "--largest",
+                                    "256 KiB", "--timeout", "60 s", "-o", "c.yaml", "--quiet"},
+                                   scratch.folder());
     INFO(outcome.err);
     REQUIRE(outcome.code == 0);
     calibration = {"--calibration", "c.yaml"};

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/tools/program.hpp"
+#include "tools/report/csv.hpp"
 
 namespace ddpsim {
 namespace {
@@ -130,6 +131,42 @@ TEST_CASE("run --csv begins with the columns of the CS336 tables", "[tools][run]
   CHECK_THAT(lines[2], Catch::StartsWith("flat,cs336-xl-2025,1600,48,2,"));
   CHECK_THAT(lines[3], Catch::StartsWith("overlap_individual,cs336-xl-2025,1600,48,2,"));
   CHECK_THAT(lines[4], Catch::StartsWith("bucketed,cs336-xl-2025,1600,48,2,"));
+}
+
+TEST_CASE("run --csv has the strategy by our name behind those columns", "[tools][run]") {
+  const Words names{"none", "naive", "flat", "overlap", "bucketed"};
+  const Outcome outcome = ddpsim({"run", first_example, "--csv", "-", "--set",
+                                  "compare=[none, naive, flat, overlap, bucketed]"});
+  REQUIRE(outcome.code == 0);
+  CsvReader reader(outcome.out);
+  CsvRecord record;
+  REQUIRE(reader.next(record));
+  CHECK(record.fields.at(7) == "strategy");
+  for (const std::string& name : names) {
+    REQUIRE(reader.next(record));
+    CHECK(record.fields.at(7) == name);
+    CHECK(record.fields.at(0) == (name == "overlap" ? "overlap_individual" : name));
+  }
+}
+
+TEST_CASE("run --csv holds the numbers of run --json, to the bit", "[tools][run]") {
+  const Json results = run_json(first_example)["results"];
+  const Outcome outcome = ddpsim({"run", first_example, "--csv", "-"});
+  CsvReader reader(outcome.out);
+  CsvRecord header, record;
+  REQUIRE(reader.next(header));
+  for (const Json& result : results) {
+    REQUIRE(reader.next(record));
+    int numbers = 0;
+    for (std::size_t c = 0; c < header.fields.size(); ++c) {
+      const std::string key = header.fields[c] == "avg_step_time_ms" ? "step_ms" : header.fields[c];
+      if (!result.contains(key) || !result[key].is_number_float()) continue;
+      CAPTURE(key);
+      CHECK(std::stod(record.fields[c]) == result[key].get<double>());
+      ++numbers;
+    }
+    CHECK(numbers == 8);
+  }
 }
 
 TEST_CASE("a name with commas, quotes and line breaks is one CSV field", "[tools][run]") {

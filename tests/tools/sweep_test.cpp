@@ -1,5 +1,9 @@
+#include <bit>
+#include <map>
+
 #include <catch2/catch.hpp>
 
+#include "tests/not_run.hpp"
 #include "tests/tools/jobs.hpp"
 #include "tests/tools/program.hpp"
 
@@ -57,15 +61,78 @@ TEST_CASE("a sweep has a row for every point and strategy, in the order of the g
       }
 }
 
-TEST_CASE("a row of a sweep is what run says of that point", "[tools][sweep]") {
-  const Words rows = lines_of(sweep(grid_of(first_example, {"--csv", "-"})).out);
-  const Words run =
-      lines_of(ddpsim({"run", first_example, "--csv", "-", "--set", "training.bucket_cap=64MiB",
-                       "--set", "cluster.ranks_per_node=8"})
-                   .out);
-  REQUIRE(rows.size() == 25);
-  REQUIRE(run.size() == 5);
-  for (std::size_t i = 0; i < 4; ++i) CHECK_THAT(rows[21 + i], Catch::Contains("," + run[1 + i]));
+/// The bits of two numbers are the same, not only what is printed of them.
+bool same_bits(const Json& a, const Json& b) {
+  if (a.is_number_float() && b.is_number_float())
+    return std::bit_cast<std::uint64_t>(a.get<double>()) ==
+           std::bit_cast<std::uint64_t>(b.get<double>());
+  return a == b;
+}
+
+/// Every figure of every row is the one `run --json` gives for that point and strategy.
+void check_as_run_says(const Json& sweep, const Words& keys) {
+  std::map<Words, Json> runs;
+  REQUIRE(!sweep["rows"].empty());
+  for (const Json& row : sweep["rows"]) {
+    Words arguments{"run", first_example, "--json", "-"};
+    for (const std::string& key : keys)
+      arguments.insert(arguments.end(), {"--set", key + "=" + row[key].get<std::string>()});
+    if (!runs.contains(arguments)) runs[arguments] = ddpsim(arguments).json()["results"];
+    bool found = false;
+    for (const Json& result : runs[arguments]) {
+      if (result["strategy"] != row["strategy"]) continue;
+      found = true;
+      CAPTURE(arguments, row["strategy"]);
+      CHECK(same_bits(row["avg_step_time_ms"], result["step_ms"]));
+      for (const char* key : {"bucket_cap_bytes", "forward_ms", "backward_ms", "optimizer_ms",
+                              "communication_ms", "exposed_ms", "overlap_ratio", "collectives",
+                              "wire_bytes", "speedup_vs_naive", "bound"}) {
+        CAPTURE(key);
+        CHECK(same_bits(row[key], result[key]));
+      }
+    }
+    CHECK(found);
+  }
+}
+
+const Words grid_keys{"training.bucket_cap", "cluster.ranks_per_node"};
+
+TEST_CASE("a sweep holds exactly the numbers that run gives for its points", "[tools][sweep]") {
+  const Json rows =
+      sweep(grid_of(first_example, {"--json", "-", "--jobs", "3", "--set",
+                                    "compare=[none, naive, flat, overlap, bucketed]"}))
+          .json();
+  REQUIRE(rows["rows"].size() == 6 * 5);
+  // run is not told to compare `none` as well: it makes no difference to the others.
+  Json compared = rows;
+  compared["rows"] = Json::array();
+  for (const Json& row : rows["rows"])
+    if (row["strategy"] != "none") compared["rows"].push_back(row);
+  check_as_run_says(compared, grid_keys);
+}
+
+TEST_CASE("a sweep that goes on from a file still holds run's numbers to the bit",
+          "[tools][sweep]") {
+  const Scratch scratch;
+  const Words begun{first_example, "--vary", "training.bucket_cap=4MiB,64MiB", "--vary",
+                    "cluster.ranks_per_node=2,8"};
+  const auto with = [](Words words, const Words& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  const Words csv{"--csv", "rows.csv"}, json{"--json", "rows.json"};
+  REQUIRE(sweep(with(begun, csv), scratch.folder()).code == 0);
+  const Outcome from_csv =
+      sweep(grid_of(first_example, {"--csv", "rows.csv", "--json", "-"}), scratch.folder());
+  CHECK(from_csv.err == "6 points: 4 were in rows.csv, 2 computed\n");
+  check_as_run_says(from_csv.json(), grid_keys);
+  REQUIRE(sweep(with(begun, json), scratch.folder()).code == 0);
+  const Outcome from_json = sweep(grid_of(first_example, json), scratch.folder());
+  CHECK(from_json.err == "6 points: 4 were in rows.json, 2 computed\n");
+  check_as_run_says(Json::parse(content_of(scratch.path("rows.json"))), grid_keys);
+  // And it is the file that a sweep without a break writes.
+  CHECK(content_of(scratch.path("rows.json")) == from_csv.out);
+  CHECK(from_csv.out == sweep(grid_of(first_example, {"--json", "-"})).out);
 }
 
 TEST_CASE("sweep --json holds the same rows, numbers as numbers", "[tools][sweep]") {
@@ -84,7 +151,7 @@ TEST_CASE("sweep --json holds the same rows, numbers as numbers", "[tools][sweep
     const Words fields = cells(lines[i]);
     CHECK(keys_of(row) == cells(lines[0]));
     CHECK(row["cluster.ranks_per_node"] == fields[1]);  // as it was given: a text
-    CHECK(row["avg_step_time_ms"].get<double>() == Approx(std::stod(fields[8])));
+    CHECK(row["avg_step_time_ms"].get<double>() == std::stod(fields[8]));
     CHECK(row["wire_bytes"].is_number_integer());
     CHECK(row["bucket_cap_bytes"].is_null() == (row["strategy"] != "bucketed"));
     CHECK(row["error"].is_null());
@@ -335,7 +402,11 @@ TEST_CASE("what is no plain file gets a sweep once, at the end", "[tools][sweep]
                          sweep({first_example, "--vary", "workload.batch=1,2"}).out);
 }
 
-#if DDPSIM_HAS_MPI
+/// Was ddpsim built with MPI? If not, the test is not run.
+bool with_mpi() {
+  if (!DDPSIM_HAS_MPI) not_run("ddpsim was built without MPI (libopenmpi-dev)");
+  return DDPSIM_HAS_MPI;
+}
 
 Outcome under_mpirun(const std::string& ranks, const Words& flags, const Scratch& scratch) {
   Words line{"mpirun", "--allow-run-as-root", "--oversubscribe", "-n", ranks, DDPSIM_PROGRAM,
@@ -346,6 +417,7 @@ Outcome under_mpirun(const std::string& ranks, const Words& flags, const Scratch
 }
 
 TEST_CASE("processes under mpirun make the same file as one", "[tools][sweep]") {
+  if (!with_mpi()) return;
   const Scratch scratch;
   REQUIRE(
       sweep(grid_of(first_example, {"--csv", "one.csv", "--json", "one.json"}), scratch.folder())
@@ -361,12 +433,14 @@ TEST_CASE("processes under mpirun make the same file as one", "[tools][sweep]") 
     CHECK(outcome.out == sweep(grid_of(first_example)).out);
     for (const std::string end : {".csv", ".json"})
       CHECK(content_of(scratch.path(ranks + "x" + end)) == content_of(scratch.path("one" + end)));
+    check_as_run_says(Json::parse(content_of(scratch.path(ranks + "x.json"))), grid_keys);
     CHECK(under_mpirun(ranks, line, scratch).err ==
           "6 points: 6 were in " + ranks + "x.csv, 0 computed\n");
   }
 }
 
 TEST_CASE("processes under mpirun continue what one began", "[tools][sweep]") {
+  if (!with_mpi()) return;
   const Scratch scratch;
   const std::string vary = "training.bucket_cap=1MiB..40MiB";
   REQUIRE(sweep({first_example, "--vary", "training.bucket_cap=1MiB..10MiB", "--csv", "rows.csv"},
@@ -380,6 +454,7 @@ TEST_CASE("processes under mpirun continue what one began", "[tools][sweep]") {
 }
 
 TEST_CASE("bad input under mpirun is said once", "[tools][sweep]") {
+  if (!with_mpi()) return;
   const Scratch scratch;
   const Words wrong{first_example, "--vary", "training.bucket_cap=1MiB,foo"};
   const Outcome outcome = under_mpirun("3", wrong, scratch);
@@ -392,6 +467,7 @@ TEST_CASE("bad input under mpirun is said once", "[tools][sweep]") {
 
 TEST_CASE("processes that mpirun started but MPI does not know do not all do the work",
           "[tools][sweep]") {
+  if (!with_mpi()) return;
   const Words line{DDPSIM_PROGRAM, "sweep", first_example, "--vary", "workload.batch=1,2"};
   const Environment two{{"SLURM_PROCID", "0"},
                         {"SLURM_STEP_ID", "0"},
@@ -410,8 +486,7 @@ TEST_CASE("processes that mpirun started but MPI does not know do not all do the
   CHECK(silent.out.empty());
 }
 
-#else
-
+#if !DDPSIM_HAS_MPI
 TEST_CASE("a build without MPI says so under mpirun, once", "[tools][sweep]") {
   const Words line{DDPSIM_PROGRAM, "sweep", first_example, "--vary", "workload.batch=1,2"};
   for (const std::string rank : {"0", "1", "2"}) {
@@ -426,7 +501,6 @@ TEST_CASE("a build without MPI says so under mpirun, once", "[tools][sweep]") {
       CHECK(outcome.err.empty());
   }
 }
-
 #endif
 
 }  // namespace

@@ -6,15 +6,14 @@
 #include "model/workload/workload.hpp"
 #include "scenarios/reader/calibration_reader.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
-#include "tests/torch_oracle.hpp"
 #include "tests/tools/jobs.hpp"
+#include "tests/tools/torch_forks.hpp"
 
 namespace ddpsim {
 namespace {
 
 const std::filesystem::path data{DDPSIM_TEST_DATA};
 const std::string tools = (data.parent_path().parent_path() / "tools").string();
-const std::string forks = (data.parent_path() / "tools/forks.py").string();
 
 std::string model(const std::string& name) {
   return (data / "torch_models" / name).string();
@@ -24,45 +23,10 @@ std::string small(const std::string& function) {
   return model("small.py") + ":" + function;
 }
 
-/// A Python that has torch, or, with a warning, none: see torch_oracle.hpp.
-std::string python() {
-  static const std::optional<std::string> found = python_with_torch();
-  if (found) return *found;
-  const char* torch = std::getenv("DDPSIM_TORCH");
-  REQUIRE((torch == nullptr || std::string(torch) != "required"));
-  WARN("python3-torch is not installed: not tried");
-  return "";
-}
-
 std::vector<std::string> profile(const std::vector<std::string>& arguments) {
-  std::vector<std::string> words{python(), tools + "/torch_profile.py"};
+  std::vector<std::string> words{torch_python(), tools + "/torch_profile.py"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   return words;
-}
-
-/// A Python program: its script and arguments.
-struct Program {
-  std::vector<std::string> words;
-  Environment environment;
-};
-
-/// What each did in `scratch`, one after the other, in forks of one process: torch is imported once.
-std::vector<Outcome> outcomes(const Scratch& scratch, const std::vector<Program>& programs) {
-  Json all = Json::array();
-  for (const Program& program : programs) {
-    Json environment = Json::object();
-    for (const auto& [name, value] : program.environment) environment[name] = value;
-    all.push_back({{"words", program.words}, {"environment", std::move(environment)}});
-  }
-  const std::string file = scratch.write("programs.json", all.dump()).string();
-  const Outcome done = execute({python(), forks, file}, scratch.folder());
-  INFO(done.err);
-  REQUIRE(done.code == 0);
-  std::vector<Outcome> found;
-  for (const Json& each : done.json())
-    found.push_back({each.at("code"), each.at("out"), each.at("err")});
-  REQUIRE(found.size() == programs.size());
-  return found;
 }
 
 /// Runs it in `scratch`; it has to succeed.
@@ -71,6 +35,20 @@ Outcome profiled(const Scratch& scratch, const std::vector<std::string>& argumen
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
   return outcome;
+}
+
+/// The same several times, with torch imported once.
+void all_profiled(const Scratch& scratch, const std::vector<std::vector<std::string>>& runs) {
+  std::vector<PythonProgram> programs;
+  for (const std::vector<std::string>& arguments : runs) {
+    programs.push_back({{tools + "/torch_profile.py"}, {}});
+    std::vector<std::string>& words = programs.back().words;
+    words.insert(words.end(), arguments.begin(), arguments.end());
+  }
+  for (const Outcome& outcome : torch_forks(scratch, programs)) {
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+  }
 }
 
 /// What the product reads from a workload profile in `scratch`.
@@ -100,16 +78,16 @@ std::vector<std::string> arrival(const Workload& workload) {
 
 TEST_CASE("a profile has torch's parameters, in its order, and the order their gradients arrive in",
           "[tools][torch_profile]") {
-  if (python().empty()) return;
+  if (torch_python().empty()) return;
   const Scratch scratch;
   const std::vector<std::string> functions{"perceptron", "tied", "frozen", "sparse", "half", "odd"};
-  std::vector<Program> programs;
+  std::vector<PythonProgram> programs;
   for (const std::string& function : functions) {
     programs.push_back(
         {{tools + "/torch_profile.py", "--script", small(function), "--output", function}, {}});
     programs.push_back({{model("small.py"), function}, {}});
   }
-  const std::vector<Outcome> found = outcomes(scratch, programs);
+  const std::vector<Outcome> found = torch_forks(scratch, programs);
   for (std::size_t f = 0; f < functions.size(); ++f) {
     CAPTURE(functions[f], found[2 * f].err, found[2 * f + 1].err);
     REQUIRE(found[2 * f].code == 0);
@@ -137,7 +115,7 @@ TEST_CASE("a profile has torch's parameters, in its order, and the order their g
 
 TEST_CASE("a tied weight stands in the profile once, under its first name",
           "[tools][torch_profile]") {
-  if (python().empty()) return;
+  if (torch_python().empty()) return;
   const Scratch scratch;
   profiled(scratch, {"--script", small("tied")});
   const Workload workload = read(scratch);
@@ -148,7 +126,7 @@ TEST_CASE("a tied weight stands in the profile once, under its first name",
 }
 
 TEST_CASE("a sparse gradient's rows are counted once each", "[tools][torch_profile]") {
-  if (python().empty()) return;
+  if (torch_python().empty()) return;
   const Scratch scratch;
   profiled(scratch, {"--script", model("rules.py") + ":table"});
   const Parameter table = read(scratch).parameters.at(0);
@@ -158,7 +136,7 @@ TEST_CASE("a sparse gradient's rows are counted once each", "[tools][torch_profi
 
 TEST_CASE("a profile has the batch norms' buffers, those of one type together",
           "[tools][torch_profile]") {
-  if (python().empty()) return;
+  if (torch_python().empty()) return;
   const Scratch scratch;
   profiled(scratch, {"--script", model("rules.py") + ":convolution"});
   const Workload workload = read(scratch);
@@ -171,7 +149,7 @@ TEST_CASE("a profile has the batch norms' buffers, those of one type together",
 }
 
 TEST_CASE("a frozen parameter is left out", "[tools][torch_profile]") {
-  if (python().empty()) return;
+  if (torch_python().empty()) return;
   const Scratch scratch;
   profiled(scratch, {"--script", small("frozen")});
   CHECK(names(read(scratch)) ==
@@ -180,7 +158,7 @@ TEST_CASE("a frozen parameter is left out", "[tools][torch_profile]") {
 
 TEST_CASE("a parameter without a gradient is named, and ready when backward ends",
           "[tools][torch_profile]") {
-  if (python().empty()) return;
+  if (torch_python().empty()) return;
   const Scratch scratch;
   const Outcome outcome = profiled(scratch, {"--script", small("unused")});
   CHECK_THAT(outcome.err, Catch::Contains("no gradient reached idle.weight, idle.bias") &&
@@ -197,32 +175,32 @@ TEST_CASE("a parameter without a gradient is named, and ready when backward ends
 }
 
 TEST_CASE("sparse gradients and small types are said", "[tools][torch_profile]") {
-  if (python().empty()) return;
+  if (torch_python().empty()) return;
   const Scratch scratch;
-  profiled(scratch, {"--script", small("sparse"), "--output", "sparse"});
+  all_profiled(scratch, {{"--script", small("sparse"), "--output", "sparse"},
+                         {"--script", small("half"), "--output", "half"}});
   const Workload sparse = read(scratch, "sparse/workload.yaml");
   CHECK(sparse.parameters[0].sparse);   // Embedding(sparse=True)
   CHECK(!sparse.parameters[1].sparse);  // Linear
-  profiled(scratch, {"--script", small("half"), "--output", "half"});
   CHECK(read(scratch, "half/workload.yaml").parameters[0].dtype == DType::bf16);
 }
 
 TEST_CASE("the optimizer is in the profile if there is one", "[tools][torch_profile]") {
-  if (python().empty()) return;
+  if (torch_python().empty()) return;
   const Scratch scratch;
-  profiled(scratch, {"--script", small("trained"), "--output", "with"});
+  all_profiled(scratch, {{"--script", small("trained"), "--output", "with"},
+                         {"--script", small("perceptron"), "--output", "without"}});
   CHECK(read(scratch, "with/workload.yaml").optimizer);
-  profiled(scratch, {"--script", small("perceptron"), "--output", "without"});
   CHECK(!read(scratch, "without/workload.yaml").optimizer);
 }
 
 TEST_CASE("a profile says how far steps are apart, and drift does not count",
           "[tools][torch_profile]") {
-  if (python().empty()) return;
+  if (torch_python().empty()) return;
   const Scratch scratch;
-  profiled(scratch, {"--script", small("trained"), "--steps", "18", "--output", "few"});
+  all_profiled(scratch, {{"--script", small("trained"), "--steps", "18", "--output", "few"},
+                         {"--script", small("trained"), "--steps", "40", "--output", "many"}});
   CHECK(read(scratch, "few/workload.yaml").step_spread == 0);  // too few to say
-  profiled(scratch, {"--script", small("trained"), "--steps", "40", "--output", "many"});
   CHECK(read(scratch, "many/workload.yaml").step_spread > 0);
 
   // Normal steps of 1 s +- 5 % without and with a drift, 1 % of them interrupted; and equal ones.
@@ -232,7 +210,7 @@ TEST_CASE("a profile says how far steps are apart, and drift does not count",
       "steps = [dice.gauss(1, 0.05) + (dice.random() < 0.01) for _ in range(20000)]\n"
       "drifting = [step * (1 + i / 20000) for i, step in enumerate(steps)]\n"
       "for times in steps, drifting, [0.25] * 10: print(torch_profile.step_spread(times))\n";
-  const Outcome outcome = execute({python(), "-B", "-c", script, tools});
+  const Outcome outcome = execute({torch_python(), "-B", "-c", script, tools});
   INFO(outcome.err);
   std::istringstream said(outcome.out);
   double steady = 0, drifting = 0, equal = 1;
@@ -244,7 +222,7 @@ TEST_CASE("a profile says how far steps are apart, and drift does not count",
 
 TEST_CASE("what the profiler itself costs is said on standard output and in the file",
           "[tools][torch_profile]") {
-  if (python().empty()) return;
+  if (torch_python().empty()) return;
   const Scratch scratch;
   const Outcome outcome = profiled(scratch, {"--script", small("trained"), "--steps", "8"});
   const std::string cost = "medians of 4 and 4 steps in turn";
@@ -253,16 +231,22 @@ TEST_CASE("what the profiler itself costs is said on standard output and in the 
   CHECK_THAT(content_of(scratch.path("profile/workload.yaml")), Catch::Contains(cost));
 }
 
-Outcome trained(const Scratch& scratch, const std::string& output, const std::string& fault = "") {
-  return execute({python(), model("training.py"), tools, output, fault}, scratch.folder());
+/// A loop of the user's own, with a fault, once for each name of a profile; "" profiles nothing.
+std::vector<Outcome> trained(const Scratch& scratch, const std::vector<std::string>& outputs,
+                             const std::string& fault = "") {
+  std::vector<PythonProgram> programs;
+  for (const std::string& output : outputs)
+    programs.push_back({{model("training.py"), tools, output, fault}, {}});
+  return torch_forks(scratch, programs);
 }
 
 TEST_CASE(
     "in a loop of the user's own the profile is the same and the training too, to the last bit",
     "[tools][torch_profile]") {
-  if (python().empty()) return;
+  if (torch_python().empty()) return;
   const Scratch scratch;
-  const Outcome with = trained(scratch, "loop.yaml"), without = trained(scratch, "");
+  const std::vector<Outcome> both = trained(scratch, {"loop.yaml", ""});
+  const Outcome &with = both[0], &without = both[1];
   INFO(with.err << without.err);
   REQUIRE(with.code == 0);  // the loop also checks that nothing is left behind
   REQUIRE(without.code == 0);
@@ -281,10 +265,10 @@ TEST_CASE(
 }
 
 TEST_CASE("a step that raises does not count, and the loop goes on", "[tools][torch_profile]") {
-  if (python().empty()) return;
+  if (torch_python().empty()) return;
   const Scratch scratch;
-  const Outcome with = trained(scratch, "loop.yaml", "raise"),
-                without = trained(scratch, "", "raise");
+  const std::vector<Outcome> both = trained(scratch, {"loop.yaml", ""}, "raise");
+  const Outcome &with = both[0], &without = both[1];
   CHECK(with.code == 0);
   CHECK(with.out == without.out);
   CHECK(read(scratch, "loop.yaml").parameters.size() == 6);
@@ -292,21 +276,21 @@ TEST_CASE("a step that raises does not count, and the loop goes on", "[tools][to
 
 TEST_CASE("a loop that cannot be profiled is told so in one line and goes on",
           "[tools][torch_profile]") {
-  if (python().empty()) return;
+  if (torch_python().empty()) return;
   const Scratch scratch;
-  const Outcome twice = trained(scratch, "loop.yaml", "twice");
+  const Outcome twice = trained(scratch, {"loop.yaml"}, "twice")[0];
   CHECK(twice.code == 0);
   CHECK(twice.err ==
         "torch_profile: no profile: a step called backward 2 times: put one forward and one "
         "backward into profiler.step()\n");
-  const Outcome nothing = trained(scratch, "loop.yaml", "nothing");
+  const Outcome nothing = trained(scratch, {"loop.yaml"}, "nothing")[0];
   CHECK(nothing.code == 0);
   CHECK(nothing.err == "torch_profile: no profile: 0 steps after 2 of warm-up; it takes 4\n");
   CHECK(!std::filesystem::exists(scratch.path("loop.yaml")));
 }
 
 TEST_CASE("the example of torch_profile.py --help works", "[tools][torch_profile]") {
-  if (python().empty()) return;
+  if (torch_python().empty()) return;
   const Scratch scratch;
   const Outcome help = execute(profile({"--help"}));
   REQUIRE(help.code == 0);
@@ -325,7 +309,7 @@ TEST_CASE("the example of torch_profile.py --help works", "[tools][torch_profile
 }
 
 TEST_CASE("bad input of torch_profile.py is one line and exit code 2", "[tools][torch_profile]") {
-  if (python().empty()) return;
+  if (torch_python().empty()) return;
   const Scratch scratch;
   scratch.write("broken.py", "def make(:\n");
   struct Case {
@@ -359,13 +343,13 @@ TEST_CASE("bad input of torch_profile.py is one line and exit code 2", "[tools][
       {{"--link-only"}, "MASTER_ADDR is not", {{"WORLD_SIZE", "2"}, {"RANK", "0"}}},
       {{"--script", small("trained"), "--backend", "nccl"}, "nccl goes with cuda"},
       {{"--link-only"}, "RANK: expected a number", {{"WORLD_SIZE", "2"}, {"RANK", "x"}}}};
-  std::vector<Program> programs;
+  std::vector<PythonProgram> programs;
   for (const Case& each : cases) {
     programs.push_back({{tools + "/torch_profile.py"}, each.environment});
     std::vector<std::string>& words = programs.back().words;
     words.insert(words.end(), each.arguments.begin(), each.arguments.end());
   }
-  const std::vector<Outcome> found = outcomes(scratch, programs);
+  const std::vector<Outcome> found = torch_forks(scratch, programs);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     CAPTURE(cases[i].arguments, cases[i].says);
     CHECK(found[i].code == 2);
@@ -398,7 +382,7 @@ class TwoRanks {
 
 TEST_CASE("two ranks write link, calibration and a scenario that runs as it is",
           "[tools][torch_profile]") {
-  if (python().empty()) return;
+  if (torch_python().empty()) return;
   const Scratch scratch;
   TwoRanks ranks(scratch, {"--script", small("trained"), "--seconds", "6", "--largest", "1 MiB"});
   const Outcome first = ranks.wait(0), second = ranks.wait(1);
@@ -442,7 +426,7 @@ TEST_CASE("two ranks write link, calibration and a scenario that runs as it is",
 
 TEST_CASE("all-reduces that take longer than larger ones are measured again",
           "[tools][torch_profile]") {
-  if (python().empty()) return;
+  if (torch_python().empty()) return;
   const std::string script =
       "import sys; sys.path.insert(0, sys.argv[1]); import torch_profile\n"
       "spread = lambda median: torch_profile.Spread([median])\n"
@@ -453,7 +437,7 @@ TEST_CASE("all-reduces that take longer than larger ones are measured again",
       "    measure = lambda size: asked.append(size) or spread(second)\n"
       "    times = torch_profile.without_disturbance(measured, measure)\n"
       "    print(asked, [times[size].median for size in measured])\n";
-  const Outcome outcome = execute({python(), "-B", "-c", script, tools});
+  const Outcome outcome = execute({torch_python(), "-B", "-c", script, tools});
   INFO(outcome.err);
   // What stays slow is asked for twice; a difference of less than a tenth, never.
   CHECK(outcome.out == "[8] [1.0, 1.5, 2.0, 4.0, 3.9]\n[8, 8] [1.0, 5.0, 2.0, 4.0, 3.9]\n");
@@ -461,7 +445,7 @@ TEST_CASE("all-reduces that take longer than larger ones are measured again",
 
 TEST_CASE("a profile says when a virtual machine's host took its processors",
           "[tools][torch_profile]") {
-  if (python().empty()) return;
+  if (torch_python().empty()) return;
   // Seconds that processors worked and that were stolen, at the beginning and in the end.
   const std::string script =
       "import sys; sys.path.insert(0, sys.argv[1]); import torch_profile\n"
@@ -469,7 +453,7 @@ TEST_CASE("a profile says when a virtual machine's host took its processors",
       "    readings = iter([(1.0, 2.0), end])\n"
       "    torch_profile.used_seconds = lambda: next(readings)\n"
       "    print(*torch_profile.Steal.doubts(torch_profile.Steal().share()))\n";
-  const Outcome outcome = execute({python(), "-B", "-c", script, tools});
+  const Outcome outcome = execute({torch_python(), "-B", "-c", script, tools});
   INFO(outcome.err);
   CHECK(
       outcome.out ==
@@ -479,7 +463,7 @@ TEST_CASE("a profile says when a virtual machine's host took its processors",
 
 TEST_CASE("without a model, ranks on CPUs do not say what the slowest of them costs",
           "[tools][torch_profile]") {
-  if (python().empty()) return;
+  if (torch_python().empty()) return;
   const Scratch scratch;
   TwoRanks ranks(scratch, {"--link-only", "--seconds", "2", "--largest", "64 KiB"});
   const Outcome first = ranks.wait(0), second = ranks.wait(1);
@@ -492,7 +476,7 @@ TEST_CASE("without a model, ranks on CPUs do not say what the slowest of them co
 }
 
 TEST_CASE("a rank that dies ends the others with one line", "[tools][torch_profile]") {
-  if (python().empty()) return;
+  if (torch_python().empty()) return;
   const Scratch scratch;
   TwoRanks ranks(scratch, {"--script", small("dies"), "--timeout", "20"});
   CHECK(ranks.wait(1).code == 3);  // its own doing
@@ -505,7 +489,7 @@ TEST_CASE("a rank that dies ends the others with one line", "[tools][torch_profi
 
 TEST_CASE("a rank that stalls, or never comes, ends the others within the timeout",
           "[tools][torch_profile]") {
-  if (python().empty()) return;
+  if (torch_python().empty()) return;
   const Scratch scratch;
   TwoRanks ranks(scratch, {"--script", small("sleeps"), "--timeout", "6"});
   for (const std::size_t rank : {0, 1}) {

@@ -33,7 +33,7 @@ std::int64_t picoseconds(const std::string& line, const std::string& key) {
   return std::stoll(whole) * 1'000'000 + std::stoll(fraction);
 }
 
-/// The events of a trace, whose writer puts one on a line; checked to be what a JSON parser finds.
+/// The events of a trace, whose writer puts one on a line: see "a trace is JSON".
 std::vector<Event> events_of(const std::string& trace) {
   std::vector<Event> events;
   for (std::string line : lines_of(trace)) {
@@ -41,9 +41,6 @@ std::vector<Event> events_of(const std::string& trace) {
     if (line.back() == ',') line.pop_back();
     events.push_back({Json::parse(line), picoseconds(line, "ts"), picoseconds(line, "dur")});
   }
-  const Json all = Json::parse(trace);
-  REQUIRE(all["traceEvents"].size() == events.size());
-  for (std::size_t i = 0; i < events.size(); ++i) REQUIRE(all["traceEvents"][i] == events[i].json);
   return events;
 }
 
@@ -187,11 +184,12 @@ TEST_CASE("a trace tells what the JSON tells", "[tools][trace]") {
   for (const std::string& name : some_scenarios) {
     CAPTURE(name);
     const Traced trace = traced(shipped(name));
+    const std::vector<Event> spans = of_phase(trace.events, "X");
     for (std::size_t pid = 0; pid < ranks_shown(trace) * trace.run["results"].size(); ++pid) {
       const Json& result = trace.run["results"][pid / ranks_shown(trace)];
       CAPTURE(result["strategy"]);
       std::int64_t last = 0, collectives = 0, communication = 0;
-      for (const Event& span : of_phase(trace.events, "X")) {
+      for (const Event& span : spans) {
         if (span.json["pid"] != pid) continue;
         last = std::max(last, span.end());
         if (span.json["cat"] != "all-reduce" || span.json["tid"] != 2) continue;
@@ -207,6 +205,21 @@ TEST_CASE("a trace tells what the JSON tells", "[tools][trace]") {
   }
 }
 
+TEST_CASE("a trace is JSON with one event on each line", "[tools][trace]") {
+  for (const std::string& name : some_scenarios) {
+    CAPTURE(name);
+    const Scratch scratch;
+    const std::string file = scratch.path("t.json").string();
+    REQUIRE(ddpsim({"run", shipped(name), "-q", "--trace", file}).code == 0);
+    const std::string text = content_of(file);
+    const std::vector<Event> events = events_of(text);
+    const Json all = Json::parse(text);
+    REQUIRE(all["traceEvents"].size() == events.size());
+    for (std::size_t i = 0; i < events.size(); ++i)
+      if (all["traceEvents"][i] != events[i].json) FAIL_CHECK(events[i].json.dump());
+  }
+}
+
 TEST_CASE("names with quotes and control characters leave a trace valid", "[tools][trace]") {
   const Scratch scratch;
   scratch.write("p.yaml",
@@ -215,8 +228,7 @@ TEST_CASE("names with quotes and control characters leave a trace valid", "[tool
   const auto file = scratch.write("s.yaml",
                                   "workload: {model: p.yaml}\ncluster: {device: h100-sxm, "
                                   "ranks_per_node: 2, intra_node: nvlink4}\n");
-  const Traced trace = traced(file.string());
-  const auto hooks = of_phase(trace.events, "i");
+  const auto hooks = of_phase(traced(file.string()).events, "i");
   REQUIRE(!hooks.empty());
   CHECK(hooks[0].json["name"] == "hook a\"b\\c\n\t\u2028é");
 }

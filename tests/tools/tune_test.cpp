@@ -171,7 +171,8 @@ TEST_CASE("a calibration's spread is the uncertainty unless one is given", "[too
                 "tasks:\n"
                 "  - {operation: copy in, traffic: 1 MiB, time: 100 us, low: 90 us, high: 104 us}\n"
                 "all_reduce:\n"
-                "  - {bytes: 1 MiB, time: 1 ms, low: 900 us, high: 1.2 ms}\n");
+                "  - {bytes: 1 MiB, time: 1 ms, low: 900 us, high: 1.2 ms}\n"
+                "end: ddpsim.calibration/1\n");
   const std::string scenario =
       scratch
           .write("scenario.yaml", "workload: {model: " + shipped("examples/profiles/profile.yaml") +

@@ -3,23 +3,28 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
-#include "backend/job/steal.hpp"
+#include "backend/measure/steal.hpp"
 #include "tests/tools/jobs.hpp"
 #include "tools/report/validation_report.hpp"
 
 namespace ddpsim {
 namespace {
 
-/// A run that is over soon; its times mean little.
-std::vector<std::string> quick(const std::string& scenario) {
-  return {"validate", scenario,    "--steps", "3",         "--warm-up",
-          "1",        "--repeats", "2",       "--timeout", "30 s"};
-}
-
 std::vector<std::string> with(std::vector<std::string> arguments,
                               const std::vector<std::string>& more) {
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
+}
+
+/// A run that measures the machine first, and little of it.
+std::vector<std::string> measuring(const std::string& scenario) {
+  return {"validate", scenario,    "--steps", "3",         "--warm-up",
+          "1",        "--repeats", "2",       "--timeout", "30 s"};
+}
+
+/// A run that is over sooner; its times mean little.
+std::vector<std::string> quick(const std::string& scenario) {
+  return with(measuring(scenario), quickly_calibrated(scenario));
 }
 
 const Json& result(const Json& json, const std::string& strategy, std::int64_t cap = 0) {
@@ -82,9 +87,9 @@ TEST_CASE("validate predicts and runs every strategy and every cap", "[tools][va
   const std::string scenario = scratch.write("small.yaml", small_mlp).string();
   const std::string backend = GENERATE("gloo", "threads");
   CAPTURE(backend);
-  const Outcome outcome =
-      ddpsim(with(quick(scenario), {"--backend", backend, "--ranks", "2", "--caps",
-                                    "4KiB,16KiB,1MiB", "--json", "-"}));
+  const Outcome outcome = ddpsim(
+      with(backend == "gloo" ? measuring(scenario) : quick(scenario),
+           {"--backend", backend, "--ranks", "2", "--caps", "4KiB,16KiB,1MiB", "--json", "-"}));
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
   CHECK(outcome.err.empty());
@@ -108,7 +113,7 @@ TEST_CASE("validate runs comm hooks and other trainings in turns", "[tools][vali
   const std::string file = scratch.path("all.json").string();
   const std::string log = scratch.path("hooks.csv").string();
   const Outcome outcome = ddpsim(with(
-      quick(scenario),
+      measuring(scenario),
       {"--backend", "threads", "--ranks", "2", "--set", "compare=[flat, bucketed]", "--set",
        "training.micro_batches=2", "--vary",
        "training.comm_hook=none,fp16_compress,{powersgd: {rank: 1}},{powersgd: {rank: 1, seed: 7}}",
@@ -150,7 +155,7 @@ TEST_CASE("validate varies nothing but how gradients are averaged", "[tools][val
   const std::string scenario = scratch.write("small.yaml", small_mlp).string();
   const auto refused = [&](const std::vector<std::string>& more) {
     const Outcome outcome =
-        ddpsim(with(quick(scenario), with({"--backend", "threads", "--ranks", "2"}, more)));
+        ddpsim(with(measuring(scenario), with({"--backend", "threads", "--ranks", "2"}, more)));
     CHECK(outcome.code == 2);
     CHECK(outcome.out.empty());
     return outcome.err;
@@ -180,7 +185,7 @@ TEST_CASE("validate prints both sides and draws both timelines", "[tools][valida
   const std::string scenario = scratch.write("small.yaml", small_mlp).string();
   const std::string trace = scratch.path("trace.json").string();
   const Outcome outcome =
-      ddpsim(with(quick(scenario), {"--backend", "threads", "--ranks", "3", "--trace", trace,
+      ddpsim(with(quick(scenario), {"--backend", "threads", "--ranks", "2", "--trace", trace,
                                     "--json", scratch.path("all.json").string()}));
   REQUIRE(outcome.code == 0);
   const double stolen = Json::parse(content_of(scratch.path("all.json"))).at("stolen_share");
@@ -195,9 +200,9 @@ TEST_CASE("validate prints both sides and draws both timelines", "[tools][valida
   std::vector<std::string> processes;
   for (const Json& event : events)
     if (event.at("name") == "process_name") processes.push_back(event.at("args").at("name"));
-  CHECK(processes.size() == 5 * 2 * 3);  // strategies, sides, ranks
-  CHECK(std::count(processes.begin(), processes.end(), "overlap, predicted: rank 2") == 1);
-  CHECK(std::count(processes.begin(), processes.end(), "overlap, measured: rank 2") == 1);
+  CHECK(processes.size() == 5 * 2 * 2);  // strategies, sides, ranks
+  CHECK(std::count(processes.begin(), processes.end(), "overlap, predicted: rank 1") == 1);
+  CHECK(std::count(processes.begin(), processes.end(), "overlap, measured: rank 1") == 1);
 }
 
 TEST_CASE("validate says when a virtual machine's host took its processors", "[tools][validate]") {
@@ -211,15 +216,17 @@ TEST_CASE("a calibration file stands in for measuring, in validate and in run",
   const Scratch scratch;
   const std::string scenario = scratch.write("small.yaml", small_mlp).string();
   const std::string file = scratch.path("machine.yaml").string();
-  const Outcome calibrated = ddpsim({"calibrate", scenario, "--backend", "threads", "--ranks", "2",
-                                     "--repeats", "3", "-o", file});
+  const Outcome calibrated =
+      ddpsim({"calibrate", scenario, "--backend", "threads", "--ranks", "2", "--repeats", "3",
+              "--smallest", "64 KiB", "--largest", "1 MiB", "-o", file});
   CAPTURE(calibrated.err);
   REQUIRE(calibrated.code == 0);
-  for (const char* text : {"forward 8 x 96 x 64", "all-reduce of 64 MiB", "beside all-reduces of",
+  for (const char* text : {"forward 8 x 96 x 64", "all-reduce of 1 MiB", "beside all-reduces of",
                            "issuing a collective"})
     CHECK_THAT(calibrated.out, Catch::Contains(text));
-  const Outcome validated = ddpsim(with(quick(scenario), {"--backend", "threads", "--ranks", "2",
-                                                          "--calibration", file, "--json", "-"}));
+  const Outcome validated =
+      ddpsim(with(measuring(scenario),
+                  {"--backend", "threads", "--ranks", "2", "--calibration", file, "--json", "-"}));
   CAPTURE(validated.err);
   REQUIRE(validated.code == 0);
   const Json json = validated.json();
@@ -236,6 +243,18 @@ TEST_CASE("a calibration file stands in for measuring, in validate and in run",
   // The same calibration, the same prediction.
   CHECK(run.json().at("results").at(0).at("communication_ms").get<double>() ==
         Approx(result(json, "naive").at("predicted").at("communication_ms").get<double>()));
+}
+
+TEST_CASE("by itself calibrate measures all-reduces of up to 64 MiB", "[tools][validate]") {
+  const Scratch scratch;
+  const std::string scenario = scratch.write("small.yaml", small_mlp).string();
+  const Outcome outcome =
+      ddpsim({"calibrate", scenario, "--backend", "threads", "--ranks", "2", "--repeats", "1",
+              "--smallest", "64 MiB", "-o", scratch.path("machine.yaml").string()});
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK_THAT(outcome.out, Catch::Contains("all-reduce of 64 MiB"));
+  CHECK_THAT(outcome.out, !Catch::Contains("all-reduce of 128 MiB"));
 }
 
 TEST_CASE("a workload profile without shapes runs with busy work, and validate says so",
@@ -272,18 +291,20 @@ TEST_CASE("micro-batches, with and without no_sync, and bucket views are validat
 }
 
 TEST_CASE("a network with buffers broadcasts them", "[tools][validate]") {
-  const Outcome outcome = ddpsim({"validate",  shipped("examples/cpu-cluster.yaml"),
-                                  "--backend", "threads",
-                                  "--ranks",   "2",
-                                  "--steps",   "1",
-                                  "--warm-up", "0",
-                                  "--repeats", "1",
-                                  "--set",     "workload.batch=1",
-                                  "--set",     "training.micro_batches=1",
-                                  "--set",     "workload.image=32",
-                                  "--set",     "training.bucket_cap=4MiB",
-                                  "--set",     "compare=[bucketed]",
-                                  "--json",    "-"});
+  const Scratch scratch;
+  const std::string scenario =
+      scratch
+          .write("net.yaml",
+                 "workload: {model: {family: resnet, blocks: [1, 1, 1, 1], bottleneck: false,\n"
+                 "  classes: 10}, batch: 1, image: 32, dtype: fp32, optimizer: sgd}\n"
+                 "cluster: {device: generic-cpu, launch: sync, ranks_per_node: 2,\n"
+                 "  intra_node: {latency: 30 us, bandwidth: 1 GB/s}}\n"
+                 "training: {bucket_cap: 4 MiB}\n"
+                 "compare: [bucketed]\n")
+          .string();
+  std::vector<std::string> arguments{"validate", scenario, "--backend", "threads", "--ranks", "2",
+                                     "--steps",  "1",      "--warm-up", "0",       "--json",  "-"};
+  const Outcome outcome = ddpsim(with(arguments, quickly_calibrated(scenario)));
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
   check_validation(outcome.json(), 2);

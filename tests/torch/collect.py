@@ -234,6 +234,7 @@ def free_port():
 
 def collected(script, training, steps=4, timeout=60):
     """What rank 0 saw; rank 1 must have seen the same."""
+    from forks import Fork  # imports torch, for all ranks at once
     unknown = sorted(set(training) - set(KEYS))
     if unknown:
         raise Failure(f'training: {unknown[0]} is not known here', 2)
@@ -242,24 +243,21 @@ def collected(script, training, steps=4, timeout=60):
                  'GLOO_SOCKET_IFNAME': 'lo', 'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1',
                  'PYTHONDONTWRITEBYTECODE': '1'}
         files = [pathlib.Path(folder) / f'{rank}.json' for rank in range(RANKS)]
-        ranks = [subprocess.Popen([sys.executable, __file__, '--script', script, '--training', json.dumps(training),
-                                   '--steps', str(steps), '--timeout', str(timeout), '--output', str(file), '--rank'],
-                                  env={**os.environ, **place, 'RANK': str(rank)}, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, text=True) for rank, file in enumerate(files)]
-        deadline, said = time.monotonic() + timeout, []
+        ranks = [Fork([os.path.abspath(__file__), '--script', script, '--training', json.dumps(training), '--steps', steps,
+                       '--timeout', timeout, '--output', file, '--rank'], {**place, 'RANK': str(rank)})
+                 for rank, file in enumerate(files)]
+        deadline = time.monotonic() + timeout
         try:
-            for process in ranks:
-                said.append(process.communicate(timeout=max(1.0, deadline - time.monotonic()))[0])
+            ended = [rank.wait(max(1.0, deadline - time.monotonic())) for rank in ranks]
         except subprocess.TimeoutExpired:
             raise Failure(f'{script}: the ranks took longer than {timeout:g} s') from None
         finally:
-            for process in ranks:
-                process.kill()
-                process.wait()
-        for rank, process in enumerate(ranks):
-            if process.returncode != 0:
-                lines = said[rank].strip().splitlines() or ['no word']
-                raise Failure(f'{script}: rank {rank} failed ({process.returncode}):\n' + '\n'.join(lines[-30:]))
+            for rank in ranks:
+                rank.end()
+        for rank, (code, out, err) in enumerate(ended):
+            if code != 0:
+                lines = (out + err).strip().splitlines() or ['no word']
+                raise Failure(f'{script}: rank {rank} failed ({code}):\n' + '\n'.join(lines[-30:]))
         results = [json.loads(file.read_text()) for file in files]
     if any(result != results[0] for result in results):
         raise Failure(f'{script}: the ranks differ')

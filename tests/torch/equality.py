@@ -99,10 +99,22 @@ def said_of(words, folder, timeout, what):
     return done.stdout
 
 
+def write_profile(model, folder, timeout):
+    from forks import Fork  # imports torch
+    profiler = Fork([PROFILER, '--script', script_of(model), '--steps', '4', '--warmup', '1', '--output', '.'], folder=folder)
+    try:
+        code, out, err = profiler.wait(timeout)
+    except subprocess.TimeoutExpired:
+        raise collect.Failure(f'torch_profile.py took longer than {timeout:g} s') from None
+    finally:
+        profiler.end()
+    if code != 0:
+        raise collect.Failure(f'torch_profile.py failed ({code}): {(err or out).strip()[-500:]}')
+
+
 def predicted(program, model, training, steps, timeout):
     with tempfile.TemporaryDirectory() as folder:
-        said_of([sys.executable, '-B', PROFILER, '--script', script_of(model), '--steps', '4', '--warmup', '1',
-                 '--output', '.'], folder, timeout, 'torch_profile.py')
+        write_profile(model, folder, timeout)
         (pathlib.Path(folder) / 'scenario.yaml').write_text(
             'workload: {model: workload.yaml}\n'
             'cluster: {device: generic-cpu, launch: sync, ranks_per_node: 2, intra_node: ethernet-10g}\n'

@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -9,11 +10,14 @@
 #include "tools/command/flag_values.hpp"
 #include "tools/command/interruptible.hpp"
 #include "tools/command/job_flags.hpp"
+#include "tools/command/pages.hpp"
 #include "tools/command/progress.hpp"
 #include "tools/command/validation.hpp"
 #include "tools/report/calibration_file.hpp"
+#include "tools/report/field_kinds.hpp"
+#include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
-#include "tools/report/table.hpp"
+#include "tools/report/page.hpp"
 
 namespace ddpsim {
 namespace {
@@ -29,7 +33,10 @@ const Usage usage{
     "each other. Medians with their spread go to FILE; `cluster: {calibration: FILE}` in a "
     "scenario "
     "or `validate\n"
-    "--calibration FILE` uses them. Ctrl-C keeps what has been measured.",
+    "--calibration FILE` uses them. FILE is replaced once all has been measured; Ctrl-C leaves it "
+    "as it "
+    "was, and what was measured\n"
+    "until then goes to a file beside it.",
     "ddpsim calibrate scenarios/examples/mlp-2ranks.yaml --backend gloo --ranks 2 -o machine.yaml"};
 
 /// Linear layers from 256 to 4096 wide, at batch 64.
@@ -50,16 +57,35 @@ Scenario standard_set() {
   return scenario;
 }
 
-std::string summary_of(const Calibration& calibration) {
-  std::string text =
-      fmt::format("{}; {}\n{} ranks, {}; {}\n\n", calibration.machine, calibration.cpu,
-                  calibration.ranks, calibration.link, calibration.versions);
-  Table table({"what", "median", "p10", "p90", "repeats", "outliers"});
-  const auto add = [&](const std::string& what, const Spread& time) {
-    table.add({what, to_string(time.median), to_string(time.low), to_string(time.high),
-               fmt::format("{}", time.repeats), fmt::format("{}", time.outliers)});
+/// Where an interrupted calibration goes: machine.interrupted.yaml beside machine.yaml, so that nothing
+/// takes it for a complete one. Into what is no plain file it goes all the same.
+std::string interrupted_place(const std::string& output) {
+  const std::filesystem::path path = output;
+  std::error_code error;
+  if (output == "-" ||
+      (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)))
+    return output;
+  std::filesystem::path beside = path;
+  return beside.replace_filename(path.stem().string() + ".interrupted" + path.extension().string())
+      .string();
+}
+
+/// What was measured, of how many repeats.
+Table measurements(const Calibration& calibration) {
+  constexpr Field what = fields::text_field("what", "what", "What was measured."),
+                  middle = fields::text_field("median", "median", "The median of the repeats."),
+                  low = fields::text_field("low", "p10", "Their first decile."),
+                  high = fields::text_field("high", "p90", "Their ninth decile."),
+                  repeats = fields::count_field("repeats", "repeats", "How often it was measured."),
+                  outliers =
+                      fields::count_field("outliers", "outliers", "Repeats far from the others.");
+  Table table{{what, middle.with(fields::most), low, high, repeats.with(fields::little),
+               outliers.with(fields::little)}};
+  const auto add = [&](const std::string& name, const Spread& time) {
+    table.add({name, to_string(time.median), to_string(time.low), to_string(time.high),
+               time.repeats, time.outliers});
   };
-  for (const TaskCost& task : calibration.tasks)
+  for (const MeasuredWork& task : calibration.tasks)
     add(task.gemm ? fmt::format("{} {} x {} x {}{}", name_of(task.operation), task.gemm->m,
                                 task.gemm->n, task.gemm->k, task.aside ? ", aside" : "")
                   : fmt::format("{} of {}{}", name_of(task.operation), to_string(task.traffic),
@@ -67,21 +93,30 @@ std::string summary_of(const Calibration& calibration) {
         task.time);
   for (const AllReduceCost& cost : calibration.all_reduce)
     add(fmt::format("all-reduce of {}", to_string(cost.size)), cost.time);
-  text += table.text();
-  text += fmt::format("\nissuing a collective {}, a hook {}\n",
-                      to_string(calibration.launch.collective), to_string(calibration.launch.hook));
+  return table;
+}
+
+Page page_of(const Calibration& calibration) {
+  Page page;
+  page.add(Paragraph{fmt::format("{}; {}\n{} ranks, {}; {}", calibration.machine, calibration.cpu,
+                                 calibration.ranks, calibration.link, calibration.versions)});
+  page.add(measurements(calibration));
+  std::string rest =
+      fmt::format("issuing a collective {}, a hook {}\n", to_string(calibration.launch.collective),
+                  to_string(calibration.launch.hook));
   if (calibration.backward_beside_hook != 1)
-    text += fmt::format("backward beside what a comm hook computes aside: x {:.3f}\n",
+    rest += fmt::format("backward beside what a comm hook computes aside: x {:.3f}\n",
                         calibration.backward_beside_hook);
   for (const MeasuredInterference& each : calibration.interference)
-    text += fmt::format(
+    rest += fmt::format(
         "beside all-reduces of {}{}: compute x {:.3f}{}, communication x {:.3f}\n",
         to_string(each.size),
         each.channels > 0 ? fmt::format(" on {} channels", each.channels) : "",
         each.compute_slowdown,
         each.memory_slowdown ? fmt::format(", memory x {:.3f}", *each.memory_slowdown) : "",
         each.communication_slowdown);
-  return text;
+  page.add(Paragraph{rest});
+  return page;
 }
 
 }  // namespace
@@ -100,7 +135,7 @@ int calibrate_command(const std::vector<std::string>& arguments) {
       "smallest all-reduce (default: 4 KiB, on GPUs 1 KiB)")(
       "largest", value(&largest)->value_name("SIZE"),
       "largest all-reduce (default: 64 MiB, on GPUs 1 GiB)");
-  if (!parse(arguments, usage, Flag::set | Flag::quiet, own, common)) return exit_done;
+  if (!parse(arguments, usage, Flag::set | Flag::tables, own, common)) return exit_done;
   if (output.empty() || common.files.size() > 1)
     throw InputError(
         "calibrate needs -o FILE, and at most one scenario: ddpsim calibrate --ranks 2 "
@@ -134,11 +169,10 @@ int calibrate_command(const std::vector<std::string>& arguments) {
   const std::vector<Schedule> schedules = schedules_of(scenario, trainings);
   job_options.agreement = agreement_of(
       scenario.workload, schedules, fmt::format("calibrate {} {} {}", repeats, smallest, largest));
-  {  // a place that cannot be written is told before the work, not after it
-    Outputs probe;
-    probe.add(output, "");
-    probe.check();
-  }
+  const std::string interrupted = interrupted_place(output);
+  if (speaks(job_options))
+    check_results(common,
+                  {{"-o", output}, {"if interrupted,", interrupted == output ? "" : interrupted}});
 
   return run_job(job_options, [&](Backend& backend) {
     const bool speaks = backend.rank() == 0;
@@ -150,17 +184,19 @@ int calibrate_command(const std::vector<std::string>& arguments) {
       watch.progress = [&](const std::string& what, double done) { progress.show(what, done); };
       watch.stop = [] { return Interruptible::asked(); };
       backend.load(scenario.workload, scenario.optimizer);
-      calibration = measure_machine(backend, scenario.workload, scenario.optimizer, schedules,
-                                    options, watch);
+      calibration = measure_machine(backend, scenario.workload, schedules, options, watch);
     }
     if (!speaks) return exit_done;
     calibration.backend = job.backend;
+    Pages pages(common, {output});
+    if (pages.wanted()) pages.add(page_of(calibration));
     Outputs outputs;
-    if (!common.quiet && output != "-") outputs.add("-", summary_of(calibration));
-    outputs.add(output, calibration_yaml(calibration));
+    pages.add_to(outputs);
+    outputs.add(calibration.complete ? output : interrupted, calibration_yaml(calibration));
     outputs.commit();
     if (calibration.complete) return exit_done;
-    fmt::print(stderr, "ddpsim: interrupted; {} holds what had been measured\n", output);
+    note("ddpsim: interrupted; {} holds what had been measured{}", interrupted,
+         interrupted == output ? "" : fmt::format(", and {} is as it was", output));
     return exit_failure;
   });
 }

@@ -1,6 +1,5 @@
 #include "tools/command/command.hpp"
 
-#include <algorithm>
 #include <cstdio>
 #include <exception>
 
@@ -10,7 +9,10 @@
 #include "backend/device_error.hpp"
 #include "backend/version.hpp"
 #include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/named_files.hpp"
 #include "scenarios/reader/nearest.hpp"
+#include "scenarios/reader/yaml.hpp"
+#include "tools/report/notes.hpp"
 
 namespace ddpsim {
 namespace po = boost::program_options;
@@ -24,6 +26,13 @@ std::string overview() {
   for (const Command& command : commands())
     text += fmt::format("  {:<10} {}\n", command.name, command.summary);
   return text + "\nddpsim COMMAND --help tells a command's flags, with an example.\n";
+}
+
+/// Throws std::runtime_error if stdout takes nothing.
+void print(const std::string& text) {
+  Outputs outputs;
+  outputs.add_text(text);
+  outputs.commit();
 }
 
 bool has(unsigned flags, Flag flag) {
@@ -45,7 +54,11 @@ const std::vector<Command>& commands() {
       {"validate", "run the same schedules for real and compare", validate_command},
       {"import", "turn traces and logs of others into profiles", import_command},
       {"backends", "what can run schedules for real here, and what is missing", backends_command},
-      {"list", "what the catalogue holds: models, devices, links, hooks, backends", list_command}};
+      {"list",
+       "what the catalogue holds: models, devices, links, hooks, backends; what results mean",
+       list_command},
+      {"explain", "what a key of a scenario or profile means", explain_command},
+      {"schema", "the JSON Schema of a scenario or profile, for editors", schema_command}};
   return all;
 }
 
@@ -66,7 +79,13 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
   if (has(flags, Flag::trace))
     add("trace", po::value(&options.trace)->value_name("FILE"),
         "write a Chrome trace (opens in ui.perfetto.dev)");
-  if (has(flags, Flag::quiet)) add("quiet,q", po::bool_switch(&options.quiet), "print no table");
+  if (has(flags, Flag::tables)) {
+    add("markdown", po::value(&options.markdown)->value_name("FILE|-"),
+        "write the tables as Markdown");
+    add("wide", po::bool_switch(&options.wide),
+        "show all columns, however narrow the terminal (or COLUMNS) is");
+    add("quiet,q", po::bool_switch(&options.quiet), "print no table");
+  }
   add("help,h", "print this");
   po::options_description all;
   all.add(visible).add_options()("file", po::value(&options.files));
@@ -96,8 +115,8 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
     throw InputError(fmt::format("{}; see {} --help", problem.what(), command));
   }
   if (options.values.count("help") > 0) {
-    fmt::print("usage: {}\n\n{}\n\n{}\nexample: {}\n", usage.line, usage.about,
-               fmt::to_string(fmt::streamed(visible)), usage.example);
+    print(fmt::format("usage: {}\n\n{}\n\n{}\nexample: {}\n", usage.line, usage.about,
+                      fmt::to_string(fmt::streamed(visible)), usage.example));
     return false;
   }
   if (options.values.count("set") > 0) {
@@ -109,32 +128,43 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
       options.set.emplace_back(change.substr(0, equals), change.substr(equals + 1));
     }
   }
-  std::vector<std::string> written;
-  for (const std::string* path : {&options.json, &options.csv, &options.trace}) {
-    if (path->empty()) continue;
-    if (std::find(written.begin(), written.end(), *path) != written.end())
-      throw InputError(
-          fmt::format("two results cannot both be written to {}", *path == "-" ? "stdout" : *path));
-    written.push_back(*path);
-  }
   return true;
 }
 
-void check_apart(const CommonOptions& options, const char* flag, const std::string& path) {
-  for (const std::string* other : {&options.json, &options.csv, &options.trace})
-    if (!path.empty() && *other == path)
-      throw InputError(fmt::format("{} {}: two results cannot both be written there", flag, path));
+void check_results(const CommonOptions& options, const std::vector<ResultPlace>& others,
+                   const MoreInputs& more) {
+  std::vector<ResultPlace> places{{"--json", options.json},
+                                  {"--csv", options.csv},
+                                  {"--trace", options.trace},
+                                  {"--markdown", options.markdown}};
+  places.insert(places.end(), others.begin(), others.end());
+  std::vector<std::filesystem::path> inputs;
+  NamedFiles named(
+      [&](const std::filesystem::path& file, const std::string&) { inputs.push_back(file); });
+  for (const auto* files : {&options.files, &more.files})
+    for (const std::string& file : *files) {
+      inputs.emplace_back(file);
+      named.add_file(file);
+      if (unreadable(file).empty())  // a scenario may have any name
+        named.add_text(content_of_file(file), std::filesystem::path(file).parent_path());
+    }
+  for (const std::string& file : options.files) {
+    const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+    for (const auto& [key, value] : options.set) named.add_text(value, folder);
+    for (const std::string& value : more.values) named.add_text(value, folder);
+  }
+  check_places(places, inputs);
 }
 
 int run_program(const std::vector<std::string>& arguments) {
   try {
     if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" ||
         arguments[0] == "help") {
-      fmt::print("{}", overview());
+      print(overview());
       return arguments.empty() ? exit_input : exit_done;
     }
     if (arguments[0] == "--version") {
-      fmt::print("ddpsim {}\n", version);
+      print(fmt::format("ddpsim {}\n", version));
       return exit_done;
     }
     std::vector<std::string> names;
@@ -148,13 +178,13 @@ int run_program(const std::vector<std::string>& arguments) {
         fmt::format("unknown command \"{}\"{}; see ddpsim --help", arguments[0],
                     guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
   } catch (const InputError& problem) {
-    fmt::print(stderr, "ddpsim: {}\n", problem.what());
+    note("ddpsim: {}", problem.what());
     return exit_input;
   } catch (const std::invalid_argument& problem) {  // a law refuses what the scenario asks of it
-    fmt::print(stderr, "ddpsim: {}\n", printable(problem.what()));
+    note("ddpsim: {}", problem.what());
     return exit_input;
   } catch (const std::exception& problem) {
-    fmt::print(stderr, "ddpsim: {}\n", printable(problem.what()));
+    note("ddpsim: {}", problem.what());
     return exit_failure;
   }
 }

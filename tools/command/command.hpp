@@ -7,6 +7,8 @@
 
 #include <boost/program_options.hpp>
 
+#include "tools/report/output.hpp"
+
 namespace ddpsim {
 
 /// Exit codes of the program.
@@ -30,6 +32,8 @@ int tune_command(const std::vector<std::string>& arguments);
 int score_command(const std::vector<std::string>& arguments);
 int import_command(const std::vector<std::string>& arguments);
 int list_command(const std::vector<std::string>& arguments);
+int explain_command(const std::vector<std::string>& arguments);
+int schema_command(const std::vector<std::string>& arguments);
 int backends_command(const std::vector<std::string>& arguments);
 
 /// The whole program: finds the command, runs it and turns exceptions into one line on stderr and a
@@ -40,8 +44,9 @@ int run_program(const std::vector<std::string>& arguments);
 struct CommonOptions {
   std::vector<std::string> files;
   std::vector<std::pair<std::string, std::string>> set;
-  std::string json, csv, trace;  ///< paths; "-" is stdout; "" is off
+  std::string json, csv, trace, markdown;  ///< paths; "-" is stdout; "" is off
   bool quiet = false;
+  bool wide = false;                             ///< tables keep all their columns
   bool laws_only = false;                        ///< do not calibrate on measured rows
   boost::program_options::variables_map values;  ///< the command's own flags
 };
@@ -53,7 +58,8 @@ struct Usage {
   std::string example;  ///< a line that works
 };
 
-enum class Flag : unsigned { set = 1, json = 2, csv = 4, trace = 8, quiet = 16, laws_only = 32 };
+/// `tables`: what goes with tables on stdout, --quiet, --wide and --markdown.
+enum class Flag : unsigned { set = 1, json = 2, csv = 4, trace = 8, tables = 16, laws_only = 32 };
 constexpr unsigned operator|(Flag a, Flag b) {
   return static_cast<unsigned>(a) | static_cast<unsigned>(b);
 }
@@ -66,7 +72,16 @@ constexpr unsigned operator|(unsigned a, Flag b) {
 bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsigned flags,
            const boost::program_options::options_description& own, CommonOptions& options);
 
-/// Throws InputError if `path`, the value of `flag`, is also one of `options`.
-void check_apart(const CommonOptions& options, const char* flag, const std::string& path);
+/// What a command reads beside its scenario files and what `--set` names.
+struct MoreInputs {
+  std::vector<std::string> files;
+  std::vector<std::string> values;  ///< of keys of the scenario, as --vary gives them
+};
+
+/// Call before the work. Throws InputError if a result cannot be written, or would overwrite another
+/// or a file that is read: scenarios, and profiles, calibrations and tables that they name. `others`
+/// are places of results beside those of the common flags.
+void check_results(const CommonOptions& options, const std::vector<ResultPlace>& others = {},
+                   const MoreInputs& more = {});
 
 }  // namespace ddpsim

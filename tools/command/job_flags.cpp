@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "backend/backends.hpp"
 #include "backend/job/rank_environment.hpp"
+#include "backend/run/backends.hpp"
+#include "model/schedule/fingerprint.hpp"
 #include "scenarios/reader/input_error.hpp"
 #include "tools/command/flag_values.hpp"
 
@@ -84,6 +85,11 @@ JobOptions JobFlags::options(int fallback) const {
   return options;
 }
 
+bool speaks(const JobOptions& options) {
+  const auto place = options.backend == "threads" ? std::nullopt : rank_from_environment();
+  return !place || place->rank == 0;
+}
+
 int link_ranks(const JobOptions& options) {
   if (options.loopback > 0) return options.loopback;
   if (options.ranks > 0) return options.ranks;
@@ -103,19 +109,8 @@ std::string agreement_of(const Workload& workload, const std::vector<Schedule>& 
       }
   for (const Parameter& parameter : workload.parameters)
     text += fmt::format("\nparameter {} {}", parameter.name, parameter.elements());
-  for (const Schedule& step : steps) {
-    text += fmt::format("\nstep {}", name_of(step.strategy));
-    for (const UserHook& hook : step.hooks)
-      text += fmt::format(" {} {} {}", label(hook), hook.value, hook.seed);
-    text += fmt::format("\nhook {} {}", label(step.comm_hook), step.comm_hook.powersgd.seed);
-    for (const Bucket& bucket : step.buckets)
-      for (const CommStep& part : bucket.steps)
-        text += fmt::format(" {}.{}.{}", static_cast<int>(part.action), static_cast<int>(part.type),
-                            part.payload.count);
-    for (const Task& task : step.tasks)
-      text += fmt::format(" {}.{}.{}.{}", static_cast<int>(task.operation), task.micro_batch,
-                          task.parameter, task.bucket);
-  }
+  for (const Schedule& step : steps)
+    text += fmt::format("\nstep {}", fingerprint_text(fingerprint(step)));
   return text;
 }
 

@@ -4,7 +4,7 @@
 
 #include <boost/program_options.hpp>
 
-#include "backend/job/job.hpp"
+#include "backend/run/job.hpp"
 
 namespace ddpsim {
 
@@ -20,6 +20,9 @@ struct JobFlags {
   /// Kernels of this backend run on the host thread.
   bool synchronous() const { return backend != "nccl"; }
 };
+
+/// Is this process, or one that it forks, the rank that writes the job's results?
+bool speaks(const JobOptions& options);
 
 /// Ranks that an all-reduce of the job is made for.
 int link_ranks(const JobOptions& options);

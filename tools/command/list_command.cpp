@@ -1,113 +1,146 @@
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
-#include "backend/backends.hpp"
+#include "backend/run/backends.hpp"
 #include "model/ddp/comm_hook.hpp"
-#include "model/ddp/user_hook.hpp"
+#include "model/schedule/user_hook.hpp"
 #include "scenarios/reader/catalogue_list.hpp"
 #include "scenarios/reader/input_error.hpp"
 #include "scenarios/reader/nearest.hpp"
-#include "scenarios/reader/quantity_text.hpp"
 #include "tools/command/command.hpp"
+#include "tools/command/pages.hpp"
+#include "tools/report/all_fields.hpp"
+#include "tools/report/field_kinds.hpp"
+#include "tools/report/json_writer.hpp"
 #include "tools/report/output.hpp"
-#include "tools/report/table.hpp"
 
 namespace ddpsim {
 namespace {
 
-const Usage usage{"ddpsim list [flags] models|devices|links|hooks|backends",
+const Usage usage{"ddpsim list [flags] models|devices|links|hooks|backends|results",
                   "Prints what the catalogue holds, with the source of its figures. Every entry "
                   "can also be written inline\n"
-                  "in a scenario, or in a file of its own; `base: NAME` starts from an entry.",
+                  "in a scenario, or in a file of its own; `base: NAME` starts from an entry. "
+                  "`results` says what the values\n"
+                  "in our JSON and CSV mean.",
                   "ddpsim list devices"};
 
-/// A table of text cells: printed aligned, or as JSON objects.
-struct Listing {
-  std::vector<std::string> header;
-  std::vector<std::vector<std::string>> rows;
-  std::string below{};
-  std::vector<std::string> below_header{};  ///< of rows listed below, and by JSON behind the others
-  std::vector<std::vector<std::string>> below_rows{};
+constexpr Field source = fields::text_field("source", "source", "Where the figures come from.")
+                             .only_for(Audience::programs);
 
-  /// The last column below the table, where it is the long text of a source.
-  std::string text() const {
-    const bool sources = header.back() == "source";
-    const std::size_t columns = header.size() - (sources ? 1 : 0);
-    Table table({header.begin(), header.begin() + static_cast<std::ptrdiff_t>(columns)},
-                sources ? Table::Last::number : Table::Last::text);
-    std::string last;
-    for (const auto& row : rows) {
-      table.add({row.begin(), row.begin() + static_cast<std::ptrdiff_t>(columns)});
-      if (sources) last += fmt::format("{}: {}\n", row.front(), row.back());
+/// What JSON calls by the heading of the column.
+constexpr Field column(std::string_view heading) {
+  return fields::text_field(heading, heading, "");
+}
+constexpr Field counted(std::string_view heading) {
+  return fields::count_field(heading, heading, "");
+}
+
+/// A table, what is said below it, and another one for what is of a second kind.
+struct Listing {
+  Table table;
+  std::string below{};
+  Table more{};
+
+  /// Sources are long: they stand below the tables.
+  Page page() const {
+    Page page;
+    page.add(table);
+    page.add(Paragraph{below});
+    if (!more.columns.empty()) page.add(more);
+    if (table.columns.back().name == source.name) {
+      std::string sources = "sources\n";
+      for (const TableRow& row : table.rows)
+        sources += fmt::format("{}: {}\n", *row.front().text(), *row.back().text());
+      page.add(Paragraph{sources});
     }
-    return table.text() + below + (sources ? "\nsources\n" + last : "");
+    return page;
   }
 };
 
 Listing models() {
-  Listing listing{{"model", "tensors", "parameters", "gradients fp32", "source"}, {}, {}};
+  Listing listing{{{column("model"), counted("tensors"), counted("parameters"),
+                    column("gradients fp32"), source}}};
   for (const ModelSummary& model : list_models())
-    listing.rows.push_back({model.name, fmt::format("{}", model.tensors),
-                            fmt::format("{}", model.elements), to_string(model.gradients),
-                            model.source});
+    listing.table.add(
+        {model.name, model.tensors, model.elements, to_string(model.gradients), model.source});
   return listing;
 }
 
 Listing devices() {
-  Listing listing{
-      {"device", "SMs", "memory", "bandwidth", "fp32", "tf32", "bf16", "fp16", "source"}, {}, {}};
+  Listing listing{{{column("device"), counted("SMs"), column("memory"), column("bandwidth")}}};
+  for (const DType type : all_dtypes) listing.table.columns.push_back(column(name_of(type)));
+  listing.table.columns.push_back(source);
   for (const Device& device : list_devices()) {
-    std::vector<std::string> row{device.name, fmt::format("{}", device.multiprocessors),
-                                 to_string(device.memory), to_string(device.memory_bandwidth)};
+    TableRow row{device.name, device.multiprocessors, to_string(device.memory),
+                 to_string(device.memory_bandwidth)};
     for (const DType type : all_dtypes)
-      row.push_back(device.peak_of(type).flops_per_second > 0 ? to_string(device.peak_of(type))
-                                                              : "-");
-    row.push_back(device.source);
-    listing.rows.push_back(row);
+      row.emplace_back(device.peak_of(type).flops_per_second > 0 ? to_string(device.peak_of(type))
+                                                                 : "-");
+    row.emplace_back(device.source);
+    listing.table.add(std::move(row));
   }
   return listing;
 }
 
 Listing links() {
-  Listing listing{{"link", "kind", "latency", "bandwidth", "NCCL counts", "source"}, {}, {}};
+  Listing listing{{{column("link"), column("kind"), column("latency"), column("bandwidth"),
+                    column("NCCL counts"), source}}};
   for (const Link& link : list_links())
-    listing.rows.push_back({link.name, std::string(name_of(link.kind)), to_string(link.latency),
-                            to_string(link.bandwidth), to_string(link.nccl_bandwidth),
-                            link.source});
+    listing.table.add({link.name, name_of(link.kind), to_string(link.latency),
+                       to_string(link.bandwidth), to_string(link.nccl_bandwidth), link.source});
   return listing;
 }
 
 Listing hooks() {
-  Listing listing{{"comm hook", "payload of a bucket (bytes)", "collectives", "source"}, {}, {}};
+  Listing listing{{{column("comm hook"), column("payload of a bucket (bytes)"),
+                    column("collectives"), source}}};
   for (const CommHookFacts& facts : comm_hook_facts())
-    listing.rows.push_back({std::string(name_of(facts.kind)), std::string(facts.payload),
-                            std::string(facts.collectives), std::string(facts.source)});
+    listing.table.add({name_of(facts.kind), facts.payload, facts.collectives, facts.source});
   listing.below =
-      "\nN elements of e bytes each, on W ranks; n x m: a compressed matrix, r its rank, U: "
-      "elements that "
-      "are not compressed.\n"
+      "N elements of e bytes each, on W ranks; n x m: a compressed matrix, r its rank, U: "
+      "elements that are not compressed.\n"
       "A payload is what each rank hands over: a ring all-reduce sends 2 (W - 1) / W of it, an "
       "all-gather (W - 1) times.\n"
       "fp16_compress_wrapper and bf16_compress_wrapper put any of them but ZeRO's on 16 bit: e = "
       "2.\n";
-  listing.below_header = {"hook of training.hooks", "for example", "does"};
-  Table own(listing.below_header, Table::Last::text);
-  for (const UserHookFacts& facts : user_hook_facts()) {
-    listing.below_rows.push_back({std::string(name_of(facts.kind)),
-                                  fmt::format("{}: {}", name_of(facts.kind), facts.example),
-                                  std::string(facts.does)});
-    own.add(listing.below_rows.back());
-  }
-  listing.below += "\n" + own.text();
+  listing.more.columns = {column("hook of training.hooks"), column("for example"),
+                          column("does").with(Look{}.to_the_left())};
+  for (const UserHookFacts& facts : user_hook_facts())
+    listing.more.add({name_of(facts.kind),
+                      fmt::format("{}: {}", name_of(facts.kind), facts.example), facts.does});
   return listing;
 }
 
 Listing backend_list() {
-  Listing listing{{"backend", "runs on", "status"}, {}, {}};
+  Listing listing{
+      {{column("backend"), column("runs on"), column("status").with(Look{}.to_the_left())}}};
   for (const BackendStatus& backend : backends()) {
     const std::string missing = backend.missing();
-    listing.rows.push_back({backend.name, backend.runs_on, missing.empty() ? "ready" : missing});
+    listing.table.add({backend.name, backend.runs_on, missing.empty() ? "ready" : missing});
   }
+  return listing;
+}
+
+std::string_view in_words(Better better) {
+  switch (better) {
+    case Better::low:
+      return "low";
+    case Better::high:
+      return "high";
+    case Better::neither:
+      return "";
+  }
+  return "";
+}
+
+/// What the keys of our JSON and the columns of our CSV mean.
+Listing results() {
+  Listing listing{{{column("value"), column("of"), column("unit"), column("better"),
+                    column("meaning").with(Look{}.to_the_left())}}};
+  for (const FieldGroup& group : all_fields())
+    for (const Field* field : group.fields)
+      listing.table.add(
+          {field->name, group.name, field->unit, in_words(field->better), field->hint});
   return listing;
 }
 
@@ -115,31 +148,17 @@ struct Kind {
   const char* name;
   Listing (*list)();
 };
-constexpr Kind kinds[]{{"models", models},
-                       {"devices", devices},
-                       {"links", links},
-                       {"hooks", hooks},
-                       {"backends", backend_list}};
+constexpr Kind kinds[]{{"models", models}, {"devices", devices},       {"links", links},
+                       {"hooks", hooks},   {"backends", backend_list}, {"results", results}};
 
 void print(const Listing& listing, const CommonOptions& options) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  const auto add = [&](const std::vector<std::string>& header,
-                       const std::vector<std::vector<std::string>>& rows) {
-    for (const auto& row : rows) {
-      nlohmann::ordered_json object;
-      for (std::size_t c = 0; c < row.size(); ++c) {
-        if (const auto number = parse_integer(row[c]))  // what has a unit stays text
-          object[header[c]] = *number;
-        else
-          object[header[c]] = row[c];
-      }
-      json.push_back(object);
-    }
-  };
-  add(listing.header, listing.rows);
-  add(listing.below_header, listing.below_rows);
+  check_places({{"--json", options.json}, {"--markdown", options.markdown}}, {});
+  Pages pages(options);
+  pages.add(listing.page());
+  nlohmann::ordered_json json = json_of(listing.table);
+  for (nlohmann::ordered_json& row : json_of(listing.more)) json.push_back(std::move(row));
   Outputs outputs;
-  if (!options.quiet && options.json != "-") outputs.add("-", listing.text());
+  pages.add_to(outputs);
   outputs.add(options.json, json_text(json));
   outputs.commit();
 }
@@ -152,7 +171,7 @@ int backends_command(const std::vector<std::string>& arguments) {
                           "others miss.",
                           "ddpsim backends"};
   CommonOptions options;
-  if (!parse(arguments, of_backends, Flag::json | Flag::quiet, {}, options)) return exit_done;
+  if (!parse(arguments, of_backends, Flag::json | Flag::tables, {}, options)) return exit_done;
   if (!options.files.empty()) throw InputError("backends takes no file");
   print(backend_list(), options);
   return exit_done;
@@ -160,19 +179,19 @@ int backends_command(const std::vector<std::string>& arguments) {
 
 int list_command(const std::vector<std::string>& arguments) {
   CommonOptions options;
-  if (!parse(arguments, usage, Flag::json | Flag::quiet, {}, options)) return exit_done;
+  if (!parse(arguments, usage, Flag::json | Flag::tables, {}, options)) return exit_done;
   if (options.files.size() != 1)
-    throw InputError("list needs one of: models, devices, links, hooks, backends");
+    throw InputError("list needs one of: models, devices, links, hooks, backends, results");
   for (const Kind& kind : kinds) {
     if (kind.name != options.files[0]) continue;
     print(kind.list(), options);
     return exit_done;
   }
   const std::string guess =
-      nearest(options.files[0], {"models", "devices", "links", "hooks", "backends"});
+      nearest(options.files[0], {"models", "devices", "links", "hooks", "backends", "results"});
   throw InputError(fmt::format(
-      "unknown list \"{}\"{}; known: models, devices, links, hooks, backends", options.files[0],
-      guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
+      "unknown list \"{}\"{}; known: models, devices, links, hooks, backends, results",
+      options.files[0], guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
 }
 
 }  // namespace ddpsim

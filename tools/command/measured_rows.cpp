@@ -27,13 +27,13 @@ Scenario variant_of(const Scenario& scenario, const MeasuredRow& row) {
 
 std::vector<CalibrationRow> measured_rows(const Scenario& scenario) {
   using Settings = std::vector<std::pair<std::string, std::string>>;
-  std::map<Settings, std::pair<Training, StepCosts>> variants;
+  std::map<Settings, std::pair<Training, StepModel>> variants;
   std::vector<CalibrationRow> rows;
   for (const MeasuredRow& row : scenario.measured->rows) {
     auto found = variants.find(row.set);
     if (found == variants.end()) {
       const Scenario variant = variant_of(scenario, row);
-      found = variants.emplace(row.set, std::pair{variant.training, price(variant)}).first;
+      found = variants.emplace(row.set, std::pair{variant.training, model_of(variant)}).first;
     }
     Training training = found->second.first;
     training.strategy = row.strategy;
@@ -65,12 +65,12 @@ Fit fit_chosen(const std::vector<CalibrationRow>& rows, const std::vector<bool>&
   return fitted;
 }
 
-CalibratedCosts price_calibrated(const Scenario& scenario, bool laws_only) {
-  CalibratedCosts priced{price(scenario), std::nullopt};
+CalibratedModel price_calibrated(const Scenario& scenario, bool laws_only) {
+  CalibratedModel priced{model_of(scenario), std::nullopt};
   if (laws_only || !scenario.measured) return priced;
   const std::vector<CalibrationRow> rows = measured_rows(scenario);
   priced.fit = fit_chosen(rows, calibrating(rows, scenario.measured->calibrate_on));
-  apply(*priced.fit, priced.costs);
+  apply(*priced.fit, priced.model.costs);
   if (scenario.times.forward || scenario.times.backward)
     priced.fit->notes.emplace_back("the measured rows go before workload.times");
   return priced;

@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "model/scenario/scenario.hpp"
-#include "sim/predict/calibrate.hpp"
+#include "sim/predict/fit.hpp"
 
 namespace ddpsim {
 
-/// Every measured row of a scenario with the training and the costs of the run it was measured in.
+/// Every measured row of a scenario with the training and the model of the run it was measured in.
 /// A row that differs from the file in more than its strategy (`set:`) is read as a scenario of its
 /// own. Throws InputError. The rows point into `scenario`.
 std::vector<CalibrationRow> measured_rows(const Scenario& scenario);
@@ -21,13 +21,13 @@ std::vector<bool> calibrating(const std::vector<CalibrationRow>& rows,
 Fit fit_chosen(const std::vector<CalibrationRow>& rows, const std::vector<bool>& chosen);
 
 /// What a scenario's steps cost, and the fit that made it so.
-struct CalibratedCosts {
-  StepCosts costs;
+struct CalibratedModel {
+  StepModel model;
   /// None: the scenario has no measured rows, or the laws alone were asked for.
   std::optional<Fit> fit;
 };
 
 /// Prices a scenario; calibrated on the measured rows its file allows, unless `laws_only`.
-CalibratedCosts price_calibrated(const Scenario& scenario, bool laws_only);
+CalibratedModel price_calibrated(const Scenario& scenario, bool laws_only);
 
 }  // namespace ddpsim

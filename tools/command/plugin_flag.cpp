@@ -15,4 +15,11 @@ Plugins PluginFlag::open() const {
   return plugins;
 }
 
+void check_plugins(const Plugins& plugins, const Training& training) {
+  for (const UserHook& hook : training.hooks)
+    if (hook.kind == UserHookKind::plugin) plugins.check_gradient_hook(hook.plugin);
+  if (training.comm_hook.kind == CommHookKind::plugin)
+    plugins.check_comm_hook(training.comm_hook.plugin, training.comm_hook.plugin_type);
+}
+
 }  // namespace ddpsim

@@ -6,6 +6,7 @@
 #include <boost/program_options.hpp>
 
 #include "backend/plugin/plugins.hpp"
+#include "model/ddp/training.hpp"
 
 namespace ddpsim {
 
@@ -17,5 +18,9 @@ struct PluginFlag {
   /// Opens them. Throws std::invalid_argument.
   Plugins open() const;
 };
+
+/// Throws std::invalid_argument if `training` asks for a hook that no plugin has, or for another payload
+/// than its comm hook sends.
+void check_plugins(const Plugins& plugins, const Training& training);
 
 }  // namespace ddpsim

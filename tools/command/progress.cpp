@@ -1,10 +1,11 @@
 #include "tools/command/progress.hpp"
 
 #include <algorithm>
-#include <cstdio>
 
 #include <fmt/format.h>
 #include <unistd.h>
+
+#include "tools/report/notes.hpp"
 
 namespace ddpsim {
 
@@ -13,7 +14,7 @@ constexpr int bars = 30, line = 79;
 Progress::Progress(bool quiet) : shown_(!quiet && isatty(STDERR_FILENO) == 1) {}
 
 Progress::~Progress() {
-  if (drawn_) fmt::print(stderr, "\r{:<{}}\r", "", line);
+  if (drawn_) draw(fmt::format("\r{:<{}}\r", "", line));
 }
 
 void Progress::show(const std::string& what, double fraction) {
@@ -21,8 +22,7 @@ void Progress::show(const std::string& what, double fraction) {
   drawn_ = true;
   const auto full = static_cast<std::size_t>(bars * std::clamp(fraction, 0.0, 1.0));
   const std::string bar = fmt::format("[{:<{}}] {}", std::string(full, '#'), bars, what);
-  fmt::print(stderr, "\r{:<{}.{}}", bar, line, line);
-  std::fflush(stderr);
+  draw(fmt::format("\r{:<{}.{}}", bar, line, line));
 }
 
 }  // namespace ddpsim

@@ -4,15 +4,20 @@
 
 #include "scenarios/reader/scenario_reader.hpp"
 #include "tools/command/command.hpp"
+#include "tools/command/pages.hpp"
 #include "tools/command/plugin_flag.hpp"
 #include "tools/command/varied_run.hpp"
 #include "tools/report/comparison.hpp"
+#include "tools/report/csv.hpp"
 #include "tools/report/hooks_log.hpp"
+#include "tools/report/json_writer.hpp"
 #include "tools/report/names.hpp"
 #include "tools/report/output.hpp"
 #include "tools/report/run_ahead_report.hpp"
 #include "tools/report/step_report.hpp"
+#include "tools/report/steps_fields.hpp"
 #include "tools/report/trace.hpp"
+#include "tools/report/why_fields.hpp"
 #include "tools/report/why_report.hpp"
 
 namespace ddpsim {
@@ -56,16 +61,75 @@ int compare_varied(const CommonOptions& options, const std::vector<std::string>&
   if (!options.trace.empty())
     throw InputError("--trace takes no --vary: run the combination you want to look at with --set");
   std::vector<Axis> axes;
-  for (const std::string& text : vary) axes.push_back(parse_axis(text));
+  MoreInputs more;
+  for (const std::string& text : vary) {
+    const Axis& axis = axes.emplace_back(parse_axis(text));
+    more.values.insert(more.values.end(), axis.values.begin(), axis.values.end());
+  }
+  check_results(options, {}, more);
   const std::vector<VariedRun> runs =
       run_varied(options.files[0], options.set, Grid(std::move(axes)), options.laws_only);
+  Pages pages(options);
+  if (pages.wanted()) pages.add(varied_page(runs));
   Outputs outputs;
-  if (!options.quiet && options.json != "-" && options.csv != "-")
-    outputs.add("-", varied_table(runs));
-  outputs.add(options.json, json_text(varied_json(runs)));
-  outputs.add(options.csv, varied_csv(runs));
+  pages.add_to(outputs);
+  outputs.add(options.json, json_text(json_of(varied_records(runs))));
+  outputs.add(options.csv, csv_of(varied_table(runs)));
   outputs.commit();
   return exit_done;
+}
+
+/// What the flags ask for besides one step of each strategy.
+struct MoreOfSteps {
+  std::vector<ConsecutiveSteps> steps;  ///< [strategy]; empty: not asked for
+  std::vector<RunAhead> joined;         ///< likewise
+  bool ddp_statistics = false, why = false;
+};
+
+/// `count`: steps, 0 of none.
+MoreOfSteps more_of(const Comparison& run, int count, bool ahead, bool ddp_statistics, bool why) {
+  MoreOfSteps more{{}, {}, ddp_statistics, why};
+  if (count > 0) more.steps = steps_of(run, count);
+  if (ahead) more.joined = joined_runs(run, more.steps);
+  return more;
+}
+
+Page page_of(const Comparison& run, const MoreOfSteps& more) {
+  Page page = run_page(run.scenario, run.priced.model.costs.collective.name(), run.results());
+  if (run.priced.fit) page.add(Paragraph{describe_calibration(*run.priced.fit)});
+  page.add(Paragraph{hooks_text(run)});
+  if (!more.steps.empty()) page.add(steps_table(run, more.steps));
+  if (!more.joined.empty()) page.add(run_ahead_page(run, more.steps, more.joined));
+  if (more.ddp_statistics) page.add(statistics_page(run, more.steps));
+  if (more.why) page.add(why_page(run));
+  return page;
+}
+
+Record record_of(const Comparison& run, const MoreOfSteps& more) {
+  const std::vector<Result> results = run.results();
+  std::vector<Record> reasons = more.why ? why_records(run) : std::vector<Record>(results.size());
+  List records;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    Record record = result_record(run.scenario, results[i]);
+    if (!more.steps.empty())
+      record.add(fields::steps, steps_record(run, more.steps[i], results[i]));
+    if (!more.joined.empty())
+      record.add(fields::run_ahead, run_ahead_record(more.steps[i], more.joined[i]));
+    if (more.ddp_statistics)
+      record.add(fields::ddp_statistics,
+                 statistics_value(more.steps.empty() ? averages_of(*results[i].step)
+                                                     : more.steps[i].logged));
+    if (more.why) record.add(fields::why, std::move(reasons[i]));
+    records.emplace_back(std::move(record));
+  }
+  return run_record(run.scenario, std::move(records));
+}
+
+std::string hooks_of(const Comparison& run, bool json) {
+  std::vector<LoggedStep> logged;
+  for (const Step& step : run.compared)
+    logged.push_back({strategy_label(step.training), "predicted", &step});
+  return hooks_log(run.scenario, logged, json);
 }
 
 }  // namespace
@@ -97,14 +161,13 @@ int run_command(const std::vector<std::string>& arguments) {
       "write every hook in the order they fire, with host and device time (CSV; JSON for *.json)");
   plugin.add_to(own);
   if (!parse(arguments, usage,
-             Flag::set | Flag::json | Flag::csv | Flag::trace | Flag::quiet | Flag::laws_only, own,
+             Flag::set | Flag::json | Flag::csv | Flag::trace | Flag::tables | Flag::laws_only, own,
              options))
     return exit_done;
   if (options.files.empty())
     throw InputError("run needs a scenario: ddpsim run scenarios/examples/first.yaml");
   if ((!options.trace.empty() || !log.empty()) && options.files.size() > 1)
     throw InputError("--trace and --hooks-log take one scenario at a time");
-  check_apart(options, "--hooks-log", log);
   const Plugins plugins = plugin.open();
 
   if (!phase.empty()) options.set.emplace_back("training.phase", phase);
@@ -123,56 +186,28 @@ int run_command(const std::vector<std::string>& arguments) {
     if (!log.empty()) throw InputError("--hooks-log takes no --vary");
     return compare_varied(options, vary);
   }
+  check_results(options, {{"--hooks-log", log}}, {plugin.files, {}});
 
-  // Results asked for on stdout are the only thing there.
-  const bool table = !options.quiet && options.json != "-" && options.csv != "-" &&
-                     options.trace != "-" && log != "-";
-  std::string text, csv = run_csv_header(), trace, hooks;
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  Pages pages(options, {log});
+  List records;
+  Table rows{run_columns()};
+  std::string trace, hooks;
   for (const std::string& file : options.files) {
     Scenario scenario = read_scenario(file, options.set);
-    if (!plugin.files.empty()) plugins.check(scenario.training);
+    if (!plugin.files.empty()) check_plugins(plugins, scenario.training);
     const Comparison run(std::move(scenario), options.laws_only);
-    const std::vector<Result> results = run.results();
-    text += run_table(run.scenario, run.priced.costs, results);
-    if (run.priced.fit) text += fmt::format("\n{}", describe_calibration(*run.priced.fit));
-    if (const std::string cost = table ? hooks_text(run) : ""; !cost.empty())
-      text += fmt::format("\n{}", cost);
-    const std::vector<ConsecutiveSteps> steps =
-        steps_asked ? steps_of(run, count) : std::vector<ConsecutiveSteps>{};
-    if (steps_asked && table) text += fmt::format("\n{}", steps_text(run, steps));
-    const std::vector<RunAhead> joined = ahead ? joined_runs(run, steps) : std::vector<RunAhead>{};
-    if (ahead && table) text += fmt::format("\n{}", run_ahead_text(run, steps, joined));
-    if (ddp_statistics && table) text += fmt::format("\n{}", statistics_text(run, steps));
-    if (why && table) text += fmt::format("\n{}", why_text(run));
-    text += file == options.files.back() ? "" : "\n";
-    csv += run_csv(run.scenario, results);
-    json.push_back(run_json(run.scenario, results));
-    for (std::size_t i = 0; i < results.size() && !options.json.empty(); ++i) {
-      nlohmann::ordered_json& entry = json.back()["results"][i];
-      if (steps_asked) entry["steps"] = steps_json(run, steps[i], results[i]);
-      if (ahead) entry["run_ahead"] = run_ahead_json(steps[i], joined[i]);
-      if (ddp_statistics)
-        entry["ddp_statistics"] =
-            statistics_json(steps_asked ? steps[i].logged : averages_of(*results[i].step));
-    }
-    if (why && !options.json.empty()) {
-      std::vector<nlohmann::ordered_json> reasons = why_json(run);
-      for (std::size_t i = 0; i < reasons.size(); ++i)
-        json.back()["results"][i]["why"] = std::move(reasons[i]);
-    }
+    const MoreOfSteps more = more_of(run, steps_asked ? count : 0, ahead, ddp_statistics, why);
+    if (pages.wanted()) pages.add(page_of(run, more));
+    for (const Result& result : run.results()) rows.add(run_row(run.scenario, result));
+    if (!options.json.empty()) records.emplace_back(record_of(run, more));
     if (!options.trace.empty()) trace = chrome_trace(run.scenario, run.named());
-    if (!log.empty()) {
-      std::vector<LoggedStep> logged;
-      for (const Step& step : run.compared)
-        logged.push_back({strategy_label(step.training), "predicted", &step});
-      hooks = hooks_log(run.scenario, logged, wants_json(log));
-    }
+    if (!log.empty()) hooks = hooks_of(run, wants_json(log));
   }
   Outputs outputs;
-  if (table) outputs.add("-", text);
-  outputs.add(options.json, json_text(options.files.size() == 1 ? json.front() : json));
-  outputs.add(options.csv, csv);
+  pages.add_to(outputs);
+  outputs.add(options.json,
+              json_text(json_of(records.size() == 1 ? records.front() : FieldValue(records))));
+  outputs.add(options.csv, csv_of(rows));
   outputs.add(options.trace, trace);
   outputs.add(log, hooks);
   outputs.commit();

@@ -51,8 +51,8 @@ std::optional<FileScore> score_file(const std::string& file,
   std::optional<Duration> naive_communication;
   for (std::size_t i = 0; i < all.size(); ++i) {
     CalibrationRow& row = all[i];
-    apply(score.fit, row.costs);
-    const StepMetrics metrics = predict(row.costs, row.training).metrics;
+    apply(score.fit, row.model.costs);
+    const StepMetrics metrics = predict(row.model, row.training).metrics;
     if (row.training.strategy == Strategy::naive && !naive_communication)
       naive_communication = row.row->communication.value_or(metrics.communication);
     const bool capped = row.training.strategy == Strategy::bucketed;

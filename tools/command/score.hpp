@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "model/scenario/scenario.hpp"
-#include "sim/predict/calibrate.hpp"
+#include "sim/predict/fit.hpp"
 
 namespace ddpsim {
 

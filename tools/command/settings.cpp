@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "tools/report/yaml_text.hpp"
+#include "scenarios/reader/yaml_text.hpp"
 
 namespace ddpsim {
 namespace {
@@ -48,16 +48,18 @@ RoundCap round_cap(Bytes low, Bytes high) {
 }
 
 std::string buckets_yaml(const Buckets& buckets, const Workload& workload) {
-  std::string text = "training:\n  strategy: bucketed\n  buckets:\n";
+  YAML::Emitter out;
+  out << YAML::BeginMap << YAML::Key << "training" << YAML::Value << YAML::BeginMap;
+  out << YAML::Key << "strategy" << YAML::Value << "bucketed";
+  out << YAML::Key << "buckets" << YAML::Value << YAML::BeginSeq;
   for (const auto& bucket : buckets) {
-    std::string line;
-    for (const int index : bucket) {
-      const std::string& name = workload.parameters[static_cast<std::size_t>(index)].name;
-      line += fmt::format("{}{}", line.empty() ? "" : ", ", quoted(name));
-    }
-    text += fmt::format("    - [{}]\n", line);
+    out << YAML::Flow << YAML::BeginSeq;
+    for (const int index : bucket)
+      write_text(out, workload.parameters[static_cast<std::size_t>(index)].name);
+    out << YAML::EndSeq;
   }
-  return text;
+  out << YAML::EndSeq << YAML::EndMap << YAML::EndMap;
+  return std::string(out.c_str()) + "\n";
 }
 
 namespace {

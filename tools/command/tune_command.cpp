@@ -9,8 +9,11 @@
 #include "tools/command/command.hpp"
 #include "tools/command/flag_values.hpp"
 #include "tools/command/measured_rows.hpp"
+#include "tools/command/pages.hpp"
 #include "tools/command/progress.hpp"
 #include "tools/command/settings.hpp"
+#include "tools/report/csv.hpp"
+#include "tools/report/json_writer.hpp"
 #include "tools/report/names.hpp"
 #include "tools/report/output.hpp"
 #include "tools/report/tune_report.hpp"
@@ -138,32 +141,36 @@ TuneOptions options_of(const Flags& flags, const Scenario& scenario) {
 int tune_command(const std::vector<std::string>& arguments) {
   CommonOptions options;
   Flags flags;
-  if (!parse(arguments, usage, Flag::set | Flag::json | Flag::csv | Flag::quiet | Flag::laws_only,
+  if (!parse(arguments, usage, Flag::set | Flag::json | Flag::csv | Flag::tables | Flag::laws_only,
              flags.described(), options))
     return exit_done;
   if (options.files.size() != 1)
     throw InputError(
         "tune needs one scenario or workload profile: ddpsim tune scenarios/examples/first.yaml");
+  check_results(options, {{"--buckets", flags.buckets}}, {{flags.link, flags.device}, {}});
   const Scenario scenario = read(options, flags);
-  const CalibratedCosts priced = price_calibrated(scenario, options.laws_only);
+  const CalibratedModel priced = price_calibrated(scenario, options.laws_only);
   TuneOptions tuning_options = options_of(flags, scenario);
   Progress progress(options.quiet);
   tuning_options.progress = [&](const std::string& what, double fraction) {
     progress.show(what, fraction);
   };
-  const Tuning tuning = tune(priced.costs, scenario.training, tuning_options);
+  const Tuning tuning = tune(priced.model, scenario.training, tuning_options);
   if (!flags.buckets.empty() && !tuning.best_partition)
     throw InputError(
         "--buckets: free partitions are not searched where gradients are of several types or "
         "sparse");
 
+  Pages pages(options, {flags.buckets});
+  if (pages.wanted()) {
+    Page page = tune_page(scenario, priced.model.costs.collective.name(), tuning, tuning_options);
+    if (priced.fit) page.add(Paragraph{describe_calibration(*priced.fit)});
+    pages.add(page);
+  }
   Outputs outputs;
-  if (!options.quiet && options.json != "-" && options.csv != "-" && flags.buckets != "-")
-    outputs.add("-",
-                tune_text(scenario, priced.costs, tuning, tuning_options) +
-                    (priced.fit ? fmt::format("\n{}", describe_calibration(*priced.fit)) : ""));
-  outputs.add(options.json, json_text(tune_json(scenario, tuning)));
-  outputs.add(options.csv, tune_csv(tuning));
+  pages.add_to(outputs);
+  outputs.add(options.json, json_text(json_of(tune_record(scenario, tuning))));
+  outputs.add(options.csv, csv_of(caps_table(tuning)));
   if (!flags.buckets.empty())
     outputs.add(flags.buckets, buckets_yaml(tuning.best_partition->buckets, scenario.workload));
   outputs.commit();

@@ -10,12 +10,16 @@
 #include "tools/command/command.hpp"
 #include "tools/command/flag_values.hpp"
 #include "tools/command/job_flags.hpp"
+#include "tools/command/pages.hpp"
 #include "tools/command/plugin_flag.hpp"
 #include "tools/command/progress.hpp"
 #include "tools/report/hooks_log.hpp"
+#include "tools/report/json_writer.hpp"
 #include "tools/report/names.hpp"
+#include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
 #include "tools/report/trace.hpp"
+#include "tools/report/validation_record.hpp"
 #include "tools/report/validation_report.hpp"
 
 namespace ddpsim {
@@ -55,12 +59,15 @@ struct Variants {
 
 /// Does a rank compute the same, and is so much reduced by so many?
 bool same_tasks(const Schedule& one, const Schedule& other) {
-  const auto what = [](const Task& task) {
-    return std::tuple(task.operation, task.stream, task.micro_batch, task.layer, task.kernel,
-                      task.parameter, task.user_hook, task.bytes.count, task.work);
+  const auto alike = [&](const Task& a, const Task& b) {
+    const auto place = [](const Task& task) {
+      return std::tuple(task.operation, task.stream, task.micro_batch, task.layer, task.kernel,
+                        task.parameter, task.user_hook);
+    };
+    return place(a) == place(b) && one.work_of(a) == other.work_of(b);
   };
-  return one.join == other.join && one.hooks == other.hooks &&
-         std::ranges::equal(one.tasks, other.tasks, {}, what, what);
+  return one.ranks_without_inputs == other.ranks_without_inputs && one.hooks == other.hooks &&
+         std::ranges::equal(one.tasks, other.tasks, alike);
 }
 
 Grid grid_of(const Request& request) {
@@ -88,7 +95,7 @@ Grid grid_of(const Request& request) {
 Variants variants_of(const Scenario& scenario, const Request& request, const Plugins& plugins) {
   Variants variants;
   if (request.vary.empty()) {
-    plugins.check(scenario.training);
+    check_plugins(plugins, scenario.training);
     variants.trainings = trainings_to_validate(scenario, request.caps);
     variants.settings.resize(variants.trainings.size());
     return variants;
@@ -100,7 +107,7 @@ Variants variants_of(const Scenario& scenario, const Request& request, const Plu
     std::vector<Setting> overrides = request.common.set;
     overrides.insert(overrides.end(), settings.begin(), settings.end());
     Scenario varied = read_scenario(request.common.files[0], overrides);
-    plugins.check(varied.training);
+    check_plugins(plugins, varied.training);
     varied.cluster = scenario.cluster;
     const std::vector<Training> trainings = trainings_to_validate(varied, request.caps);
     Schedule alone = std::move(schedules_of(varied, {trainings.front()}).front());
@@ -128,7 +135,7 @@ Bytes enough_for(const std::vector<Schedule>& schedules) {
   Bytes most = 2 * MiB;
   for (const Schedule& schedule : schedules)
     for (const Task& task : schedule.tasks)
-      if (is_collective(task.operation)) most = std::max(most, 2 * task.bytes);
+      if (is_collective(task.operation)) most = std::max(most, 2 * schedule.work_of(task).payload);
   return Bytes{static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(most.count)))};
 }
 
@@ -145,10 +152,10 @@ int report(const Request& request, const Validation& validation) {
     trace = chrome_trace(validation.scenario, named);
   }
   Outputs outputs;
-  if (!request.common.quiet && request.common.json != "-" && request.common.trace != "-" &&
-      request.log != "-")
-    outputs.add("-", validation_text(validation));
-  outputs.add(request.common.json, json_text(validation_json(validation)));
+  Pages pages(request.common, {request.log});
+  if (pages.wanted()) pages.add(validation_page(validation));
+  pages.add_to(outputs);
+  outputs.add(request.common.json, json_text(json_of(validation_record(validation))));
   outputs.add(request.common.trace, trace);
   if (!request.log.empty()) {
     std::vector<LoggedStep> logged;
@@ -162,17 +169,17 @@ int report(const Request& request, const Validation& validation) {
   outputs.commit();
   for (const ValidatedStep& step : validation.steps) {
     if (step.overflows > 0)
-      fmt::print(stderr, "ddpsim: {} gradients became infinite in 16 bit under {}\n",
-                 step.overflows, label_of(step));
+      note("ddpsim: {} gradients became infinite in 16 bit under {}", step.overflows,
+           label_of(step));
     if (!step.gradients.good()) {
-      fmt::print(stderr, "ddpsim: gradients are wrong under {}\n", label_of(step));
+      note("ddpsim: gradients are wrong under {}", label_of(step));
       return exit_failure;
     }
   }
   const double error = median_step_error(validation);
   if (request.tolerance >= 0 && error > request.tolerance) {
-    fmt::print(stderr, "ddpsim: the median error of {:.1f} % is beyond the tolerance of {:.1f} %\n",
-               100 * error, 100 * request.tolerance);
+    note("ddpsim: the median error of {:.1f} % is beyond the tolerance of {:.1f} %", 100 * error,
+         100 * request.tolerance);
     return exit_tolerance;
   }
   return exit_done;
@@ -205,14 +212,13 @@ int validate_command(const std::vector<std::string>& arguments) {
       "write every hook in the order they fire, predicted and measured (CSV; JSON for *.json)")(
       "tolerance", value(&tolerance)->value_name("SHARE"),
       "exit with code 3 if the median error of the step is larger, such as 5%");
-  if (!parse(arguments, usage, Flag::set | Flag::json | Flag::trace | Flag::quiet, own,
+  if (!parse(arguments, usage, Flag::set | Flag::json | Flag::trace | Flag::tables, own,
              request.common))
     return exit_done;
   if (request.common.files.size() != 1)
     throw InputError(
         "validate needs one scenario: ddpsim validate scenarios/examples/mlp-2ranks.yaml --ranks "
         "2");
-  check_apart(request.common, "--hooks-log", request.log);
   request.options.steps = count_of("--steps", steps, 1, 100000);
   request.options.warm_up = count_of("--warm-up", warm_up, 0, 100000);
   if (job.backend == "nccl") {
@@ -234,6 +240,13 @@ int validate_command(const std::vector<std::string>& arguments) {
   request.options.measure.largest =
       std::min(request.options.measure.largest, enough_for(schedules));
   options.plugins = &plugins;
+  if (speaks(options)) {
+    MoreInputs more{plugin.files, {}};
+    if (!calibration.empty()) more.files.push_back(calibration);
+    for (const std::string& text : request.vary)
+      for (const std::string& each : parse_axis(text).values) more.values.push_back(each);
+    check_results(request.common, {{"--hooks-log", request.log}}, more);
+  }
   options.agreement = agreement_of(
       scenario.workload, schedules,
       fmt::format("validate {} {} {} {}", steps, warm_up, repeats, !calibration.empty()));

@@ -5,11 +5,13 @@
 
 #include <fmt/format.h>
 
-#include "backend/job/steal.hpp"
 #include "backend/measure/measure_step.hpp"
-#include "model/ddp/schedule_builder.hpp"
-#include "model/ddp/zero_step.hpp"
+#include "backend/measure/steal.hpp"
+#include "model/ddp/build_schedule.hpp"
+#include "model/schedule/fingerprint.hpp"
+#include "model/schedule/variants.hpp"
 #include "sim/predict/predict.hpp"
+#include "tools/command/expected_gradients.hpp"
 
 namespace ddpsim {
 namespace {
@@ -47,12 +49,16 @@ StepMetrics median_of(const std::vector<StepMetrics>& samples) {
 
 /// All timelines of one strategy become its figures; the one in the middle is kept.
 void summarise(std::vector<Timeline> timelines, ValidatedStep& step) {
+  for (Timeline& timeline : timelines) {  // to tell what bounds a step, as the prediction does
+    timeline.details = step.predicted.timeline.details;
+    timeline.handover = step.predicted.timeline.handover;
+  }
   std::vector<StepMetrics> samples;
   std::vector<Duration> lengths;
   for (const Timeline& timeline : timelines) {
     const int ranks = static_cast<int>(timeline.ranks.size());
     for (int rank = 0; rank < ranks; ++rank)
-      if (!step.measured.schedule.is_joined(rank, ranks))
+      if (step.measured.schedule.has_inputs(rank))
         samples.push_back(measure(schedule_of_rank(step.measured.schedule, rank), timeline, rank));
     lengths.push_back(timeline.end.time_since_epoch());
   }
@@ -64,30 +70,38 @@ void summarise(std::vector<Timeline> timelines, ValidatedStep& step) {
   step.measured_parts = break_down(step.measured.schedule, step.measured.timeline);
 }
 
+/// A step whose kernels are measured.
+struct MeasuredStep {
+  const Training* training;
+  const Schedule* schedule;
+};
+
 /// Schedules that compute the same in their steps, for all that caps change, are measured once.
-bool takes_part(const Schedule& schedule, const std::vector<Schedule>& measured) {
+bool takes_part(const MeasuredStep& step, const std::vector<MeasuredStep>& measured) {
   const auto operations = [](const Schedule& of) {
     std::set<Operation> all;
     for (const Task& task : of.tasks) all.insert(task.operation);
     return all;
   };
-  return std::none_of(measured.begin(), measured.end(), [&](const Schedule& other) {
-    return other.strategy == schedule.strategy && other.comm_hook == schedule.comm_hook &&
-           operations(other) == operations(schedule);
+  return std::none_of(measured.begin(), measured.end(), [&](const MeasuredStep& other) {
+    return other.training->strategy == step.training->strategy &&
+           other.schedule->hook_state == step.schedule->hook_state &&
+           operations(*other.schedule) == operations(*step.schedule);
   });
 }
 
 /// As the calibration prices them, with so many ranks. Beside a comm hook, backward takes as much longer
 /// as it did beside that one; a calibration holds one figure for all of its hooks.
-void predict_all(Validation& validation, const std::vector<Training>& trainings, int ranks,
+void predict_all(Validation& validation, const std::vector<Training>& trainings,
+                 const std::vector<Schedule>& schedules, int ranks,
                  const std::optional<MeasureKernels>& kernels) {
   validation.scenario.cluster =
       calibrated_cluster(validation.calibration, validation.scenario.cluster, ranks);
-  StepCosts costs = price(validation.scenario);
+  CostModel costs = model_of(validation.scenario).costs;
   for (std::size_t s = 0; s < trainings.size(); ++s) {
     ValidatedStep& step = validation.steps[s];
-    if (kernels) costs.backward_beside_hook = kernels->backward_beside(trainings[s].comm_hook);
-    step.predicted = predict(costs, trainings[s]);
+    if (kernels) costs.backward_beside_hook = kernels->backward_beside(schedules[s].hook_state);
+    step.predicted = predict(costs, trainings[s], schedules[s]);
     step.predicted_parts = break_down(step.predicted.schedule, step.predicted.timeline);
   }
 }
@@ -122,21 +136,22 @@ std::vector<Training> trainings_to_validate(const Scenario& scenario,
 
 std::vector<Schedule> schedules_of(const Scenario& scenario,
                                    const std::vector<Training>& trainings) {
-  const StepCosts costs(scenario.workload, scenario.cluster, scenario.optimizer);
+  const StepWorks works(scenario.workload, scenario.cluster, scenario.optimizer);
   std::vector<Schedule> schedules;
-  for (const Training& training : trainings) schedules.push_back(build_schedule(costs, training));
+  for (const Training& training : trainings) schedules.push_back(build_schedule(works, training));
   return schedules;
 }
 
-Cluster side_by_side(Cluster cluster, int ranks) {
+CalibratedCluster side_by_side(CalibratedCluster cluster, int ranks) {
   cluster.nodes = 1;
   cluster.ranks_per_node = ranks;
   if (cluster.intra_node.bandwidth.bytes_per_second <= 0) cluster.intra_node = cluster.inter_node;
   return cluster;
 }
 
-Cluster calibrated_cluster(const Calibration& calibration, const Cluster& given, int ranks) {
-  Cluster cluster = side_by_side(given, ranks);
+CalibratedCluster calibrated_cluster(const Calibration& calibration, const Cluster& given,
+                                     int ranks) {
+  CalibratedCluster cluster = side_by_side(given, ranks);
   cluster.device.name = calibration.cpu;
   cluster.device.synchronous = calibration.synchronous;
   cluster.collectives = CollectiveModel::automatic;
@@ -159,31 +174,36 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
     ValidatedStep& step = validation.steps.emplace_back();
     step.measured.training = trainings[s];
     step.measured.schedule = schedules[s];
+    step.fingerprint = fingerprint(schedules[s]);
   }
   // First of all: what cannot be run is said before anything is measured.
   const GradientReference reference =
       reference_gradients(backend, workload, schedules.front(), trainings.front().micro_batches);
   for (std::size_t s = 0; s < schedules.size(); ++s) {
     if (trainings[s].strategy == Strategy::none) continue;
-    backend.run(schedules[s], standing_still());
+    backend.run(without_updates(schedules[s]));
     validation.steps[s].gradients =
-        check_gradients(backend, workload, reference, schedules[s].comm_hook,
-                        schedules[s].divisor(backend.ranks()));
+        check_gradients(backend, workload, reference,
+                        expected_gradients(trainings[s], schedules[s], backend.ranks()));
   }
 
   std::vector<Schedule> alone;
   if (options.calibration) {
     validation.calibration = *options.calibration;
   } else {
-    for (const Schedule& schedule : schedules)
-      if (takes_part(schedule, alone)) alone.emplace_back(schedule).join.reset();
+    std::vector<MeasuredStep> measured;
+    for (std::size_t s = 0; s < schedules.size(); ++s) {
+      const MeasuredStep step{&trainings[s], &schedules[s]};
+      if (!takes_part(step, measured)) continue;
+      measured.push_back(step);
+      alone.push_back(with_all_inputs(schedules[s]));
+    }
     MeasureOptions measure = options.measure;
     measure.kernels_follow = true;
-    validation.calibration =
-        measure_machine(backend, workload, validation.scenario.optimizer, alone, measure, watch);
+    validation.calibration = measure_machine(backend, workload, alone, measure, watch);
   }
   std::optional<MeasureKernels> kernels;
-  if (!alone.empty()) kernels.emplace(backend, workload, validation.scenario.optimizer, alone);
+  if (!alone.empty()) kernels.emplace(backend, alone);
 
   std::vector<std::vector<Timeline>> timelines(schedules.size());
   std::vector<std::optional<Sent>> sent(schedules.size());
@@ -206,7 +226,7 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
     }
   }
   if (kernels) kernels->put_into(validation.calibration);
-  predict_all(validation, trainings, backend.link_ranks(), kernels);
+  predict_all(validation, trainings, schedules, backend.link_ranks(), kernels);
   for (std::size_t s = 0; s < schedules.size(); ++s)
     summarise(std::move(timelines[s]), validation.steps[s]);
   backend.sum(overflows);

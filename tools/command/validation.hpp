@@ -21,6 +21,7 @@ struct ValidatedStep {
   Spread spread;  ///< of the measured steps
   Breakdown predicted_parts, measured_parts;
   GradientCheck gradients;
+  std::uint64_t fingerprint = 0;  ///< of the schedule that was simulated and that every rank executed
   std::int64_t overflows = 0;  ///< 16-bit values beyond their type, of all ranks and steps
 
   /// Do the repeats disagree among themselves: ninth over first decile by more than a tenth?
@@ -50,14 +51,15 @@ std::vector<Training> trainings_to_validate(const Scenario& scenario,
                                             const std::vector<Bytes>& caps);
 
 /// All of a job's ranks are taken as one node's: comm hooks divide by as many as there are.
-Cluster side_by_side(Cluster cluster, int ranks);
+CalibratedCluster side_by_side(CalibratedCluster cluster, int ranks);
 
 /// The schedules of those on this cluster with kernels on the host thread or not.
 std::vector<Schedule> schedules_of(const Scenario& scenario,
                                    const std::vector<Training>& trainings);
 
 /// The cluster of a scenario replaced by the calibrated machine, with so many ranks.
-Cluster calibrated_cluster(const Calibration& calibration, const Cluster& given, int ranks);
+CalibratedCluster calibrated_cluster(const Calibration& calibration, const Cluster& given,
+                                     int ranks);
 
 /// Calibrates, runs every schedule, and predicts it. Strategies are interleaved, and so are steps without
 /// communication, whose kernels replace the calibration's (not those of a calibration that was given):

@@ -6,26 +6,18 @@
 
 #include "scenarios/reader/input_error.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
-#include "sim/predict/consecutive.hpp"
-#include "tools/report/csv.hpp"
+#include "sim/predict/step_sequence.hpp"
 #include "tools/report/names.hpp"
-#include "tools/report/table.hpp"
+#include "tools/report/vary_fields.hpp"
 
 namespace ddpsim {
 namespace {
 
 constexpr std::size_t most_points = 1000;
 
-std::string full_label(const VariedRun& varied) {
-  std::string text;
-  for (const auto& [key, value] : varied.settings)
-    text += fmt::format("{}{}={}", text.empty() ? "" : "; ", key, value);
-  return text;
-}
-
 /// What a step takes in the long run: post_local_sgd averages models in one of several.
 Duration lasting(const VariedRun& varied, const Step& step) {
-  const auto averaged = averaged_step(varied.run.priced.costs, step);
+  const auto averaged = averaged_step(varied.run.priced.model, step);
   return averaged ? averaged->mean : step.metrics.step;
 }
 
@@ -36,8 +28,39 @@ const Step* step_under(const VariedRun& varied, Strategy strategy) {
   return nullptr;
 }
 
-std::string ms(Duration time) {
-  return fmt::format("{:.2f}", in_ms(time));
+/// The step that is the shortest of those that average anything.
+struct Shortest {
+  const VariedRun* run = nullptr;
+  const Step* step = nullptr;
+  Duration lasting{};
+
+  void consider(const VariedRun& varied, const Step& candidate, Duration lasts) {
+    const bool communicates = candidate.training.strategy != Strategy::none &&
+                              (candidate.training.strategy != Strategy::bucketed ||
+                               candidate.training.comm_hook.kind != CommHookKind::noop);
+    if (communicates && (step == nullptr || lasts < lasting)) *this = {&varied, &candidate, lasts};
+  }
+};
+
+Record row_record(const VariedRun& varied, const Step& step, const VariedRun& first,
+                  Duration lasts) {
+  const StepMetrics& metrics = step.metrics;
+  const Step* same = step_under(first, step.training.strategy);
+  FieldValue against;
+  if (same != nullptr) against = in_seconds(lasts) / in_seconds(lasting(first, *same)) - 1;
+  Record row;
+  row.add(fields::combination, short_label(varied.settings))
+      .add(fields::strategy, name_of(step.training.strategy))
+      .add(fields::step_ms, in_ms(lasts))
+      .add(fields::against_first, against)
+      .add(fields::exposed_ms, in_ms(lasts - varied.run.none.metrics.step))
+      .add(fields::communication_ms, in_ms(metrics.communication))
+      .add(fields::collectives, metrics.collectives)
+      .add(fields::wire_bytes, metrics.wire.count)
+      .add(fields::comm_hook_ms, in_ms(metrics.comm_hook))
+      .add(fields::comm_hook_memory_bytes, step.schedule.comm_hook_memory.count)
+      .add(fields::bound, name_of(metrics.bound));
+  return row;
 }
 
 }  // namespace
@@ -59,18 +82,16 @@ std::vector<VariedRun> run_varied(const std::string& file, const std::vector<Set
   return runs;
 }
 
-std::string varied_table(const std::vector<VariedRun>& runs) {
+Page varied_page(const std::vector<VariedRun>& runs) {
   const Scenario& scenario = runs.front().run.scenario;
-  std::string text = fmt::format("{}\n{}; {} x {}\n\n", scenario.name, scenario.workload.name,
-                                 scenario.cluster.ranks(), scenario.cluster.device.name);
-  Table table({"combination", "strategy", "step ms", "against first", "exposed ms", "comm ms",
-               "collectives", "wire", "hook ms", "hook memory", "bound"});
-  struct Best {
-    const VariedRun* run;
-    const Step* step;
-    Duration lasting{};
-  };
-  Best best{nullptr, nullptr, {}};
+  Page page;
+  page.add(Paragraph{fmt::format("{}\n{}; {} x {}", scenario.name, scenario.workload.name,
+                                 scenario.cluster.ranks(), scenario.cluster.device.name)});
+  Table table{{fields::combination, fields::strategy, fields::step_ms, fields::against_first,
+               fields::exposed_ms, fields::communication_ms, fields::collectives,
+               fields::wire_bytes, fields::comm_hook_ms, fields::comm_hook_memory_bytes,
+               fields::bound}};
+  Shortest shortest;
   bool averages = false;
   std::size_t strategies = 0;
   for (const VariedRun& varied : runs)
@@ -79,64 +100,45 @@ std::string varied_table(const std::vector<VariedRun>& runs) {
     for (const VariedRun& varied : runs) {
       if (s >= varied.run.compared.size()) continue;  // `compare` itself varies
       const Step& step = varied.run.compared[s];
-      const StepMetrics& metrics = step.metrics;
       const Duration lasts = lasting(varied, step);
-      averages = averages || lasts != metrics.step;
-      const Step* first = step_under(runs.front(), step.training.strategy);
-      table.add(
-          {short_label(varied.settings), std::string(name_of(step.training.strategy)), ms(lasts),
-           first == nullptr
-               ? "-"
-               : fmt::format(
-                     "{:+.1f} %",
-                     100 * (in_seconds(lasts) / in_seconds(lasting(runs.front(), *first)) - 1)),
-           ms(lasts - varied.run.none.metrics.step), ms(metrics.communication),
-           fmt::format("{}", metrics.collectives), to_string(metrics.wire), ms(metrics.comm_hook),
-           to_string(step.schedule.comm_hook_memory), std::string(name_of(metrics.bound))});
-      const bool communicates = step.training.strategy != Strategy::none &&
-                                step.schedule.comm_hook.kind != CommHookKind::noop;
-      if (communicates && (best.step == nullptr || lasts < best.lasting))
-        best = {&varied, &step, lasts};
+      averages = averages || lasts != step.metrics.step;
+      table.add(row_record(varied, step, runs.front(), lasts));
+      shortest.consider(varied, step, lasts);
     }
-  text += table.text();
-  text +=
-      "\nexposed: step minus the same without communication; wire: handed to collectives by each "
+  page.add(std::move(table));
+  std::string notes =
+      "exposed: step minus the same without communication; wire: handed to collectives by each "
       "rank; hook: its own kernels\n";
   if (averages)
-    text +=
+    notes +=
         "post_local_sgd: step and exposed are means over a period, in which models are averaged "
         "once; the rest is of a step between\n";
-  if (best.step != nullptr)
-    text += fmt::format("shortest: {}, {}: {} ms\n", short_label(best.run->settings),
-                        strategy_label(best.step->training), ms(best.lasting));
-  return text;
+  if (shortest.step != nullptr)
+    notes += fmt::format("shortest: {}, {}: {:.2f} ms\n", short_label(shortest.run->settings),
+                         strategy_label(shortest.step->training), in_ms(shortest.lasting));
+  page.add(Paragraph{notes});
+  return page;
 }
 
-nlohmann::ordered_json varied_json(const std::vector<VariedRun>& runs) {
-  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+List varied_records(const std::vector<VariedRun>& runs) {
+  List all;
   for (const VariedRun& varied : runs) {
-    nlohmann::ordered_json json = run_json(varied.run.scenario, varied.run.results());
-    json["set"] = nlohmann::ordered_json::object();
-    for (const auto& [key, value] : varied.settings) json["set"][key] = value;
-    all.push_back(std::move(json));
+    List results;
+    for (const Result& result : varied.run.results())
+      results.emplace_back(result_record(varied.run.scenario, result));
+    all.emplace_back(
+        run_record(varied.run.scenario, std::move(results)).add(fields::set, varied.settings));
   }
   return all;
 }
 
-std::string varied_csv(const std::vector<VariedRun>& runs) {
-  std::string header = run_csv_header();
-  header.pop_back();
-  std::string text = header + ",set\n";
-  for (const VariedRun& varied : runs) {
-    const std::string rows = run_csv(varied.run.scenario, varied.run.results());
-    for (std::size_t begin = 0; begin < rows.size();) {
-      const std::size_t end = rows.find('\n', begin);
-      text +=
-          fmt::format("{},{}\n", rows.substr(begin, end - begin), csv_field(full_label(varied)));
-      begin = end + 1;
-    }
-  }
-  return text;
+Table varied_table(const std::vector<VariedRun>& runs) {
+  Table table{run_columns()};
+  table.columns.push_back(fields::set);
+  for (const VariedRun& varied : runs)
+    for (const Result& result : varied.run.results())
+      table.add(run_row(varied.run.scenario, result).add(fields::set, varied.settings));
+  return table;
 }
 
 }  // namespace ddpsim

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "tools/report/comparison.hpp"
-#include "tools/report/output.hpp"
 #include "tools/sweep/grid.hpp"
 
 namespace ddpsim {
@@ -22,11 +21,11 @@ std::vector<VariedRun> run_varied(const std::string& file, const std::vector<Set
 
 /// Rows by strategy, each against the first combination, with what a comm hook's own kernels and
 /// memory cost; ends with the shortest step.
-std::string varied_table(const std::vector<VariedRun>& runs);
+Page varied_page(const std::vector<VariedRun>& runs);
 
 /// As of `run`, each with its settings.
-nlohmann::ordered_json varied_json(const std::vector<VariedRun>& runs);
+List varied_records(const std::vector<VariedRun>& runs);
 /// As of `run`, with a last column of settings.
-std::string varied_csv(const std::vector<VariedRun>& runs);
+Table varied_table(const std::vector<VariedRun>& runs);
 
 }  // namespace ddpsim

@@ -6,6 +6,7 @@
 
 #include "scenarios/reader/input_error.hpp"
 #include "scenarios/reader/nearest.hpp"
+#include "tools/command/pages.hpp"
 #include "tools/report/output.hpp"
 
 namespace ddpsim {
@@ -55,18 +56,18 @@ int import_command(const std::vector<std::string>& arguments) {
       "model", boost::program_options::value(&model)->value_name("MODEL"),
       "torch-trace: the network that was trained, a catalogue name or a file: gives the parameters "
       "their names and, where the trace lacks them, their sizes");
-  if (!parse(arguments, usage, Flag::json | Flag::quiet, own, options)) return exit_done;
+  if (!parse(arguments, usage, Flag::json | Flag::tables, own, options)) return exit_done;
   if (options.files.size() != 2)
     throw InputError("import needs a kind (torch-trace, nccl-tests, torch-profile) and a file");
-  if (!output.empty() && output == options.json)
-    throw InputError(
-        fmt::format("two results cannot both be written to {}", output == "-" ? "stdout" : output));
   const Kind& kind = kind_named(options.files[0]);
   if (!model.empty() && kind.import != import_torch_trace)
     throw InputError("--model goes with torch-trace alone");
+  check_results(options, {{"-o", output}}, {{model}, {}});
   const Imported imported = kind.import({options.files[1], model, !output.empty(), options.quiet});
+  Pages pages(options, {output});
+  pages.add(imported.page);
   Outputs outputs;
-  if (!options.quiet && options.json != "-" && output != "-") outputs.add("-", imported.text);
+  pages.add_to(outputs);
   outputs.add(options.json, json_text(imported.json));
   outputs.add(output, imported.profile);
   outputs.commit();

@@ -5,12 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/command/command.hpp"
+#include "tools/report/page.hpp"
 
 namespace ddpsim {
 
 /// What an import came to: what is printed, and the profile that is written.
 struct Imported {
-  std::string text;
+  Page page;
   nlohmann::ordered_json json;
   std::string profile;
 };

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -13,7 +14,7 @@
 #include "tools/import/nccl_tests_log.hpp"
 #include "tools/import/profile_file.hpp"
 #include "tools/import/trace_tensors.hpp"
-#include "tools/report/table.hpp"
+#include "tools/report/field_kinds.hpp"
 
 namespace ddpsim {
 namespace {
@@ -171,13 +172,19 @@ Imported import_nccl_tests(const ImportRequest& request) {
   log.link.source = source_of(runs, log.link, request.file);
 
   Imported imported;
-  Table table({"size", "bytes", "time us", "GB/s"});
+  constexpr Field size_field = fields::bytes_field("size", "size", "The message."),
+                  bytes_of_it = size_field.labelled("bytes").with(Look{}),
+                  time_us = fields::ratio_field("time_us", "time us", "Its all-reduce.",
+                                                Better::low, fields::hundredths),
+                  rate = fields::ratio_field("rate", "GB/s", "The message over its time.",
+                                             Better::high, fields::thousandths);
+  Table table{{size_field, bytes_of_it, time_us, rate}};
   imported.json = {{"format", "ddpsim.import/1"},   {"kind", "nccl-tests"},
                    {"file", request.file},          {"runs", runs.size()},
                    {"ranks", log.link.table_ranks}, {"all_reduce", Json::array()}};
   for (const auto& [size, time] : log.link.all_reduce) {
-    table.add({to_string(size), fmt::format("{}", size.count), fmt::format("{:.2f}", in_us(time)),
-               fmt::format("{:.3f}", static_cast<double>(size.count) / in_seconds(time) / 1e9)});
+    table.add({size.count, size.count, in_us(time),
+               static_cast<double>(size.count) / in_seconds(time) / 1e9});
     imported.json["all_reduce"].push_back({{"bytes", size.count}, {"time_us", in_us(time)}});
   }
   if (log.residual) {
@@ -187,9 +194,12 @@ Imported import_nccl_tests(const ImportRequest& request) {
     imported.json["worst_residual"] = log.residual->second;
   }
   imported.json["notes"] = log.notes;
-  imported.text = fmt::format("{}: {}\n\n{}", request.file, log.link.source, table.text());
-  if (!log.remarks.empty()) imported.text += fmt::format("\n{}\n", log.remarks);
-  for (const std::string& note : log.notes) imported.text += fmt::format("note: {}\n", note);
+  std::string said;
+  for (const std::string& note : log.notes) said += fmt::format("note: {}\n", note);
+  if (log.remarks.empty()) table.notes = std::exchange(said, "");
+  imported.page.add(Paragraph{fmt::format("{}: {}", request.file, log.link.source)});
+  imported.page.add(std::move(table));
+  if (!log.remarks.empty()) imported.page.add(Paragraph{log.remarks + "\n" + said});
   std::string remarks =
       "# A link profile from a log of nccl-tests: a scenario names it as intra_node or "
       "inter_node.\n";

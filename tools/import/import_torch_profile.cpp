@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/reader/calibration_reader.hpp"
-#include "scenarios/reader/cluster_reader.hpp"
+#include "scenarios/reader/link_reader.hpp"
 #include "scenarios/reader/profile_reader.hpp"
 #include "tools/import/import_command.hpp"
 #include "tools/import/profile_file.hpp"
@@ -18,14 +18,14 @@ Imported workload(const std::string& file, const Yaml& root) {
   const WorkloadProfile profile = read_workload_profile(root);
   const Workload read = workload_of(profile, file);
   Imported imported;
-  imported.text = fmt::format(
+  imported.page.add(Paragraph{fmt::format(
       "{}: a workload profile: {} parameters, {:.4g} M elements, {} of gradients; forward {}, "
       "backward "
       "{}, optimizer {}{}\n",
       file, read.parameters.size(), static_cast<double>(read.elements()) / 1e6,
       to_string(read.gradient_size()), to_string(profile.forward), to_string(profile.backward),
       profile.optimizer ? to_string(*profile.optimizer) : "not said",
-      profile.measured ? fmt::format("; {} measured rows", profile.measured->rows.size()) : "");
+      profile.measured ? fmt::format("; {} measured rows", profile.measured->rows.size()) : "")});
   imported.json = {
       {"holds", "ddpsim.workload/1"},         {"parameters", read.parameters.size()},
       {"elements", read.elements()},          {"gradient_bytes", read.gradient_size().count},
@@ -38,20 +38,20 @@ Imported workload(const std::string& file, const Yaml& root) {
 Imported link(const std::string& file, const Yaml& root) {
   const Link read = read_link(root);
   Imported imported;
-  imported.text = fmt::format("{}: a link profile: ", file);
+  std::string text = fmt::format("{}: a link profile: ", file);
   imported.json = {
       {"holds", "ddpsim.link/1"}, {"ranks", read.table_ranks}, {"points", read.all_reduce.size()}};
   if (read.all_reduce.empty())
-    imported.text += "no all-reduce table";
+    text += "no all-reduce table";
   else
-    imported.text +=
+    text +=
         fmt::format("all-reduces of {} to {}, {} points", to_string(read.all_reduce.front().first),
                     to_string(read.all_reduce.back().first), read.all_reduce.size());
-  if (read.table_ranks > 0) imported.text += fmt::format(", {} ranks", read.table_ranks);
+  if (read.table_ranks > 0) text += fmt::format(", {} ranks", read.table_ranks);
   if (read.bandwidth.bytes_per_second > 0)
-    imported.text += fmt::format("; latency {}, bandwidth {}", to_string(read.latency),
-                                 to_string(read.bandwidth));
-  imported.text += '\n';
+    text += fmt::format("; latency {}, bandwidth {}", to_string(read.latency),
+                        to_string(read.bandwidth));
+  imported.page.add(Paragraph{text});
   imported.profile = link_profile_yaml(read, "");
   return imported;
 }
@@ -59,9 +59,9 @@ Imported link(const std::string& file, const Yaml& root) {
 Imported calibration(const std::string& file) {
   const Calibration read = read_calibration(std::filesystem::path(file));
   Imported imported;
-  imported.text = fmt::format("{}: a calibration of {} ranks: {} tasks, {} all-reduce sizes, {}\n",
-                              file, read.ranks, read.tasks.size(), read.all_reduce.size(),
-                              read.complete ? "complete" : "interrupted");
+  imported.page.add(Paragraph{fmt::format(
+      "{}: a calibration of {} ranks: {} tasks, {} all-reduce sizes, {}\n", file, read.ranks,
+      read.tasks.size(), read.all_reduce.size(), read.complete ? "complete" : "interrupted")});
   imported.json = {{"holds", "ddpsim.calibration/1"},
                    {"ranks", read.ranks},
                    {"tasks", read.tasks.size()},
@@ -74,13 +74,13 @@ Imported calibration(const std::string& file) {
 
 Imported import_torch_profile(const ImportRequest& request) {
   const Yaml root = Yaml::load(request.file);
-  const Yaml format = YamlMap(root).required("format");
+  const Yaml format = YamlMap(root).at("format");
   const std::string name = format.text("a format");
   Imported imported = name == "ddpsim.workload/1"      ? workload(request.file, root)
                       : name == "ddpsim.link/1"        ? link(request.file, root)
                       : name == "ddpsim.calibration/1" ? calibration(request.file)
                                                        : Imported{};
-  if (imported.text.empty())
+  if (imported.page.blocks.empty())
     format.fail("expected ddpsim.workload/1, ddpsim.link/1 or ddpsim.calibration/1");
   Json json{{"format", "ddpsim.import/1"}, {"kind", "torch-profile"}, {"file", request.file}};
   json.update(imported.json);

@@ -31,7 +31,7 @@ Imported import_torch_trace(const ImportRequest& request) {
   }
   TraceFinding finding = find_training(trace, request.file);
   const FoundGradients gradients = find_gradients(finding, trace, request.file, model);
-  Imported imported{trace_text(finding, gradients, request.file),
+  Imported imported{trace_page(finding, gradients, request.file),
                     trace_json(finding, gradients, request.file), ""};
   if (request.wanted)
     imported.profile = workload_profile_yaml(profile_of(finding, gradients, request.file),

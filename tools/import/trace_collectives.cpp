@@ -8,7 +8,7 @@ namespace ddpsim {
 namespace {
 
 /// Adds to a message what only `other` knows.
-void complete(Message& message, const Message& other) {
+void complete(TracedMessage& message, const TracedMessage& other) {
   const auto known = [](CollectiveKind kind) {
     return kind != CollectiveKind::unknown && kind != CollectiveKind::other;
   };
@@ -35,7 +35,7 @@ std::vector<HostSpan> sorted_spans(const Trace& trace, HostKind kind) {
   return spans;
 }
 
-const Message& message_of(const Trace& trace, std::int32_t index) {
+const TracedMessage& message_of(const Trace& trace, std::int32_t index) {
   return trace.messages[static_cast<std::size_t>(index)];
 }
 
@@ -43,7 +43,7 @@ const Message& message_of(const Trace& trace, std::int32_t index) {
 std::vector<Call> calls_of(const Trace& trace) {
   std::vector<Call> calls;
   for (const HostSpan& span : sorted_spans(trace, HostKind::call)) {
-    const Message& message = message_of(trace, span.detail);
+    const TracedMessage& message = message_of(trace, span.detail);
     if (!calls.empty() && calls.back().collective.thread == span.thread &&
         span.begin < calls.back().end) {
       complete(calls.back().collective.message, message);
@@ -69,7 +69,7 @@ Call* call_at(std::vector<Call>& calls, const LaunchCall& launch) {
 }
 
 struct Execution {
-  Message message;
+  TracedMessage message;
   Duration begin{}, end{};
 };
 
@@ -98,7 +98,7 @@ class Waiting {
       if (calls_waiting_.size() > most_waiting) calls_waiting_.pop_front();
     }
     for (auto call = calls_waiting_.begin(); call != calls_waiting_.end(); ++call) {
-      const Message& message = (*call)->collective.message;
+      const TracedMessage& message = (*call)->collective.message;
       const bool kind = execution.message.kind == CollectiveKind::unknown ||
                         execution.message.kind == message.kind;
       const bool size = execution.message.elements < 0 || message.elements < 0 ||
@@ -128,7 +128,7 @@ std::vector<TracedCollective> collectives_of(
   for (std::size_t i = 0; i < trace.device.size(); ++i) {
     const DeviceSpan& span = trace.device[i];
     if (span.message < 0) continue;
-    const Message& message = message_of(trace, span.message);
+    const TracedMessage& message = message_of(trace, span.message);
     Call* call = launched[i] ? call_at(calls, *launched[i]) : nullptr;
     if (call == nullptr) {
       loose.push_back({message, span.begin, span.end});

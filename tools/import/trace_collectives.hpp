@@ -10,7 +10,7 @@ namespace ddpsim {
 /// A collective of a trace: the call that issued it, what it carried, and when it ran. Times count from
 /// the first event of the file.
 struct TracedCollective {
-  Message message;
+  TracedMessage message;
   std::uint32_t thread = 0;  ///< of the call
   Duration called{};         ///< where there is no call, when it began to run
   bool has_call = false;

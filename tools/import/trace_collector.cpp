@@ -125,7 +125,7 @@ std::int32_t TraceCollector::shape(const TraceEvent& event) {
 }
 
 std::int32_t TraceCollector::message(const TraceEvent& event, CollectiveKind by_name) {
-  Message given;
+  TracedMessage given;
   given.kind = event.collective.empty() ? by_name : collective_kind_of(event.collective);
   given.elements = event.elements;
   if (given.elements < 0 && !event.extents.empty()) {

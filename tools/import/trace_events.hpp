@@ -36,7 +36,7 @@ enum class CollectiveKind : std::uint8_t {
 };
 
 /// What a trace says of a collective's message.
-struct Message {
+struct TracedMessage {
   CollectiveKind kind = CollectiveKind::unknown;
   std::int64_t elements = -1;  ///< -1: not said
   std::int32_t type = -1;      ///< index into Trace::names; -1: not said
@@ -84,7 +84,7 @@ struct Trace {
   std::vector<HostSpan> host;
   std::vector<DeviceSpan> device;
   std::vector<LaunchCall> launches;
-  std::vector<Message> messages;
+  std::vector<TracedMessage> messages;
   std::vector<Shape> shapes;         ///< each once
   std::vector<std::string> names;    ///< each once: types, process groups
   std::vector<std::string> threads;  ///< of HostSpan::thread, "PID/TID"

@@ -6,12 +6,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "tools/report/table.hpp"
+#include "tools/report/field_kinds.hpp"
+#include "tools/report/step_fields.hpp"
 
 namespace ddpsim {
 namespace {
 
-constexpr int most_shown = 30;  // of other collectives
+constexpr std::size_t most_shown = 30;  // of other collectives
 
 std::string_view name_of(CollectiveKind kind) {
   switch (kind) {
@@ -29,10 +30,6 @@ std::string_view name_of(CollectiveKind kind) {
       return "collective of another kind";
   }
   return "?";
-}
-
-std::string ms(Duration time) {
-  return fmt::format("{:.3f}", in_ms(time));
 }
 
 std::string said(std::int64_t amount) {
@@ -57,7 +54,7 @@ std::map<Key, std::size_t> others_of(const TraceFinding& finding) {
 
 std::string lines_of(const char* title, const std::vector<std::string>& lines) {
   if (lines.empty()) return "";
-  std::string text = fmt::format("\n{}\n", title);
+  std::string text = fmt::format("{}\n", title);
   for (const std::string& line : lines) text += fmt::format("- {}\n", line);
   return text;
 }
@@ -69,13 +66,25 @@ Duration median_of(const TraceFinding& finding, Get get) {
   return median(std::move(times));
 }
 
-std::string steps_text(const TraceFinding& finding) {
-  Table table({"step", "step ms", "forward ms", "backward ms", "optimizer ms", "collectives ms",
-               "overlapped ms", "exposed ms"});
-  const auto add = [&](const std::string& name, const FoundStep& step) {
-    table.add({name, ms(step.length), ms(step.forward), ms(step.backward),
-               step.optimizer ? ms(*step.optimizer) : "?", ms(step.busy), ms(step.overlapped),
-               ms(step.busy - step.overlapped)});
+constexpr Look or_unknown{.pattern = "{:.3f}", .absent = "?"};
+
+Table steps_table(const TraceFinding& finding) {
+  constexpr Field name = fields::text_field("name", "step", "The step."),
+                  optimizer = fields::optimizer_ms.with(or_unknown),
+                  busy =
+                      fields::ms_field("collectives_ms", "collectives ms", "Some collective ran."),
+                  overlapped =
+                      fields::ms_field("overlapped_ms", "overlapped ms",
+                                       "Some collective ran, and so did a compute kernel.");
+  Table table{{name, fields::step_ms, fields::forward_ms, fields::backward_ms, optimizer, busy,
+               overlapped, fields::exposed_ms}};
+  for (Field& column : table.columns)
+    if (column.kind == ValueKind::real) column.look = or_unknown;
+  const auto add = [&](const std::string& which, const FoundStep& step) {
+    FieldValue update;
+    if (step.optimizer) update = in_ms(*step.optimizer);
+    table.add({which, in_ms(step.length), in_ms(step.forward), in_ms(step.backward), update,
+               in_ms(step.busy), in_ms(step.overlapped), in_ms(step.busy - step.overlapped)});
   };
   for (const FoundStep& step : finding.steps) add(step.name, step);
   if (finding.steps.size() > 1) {
@@ -90,49 +99,83 @@ std::string steps_text(const TraceFinding& finding) {
     middle.overlapped = median_of(finding, [](const FoundStep& step) { return step.overlapped; });
     add("median", middle);
   }
-  return table.text() +
-         "\ncollectives: some collective ran; overlapped: while it did, so did "
-         "a compute kernel (an operator, on a CPU); exposed: the rest of it\n";
+  return table;
 }
 
-}  // namespace
+Table buckets_table(const TraceFinding& finding, const FoundGradients& gradients) {
+  constexpr Look whole{.absent = "?"};
+  constexpr Field
+      index = fields::count_field("index", "all-reduce", "Which all-reduce of the step."),
+      elements = fields::count_field("elements", "elements", "Its elements.").with(whole),
+      tensors = fields::count_field("tensors", "tensors", "The gradients in it."),
+      bytes = fields::count_field("bytes", "bytes", "Their bytes.").with(whole),
+      launched = fields::ms_field("launched_ms", "launched ms", "When it was launched.")
+                     .with(fields::thousandths),
+      start =
+          fields::ms_field("start_ms", "started ms", "When it began.").with(fields::thousandths),
+      end = fields::ms_field("end_ms", "ended ms", "When it ended.").with(fields::thousandths),
+      took = fields::ms_field("took_ms", "took ms", "How long it ran.").with(fields::thousandths);
+  const auto known = [](std::int64_t amount) {
+    return amount < 0 ? FieldValue() : FieldValue(amount);
+  };
+  Table table{{index, elements, tensors, bytes, launched, start, end, took}};
+  table.title =
+      fmt::format("gradients, strategy {}: medians over the steps, from the start of the step",
+                  name_of(finding.strategy));
+  for (std::size_t b = 0; b < gradients.buckets.size(); ++b) {
+    const FoundBucket& bucket = gradients.buckets[b];
+    table.add({b, known(bucket.elements), bucket.tensors, known(bytes_of(bucket)),
+               in_ms(bucket.launched), in_ms(bucket.start), in_ms(bucket.end), in_ms(bucket.took)});
+  }
+  return table;
+}
 
-std::string trace_text(const TraceFinding& finding, const FoundGradients& gradients,
-                       const std::string& file) {
+Table others_table(const TraceFinding& finding, const std::map<Key, std::size_t>& others) {
+  constexpr Field kind = fields::text_field("collective", "other collectives", "What kind it is."),
+                  count = fields::ratio_field("a_step", "a step", "How many a step has.",
+                                              Better::neither, {"{:.3g}"}),
+                  elements = fields::count_field("elements", "elements", "Its elements.")
+                                 .with(Look{.absent = "?"}),
+                  type = fields::text_field("type", "type", "Their type."),
+                  group = fields::text_field("process_group", "process group", "Among which ranks.")
+                              .with(Look{}.to_the_left());
+  Table table{{kind, count, elements, type, group}};
+  for (const auto& [key, number] : others) {
+    if (table.rows.size() == most_shown) break;
+    const auto& [which, size, type_name, group_name] = key;
+    table.add({name_of(which),
+               static_cast<double>(number) / static_cast<double>(finding.steps.size()),
+               size < 0 ? FieldValue() : FieldValue(size), type_name, group_name});
+  }
+  return table;
+}
+
+std::string head_of(const TraceFinding& finding, const std::string& file) {
   std::string text = fmt::format("{}: {} events, {} whole step{}", file, finding.events,
                                  finding.steps.size(), finding.steps.size() == 1 ? "" : "s");
   if (!finding.device_name.empty()) text += fmt::format(", {}", finding.device_name);
   if (!finding.on_device) text += ", no device";
   if (finding.ranks > 0) text += fmt::format(", rank {} of {}", said(finding.rank), finding.ranks);
   if (!finding.backend.empty()) text += fmt::format(", {}", finding.backend);
-  text += fmt::format("\n\n{}\n", steps_text(finding));
+  return text;
+}
 
-  Table table({"all-reduce", "elements", "tensors", "bytes", "launched ms", "started ms",
-               "ended ms", "took ms"});
-  for (std::size_t b = 0; b < gradients.buckets.size(); ++b) {
-    const FoundBucket& bucket = gradients.buckets[b];
-    table.add({fmt::format("{}", b), said(bucket.elements), fmt::format("{}", bucket.tensors),
-               said(bytes_of(bucket)), ms(bucket.launched), ms(bucket.start), ms(bucket.end),
-               ms(bucket.took)});
-  }
-  text +=
-      fmt::format("gradients, strategy {}: medians over the steps, from the start of the step\n{}",
-                  name_of(finding.strategy), table.text());
-  if (const auto others = others_of(finding); !others.empty()) {
-    Table rest({"other collectives", "a step", "elements", "type", "process group"},
-               Table::Last::text);
-    int shown = 0;
-    for (const auto& [key, count] : others) {
-      if (++shown > most_shown) break;
-      rest.add({std::string(name_of(std::get<0>(key))),
-                fmt::format("{:.3g}",
-                            static_cast<double>(count) / static_cast<double>(finding.steps.size())),
-                said(std::get<1>(key)), std::get<2>(key), std::get<3>(key)});
-    }
-    text += fmt::format("\n{}", rest.text());
-  }
-  return text + lines_of("notes", finding.notes) +
-         lines_of("could not tell", finding.could_not_tell);
+}  // namespace
+
+Page trace_page(const TraceFinding& finding, const FoundGradients& gradients,
+                const std::string& file) {
+  Page page;
+  page.add(Paragraph{head_of(finding, file)});
+  page.add(steps_table(finding));
+  page.add(Paragraph{
+      "collectives: some collective ran; overlapped: while it did, so did a compute kernel (an "
+      "operator, on a CPU); exposed: the rest of it"});
+  page.add(buckets_table(finding, gradients));
+  if (const auto others = others_of(finding); !others.empty())
+    page.add(others_table(finding, others));
+  page.add(Paragraph{lines_of("notes", finding.notes)});
+  page.add(Paragraph{lines_of("could not tell", finding.could_not_tell)});
+  return page;
 }
 
 nlohmann::ordered_json trace_json(const TraceFinding& finding, const FoundGradients& gradients,

@@ -5,12 +5,13 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "tools/import/trace_tensors.hpp"
+#include "tools/report/page.hpp"
 
 namespace ddpsim {
 
 /// What was found in a trace, as tables for people.
-std::string trace_text(const TraceFinding& finding, const FoundGradients& gradients,
-                       const std::string& file);
+Page trace_page(const TraceFinding& finding, const FoundGradients& gradients,
+                const std::string& file);
 
 /// The same: {"format": "ddpsim.import/1", "kind": "torch-trace", "steps": [...], "buckets": [...],
 /// "others": [...], "notes": [...], "could_not_tell": [...]}; times in ms.

@@ -6,10 +6,13 @@
 
 #include <fmt/format.h>
 
+#include "tools/report/text_width.hpp"
+
 namespace ddpsim {
 namespace {
 
-constexpr std::size_t width = 72;
+constexpr std::size_t most_cells = 72, least_cells = 20;
+constexpr std::size_t stream_name = 13;  ///< columns "communication" takes
 
 constexpr char letter_of(Operation operation) {
   switch (operation) {
@@ -49,13 +52,15 @@ constexpr char letter_of(Operation operation) {
     case Operation::copy_to_device:
     case Operation::search_unused:
     case Operation::synchronize:
+    case Operation::meet:
+    case Operation::pause:
       return ' ';
   }
   return ' ';
 }
 
 /// Each cell shows what took most of its time.
-std::string row(const Step& step, Duration scale, bool communication) {
+std::string row(const Step& step, Duration scale, bool communication, std::size_t width) {
   constexpr std::string_view letters = "FBO=ch";
   std::vector<std::array<std::int64_t, letters.size()>> cells(width);
   const std::int64_t cell =
@@ -92,29 +97,39 @@ std::string row(const Step& step, Duration scale, bool communication) {
 
 }  // namespace
 
-std::string timeline_chart(const std::vector<NamedStep>& steps) {
+std::string timeline_chart(const std::vector<NamedStep>& steps, PageWidth page) {
   Duration scale{};
   std::size_t label = 0;
   for (const auto& [name, step] : steps) {
     scale = std::max(scale, step->timeline.end.time_since_epoch());
-    label = std::max(label, name.size());
+    label = std::max(label, display_width(name));
+  }
+  const std::size_t beside = stream_name + 2;  // a blank before the stream's name, one behind it
+  std::size_t cells = most_cells;
+  if (page && label + beside + cells > *page) {
+    const std::size_t room = std::max(*page, beside + least_cells) - beside;
+    label = std::min(label, room - least_cells);
+    cells = std::min(most_cells, room - label);
   }
   std::string rows;
   bool hooks = false;
-  const auto add = [&](std::string_view name, std::string_view stream, const std::string& cells) {
-    rows += fmt::format("{:<{}} {:<13} {}\n", name, label, stream, cells);
-    hooks = hooks || cells.find('h') != std::string::npos;
+  const auto add = [&](std::string_view name, std::string_view stream, const std::string& line) {
+    rows += fmt::format("{} {:<{}} {}\n", padded(shortened(name, label), label), stream,
+                        stream_name, line);
+    hooks = hooks || line.find('h') != std::string::npos;
   };
   for (const auto& [name, step] : steps) {
-    add(name, "compute", row(*step, scale, false));
-    add("", "communication", row(*step, scale, true));
+    add(name, "compute", row(*step, scale, false, cells));
+    add("", "communication", row(*step, scale, true, cells));
   }
-  return fmt::format(
-             "{:<{}}  one column is {}; F forward, B backward, O optimizer, c copy, = all-reduce, "
-             "{}. mostly idle\n",
-             "", label + 14, to_string(scale / static_cast<std::int64_t>(width)),
-             hooks ? "h hook, " : "") +
-         rows;
+  const std::string legend = fmt::format(
+      "one column is {}; F forward, B backward, O optimizer, c copy, = all-reduce, {}. mostly idle",
+      to_string(scale / static_cast<std::int64_t>(cells)), hooks ? "h hook, " : "");
+  if (!page || label + 16 + legend.size() <= *page)
+    return std::string(label + 16, ' ') + legend + "\n" + rows;
+  std::string text;
+  for (const std::string& line : wrapped(legend, *page)) text += line + "\n";
+  return text + rows;
 }
 
 }  // namespace ddpsim

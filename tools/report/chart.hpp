@@ -4,11 +4,12 @@
 #include <vector>
 
 #include "tools/report/names.hpp"
+#include "tools/report/page.hpp"
 
 namespace ddpsim {
 
 /// Timelines as text, one scale for all: what the compute and the communication stream of rank 0
-/// do.
-std::string timeline_chart(const std::vector<NamedStep>& steps);
+/// do. It keeps to the page's width; names that leave too little room for a timeline are cut.
+std::string timeline_chart(const std::vector<NamedStep>& steps, PageWidth page = {});
 
 }  // namespace ddpsim

@@ -29,7 +29,7 @@ std::vector<NamedStep> Comparison::named() const {
 Step Comparison::step(Strategy strategy) const {
   Training training = scenario.training;
   training.strategy = strategy;
-  return predict(priced.costs, training);
+  return predict(priced.model, training);
 }
 
 }  // namespace ddpsim

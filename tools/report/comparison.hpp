@@ -11,7 +11,7 @@ namespace ddpsim {
 /// Every strategy a scenario compares, predicted at one price.
 struct Comparison {
   Scenario scenario;
-  CalibratedCosts priced;
+  CalibratedModel priced;
   Step none, naive;  ///< what the others are judged by
   std::vector<Step> compared;
 

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <optional>
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
 #include "tools/report/csv.hpp"
+#include "tools/report/hook_fields.hpp"
+#include "tools/report/json_writer.hpp"
 #include "tools/report/output.hpp"
 
 namespace ddpsim {
@@ -18,10 +17,6 @@ struct Firing {
   std::optional<std::int32_t> bucket;
   Instant host{}, ready{};
 };
-
-std::size_t at(std::int32_t index) {
-  return static_cast<std::size_t>(index);
-}
 
 /// When what hooks are fired for is there on the device. A gradient is what backward made of it, or what
 /// has been done to itself since: a costly hook on one says nothing of another.
@@ -46,7 +41,7 @@ class Ready {
         own_[at(task.parameter)] = end;
         break;
       case Operation::gradient_hook:
-        if (task.work == Duration::zero()) break;  // it only costs the host time
+        if (!schedule.work_of(task).computes()) break;  // it only costs the host time
         for (const std::int32_t index : schedule.hooks[at(task.user_hook)].groups[at(task.kernel)])
           own_[at(index)] = end;
         break;
@@ -108,40 +103,21 @@ bool wants_json(const std::string& path) {
 }
 
 std::string hooks_log(const Scenario& scenario, const std::vector<LoggedStep>& steps, bool json) {
-  std::string csv =
-      "strategy,source,position,hook,parameter,layer,micro_batch,bucket,host_ms,device_ready_ms\n";
-  nlohmann::ordered_json root;
-  root["format"] = "ddpsim.hooks/1";
-  root["scenario"] = scenario.name;
-  root["hooks"] = nlohmann::ordered_json::array();
+  Table table{{fields::strategy, fields::source, fields::position, fields::hook, fields::parameter,
+               fields::layer, fields::micro_batch, fields::bucket, fields::host_ms,
+               fields::device_ready_ms}};
   for (const LoggedStep& logged : steps) {
     std::size_t position = 0;
-    for (const Firing& firing : firings(scenario.workload, *logged.step)) {
-      if (json) {
-        nlohmann::ordered_json row{{"strategy", logged.strategy},
-                                   {"source", logged.source},
-                                   {"position", position},
-                                   {"hook", firing.hook},
-                                   {"parameter", nullptr},
-                                   {"layer", firing.layer},
-                                   {"micro_batch", firing.micro_batch},
-                                   {"bucket", nullptr},
-                                   {"host_ms", in_ms(firing.host)},
-                                   {"device_ready_ms", in_ms(firing.ready)}};
-        if (!firing.parameter.empty()) row["parameter"] = firing.parameter;
-        if (firing.bucket) row["bucket"] = *firing.bucket;
-        root["hooks"].push_back(std::move(row));
-      } else {
-        csv += fmt::format("{},{},{},{},{},{},{},{},{:.6f},{:.6f}\n", csv_field(logged.strategy),
-                           logged.source, position, csv_field(firing.hook),
-                           csv_field(firing.parameter), csv_field(firing.layer), firing.micro_batch,
-                           firing.bucket ? std::to_string(*firing.bucket) : std::string(),
-                           in_ms(firing.host), in_ms(firing.ready));
-      }
-      ++position;
-    }
+    for (const Firing& firing : firings(scenario.workload, *logged.step))
+      table.add({logged.strategy, logged.source, position++, firing.hook,
+                 firing.parameter.empty() ? FieldValue() : FieldValue(firing.parameter),
+                 firing.layer, firing.micro_batch, firing.bucket, in_ms(firing.host),
+                 in_ms(firing.ready)});
   }
-  return json ? json_text(root) : csv;
+  if (!json) return csv_of(table);
+  nlohmann::ordered_json root{{"format", "ddpsim.hooks/1"}, {"scenario", scenario.name}};
+  root["hooks"] = json_of(table);
+  return json_text(root);
 }
 
 }  // namespace ddpsim

@@ -19,8 +19,8 @@ struct LoggedStep {
 /// what fires under `overlap`, as "ddp". A CSV with a header, or, `json`, an array of objects under
 /// "hooks". Position counts from 0 in each step; times from its start: when the host came to the hook, and
 /// when what it was fired for (a gradient, or a layer's output) was ready on the device, after the hooks
-/// before it on the same gradient. Empty fields: a layer's hook has no parameter, and where nothing is reduced there is no
-/// bucket.
+/// before it on the same gradient. Nothing: a layer's hook has no parameter, and where nothing is reduced
+/// there is no bucket.
 std::string hooks_log(const Scenario& scenario, const std::vector<LoggedStep>& steps, bool json);
 
 /// Does a path ask for JSON by its name?

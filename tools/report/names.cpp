@@ -70,7 +70,7 @@ std::string task_label(const Scenario& scenario, const Schedule& schedule, const
       return fmt::format("optimizer {}", task.kernel);
     case Operation::all_reduce:
     case Operation::wait:
-      if (task.bucket == nobody) return fmt::format("{} {}", operation, name_of(task.message));
+      if (task.bucket == nobody) return fmt::format("{} {}", operation, name_of(schedule.work_of(task).message));
       if (schedule.buckets[static_cast<std::size_t>(task.bucket)].parameters.size() > 1)
         return fmt::format("{} bucket {}", operation, task.bucket);
       return operation + " " +
@@ -78,33 +78,10 @@ std::string task_label(const Scenario& scenario, const Schedule& schedule, const
                  .parameters[static_cast<std::size_t>(
                      schedule.buckets[static_cast<std::size_t>(task.bucket)].parameters[0])]
                  .name;
-    case Operation::accumulate:
-    case Operation::hook:
-    case Operation::copy_in:
-    case Operation::concatenate:
-    case Operation::divide:
-    case Operation::copy_out:
-    case Operation::copy_to_host:
-    case Operation::copy_to_device:
-    case Operation::search_unused:
-    case Operation::all_gather:
-    case Operation::reduce_scatter:
-    case Operation::cast:
-    case Operation::correct:
-    case Operation::pack:
-    case Operation::draw:
-    case Operation::multiply:
-    case Operation::orthogonalize:
-    case Operation::quantize:
-    case Operation::dequantize:
-    case Operation::select:
-    case Operation::own_kernel:
-    case Operation::synchronize:
-    case Operation::gradient_hook:
-    case Operation::module_hook:
-      break;
     case Operation::broadcast:
-      return fmt::format("broadcast {}", name_of(task.message));
+      return fmt::format("broadcast {}", name_of(schedule.work_of(task).message));
+    default:
+      break;
   }
   if (task.parameter != nobody)
     return operation + " " + workload.parameters[static_cast<std::size_t>(task.parameter)].name;

@@ -4,7 +4,7 @@
 
 #include "model/scenario/scenario.hpp"
 #include "model/schedule/schedule.hpp"
-#include "sim/predict/calibrate.hpp"
+#include "sim/predict/fit.hpp"
 #include "sim/predict/step.hpp"
 #include "tools/sweep/grid.hpp"
 

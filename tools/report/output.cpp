@@ -4,12 +4,12 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <list>
 #include <stdexcept>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "scenarios/reader/input_error.hpp"
@@ -17,38 +17,55 @@
 namespace ddpsim {
 namespace {
 
+namespace fs = std::filesystem;
+
 /// A file that is being written: beside its place, or, for what is no plain file (a pipe,
 /// /dev/null), in place. Until it is put in place, its destruction leaves nothing behind.
 class Part {
  public:
   explicit Part(const std::string& path) : path_(path), target_(path), beside_(path) {
     std::error_code error;
-    const std::filesystem::file_status status = std::filesystem::status(path, error);
-    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) return;
-    if (std::filesystem::exists(status))
-      target_ = std::filesystem::canonical(path, error);  // where a link leads
+    const fs::file_status status = fs::status(path, error);
+    if (fs::exists(status) && !fs::is_regular_file(status)) return;
+    if (fs::exists(status)) target_ = fs::canonical(path, error);  // where a link leads
     beside_ = fmt::format("{}.{}.part", target_.string(), getpid());
   }
   Part(const Part&) = delete;
   ~Part() {
     std::error_code error;
-    if (beside_ != path_) std::filesystem::remove(beside_, error);
+    if (beside_ != path_) fs::remove(beside_, error);
   }
 
   void write(const std::string& content) const {
-    errno = 0;
-    std::ofstream file(beside_, std::ios::binary);
-    file << content;
-    file.close();
-    if (!file) fail(std::strerror(errno));
+    // Beside its place a file of our own is made: no link that somebody put there is followed.
+    const int mode = beside_ == path_ ? O_WRONLY : O_WRONLY | O_CREAT | O_EXCL;
+    int file = open(beside_.c_str(), mode | O_CLOEXEC, 0666);
+    if (file < 0 && errno == EEXIST && unlink(beside_.c_str()) == 0)  // a dead process left it
+      file = open(beside_.c_str(), mode | O_CLOEXEC, 0666);
+    if (file < 0) fail(std::strerror(errno));
+    std::size_t done = 0;
+    while (done < content.size()) {
+      const ssize_t written = ::write(file, content.data() + done, content.size() - done);
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) break;
+      done += static_cast<std::size_t>(written);
+    }
+    const int problem = done < content.size() ? errno : 0;
+    if (close(file) != 0 && problem == 0) fail(std::strerror(errno));
+    if (problem != 0) fail(std::strerror(problem));
   }
   /// Can it be written? What is no plain file is not touched.
   void check() const {
-    if (beside_ != path_) write("");
+    if (beside_ != path_)
+      write("");
+    else if (fs::is_directory(path_))
+      fail(std::strerror(EISDIR));
+    else if (access(path_.c_str(), W_OK) != 0)
+      fail(std::strerror(errno));
   }
   void put_in_place() const {
     std::error_code error;
-    if (beside_ != path_) std::filesystem::rename(beside_, target_, error);
+    if (beside_ != path_) fs::rename(beside_, target_, error);
     if (error) fail(error.message());
   }
 
@@ -58,29 +75,86 @@ class Part {
   }
 
   std::string path_;
-  std::filesystem::path target_, beside_;
+  fs::path target_, beside_;
 };
 
+/// Are these one file, or would they be? Two results may share a device such as /dev/null.
+bool one_file(const fs::path& one, const fs::path& other) {
+  std::error_code error;
+  if (fs::exists(one, error) && fs::exists(other, error))
+    return !fs::is_character_file(one, error) && fs::equivalent(one, other, error);
+  return fs::weakly_canonical(fs::absolute(one, error), error) ==
+         fs::weakly_canonical(fs::absolute(other, error), error);
+}
+
+/// Does stdout, which the shell may have sent to a plain file, lead to this one?
+bool is_stdout(const std::string& path) {
+  struct stat given {
+  }, standard{};
+  return path == "-" || (stat(path.c_str(), &given) == 0 && fstat(STDOUT_FILENO, &standard) == 0 &&
+                         S_ISREG(given.st_mode) && given.st_dev == standard.st_dev &&
+                         given.st_ino == standard.st_ino);
+}
+
+void check_apart(const std::vector<ResultPlace>& places) {
+  for (auto one = places.begin(); one != places.end(); ++one) {
+    if (one->path != "-" && is_stdout(one->path))
+      throw InputError(fmt::format("{} {}: stdout goes there already: write - or name another file",
+                                   one->flag, one->path));
+    for (auto other = places.begin(); other != one; ++other) {
+      if (one->path == other->path)
+        throw InputError(fmt::format("two results cannot both be written to {}",
+                                     one->path == "-" ? "stdout" : one->path));
+      if (one->path != "-" && other->path != "-" && one_file(one->path, other->path))
+        throw InputError(
+            fmt::format("{} {} and {} {} are one file: two results cannot both be "
+                        "written there",
+                        other->flag, other->path, one->flag, one->path));
+    }
+  }
+}
+
 }  // namespace
+
+void check_places(const std::vector<ResultPlace>& given, const std::vector<fs::path>& inputs) {
+  std::vector<ResultPlace> places;
+  for (const ResultPlace& place : given)
+    if (!place.path.empty()) places.push_back(place);
+  check_apart(places);
+  for (const ResultPlace& place : places) {
+    if (place.path == "-") continue;
+    for (const fs::path& input : inputs)
+      if (one_file(place.path, input))
+        throw InputError(
+            fmt::format("{} {}: this would overwrite {}, which is read; name another "
+                        "file",
+                        place.flag, place.path, input == place.path ? "a file" : input.string()));
+    Part(place.path).check();
+  }
+}
 
 void Outputs::add(const std::string& path, std::string content) {
   if (!path.empty()) files_.emplace_back(path, std::move(content));
 }
 
-void Outputs::check() const {
-  for (const auto& [path, content] : files_)
-    if (path != "-") Part(path).check();
-}
-
 void Outputs::commit() const {
-  std::list<Part> parts;
-  for (const auto& [path, content] : files_)
-    if (path != "-") parts.emplace_back(path).write(content);
-  for (const Part& part : parts) part.put_in_place();
+  std::string problems;
+  for (const auto& [path, content] : files_) {
+    if (path == "-") continue;
+    try {
+      const Part part(path);
+      part.write(content);
+      part.put_in_place();
+    } catch (const InputError& problem) {
+      problems += fmt::format("{}{}", problems.empty() ? "" : "; ", problem.what());
+    }
+  }
   for (const auto& [path, content] : files_)
     if (path == "-") std::fwrite(content.data(), 1, content.size(), stdout);
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-    throw std::runtime_error(fmt::format("stdout cannot be written: {}", std::strerror(errno)));
+  const bool told = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  const std::string reason = std::strerror(errno);
+  if (!problems.empty()) throw InputError(problems);
+  if (!told) throw std::runtime_error(fmt::format("stdout cannot be written: {}", reason));
 }
 
 std::string json_text(const nlohmann::ordered_json& json) {

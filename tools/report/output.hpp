@@ -1,24 +1,39 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "model/base/printable.hpp"
+
 namespace ddpsim {
 
+/// The place that a flag names for a result. "-" is stdout, "" is nowhere.
+struct ResultPlace {
+  std::string flag, path;
+};
+
+/// Call before the work whose results go to `places`. Throws InputError if one of them could not be
+/// written now, if two are one file, however they are spelled, or if one is among `inputs`, the
+/// files that are read. Leaves nothing behind.
+void check_places(const std::vector<ResultPlace>& places,
+                  const std::vector<std::filesystem::path>& inputs);
+
 /// What a command is going to write. Nothing is touched before everything has been computed; then
-/// each file is written whole beside its place, and when all are, renamed into it: a reader never
-/// sees half of one, and a file that cannot be written leaves the others as they were. Stdout comes
-/// last.
+/// each file is written whole beside its place and renamed into it: a reader never sees half of
+/// one. Stdout comes last.
 class Outputs {
  public:
   /// "-" is stdout, "" is nowhere.
   void add(const std::string& path, std::string content);
-  /// Throws InputError if a file could not be written now; leaves nothing behind.
-  void check() const;
-  /// Throws InputError if a file cannot be written, std::runtime_error if stdout cannot.
+  /// Text for people, on stdout: what a terminal would obey in it, but for the ends of lines, is
+  /// spelled out (model/base/printable.hpp).
+  void add_text(const std::string& text) { add("-", printable(text, "\n")); }
+  /// Writes all that can be written. Then throws InputError if a file could not be,
+  /// std::runtime_error if stdout alone could not.
   void commit() const;
 
  private:

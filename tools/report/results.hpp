@@ -3,11 +3,9 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
-#include "model/cost/step_costs.hpp"
 #include "model/scenario/scenario.hpp"
 #include "sim/predict/step.hpp"
+#include "tools/report/page.hpp"
 
 namespace ddpsim {
 
@@ -21,17 +19,17 @@ struct Result {
 };
 
 /// One entry of "results"; times in ms, sizes in bytes.
-nlohmann::ordered_json result_json(const Scenario& scenario, const Result& result);
+Record result_record(const Scenario& scenario, const Result& result);
 
-/// "ddpsim.run/1".
-nlohmann::ordered_json run_json(const Scenario& scenario, const std::vector<Result>& results);
+/// "ddpsim.run/1", of those entries.
+Record run_record(const Scenario& scenario, List results);
 
-/// CSV with a header; the first seven columns are those of the CS336 tables.
-std::string run_csv_header();
-std::string run_csv(const Scenario& scenario, const std::vector<Result>& results);
+/// The columns of `run --csv`, of which the first seven are those of the CS336 tables, and what stands
+/// in a row.
+const std::vector<Field>& run_columns();
+Record run_row(const Scenario& scenario, const Result& result);
 
-/// The table and the timelines `ddpsim run` prints.
-std::string run_table(const Scenario& scenario, const StepCosts& costs,
-                      const std::vector<Result>& results);
+/// The table and the timelines `ddpsim run` prints. `law` says what all-reduces cost.
+Page run_page(const Scenario& scenario, const std::string& law, const std::vector<Result>& results);
 
 }  // namespace ddpsim

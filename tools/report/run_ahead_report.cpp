@@ -6,16 +6,12 @@
 
 #include "model/ddp/iteration.hpp"
 #include "scenarios/reader/input_error.hpp"
-#include "tools/report/table.hpp"
+#include "tools/report/steps_fields.hpp"
 
 namespace ddpsim {
 namespace {
 
 constexpr std::size_t most_rows = 20;
-
-std::string ms(double milliseconds) {
-  return fmt::format("{:.3f}", milliseconds);
-}
 
 /// How much shorter the steps are together than one after the other, as a part of that.
 double gain(const ConsecutiveSteps& steps, const RunAhead& joined) {
@@ -51,8 +47,7 @@ void add_rows(Table& table, const std::string& name, const ConsecutiveSteps& ste
       waited += in_ms(waits[i]);
     }
     const auto number = static_cast<double>(end - begin);
-    table.add(
-        {name, which, phase, ms(apart / number), ms(together / number), ms(waited), ms(together)});
+    table.add({name, which, phase, apart / number, together / number, waited, together});
   };
   const auto range = [](std::size_t begin, std::size_t end) {
     return end == begin + 1 ? fmt::format("{}", end) : fmt::format("{}-{}", begin + 1, end);
@@ -74,18 +69,19 @@ std::vector<RunAhead> joined_runs(const Comparison& run,
                                   const std::vector<ConsecutiveSteps>& steps) {
   std::vector<RunAhead> joined;
   try {
-    for (const ConsecutiveSteps& each : steps) joined.push_back(run_ahead(run.priced.costs, each));
+    for (const ConsecutiveSteps& each : steps) joined.push_back(run_ahead(run.priced.model, each));
   } catch (const std::invalid_argument& problem) {
     throw InputError(fmt::format("{}: {}", run.scenario.file, problem.what()));
   }
   return joined;
 }
 
-std::string run_ahead_text(const Comparison& run, const std::vector<ConsecutiveSteps>& steps,
-                           const std::vector<RunAhead>& joined) {
-  std::string text =
-      fmt::format("{} steps in which the host runs ahead\n", joined.front().periods.size());
-  Table table({"strategy", "steps", "phase", "alone ms", "period ms", "host waited ms", "sum ms"});
+Page run_ahead_page(const Comparison& run, const std::vector<ConsecutiveSteps>& steps,
+                    const std::vector<RunAhead>& joined) {
+  Table table{{fields::strategy_in_words, fields::which_steps, fields::phase, fields::alone_ms,
+               fields::period_ms, fields::host_waited_ms,
+               fields::total_ms.with(fields::thousandths)}};
+  table.title = fmt::format("{} steps in which the host runs ahead", joined.front().periods.size());
   std::string gains;
   for (std::size_t s = 0; s < joined.size(); ++s) {
     const std::string name = strategy_label(run.compared[s].training);
@@ -96,27 +92,32 @@ std::string run_ahead_text(const Comparison& run, const std::vector<ConsecutiveS
         name, in_ms(joined[s].total()), 1e3 * steps[s].total_seconds(),
         100 * gain(steps[s], joined[s]), joined[s].waits.size());
   }
-  return text + table.text() +
-         "\nalone: begun when the one before has ended; period: from that end to its own; host "
-         "waited: at "
-         "its forward, for timers of\na sampled iteration\n" +
-         gains;
+  Page page;
+  page.add(std::move(table));
+  page.add(Paragraph{
+      "alone: begun when the one before has ended; period: from that end to its own; host waited: "
+      "at its forward, for timers of\na sampled iteration\n" +
+      gains});
+  return page;
 }
 
-nlohmann::ordered_json run_ahead_json(const ConsecutiveSteps& steps, const RunAhead& joined) {
-  nlohmann::ordered_json json;
-  json["count"] = joined.periods.size();
-  json["total_ms"] = in_ms(joined.total());
-  json["mean_period_ms"] = in_ms(joined.total()) / static_cast<double>(joined.periods.size());
-  json["one_after_the_other_ms"] = 1e3 * steps.total_seconds();
-  json["gain"] = gain(steps, joined);
-  json["host_waited_ms"] = in_ms(joined.waited());
-  json["host_waits"] = nlohmann::ordered_json::array();
+Record run_ahead_record(const ConsecutiveSteps& steps, const RunAhead& joined) {
+  List waits, periods;
   for (const RunAhead::HostWait& wait : joined.waits)
-    json["host_waits"].push_back({{"step", wait.step + 1}, {"ms", in_ms(wait.time)}});
-  json["periods_ms"] = nlohmann::ordered_json::array();
-  for (const Duration period : joined.periods) json["periods_ms"].push_back(in_ms(period));
-  return json;
+    waits.emplace_back(
+        Record().add(fields::wait_step, wait.step + 1).add(fields::wait_ms, in_ms(wait.time)));
+  for (const Duration period : joined.periods) periods.emplace_back(in_ms(period));
+  const auto count = static_cast<double>(joined.periods.size());
+  Record record;
+  record.add(fields::step_count, joined.periods.size())
+      .add(fields::total_ms, in_ms(joined.total()))
+      .add(fields::mean_period_ms, in_ms(joined.total()) / count)
+      .add(fields::one_after_the_other_ms, 1e3 * steps.total_seconds())
+      .add(fields::gain, gain(steps, joined))
+      .add(fields::host_waited_ms, in_ms(joined.waited()))
+      .add(fields::host_waits, std::move(waits))
+      .add(fields::periods_ms, std::move(periods));
+  return record;
 }
 
 }  // namespace ddpsim

@@ -1,12 +1,10 @@
 #pragma once
 
-#include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "sim/predict/run_ahead.hpp"
 #include "tools/report/comparison.hpp"
+#include "tools/report/page.hpp"
 
 namespace ddpsim {
 
@@ -16,10 +14,10 @@ std::vector<RunAhead> joined_runs(const Comparison& run,
                                   const std::vector<ConsecutiveSteps>& steps);
 
 /// A row for every stretch of steps that are alike, and what running ahead gains.
-std::string run_ahead_text(const Comparison& run, const std::vector<ConsecutiveSteps>& steps,
-                           const std::vector<RunAhead>& joined);
+Page run_ahead_page(const Comparison& run, const std::vector<ConsecutiveSteps>& steps,
+                    const std::vector<RunAhead>& joined);
 
 /// What "run_ahead" holds in a result of `run --json`; steps are counted from 1.
-nlohmann::ordered_json run_ahead_json(const ConsecutiveSteps& steps, const RunAhead& joined);
+Record run_ahead_record(const ConsecutiveSteps& steps, const RunAhead& joined);
 
 }  // namespace ddpsim

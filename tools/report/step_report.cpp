@@ -7,7 +7,7 @@
 #include "model/ddp/iteration.hpp"
 #include "model/timeline/metrics.hpp"
 #include "sim/predict/predict.hpp"
-#include "tools/report/table.hpp"
+#include "tools/report/steps_fields.hpp"
 
 namespace ddpsim {
 namespace {
@@ -17,8 +17,46 @@ constexpr std::size_t most_rows = 20;
 std::string ms(Duration time) {
   return fmt::format("{:.2f}", in_ms(time));
 }
-std::string ns_as_ms(std::int64_t ns) {
-  return fmt::format("{:.3f}", static_cast<double>(ns) * 1e-6);
+
+std::string range_text(std::size_t begin, std::size_t end) {
+  return end == begin + 1 ? fmt::format("{}", end) : fmt::format("{}-{}", begin + 1, end);
+}
+
+/// A row for every stretch of one strategy's steps.
+void add_stretches(Table& table, const std::string& name, const ConsecutiveSteps& steps) {
+  std::size_t rows = 0, begin = 0;
+  while (begin < steps.sequence.size()) {
+    std::size_t end = begin + 1;
+    while (end < steps.sequence.size() && steps.sequence[end] == steps.sequence[begin]) ++end;
+    Record row;
+    row.add(fields::strategy_in_words, name);
+    if (++rows > most_rows) {
+      table.add(row.add(fields::which_steps, range_text(begin, steps.sequence.size()))
+                    .add(fields::phase, "as before"));
+      return;
+    }
+    const Step& kind = steps.kinds[static_cast<std::size_t>(steps.sequence[begin])];
+    table.add(
+        row.add(fields::which_steps, range_text(begin, end))
+            .add(fields::phase, phase_label(kind.training))
+            .add(fields::bucket_count, kind.schedule.buckets.size())
+            .add(fields::step_ms, in_ms(kind.metrics.step))
+            .add(fields::communication_ms, in_ms(kind.metrics.communication))
+            .add(fields::collectives, kind.metrics.collectives)
+            .add(fields::total_ms, static_cast<double>(end - begin) * in_ms(kind.metrics.step)));
+    begin = end;
+  }
+}
+
+Record statistics_record(const DdpAverages& logged) {
+  Record record;
+  record.add(fields::avg_forward_compute_time_ns, logged.avg_forward_compute_time())
+      .add(fields::avg_backward_compute_time_ns, logged.avg_backward_compute_time())
+      .add(fields::avg_backward_comm_time_ns, logged.avg_backward_comm_time())
+      .add(fields::avg_backward_compute_comm_overlap_time_ns,
+           logged.avg_backward_compute_comm_overlap_time())
+      .add(fields::samples, logged.samples_taken());
+  return record;
 }
 
 }  // namespace
@@ -26,58 +64,44 @@ std::string ns_as_ms(std::int64_t ns) {
 std::vector<ConsecutiveSteps> steps_of(const Comparison& run, int count) {
   std::vector<ConsecutiveSteps> steps;
   for (const Step& each : run.compared)
-    steps.push_back(consecutive_steps(run.priced.costs, each.training, count));
+    steps.push_back(consecutive_steps(run.priced.model, each.training, count));
   return steps;
 }
 
-std::string steps_text(const Comparison& run, const std::vector<ConsecutiveSteps>& steps) {
-  std::string text = fmt::format("{} consecutive steps\n", steps.front().sequence.size());
-  Table table(
-      {"strategy", "steps", "phase", "buckets", "step ms", "comm ms", "collectives", "sum ms"});
+Table steps_table(const Comparison& run, const std::vector<ConsecutiveSteps>& steps) {
+  Table table{{fields::strategy_in_words, fields::which_steps, fields::phase, fields::bucket_count,
+               fields::step_ms, fields::communication_ms, fields::collectives, fields::total_ms}};
+  for (Field& column : table.columns) column.look.absent = "";
+  table.title = fmt::format("{} consecutive steps", steps.front().sequence.size());
   for (std::size_t s = 0; s < steps.size(); ++s) {
     const ConsecutiveSteps& each = steps[s];
     const std::string name = strategy_label(run.compared[s].training);
-    std::size_t rows = 0, begin = 0;
-    while (begin < each.sequence.size()) {
-      std::size_t end = begin + 1;
-      while (end < each.sequence.size() && each.sequence[end] == each.sequence[begin]) ++end;
-      if (++rows > most_rows) {
-        table.add({name, fmt::format("{}-{}", begin + 1, each.sequence.size()), "as before", "", "",
-                   "", "", ""});
-        break;
-      }
-      const Step& kind = each.kinds[static_cast<std::size_t>(each.sequence[begin])];
-      table.add(
-          {name, end == begin + 1 ? fmt::format("{}", end) : fmt::format("{}-{}", begin + 1, end),
-           phase_label(kind.training), fmt::format("{}", kind.schedule.buckets.size()),
-           ms(kind.metrics.step), ms(kind.metrics.communication),
-           fmt::format("{}", kind.metrics.collectives),
-           fmt::format("{:.2f}", static_cast<double>(end - begin) * in_ms(kind.metrics.step))});
-      begin = end;
-    }
-    table.add({name, "all", "", "",
-               fmt::format("{:.2f}",
-                           1e3 * each.total_seconds() / static_cast<double>(each.sequence.size())),
-               "", "", fmt::format("{:.2f}", 1e3 * each.total_seconds())});
+    add_stretches(table, name, each);
+    table.add(Record()
+                  .add(fields::strategy_in_words, name)
+                  .add(fields::which_steps, "all")
+                  .add(fields::step_ms,
+                       1e3 * each.total_seconds() / static_cast<double>(each.sequence.size()))
+                  .add(fields::total_ms, 1e3 * each.total_seconds()));
   }
-  return text + table.text();
+  return table;
 }
 
-nlohmann::ordered_json steps_json(const Comparison& run, const ConsecutiveSteps& steps,
-                                  const Result& result) {
-  nlohmann::ordered_json json;
-  json["count"] = steps.sequence.size();
-  json["total_ms"] = 1e3 * steps.total_seconds();
-  json["kinds"] = nlohmann::ordered_json::array();
-  for (std::size_t kind = 0; kind < steps.kinds.size(); ++kind) {
-    nlohmann::ordered_json entry;
-    entry["phase"] = phase_label(steps.kinds[kind].training);
-    entry["steps"] = steps.counts[kind];
-    entry.update(result_json(run.scenario, {&steps.kinds[kind], result.none, result.naive}));
-    json["kinds"].push_back(std::move(entry));
-  }
-  json["sequence"] = steps.sequence;
-  return json;
+Record steps_record(const Comparison& run, const ConsecutiveSteps& steps, const Result& result) {
+  List kinds, sequence;
+  for (std::size_t kind = 0; kind < steps.kinds.size(); ++kind)
+    kinds.emplace_back(
+        Record()
+            .add(fields::phase, phase_label(steps.kinds[kind].training))
+            .add(fields::steps_of_kind, steps.counts[kind])
+            .add(result_record(run.scenario, {&steps.kinds[kind], result.none, result.naive})));
+  for (const std::int32_t kind : steps.sequence) sequence.emplace_back(kind);
+  Record record;
+  record.add(fields::step_count, steps.sequence.size())
+      .add(fields::total_ms, 1e3 * steps.total_seconds())
+      .add(fields::kinds, std::move(kinds))
+      .add(fields::sequence, std::move(sequence));
+  return record;
 }
 
 DdpAverages averages_of(const Step& step) {
@@ -97,7 +121,7 @@ std::string hooks_text(const Comparison& run) {
     if (!step.training.hooks.empty()) {
       Training bare = step.training;
       bare.hooks.clear();
-      const Duration without = predict(run.priced.costs, bare).metrics.step;
+      const Duration without = predict(run.priced.model, bare).metrics.step;
       text += fmt::format("{}: hooks of your own: step {} ms against {} ms without ({:+.2f} ms)\n",
                           name, ms(metrics.step), ms(without), in_ms(metrics.step - without));
     }
@@ -115,43 +139,36 @@ std::string hooks_text(const Comparison& run) {
   return text;
 }
 
-std::string statistics_text(const Comparison& run, const std::vector<ConsecutiveSteps>& steps) {
-  std::string text =
+Page statistics_page(const Comparison& run, const std::vector<ConsecutiveSteps>& steps) {
+  Table table{{fields::strategy_in_words, fields::avg_forward_compute_time_ns,
+               fields::avg_backward_compute_time_ns, fields::avg_backward_comm_time_ns,
+               fields::avg_backward_compute_comm_overlap_time_ns, fields::communication_ms,
+               fields::busy_overlap_ms}};
+  table.title =
       "what DistributedDataParallel's logger would say (ms), of one iteration (the last "
-      "micro-batch), "
-      "beside ours; comm ms is of the whole step\n";
-  bool logs = false;
-  Table table({"strategy", "avg_forward_compute_time", "avg_backward_compute_time",
-               "avg_backward_comm_time", "avg_backward_compute_comm_overlap_time", "comm ms",
-               "busy overlap ms"});
+      "micro-batch), beside ours; comm ms is of the whole step";
   for (std::size_t s = 0; s < run.compared.size(); ++s) {
     const Step& step = run.compared[s];
     const DdpAverages logged = steps.empty() ? averages_of(step) : steps[s].logged;
     if (logged.samples_taken() == 0) continue;
-    logs = true;
     const Duration hidden =
         scaled(step.metrics.communication, overlap_ratio(step.metrics, run.none.metrics));
-    table.add({strategy_label(step.training), ns_as_ms(logged.avg_forward_compute_time()),
-               ns_as_ms(logged.avg_backward_compute_time()),
-               ns_as_ms(logged.avg_backward_comm_time()),
-               ns_as_ms(logged.avg_backward_compute_comm_overlap_time()),
-               ms(step.metrics.communication), ms(hidden)});
+    table.add(statistics_record(logged)
+                  .add(fields::strategy_in_words, strategy_label(step.training))
+                  .add(fields::communication_ms, in_ms(step.metrics.communication))
+                  .add(fields::busy_overlap_ms, in_ms(hidden)));
   }
-  if (!logs)
-    return "DistributedDataParallel's logger runs for bucketed only, which is not compared here\n";
-  return text + table.text();
+  Page page;
+  if (table.rows.empty())
+    page.add(Paragraph{
+        "DistributedDataParallel's logger runs for bucketed only, which is not compared here"});
+  else
+    page.add(std::move(table));
+  return page;
 }
 
-nlohmann::ordered_json statistics_json(const DdpAverages& logged) {
-  if (logged.samples_taken() == 0) return nullptr;
-  nlohmann::ordered_json json;
-  json["avg_forward_compute_time_ns"] = logged.avg_forward_compute_time();
-  json["avg_backward_compute_time_ns"] = logged.avg_backward_compute_time();
-  json["avg_backward_comm_time_ns"] = logged.avg_backward_comm_time();
-  json["avg_backward_compute_comm_overlap_time_ns"] =
-      logged.avg_backward_compute_comm_overlap_time();
-  json["samples"] = logged.samples_taken();
-  return json;
+FieldValue statistics_value(const DdpAverages& logged) {
+  return logged.samples_taken() == 0 ? FieldValue() : FieldValue(statistics_record(logged));
 }
 
 }  // namespace ddpsim

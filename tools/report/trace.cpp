@@ -75,7 +75,7 @@ class Writer {
 
 constexpr int most_alike_ranks = 8;
 
-std::string arguments_of(const Scenario& scenario, const Task& task) {
+std::string arguments_of(const Scenario& scenario, const Schedule& schedule, const Task& task) {
   std::string text = fmt::format("\"micro_batch\":{}", task.micro_batch);
   if (task.bucket != nobody) text += fmt::format(",\"bucket\":{}", task.bucket);
   if (task.parameter != nobody)
@@ -83,7 +83,7 @@ std::string arguments_of(const Scenario& scenario, const Task& task) {
         ",\"parameter\":{}",
         quoted(scenario.workload.parameters[static_cast<std::size_t>(task.parameter)].name));
   if (task.operation == Operation::all_reduce)
-    text += fmt::format(",\"bytes\":{}", task.bytes.count);
+    text += fmt::format(",\"bytes\":{}", schedule.work_of(task).payload.count);
   return text;
 }
 
@@ -109,7 +109,7 @@ void write_rank(Writer& writer, int pid, const Scenario& scenario, const Schedul
       }
     }
     writer.span(pid, thread, span, name, std::string(name_of(task.operation)),
-                arguments_of(scenario, task));
+                arguments_of(scenario, schedule, task));
   }
   for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
     const Task& task = schedule.tasks[i];

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "tools/command/settings.hpp"
-#include "tools/report/table.hpp"
+#include "tools/report/tune_fields.hpp"
 
 namespace ddpsim {
 namespace {
@@ -33,13 +33,20 @@ std::string caps_text(const Choice& choice) {
              : cap;
 }
 
-std::string choices_table(const Tuning& tuning) {
-  Table table({"buckets", "caps", "number", "largest", "step ms", "exposed ms", "over default",
-               "over bound"});
+/// `step` over `whole`, less 1.
+double over(Duration step, Duration whole) {
+  return in_seconds(step) / in_seconds(whole) - 1;
+}
+
+Table choices_table(const Tuning& tuning) {
+  Table table{{fields::buckets_in_words, fields::caps_in_words, fields::number_of_buckets,
+               fields::largest_bucket_bytes, fields::choice_step_ms, fields::choice_exposed_ms,
+               fields::over_default, fields::over_bound}};
+  for (Field& column : table.columns) column.look.absent = "";
   const auto add = [&](const std::string& name, const Choice& choice) {
-    table.add({name, caps_text(choice), fmt::format("{}", choice.buckets.size()),
-               to_string(choice.largest), ms(choice.step), ms(choice.step - tuning.without),
-               share(choice.step, tuning.standard.step), share(choice.step, tuning.lower_bound)});
+    table.add({name, caps_text(choice), choice.buckets.size(), choice.largest.count,
+               in_ms(choice.step), in_ms(choice.step - tuning.without),
+               over(choice.step, tuning.standard.step), over(choice.step, tuning.lower_bound)});
   };
   const Choice& given = tuning.given;
   add("DDP default", tuning.standard);
@@ -58,15 +65,14 @@ std::string choices_table(const Tuning& tuning) {
   if (tuning.best_partition)
     add(tuning.partition_proven ? "best partition (proven)" : "best partition found",
         *tuning.best_partition);
-  table.add({"lower bound", "", "", "", ms(tuning.lower_bound),
-             ms(tuning.lower_bound - tuning.without),
-             share(tuning.lower_bound, tuning.standard.step), ""});
-  return table.text();
+  table.add({"lower bound", FieldValue(), FieldValue(), FieldValue(), in_ms(tuning.lower_bound),
+             in_ms(tuning.lower_bound - tuning.without),
+             over(tuning.lower_bound, tuning.standard.step), FieldValue()});
+  return table;
 }
 
 /// The step against the cap: powers of two of a MiB, and the best.
-std::string caps_chart(const Tuning& tuning) {
-  constexpr double width = 40;
+Table caps_chart(const Tuning& tuning) {
   struct Row {
     std::string cap;
     const Choice* choice;
@@ -90,29 +96,28 @@ std::string caps_chart(const Tuning& tuning) {
     longest = std::max(longest, row.choice->step);
     shortest = std::min(shortest, row.choice->step);
   }
-  Table table({"cap", "buckets", "step ms", "above the shortest"}, Table::Last::text);
+  Table table{{fields::caps_in_words.labelled("cap"), fields::number_of_buckets.labelled("buckets"),
+               fields::choice_step_ms, fields::above_shortest}};
   for (const auto& [cap, choice] : rows) {
     const double part = longest > shortest
                             ? in_seconds(choice->step - shortest) / in_seconds(longest - shortest)
                             : 0;
-    table.add({cap, fmt::format("{}", choice->buckets.size()), ms(choice->step),
-               std::string(static_cast<std::size_t>(part * width + 0.5), '#') +
-                   (choice->cap == tuning.best_cap.cap ? " <- best" : "")});
+    List bar{part};
+    if (choice->cap == tuning.best_cap.cap) bar.emplace_back(" <- best");
+    table.add({cap, choice->buckets.size(), in_ms(choice->step), std::move(bar)});
   }
-  return table.text();
+  return table;
 }
 
-std::string corners_text(const Tuning& tuning) {
-  Table table({"link takes", "kernels take", "default ms", "recommended ms", "best cap ms", "gain",
-               "regret"});
+Table corners_table(const Tuning& tuning) {
+  Table table{{fields::link_factor, fields::compute_factor, fields::default_step_ms,
+               fields::recommended_step_ms, fields::best_cap_step_ms, fields::corner_gain,
+               fields::corner_regret}};
   for (const Corner& corner : tuning.advice.corners)
-    table.add({fmt::format("x {:.2f}", corner.link), fmt::format("x {:.2f}", corner.compute),
-               ms(corner.standard), ms(corner.recommended), ms(corner.best),
-               fmt::format("{:.2f} %", 100 * (1 - in_seconds(corner.recommended) /
-                                                      in_seconds(corner.standard))),
-               fmt::format("{:.2f} %",
-                           100 * (in_seconds(corner.recommended) / in_seconds(corner.best) - 1))});
-  return table.text();
+    table.add({corner.link, corner.compute, in_ms(corner.standard), in_ms(corner.recommended),
+               in_ms(corner.best), 1 - in_seconds(corner.recommended) / in_seconds(corner.standard),
+               over(corner.recommended, corner.best)});
+  return table;
 }
 
 std::string verdict(const Tuning& tuning, const TuneOptions& options) {
@@ -157,18 +162,29 @@ std::string verdict(const Tuning& tuning, const TuneOptions& options) {
       100 * best, certain ? "less than the errors allowed for can take away" : "within noise");
 }
 
-nlohmann::ordered_json choice_json(const Choice& choice) {
-  nlohmann::ordered_json json;
-  if (choice.first_cap)
-    json["first_cap_bytes"] = choice.first_cap->count;
-  else
-    json["first_cap_bytes"] = nullptr;
-  const bool capped = choice.cap > Bytes{} && choice.cap < no_cap;
-  json["cap_bytes"] = capped ? nlohmann::ordered_json(choice.cap.count) : nullptr;
-  json["step_ms"] = in_ms(choice.step);
-  json["buckets"] = choice.buckets.size();
-  json["largest_bucket_bytes"] = choice.largest.count;
-  return json;
+/// Nothing where no cap, or any, makes the buckets.
+FieldValue cap_or_nothing(Bytes cap) {
+  return cap > Bytes{} && cap < no_cap ? FieldValue(cap.count) : FieldValue();
+}
+
+Record choice_record(const Choice& choice) {
+  Record record;
+  record
+      .add(fields::first_cap_bytes,
+           choice.first_cap ? FieldValue(choice.first_cap->count) : FieldValue())
+      .add(fields::cap_bytes, cap_or_nothing(choice.cap))
+      .add(fields::choice_step_ms, in_ms(choice.step))
+      .add(fields::number_of_buckets, choice.buckets.size())
+      .add(fields::largest_bucket_bytes, choice.largest.count);
+  return record;
+}
+
+FieldValue choice_or_nothing(const std::optional<Choice>& choice) {
+  return choice ? FieldValue(choice_record(*choice)) : FieldValue();
+}
+
+FieldValue highest_cap_of(const Choice& choice) {
+  return choice.highest_cap < no_cap ? FieldValue(choice.highest_cap.count) : FieldValue();
 }
 
 /// A cap that people would write, among those that make the same buckets.
@@ -177,89 +193,92 @@ std::int64_t deployed(const Choice& choice) {
                               : round_cap(choice.cap, choice.highest_cap).bytes.count;
 }
 
+List partition_names(const Scenario& scenario, const Choice& partition) {
+  List buckets;
+  for (const auto& bucket : partition.buckets) {
+    List names;
+    for (const int index : bucket)
+      names.emplace_back(scenario.workload.parameters[static_cast<std::size_t>(index)].name);
+    buckets.emplace_back(std::move(names));
+  }
+  return buckets;
+}
+
 }  // namespace
 
-std::string tune_text(const Scenario& scenario, const StepCosts& costs, const Tuning& tuning,
-                      const TuneOptions& options) {
-  std::string text =
-      fmt::format("{}\n{}: {} gradients, {}; {} x {}, all-reduce law: {}\n\n{}\n", scenario.name,
-                  scenario.workload.name, scenario.workload.parameters.size(),
-                  to_string(scenario.workload.gradient_size()), costs.ranks,
-                  scenario.cluster.device.name, costs.collective.name(), choices_table(tuning));
-  text += fmt::format(
+Page tune_page(const Scenario& scenario, const std::string& law, const Tuning& tuning,
+               const TuneOptions& options) {
+  Page page;
+  page.add(
+      Paragraph{fmt::format("{}\n{}: {} gradients, {}; {} x {}, all-reduce law: {}", scenario.name,
+                            scenario.workload.name, scenario.workload.parameters.size(),
+                            to_string(scenario.workload.gradient_size()), scenario.cluster.ranks(),
+                            scenario.cluster.device.name, law)});
+  page.add(choices_table(tuning));
+  page.add(Paragraph{fmt::format(
       "without communication: {} ms; all {} distinct caps{} were searched ({} steps simulated);\n"
-      "no contiguous partition is faster than the lower bound{}\n\n",
+      "no contiguous partition is faster than the lower bound{}",
       ms(tuning.without), tuning.caps.size(),
       tuning.best_pair ? " and all pairs of caps" : ", but not pairs: too many gradients,",
       tuning.evaluated,
       tuning.best_partition
           ? ""
-          : "; free partitions are not searched where gradients are of several types or sparse");
-  text += caps_chart(tuning) + "\n";
-  if (!tuning.advice.corners.empty()) text += corners_text(tuning) + "\n";
-  text += verdict(tuning, options) + "\n";
-  return text + settings_to_paste(tuning, scenario.training, scenario.workload);
+          : "; free partitions are not searched where gradients are of several types or sparse")});
+  page.add(caps_chart(tuning));
+  if (!tuning.advice.corners.empty()) page.add(corners_table(tuning));
+  page.add(Paragraph{verdict(tuning, options)});
+  page.add(Verbatim{settings_to_paste(tuning, scenario.training, scenario.workload)});
+  return page;
 }
 
-nlohmann::ordered_json tune_json(const Scenario& scenario, const Tuning& tuning) {
-  nlohmann::ordered_json json;
-  json["format"] = "ddpsim.tune/1";
-  json["scenario"] = scenario.name;
-  json["best_cap_bytes"] = deployed(tuning.best_cap);
-  json["best_cap_step_ms"] = in_ms(tuning.best_cap.step);
-  json["default_step_ms"] = in_ms(tuning.standard.step);
-  json["best_partition"] = nlohmann::ordered_json::array();
-  if (tuning.best_partition) {
-    for (const auto& bucket : tuning.best_partition->buckets) {
-      nlohmann::ordered_json names = nlohmann::ordered_json::array();
-      for (const int index : bucket)
-        names.push_back(scenario.workload.parameters[static_cast<std::size_t>(index)].name);
-      json["best_partition"].push_back(names);
-    }
-    json["best_partition_step_ms"] = in_ms(tuning.best_partition->step);
-  } else {
-    json["best_partition_step_ms"] = nullptr;
-  }
-  json["lower_bound_ms"] = in_ms(tuning.lower_bound);
-  json["evaluated"] = tuning.evaluated;
-  json["without_communication_ms"] = in_ms(tuning.without);
-  json["recommended_cap_bytes"] = deployed(tuning.advice.choice);
-  json["recommended_step_ms"] = in_ms(tuning.advice.choice.step);
-  json["pays"] = tuning.advice.pays;
-  json["partition_proven"] = tuning.partition_proven;
-  json["best_pair"] = tuning.best_pair ? choice_json(*tuning.best_pair) : nullptr;
-  json["best_even_cap"] = choice_json(tuning.best_even_cap);
-  json["best_overflow_cap"] = choice_json(tuning.best_overflow_cap);
-  json["given"] = choice_json(tuning.given);
-  json["one_bucket"] = choice_json(tuning.one_bucket);
-  json["per_parameter"] = choice_json(tuning.per_parameter);
-  json["mg_wfbp"] = tuning.merged ? choice_json(*tuning.merged) : nullptr;
-  json["caps"] = nlohmann::ordered_json::array();
-  for (const Choice& choice : tuning.caps) {
-    nlohmann::ordered_json entry = choice_json(choice);
-    entry["highest_cap_bytes"] =
-        choice.highest_cap < no_cap ? nlohmann::ordered_json(choice.highest_cap.count) : nullptr;
-    json["caps"].push_back(entry);
-  }
-  json["regret"] = tuning.advice.regret;
-  json["corners"] = nlohmann::ordered_json::array();
-  for (const Corner& corner : tuning.advice.corners)
-    json["corners"].push_back({{"link", corner.link},
-                               {"compute", corner.compute},
-                               {"default_step_ms", in_ms(corner.standard)},
-                               {"recommended_step_ms", in_ms(corner.recommended)},
-                               {"best_cap_step_ms", in_ms(corner.best)}});
-  return json;
-}
-
-std::string tune_csv(const Tuning& tuning) {
-  std::string text = "cap_bytes,highest_cap_bytes,buckets,largest_bucket_bytes,step_ms\n";
+Record tune_record(const Scenario& scenario, const Tuning& tuning) {
+  const auto& partition = tuning.best_partition;
+  List caps, corners;
   for (const Choice& choice : tuning.caps)
-    text +=
-        fmt::format("{},{},{},{},{:.6f}\n", choice.cap.count,
-                    choice.highest_cap < no_cap ? fmt::format("{}", choice.highest_cap.count) : "",
-                    choice.buckets.size(), choice.largest.count, in_ms(choice.step));
-  return text;
+    caps.emplace_back(choice_record(choice).add(fields::highest_cap_bytes, highest_cap_of(choice)));
+  for (const Corner& corner : tuning.advice.corners)
+    corners.emplace_back(Record()
+                             .add(fields::link_factor, corner.link)
+                             .add(fields::compute_factor, corner.compute)
+                             .add(fields::default_step_ms, in_ms(corner.standard))
+                             .add(fields::recommended_step_ms, in_ms(corner.recommended))
+                             .add(fields::best_cap_step_ms, in_ms(corner.best)));
+  Record record;
+  record.add(fields::format, "ddpsim.tune/1")
+      .add(fields::scenario, scenario.name)
+      .add(fields::best_cap_bytes, deployed(tuning.best_cap))
+      .add(fields::best_cap_step_ms, in_ms(tuning.best_cap.step))
+      .add(fields::default_step_ms, in_ms(tuning.standard.step))
+      .add(fields::best_partition, partition ? partition_names(scenario, *partition) : List{})
+      .add(fields::best_partition_step_ms,
+           partition ? FieldValue(in_ms(partition->step)) : FieldValue())
+      .add(fields::lower_bound_ms, in_ms(tuning.lower_bound))
+      .add(fields::evaluated, tuning.evaluated)
+      .add(fields::without_communication_ms, in_ms(tuning.without))
+      .add(fields::recommended_cap_bytes, deployed(tuning.advice.choice))
+      .add(fields::recommended_step_ms, in_ms(tuning.advice.choice.step))
+      .add(fields::pays, tuning.advice.pays)
+      .add(fields::partition_proven, tuning.partition_proven)
+      .add(fields::best_pair, choice_or_nothing(tuning.best_pair))
+      .add(fields::best_even_cap, choice_record(tuning.best_even_cap))
+      .add(fields::best_overflow_cap, choice_record(tuning.best_overflow_cap))
+      .add(fields::given, choice_record(tuning.given))
+      .add(fields::one_bucket, choice_record(tuning.one_bucket))
+      .add(fields::per_parameter, choice_record(tuning.per_parameter))
+      .add(fields::mg_wfbp, choice_or_nothing(tuning.merged))
+      .add(fields::caps, std::move(caps))
+      .add(fields::regret, tuning.advice.regret)
+      .add(fields::corners, std::move(corners));
+  return record;
+}
+
+Table caps_table(const Tuning& tuning) {
+  Table table{{fields::cap_bytes, fields::highest_cap_bytes, fields::number_of_buckets,
+               fields::largest_bucket_bytes, fields::choice_step_ms}};
+  for (const Choice& choice : tuning.caps)
+    table.add({choice.cap.count, highest_cap_of(choice), choice.buckets.size(),
+               choice.largest.count, in_ms(choice.step)});
+  return table;
 }
 
 }  // namespace ddpsim

@@ -1,44 +1,21 @@
 #include "tools/report/validation_report.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
-#include "backend/job/steal.hpp"
+#include "backend/measure/steal.hpp"
 #include "tools/report/chart.hpp"
 #include "tools/report/names.hpp"
-#include "tools/report/results.hpp"
-#include "tools/report/table.hpp"
+#include "tools/report/validate_fields.hpp"
+#include "tools/report/validation_record.hpp"
 
 namespace ddpsim {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 std::string ms(Duration time) {
   return fmt::format("{:.2f}", in_ms(time));
 }
-std::string ms(Instant at) {
-  return ms(at.time_since_epoch());
-}
-std::string signed_ms(Duration time) {
-  return fmt::format("{:+.2f}", in_ms(time));
-}
-std::string percent(double share) {
-  return fmt::format("{:+.1f} %", 100 * share);
-}
-
-const ValidatedStep& none_of(const Validation& validation) {
-  return validation.steps.front();
-}
-
-const ValidatedStep& naive_of(const Validation& validation) {
-  for (const ValidatedStep& step : validation.steps)
-    if (step.measured.training.strategy == Strategy::naive) return step;
-  return none_of(validation);
-}
-
 double overlap(const Step& step, const Step& none) {
   return overlap_ratio(step.metrics, none.metrics);
 }
@@ -48,94 +25,71 @@ bool communicates(const ValidatedStep& step) {
   return step.measured.metrics.collectives > 0;
 }
 
-Json spread_json(const Spread& spread) {
-  return {{"step_low_ms", in_ms(spread.low)},
-          {"step_high_ms", in_ms(spread.high)},
-          {"repeats", spread.repeats},
-          {"outliers", spread.outliers}};
+List both(double predicted, double measured) {
+  return {predicted, measured};
+}
+List both(Duration predicted, Duration measured) {
+  return both(in_ms(predicted), in_ms(measured));
+}
+List both(Instant predicted, Instant measured) {
+  return both(in_ms(predicted), in_ms(measured));
 }
 
-Json parts_json(const Breakdown& parts) {
-  return {{"compute_ms", in_ms(parts.compute)},
-          {"communication_ms", in_ms(parts.communication)},
-          {"waiting_ms", in_ms(parts.waiting)},
-          {"launch_ms", in_ms(parts.launch)}};
-}
-
-Json error_json(const ValidatedStep& step, const ValidatedStep& none) {
-  const StepMetrics &predicted = step.predicted.metrics, &measured = step.measured.metrics;
-  Json json;
-  json["step_ms"] = relative_error(predicted.step, measured.step);
-  json["forward_ms"] = relative_error(predicted.forward, measured.forward);
-  json["backward_ms"] = relative_error(predicted.backward, measured.backward);
-  json["optimizer_ms"] = relative_error(predicted.optimizer, measured.optimizer);
-  json["communication_ms"] = relative_error(predicted.communication, measured.communication);
-  json["exposed_ms"] = relative_error(exposed(predicted, none.predicted.metrics),
-                                      exposed(measured, none.measured.metrics));
-  json["overlap_ratio"] =
-      overlap(step.predicted, none.predicted) - overlap(step.measured, none.measured);
-  json["buckets"] = Json::array();
-  for (std::size_t b = 0; b < measured.buckets.size(); ++b) {
-    const BucketTimes &p = predicted.buckets[b], &m = measured.buckets[b];
-    const auto error = [](Instant x, Instant y) {
-      return relative_error(x.time_since_epoch(), y.time_since_epoch());
-    };
-    json["buckets"].push_back({{"index", b},
-                               {"ready_ms", error(p.ready, m.ready)},
-                               {"start_ms", error(p.start, m.start)},
-                               {"end_ms", error(p.end, m.end)}});
-  }
-  return json;
-}
-
-std::string steps_table(const Validation& validation) {
-  Table table({"strategy", "predicted ms", "measured ms", "error", "p10 - p90 ms", "forward ms",
-               "backward ms", "optimizer ms"});
+Table steps_table(const Validation& validation) {
+  Table table{{fields::strategy_in_words, fields::predicted_step_ms, fields::measured_step_ms,
+               fields::step_error, fields::range_in_words, fields::pair_of(fields::forward_ms),
+               fields::pair_of(fields::backward_ms), fields::pair_of(fields::optimizer_ms)}};
   for (const ValidatedStep& step : validation.steps) {
     const StepMetrics &p = step.predicted.metrics, &m = step.measured.metrics;
-    const auto both = [](Duration a, Duration b) { return ms(a) + " | " + ms(b); };
-    table.add({label_of(step), ms(p.step), ms(m.step), percent(relative_error(p.step, m.step)),
+    table.add({label_of(step), in_ms(p.step), in_ms(m.step), relative_error(p.step, m.step),
                fmt::format("{} - {}{}", ms(step.spread.low), ms(step.spread.high),
                            step.unsteady() ? " !" : ""),
                both(p.forward, m.forward), both(p.backward, m.backward),
                both(p.optimizer, m.optimizer)});
   }
-  return table.text();
+  return table;
 }
 
-std::string overlap_table(const Validation& validation) {
-  Table table({"strategy", "comm ms", "error", "exposed ms", "overlap", "compute", "communication",
-               "waiting", "launch"});
+Table overlap_table(const Validation& validation) {
+  Table table{{fields::strategy_in_words, fields::pair_of(fields::communication_ms),
+               fields::communication_error, fields::pair_of(fields::exposed_ms),
+               fields::overlap_in_words, fields::compute_ms, fields::communication_part_ms,
+               fields::waiting_ms, fields::launch_ms}};
   const ValidatedStep& none = none_of(validation);
   for (const ValidatedStep& step : validation.steps) {
     const StepMetrics &p = step.predicted.metrics, &m = step.measured.metrics;
     const Breakdown &a = step.predicted_parts, &b = step.measured_parts;
-    const bool sends = communicates(step);
-    table.add({label_of(step), sends ? ms(p.communication) + " | " + ms(m.communication) : "-",
-               sends ? percent(relative_error(p.communication, m.communication)) : "-",
-               sends ? ms(exposed(p, none.predicted.metrics)) + " | " +
-                           ms(exposed(m, none.measured.metrics))
-                     : "-",
-               sends
-                   ? fmt::format("{:.0f} | {:.0f} %", 100 * overlap(step.predicted, none.predicted),
-                                 100 * overlap(step.measured, none.measured))
-                   : "-",
-               signed_ms(a.compute - b.compute), signed_ms(a.communication - b.communication),
-               signed_ms(a.waiting - b.waiting), signed_ms(a.launch - b.launch)});
+    TableRow row{label_of(step)};
+    if (communicates(step)) {
+      row.emplace_back(both(p.communication, m.communication));
+      row.emplace_back(relative_error(p.communication, m.communication));
+      row.emplace_back(both(exposed(p, none.predicted.metrics), exposed(m, none.measured.metrics)));
+      row.emplace_back(fmt::format("{:.0f} | {:.0f} %",
+                                   100 * overlap(step.predicted, none.predicted),
+                                   100 * overlap(step.measured, none.measured)));
+    } else {
+      row.resize(5);
+    }
+    for (const Duration more : {a.compute - b.compute, a.communication - b.communication,
+                                a.waiting - b.waiting, a.launch - b.launch})
+      row.emplace_back(in_ms(more));
+    table.add(std::move(row));
   }
-  return table.text();
+  return table;
 }
 
-std::string bucket_table(const ValidatedStep& step) {
-  Table table({"bucket", "size", "ready ms", "start ms", "end ms", "end error"});
+Table bucket_table(const ValidatedStep& step) {
+  Table table{{fields::index, fields::bytes, fields::pair_of(fields::ready_ms),
+               fields::pair_of(fields::start_ms), fields::pair_of(fields::end_ms),
+               fields::end_error}};
+  table.title = fmt::format("buckets of {}: predicted | measured", label_of(step));
   for (std::size_t b = 0; b < step.measured.schedule.buckets.size(); ++b) {
     const BucketTimes &p = step.predicted.metrics.buckets[b], &m = step.measured.metrics.buckets[b];
-    const auto both = [](Instant x, Instant y) { return ms(x) + " | " + ms(y); };
-    table.add({fmt::format("{}", b), to_string(step.measured.schedule.buckets[b].size),
-               both(p.ready, m.ready), both(p.start, m.start), both(p.end, m.end),
-               percent(relative_error(p.end.time_since_epoch(), m.end.time_since_epoch()))});
+    table.add({b, step.measured.schedule.buckets[b].size.count, both(p.ready, m.ready),
+               both(p.start, m.start), both(p.end, m.end),
+               relative_error(p.end.time_since_epoch(), m.end.time_since_epoch())});
   }
-  return fmt::format("buckets of {}: predicted | measured\n{}", label_of(step), table.text());
+  return table;
 }
 
 /// What comm hooks do to gradients.
@@ -197,65 +151,6 @@ std::string label_of(const ValidatedStep& step) {
   return untold.empty() ? label : fmt::format("{}, {}", label, short_label(untold));
 }
 
-double relative_error(Duration predicted, Duration measured) {
-  if (measured == Duration::zero()) return predicted == Duration::zero() ? 0 : 1;
-  return in_seconds(predicted - measured) / std::abs(in_seconds(measured));
-}
-
-double median_step_error(const Validation& validation) {
-  std::vector<double> errors;
-  for (const ValidatedStep& step : validation.steps)
-    errors.push_back(
-        std::abs(relative_error(step.predicted.metrics.step, step.measured.metrics.step)));
-  const auto middle = errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2);
-  std::nth_element(errors.begin(), middle, errors.end());
-  return *middle;
-}
-
-nlohmann::ordered_json validation_json(const Validation& validation) {
-  Json json;
-  json["format"] = "ddpsim.validate/1";
-  json["scenario"] = validation.scenario.name;
-  json["mode"] = validation.mode;
-  json["ranks"] = validation.scenario.cluster.ranks();
-  json["busy_kernels"] = validation.busy_kernels;
-  json["stolen_share"] = validation.stolen;
-  json["calibrated"] = {{"machine", validation.calibration.machine},
-                        {"cpu", validation.calibration.cpu},
-                        {"link", validation.calibration.link},
-                        {"versions", validation.calibration.versions},
-                        {"date", validation.calibration.date}};
-  json["results"] = Json::array();
-  const ValidatedStep &none = none_of(validation), &naive = naive_of(validation);
-  for (const ValidatedStep& step : validation.steps) {
-    Json result;
-    Json predicted = result_json(
-        validation.scenario, {&step.predicted, &none.predicted.metrics, &naive.predicted.metrics});
-    Json measured = result_json(validation.scenario,
-                                {&step.measured, &none.measured.metrics, &naive.measured.metrics});
-    result["strategy"] = predicted["strategy"];
-    result["bucket_cap_bytes"] = predicted["bucket_cap_bytes"];
-    if (!step.settings.empty()) {
-      result["set"] = Json::object();
-      for (const auto& [key, value] : step.settings) result["set"][key] = value;
-    }
-    predicted["parts"] = parts_json(step.predicted_parts);
-    measured["parts"] = parts_json(step.measured_parts);
-    measured["spread"] = spread_json(step.spread);
-    result["predicted"] = std::move(predicted);
-    result["measured"] = std::move(measured);
-    result["error"] = error_json(step, none);
-    result["gradients"] = {{"identical", step.gradients.identical},
-                           {"worst_over_tolerance", step.gradients.worst},
-                           {"compared_with_mean", step.gradients.kept == Kept::mean},
-                           {"overflows", step.overflows}};
-    result["unsteady"] = step.unsteady();
-    json["results"].push_back(std::move(result));
-  }
-  json["median_step_error"] = median_step_error(validation);
-  return json;
-}
-
 std::string doubt_about(double stolen) {
   if (stolen <= most_stolen) return "";
   return fmt::format(
@@ -264,36 +159,36 @@ std::string doubt_about(double stolen) {
       100 * stolen);
 }
 
-std::string validation_text(const Validation& validation) {
-  std::string text =
+Page validation_page(const Validation& validation) {
+  Page page;
+  std::string head =
       fmt::format("{}: {}\ncalibrated {} on {}\n", validation.scenario.name, validation.mode,
                   validation.calibration.date, validation.calibration.cpu);
   if (validation.busy_kernels)
-    text +=
+    head +=
         "this workload's kernels have no shapes: busy work of the profile's times stands for "
         "them\n";
-  text += doubt_about(validation.stolen);
-  text += "\n";
-  text += steps_table(validation);
-  text +=
-      "\npairs are predicted | measured; measured: medians over steps and ranks; ! repeats differ "
-      "by "
-      "over 10 %\n\n";
-  text += overlap_table(validation);
-  text +=
-      "\ncompute to launch: where predicted minus measured step of rank 0 comes from, in ms\n\n";
+  page.add(Paragraph{head + doubt_about(validation.stolen)});
+  page.add(steps_table(validation));
+  page.add(Paragraph{
+      "pairs are predicted | measured; measured: medians over steps and ranks; ! repeats differ by "
+      "over 10 %"});
+  page.add(overlap_table(validation));
+  page.add(Paragraph{
+      "compute to launch: where predicted minus measured step of rank 0 comes from, in ms"});
   const ValidatedStep* shown = nullptr;
   for (const ValidatedStep& step : validation.steps) {
     if (step.measured.training.strategy != Strategy::bucketed) continue;
-    text += bucket_table(step);
-    text += "\n";
+    page.add(bucket_table(step));
     shown = &step;
   }
-  if (shown != nullptr) {
-    text += timeline_chart({{"predicted", &shown->predicted}, {"measured", &shown->measured}});
-    text += "\n";
-  }
-  return text + gradients_text(validation) + overflows_text(validation);
+  if (shown != nullptr)
+    page.add(Drawing{[shown](PageWidth width) {
+      return timeline_chart({{"predicted", &shown->predicted}, {"measured", &shown->measured}},
+                            width);
+    }});
+  page.add(Paragraph{gradients_text(validation) + overflows_text(validation)});
+  return page;
 }
 
 }  // namespace ddpsim

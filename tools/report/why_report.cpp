@@ -5,14 +5,11 @@
 #include <fmt/format.h>
 
 #include "model/timeline/why.hpp"
-#include "scenarios/reader/input_error.hpp"
 #include "sim/predict/what_if.hpp"
-#include "tools/report/table.hpp"
+#include "tools/report/why_fields.hpp"
 
 namespace ddpsim {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t most_buckets_shown = 12;
 constexpr double least_share_shown = 0.01;  ///< of a bucket's exposed time
@@ -20,14 +17,11 @@ constexpr double least_share_shown = 0.01;  ///< of a bucket's exposed time
 std::string ms(Duration time) {
   return fmt::format("{:.3f}", in_ms(time));
 }
-std::string ms(Instant at) {
-  return ms(at.time_since_epoch());
-}
 
 /// "h.11.mlp.weight +3": the first parameter of a bucket and how many more it has.
 std::string contents(const Scenario& scenario, const Bucket& bucket) {
   const auto first = static_cast<std::size_t>(bucket.parameters.at(0));
-  const std::string name = printable(scenario.workload.parameters[first].name);
+  const std::string& name = scenario.workload.parameters[first].name;
   if (bucket.parameters.size() == 1) return name;
   return fmt::format("{} +{}", name, bucket.parameters.size() - 1);
 }
@@ -52,46 +46,84 @@ Duration sum_of(const std::vector<ExposedBucket>& buckets) {
   return sum;
 }
 
-std::string buckets_text(const Comparison& comparison, const Step& step) {
-  std::vector<ExposedBucket> exposed_buckets =
-      why_exposed(step.schedule, step.timeline, step.metrics);
-  const std::string label = strategy_label(step.training);
-  const Duration all = exposed(step.metrics, comparison.none.metrics);
-  const Duration of_buckets = sum_of(exposed_buckets);
-  if (step.metrics.collectives == 0) return fmt::format("{}: nothing is reduced\n\n", label);
-  std::string text = fmt::format(
-      "{}: {} of {} buckets are exposed, {} ms; the step is {} ms longer than without "
-      "communication\n",
-      label, exposed_buckets.size(), step.schedule.buckets.size(), ms(of_buckets), ms(all));
-  if (exposed_buckets.empty()) return text + "\n";
-  std::stable_sort(exposed_buckets.begin(), exposed_buckets.end(),
+const Field& field_of(Cause cause) {
+  switch (cause) {
+    case Cause::gradients:
+      return fields::by_gradients;
+    case Cause::turn:
+      return fields::by_turn;
+    case Cause::previous:
+      return fields::by_previous;
+    case Cause::launch:
+      return fields::by_launch;
+    case Cause::slowest_rank:
+      return fields::by_slowest_rank;
+  }
+  return fields::by_gradients;
+}
+
+Record bucket_record(const ExposedBucket& bucket) {
+  Record shares, record;
+  for (const Cause cause : all_causes) shares.add(field_of(cause), in_ms(bucket.by(cause)));
+  record.add(fields::index, bucket.bucket)
+      .add(fields::ready_ms, in_ms(bucket.times.ready))
+      .add(fields::called_ms, in_ms(bucket.called))
+      .add(fields::issued_ms, in_ms(bucket.issued))
+      .add(fields::launched_ms, in_ms(bucket.launched))
+      .add(fields::previous_end_ms,
+           bucket.previous == Instant{} ? FieldValue() : FieldValue(in_ms(bucket.previous)))
+      .add(fields::start_ms, in_ms(bucket.times.start))
+      .add(fields::end_ms, in_ms(bucket.times.end))
+      .add(fields::bucket_exposed_ms, in_ms(bucket.times.exposed))
+      .add(fields::reason, field_of(bucket.cause).name)
+      .add(fields::exposed_by_ms, std::move(shares));
+  return record;
+}
+
+Table buckets_table(const Comparison& comparison, const Step& step,
+                    std::vector<ExposedBucket> buckets) {
+  std::stable_sort(buckets.begin(), buckets.end(),
                    [](const ExposedBucket& a, const ExposedBucket& b) {
                      return a.times.exposed > b.times.exposed;
                    });
-  const std::size_t shown = std::min(exposed_buckets.size(), most_buckets_shown);
-  Table table({"bucket", "size", "ready", "called", "launched", "previous", "start", "end",
-               "exposed", "because"},
-              Table::Last::text);
-  Duration hidden_rows{};
-  for (std::size_t i = 0; i < exposed_buckets.size(); ++i) {
-    const ExposedBucket& each = exposed_buckets[i];
-    if (i >= shown) {
-      hidden_rows += each.times.exposed;
-      continue;
-    }
-    const Bucket& bucket = step.schedule.buckets[each.bucket];
-    table.add({fmt::format("{} {}", each.bucket, contents(comparison.scenario, bucket)),
-               to_string(bucket.size), ms(each.times.ready), ms(each.called), ms(each.launched),
-               each.previous == Instant{} ? "-" : ms(each.previous), ms(each.times.start),
-               ms(each.times.end), ms(each.times.exposed), because(each)});
+  const std::size_t shown = std::min(buckets.size(), most_buckets_shown);
+  Table table{{fields::bucket_in_words, fields::bytes, fields::ready, fields::called_ms,
+               fields::launched_ms, fields::previous_end_ms, fields::start, fields::end,
+               fields::exposed, fields::because}};
+  for (std::size_t i = 0; i < shown; ++i) {
+    const Bucket& bucket = step.schedule.buckets[buckets[i].bucket];
+    Record record = bucket_record(buckets[i]);
+    record
+        .add(fields::bucket_in_words,
+             fmt::format("{} {}", buckets[i].bucket, contents(comparison.scenario, bucket)))
+        .add(fields::bytes, bucket.size.count)
+        .add(fields::because, because(buckets[i]));
+    table.add(record);
   }
-  text += table.text();
-  if (shown < exposed_buckets.size())
-    text += fmt::format("and {} more, {} ms\n", exposed_buckets.size() - shown, ms(hidden_rows));
-  return text + "\n";
+  if (shown < buckets.size())
+    table.notes = fmt::format(
+        "and {} more, {} ms", buckets.size() - shown,
+        ms(sum_of({buckets.begin() + static_cast<std::ptrdiff_t>(shown), buckets.end()})));
+  return table;
 }
 
-std::string heading(Change change) {
+void add_buckets(Page& page, const Comparison& comparison, const Step& step) {
+  const std::string label = strategy_label(step.training);
+  if (step.metrics.collectives == 0)
+    return page.add(Paragraph{fmt::format("{}: nothing is reduced", label)});
+  std::vector<ExposedBucket> buckets = why_exposed(step.schedule, step.timeline, step.metrics);
+  const std::string said = fmt::format(
+      "{}: {} of {} buckets are exposed, {} ms; the step is {} ms longer than without "
+      "communication",
+      label, buckets.size(), step.schedule.buckets.size(), ms(sum_of(buckets)),
+      ms(exposed(step.metrics, comparison.none.metrics)));
+  if (buckets.empty()) return page.add(Paragraph{said});
+  Table table = buckets_table(comparison, step, std::move(buckets));
+  table.title = said;
+  page.add(std::move(table));
+}
+
+std::string_view heading(Change change) {
   switch (change) {
     case Change::link_twice_as_fast:
       return "link x 2";
@@ -107,47 +139,28 @@ std::string heading(Change change) {
   return "";
 }
 
-std::string changes_text(const Comparison& comparison) {
-  std::vector<std::string> header{"step ms", "now"};
-  std::vector<std::vector<std::string>> rows;
+/// A column for each change, as every strategy knows the same ones.
+Table changes_table(const Comparison& comparison) {
+  Table table{{fields::strategy_in_words.labelled("step ms"), fields::step_ms.labelled("now")}};
+  table.columns.back().look = fields::thousandths;
+  table.title = "what would remove it:";
   for (const Step& step : comparison.compared) {
-    rows.push_back({strategy_label(step.training), ms(step.metrics.step)});
-    for (const WhatIf& each : what_if(comparison.priced.costs, step.training)) {
-      if (rows.size() == 1) header.push_back(heading(each.change));
-      rows.back().push_back(ms(each.step));
+    TableRow row{strategy_label(step.training), in_ms(step.metrics.step)};
+    for (const WhatIf& each : what_if(comparison.priced.model, step.training)) {
+      if (table.rows.empty())
+        table.columns.push_back(fields::changed_step_ms.labelled(heading(each.change)));
+      row.emplace_back(in_ms(each.step));
     }
+    table.add(std::move(row));
   }
-  Table table(header);
-  for (std::vector<std::string>& row : rows) table.add(std::move(row));
-  return table.text();
-}
-
-Json bucket_json(const ExposedBucket& bucket) {
-  Json json;
-  json["index"] = bucket.bucket;
-  json["ready_ms"] = in_ms(bucket.times.ready);
-  json["called_ms"] = in_ms(bucket.called);
-  json["issued_ms"] = in_ms(bucket.issued);
-  json["launched_ms"] = in_ms(bucket.launched);
-  if (bucket.previous == Instant{})
-    json["previous_end_ms"] = nullptr;
-  else
-    json["previous_end_ms"] = in_ms(bucket.previous);
-  json["start_ms"] = in_ms(bucket.times.start);
-  json["end_ms"] = in_ms(bucket.times.end);
-  json["exposed_ms"] = in_ms(bucket.times.exposed);
-  const auto key = [](Cause cause) {
-    return cause == Cause::slowest_rank ? std::string("slowest_rank") : std::string(name_of(cause));
-  };
-  json["reason"] = key(bucket.cause);
-  for (const Cause cause : all_causes) json["exposed_by_ms"][key(cause)] = in_ms(bucket.by(cause));
-  return json;
+  return table;
 }
 
 }  // namespace
 
-std::string why_text(const Comparison& comparison) {
-  std::string text =
+Page why_page(const Comparison& comparison) {
+  Page page;
+  page.add(Paragraph{
       "why (ms; an all-reduce is exposed while the compute stream stands still)\n"
       "  gradients     it began at once, or that would not have helped: its own length is the "
       "tail\n"
@@ -157,26 +170,29 @@ std::string why_text(const Comparison& comparison) {
       "  slowest rank  another rank arrived later\n"
       "Exposed buckets and the longer step differ by interference, copies, hooks, and what "
       "earlier\n"
-      "micro-batches and broadcasts wait for.\n\n";
-  for (const Step& step : comparison.compared) text += buckets_text(comparison, step);
-  return text + "what would remove it:\n" + changes_text(comparison);
+      "micro-batches and broadcasts wait for.\n"});
+  for (const Step& step : comparison.compared) add_buckets(page, comparison, step);
+  page.add(changes_table(comparison));
+  return page;
 }
 
-std::vector<Json> why_json(const Comparison& comparison) {
-  std::vector<Json> all;
+std::vector<Record> why_records(const Comparison& comparison) {
+  std::vector<Record> all;
   for (const Step& step : comparison.compared) {
     const std::vector<ExposedBucket> buckets =
         why_exposed(step.schedule, step.timeline, step.metrics);
+    List exposed_buckets, changes;
+    for (const ExposedBucket& bucket : buckets) exposed_buckets.emplace_back(bucket_record(bucket));
+    for (const WhatIf& each : what_if(comparison.priced.model, step.training))
+      changes.emplace_back(Record()
+                               .add(fields::change, name_of(each.change))
+                               .add(fields::changed_step_ms, in_ms(each.step)));
     const Duration longer = exposed(step.metrics, comparison.none.metrics);
-    Json json;
-    json["exposed_in_buckets_ms"] = in_ms(sum_of(buckets));
-    json["exposed_elsewhere_ms"] = in_ms(longer - sum_of(buckets));
-    json["buckets"] = Json::array();
-    for (const ExposedBucket& bucket : buckets) json["buckets"].push_back(bucket_json(bucket));
-    json["what_if"] = Json::array();
-    for (const WhatIf& each : what_if(comparison.priced.costs, step.training))
-      json["what_if"].push_back({{"change", name_of(each.change)}, {"step_ms", in_ms(each.step)}});
-    all.push_back(std::move(json));
+    all.emplace_back()
+        .add(fields::exposed_in_buckets_ms, in_ms(sum_of(buckets)))
+        .add(fields::exposed_elsewhere_ms, in_ms(longer - sum_of(buckets)))
+        .add(fields::exposed_buckets, std::move(exposed_buckets))
+        .add(fields::what_if, std::move(changes));
   }
   return all;
 }

@@ -1,16 +1,15 @@
 #pragma once
 
-#include <string>
-
 #include "tools/report/comparison.hpp"
+#include "tools/report/page.hpp"
 
 namespace ddpsim {
 
 /// For people: of every strategy the buckets that are exposed, the largest first, with what held
-/// them up; then the steps under each change of sim/what_if.hpp.
-std::string why_text(const Comparison& comparison);
+/// them up; then the steps under each change of sim/predict/what_if.hpp.
+Page why_page(const Comparison& comparison);
 
-/// One object per compared strategy, for "why" in the results of `run --json`.
-std::vector<nlohmann::ordered_json> why_json(const Comparison& comparison);
+/// One record per compared strategy, for "why" in the results of `run --json`.
+std::vector<Record> why_records(const Comparison& comparison);
 
 }  // namespace ddpsim

@@ -27,6 +27,7 @@
 
 #include "backend/job/rank_environment.hpp"
 #include "scenarios/reader/input_error.hpp"
+#include "tools/report/json_writer.hpp"
 
 #if DDPSIM_HAS_MPI
 #include <mpi.h>
@@ -35,7 +36,7 @@
 namespace ddpsim {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr std::chrono::milliseconds patience{5}, patience_alone{100};
 constexpr std::size_t largest_portion = 64;  ///< points per thread: a report stays small
@@ -57,6 +58,24 @@ std::vector<std::size_t> take_front(std::vector<std::size_t>& reversed, std::siz
                                  reversed.rbegin() + static_cast<std::ptrdiff_t>(count));
   reversed.resize(reversed.size() - count);
   return taken;
+}
+
+/// A computed point as it travels between ranks: its number, its error and its rows.
+Json message_of(const ComputedPoint& computed) {
+  const auto& [point, result] = computed;
+  Json rows = Json::array();
+  for (const TableRow& row : result.rows) rows.push_back(json_of(List(row)));
+  return {point, result.error, std::move(rows)};
+}
+
+ComputedPoint point_of(const Json& message) {
+  ComputedPoint computed{message.at(0).get<std::size_t>(), {{}, message.at(1).get<std::string>()}};
+  for (const Json& values : message.at(2)) {
+    TableRow& row = computed.second.rows.emplace_back();
+    for (std::size_t c = 0; c < figure_columns().size(); ++c)
+      row.push_back(value_from_json(figure_columns()[c].kind, values.at(c)).value());
+  }
+  return computed;
 }
 
 /// Rank 0: has the points, and computes some itself.
@@ -94,8 +113,7 @@ class Owner {
   /// True: that rank is through.
   bool answer(const MpiJob::Message& message) {
     const Json report = Json::from_cbor(message.bytes);
-    for (const Json& each : report.at("computed"))
-      watch_.computed({each.at(0).get<std::size_t>(), each.at(1).get<std::string>()});
+    for (const Json& each : report.at("computed")) watch_.computed(point_of(each));
     if (report.at("stopped").get<bool>()) stop();
     if (report.at("through").get<bool>()) return true;
     const auto wanted = report.at("threads").get<std::size_t>();
@@ -115,7 +133,9 @@ class Owner {
 void help(const MpiJob& job, PointThreads& threads, const PointWatch& watch) {
   std::vector<ComputedPoint> computed;
   const auto report = [&](bool through) {
-    const Json json{{"computed", computed},
+    Json points = Json::array();
+    for (const ComputedPoint& point : computed) points.push_back(message_of(point));
+    const Json json{{"computed", std::move(points)},
                     {"threads", threads.threads()},
                     {"stopped", watch.stop()},
                     {"through", through}};

@@ -2,7 +2,7 @@
 
 namespace ddpsim {
 
-PointThreads::PointThreads(int threads, std::function<std::string(std::size_t)> compute)
+PointThreads::PointThreads(int threads, std::function<PointResult(std::size_t)> compute)
     : compute_(std::move(compute)) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
 }
@@ -25,7 +25,7 @@ void PointThreads::work() {
     waiting_.pop_front();
     ++under_way_;
     lock.unlock();
-    std::string result;
+    PointResult result;
     std::exception_ptr failure;
     try {
       result = compute_(point);

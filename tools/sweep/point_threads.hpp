@@ -7,21 +7,22 @@
 #include <exception>
 #include <functional>
 #include <mutex>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "tools/sweep/sweep.hpp"
+
 namespace ddpsim {
 
 /// A point of a grid, and what was computed for it.
-using ComputedPoint = std::pair<std::size_t, std::string>;
+using ComputedPoint = std::pair<std::size_t, PointResult>;
 
 /// Threads that compute points. Its functions are for the thread that made it.
 class PointThreads {
  public:
   /// `compute` is called by `threads` threads at once.
-  PointThreads(int threads, std::function<std::string(std::size_t)> compute);
+  PointThreads(int threads, std::function<PointResult(std::size_t)> compute);
   /// Points not begun are left out; waits for those under way.
   ~PointThreads();
   PointThreads(const PointThreads&) = delete;
@@ -41,7 +42,7 @@ class PointThreads {
  private:
   void work();
 
-  std::function<std::string(std::size_t)> compute_;
+  std::function<PointResult(std::size_t)> compute_;
   mutable std::mutex mutex_;
   std::condition_variable more_, done_;
   std::deque<std::size_t> waiting_;

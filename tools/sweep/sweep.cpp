@@ -9,7 +9,7 @@
 #include "scenarios/reader/fingerprint.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
 #include "tools/report/comparison.hpp"
-#include "tools/report/csv.hpp"
+#include "tools/report/step_fields.hpp"
 
 namespace ddpsim {
 namespace {
@@ -58,14 +58,6 @@ void try_values(Sweep& sweep) {
         sweep.compared.push_back(scenario.compare);
     }
   }
-}
-
-/// Where the other columns begin: those of `run --csv`.
-std::vector<std::string> run_columns() {
-  CsvRecord columns;
-  const std::string header = run_csv_header();
-  CsvReader(header).next(columns);
-  return columns.fields;
 }
 
 }  // namespace
@@ -119,34 +111,31 @@ std::string computed_from(const Sweep& sweep, std::size_t point) {
   return fmt::format("{:016x}", all.value());
 }
 
-std::vector<std::string> sweep_columns(const Sweep& sweep) {
-  std::vector<std::string> columns;
-  for (const Axis& axis : sweep.grid.axes()) columns.push_back(axis.key);
-  columns.emplace_back("strategy");
-  for (std::string& column : run_columns()) columns.push_back(std::move(column));
-  columns.emplace_back("error");
-  columns.emplace_back("computed_from");
+const std::vector<Field>& figure_columns() {
+  static const std::vector<Field> columns = [] {
+    std::vector<Field> all{fields::strategy};
+    for (const Field& field : run_columns())
+      if (field.name != fields::strategy.name) all.push_back(field);
+    return all;
+  }();
   return columns;
 }
 
-std::string compute_point(const Sweep& sweep, std::size_t point) {
-  std::string settings;
-  for (const auto& [key, value] : sweep.grid.settings(point)) settings += csv_field(value) + ",";
-  const std::string origin = computed_from(sweep, point);
+PointResult compute_point(const Sweep& sweep, std::size_t point) {
   const auto refused = [&](const char* problem) {
-    return fmt::format("{}{}{},{}\n", settings, std::string(run_columns().size() + 1, ','),
-                       csv_field(by_vary(sweep, printable(problem))), origin);
+    return PointResult{{}, by_vary(sweep, printable(problem))};
   };
   try {
     const Comparison comparison(scenario_at(sweep, point), sweep.laws_only);
-    std::string rows;
+    PointResult computed;
     for (const Result& result : comparison.results()) {
-      std::string figures = run_csv(comparison.scenario, {result});
-      figures.pop_back();  // the end of the line
-      rows += fmt::format("{}{},{},,{}\n", settings, name_of(result.step->training.strategy),
-                          figures, origin);
+      TableRow& row = computed.rows.emplace_back(
+          row_of(figure_columns(), run_row(comparison.scenario, result)));
+      for (FieldValue& value : row)  // as it will be read again from a CSV file
+        if (const std::string* text = value.text())
+          value = text->empty() ? FieldValue() : FieldValue(printable(*text, "\n\t"));
     }
-    return rows;
+    return computed;
   } catch (const InputError& problem) {
     return refused(problem.what());
   } catch (const std::invalid_argument& problem) {  // a law refuses what the scenario asks of it

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/ddp/training.hpp"
+#include "tools/report/record.hpp"
 #include "tools/sweep/grid.hpp"
 
 namespace ddpsim {
@@ -35,12 +36,19 @@ const std::vector<Strategy>& strategies_of(const Sweep& sweep, std::size_t point
 /// contents of the scenario, the catalogue and every file they and the settings name.
 std::string computed_from(const Sweep& sweep, std::size_t point);
 
-/// The columns of a sweep: the keys, `strategy`, those of `run --csv`, and two that tell a row's
-/// error and what it was computed from.
-std::vector<std::string> sweep_columns(const Sweep& sweep);
+/// What a point has come to.
+struct PointResult {
+  std::vector<TableRow> rows;  ///< for each of its strategies, in order, values of figure_columns()
+  std::string error;  ///< why the scenario refuses it, which then has no rows; "" if it does not
 
-/// Predicts one point: a line of CSV per strategy; one line with an error for a point the scenario
-/// refuses. Throws for failures that are not the input's.
-std::string compute_point(const Sweep& sweep, std::size_t point);
+  /// Has it been computed at all?
+  bool known() const { return !rows.empty() || !error.empty(); }
+};
+
+/// The columns of `run --csv`, with the strategy first.
+const std::vector<Field>& figure_columns();
+
+/// Predicts one point. Throws for failures that are not the input's.
+PointResult compute_point(const Sweep& sweep, std::size_t point);
 
 }  // namespace ddpsim

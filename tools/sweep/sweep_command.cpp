@@ -10,9 +10,12 @@
 #include "tools/command/command.hpp"
 #include "tools/command/flag_values.hpp"
 #include "tools/command/interruptible.hpp"
+#include "tools/command/pages.hpp"
 #include "tools/command/progress.hpp"
+#include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
 #include "tools/sweep/mpi_points.hpp"
+#include "tools/sweep/sweep_reader.hpp"
 #include "tools/sweep/sweep_results.hpp"
 
 namespace ddpsim {
@@ -46,8 +49,9 @@ bool parse_sweep(const std::vector<std::string>& arguments, SweepFlags& flags) {
   own.add_options()("vary", value(&flags.vary)->value_name("KEY=VALUES"),
                     "the values a key of the scenario takes (may be repeated)")(
       "jobs", value(&flags.jobs)->value_name("N"), "threads of this process (default: all cores)");
-  return parse(arguments, usage, Flag::set | Flag::json | Flag::csv | Flag::quiet | Flag::laws_only,
-               own, flags.common);
+  return parse(arguments, usage,
+               Flag::set | Flag::json | Flag::csv | Flag::tables | Flag::laws_only, own,
+               flags.common);
 }
 
 /// The cores this process may use; its share of them, if it shares its host with other ranks and
@@ -73,31 +77,31 @@ Sweep read_sweep(const SweepFlags& flags) {
 class SweepFiles {
  public:
   SweepFiles(const Sweep& sweep, const CommonOptions& options) : sweep_(sweep), options_(options) {
-    Outputs probe;
-    probe.add(options.csv, "");
-    probe.add(options.json, "");
-    probe.check();
-    rows_.resize(sweep.grid.points());
-    PointRows from_json;
+    MoreInputs more;
+    for (const Axis& axis : sweep.grid.axes())
+      more.values.insert(more.values.end(), axis.values.begin(), axis.values.end());
+    check_results(options, {}, more);
+    results_.resize(sweep.grid.points());
+    PointResults from_json;
     if (is_plain(options.json)) from_json = read_sweep_json(sweep, options.json);
     if (is_plain(options.csv)) {
-      rows_ = read_sweep_csv(sweep, options.csv);
+      results_ = read_sweep_csv(sweep, options.csv);
       source_ = options.csv;
     } else if (options.csv.empty() && !from_json.empty()) {
-      rows_ = std::move(from_json);
+      results_ = std::move(from_json);
       source_ = options.json;
     }
-    for (std::size_t point = 0; point < rows_.size(); ++point)
-      if (rows_[point].empty()) missing_.push_back(point);
-    done_ = before_ = rows_.size() - missing_.size();
+    for (std::size_t point = 0; point < results_.size(); ++point)
+      if (!results_[point].known()) missing_.push_back(point);
+    done_ = before_ = results_.size() - missing_.size();
   }
 
   const std::vector<std::size_t>& missing() const { return missing_; }
   std::size_t done() const { return done_; }
-  const PointRows& rows() const { return rows_; }
+  const PointResults& results() const { return results_; }
 
   void add(const ComputedPoint& computed) {
-    rows_[computed.first] = computed.second;
+    results_[computed.first] = computed.second;
     ++done_;
     unsaved_ = true;
   }
@@ -111,25 +115,26 @@ class SweepFiles {
   void save() {
     const Clock::time_point begin = Clock::now();
     Outputs outputs;
-    if (is_plain(options_.csv)) outputs.add(options_.csv, sweep_csv(sweep_, rows_));
-    if (is_plain(options_.json)) outputs.add(options_.json, sweep_json(sweep_, rows_));
+    if (is_plain(options_.csv)) outputs.add(options_.csv, sweep_csv(sweep_, results_));
+    if (is_plain(options_.json)) outputs.add(options_.json, sweep_json(sweep_, results_));
     outputs.commit();
     unsaved_ = false;
     next_save_ = Clock::now() +
                  std::max<Clock::duration>(std::chrono::seconds(3), 10 * (Clock::now() - begin));
   }
   void write_all() const {
+    Pages pages(options_);
+    if (pages.wanted()) pages.add(sweep_page(sweep_, results_));
     Outputs outputs;
-    if (!options_.quiet && options_.csv != "-" && options_.json != "-")
-      outputs.add("-", sweep_table(sweep_, rows_));
-    outputs.add(options_.csv, sweep_csv(sweep_, rows_));
-    outputs.add(options_.json, sweep_json(sweep_, rows_));
+    pages.add_to(outputs);
+    if (!options_.csv.empty()) outputs.add(options_.csv, sweep_csv(sweep_, results_));
+    if (!options_.json.empty()) outputs.add(options_.json, sweep_json(sweep_, results_));
     outputs.commit();
   }
 
   /// "12 points: 8 were in sweep.csv, 4 computed".
   std::string summary() const {
-    std::string text = fmt::format("{} points: ", rows_.size());
+    std::string text = fmt::format("{} points: ", results_.size());
     if (before_ > 0) text += fmt::format("{} were in {}, ", before_, source_);
     return text + fmt::format("{} computed", done_ - before_);
   }
@@ -148,7 +153,7 @@ class SweepFiles {
 
   const Sweep& sweep_;
   const CommonOptions& options_;
-  PointRows rows_;
+  PointResults results_;
   std::vector<std::size_t> missing_;
   std::string source_;  ///< the file that points were taken from
   std::size_t done_ = 0, before_ = 0;
@@ -157,18 +162,13 @@ class SweepFiles {
 };
 
 /// Tells of points the scenario refuses; the exit code.
-int report_refused(const Sweep& sweep, const PointRows& rows) {
+int report_refused(const Sweep& sweep, const PointResults& results) {
   std::size_t refused = 0, first = 0;
-  std::string problem;
-  for (std::size_t point = 0; point < rows.size(); ++point)
-    if (const std::string error = error_of(sweep, rows[point]); !error.empty()) {
-      if (refused++ > 0) continue;
-      first = point;
-      problem = error;
-    }
+  for (std::size_t point = 0; point < results.size(); ++point)
+    if (!results[point].error.empty() && refused++ == 0) first = point;
   if (refused == 0) return exit_done;
-  fmt::print(stderr, "ddpsim: {} of {} points are refused; the first, {}: {}\n", refused,
-             rows.size(), printable(describe_point(sweep.grid, first)), problem);
+  note("ddpsim: {} of {} points are refused; the first, {}: {}", refused, results.size(),
+       describe_point(sweep.grid, first), results[first].error);
   return exit_input;
 }
 
@@ -195,14 +195,14 @@ int lead(const MpiJob& job, PointThreads& threads, const Sweep& sweep, SweepFile
     compute_points(job, threads, files.missing(), watch);
   }
   files.write_all();
-  if (!quiet) fmt::print(stderr, "{}\n", files.summary());
+  if (!quiet) note("{}", files.summary());
   if (files.done() < sweep.grid.points()) {
     const std::string kept = files.kept_in();
-    fmt::print(stderr, "ddpsim: interrupted{}\n",
-               kept.empty() ? "" : fmt::format("; {} holds what had been computed", kept));
+    note("ddpsim: interrupted{}",
+         kept.empty() ? "" : fmt::format("; {} holds what had been computed", kept));
     return exit_failure;
   }
-  return report_refused(sweep, files.rows());
+  return report_refused(sweep, files.results());
 }
 
 int follow(const MpiJob& job, PointThreads& threads) {
@@ -221,16 +221,15 @@ bool all_ready(const MpiJob& job, const std::string& problem, const std::string&
   if (job.rank() == 0) {
     for (std::size_t r = 0; r < problems.size(); ++r)
       if (ready && !problems[r].empty()) {
-        fmt::print(stderr, "ddpsim: {}{}\n", r == 0 ? "" : fmt::format("rank {}: ", r),
-                   problems[r]);
+        note("ddpsim: {}{}", r == 0 ? "" : fmt::format("rank {}: ", r), problems[r]);
         ready = false;
       }
     for (std::size_t r = 1; ready && r < origins.size(); ++r)
       if (origins[r] != origins[0]) {
-        fmt::print(stderr,
-                   "ddpsim: rank {} reads another scenario than rank 0, or is another version of "
-                   "ddpsim\n",
-                   r);
+        note(
+            "ddpsim: rank {} reads another scenario than rank 0, or is another version of "
+            "ddpsim",
+            r);
         ready = false;
       }
   }
@@ -277,7 +276,7 @@ int sweep_command(const std::vector<std::string>& arguments) {
                            : follow(job, pool);
   } catch (const std::exception& error) {
     if (job.ranks() == 1) throw;
-    fmt::print(stderr, "ddpsim: rank {}: {}\n", job.rank(), printable(error.what()));
+    note("ddpsim: rank {}: {}", job.rank(), error.what());
     job.abort(exit_failure);
   }
 }

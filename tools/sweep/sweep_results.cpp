@@ -1,302 +1,145 @@
 #include "tools/sweep/sweep_results.hpp"
 
 #include <algorithm>
-#include <array>
-#include <filesystem>
-#include <fstream>
-#include <optional>
-#include <sstream>
-#include <unordered_map>
+#include <map>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
-#include "scenarios/reader/input_error.hpp"
-#include "scenarios/reader/quantity_text.hpp"
 #include "tools/report/csv.hpp"
-#include "tools/report/output.hpp"
-#include "tools/report/table.hpp"
+#include "tools/report/json_writer.hpp"
+#include "tools/report/step_fields.hpp"
+#include "tools/report/sweep_fields.hpp"
 
 namespace ddpsim {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr std::uintmax_t largest_file = std::uintmax_t{2} << 30;
 constexpr std::size_t most_rows_shown = 100;
 
-/// Columns that are text whatever stands in them; besides them, the keys are.
-bool is_text(const Sweep& sweep, const std::vector<std::string>& columns, std::size_t column) {
-  constexpr std::array<std::string_view, 7> texts{
-      "strategy", "implementation", "model_size", "scenario", "bound", "error", "computed_from"};
-  return column < sweep.grid.axes().size() ||
-         std::find(texts.begin(), texts.end(), columns[column]) != texts.end();
+Field axis_field(const Axis& axis) {
+  return fields::text_field(axis.key, axis.key, "A key of the scenario, as --vary gives it.")
+      .with(Importance::most);
 }
 
-std::size_t index_of(const std::vector<std::string>& columns, std::string_view name) {
-  return static_cast<std::size_t>(std::find(columns.rbegin(), columns.rend(), name).base() -
-                                  columns.begin() - 1);
+/// A line of the file. `figures`: none of a point that is refused.
+TableRow file_row(const Sweep& sweep, std::size_t point, const TableRow* figures,
+                  const std::string& error) {
+  TableRow row;
+  for (auto& [key, value] : sweep.grid.settings(point)) row.emplace_back(value);
+  if (figures == nullptr)
+    row.resize(row.size() + figure_columns().size());
+  else
+    row.insert(row.end(), figures->begin(), figures->end());
+  row.push_back(error.empty() ? FieldValue() : FieldValue(error));
+  row.emplace_back(computed_from(sweep, point));
+  return row;
 }
 
-std::string joined(const std::vector<std::string>& fields) {
-  std::string line;
-  for (const std::string& field : fields) {
-    if (&field != &fields.front()) line += ',';
-    line += csv_field(field);
-  }
-  return line;
-}
-
-/// Takes the rows of a file one by one and finds their points.
-class Collector {
- public:
-  Collector(const Sweep& sweep, const std::string& path)
-      : sweep_(sweep),
-        path_(path),
-        columns_(sweep_columns(sweep)),
-        strategy_(index_of(columns_, "strategy")),
-        error_(index_of(columns_, "error")),
-        origin_(index_of(columns_, "computed_from")),
-        rows_(sweep.grid.points()),
-        seen_(sweep.grid.points()) {
-    for (const Axis& axis : sweep.grid.axes()) {
-      auto& index = index_.emplace_back();
-      for (std::size_t v = 0; v < axis.values.size(); ++v) index.emplace(axis.values[v], v);
-    }
-  }
-
-  const std::vector<std::string>& columns() const { return columns_; }
-
-  [[noreturn]] void refuse(const std::string& place, const std::string& problem) const {
-    throw InputError(
-        fmt::format("{}{}: {}; take another file, or remove this one", path_, place, problem));
-  }
-
-  void add(const std::vector<std::string>& fields, const std::string& place) {
-    if (fields.size() != columns_.size())
-      refuse(place, fmt::format("expected {} fields, got {}", columns_.size(), fields.size()));
-    std::vector<std::size_t> indices;
-    for (std::size_t a = 0; a < index_.size(); ++a) {
-      const auto found = index_[a].find(fields[a]);
-      if (found == index_[a].end())
-        refuse(place,
-               fmt::format("{}={} is no point of this grid", columns_[a], fields[a].substr(0, 60)));
-      indices.push_back(found->second);
-    }
-    const std::size_t point = sweep_.grid.point_of(indices);
-    if (fields[origin_] != computed_from(sweep_, point))
-      refuse(place,
-             "the scenario, a file it names, a setting or the program is not what it was when "
-             "this row was computed");
-    const std::vector<Strategy>& strategies = strategies_of(sweep_, point);
-    const bool refused = !fields[error_].empty();
-    std::uint8_t& seen = seen_[point];
-    if (seen >= (refused ? 1 : strategies.size()) ||
-        (!refused && fields[strategy_] != name_of(strategies[seen])))
-      refuse(place, "this row is one too many for its point, or out of order");
-    for (std::size_t c = 0; c < columns_.size(); ++c)
-      if (!is_text(sweep_, columns_, c) && !fields[c].empty() && !parse_number(fields[c]))
-        refuse(place, fmt::format("{}: expected a number, got \"{}\"", columns_[c],
-                                  fields[c].substr(0, 60)));
-    seen = refused ? refused_point : static_cast<std::uint8_t>(seen + 1);
-    rows_[point] += joined(fields) + "\n";
-  }
-
-  PointRows finish() {
-    for (std::size_t point = 0; point < rows_.size(); ++point)
-      if (seen_[point] != refused_point && seen_[point] < strategies_of(sweep_, point).size())
-        rows_[point].clear();
-    return std::move(rows_);
-  }
-
- private:
-  static constexpr std::uint8_t refused_point = 255;
-
-  const Sweep& sweep_;
-  const std::string& path_;
-  std::vector<std::string> columns_;
-  std::size_t strategy_, error_, origin_;
-  std::vector<std::unordered_map<std::string, std::size_t>> index_;  ///< [axis] of a value
-  PointRows rows_;
-  std::vector<std::uint8_t> seen_;  ///< [point] its rows so far
-};
-
-/// None: nothing was there.
-std::optional<std::string> content_of(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return std::nullopt;
-  if (std::filesystem::file_size(path, error) > largest_file)
-    throw InputError(fmt::format("{}: larger than 2 GiB: take another file", path));
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  content << file.rdbuf();
-  if (!file) throw InputError(fmt::format("{}: cannot be read", path));
-  return content.str().empty() ? std::nullopt : std::optional(content.str());
-}
-
-/// The rows, each as fields.
+/// Calls `function` with every line of the file, in order.
 template <typename Function>
-void for_each_row(const PointRows& rows, Function function) {
-  CsvRecord record;
-  for (std::size_t point = 0; point < rows.size(); ++point)
-    for (CsvReader reader(rows[point]); reader.next(record);) function(point, record.fields);
+void for_each_row(const Sweep& sweep, const PointResults& results, Function function) {
+  for (std::size_t point = 0; point < results.size(); ++point) {
+    for (const TableRow& figures : results[point].rows)
+      function(file_row(sweep, point, &figures, ""));
+    if (!results[point].error.empty())
+      function(file_row(sweep, point, nullptr, results[point].error));
+  }
+}
+
+std::size_t figure(const Field& field) {
+  const std::vector<Field>& columns = figure_columns();
+  const auto found = std::find_if(columns.begin(), columns.end(),
+                                  [&](const Field& each) { return each.name == field.name; });
+  return static_cast<std::size_t>(found - columns.begin());
+}
+
+/// [strategy] the point with its shortest step.
+struct Best {
+  double step = 0;
+  std::size_t point = 0;
+};
+std::map<std::string, Best> best_points(const PointResults& results) {
+  const std::size_t strategy = figure(fields::strategy), step = figure(fields::avg_step_time_ms);
+  std::map<std::string, Best> best;
+  for (std::size_t point = 0; point < results.size(); ++point)
+    for (const TableRow& row : results[point].rows) {
+      const double length = row[step].number().value_or(0);
+      const auto [known, is_new] = best.try_emplace(*row[strategy].text(), Best{length, point});
+      if (!is_new && length < known->second.step) known->second = {length, point};
+    }
+  return best;
+}
+
+Table rows_table(const Sweep& sweep, const PointResults& results, bool all) {
+  Table table{{fields::strategy, fields::avg_step_time_ms, fields::communication_ms,
+               fields::exposed_ms, fields::overlap_ratio, fields::speedup_vs_naive, fields::bound,
+               fields::remark}};
+  const std::vector<Axis>& axes = sweep.grid.axes();
+  for (std::size_t a = axes.size(); a-- > 0;)
+    table.columns.insert(table.columns.begin(), axis_field(axes[a]));
+  const std::map<std::string, Best> best = best_points(results);
+  const auto add = [&](std::size_t point, const TableRow& figures, const std::string& remark) {
+    TableRow row;
+    for (auto& [key, value] : sweep.grid.settings(point)) row.emplace_back(value);
+    for (std::size_t c = axes.size(); c + 1 < table.columns.size(); ++c)
+      row.push_back(figures.empty() ? FieldValue() : figures[figure(table.columns[c])]);
+    row.emplace_back(remark);
+    table.add(std::move(row));
+  };
+  for (std::size_t point = 0; point < results.size(); ++point) {
+    if (!results[point].error.empty() && all) add(point, {}, "refused");
+    for (const TableRow& figures : results[point].rows) {
+      const std::string& strategy = *figures[figure(fields::strategy)].text();
+      const bool is_best = best.at(strategy).point == point;
+      if (all || is_best) add(point, figures, is_best ? "best " + strategy : "");
+    }
+  }
+  return table;
 }
 
 }  // namespace
 
-std::string sweep_csv(const Sweep& sweep, const PointRows& rows) {
-  std::string text = joined(sweep_columns(sweep)) + "\n";
-  for (const std::string& lines : rows) text += lines;
+std::vector<Field> sweep_columns(const Sweep& sweep) {
+  std::vector<Field> columns;
+  for (const Axis& axis : sweep.grid.axes()) columns.push_back(axis_field(axis));
+  columns.insert(columns.end(), figure_columns().begin(), figure_columns().end());
+  columns.push_back(fields::refusal);
+  columns.push_back(fields::computed_from);
+  return columns;
+}
+
+std::string sweep_csv(const Sweep& sweep, const PointResults& results) {
+  const std::vector<Field> columns = sweep_columns(sweep);
+  std::string text = csv_header(columns);
+  for_each_row(sweep, results, [&](const TableRow& row) { text += csv_line(columns, row); });
   return text;
 }
 
-std::string sweep_json(const Sweep& sweep, const PointRows& rows) {
-  const std::vector<std::string> columns = sweep_columns(sweep);
-  const auto dump = [](const Json& json) {
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  };
-  std::string text =
-      fmt::format("{{\n \"format\": \"ddpsim.sweep/1\",\n \"scenario\": {},\n", dump(sweep.file));
-  text += fmt::format(" \"points\": {},\n \"rows\": [", sweep.grid.points());
+std::string sweep_json(const Sweep& sweep, const PointResults& results) {
+  const std::vector<Field> columns = sweep_columns(sweep);
+  std::string text = fmt::format(
+      "{{\n \"format\": \"ddpsim.sweep/1\",\n \"scenario\": {},\n \"points\": {},\n \"rows\": [",
+      one_line(sweep.file), sweep.grid.points());
   bool first = true;
-  for_each_row(rows, [&](std::size_t, const std::vector<std::string>& fields) {
-    Json row = Json::object();
-    for (std::size_t c = 0; c < columns.size(); ++c) {
-      const auto number = is_text(sweep, columns, c) ? std::nullopt : parse_number(fields[c]);
-      const auto whole = number ? parse_integer(fields[c]) : std::nullopt;
-      if (whole)
-        row[columns[c]] = *whole;
-      else if (number)
-        row[columns[c]] = *number;
-      else if (fields[c].empty())
-        row[columns[c]] = nullptr;
-      else
-        row[columns[c]] = fields[c];
-    }
-    text += fmt::format("{}\n  {}", first ? "" : ",", dump(row));
+  for_each_row(sweep, results, [&](const TableRow& row) {
+    text += fmt::format("{}\n  {}", first ? "" : ",", one_line(json_of(columns, row)));
     first = false;
   });
   return text + "\n ]\n}\n";
 }
 
-std::string sweep_table(const Sweep& sweep, const PointRows& rows) {
-  const std::vector<std::string> columns = sweep_columns(sweep);
-  const std::size_t axes = sweep.grid.axes().size();
-  const std::size_t strategy = index_of(columns, "strategy"), error = index_of(columns, "error"),
-                    step = index_of(columns, "avg_step_time_ms");
-  const std::array<std::size_t, 3> times{step, index_of(columns, "communication_ms"),
-                                         index_of(columns, "exposed_ms")};
-  const std::size_t overlap = index_of(columns, "overlap_ratio"),
-                    speedup = index_of(columns, "speedup_vs_naive"),
-                    bound = index_of(columns, "bound");
-  struct Best {
-    std::string strategy;
-    double step = 0;
-    std::size_t point = 0;
-  };
-  std::vector<Best> best;
-  std::size_t count = 0, points = 0;
-  for (const std::string& lines : rows) points += lines.empty() ? 0 : 1;
-  for_each_row(rows, [&](std::size_t point, const std::vector<std::string>& fields) {
-    ++count;
-    if (!fields[error].empty()) return;
-    const double value = parse_number(fields[step]).value_or(0);
-    const auto known = std::find_if(best.begin(), best.end(), [&](const Best& each) {
-      return each.strategy == fields[strategy];
-    });
-    if (known == best.end())
-      best.push_back({fields[strategy], value, point});
-    else if (value < known->step)
-      *known = {fields[strategy], value, point};
-  });
-
-  std::vector<std::string> header;
-  for (const Axis& axis : sweep.grid.axes()) header.push_back(axis.key);
-  for (const char* name :
-       {"strategy", "step ms", "comm ms", "exposed ms", "overlap", "speedup", "bound", ""})
-    header.emplace_back(name);
-  Table table(header, Table::Last::text);
-  const bool all = count <= most_rows_shown;
-  for_each_row(rows, [&](std::size_t point, const std::vector<std::string>& fields) {
-    std::vector<std::string> cells(fields.begin(),
-                                   fields.begin() + static_cast<std::ptrdiff_t>(axes));
-    if (!fields[error].empty()) {
-      if (!all) return;
-      cells.insert(cells.end(), {"-", "-", "-", "-", "-", "-", "-", "refused"});
-      return table.add(cells);
-    }
-    const bool is_best = std::any_of(best.begin(), best.end(), [&](const Best& each) {
-      return each.strategy == fields[strategy] && each.point == point;
-    });
-    if (!all && !is_best) return;
-    const auto number = [&](std::size_t column) {
-      return parse_number(fields[column]).value_or(0);
-    };
-    cells.push_back(fields[strategy]);
-    for (const std::size_t column : times) cells.push_back(fmt::format("{:.2f}", number(column)));
-    cells.push_back(fmt::format("{:.0f} %", 100 * number(overlap)));
-    cells.push_back(fmt::format("{:.3f}x", number(speedup)));
-    cells.push_back(fields[bound]);
-    cells.push_back(is_best ? fmt::format("best {}", fields[strategy]) : "");
-    table.add(cells);
-  });
-  return fmt::format("{}: {} of {} points{}\n\n{}", sweep.file, points, sweep.grid.points(),
-                     all ? "" : "; the shortest step of each strategy (--csv FILE holds all rows)",
-                     table.text());
-}
-
-PointRows read_sweep_csv(const Sweep& sweep, const std::string& path) {
-  Collector collector(sweep, path);
-  const auto content = content_of(path);
-  if (!content) return collector.finish();
-  CsvReader reader(*content);
-  CsvRecord record;
-  if (!reader.next(record) || record.fields != collector.columns() || !reader.complete())
-    collector.refuse(":1", fmt::format("no result of this sweep: expected the columns {}",
-                                       joined(collector.columns())));
-  while (reader.next(record))
-    if (reader.complete())  // else it breaks off here, and its point is computed again
-      collector.add(record.fields, fmt::format(":{}", record.line));
-  return collector.finish();
-}
-
-PointRows read_sweep_json(const Sweep& sweep, const std::string& path) {
-  Collector collector(sweep, path);
-  const auto content = content_of(path);
-  if (!content) return collector.finish();
-  const std::vector<std::string>& columns = collector.columns();
-  std::size_t row = 0;
-  // Rows are taken as they come, so that a large file does not stand in memory as a tree.
-  const auto take = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth != 2 || event != Json::parse_event_t::object_end) return true;
-    const std::string place = fmt::format(": row {}", ++row);
-    std::vector<std::string> fields;
-    std::size_t c = 0;
-    for (const auto& [key, value] : parsed.items()) {
-      if (c == columns.size() || key != columns[c] || value.is_structured() || value.is_boolean())
-        collector.refuse(place, "no result of this sweep: other columns");
-      fields.push_back(value.is_null()     ? ""
-                       : value.is_string() ? value.get<std::string>()
-                                           : value.dump());
-      ++c;
-    }
-    collector.add(fields, place);
-    return false;
-  };
-  try {
-    const Json rest = Json::parse(*content, take);
-    if (!rest.is_object() || !rest.contains("format") || rest["format"] != "ddpsim.sweep/1")
-      collector.refuse("", "no result of this sweep: expected the format ddpsim.sweep/1");
-  } catch (const Json::exception& problem) {
-    collector.refuse("", "no result of this sweep: not JSON");
+Page sweep_page(const Sweep& sweep, const PointResults& results) {
+  std::size_t rows = 0, points = 0;
+  for (const PointResult& each : results) {
+    rows += each.rows.size() + (each.error.empty() ? 0 : 1);
+    points += each.known() ? 1 : 0;
   }
-  return collector.finish();
-}
-
-std::string error_of(const Sweep& sweep, const std::string& rows) {
-  CsvRecord record;
-  if (!CsvReader(rows).next(record)) return "";
-  return record.fields.at(index_of(sweep_columns(sweep), "error"));
+  const bool all = rows <= most_rows_shown;
+  Page page;
+  page.add(Paragraph{
+      fmt::format("{}: {} of {} points{}", sweep.file, points, sweep.grid.points(),
+                  all ? "" : "; the shortest step of each strategy (--csv FILE holds all rows)")});
+  page.add(rows_table(sweep, results, all));
+  return page;
 }
 
 }  // namespace ddpsim

@@ -256,8 +256,8 @@ TEST_CASE("PowerSGD that starts warm comes nearer to the best approximation with
 
 TEST_CASE("with error feedback PowerSGD gives in time all it was given: the residual falls",
           "[backend][comm_hooks]") {
-  // A constant gradient of rank 3, different on each rank, compressed to rank 1. What was given in T
-  // steps is T times the mean, less the errors kept: the mean over steps misses it by error / T.
+  // A constant gradient of rank 3, different on each rank, compressed to rank 1. What was given in
+  // T steps is T times the mean, less the errors kept: the mean over steps misses it by error / T.
   const std::vector<float> weights{3, 2, 1};
   const std::vector<float> first = matrix_with(weights, 30, 20);
   std::vector<float> second = first;
@@ -409,11 +409,12 @@ TEST_CASE("what was kept of a bucket goes when DDP makes it another", "[backend]
   before.gradients = {{8, 8}, {16, 4}};
   after.gradients = {{16, 4}, {8, 8}};  // as many elements
   const CommHook hook = powersgd(1, true);
-  HookData data(hook, 0, 1);
+  HookData data(hook.powersgd.seed, 0, 1);
   // How far the result and its error, together, are from the gradients: by the error before.
   const auto run = [&](const CommBucket& bucket) {
     Bucket what;
     what.gradients = bucket.gradients;
+    what.low_rank = low_rank_matrices(hook, bucket);
     what.steps = comm_steps(hook, bucket, 1, 1, true, 3);
     const std::vector<float> gradients = random_gradients(bucket.elements(), 1).front();
     std::vector<float> values = gradients;
@@ -436,7 +437,7 @@ TEST_CASE("a collective whose size is not the schedule's is refused", "[backend]
   Bucket what;
   what.gradients = vector_of(8).gradients;
   what.steps = comm_steps(hook, vector_of(9), 2, 1, true, 0);
-  HookData data(hook, 0, 2);
+  HookData data(hook.powersgd.seed, 0, 2);
   std::vector<float> values(8);
   data.run(what, 0, what.steps[0], values);
   CHECK_THROWS_WITH(data.payload(what, 0, what.steps[2], values),
@@ -449,13 +450,14 @@ TEST_CASE("threads may be at different buckets", "[backend][comm_hooks]") {
   const CommHook hook = powersgd(2, true);
   CommBucket bucket;
   bucket.gradients = {{32, 24}, {32, 1}};
-  HookData data(hook, 0, 1);
+  HookData data(hook.powersgd.seed, 0, 1);
   std::vector<std::vector<float>> results(4);
   std::vector<std::thread> threads;
   for (int index = 0; index < 4; ++index)
     threads.emplace_back([&, index] {
       Bucket what;
       what.gradients = bucket.gradients;
+      what.low_rank = low_rank_matrices(hook, bucket);
       std::vector<float> values = random_gradients(bucket.elements(), 1).front();
       for (int iteration = 3; iteration < 8; ++iteration) {
         what.steps = comm_steps(hook, bucket, 1, 1, true, iteration);

@@ -161,8 +161,8 @@ CommHook powersgd(CommHookKind kind, int rank, bool feedback, bool warm) {
 TEST_CASE("PowerSGD gives torch's gradients and errors, from the same seed, over several steps",
           "[backend][comm_hooks][oracle]") {
   // Matrices of one shape apart from each other, one of four dimensions, one too small to compress,
-  // vectors; a bucket of vectors alone, which takes a seed all the same; Qs of fewer and of more than
-  // 16 numbers, which torch draws differently.
+  // vectors; a bucket of vectors alone, which takes a seed all the same; Qs of fewer and of more
+  // than 16 numbers, which torch draws differently.
   const std::vector<Shapes> shapes{
       {{{16, 12}, {16}, {20, 24}, {16, 12}, {3, 3}, {8, 4, 3, 3}}},
       {{{7}, {5}}},
@@ -228,7 +228,8 @@ TEST_CASE("casts to 16 bit, and sums of them, are torch's to the bit",
                             3.3961e38F,  0x1p-133F, 0x1p-140F, INFINITY,     -INFINITY};
   for (int i = 0; i < 5000; ++i)
     values.push_back(std::ldexp(random_values(engine, 1)[0], static_cast<int>(engine() % 60) - 40));
-  const auto answer = ask_torch("backend/comm_hooks/comm_hooks_oracle.py", "casts\n" + line_of(values));
+  const auto answer =
+      ask_torch("backend/comm_hooks/comm_hooks_oracle.py", "casts\n" + line_of(values));
   if (!answer) return;
   std::istringstream answers(*answer);
   for (const DType type : {DType::fp16, DType::bf16}) {

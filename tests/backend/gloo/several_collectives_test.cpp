@@ -1,5 +1,5 @@
-// More than one collective under way, for real: two of one communicator, as PyTorch's Gloo does, and
-// those of several communicators.
+// More than one collective under way, for real: two of one communicator, as PyTorch's Gloo does,
+// and those of several communicators.
 #include <algorithm>
 #include <atomic>
 #include <thread>

@@ -5,6 +5,7 @@
 
 #include "backend/gloo/chunk_pool.hpp"
 #include "backend/measure/check_gradients.hpp"
+#include "model/schedule/variants.hpp"
 #include "tests/backend/jobs.hpp"
 
 namespace ddpsim {
@@ -189,7 +190,7 @@ TEST_CASE("every strategy ends with the mean of the hooked gradients",
                       reference_gradients(rank, job.workload, job.schedule(none), micro_batches);
                   const GradientReference without =
                       reference_gradients(rank, job.workload, job.schedule(bare), micro_batches);
-                  rank.run(job.schedule(training), standing_still());
+                  rank.run(without_updates(job.schedule(training)));
                   if (!check_gradients(rank, job.workload, reference).good()) return 5;
                   // They did something.
                   return check_gradients(rank, job.workload, without).good() ? 6 : 0;
@@ -374,29 +375,22 @@ TEST_CASE("what is wrong with a plugin is said in one line", "[backend][user_hoo
 }
 
 TEST_CASE("a hook that no plugin has is asked for in vain", "[backend][user_hook]") {
-  Training training;
-  training.hooks = {plugin_hook("mine", {{0}})};
   Plugins plugins;
-  CHECK_THROWS_WITH(plugins.check(training),
+  CHECK_THROWS_WITH(plugins.check_gradient_hook("mine"),
                     "the gradient hook \"mine\" is a plugin's: say --plugin "
                     "LIBRARY");
   plugins.load(DDPSIM_ODD_PLUGINS "odd.so");
-  CHECK_THROWS_WITH(plugins.check(training),
+  CHECK_THROWS_WITH(plugins.check_gradient_hook("mine"),
                     "no plugin has a gradient hook \"mine\"; there are: failing, half, impatient, "
                     "in_flight, lost, patient, throwing");
-  training.hooks = {plugin_hook("half", {{0}})};
-  CHECK_NOTHROW(plugins.check(training));
-  training.comm_hook.kind = CommHookKind::plugin;
-  training.comm_hook.plugin = "half";
-  CHECK_THROWS_WITH(plugins.check(training),
+  CHECK_NOTHROW(plugins.check_gradient_hook("half"));
+  CHECK_THROWS_WITH(plugins.check_comm_hook("half", DType::fp32),
                     "no plugin has a comm hook \"half\"; there are: mean, nothing");
-  training.comm_hook.plugin = "nothing";
   CHECK_THROWS_WITH(
-      plugins.check(training),
+      plugins.check_comm_hook("nothing", DType::fp32),
       "the plugin's comm hook \"nothing\" sends fp16, and the scenario says fp32: write "
       "comm_hook: {plugin: {name: nothing, payload: fp16}}");
-  training.comm_hook.plugin_type = DType::fp16;
-  CHECK_NOTHROW(plugins.check(training));
+  CHECK_NOTHROW(plugins.check_comm_hook("nothing", DType::fp16));
 }
 
 TEST_CASE("a plugin's comm hook is called around an all-reduce of its payload",
@@ -415,7 +409,7 @@ TEST_CASE("a plugin's comm hook is called around an all-reduce of its payload",
           rank.load(job.workload, job.optimizer);
           const GradientReference reference =
               reference_gradients(rank, job.workload, job.schedule(Strategy::none), 1);
-          rank.run(schedule, standing_still());
+          rank.run(without_updates(schedule));
           return check_gradients(rank, job.workload, reference).good() ? 0 : 5;
         }) == 0);
 }

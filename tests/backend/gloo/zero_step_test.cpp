@@ -1,15 +1,14 @@
 // ZeRO's hooks for real: what becomes of the parameters.
 
-#include "model/ddp/zero_step.hpp"
-
 #include <catch2/catch.hpp>
 
+#include "model/ddp/hooked_buckets.hpp"
 #include "tests/backend/jobs.hpp"
 
 namespace ddpsim {
 namespace {
 
-using Values = std::vector<std::vector<float>>;  // [parameter]
+using ParameterValues = std::vector<std::vector<float>>;  // [parameter]
 
 Training training_of(CommHookKind kind) {
   Training training;
@@ -19,11 +18,11 @@ Training training_of(CommHookKind kind) {
   return training;
 }
 
-/// Each rank's gradients of a step without communication after `steps` of each training, with a million
-/// times the parameter added: what is left of the gradient is a millionth of a parameter, and the same
-/// in every training.
-std::vector<Values> parameters_after(const SmallJob& job, const std::vector<Training>& trainings,
-                                     int steps) {
+/// Each rank's gradients of a step without communication after `steps` of each training, with a
+/// million times the parameter added: what is left of the gradient is a millionth of a parameter,
+/// and the same in every training.
+std::vector<ParameterValues> parameters_after(const SmallJob& job,
+                                              const std::vector<Training>& trainings, int steps) {
   const int ranks = job.cluster.ranks_per_node;
   Training alone;
   alone.strategy = Strategy::none;
@@ -32,7 +31,7 @@ std::vector<Values> parameters_after(const SmallJob& job, const std::vector<Trai
   decay.value = 1e6;
   for (std::int32_t p = 0; p < static_cast<std::int32_t>(job.workload.parameters.size()); ++p)
     decay.groups.push_back({p});
-  std::vector<Values> all(static_cast<std::size_t>(ranks));
+  std::vector<ParameterValues> all(static_cast<std::size_t>(ranks));
   std::vector<Schedule> schedules;
   for (const Training& each : trainings) schedules.push_back(job.schedule(each));
   const Schedule last = job.schedule(alone);
@@ -65,7 +64,7 @@ TEST_CASE("R45: what owners update and broadcast is what all would have updated"
       every.micro_batches = owned.micro_batches = view ? 2 : 1;
       every.no_sync = owned.no_sync = true;
       REQUIRE(job.schedule(owned).buckets.size() > 2);
-      const std::vector<Values> expected = parameters_after(job, {every}, 3);
+      const std::vector<ParameterValues> expected = parameters_after(job, {every}, 3);
       CHECK((parameters_after(job, {owned}, 3) == expected));
       CHECK((parameters_after(job, {every}, 0) != expected));
     }
@@ -77,7 +76,7 @@ TEST_CASE("R45: before ZeRO knows the buckets nobody updates parameters",
   const SmallJob job(2);
   const auto kind = GENERATE(CommHookKind::zero_step, CommHookKind::zero_step_interleaved);
   const Training training = training_of(kind);
-  const std::vector<Values> untouched = parameters_after(job, {training}, 0);
+  const std::vector<ParameterValues> untouched = parameters_after(job, {training}, 0);
   for (const int iteration : {1, 2, 3}) {
     CAPTURE(iteration);
     Training early = training;
@@ -96,23 +95,28 @@ TEST_CASE("what moves parameters together for ZeRO's hooks leaves them what they
   Training averaging = training_of(CommHookKind::post_local_sgd);
   averaging.comm_hook.post_local_sgd.start_iteration = 2;
   averaging.iteration = 3;
-  const std::vector<Values> expected = parameters_after(job, {averaging}, 1);
+  const std::vector<ParameterValues> expected = parameters_after(job, {averaging}, 1);
   CHECK((parameters_after(job, {small, large, averaging}, 1) == expected));
   CHECK((parameters_after(job, {small}, 1) != expected));
 }
 
 TEST_CASE("R45: a schedule for more ranks than there are is refused", "[backend][zero_step]") {
-  const Schedule schedule = SmallJob(3).schedule(training_of(CommHookKind::zero_step));
   const SmallJob job(2);
-  CHECK(run_job(job_of(2), [&](Backend& rank) {
-          rank.load(job.workload, job.optimizer);
-          try {
-            rank.run(schedule);
-          } catch (const std::invalid_argument& problem) {
-            return std::string(problem.what()).find("work for rank 2") != std::string::npos ? 0 : 1;
-          }
-          return 2;
-        }) == 0);
+  const auto refused = [&](const Schedule& schedule, const std::string& why) {
+    return run_job(job_of(2), [&](Backend& rank) {
+      rank.load(job.workload, job.optimizer);
+      try {
+        rank.run(schedule);
+      } catch (const std::invalid_argument& problem) {
+        return std::string(problem.what()).find(why) != std::string::npos ? 0 : 1;
+      }
+      return 2;
+    });
+  };
+  Schedule schedule = SmallJob(3).schedule(training_of(CommHookKind::zero_step));
+  CHECK(refused(schedule, "the schedule is for 3 ranks, and there are 2") == 0);
+  schedule.ranks = 2;  // it says so, but a third has work in it
+  CHECK(refused(schedule, "work for rank 2") == 0);
 }
 
 }  // namespace ddpsim

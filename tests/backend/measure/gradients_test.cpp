@@ -90,7 +90,7 @@ TEST_CASE("R4: a sparse gradient is gathered, and ends as the mean of all rows o
         for (const Task& task : schedule.tasks)
           if (is_collective(task.operation)) {
             ++expected.collectives;
-            expected.payload += task.bytes;
+            expected.payload += schedule.work_of(task).payload;
           }
         const int code = run_job(job_of(ranks, backend), [&](Backend& rank) {
           rank.load(job.workload, job.optimizer);
@@ -162,7 +162,9 @@ TEST_CASE("R36: ranks without inputs send zeros, and all end with the others' me
             for (std::size_t i = 0; i < sums[p].size(); ++i)
               if (std::abs(reference.mean[p][i] - sums[p][i] / 3) > 1e-12) return 6;
           const RankRun run = rank.run(job.schedule(training));
-          if (!check_gradients(rank, job.workload, reference, {}, by_all ? 3 : 2).good()) return 5;
+          ExpectedGradients expected;
+          expected.divisor = by_all ? 3 : 2;
+          if (!check_gradients(rank, job.workload, reference, expected).good()) return 5;
           if (!by_all && check_gradients(rank, job.workload, reference).good()) return 8;
           return run.sent->collectives == 0 ? 7 : 0;
         });
@@ -266,7 +268,7 @@ TEST_CASE("wrong gradients are found", "[backend][gradients]") {
 TEST_CASE("hooks fire once for each gradient, in arrival order, with the gradient complete",
           "[backend][gradients]") {
   const SmallJob job(2);
-  const StepCosts costs(job.workload, job.cluster, job.optimizer);
+  const StepWorks works(job.workload, job.cluster, job.optimizer);
   std::mutex mutex;
   std::vector<std::vector<int>> fired(2);
   const auto local = gradients_after(job, training_of(Strategy::none), 2, "threads");
@@ -284,9 +286,9 @@ TEST_CASE("hooks fire once for each gradient, in arrival order, with the gradien
     rank.run(job.schedule(Strategy::bucketed), options);
     return 0;
   });
-  CHECK(fired[0] == costs.arrival);
-  CHECK(fired[1] == costs.arrival);
-  CHECK(complete == 2 * static_cast<int>(costs.arrival.size()));
+  CHECK(fired[0] == works.arrival);
+  CHECK(fired[1] == works.arrival);
+  CHECK(complete == 2 * static_cast<int>(works.arrival.size()));
 }
 
 }  // namespace ddpsim

@@ -5,9 +5,13 @@
 
 #include <catch2/catch.hpp>
 
+#include "backend/device_error.hpp"
 #include "backend/measure/measure_kernels.hpp"
 #include "backend/measure/measure_machine.hpp"
 #include "backend/measure/measure_step.hpp"
+#include "model/ddp/comm_hook.hpp"
+#include "model/schedule/fingerprint.hpp"
+#include "model/schedule/variants.hpp"
 #include "tests/backend/jobs.hpp"
 
 namespace ddpsim {
@@ -15,8 +19,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A backend whose background all-reduces, in runs that `late` picks, begin when all is computed: what a
-/// starved machine does.
+/// A backend whose background all-reduces, in runs that `late` picks, begin when all is computed:
+/// what a starved machine does.
 class Starved : public Backend {
  public:
   Starved(Backend& real, std::function<bool(int)> late) : real_(real), late_(std::move(late)) {}
@@ -31,7 +35,7 @@ class Starved : public Backend {
   }
   RankRun run(const Schedule& schedule, const RunOptions& options) override {
     RankRun run = real_.run(schedule, options);
-    if (options.background != Bytes{} && late_(runs_++)) {
+    if (schedule.background.size != Bytes{} && late_(runs_++)) {
       run.background_begun = run.computed + 1s;
       run.background_busy = 0;
       run.background_ended = 0;
@@ -53,15 +57,23 @@ class Starved : public Backend {
   int runs_ = 0;
 };
 
-/// A backend whose runs are not what they were.
+bool communicates(const Schedule& schedule) {
+  return std::any_of(schedule.tasks.begin(), schedule.tasks.end(),
+                     [](const Task& task) { return is_collective(task.operation); });
+}
+
+/// A backend whose runs are not what they were. Of several rounds it runs one: what they took is made
+/// up.
 class Changed : public Starved {
  public:
-  using Change = std::function<void(RankRun&, const RunOptions&)>;
+  using Change = std::function<void(RankRun&, const Schedule&)>;
   Changed(Backend& real, Change change)
       : Starved(real, [](int) { return false; }), change_(std::move(change)) {}
   RankRun run(const Schedule& schedule, const RunOptions& options) override {
-    RankRun run = Starved::run(schedule, options);
-    change_(run, options);
+    Schedule once = schedule;
+    once.rounds = 1;
+    RankRun run = Starved::run(once, options);
+    change_(run, schedule);
     return run;
   }
 
@@ -78,8 +90,7 @@ Calibration measured(const SmallJob& job, const MeasureOptions& options, const W
   const int code = run_job(job_of(2), [&](Backend& rank) {
     rank.load(job.workload, job.optimizer);
     Starved starved(rank, late);
-    Calibration mine =
-        measure_machine(late ? starved : rank, job.workload, job.optimizer, steps, options, watch);
+    Calibration mine = measure_machine(late ? starved : rank, job.workload, steps, options, watch);
     if (rank.rank() == 0) result = std::move(mine);
     return 0;
   });
@@ -94,8 +105,7 @@ Calibration measured_with(const SmallJob& job, const MeasureOptions& options,
   REQUIRE(run_job(job_of(2), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
             Changed changed(rank, change);
-            Calibration mine =
-                measure_machine(changed, job.workload, job.optimizer, steps, options, {});
+            Calibration mine = measure_machine(changed, job.workload, steps, options, {});
             if (rank.rank() == 0) result = std::move(mine);
             return 0;
           }) == 0);
@@ -168,7 +178,7 @@ TEST_CASE("a machine is measured in all that pricing takes", "[backend][measure]
   for (const Layer& layer : job.workload.layers)
     for (const Kernel& kernel : layer.backward) {
       const bool there = std::any_of(
-          calibration.tasks.begin(), calibration.tasks.end(), [&](const TaskCost& task) {
+          calibration.tasks.begin(), calibration.tasks.end(), [&](const MeasuredWork& task) {
             return task.operation == Operation::backward && task.gemm == kernel.gemm &&
                    task.traffic == kernel.traffic;
           });
@@ -177,8 +187,8 @@ TEST_CASE("a machine is measured in all that pricing takes", "[backend][measure]
   for (const Operation operation : {Operation::copy_in, Operation::copy_out, Operation::divide,
                                     Operation::optimizer, Operation::forward})
     CHECK(std::any_of(calibration.tasks.begin(), calibration.tasks.end(),
-                      [&](const TaskCost& task) { return task.operation == operation; }));
-  for (const TaskCost& task : calibration.tasks) {
+                      [&](const MeasuredWork& task) { return task.operation == operation; }));
+  for (const MeasuredWork& task : calibration.tasks) {
     CHECK(task.time.low <= task.time.median);
     CHECK(task.time.median <= task.time.high);
     CHECK(task.time.repeats >= 2 * 3);  // ranks, repeats
@@ -215,14 +225,15 @@ TEST_CASE("of a stream that is under way at times, the slowdown is that of those
   const SmallJob job(2);
   MeasureOptions options = few();
   options.repeats = 5;
+  options.largest = 64 * KiB;
   const Calibration calibration =
-      measured_with(job, options, [](RankRun& run, const RunOptions& how) {
-        if (how.communicate) return;
-        run.computed = how.background != Bytes{} ? 110ms : 100ms;
-        if (how.background == Bytes{}) return;
+      measured_with(job, options, [](RankRun& run, const Schedule& step) {
+        if (communicates(step)) return;
+        run.computed = step.background.size != Bytes{} ? 110ms : 100ms;
+        if (step.background.size == Bytes{}) return;
         run.background_begun = {};
         run.background_ended = 20;
-        run.background_busy = how.background_pause > Duration::zero() ? 0.2 : 1;
+        run.background_busy = step.background.pause > Duration::zero() ? 0.2 : 1;
       });
   bool small = false, large = false;
   for (const MeasuredInterference& point : calibration.interference) {
@@ -243,13 +254,14 @@ TEST_CASE("a round in which the machine stalls does not count as interference",
     CAPTURE(repeats);
     MeasureOptions options = few();
     options.repeats = repeats;
+    options.largest = 64 * KiB;
     options.patience = 10s;
     const int rounds = repeats < 15 ? 3 : 5;
     const Calibration calibration = measured_with(
-        job, options, [rounds, round = 0](RankRun& run, const RunOptions& how) mutable {
-          if (how.communicate) return;
-          run.computed = how.background != Bytes{} ? 110ms : 100ms;
-          if (how.background == Bytes{}) return;
+        job, options, [rounds, round = 0](RankRun& run, const Schedule& step) mutable {
+          if (communicates(step)) return;
+          run.computed = step.background.size != Bytes{} ? 110ms : 100ms;
+          if (step.background.size == Bytes{}) return;
           run.background_begun = {};
           run.background_ended = 20;
           run.background_busy = 1;
@@ -273,25 +285,25 @@ TEST_CASE("what a comm hook computes is measured where it runs", "[backend][meas
   }();
   training.comm_hook.kind = CommHookKind::fp16_compress;
   const Schedule hooked = job.schedule(training);
+  const Schedule paused = with_pauses(hooked, [](const Work&) { return Duration{20ms}; });
   std::vector<Duration> collectives, asides;
   Calibration calibration;
   REQUIRE(run_job(job_of(2), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
             RunOptions options;
-            options.communicate = false;
-            options.stand_in = [](const Task&) { return Duration{20ms}; };
+            options.by_processor = true;
             std::optional<Sent> sent;
-            const Timeline timeline = measure_step(rank, hooked, options, &sent);
+            const Timeline timeline = measure_step(rank, paused, options, &sent);
             const std::vector<Schedule> steps{alone, hooked};
-            Calibration mine = measure_machine(rank, job.workload, job.optimizer, steps, few(), {});
+            Calibration mine = measure_machine(rank, job.workload, steps, few(), {});
             if (rank.rank() != 0) return 0;
             calibration = std::move(mine);
             if (sent->collectives != 0 || sent->payload != Bytes{}) return 1;
-            for (std::size_t i = 0; i < hooked.tasks.size(); ++i) {
+            for (std::size_t i = 0; i < paused.tasks.size(); ++i) {
               const TaskTimes& at = timeline.ranks[0][i];
-              if (hooked.tasks[i].operation == Operation::all_reduce)
+              if (paused.tasks[i].operation == Operation::pause)
                 collectives.push_back(at.end - at.start);
-              else if (hooked.tasks[i].stream == Stream::communication)
+              else if (paused.tasks[i].stream == Stream::communication)
                 asides.push_back(at.end - at.start);
             }
             return 0;
@@ -304,7 +316,7 @@ TEST_CASE("what a comm hook computes is measured where it runs", "[backend][meas
     CHECK(time < 20ms);  // the processor's time, whatever runs beside it
   }
   int aside = 0, in_place = 0;
-  for (const TaskCost& task : calibration.tasks)
+  for (const MeasuredWork& task : calibration.tasks)
     if (task.operation == Operation::cast) ++(task.aside ? aside : in_place);
   CHECK(aside > 0);
   CHECK(in_place > 0);
@@ -336,19 +348,19 @@ TEST_CASE("backward is held beside each comm hook apart", "[backend][measure]") 
             rank.load(job.workload, job.optimizer);
             for (const Schedule& step : steps) measure_step(rank, step);
             const std::vector<Schedule> two(steps.begin(), steps.begin() + 2);
-            MeasureKernels both(rank, job.workload, job.optimizer, steps);
-            MeasureKernels one(rank, job.workload, job.optimizer, two);
+            MeasureKernels both(rank, steps);
+            MeasureKernels one(rank, two);
             for (int round = 0; round < 3; ++round) {
               both.run_hooked({}, true);
               one.run_hooked({}, true);
             }
             if (rank.rank() != 0) return 0;
-            of_fp16 = both.backward_beside(fp16);
-            of_powersgd = both.backward_beside(powersgd);
-            of_all = both.backward_beside({});
-            of_other = both.backward_beside(hook_of(CommHookKind::bf16_compress));
-            of_one = one.backward_beside(fp16);
-            of_only = one.backward_beside({});
+            of_fp16 = both.backward_beside(state_of(fp16));
+            of_powersgd = both.backward_beside(state_of(powersgd));
+            of_all = both.backward_beside(std::nullopt);
+            of_other = both.backward_beside(state_of(hook_of(CommHookKind::bf16_compress)));
+            of_one = one.backward_beside(state_of(fp16));
+            of_only = one.backward_beside(std::nullopt);
             return 0;
           }) == 0);
   CHECK(of_all >= std::min(of_fp16, of_powersgd));
@@ -371,53 +383,62 @@ TEST_CASE("every hook that computes aside does so beside collectives that only l
     const Schedule hooked = job.schedule(training);
     if (!computes_aside(hooked)) continue;
     ++hooks;
+    const auto lasting = [](const Work& work) { return work.payload.count * 1ns + 2ms; };
+    const Schedule paused = with_pauses(hooked, lasting);
+    std::vector<Duration> expected;  // of the pauses, in order
+    for (const Task& task : hooked.tasks)
+      if (task.step != nobody && is_collective(task.operation))
+        expected.push_back(lasting(hooked.work_of(task)));
     Timeline timeline;
     REQUIRE(run_job(job_of(2), [&](Backend& rank) {
               rank.load(job.workload, job.optimizer);
               measure_step(rank, hooked);
               RunOptions options;
-              options.communicate = false;
-              options.stand_in = [](const Task& task) { return task.bytes.count * 1ns + 2ms; };
+              options.by_processor = true;
               std::optional<Sent> sent;
-              Timeline mine = measure_step(rank, hooked, options, &sent);
+              Timeline mine = measure_step(rank, paused, options, &sent);
               if (rank.rank() == 0) timeline = std::move(mine);
               return sent->collectives == 0 ? 0 : 1;
             }) == 0);
-    for (std::size_t i = 0; i < hooked.tasks.size(); ++i) {
-      const Task& task = hooked.tasks[i];
+    std::size_t pauses = 0;
+    REQUIRE(timeline.ranks[1].size() == paused.tasks.size());
+    for (std::size_t i = 0; i < paused.tasks.size(); ++i) {
+      const Task& task = paused.tasks[i];
       const TaskTimes& at = timeline.ranks[1][i];
       if (task.step == nobody || task.stream != Stream::communication) continue;
-      if (is_collective(task.operation)) CHECK(at.end - at.start >= task.bytes.count * 1ns + 2ms);
-      for (const std::uint32_t earlier : hooked.waits_for(task))
-        if (is_collective(hooked.tasks[earlier].operation))
+      if (task.operation == Operation::pause) {
+        REQUIRE(pauses < expected.size());
+        CHECK(at.end - at.start >= expected[pauses++]);
+      }
+      for (const std::uint32_t earlier : paused.waits_for(task))
+        if (paused.tasks[earlier].operation == Operation::pause)
           CHECK(at.start >= timeline.ranks[1][earlier].end);
     }
+    CHECK(pauses == expected.size());
   }
   CHECK(hooks >= 6);
 }
 
 TEST_CASE("all-reduces with pauses between them are under way at times", "[backend][measure]") {
   const SmallJob job(2);
-  const Schedule step = job.schedule(Strategy::none);
-  // The median of five, each beside half a second of computation: what the machine does meanwhile may
-  // hold up some of the all-reduces.
+  const Schedule step = without_communication(job.schedule(Strategy::none));
+  // The median of five, each beside a fifth of a second of computation: what the machine does meanwhile
+  // may hold up some of the all-reduces.
   const auto busy = [&](Duration pause) {
     std::vector<double> shares;
     REQUIRE(run_job(job_of(2), [&](Backend& rank) {
               rank.load(job.workload, job.optimizer);
-              RunOptions options;
-              options.communicate = false;
-              options.rounds = 100;
-              Duration alone = rank.run(step, options).computed;
+              constexpr int rounds = 100;
+              const Schedule quiet = repeated(step, rounds);
+              Duration alone = rank.run(quiet).computed;
               for (int again = 0; again < 3; ++again)
-                alone = std::min(alone, rank.run(step, options).computed);
+                alone = std::min(alone, rank.run(quiet).computed);
               std::vector<double> each{in_seconds(alone)};
               rank.sum(each);
-              options.rounds = 1 + static_cast<int>(0.5 * 2 * options.rounds / each[0]);
-              options.background = 4 * KiB;
-              options.background_pause = pause;
+              const Schedule beside = repeated(with_background(step, 4 * KiB, pause),
+                                               1 + static_cast<int>(0.2 * 2 * rounds / each[0]));
               for (int repeat = 0; repeat < 5; ++repeat) {
-                const RankRun run = rank.run(step, options);
+                const RankRun run = rank.run(beside);
                 if (rank.rank() == 0) shares.push_back(run.background_busy);
               }
               return 0;
@@ -436,21 +457,39 @@ TEST_CASE("all-reduces with pauses between them are under way at times", "[backe
 TEST_CASE("of all-reduces that began too late for a computation, none was under way",
           "[backend][measure]") {
   const SmallJob job(2);
-  const Schedule step = job.schedule(Strategy::none);
+  const Schedule step =
+      with_background(without_communication(job.schedule(Strategy::none)), 4 * KiB, 500ms);
   RankRun late;
   REQUIRE(run_job(job_of(2), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
-            RunOptions options;
-            options.communicate = false;
-            options.background = 4 * KiB;
-            options.background_pause = 3s;
-            const RankRun run = rank.run(step, options);
+            const RankRun run = rank.run(step);
             if (rank.rank() == 0) late = run;
             return 0;
           }) == 0);
   CHECK(late.background_begun > late.computed);
   CHECK(late.background_busy == 0);
   CHECK(late.background_ended == 0);
+}
+
+TEST_CASE("a backend that executes another schedule than it was given is found",
+          "[backend][measure][fingerprint]") {
+  const SmallJob job(2);
+  const Schedule schedule = job.schedule(Strategy::bucketed);
+  CHECK(run_job(job_of(2), [&](Backend& rank) {
+          rank.load(job.workload, job.optimizer);
+          Changed changed(rank, [&](RankRun& run, const Schedule&) {
+            if (rank.rank() == 1) run.fingerprint ^= 1;
+          });
+          const std::string usual = fingerprint_text(fingerprint(schedule));
+          const std::string other = fingerprint_text(fingerprint(schedule) ^ 1);
+          try {
+            measure_step(changed, schedule);
+          } catch (const DeviceError& problem) {
+            const std::string why = problem.what();
+            return why.find("rank 0 is " + usual + ", rank 1 has " + other) != why.npos ? 0 : 6;
+          }
+          return 5;
+        }) == 0);
 }
 
 TEST_CASE("measuring that is stopped keeps what it had", "[backend][measure]") {

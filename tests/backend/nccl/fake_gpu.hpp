@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/comm_hooks/float16.hpp"
+#include "backend/cpu/float16.hpp"
 #include "backend/device_error.hpp"
 #include "backend/nccl/gpu.hpp"
 
@@ -75,9 +75,9 @@ struct FakePace {
   double link = 0;            ///< its bytes per second; 0: they take no time
 };
 
-/// Records every call, and does on host memory, at once, what it is asked for. What the
-/// log says of streams and events is all a GPU would know of order. Each stream has a clock: work takes
-/// what the pace says, after what the stream had to do, and events are reached when that time has come.
+/// Records every call, and does on host memory, at once, what it is asked for. What the log says of
+/// streams and events is all a GPU would know of order. Each stream has a clock: work takes what
+/// the pace says, after what the stream had to do, and events are reached when that time has come.
 class FakeGpu : public Gpu {
  public:
   explicit FakeGpu(FakeLink* link = nullptr, std::string uuid = "fake") : link_(link) {

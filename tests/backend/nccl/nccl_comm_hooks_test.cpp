@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 
 #include "backend/measure/measure_machine.hpp"
+#include "model/schedule/variants.hpp"
 #include "tests/backend/fakes.hpp"
 #include "tests/backend/host_hooks.hpp"
 
@@ -230,7 +231,7 @@ TEST_CASE("R42: PowerSGD's host waits for the GPU before it goes on, three colle
       CHECK(event_at(GpuCall::Kind::seen, earlier) < event_at(GpuCall::Kind::record, next));
     }
     synchronized += task.operation == Operation::synchronize ? 1 : 0;
-    if (is_collective(task.operation) && task.bytes > Bytes{}) {
+    if (is_collective(task.operation) && schedule.work_of(task).payload > Bytes{}) {
       ++collectives[static_cast<std::size_t>(task.bucket)];
       took.push_back(in_ms(times.end - times.start));
     }
@@ -289,13 +290,11 @@ TEST_CASE("what comm hooks compute on GPUs is measured without communication, an
               backend.run(steps[0]);
               const std::vector<float> first = backend.gradient(0);
               const Calibration calibration =
-                  measure_machine(backend, job.workload, job.optimizer, steps, options, {});
-              for (const TaskCost& task : calibration.tasks)
+                  measure_machine(backend, job.workload, steps, options, {});
+              for (const MeasuredWork& task : calibration.tasks)
                 if (task.time.median > Duration::zero()) measured.insert(task.operation);
               // What a step without communication left is dropped.
-              RunOptions alone;
-              alone.communicate = false;
-              backend.run(steps[0], alone);
+              backend.run(without_communication(steps[0]));
               backend.run(steps[0]);
               CHECK(backend.gradient(0) == first);  // as the first step ever
               return 0;
@@ -347,7 +346,7 @@ TEST_CASE("in loopback a comm hook moves a ring's share of its payload, and aver
     for (const GpuCall& call : calls)
       if (call.kind == GpuCall::Kind::collective) moved += call.count;
     for (const Task& task : schedule.tasks) {
-      const auto bytes = static_cast<double>(task.bytes.count);
+      const auto bytes = static_cast<double>(schedule.work_of(task).payload.count);
       if (task.operation == Operation::all_reduce) expected += bytes * 2 * 7 / 8;
       if (task.operation == Operation::reduce_scatter) expected += bytes * 7 / 8;
       if (task.operation == Operation::all_gather) expected += bytes * 7;

@@ -8,11 +8,12 @@
 #include <catch2/catch.hpp>
 #include <gloo/rendezvous/hash_store.h>
 
-#include "backend/job/launch.hpp"
 #include "backend/job/rendezvous.hpp"
+#include "backend/job/start_ranks.hpp"
 #include "backend/measure/check_gradients.hpp"
 #include "backend/measure/measure_machine.hpp"
 #include "backend/nccl/nccl_backend.hpp"
+#include "model/schedule/variants.hpp"
 #include "tests/backend/fakes.hpp"
 
 namespace ddpsim {
@@ -342,7 +343,7 @@ TEST_CASE("a calibration of fake GPUs is complete and tells kinds of kernels and
                 [&](Backend& backend) {
                   backend.load(job.workload, job.optimizer);
                   const Calibration mine =
-                      measure_machine(backend, job.workload, job.optimizer, steps, options, {});
+                      measure_machine(backend, job.workload, steps, options, {});
                   if (backend.rank() == 0) calibration = mine;
                   return 0;
                 }) == 0);
@@ -410,9 +411,8 @@ TEST_CASE("the last of several rounds has its own times", "[backend][nccl]") {
   using namespace std::chrono_literals;
   const SmallJob job = gpu_job(8);
   const Schedule schedule = job.schedule(Strategy::none);
-  RunOptions once, often;
-  once.communicate = often.communicate = false;
-  often.rounds = 4;
+  const Schedule once = without_communication(schedule);
+  const Schedule often = repeated(once, 4);
   CHECK(on_fakes(
             1, {GpuLink::Mode::loopback, 8}, seconds{5},
             [&](int) {
@@ -422,17 +422,17 @@ TEST_CASE("the last of several rounds has its own times", "[backend][nccl]") {
             },
             [&](Backend& backend) {
               backend.load(job.workload, job.optimizer);
-              const auto quickest = [&](const RunOptions& options) {  // others want the cores too
-                RankRun best = backend.run(schedule, options);
+              const auto quickest = [&](const Schedule& step) {  // others want the cores too
+                RankRun best = backend.run(step);
                 for (int i = 0; i < 4; ++i)
-                  if (RankRun run = backend.run(schedule, options); run.computed < best.computed)
+                  if (RankRun run = backend.run(step); run.computed < best.computed)
                     best = std::move(run);
                 return best;
               };
               const RankRun one = quickest(once), four = quickest(often);
               CHECK(in_ms(four.computed) == Approx(4 * in_ms(one.computed)).epsilon(0.02));
               Duration in_one{}, in_four{};
-              for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
+              for (std::size_t i = 0; i < once.tasks.size(); ++i) {
                 in_one += one.times[i].end - one.times[i].start;
                 in_four += four.times[i].end - four.times[i].start;
               }
@@ -445,9 +445,7 @@ TEST_CASE("the host stays near the GPU, so that no launch blocks", "[backend][nc
   using namespace std::chrono_literals;
   const SmallJob job = gpu_job(8);
   std::size_t most_pending = 0;
-  RunOptions options;
-  options.communicate = false;
-  options.rounds = 40;
+  const Schedule step = repeated(without_communication(job.schedule(Strategy::none)), 40);
   CHECK(on_fakes(
             1, {GpuLink::Mode::loopback, 8}, seconds{20},
             [&](int) {
@@ -458,7 +456,7 @@ TEST_CASE("the host stays near the GPU, so that no launch blocks", "[backend][nc
             },
             [&](Backend& backend) {
               backend.load(job.workload, job.optimizer);
-              backend.run(job.schedule(Strategy::none), options);
+              backend.run(step);
               return 0;
             }) == 0);
   CHECK(most_pending > 100);
@@ -506,10 +504,8 @@ TEST_CASE("ranks of different speed issue equally many all-reduces in the backgr
   const SmallJob job = gpu_job(2);
   std::array<std::vector<GpuCall>, 2> calls;
   std::array<double, 2> busy{};
-  RunOptions options;
-  options.communicate = false;
-  options.background = Bytes{64 << 10};
-  options.rounds = 3;
+  const Schedule alone = without_communication(job.schedule(Strategy::none));
+  const Schedule step = repeated(with_background(alone, Bytes{64 << 10}), 3);
   CHECK(on_fakes(
             2, {GpuLink::Mode::shared}, seconds{10},
             [&](int rank) {
@@ -520,7 +516,7 @@ TEST_CASE("ranks of different speed issue equally many all-reduces in the backgr
             },
             [&](Backend& backend) {
               backend.load(job.workload, job.optimizer);
-              const RankRun run = backend.run(job.schedule(Strategy::none), options);
+              const RankRun run = backend.run(step);
               busy[static_cast<std::size_t>(backend.rank())] = run.background_busy;
               backend.gather({});  // still in step
               return run.background_ended > 0 ? 0 : 4;

@@ -13,12 +13,12 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-TaskCost multiplication(Gemm gemm, Bytes traffic, Duration time, DType type = DType::fp32) {
-  return {Operation::forward, gemm, traffic, type, {time, time, time, 1, 0}};
+MeasuredWork multiplication(Gemm gemm, Bytes traffic, Duration time, DType type = DType::fp32) {
+  return measured(Operation::forward, gemm, traffic, type, {time, time, time, 1, 0});
 }
 
-TaskCost move(Bytes traffic, Duration time, Operation operation = Operation::copy_in) {
-  return {operation, std::nullopt, traffic, DType::fp32, {time, time, time, 1, 0}};
+MeasuredWork move(Bytes traffic, Duration time, Operation operation = Operation::copy_in) {
+  return measured(operation, std::nullopt, traffic, DType::fp32, {time, time, time, 1, 0});
 }
 
 AllReduceCost all_reduce(Bytes size, Duration time) {
@@ -36,7 +36,7 @@ Bytes traffic_of(const Gemm& g) {
 
 TEST_CASE("GEMM times of a law give the law back", "[model][calibration_fit]") {
   // 2 us, 1 TFLOP/s and 10 GB/s: 2'000'000 ticks, one a flop and 100 a byte.
-  std::vector<TaskCost> tasks;
+  std::vector<MeasuredWork> tasks;
   for (const Gemm& shape : shapes) {
     const Bytes traffic = traffic_of(shape);
     const auto flops = 2 * shape.m * shape.n * shape.k * shape.batch;
@@ -56,7 +56,7 @@ TEST_CASE("GEMM times of a law give the law back", "[model][calibration_fit]") {
 
 TEST_CASE("streaming and all-reduce times of a law give the law back", "[model][calibration_fit]") {
   // 1 us and 20 GB/s: 50 ticks a byte. 100 us and 1 GB/s.
-  std::vector<TaskCost> tasks;
+  std::vector<MeasuredWork> tasks;
   std::vector<AllReduceCost> points;
   for (std::int64_t bytes = 1000; bytes <= 10'000'000; bytes *= 10) {
     tasks.push_back(move({bytes}, Duration{1'000'000 + 50 * bytes}));
@@ -124,8 +124,8 @@ TEST_CASE("without a time above zero there is no law", "[model][calibration_fit]
 }
 
 TEST_CASE("types multiply by laws of their own", "[model][calibration_fit]") {
-  const std::vector<TaskCost> tasks{multiplication({10, 10, 10}, {1200}, 2us, DType::fp32),
-                                    multiplication({10, 10, 10}, {600}, 1us, DType::bf16)};
+  const std::vector<MeasuredWork> tasks{multiplication({10, 10, 10}, {1200}, 2us, DType::fp32),
+                                        multiplication({10, 10, 10}, {600}, 1us, DType::bf16)};
   CHECK(fit_gemm(tasks, DType::fp32)->arithmetic.flops_per_second == Approx(1e9));
   CHECK(fit_gemm(tasks, DType::bf16)->arithmetic.flops_per_second == Approx(2e9));
   CHECK(!fit_gemm(tasks, DType::fp16));
@@ -140,7 +140,7 @@ TEST_CASE("no law without negative terms is nearer", "[model][calibration_fit][o
   int dropped = 0;
   for (int round = 0; round < 300; ++round) {
     CAPTURE(round);
-    std::vector<TaskCost> tasks;
+    std::vector<MeasuredWork> tasks;
     std::vector<std::array<double, 3>> rows;  // (1, flops, bytes) / time, in us, Mflop and 100 kB
     const int points = 1 + static_cast<int>(random() % 8);
     for (int i = 0; i < points; ++i) {
@@ -188,7 +188,7 @@ TEST_CASE("a calibrated cluster is the machine that was measured", "[model][cali
   calibration.ranks = 4;
   calibration.launch = {1us, 2us, 3us};
   calibration.tasks = {multiplication({10, 10, 10}, {1200}, 2us), move({1'000'000}, 100us)};
-  const Cluster cluster = cluster_of(calibration);
+  const CalibratedCluster cluster = cluster_of(calibration);
   CHECK(cluster.device.name == "a CPU, 2 cores");
   CHECK(cluster.device.synchronous);
   CHECK(cluster.device.memory_bandwidth == gigabytes_per_second(10));

@@ -1,9 +1,10 @@
 // Buckets of whole networks, and buckets the user asks for.
+#include "model/ddp/bucket_plan.hpp"
+
 #include <stdexcept>
 
 #include <catch2/catch.hpp>
 
-#include "model/ddp/schedule_builder.hpp"
 #include "tests/model/ddp/schedule_story.hpp"
 #include "tests/model/workload/architectures.hpp"
 
@@ -13,8 +14,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-StepCosts network(const Architecture& architecture) {
-  return costs_of(architectures::build(architecture), ring(2, 1us, gigabytes_per_second(1)));
+StepWorks network(const Architecture& architecture) {
+  return works_of(architectures::build(architecture), ring(2, 1us, gigabytes_per_second(1)));
 }
 
 std::vector<std::int64_t> sizes(const std::vector<Bucket>& buckets) {
@@ -29,22 +30,22 @@ std::vector<std::size_t> tensors(const std::vector<Bucket>& buckets) {
   return result;
 }
 
-std::vector<Bucket> planned(const StepCosts& costs, Bytes cap) {
+std::vector<Bucket> planned(const StepWorks& works, Bytes cap) {
   Training training;
   training.bucket_cap = cap;
-  return plan_buckets(costs, training);
+  return plan_buckets(works, training);
 }
 
 /// How many buckets of 1, 10, 100 and 1000 MiB, without a smaller first one.
 std::vector<std::size_t> counts(const TransformerShape& shape, BucketRule rule) {
-  const StepCosts costs = network(Architecture{shape});
+  const StepWorks works = network(Architecture{shape});
   Training training;
   training.first_bucket_cap.reset();
   training.bucket_rule = rule;
   std::vector<std::size_t> result;
   for (const int mebibytes : {1, 10, 100, 1000}) {
     training.bucket_cap = mebibytes * MiB;
-    result.push_back(plan_buckets(costs, training).size());
+    result.push_back(plan_buckets(works, training).size());
   }
   return result;
 }
@@ -61,10 +62,10 @@ Training explicit_buckets(std::vector<std::vector<int>> buckets) {
 }  // namespace
 
 TEST_CASE("ResNets have the buckets seen in real runs", "[model][bucket_plan]") {
-  const StepCosts resnet18 = network(Architecture{architectures::resnet18});
+  const StepWorks resnet18 = network(Architecture{architectures::resnet18});
   CHECK(sizes(planned(resnet18, 25 * MiB)) == Sizes{2'052'000, 28'852'224, 15'853'824});
   CHECK(sizes(planned(resnet18, 35 * MiB)) == Sizes{2'052'000, 38'297'600, 6'408'448});
-  const StepCosts resnet50 = network(Architecture{architectures::resnet50});
+  const StepWorks resnet50 = network(Architecture{architectures::resnet50});
   CHECK(tensors(planned(resnet50, 25 * MiB)) == Counts{2, 15, 12, 51, 81});
 }
 
@@ -77,19 +78,19 @@ TEST_CASE("transformers have the bucket counts other people report", "[model][bu
 }
 
 TEST_CASE("a schedule has the buckets that were planned", "[model][bucket_plan]") {
-  const StepCosts costs = network(Architecture{architectures::resnet18});
-  const Schedule schedule = build_schedule(costs, Training{});
-  CHECK(sizes(schedule.buckets) == sizes(plan_buckets(costs, Training{})));
+  const StepWorks works = network(Architecture{architectures::resnet18});
+  const Schedule schedule = build_schedule(works, Training{});
+  CHECK(sizes(schedule.buckets) == sizes(plan_buckets(works, Training{})));
   for (const Bucket& bucket : schedule.buckets) CHECK(bucket.steps.empty());
 }
 
 TEST_CASE("parameter groups are contiguous and the last one goes first", "[model][bucket_plan]") {
   // Seven parameters, one per layer, arrive 6 ... 0. Three groups: 0 1 2, 3 4, 5 6.
-  const StepCosts costs =
-      costs_of(chain(7, 1ms, 1ms, {1000}), ring(2, 1us, gigabytes_per_second(1)));
+  const StepWorks works =
+      works_of(chain(7, 1ms, 1ms, {1000}), ring(2, 1us, gigabytes_per_second(1)));
   Training training;
   training.parameter_groups = 3;
-  const std::vector<Bucket> buckets = plan_buckets(costs, training);
+  const std::vector<Bucket> buckets = plan_buckets(works, training);
   REQUIRE(buckets.size() == 3);
   CHECK(buckets[0].parameters == std::vector<std::int32_t>{6, 5});
   CHECK(buckets[1].parameters == std::vector<std::int32_t>{4, 3});
@@ -97,23 +98,23 @@ TEST_CASE("parameter groups are contiguous and the last one goes first", "[model
   CHECK(sizes(buckets) == Sizes{2000, 2000, 3000});
 
   training.parameter_groups = 7;
-  CHECK(plan_buckets(costs, training).size() == 7);
+  CHECK(plan_buckets(works, training).size() == 7);
   training.parameter_groups = 8;
-  CHECK_THROWS_WITH(plan_buckets(costs, training), Catch::Contains("8 parameter groups of 7"));
+  CHECK_THROWS_WITH(plan_buckets(works, training), Catch::Contains("8 parameter groups of 7"));
 }
 
 TEST_CASE("explicit buckets stand as they are given", "[model][bucket_plan]") {
-  const StepCosts costs = costs_of(two_layers(), ring(2, 1us, gigabytes_per_second(1)));
-  const std::vector<Bucket> buckets = plan_buckets(costs, explicit_buckets({{0, 2}, {1}}));
+  const StepWorks works = works_of(two_layers(), ring(2, 1us, gigabytes_per_second(1)));
+  const std::vector<Bucket> buckets = plan_buckets(works, explicit_buckets({{0, 2}, {1}}));
   REQUIRE(buckets.size() == 2);
   CHECK(buckets[0].parameters == std::vector<std::int32_t>{0, 2});
   CHECK(sizes(buckets) == Sizes{4040, 400});
 }
 
 TEST_CASE("explicit buckets hold every parameter once", "[model][bucket_plan]") {
-  const StepCosts costs = costs_of(two_layers(), ring(2, 1us, gigabytes_per_second(1)));
+  const StepWorks works = works_of(two_layers(), ring(2, 1us, gigabytes_per_second(1)));
   const auto plan = [&](std::vector<std::vector<int>> buckets) {
-    return plan_buckets(costs, explicit_buckets(std::move(buckets)));
+    return plan_buckets(works, explicit_buckets(std::move(buckets)));
   };
   CHECK_THROWS_WITH(plan({{2}, {1}}), Catch::Contains("parameter 0 is in 0"));
   CHECK_THROWS_WITH(plan({{2, 1}, {1, 0}}), Catch::Contains("parameter 1 is in 2"));
@@ -124,22 +125,22 @@ TEST_CASE("explicit buckets hold every parameter once", "[model][bucket_plan]") 
 
 TEST_CASE("caps and the rule reach the assignment", "[model][bucket_plan]") {
   // 1000 bytes each, arriving 6 ... 0.
-  const StepCosts costs =
-      costs_of(chain(7, 1ms, 1ms, {1000}), ring(2, 1us, gigabytes_per_second(1)));
+  const StepWorks works =
+      works_of(chain(7, 1ms, 1ms, {1000}), ring(2, 1us, gigabytes_per_second(1)));
   Training training;
   training.first_bucket_cap = Bytes{1000};
   training.bucket_cap = {2500};
-  CHECK(tensors(plan_buckets(costs, training)) == Counts{1, 3, 3});
+  CHECK(tensors(plan_buckets(works, training)) == Counts{1, 3, 3});
   training.bucket_rule = BucketRule::before_overflow;
-  CHECK(tensors(plan_buckets(costs, training)) == Counts{1, 2, 2, 2});
+  CHECK(tensors(plan_buckets(works, training)) == Counts{1, 2, 2, 2});
   training.bucket_rule = BucketRule::torch;
   training.bucket_caps = {{2000}, {1000}, {4000}};
-  CHECK(tensors(plan_buckets(costs, training)) == Counts{2, 1, 4});
+  CHECK(tensors(plan_buckets(works, training)) == Counts{2, 1, 4});
   training.bucket_caps.clear();
   training.first_bucket_cap.reset();
-  CHECK(tensors(plan_buckets(costs, training)) == Counts{3, 3, 1});
+  CHECK(tensors(plan_buckets(works, training)) == Counts{3, 3, 1});
   // Never rebuilt: by registration order, the list reversed, the leftover first.
   training.find_unused_parameters = true;
-  CHECK(tensors(plan_buckets(costs, training)) == Counts{1, 3, 3});
-  CHECK(plan_buckets(costs, training)[0].parameters == std::vector<std::int32_t>{6});
+  CHECK(tensors(plan_buckets(works, training)) == Counts{1, 3, 3});
+  CHECK(plan_buckets(works, training)[0].parameters == std::vector<std::int32_t>{6});
 }

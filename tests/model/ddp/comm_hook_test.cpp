@@ -2,11 +2,14 @@
 // reference (sections 4 and 4.1), and the shape of their schedules.
 #include "model/ddp/comm_hook.hpp"
 
+#include <set>
+
 #include <catch2/catch.hpp>
 
+#include "model/ddp/build_schedule.hpp"
 #include "model/ddp/iteration.hpp"
-#include "model/ddp/schedule_builder.hpp"
-#include "model/ddp/zero_step.hpp"
+#include "model/schedule/variants.hpp"
+#include "tests/model/cost/priced.hpp"
 #include "tests/model/ddp/schedule_story.hpp"
 
 using namespace ddpsim;
@@ -51,13 +54,11 @@ Training with_hook(const CommHook& hook) {
   return training;
 }
 
-Cluster two_gpus() {
-  return ring(2, 1ms, gigabytes_per_second(1));
+StepWorks on_two_gpus(const Workload& workload = two_layers()) {
+  return works_of(workload, two_ranks());
 }
-Cluster two_cpus() {
-  Cluster cluster = two_gpus();
-  cluster.device.synchronous = true;
-  return cluster;
+StepWorks on_two_cpus(const Workload& workload = two_layers()) {
+  return works_of(workload, two_ranks(true));
 }
 
 std::vector<std::string> actions(const Schedule& schedule, std::int32_t bucket, Stream stream) {
@@ -72,51 +73,52 @@ std::vector<std::string> actions(const Schedule& schedule, std::int32_t bucket, 
 
 using Names = std::vector<std::string>;
 
+/// What the optimizer of two_layers takes.
+Duration optimizer_time() {
+  const StepWorks works = on_two_gpus();
+  return cost_of(works, CostModel(two_ranks()), works.optimizer.front()).work;
+}
+
 }  // namespace
 
 TEST_CASE("R39: 16-bit hooks halve the payload of fp32 and cast back on a side stream",
           "[model][comm_hook][rules]") {
   const CommHookKind kind = GENERATE(CommHookKind::fp16_compress, CommHookKind::bf16_compress);
   CHECK(payloads(hook_of(kind), reference_bucket()) == Sizes{2 * 5'378'560});
-  const Schedule gpus =
-      build_schedule(costs_of(two_layers(), two_gpus()), with_hook(hook_of(kind)));
+  const Schedule gpus = build_schedule(on_two_gpus(), with_hook(hook_of(kind)));
   CHECK(actions(gpus, 0, Stream::compute) == Names{"cast to wire", "divide"});
   CHECK(actions(gpus, 0, Stream::communication) == Names{"all-reduce"});
   CHECK(actions(gpus, 0, Stream::aside) == Names{"cast back"});
   // Where kernels run on the host thread, the one that communicates does what follows.
-  const Schedule cpus =
-      build_schedule(costs_of(two_layers(), two_cpus()), with_hook(hook_of(kind)));
+  const Schedule cpus = build_schedule(on_two_cpus(), with_hook(hook_of(kind)));
   CHECK(actions(cpus, 0, Stream::host) == Names{"cast to wire", "divide"});
   CHECK(actions(cpus, 0, Stream::communication) == Names{"all-reduce", "cast back"});
 }
 
 TEST_CASE("beside what a hook computes aside, backward takes as much longer as was measured",
           "[model][comm_hook]") {
-  const StepCosts usual = costs_of(two_layers(), two_cpus());
-  StepCosts beside = usual;
+  const CostModel usual(two_ranks(true));
+  CostModel beside = usual;
   beside.backward_beside_hook = 1.5;
   Training training = with_hook(hook_of(CommHookKind::fp16_compress));
   training.micro_batches = 2;
   training.no_sync = true;
-  const auto works = [](const StepCosts& costs, const Training& given, Operation operation) {
-    std::vector<Duration> all;
-    for (const Task& task : build_schedule(costs, given).tasks)
-      if (task.operation == operation) all.push_back(task.work);
-    return all;
+  const auto times = [](const CostModel& model, const Training& given, Operation operation) {
+    return times_of(priced(on_two_cpus(), model, given), operation);
   };
-  const std::vector<Duration> before = works(usual, training, Operation::backward);
-  const std::vector<Duration> after = works(beside, training, Operation::backward);
+  const std::vector<Duration> before = times(usual, training, Operation::backward);
+  const std::vector<Duration> after = times(beside, training, Operation::backward);
   REQUIRE(before.size() == after.size());
   for (std::size_t i = 0; i < before.size(); ++i) {
     const bool last = i >= before.size() / 2;  // the micro-batch that communicates
     CHECK(after[i] == (last ? scaled(before[i], 1.5) : before[i]));
     CHECK(before[i] > Duration::zero());
   }
-  CHECK(works(usual, training, Operation::forward) == works(beside, training, Operation::forward));
+  CHECK(times(usual, training, Operation::forward) == times(beside, training, Operation::forward));
   // Nothing is computed aside.
   for (const CommHookKind kind : {CommHookKind::none, CommHookKind::allreduce})
-    CHECK(works(usual, with_hook(hook_of(kind)), Operation::backward) ==
-          works(beside, with_hook(hook_of(kind)), Operation::backward));
+    CHECK(times(usual, with_hook(hook_of(kind)), Operation::backward) ==
+          times(beside, with_hook(hook_of(kind)), Operation::backward));
 }
 
 TEST_CASE("R40: PowerSGD's payload is that of the reference's table", "[model][comm_hook][rules]") {
@@ -153,7 +155,7 @@ TEST_CASE("R42: PowerSGD's all-reduces follow one another, then the host waits f
   Workload workload = two_layers();
   workload.parameters[1].shape = {10, 10};  // 400 B
   CommHook hook = powersgd(1);
-  const Schedule schedule = build_schedule(costs_of(workload, two_gpus()), with_hook(hook));
+  const Schedule schedule = build_schedule(on_two_gpus(workload), with_hook(hook));
   std::int32_t previous = nobody;
   int reduces = 0;
   bool blocked = false;
@@ -180,7 +182,7 @@ TEST_CASE("R42: PowerSGD's all-reduces follow one another, then the host waits f
   }
   CHECK(reduces == 3);
   CHECK(blocked);
-  const Schedule cpus = build_schedule(costs_of(workload, two_cpus()), with_hook(hook));
+  const Schedule cpus = build_schedule(on_two_cpus(workload), with_hook(hook));
   CHECK(count(cpus, Operation::synchronize) == 0);  // there is no device apart from the host
 }
 
@@ -203,18 +205,19 @@ TEST_CASE("R43: quantisation gathers twice, a byte an element and eight a channe
 
 TEST_CASE("R44: an optimizer in backward runs aside, bucket by bucket, and nothing is copied out",
           "[model][comm_hook][rules]") {
-  const Schedule schedule = build_schedule(costs_of(two_layers(), two_gpus()),
-                                           with_hook(hook_of(CommHookKind::optimizer_overlap)));
+  const Priced step =
+      priced(two_layers(), two_ranks(), with_hook(hook_of(CommHookKind::optimizer_overlap)));
+  const Schedule& schedule = step.schedule;
   CHECK(count(schedule, Operation::copy_out) == 0);
   CHECK(count(schedule, Operation::optimizer) == 2);
   Duration sum{};
   for (const Task& task : schedule.tasks)
     if (task.operation == Operation::optimizer) {
       CHECK(task.stream == Stream::aside);
-      sum += task.work;
+      sum += step.of(task).work;
     }
-  const StepCosts costs = costs_of(two_layers(), two_gpus());
-  CHECK(in_seconds(sum) == Approx(in_seconds(costs.optimizer.front().work)));
+  CHECK(sum > 0ms);
+  CHECK(in_seconds(sum) == Approx(in_seconds(optimizer_time())));
   // The sum is divided on the same stream, when it is there.
   CHECK(actions(schedule, 0, Stream::compute).empty());
   CHECK(actions(schedule, 0, Stream::aside) == Names{"divide", "optimizer"});
@@ -227,8 +230,10 @@ TEST_CASE("R45: with ZeRO's hooks a bucket's owner alone updates and broadcasts 
   CAPTURE(name_of(kind));
   const CommBucket bucket{{matrix_of({1000})}, DType::fp32};
   CHECK(payloads(hook_of(kind), bucket) == Sizes{4000, 4000});
-  const StepCosts costs = costs_of(two_layers(), two_gpus());
-  const Schedule schedule = build_schedule(costs, with_hook(hook_of(kind)));
+  const StepWorks works = on_two_gpus();
+  const CostModel model(two_ranks());
+  const Priced step = priced(works, model, with_hook(hook_of(kind)));
+  const Schedule& schedule = step.schedule;
   CHECK(count(schedule, Operation::copy_out) == 3);  // DDP goes on as ever
   // All all-reduces before all broadcasts, or in turn; each from the bucket's owner: 0, then 1.
   Names sent;
@@ -243,28 +248,28 @@ TEST_CASE("R45: with ZeRO's hooks a bucket's owner alone updates and broadcasts 
   Duration sum{};
   for (const int rank : {0, 1}) {
     const Schedule mine = schedule_of_rank(schedule, rank);
+    const Costs costs = model.price(mine);
     for (std::size_t i = 0; i < mine.tasks.size(); ++i) {
       const Task& task = mine.tasks[i];
       if (task.operation == Operation::optimizer) {
         CHECK(task.stream == (late ? Stream::compute : Stream::aside));
-        CHECK((task.work > 0ms) == (task.bucket == rank));
-        sum += task.work;
+        CHECK((costs.of(task).work > 0ms) == (task.bucket == rank));
+        sum += costs.of(task).work;
       } else if (task.operation != Operation::wait) {
-        CHECK(task.work == schedule.tasks[i].work);
+        CHECK(costs.of(task).work == step.of(schedule.tasks[i]).work);
       }
     }
   }
-  CHECK(in_seconds(sum) == Approx(in_seconds(costs.optimizer.front().work)));
+  CHECK(in_seconds(sum) == Approx(in_seconds(optimizer_time())));
   CHECK(different_ranks(schedule, 2) == 2);
   CHECK(different_ranks(schedule, 64) == 3);  // two owners, and all others
-  CHECK(different_ranks(build_schedule(costs, with_hook(hook_of(CommHookKind::allreduce))), 64) ==
+  CHECK(different_ranks(build_schedule(works, with_hook(hook_of(CommHookKind::allreduce))), 64) ==
         1);
 }
 
 TEST_CASE("R45: who waits for what under ZeRO's hooks", "[model][comm_hook][rules]") {
-  const StepCosts costs = costs_of(two_layers(), two_gpus());
-  const auto built = [&](CommHookKind kind) {
-    return build_schedule(costs, with_hook(hook_of(kind)));
+  const auto built = [](CommHookKind kind) {
+    return build_schedule(on_two_gpus(), with_hook(hook_of(kind)));
   };
   // What comes behind backward, of rank 1: the optimizer of bucket 0 is not its own.
   const Schedule plain = schedule_of_rank(built(CommHookKind::zero_step), 1);
@@ -288,7 +293,7 @@ TEST_CASE("R45: who waits for what under ZeRO's hooks", "[model][comm_hook][rule
   CHECK(waits_for(turns, "wait 0") == Story{"optimizer 0"});
   CHECK(waits_for(turns, "wait 1") == Story{"broadcast 1"});
   // On CPUs the host waits, or the communicating thread does the work.
-  const StepCosts cpus = costs_of(two_layers(), two_cpus());
+  const StepWorks cpus = on_two_cpus();
   for (const auto& [kind, stream] :
        {std::pair{CommHookKind::zero_step, Stream::host},
         std::pair{CommHookKind::zero_step_interleaved, Stream::communication}})
@@ -301,7 +306,7 @@ TEST_CASE("R45: who waits for what under ZeRO's hooks", "[model][comm_hook][rule
 TEST_CASE("R45: ZeRO's hooks leave parameters alone until they have seen the rebuilt buckets",
           "[model][comm_hook][rules]") {
   const auto kind = GENERATE(CommHookKind::zero_step, CommHookKind::zero_step_interleaved);
-  const StepCosts costs = costs_of(two_layers(), two_gpus());
+  const StepWorks works = on_two_gpus();
   for (const bool static_graph : {false, true})
     for (const bool explicit_buckets : {false, true}) {
       Training training = with_hook(hook_of(kind));
@@ -312,7 +317,7 @@ TEST_CASE("R45: ZeRO's hooks leave parameters alone until they have seen the reb
       for (training.iteration = 0; training.iteration <= 5; ++training.iteration) {
         CAPTURE(training.iteration);
         const bool updates = training.iteration == 0 || training.iteration > quiet;
-        const Schedule schedule = build_schedule(costs, training);
+        const Schedule schedule = build_schedule(works, training);
         CHECK((count(schedule, Operation::optimizer) > 0) == updates);
         CHECK((count(schedule, Operation::broadcast) > count(schedule, Operation::optimizer)) ==
               (training.iteration == quiet && !explicit_buckets));  // the rebuild's two
@@ -327,12 +332,12 @@ TEST_CASE("R45: ZeRO's hooks leave parameters alone until they have seen the reb
 }
 
 TEST_CASE("R45: what would break ZeRO's hooks in PyTorch is refused", "[model][comm_hook][rules]") {
-  const StepCosts costs = costs_of(two_layers(), two_gpus());
+  const StepWorks works = on_two_gpus();
   const auto refusal = [&](auto change) -> std::string {
     Training training = with_hook(hook_of(CommHookKind::zero_step));
     change(training);
     try {
-      build_schedule(costs, training);
+      build_schedule(works, training);
     } catch (const std::invalid_argument& problem) {
       return problem.what();
     }
@@ -349,9 +354,9 @@ TEST_CASE("R45: what would break ZeRO's hooks in PyTorch is refused", "[model][c
              Catch::Contains("skip_all_reduce_unused_params"));
   Workload mixed = two_layers();
   mixed.parameters[0].dtype = DType::bf16;
-  CHECK_THROWS_WITH(build_schedule(costs_of(mixed, two_gpus()),
-                                   with_hook(hook_of(CommHookKind::zero_step_interleaved))),
-                    Catch::Contains("one type"));
+  CHECK_THROWS_WITH(
+      build_schedule(on_two_gpus(mixed), with_hook(hook_of(CommHookKind::zero_step_interleaved))),
+      Catch::Contains("one type"));
 }
 
 TEST_CASE("a PowerSGD that draws afresh keeps the host of a GPU busy, in proportion to its numbers",
@@ -388,8 +393,7 @@ TEST_CASE("a plugin's buffer is of its own type", "[model][comm_hook]") {
 
 TEST_CASE("R24: with a comm hook the hook divides", "[model][comm_hook][rules]") {
   const auto divides = [](CommHookKind kind) {
-    return count(build_schedule(costs_of(two_layers(), two_gpus()), with_hook(hook_of(kind))),
-                 Operation::divide);
+    return count(build_schedule(on_two_gpus(), with_hook(hook_of(kind))), Operation::divide);
   };
   CHECK(divides(CommHookKind::none) == 0);  // fused into the copies
   CHECK(divides(CommHookKind::allreduce) == 2);
@@ -428,10 +432,9 @@ TEST_CASE("post_local_sgd reduces over all, then over a subgroup or not at all",
     hook.post_local_sgd.subgroup = subgroup;
     Training training = with_hook(hook);
     Duration sum{};
-    const Schedule schedule =
-        build_schedule(costs_of(two_layers(), ring(16, 1ms, gigabytes_per_second(1))), training);
-    for (const Task& task : schedule.tasks)
-      if (is_collective(task.operation)) sum += task.work;
+    const Priced step = priced(two_layers(), ring(16, 1ms, gigabytes_per_second(1)), training);
+    for (const Task& task : step.schedule.tasks)
+      if (is_collective(task.operation)) sum += step.of(task).work;
     return sum;
   };
   CHECK(communication(4) < communication(16));
@@ -472,7 +475,7 @@ TEST_CASE(
   divide.kind = OwnStep::Kind::scale;
   hook.steps = {cast, reduce, divide};
   CHECK(payloads(hook, reference_bucket()) == Sizes{2 * 5'378'560});
-  const Schedule schedule = build_schedule(costs_of(two_layers(), two_gpus()), with_hook(hook));
+  const Schedule schedule = build_schedule(on_two_gpus(), with_hook(hook));
   // What is summed has not been divided; that follows, aside, before it is cast back.
   CHECK(actions(schedule, 0, Stream::compute) == Names{"cast to wire"});
   CHECK(actions(schedule, 0, Stream::communication) == Names{"all-reduce"});
@@ -481,17 +484,16 @@ TEST_CASE(
   plain.buckets.clear();
   plain.bucket_cap = Bytes{400};
   plain.first_bucket_cap.reset();
-  const Schedule hooked = build_schedule(costs_of(two_layers(), two_gpus()), plain);
+  const Schedule hooked = build_schedule(on_two_gpus(), plain);
   plain.comm_hook = {};
-  const Schedule wide = build_schedule(costs_of(two_layers(), two_gpus()), plain);
+  const Schedule wide = build_schedule(on_two_gpus(), plain);
   REQUIRE(hooked.buckets.size() == wide.buckets.size());
   for (std::size_t b = 0; b < wide.buckets.size(); ++b)
     CHECK(hooked.buckets[b].parameters == wide.buckets[b].parameters);
 }
 
 TEST_CASE("a hook that sends nothing leaves the step its copies", "[model][comm_hook]") {
-  const Schedule schedule =
-      build_schedule(costs_of(two_layers(), two_gpus()), with_hook(hook_of(CommHookKind::noop)));
+  const Schedule schedule = build_schedule(on_two_gpus(), with_hook(hook_of(CommHookKind::noop)));
   CHECK(count(schedule, Operation::all_reduce) == 0);
   CHECK(count(schedule, Operation::copy_in) == 3);
   CHECK(count(schedule, Operation::copy_out) == 3);
@@ -507,8 +509,8 @@ TEST_CASE("what hooks keep in memory is counted", "[model][comm_hook]") {
   CHECK(compressed.transient == Bytes{4 * (n + 4608)});
   CHECK(comm_memory(hook_of(CommHookKind::quantization_pertensor), bucket, 4).transient ==
         Bytes{4 * n + n + 4 * n});
-  const Schedule schedule = build_schedule(costs_of(two_layers(), two_gpus()),
-                                           with_hook(hook_of(CommHookKind::fp16_compress)));
+  const Schedule schedule =
+      build_schedule(on_two_gpus(), with_hook(hook_of(CommHookKind::fp16_compress)));
   CHECK(schedule.comm_hook_memory == Bytes{4000 / 2});  // of the larger bucket, transient
 }
 
@@ -519,4 +521,150 @@ TEST_CASE("every comm hook is in the list, with a payload and a source", "[model
     CHECK(!comm_hook_facts()[i].payload.empty());
     CHECK(!comm_hook_facts()[i].source.empty());
   }
+}
+
+TEST_CASE("a step says what sums are divided by, among whom, and by which scale",
+          "[model][comm_hook]") {
+  const CommBucket bucket{{matrix_of({100, 10}), matrix_of({100})}, DType::fp32};
+  const auto step_of = [&](const CommHook& hook, CommAction action, int iteration = 0) {
+    for (const CommStep& step : comm_steps(hook, bucket, 6, 3, false, iteration))
+      if (step.action == action) return step;
+    FAIL("no step of this action");
+    return CommStep{};
+  };
+  CHECK(step_of(hook_of(CommHookKind::allreduce), CommAction::divide).divisor == 6);
+  // Among the three ranks of a node, or as many as are asked for.
+  CommHook local = hook_of(CommHookKind::post_local_sgd);
+  local.post_local_sgd.start_iteration = 1;
+  CHECK(step_of(local, CommAction::divide, 1).divisor == 6);
+  CHECK(step_of(local, CommAction::reduce, 1).group == 0);
+  CHECK(step_of(local, CommAction::divide_subgroup).divisor == 3);
+  CHECK(step_of(local, CommAction::reduce_subgroup).group == 3);
+  local.post_local_sgd.subgroup = 2;
+  CHECK(step_of(local, CommAction::divide_subgroup).divisor == 2);
+  CHECK(step_of(local, CommAction::reduce_subgroup).group == 2);
+  // A factor of the user's is no division.
+  CommHook own = hook_of(CommHookKind::steps);
+  own.steps.resize(1);
+  own.steps[0].kind = OwnStep::Kind::scale;
+  CHECK(step_of(own, CommAction::scale).factor == Approx(1.0 / 6));
+  CHECK(step_of(own, CommAction::scale).divisor == 6);
+  own.steps[0].factor = 0.5;
+  CHECK(step_of(own, CommAction::scale).factor == 0.5);
+  CHECK(step_of(own, CommAction::scale).divisor == 1);
+  // One scale for all elements, or for each channel of 512.
+  for (const CommAction action :
+       {CommAction::observe, CommAction::gather_scales, CommAction::quantize,
+        CommAction::gather_codes, CommAction::dequantize}) {
+    CHECK(step_of(hook_of(CommHookKind::quantization_pertensor), action).channel == 0);
+    CHECK(step_of(hook_of(CommHookKind::quantization_perchannel), action).channel == 512);
+  }
+  CommHook plugged = hook_of(CommHookKind::plugin);
+  plugged.plugin = "sign";
+  CHECK(step_of(plugged, CommAction::plugin_before).code == "sign");
+  CHECK(step_of(plugged, CommAction::plugin_after).code == "sign");
+  CHECK(step_of(plugged, CommAction::plugin_reduce).code.empty());
+}
+
+TEST_CASE("PowerSGD's steps say what is added to norms, and whether random numbers serve again",
+          "[model][comm_hook]") {
+  const CommBucket bucket{{matrix_of({100, 10}), matrix_of({100})}, DType::fp32};
+  const auto steps_of = [&](const CommHook& hook, CommAction action) {
+    std::vector<CommStep> found;
+    for (const CommStep& step : comm_steps(hook, bucket, 2, 2, false, 0))
+      if (step.action == action) found.push_back(step);
+    REQUIRE(found.size() == 1);
+    return found.front();
+  };
+  CommHook hook = powersgd(1);
+  hook.powersgd.orthogonalization_epsilon = 1e-8;
+  CHECK(steps_of(hook, CommAction::orthogonalize_p).factor == 1e-8);
+  CHECK(steps_of(hook, CommAction::orthogonalize_q).factor == 1e-8);
+  CHECK(steps_of(hook, CommAction::pack).keeps_random);
+  hook.powersgd.warm_start = false;
+  CHECK_FALSE(steps_of(hook, CommAction::pack).keeps_random);
+  // Batched PowerSGD adds nothing to its norms.
+  hook.kind = CommHookKind::batched_powersgd;
+  CHECK(steps_of(hook, CommAction::orthogonalize_p).factor == 0);
+  CHECK(steps_of(hook, CommAction::orthogonalize_q).factor == 0);
+}
+
+TEST_CASE("a bucket says which matrices its hook compresses", "[model][comm_hook]") {
+  const CommBucket bucket{
+      {matrix_of({100, 10}), matrix_of({100}), matrix_of({40, 50}), matrix_of({100, 10})},
+      DType::fp32};
+  // Those of equal shapes one after the other: the first and the last, then the third.
+  std::vector<std::int32_t> tensors;
+  for (const LowRank& matrix : low_rank_matrices(powersgd(2), bucket)) {
+    tensors.push_back(matrix.tensor);
+    CHECK(matrix.rank == 2);
+  }
+  CHECK(tensors == std::vector<std::int32_t>{0, 3, 2});
+  // Batched: all 4100 elements, padded to 65 x 65.
+  const auto whole = low_rank_matrices(powersgd(2, CommHookKind::batched_powersgd), bucket);
+  REQUIRE(whole.size() == 1);
+  CHECK(whole[0].tensor == nobody);
+  CHECK(whole[0].rows == 65);
+  CHECK(whole[0].columns == 65);
+  CHECK(whole[0].rank == 2);
+  CHECK(low_rank_matrices(hook_of(CommHookKind::fp16_compress), bucket).empty());
+}
+
+TEST_CASE("hooks keep the same state if all their settings are the same", "[model][comm_hook]") {
+  CommHook hook = powersgd(2);
+  hook.steps.resize(1);
+  CHECK(state_of(CommHook{}).empty());
+  CHECK(state_of(hook) == state_of(CommHook{hook}));
+  std::set<std::string> states{state_of(hook)};
+  int count = 1;
+  const auto change = [&](auto changed) {
+    CommHook other = hook;
+    changed(other);
+    ++count;
+    CHECK(states.insert(state_of(other)).second);
+  };
+  change([](CommHook& h) { h.kind = CommHookKind::batched_powersgd; });
+  change([](CommHook& h) { h.wrappers = {DType::bf16}; });
+  change([](CommHook& h) { h.wrappers = {DType::bf16, DType::fp16}; });
+  change([](CommHook& h) { h.wrappers = {DType::fp16, DType::bf16}; });
+  change([](CommHook& h) { h.powersgd.rank = 3; });
+  change([](CommHook& h) { h.powersgd.start_iteration = 3; });
+  change([](CommHook& h) { h.powersgd.min_compression_rate = 3; });
+  change([](CommHook& h) { h.powersgd.error_feedback = false; });
+  change([](CommHook& h) { h.powersgd.warm_start = false; });
+  change([](CommHook& h) { h.powersgd.orthogonalization_epsilon = 1e-8; });
+  change([](CommHook& h) { h.powersgd.seed = 1; });
+  change([](CommHook& h) { h.post_local_sgd.start_iteration = 3; });
+  change([](CommHook& h) { h.post_local_sgd.subgroup = 3; });
+  change([](CommHook& h) { h.post_local_sgd.gradient_allreduce = false; });
+  change([](CommHook& h) { h.post_local_sgd.period = 3; });
+  change([](CommHook& h) { h.plugin = "sign"; });
+  change([](CommHook& h) { h.plugin_type = DType::bf16; });
+  change([](CommHook& h) { h.steps.resize(2); });
+  change([](CommHook& h) { h.steps[0].kind = OwnStep::Kind::cast; });
+  change([](CommHook& h) { h.steps[0].type = DType::bf16; });
+  change([](CommHook& h) { h.steps[0].factor = 0; });
+  change([](CommHook& h) { h.steps[0].factor = 0.5; });
+  change([](CommHook& h) { h.steps[0].share = 0.5; });
+  change([](CommHook& h) { h.steps[0].name = "own"; });
+  change([](CommHook& h) { h.steps[0].passes = 3; });
+  change([](CommHook& h) { h.steps[0].launches = 3; });
+  change([](CommHook& h) { h.steps[0].communicator = 1; });
+  CHECK(states.size() == static_cast<std::size_t>(count));
+}
+
+TEST_CASE("a schedule says which state its comm hook keeps, in every iteration the same",
+          "[model][comm_hook]") {
+  CommHook hook = powersgd(1);
+  hook.powersgd.seed = 7;
+  hook.powersgd.start_iteration = 3;
+  Training training = with_hook(hook);
+  const Schedule steady = build_schedule(on_two_gpus(), training);
+  CHECK(steady.hook_state == state_of(hook));
+  CHECK(steady.hook_seed == 7);
+  training.iteration = 1;
+  CHECK(build_schedule(on_two_gpus(), training).hook_state == steady.hook_state);
+  training.strategy = Strategy::overlap;  // calls no comm hook
+  CHECK(build_schedule(on_two_gpus(), training).hook_state.empty());
+  CHECK(build_schedule(on_two_gpus(), with_hook({})).hook_state.empty());
 }

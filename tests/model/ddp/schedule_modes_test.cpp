@@ -1,7 +1,8 @@
 // Micro-batches, unused parameters, buffers, the first iteration: what changes the order of a step.
 #include <catch2/catch.hpp>
 
-#include "model/ddp/schedule_builder.hpp"
+#include "model/ddp/build_schedule.hpp"
+#include "tests/model/cost/priced.hpp"
 #include "tests/model/ddp/schedule_story.hpp"
 #include "tests/model/workload/architectures.hpp"
 
@@ -11,8 +12,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-StepCosts on_two_ranks(const Workload& workload) {
-  return costs_of(workload, ring(2, 1ms, gigabytes_per_second(1)));
+StepWorks on_two_ranks(const Workload& workload) {
+  return works_of(workload, two_ranks());
 }
 
 Training bucketed(int micro_batches, bool no_sync) {
@@ -26,9 +27,9 @@ Training bucketed(int micro_batches, bool no_sync) {
 }  // namespace
 
 TEST_CASE("R26: every micro-batch communicates, or with no_sync the last",
-          "[model][schedule_builder]") {
+          "[model][build_schedule]") {
   const bool no_sync = GENERATE(false, true);
-  const Schedule schedule = build_schedule(two_layer_costs(), bucketed(3, no_sync));
+  const Schedule schedule = build_schedule(two_layer_works(), bucketed(3, no_sync));
   for (int micro_batch = 0; micro_batch < 3; ++micro_batch) {
     CAPTURE(no_sync, micro_batch);
     const int synced = !no_sync || micro_batch == 2 ? 1 : 0;
@@ -44,11 +45,11 @@ TEST_CASE("R26: every micro-batch communicates, or with no_sync the last",
 }
 
 TEST_CASE("every strategy communicates in each micro-batch unless told otherwise",
-          "[model][schedule_builder]") {
+          "[model][build_schedule]") {
   const auto reduces = [](Strategy strategy, bool no_sync) {
     Training training = bucketed(4, no_sync);
     training.strategy = strategy;
-    return count(build_schedule(two_layer_costs(), training), Operation::all_reduce);
+    return count(build_schedule(two_layer_works(), training), Operation::all_reduce);
   };
   CHECK(reduces(Strategy::none, false) == 0);
   CHECK(reduces(Strategy::naive, false) == 4 * 3);
@@ -59,26 +60,26 @@ TEST_CASE("every strategy communicates in each micro-batch unless told otherwise
   CHECK(reduces(Strategy::overlap, true) == 3);
 }
 
-TEST_CASE("R27: gradients add up from the second micro-batch on", "[model][schedule_builder]") {
+TEST_CASE("R27: gradients add up from the second micro-batch on", "[model][build_schedule]") {
   for (const Strategy strategy : all_strategies) {
     CAPTURE(name_of(strategy));
     Training training = bucketed(3, true);
     training.strategy = strategy;
-    const Schedule schedule = build_schedule(two_layer_costs(), training);
+    const Schedule schedule = build_schedule(two_layer_works(), training);
     CHECK(count(schedule, Operation::accumulate, 0) == 0);
     CHECK(count(schedule, Operation::accumulate, 1) == 3);
     CHECK(count(schedule, Operation::accumulate, 2) == 3);
   }
   // The sum is complete before its hook copies it.
-  const Schedule schedule = build_schedule(two_layer_costs(), bucketed(2, true));
+  const Schedule schedule = build_schedule(two_layer_works(), bucketed(2, true));
   const Story lines = story(schedule);
   const auto first = std::find(lines.begin(), lines.end(), "hook 2 -> 0");
   REQUIRE(first != lines.begin());
   CHECK(*(first - 1) == "accumulate 2");
 }
 
-TEST_CASE("each micro-batch's buckets fill anew", "[model][schedule_builder]") {
-  const Schedule schedule = build_schedule(two_layer_costs(), bucketed(2, false));
+TEST_CASE("each micro-batch's buckets fill anew", "[model][build_schedule]") {
+  const Schedule schedule = build_schedule(two_layer_works(), bucketed(2, false));
   std::vector<std::int32_t> launched;
   for (const Task& task : schedule.tasks)
     if (task.operation == Operation::all_reduce) launched.push_back(task.bucket);
@@ -86,12 +87,13 @@ TEST_CASE("each micro-batch's buckets fill anew", "[model][schedule_builder]") {
 }
 
 TEST_CASE("R30: the host searches for unused parameters before a synchronised backward",
-          "[model][schedule_builder]") {
+          "[model][build_schedule]") {
   Workload workload = two_layers();
   workload.layers[0].forward[0].launches = 40;  // autograd nodes, a microsecond each
   Training training = bucketed(2, true);
   training.find_unused_parameters = true;
-  const Schedule schedule = build_schedule(on_two_ranks(workload), training);
+  const Priced step = priced(workload, two_ranks(), training);
+  const Schedule& schedule = step.schedule;
   CHECK(count(schedule, Operation::search_unused, 0) == 0);
   REQUIRE(count(schedule, Operation::search_unused, 1) == 1);
   const Story lines = story(schedule);
@@ -100,21 +102,21 @@ TEST_CASE("R30: the host searches for unused parameters before a synchronised ba
   CHECK(*(search + 1) == "backward 1.0");
   const Task& task = schedule.tasks[static_cast<std::size_t>(search - lines.begin())];
   CHECK(task.stream == Stream::host);
-  CHECK(task.host == 41us);
+  CHECK(step.of(task).host == 41us);
 
   training.static_graph = true;  // known after the first iteration
-  CHECK(count(build_schedule(two_layer_costs(), training), Operation::search_unused) == 0);
+  CHECK(count(build_schedule(two_layer_works(), training), Operation::search_unused) == 0);
   training.static_graph = false;
   training.strategy = Strategy::overlap;  // not DistributedDataParallel
-  CHECK(count(build_schedule(two_layer_costs(), training), Operation::search_unused) == 0);
+  CHECK(count(build_schedule(two_layer_works(), training), Operation::search_unused) == 0);
 }
 
 TEST_CASE("the first iteration reduces one bucket per dtype after its last gradient",
-          "[model][schedule_builder]") {
+          "[model][build_schedule]") {
   Training training;
   training.iteration = 1;
   training.bucket_cap = Bytes{1};
-  const Schedule one = build_schedule(two_layer_costs(), training);
+  const Schedule one = build_schedule(two_layer_works(), training);
   REQUIRE(one.buckets.size() == 1);
   CHECK(one.buckets[0].size == Bytes{4440});
   CHECK(waits_for(one, "all-reduce 0") == Story{"copy in 0 -> 0"});
@@ -130,9 +132,9 @@ TEST_CASE("the first iteration reduces one bucket per dtype after its last gradi
   CHECK(waits_for(two, "all-reduce 1") == Story{"copy in 0 -> 1"});
 }
 
-TEST_CASE("R29: DDP broadcasts each type of buffer before forward", "[model][schedule_builder]") {
+TEST_CASE("R29: DDP broadcasts each type of buffer before forward", "[model][build_schedule]") {
   // ResNet-18's batch norms: running statistics of one type, counters of another.
-  const StepCosts resnet = on_two_ranks(architectures::build(architectures::resnet18));
+  const StepWorks resnet = on_two_ranks(architectures::build(architectures::resnet18));
   const Schedule schedule = build_schedule(resnet, Training{});
   CHECK(count(schedule, Operation::broadcast) == 2);
   const Story lines = story(schedule);
@@ -147,7 +149,7 @@ TEST_CASE("R29: DDP broadcasts each type of buffer before forward", "[model][sch
     CHECK(count(build_schedule(resnet, training_of(strategy)), Operation::broadcast) == 0);
 }
 
-TEST_CASE("R29: two groups of buffers are on their way at most", "[model][schedule_builder]") {
+TEST_CASE("R29: two groups of buffers are on their way at most", "[model][build_schedule]") {
   Workload workload = architectures::build(architectures::resnet18);
   workload.buffers = {{7, Bytes{700 << 20}}};
   const Schedule schedule = build_schedule(on_two_ranks(workload), Training{});
@@ -157,12 +159,12 @@ TEST_CASE("R29: two groups of buffers are on their way at most", "[model][schedu
               "concatenate", "broadcast", "wait", "copy out", "wait", "copy out", "forward 0.0"});
   std::vector<std::int32_t> awaited;  // groups
   for (const Task& task : schedule.tasks)
-    if (task.operation == Operation::wait && task.message == Message::buffers)
+    if (task.operation == Operation::wait && schedule.work_of(task).message == Message::buffers)
       awaited.push_back(schedule.tasks[schedule.waits_for(task).front()].kernel);
   CHECK(awaited == std::vector<std::int32_t>{0, 1, 2});
 }
 
-TEST_CASE("R29: buffers are broadcast 250 MiB at a time", "[model][schedule_builder]") {
+TEST_CASE("R29: buffers are broadcast 250 MiB at a time", "[model][build_schedule]") {
   Workload workload = architectures::build(architectures::resnet18);
   workload.buffers = {{7, Bytes{700 << 20}}};
   const std::vector<BufferGroup> parts = cut(workload.buffers);
@@ -177,10 +179,9 @@ TEST_CASE("R29: buffers are broadcast 250 MiB at a time", "[model][schedule_buil
   CHECK(cut({{0, Bytes{}}}).size() == 1);
 }
 
-TEST_CASE("R28: a forward after one inside no_sync broadcasts nothing",
-          "[model][schedule_builder]") {
+TEST_CASE("R28: a forward after one inside no_sync broadcasts nothing", "[model][build_schedule]") {
   // The first of a step follows the synchronised last one of the step before.
-  const StepCosts resnet = on_two_ranks(architectures::build(architectures::resnet18));
+  const StepWorks resnet = on_two_ranks(architectures::build(architectures::resnet18));
   Training training;
   training.micro_batches = 3;
   Schedule schedule = build_schedule(resnet, training);

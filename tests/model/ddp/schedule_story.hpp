@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "model/ddp/schedule_builder.hpp"
+#include "model/ddp/build_schedule.hpp"
 #include "tests/model/workload/timed.hpp"
 
 /// Schedules in words.
@@ -24,12 +24,17 @@ inline Workload two_layers() {
   return workload;
 }
 
-/// Of two_layers on two ranks; all-reduces take 2 ms and a second for each GB.
-inline StepCosts two_layer_costs(bool synchronous = false) {
+/// Two ranks; all-reduces take 2 ms and a second for each GB.
+inline Cluster two_ranks(bool synchronous = false) {
   using namespace std::chrono_literals;
   Cluster cluster = ring(2, 1ms, gigabytes_per_second(1));
   cluster.device.synchronous = synchronous;
-  return costs_of(two_layers(), cluster);
+  return cluster;
+}
+
+/// Of two_layers on two ranks.
+inline StepWorks two_layer_works(bool synchronous = false) {
+  return works_of(two_layers(), two_ranks(synchronous));
 }
 
 /// Each gradient is a bucket once they are rebuilt: a cap of one byte.

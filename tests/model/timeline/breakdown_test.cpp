@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/model/ddp/schedule_story.hpp"
+#include "model/schedule/schedule.hpp"
 
 using namespace ddpsim;
 using namespace std::chrono_literals;
@@ -32,6 +32,8 @@ struct Example {
     task.operation = operation;
     task.stream = stream;
     if (operation == Operation::all_reduce) task.bucket = 0;
+    task.work = static_cast<std::uint32_t>(schedule.works.size());
+    schedule.works.emplace_back().operation = operation;
     task.after_begin = static_cast<std::uint32_t>(schedule.after.size());
     schedule.tasks.push_back(task);
     if (timeline.ranks.empty()) timeline.ranks.emplace_back();

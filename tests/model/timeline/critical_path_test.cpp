@@ -16,7 +16,7 @@ using Piece = std::tuple<std::uint32_t, bool, Duration>;  // task, on the host, 
 /// The path without its pieces of no length.
 std::vector<Piece> path_of(const History& history) {
   std::vector<Piece> path;
-  for (const CriticalPiece& piece : critical_path(history.schedule, history.timeline.ranks[0]))
+  for (const CriticalPiece& piece : critical_path(history.schedule, history.timeline))
     if (piece.length > Duration::zero()) path.emplace_back(piece.task, piece.on_host, piece.length);
   return path;
 }
@@ -62,16 +62,16 @@ TEST_CASE("a path on the host counts what it spends enqueueing", "[model][metric
 TEST_CASE("a run of launches counts the host up to the first", "[model][metrics]") {
   // Four launches in 4 ms: the run begins at 1 ms and lasts until 101.
   History history({enqueued(ran(Operation::forward, 1ms, 101ms), 0ms, 4ms)});
-  history.schedule.tasks[0].launches = 4;
-  history.schedule.tasks[0].last_launch = 25ms;
+  history.work_of(0).launches = 4;
+  history.detail_of(0).last_launch = 25ms;
   CHECK(path_of(history) == std::vector<Piece>{{0, host, 1ms}, {0, device, 100ms}});
 }
 
 TEST_CASE("a starved run counts the host up to the last launch", "[model][metrics]") {
   // The last launch is in at 40 ms and brings 5.
   History history({enqueued(ran(Operation::forward, 10ms, 45ms), 0ms, 40ms)});
-  history.schedule.tasks[0].launches = 4;
-  history.schedule.tasks[0].last_launch = 5ms;
+  history.work_of(0).launches = 4;
+  history.detail_of(0).last_launch = 5ms;
   CHECK(path_of(history) == std::vector<Piece>{{0, host, 40ms}, {0, device, 5ms}});
 }
 
@@ -104,5 +104,7 @@ TEST_CASE("waiting for another rank belongs to no piece", "[model][metrics]") {
 }
 
 TEST_CASE("an empty step has no path", "[model][metrics]") {
-  CHECK(critical_path(Schedule{}, {}).empty());
+  Timeline empty;
+  empty.ranks.emplace_back();
+  CHECK(critical_path(Schedule{}, empty).empty());
 }

@@ -1,7 +1,5 @@
 #include "model/timeline/timeline.hpp"
 
-#include <set>
-#include <string>
 #include <tuple>
 
 #include <catch2/catch.hpp>
@@ -35,14 +33,4 @@ TEST_CASE("spans come by stream, then by start, without those of no length", "[m
                                   {Stream::host, 7, 4, 5ms, 8ms},
                                   {Stream::compute, 7, 0, 3ms, 9ms},
                                   {Stream::communication, 7, 2, 9ms, 20ms}});
-}
-
-TEST_CASE("every operation and stream has a name of its own", "[model][schedule]") {
-  std::set<std::string_view> names;
-  for (int i = 0; i <= static_cast<int>(Operation::optimizer); ++i)
-    CHECK(names.insert(name_of(static_cast<Operation>(i))).second);
-  CHECK_FALSE(names.contains("?"));
-  CHECK(name_of(Stream::host) == "host");
-  CHECK(name_of(Stream::compute) == "compute");
-  CHECK(name_of(Stream::communication) == "communication");
 }

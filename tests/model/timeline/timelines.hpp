@@ -44,7 +44,7 @@ struct History {
   Schedule schedule;
   Timeline timeline;
 
-  /// The step ends with the last of them; buckets hold 1000 bytes each.
+  /// The step ends with the last of them; buckets hold 1000 bytes each. Each task has a work of its own.
   explicit History(const std::vector<Happened>& all, std::size_t buckets = 0) {
     schedule.buckets.resize(buckets);
     timeline.ranks.resize(1);
@@ -55,10 +55,8 @@ struct History {
       task.micro_batch = static_cast<std::int16_t>(one.micro_batch);
       task.bucket = one.bucket;
       task.gradient = one.gradient;
-      task.host = one.enqueued - one.issued;
-      task.work = one.end - one.start;
-      if (one.operation == Operation::hook) task.work = {};  // the host's own time
-      if (one.operation == Operation::all_reduce) task.bytes = {1000};
+      task.work = static_cast<std::uint32_t>(schedule.works.size());
+      schedule.works.push_back(work_of(one));
       task.after_begin = static_cast<std::uint32_t>(schedule.after.size());
       task.after_count = static_cast<std::uint32_t>(one.after.size());
       schedule.after.insert(schedule.after.end(), one.after.begin(), one.after.end());
@@ -67,6 +65,22 @@ struct History {
           {Instant{one.issued}, Instant{one.enqueued}, Instant{one.start}, Instant{one.end}});
       timeline.end = std::max({timeline.end, Instant{one.end}, Instant{one.enqueued}});
     }
+    timeline.details.resize(schedule.works.size());
+  }
+
+  Work& work_of(std::size_t task) { return schedule.works[schedule.tasks[task].work]; }
+  Timeline::Detail& detail_of(std::size_t task) {
+    return timeline.details[schedule.tasks[task].work];
+  }
+
+ private:
+  /// A kernel computes unless it takes no time.
+  static Work work_of(const Happened& one) {
+    Work work;
+    work.operation = one.operation;
+    if (is_kernel(one.operation)) work.traffic = {(one.end - one.start).count()};
+    if (one.operation == Operation::all_reduce) work.payload = {1000};
+    return work;
   }
 };
 

@@ -4,7 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "model/cost/step_costs.hpp"
+#include "model/cost/cost_model.hpp"
+#include "model/ddp/step_works.hpp"
 #include "model/ddp/training.hpp"
 
 /// Workloads and clusters whose every cost is chosen, for tests that count by hand.
@@ -70,10 +71,8 @@ inline Cluster eight_gpus() {
 }
 
 /// Copies, divisions and accumulations take no time: only what a test says does.
-inline void free_copies(StepCosts& costs) {
-  for (auto* copies : {&costs.copy_in, &costs.copy_out, &costs.divide, &costs.accumulates})
-    copies->assign(copies->size(), KernelCost{});
-  costs.concatenate = costs.flat_divide = KernelCost{};
+inline void free_copies(CostModel& costs) {
+  costs.copy_factor = 0;
 }
 
 inline Training training_of(Strategy strategy) {
@@ -82,8 +81,9 @@ inline Training training_of(Strategy strategy) {
   return training;
 }
 
-inline StepCosts costs_of(const Workload& workload, const Cluster& cluster) {
-  return StepCosts(workload, cluster, Optimizer::none);
+/// What steps of the workload consist of, without an optimizer but the workload's own.
+inline StepWorks works_of(const Workload& workload, const Cluster& cluster) {
+  return StepWorks(workload, cluster, Optimizer::none);
 }
 
 /// The four gradients of DDP's in-order example (PyTorch's reducer launches buckets in index

@@ -40,7 +40,7 @@ std::string refused(const std::string& content) {
 }
 
 /// The cluster of a scenario with the good calibration beside it.
-Cluster cluster_with(const std::string& keys, const std::string& content = good_calibration) {
+CalibratedCluster cluster_with(const std::string& keys, const std::string& content = good_calibration) {
   const Scratch scratch;
   scratch.write("c.yaml", content);
   return read_scenario(scratch.write("s.yaml",
@@ -90,7 +90,7 @@ TEST_CASE("what ran aside is kept apart, and backward beside it",
   CHECK(read(scratch, good_calibration + "backward_beside_hook: 1.25\n").backward_beside_hook ==
         1.25);
   CHECK(refused(good_calibration + "backward_beside_hook: 0\n") ==
-        "c.yaml:25:23: backward_beside_hook: expected a number from 1 to 100, got \"0\"");
+        "c.yaml:26:23: backward_beside_hook: expected a number from 1 to 100, got \"0\"");
   CHECK(refused(with("  - {operation: copy in", cast + "\n" + cast)) ==
         "c.yaml:17:5: tasks: there is an entry of this operation, gemm, traffic, type and aside "
         "already");
@@ -127,13 +127,13 @@ TEST_CASE("a calibration has what its file says", "[scenarios][calibration_reade
   CHECK(calibration.ranks == 2);
   CHECK(calibration.synchronous);
   CHECK(calibration.launch == Launch{1us, 9us, 300ns, 0us, 0us});
-  const std::vector<TaskCost> tasks{
-      {Operation::forward,
+  const std::vector<MeasuredWork> tasks{
+      measured(Operation::forward,
        Gemm{64, 256, 128, 1},
        {786432},
        DType::fp32,
-       {830us, 800us, 1ms, 40, 1}},
-      {Operation::copy_in, std::nullopt, {2'000'000}, DType::fp32, {200us, 200us, 200us, 0, 0}}};
+       {830us, 800us, 1ms, 40, 1}),
+      measured(Operation::copy_in, std::nullopt, {2'000'000}, DType::fp32, {200us, 200us, 200us, 0, 0})};
   CHECK(calibration.tasks == tasks);
   const std::vector<AllReduceCost> all_reduce{{4 * KiB, {60us, 55us, 71us, 40, 2}},
                                               {1 * MiB, {1ms, 1ms, 1ms, 0, 0}}};
@@ -142,20 +142,34 @@ TEST_CASE("a calibration has what its file says", "[scenarios][calibration_reade
   CHECK(calibration.interference == interference);
 }
 
-TEST_CASE("all but format, ranks and synchronous may be missing",
+TEST_CASE("all but format, ranks, synchronous and end may be missing",
           "[scenarios][calibration_reader]") {
   const Scratch scratch;
-  const std::string least = "format: ddpsim.calibration/1\nranks: 3\nsynchronous: false\n";
+  const std::string ends = "format: ddpsim.calibration/1\nend: ddpsim.calibration/1\n";
+  const std::string least = ends + "ranks: 3\nsynchronous: false\n";
   Calibration bare;
   bare.ranks = 3;
   bare.synchronous = false;
   CHECK(read(scratch, least) == bare);
   CHECK(read(scratch, least + "tasks: []\nall_reduce: []\ninterference: []\n") == bare);
   CHECK(refused("ranks: 3\nsynchronous: true\n") == "c.yaml:1:1: missing key \"format\"");
-  CHECK(refused("format: ddpsim.calibration/1\nsynchronous: true\n") ==
-        "c.yaml:1:1: missing key \"ranks\"");
-  CHECK(refused("format: ddpsim.calibration/1\nranks: 3\n") ==
-        "c.yaml:1:1: missing key \"synchronous\"");
+  CHECK(refused(ends + "synchronous: true\n") == "c.yaml:1:1: missing key \"ranks\"");
+  CHECK(refused(ends + "ranks: 3\n") == "c.yaml:1:1: missing key \"synchronous\"");
+}
+
+TEST_CASE("a calibration that was cut off is refused, wherever that was",
+          "[scenarios][calibration_reader]") {
+  const std::size_t last = good_calibration.rfind("end: ");
+  CHECK(
+      refused(good_calibration.substr(0, last)) ==
+      "c.yaml:1:1: the last line, \"end: ddpsim.calibration/1\", is missing: the file was cut off, "
+      "or is older than this mark; make it again");
+  for (std::size_t size = 0; size + 1 < good_calibration.size(); ++size) {
+    CAPTURE(size);
+    CHECK(refused(good_calibration.substr(0, size)) != "");
+  }
+  CHECK(refused(with("end", "end: ddpsim.link/1")) ==
+        "c.yaml:25:6: end: expected ddpsim.calibration/1");
 }
 
 TEST_CASE("a calibration is refused where it is wrong", "[scenarios][calibration_reader]") {
@@ -168,7 +182,9 @@ TEST_CASE("a calibration is refused where it is wrong", "[scenarios][calibration
   CHECK(refused(with("synchronous", "synchronous: maybe")) ==
         "c.yaml:11:14: synchronous: expected true or false, got \"maybe\"");
   CHECK(refused(with("backend", "backnd: gloo")) ==
-        "c.yaml:2:1: backnd: unknown key; did you mean \"backend\"?");
+        "c.yaml:2:1: backnd: unknown key; did you mean \"backend\"?; known: format, backend, "
+        "machine, cpu, link, versions, date, workload, complete, ranks, synchronous, launch, "
+        "slowest_rank, backward_beside_hook, tasks, factors, all_reduce, interference, fits, end");
   CHECK(refused(with("backend", "cpu: twice")) == "c.yaml:4:1: repeated key \"cpu\"");
   CHECK(refused(with("launch", "launch: {kernel: 2 s}")) ==
         "c.yaml:12:18: launch.kernel: expected a launch of at most one second");
@@ -187,10 +203,9 @@ TEST_CASE("a task is refused where it is wrong", "[scenarios][calibration_reader
   CHECK(
       task("operation: copy_in, traffic: 2 MB, time: 2 us") ==
       "c.yaml:16:17: tasks.operation: unknown name \"copy_in\"; did you mean \"copy in\"?; known: "
-      "forward, backward, accumulate, copy in, concatenate, divide, copy out, optimizer, cast, "
-      "correct, pack, draw, "
-      "multiply, orthogonalize, quantize, dequantize, select, own kernel, gradient hook, module "
-      "hook");
+      "forward, backward, accumulate, copy in, concatenate, divide, copy out, optimizer, "
+      "gradient hook, module hook, cast, correct, pack, draw, multiply, orthogonalize, quantize, "
+      "dequantize, select, own kernel");
   CHECK_THAT(task("operation: hook, traffic: 2 MB, time: 2 us"),
              Catch::StartsWith("c.yaml:16:17: tasks.operation: unknown name \"hook\""));
   CHECK(task("operation: divide, traffic: 2048, time: 2 us") ==
@@ -230,7 +245,8 @@ TEST_CASE("tables grow in size and hold nothing absurd", "[scenarios][calibratio
   CHECK(point("bytes: 8 KiB, time: 0 ms") ==
         "c.yaml:21:26: all_reduce.time: expected a time above zero");
   CHECK(point("bytes: 8 KiB, time: 1 ms, tme: 2 ms") ==
-        "c.yaml:21:32: all_reduce.tme: unknown key; did you mean \"time\"?");
+        "c.yaml:21:32: all_reduce.tme: unknown key; did you mean \"time\"?; known: bytes, time, "
+        "low, high, repeats, outliers");
   CHECK(refused(with("ranks", "ranks: 1")) ==
         "c.yaml:20:3: all_reduce: all-reduces take at least two ranks");
   const auto slow = [](const std::string& text) {
@@ -249,7 +265,7 @@ TEST_CASE("tables grow in size and hold nothing absurd", "[scenarios][calibratio
 }
 
 TEST_CASE("a cluster may be its calibration alone", "[scenarios][calibration_reader]") {
-  const Cluster cluster = cluster_with("");
+  const CalibratedCluster cluster = cluster_with("");
   CHECK(cluster.device.name == "a CPU, 2 cores");
   CHECK(cluster.device.synchronous);
   CHECK(cluster.device.memory_bandwidth == gigabytes_per_second(10));  // 2 MB in 200 us
@@ -304,7 +320,8 @@ TEST_CASE("what the scenario says goes before the calibration", "[scenarios][cal
 }
 
 TEST_CASE("what a calibration lacks the scenario must say", "[scenarios][calibration_reader]") {
-  const std::string bare = "format: ddpsim.calibration/1\nranks: 2\nsynchronous: true\n";
+  const std::string bare =
+      "format: ddpsim.calibration/1\nranks: 2\nsynchronous: true\nend: ddpsim.calibration/1\n";
   CHECK(cluster_refused("", bare) ==
         "s.yaml:3:16: cluster.calibration: no task was measured: name the \"device\" as well");
   CHECK(cluster_refused("  device: generic-cpu\n", bare) ==
@@ -322,7 +339,7 @@ TEST_CASE("what a calibration lacks the scenario must say", "[scenarios][calibra
 
 TEST_CASE("a name with control characters names a device on one line",
           "[scenarios][calibration_reader]") {
-  CHECK(cluster_with("", with("cpu", "cpu: \"a\\nb\\e[2J\"")).device.name == "a?b?[2J");
+  CHECK(cluster_with("", with("cpu", "cpu: \"a\\nb\\e[2J\"")).device.name == "a\\nb\\x1b[2J");
   CHECK(cluster_with("", with("cpu", "# none")).device.name == "calibrated");
 }
 
@@ -330,11 +347,12 @@ TEST_CASE("twenty thousand tasks are read in good time", "[scenarios][calibratio
   std::string tasks = "tasks:\n";
   for (int i = 1; i <= 20'000; ++i)
     tasks += fmt::format("  - {{operation: divide, traffic: {} B, time: {} ns}}\n", i, i);
-  const std::string header = "format: ddpsim.calibration/1\nranks: 1\nsynchronous: true\n";
+  const std::string header =
+      "format: ddpsim.calibration/1\nranks: 1\nsynchronous: true\nend: ddpsim.calibration/1\n";
   const auto begin = std::chrono::steady_clock::now();
   CHECK(refused(header + tasks).empty());
   CHECK(refused(header + tasks + "  - {operation: divide, traffic: 7 B, time: 1 s}\n") ==
-        "c.yaml:20005:5: tasks: there is an entry of this operation, gemm, traffic, type and aside "
+        "c.yaml:20006:5: tasks: there is an entry of this operation, gemm, traffic, type and aside "
         "already");
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));
 }
@@ -343,11 +361,14 @@ TEST_CASE("a step is predicted from a calibration alone", "[scenarios][calibrati
   const Scratch scratch;
   scratch.write("c.yaml", good_calibration);
   const Scenario scenario = read_scenario(scratch.write("s.yaml", calibrated_scenario));
-  const StepCosts costs = price(scenario);
-  CHECK(predict(costs, scenario.training).metrics.step > 0us);
+  const StepModel model = model_of(scenario);
+  CHECK(predict(model, scenario.training).metrics.step > 0us);
   // Of copies alone 2 MB in 200 us is known: 0.1 us a kB.
   const Parameter& first = scenario.workload.parameters.front();
-  CHECK(in_us(costs.copy_out.front().work) ==
+  Schedule alone;
+  alone.works = {model.works.table[model.works.copy_out.front().number]};
+  const WorkCost copy_out = model.costs.price(alone).works.front();
+  CHECK(in_us(copy_out.work) ==
         Approx(1e-4 * 2 * static_cast<double>(first.size().count)));
 }
 

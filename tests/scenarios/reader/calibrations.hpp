@@ -29,7 +29,8 @@ inline const std::string good_calibration =
     "  - {bytes: 1048576, time: 1 ms}\n"
     "interference:\n"
     "  - {bytes: 4 MiB, compute_slowdown: 1.1, communication_slowdown: 0.95}\n"
-    "fits: {streaming: [anything, {at: all}]}\n";
+    "fits: {streaming: [anything, {at: all}]}\n"
+    "end: ddpsim.calibration/1\n";
 
 inline const std::string calibrated_scenario =
     "workload: {model: resnet18, batch: 2}\n"

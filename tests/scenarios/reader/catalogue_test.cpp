@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "scenarios/reader/catalogue_list.hpp"
-#include "scenarios/reader/cluster_reader.hpp"
+#include "scenarios/reader/link_reader.hpp"
 #include "scenarios/reader/workload_reader.hpp"
 #include "tests/scenarios/reader/refusal.hpp"
 

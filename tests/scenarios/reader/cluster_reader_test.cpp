@@ -48,7 +48,8 @@ TEST_CASE("a device lacking what no law can do without is refused", "[scenarios]
   CHECK(refusal_at(scratch, 6, "  device: {memory_bandwidth: 1 GB/s, peak: {fp32: 1 TFLOP/s}}") ==
         "s.yaml:6:11: cluster.device: missing key \"multiprocessors\"");
   CHECK(refusal_at(scratch, 6, "  device: {base: h100-sxm, peak: {fp64: 1 TFLOP/s}}") ==
-        "s.yaml:6:35: cluster.device.peak.fp64: unknown key; did you mean \"fp32\"?");
+        "s.yaml:6:35: cluster.device.peak.fp64: unknown key; did you mean \"fp32\"?; known: fp32, "
+        "tf32, bf16, fp16");
 }
 
 TEST_CASE("a bandwidth written over a base leaves the base's NCCL figure behind",
@@ -71,8 +72,11 @@ TEST_CASE("a link needs a bandwidth or a table", "[scenarios][cluster_reader]") 
         "s.yaml:8:22: cluster.intra_node.kind: unknown name \"nvlnk\"; did you mean \"nvlink\"?; "
         "known: "
         "plain, nvlink, pcie, ethernet, infiniband");
-  CHECK(refusal_at(scratch, 8, "  intra_node: {bandwith: 1 GB/s}") ==
-        "s.yaml:8:16: cluster.intra_node.bandwith: unknown key; did you mean \"bandwidth\"?");
+  CHECK(
+      refusal_at(scratch, 8, "  intra_node: {bandwith: 1 GB/s}") ==
+      "s.yaml:8:16: cluster.intra_node.bandwith: unknown key; did you mean \"bandwidth\"?; known: "
+      "format, written_by, base, source, kind, latency, bandwidth, nccl_bandwidth, nvswitch, nics, "
+      "ranks, all_reduce, end");
   CHECK(refusal_at(scratch, 8, "  intra_node: {bandwidth: 1 GB/s, format: ddpsim.workload/1}") ==
         "s.yaml:8:43: cluster.intra_node.format: expected ddpsim.link/1");
 }

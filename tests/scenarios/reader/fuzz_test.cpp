@@ -87,11 +87,11 @@ std::string outcome(const std::filesystem::path& file) {
     return problem.what();
   }
   try {
-    const StepCosts costs = price(scenario);
+    const StepModel model = model_of(scenario);
     for (const Strategy strategy : scenario.compare) {
       Training training = scenario.training;
       training.strategy = strategy;
-      const StepMetrics metrics = predict(costs, training).metrics;
+      const StepMetrics metrics = predict(model, training).metrics;
       CHECK(metrics.step > Duration::zero());
       CHECK(metrics.step < std::chrono::hours{24});
     }

@@ -148,23 +148,25 @@ TEST_CASE("tags change nothing: values are text", "[scenarios][hostile]") {
 
 TEST_CASE("a merge key is a key like any other, and unknown", "[scenarios][hostile]") {
   const Scratch scratch;
-  CHECK(refusal_at(scratch, 12, "<<: {name: x}") == "s.yaml:12:1: <<: unknown key");
+  CHECK(refusal_at(scratch, 12, "<<: {name: x}") ==
+        "s.yaml:12:1: <<: unknown key" + known_in_scenario);
   CHECK(refusal_at(scratch, 3, "  batch: 8\n  <<: {batch: 9}") ==
-        "s.yaml:4:3: workload.<<: unknown key");
+        "s.yaml:4:3: workload.<<: unknown key" + known_in_workload);
 }
 
 TEST_CASE("unprintable or endless keys and values leave the error one line",
           "[scenarios][hostile]") {
   const Scratch scratch;
   CHECK(refusal_at(scratch, 12, "\"a\\nb\\e[2J\\u2028\\u0085\\0\": 1") ==
-        "s.yaml:12:1: a?b?[2J???: unknown key");
-  CHECK(refusal_at(scratch, 3, "  batch: \"1\\n2\\t3\"") ==
-        "s.yaml:3:10: workload.batch: expected a whole number from 1 to 10000000, got \"1?2?3\"");
+        "s.yaml:12:1: a\\nb\\x1b[2J\\u2028\\u0085\\x00: unknown key" + known_in_scenario);
+  CHECK(
+      refusal_at(scratch, 3, "  batch: \"1\\n2\\t3\"") ==
+      "s.yaml:3:10: workload.batch: expected a whole number from 1 to 10000000, got \"1\\n2\\t3\"");
   CHECK(refusal_at(scratch, 3, "  batch: " + std::string(100'000, '9')) ==
         "s.yaml:3:10: workload.batch: expected a whole number from 1 to 10000000, got \"" +
             std::string(60, '9') + "...\"");
   CHECK(refusal_at(scratch, 12, "\"" + std::string(900, 'k') + "\": 1") ==
-        "s.yaml:12:1: " + std::string(60, 'k') + "...: unknown key");
+        "s.yaml:12:1: " + std::string(60, 'k') + "...: unknown key" + known_in_scenario);
 }
 
 TEST_CASE("a file that holds no mapping is refused with what was expected",

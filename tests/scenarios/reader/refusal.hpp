@@ -23,6 +23,12 @@ inline const std::string good_scenario =
     "compare: [naive, flat]\n"  // 11
     "name: a small one\n";      // 12
 
+// What an error about an unknown key ends with: the keys there are.
+inline const std::string known_in_scenario =
+    "; known: name, cluster, workload, training, compare, measured";
+inline const std::string known_in_workload =
+    "; known: model, batch, sequence, image, dtype, compute, optimizer, times";
+
 /// The good scenario with `text` (one line or several) in place of line `number`.
 inline std::string spoiled(int number, const std::string& text) {
   std::istringstream lines(good_scenario);

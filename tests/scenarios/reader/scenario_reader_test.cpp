@@ -120,6 +120,53 @@ TEST_CASE("the flag --set can add what the file does not have, and the last of t
             .training.bucket_cap == 2 * MiB);
 }
 
+TEST_CASE("a change of one of several places that share a mapping by alias leaves the others",
+          "[scenarios][scenario_reader]") {
+  const Scratch scratch;
+  const auto file = scratch.write("s.yaml",
+                                  "workload: {model: resnet18, batch: 8}\n"
+                                  "cluster:\n"
+                                  "  device: h100-sxm\n"
+                                  "  nodes: 2\n"
+                                  "  ranks_per_node: 2\n"
+                                  "  intra_node: &link {latency: 5 us, bandwidth: 100 GB/s}\n"
+                                  "  inter_node: *link\n"
+                                  "measured:\n"
+                                  "  rows:\n"
+                                  "    - {strategy: naive, step: 1 s, set: &both "
+                                  "{cluster.intra_node.bandwidth: 1 GB/s}}\n"
+                                  "    - {strategy: flat, step: 1 s, set: *both}\n");
+  const auto bandwidths = [&](const Settings& set) {
+    const Cluster cluster = read_scenario(file, set).cluster;
+    return std::pair(cluster.intra_node.bandwidth.bytes_per_second,
+                     cluster.inter_node.bandwidth.bytes_per_second);
+  };
+  // Of the anchor, of the alias, and of one after the other.
+  CHECK(bandwidths({}) == std::pair(100e9, 100e9));
+  CHECK(bandwidths({{"cluster.intra_node.bandwidth", "1 GB/s"}}) == std::pair(1e9, 100e9));
+  CHECK(bandwidths({{"cluster.inter_node.bandwidth", "2 GB/s"}}) == std::pair(100e9, 2e9));
+  CHECK(bandwidths({{"cluster.intra_node.bandwidth", "1 GB/s"},
+                    {"cluster.inter_node.bandwidth", "2 GB/s"},
+                    {"cluster.intra_node.bandwidth", "3 GB/s"}}) == std::pair(3e9, 2e9));
+  // And what a measured row sets.
+  CHECK(bandwidths(read_scenario(file).measured->rows[0].set) == std::pair(1e9, 100e9));
+}
+
+TEST_CASE("what a --set leaves as it is keeps its place in the file",
+          "[scenarios][scenario_reader]") {
+  const Scratch scratch;
+  const Settings set{{"workload.batch", "4"}, {"cluster.ranks_per_node", "4"}};
+  CHECK(refusal(scratch, spoiled(4, "  dtype: fp31"), set) ==
+        refusal(scratch, spoiled(4, "  dtype: fp31")));
+  // The mapping itself, which is one that a --set has changed.
+  CHECK(refusal(scratch, spoiled(2, "  sequence: 8"), set) ==
+        "s.yaml:2:3: workload: missing key \"model\"");
+  CHECK(refusal(scratch, spoiled(4, "  dytpe: fp32"), set) ==
+        "s.yaml:4:3: workload.dytpe: unknown key; did you mean \"dtype\"?" + known_in_workload);
+  CHECK(refusal(scratch, spoiled(4, "  batch: 8"), set) ==
+        "s.yaml:4:3: workload: repeated key \"batch\"");
+}
+
 TEST_CASE("the flag --set does not touch the file", "[scenarios][scenario_reader]") {
   const Scratch scratch;
   const auto file = scratch.write("s.yaml", good_scenario);
@@ -135,11 +182,13 @@ TEST_CASE("what is wrong with a --set is told by its own text", "[scenarios][sce
   CHECK(refused("workload.batch", "0") ==
         "--set workload.batch=0: expected a whole number from 1 to 10000000, got \"0\"");
   CHECK(refused("workload.modl", "gpt2") ==
-        "--set workload.modl=gpt2: unknown key; did you mean \"model\"?");
+        "--set workload.modl=gpt2: unknown key; did you mean \"model\"?" + known_in_workload);
   CHECK(refused("trainin.bucket_cap", "1 MiB") ==
-        "--set trainin.bucket_cap=1 MiB: unknown key; did you mean \"training\"?");
-  CHECK(refused("training.comm.hook", "none") ==
-        "--set training.comm.hook=none: unknown key; did you mean \"comm_hook\"?");
+        "--set trainin.bucket_cap=1 MiB: unknown key; did you mean \"training\"?" +
+            known_in_scenario);
+  CHECK_THAT(refused("training.comm.hook", "none"),
+             Catch::StartsWith("--set training.comm.hook=none: unknown key; did you mean "
+                               "\"comm_hook\"?; known: strategy, pytorch, bucket_cap, "));
   CHECK(refused("workload.batch.x", "1") ==
         "--set workload.batch.x=1: batch is not a mapping in s.yaml");
   CHECK(refused("workload", "5") == "--set workload=5: expected a mapping of keys to values");

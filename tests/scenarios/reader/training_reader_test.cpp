@@ -157,7 +157,8 @@ TEST_CASE("modes are read", "[scenarios][training_reader]") {
   CHECK(three.read("  join: {joined_ranks: 2}").join == Join{false, true, 2});
   CHECK(three.refused("  join: {throw: true}") ==
         "s.yaml:4:10: training.join.throw: unknown key; did you mean "
-        "\"throw_on_early_termination\"?");
+        "\"throw_on_early_termination\"?; known: throw_on_early_termination, "
+        "divide_by_initial_world_size, joined_ranks");
 }
 
 TEST_CASE("an explicit bucket has one type", "[scenarios][training_reader]") {
@@ -248,7 +249,7 @@ TEST_CASE("a parameter that a model lacks is answered with the nearest it has",
         "\"fc.weight\"?");
   const std::string message = refusal_at(scratch, 10, "  buckets: [[\"fc\\n\\e[1m\"]]");
   CHECK_THAT(message, Catch::StartsWith("s.yaml:10:14: training.buckets: resnet18 has no parameter "
-                                        "\"fc??[1m\""));
+                                        "\"fc\\n\\x1b[1m\""));
 }
 
 TEST_CASE("ways to cut buckets exclude each other", "[scenarios][training_reader]") {

@@ -7,8 +7,8 @@
 namespace ddpsim {
 namespace {
 
-/// A perceptron with biases: layers 0 and 2, parameters 0.weight, 0.bias, 2.weight, 2.bias. `hooks` is
-/// line 5 on.
+/// A perceptron with biases: layers 0 and 2, parameters 0.weight, 0.bias, 2.weight, 2.bias. `hooks`
+/// is line 5 on.
 std::string with_hooks(const std::string& hooks) {
   return "workload: {model: {family: mlp, widths: [8, 16, 4]}, batch: 2}\n"
          "cluster: {device: h100-sxm, ranks_per_node: 2, intra_node: nvlink4}\n"

@@ -107,7 +107,8 @@ TEST_CASE("a model that cannot be is refused at the key that says so",
   CHECK(refusal_at(scratch, 2, "  model: {layers: 2}") ==
         "s.yaml:2:10: workload.model: missing key \"family\"");
   CHECK(refusal_at(scratch, 2, "  model: {base: gpt2, layer: 2}\n  sequence: 8") ==
-        "s.yaml:2:23: workload.model.layer: unknown key; did you mean \"layers\"?");
+        "s.yaml:2:23: workload.model.layer: unknown key; did you mean \"layers\"?; known: family, "
+        "base, source, layers, d_model, d_ff, heads, kv_heads, vocabulary, positions");
   CHECK_THAT(refusal_at(scratch, 2, "  model: {family: resnet, blocks: [1, 2], bottleneck: true}"),
              Catch::StartsWith("s.yaml:2:10: workload.model: "));
 }
@@ -171,7 +172,8 @@ TEST_CASE("widths that cannot be are refused in a line", "[scenarios][workload_r
   CHECK_THAT(refusal_of(", widths: [8, 8], bias: maybe"),
              Catch::StartsWith("s.yaml:2:46: workload.model.bias: "));
   CHECK(refusal_of(", widths: [8, 8], classes: 10") ==
-        "s.yaml:2:40: workload.model.classes: unknown key");
+        "s.yaml:2:40: workload.model.classes: unknown key; known: family, base, source, widths, "
+        "bias");
 }
 
 TEST_CASE("sizes whose products would not fit are refused, not wrapped around",
@@ -195,7 +197,7 @@ TEST_CASE("measured times are met by the step without communication",
       "  model: resnet50\n  times: {forward: 60 ms, backward: 130 ms, optimizer: 9 ms}");
   Training alone = scenario.training;
   alone.strategy = Strategy::none;
-  const StepMetrics metrics = predict(price(scenario), alone).metrics;
+  const StepMetrics metrics = predict(model_of(scenario), alone).metrics;
   CHECK(in_ms(metrics.forward) == Approx(60).epsilon(0.01));
   CHECK(in_ms(metrics.backward) == Approx(130).epsilon(0.01));
   CHECK(in_ms(metrics.optimizer) == Approx(9).epsilon(0.01));
@@ -206,7 +208,7 @@ TEST_CASE("one measured time leaves the others to the laws", "[scenarios][worklo
   const auto alone = [](const Scenario& scenario) {
     Training training = scenario.training;
     training.strategy = Strategy::none;
-    return predict(price(scenario), training).metrics;
+    return predict(model_of(scenario), training).metrics;
   };
   const std::string model = "  model: resnet50\n  image: 224";
   const StepMetrics laws = alone(scenario_with(scratch, 2, model));

@@ -8,15 +8,7 @@ namespace ddpsim {
 namespace {
 
 TEST_CASE("the text of an input error is one printable line", "[scenarios][yaml]") {
-  // Control characters, the C1 range, and the line and paragraph separators of Unicode; 'µ' (C2 B5)
-  // stays.
-  CHECK(printable("a\nb\tc\rd\x1b[1m\x7f") == "a?b?c?d?[1m?");
-  CHECK(printable("a\xc2\x85"
-                  "b\xe2\x80\xa8"
-                  "c\xe2\x80\xa9") == "a?b?c?");
-  CHECK(printable("5 µs, \xe2\x80\xa6") == "5 µs, \xe2\x80\xa6");
-  CHECK(printable(std::string_view("a\0b", 3)) == "a?b");
-  CHECK(std::string(InputError("two\nlines").what()) == "two?lines");
+  CHECK(std::string(InputError("two\nlines\x1b[1m").what()) == "two\\nlines\\x1b[1m");
 }
 
 TEST_CASE("the nearest name is offered if it is near enough to be a slip", "[scenarios][yaml]") {
@@ -33,15 +25,22 @@ TEST_CASE("an unknown key is refused where it stands, with the nearest known one
           "[scenarios][yaml]") {
   const Scratch scratch;
   CHECK(refusal_at(scratch, 4, "  dytpe: fp32") ==
-        "s.yaml:4:3: workload.dytpe: unknown key; did you mean \"dtype\"?");
+        "s.yaml:4:3: workload.dytpe: unknown key; did you mean \"dtype\"?" + known_in_workload);
   CHECK(refusal_at(scratch, 10, "  bucket_capp: 25 MiB") ==
-        "s.yaml:10:3: training.bucket_capp: unknown key; did you mean \"bucket_cap\"?");
-  CHECK(refusal_at(scratch, 12, "zebra_crossing: 1") == "s.yaml:12:1: zebra_crossing: unknown key");
+        "s.yaml:10:3: training.bucket_capp: unknown key; did you mean \"bucket_cap\"?; known: "
+        "strategy, pytorch, bucket_cap, bucket_rule, first_bucket_cap, last_bucket_cap, "
+        "bucket_caps, buckets, parameter_groups, micro_batches, no_sync, find_unused_parameters, "
+        "skip_all_reduce_unused_params, static_graph, gradient_as_bucket_view, batched_grad_copy, "
+        "broadcast_buffers, comm_hook, hooks, join, delay_all_reduce, phase, iteration");
+  CHECK(refusal_at(scratch, 12, "zebra_crossing: 1") ==
+        "s.yaml:12:1: zebra_crossing: unknown key" + known_in_scenario);
   // In flow style: "cluster: {dev..." puts the key in column 11.
   CHECK(refusal(scratch,
                 "workload: {model: resnet18, batch: 8}\n"
                 "cluster: {devices: h100-sxm, device: h100-sxm}\n") ==
-        "s.yaml:2:11: cluster.devices: unknown key; did you mean \"device\"?");
+        "s.yaml:2:11: cluster.devices: unknown key; did you mean \"device\"?; known: calibration, "
+        "device, nodes, ranks_per_node, intra_node, inter_node, cpu, collectives, interference, "
+        "launch, collectives_at_once, through_host");
 }
 
 TEST_CASE("a repeated key is refused at its second place, at any depth", "[scenarios][yaml]") {

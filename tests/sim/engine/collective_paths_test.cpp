@@ -4,28 +4,28 @@
 
 #include <catch2/catch.hpp>
 
-#include "model/ddp/schedule_builder.hpp"
+#include "model/ddp/build_schedule.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/tune/tune.hpp"
 #include "tests/model/ddp/schedule_story.hpp"
+#include "tests/sim/predict/models.hpp"
 
-using namespace ddpsim;
-using namespace ddpsim::timed;
-using namespace std::chrono_literals;
-
+namespace ddpsim::timed {
 namespace {
 
+using namespace std::chrono_literals;
+
 /// 1 GB/s between GPU and host: a byte is a nanosecond.
-StepCosts through_host(Workload workload = two_layers(), int ranks = 2) {
+StepModel through_host(Workload workload = two_layers(), int ranks = 2) {
   Cluster cluster = ring(ranks, 1ms, gigabytes_per_second(1));
   cluster.through_host = gigabytes_per_second(1);
-  return costs_of(workload, cluster);
+  return model_of(workload, cluster);
 }
 
 Bytes moved(const Schedule& schedule, Operation operation) {
   Bytes sum;
   for (const Task& task : schedule.tasks)
-    if (task.operation == operation) sum += task.bytes;
+    if (task.operation == operation) sum += schedule.work_of(task).payload;
   return sum;
 }
 
@@ -45,7 +45,9 @@ const Task& task_named(const Schedule& schedule, const std::string& name) {
 }  // namespace
 
 TEST_CASE("R38: each bucket is copied to the host, reduced there and copied back", "[sim][rules]") {
-  const Schedule schedule = build_schedule(through_host(), small_caps());
+  const StepModel model = through_host();
+  const Schedule schedule = build_schedule(model.works, small_caps());
+  const Costs costs = model.costs.price(schedule);
   CHECK(waits_for(schedule, "copy to host 0") == Story{"copy in 2 -> 0"});
   CHECK(waits_for(schedule, "all-reduce 0") == Story{"copy to host 0"});
   CHECK(waits_for(schedule, "copy to device 0") == Story{"all-reduce 0"});
@@ -54,7 +56,7 @@ TEST_CASE("R38: each bucket is copied to the host, reduced there and copied back
   for (const Task& task : schedule.tasks) {
     if (task.operation == Operation::copy_to_host) {
       CHECK(task.stream == Stream::to_host);
-      CHECK(task.work == Duration{1000 * task.bytes.count});
+      CHECK(costs.of(task).work == Duration{1000 * schedule.work_of(task).payload.count});
     }
     if (task.operation == Operation::copy_to_device) CHECK(task.stream == Stream::to_device);
   }
@@ -62,7 +64,7 @@ TEST_CASE("R38: each bucket is copied to the host, reduced there and copied back
 
 TEST_CASE("R38: the host waits for the all-reduce, the device for the copy behind it",
           "[sim][rules]") {
-  const Schedule schedule = build_schedule(through_host(), small_caps());
+  const Schedule schedule = build_schedule(through_host().works, small_caps());
   std::vector<const Task*> waits;
   for (const Task& task : schedule.tasks)
     if (task.operation == Operation::wait && task.bucket == 0) waits.push_back(&task);
@@ -74,7 +76,7 @@ TEST_CASE("R38: the host waits for the all-reduce, the device for the copy behin
         Operation::copy_to_device);
   // On the devices nothing is copied, and no host waits.
   const Schedule direct =
-      build_schedule(costs_of(two_layers(), ring(2, 1ms, gigabytes_per_second(1))), small_caps());
+      build_schedule(works_of(two_layers(), ring(2, 1ms, gigabytes_per_second(1))), small_caps());
   CHECK(count(direct, Operation::copy_to_host) == 0);
   CHECK(std::none_of(direct.tasks.begin(), direct.tasks.end(),
                      [](const Task& task) { return task.host_waits; }));
@@ -85,16 +87,17 @@ TEST_CASE("R38: what DDP tells and what comm hooks send goes the same way", "[si
   workload.buffers = {{2, Bytes{64}}};
   Training training = small_caps();
   training.find_unused_parameters = true;
-  const Schedule told = build_schedule(through_host(workload), training);
+  const Schedule told = build_schedule(through_host(workload).works, training);
   CHECK(moved(told, Operation::copy_to_host) == Bytes{4440 + 64 + 12});
   CHECK(count(told, Operation::copy_to_device) == count(told, Operation::all_reduce) + 1);
 
   training = small_caps();
   training.comm_hook.kind = CommHookKind::fp16_compress;
-  CHECK(moved(build_schedule(through_host(), training), Operation::copy_to_host) == Bytes{2220});
+  CHECK(moved(build_schedule(through_host().works, training), Operation::copy_to_host) ==
+        Bytes{2220});
   // Everyone's parts come back: four ranks' bytes and scales.
   training.comm_hook.kind = CommHookKind::quantization_pertensor;
-  const Schedule gathered = build_schedule(through_host(two_layers(), 4), training);
+  const Schedule gathered = build_schedule(through_host(two_layers(), 4).works, training);
   CHECK(moved(gathered, Operation::copy_to_device) == 4 * moved(gathered, Operation::copy_to_host));
 }
 
@@ -104,13 +107,13 @@ TEST_CASE("R38: a copy is beside the kernels of backward, and lengthens what com
   workload.parameters[2].shape = {250'000};  // 1 MB: 1 ms of copies each way
   const Step step = predict(through_host(workload), small_caps());
   const Step direct =
-      predict(costs_of(workload, ring(2, 1ms, gigabytes_per_second(1))), small_caps());
+      predict(model_of(workload, ring(2, 1ms, gigabytes_per_second(1))), small_caps());
   CHECK(step.metrics.backward == direct.metrics.backward);
   CHECK(step.metrics.buckets[0].start - direct.metrics.buckets[0].start == 1ms);
 }
 
 TEST_CASE("R50: delayed parameters go in one all-reduce behind their hook", "[sim][rules]") {
-  const Schedule schedule = build_schedule(costs_of(two_layers(), constant(2, 5ms)), delayed());
+  const Schedule schedule = build_schedule(works_of(two_layers(), constant(2, 5ms)), delayed());
   REQUIRE(schedule.buckets.size() == 2);
   CHECK(schedule.buckets[0].parameters == std::vector<std::int32_t>{0});
   CHECK(schedule.buckets[1].parameters == std::vector<std::int32_t>{1, 2});
@@ -128,8 +131,8 @@ TEST_CASE("R50: delayed parameters go in one all-reduce behind their hook", "[si
 }
 
 TEST_CASE("R50: nobody waits for the delayed all-reduce", "[sim][rules]") {
-  const StepCosts costs = costs_of(two_layers(), constant(2, 5ms));
-  const Step step = predict(costs, delayed());
+  const StepModel model = model_of(two_layers(), constant(2, 5ms));
+  const Step step = predict(model, delayed());
   const Task& sent = task_named(step.schedule, "all-reduce 1");
   const auto index = static_cast<std::uint32_t>(&sent - step.schedule.tasks.data());
   for (const Task& task : step.schedule.tasks)
@@ -141,14 +144,14 @@ TEST_CASE("R50: nobody waits for the delayed all-reduce", "[sim][rules]") {
 }
 
 TEST_CASE("R50: a hook that comes before a delayed gradient is refused", "[sim][rules]") {
-  const StepCosts costs = costs_of(two_layers(), constant(2, 5ms));
+  const StepModel model = model_of(two_layers(), constant(2, 5ms));
   Training training = delayed();
   training.delayed = DelayedAllReduce{{0}, 1};
-  CHECK_THROWS_WITH(build_schedule(costs, training),
+  CHECK_THROWS_WITH(build_schedule(model.works, training),
                     Catch::Contains("parameter 0 gets its gradient after the hook"));
   training = delayed();
   training.micro_batches = 2;
-  CHECK_THROWS_WITH(build_schedule(costs, training), Catch::Contains("set micro_batches: 1"));
+  CHECK_THROWS_WITH(build_schedule(model.works, training), Catch::Contains("set micro_batches: 1"));
 }
 
 TEST_CASE("R17: collectives of a comm hook's own group stand in a queue of their own",
@@ -161,10 +164,10 @@ TEST_CASE("R17: collectives of a comm hook's own group stand in a queue of their
   training.comm_hook.steps = {scatter, gather};
   Workload workload = two_layers();
   for (Parameter& each : workload.parameters) each.shape = {2'000'000};
-  const StepCosts costs = costs_of(workload, ring(2, 1us, gigabytes_per_second(1)));
-  const Step one = predict(costs, training);
+  const StepModel model = model_of(workload, ring(2, 1us, gigabytes_per_second(1)));
+  const Step one = predict(model, training);
   training.comm_hook.steps[1].communicator = 1;
-  const Step two = predict(costs, training);
+  const Step two = predict(model, training);
   // With one communicator no two collectives are under way; with two, gathers of a bucket run beside the
   // next one's reduce-scatter.
   const auto overlaps = [](const Step& step) {
@@ -182,16 +185,17 @@ TEST_CASE("R17: collectives of a comm hook's own group stand in a queue of their
   CHECK(overlaps(two) > 0);
   for (const Task& task : two.schedule.tasks)
     if (is_collective(task.operation))
-      CHECK(task.communicator == (task.operation == Operation::all_gather ? 1 : 0));
+      CHECK(two.schedule.work_of(task).communicator ==
+            (task.operation == Operation::all_gather ? 1 : 0));
 }
 
 TEST_CASE("communication is the time in which any collective is under way", "[sim][metrics]") {
   Cluster cluster = ring(2, 1us, gigabytes_per_second(1));
   Workload workload = two_layers();
   for (Parameter& each : workload.parameters) each.shape = {2'000'000};
-  const Step one = predict(costs_of(workload, cluster), small_caps());
+  const Step one = predict(model_of(workload, cluster), small_caps());
   cluster.collectives_at_once = 2;
-  const Step two = predict(costs_of(workload, cluster), small_caps());
+  const Step two = predict(model_of(workload, cluster), small_caps());
   // The link is as busy either way, but for latencies that overlap.
   CHECK(two.metrics.communication <= one.metrics.communication);
   CHECK(two.metrics.communication >= one.metrics.communication - Duration{10us});
@@ -199,27 +203,27 @@ TEST_CASE("communication is the time in which any collective is under way", "[si
 
 TEST_CASE("R17: comm hooks compute behind collectives of their own group", "[sim][rules]") {
   Training training = small_caps();
-  const StepCosts costs = costs_of(two_layers(), ring(4, 1us, gigabytes_per_second(1)));
+  const StepModel model = model_of(two_layers(), ring(4, 1us, gigabytes_per_second(1)));
   training.comm_hook.kind = CommHookKind::steps;
   OwnStep cast, reduce;
   cast.kind = OwnStep::Kind::cast;
   cast.type = DType::fp16;
   reduce.communicator = 1;
   training.comm_hook.steps = {cast, reduce};
-  const Step own = predict(costs, training);  // cast back aside
+  const Step own = predict(model, training);  // cast back aside
   training.comm_hook.steps[1].communicator = 0;
-  CHECK(own.metrics.step == predict(costs, training).metrics.step);
+  CHECK(own.metrics.step == predict(model, training).metrics.step);
   CHECK(count(own.schedule, Operation::cast) == 6);
 }
 
 TEST_CASE("R38: the host waits for collectives only", "[sim][rules]") {
   Training training = small_caps();
   training.comm_hook.kind = CommHookKind::noop;
-  const Schedule nothing = build_schedule(through_host(), training);
+  const Schedule nothing = build_schedule(through_host().works, training);
   CHECK(std::none_of(nothing.tasks.begin(), nothing.tasks.end(),
                      [](const Task& task) { return task.host_waits; }));
   training.comm_hook.kind = CommHookKind::fp16_compress;
-  const Schedule cast = build_schedule(through_host(), training);
+  const Schedule cast = build_schedule(through_host().works, training);
   for (const Task& task : cast.tasks)
     if (task.host_waits) CHECK(is_collective(cast.tasks[cast.waits_for(task).front()].operation));
 }
@@ -227,29 +231,33 @@ TEST_CASE("R38: the host waits for collectives only", "[sim][rules]") {
 TEST_CASE("R50: what DDP tells counts its own parameters only", "[sim][rules]") {
   Training training = delayed();
   training.find_unused_parameters = true;
-  const Schedule schedule = build_schedule(costs_of(two_layers(), constant(2, 5ms)), training);
+  const Schedule schedule = build_schedule(works_of(two_layers(), constant(2, 5ms)), training);
   for (const Task& task : schedule.tasks)
-    if (is_collective(task.operation) && task.message == Message::used_map)
-      CHECK(task.bytes == Bytes{4});
+    if (is_collective(task.operation) && schedule.work_of(task).message == Message::used_map)
+      CHECK(schedule.work_of(task).payload == Bytes{4});
   training = delayed();
   training.iteration = 2;
-  const Schedule rebuilt = build_schedule(costs_of(two_layers(), constant(2, 5ms)), training);
+  const Schedule rebuilt = build_schedule(works_of(two_layers(), constant(2, 5ms)), training);
   int told = 0;
   for (const Task& task : rebuilt.tasks) {
     if (!is_collective(task.operation)) continue;
-    if (task.message == Message::bucket_indices) told += task.bytes == Bytes{8};
-    if (task.message == Message::bucket_lengths) told += task.bytes == Bytes{4};
+    const Work& work = rebuilt.work_of(task);
+    if (work.message == Message::bucket_indices) told += work.payload == Bytes{8};
+    if (work.message == Message::bucket_lengths) told += work.payload == Bytes{4};
   }
   CHECK(told == 2);
 }
 
 TEST_CASE("R50: what cannot go with a delayed all-reduce is refused", "[sim][rules]") {
-  const StepCosts costs = costs_of(two_layers(), constant(2, 5ms));
+  const StepModel model = model_of(two_layers(), constant(2, 5ms));
   Training training = delayed();
   training.join = Join{};
-  CHECK_THROWS_WITH(build_schedule(costs, training), Catch::Contains("take join out"));
+  CHECK_THROWS_WITH(build_schedule(model.works, training), Catch::Contains("take join out"));
   training = delayed();
   training.comm_hook.kind = CommHookKind::optimizer_overlap;
-  CHECK_THROWS_WITH(build_schedule(costs, training), Catch::Contains("in DDP's buckets only"));
-  CHECK_THROWS_WITH(tune(costs, delayed(), TuneOptions{}), Catch::Contains("takes some out"));
+  CHECK_THROWS_WITH(build_schedule(model.works, training),
+                    Catch::Contains("in DDP's buckets only"));
+  CHECK_THROWS_WITH(tune(model, delayed(), TuneOptions{}), Catch::Contains("takes some out"));
 }
+
+}  // namespace ddpsim::timed

@@ -5,12 +5,12 @@
 
 #include <catch2/catch.hpp>
 
-#include "model/ddp/schedule_builder.hpp"
+#include "model/ddp/build_schedule.hpp"
 #include "model/timeline/ddp_statistics.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/predict/predict.hpp"
-#include "tests/model/workload/timed.hpp"
 #include "tests/sim/predict/fixtures.hpp"
+#include "tests/sim/predict/models.hpp"
 
 using namespace ddpsim;
 using namespace ddpsim::fixtures;
@@ -20,12 +20,12 @@ namespace {
 
 /// Buckets of one parameter each, in index order; all-reduces of 20 ms, nothing else costs
 /// anything.
-StepCosts example_costs(bool synchronous) {
+StepModel example_model(bool synchronous) {
   Cluster cluster = timed::constant(2, 20ms);
   cluster.device.synchronous = synchronous;
-  StepCosts costs = timed::costs_of(timed::in_order_example(), cluster);
-  timed::free_copies(costs);
-  return costs;
+  StepModel model = timed::model_of(timed::in_order_example(), cluster);
+  timed::free_copies(model);
+  return model;
 }
 
 Training one_bucket_each() {
@@ -34,14 +34,20 @@ Training one_bucket_each() {
   return training;
 }
 
-/// The example's schedule. Copy in and copy out are priced alike by the builder; here only copying
-/// out takes time.
-Schedule example_schedule(bool synchronous, Duration copy_out,
-                          const Training& training = one_bucket_each()) {
-  Schedule schedule = build_schedule(example_costs(synchronous), training);
-  for (Task& task : schedule.tasks)
-    if (task.operation == Operation::copy_out) task.work = copy_out;
-  return schedule;
+/// A schedule and what its work costs.
+struct Example {
+  Schedule schedule;
+  Costs costs;
+};
+
+/// The example's. By the law copies in and out cost alike; here only copying out takes time.
+Example example(bool synchronous, Duration copy_out, const Training& training = one_bucket_each()) {
+  StepModel model = example_model(synchronous);
+  model.works.copy_out.assign(4, timed::taking(model, Operation::copy_out, copy_out));
+  Example example;
+  example.schedule = build_schedule(model.works, training);
+  example.costs = model.costs.price(example.schedule);
+  return example;
 }
 
 std::vector<std::uint32_t> tasks_of(const Schedule& schedule, Operation operation) {
@@ -77,8 +83,8 @@ std::vector<Duration> launches_of(const Schedule& schedule, const Timeline& time
 TEST_CASE("R16: buckets ready at 30, 10, 40, 50 are launched at 30, 30, 40, 50",
           "[sim][simulate]") {
   const bool synchronous = GENERATE(false, true);
-  const Schedule schedule = example_schedule(synchronous, 1ms);
-  const Timeline timeline = simulate(schedule);
+  const auto [schedule, costs] = example(synchronous, 1ms);
+  const Timeline timeline = simulate(schedule, costs);
   CHECK(launches_of(schedule, timeline) == std::vector<Duration>{30ms, 30ms, 40ms, 50ms});
   CHECK(ends_of(schedule, timeline, Operation::backward) ==
         std::vector<Duration>{10ms, 30ms, 40ms, 50ms, 55ms});
@@ -86,8 +92,8 @@ TEST_CASE("R16: buckets ready at 30, 10, 40, 50 are launched at 30, 30, 40, 50",
 
 TEST_CASE("R17: their all-reduces of 20 follow one another", "[sim][simulate]") {
   const bool synchronous = GENERATE(false, true);
-  const Schedule schedule = example_schedule(synchronous, 1ms);
-  const Timeline timeline = simulate(schedule);
+  const auto [schedule, costs] = example(synchronous, 1ms);
+  const Timeline timeline = simulate(schedule, costs);
   const auto reduces = tasks_of(schedule, Operation::all_reduce);
   REQUIRE(reduces.size() == 4);
   CHECK(work_of(timeline, reduces[0]) == Window{30ms, 50ms});
@@ -99,19 +105,19 @@ TEST_CASE("R17: their all-reduces of 20 follow one another", "[sim][simulate]") 
 TEST_CASE("R21: copies back of 1 end at 56, 71, 91, 111", "[sim][simulate]") {
   // T = max(T of the bucket before, end of the all-reduce) + 1, from the end of backward at 55.
   const bool synchronous = GENERATE(false, true);
-  const Schedule schedule = example_schedule(synchronous, 1ms);
-  const Timeline timeline = simulate(schedule);
+  const auto [schedule, costs] = example(synchronous, 1ms);
+  const Timeline timeline = simulate(schedule, costs);
   CHECK(ends_of(schedule, timeline, Operation::copy_out) ==
         std::vector<Duration>{56ms, 71ms, 91ms, 111ms});
   CHECK(length(timeline) == 111ms);
 }
 
 TEST_CASE("the example communicates for 80 and exposes 56", "[sim][simulate]") {
-  const Schedule schedule = example_schedule(false, 1ms);
-  const StepMetrics metrics = measure(schedule, simulate(schedule));
+  const auto [schedule, costs] = example(false, 1ms);
+  const StepMetrics metrics = measure(schedule, simulate(schedule, costs));
   Training alone = one_bucket_each();
   alone.strategy = Strategy::none;
-  const StepMetrics none = predict(example_costs(false), alone).metrics;
+  const StepMetrics none = predict(example_model(false), alone).metrics;
   CHECK(none.step == 55ms);
   CHECK(metrics.step == 111ms);
   CHECK(metrics.backward == 55ms);
@@ -124,8 +130,8 @@ TEST_CASE("the example communicates for 80 and exposes 56", "[sim][simulate]") {
 TEST_CASE("each bucket of the example tells when it was ready and what it exposed",
           "[sim][simulate]") {
   // The device stands still from 56 to 70, 71 to 90 and 91 to 110.
-  const Schedule schedule = example_schedule(false, 1ms);
-  const StepMetrics metrics = measure(schedule, simulate(schedule));
+  const auto [schedule, costs] = example(false, 1ms);
+  const StepMetrics metrics = measure(schedule, simulate(schedule, costs));
   const std::vector<Duration> ready{30ms, 10ms, 40ms, 50ms}, exposed{0ms, 14ms, 19ms, 19ms};
   REQUIRE(metrics.buckets.size() == 4);
   for (std::size_t b = 0; b < 4; ++b) {
@@ -139,8 +145,8 @@ TEST_CASE("R46: PyTorch would log 55 of compute, 81 of communication and 25 of o
           "[sim][simulate]") {
   // Marks: first launch at 30, end of compute at 55, end of the last copy back at 111.
   const bool synchronous = GENERATE(false, true);
-  const Schedule schedule = example_schedule(synchronous, 1ms);
-  const auto logged = ddp_statistics(schedule, simulate(schedule));
+  const auto [schedule, costs] = example(synchronous, 1ms);
+  const auto logged = ddp_statistics(schedule, simulate(schedule, costs));
   REQUIRE(logged);
   CHECK(logged->forward_compute == 0ms);
   CHECK(logged->backward_compute == 55ms);
@@ -156,8 +162,8 @@ TEST_CASE("R46: DDP marks where communication starts even if the comm hook sends
   training.comm_hook.kind = GENERATE(CommHookKind::noop, CommHookKind::post_local_sgd);
   training.comm_hook.post_local_sgd.gradient_allreduce = false;
   const auto logged_of = [&] {
-    const Schedule schedule = example_schedule(synchronous, 1ms, training);
-    const auto logged = ddp_statistics(schedule, simulate(schedule));
+    const auto [schedule, costs] = example(synchronous, 1ms, training);
+    const auto logged = ddp_statistics(schedule, simulate(schedule, costs));
     REQUIRE(logged);
     return *logged;
   };
@@ -174,14 +180,14 @@ TEST_CASE("R22: without copies back the tail is the later of compute and communi
           "[sim][simulate]") {
   Training training = one_bucket_each();
   training.gradient_as_bucket_view = true;
-  CHECK(predict(example_costs(false), training).metrics.step == 110ms);
+  CHECK(predict(example_model(false), training).metrics.step == 110ms);
 }
 
 TEST_CASE("R20: copies in lengthen compute, copies out do not", "[sim][simulate]") {
   // 1 ms to copy each of four gradients in: compute ends at 59 instead of 55.
-  StepCosts costs = example_costs(false);
-  costs.copy_in.assign(4, KernelCost{{}, 1ms, 1ms, 1, 1});
-  CHECK(predict(costs, one_bucket_each()).metrics.backward == 59ms);
-  const Schedule schedule = example_schedule(false, 1ms);
-  CHECK(measure(schedule, simulate(schedule)).backward == 55ms);
+  StepModel model = example_model(false);
+  model.works.copy_in.assign(4, timed::taking(model, Operation::copy_in, 1ms));
+  CHECK(predict(model, one_bucket_each()).metrics.backward == 59ms);
+  const auto [schedule, costs] = example(false, 1ms);
+  CHECK(measure(schedule, simulate(schedule, costs)).backward == 55ms);
 }

@@ -38,14 +38,15 @@ struct Shape {
   bool interference = false;
   int communicators = 1;
   int collectives_at_once = 1;
+  bool handover = false;  ///< some collectives are handed over, which takes time
 };
 
-inline Task random_task(Dice& dice, const Shape& shape) {
+inline PricedTask random_task(Dice& dice, const Shape& shape) {
   if (dice.one_in(5)) {
-    const Task hook = host(dice.time(5));
+    const PricedTask hook = host(dice.time(5));
     return dice.one_in(4) ? blocking(hook) : hook;
   }
-  Task task = kernel(dice.time(20), static_cast<float>(dice.between(0, 4)) / 4);
+  PricedTask task = kernel(dice.time(20), static_cast<float>(dice.between(0, 4)) / 4);
   task.host = dice.time(6);
   if (shape.synchronous) {
     task.stream = Stream::host;
@@ -60,7 +61,7 @@ inline Task random_task(Dice& dice, const Shape& shape) {
 }
 
 /// Schedules for ranks that issue equally many collectives at different times.
-inline std::vector<Schedule> random_schedules(Dice& dice, const Shape& shape) {
+inline std::vector<Script> random_schedules(Dice& dice, const Shape& shape) {
   const int collectives = dice.between(0, 6);
   const bool several = shape.communicators > 1 || shape.collectives_at_once > 1;
   std::vector<Duration> latencies(static_cast<std::size_t>(several ? collectives : 0));
@@ -68,10 +69,11 @@ inline std::vector<Schedule> random_schedules(Dice& dice, const Shape& shape) {
   std::vector<Interference> beside(static_cast<std::size_t>(collectives));
   if (shape.interference)
     for (Interference& each : beside) each = {dice.slowdown(), dice.slowdown(), dice.slowdown()};
-  std::vector<Schedule> ranks;
+  std::vector<Script> ranks;
   for (int rank = 0; rank < shape.ranks; ++rank) {
     Script step;
     step.schedule.collectives_at_once = shape.collectives_at_once;
+    if (shape.handover) step.costs.handover = dice.time(15);
     const int others = dice.between(1, shape.most_tasks);
     int issued = 0;
     for (int left = others + collectives; left > 0; --left) {
@@ -81,9 +83,10 @@ inline std::vector<Schedule> random_schedules(Dice& dice, const Shape& shape) {
         after.push_back(
             static_cast<std::uint32_t>(dice.between(std::max(0, count - 8), count - 1)));
       if (dice.between(1, left) <= collectives - issued) {
-        Task task = collective(dice.time(25), beside[static_cast<std::size_t>(issued)]);
+        PricedTask task = collective(dice.time(25), beside[static_cast<std::size_t>(issued)]);
         task.host = dice.time(3);
         if (dice.one_in(8)) task.host_waits = true;
+        task.handed_over = shape.handover && dice.one_in(2);
         if (several) task.latency = latencies[static_cast<std::size_t>(issued)];
         task.communicator = static_cast<std::uint8_t>(issued % shape.communicators);
         step.add(task, after);
@@ -92,7 +95,7 @@ inline std::vector<Schedule> random_schedules(Dice& dice, const Shape& shape) {
         step.add(random_task(dice, shape), after);
       }
     }
-    ranks.push_back(step.schedule);
+    ranks.push_back(std::move(step));
   }
   return ranks;
 }

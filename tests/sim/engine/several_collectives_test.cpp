@@ -31,7 +31,7 @@ TEST_CASE("R37: of three equal buckets, the third starts when one of the first t
           "[sim][rules]") {
   Script step = issued_together(3, 10ms);
   step.schedule.collectives_at_once = 2;
-  const Timeline two = simulate(step.schedule);
+  const Timeline two = simulate(step);
   CHECK(start(two, 0) == 0ms);
   CHECK(start(two, 1) == 0ms);
   CHECK(end(two, 0) == 20ms);  // they share the link
@@ -39,7 +39,7 @@ TEST_CASE("R37: of three equal buckets, the third starts when one of the first t
   CHECK(start(two, 2) == 20ms);
   CHECK(end(two, 2) == 30ms);
   step.schedule.collectives_at_once = 1;
-  const Timeline one = simulate(step.schedule);
+  const Timeline one = simulate(step);
   CHECK(start(one, 1) == 10ms);
   CHECK(start(one, 2) == 20ms);
   CHECK(end(one, 2) == 30ms);
@@ -51,7 +51,7 @@ TEST_CASE("R37: a short collective overtakes a long one, in whose stead the next
   step.schedule.collectives_at_once = 2;
   for (const Duration work : {Duration{30ms}, Duration{5ms}, Duration{5ms}})
     step.add(collective(work));
-  const Timeline timeline = simulate(step.schedule);
+  const Timeline timeline = simulate(step);
   CHECK(end(timeline, 1) == 10ms);
   CHECK(start(timeline, 2) == 10ms);
   CHECK(end(timeline, 2) == 20ms);
@@ -61,17 +61,17 @@ TEST_CASE("R37: a short collective overtakes a long one, in whose stead the next
 TEST_CASE("R37: what is latency is not shared", "[sim][rules]") {
   Script step;
   step.schedule.collectives_at_once = 2;
-  Task small = collective(4ms);
+  PricedTask small = collective(4ms);
   small.latency = 4ms;
   for (int i = 0; i < 4; ++i) step.add(small);
-  CHECK(length(simulate(step.schedule)) == 8ms);
+  CHECK(length(simulate(step)) == 8ms);
 }
 
 TEST_CASE("R17: collectives of two groups overlap, of one group they do not", "[sim][rules]") {
   Script step = issued_together(2, 10ms);
-  CHECK(start(simulate(step.schedule), 1) == 10ms);
-  step.schedule.tasks[1].communicator = 1;
-  const Timeline two = simulate(step.schedule);
+  CHECK(start(simulate(step), 1) == 10ms);
+  step.work_of(1).communicator = 1;
+  const Timeline two = simulate(step);
   CHECK(start(two, 1) == 0ms);
   CHECK(end(two, 0) == 20ms);
   CHECK(end(two, 1) == 20ms);
@@ -84,10 +84,10 @@ TEST_CASE("R17: a group that waits for its slowest rank holds up no other", "[si
     Script step;
     const std::uint32_t ready = step.add(kernel(late));
     step.add(collective(1ms), {ready});
-    Task second = collective(1ms);
+    PricedTask second = collective(1ms);
     second.communicator = 1;
     step.add(second);
-    return step.schedule;
+    return step;
   };
   const std::array ranks{rank(1us), rank(7ms)};
   const Timeline timeline = simulate(ranks);
@@ -96,7 +96,7 @@ TEST_CASE("R17: a group that waits for its slowest rank holds up no other", "[si
   CHECK(end(timeline, 2) == 1ms);
   // Of one group, it waits for the one before.
   std::array one = ranks;
-  for (Schedule& each : one) each.tasks[2].communicator = 0;
+  for (Script& each : one) each.work_of(2).communicator = 0;
   CHECK(start(simulate(one), 2) == 8ms);
 }
 
@@ -104,10 +104,10 @@ TEST_CASE("R37: a message that is all latency does not slow a transfer", "[sim][
   Script step;
   step.schedule.collectives_at_once = 2;
   step.add(collective(10ms));
-  Task small = collective(4ms);
+  PricedTask small = collective(4ms);
   small.latency = 4ms;
   step.add(small);
-  const Timeline timeline = simulate(step.schedule);
+  const Timeline timeline = simulate(step);
   CHECK(end(timeline, 0) == 10ms);
   CHECK(end(timeline, 1) == 4ms);
 }
@@ -115,26 +115,26 @@ TEST_CASE("R37: a message that is all latency does not slow a transfer", "[sim][
 TEST_CASE("R17: what a comm hook computes behind its own group's collective is not lost",
           "[sim][rules]") {
   Script step;
-  Task first = collective(2ms);
+  PricedTask first = collective(2ms);
   first.communicator = 1;
   const std::uint32_t sent = step.add(first);
-  Task aside = kernel(1ms);
+  PricedTask aside = kernel(1ms);
   aside.stream = Stream::aside;
   step.add(aside, {sent});
-  CHECK(length(simulate(step.schedule)) == 3ms);
+  CHECK(length(simulate(step)) == 3ms);
 }
 
 TEST_CASE("copies to and from a device run beside kernels, one in each direction",
           "[sim][simulate]") {
   Script step;
-  Task down = kernel(3ms), up = kernel(2ms);
+  PricedTask down = kernel(3ms), up = kernel(2ms);
   down.stream = Stream::to_host;
   up.stream = Stream::to_device;
   step.add(down);
   step.add(up);
   step.add(kernel(10ms));
   step.add(down);
-  const Timeline timeline = simulate(step.schedule);
+  const Timeline timeline = simulate(step);
   CHECK(end(timeline, 1) == 2ms);
   CHECK(end(timeline, 2) == 10ms);
   CHECK(start(timeline, 3) == 3ms);

@@ -21,7 +21,7 @@ TEST_CASE("a kernel and a collective slow each other while both run", "[sim][sim
   Script step;
   const auto sent = step.add(collective(4ms, beside));
   const auto computing = step.add(kernel(10ms));
-  const Timeline timeline = simulate(step.schedule);
+  const Timeline timeline = simulate(step);
   CHECK(work_of(timeline, sent) == Window{0ms, 8ms});
   CHECK(work_of(timeline, computing) == Window{0ms, 11'600us});
 }
@@ -44,7 +44,7 @@ TEST_CASE("rates change each time something begins or ends beside a kernel", "[s
   const auto second = step.add(collective(3ms, beside));
   step.add(host(17ms));
   const auto third = step.add(collective(4ms, beside));
-  const Timeline timeline = simulate(step.schedule);
+  const Timeline timeline = simulate(step);
   CHECK(work_of(timeline, first) == Window{0ms, 4ms});
   CHECK(work_of(timeline, second) == Window{10ms, 16ms});
   CHECK(work_of(timeline, memory) == Window{0ms, 25ms});
@@ -61,7 +61,7 @@ TEST_CASE("a collective speeds up in the gaps between kernels", "[sim][simulate]
   const auto first = step.add(kernel(4ms));
   step.add(host(7ms));
   const auto second = step.add(kernel(4ms));
-  const Timeline timeline = simulate(step.schedule);
+  const Timeline timeline = simulate(step);
   CHECK(work_of(timeline, first) == Window{0ms, 5ms});
   CHECK(work_of(timeline, second) == Window{7ms, 12ms});
   CHECK(work_of(timeline, sent) == Window{0ms, 13ms});
@@ -74,7 +74,7 @@ TEST_CASE("the worse of lost SMs and lost memory bandwidth slows a kernel", "[si
     Script step;
     step.add(collective(100ms, beside));
     const auto task = step.add(kernel(8ms, memory_fraction));
-    return work_of(simulate(step.schedule), task);
+    return work_of(simulate(step), task);
   };
   CHECK(took(0) == Window{0ms, 10ms});
   CHECK(took(0.25F) == Window{0ms, 10ms});
@@ -86,7 +86,7 @@ TEST_CASE("work on the host's own thread slows and is slowed alike", "[sim][simu
   Script step;
   const auto sent = step.add(collective(4ms, beside));
   const auto computing = step.add(host_kernel(10ms));
-  const Timeline timeline = simulate(step.schedule);
+  const Timeline timeline = simulate(step);
   CHECK(work_of(timeline, sent) == Window{0ms, 8ms});
   CHECK(work_of(timeline, computing) == Window{0ms, 11'600us});
 }
@@ -95,7 +95,7 @@ TEST_CASE("the host's other time slows nothing", "[sim][simulate]") {
   Script step;
   const auto sent = step.add(collective(4ms, beside));
   step.add(host(10ms));
-  CHECK(work_of(simulate(step.schedule), sent) == Window{0ms, 4ms});
+  CHECK(work_of(simulate(step), sent) == Window{0ms, 4ms});
 }
 
 TEST_CASE("what only touches at an instant is not slowed", "[sim][simulate]") {
@@ -106,7 +106,7 @@ TEST_CASE("what only touches at an instant is not slowed", "[sim][simulate]") {
   const auto sent = step.add(collective(4ms, beside), {first});
   const auto empty = step.add(collective(0ms, beside));
   const auto second = step.add(kernel(5ms, 1), {sent});
-  const Timeline timeline = simulate(step.schedule);
+  const Timeline timeline = simulate(step);
   CHECK(work_of(timeline, first) == Window{0ms, 10ms});
   CHECK(work_of(timeline, sent) == Window{10ms, 14ms});
   CHECK(work_of(timeline, empty) == Window{14ms, 14ms});
@@ -122,7 +122,7 @@ TEST_CASE("a run of kernels presses on a collective until its last launch has ru
   Script step;
   const auto sent = step.add(collective(30us, slow_collective));
   const auto starved = step.add(launched(kernel(20us), 40us, 4, 5us));
-  const Timeline timeline = simulate(step.schedule);
+  const Timeline timeline = simulate(step);
   CHECK(work_of(timeline, starved) == Window{10us, 45us});
   CHECK(work_of(timeline, sent) == Window{0us, 47'500ns});
 }
@@ -135,8 +135,8 @@ TEST_CASE("a starved run is not made longer by a collective beside its gaps", "[
   short_run.add(collective(1ms, {2, 2, 1}));
   const auto first = slow.add(launched(kernel(20us), 40us, 4, 5us));
   const auto second = short_run.add(launched(kernel(10us), 40us, 4, 5us));
-  CHECK(work_of(simulate(slow.schedule), first) == Window{10us, 70us});
-  CHECK(work_of(simulate(short_run.schedule), second) == Window{10us, 45us});
+  CHECK(work_of(simulate(slow), first) == Window{10us, 70us});
+  CHECK(work_of(simulate(short_run), second) == Window{10us, 45us});
 }
 
 TEST_CASE("rounding a rate never loses more than a picosecond at a change", "[sim][simulate]") {
@@ -145,7 +145,7 @@ TEST_CASE("rounding a rate never loses more than a picosecond at a change", "[si
   Script step;
   const auto sent = step.add(collective(Duration{3}, {3, 3, 3}));
   const auto computing = step.add(kernel(Duration{10}));
-  const Timeline timeline = simulate(step.schedule);
+  const Timeline timeline = simulate(step);
   CHECK(work_of(timeline, sent) == Window{Duration{0}, Duration{9}});
   CHECK(work_of(timeline, computing) == Window{Duration{0}, Duration{16}});
 }

@@ -25,14 +25,14 @@ Shape shape_of(int round) {
   return shape;
 }
 
-/// Calls `check(schedules, timeline)` for every round.
+/// Calls `check(scripts, timeline)` for every round.
 template <typename Check>
 void for_random_schedules(std::uint64_t seed, Check&& check) {
   Dice dice(seed);
   for (int round = 0; round < random_rounds; ++round) {
     CAPTURE(seed, round);
-    const std::vector<Schedule> schedules = random_schedules(dice, shape_of(round));
-    check(schedules, simulate(schedules));
+    const std::vector<Script> scripts = random_schedules(dice, shape_of(round));
+    check(scripts, simulate(scripts));
   }
 }
 
@@ -48,12 +48,12 @@ Instant released(const Task& task, const TaskTimes& at) {
 }  // namespace
 
 TEST_CASE("nothing begins before what it waits for", "[sim][simulate]") {
-  for_random_schedules(1, [](const auto& schedules, const Timeline& timeline) {
-    for (std::size_t r = 0; r < schedules.size(); ++r) {
-      for (std::size_t i = 0; i < schedules[r].tasks.size(); ++i) {
-        const Task& task = schedules[r].tasks[i];
+  for_random_schedules(1, [](const auto& scripts, const Timeline& timeline) {
+    for (std::size_t r = 0; r < scripts.size(); ++r) {
+      for (std::size_t i = 0; i < scripts[r].schedule.tasks.size(); ++i) {
+        const Task& task = scripts[r].schedule.tasks[i];
         const TaskTimes& at = timeline.ranks[r][i];
-        for (const std::uint32_t earlier : schedules[r].waits_for(task)) {
+        for (const std::uint32_t earlier : scripts[r].schedule.waits_for(task)) {
           REQUIRE(at.start >= timeline.ranks[r][earlier].end);
           if (task.host_waits || is_host(task))
             REQUIRE(at.issued >= timeline.ranks[r][earlier].end);
@@ -64,29 +64,31 @@ TEST_CASE("nothing begins before what it waits for", "[sim][simulate]") {
 }
 
 TEST_CASE("nothing begins before its launch or ends before its last one", "[sim][simulate]") {
-  for_random_schedules(2, [](const auto& schedules, const Timeline& timeline) {
-    for (std::size_t r = 0; r < schedules.size(); ++r) {
-      for (std::size_t i = 0; i < schedules[r].tasks.size(); ++i) {
-        const Task& task = schedules[r].tasks[i];
+  for_random_schedules(2, [](const auto& scripts, const Timeline& timeline) {
+    for (std::size_t r = 0; r < scripts.size(); ++r) {
+      for (std::size_t i = 0; i < scripts[r].schedule.tasks.size(); ++i) {
+        const Task& task = scripts[r].schedule.tasks[i];
         const TaskTimes& at = timeline.ranks[r][i];
-        REQUIRE(at.enqueued >= at.issued + task.host);
-        REQUIRE(at.end >= at.start + task.work);
+        const WorkCost& cost = scripts[r].cost_of(task);
+        const int launches = scripts[r].schedule.work_of(task).launches;
+        REQUIRE(at.enqueued >= at.issued + cost.host);
+        REQUIRE(at.end >= at.start + cost.work);
         if (task.stream == Stream::communication) REQUIRE(at.start >= at.enqueued);
         if (task.stream != Stream::compute) continue;
-        REQUIRE(at.start >= at.issued + task.host / task.launches);
-        REQUIRE(at.end >= at.enqueued + task.last_launch);
+        REQUIRE(at.start >= at.issued + cost.host / launches);
+        REQUIRE(at.end >= at.enqueued + cost.last_launch);
       }
     }
   });
 }
 
 TEST_CASE("a stream runs one task at a time in the order of the schedule", "[sim][simulate]") {
-  for_random_schedules(3, [](const auto& schedules, const Timeline& timeline) {
-    for (std::size_t r = 0; r < schedules.size(); ++r) {
+  for_random_schedules(3, [](const auto& scripts, const Timeline& timeline) {
+    for (std::size_t r = 0; r < scripts.size(); ++r) {
       std::array<Instant, all_streams.size()> free{};
       Instant host_free{};
-      for (std::size_t i = 0; i < schedules[r].tasks.size(); ++i) {
-        const Task& task = schedules[r].tasks[i];
+      for (std::size_t i = 0; i < scripts[r].schedule.tasks.size(); ++i) {
+        const Task& task = scripts[r].schedule.tasks[i];
         const TaskTimes& at = timeline.ranks[r][i];
         REQUIRE(at.issued >= host_free);
         host_free = released(task, at);
@@ -109,41 +111,43 @@ TEST_CASE("a collective begins when the last rank arrives and ends for all at on
       if (schedule.tasks[i].stream == Stream::communication) found.push_back(i);
     return found;
   };
-  for_random_schedules(4, [&](const auto& schedules, const Timeline& timeline) {
-    const std::size_t count = collectives_of(schedules[0]).size();
+  for_random_schedules(4, [&](const auto& scripts, const Timeline& timeline) {
+    const std::size_t count = collectives_of(scripts[0].schedule).size();
     std::vector<Instant> arrived(count), free(count);
-    for (std::size_t r = 0; r < schedules.size(); ++r) {
-      const auto mine = collectives_of(schedules[r]);
+    for (std::size_t r = 0; r < scripts.size(); ++r) {
+      const auto mine = collectives_of(scripts[r].schedule);
       for (std::size_t k = 0; k < count; ++k) {
         const TaskTimes& at = timeline.ranks[r][mine[k]];
         Instant ready = at.enqueued;
         if (k > 0) ready = std::max(ready, timeline.ranks[r][mine[k - 1]].end);
-        for (const std::uint32_t earlier : schedules[r].waits_for(schedules[r].tasks[mine[k]]))
+        for (const std::uint32_t earlier :
+             scripts[r].schedule.waits_for(scripts[r].schedule.tasks[mine[k]]))
           ready = std::max(ready, timeline.ranks[r][earlier].end);
         arrived[k] = std::max(arrived[k], ready);
-        const TaskTimes& first = timeline.ranks[0][collectives_of(schedules[0])[k]];
+        const TaskTimes& first = timeline.ranks[0][collectives_of(scripts[0].schedule)[k]];
         REQUIRE(at.start == first.start);
         REQUIRE(at.end == first.end);
       }
     }
     for (std::size_t k = 0; k < count; ++k)
-      REQUIRE(timeline.ranks[0][collectives_of(schedules[0])[k]].start == arrived[k]);
+      REQUIRE(timeline.ranks[0][collectives_of(scripts[0].schedule)[k]].start == arrived[k]);
   });
 }
 
 TEST_CASE("a second run gives the same timeline", "[sim][simulate]") {
-  for_random_schedules(5, [](const auto& schedules, const Timeline& timeline) {
-    REQUIRE(same(simulate(schedules), timeline));
+  for_random_schedules(5, [](const auto& scripts, const Timeline& timeline) {
+    REQUIRE(same(simulate(scripts), timeline));
   });
 }
 
 TEST_CASE("a step is at least as long as the work of any stream", "[sim][simulate]") {
-  for_random_schedules(6, [](const auto& schedules, const Timeline& timeline) {
-    for (const Schedule& schedule : schedules) {
+  for_random_schedules(6, [](const auto& scripts, const Timeline& timeline) {
+    for (const Script& script : scripts) {
       Duration host{}, compute{}, communication{};
-      for (const Task& task : schedule.tasks) {
-        host += task.host + (is_host(task) ? task.work : Duration::zero());
-        (task.stream == Stream::communication ? communication : compute) += task.work;
+      for (const Task& task : script.schedule.tasks) {
+        const WorkCost& cost = script.cost_of(task);
+        host += cost.host + (is_host(task) ? cost.work : Duration::zero());
+        (task.stream == Stream::communication ? communication : compute) += cost.work;
       }
       REQUIRE(length(timeline) >= std::max({host, compute, communication}));
     }
@@ -157,19 +161,19 @@ TEST_CASE("without interference the engine and a slow solver agree to the tick",
     Shape shape = shape_of(round);
     shape.interference = false;
     CAPTURE(round);
-    const std::vector<Schedule> schedules = random_schedules(dice, shape);
-    REQUIRE(same(simulate(schedules), slow_solve(schedules)));
+    const std::vector<Script> scripts = random_schedules(dice, shape);
+    REQUIRE(same(simulate(scripts), slow_solve(plans_of(scripts))));
   }
 }
 
 namespace {
 
 /// Does every task happen within `margin` of the slow solver's moment?
-void check_against_slow_solver(const std::vector<Schedule>& schedules, Duration margin) {
-  const Timeline fast = simulate(schedules), slow = slow_solve(schedules);
+void check_against_slow_solver(const std::vector<Script>& scripts, Duration margin) {
+  const Timeline fast = simulate(scripts), slow = slow_solve(plans_of(scripts));
   const auto apart = [](Instant a, Instant b) { return a > b ? a - b : b - a; };
-  for (std::size_t r = 0; r < schedules.size(); ++r) {
-    for (std::size_t i = 0; i < schedules[r].tasks.size(); ++i) {
+  for (std::size_t r = 0; r < scripts.size(); ++r) {
+    for (std::size_t i = 0; i < scripts[r].schedule.tasks.size(); ++i) {
       const TaskTimes &one = fast.ranks[r][i], &other = slow.ranks[r][i];
       REQUIRE(apart(one.issued, other.issued) <= margin);
       REQUIRE(apart(one.enqueued, other.enqueued) <= margin);
@@ -190,6 +194,18 @@ TEST_CASE("with interference they agree to a few picoseconds", "[sim][simulate][
     shape.interference = true;
     CAPTURE(round);
     check_against_slow_solver(random_schedules(dice, shape), Duration{25});
+  }
+}
+
+TEST_CASE("where collectives are handed over they agree to the tick", "[sim][simulate][oracle]") {
+  Dice dice(10);
+  for (int round = 0; round < random_rounds; ++round) {
+    Shape shape = shape_of(round);
+    shape.interference = false;
+    shape.handover = true;
+    CAPTURE(round);
+    const std::vector<Script> scripts = random_schedules(dice, shape);
+    REQUIRE(same(simulate(scripts), slow_solve(plans_of(scripts))));
   }
 }
 

@@ -29,9 +29,8 @@ constexpr std::uint32_t gradient = 0, sent = 1, update = 3;  // tasks of reduce_
 
 TEST_CASE("R18: a delayed rank shifts the ends of all alike", "[sim][simulate]") {
   const Duration delay = GENERATE(0ms, 7ms, 25ms);
-  const std::vector<Schedule> ranks{reduce_after(10ms).schedule,
-                                    reduce_after(10ms + delay).schedule,
-                                    reduce_after(10ms).schedule};
+  const std::vector<Script> ranks{reduce_after(10ms), reduce_after(10ms + delay),
+                                  reduce_after(10ms)};
   const Timeline timeline = simulate(ranks);
   CHECK(work_of(timeline, gradient, 0) == Window{0ms, 10ms});
   CHECK(work_of(timeline, gradient, 1) == Window{0ms, 10ms + delay});
@@ -43,12 +42,12 @@ TEST_CASE("R18: a delayed rank shifts the ends of all alike", "[sim][simulate]")
 }
 
 TEST_CASE("ranks that do the same may be given once", "[sim][simulate]") {
-  const Schedule one = reduce_after(10ms).schedule;
-  const std::vector<Schedule> four(4, one);
+  const Script one = reduce_after(10ms);
+  const std::vector<Script> four(4, one);
   const Timeline alone = simulate(one), together = simulate(four);
   REQUIRE(together.ranks.size() == 4);
   for (std::size_t rank = 0; rank < 4; ++rank)
-    CHECK(same({{together.ranks[rank]}, together.end}, alone));
+    CHECK(same({{together.ranks[rank]}, together.end, {}, {}}, alone));
 }
 
 TEST_CASE("a rank late for one collective is late for what follows from it", "[sim][simulate]") {
@@ -61,7 +60,7 @@ TEST_CASE("a rank late for one collective is late for what follows from it", "[s
   const auto late_first = late.add(collective(2ms), {busy});
   const auto between = late.add(kernel(3ms), {late_first});
   const auto late_second = late.add(collective(2ms), {between});
-  const Timeline timeline = simulate(std::vector<Schedule>{eager.schedule, late.schedule});
+  const Timeline timeline = simulate(std::vector<Script>{eager, late});
   CHECK(work_of(timeline, first, 0) == Window{10ms, 12ms});
   CHECK(work_of(timeline, late_first, 1) == Window{10ms, 12ms});
   CHECK(work_of(timeline, between, 1) == Window{12ms, 15ms});
@@ -73,10 +72,8 @@ TEST_CASE("the rank that prices a collective highest decides its length", "[sim]
   Script cheap, dear;
   cheap.add(collective(3ms));
   dear.add(collective(8ms));
-  CHECK(work_of(simulate(std::vector<Schedule>{cheap.schedule, dear.schedule}), 0, 0) ==
-        Window{0ms, 8ms});
-  CHECK(work_of(simulate(std::vector<Schedule>{dear.schedule, cheap.schedule}), 0, 1) ==
-        Window{0ms, 8ms});
+  CHECK(work_of(simulate(std::vector<Script>{cheap, dear}), 0, 0) == Window{0ms, 8ms});
+  CHECK(work_of(simulate(std::vector<Script>{dear, cheap}), 0, 1) == Window{0ms, 8ms});
 }
 
 TEST_CASE("a rank that waits for its peers holds SMs but moves no bytes", "[sim][simulate]") {
@@ -90,7 +87,7 @@ TEST_CASE("a rank that waits for its peers holds SMs but moves no bytes", "[sim]
   const auto slowed = spinning.add(kernel(12ms, 1));
   const auto alone = late.add(kernel(10ms, 1));
   const auto arrived = late.add(collective(5ms, beside), {alone});
-  const Timeline timeline = simulate(std::vector<Schedule>{spinning.schedule, late.schedule});
+  const Timeline timeline = simulate(std::vector<Script>{spinning, late});
   CHECK(work_of(timeline, alone, 1) == Window{0ms, 10ms});
   CHECK(work_of(timeline, slowed, 0) == Window{0ms, 18ms});
   CHECK(work_of(timeline, spun, 0) == Window{10ms, 19ms});
@@ -104,7 +101,7 @@ TEST_CASE("a kernel on any rank slows the collective for all", "[sim][simulate]"
   idle.add(collective(4ms, beside));
   busy.add(collective(4ms, beside));
   busy.add(kernel(3ms));
-  const Timeline timeline = simulate(std::vector<Schedule>{idle.schedule, busy.schedule});
+  const Timeline timeline = simulate(std::vector<Script>{idle, busy});
   CHECK(work_of(timeline, 0, 0) == Window{0ms, Duration{5'500'000'000}});
 }
 
@@ -115,7 +112,7 @@ TEST_CASE("the rank that suffers most slows the collective for all", "[sim][simu
   heavy.add(collective(4ms, {1, 1, 3}));
   for (Script* each : {&light, &heavy}) each->add(kernel(6ms));
   const auto ends = [](const Script& a, const Script& b) {
-    return work_of(simulate(std::vector<Schedule>{a.schedule, b.schedule}), 0);
+    return work_of(simulate(std::vector<Script>{a, b}), 0);
   };
   CHECK(ends(light, heavy) == Window{0ms, 8ms});
   CHECK(ends(heavy, light) == Window{0ms, 8ms});
@@ -128,7 +125,7 @@ TEST_CASE("ranks that disagree about their collectives are refused", "[sim][simu
   two.add(collective(1ms));
   two.add(collective(1ms));
   const auto run = [](const Script& a, const Script& b) {
-    return simulate(std::vector<Schedule>{a.schedule, b.schedule});
+    return simulate(std::vector<Script>{a, b});
   };
   CHECK_THROWS_WITH(run(one, none), Catch::Contains("not every rank issues the same collectives"));
   CHECK_THROWS_AS(run(none, one), std::invalid_argument);

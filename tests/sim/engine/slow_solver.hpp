@@ -15,23 +15,23 @@
 #include <stdexcept>
 #include <vector>
 
-#include "model/schedule/schedule.hpp"
-#include "model/timeline/timeline.hpp"
+#include "sim/engine/simulate.hpp"
 
 namespace ddpsim::fixtures {
 
 class SlowSolver {
  public:
-  explicit SlowSolver(std::span<const Schedule> schedules) {
-    for (const Schedule& schedule : schedules)
-      ranks_.push_back({&schedule, std::vector<State>(schedule.tasks.size())});
+  explicit SlowSolver(std::span<const RankPlan> plans) {
+    for (const RankPlan& plan : plans)
+      ranks_.push_back(
+          {plan.schedule, plan.costs, std::vector<State>(plan.schedule->tasks.size())});
     // The k-th of a communicator.
     std::map<std::pair<int, std::size_t>, Collective> collectives;
     for (const SlowRank& rank : ranks_) {
       std::map<int, std::size_t> count;
       for (std::size_t i = 0; i < rank.states.size(); ++i) {
         if (rank.task(i).stream != Stream::communication) continue;
-        const int communicator = rank.task(i).communicator;
+        const int communicator = rank.communicator(i);
         collectives[{communicator, count[communicator]++}].tasks.push_back(i);
       }
     }
@@ -73,8 +73,12 @@ class SlowSolver {
   };
   struct SlowRank {
     const Schedule* schedule;
+    const Costs* costs;
     std::vector<State> states;
     const Task& task(std::size_t i) const { return schedule->tasks[i]; }
+    const WorkCost& cost(std::size_t i) const { return costs->works.at(task(i).work); }
+    const Work& work(std::size_t i) const { return schedule->works.at(task(i).work); }
+    int communicator(std::size_t i) const { return work(i).communicator; }
   };
 
   static Real real(Duration time) { return static_cast<Real>(time.count()); }
@@ -85,6 +89,12 @@ class SlowSolver {
     return std::ranges::all_of(rank.schedule->waits_for(rank.task(i)), [&](std::uint32_t earlier) {
       return rank.states[earlier].ended() && reached(rank.states[earlier].end);
     });
+  }
+
+  /// A collective's stream does not see it before, once it is enqueued.
+  static Real taken_up(const SlowRank& rank, std::size_t i) {
+    const Duration handover = rank.task(i).handed_over ? rank.costs->handover : Duration::zero();
+    return rank.states[i].enqueued + real(handover);
   }
 
   /// Has every earlier task of the stream of task `i` ended?
@@ -100,7 +110,7 @@ class SlowSolver {
     int in_flight = 0;
     for (std::size_t k = 0; k < i; ++k) {
       if (rank.task(k).stream != Stream::communication ||
-          rank.task(k).communicator != rank.task(i).communicator)
+          rank.communicator(k) != rank.communicator(i))
         continue;
       if (!rank.states[k].arrived) return false;
       in_flight += rank.states[k].ended() ? 0 : 1;
@@ -108,13 +118,14 @@ class SlowSolver {
     return in_flight < rank.schedule->collectives_at_once;
   }
 
-  static bool computes(const Task& task) {
-    return task.stream == Stream::compute ||
-           (task.stream == Stream::host && task.work > Duration::zero());
+  static bool computes(const SlowRank& rank, std::size_t i) {
+    const Stream stream = rank.task(i).stream;
+    return stream == Stream::compute ||
+           (stream == Stream::host && rank.cost(i).work > Duration::zero());
   }
   static bool computing(const SlowRank& rank) {
     for (std::size_t i = 0; i < rank.states.size(); ++i)
-      if (computes(rank.task(i)) && rank.states[i].running()) return true;
+      if (computes(rank, i) && rank.states[i].running()) return true;
     return false;
   }
 
@@ -127,6 +138,7 @@ class SlowSolver {
 
   bool change(SlowRank& rank, std::size_t i) {
     const Task& task = rank.task(i);
+    const WorkCost& cost = rank.cost(i);
     State& state = rank.states[i];
     if (state.ended()) return false;
     if (state.issued == never) {  // the host's turn?
@@ -139,36 +151,36 @@ class SlowSolver {
       state.issued = now_;
       return true;
     }
-    if (task.stream == Stream::host && task.work == Duration::zero()) {
-      if (!reached(state.issued + real(task.host))) return false;
+    if (task.stream == Stream::host && cost.work == Duration::zero()) {
+      if (!reached(state.issued + real(cost.host))) return false;
       state.start = state.issued;
       state.enqueued = state.end = now_;
       return true;
     }
     if (task.stream != Stream::host && state.enqueued == never &&
-        reached(state.issued + real(task.host))) {
+        reached(state.issued + real(cost.host))) {
       state.enqueued = now_;
       return true;
     }
     if (task.stream == Stream::communication) {
-      if (state.arrived || state.enqueued == never || !may_arrive(rank, i) ||
-          !free_to_begin(rank, i))
+      if (state.arrived || state.enqueued == never || !reached(taken_up(rank, i)) ||
+          !may_arrive(rank, i) || !free_to_begin(rank, i))
         return false;
       return state.arrived = true;
     }
     if (state.start == never) {
-      const int first = task.stream == Stream::host ? 1 : task.launches;
-      if (!reached(state.issued + real(task.host / first)) || computing(rank) ||
+      const int first = task.stream == Stream::host ? 1 : rank.work(i).launches;
+      if (!reached(state.issued + real(cost.host / first)) || computing(rank) ||
           !at_head(rank, i) || !free_to_begin(rank, i))
         return false;
       state.start = now_;
       if (task.stream == Stream::host) state.enqueued = now_;
-      state.left = real(task.work);
+      state.left = real(cost.work);
       return true;
     }
     const bool launched =
         task.stream == Stream::host ||
-        (state.enqueued != never && reached(state.enqueued + real(task.last_launch)));
+        (state.enqueued != never && reached(state.enqueued + real(cost.last_launch)));
     if (state.left > tiny || !launched) return false;
     state.end = now_;
     return true;
@@ -194,7 +206,7 @@ class SlowSolver {
       if (ranks_[0].states[each.tasks[0]].start != never || !arrived(each)) continue;
       for (std::size_t r = 0; r < ranks_.size(); ++r) {
         ranks_[r].states[each.tasks[r]].start = now_;
-        each.left = std::max(each.left, real(ranks_[r].task(each.tasks[r]).work));
+        each.left = std::max(each.left, real(ranks_[r].cost(each.tasks[r]).work));
       }
       return true;
     }
@@ -216,8 +228,8 @@ class SlowSolver {
       if (!rank.states[i].arrived || rank.states[i].ended()) continue;
       const bool moving = rank.states[i].running();
       slowdown = std::max(slowdown,
-                          Real{compute_slowdown(rank.task(i).beside,
-                                                moving ? rank.task(kernel).memory_fraction : 0)});
+                          Real{compute_slowdown(rank.cost(i).beside,
+                                                moving ? rank.cost(kernel).memory_fraction : 0)});
     }
     return slowdown;
   }
@@ -226,9 +238,9 @@ class SlowSolver {
   Real latency_of(const Collective& collective) const {
     Real work = 0, latency = 0;
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
-      const Task& task = ranks_[r].task(collective.tasks[r]);
-      work = std::max(work, real(task.work));
-      latency = std::max(latency, real(task.latency));
+      const WorkCost& cost = ranks_[r].cost(collective.tasks[r]);
+      work = std::max(work, real(cost.work));
+      latency = std::max(latency, real(cost.latency));
     }
     return work == 0 ? 0 : std::min(Real{1}, latency / work);
   }
@@ -238,7 +250,7 @@ class SlowSolver {
     for (std::size_t r = 0; r < ranks_.size(); ++r)
       if (std::ranges::any_of(ranks_, computing))
         slowdown =
-            std::max(slowdown, Real{ranks_[r].task(collective.tasks[r]).beside.communication});
+            std::max(slowdown, Real{ranks_[r].cost(collective.tasks[r]).beside.communication});
     Real sharing = 0;
     int under_way = 0;
     for (const Collective& each : collectives_) {
@@ -259,12 +271,15 @@ class SlowSolver {
     for (const SlowRank& rank : ranks_) {
       for (std::size_t i = 0; i < rank.states.size(); ++i) {
         const State& state = rank.states[i];
-        const Task& task = rank.task(i);
+        const WorkCost& cost = rank.cost(i);
         if (state.ended() || state.issued == never) continue;
-        maybe(state.issued + real(task.host));
-        maybe(state.issued + real(task.host / task.launches));
-        if (state.enqueued != never) maybe(state.enqueued + real(task.last_launch));
-        if (computes(task) && state.running() && state.left > tiny)
+        maybe(state.issued + real(cost.host));
+        maybe(state.issued + real(cost.host / rank.work(i).launches));
+        if (state.enqueued != never) {
+          maybe(state.enqueued + real(cost.last_launch));
+          maybe(taken_up(rank, i));
+        }
+        if (computes(rank, i) && state.running() && state.left > tiny)
           maybe(now_ + state.left * kernel_slowdown(rank, i));
       }
     }
@@ -281,7 +296,7 @@ class SlowSolver {
     std::vector<std::pair<State*, Real>> done;
     for (SlowRank& rank : ranks_)
       for (std::size_t i = 0; i < rank.states.size(); ++i)
-        if (computes(rank.task(i)) && rank.states[i].running())
+        if (computes(rank, i) && rank.states[i].running())
           done.emplace_back(&rank.states[i], elapsed / kernel_slowdown(rank, i));
     for (const auto& [state, amount] : done) state->left = std::max(Real{0}, state->left - amount);
     for (std::size_t c = 0; c < collectives_.size(); ++c)
@@ -294,7 +309,7 @@ class SlowSolver {
   Real now_ = 0;
 };
 
-inline Timeline slow_solve(std::span<const Schedule> ranks) {
+inline Timeline slow_solve(std::span<const RankPlan> ranks) {
   return SlowSolver(ranks).solve();
 }
 

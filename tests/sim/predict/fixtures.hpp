@@ -1,23 +1,37 @@
 #pragma once
 
 #include <ostream>
+#include <span>
 #include <vector>
 
-#include "model/schedule/schedule.hpp"
-#include "model/timeline/timeline.hpp"
+#include "sim/engine/simulate.hpp"
 
 /// Schedules written task by task, and what became of them.
 namespace ddpsim::fixtures {
 
-inline Task kernel(Duration work, float memory_fraction = 0) {
-  Task task;
+/// A task and its prices in one piece. Script::add parts it into a task, a piece of work and a cost.
+struct PricedTask {
+  Operation operation = Operation::forward;
+  Stream stream = Stream::compute;
+  bool host_waits = false;
+  bool handed_over = false;
+  std::int32_t bucket = nobody;
+  std::int32_t launches = 1;
+  std::uint8_t communicator = 0;
+  float memory_fraction = 0;
+  Duration host{}, work{}, last_launch{}, latency{};
+  Interference beside{};
+};
+
+inline PricedTask kernel(Duration work, float memory_fraction = 0) {
+  PricedTask task;
   task.work = work;
   task.memory_fraction = memory_fraction;
   return task;
 }
 
-inline Task collective(Duration work, Interference beside = {}) {
-  Task task;
+inline PricedTask collective(Duration work, Interference beside = {}) {
+  PricedTask task;
   task.operation = Operation::all_reduce;
   task.stream = Stream::communication;
   task.work = work;
@@ -27,8 +41,8 @@ inline Task collective(Duration work, Interference beside = {}) {
 }
 
 /// The host is busy for `time`, without occupying the device.
-inline Task host(Duration time) {
-  Task task;
+inline PricedTask host(Duration time) {
+  PricedTask task;
   task.operation = Operation::hook;
   task.stream = Stream::host;
   task.host = time;
@@ -36,22 +50,22 @@ inline Task host(Duration time) {
 }
 
 /// A kernel that runs on the host's own thread.
-inline Task host_kernel(Duration work) {
-  Task task = kernel(work);
+inline PricedTask host_kernel(Duration work) {
+  PricedTask task = kernel(work);
   task.stream = Stream::host;
   return task;
 }
 
 /// A place in the compute stream behind what it waits for.
-inline Task wait() {
-  Task task;
+inline PricedTask wait() {
+  PricedTask task;
   task.operation = Operation::wait;
   return task;
 }
 
 /// `task`, which the host enqueues in `host` by that many launches; `last` of its work can only run
 /// once the last launch is in.
-inline Task launched(Task task, Duration host, int launches = 1, Duration last = {}) {
+inline PricedTask launched(PricedTask task, Duration host, int launches = 1, Duration last = {}) {
   task.host = host;
   task.launches = launches;
   task.last_launch = last;
@@ -59,24 +73,68 @@ inline Task launched(Task task, Duration host, int launches = 1, Duration last =
 }
 
 /// `task`, before which the host stands still until what it waits for has ended.
-inline Task blocking(Task task) {
+inline PricedTask blocking(PricedTask task) {
   task.host_waits = true;
   return task;
 }
 
+/// A schedule in which every task has a piece of work of its own, and the costs of that work.
 struct Script {
   Schedule schedule;
+  Costs costs;
 
   Script() { schedule.buckets.resize(1); }
 
-  std::uint32_t add(Task task, const std::vector<std::uint32_t>& after = {}) {
+  std::uint32_t add(const PricedTask& priced, const std::vector<std::uint32_t>& after = {}) {
+    const auto index = static_cast<std::uint32_t>(schedule.tasks.size());
+    Task& task = schedule.tasks.emplace_back();
+    task.operation = priced.operation;
+    task.stream = priced.stream;
+    task.host_waits = priced.host_waits;
+    task.handed_over = priced.handed_over;
+    task.bucket = priced.bucket;
+    task.work = index;
     task.after_begin = static_cast<std::uint32_t>(schedule.after.size());
     task.after_count = static_cast<std::uint32_t>(after.size());
     schedule.after.insert(schedule.after.end(), after.begin(), after.end());
-    schedule.tasks.push_back(task);
-    return static_cast<std::uint32_t>(schedule.tasks.size() - 1);
+
+    Work& work = schedule.works.emplace_back();
+    work.operation = priced.operation;
+    work.launches = priced.launches;
+    work.communicator = priced.communicator;
+    // No two alike, and only what has a time computes.
+    (is_kernel(priced.operation) && priced.work > Duration::zero() ? work.traffic : work.payload) =
+        Bytes{index + 1};
+
+    WorkCost& cost = costs.works.emplace_back();
+    cost.host = priced.host;
+    cost.first_launch = priced.launches > 1 ? priced.host / priced.launches : priced.host;
+    cost.work = priced.work;
+    cost.last_launch = priced.last_launch;
+    cost.latency = priced.latency;
+    cost.memory_fraction = priced.memory_fraction;
+    cost.beside = priced.beside;
+    return index;
   }
+
+  Work& work_of(std::uint32_t task) { return schedule.works[schedule.tasks[task].work]; }
+  const WorkCost& cost_of(const Task& task) const { return costs.of(task); }
 };
+
+inline Timeline simulate(const Script& script) {
+  return ddpsim::simulate(script.schedule, script.costs);
+}
+
+/// One plan for each rank.
+inline std::vector<RankPlan> plans_of(std::span<const Script> scripts) {
+  std::vector<RankPlan> plans;
+  for (const Script& script : scripts) plans.push_back({&script.schedule, &script.costs});
+  return plans;
+}
+
+inline Timeline simulate(std::span<const Script> scripts) {
+  return ddpsim::simulate(plans_of(scripts));
+}
 
 /// From when to when, counted from the start of the step.
 struct Window {

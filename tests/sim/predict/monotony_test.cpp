@@ -2,6 +2,7 @@
 // shorter: every time is a maximum or a sum of others.
 #include <catch2/catch.hpp>
 
+#include "model/ddp/bucket_plan.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/sim/predict/random_steps.hpp"
 
@@ -10,7 +11,7 @@ using namespace ddpsim::fixtures;
 
 namespace {
 
-/// Calls `worsen(cluster, costs, dice)` on copies of random steps of fixed buckets and compares.
+/// Calls `worsen(cluster, model, dice)` on copies of random steps of fixed buckets and compares.
 template <typename Better, typename Worse>
 void never_shorter(std::uint64_t seed, Better&& cluster_of_worse, Worse&& costs_of_worse) {
   Dice dice(seed);
@@ -21,15 +22,15 @@ void never_shorter(std::uint64_t seed, Better&& cluster_of_worse, Worse&& costs_
     const Workload workload = random_workload(dice);
     const Cluster cluster = random_cluster(dice, false);
     Training training = random_training(dice, workload);
-    const StepCosts costs = timed::costs_of(workload, cluster);
-    for (const Bucket& bucket : plan_buckets(costs, training))
+    const StepModel model = timed::model_of(workload, cluster);
+    for (const Bucket& bucket : plan_buckets(model.works, training))
       training.buckets.push_back({bucket.parameters.begin(), bucket.parameters.end()});
 
     Cluster worse = cluster;
     cluster_of_worse(worse, dice);
-    StepCosts more = timed::costs_of(workload, worse);
+    StepModel more = timed::model_of(workload, worse);
     costs_of_worse(more, dice);
-    const Duration before = predict(costs, training).metrics.step;
+    const Duration before = predict(model, training).metrics.step;
     const Duration after = predict(more, training).metrics.step;
     REQUIRE(after >= before);
     longer += after > before;
@@ -38,14 +39,14 @@ void never_shorter(std::uint64_t seed, Better&& cluster_of_worse, Worse&& costs_
 }
 
 constexpr auto same_cluster = [](Cluster&, Dice&) {};
-constexpr auto same_costs = [](StepCosts&, Dice&) {};
+constexpr auto same_model = [](StepModel&, Dice&) {};
 
 }  // namespace
 
 TEST_CASE("more latency never makes a step shorter", "[sim][predict]") {
   never_shorter(
       21, [](Cluster& cluster, Dice& dice) { cluster.intra_node.latency += dice.time(20); },
-      same_costs);
+      same_model);
 }
 
 TEST_CASE("less bandwidth never makes a step shorter", "[sim][predict]") {
@@ -54,18 +55,19 @@ TEST_CASE("less bandwidth never makes a step shorter", "[sim][predict]") {
       [](Cluster& cluster, Dice& dice) {
         cluster.intra_node.bandwidth.bytes_per_second *= dice.between(1, 99) / 100.0;
       },
-      same_costs);
+      same_model);
 }
 
 TEST_CASE("more bytes on the wire never make a step shorter", "[sim][predict]") {
-  never_shorter(23, same_cluster, [](StepCosts& costs, Dice& dice) {
-    for (GradientInfo& gradient : costs.gradients) gradient.size += {dice.between(0, 1'000'000)};
+  never_shorter(23, same_cluster, [](StepModel& model, Dice& dice) {
+    for (GradientInfo& gradient : model.works.gradients)
+      gradient.size += {dice.between(0, 1'000'000)};
   });
 }
 
 TEST_CASE("a dearer collective call never makes a step shorter", "[sim][predict]") {
-  never_shorter(24, same_cluster, [](StepCosts& costs, Dice& dice) {
-    costs.collective.call_overhead += dice.time(30);
-    costs.launch.collective += dice.time(30);
+  never_shorter(24, same_cluster, [](StepModel& model, Dice& dice) {
+    model.costs.collective.call_overhead += dice.time(30);
+    model.costs.launch.collective += dice.time(30);
   });
 }

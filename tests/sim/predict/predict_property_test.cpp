@@ -20,7 +20,7 @@ struct RandomStep {
   Workload workload;
   Cluster cluster;
   Training training;
-  StepCosts costs() const { return StepCosts(workload, cluster, Optimizer::sgd); }
+  StepModel model() const { return StepModel(workload, cluster, Optimizer::sgd); }
 };
 
 template <typename Check>
@@ -49,35 +49,36 @@ Training with(Training training, Strategy strategy) {
 }  // namespace
 
 TEST_CASE("no strategy is faster than communicating nothing", "[sim][predict]") {
-  const auto none_is_shortest = [](const StepCosts& costs, const Training& training) {
-    const Duration none = predict(costs, with(training, Strategy::none)).metrics.step;
+  const auto none_is_shortest = [](const StepModel& model, const Training& training) {
+    const Duration none = predict(model, with(training, Strategy::none)).metrics.step;
     for (const Strategy strategy : all_strategies) {
       CAPTURE(name_of(strategy));
-      REQUIRE(predict(costs, with(training, strategy)).metrics.step >= none);
+      REQUIRE(predict(model, with(training, strategy)).metrics.step >= none);
     }
   };
   for_random_steps(11, true,
-                   [&](const RandomStep& step) { none_is_shortest(step.costs(), step.training); });
+                   [&](const RandomStep& step) { none_is_shortest(step.model(), step.training); });
   for (const Workload& workload : real_workloads())
-    none_is_shortest(StepCosts(workload, timed::eight_gpus(), Optimizer::adamw), Training{});
+    none_is_shortest(StepModel(workload, timed::eight_gpus(), Optimizer::adamw), Training{});
 }
 
 TEST_CASE("every parameter is reduced exactly once in each synchronised micro-batch",
           "[sim][predict]") {
   for_random_steps(12, false, [](const RandomStep& step) {
     const Training& training = step.training;
-    const Schedule schedule = build_schedule(step.costs(), training);
+    const Schedule schedule = build_schedule(step.model().works, training);
     const auto rounds_of = static_cast<std::size_t>(training.micro_batches);
     std::vector<std::vector<int>> times(rounds_of,
                                         std::vector<int>(step.workload.parameters.size(), 0));
     for (const Task& task : schedule.tasks) {
-      const bool sparse = task.message == Message::sparse_values;
+      const Work& work = schedule.work_of(task);
+      const bool sparse = work.message == Message::sparse_values;
       if (!is_collective(task.operation) || task.bucket == nobody) continue;
-      if (!sparse && task.message != Message::gradients) continue;
+      if (!sparse && work.message != Message::gradients) continue;
       const Bucket& bucket = schedule.buckets.at(static_cast<std::size_t>(task.bucket));
       const std::size_t first = static_cast<std::size_t>(bucket.parameters.front());
       Bytes size = sparse ? step.workload.parameters[first].sparse_indices() : Bytes{};
-      REQUIRE(task.bytes + size == bucket.size);
+      REQUIRE(work.payload + size == bucket.size);
       for (const std::int32_t parameter : bucket.parameters) {
         ++times[static_cast<std::size_t>(task.micro_batch)][static_cast<std::size_t>(parameter)];
         size += step.workload.parameters[static_cast<std::size_t>(parameter)].size();
@@ -98,24 +99,28 @@ TEST_CASE("a step moves every gradient once per synchronised micro-batch", "[sim
     const int synced = training.strategy == Strategy::none ? 0
                        : training.no_sync                  ? 1
                                                            : training.micro_batches;
-    const Step predicted = predict(step.costs(), training);
+    const Step predicted = predict(step.model(), training);
     Bytes others;  // than gradients: what DDP tells the other ranks, and where sparse rows belong
-    for (const Task& task : predicted.schedule.tasks)
-      if (task.message != Message::gradients && task.message != Message::buffers &&
-          task.message != Message::sparse_values)
-        others += task.bytes;
+    for (const Task& task : predicted.schedule.tasks) {
+      const Work& work = predicted.schedule.work_of(task);
+      if (work.message != Message::gradients && work.message != Message::buffers &&
+          work.message != Message::sparse_values)
+        others += work.payload;
+    }
     REQUIRE(predicted.metrics.wire == synced * step.workload.gradient_size() + others);
   });
 }
 
 TEST_CASE("a step is never shorter than its bytes over the bandwidth", "[sim][predict]") {
   for_random_steps(14, true, [](const RandomStep& step) {
-    const Step predicted = predict(step.costs(), step.training);
+    const Step predicted = predict(step.model(), step.training);
     const StepMetrics& metrics = predicted.metrics;
     Bytes reduced = metrics.wire;  // broadcasts, which move half as much, are left out
-    for (const Task& task : predicted.schedule.tasks)
-      if (task.operation == Operation::broadcast && task.message != Message::buffers)
-        reduced += Bytes{-task.bytes.count};
+    for (const Task& task : predicted.schedule.tasks) {
+      const Work& work = predicted.schedule.work_of(task);
+      if (task.operation == Operation::broadcast && work.message != Message::buffers)
+        reduced += Bytes{-work.payload.count};
+    }
     const double n = step.cluster.ranks();
     const double seconds = 2 * (n - 1) / n * static_cast<double>(reduced.count) /
                            step.cluster.intra_node.bandwidth.bytes_per_second;
@@ -127,11 +132,13 @@ TEST_CASE("a step is never shorter than its bytes over the bandwidth", "[sim][pr
 
 TEST_CASE("a step is never shorter than its kernels, nor than the host's time", "[sim][predict]") {
   for_random_steps(15, true, [](const RandomStep& step) {
-    const Step prediction = predict(step.costs(), step.training);
+    const StepModel model = step.model();
+    const Step prediction = predict(model, step.training);
+    const Costs costs = model.costs.price(prediction.schedule);
     Duration kernels{}, host{};
     for (const Task& task : prediction.schedule.tasks) {
-      if (task.stream != Stream::communication) kernels += task.work;
-      host += task.host;
+      if (task.stream != Stream::communication) kernels += costs.of(task).work;
+      host += costs.of(task).host;
     }
     REQUIRE(prediction.metrics.step >= kernels);
     REQUIRE(prediction.metrics.step >= host);
@@ -140,27 +147,26 @@ TEST_CASE("a step is never shorter than its kernels, nor than the host's time", 
 
 TEST_CASE("the critical path is as long as the step", "[sim][predict]") {
   // Ranks alike never wait for each other: no gaps.
-  const auto path_is_whole = [](const StepCosts& costs, const Training& training) {
-    const Step prediction = predict(costs, training);
+  const auto path_is_whole = [](const StepModel& model, const Training& training) {
+    const Step prediction = predict(model, training);
     Duration sum{};
-    for (const CriticalPiece& piece :
-         critical_path(prediction.schedule, prediction.timeline.ranks[0])) {
+    for (const CriticalPiece& piece : critical_path(prediction.schedule, prediction.timeline, 0)) {
       REQUIRE(piece.length >= Duration::zero());
       sum += piece.length;
     }
     REQUIRE(sum == prediction.metrics.step);
   };
   for_random_steps(16, true,
-                   [&](const RandomStep& step) { path_is_whole(step.costs(), step.training); });
+                   [&](const RandomStep& step) { path_is_whole(step.model(), step.training); });
   for (const Workload& workload : real_workloads())
     for (const Strategy strategy : all_strategies)
-      path_is_whole(StepCosts(workload, timed::eight_gpus(), Optimizer::adamw_loop),
+      path_is_whole(StepModel(workload, timed::eight_gpus(), Optimizer::adamw_loop),
                     with(Training{}, strategy));
 }
 
 TEST_CASE("passes and exposed time fit into the step", "[sim][predict]") {
   for_random_steps(17, true, [](const RandomStep& step) {
-    const StepMetrics metrics = predict(step.costs(), step.training).metrics;
+    const StepMetrics metrics = predict(step.model(), step.training).metrics;
     REQUIRE(metrics.forward >= 0us);
     REQUIRE(metrics.backward >= 0us);
     REQUIRE(metrics.forward + metrics.backward + metrics.optimizer <= metrics.step);
@@ -175,8 +181,8 @@ TEST_CASE("passes and exposed time fit into the step", "[sim][predict]") {
 
 TEST_CASE("the same step twice gives the same timeline", "[sim][predict]") {
   for_random_steps(18, true, [](const RandomStep& step) {
-    const Step one = predict(step.costs(), step.training);
-    const Step other = predict(step.costs(), step.training);
+    const Step one = predict(step.model(), step.training);
+    const Step other = predict(step.model(), step.training);
     REQUIRE(same(one.timeline, other.timeline));
   });
 }

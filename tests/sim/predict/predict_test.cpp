@@ -5,8 +5,10 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/model/workload/timed.hpp"
+#include "sim/predict/what_if.hpp"
+#include "sim/tune/bucketed_steps.hpp"
 #include "tests/sim/predict/fixtures.hpp"
+#include "tests/sim/predict/random_trainings.hpp"
 
 using namespace ddpsim;
 using namespace ddpsim::fixtures;
@@ -16,15 +18,15 @@ namespace {
 
 /// Three layers of 2 ms forward and 4 ms backward, 1 MB of gradient each; two ranks on a ring of
 /// 1 GB/s without latency: 1 ms per all-reduce and MB (2 (2 - 1) / 2 = 1). Copies are free.
-StepCosts three_layers() {
-  StepCosts costs = timed::costs_of(timed::chain(3, 2ms, 4ms, {1'000'000}),
+StepModel three_layers() {
+  StepModel model = timed::model_of(timed::chain(3, 2ms, 4ms, {1'000'000}),
                                     timed::ring(2, 0us, gigabytes_per_second(1)));
-  timed::free_copies(costs);
-  return costs;
+  timed::free_copies(model);
+  return model;
 }
 
-Duration step_of(const StepCosts& costs, Strategy strategy) {
-  return predict(costs, timed::training_of(strategy)).metrics.step;
+Duration step_of(const StepModel& model, Strategy strategy) {
+  return predict(model, timed::training_of(strategy)).metrics.step;
 }
 
 }  // namespace
@@ -91,22 +93,63 @@ TEST_CASE("R26: micro-batches communicate each time, or with no_sync once", "[si
 
 TEST_CASE("one rank reduces in no time", "[sim][predict]") {
   const Workload chain = timed::chain(3, 2ms, 4ms, {1'000'000});
-  StepCosts costs = timed::costs_of(chain, timed::ring(1, 5us, gigabytes_per_second(1)));
-  timed::free_copies(costs);
-  for (const Strategy strategy : all_strategies) CHECK(step_of(costs, strategy) == 18ms);
+  StepModel model = timed::model_of(chain, timed::ring(1, 5us, gigabytes_per_second(1)));
+  timed::free_copies(model);
+  for (const Strategy strategy : all_strategies) CHECK(step_of(model, strategy) == 18ms);
 }
 
 TEST_CASE("a synchronous device computes the same step, one thing at a time", "[sim][predict]") {
   // Gradients at 10, 14 and 18 as before: the host goes on computing while bytes move.
   Cluster cluster = timed::ring(2, 0us, gigabytes_per_second(1));
   cluster.device.synchronous = true;
-  StepCosts costs = timed::costs_of(timed::chain(3, 2ms, 4ms, {1'000'000}), cluster);
-  timed::free_copies(costs);
-  CHECK(step_of(costs, Strategy::none) == 18ms);
-  CHECK(step_of(costs, Strategy::naive) == 21ms);
-  CHECK(step_of(costs, Strategy::overlap) == 19ms);
+  StepModel model = timed::model_of(timed::chain(3, 2ms, 4ms, {1'000'000}), cluster);
+  timed::free_copies(model);
+  CHECK(step_of(model, Strategy::none) == 18ms);
+  CHECK(step_of(model, Strategy::naive) == 21ms);
+  CHECK(step_of(model, Strategy::overlap) == 19ms);
   // Issuing an all-reduce now takes the thread 1 ms, three times: the last is in at 21 and ends
   // at 22.
-  costs.launch.collective = 1ms;
-  CHECK(step_of(costs, Strategy::overlap) == 22ms);
+  model.costs.launch.collective = 1ms;
+  CHECK(step_of(model, Strategy::overlap) == 22ms);
+}
+
+TEST_CASE("a schedule that is built already is predicted like the step it is of",
+          "[sim][predict]") {
+  int different = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    CAPTURE(seed);
+    Dice dice(seed);
+    const Workload workload = any_workload(dice);
+    StepModel model(workload, any_cluster(dice), Optimizer::sgd);
+    if (dice.one_in(3)) model.costs.slowest_rank = 1.2;
+    const Training training = any_training(dice, workload);
+    Schedule schedule;
+    try {
+      schedule = build_schedule(model.works, training);
+    } catch (const std::invalid_argument&) {
+      CHECK_THROWS_AS(predict(model, training), std::invalid_argument);
+      continue;
+    }
+    const Step built = predict(model.costs, training, schedule), whole = predict(model, training);
+    REQUIRE(same(built.timeline, whole.timeline));
+    CHECK(built.metrics.step == whole.metrics.step);
+    CHECK(built.metrics.communication == whole.metrics.communication);
+    CHECK(built.metrics.wire == whole.metrics.wire);
+    CHECK(built.schedule.tasks.size() == whole.schedule.tasks.size());
+    // What it costs is the costs' matter alone.
+    const CostModel faster = with(model.costs, Change::link_twice_as_fast);
+    StepModel other = model;
+    other.costs = faster;
+    REQUIRE(same(predict(faster, training, schedule).timeline, predict(other, training).timeline));
+    different += predict(other, training).metrics.step != whole.metrics.step;
+  }
+  CHECK(different > 80);
+}
+
+TEST_CASE("a step beyond six hours is refused, whoever asks", "[sim][predict]") {
+  // An hour for each of seven layers.
+  const StepModel model = timed::model_of(timed::chain(7, 30min, 30min, Bytes{1000}),
+                                          timed::ring(2, 1us, gigabytes_per_second(1)));
+  CHECK_THROWS_WITH(predict(model, Training{}), Catch::Contains("beyond what is simulated"));
+  CHECK_THROWS_WITH(BucketedSteps(model, Training{}), Catch::Contains("beyond what is simulated"));
 }

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string>
 
-#include "model/ddp/schedule_builder.hpp"
-#include "tests/model/workload/timed.hpp"
+#include "model/ddp/build_schedule.hpp"
 #include "tests/sim/engine/random_schedules.hpp"
+#include "tests/sim/predict/models.hpp"
 
 /// Workloads, clusters and trainings drawn from a seed.
 namespace ddpsim::fixtures {

@@ -13,6 +13,14 @@ using namespace std::chrono_literals;
 
 namespace {
 
+/// A kernel that takes `time` on the device, and the host a plain launch.
+Work timed_work(Operation operation, Duration time) {
+  Work work;
+  work.operation = operation;
+  work.known_time = time;
+  return work;
+}
+
 /// Forward, backward, an all-reduce of all, the wait for it (the last mark is behind that) and the
 /// optimizer; each takes the host `launch` to enqueue.
 struct HandMade {
@@ -21,37 +29,41 @@ struct HandMade {
 
   Schedule schedule() const {
     Script script;
-    script.schedule.strategy = Strategy::bucketed;
-    script.add(launched(kernel(forward), launch));
-    Task pass = launched(kernel(backward), launch);
-    pass.operation = Operation::backward;
-    script.add(pass);
-    script.add(launched(collective(all_reduce), launch), {1});
-    Task behind = wait();
+    const auto pass = [&](Operation operation, Duration time) {
+      PricedTask task = kernel(time);
+      task.operation = operation;
+      script.work_of(script.add(task)) = timed_work(operation, time);
+    };
+    pass(Operation::forward, forward);
+    pass(Operation::backward, backward);
+    script.add(collective(all_reduce), {1});
+    PricedTask behind = wait();
     behind.bucket = 0;
     if (waits) script.add(behind, {2});
-    Task last = launched(kernel(optimizer), launch);
-    last.operation = Operation::optimizer;
-    script.add(last);
-    return script.schedule;
+    pass(Operation::optimizer, optimizer);
+    Schedule& schedule = script.schedule;
+    if (waits) schedule.logged = {{0, 4}};
+    return schedule;
+  }
+
+  /// By which the schedule's work costs what is said above.
+  StepModel model() const {
+    Cluster cluster = timed::constant(2, all_reduce);
+    cluster.launch = {launch, launch, Duration::zero()};
+    return timed::model_of(timed::chain(1, 1ms, 1ms, Bytes{4}), cluster);
   }
 
   ConsecutiveSteps steps(std::size_t count) const {
     ConsecutiveSteps steps;
     Step& step = steps.kinds.emplace_back();
     step.schedule = schedule();
-    step.timeline = simulate(step.schedule);
+    step.timeline = simulate_ranks(model().costs, step.schedule);
     step.metrics = measure(step.schedule, step.timeline);
     steps.sequence.assign(count, 0);
     steps.counts = {static_cast<std::int64_t>(count)};
     return steps;
   }
 };
-
-StepCosts any_costs() {
-  return timed::costs_of(timed::chain(1, 1ms, 1ms, Bytes{4}),
-                         timed::ring(2, Duration::zero(), gigabytes_per_second(1)));
-}
 
 /// Launches of 1 ms, work of 40.4 ms: the device is what takes time.
 const HandMade compute_bound{1ms, 10ms, 20ms, 10ms, 400us};
@@ -65,7 +77,7 @@ TEST_CASE("R47: on a compute-bound device the host waits at the forward after a 
   const ConsecutiveSteps steps = compute_bound.steps(102);
   // Alone: the first launch, then the device without pause.
   REQUIRE(steps.kinds[0].metrics.step == 41'400us);
-  const RunAhead run = run_ahead(any_costs(), steps);
+  const RunAhead run = run_ahead(compute_bound.model(), steps);
   REQUIRE(run.periods.size() == 102);
   CHECK(run.periods[0] == 41'400us);
   REQUIRE(run.waits.size() == 11);
@@ -96,7 +108,7 @@ TEST_CASE("R47: a launch-bound host never waits for timers, and gains its last k
           "[sim][run_ahead]") {
   const ConsecutiveSteps steps = launch_bound.steps(30);
   REQUIRE(steps.kinds[0].metrics.step == 41ms);
-  const RunAhead run = run_ahead(any_costs(), steps);
+  const RunAhead run = run_ahead(launch_bound.model(), steps);
   CHECK(run.periods[0] == 41ms);
   // The optimizer's kernel runs beside the next launch.
   for (std::size_t step = 1; step < 30; ++step) CHECK(run.periods[step] == 40ms);
@@ -108,19 +120,20 @@ TEST_CASE("an all-reduce that nobody waits for holds back the next one, and no k
           "[sim][run_ahead]") {
   HandMade unwaited{Duration::zero(), 10ms, 20ms, 50ms, 5ms, false};
   const Schedule step = unwaited.schedule();
-  const JoinedSteps joined = join_steps(std::vector<const Schedule*>{&step, &step});
+  const JoinedSteps joined =
+      join_steps(std::vector<const Schedule*>{&step, &step}, DdpAverages::samples);
   CHECK(joined.timer_reads.empty());  // no mark either
-  const Timeline timeline = simulate(joined.schedule);
+  const Timeline timeline = simulate_ranks(unwaited.model().costs, joined.schedule);
   CHECK(work_of(timeline, 2) == Window{30ms, 80ms});
   CHECK(work_of(timeline, 4) == Window{35ms, 45ms});   // the second forward
   CHECK(work_of(timeline, 6) == Window{80ms, 130ms});  // its all-reduce: ready at 65
   CHECK(work_of(timeline, 7) == Window{65ms, 70ms});
-  const RunAhead run = run_ahead(any_costs(), unwaited.steps(2));
+  const RunAhead run = run_ahead(unwaited.model(), unwaited.steps(2));
   CHECK(run.periods == std::vector<Duration>{80ms, 50ms});
 }
 
 TEST_CASE("one step by itself has nothing to run ahead of", "[sim][run_ahead]") {
-  const RunAhead run = run_ahead(any_costs(), compute_bound.steps(1));
+  const RunAhead run = run_ahead(compute_bound.model(), compute_bound.steps(1));
   CHECK(run.periods == std::vector<Duration>{41'400us});
   CHECK(run.waits.empty());
 }
@@ -137,20 +150,21 @@ TEST_CASE("R47: running ahead makes no run longer where timers are read between 
     // Where several micro-batches communicate timers are read within a step as well, which a step
     // of its own does not show.
     training.no_sync = true;
-    const StepCosts costs(workload, cluster, Optimizer::sgd);
-    const ConsecutiveSteps steps = consecutive_steps(costs, training, dice.between(1, 15));
-    if (costs.synchronous) {
-      CHECK_THROWS_AS(run_ahead(costs, steps), std::invalid_argument);
+    const StepModel model(workload, cluster, Optimizer::sgd);
+    const ConsecutiveSteps steps = consecutive_steps(model, training, dice.between(1, 15));
+    if (model.costs.synchronous) {
+      CHECK_THROWS_AS(run_ahead(model, steps), std::invalid_argument);
       continue;
     }
     ++asynchronous;
-    const RunAhead run = run_ahead(costs, steps);
+    const RunAhead run = run_ahead(model, steps);
     Duration apart{}, work{};
     for (const std::int32_t kind : steps.sequence) {
       const Step& step = steps.kinds[static_cast<std::size_t>(kind)];
       apart += step.metrics.step;
+      const Costs costs = model.costs.price(step.schedule);
       for (const Task& task : step.schedule.tasks)
-        if (task.stream == Stream::compute) work += task.work;
+        if (task.stream == Stream::compute) work += costs.of(task).work;
     }
     REQUIRE(run.total() <= apart);
     REQUIRE(run.total() >= work);
@@ -163,25 +177,25 @@ TEST_CASE("R47: running ahead makes no run longer where timers are read between 
 
 TEST_CASE("with a rank slower than the others all go at its pace", "[sim][run_ahead]") {
   Workload workload = timed::chain(3, 2ms, 4ms, Bytes{1'000'000});
-  StepCosts costs =
-      timed::costs_of(workload, timed::ring(2, Duration::zero(), gigabytes_per_second(1)));
+  StepModel model =
+      timed::model_of(workload, timed::ring(2, Duration::zero(), gigabytes_per_second(1)));
   const Training training;
-  const Duration alike = run_ahead(costs, consecutive_steps(costs, training, 20)).total();
-  costs.slowest_rank = 1.5;
-  const Duration slowed = run_ahead(costs, consecutive_steps(costs, training, 20)).total();
+  const Duration alike = run_ahead(model, consecutive_steps(model, training, 20)).total();
+  model.costs.slowest_rank = 1.5;
+  const Duration slowed = run_ahead(model, consecutive_steps(model, training, 20)).total();
   CHECK(slowed >= alike + 20 * 9ms);  // half of 18 ms of passes more in each
 }
 
 TEST_CASE("what is too long for one simulation is refused, with what to write instead",
           "[sim][run_ahead]") {
   // Five tasks a step.
-  CHECK_THROWS_WITH(run_ahead(any_costs(), compute_bound.steps(most_steps * 2)),
+  CHECK_THROWS_WITH(run_ahead(compute_bound.model(), compute_bound.steps(most_steps * 2)),
                     Catch::Contains("more than 6000000 tasks") &&
                         Catch::Contains("take --steps 1200000 or fewer"));
   HandMade days = compute_bound;
   days.forward = 5h;
   // 144 of them are 30 days, less the rest of the step.
   CHECK_THROWS_WITH(
-      run_ahead(any_costs(), days.steps(1000)),
+      run_ahead(days.model(), days.steps(1000)),
       Catch::Contains("more than 30 days") && Catch::Contains("take --steps 143 or fewer"));
 }

@@ -59,25 +59,25 @@ TEST_CASE("with gradient hooks too, the tuner's steps are the predicted ones, to
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     Dice dice(seed);
     const Workload workload = fixtures::random_workload(dice);
-    StepCosts costs(workload, fixtures::random_cluster(dice, dice.one_in(2)), Optimizer::sgd);
-    if (dice.one_in(3)) costs.slowest_rank = 1 + 0.01 * dice.between(1, 40);
+    StepModel model(workload, fixtures::random_cluster(dice, dice.one_in(2)), Optimizer::sgd);
+    if (dice.one_in(3)) model.costs.slowest_rank = 1 + 0.01 * dice.between(1, 40);
     Training training;
     training.micro_batches = dice.one_in(3) ? 2 : 1;
     training.no_sync = dice.one_in(2);
     training.gradient_as_bucket_view = dice.one_in(3);
-    const Duration bare = predict(costs, training).metrics.step;
+    const Duration bare = predict(model, training).metrics.step;
     training.hooks = random_hooks(dice, workload);
-    longer += predict(costs, training).metrics.step > bare ? 1 : 0;
-    BucketedSteps steps(costs, training);
+    longer += predict(model, training).metrics.step > bare ? 1 : 0;
+    BucketedSteps steps(model, training);
     for (int draw = 0; draw < 4; ++draw) {
       std::vector<int> ends;
       for (int end = 1; end < steps.size(); ++end)
         if (dice.one_in(draw + 1)) ends.push_back(end);
       ends.push_back(steps.size());
       Training explicit_buckets = training;
-      explicit_buckets.buckets = fixtures::buckets_of(costs, ends);
-      CAPTURE(seed, draw, costs.synchronous, training.micro_batches);
-      REQUIRE(steps.of(ends) == predict(costs, explicit_buckets).metrics.step);
+      explicit_buckets.buckets = fixtures::buckets_of(model, ends);
+      CAPTURE(seed, draw, model.costs.synchronous, training.micro_batches);
+      REQUIRE(steps.of(ends) == predict(model, explicit_buckets).metrics.step);
       ++compared;
     }
   }
@@ -91,16 +91,16 @@ TEST_CASE("the tuner's best is what run predicts, with hooks and with chunks",
   for (const bool on_host : {false, true}) {
     Cluster cluster = timed::ring(4, 20us, gigabytes_per_second(4));
     cluster.device.synchronous = on_host;
-    const StepCosts costs(workload, cluster, Optimizer::sgd);
+    const StepModel model(workload, cluster, Optimizer::sgd);
     Training training;
     UserHook scale;
     scale.kind = UserHookKind::scale;
     scale.groups = {{0}, {3}};
     training.hooks = {scale, chunks_on(2)};
-    const Tuning tuning = tune(costs, training, {});
+    const Tuning tuning = tune(model, training, {});
     Training best = training;
     best.buckets = tuning.best_cap.buckets;
-    CHECK(tuning.best_cap.step == predict(costs, best).metrics.step);
+    CHECK(tuning.best_cap.step == predict(model, best).metrics.step);
     CHECK(tuning.lower_bound <= tuning.best_cap.step);
   }
 }
@@ -112,13 +112,13 @@ TEST_CASE("chunks are host time in the midst of forward: usually a loss", "[sim]
     CAPTURE(on_host);
     Cluster cluster = timed::constant(2, 10us);
     cluster.device.synchronous = on_host;
-    StepCosts costs(workload, cluster, Optimizer::none);
-    timed::free_copies(costs);
+    StepModel model(workload, cluster, Optimizer::none);
+    timed::free_copies(model);
     Training training;
     training.strategy = Strategy::none;
-    const Step without = predict(costs, training);
+    const Step without = predict(model, training);
     training.hooks = {chunks_on(0)};
-    const Step with = predict(costs, training);
+    const Step with = predict(model, training);
     const Duration lost = with.metrics.step - without.metrics.step;
     CHECK(lost >= 2040us + (on_host ? 0us : 800us));
     CHECK(lost <= 2040us + (on_host ? 0us : 900us));
@@ -130,15 +130,15 @@ TEST_CASE("chunks are host time in the midst of forward: usually a loss", "[sim]
 TEST_CASE("a clip that holds back a layer's gradients delays their bucket", "[sim][user_hooks]") {
   // Backward's kernels of one layer end at 10, 30, ...; b is ready first, and waits for d.
   const Workload workload = timed::in_order_example();
-  const StepCosts costs(workload, timed::constant(2, 1ms), Optimizer::none);
+  const StepModel model(workload, timed::constant(2, 1ms), Optimizer::none);
   Training training;
   training.buckets = {{1}, {0, 2, 3}};
-  const Instant alone = predict(costs, training).metrics.buckets[0].start;
+  const Instant alone = predict(model, training).metrics.buckets[0].start;
   UserHook clip;
   clip.kind = UserHookKind::clip;
   clip.groups = {{0, 1, 2, 3}};
   training.hooks = {clip};
-  const Instant held = predict(costs, training).metrics.buckets[0].start;
+  const Instant held = predict(model, training).metrics.buckets[0].start;
   CHECK(alone < Instant{} + 11ms);
   CHECK(held > Instant{} + 50ms);  // d comes then
 }

@@ -1,33 +1,31 @@
 // ZeRO's hooks: ranks with different work.
 
-#include "model/ddp/zero_step.hpp"
-
 #include <catch2/catch.hpp>
 
-#include "model/ddp/schedule_builder.hpp"
+#include "model/ddp/build_schedule.hpp"
+#include "model/schedule/variants.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/tune/bucketed_steps.hpp"
-#include "tests/model/workload/timed.hpp"
+#include "tests/sim/predict/models.hpp"
 
-using namespace ddpsim;
-using namespace ddpsim::timed;
-using namespace std::chrono_literals;
-
+namespace ddpsim::timed {
 namespace {
+
+using namespace std::chrono_literals;
 
 /// Three layers of 2 ms forward and 4 ms backward, 1 MB of gradient each, on a ring of 1 GB/s without
 /// latency: among two ranks 1 ms an all-reduce, half of that a broadcast. The optimizer takes 3 ms, so
 /// 1 ms a layer. Copies are free, a hook's division is not: 2 MB at 1 TB/s and a
 /// kernel's ramp of 2 us.
-StepCosts three_layers(int ranks = 2, bool synchronous = false) {
+StepModel three_layers(int ranks = 2, bool synchronous = false) {
   Workload workload = chain(3, 2ms, 4ms, {1'000'000});
   workload.optimizer = 3ms;
   Cluster cluster = ring(ranks, 0us, gigabytes_per_second(1));
   cluster.device.synchronous = synchronous;
-  StepCosts costs = costs_of(workload, cluster);
-  free_copies(costs);
-  return costs;
+  StepModel model = model_of(workload, cluster);
+  free_copies(model);
+  return model;
 }
 constexpr Duration divide = 4us;
 
@@ -70,23 +68,28 @@ TEST_CASE("R45: ranks that own no bucket are simulated once", "[sim][zero_step][
   CAPTURE(synchronous, name_of(kind));
   for (const int ranks : {1, 2, 3, 4, 7}) {
     CAPTURE(ranks);
-    const StepCosts costs = three_layers(ranks, synchronous);
+    const StepModel model = three_layers(ranks, synchronous);
     const Training training = with_hook(kind);
-    const Step step = predict(costs, training);
+    const Step step = predict(model, training);
     CHECK(step.timeline.ranks.size() == static_cast<std::size_t>(std::min(ranks, 4)));
+    const Schedule shared = build_schedule(model.works, training);
     std::vector<Schedule> all;
-    const Schedule shared = build_schedule(costs, training);
     for (int rank = 0; rank < ranks; ++rank) all.push_back(schedule_of_rank(shared, rank));
-    CHECK(step.timeline.end == simulate(all).end);
+    std::vector<Costs> costs;
+    for (const Schedule& each : all) costs.push_back(model.costs.price(each));
+    std::vector<RankPlan> plans;
+    for (std::size_t rank = 0; rank < all.size(); ++rank)
+      plans.push_back({&all[rank], &costs[rank]});
+    CHECK(step.timeline.end == simulate(plans).end);
   }
 }
 
 TEST_CASE("R45: a slow rank is slow in its own work", "[sim][zero_step][rules]") {
   const auto kind = GENERATE(CommHookKind::zero_step, CommHookKind::zero_step_interleaved);
-  StepCosts costs = three_layers();
-  const Duration even = predict(costs, with_hook(kind)).metrics.step;
-  costs.slowest_rank = 1.5;
-  const Step uneven = predict(costs, with_hook(kind));
+  StepModel model = three_layers();
+  const Duration even = predict(model, with_hook(kind)).metrics.step;
+  model.costs.slowest_rank = 1.5;
+  const Step uneven = predict(model, with_hook(kind));
   CHECK(uneven.timeline.ranks.size() == 2);
   CHECK(uneven.metrics.step > even);
   // Forward and backward of the slow rank: 27 ms, and an all-reduce and a broadcast at least.
@@ -96,22 +99,24 @@ TEST_CASE("R45: a slow rank is slow in its own work", "[sim][zero_step][rules]")
 TEST_CASE("R45: too many different ranks are refused", "[sim][zero_step]") {
   Workload workload = chain(3000, 1us, 1us, {4});
   workload.optimizer = 1us;
-  const StepCosts costs = costs_of(workload, ring(4000, 0us, gigabytes_per_second(1)));
+  const StepModel model = model_of(workload, ring(4000, 0us, gigabytes_per_second(1)));
   Training training = with_hook(CommHookKind::zero_step);
   training.buckets.clear();
   training.bucket_cap = Bytes{1};
   training.first_bucket_cap.reset();
-  CHECK_THROWS_WITH(predict(costs, training), Catch::Contains("different work"));
+  CHECK_THROWS_WITH(predict(model, training), Catch::Contains("different work"));
 }
 
 TEST_CASE("R45: what asks for many bucketings simulates ZeRO's hooks too", "[sim][zero_step]") {
   const auto kind = GENERATE(CommHookKind::zero_step, CommHookKind::zero_step_interleaved);
-  const StepCosts costs = three_layers();
+  const StepModel model = three_layers();
   Training training = with_hook(kind);
-  BucketedSteps steps(costs, training);
+  BucketedSteps steps(model, training);
   for (const std::vector<std::vector<int>>& buckets :
        {std::vector<std::vector<int>>{{2}, {1}, {0}}, {{2, 1}, {0}}, {{2, 1, 0}}}) {
     training.buckets = buckets;
-    CHECK(steps.of(buckets) == predict(costs, training).metrics.step);
+    CHECK(steps.of(buckets) == predict(model, training).metrics.step);
   }
 }
+
+}  // namespace ddpsim::timed

@@ -22,26 +22,25 @@ std::vector<int> random_ends(Dice& dice, int count, int one_in) {
   return ends;
 }
 
-Duration simulated(const StepCosts& costs, Training training,
+Duration simulated(const StepModel& model, Training training,
                    const std::vector<std::vector<int>>& buckets) {
   training.strategy = Strategy::bucketed;
   training.bucket_caps.clear();
   training.parameter_groups = 0;
   training.buckets = buckets;
-  return predict(costs, training).metrics.step;
+  return predict(model, training).metrics.step;
 }
 
-/// Costs where everything can differ: kernels bound by memory or not, launches, a slower rank.
-StepCosts random_costs(Dice& dice) {
+/// A model in which everything can differ: kernels bound by memory or not, launches, a slower rank.
+StepModel random_model(Dice& dice) {
   const Workload workload = fixtures::random_workload(dice);
   Cluster cluster = fixtures::random_cluster(dice, dice.one_in(2));
   if (dice.one_in(3)) cluster.launch.handover = dice.time(40);
   if (dice.one_in(3)) cluster.launch.wait = dice.time(20);
-  StepCosts costs(workload, cluster, Optimizer::sgd);
-  if (dice.one_in(3)) costs.slowest_rank = 1 + 0.01 * dice.between(1, 40);
-  for (KernelCost& cost : costs.copy_in)
-    if (dice.one_in(8)) cost.work = cost.last_launch = Duration{};
-  return costs;
+  StepModel model(workload, cluster, Optimizer::sgd);
+  if (dice.one_in(3)) model.costs.slowest_rank = 1 + 0.01 * dice.between(1, 40);
+  fixtures::free_some_copies(dice, model);
+  return model;
 }
 
 }  // namespace
@@ -51,25 +50,25 @@ TEST_CASE("a step is as long as the simulated one, to the tick, under any bucket
   int compared = 0, asynchronous = 0, slower_rank = 0;
   for (std::uint64_t seed = 0; seed < 1500; ++seed) {
     Dice dice(seed);
-    const StepCosts costs = random_costs(dice);
+    const StepModel model = random_model(dice);
     Training training;
     training.micro_batches = dice.one_in(3) ? dice.between(2, 3) : 1;
     training.no_sync = dice.one_in(2);
     training.gradient_as_bucket_view = dice.one_in(3);
     training.find_unused_parameters = dice.one_in(4);
-    BucketedSteps steps(costs, training);
+    BucketedSteps steps(model, training);
     for (int draw = 0; draw < 6; ++draw) {
       const std::vector<int> ends = random_ends(dice, steps.size(), dice.between(1, 4));
-      const Duration expected = simulated(costs, training, buckets_of(costs, ends));
-      CAPTURE(seed, draw, costs.synchronous, costs.slowest_rank, steps.size(),
+      const Duration expected = simulated(model, training, buckets_of(model, ends));
+      CAPTURE(seed, draw, model.costs.synchronous, model.costs.slowest_rank, steps.size(),
               training.micro_batches);
       REQUIRE(steps.of(ends) == expected);
       REQUIRE(steps.of(ends, expected) == expected);
       REQUIRE(steps.of(ends, expected - Duration{1}) > expected - Duration{1});
       ++compared;
     }
-    asynchronous += costs.synchronous ? 0 : 1;
-    slower_rank += costs.slowest_rank > 1 && costs.ranks > 1 ? 1 : 0;
+    asynchronous += model.costs.synchronous ? 0 : 1;
+    slower_rank += model.costs.slowest_rank > 1 && model.costs.ranks > 1 ? 1 : 0;
   }
   CHECK(compared == 9000);
   CHECK(asynchronous > 1000);
@@ -81,14 +80,15 @@ TEST_CASE("buckets that are not contiguous in arrival order are simulated",
   int scattered = 0;
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     Dice dice(seed);
-    const StepCosts costs = random_costs(dice);
-    if (costs.arrival.size() < 3) continue;
+    const StepModel model = random_model(dice);
+    if (model.works.arrival.size() < 3) continue;
     // The first and the last to arrive travel together, the others apart from them.
-    std::vector<std::vector<int>> buckets{{costs.arrival.front(), costs.arrival.back()}};
-    buckets.emplace_back(costs.arrival.begin() + 1, costs.arrival.end() - 1);
-    BucketedSteps steps(costs, {});
-    CHECK(steps.of(buckets) == simulated(costs, {}, buckets));
-    CHECK(steps.of(buckets_of(costs, {1, steps.size()})) ==
+    std::vector<std::vector<int>> buckets{
+        {model.works.arrival.front(), model.works.arrival.back()}};
+    buckets.emplace_back(model.works.arrival.begin() + 1, model.works.arrival.end() - 1);
+    BucketedSteps steps(model, {});
+    CHECK(steps.of(buckets) == simulated(model, {}, buckets));
+    CHECK(steps.of(buckets_of(model, {1, steps.size()})) ==
           steps.of(std::vector<int>{1, steps.size()}));
     ++scattered;
   }
@@ -97,8 +97,8 @@ TEST_CASE("buckets that are not contiguous in arrival order are simulated",
 
 TEST_CASE("buckets that miss, repeat or overrun gradients are refused", "[sim][bucketed_steps]") {
   Dice dice(7);
-  const StepCosts costs = random_costs(dice);
-  BucketedSteps steps(costs, {});
+  const StepModel model = random_model(dice);
+  BucketedSteps steps(model, {});
   const int count = steps.size();
   CHECK_THROWS_AS(steps.of(std::vector<int>{}), std::invalid_argument);
   CHECK_THROWS_AS(steps.of(std::vector<int>{count + 1}), std::invalid_argument);

@@ -88,20 +88,20 @@ TEST_CASE("where nothing interferes the programme's step is the shortest of all 
           "[sim][partition]") {
   for (std::uint64_t seed = 0; seed < 600; ++seed) {
     Dice dice(seed);
-    StepCosts costs = fixtures::random_one_type_costs(dice, 9, false);
-    costs.interference = InterferenceLaw([] {
+    StepModel model = fixtures::random_one_type_model(dice, 9, false);
+    model.costs.interference = InterferenceLaw([] {
       Cluster cluster = timed::ring(2, Duration{}, gigabytes_per_second(1));
       cluster.interference = FixedInterference{};
       return cluster;
     }());
-    costs.launch.collective = costs.launch.wait = Duration{};
-    BucketedSteps steps(costs, {});
+    model.costs.launch.collective = model.costs.launch.wait = Duration{};
+    BucketedSteps steps(model, {});
     Duration shortest = Duration::max();
     for_each_partition(steps.size(), [&](const std::vector<int>& ends) {
       shortest = std::min(shortest, steps.of(ends));
     });
     const Partition best = best_partition(steps.ideal());
-    CAPTURE(seed, steps.size(), costs.synchronous);
+    CAPTURE(seed, steps.size(), model.costs.synchronous);
     REQUIRE(best.step == shortest);
     REQUIRE(steps.of(best.ends) == shortest);
   }
@@ -112,21 +112,21 @@ TEST_CASE("the lower bound is never above the best of all partitions", "[sim][pa
   int cases = 0;
   for (std::uint64_t seed = 0; seed < 1500; ++seed) {
     Dice dice(seed);
-    StepCosts costs = fixtures::random_one_type_costs(dice, 10, true);
-    if (dice.one_in(3)) costs.launch.wait = dice.time(20);
-    if (dice.one_in(3)) costs.launch.handover = dice.time(20);
-    if (dice.one_in(4)) costs.slowest_rank = 1 + 0.01 * dice.between(1, 40);
+    StepModel model = fixtures::random_one_type_model(dice, 10, true);
+    if (dice.one_in(3)) model.costs.launch.wait = dice.time(20);
+    if (dice.one_in(3)) model.costs.launch.handover = dice.time(20);
+    if (dice.one_in(4)) model.costs.slowest_rank = 1 + 0.01 * dice.between(1, 40);
     Training training;
     training.micro_batches = dice.one_in(4) ? 2 : 1;
     training.no_sync = dice.one_in(2);
     training.gradient_as_bucket_view = dice.one_in(4);
-    BucketedSteps steps(costs, training);
+    BucketedSteps steps(model, training);
     Duration shortest = Duration::max();
     for_each_partition(steps.size(), [&](const std::vector<int>& ends) {
       shortest = std::min(shortest, steps.of(ends));
     });
     const Duration bound = lower_bound(steps, best_partition(steps.ideal()).step);
-    CAPTURE(seed, steps.size(), costs.synchronous, training.micro_batches);
+    CAPTURE(seed, steps.size(), model.costs.synchronous, training.micro_batches);
     REQUIRE(bound <= shortest);
     const double gap = in_seconds(shortest) / in_seconds(bound) - 1;
     closest = std::min(closest, gap);

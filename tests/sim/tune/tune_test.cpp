@@ -15,12 +15,12 @@ namespace {
 using namespace std::chrono_literals;
 using fixtures::Dice;
 
-Duration simulated(const StepCosts& costs, Training training, std::optional<Bytes> first,
+Duration simulated(const StepModel& model, Training training, std::optional<Bytes> first,
                    Bytes cap) {
   training.strategy = Strategy::bucketed;
   training.first_bucket_cap = first;
   training.bucket_cap = cap;
-  return predict(costs, training).metrics.step;
+  return predict(model, training).metrics.step;
 }
 
 Training random_settings(Dice& dice) {
@@ -39,20 +39,20 @@ TEST_CASE("the best cap found is the best of every cap there is", "[sim][tune]")
   int gained = 0;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     Dice dice(seed);
-    const StepCosts costs = fixtures::small_costs(dice, dice.one_in(2), true);
+    const StepModel model = fixtures::small_model(dice, dice.one_in(2), true);
     const Training training = random_settings(dice);
     Duration shortest = Duration::max();
-    const std::int64_t largest = fixtures::total(costs).count;
+    const std::int64_t largest = fixtures::total(model).count;
     for (std::int64_t cap = 1; cap <= largest + 1; ++cap)
-      shortest = std::min(shortest, simulated(costs, training, training.first_bucket_cap, {cap}));
-    const Tuning tuning = tune(costs, training);
-    CAPTURE(seed, costs.gradients.size());
+      shortest = std::min(shortest, simulated(model, training, training.first_bucket_cap, {cap}));
+    const Tuning tuning = tune(model, training);
+    CAPTURE(seed, model.works.gradients.size());
     REQUIRE(tuning.best_cap.step == shortest);
-    REQUIRE(simulated(costs, training, training.first_bucket_cap, tuning.best_cap.cap) == shortest);
-    REQUIRE(simulated(costs, training, training.first_bucket_cap, tuning.best_cap.highest_cap) ==
+    REQUIRE(simulated(model, training, training.first_bucket_cap, tuning.best_cap.cap) == shortest);
+    REQUIRE(simulated(model, training, training.first_bucket_cap, tuning.best_cap.highest_cap) ==
             shortest);
     REQUIRE(tuning.standard.step == simulated(
-                                        costs,
+                                        model,
                                         [&] {
                                           Training standard = training;
                                           standard.bucket_rule = BucketRule::torch;
@@ -68,21 +68,22 @@ TEST_CASE("the best pair found is the best of every pair there is", "[sim][tune]
   int contiguous = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     Dice dice(seed);
-    const StepCosts costs = fixtures::small_costs(dice, dice.one_in(2), true);
-    const std::int64_t largest = fixtures::total(costs).count;
+    const StepModel model = fixtures::small_model(dice, dice.one_in(2), true);
+    const std::int64_t largest = fixtures::total(model).count;
     if (largest > 160) continue;
     const Training training = random_settings(dice);
-    contiguous += all_contiguous(costs, training) ? 1 : 0;
-    BucketedSteps steps(costs, training);
+    contiguous += all_contiguous(model.works, training) ? 1 : 0;
+    BucketedSteps steps(model, training);
     Duration shortest = Duration::max();
     for (std::int64_t first = 1; first <= largest + 1; ++first)
       for (std::int64_t cap = 1; cap <= largest + 1; ++cap)
-        shortest = std::min(shortest, steps.of(buckets_of(costs, training, Bytes{first}, {cap})));
-    const Choice best = tune(costs, training).best_pair.value();
+        shortest =
+            std::min(shortest, steps.of(buckets_of(model.works, training, Bytes{first}, {cap})));
+    const Choice best = tune(model, training).best_pair.value();
     CAPTURE(seed, largest);
     REQUIRE(best.step == shortest);
-    REQUIRE(simulated(costs, training, best.first_cap, best.cap) == shortest);
-    REQUIRE(simulated(costs, training, best.highest_first, best.highest_cap) == shortest);
+    REQUIRE(simulated(model, training, best.first_cap, best.cap) == shortest);
+    REQUIRE(simulated(model, training, best.highest_first, best.highest_cap) == shortest);
   }
   CHECK(contiguous > 5);
 }
@@ -91,8 +92,8 @@ TEST_CASE("the free partition is between the bound and every other choice", "[si
   int best_of_all = 0, cases = 0, proven = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     Dice dice(seed);
-    const StepCosts costs = fixtures::random_one_type_costs(dice, 10, dice.one_in(2));
-    const Tuning tuning = tune(costs, {});
+    const StepModel model = fixtures::random_one_type_model(dice, 10, dice.one_in(2));
+    const Tuning tuning = tune(model, {});
     REQUIRE(tuning.best_partition);
     const Duration found = tuning.best_partition->step;
     CAPTURE(seed);
@@ -102,7 +103,7 @@ TEST_CASE("the free partition is between the bound and every other choice", "[si
       REQUIRE(found <= other->step);
     REQUIRE(found <= tuning.merged->step);
     Duration shortest = Duration::max();
-    BucketedSteps steps(costs, {});
+    BucketedSteps steps(model, {});
     fixtures::for_each_partition(steps.size(), [&](const std::vector<int>& ends) {
       shortest = std::min(shortest, steps.of(ends));
     });
@@ -123,15 +124,15 @@ TEST_CASE("the number of threads changes nothing", "[sim][tune]") {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     Dice dice(seed);
     const bool one_type = dice.one_in(2);
-    const StepCosts costs = one_type ? fixtures::random_one_type_costs(dice, 12, true)
-                                     : fixtures::small_costs(dice, false, true);
+    const StepModel model = one_type ? fixtures::random_one_type_model(dice, 12, true)
+                                     : fixtures::small_model(dice, false, true);
     TuneOptions several;
     several.threads = 4;
     several.link_uncertainty = several.compute_uncertainty = 0.2;
     if (dice.one_in(2)) several.objective = Objective::memory;
     TuneOptions one = several;
     one.threads = 1;
-    const Tuning a = tune(costs, {}, one), b = tune(costs, {}, several);
+    const Tuning a = tune(model, {}, one), b = tune(model, {}, several);
     CAPTURE(seed);
     CHECK(a.best_pair->buckets == b.best_pair->buckets);
     CHECK(a.best_pair->cap == b.best_pair->cap);
@@ -149,21 +150,22 @@ TEST_CASE("no bucket is larger than allowed, and memory can be the objective", "
   int smaller = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     Dice dice(seed);
-    const StepCosts costs = fixtures::random_one_type_costs(dice, 10, true);
+    const StepModel model = fixtures::random_one_type_model(dice, 10, true);
     Bytes biggest;
-    for (const GradientInfo& gradient : costs.gradients) biggest = std::max(biggest, gradient.size);
+    for (const GradientInfo& gradient : model.works.gradients)
+      biggest = std::max(biggest, gradient.size);
     TuneOptions limited;
     limited.largest_bucket = 2 * biggest;
-    const Tuning small = tune(costs, {}, limited);
+    const Tuning small = tune(model, {}, limited);
     for (const Choice* choice : {&small.best_cap, &*small.best_pair, &*small.best_partition})
       CHECK(choice->largest <= 2 * biggest);
     limited.largest_bucket = biggest - Bytes{1};
-    CHECK_THROWS_AS(tune(costs, {}, limited), std::invalid_argument);
+    CHECK_THROWS_AS(tune(model, {}, limited), std::invalid_argument);
 
     TuneOptions memory;
     memory.objective = Objective::memory;
     memory.within = 0.05;
-    const Tuning free = tune(costs, {}), tight = tune(costs, {}, memory);
+    const Tuning free = tune(model, {}), tight = tune(model, {}, memory);
     CHECK(in_seconds(tight.best_cap.step) <= in_seconds(free.best_cap.step) * 1.05 * (1 + 1e-12));
     CHECK(tight.best_cap.largest <= free.best_cap.largest);
     CHECK(in_seconds(tight.best_pair->step) <=
@@ -182,14 +184,14 @@ TEST_CASE("the recommended cap regrets least when link and kernels are not as to
   int pays = 0, others_are_best = 0;
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
     Dice dice(seed);
-    const StepCosts costs = fixtures::small_costs(dice, true, true);
+    const StepModel model = fixtures::small_model(dice, true, true);
     Training training;
     training.first_bucket_cap = Bytes{dice.between(1, 40)};
     TuneOptions options;
     options.link_uncertainty = 0.3;
     options.compute_uncertainty = 0.2;
     options.noise = 0;
-    const Tuning tuning = tune(costs, training, options);
+    const Tuning tuning = tune(model, training, options);
     const Advice& advice = tuning.advice;
     REQUIRE(advice.corners.size() == 9);
     CHECK(advice.corners[0].link == 1);
@@ -198,9 +200,9 @@ TEST_CASE("the recommended cap regrets least when link and kernels are not as to
     std::vector<double> worst(tuning.caps.size(), 0);
     double chosen = 0, standard = 0;
     for (const Corner& corner : advice.corners) {
-      StepCosts changed = costs;
-      scale(changed, {corner.compute, corner.compute, corner.compute});
-      scale_copies(changed, corner.compute);
+      StepModel changed = model;
+      changed.costs.passes.push_back({corner.compute, corner.compute, corner.compute});
+      changed.costs.copy_factor *= corner.compute;
       BucketedSteps steps(changed, training, corner.link);
       std::vector<double> times;
       for (const Choice& each : tuning.caps) times.push_back(in_seconds(steps.of(each.buckets)));
@@ -230,10 +232,10 @@ TEST_CASE("the recommended cap regrets least when link and kernels are not as to
 
 TEST_CASE("where a cap hardly matters the default stays", "[sim][tune]") {
   Dice dice(3);
-  const StepCosts costs = fixtures::random_one_type_costs(dice, 9, true);
+  const StepModel model = fixtures::random_one_type_model(dice, 9, true);
   TuneOptions options;
   options.noise = 1;  // nothing can gain so much
-  const Tuning tuning = tune(costs, {}, options);
+  const Tuning tuning = tune(model, {}, options);
   CHECK_FALSE(tuning.advice.pays);
   CHECK(tuning.advice.choice.cap == 25 * MiB);
   CHECK(tuning.advice.choice.step == tuning.standard.step);
@@ -242,13 +244,14 @@ TEST_CASE("where a cap hardly matters the default stays", "[sim][tune]") {
 
 TEST_CASE("a default with too large a bucket is not recommended", "[sim][tune]") {
   Dice dice(5);
-  StepCosts costs = fixtures::random_one_type_costs(dice, 9, true);
+  StepModel model = fixtures::random_one_type_model(dice, 9, true);
   Bytes biggest;
-  for (const GradientInfo& gradient : costs.gradients) biggest = std::max(biggest, gradient.size);
+  for (const GradientInfo& gradient : model.works.gradients)
+    biggest = std::max(biggest, gradient.size);
   TuneOptions options;
   options.noise = 1;
   options.largest_bucket = biggest;
-  const Tuning tuning = tune(costs, {}, options);
+  const Tuning tuning = tune(model, {}, options);
   REQUIRE(tuning.standard.largest > biggest);
   CHECK_FALSE(tuning.standard_allowed);
   CHECK_FALSE(tuning.advice.pays);
@@ -260,15 +263,35 @@ TEST_CASE("more gradients than can be searched are refused", "[sim][tune]") {
   workload.layers.emplace_back().backward.push_back(timed::kernel(1us));
   for (int i = 0; i < 3001; ++i)
     workload.parameters.push_back(timed::parameter(std::to_string(i), Bytes{4}, 0, 0));
-  const StepCosts costs(workload, timed::ring(2, 1us, gigabytes_per_second(1)), Optimizer::none);
-  CHECK_THROWS_WITH(tune(costs, {}), Catch::Contains("3001 gradients are more than tune searches"));
+  const StepModel model(workload, timed::ring(2, 1us, gigabytes_per_second(1)), Optimizer::none);
+  CHECK_THROWS_WITH(tune(model, {}), Catch::Contains("3001 gradients are more than tune searches"));
+}
+
+TEST_CASE("a comm hook on buckets that no cap makes contiguous is tuned as well", "[sim][tune]") {
+  // With find_unused_parameters buckets follow registration, and hooks fire the other way round in the
+  // midst.
+  Workload workload = timed::in_order_example();
+  const StepModel model(workload, timed::ring(2, 10us, gigabytes_per_second(1)), Optimizer::none);
+  Training training;
+  training.find_unused_parameters = true;
+  training.comm_hook.kind = CommHookKind::fp16_compress;
+  TuneOptions options;
+  options.largest_bucket = 9 * KiB;  // two gradients
+  for (const bool limited : {false, true}) {
+    const Tuning tuning = tune(model, training, limited ? options : TuneOptions{});
+    REQUIRE(tuning.best_partition);
+    Training best = training;
+    best.buckets = tuning.best_partition->buckets;
+    CHECK(predict(model, best).metrics.step == tuning.best_partition->step);
+    CHECK(tuning.lower_bound <= tuning.best_partition->step);
+  }
 }
 
 TEST_CASE("one rank has nothing to tune", "[sim][tune]") {
   Dice dice(3);
-  StepCosts costs = fixtures::random_one_type_costs(dice, 9, true);
-  costs.ranks = 1;
-  CHECK_THROWS_AS(tune(costs, {}), std::invalid_argument);
+  StepModel model = fixtures::random_one_type_model(dice, 9, true);
+  model.costs.ranks = 1;
+  CHECK_THROWS_AS(tune(model, {}), std::invalid_argument);
 }
 
 TEST_CASE("MG-WFBP merges what is ready within a startup of the one before", "[sim][merge_rule]") {

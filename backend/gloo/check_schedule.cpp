@@ -1,0 +1,89 @@
+#include "backend/gloo/check_schedule.hpp"
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace ddpsim {
+namespace {
+
+/// Ranks without inputs that are asked more than once: what the others have added up by then would
+/// be averaged with zeros.
+void check_ranks_without_inputs(const Schedule& schedule, int ranks) {
+  if (schedule.ranks_without_inputs == 0) return;
+  if (schedule.ranks_without_inputs >= ranks)
+    throw std::invalid_argument(
+        fmt::format("joined_ranks is {}, and there are {} ranks: one at least has to have inputs",
+                    schedule.ranks_without_inputs, ranks));
+  int first = -1;
+  for (const Task& task : schedule.tasks) {
+    if (!is_collective(task.operation) || task.bucket == nobody) continue;
+    if (first >= 0 && task.micro_batch != first)
+      throw std::invalid_argument(
+          "ranks without inputs are run for real in steps that communicate once: set "
+          "training.no_sync: true");
+    first = task.micro_batch;
+  }
+}
+
+/// Nobody waits for the delayed all-reduce, so only its place in the queue keeps it apart from the
+/// optimizer that reads its gradients.
+void check_delayed(const Schedule& schedule) {
+  const bool delayed = std::any_of(schedule.buckets.begin(), schedule.buckets.end(),
+                                   [](const Bucket& bucket) { return bucket.delayed; });
+  if (delayed && schedule.collectives_at_once > 1)
+    throw std::invalid_argument(
+        "delay_all_reduce for real takes collectives one at a time: nobody waits for it, and the "
+        "optimizer could read what is being sent: take cluster.collectives_at_once out");
+}
+
+void check_owners(const Schedule& schedule, int ranks) {
+  for (const Task& task : schedule.tasks)
+    if (task.owner >= ranks)
+      throw std::invalid_argument(fmt::format(
+          "the schedule has work for rank {}, and there are {} ranks", task.owner, ranks));
+}
+
+/// A user's hook must leave zeros in the rows of a sparse gradient that are not sent.
+void check_sparse_hooks(const Schedule& schedule, const Workload& workload) {
+  for (const UserHook& hook : schedule.hooks) {
+    if (hook.kind != UserHookKind::noise && hook.kind != UserHookKind::decay &&
+        hook.kind != UserHookKind::plugin)
+      continue;
+    for (const auto& group : hook.groups)
+      for (const std::int32_t p : group)
+        if (workload.parameters[static_cast<std::size_t>(p)].sparse)
+          throw std::invalid_argument(fmt::format(
+              "a {} hook writes all of a gradient, and that of {} is sparse: for real it takes "
+              "clip, scale and record",
+              name_of(hook.kind), workload.parameters[static_cast<std::size_t>(p)].name));
+  }
+}
+
+/// After a first synchronised micro-batch the rows of all ranks are there, and a second would send
+/// them.
+void check_sparse_buckets(const Schedule& schedule) {
+  std::set<std::int32_t> gathered;
+  for (const Task& task : schedule.tasks)
+    if (is_collective(task.operation) && schedule.work_of(task).message == Message::sparse_values &&
+        !gathered.insert(task.bucket).second)
+      throw std::invalid_argument(
+          "sparse gradients are reduced for real once a step: set training.no_sync: true");
+}
+
+}  // namespace
+
+void check_schedule(const Schedule& schedule, const Workload& workload, int ranks) {
+  if (schedule.ranks != ranks)
+    throw std::invalid_argument(fmt::format("the schedule is for {} ranks, and there are {}",
+                                            schedule.ranks, ranks));
+  check_sparse_hooks(schedule, workload);
+  check_sparse_buckets(schedule);
+  check_ranks_without_inputs(schedule, ranks);
+  check_delayed(schedule);
+  check_owners(schedule, ranks);
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "model/workload/workload.hpp"
+
+namespace ddpsim {
+
+/// The processor of this machine and its cores, for people.
+std::string cpu_name();
+
+/// Throws std::invalid_argument if this machine lacks the memory for what so many ranks need:
+/// parameters, gradients, a second set of them, buckets and two states of an optimizer.
+void check_host_memory(const Workload& workload, int ranks);
+
+}  // namespace ddpsim

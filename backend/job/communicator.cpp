@@ -1,0 +1,191 @@
+#include "backend/job/communicator.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <gloo/allgather.h>
+#include <gloo/allgatherv.h>
+#include <gloo/allreduce.h>
+#include <gloo/barrier.h>
+#include <gloo/broadcast.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/transport/tcp/device.h>
+#include <net/if.h>
+
+#include "backend/cpu/float16.hpp"
+#include "backend/cpu/priority.hpp"
+#include "backend/device_error.hpp"
+#include "backend/job/gloo_errors.hpp"
+
+namespace ddpsim {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr double most_gathered = 1 << 30;  // bytes of one rank
+
+template <typename Value>
+void add(void* to, const void* left, const void* right, std::size_t count) {
+  auto* sum = static_cast<Value*>(to);
+  const auto* a = static_cast<const Value*>(left);
+  const auto* b = static_cast<const Value*>(right);
+  for (std::size_t i = 0; i < count; ++i) sum[i] = a[i] + b[i];
+}
+
+}  // namespace
+
+void check_interface(const std::string& interface) {
+  if (!interface.empty() && if_nametoindex(interface.c_str()) == 0) {
+    std::string known;
+    if (struct if_nameindex* list = if_nameindex()) {
+      for (auto* each = list; each->if_index != 0; ++each)
+        known += fmt::format("{}{}", known.empty() ? "" : ", ", each->if_name);
+      if_freenameindex(list);
+    }
+    throw DeviceError(fmt::format("there is no network interface \"{}\"; this host has: {}",
+                                  interface, known.empty() ? "none" : known));
+  }
+}
+
+Communicator::Communicator(Rendezvous& rendezvous, int rank, int ranks,
+                           const std::string& interface, milliseconds timeout)
+    : rank_(rank), ranks_(ranks), timeout_(timeout) {
+  translate_errors("connecting to the other ranks", timeout_, [&] {
+    gloo::transport::tcp::attr address;
+    if (interface.empty())
+      address.hostname = "127.0.0.1";
+    else
+      address.iface = interface;
+    take_role(Role::transport);  // the device's thread inherits it
+    auto device = gloo::transport::tcp::CreateDevice(address);
+    auto context = std::make_shared<gloo::rendezvous::Context>(rank, ranks);
+    // Gloo waits five timeouts for a connection.
+    context->setTimeout(std::max(timeout / 5, milliseconds{200}));
+    context->connectFullMesh(rendezvous.store(), device);
+    context->setTimeout(timeout);
+    context_ = context;
+  });
+  barrier();
+  rendezvous.leave();  // everyone has read it
+}
+
+Communicator::~Communicator() = default;
+
+void Communicator::disconnect() {
+  if (context_) context_->closeConnections();
+}
+
+template <typename Value>
+void Communicator::all_reduce_of(std::span<Value> values, std::uint32_t tag) {
+  if (ranks_ == 1 || values.empty()) return;
+  translate_errors("all-reduce", timeout_, [&] {
+    gloo::AllreduceOptions options(context_);
+    options.setOutput(values.data(), values.size());
+    options.setReduceFunction(add<Value>);
+    options.setTag(tag);
+    options.setTimeout(timeout_);
+    gloo::allreduce(options);
+  });
+}
+
+void Communicator::all_reduce(std::span<float> values, std::uint32_t tag) {
+  all_reduce_of(values, tag);
+}
+void Communicator::all_reduce(std::span<double> values) {
+  all_reduce_of(values, 0);
+}
+
+void Communicator::all_reduce(DType type, std::span<std::uint16_t> values, std::uint32_t tag) {
+  if (ranks_ == 1 || values.empty()) return;
+  translate_errors("all-reduce", timeout_, [&] {
+    gloo::AllreduceOptions options(context_);
+    options.setOutput(values.data(), values.size());
+    options.setReduceFunction(
+        [type](void* to, const void* left, const void* right, std::size_t count) {
+          auto* sum = static_cast<std::uint16_t*>(to);
+          const auto* a = static_cast<const std::uint16_t*>(left);
+          const auto* b = static_cast<const std::uint16_t*>(right);
+          if (sum != a && sum != b) std::copy_n(a, count, sum);
+          add16(type, {sum, count}, {sum == b ? a : b, count});
+        });
+    options.setTag(tag);
+    options.setTimeout(timeout_);
+    gloo::allreduce(options);
+  });
+}
+
+void Communicator::all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
+                              std::uint32_t tag) {
+  if (mine.empty()) return;
+  if (all.size() != mine.size() * static_cast<std::size_t>(ranks_))
+    throw DeviceError("all-gather: there is no room for everyone's part");
+  if (ranks_ == 1) {
+    std::memcpy(all.data(), mine.data(), mine.size());
+    return;
+  }
+  translate_errors("all-gather", timeout_, [&] {
+    gloo::AllgatherOptions options(context_);
+    options.setInput(const_cast<char*>(reinterpret_cast<const char*>(mine.data())), mine.size());
+    options.setOutput(reinterpret_cast<char*>(all.data()), all.size());
+    options.setTag(tag);
+    options.setTimeout(timeout_);
+    gloo::allgather(options);
+  });
+}
+
+void Communicator::broadcast(std::span<char> bytes, int root, std::uint32_t tag) {
+  if (ranks_ == 1 || bytes.empty()) return;
+  translate_errors("broadcast", timeout_, [&] {
+    gloo::BroadcastOptions options(context_);
+    options.setOutput(bytes.data(), bytes.size());
+    options.setRoot(root);
+    options.setTag(tag);
+    options.setTimeout(timeout_);
+    gloo::broadcast(options);
+  });
+}
+
+void Communicator::barrier() {
+  if (ranks_ == 1) return;
+  translate_errors("barrier", timeout_, [&] {
+    gloo::BarrierOptions options(context_);
+    options.setTimeout(timeout_);
+    gloo::barrier(options);
+  });
+}
+
+std::vector<std::vector<std::byte>> Communicator::gather(std::span<const std::byte> mine) {
+  if (ranks_ == 1) return {{mine.begin(), mine.end()}};
+  std::vector<double> sizes(static_cast<std::size_t>(ranks_), 0);
+  sizes[static_cast<std::size_t>(rank_)] = static_cast<double>(mine.size());
+  all_reduce(std::span(sizes));
+  std::vector<std::size_t> counts;
+  std::size_t total = 0;
+  for (const double size : sizes) {
+    if (!(size >= 0 && size <= most_gathered))
+      throw DeviceError("gathering figures: a rank sent a size that makes no sense");
+    // A byte each as padding: Gloo takes no empty parts.
+    counts.push_back(static_cast<std::size_t>(size) + 1);
+    total += counts.back();
+  }
+  std::vector<char> sent(mine.size() + 1, 0), all(total);
+  if (!mine.empty()) std::memcpy(sent.data(), mine.data(), mine.size());
+  translate_errors("gathering figures", timeout_, [&] {
+    gloo::AllgathervOptions options(context_);
+    options.setInput(sent.data(), sent.size());
+    options.setOutput(all.data(), counts);
+    options.setTimeout(timeout_);
+    gloo::allgatherv(options);
+  });
+  std::vector<std::vector<std::byte>> gathered;
+  std::size_t offset = 0;
+  for (const std::size_t count : counts) {
+    const auto* begin = reinterpret_cast<const std::byte*>(all.data() + offset);
+    gathered.emplace_back(begin, begin + count - 1);
+    offset += count;
+  }
+  return gathered;
+}
+
+}  // namespace ddpsim

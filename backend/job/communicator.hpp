@@ -1,0 +1,81 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend/job/rendezvous.hpp"
+#include "model/base/dtype.hpp"
+
+namespace gloo {
+class Context;
+}
+
+namespace ddpsim {
+
+/// Throws DeviceError, naming those there are, if this host has no such network interface.
+void check_interface(const std::string& interface);
+
+/// Where the k-th of n parts of `count` elements begins: parts of ceil(count / n), the last ones
+/// shorter or empty.
+constexpr std::size_t part_begin(std::size_t count, std::size_t k, std::size_t n) {
+  return std::min(count, k * ((count + n - 1) / n));
+}
+
+/// The connections of one rank to all others: Gloo over TCP.
+///
+/// Calls communicate: every rank makes the same ones in the same order. Several threads of a rank
+/// may make some at a time, if each of those has a `tag` of its own, the same on all ranks. Every
+/// call ends within the timeout, with a DeviceError if another rank is gone or silent.
+class Communicator {
+ public:
+  /// Connects to all ranks. `interface`: a network interface; empty: the loopback address. Leaves
+  /// the calling thread in the role of transport.
+  Communicator(Rendezvous& rendezvous, int rank, int ranks, const std::string& interface,
+               std::chrono::milliseconds timeout);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const { return rank_; }
+  int ranks() const { return ranks_; }
+  std::chrono::milliseconds timeout() const { return timeout_; }
+  /// For messages between two ranks.
+  gloo::Context& context() { return *context_; }
+
+  /// Sum over ranks, in place, the same on all to the bit. Gloo's ring.
+  void all_reduce(std::span<float> values, std::uint32_t tag = 0);
+  void all_reduce(std::span<double> values);
+  /// The same of 16-bit numbers of `type` (fp16, bf16), added in fp32 and rounded after each
+  /// addition.
+  void all_reduce(DType type, std::span<std::uint16_t> values, std::uint32_t tag = 0);
+  /// Everyone's `mine`, all of one size, by rank.
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all, std::uint32_t tag = 0);
+  /// A ring over some ranks, `members`, of which this is one, in the same order on all. Of fp32,
+  /// fp16 or bf16 numbers: afterwards this rank's part (part_of) is the sum; with `everywhere`, all
+  /// of it is.
+  void ring_reduce(DType type, std::span<std::byte> values, std::span<const int> members,
+                   bool everywhere, std::uint32_t tag = 0);
+  /// The root's bytes to all.
+  void broadcast(std::span<char> bytes, int root = 0, std::uint32_t tag = 0);
+  void barrier();
+  /// Everyone's bytes, by rank; sizes may differ.
+  std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine);
+
+  /// Ends every call under way on this rank with an error.
+  void disconnect();
+
+ private:
+  template <typename Value>
+  void all_reduce_of(std::span<Value> values, std::uint32_t tag);
+
+  int rank_, ranks_;
+  std::chrono::milliseconds timeout_;
+  std::shared_ptr<gloo::Context> context_;
+};
+
+}  // namespace ddpsim

@@ -1,0 +1,65 @@
+#include "backend/job/rank_failure.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "backend/device_error.hpp"
+#include "model/base/printable.hpp"
+
+namespace ddpsim {
+namespace {
+
+constexpr int invalid_code = 2;
+
+}  // namespace
+
+void print_line(std::string line) {
+  line = "ddpsim: " + printable(line) + "\n";
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
+}
+
+void note_code(FirstFailure& first, int code) {
+  int none = 0;
+  if (code != 0) first.compare_exchange_strong(none, code);
+}
+
+int report_failure(int rank, FirstFailure& first, int code, const char* reason) {
+  note_code(first, code);  // before the line, which may take its time to be written
+  print_line(fmt::format("rank {}: {}", rank, reason));
+  return code;
+}
+
+int code_of_rank(int rank, FirstFailure& first, const std::function<int(int rank)>& body) noexcept {
+  try {
+    const int returned = body(rank);
+    const int code = returned >= 0 && returned <= 255 ? returned : failure_code;
+    note_code(first, code);
+    return code;
+  } catch (const std::invalid_argument& problem) {
+    return report_failure(rank, first, invalid_code, problem.what());
+  } catch (const std::exception& problem) {
+    return report_failure(rank, first, failure_code, problem.what());
+  } catch (...) {
+    return report_failure(rank, first, failure_code, "an exception of unknown type");
+  }
+}
+
+void UnmapFirstFailure::operator()(FirstFailure* shared) const {
+  munmap(shared, sizeof *shared);
+}
+
+std::unique_ptr<FirstFailure, UnmapFirstFailure> shared_first_failure() {
+  void* memory = mmap(nullptr, sizeof(FirstFailure), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    throw DeviceError(fmt::format("no memory for the ranks to share: {}", std::strerror(errno)));
+  return std::unique_ptr<FirstFailure, UnmapFirstFailure>(new (memory) FirstFailure(0));
+}
+
+}  // namespace ddpsim

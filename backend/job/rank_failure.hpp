@@ -1,0 +1,35 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace ddpsim {
+
+/// The code of the rank of a job that failed first; 0: none yet.
+using FirstFailure = std::atomic<int>;
+static_assert(FirstFailure::is_always_lock_free, "a lock would not be shared between processes");
+
+struct UnmapFirstFailure {
+  void operator()(FirstFailure* shared) const;
+};
+/// One that processes forked from now on share. Throws DeviceError if there is no memory for it.
+std::unique_ptr<FirstFailure, UnmapFirstFailure> shared_first_failure();
+
+/// The code a rank ends with when it fails without one of its own.
+inline constexpr int failure_code = 1;
+
+/// A rank has ended with this code: keeps it if it is the first that is not 0.
+void note_code(FirstFailure& first, int code);
+
+/// The rank has failed: keeps the code, prints the reason, returns `code`.
+int report_failure(int rank, FirstFailure& first, int code, const char* reason);
+
+/// What `body` returns as that rank, or what its exception amounts to.
+int code_of_rank(int rank, FirstFailure& first, const std::function<int(int rank)>& body) noexcept;
+
+/// A line on stderr, "ddpsim: ...", in one write: those of several ranks do not mix.
+void print_line(std::string line);
+
+}  // namespace ddpsim

@@ -1,0 +1,45 @@
+#pragma once
+
+#include "backend/backend.hpp"
+#include "backend/job/communicator.hpp"
+#include "backend/nccl/gpu_collectives.hpp"
+#include "backend/nccl/gpu_step_clock.hpp"
+
+namespace ddpsim {
+
+/// All-reduces beside computation (RunOptions::background). Ranks must issue equally many, so they
+/// agree on each batch: one more as long as all of them compute. Two batches are on the way, for
+/// the stream never to run dry.
+class GpuBackground {
+ public:
+  /// Of this size beside a step of so many tasks; none of size zero. All must outlive this object.
+  GpuBackground(Gpu& gpu, GpuCollectives& collectives, Communicator& communicator, Bytes size,
+                std::uint32_t tasks);
+
+  /// Issues up to two more batches, if there is room and every rank still computes. A rank that has
+  /// computed says so in the next agreement; all make that one, and it is the last.
+  void feed(bool computed);
+  /// The ranks have agreed to issue no more of them.
+  bool stopped() const { return stopped_; }
+
+  int issued() const { return issued_; }
+  /// Of the last one; some have been issued.
+  int last_event() const;
+  /// When this rank issued the first one.
+  Instant begun(const GpuStepClock& clock) const;
+  /// Puts what became of them into `run`, given when the last rank had begun.
+  void report(Instant begun, Instant computed_at, const GpuStepClock& clock, RankRun& run) const;
+
+ private:
+  int batch() const;
+
+  Gpu& gpu_;
+  GpuCollectives& collectives_;
+  Communicator& communicator_;
+  Bytes size_;
+  std::uint32_t tasks_;
+  int issued_ = 0;
+  bool stopped_;
+};
+
+}  // namespace ddpsim

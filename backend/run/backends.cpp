@@ -1,0 +1,35 @@
+#include "backend/run/backends.hpp"
+
+#if DDPSIM_NCCL_BACKEND
+#include "backend/nccl/cuda_gpu.hpp"
+#endif
+
+namespace ddpsim {
+namespace {
+
+std::string nothing() {
+  return "";
+}
+
+std::string missing_for_nccl() {
+#if DDPSIM_NCCL_BACKEND
+  return look_for_gpus().problem;
+#else
+  std::string text;
+  if (!DDPSIM_HAS_CUDA)
+    text = "nvcc and the CUDA toolkit were not found, or left out, when this was built";
+  if (!DDPSIM_HAS_NCCL)
+    text += std::string(text.empty() ? "" : "; ") + "NCCL was not found when this was built";
+  return text;
+#endif
+}
+
+}  // namespace
+
+std::vector<BackendStatus> backends() {
+  return {{"gloo", "CPUs over TCP, a process per rank", nothing},
+          {"threads", "CPUs over TCP, a thread per rank: no set-up at all", nothing},
+          {"nccl", "NVIDIA GPUs, a process per rank", missing_for_nccl}};
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,69 @@
+#include "model/base/printable.hpp"
+
+#include <fmt/format.h>
+
+namespace ddpsim {
+namespace {
+
+/// The code point of the well-formed character.
+unsigned code_of(std::string_view character) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
+  constexpr unsigned lead_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+  unsigned code = byte(0) & lead_bits[character.size()];
+  for (std::size_t i = 1; i < character.size(); ++i) code = code << 6 | (byte(i) & 0x3fU);
+  return code;
+}
+
+std::string spelled(unsigned code) {
+  if (code == '\n') return "\\n";
+  if (code == '\r') return "\\r";
+  if (code == '\t') return "\\t";
+  return code < 0x80 ? fmt::format("\\x{:02x}", code) : fmt::format("\\u{:04x}", code);
+}
+
+bool is_control(unsigned code) {
+  return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x2028 && code <= 0x202e) ||
+         (code >= 0x2066 && code <= 0x2069);
+}
+
+}  // namespace
+
+std::size_t utf8_length(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t ahead) {
+    return at + ahead < text.size() ? static_cast<unsigned char>(text[at + ahead]) : 0U;
+  };
+  const unsigned lead = byte(0);
+  const std::size_t length = lead < 0x80                    ? 1
+                             : lead >= 0xc2 && lead <= 0xdf ? 2
+                             : (lead & 0xf0) == 0xe0        ? 3
+                             : lead >= 0xf0 && lead <= 0xf4 ? 4
+                                                            : 0;
+  for (std::size_t ahead = 1; ahead < length; ++ahead)
+    if ((byte(ahead) & 0xc0) != 0x80) return 0;
+  const bool wrong = (lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) > 0x9f) ||
+                     (lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) > 0x8f);
+  return wrong ? 0 : length;
+}
+
+std::string printable(std::string_view text, std::string_view kept) {
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = utf8_length(text, at);
+    if (length == 0) {
+      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[at]));
+      ++at;
+      continue;
+    }
+    const std::string_view character = text.substr(at, length);
+    const unsigned code = code_of(character);
+    if (is_control(code) && kept.find(character) == std::string_view::npos)
+      result += spelled(code);
+    else
+      result += character;
+    at += length;
+  }
+  return result;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,233 @@
+#include "model/cost/cost_model.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "model/base/statistics.hpp"
+#include "model/cost/kernel_cost.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// find_unused_parameters walks every autograd node on the host; a microsecond each is an
+/// assumption (a node is an operation of the forward pass).
+constexpr Duration graph_walk_per_operation = std::chrono::microseconds{1};
+
+/// Measured in the job itself where a calibration says so (1 there: not measured), else what the
+/// profile's spread makes likely.
+double slowest_of(const CalibratedCluster& cluster, double step_spread) {
+  if (cluster.calibration && cluster.calibration->slowest_rank > 1)
+    return cluster.calibration->slowest_rank;
+  if (step_spread == 0) return 1;
+  return 1 + step_spread * expected_largest(cluster.ranks());
+}
+
+Collective kind_of(Operation operation) {
+  switch (operation) {
+    case Operation::all_gather:
+      return Collective::all_gather;
+    case Operation::reduce_scatter:
+      return Collective::reduce_scatter;
+    case Operation::broadcast:
+      return Collective::broadcast;
+    default:
+      return Collective::all_reduce;
+  }
+}
+
+/// The kernel a piece of work asks for, as the law of kernels takes it.
+Kernel kernel_of(const Work& work) {
+  Kernel kernel;
+  kernel.gemm = work.gemm;
+  kernel.traffic = work.traffic;
+  kernel.launches = work.launches;
+  kernel.type = work.type;
+  kernel.time = work.known_time;
+  return kernel;
+}
+
+bool is_pass(Operation operation) {
+  return operation == Operation::forward || operation == Operation::backward ||
+         operation == Operation::optimizer;
+}
+std::size_t pass_of(Operation operation) {
+  return operation == Operation::forward ? 0 : operation == Operation::backward ? 1 : 2;
+}
+
+/// The factors on one pass of a schedule.
+struct PassScale {
+  double host = 1, work = 1;
+};
+
+/// Device times follow the factor. So do host times where the host bounds the pass, or else its length
+/// would not; where the device does, a slow one does not slow the host, and a fast one needs it to keep up.
+PassScale scale_of(const std::vector<std::uint32_t>& pass, double factor, const Costs& costs) {
+  double host = 0, work = 0;
+  for (const std::uint32_t each : pass) {
+    host += in_seconds(costs.works[each].host);
+    work += in_seconds(costs.works[each].work);
+  }
+  return {host > work ? factor : std::min(factor, 1.0), factor};
+}
+
+}  // namespace
+
+CostModel::CostModel(const CalibratedCluster& cluster, double step_spread)
+    : launch(cluster.launch),
+      collective(cluster),
+      interference(cluster),
+      synchronous(cluster.device.synchronous),
+      backward_beside_hook(cluster.calibration ? cluster.calibration->backward_beside_hook : 1),
+      slowest_rank(slowest_of(cluster, step_spread)),
+      ranks(cluster.ranks()),
+      ranks_per_node(cluster.ranks_per_node),
+      cluster_(cluster),
+      measured_(cluster.calibration ? std::make_shared<const CalibratedTimes>(*cluster.calibration)
+                                    : nullptr),
+      buffers_(collective) {}
+
+Costs CostModel::price(const Schedule& schedule) const {
+  Costs costs;
+  costs.handover = launch.handover;
+  costs.works.reserve(schedule.works.size());
+  for (const Work& work : schedule.works) costs.works.push_back(cost_of(work));
+  scale_passes(schedule, costs);
+  share_optimizer(schedule, costs);
+  for (std::size_t w = 0; w < schedule.works.size(); ++w) {
+    WorkCost& cost = costs.works[w];
+    cost.first_launch =
+        schedule.works[w].launches > 1 ? cost.host / schedule.works[w].launches : cost.host;
+  }
+  return costs;
+}
+
+void CostModel::scale_passes(const Schedule& schedule, Costs& costs) const {
+  for (const PassFactors& factors : passes) {
+    const std::array scales{scale_of(schedule.passes.forward, factors.forward, costs),
+                            scale_of(schedule.passes.backward, factors.backward, costs),
+                            scale_of(schedule.passes.optimizer, factors.optimizer, costs)};
+    for (std::size_t w = 0; w < schedule.works.size(); ++w) {
+      const Work& work = schedule.works[w];
+      if (!is_pass(work.operation) || work.optimizer_share > 0) continue;
+      const PassScale& scale = scales[pass_of(work.operation)];
+      WorkCost& cost = costs.works[w];
+      cost.host = scaled(cost.host, scale.host);
+      cost.work = scaled(cost.work, scale.work);
+      cost.last_launch = scaled(cost.last_launch, scale.work);
+    }
+  }
+  for (std::size_t w = 0; w < schedule.works.size(); ++w) {
+    WorkCost& cost = costs.works[w];
+    if (free_launch && is_pass(schedule.works[w].operation)) cost.host = Duration::zero();
+    if (schedule.works[w].beside_hook && backward_beside_hook != 1)
+      cost.work = scaled(cost.work, backward_beside_hook);
+  }
+}
+
+/// An update of some parameters is that part of the whole optimizer.
+void CostModel::share_optimizer(const Schedule& schedule, Costs& costs) const {
+  for (std::size_t w = 0; w < schedule.works.size(); ++w) {
+    const double share = schedule.works[w].optimizer_share;
+    if (share <= 0) continue;
+    WorkCost sum;
+    sum.memory_fraction = 1;
+    for (const std::uint32_t kernel : schedule.passes.optimizer) {
+      sum.work += scaled(costs.works[kernel].work, share);
+      sum.host += scaled(costs.works[kernel].host, share);
+    }
+    costs.works[w] = sum;
+  }
+}
+
+WorkCost CostModel::cost_of(const Work& work) const {
+  switch (traits_of(work.operation).kind) {
+    case OperationTraits::Kind::kernel:
+      return work.computes() ? kernel(work) : host_only(work);
+    case OperationTraits::Kind::collective:
+      return collective_cost(work);
+    case OperationTraits::Kind::transfer: {
+      WorkCost cost;
+      cost.host = work.launches * launch.kernel;
+      if (cluster_.through_host) cost.work = work.payload / *cluster_.through_host;
+      return cost;
+    }
+    case OperationTraits::Kind::host:
+      return host_only(work);
+  }
+  return {};
+}
+
+/// A kernel on the device, with what the host does besides enqueueing it.
+WorkCost CostModel::kernel(const Work& work) const {
+  Kernel kernel = kernel_of(work);
+  const auto time = measured_ ? measured_->time(work) : std::nullopt;
+  if (time) kernel.time = time;
+  const KernelCost by_law =
+      kernel_cost(kernel, cluster_.device, cluster_.launch.kernel, work.caller);
+  WorkCost cost;
+  cost.host = by_law.host;
+  cost.work = by_law.work;
+  cost.last_launch = by_law.last_launch;
+  cost.memory_fraction = by_law.memory_fraction;
+  // Interference was measured on such kernels.
+  if (time && !work.known_time) cost.memory_fraction = work.gemm ? 0 : 1;
+  // What was measured is enqueued by ddpsim, which no Python slows.
+  if (measured_)
+    cost.host = synchronous ? Duration::zero() : work.launches * cluster_.launch.kernel;
+  if (is_pass(work.operation)) return cost;
+  if (copy_factor != 1) {
+    cost.work = scaled(cost.work, copy_factor);
+    cost.last_launch = scaled(cost.last_launch, copy_factor);
+  }
+  // Launches that cost nothing hold nothing back, whatever else the host has to do for it.
+  if (launch.kernel == Duration::zero()) cost.host = cost.last_launch = Duration::zero();
+  cost.host += host_only(work).host;
+  return cost;
+}
+
+WorkCost CostModel::host_only(const Work& work) const {
+  WorkCost cost;
+  cost.host = work.host + work.hook_calls * launch.hook;
+  if (work.operation == Operation::search_unused && !free_launch)
+    cost.host += work.launches * graph_walk_per_operation;
+  // A wait for buffers was not measured.
+  if (work.operation == Operation::wait && synchronous && work.launches > 0 &&
+      work.message != Message::buffers)
+    cost.host += launch.wait;
+  return cost;
+}
+
+WorkCost CostModel::collective_cost(const Work& work) const {
+  WorkCost cost;
+  cost.host = launch.collective;
+  if (work.message == Message::buffers && work.operation == Operation::broadcast) {
+    cost.work = buffers_.broadcast(work.payload);
+    return cost;
+  }
+  const CollectiveCost priced = among(work);
+  cost.work = priced.time();
+  cost.latency = priced.latency;
+  cost.beside = interference.beside(priced, work.payload);
+  return cost;
+}
+
+/// Among all ranks, or those of a group: of one node, where they fit in one.
+CollectiveCost CostModel::among(const Work& work) const {
+  const Collective kind = kind_of(work.operation);
+  if (work.group == 0) return collective.of(kind, work.payload);
+  if (work.group > ranks_per_node || ranks_per_node == ranks)
+    return collective.of(kind, work.payload, work.group);
+  if (ranks_per_node == 1 || work.group == 1) return {};
+  CalibratedCluster one_node = cluster_;
+  one_node.nodes = 1;
+  CollectiveLaw node(one_node);
+  node.latency_factor = collective.latency_factor;
+  node.transfer_factor = collective.transfer_factor;
+  return node.of(kind, work.payload, work.group);
+}
+
+Costs price(const Schedule& schedule, const CalibratedCluster& cluster) {
+  return CostModel(cluster).price(schedule);
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "model/cost/calibrated_times.hpp"
+#include "model/cost/collective.hpp"
+#include "model/cost/costs.hpp"
+#include "model/cost/interference.hpp"
+
+namespace ddpsim {
+
+/// How much longer than the laws say the passes of a real step take.
+struct PassFactors {
+  double forward = 1, backward = 1, optimizer = 1;
+};
+
+/// The one place where work becomes time: every law and every calibration of a cluster.
+///
+/// Kernels and copies cost what the cluster's calibration says (calibrated_times.hpp), and what it
+/// knows nothing of, or where there is none, what the law of kernel_cost.hpp says. On a synchronous
+/// device the measured times hold the host's part as well: there is none besides.
+class CostModel {
+ public:
+  /// `step_spread`: the standard deviation of a rank's computation from step to step, as a share of it;
+  /// counts where no calibration has measured how much later the slowest rank is.
+  explicit CostModel(const CalibratedCluster& cluster, double step_spread = 0);
+
+  /// How long the schedule's work takes on a typical rank.
+  /// Throws std::invalid_argument if the device cannot do some of it.
+  Costs price(const Schedule& schedule) const;
+
+  /// An all-reduce of a bucket.
+  CollectiveCost all_reduce(Bytes size) const { return collective.all_reduce(size); }
+
+  /// The laws, with what is fitted to measured rows in them.
+  Launch launch;
+  CollectiveLaw collective;
+  InterferenceLaw interference;
+  /// On the device times of the passes, one after the other; the host times follow where the host bounds
+  /// the pass, or the factor is below one.
+  std::vector<PassFactors> passes;
+  double copy_factor = 1;    ///< on device times of all other kernels: copies, divisions, hooks
+  bool free_launch = false;  ///< what if the host took no time to enqueue?
+
+  bool synchronous = false;         ///< kernels run on the host thread
+  double backward_beside_hook = 1;  ///< as in Calibration
+  double slowest_rank = 1;          ///< its computation takes so much longer than a typical one's
+  int ranks = 1;
+  int ranks_per_node = 1;
+
+ private:
+  WorkCost cost_of(const Work& work) const;
+  WorkCost kernel(const Work& work) const;
+  WorkCost collective_cost(const Work& work) const;
+  WorkCost host_only(const Work& work) const;
+  CollectiveCost among(const Work& work) const;
+  void scale_passes(const Schedule& schedule, Costs& costs) const;
+  void share_optimizer(const Schedule& schedule, Costs& costs) const;
+
+  CalibratedCluster cluster_;
+  std::shared_ptr<const CalibratedTimes> measured_;  ///< of the calibration; null: none
+  CollectiveLaw buffers_;  ///< broadcasts of buffers stay what they are, whatever is fitted
+};
+
+/// How long a schedule's work takes on a cluster, by its laws or its calibration.
+Costs price(const Schedule& schedule, const CalibratedCluster& cluster);
+
+}  // namespace ddpsim

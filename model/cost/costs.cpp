@@ -1,0 +1,31 @@
+#include "model/cost/costs.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// Does it take the rank's own computing speed?
+bool is_computed(const Schedule& schedule, const Work& work) {
+  if (traits_of(work.operation).kind == OperationTraits::Kind::transfer) return false;
+  if (is_collective(work.operation)) return false;
+  return !(work.aside && schedule.synchronous);  // on a thread that communicates
+}
+
+}  // namespace
+
+Costs slowed_down(const Schedule& schedule, Costs costs, double factor) {
+  for (std::size_t w = 0; w < costs.works.size(); ++w) {
+    if (!is_computed(schedule, schedule.works[w])) continue;
+    costs.works[w].work = scaled(costs.works[w].work, factor);
+    costs.works[w].last_launch = scaled(costs.works[w].last_launch, factor);
+  }
+  return costs;
+}
+
+double total_seconds(const Schedule& schedule, const Costs& costs) {
+  double seconds = 0;
+  for (const Task& task : schedule.tasks)
+    seconds += in_seconds(costs.of(task).host) + in_seconds(costs.of(task).work);
+  return seconds;
+}
+
+}  // namespace ddpsim

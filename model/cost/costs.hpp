@@ -1,0 +1,39 @@
+#pragma once
+
+#include <vector>
+
+#include "model/cost/interference.hpp"
+#include "model/schedule/schedule.hpp"
+
+namespace ddpsim {
+
+/// How long a piece of work takes, on one rank, while nothing else runs.
+struct WorkCost {
+  Duration host{};          ///< to enqueue it (all launches), or to run it if it is the host's own
+  Duration first_launch{};  ///< the part of `host` after which the first launch is enqueued
+  Duration work{};          ///< on its stream; of a collective: from the last rank's arrival
+  /// The work ends no earlier than this after the host enqueued the last launch.
+  Duration last_launch{};
+  Duration latency{};         ///< collectives: the part of `work` that is not transfer
+  float memory_fraction = 0;  ///< of `work`, bounded by memory bandwidth
+  Interference beside;        ///< collectives: how it and the kernels beside it slow each other
+};
+
+/// How long a schedule's work takes: an entry for each piece.
+struct Costs {
+  std::vector<WorkCost> works;  ///< [Schedule::works]
+  /// Task::handed_over: from being issued to being taken up by an idle stream.
+  Duration handover{};
+
+  const WorkCost& of(const Task& task) const { return works[task.work]; }
+};
+
+/// The costs of a rank that computes slower by `factor`: its kernels and all its host computes, but not
+/// its launches, its copies to and from the host, or what its communication threads do.
+Costs slowed_down(const Schedule& schedule, Costs costs, double factor);
+
+/// The sum of all tasks' host and work times, in seconds: what a step cannot be shorter than, on one
+/// stream, and far beyond which its length never is.
+double total_seconds(const Schedule& schedule, const Costs& costs);
+
+}  // namespace ddpsim

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <vector>
+
+#include "model/ddp/bucketing.hpp"
+#include "model/ddp/step_works.hpp"
+#include "model/ddp/training.hpp"
+#include "model/schedule/schedule.hpp"
+
+namespace ddpsim {
+
+/// The settings of `training` that decide how DDP assigns buckets.
+DdpBucketing bucketing_of(const Training& training);
+
+/// The buckets `bucketed` would use, in launch order, without building the schedule. Throws
+/// std::invalid_argument if explicit buckets miss or repeat a parameter, or a group would be empty.
+std::vector<Bucket> plan_buckets(const StepWorks& works, const Training& training);
+
+/// How many buckets DDP makes of a workload's gradients by its caps, in the steady state.
+std::size_t buckets_by_caps(const Workload& workload, const Training& training);
+
+}  // namespace ddpsim

@@ -1,0 +1,93 @@
+#include "model/ddp/step_works.hpp"
+
+#include <algorithm>
+
+#include "model/ddp/comm_hook.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// What copying the gradient into its bucket reads and writes.
+Bytes copied_in(const Parameter& parameter) {
+  if (parameter.unused) return parameter.size();
+  return 2 * (parameter.sparse ? parameter.sparse_values() : parameter.size());
+}
+
+}  // namespace
+
+StepWorks::StepWorks(const Workload& workload, const Cluster& cluster, Optimizer kind)
+    : arrival(arrival_order(workload)),
+      gradient_size(workload.gradient_size()),
+      device{cluster.ranks(), cluster.device.synchronous,
+             cluster.through_host && !cluster.device.synchronous, cluster.collectives_at_once},
+      ranks_per_node(cluster.ranks_per_node) {
+  const auto known = [this](const Work& work) { return KnownWork{table.add(work)}; };
+  const auto copying = [&](Operation operation, Bytes traffic) {
+    return known(moving(operation, traffic));
+  };
+  for (const Layer& layer : workload.layers) {
+    LayerWorks& works = layers.emplace_back();
+    for (const Kernel& kernel : layer.forward) {
+      works.forward.push_back(known(work_of(Operation::forward, kernel, Caller::forward_module)));
+      operations += kernel.launches;
+    }
+    for (const Kernel& kernel : layer.backward)
+      works.backward.push_back(known(work_of(Operation::backward, kernel, Caller::autograd)));
+    works.completes.resize(layer.backward.size());
+  }
+  for (const Parameter& parameter : workload.parameters) {
+    const Bytes size = parameter.size();
+    copy_in.push_back(copying(Operation::copy_in, copied_in(parameter)));
+    copy_out.push_back(copying(Operation::copy_out, 2 * size));
+    divide.push_back(copying(Operation::divide, 2 * size));
+    accumulate.push_back(known(moving(Operation::accumulate, 3 * size, Caller::autograd)));
+    gradients.push_back({size, parameter.dtype, parameter.sparse, parameter.unused});
+    sparse.push_back(parameter.sparse
+                         ? SparseSizes{parameter.sparse_indices(), parameter.sparse_values()}
+                         : SparseSizes{});
+    matrices.push_back(matrix_of(parameter.shape));
+  }
+  concatenate = copying(Operation::concatenate, 2 * gradient_size);
+  flat_divide = copying(Operation::divide, 2 * gradient_size);
+  for (const BufferGroup& group : cut(workload.buffers)) {
+    Work flatten = moving(Operation::concatenate, 2 * group.size);
+    Work restore = moving(Operation::copy_out, 2 * group.size, Caller::library, group.tensors);
+    Work broadcast;
+    broadcast.operation = Operation::broadcast;
+    broadcast.payload = group.size;
+    flatten.payload = restore.payload = group.size;
+    flatten.message = restore.message = broadcast.message = Message::buffers;
+    buffers.push_back({known(flatten), known(restore), known(broadcast), group.size});
+  }
+  if (workload.optimizer) {
+    Kernel timed;
+    timed.time = workload.optimizer;
+    optimizer.push_back(known(work_of(Operation::optimizer, timed, Caller::library)));
+  } else {
+    for (const Kernel& kernel : optimizer_kernels(kind, workload))
+      optimizer.push_back(known(work_of(Operation::optimizer, kernel, optimizer_caller(kind))));
+  }
+  for (const int index : arrival) {
+    const Parameter& parameter = workload.parameters[at(index)];
+    if (parameter.unused) continue;  // no gradient, no hook
+    layers[at(parameter.layer)].completes[at(parameter.ready_after)].push_back(index);
+  }
+}
+
+Work copy_together(const StepWorks& works, const std::vector<std::int32_t>& parameters) {
+  Bytes size;
+  std::int64_t elements = 0;
+  for (const std::int32_t index : parameters) {
+    const GradientInfo& gradient = works.gradients[at(index)];
+    size += gradient.size;
+    elements += gradient.size.count / size_of(gradient.dtype).count;
+  }
+  const auto batches = [](std::int64_t count, std::int64_t most) {
+    return static_cast<int>((count + most - 1) / most);
+  };
+  const int launches = std::max({1, batches(static_cast<std::int64_t>(parameters.size()), 64),
+                                 batches(elements, std::int64_t{320} * 65536)});
+  return moving(Operation::concatenate, 2 * size, Caller::library, launches);
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/cluster/cluster.hpp"
+#include "model/ddp/bucketing.hpp"
+#include "model/schedule/comm_step.hpp"
+#include "model/schedule/schedule_writer.hpp"
+#include "model/workload/optimizer.hpp"
+#include "model/workload/workload.hpp"
+
+namespace ddpsim {
+
+/// Every piece of work that a step of this workload can consist of whatever its buckets are, found
+/// once, so that many schedules (strategies, bucket sizes) can be written from it quickly. Prices are
+/// not here: see model/cost.
+struct StepWorks {
+  /// Of the cluster only what shapes a schedule counts: ranks and nodes, whether the device is
+  /// synchronous, and whether collectives run on the hosts.
+  StepWorks(const Workload& workload, const Cluster& cluster, Optimizer optimizer);
+
+  struct LayerWorks {
+    std::vector<KnownWork> forward, backward;  ///< as in Layer
+    /// [backward kernel] parameters whose gradient that kernel completes, in the order hooks fire
+    std::vector<std::vector<std::int32_t>> completes;
+  };
+  struct BufferWorks {
+    KnownWork flatten, restore, broadcast;  ///< into one tensor, to all ranks, and back into each
+    Bytes size;
+  };
+  struct SparseSizes {
+    Bytes indices, values;  ///< what each rank sends
+  };
+
+  WorkTable table;
+  std::vector<LayerWorks> layers;
+  // [parameter]
+  /// Reads the gradient once and writes it once; of an unused one it only writes (zeros), and of a
+  /// sparse one it divides the rows where they are.
+  std::vector<KnownWork> copy_in;
+  std::vector<KnownWork> copy_out, divide;
+  std::vector<KnownWork> accumulate;  ///< gradient += new gradient: two reads, one write
+  std::vector<GradientInfo> gradients;
+  std::vector<SparseSizes> sparse;
+  std::vector<MatrixShape> matrices;  ///< as comm hooks see them
+
+  std::vector<int> arrival;            ///< parameter indices in the order their hooks fire
+  std::vector<KnownWork> optimizer;    ///< in order; a kernel per tensor, or one for all
+  std::vector<BufferWorks> buffers;    ///< as they are broadcast
+  KnownWork concatenate, flat_divide;  ///< read and write all gradients in one launch
+  std::int32_t operations = 0;         ///< of the forward pass: nodes of the autograd graph
+  Bytes gradient_size;                 ///< of all parameters
+
+  ScheduleWriter::Device device;
+  int ranks_per_node = 1;
+
+  std::size_t parameters() const { return gradients.size(); }
+};
+
+/// The kernels that put gradients into their bucket together, by PyTorch's multi-tensor copy: up to 64
+/// at a time, 320 blocks of 65536 numbers.
+Work copy_together(const StepWorks& works, const std::vector<std::int32_t>& parameters);
+
+}  // namespace ddpsim

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+
+#include "model/ddp/step_builder.hpp"
+
+namespace ddpsim {
+
+/// What a strategy adds to a step. An object serves one step; the builder calls it in the order of the
+/// host's walk through the step. To implement another strategy, derive in a file of its own, and add a
+/// line to strategy_tasks.cpp.
+class StrategyTasks {
+ public:
+  virtual ~StrategyTasks() = default;
+
+  /// Makes the buckets, before anything else. Throws std::invalid_argument for a step that cannot be.
+  virtual void plan(StepBuilder&) {}
+  /// Before the module's own forward, of every micro-batch.
+  virtual void before_forward(StepBuilder&) {}
+  /// Between forward and backward, of every micro-batch that communicates.
+  virtual void before_backward(StepBuilder&) {}
+  /// A gradient is complete in its place, in a micro-batch that communicates.
+  virtual void gradient_ready(StepBuilder&, std::int32_t /*parameter*/) {}
+  /// Behind the last gradient, of every micro-batch that communicates.
+  virtual void after_backward(StepBuilder&) {}
+  /// Does an optimizer run behind the last micro-batch?
+  virtual bool optimizer_follows(const StepBuilder&) const { return true; }
+  /// Behind the optimizer.
+  virtual void after_optimizer(StepBuilder&) {}
+  /// Does a comm hook compute aside while this backward runs?
+  virtual bool computes_aside(const StepBuilder&) const { return false; }
+};
+
+std::unique_ptr<StrategyTasks> make_strategy(Strategy strategy);
+
+std::unique_ptr<StrategyTasks> make_naive();
+std::unique_ptr<StrategyTasks> make_flat();
+std::unique_ptr<StrategyTasks> make_overlap();
+std::unique_ptr<StrategyTasks> make_bucketed();
+
+}  // namespace ddpsim

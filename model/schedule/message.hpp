@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace ddpsim {
+
+/// What a collective carries: a bucket's gradients, or what DDP itself has to announce or to agree on
+/// (then Task::bucket is nobody, and where values matter to nobody else a backend may send others).
+enum class Message : std::uint8_t {
+  gradients,
+  buffers,         ///< rank 0's, before forward
+  bucket_indices,  ///< of the rebuild: int32 for each parameter and one more
+  bucket_lengths,  ///< of the rebuild: int32 for each bucket
+  used_map,        ///< which parameters were used: int32 for each
+  active_ranks,    ///< join: 1 of every rank that has inputs
+  early_end,       ///< join: has any rank run out of inputs?
+  buffer_source,   ///< join: the largest rank that has inputs
+  will_sync,       ///< join: 1 of every rank that will communicate gradients
+  parameters,      ///< post_local_sgd: models are averaged
+  // The three parts of a sparse gradient, in its bucket.
+  sparse_shape,
+  sparse_indices,
+  sparse_values,
+};
+std::string_view name_of(Message message);
+
+}  // namespace ddpsim

@@ -1,0 +1,105 @@
+#include "model/schedule/work.hpp"
+
+#include <bit>
+#include <functional>
+
+#include <fmt/format.h>
+
+namespace ddpsim {
+namespace {
+
+/// Mixes a value into a hash (the finaliser of splitmix64; Steele, Lea and Flood, OOPSLA 2014).
+constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
+  hash += value + 0x9E3779B97F4A7C15u;
+  hash = (hash ^ (hash >> 30)) * 0xBF58476D1CE4E5B9u;
+  hash = (hash ^ (hash >> 27)) * 0x94D049BB133111EBu;
+  return hash ^ (hash >> 31);
+}
+
+}  // namespace
+
+Work work_of(Operation operation, const Kernel& kernel, Caller caller) {
+  Work work;
+  work.operation = operation;
+  work.gemm = kernel.gemm;
+  work.traffic = kernel.traffic;
+  work.type = kernel.type;
+  work.launches = kernel.launches;
+  work.known_time = kernel.time;
+  work.caller = caller;
+  return work;
+}
+
+Work moving(Operation operation, Bytes traffic, Caller caller, int launches) {
+  Work work;
+  work.operation = operation;
+  work.traffic = traffic;
+  work.launches = launches;
+  work.caller = caller;
+  return work;
+}
+
+std::optional<Work> measured_as(const Work& work) {
+  if (!work.computes() || work.optimizer_share > 0) return std::nullopt;
+  if (work.message != Message::gradients) return std::nullopt;
+  // The time of a hook on a layer's output is what the user expects of host threads.
+  if (work.known_time && work.operation != Operation::module_hook) return std::nullopt;
+  if (!work.gemm && work.traffic == Bytes{}) return std::nullopt;
+  Work key;
+  key.operation = work.operation;
+  key.gemm = work.gemm;
+  key.traffic = work.traffic;
+  key.type = work.type;
+  key.aside = work.aside;
+  return key;
+}
+
+std::string describe(const Work& work) {
+  std::string text(name_of(work.operation));
+  if (work.message != Message::gradients) text += fmt::format(" ({})", name_of(work.message));
+  if (work.gemm)
+    text += fmt::format(" {} x {} x {}{} {}", work.gemm->m, work.gemm->n, work.gemm->k,
+                        work.gemm->batch == 1 ? "" : fmt::format(" ({} times)", work.gemm->batch),
+                        name_of(work.type));
+  if (work.traffic != Bytes{}) text += fmt::format(", {}", to_string(work.traffic));
+  if (work.payload != Bytes{}) text += fmt::format(" of {}", to_string(work.payload));
+  if (work.aside) text += ", aside";
+  return text;
+}
+
+std::size_t WorkHash::operator()(const Work& work) const {
+  std::uint64_t hash = mixed(0, static_cast<std::uint64_t>(work.operation) |
+                                    static_cast<std::uint64_t>(work.message) << 8 |
+                                    static_cast<std::uint64_t>(work.type) << 16 |
+                                    static_cast<std::uint64_t>(work.caller) << 24 |
+                                    static_cast<std::uint64_t>(work.aside) << 32 |
+                                    static_cast<std::uint64_t>(work.beside_hook) << 33 |
+                                    static_cast<std::uint64_t>(work.communicator) << 40);
+  if (work.gemm)
+    for (const std::int64_t side : {work.gemm->m, work.gemm->n, work.gemm->k, work.gemm->batch})
+      hash = mixed(hash, static_cast<std::uint64_t>(side));
+  hash = mixed(hash, static_cast<std::uint64_t>(work.traffic.count));
+  hash = mixed(hash, static_cast<std::uint64_t>(work.payload.count));
+  hash = mixed(hash, static_cast<std::uint64_t>(work.launches) << 32 ^
+                         static_cast<std::uint64_t>(work.group));
+  if (work.known_time) hash = mixed(hash, static_cast<std::uint64_t>(work.known_time->count()));
+  if (work.optimizer_share > 0)
+    hash = mixed(hash, std::bit_cast<std::uint64_t>(work.optimizer_share));
+  hash = mixed(hash, static_cast<std::uint64_t>(work.host.count()) ^
+                         static_cast<std::uint64_t>(work.hook_calls) << 48);
+  return static_cast<std::size_t>(hash);
+}
+
+std::uint32_t WorkTable::add(const Work& work) {
+  const auto [found, fresh] = numbers_.emplace(work, static_cast<std::uint32_t>(works_.size()));
+  if (fresh) works_.push_back(work);
+  return found->second;
+}
+
+std::optional<std::uint32_t> WorkTable::find(const Work& work) const {
+  const auto found = numbers_.find(work);
+  if (found == numbers_.end()) return std::nullopt;
+  return found->second;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "model/cluster/cluster.hpp"
+#include "scenarios/reader/yaml.hpp"
+
+namespace ddpsim {
+
+template <typename T>
+class Map;
+
+/// The keys of a device.
+const Map<Device>& device_map();
+
+/// A device by its catalogue name, from a file, or written out. Throws InputError.
+Device read_device(const Yaml& given);
+
+}  // namespace ddpsim

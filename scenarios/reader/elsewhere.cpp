@@ -1,0 +1,101 @@
+#include "scenarios/reader/elsewhere.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "scenarios/reader/format.hpp"
+#include "scenarios/reader/quantity_text.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// What others have a key for, and we do not.
+struct Word {
+  std::string_view name, answer;
+};
+constexpr std::string_view no_time = "it does not change how long a step takes: leave it out";
+constexpr std::string_view zero_hooks =
+    "sharded training is not modelled, except for ZeRO's comm hooks: write training.comm_hook: "
+    "zero_step";
+constexpr std::string_view not_modelled = "it is not modelled: leave it out";
+constexpr std::array words{
+    Word{"world_size", "write cluster.nodes and cluster.ranks_per_node, whose product it is"},
+    Word{"num_processes", "write cluster.nodes and cluster.ranks_per_node, whose product it is"},
+    Word{"lr", no_time},
+    Word{"learning_rate", no_time},
+    Word{"lr_scheduler", no_time},
+    Word{"lr_scheduler_type", no_time},
+    Word{"warmup_steps", no_time},
+    Word{"weight_decay", no_time},
+    Word{"betas", no_time},
+    Word{"epochs", no_time},
+    Word{"num_train_epochs", no_time},
+    Word{"max_epochs", no_time},
+    Word{"max_steps", no_time},
+    Word{"num_workers", "data loading is not modelled: leave it out"},
+    Word{"dataloader_num_workers", "data loading is not modelled: leave it out"},
+    Word{"gradient_checkpointing", not_modelled},
+    Word{"activation_checkpointing", not_modelled},
+    Word{"tensor_parallel_size", not_modelled},
+    Word{"pipeline_parallel_size", not_modelled},
+    Word{
+        "max_grad_norm",
+        "clipping by the norm of all gradients is not modelled; training.hooks can clip a layer's"},
+    Word{
+        "gradient_clip_val",
+        "clipping by the norm of all gradients is not modelled; training.hooks can clip a layer's"},
+    Word{
+        "gradient_clipping",
+        "clipping by the norm of all gradients is not modelled; training.hooks can clip a layer's"},
+    Word{"zero_optimization", zero_hooks},
+    Word{"zero_stage", zero_hooks},
+    Word{"fsdp", zero_hooks},
+    Word{"deepspeed", zero_hooks},
+};
+
+/// "DistributedDataParallel's bucket_cap_mb is training.bucket_cap here: write bucket_cap: 25 MiB".
+std::string told(const Elsewhere& elsewhere, const std::string& path, const std::string& key,
+                 const Yaml& value) {
+  std::string text = fmt::format("{}{}{} is {} here", elsewhere.owner,
+                                 elsewhere.owner.empty() ? "" : " ", elsewhere.name, path);
+  constexpr std::size_t most = 40;  // characters of a value worth repeating
+  if (value.is_scalar() && elsewhere.value != "-") {
+    const std::string given = value.scalar();
+    if (elsewhere.value.empty() && given.size() <= most)
+      text += fmt::format(": write {}: {}", key, given);
+    else if (!elsewhere.value.empty() && given.size() <= most && parse_number(given))
+      text += fmt::format(": write {}: {}", key, fmt::format(fmt::runtime(elsewhere.value), given));
+  }
+  return text + (elsewhere.note.empty() ? "" : "; " + elsewhere.note);
+}
+
+const Elsewhere* spelt_so(const KeyDescription& key, const std::string& name) {
+  const auto& all = key.about.elsewhere;
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const Elsewhere& each) { return each.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::string told_elsewhere(const std::string& name, const Yaml& value, const MapDescription& here) {
+  std::string text;
+  const auto look = [&](const std::string& path, const MapDescription& map,
+                        const KeyDescription& key) {
+    const Elsewhere* elsewhere = spelt_so(key, name);
+    if (elsewhere != nullptr && elsewhere->value == "{}" && !parse_number(value.scalar())) return;
+    // Of several keys, the one of this very mapping.
+    if (elsewhere != nullptr && (text.empty() || &map == &here))
+      text = told(*elsewhere, path, key.name, value);
+  };
+  for (const Format& format : all_formats())
+    if (text.empty()) walk(format.root(), look);
+  if (!text.empty()) return text;
+  const auto word =
+      std::find_if(words.begin(), words.end(), [&](const Word& each) { return each.name == name; });
+  return word == words.end() ? "" : std::string(word->answer);
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,175 @@
+#include "scenarios/reader/link_reader.hpp"
+
+#include <cmath>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "scenarios/reader/entry_keys.hpp"
+#include "scenarios/reader/file_end.hpp"
+#include "scenarios/reader/quantity_text.hpp"
+
+namespace ddpsim {
+namespace {
+
+using Point = AllReduceTable::value_type;
+
+const Map<Point>& point_map() {
+  static const auto map =
+      Map<Point>("all_reduce_point", "A measured all-reduce of one size.")
+          .key(
+              "bytes", value::size_or_count(), &Point::first,
+              {.meaning = "What each rank hands to the all-reduce. Sizes grow from entry to entry.",
+               .example = "1 MiB",
+               .required = true})
+          .key("time", value::time(), &Point::second,
+               {.meaning = "How long the all-reduce takes, from the last rank's arrival.",
+                .example = "40 us",
+                .required = true});
+  return map;
+}
+
+/// `all_reduce: [{bytes: 4096 B, time: 600 us}, ...]`.
+AllReduceTable read_table(const Yaml& given) {
+  AllReduceTable table;
+  for (const Yaml& item :
+       given.list("a list such as [{bytes: 1 MiB, time: 40 us}, ...] or the path of a CSV file")) {
+    const Point point = point_map().read(item);
+    if (!table.empty() && point.first <= table.back().first)
+      YamlMap(item).find("bytes")->fail("sizes must grow from entry to entry");
+    table.push_back(point);
+  }
+  if (table.empty()) given.fail("expected at least one entry such as {bytes: 1 MiB, time: 40 us}");
+  return table;
+}
+
+/// `all_reduce: table.csv`: lines "bytes,time_us,..."; lines starting with '#' are comments, and
+/// the first other line names the columns.
+AllReduceTable read_csv_table(const Yaml& given) {
+  const std::filesystem::path path = given.folder() / given.text("the path of a CSV file");
+  if (const std::string reason = unreadable(path); !reason.empty())
+    given.fail(fmt::format("{}: {}", path.string(), reason));
+  std::ifstream file(path);
+  AllReduceTable table;
+  std::size_t number = 0;
+  bool header = false;
+  const auto fail = [&](std::string_view problem) {
+    throw InputError(fmt::format("{}:{}:1: {}", path.string(), number, problem));
+  };
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (line.empty() || line.front() == '#') continue;
+    const auto comma = line.find(',');
+    if (comma == std::string::npos) fail("expected \"bytes,time_us\"");
+    std::string first = line.substr(0, comma);
+    std::string second = line.substr(comma + 1);
+    second = second.substr(0, second.find(','));
+    if (!header) {
+      if (first != "bytes" || second != "time_us")
+        fail("expected the columns \"bytes,time_us\" to be named first");
+      header = true;
+      continue;
+    }
+    const auto size = parse_integer(first);
+    const auto time = parse_number(second);
+    const Duration duration =
+        time && std::abs(*time) <= 1e9 ? from_seconds(*time * 1e-6) : Duration{};
+    if (!size || *size <= 0 || duration <= Duration::zero())
+      fail("expected a size in bytes and a time in microseconds, both above zero");
+    if (!table.empty() && *size <= table.back().first.count)
+      fail("sizes must grow from line to line");
+    table.emplace_back(Bytes{*size}, duration);
+  }
+  if (table.empty()) given.fail(fmt::format("{} holds no table", path.string()));
+  return table;
+}
+
+Value<AllReduceTable> table_value() {
+  const auto list = value::list_of(value::mapping(&point_map), "");
+  return {
+      {value::list(list.type.front().items, 1), value::form(Form::Kind::path)},
+      [](const Yaml& given) { return given.is_list() ? read_table(given) : read_csv_table(given); },
+      list.write};
+}
+
+Map<Link> make_link_map() {
+  Map<Link> map(
+      "link",
+      "What connects the devices of a node, or nodes: by its latency and bandwidth, by what "
+      "NCCL knows of its kind, or by a measured table of all-reduces.");
+  map.key_constant("format", "ddpsim.link/1",
+                   {.meaning = "Marks a file as a link profile. A link of a scenario or of the "
+                               "catalogue does without.",
+                    .otherwise = "not marked",
+                    .example = "ddpsim.link/1"});
+  add_written_by(map);
+  add_entry_keys(map, link_entries, &Link::source);
+  map.key("kind",
+          value::one_of(all_link_kinds,
+                        {"nothing is known but latency and bandwidth",
+                         "NVIDIA's links between GPUs", "PCI Express", "Ethernet", "InfiniBand"}),
+          &Link::kind,
+          {.meaning = "What sort of link it is. NCCL's model of collectives is used where it is "
+                      "known."})
+      .key("latency", value::time_or_zero(), &Link::latency,
+           {.meaning = "The latency of one hop.", .otherwise = "none", .example = "5 us"})
+      .key_taken("bandwidth", value::bandwidth(),
+                 [](Link& link, Bandwidth bandwidth) {
+                   link.bandwidth = bandwidth;
+                   link.nccl_bandwidth = {};  // a base's figure belongs to the base's bandwidth
+                 },
+                 &Link::bandwidth,
+                 {.meaning = "The bandwidth per direction, of each device within a node or of each "
+                             "NIC between nodes.",
+                  .otherwise = "needed, unless there is a table",
+                  .example = "450 GB/s"})
+      .key("nccl_bandwidth", value::bandwidth(), &Link::nccl_bandwidth,
+           {.meaning = "What NCCL's search assumes for the bandwidth of a device.",
+            .otherwise = "as `bandwidth`",
+            .example = "370.8 GB/s",
+            .source = "NCCL 2.28.9, src/graph/topo.h"})
+      .key("nvswitch", value::boolean(), &Link::nvswitch,
+           {.meaning = "Whether every GPU reaches every other at full speed through a switch, so "
+                       "that NCCL's NVLS algorithms can exist."})
+      .key("nics", value::whole(1, 64), &Link::nics,
+           {.meaning = "How many network cards a node has.",
+            .otherwise = "one per rank for InfiniBand, one per node for others",
+            .example = "8"})
+      .key("ranks", value::whole(1, 1000000), &Link::table_ranks,
+           {.meaning = "How many ranks the table was measured with. For another number of ranks it "
+                       "is scaled as a ring's.",
+            .otherwise = "the table holds for the cluster's ranks as it is",
+            .example = "8"})
+      .key("all_reduce", table_value(), &Link::all_reduce,
+           {.meaning = "Measured all-reduces by size, as a list or as a CSV file whose first "
+                       "columns are bytes and time_us. Between two points the time is a "
+                       "latency and a bandwidth; beyond the ends the nearest two go on.",
+            .otherwise = "nothing was measured",
+            .example = "[{bytes: 4096, time: 600 us}, {bytes: 1 MiB, time: 2 ms}]"})
+      .needs_also({{.key = "bandwidth"}, {.key = "all_reduce"}, {.key = "base"}});
+  add_end(map, "ddpsim.link/1");
+  return map;
+}
+
+}  // namespace
+
+const Map<Link>& link_map() {
+  static const Map<Link> map = make_link_map();
+  return map;
+}
+
+Link read_link(const Yaml& given) {
+  Link link;
+  const std::vector<Entry> entries = entry_with_bases(given, link_entries);
+  for (const Entry& entry : entries)
+    if (const YamlMap map(entry.yaml); const auto format = map.find("format"))
+      check_end_if_written(map, *format);
+  link_map().read(layers_of(entries), link);
+  link.name = entries.front().name;
+  if (link.bandwidth.bytes_per_second <= 0 && link.all_reduce.empty())
+    entries.front().yaml.fail("missing key \"bandwidth\" (or a measured \"all_reduce\" table)");
+  return link;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,255 @@
+#include "scenarios/reader/model_reader.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "scenarios/reader/entry_keys.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// The families a model description may name.
+enum class FamilyName : std::uint8_t { cs336, llama, gpt2, bert, resnet, vgg, mlp };
+constexpr std::array all_families{FamilyName::cs336, FamilyName::llama,  FamilyName::gpt2,
+                                  FamilyName::bert,  FamilyName::resnet, FamilyName::vgg,
+                                  FamilyName::mlp};
+constexpr std::string_view name_of(FamilyName family) {
+  constexpr std::array<std::string_view, 7> names{"cs336",  "llama", "gpt2", "bert",
+                                                  "resnet", "vgg",   "mlp"};
+  return names[static_cast<std::size_t>(family)];
+}
+
+auto family_value() {
+  return value::one_of(
+      all_families,
+      {"the transformers of Stanford's CS336: RMSNorm, SwiGLU, RoPE, untied embeddings, no biases, "
+       "eager attention",
+       "Hugging Face's Llama: the same ingredients, its own names, fused attention",
+       "Hugging Face's GPT-2: LayerNorm, GELU, biases, learned positions, tied embedding",
+       "Hugging Face's BertModel with pooler: post-norm, GELU, biases, three embeddings",
+       "torchvision's ResNets", "torchvision's VGGs without batch norm",
+       "torch.nn.Sequential of Linear and ReLU in turn, with a mean squared error"});
+}
+
+constexpr int many = 10'000'000, deep = 10'000;
+constexpr std::size_t most_counts = 1000;
+
+/// A model description of any family: each reads its own keys.
+struct ModelDraft {
+  std::string source;
+  FamilyName family = FamilyName::cs336;
+  TransformerShape transformer;
+  ResNetShape resnet;
+  VggShape vgg;
+  MlpShape mlp;
+};
+
+Value<std::vector<int>> counts(int least, int most) {
+  auto value = value::list_of(value::whole(least, most), "a list of whole numbers");
+  value.type.front().most_items = most_counts;
+  value.read = [read = value.read](const Yaml& given) {
+    if (given.list("a list of whole numbers").size() > most_counts)
+      given.fail("expected at most 1000 entries");
+    return read(given);
+  };
+  return value;
+}
+
+void add_family(Map<ModelDraft>& map) {
+  map.key("family", family_value(), &ModelDraft::family,
+          {.meaning = "The kind of network. It decides which other keys there are.",
+           .example = "gpt2",
+           .required = true});
+  add_entry_keys(map, model_entries, &ModelDraft::source);
+}
+
+/// A field of one of the shapes.
+template <typename Shape, typename Member>
+auto in(Shape shape, Member member) {
+  return [=](auto& draft) -> auto& {
+    return draft.*shape.*member;
+  };
+}
+
+void add_transformer(Map<ModelDraft>& map, bool positions) {
+  const auto field = [](auto member) { return in(&ModelDraft::transformer, member); };
+  using Shape = TransformerShape;
+  map.key("layers", value::whole(1, deep), field(&Shape::layers),
+          {.meaning = "How many transformer blocks there are.",
+           .example = "12",
+           .required = true,
+           .elsewhere = {{"num_layers", "Megatron's"},
+                         {"n_layer", "Hugging Face's"},
+                         {"num_hidden_layers", "Hugging Face's"}}})
+      .key("d_model", value::whole(1, many), field(&Shape::d_model),
+           {.meaning = "The width of the residual stream.",
+            .example = "768",
+            .required = true,
+            .elsewhere = {{"n_embd", "Hugging Face's"}, {"hidden_size", "Hugging Face's"}}})
+      .key("d_ff", value::whole(1, many), field(&Shape::d_ff),
+           {.meaning = "The width of the feed-forward layer.",
+            .example = "3072",
+            .required = true,
+            .elsewhere = {{"n_inner", "Hugging Face's"}, {"intermediate_size", "Hugging Face's"}}})
+      .key("heads", value::whole(1, many), field(&Shape::heads),
+           {.meaning = "How many attention heads there are. They divide d_model.",
+            .example = "12",
+            .required = true,
+            .elsewhere = {{"num_heads", "CS336's"},
+                          {"n_head", "Hugging Face's"},
+                          {"num_attention_heads", "Hugging Face's"}}})
+      .key("kv_heads", value::whole(1, many), field(&Shape::kv_heads),
+           {.meaning = "How many heads keys and values have, in grouped-query attention.",
+            .otherwise = "as many as heads",
+            .example = "8",
+            .elsewhere = {{"num_key_value_heads", "Hugging Face's"}}})
+      .key("vocabulary", value::whole(1, many), field(&Shape::vocabulary),
+           {.meaning = "How many tokens the embedding knows.",
+            .example = "50257",
+            .required = true,
+            .elsewhere = {{"vocab_size", "Hugging Face's"}}});
+  if (positions)
+    map.key("positions", value::whole(1, many), field(&Shape::positions),
+            {.meaning = "How many positions the model has learned: the longest sequence.",
+             .example = "1024",
+             .required = true,
+             .elsewhere = {{"n_positions", "Hugging Face's"},
+                           {"max_position_embeddings", "Hugging Face's"}}});
+}
+
+template <typename Shape>
+void add_classes(Map<ModelDraft>& map, Shape ModelDraft::*shape) {
+  map.key("classes", value::whole(1, many), in(shape, &Shape::classes),
+          {.meaning = "How many classes the last layer tells apart.",
+           .elsewhere = {{"num_classes", "torchvision's"}}});
+}
+
+void add_resnet(Map<ModelDraft>& map) {
+  map.key("blocks", counts(1, deep), in(&ModelDraft::resnet, &ResNetShape::blocks),
+          {.meaning = "How many blocks each of the four stages has.",
+           .example = "[3, 4, 6, 3]",
+           .required = true})
+      .key(
+          "bottleneck", value::boolean(), in(&ModelDraft::resnet, &ResNetShape::bottleneck),
+          {.meaning = "Whether blocks are bottlenecks of three convolutions, as from ResNet-50 on, "
+                      "or basic ones of two.",
+           .example = "true",
+           .required = true});
+  add_classes(map, &ModelDraft::resnet);
+}
+
+void add_vgg(Map<ModelDraft>& map) {
+  map.key("channels", counts(0, many), in(&ModelDraft::vgg, &VggShape::channels),
+          {.meaning = "The output channels of each convolution, 0 for a max-pool.",
+           .example = "[64, 64, 0, 128, 128, 0]",
+           .required = true});
+  add_classes(map, &ModelDraft::vgg);
+}
+
+void add_mlp(Map<ModelDraft>& map) {
+  map.key("widths", counts(1, many), in(&ModelDraft::mlp, &MlpShape::widths),
+          {.meaning = "The features between layers: Linear i takes the i-th width to the next.",
+           .example = "[1024, 1024, 10]",
+           .required = true})
+      .key("bias", value::boolean(), in(&ModelDraft::mlp, &MlpShape::bias),
+           {.meaning = "Whether layers have biases."});
+}
+
+Map<ModelDraft> make_map(FamilyName family) {
+  Map<ModelDraft> map(fmt::format("model_{}", name_of(family)),
+                      fmt::format("A network of the family {}.", name_of(family)));
+  add_family(map);
+  switch (family) {
+    case FamilyName::cs336:
+    case FamilyName::llama:
+      add_transformer(map, false);
+      break;
+    case FamilyName::gpt2:
+    case FamilyName::bert:
+      add_transformer(map, true);
+      break;
+    case FamilyName::resnet:
+      add_resnet(map);
+      break;
+    case FamilyName::vgg:
+      add_vgg(map);
+      break;
+    case FamilyName::mlp:
+      add_mlp(map);
+      break;
+  }
+  return map;
+}
+
+const Map<ModelDraft>& map_of(FamilyName family) {
+  static const std::vector<Map<ModelDraft>> maps = [] {
+    std::vector<Map<ModelDraft>> all;
+    for (const FamilyName each : all_families) all.push_back(make_map(each));
+    return all;
+  }();
+  return maps[static_cast<std::size_t>(family)];
+}
+
+/// The family that a description, or what it is based on, names.
+FamilyName family_of(const std::vector<Entry>& entries) {
+  for (const Entry& entry : entries)
+    if (const auto family = YamlMap(entry.yaml).find("family")) return family_value().read(*family);
+  entries.front().yaml.fail("missing key \"family\"");
+}
+
+Architecture architecture_of(const ModelDraft& draft) {
+  using Family = TransformerShape::Family;
+  TransformerShape transformer = draft.transformer;
+  switch (draft.family) {
+    case FamilyName::resnet:
+      return draft.resnet;
+    case FamilyName::vgg:
+      return draft.vgg;
+    case FamilyName::mlp:
+      return draft.mlp;
+    case FamilyName::cs336:
+      transformer.family = Family::cs336;
+      return transformer;
+    case FamilyName::llama:
+      transformer.family = Family::llama;
+      return transformer;
+    case FamilyName::gpt2:
+      transformer.family = Family::gpt2;
+      return transformer;
+    case FamilyName::bert:
+      transformer.family = Family::bert;
+      return transformer;
+  }
+  return transformer;
+}
+
+}  // namespace
+
+const MapDescription& model_keys() {
+  static const MapDescription all = [] {
+    MapDescription description{
+        .name = "model",
+        .meaning =
+            "A network as a few numbers, from which ddpsim generates layers, kernels and "
+            "parameters. Which keys there are depends on `family`."};
+    for (const FamilyName family : all_families) {
+      const MapDescription& one = map_of(family).description();
+      description.variants.push_back({std::string(name_of(family)), &one});
+      for (const KeyDescription& key : one.keys)
+        if (description.find(key.name) == nullptr) description.keys.push_back(key);
+    }
+    description.variant_key = "family";
+    return description;
+  }();
+  return all;
+}
+
+ModelDescription read_model(const std::vector<Entry>& entries) {
+  ModelDraft draft;
+  map_of(family_of(entries)).read(layers_of(entries), draft);
+  return {architecture_of(draft), draft.source};
+}
+
+}  // namespace ddpsim

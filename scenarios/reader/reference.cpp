@@ -1,0 +1,326 @@
+#include "scenarios/reader/reference.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "scenarios/reader/format.hpp"
+#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/nearest.hpp"
+#include "scenarios/reader/quantity_text.hpp"
+
+namespace ddpsim {
+namespace {
+
+constexpr std::size_t terminal_width = 100, page_width = 118;
+
+/// The words of a text; what stands between two backticks is one.
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words;
+  std::istringstream stream(text);
+  bool open = false;
+  for (std::string word; stream >> word;) {
+    const bool odd = std::count(word.begin(), word.end(), '`') % 2 != 0;
+    if (open)
+      words.back().append(" ").append(word);
+    else
+      words.push_back(word);
+    open = open != odd;
+  }
+  return words;
+}
+
+/// `text` on lines of at most `width`; the first begins with `first`, the others with `rest`.
+std::string wrapped(const std::string& text, std::size_t width, const std::string& first,
+                    const std::string& rest) {
+  std::string all, line = first;
+  bool empty = true;
+  for (const std::string& word : words_of(text)) {
+    if (!empty && line.size() + 1 + word.size() > width) {
+      all.append(line).append("\n");
+      line = rest;
+      empty = true;
+    }
+    line.append(empty ? "" : " ").append(word);
+    empty = false;
+  }
+  return all.append(line).append("\n");
+}
+
+/// A key and all paths that lead to it: a link's latency is there within a node and between nodes.
+struct Found {
+  const KeyDescription* key;
+  std::vector<std::string> paths;
+};
+
+/// All keys of all formats. Paths of formats other than the scenario begin with the format's name.
+std::vector<Found> all_keys() {
+  std::vector<Found> all;
+  std::map<const KeyDescription*, std::size_t> position;
+  for (const Format& format : all_formats())
+    walk(format.root(),
+         [&](const std::string& path, const MapDescription&, const KeyDescription& key) {
+           const auto [found, first] = position.emplace(&key, all.size());
+           if (first) all.push_back({&key, {}});
+           const std::string within = format.name == "scenario" ? path : format.name + "." + path;
+           all[found->second].paths.push_back(within);
+         });
+  return all;
+}
+
+bool ends_so(const std::string& path, const std::string& key) {
+  return path == key || (path.size() > key.size() && path.ends_with(key) &&
+                         path[path.size() - key.size() - 1] == '.');
+}
+
+/// The mappings that have keys.
+std::vector<const MapDescription*> maps_within(const Type& type) {
+  std::vector<const MapDescription*> maps;
+  for (const Form& form : type) {
+    if (form.kind == Form::Kind::map && !form.map().keys.empty()) maps.push_back(&form.map());
+    const auto items = maps_within(form.items);
+    maps.insert(maps.end(), items.begin(), items.end());
+  }
+  return maps;
+}
+
+std::vector<NamedChoice> choices_within(const Type& type) {
+  std::vector<NamedChoice> all;
+  for (const Form& form : type) {
+    for (const NamedChoice& choice : form.choices)
+      if (!choice.meaning.empty()) all.push_back(choice);
+    const auto items = choices_within(form.items);
+    all.insert(all.end(), items.begin(), items.end());
+  }
+  return all;
+}
+
+/// "Default: 25 MiB; none under before_overflow."
+std::string default_of(const About& about, const std::string& quote) {
+  if (about.required) return "Needed.";
+  if (about.unset.empty() && about.otherwise.starts_with("needed"))
+    return "N" + about.otherwise.substr(1) + ".";
+  if (about.unset.empty() && about.otherwise.empty()) return "";
+  std::string text = "Default: ";
+  if (!about.unset.empty()) text += quote + about.unset + quote;
+  if (!about.otherwise.empty()) text += (about.unset.empty() ? "" : "; ") + about.otherwise;
+  return text + ".";
+}
+
+std::string elsewhere_of(const About& about) {
+  std::string text;
+  for (const Elsewhere& each : about.elsewhere)
+    text += fmt::format("{}{}{}{}", text.empty() ? "" : ", ", each.owner,
+                        each.owner.empty() ? "" : " ", each.name);
+  return text;
+}
+
+std::string first_sentence(const std::string& text) {
+  const std::size_t end = text.find(". ");
+  return end == std::string::npos ? text : text.substr(0, end + 1);
+}
+
+std::string explained(const Found& found) {
+  const About& about = found.key->about;
+  std::string text;
+  for (const std::string& path : found.paths) text += path + "\n";
+  const auto line = [&](const std::string& words) {
+    if (!words.empty()) text += wrapped(words, terminal_width, "  ", "  ");
+  };
+  line(about.meaning);
+  line("Type: " + description_of(found.key->type) + ".");
+  line(default_of(about, ""));
+  for (const NamedChoice& choice : choices_within(found.key->type))
+    text += wrapped(fmt::format("{}: {}", choice.name, choice.meaning), terminal_width, "    ",
+                    "      ");
+  for (const MapDescription* map : maps_within(found.key->type)) {
+    line("Keys of the mapping:");
+    for (const KeyDescription& key : map->keys)
+      text += wrapped(fmt::format("{}: {}", key.name, first_sentence(key.about.meaning)),
+                      terminal_width, "    ", "      ");
+  }
+  if (!about.example.empty()) line(fmt::format("Example: {}: {}", found.key->name, about.example));
+  if (!about.source.empty()) line("Source: " + about.source + ".");
+  if (!about.elsewhere.empty()) line("Elsewhere: " + elsewhere_of(about) + ".");
+  return text;
+}
+
+std::string units_of(Quantity quantity) {
+  std::string text;
+  for (const std::string_view unit : unit_names(quantity))
+    text += fmt::format("{}`{}`", text.empty() ? "" : ", ", unit);
+  return text;
+}
+
+class Page {
+ public:
+  std::string text() {
+    introduction();
+    for (const Format& format : all_formats()) {
+      const MapDescription& root = format.root();
+      const bool again = written_.contains(root.name);
+      heading(fmt::format("## {}{}", static_cast<char>(std::toupper(format.title.front())),
+                          format.title.substr(1)));
+      if (again)
+        paragraph(fmt::format("Its keys are those of [`{0}`](#{0}) above.", root.name));
+      else
+        map(root, "");
+    }
+    return text_;
+  }
+
+ private:
+  void introduction() {
+    text_ =
+        "# The keys of ddpsim's files\n\n"
+        "<!-- Written by `ddpsim explain --markdown`; a test compares the two. -->\n";
+    paragraph(
+        "Every key of every YAML file that ddpsim reads or writes. `ddpsim explain KEY` prints the "
+        "same about one key, and `ddpsim schema FORMAT` prints a JSON Schema by which editors "
+        "check "
+        "and complete such files: in VS Code with the YAML extension, a first line `# "
+        "yaml-language-server: $schema=scenario.json` does that for a schema saved beside the "
+        "file.");
+    paragraph(
+        "Every quantity carries its unit, with or without a blank before it; a bare number where a "
+        "unit is needed is an error.");
+    text_ += "\n";
+    bullet("Times: " + units_of(Quantity::duration) + ".");
+    bullet("Sizes: " + units_of(Quantity::bytes) + ". KiB, MiB, GiB and TiB are powers of 1024.");
+    bullet("Rates of bytes or bits: " + units_of(Quantity::bandwidth) + ".");
+    bullet("Rates of floating-point operations: " + units_of(Quantity::flop_rate) + ".");
+    paragraph(
+        "Names of a closed set and of the catalogue match in any case. Unknown and repeated keys "
+        "are errors. `--set KEY=VALUE` replaces any key of a scenario by its dotted path, such as "
+        "`--set training.bucket_cap=50MiB`. Paths are relative to the file that names them.");
+  }
+
+  void heading(const std::string& words) { text_ += fmt::format("\n{}\n", words); }
+  void paragraph(const std::string& words) {
+    text_ += '\n';
+    text_ += wrapped(words, page_width, "", "");
+  }
+  void bullet(const std::string& words, const std::string& indent = "") {
+    text_ += wrapped(words, page_width, indent + "- ", indent + "  ");
+  }
+
+  /// A mapping, then those within it.
+  void map(const MapDescription& map, const std::string& path) {
+    written_.insert(map.name);
+    if (!path.empty()) heading("### `" + path + "`");
+    text_ += fmt::format("\n<a id=\"{}\"></a>\n", map.name);
+    paragraph(map.meaning);
+    text_ += "\n";
+    for (const KeyDescription& each : map.keys) key(each, variants_with(map, each.name));
+    rules(map);
+    for (const KeyDescription& each : map.keys) {
+      for (const MapDescription* within : maps_within(each.type))
+        if (!written_.contains(within->name))
+          this->map(*within, path.empty() ? each.name : path + "." + each.name);
+    }
+  }
+
+  /// "Families: gpt2, bert.", where not all variants have a key.
+  static std::string variants_with(const MapDescription& map, const std::string& key) {
+    std::string names;
+    std::size_t count = 0;
+    for (const MapDescription::Variant& variant : map.variants)
+      if (variant.map->find(key) != nullptr) {
+        names += (names.empty() ? "" : ", ") + variant.name;
+        ++count;
+      }
+    return count == map.variants.size() ? ""
+                                        : fmt::format(" Only of {}: {}.", map.variant_key, names);
+  }
+
+  void key(const KeyDescription& key, const std::string& variants) {
+    const About& about = key.about;
+    std::string words = fmt::format("**`{}`**: {}.", key.name, description_of(key.type, "`"));
+    std::string maps;
+    for (const MapDescription* within : maps_within(key.type))
+      maps += fmt::format("{0}[{1}](#{1})", maps.empty() ? "" : " or ", within->name);
+    if (!maps.empty()) words += fmt::format(" Keys: {}.", maps);
+    const auto add = [&](const std::string& more) {
+      if (!more.empty()) words += " " + more;
+    };
+    add(default_of(about, "`"));
+    add(about.meaning);
+    words += variants;
+    if (!about.example.empty()) add(fmt::format("Example: `{}: {}`.", key.name, about.example));
+    if (!about.source.empty()) add(fmt::format("Source: {}.", about.source));
+    if (!about.elsewhere.empty()) add(fmt::format("Elsewhere: {}.", elsewhere_of(about)));
+    bullet(words);
+    for (const NamedChoice& choice : choices_within(key.type))
+      bullet(fmt::format("`{}`: {}", choice.name, choice.meaning), "  ");
+  }
+
+  void rules(const MapDescription& map) {
+    std::string words;
+    if (!map.single.empty()) words += "Exactly one of these keys is there. ";
+    for (const Exclusion& exclusion : map.exclusions) {
+      std::string others;
+      for (const std::string& other : exclusion.others)
+        others += fmt::format("{}`{}`", others.empty() ? "" : " or ", other);
+      words += fmt::format("`{}` does not go with {}. ", exclusion.key, others);
+    }
+    if (!words.empty()) paragraph(words);
+  }
+
+  std::string text_;
+  std::set<std::string> written_;
+};
+
+}  // namespace
+
+std::string key_tree() {
+  std::string text;
+  std::set<std::string> shown;
+  for (const Format& format : all_formats()) {
+    text += fmt::format("{}{}\n", text.empty() ? "" : "\n", format.name);
+    walk(format.root(),
+         [&](const std::string& path, const MapDescription&, const KeyDescription& key) {
+           const auto depth = static_cast<std::size_t>(std::count(path.begin(), path.end(), '.'));
+           const std::string begin = fmt::format("{:{}}{}", "", 2 * depth + 2, key.name);
+           std::string type = description_of(key.type);
+           const std::size_t room = terminal_width - std::max<std::size_t>(begin.size() + 2, 36);
+           if (type.size() > room) type = type.substr(0, room - 3) + "...";
+           text += fmt::format("{:<34}  {}\n", begin, type);
+         });
+  }
+  return text + "\nddpsim explain KEY says what a key means.\n";
+}
+
+std::string explanation(const std::string& key) {
+  std::string text;
+  const std::vector<Found> all = all_keys();
+  for (const bool whole : {true, false}) {
+    for (const Found& found : all) {
+      const auto meant = [&](const std::string& path) {
+        return whole ? path == key : ends_so(path, key);
+      };
+      if (std::none_of(found.paths.begin(), found.paths.end(), meant)) continue;
+      text += text.empty() ? "" : "\n";
+      text += explained(found);
+    }
+    if (!text.empty()) return text;
+  }
+  std::vector<std::string> known;
+  for (const Found& found : all) {
+    known.push_back(found.key->name);
+    known.insert(known.end(), found.paths.begin(), found.paths.end());
+  }
+  const std::string guess = nearest(key, known);
+  throw InputError(fmt::format("unknown key \"{}\"{}; `ddpsim explain` lists all keys",
+                               key.substr(0, 60),
+                               guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
+}
+
+std::string reference_page() {
+  return Page().text();
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+namespace ddpsim {
+
+// What every key means, for people, from the description of the formats.
+
+/// All keys of all formats, as trees.
+std::string key_tree();
+
+/// What a key means: `key` is its dotted path ("training.bucket_cap") or the end of it
+/// ("bucket_cap", "powersgd.rank"). Of several keys that end so, all. Throws InputError, with the
+/// nearest key, if there is none.
+std::string explanation(const std::string& key);
+
+/// The page docs/scenario.md.
+std::string reference_page();
+
+}  // namespace ddpsim

@@ -1,0 +1,108 @@
+#include "scenarios/reader/value.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "scenarios/reader/yaml_text.hpp"
+
+namespace ddpsim::value {
+namespace {
+
+/// A quantity is written as the text that reads back to it.
+template <typename V, typename Write>
+Value<V> quantity(Form form, V (Yaml::*read)() const, Write write) {
+  return {{std::move(form)},
+          [read](const Yaml& given) { return (given.*read)(); },
+          [write](YAML::Emitter& out, const V& held) { out << write(held); }};
+}
+
+constexpr auto exact_text = [](const auto& held) { return exact(held); };
+
+}  // namespace
+
+Value<std::string> text(std::string expected) {
+  return {{{.kind = Form::Kind::text}},
+          [expected = std::move(expected)](const Yaml& given) { return given.text(expected); },
+          [](YAML::Emitter& out, const std::string& held) { write_text(out, held); }};
+}
+
+Value<bool> boolean() {
+  return quantity<bool>({.kind = Form::Kind::boolean}, &Yaml::boolean,
+                        [](bool held) { return std::string(held ? "true" : "false"); });
+}
+
+Value<double> number(double least, double most) {
+  return {{{.kind = Form::Kind::number, .least = least, .most = most}},
+          [=](const Yaml& given) { return given.number(least, most); },
+          [](YAML::Emitter& out, const double& held) { out << fmt::format("{}", held); }};
+}
+
+Value<Duration> time() {
+  return quantity<Duration>({.kind = Form::Kind::time}, &Yaml::duration, exact_text);
+}
+Value<Duration> time_or_zero() {
+  return quantity<Duration>({.kind = Form::Kind::time, .zero = true}, &Yaml::duration_or_zero,
+                            exact_text);
+}
+Value<Bytes> size() {
+  return quantity<Bytes>({.kind = Form::Kind::size}, &Yaml::bytes, exact_text);
+}
+Value<Bytes> size_or_count() {
+  Value<Bytes> either = size();
+  either.type.insert(either.type.begin(),
+                     integer_form(1, std::numeric_limits<std::int64_t>::max()));
+  either.read = [](const Yaml& given) { return given.bytes_or_count(); };
+  either.write = [](YAML::Emitter& out, const Bytes& held) { out << std::to_string(held.count); };
+  return either;
+}
+Value<Bandwidth> bandwidth() {
+  return quantity<Bandwidth>({.kind = Form::Kind::bandwidth}, &Yaml::bandwidth, exact_text);
+}
+Value<FlopRate> flop_rate() {
+  return quantity<FlopRate>({.kind = Form::Kind::flop_rate}, &Yaml::flop_rate, exact_text);
+}
+
+Value<std::monostate> constant(std::string word) {
+  Form form{.kind = Form::Kind::constant, .choices = {{word, ""}}};
+  return {{form},
+          [word](const Yaml& given) {
+            if (given.text(word) != word) given.fail("expected " + word);
+            return std::monostate{};
+          },
+          [word](YAML::Emitter& out, const std::monostate&) { out << word; }};
+}
+
+bool over_lines(const Type& type) {
+  return std::any_of(type.begin(), type.end(), [](const Form& form) {
+    return form.kind == Form::Kind::list && !form.items.empty() &&
+           form.items.front().kind == Form::Kind::map;
+  });
+}
+
+Form integer_form(std::int64_t lowest, std::int64_t highest) {
+  return {.kind = Form::Kind::integer, .lowest = lowest, .highest = highest};
+}
+
+Form word(std::string name, std::string meaning) {
+  return {.kind = Form::Kind::choice, .choices = {{std::move(name), std::move(meaning)}}};
+}
+
+Form list(Type items, std::size_t fewest, std::size_t most) {
+  return {.kind = Form::Kind::list,
+          .items = std::move(items),
+          .fewest_items = fewest,
+          .most_items = most};
+}
+
+Form map(std::function<const MapDescription&()> description) {
+  return {.kind = Form::Kind::map, .map = std::move(description)};
+}
+
+Type either(std::vector<Type> types) {
+  Type all;
+  for (Type& type : types) all.insert(all.end(), type.begin(), type.end());
+  return all;
+}
+
+}  // namespace ddpsim::value

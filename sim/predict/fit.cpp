@@ -1,0 +1,136 @@
+#include "sim/predict/fit.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "model/ddp/build_schedule.hpp"
+#include "sim/predict/bisect.hpp"
+#include "sim/predict/fit_times.hpp"
+
+namespace ddpsim {
+namespace {
+
+const CalibrationRow* first(std::span<const CalibrationRow> rows, Strategy strategy) {
+  for (const CalibrationRow& row : rows)
+    if (row.row->strategy == strategy) return &row;
+  return nullptr;
+}
+
+Duration predicted_step(const CalibrationRow& row, const Fit& fit) {
+  CostModel costs = row.model.costs;
+  apply(fit, costs);
+  return predict(costs, row.training, build_schedule(row.model.works, row.training)).metrics.step;
+}
+
+/// A bound was met before the row was: say so.
+void note_unless_met(const CalibrationRow& row, Fit& fit, const char* what) {
+  constexpr double close = 0.002;
+  const Duration predicted = predicted_step(row, fit);
+  if (std::abs(in_seconds(predicted) / in_seconds(row.row->step) - 1) < close) return;
+  fit.notes.push_back(
+      fmt::format("no {} gives the measured {} step of {:.1f} ms; the nearest is {:.1f} ms", what,
+                  name_of(row.row->strategy), in_ms(row.row->step), in_ms(predicted)));
+}
+
+/// Between taking the whole latency away and twice what the step could hold.
+template <typename Excess>
+Duration fitted_overhead(const CalibrationRow& naive, Excess&& excess) {
+  const Step lawful = predict(naive.model, naive.training);
+  if (lawful.metrics.collectives == 0) return {};
+  Duration latency{};
+  for (const Task& task : lawful.schedule.tasks)
+    if (task.bucket != nobody) latency = std::max(latency, lawful.timeline.detail_of(task).latency);
+  const double widest = 2 * in_us(naive.row->step) / lawful.metrics.collectives;
+  return from_seconds(1e-6 * bisect(-in_us(latency), widest,
+                                    [&](double us) { return excess(from_seconds(us * 1e-6)); }));
+}
+
+void fit_call_overhead(const CalibrationRow& naive, Fit& fit) {
+  const Schedule schedule = build_schedule(naive.model.works, naive.training);
+  const auto communication = [&](Duration overhead) {
+    CostModel costs = naive.model.costs;
+    costs.collective.call_overhead = overhead;
+    return predict(costs, naive.training, schedule).metrics.communication;
+  };
+  const Duration measured = *naive.row->communication;
+  fit.call_overhead =
+      fitted_overhead(naive, [&](Duration overhead) { return communication(overhead) - measured; });
+  const Duration met = communication(fit.call_overhead);
+  if (std::abs(in_seconds(met) / in_seconds(measured) - 1) > 0.002)
+    fit.notes.push_back(fmt::format(
+        "measured communication of {:.1f} ms is below what the link's bandwidth allows ({:.1f} ms)",
+        in_ms(measured), in_ms(met)));
+}
+
+/// The naive step's compute is measured: what is left of it is communication.
+void fit_rest_of_step(const CalibrationRow& naive, Fit& fit) {
+  Fit trial = fit;
+  fit.call_overhead = fitted_overhead(naive, [&](Duration overhead) {
+    trial.call_overhead = overhead;
+    return predicted_step(naive, trial) - naive.row->step;
+  });
+  note_unless_met(naive, fit, "time per collective");
+}
+
+/// Meets the pass times the row gives; true if forward and backward are both among them.
+bool meet_times(const CalibrationRow& row, Fit& fit) {
+  StepModel model = row.model;
+  fit.passes = fit_times(model, row.training, row.row->times);
+  return row.row->times.forward && row.row->times.backward;
+}
+
+/// One factor on whichever of forward and backward the row does not give by itself.
+void fit_compute(const CalibrationRow& row, Fit& fit) {
+  constexpr double least = -5, most = 5;  // powers of e: from 0.007 to 148 times the law
+  const auto with = [&](double exponent) {
+    Fit trial = fit;
+    if (!row.row->times.forward) trial.passes.forward = std::exp(exponent);
+    if (!row.row->times.backward) trial.passes.backward = std::exp(exponent);
+    return trial;
+  };
+  const double exponent =
+      bisect(least, most, [&](double x) { return predicted_step(row, with(x)) - row.row->step; });
+  fit = with(exponent);
+  note_unless_met(row, fit, "compute time");
+}
+
+void fit_interference(const CalibrationRow& row, Fit& fit) {
+  constexpr double most = 8;
+  const auto step = [&](double strength) {
+    Fit trial = fit;
+    trial.interference = strength;
+    return predicted_step(row, trial);
+  };
+  fit.interference =
+      bisect(0, most, [&](double strength) { return step(strength) - row.row->step; });
+  note_unless_met(row, fit, "interference");
+}
+
+}  // namespace
+
+void apply(const Fit& fit, CostModel& costs) {
+  costs.passes.push_back(fit.passes);
+  costs.collective.call_overhead = fit.call_overhead;
+  costs.interference.strength = fit.interference;
+}
+
+Fit fit(std::span<const CalibrationRow> rows) {
+  Fit fit;
+  const CalibrationRow* none = first(rows, Strategy::none);
+  const CalibrationRow* naive = first(rows, Strategy::naive);
+  const CalibrationRow* overlap = first(rows, Strategy::overlap);
+  if (naive != nullptr && naive->row->communication) fit_call_overhead(*naive, fit);
+  if (const CalibrationRow* row = none != nullptr ? none : naive) {
+    const bool known = meet_times(*row, fit);
+    if (!known)
+      fit_compute(*row, fit);
+    else if (row == naive)
+      fit_rest_of_step(*naive, fit);
+  }
+  if (overlap != nullptr) fit_interference(*overlap, fit);
+  return fit;
+}
+
+}  // namespace ddpsim

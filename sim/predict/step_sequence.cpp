@@ -1,0 +1,64 @@
+#include "sim/predict/step_sequence.hpp"
+
+#include <map>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "model/ddp/iteration.hpp"
+#include "sim/predict/predict.hpp"
+
+namespace ddpsim {
+
+double ConsecutiveSteps::total_seconds() const {
+  double seconds = 0;
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind)
+    seconds += static_cast<double>(counts[kind]) * in_seconds(kinds[kind].metrics.step);
+  return seconds;
+}
+
+std::optional<AveragedStep> averaged_step(const StepModel& model, const Step& steady) {
+  Training training = steady.training;
+  if (training.iteration != 0) return std::nullopt;
+  const PostLocalSgd& state = training.comm_hook.post_local_sgd;
+  training.iteration = state.start_iteration + 1;
+  if (!averages_models(training)) return std::nullopt;
+  // One beyond the iterations in which DDP does what it does but once.
+  while (first_like(training, training.iteration) == training.iteration &&
+         training.iteration <= 3 && state.period < most_steps)
+    training.iteration += state.period;
+  AveragedStep averaged;
+  averaged.period = state.period;
+  averaged.averaging = predict(model, training).metrics.step;
+  averaged.mean =
+      (steady.metrics.step * (state.period - 1) + averaged.averaging) / std::int64_t{state.period};
+  return averaged;
+}
+
+ConsecutiveSteps consecutive_steps(const StepModel& model, const Training& training, int count) {
+  if (count < 1 || count > most_steps)
+    throw std::invalid_argument(
+        fmt::format("steps: expected a whole number from 1 to {}, got {}", most_steps, count));
+  ConsecutiveSteps steps;
+  std::map<int, std::int32_t> kind_of;  // by the first iteration that is like it
+  std::vector<std::optional<DdpStatistics>> statistics;
+  for (int iteration = 1; iteration <= count; ++iteration) {
+    const int like = first_like(training, iteration);
+    const auto [found, fresh] =
+        kind_of.emplace(like, static_cast<std::int32_t>(steps.kinds.size()));
+    if (fresh) {
+      Training one = training;
+      one.iteration = like;
+      const Step& made = steps.kinds.emplace_back(predict(model, one));
+      steps.counts.push_back(0);
+      statistics.push_back(ddp_statistics(made.schedule, made.timeline));
+    }
+    const auto kind = static_cast<std::size_t>(found->second);
+    steps.sequence.push_back(found->second);
+    ++steps.counts[kind];
+    if (statistics[kind] && DdpAverages::samples(iteration)) steps.logged.add(*statistics[kind]);
+  }
+  return steps;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "model/timeline/ddp_statistics.hpp"
+#include "sim/predict/step.hpp"
+#include "sim/predict/step_model.hpp"
+
+namespace ddpsim {
+
+/// Steps one after the other, from the first of a training on; each begins when the one before has
+/// ended on all ranks.
+struct ConsecutiveSteps {
+  /// Steps that differ, each simulated once; Training::iteration is the first that is like it (0: all
+  /// are).
+  std::vector<Step> kinds;
+  std::vector<std::int32_t> sequence;  ///< [step] index into `kinds`
+  std::vector<std::int64_t> counts;    ///< [kind] steps
+  DdpAverages logged;                  ///< by DDP's logger; no samples unless `bucketed`
+
+  double total_seconds() const;
+};
+
+inline constexpr int most_steps = 1'000'000;
+
+/// A steady step whose models are averaged now and then (post_local_sgd), with its share of that.
+struct AveragedStep {
+  int period = 1;        ///< steps, in one of which models are averaged
+  Duration averaging{};  ///< that one
+  Duration mean{};       ///< of all
+};
+/// None where `steady` (Training::iteration 0) averages nothing.
+std::optional<AveragedStep> averaged_step(const StepModel& model, const Step& steady);
+
+/// Iterations 1 to `count` of `training` (iteration.hpp says how they differ).
+/// Throws std::invalid_argument unless 1 <= count <= most_steps.
+ConsecutiveSteps consecutive_steps(const StepModel& model, const Training& training, int count);
+
+}  // namespace ddpsim

@@ -1,0 +1,191 @@
+// That ranks execute the schedule they are given, and all of them the same; and that what
+// model/schedule/variants.hpp makes of a step is executed to its last task.
+
+#include <algorithm>
+#include <functional>
+
+#include <catch2/catch.hpp>
+
+#include "backend/device_error.hpp"
+#include "backend/measure/measure_step.hpp"
+#include "model/schedule/fingerprint.hpp"
+#include "model/schedule/variants.hpp"
+#include "tests/backend/fakes.hpp"
+
+namespace ddpsim {
+namespace {
+
+using namespace std::chrono_literals;
+
+Task& first_with(Schedule& schedule, Operation operation) {
+  const auto found = std::find_if(schedule.tasks.begin(), schedule.tasks.end(),
+                                  [&](const Task& task) { return task.operation == operation; });
+  REQUIRE(found != schedule.tasks.end());
+  return *found;
+}
+
+/// A bucketed step that takes 10 ms at least: in front of the last layer a user's hook keeps two
+/// threads busy so long.
+Schedule slow_step(const SmallJob& job) {
+  Training training;
+  training.bucket_cap = Bytes{8 << 10};
+  training.first_bucket_cap = Bytes{2 << 10};
+  UserHook& hook = training.hooks.emplace_back();
+  hook.kind = UserHookKind::chunks;
+  hook.chunks = {4, 2, {}, 20ms};
+  hook.layers = {1};
+  hook.outputs = {Bytes{64}};
+  return job.schedule(training);
+}
+
+/// Has this rank a time for every task, each done once the host had come to it?
+bool all_have_times(const Schedule& schedule, const std::vector<TaskTimes>& times) {
+  if (times.size() != schedule.tasks.size()) return false;
+  Instant host{};
+  for (const TaskTimes& at : times) {
+    if (at.issued < host || at.enqueued < at.issued) return false;
+    if (at.end <= Instant{} || at.end < at.start || at.end < at.issued) return false;
+    host = at.issued;
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("every rank reports the fingerprint of the schedule it was given",
+          "[backend][measure][fingerprint]") {
+  const std::string backend = GENERATE("threads", "gloo");
+  const SmallJob job(2);
+  for (const Strategy strategy : all_strategies) {
+    CAPTURE(backend, name_of(strategy));
+    const Schedule schedule = job.schedule(strategy);
+    const std::uint64_t expected = fingerprint(schedule);
+    const Schedule repeats = repeated(schedule, 2);
+    CHECK(run_job(job_of(2, backend), [&](Backend& rank) {
+            rank.load(job.workload, job.optimizer);
+            if (rank.run(schedule).fingerprint != expected) return 5;
+            return rank.run(repeats).fingerprint == fingerprint(repeats) ? 0 : 6;
+          }) == 0);
+    CHECK(fingerprint(repeats) != expected);
+  }
+  const SmallJob on_gpus = gpu_job(2);
+  const Schedule schedule = on_gpus.schedule(Strategy::bucketed);
+  CHECK(on_fakes(
+            2, {GpuLink::Mode::shared}, std::chrono::seconds{5},
+            [](int) { return std::make_unique<FakeGpu>(); },
+            [&](Backend& rank) {
+              rank.load(on_gpus.workload, on_gpus.optimizer);
+              return rank.run(schedule).fingerprint == fingerprint(schedule) ? 0 : 5;
+            }) == 0);
+}
+
+TEST_CASE("a rank whose schedule differs in one task is found, on all ranks",
+          "[backend][measure][fingerprint]") {
+  const std::string backend = GENERATE("threads", "gloo");
+  const SmallJob job(3);
+  const Schedule schedule = job.schedule(Strategy::bucketed);
+  const std::vector<std::function<void(Schedule&)>> changes{
+      [](Schedule& mine) { first_with(mine, Operation::copy_in).divisor = 2; },
+      [](Schedule& mine) {
+        first_with(mine, Operation::hook).work = first_with(mine, Operation::wait).work;
+      },
+      [](Schedule& mine) { first_with(mine, Operation::hook).handed_over = true; },
+  };
+  for (std::size_t change = 0; change < changes.size(); ++change)
+    for (const int odd : {0, 2}) {
+      CAPTURE(backend, change, odd);
+      Schedule other = schedule;
+      changes[change](other);
+      const std::string usual = fingerprint_text(fingerprint(schedule));
+      const std::string its = fingerprint_text(fingerprint(other));
+      REQUIRE(usual != its);
+      // Rank 0's is the one that all are compared with.
+      const std::string expected =
+          "the ranks disagree on what they execute: the schedule of rank 0 is " +
+          (odd == 0 ? its + ", rank 1 has " + usual : usual + ", rank 2 has " + its);
+      CHECK(run_job(job_of(3, backend), [&](Backend& rank) {
+              rank.load(job.workload, job.optimizer);
+              measure_step(rank, schedule);
+              try {
+                measure_step(rank, rank.rank() == odd ? other : schedule);
+              } catch (const DeviceError& problem) {
+                return problem.what() == expected ? 0 : 6;
+              }
+              return 5;
+            }) == 0);
+    }
+}
+
+TEST_CASE("a step without communication sends nothing, and its ranks meet where they waited",
+          "[backend][measure][variants]") {
+  const std::string backend = GENERATE("threads", "gloo");
+  const SmallJob job(2);
+  for (const Strategy strategy : all_strategies) {
+    CAPTURE(backend, name_of(strategy));
+    const Schedule schedule = job.schedule(strategy);
+    const Schedule quiet = without_communication(schedule);
+    const auto count = [](const Schedule& step, Operation operation) {
+      return std::count_if(step.tasks.begin(), step.tasks.end(),
+                           [&](const Task& task) { return task.operation == operation; });
+    };
+    CHECK(count(quiet, Operation::all_reduce) == 0);
+    CHECK(count(quiet, Operation::meet) == count(schedule, Operation::wait));
+    CHECK(run_job(job_of(2, backend), [&](Backend& rank) {
+            rank.load(job.workload, job.optimizer);
+            std::optional<Sent> sent;
+            const Timeline timeline = measure_step(rank, quiet, {}, &sent);
+            if (sent != Sent{}) return 5;
+            for (const auto& times : timeline.ranks)
+              if (!all_have_times(quiet, times)) return 6;
+            // Nobody goes on before all have done what comes before the meeting.
+            for (std::size_t i = 1; i < quiet.tasks.size(); ++i)
+              if (quiet.tasks[i].operation == Operation::meet)
+                for (const auto& one : timeline.ranks)
+                  for (const auto& other : timeline.ranks)
+                    if (one[i].end < other[i - 1].end) return 7;
+            return 0;
+          }) == 0);
+  }
+}
+
+TEST_CASE("of a repeated step each task has the time of the last round",
+          "[backend][measure][variants]") {
+  const std::string backend = GENERATE("threads", "gloo");
+  CAPTURE(backend);
+  const SmallJob job(2);
+  for (const bool communicates : {false, true}) {
+    const Schedule once = communicates ? slow_step(job) : without_communication(slow_step(job));
+    const Schedule step = repeated(once, 4);
+    CHECK(step.tasks.size() == once.tasks.size());
+    CHECK(run_job(job_of(2, backend), [&](Backend& rank) {
+            rank.load(job.workload, job.optimizer);
+            const RankRun run = rank.run(step);
+            if (!all_have_times(step, run.times)) return 5;
+            // Three rounds of 10 ms came before.
+            if (run.times.front().issued < Instant{30ms}) return 6;
+            if (run.computed < 40ms) return 7;
+            return measure_step(rank, step).ranks.size() == 2 ? 0 : 8;
+          }) == 0);
+  }
+}
+
+TEST_CASE("a step with all-reduces beside it has the times of its own tasks",
+          "[backend][measure][variants]") {
+  const std::string backend = GENERATE("threads", "gloo");
+  CAPTURE(backend);
+  const SmallJob job(2);
+  const Schedule quiet = without_communication(slow_step(job));
+  for (const Duration pause : {Duration::zero(), Duration{1ms}}) {
+    const Schedule step = repeated(with_background(quiet, 4 * KiB, pause), 20);
+    CHECK(step.tasks.size() < quiet.tasks.size());  // without those in which ranks meet
+    CHECK(run_job(job_of(2, backend), [&](Backend& rank) {
+            rank.load(job.workload, job.optimizer);
+            const RankRun run = rank.run(step);
+            if (!all_have_times(step, run.times)) return 5;
+            if (run.fingerprint != fingerprint(step)) return 6;
+            return run.background_ended > 0 && run.background_begun < run.computed ? 0 : 7;
+          }) == 0);
+  }
+}
+
+}  // namespace ddpsim

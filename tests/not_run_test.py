@@ -1,0 +1,27 @@
+#!/usr/bin/env python3
+"""What tests/not_run.py prints in the end of tools/test."""
+import sys
+import xml.etree.ElementTree
+
+import not_run
+
+XML = '''<testsuite>
+<testcase name="tools: one" status="run"><system-out>All tests passed</system-out></testcase>
+<testcase name="tools: MPI" status="notrun"><system-out>warning:
+  NOT RUN: built without MPI
+
+All tests passed</system-out></testcase>
+<testcase name="links: hosts" status="notrun"><system-out>first line
+hosts: this needs root
+</system-out></testcase>
+<testcase name="gpu: all" status="disabled"><system-out>Disabled</system-out></testcase>
+<testcase name="tools: broken" status="fail"><system-out>NOT RUN: says one that failed</system-out></testcase>
+</testsuite>'''
+
+expected = ['3 of 5 tests could not run:', '  tools: MPI: built without MPI', '  links: hosts: hosts: this needs root',
+            '  gpu: all: switched off in this preset']
+for said, wanted in ((not_run.summary(xml.etree.ElementTree.fromstring(XML)), expected),
+                     (not_run.summary(xml.etree.ElementTree.fromstring('<testsuite><testcase name="a" status="run"/>'
+                                                                       '</testsuite>')), ['all 1 tests could run'])):
+    if said != wanted:
+        sys.exit(f'not as expected: {said}')

@@ -1,0 +1,233 @@
+#include "scenarios/reader/format.hpp"
+
+#include <regex>
+#include <set>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "scenarios/reader/names.hpp"
+#include "scenarios/reader/quantity_text.hpp"
+#include "scenarios/reader/reference.hpp"
+#include "tests/scenarios/reader/refusal.hpp"
+
+namespace ddpsim {
+namespace {
+
+const std::string a_profile =
+    "format: ddpsim.workload/1\nforward: 1 ms\nbackward: 3 ms\nparameters:\n"
+    "  - {name: a, shape: [262144], ready: 3 ms}\n";
+
+TEST_CASE("every key of every format has a meaning and says what holds without it",
+          "[scenarios][format]") {
+  std::size_t keys = 0;
+  for (const Format& format : all_formats())
+    walk(format.root(),
+         [&](const std::string& path, const MapDescription& map, const KeyDescription& key) {
+           CAPTURE(format.name, path);
+           ++keys;
+           CHECK(map.find(key.name) != nullptr);
+           CHECK(!key.type.empty());
+           CHECK(key.about.meaning.ends_with("."));
+           CHECK(!description_of(key.type).empty());
+           const bool told = key.about.required || !key.about.unset.empty() ||
+                             !key.about.otherwise.empty() || !map.single.empty();
+           if (key.name != "source") CHECK(told);
+           const bool choices = key.type.front().kind == Form::Kind::choice;
+           if (key.about.unset.empty() && key.name != "source" && key.name != "base" && !choices)
+             CHECK(!key.about.example.empty());
+         });
+  CHECK(keys > 150);
+}
+
+TEST_CASE("maps of one name are one map", "[scenarios][format]") {
+  std::map<std::string, const MapDescription*> maps;
+  for (const Format& format : all_formats())
+    walk(format.root(), [&](const std::string&, const MapDescription& map, const KeyDescription&) {
+      CAPTURE(map.name);
+      CHECK(maps.emplace(map.name, &map).first->second == &map);
+    });
+}
+
+TEST_CASE("the example of every key of a scenario is read", "[scenarios][format]") {
+  // What a key needs besides itself, and what only a real file or plugin could give.
+  const std::map<std::string, std::vector<Override>> besides{
+      {"cluster.inter_node", {{"cluster.nodes", "2"}}},
+      {"cluster.nodes", {{"cluster.inter_node", "ib-ndr"}}},
+      {"workload.model", {{"workload.sequence", "512"}}},
+      {"training.buckets", {{"workload", "{model: {family: mlp, widths: [8, 8, 8]}, batch: 2}"}}},
+      {"training.hooks", {{"workload", "{model: {family: mlp, widths: [8, 8]}, batch: 2}"}}},
+      {"training.delay_all_reduce",
+       {{"training.delay_all_reduce", "{parameters: [\"fc.*\"], hook: conv1.weight}"}}}};
+  const Scratch scratch;
+  int read = 0;
+  walk(all_formats().front().root(),
+       [&](const std::string& path, const MapDescription&, const KeyDescription& key) {
+         const bool top = std::count(path.begin(), path.end(), '.') <= 1;
+         if (!top || key.name == "calibration" || path == "measured.rows") return;
+         std::vector<Override> changes{
+             {path, key.about.example.empty() ? key.about.unset : key.about.example}};
+         if (changes.front().second.empty()) return;
+         if (const auto found = besides.find(path); found != besides.end())
+           changes.insert(changes.end(), found->second.begin(), found->second.end());
+         if (path == "measured.source" || path == "measured.calibrate_on")
+           changes.push_back({"measured.rows", "[{strategy: naive, step: 5 ms}]"});
+         if (path == "training.delay_all_reduce") changes.erase(changes.begin());
+         CAPTURE(path, changes.front().second);
+         CHECK(refusal(scratch, good_scenario, changes).empty());
+         ++read;
+       });
+  CHECK(read > 40);
+}
+
+TEST_CASE("a name is found in any case, exactly so first", "[scenarios][names]") {
+  CHECK(position_of("AdamW", {"adam", "adamw", "adamw-fused"}) == 1U);
+  CHECK(position_of("A", {"a", "A"}) == 1U);
+  CHECK(position_of("a", {"A", "a"}) == 1U);
+  CHECK(!position_of("adam-w", {"adam", "adamw"}));
+  CHECK(!position_of("", {"a"}));
+}
+
+TEST_CASE("a family goes on with a dash or, behind a letter, with a digit", "[scenarios][names]") {
+  const std::vector<std::string> names{"a10", "a100-40", "a100-80", "h200", "nvlink2", "nvlink3"};
+  CHECK(family_of("A100", names) == std::vector<std::string>{"a100-40", "a100-80"});
+  CHECK(family_of("a10", names).empty());  // a100 is no a10
+  CHECK(family_of("NVLink", names) == std::vector<std::string>{"nvlink2", "nvlink3"});
+  CHECK(family_of("h", names) == std::vector<std::string>{"h200"});
+  CHECK(family_of("", names).empty());
+}
+
+TEST_CASE("names in a scenario match in any case", "[scenarios][names]") {
+  const Scratch scratch;
+  const Scenario scenario = read_scenario(scratch.write(
+      "s.yaml",
+      "workload: {model: ResNet18, batch: 8, dtype: FP32, optimizer: AdamW}\n"
+      "cluster: {device: A100-80, ranks_per_node: 2, intra_node: NVLink3, launch: Sync, cpu: AMD}\n"
+      "training: {strategy: Flat, first_bucket_cap: None, comm_hook: PowerSGD, no_sync: True}\n"
+      "compare: [Naive, FLAT]\n"));
+  CHECK(scenario.workload.name == "resnet18");
+  CHECK(scenario.optimizer == Optimizer::adamw);
+  CHECK(scenario.cluster.device.name == "a100-80");
+  CHECK(scenario.cluster.intra_node.name == "nvlink3");
+  CHECK(scenario.cluster.device.synchronous);
+  CHECK(scenario.cluster.cpu == CpuVendor::amd);
+  CHECK(scenario.training.strategy == Strategy::flat);
+  CHECK(!scenario.training.first_bucket_cap);
+  CHECK(scenario.training.comm_hook.kind == CommHookKind::powersgd);
+  CHECK(scenario.training.no_sync);
+  CHECK(scenario.compare == std::vector{Strategy::naive, Strategy::flat});
+}
+
+TEST_CASE("a family of several is refused with its members, a family of one is that one",
+          "[scenarios][names]") {
+  const Scratch scratch;
+  CHECK(refusal_at(scratch, 6, "  device: A100") ==
+        "s.yaml:6:11: cluster.device: \"A100\" is a family: write one of a100-40, a100-80");
+  CHECK(refusal_at(scratch, 8, "  intra_node: nvlink") ==
+        "s.yaml:8:15: cluster.intra_node: \"nvlink\" is a family: write one of nvlink2, nvlink3, "
+        "nvlink4, nvlink5");
+  CHECK(refusal_at(scratch, 6, "  device: RTX-Pro").empty());
+}
+
+TEST_CASE("another program's key is answered with ours", "[scenarios][elsewhere]") {
+  const Scratch scratch;
+  const auto told = [&](const std::string& key, const std::string& value) {
+    const std::string message = refusal(scratch, good_scenario, {{key, value}});
+    const std::size_t begin = message.find("unknown key; "), end = message.find("; known: ");
+    REQUIRE(begin != std::string::npos);
+    REQUIRE(end != std::string::npos);
+    return message.substr(begin + 13, end - begin - 13);
+  };
+  CHECK(told("training.bucket_cap_mb", "50") ==
+        "DistributedDataParallel's bucket_cap_mb is training.bucket_cap here: write bucket_cap: 50 "
+        "MiB");
+  CHECK(told("bucket_cap_mb", "auto") ==
+        "DistributedDataParallel's bucket_cap_mb is training.bucket_cap here");
+  CHECK(told("training.gradient_accumulation_steps", "4") ==
+        "Hugging Face's and DeepSpeed's gradient_accumulation_steps is training.micro_batches "
+        "here: write micro_batches: 4");
+  CHECK(told("accumulate_grad_batches", "8") ==
+        "Lightning's accumulate_grad_batches is training.micro_batches here: write micro_batches: "
+        "8");
+  CHECK(told("cluster.nnodes", "2") == "torchrun's nnodes is cluster.nodes here: write nodes: 2");
+  CHECK(told("cluster.nproc_per_node", "8") ==
+        "torchrun's nproc_per_node is cluster.ranks_per_node here: write ranks_per_node: 8");
+  CHECK(told("cluster.world_size", "16") ==
+        "write cluster.nodes and cluster.ranks_per_node, whose product it is");
+  CHECK(told("workload.per_device_train_batch_size", "8") ==
+        "Hugging Face's per_device_train_batch_size is workload.batch here: write batch: 8");
+  CHECK(told("workload.train_batch_size", "256") ==
+        "DeepSpeed's train_batch_size is workload.batch here; that is of all ranks and "
+        "micro-batches together: divide by both");
+  CHECK(told("workload.precision", "bf16-mixed") ==
+        "Lightning's precision is workload.compute here; bf16-mixed is compute: bf16 over dtype: "
+        "fp32");
+  CHECK(told("workload.seq_len", "512") ==
+        "seq_len is workload.sequence here: write sequence: 512");
+  CHECK(told("training.lr", "1e-4") == "it does not change how long a step takes: leave it out");
+  CHECK_THAT(told("training.zero_stage", "2"), Catch::Contains("comm_hook: zero_step"));
+  // Not meant: Lightning's `devices` is a number.
+  CHECK(told("cluster.devices", "h100-sxm") == "did you mean \"device\"?");
+}
+
+TEST_CASE("a quantity's pattern takes what its parser takes", "[scenarios][quantity_text]") {
+  const std::vector<std::string> numbers{"7",    "0",    "0.0", "00",   "010", "1.5",   ".5", "5.",
+                                         "1e-3", "0e5",  "-1",  "-0.5", "+5",  "e5",    "1e", "0x5",
+                                         "5_0",  "five", "nan", "inf",  "",    "1.1.1", "1,5"};
+  const std::vector<std::string> blanks{"", " ", "   ", "\t"};
+  const std::vector<std::string> units{"ms",      "µs",     "us",    "min",    "h",    "B",
+                                       "MiB",     "mb",     "GB/s",  "Gbit/s", "Gb/s", "gb/s",
+                                       "TFLOP/s", "TFLOPS", "TFLOP", "",       "ms x", "ms "};
+  const auto value = [](Quantity quantity, const std::string& text) -> std::optional<double> {
+    switch (quantity) {
+      case Quantity::duration:
+        if (const auto time = parse_duration(text)) return in_seconds(*time);
+        return std::nullopt;
+      case Quantity::bytes:
+        if (const auto size = parse_bytes(text)) return static_cast<double>(size->count);
+        return std::nullopt;
+      case Quantity::bandwidth:
+        if (const auto rate = parse_bandwidth(text)) return rate->bytes_per_second;
+        return std::nullopt;
+      case Quantity::flop_rate:
+        if (const auto rate = parse_flop_rate(text)) return rate->flops_per_second;
+        return std::nullopt;
+    }
+    return std::nullopt;
+  };
+  int taken = 0;
+  for (const Quantity quantity :
+       {Quantity::duration, Quantity::bytes, Quantity::bandwidth, Quantity::flop_rate}) {
+    const std::regex any(quantity_pattern(quantity, Sign::any)),
+        not_negative(quantity_pattern(quantity, Sign::not_negative)),
+        positive(quantity_pattern(quantity, Sign::positive));
+    for (const std::string& number : numbers)
+      for (const std::string& blank : blanks)
+        for (const std::string& unit : units) {
+          const std::string text = number + blank + unit;
+          // A fraction of a byte is cut off to none.
+          if (unit == "B" && (number == ".5" || number == "-0.5" || number == "1e-3")) continue;
+          CAPTURE(text);
+          const auto parsed = value(quantity, text);
+          CHECK(std::regex_match(text, any) == parsed.has_value());
+          CHECK(std::regex_match(text, not_negative) == (parsed && *parsed >= 0));
+          CHECK(std::regex_match(text, positive) == (parsed && *parsed > 0));
+          taken += parsed ? 1 : 0;
+        }
+  }
+  CHECK(taken > 300);
+}
+
+TEST_CASE("a number's pattern takes what its parser takes", "[scenarios][quantity_text]") {
+  const std::regex integer(integer_pattern()), number(number_pattern());
+  for (const std::string text :
+       {"0",  "-12", "010", "1.5",  "-.5", "5.",  "1e3", "1E+3",  "1e",  "",
+        " 1", "1 ",  "+1",  "0x10", "one", "nan", "inf", "1,000", "5 %", "--1"}) {
+    CAPTURE(text);
+    CHECK(std::regex_match(text, integer) == parse_integer(text).has_value());
+    CHECK(std::regex_match(text, number) == parse_number(text).has_value());
+  }
+}
+
+}  // namespace
+}  // namespace ddpsim

@@ -1,0 +1,185 @@
+"""Files with one fault each, by what is wrong: (format, text)."""
+
+SCENARIO = """\
+name: a small one
+workload:
+  model: resnet18
+  batch: 8
+  dtype: fp32
+cluster:
+  device: h100-sxm
+  ranks_per_node: 2
+  intra_node: nvlink4
+training:
+  bucket_cap: 25 MiB
+  hooks:
+    - clip: {layer: "*", norm: 1.0}
+compare: [naive, flat]
+"""
+PROFILE = """\
+format: ddpsim.workload/1
+source: a test
+forward: 6 ms
+backward: 10 ms
+parameters:
+  - {name: 0.weight, shape: [64, 32], ready: 9 ms}
+  - {name: 0.bias, shape: [64], dtype: bf16, ready: 4 ms}
+"""
+LINK = """\
+format: ddpsim.link/1
+kind: pcie
+ranks: 2
+all_reduce:
+  - {bytes: 4096, time: 600 us}
+  - {bytes: 1 MiB, time: 2 ms}
+"""
+DEVICE = """\
+source: a test
+multiprocessors: 132
+memory_bandwidth: 3350 GB/s
+peak: {fp32: 66.9 TFLOP/s}
+"""
+MODEL = """\
+family: gpt2
+layers: 2
+d_model: 64
+d_ff: 256
+heads: 4
+vocabulary: 100
+positions: 32
+"""
+
+
+CALIBRATION = """\
+format: ddpsim.calibration/1
+cpu: a CPU, 2 cores
+complete: true
+ranks: 2
+synchronous: true
+launch: {kernel: 0 us, collective: 9 us}
+slowest_rank: 1.05
+tasks:
+  - {operation: forward, gemm: [64, 256, 128, 1], traffic: 786432 B, type: fp32, time: 830 us, repeats: 40}
+  - {operation: copy in, traffic: 2 MB, time: 200 us}
+all_reduce:
+  - {bytes: 4 KiB, time: 60 us}
+interference:
+  - {bytes: 4 MiB, compute_slowdown: 1.1, communication_slowdown: 0.95}
+end: ddpsim.calibration/1
+"""
+WHOLE = {'scenario': SCENARIO, 'workload': PROFILE, 'link': LINK, 'device': DEVICE, 'model': MODEL,
+         'calibration': CALIBRATION}
+
+
+def scenario(line, instead):
+    return 'scenario', SCENARIO.replace(line, instead)
+
+
+def training(line):
+    return scenario('  bucket_cap: 25 MiB\n', f'  {line}\n')
+
+
+def profile(line, instead):
+    return 'workload', PROFILE.replace(line, instead)
+
+
+def link(line, instead):
+    return 'link', LINK.replace(line, instead)
+
+
+def device(line, instead):
+    return 'device', DEVICE.replace(line, instead)
+
+
+def model(line, instead):
+    return 'model', MODEL.replace(line, instead)
+
+
+def calibration(line, instead):
+    return 'calibration', CALIBRATION.replace(line, instead)
+
+
+CASES = {
+    # Keys.
+    'an unknown key': scenario('  dtype: fp32', '  dytpe: fp32'),
+    'an unknown key at the root': scenario('name: a small one', 'title: a small one'),
+    'an unknown key in flow style': scenario('compare:', 'measured: {rows: [{strategy: naive, step: 5 ms, tme: 1}]}\n'
+                                                         'compare:'),
+    "another program's key": training('gradient_accumulation_steps: 4'),
+    'a missing key': scenario('  batch: 8\n', ''),
+    'a missing key of a row': scenario('compare:', 'measured: {rows: [{strategy: naive}]}\ncompare:'),
+    'no cluster': ('scenario', 'workload: {model: resnet18, batch: 8}\n'),
+    'ranks without a link': scenario('  intra_node: nvlink4\n', ''),
+    'nodes without a link': scenario('  ranks_per_node: 2', '  nodes: 2'),
+    'no device': scenario('  device: h100-sxm\n', ''),
+    'a hook of nothing': scenario('{layer: "*", norm: 1.0}', '{norm: 1.0}'),
+    'buckets and bucket_caps': training('bucket_caps: [1 MiB]\n  buckets: [[a]]'),
+    'iteration and phase': training('phase: first\n  iteration: 2'),
+    'two hooks in one entry': scenario('- clip: {layer: "*", norm: 1.0}',
+                                       '- {clip: {layer: "*", norm: 1.0}, record: {layer: "*"}}'),
+    # Quantities.
+    'a size without its unit': training('bucket_cap: 25'),
+    'a size in a unit of time': training('bucket_cap: 25 ms'),
+    'a size of zero': training('bucket_cap: 0 MiB'),
+    'a negative size': training('bucket_cap: -1 MiB'),
+    'a size in a list without its unit': training('bucket_caps: [1 MiB, 4]'),
+    'a rate without its unit': scenario('intra_node: nvlink4', 'intra_node: {latency: 5 us, bandwidth: 450}'),
+    'a latency without its unit': scenario('intra_node: nvlink4', 'intra_node: {latency: 5, bandwidth: 450 GB/s}'),
+    'a time of zero': scenario('  dtype: fp32', '  times: {forward: 0 ms}'),
+    'a flop rate without its unit': scenario('device: h100-sxm', 'device: {base: h100-sxm, peak: {fp32: 67}}'),
+    # Numbers, truth values, names.
+    'a count of zero': scenario('batch: 8', 'batch: 0'),
+    'a count that is a word': scenario('batch: 8', 'batch: eight'),
+    'a count beyond its range': scenario('ranks_per_node: 2', 'ranks_per_node: 2000'),
+    'a fraction of a rank': scenario('ranks_per_node: 2', 'ranks_per_node: 2.5'),
+    'a number below its range': scenario('  ranks_per_node: 2',
+                                         '  interference: {compute_slowdown: 0.5}\n  ranks_per_node: 2'),
+    'yes for true': training('no_sync: yes'),
+    'a name that nobody knows': training('strategy: bucketd'),
+    'a name in a list': scenario('[naive, flat]', '[naive, falt]'),
+    'tf32 in memory': scenario('dtype: fp32', 'dtype: tf32'),
+    'a device that nobody knows': scenario('device: h100-sxm', 'device: h1000'),
+    'a family of several devices': scenario('device: h100-sxm', 'device: A100'),
+    'a comm hook that nobody knows': training('comm_hook: fp16_compres'),
+    # Shapes.
+    'a list in place of a number': scenario('batch: 8', 'batch: [8]'),
+    'a name in place of a list': scenario('[naive, flat]', 'naive'),
+    'a number in place of a mapping': scenario('''  model: resnet18
+  batch: 8
+  dtype: fp32
+''', '  5\n'),
+    'an empty list': scenario('[naive, flat]', '[]'),
+    'an empty text': scenario('name: a small one', "name: ''"),
+    'nothing at all': scenario('batch: 8', 'batch:'),
+    'settings of a comm hook without any': training('comm_hook: {fp16_compress: {rank: 1}}'),
+    'a setting of a comm hook out of range': training('comm_hook: {powersgd: {rank: 0}}'),
+    'a step of a comm hook that nobody knows': training('comm_hook: [{cast: fp8}, all_reduce]'),
+    # A model written out.
+    'a family that nobody knows': scenario('model: resnet18', 'model: {family: gpt3}'),
+    'a key of another family': scenario('model: resnet18', 'model: {family: mlp, widths: [8, 8], classes: 10}'),
+    'a family without its keys': scenario('model: resnet18', 'model: {family: mlp}'),
+    # Files of other formats.
+    'a profile of another version': profile('ddpsim.workload/1', 'ddpsim.workload/2'),
+    'a profile without its forward pass': profile('forward: 6 ms\n', ''),
+    'a parameter without a name': profile('name: 0.weight, ', ''),
+    'a parameter that is never ready': profile(', ready: 9 ms', ''),
+    'a shape of zero': profile('[64, 32]', '[64, 0]'),
+    'a profile with a key more': profile('source: a test', 'batch: 8'),
+    'a profile that was cut off': profile('source: a test', 'written_by: ddpsim 0.1.0'),
+    'a calibration that was cut off': calibration('end: ddpsim.calibration/1\n', ''),
+    'a calibration of another version': calibration('format: ddpsim.calibration/1', 'format: ddpsim.calibration/2'),
+    'a task that nobody knows': calibration('operation: copy in', 'operation: copy_in'),
+    'a task without its time': calibration('traffic: 2 MB, time: 200 us', 'traffic: 2 MB'),
+    'a matrix product of three extents': calibration('[64, 256, 128, 1]', '[64, 256, 128]'),
+    'a slowdown beyond what can be': calibration('communication_slowdown: 0.95', 'communication_slowdown: 1e9'),
+    'a link of another kind': link('kind: pcie', 'kind: pci'),
+    'a table without times': link('{bytes: 4096, time: 600 us}', '{bytes: 4096}'),
+    'an empty table': ('link', 'all_reduce: []\n'),
+    'a link of nothing': ('link', 'kind: pcie\n'),
+    'a device without a peak': device('peak: {fp32: 66.9 TFLOP/s}\n', ''),
+    'a device without its multiprocessors': device('multiprocessors: 132\n', ''),
+    'a number format that no device has': device('fp32: 66.9', 'fp64: 66.9'),
+    'an efficiency beyond 1': device('multiprocessors: 132', 'multiprocessors: 132\nmemory_efficiency: 1.5'),
+    'a model without its layers': model('layers: 2\n', ''),
+    'a model with a key more': model('heads: 4', 'heads: 4\nblocks: [1, 2]'),
+}

@@ -1,0 +1,176 @@
+#include "sim/predict/fit.hpp"
+
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "tests/model/workload/architectures.hpp"
+#include "tests/sim/predict/models.hpp"
+
+using namespace ddpsim;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// What a run of `strategy` would show if `truth` were so.
+MeasuredRow measured(const StepModel& law, const Fit& truth, Strategy strategy) {
+  StepModel model = law;
+  apply(truth, model.costs);
+  const StepMetrics metrics = predict(model, timed::training_of(strategy)).metrics;
+  MeasuredRow row;
+  row.strategy = strategy;
+  row.step = metrics.step;
+  row.communication = metrics.communication;
+  return row;
+}
+
+Fit fitted(const StepModel& law, const std::vector<MeasuredRow>& rows) {
+  std::vector<CalibrationRow> all;
+  for (const MeasuredRow& row : rows) all.push_back({&row, timed::training_of(row.strategy), law});
+  return fit(all);
+}
+
+Approx within_a_percent(double value) {
+  return Approx(value).epsilon(0.01);
+}
+
+StepModel transformer() {
+  const Workload workload = architectures::build(architectures::cs336_small, 8, 512);
+  return StepModel(workload, timed::eight_gpus(), Optimizer::adamw);
+}
+
+Fit truth_of(double passes, Duration overhead, double interference) {
+  Fit truth;
+  truth.passes = {passes, passes, 1};
+  truth.call_overhead = overhead;
+  truth.interference = interference;
+  return truth;
+}
+
+}  // namespace
+
+TEST_CASE("a fit finds the factors rows were made with", "[sim][calibrate]") {
+  const StepModel law = transformer();
+  const Fit truth = GENERATE(truth_of(1, 0us, 1), truth_of(1.7, 35us, 0.6), truth_of(0.6, 120us, 2),
+                             truth_of(2.5, 300us, 3.5));
+  const Fit found =
+      fitted(law, {measured(law, truth, Strategy::naive), measured(law, truth, Strategy::overlap)});
+  CHECK(found.passes.forward == within_a_percent(truth.passes.forward));
+  CHECK(found.passes.backward == found.passes.forward);
+  CHECK(found.passes.optimizer == 1);
+  CHECK(in_us(found.call_overhead) == within_a_percent(in_us(truth.call_overhead)).margin(0.1));
+  CHECK(found.interference == within_a_percent(truth.interference));
+  CHECK(found.notes.empty());
+}
+
+TEST_CASE("what was fitted predicts the rows it was fitted to", "[sim][calibrate]") {
+  const StepModel law = transformer();
+  const Fit truth = truth_of(1.3, 80us, 1.5);
+  const std::vector<MeasuredRow> rows{measured(law, truth, Strategy::naive),
+                                      measured(law, truth, Strategy::overlap)};
+  const Fit found = fitted(law, rows);
+  StepModel model = law;
+  apply(found, model.costs);
+  for (const MeasuredRow& row : rows) {
+    const StepMetrics metrics = predict(model, timed::training_of(row.strategy)).metrics;
+    CHECK(in_ms(metrics.step) == within_a_percent(in_ms(row.step)));
+    CHECK(in_ms(metrics.communication) == within_a_percent(in_ms(*row.communication)));
+  }
+}
+
+TEST_CASE("an overhead may be negative, down to the law's latency", "[sim][calibrate]") {
+  // Chain on a ring of 50 us per hop and 2 ranks: 100 us of latency a call, of which 40 go.
+  const StepModel law = timed::model_of(timed::chain(6, 1ms, 2ms, {1'000'000}),
+                                        timed::ring(2, 50us, gigabytes_per_second(10)));
+  const Fit found = fitted(law, {measured(law, truth_of(1.2, -40us, 1), Strategy::naive)});
+  CHECK(in_us(found.call_overhead) == within_a_percent(-40));
+  CHECK(found.passes.backward == within_a_percent(1.2));
+}
+
+TEST_CASE("a row without communication is the first to tell about compute", "[sim][calibrate]") {
+  // The naive row would ask for twice as much.
+  const StepModel law = transformer();
+  MeasuredRow naive = measured(law, truth_of(2, 0us, 1), Strategy::naive);
+  const Fit found = fitted(law, {naive, measured(law, truth_of(1.4, 0us, 1), Strategy::none)});
+  CHECK(found.passes.forward == within_a_percent(1.4));
+}
+
+TEST_CASE("measured passes are met by themselves", "[sim][calibrate]") {
+  // Forward 12 ms where the law says 6, backward 9 where it says 12; the optimizer is not given.
+  const StepModel law = timed::model_of(timed::chain(3, 2ms, 4ms, {1'000'000}),
+                                        timed::ring(2, 10us, gigabytes_per_second(1)));
+  MeasuredRow none;
+  none.strategy = Strategy::none;
+  none.step = 21ms;
+  none.times = {12ms, 9ms, {}};
+  const Fit found = fitted(law, {none});
+  CHECK(found.passes.forward == Approx(2));
+  CHECK(found.passes.backward == Approx(0.75));
+  CHECK(found.passes.optimizer == 1);
+  CHECK(found.call_overhead == 0us);
+}
+
+TEST_CASE("one measured pass leaves the other to the step", "[sim][calibrate]") {
+  // Of 24 ms, forward has 12: the other 12 are backward, as the law says.
+  const StepModel law = timed::model_of(timed::chain(3, 2ms, 4ms, {1'000'000}),
+                                        timed::ring(2, 10us, gigabytes_per_second(1)));
+  MeasuredRow none;
+  none.strategy = Strategy::none;
+  none.step = 24ms;
+  none.times = {12ms, {}, {}};
+  const Fit found = fitted(law, {none});
+  CHECK(found.passes.forward == Approx(2));
+  CHECK(found.passes.backward == within_a_percent(1));
+}
+
+TEST_CASE("with all of compute measured the rest of a naive step is communication",
+          "[sim][calibrate]") {
+  const StepModel law = timed::model_of(timed::chain(3, 2ms, 4ms, {1'000'000}),
+                                        timed::ring(2, 10us, gigabytes_per_second(1)));
+  MeasuredRow naive = measured(law, truth_of(1, 500us, 1), Strategy::naive);
+  naive.times = {6ms, 12ms, {}};
+  naive.communication.reset();
+  CHECK(in_us(fitted(law, {naive}).call_overhead) == within_a_percent(500));
+}
+
+TEST_CASE("the first row of a strategy counts and others are left alone", "[sim][calibrate]") {
+  const StepModel law = transformer();
+  const Fit truth = truth_of(1.5, 50us, 1.2), other = truth_of(3, 500us, 3);
+  const Fit found =
+      fitted(law, {measured(law, other, Strategy::bucketed), measured(law, truth, Strategy::naive),
+                   measured(law, truth, Strategy::overlap), measured(law, other, Strategy::naive),
+                   measured(law, other, Strategy::overlap), measured(law, other, Strategy::flat)});
+  CHECK(found.passes.forward == within_a_percent(1.5));
+  CHECK(found.interference == within_a_percent(1.2));
+}
+
+TEST_CASE("without rows nothing changes", "[sim][calibrate]") {
+  const Fit found = fit({});
+  CHECK(found.passes.forward == 1);
+  CHECK(found.passes.backward == 1);
+  CHECK(found.passes.optimizer == 1);
+  CHECK(found.call_overhead == 0us);
+  CHECK(found.interference == 1);
+}
+
+TEST_CASE("what cannot be met is said", "[sim][calibrate]") {
+  const StepModel law = transformer();
+  MeasuredRow naive = measured(law, truth_of(1, 0us, 1), Strategy::naive);
+  MeasuredRow overlap = measured(law, truth_of(1, 0us, 1), Strategy::overlap);
+  SECTION("communication faster than the link") {
+    *naive.communication /= 10;
+    CHECK(fitted(law, {naive}).notes.size() == 1);
+  }
+  SECTION("a naive step shorter than its communication") {
+    naive.step = *naive.communication / 2;
+    CHECK(fitted(law, {naive}).notes.size() == 1);
+  }
+  SECTION("an overlapped step shorter than one without interference") {
+    overlap.step /= 2;
+    const Fit found = fitted(law, {naive, overlap});
+    CHECK(found.notes.size() == 1);
+    CHECK(found.interference < 0.01);
+  }
+}

@@ -1,0 +1,471 @@
+#include "sim/tune/bucket_structure.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "model/ddp/build_schedule.hpp"
+#include "sim/predict/predict.hpp"
+#include "sim/tune/bucketed_steps.hpp"
+#include "sim/tune/lower_bound.hpp"
+#include "tests/sim/predict/random_trainings.hpp"
+#include "tests/sim/tune/random_partitions.hpp"
+
+namespace ddpsim {
+namespace {
+
+using namespace std::chrono_literals;
+using fixtures::Dice;
+
+/// A step with all gradients in one bucket, and with a bucket for each.
+struct Extremes {
+  Schedule whole, each;
+
+  Extremes(const StepWorks& works, Training training) {
+    training.buckets = {works.arrival};
+    whole = build_schedule(works, training);
+    training.buckets.clear();
+    for (const int index : works.arrival) training.buckets.push_back({index});
+    each = build_schedule(works, training);
+  }
+
+  std::string why() const { return std::string(why_more_than_buckets(whole, each).value_or("")); }
+};
+
+/// Three layers with a parameter each.
+Extremes three(const Training& training = {}, bool synchronous = false) {
+  Workload workload = timed::chain(3, 1ms, 2ms, Bytes{4000});
+  workload.optimizer = 1ms;
+  workload.buffers = {{2, Bytes{64}}};
+  Cluster cluster = timed::ring(2, 1us, gigabytes_per_second(1));
+  cluster.device.synchronous = synchronous;
+  return Extremes(timed::works_of(workload, cluster), training);
+}
+
+/// The index of the nth task with an operation, and of a bucket or of none.
+std::uint32_t place_of(const Schedule& schedule, Operation operation, bool of_bucket, int nth = 0) {
+  for (std::uint32_t i = 0; i < schedule.tasks.size(); ++i) {
+    const Task& task = schedule.tasks[i];
+    if (task.operation == operation && (task.bucket != nobody) == of_bucket && nth-- == 0) return i;
+  }
+  throw std::out_of_range("there is no such task");
+}
+
+Task& task_of(Schedule& schedule, Operation operation, bool of_bucket, int nth = 0) {
+  return schedule.tasks[place_of(schedule, operation, of_bucket, nth)];
+}
+
+/// Other work for one task alone.
+void change_work(Schedule& schedule, Task& task, const std::function<void(Work&)>& change) {
+  Work work = schedule.work_of(task);
+  change(work);
+  task.work = static_cast<std::uint32_t>(schedule.works.size());
+  schedule.works.push_back(work);
+}
+
+void wait_for(Schedule& schedule, Task& task, const std::vector<std::uint32_t>& earlier) {
+  task.after_begin = static_cast<std::uint32_t>(schedule.after.size());
+  task.after_count = static_cast<std::uint32_t>(earlier.size());
+  schedule.after.insert(schedule.after.end(), earlier.begin(), earlier.end());
+}
+
+Training training_with(const std::function<void(Training&)>& change) {
+  Training training;
+  change(training);
+  return training;
+}
+
+/// With a collective of DDP's own behind the buckets, which is waited for behind theirs.
+const Training with_used_map =
+    training_with([](Training& training) { training.find_unused_parameters = true; });
+const Training in_place =
+    training_with([](Training& training) { training.gradient_as_bucket_view = true; });
+const Training two_rounds = training_with([](Training& training) { training.micro_batches = 2; });
+
+/// Why two schedules do not qualify, and the smallest change to ones that do that makes it so.
+struct Case {
+  std::string why;
+  Training training;
+  std::function<void(Schedule&, Schedule&)> change;  ///< of `whole` and `each`
+};
+
+const std::vector<Case>& cases() {
+  constexpr auto nothing = [](Schedule&, Schedule&) {};
+  static const std::vector<Case> all{
+      {"several collectives are under way at a time",
+       {},
+       [](Schedule& whole, Schedule&) { whole.collectives_at_once = 2; }},
+      {"not every gradient is in DDP's buckets",
+       {},
+       [](Schedule& whole, Schedule&) { whole.buckets.front().parameters.pop_back(); }},
+      {"tasks run on more streams",
+       {},
+       [](Schedule& whole, Schedule&) {
+         task_of(whole, Operation::optimizer, false).stream = Stream::aside;
+       }},
+      {"the communication stream computes",
+       {},
+       [](Schedule& whole, Schedule&) {
+         task_of(whole, Operation::optimizer, false).stream = Stream::communication;
+       }},
+      {"host and device both compute",
+       {},
+       [](Schedule& whole, Schedule&) {
+         task_of(whole, Operation::optimizer, false).stream = Stream::host;
+       }},
+      {"there are several communicators",
+       {},
+       [](Schedule& whole, Schedule&) {
+         change_work(whole, task_of(whole, Operation::all_reduce, true),
+                     [](Work& work) { work.communicator = 1; });
+       }},
+      {"a comm hook has steps",
+       training_with([](Training& training) { training.comm_hook.kind = CommHookKind::allreduce; }),
+       nothing},
+      {"ranks have different work",
+       {},
+       [](Schedule& whole, Schedule&) { task_of(whole, Operation::optimizer, false).owner = 1; }},
+      {"the host waits for the device", training_with([](Training& training) {
+         training.join = Join{};
+         training.join->divide_by_initial_world_size = false;
+       }),
+       nothing},
+      {"the host waits for the device", with_used_map,
+       [](Schedule& whole, Schedule&) {
+         task_of(whole, Operation::wait, false, 1).stream = Stream::host;
+       }},
+      {"a kernel waits for more than its stream",
+       {},
+       [](Schedule& whole, Schedule&) {
+         wait_for(whole, task_of(whole, Operation::optimizer, false), {0});
+       }},
+      {"kernels work on whole buckets",
+       training_with([](Training& training) { training.batched_grad_copy = true; }), nothing},
+      {"a bucket is not one all-reduce",
+       {},
+       [](Schedule& whole, Schedule&) {
+         task_of(whole, Operation::all_reduce, true).operation = Operation::all_gather;
+       }},
+      {"a bucket is not one all-reduce",
+       {},
+       [](Schedule& whole, Schedule&) {
+         task_of(whole, Operation::all_reduce, true).handed_over = false;
+       }},
+      {"more than buckets is handed over",
+       {},
+       [](Schedule& whole, Schedule&) {
+         task_of(whole, Operation::broadcast, false).handed_over = true;
+       }},
+      {"a collective does not just wait for the kernels before it",
+       {},
+       [](Schedule&, Schedule& each) {  // a kernel further back
+         Task& task = task_of(each, Operation::all_reduce, true, 1);
+         wait_for(each, task, {each.waits_for(task).front() - 2});
+       }},
+      {"a wait is for no collective", with_used_map,
+       [](Schedule& whole, Schedule&) {
+         wait_for(whole, task_of(whole, Operation::wait, false), {});
+       }},
+      {"a bucket's result is not that of its all-reduce",
+       training_with([](Training& training) { training.comm_hook.kind = CommHookKind::noop; }),
+       nothing},
+      {"a bucket's result is not that of its all-reduce",
+       {},
+       [](Schedule&, Schedule& each) {
+         wait_for(each, task_of(each, Operation::wait, true, 1),
+                  {place_of(each, Operation::all_reduce, true, 0)});
+       }},
+      {"others wait for a bucket", with_used_map,
+       [](Schedule& whole, Schedule&) {
+         wait_for(whole, task_of(whole, Operation::wait, false, 1),
+                  {place_of(whole, Operation::all_reduce, true)});
+       }},
+      {"a wait is for several collectives", with_used_map,
+       [](Schedule& whole, Schedule&) {
+         wait_for(whole, task_of(whole, Operation::wait, false, 1),
+                  {place_of(whole, Operation::all_reduce, false),
+                   place_of(whole, Operation::broadcast, false)});
+       }},
+      {"not every bucket is sent and waited for",
+       {},
+       [](Schedule&, Schedule& each) { each.tasks.clear(); }},
+      {"a gradient is put in its bucket twice",
+       {},
+       [](Schedule&, Schedule& each) { task_of(each, Operation::copy_in, true, 1).bucket = 0; }},
+      {"gradients come in another order in another micro-batch", two_rounds,
+       [](Schedule&, Schedule& each) {
+         std::swap(task_of(each, Operation::copy_in, true, 3).bucket,
+                   task_of(each, Operation::copy_in, true, 4).bucket);
+       }},
+      {"a bucket is not sent as soon as its turn comes", Training{},
+       [](Schedule&, Schedule& each) {  // only behind the next kernel
+         const std::uint32_t sent = place_of(each, Operation::all_reduce, true, 0);
+         std::swap(each.tasks[sent], each.tasks[sent + 1]);
+         wait_for(each, each.tasks[sent + 1], {sent});
+         wait_for(each, task_of(each, Operation::wait, true, 0), {sent + 1});
+       }},
+      {"buckets are not waited for in order", in_place,
+       [](Schedule&, Schedule& each) {
+         std::swap(task_of(each, Operation::wait, true, 0),
+                   task_of(each, Operation::wait, true, 1));
+       }},
+      {"something else is done between two waits", in_place,
+       [](Schedule&, Schedule& each) {
+         std::swap(task_of(each, Operation::wait, true, 2),
+                   task_of(each, Operation::optimizer, false));
+       }},
+      {"something else is sent between buckets", with_used_map,
+       [](Schedule&,
+          Schedule& each) {  // in the place of the backward kernel behind the first bucket
+         const std::uint32_t map = place_of(each, Operation::all_reduce, false);
+         const std::uint32_t kernel = place_of(each, Operation::backward, false, 1);
+         std::swap(each.tasks[map], each.tasks[kernel]);
+         wait_for(each, each.tasks[kernel], {place_of(each, Operation::copy_in, true, 0)});
+         wait_for(each, task_of(each, Operation::wait, false, 1), {kernel});
+       }},
+      {"a gradient is copied back apart from its wait",
+       {},
+       [](Schedule&, Schedule& each) {
+         std::swap(task_of(each, Operation::copy_out, true, 2),
+                   task_of(each, Operation::optimizer, false));
+       }},
+      {"not every gradient is copied back",
+       {},
+       [](Schedule&, Schedule& each) {
+         task_of(each, Operation::copy_out, true, 2).operation = Operation::optimizer;
+       }},
+      {"one bucket is sent or waited for elsewhere than several",
+       {},
+       [](Schedule& whole, Schedule&) {
+         std::swap(task_of(whole, Operation::wait, true),
+                   task_of(whole, Operation::copy_out, true, 0));
+       }},
+      {"other kernels run under other buckets",
+       {},
+       [](Schedule&, Schedule& each) {
+         change_work(each, task_of(each, Operation::optimizer, false),
+                     [](Work& work) { work.known_time = 2ms; });
+       }},
+      {"other kernels run under other buckets", {}, [](Schedule&, Schedule& each) {
+         each.tasks.pop_back();
+       }}};
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("DDP's steps differ in launches and waits of buckets", "[sim][bucket_structure]") {
+  CHECK(three().why().empty());
+  CHECK(three(in_place).why().empty());
+  CHECK(three(two_rounds).why().empty());
+  CHECK(three(with_used_map).why().empty());
+  CHECK(three({}, true).why().empty());
+  CHECK(three(two_rounds, true).why().empty());
+  // So do these, which do more than that, but the same under all buckets.
+  Training joined;
+  joined.join = Join{};
+  joined.broadcast_buffers = false;
+  CHECK(three(joined).why().empty());
+  joined.join->throw_on_early_termination = joined.broadcast_buffers = true;
+  CHECK(three(joined, true).why().empty());
+  CHECK(three(joined).why() == "the host waits for the device");
+  Training early;
+  early.iteration = 2;
+  CHECK(three(early).why().empty());
+}
+
+TEST_CASE("what differs in more than launches and waits of buckets is told by its structure",
+          "[sim][bucket_structure]") {
+  for (const Case& each : cases()) {
+    CAPTURE(each.why);
+    Extremes extremes = three(each.training);
+    each.change(extremes.whole, extremes.each);
+    CHECK(extremes.why() == each.why);
+  }
+}
+
+TEST_CASE("gradients that DDP does not reduce are in none of its buckets",
+          "[sim][bucket_structure]") {
+  Training training;
+  training.delayed = DelayedAllReduce{{2}, 0};
+  Extremes extremes = three();
+  extremes.whole = build_schedule(timed::works_of(timed::chain(3, 1ms, 2ms, Bytes{4000}),
+                                                  timed::ring(2, 1us, gigabytes_per_second(1))),
+                                  training);
+  CHECK(extremes.why() == "not every gradient is in DDP's buckets");
+}
+
+namespace {
+
+struct Draw {
+  Workload workload;
+  StepModel model;
+  Training training;
+
+  bool has(bool Parameter::*flag) const {
+    return std::any_of(workload.parameters.begin(), workload.parameters.end(),
+                       [&](const Parameter& each) { return each.*flag; });
+  }
+  bool hooks(bool chunks) const {
+    return std::any_of(training.hooks.begin(), training.hooks.end(), [&](const UserHook& each) {
+      return (each.kind == UserHookKind::chunks) == chunks;
+    });
+  }
+};
+
+/// What a draw may have, and how many that have it are fast and simulated, of 4000 at least.
+struct Feature {
+  const char* name;
+  bool (*in)(const Draw&);
+  int fast, simulated;
+};
+constexpr int always = -1;  // in place of `fast`: none is
+
+const std::vector<Feature> features{
+    {"views", [](const Draw& d) { return d.training.gradient_as_bucket_view; }, 350, 600},
+    {"views of 1.13",
+     [](const Draw& d) {
+       return d.training.gradient_as_bucket_view && d.training.pytorch == PyTorch::v1_13;
+     },
+     90, 150},
+    {"views of 2.x",
+     [](const Draw& d) {
+       return d.training.gradient_as_bucket_view && d.training.pytorch == PyTorch::v2;
+     },
+     80, 150},
+    {"micro-batches",
+     [](const Draw& d) { return d.training.micro_batches > 1 && !d.training.no_sync; }, 180, 300},
+    {"no_sync", [](const Draw& d) { return d.training.micro_batches > 1 && d.training.no_sync; },
+     160, 300},
+    {"find_unused",
+     [](const Draw& d) { return d.training.find_unused_parameters && !d.has(&Parameter::unused); },
+     140, 300},
+    {"static graph", [](const Draw& d) { return d.training.static_graph; }, 140, 350},
+    {"unused", [](const Draw& d) { return d.has(&Parameter::unused); }, 5, 350},
+    {"sparse", [](const Draw& d) { return d.has(&Parameter::sparse); }, always, 350},
+    {"several types",
+     [](const Draw& d) {
+       return std::any_of(d.model.works.gradients.begin(), d.model.works.gradients.end(),
+                          [&](const GradientInfo& each) {
+                            return each.dtype != d.model.works.gradients[0].dtype;
+                          });
+     },
+     200, 300},
+    {"buffers",
+     [](const Draw& d) { return d.training.broadcast_buffers && !d.model.works.buffers.empty(); },
+     300, 500},
+    {"iteration 1", [](const Draw& d) { return d.training.iteration == 1; }, 30, 100},
+    {"later iterations", [](const Draw& d) { return d.training.iteration > 1; }, 110, 250},
+    {"join", [](const Draw& d) { return d.training.join.has_value(); }, 50, 400},
+    {"skip unused", [](const Draw& d) { return d.training.skip_all_reduce_unused_params; }, 140,
+     300},
+    {"batched copies",
+     [](const Draw& d) { return d.training.batched_grad_copy && !d.training.comm_hook; }, always,
+     380},
+    {"comm hook", [](const Draw& d) { return static_cast<bool>(d.training.comm_hook); }, always,
+     400},
+    {"wrapped comm hook", [](const Draw& d) { return !d.training.comm_hook.wrappers.empty(); },
+     always, 80},
+    {"noop", [](const Draw& d) { return d.training.comm_hook.kind == CommHookKind::noop; }, always,
+     30},
+    {"gradient hooks", [](const Draw& d) { return d.hooks(false); }, 140, 350},
+    {"chunks on the host", [](const Draw& d) { return d.hooks(true) && d.model.costs.synchronous; },
+     35, 50},
+    {"chunks of a GPU", [](const Draw& d) { return d.hooks(true) && !d.model.costs.synchronous; },
+     always, 350},
+    {"several at once", [](const Draw& d) { return d.model.works.device.collectives_at_once > 1; },
+     always, 220},
+    {"through the host", [](const Draw& d) { return d.model.works.device.through_host; }, always,
+     180},
+    {"slower rank",
+     [](const Draw& d) { return d.model.costs.slowest_rank > 1 && d.model.costs.ranks > 1; }, 300,
+     500}};
+
+/// What was fast when the tuner went by a list of features: it has to stay so.
+bool is_on_the_list(const Draw& draw) {
+  const Training& training = draw.training;
+  return !training.comm_hook && !training.join && !training.batched_grad_copy &&
+         training.iteration == 0 && draw.model.works.device.collectives_at_once == 1 &&
+         !draw.model.works.device.through_host && !draw.hooks(true) &&
+         !draw.has(&Parameter::sparse) && !draw.has(&Parameter::unused);
+}
+
+/// Every bucketing takes as long as predicted.
+void check_steps(Dice& dice, const StepModel& model, const Training& training,
+                 BucketedSteps& steps) {
+  for (int draw = 0; draw < 4; ++draw) {
+    const int one_in = dice.between(1, 4);
+    std::vector<int> ends;
+    for (int end = 1; end < steps.size(); ++end)
+      if (dice.one_in(one_in)) ends.push_back(end);
+    ends.push_back(steps.size());
+    Training explicit_buckets = training;
+    explicit_buckets.buckets = fixtures::buckets_of(model, ends);
+    const Duration expected = predict(model, explicit_buckets).metrics.step;
+    CAPTURE(draw, ends);
+    REQUIRE(steps.of(ends) == expected);
+    REQUIRE(steps.of(ends, expected) == expected);
+    REQUIRE(steps.of(ends, expected - Duration{1}) > expected - Duration{1});
+  }
+  if (steps.why_simulated() || steps.size() > 6) return;
+  const Duration bound = lower_bound(steps, best_partition(steps.ideal()).step);
+  fixtures::for_each_partition(
+      steps.size(), [&](const std::vector<int>& ends) { REQUIRE(steps.of(ends) >= bound); });
+}
+
+}  // namespace
+
+TEST_CASE("whatever a training asks for, steps are as predicted to the tick, or it is said why not",
+          "[sim][bucket_structure]") {
+  std::set<std::string> known, met;
+  for (const Case& each : cases()) known.insert(each.why);
+  std::map<std::string, int> fast, simulated;  // [feature] draws
+  int refused = 0;
+  for (std::uint64_t seed = 0; seed < 4000; ++seed) {
+    CAPTURE(seed);
+    Dice dice(seed);
+    const Workload workload = fixtures::any_workload(dice);
+    const StepModel model(workload, fixtures::any_cluster(dice), Optimizer::sgd);
+    Draw draw{workload, model, {}};
+    if (dice.one_in(3)) draw.model.costs.slowest_rank = 1 + 0.01 * dice.between(1, 40);
+    draw.training = fixtures::any_training(dice, workload);
+    draw.training.buckets = {draw.model.works.arrival};
+    try {
+      build_schedule(draw.model.works, draw.training);
+    } catch (const std::invalid_argument&) {
+      ++refused;
+      CHECK_THROWS_AS(BucketedSteps(draw.model, draw.training), std::invalid_argument);
+      continue;
+    }
+    BucketedSteps steps(draw.model, draw.training);
+    const std::string why(steps.why_simulated().value_or(""));
+    CAPTURE(why, draw.model.costs.synchronous, draw.training.iteration);
+    check_steps(dice, draw.model, draw.training, steps);
+    if (!why.empty()) REQUIRE(known.count(why) == 1);
+    if (!why.empty()) met.insert(why);
+    std::map<std::string, int>& counts = why.empty() ? fast : simulated;
+    ++counts["any"];
+    if (is_on_the_list(draw)) ++counts["on the list"];
+    for (const Feature& each : features)
+      if (each.in(draw)) ++counts[each.name];
+  }
+  CHECK(fast["on the list"] > 1000);
+  CHECK(simulated["on the list"] == 0);
+  CHECK(fast["any"] > fast["on the list"] + 250);
+  CHECK(refused < 100);
+  CHECK(met.size() >= 10);
+  for (const Feature& each : features) {
+    CAPTURE(each.name);
+    if (each.fast == always)
+      CHECK(fast[each.name] == 0);
+    else
+      CHECK(fast[each.name] >= each.fast);
+    CHECK(simulated[each.name] >= each.simulated);
+  }
+}
+
+}  // namespace ddpsim

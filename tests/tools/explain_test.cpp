@@ -1,0 +1,94 @@
+// `ddpsim explain` and `ddpsim schema`.
+
+#include <catch2/catch.hpp>
+
+#include "tests/tools/program.hpp"
+
+namespace ddpsim {
+namespace {
+
+TEST_CASE("explain says type, default, meaning, source and other spellings of a key",
+          "[tools][explain]") {
+  const Outcome outcome = ddpsim({"explain", "training.bucket_cap"});
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err.empty());
+  CHECK_THAT(outcome.out, Catch::StartsWith("training.bucket_cap\n"));
+  for (const char* words :
+       {"Type: a size.", "Default: 25 MiB.", "The size at which a bucket closes.",
+        "Example: bucket_cap: 50 MiB", "Source: torch.nn.parallel.DistributedDataParallel",
+        "Elsewhere: DistributedDataParallel's bucket_cap_mb"})
+    CHECK_THAT(outcome.out, Catch::Contains(words));
+  for (const std::string& line : lines_of(outcome.out)) CHECK(line.size() <= 100);
+}
+
+TEST_CASE("the end of a path is enough, and a key with several paths is told once",
+          "[tools][explain]") {
+  CHECK(ddpsim({"explain", "bucket_cap"}).out.find("training.bucket_cap\n") != std::string::npos);
+  const std::string latency = ddpsim({"explain", "latency"}).out;
+  CHECK_THAT(latency, Catch::StartsWith("cluster.intra_node.latency\ncluster.inter_node.latency\n"
+                                        "link.latency\n"));
+  CHECK(latency.find("Type: ") == latency.rfind("Type: "));
+  CHECK_THAT(ddpsim({"explain", "powersgd.rank"}).out,
+             Catch::StartsWith("training.comm_hook.powersgd.rank\n"));
+}
+
+TEST_CASE("a mapping is explained with its keys, a name with what it stands for",
+          "[tools][explain]") {
+  const std::string join = ddpsim({"explain", "training.join"}).out;
+  CHECK_THAT(join, Catch::Contains("Keys of the mapping:\n    throw_on_early_termination: "));
+  const std::string strategy = ddpsim({"explain", "training.strategy"}).out;
+  CHECK_THAT(strategy, Catch::Contains("    none: no communication"));
+}
+
+TEST_CASE("explain alone lists every key as a tree", "[tools][explain]") {
+  const Outcome outcome = ddpsim({"explain"});
+  CHECK(outcome.code == 0);
+  for (const char* line : {"scenario\n", "\n  cluster ", "\n    device ", "\n      peak ",
+                           "\nworkload\n", "\nlink\n", "\ndevice\n", "\nmodel\n"})
+    CHECK_THAT(outcome.out, Catch::Contains(line));
+  for (const std::string& line : lines_of(outcome.out)) CHECK(line.size() <= 100);
+}
+
+TEST_CASE("an unknown key to explain is bad input, with the nearest", "[tools][explain]") {
+  const Outcome outcome = ddpsim({"explain", "training.bucket_capp"});
+  CHECK(outcome.code == 2);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err ==
+        "ddpsim: unknown key \"training.bucket_capp\"; did you mean \"training.bucket_cap\"?; "
+        "`ddpsim explain` lists all keys\n");
+  CHECK(ddpsim({"explain", "zebra_crossing"}).code == 2);
+  CHECK(ddpsim({"explain", std::string(100'000, 'x')}).err.size() < 300);
+}
+
+TEST_CASE("docs/scenario.md is what the program prints", "[tools][explain]") {
+  const Outcome outcome = ddpsim({"explain", "--markdown"});
+  CHECK(outcome.code == 0);
+  const auto page = std::filesystem::path(DDPSIM_SCENARIOS).parent_path() / "docs/scenario.md";
+  // To renew it: ddpsim explain --markdown > docs/scenario.md
+  const bool same = outcome.out == content_of(page);
+  CHECK(same);
+  for (const std::string& line : lines_of(outcome.out)) {
+    CAPTURE(line);
+    CHECK(line.size() <= 120);
+  }
+}
+
+TEST_CASE("every format has a JSON Schema", "[tools][schema]") {
+  for (const char* format : {"scenario", "workload", "link", "calibration", "device", "model"}) {
+    CAPTURE(format);
+    const Outcome outcome = ddpsim({"schema", format});
+    CHECK(outcome.code == 0);
+    CHECK(outcome.json()["$schema"] == "https://json-schema.org/draft/2020-12/schema");
+  }
+  CHECK(ddpsim({"schema"}).out == ddpsim({"schema", "scenario"}).out);
+  const Json schema = ddpsim({"schema"}).json();
+  const Json cap = schema["$defs"]["training"]["properties"]["bucket_cap"];
+  CHECK(cap["type"] == "string");
+  CHECK(cap["default"] == "25 MiB");
+  const Outcome unknown = ddpsim({"schema", "scenaro"});
+  CHECK(unknown.code == 2);
+  CHECK_THAT(unknown.err, Catch::Contains("did you mean \"scenario\"?; known: scenario, "));
+}
+
+}  // namespace
+}  // namespace ddpsim

@@ -1,0 +1,39 @@
+#include <fmt/format.h>
+
+#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/reference.hpp"
+#include "tools/command/command.hpp"
+
+namespace ddpsim {
+namespace {
+
+const Usage usage{
+    "ddpsim explain [flags] [KEY...]",
+    "Says what a key of a YAML file means: its type, unit and default, where its rule "
+    "comes from, and an\nexample. KEY is a dotted path, or the end of one. Without "
+    "KEY, lists the keys of all formats.",
+    "ddpsim explain training.bucket_cap"};
+
+}  // namespace
+
+int explain_command(const std::vector<std::string>& arguments) {
+  boost::program_options::options_description own;
+  own.add_options()("markdown", "print the reference page of all keys, docs/scenario.md");
+  CommonOptions options;
+  if (!parse(arguments, usage, 0, own, options)) return exit_done;
+  if (options.values.count("markdown") > 0) {
+    if (!options.files.empty()) throw InputError("--markdown prints all keys: take KEY out");
+    fmt::print("{}", reference_page());
+    return exit_done;
+  }
+  if (options.files.empty()) fmt::print("{}", key_tree());
+  std::string text;
+  for (const std::string& key : options.files) {
+    text += text.empty() ? "" : "\n";
+    text += explanation(key);
+  }
+  fmt::print("{}", text);
+  return exit_done;
+}
+
+}  // namespace ddpsim

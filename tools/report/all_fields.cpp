@@ -1,0 +1,30 @@
+#include "tools/report/all_fields.hpp"
+
+#include "tools/report/hook_fields.hpp"
+#include "tools/report/schedule_fields.hpp"
+#include "tools/report/score_fields.hpp"
+#include "tools/report/steps_fields.hpp"
+#include "tools/report/sweep_fields.hpp"
+#include "tools/report/tune_fields.hpp"
+#include "tools/report/validate_fields.hpp"
+#include "tools/report/why_fields.hpp"
+
+namespace ddpsim {
+
+const std::vector<FieldGroup>& all_fields() {
+  static const std::vector<FieldGroup> groups{{"run", fields::of_run},
+                                              {"buckets", fields::of_bucket},
+                                              {"steps", fields::of_steps},
+                                              {"kinds of steps", fields::of_kinds},
+                                              {"why", fields::of_why},
+                                              {"sweep", fields::of_sweep},
+                                              {"tune", fields::of_tune},
+                                              {"score", fields::of_score},
+                                              {"validate", fields::of_validate},
+                                              {"schedule", fields::of_schedule},
+                                              {"collectives", fields::of_collectives},
+                                              {"hooks-log", fields::of_hooks}};
+  return groups;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,19 @@
+#include "tools/report/notes.hpp"
+
+#include <cstdio>
+#include <string>
+
+#include "model/base/printable.hpp"
+
+namespace ddpsim {
+
+void note(std::string_view line) {
+  draw(printable(line) + "\n");
+}
+
+void draw(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+}  // namespace ddpsim

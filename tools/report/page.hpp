@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tools/report/record.hpp"
+
+namespace ddpsim {
+
+/// What a page is wide: columns of a terminal. None: as wide as its tables are.
+using PageWidth = std::optional<std::size_t>;
+
+/// Sentences, on as many lines as the page needs.
+struct Paragraph {
+  std::string text;
+};
+
+/// Lines that stay as they are: what is to be pasted.
+struct Verbatim {
+  std::string text;
+};
+
+/// A picture made of characters, drawn to the width it is given.
+struct Drawing {
+  std::function<std::string(PageWidth width)> draw;
+};
+
+/// What a command shows to people: blocks below one another, a blank line between them.
+struct Page {
+  std::vector<std::variant<Paragraph, Verbatim, Drawing, Table>> blocks;
+
+  /// Adds a block; none for a text or a table without content.
+  void add(Paragraph paragraph);
+  void add(Verbatim lines);
+  void add(Drawing drawing);
+  void add(Table table);
+  void add(Page more);
+};
+
+}  // namespace ddpsim

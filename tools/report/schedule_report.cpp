@@ -1,0 +1,166 @@
+#include "tools/report/schedule_report.hpp"
+
+#include <map>
+
+#include <fmt/format.h>
+
+#include "tools/report/names.hpp"
+#include "tools/report/schedule_fields.hpp"
+
+namespace ddpsim {
+namespace {
+
+struct HookFiring {
+  std::int32_t parameter, bucket;
+  Instant host, gradient;
+};
+
+/// Hooks of the last synchronised micro-batch, in firing order.
+std::vector<HookFiring> firings(const Step& step) {
+  std::vector<HookFiring> hooks;
+  std::int16_t micro_batch = 0;
+  std::size_t kernel = 0;  // the latest task that computed a gradient
+  for (std::size_t i = 0; i < step.schedule.tasks.size(); ++i) {
+    const Task& task = step.schedule.tasks[i];
+    const TaskTimes& at = step.timeline.ranks[0][i];
+    if (task.operation == Operation::backward || task.operation == Operation::accumulate)
+      kernel = i;
+    if (task.operation != Operation::hook) continue;
+    if (task.micro_batch != micro_batch) hooks.clear();
+    micro_batch = task.micro_batch;
+    hooks.push_back({task.parameter, task.bucket, at.issued, step.timeline.ranks[0][kernel].end});
+  }
+  return hooks;
+}
+
+std::string shape_text(const Parameter& parameter) {
+  std::string text;
+  for (const std::int64_t extent : parameter.shape) {
+    if (!text.empty()) text += 'x';
+    text += std::to_string(extent);
+  }
+  return text;
+}
+
+const Parameter& parameter_of(const Scenario& scenario, std::int32_t index) {
+  return scenario.workload.parameters[static_cast<std::size_t>(index)];
+}
+
+Table hooks_table(const Scenario& scenario, const std::vector<HookFiring>& hooks) {
+  Table table{{fields::firing, fields::parameter, fields::shape, fields::parameter_bytes,
+               fields::bucket, fields::host_ms, fields::gradient_ms}};
+  table.title = "hooks, in firing order";
+  for (std::size_t i = 0; i < hooks.size(); ++i) {
+    const Parameter& which = parameter_of(scenario, hooks[i].parameter);
+    table.add({i, which.name, shape_text(which), which.size().count, hooks[i].bucket,
+               in_ms(hooks[i].host), in_ms(hooks[i].gradient)});
+  }
+  return table;
+}
+
+Table buckets_table(const Scenario& scenario, const Step& step) {
+  Table table{{fields::index, fields::exact_bytes, fields::bytes, fields::tensors, fields::ready_ms,
+               fields::start_ms, fields::end_ms, fields::bucket_exposed_ms,
+               fields::first_and_last}};
+  table.title = "buckets, in launch order";
+  for (std::size_t b = 0; b < step.schedule.buckets.size(); ++b) {
+    const Bucket& bucket = step.schedule.buckets[b];
+    const BucketTimes& at = step.metrics.buckets[b];
+    table.add({b, bucket.size.count, bucket.size.count, bucket.parameters.size(), in_ms(at.ready),
+               in_ms(at.start), in_ms(at.end), in_ms(at.exposed),
+               parameter_of(scenario, bucket.parameters.front()).name + " .. " +
+                   parameter_of(scenario, bucket.parameters.back()).name});
+  }
+  return table;
+}
+
+std::string task_counts(const Step& step) {
+  std::map<Operation, std::int64_t> counts;
+  for (const Task& task : step.schedule.tasks) ++counts[task.operation];
+  std::string text = fmt::format("{} tasks:", step.schedule.tasks.size());
+  for (const auto& [operation, count] : counts)
+    text += fmt::format(" {} {},", count, name_of(operation));
+  text.pop_back();
+  return text;
+}
+
+Table tasks_table(const Scenario& scenario, const Step& step) {
+  Table table{{fields::task, fields::what, fields::stream, fields::issued_at, fields::start_ms,
+               fields::end_ms}};
+  for (std::size_t i = 0; i < step.schedule.tasks.size(); ++i) {
+    const Task& task = step.schedule.tasks[i];
+    const TaskTimes& at = step.timeline.ranks[0][i];
+    table.add({i, task_label(scenario, step.schedule, task), name_of(task.stream), in_ms(at.issued),
+               in_ms(at.start), in_ms(at.end)});
+  }
+  return table;
+}
+
+/// Every collective of the step, in the order of the schedule: that in which they are issued, but for those a
+/// comm hook issues once an earlier one of the same bucket has ended.
+List collectives_of(const Scenario& scenario, const Schedule& schedule) {
+  List collectives;
+  for (const Task& task : schedule.tasks) {
+    if (!is_collective(task.operation)) continue;
+    Record record;
+    record.add(fields::operation, name_of(task.operation))
+        .add(fields::collective_bytes, schedule.work_of(task).payload.count);
+    if (task.bucket != nobody) record.add(fields::collective_bucket, task.bucket);
+    if (task.owner != nobody) record.add(fields::from_rank, task.owner);
+    if (task.micro_batch > 0) record.add(fields::micro_batch, task.micro_batch);
+    collectives.emplace_back(record.add(fields::what, task_label(scenario, schedule, task)));
+  }
+  return collectives;
+}
+
+List hooks_of(const Scenario& scenario, const Step& step) {
+  List hooks;
+  for (const HookFiring& hook : firings(step))
+    hooks.emplace_back(Record()
+                           .add(fields::parameter, parameter_of(scenario, hook.parameter).name)
+                           .add(fields::bucket, hook.bucket)
+                           .add(fields::host_ms, in_ms(hook.host))
+                           .add(fields::gradient_ms, in_ms(hook.gradient)));
+  return hooks;
+}
+
+List buckets_of(const Scenario& scenario, const Schedule& schedule) {
+  List buckets;
+  for (const Bucket& bucket : schedule.buckets) {
+    List names;
+    for (const std::int32_t index : bucket.parameters)
+      names.emplace_back(parameter_of(scenario, index).name);
+    buckets.emplace_back(
+        Record().add(fields::bytes, bucket.size.count).add(fields::parameters, std::move(names)));
+  }
+  return buckets;
+}
+
+}  // namespace
+
+Page schedule_page(const Scenario& scenario, const Step& step, bool tasks,
+                   const std::string& which) {
+  Page page;
+  page.add(Paragraph{fmt::format("{}{}{}: {}", which, which.empty() ? "" : "\n", scenario.name,
+                                 strategy_label(step.training))});
+  const std::vector<HookFiring> hooks = firings(step);
+  if (!hooks.empty()) page.add(hooks_table(scenario, hooks));
+  if (!step.schedule.buckets.empty()) page.add(buckets_table(scenario, step));
+  page.add(Paragraph{task_counts(step)});
+  if (tasks) page.add(tasks_table(scenario, step));
+  return page;
+}
+
+Record schedule_record(const Scenario& scenario, const Step& step) {
+  Record record;
+  record.add(fields::format, "ddpsim.schedule/1")
+      .add(fields::scenario, scenario.name)
+      .add(fields::strategy, name_of(step.training.strategy))
+      .add(fields::hooks, hooks_of(scenario, step))
+      .add(fields::buckets, buckets_of(scenario, step.schedule))
+      .add(fields::all_collectives, collectives_of(scenario, step.schedule))
+      .add(fields::task_count, step.schedule.tasks.size());
+  return record;
+}
+
+}  // namespace ddpsim

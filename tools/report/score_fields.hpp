@@ -1,0 +1,69 @@
+#pragma once
+
+// The figures of `ddpsim score`, each described once.
+
+#include <array>
+
+#include "tools/report/step_fields.hpp"
+
+namespace ddpsim::fields {
+
+inline constexpr Field rows = list_field("rows", "One object for each row.");
+inline constexpr Field file = text_field("file", "file", "The file that the row was measured in.");
+inline constexpr Field row_label =
+    text_field("label", "strategy", "The strategy with what else the row changes.").with(most);
+inline constexpr Field measured_ms =
+    ms_field("measured_ms", "measured ms", "The step as it was measured.", Better::low)
+        .with(tenths);
+inline constexpr Field predicted_ms =
+    ms_field("predicted_ms", "predicted ms", "The step as it is predicted.", Better::low)
+        .with(tenths);
+inline constexpr Field score_error =
+    ratio_field("error", "error", "Predicted over measured, less 1.", Better::low, signed_percent)
+        .with(most);
+inline constexpr Field exposed_error =
+    ratio_field("exposed_error", "exposed error",
+                "The step's error without its sign, over the naive communication time of the file.",
+                Better::low, tenths_of_percent);
+inline constexpr Field calibration =
+    flag_field("calibration", "Whether the row was used in the fit: its error counts nowhere.");
+/// "calibration", or blank
+inline constexpr Field calibration_in_words = text_field("calibrates", "", "")
+                                                  .with(Look{}.to_the_left().or_blank())
+                                                  .with(much)
+                                                  .only_for(Audience::people);
+inline constexpr Field left_out =
+    list_field("left_out", "The files that lack a row of a strategy that was to be calibrated on.");
+inline constexpr Field predicted_rows =
+    count_field("predicted_rows", "predicted rows", "How many rows were predicted, not fitted.");
+inline constexpr Field median_error =
+    ratio_field("median_error", "median error", "The median of the errors without their signs.",
+                Better::low, tenths_of_percent);
+inline constexpr Field ninth_decile_error =
+    ratio_field("ninth_decile_error", "ninth decile", "Nine in ten errors are within it.",
+                Better::low, tenths_of_percent);
+inline constexpr Field worst_error = ratio_field(
+    "worst_error", "worst error", "The largest of the errors.", Better::low, tenths_of_percent);
+inline constexpr Field median_exposed_error =
+    ratio_field("median_exposed_error", "median exposed error", "The median of the exposed errors.",
+                Better::low, tenths_of_percent);
+
+inline constexpr std::array of_score{&format,
+                                     &rows,
+                                     &file,
+                                     &strategy,
+                                     &bucket_cap_bytes,
+                                     &measured_ms,
+                                     &predicted_ms,
+                                     &score_error,
+                                     &calibration,
+                                     &row_label,
+                                     &exposed_error,
+                                     &left_out,
+                                     &predicted_rows,
+                                     &median_error,
+                                     &ninth_decile_error,
+                                     &worst_error,
+                                     &median_exposed_error};
+
+}  // namespace ddpsim::fields

@@ -1,0 +1,155 @@
+#pragma once
+
+// The figures of a training step, each described once: tables, CSV, JSON and `ddpsim list results`
+// print them from here.
+
+#include <array>
+
+#include "tools/report/field_kinds.hpp"
+
+namespace ddpsim::fields {
+
+inline constexpr Field format = text_field(
+    "format", "format", "Which of this program's formats the file has, and its version.");
+inline constexpr Field scenario = text_field("scenario", "scenario", "The name of the scenario.");
+inline constexpr Field ranks =
+    count_field("ranks", "ranks", "How many ranks the job has, one device each.");
+inline constexpr Field results = list_field("results", "One object for each strategy.");
+inline constexpr Field set{.name = "set",
+                           .label = "set",
+                           .kind = ValueKind::record,
+                           .hint = "The keys that --vary varies, with their values here."};
+
+// Whose figures they are.
+inline constexpr Field strategy =
+    text_field("strategy", "strategy",
+               "How gradients are averaged: none, naive, flat, overlap or bucketed.")
+        .with(most);
+/// "bucketed, 25 MiB"
+inline constexpr Field strategy_in_words =
+    text_field("label", "strategy", "The strategy with what tells it from others.")
+        .with(most)
+        .only_for(Audience::people);
+inline constexpr Field implementation = text_field(
+    "implementation", "implementation", "The strategy, by the names of the CS336 result tables.");
+inline constexpr Field model_size =
+    text_field("model_size", "model", "The workload: a catalogue's model or a profile.");
+inline constexpr Field d_model =
+    count_field("d_model", "d_model", "The width of a transformer; nothing for other workloads.");
+inline constexpr Field num_layers = count_field(
+    "num_layers", "layers", "The blocks of a transformer; nothing for other workloads.");
+inline constexpr Field world_size = ranks.named("world_size").labelled("ranks");
+inline constexpr Field bucket_cap_bytes = bytes_field(
+    "bucket_cap_bytes", "cap", "The bucket cap, where one cap is what makes the buckets.");
+
+// The figures.
+inline constexpr Field step_ms =
+    ms_field("step_ms", "step ms", "The training step, to the end of its last task on all ranks.",
+             Better::low)
+        .with(most);
+inline constexpr Field avg_step_time_ms = step_ms.named("avg_step_time_ms");
+inline constexpr Field forward_ms =
+    ms_field("forward_ms", "forward ms", "The forward passes, as they ran.", Better::low)
+        .with(little);
+inline constexpr Field backward_ms =
+    ms_field("backward_ms", "backward ms",
+             "From the loss to the last gradient, as it ran: with interference and copies in.",
+             Better::low)
+        .with(little);
+inline constexpr Field optimizer_ms =
+    ms_field("optimizer_ms", "optimizer ms", "The optimizer's kernels.", Better::low).with(little);
+inline constexpr Field communication_ms = ms_field(
+    "communication_ms", "comm ms",
+    "The sum of all collectives' durations, each from the last rank's arrival.", Better::low);
+inline constexpr Field exposed_ms =
+    ms_field("exposed_ms", "exposed ms",
+             "How much longer the step is than without communication: waiting, interference and "
+             "copies included.",
+             Better::low)
+        .with(much);
+inline constexpr Field overlap_ratio =
+    ratio_field("overlap_ratio", "overlap",
+                "max(0, 1 - exposed / communication): the part of communication that is hidden.",
+                Better::high, percent)
+        .with(much);
+/// The same, or nothing where nothing is communicated.
+inline constexpr Field overlap = overlap_ratio.named("overlap").only_for(Audience::people);
+inline constexpr Field collectives =
+    count_field("collectives", "collectives", "How many collectives the step has.", Better::low)
+        .with(little);
+inline constexpr Field wire_bytes =
+    bytes_field("wire_bytes", "wire", "What each rank hands to collectives.", Better::low);
+inline constexpr Field speedup_vs_naive =
+    ratio_field("speedup_vs_naive", "speedup", "The step under naive over this one.", Better::high,
+                {"{:.3f}x"})
+        .with(much);
+inline constexpr Field bound =
+    text_field("bound", "bound",
+               "What most of the critical path is: compute, the link's bandwidth, its latency, or "
+               "the host's launches.");
+inline constexpr Field comm_hook =
+    text_field("comm_hook", "comm hook", "What a bucket does instead of a plain all-reduce.");
+inline constexpr Field comm_hook_ms =
+    ms_field("comm_hook_ms", "hook ms", "The sum of the comm hook's own kernels.", Better::low);
+inline constexpr Field comm_hook_memory_bytes =
+    bytes_field("comm_hook_memory_bytes", "hook memory",
+                "What the comm hook keeps besides the buckets.", Better::low);
+
+// The buckets of a step.
+inline constexpr Field buckets = list_field("buckets", "One object for each bucket, in order.");
+inline constexpr Field index = count_field("index", "bucket", "Which bucket it is, from 0.");
+inline constexpr Field bytes = bytes_field("bytes", "size", "The gradients of the bucket.");
+inline constexpr Field parameters =
+    list_field("parameters", "The names of the parameters whose gradients are in the bucket.");
+inline constexpr Field ready_ms =
+    ms_field("ready_ms", "ready ms",
+             "When the last gradient of the bucket was in place, from the start of the step.")
+        .with(thousandths);
+inline constexpr Field start_ms =
+    ms_field("start_ms", "start ms",
+             "When the all-reduce began on all ranks, from the start of the step.")
+        .with(thousandths);
+inline constexpr Field end_ms =
+    ms_field("end_ms", "end ms", "When the all-reduce ended, from the start of the step.")
+        .with(thousandths);
+inline constexpr Field bucket_exposed_ms =
+    ms_field("exposed_ms", "exposed ms",
+             "How long the compute stream stood still during the all-reduce of the bucket.",
+             Better::low)
+        .with(thousandths)
+        .with(much);
+
+/// All that `run --json` and `run --csv` hold of a strategy.
+inline constexpr std::array of_run{&format,
+                                   &scenario,
+                                   &ranks,
+                                   &results,
+                                   &set,
+                                   &strategy,
+                                   &implementation,
+                                   &model_size,
+                                   &d_model,
+                                   &num_layers,
+                                   &world_size,
+                                   &bucket_cap_bytes,
+                                   &step_ms,
+                                   &avg_step_time_ms,
+                                   &forward_ms,
+                                   &backward_ms,
+                                   &optimizer_ms,
+                                   &communication_ms,
+                                   &exposed_ms,
+                                   &overlap_ratio,
+                                   &collectives,
+                                   &wire_bytes,
+                                   &speedup_vs_naive,
+                                   &bound,
+                                   &comm_hook,
+                                   &comm_hook_ms,
+                                   &comm_hook_memory_bytes,
+                                   &buckets};
+/// And of a bucket.
+inline constexpr std::array of_bucket{&index,    &bytes,  &parameters,       &ready_ms,
+                                      &start_ms, &end_ms, &bucket_exposed_ms};
+
+}  // namespace ddpsim::fields

@@ -1,0 +1,101 @@
+#pragma once
+
+// The figures of `run --why`, each described once.
+
+#include <array>
+
+#include "tools/report/step_fields.hpp"
+
+namespace ddpsim::fields {
+
+inline constexpr Field why =
+    record_field("why", "What holds up each exposed bucket, and what would remove it.");
+inline constexpr Field exposed_in_buckets_ms =
+    ms_field("exposed_in_buckets_ms", "exposed in buckets ms",
+             "The exposed time of all buckets together.", Better::low);
+inline constexpr Field exposed_elsewhere_ms =
+    ms_field("exposed_elsewhere_ms", "exposed elsewhere ms",
+             "The rest of the longer step: interference, copies, hooks, earlier micro-batches and "
+             "broadcasts.",
+             Better::low);
+inline constexpr Field exposed_buckets =
+    list_field("buckets", "One object for each exposed bucket.");
+inline constexpr Field what_if = list_field("what_if", "The step under each change.");
+
+// The instants an all-reduce could not begin before, from the start of the step.
+inline constexpr Field bucket_in_words =
+    text_field("label", "bucket", "The bucket's number, its first parameter and how many follow.")
+        .only_for(Audience::people);
+inline constexpr Field ready = ready_ms.labelled("ready").with(little);
+inline constexpr Field called_ms =
+    ms_field("called_ms", "called", "When what the device does before it, in order, had ended.")
+        .with(thousandths)
+        .with(little);
+inline constexpr Field issued_ms =
+    ms_field("issued_ms", "issued", "When the host began to launch it.").with(thousandths);
+inline constexpr Field launched_ms =
+    ms_field("launched_ms", "launched", "When it was enqueued and could be taken up.")
+        .with(thousandths)
+        .with(little);
+inline constexpr Field previous_end_ms =
+    ms_field("previous_end_ms", "previous",
+             "When the collective before it had ended; nothing for the first.")
+        .with(thousandths)
+        .with(little);
+inline constexpr Field start = start_ms.labelled("start");
+inline constexpr Field end = end_ms.labelled("end");
+inline constexpr Field exposed = bucket_exposed_ms.labelled("exposed").with(most);
+inline constexpr Field reason =
+    text_field("reason", "reason", "The cause that accounts for most of the exposed time.");
+inline constexpr Field exposed_by_ms =
+    record_field("exposed_by_ms", "How much of the exposed time each cause accounts for.");
+inline constexpr Field because =
+    text_field("because", "because", "The causes with what each accounts for, the largest first.")
+        .with(Look{}.to_the_left())
+        .with(much)
+        .only_for(Audience::people);
+
+// The causes.
+inline constexpr Field by_gradients = ms_field(
+    "gradients", "gradients",
+    "It began at once, or that would not have helped: its own length is the tail.", Better::low);
+inline constexpr Field by_turn = ms_field(
+    "turn", "turn", "It was called later: buckets go in order, some strategies after backward.",
+    Better::low);
+inline constexpr Field by_previous =
+    ms_field("previous", "previous", "The collective before it had not ended.", Better::low);
+inline constexpr Field by_launch =
+    ms_field("launch", "launch", "The host had not launched it.", Better::low);
+inline constexpr Field by_slowest_rank =
+    ms_field("slowest_rank", "slowest rank", "Another rank arrived later.", Better::low);
+
+// The changes.
+inline constexpr Field change = text_field("change", "change", "What is better than it is.");
+inline constexpr Field changed_step_ms =
+    ms_field("step_ms", "step ms", "The step under the change.", Better::low).with(thousandths);
+
+inline constexpr std::array of_why{&why,
+                                   &exposed_in_buckets_ms,
+                                   &exposed_elsewhere_ms,
+                                   &exposed_buckets,
+                                   &what_if,
+                                   &index,
+                                   &ready_ms,
+                                   &called_ms,
+                                   &issued_ms,
+                                   &launched_ms,
+                                   &previous_end_ms,
+                                   &start_ms,
+                                   &end_ms,
+                                   &bucket_exposed_ms,
+                                   &reason,
+                                   &exposed_by_ms,
+                                   &by_gradients,
+                                   &by_turn,
+                                   &by_previous,
+                                   &by_launch,
+                                   &by_slowest_rank,
+                                   &change,
+                                   &changed_step_ms};
+
+}  // namespace ddpsim::fields
