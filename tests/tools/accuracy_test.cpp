@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/tools/program.hpp"
-#include "tools/command/score.hpp"
+#include "tools/study/score.hpp"
 
 namespace ddpsim {
 namespace {

@@ -5,7 +5,7 @@
 #include "scenarios/reader/scenario_reader.hpp"
 #include "tests/backend/nccl/fake_gpu.hpp"
 #include "tests/tools/program.hpp"
-#include "tools/command/validation.hpp"
+#include "tools/study/validation.hpp"
 
 namespace ddpsim {
 namespace {

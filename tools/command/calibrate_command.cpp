@@ -11,13 +11,13 @@
 #include "tools/command/interruptible.hpp"
 #include "tools/command/job_flags.hpp"
 #include "tools/command/pages.hpp"
-#include "tools/command/progress.hpp"
-#include "tools/command/validation.hpp"
 #include "tools/report/calibration_file.hpp"
 #include "tools/report/field_kinds.hpp"
 #include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
 #include "tools/report/page.hpp"
+#include "tools/report/progress.hpp"
+#include "tools/study/validation.hpp"
 
 namespace ddpsim {
 namespace {

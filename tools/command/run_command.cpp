@@ -6,22 +6,25 @@
 #include "tools/command/command.hpp"
 #include "tools/command/pages.hpp"
 #include "tools/command/plugin_flag.hpp"
-#include "tools/command/varied_run.hpp"
-#include "tools/report/comparison.hpp"
 #include "tools/report/csv.hpp"
 #include "tools/report/hooks_log.hpp"
 #include "tools/report/json_writer.hpp"
-#include "tools/report/names.hpp"
 #include "tools/report/output.hpp"
+#include "tools/report/results.hpp"
 #include "tools/report/run_ahead_report.hpp"
 #include "tools/report/step_report.hpp"
 #include "tools/report/steps_fields.hpp"
 #include "tools/report/trace.hpp"
+#include "tools/report/vary_report.hpp"
 #include "tools/report/why_fields.hpp"
 #include "tools/report/why_report.hpp"
+#include "tools/study/comparison.hpp"
+#include "tools/study/names.hpp"
 
 namespace ddpsim {
 namespace {
+
+namespace po = boost::program_options;
 
 const Usage usage{
     "ddpsim run [flags] SCENARIO...",
@@ -55,11 +58,64 @@ const Usage usage{
     "then 100, 200, ...: ddpsim run --steps 200 --run-ahead scenarios/seeds/hooks-demo-4.yaml",
     "ddpsim run scenarios/examples/first.yaml --trace step.json"};
 
-/// Every combination of --vary, side by side.
-int compare_varied(const CommonOptions& options, const std::vector<std::string>& vary) {
-  if (options.files.size() > 1) throw InputError("--vary takes one scenario at a time");
-  if (!options.trace.empty())
+struct RunFlags {
+  CommonOptions common;
+  PluginFlag plugin;
+  bool why = false, ddp_statistics = false, ahead = false;
+  int count = 0;  ///< of steps
+  std::string phase, log;
+  std::vector<std::string> vary;
+
+  bool steps_asked() const { return common.values.count("steps") > 0; }
+};
+
+po::options_description described(RunFlags& flags) {
+  po::options_description own;
+  own.add_options()("why", po::bool_switch(&flags.why),
+                    "for each exposed bucket what held it up, and what would remove it")(
+      "steps", po::value(&flags.count)->value_name("N"),
+      "N consecutive steps from the first on: initial buckets, rebuild, steady state")(
+      "run-ahead", po::bool_switch(&flags.ahead),
+      "with --steps: also as one run, in which the host launches steps ahead of the GPU")(
+      "phase", po::value(&flags.phase)->value_name("steady|first"),
+      "DDP's first iteration, or the steady state: the same as --set training.phase=first")(
+      "ddp-statistics", po::bool_switch(&flags.ddp_statistics),
+      "what PyTorch's DDP logger would print, beside ours")(
+      "vary", po::value(&flags.vary)->value_name("KEY=VALUES"),
+      "the values a key takes, side by side in one table (may be repeated): "
+      "training.comm_hook=none,fp16_compress")(
+      "hooks-log", po::value(&flags.log)->value_name("FILE"),
+      "write every hook in the order they fire, with host and device time (CSV; JSON for *.json)");
+  flags.plugin.add_to(own);
+  return own;
+}
+
+/// Throws InputError for flags that do not go together.
+void check(const RunFlags& flags) {
+  const CommonOptions& common = flags.common;
+  if (common.files.empty())
+    throw InputError("run needs a scenario: ddpsim run scenarios/examples/first.yaml");
+  if ((!common.trace.empty() || !flags.log.empty()) && common.files.size() > 1)
+    throw InputError("--trace and --hooks-log take one scenario at a time");
+  if (flags.steps_asked() && (flags.count < 1 || flags.count > most_steps))
+    throw InputError(fmt::format("--steps: expected a whole number from 1 to {}, got {}",
+                                 most_steps, flags.count));
+  if (flags.ahead && !flags.steps_asked())
+    throw InputError("--run-ahead is of consecutive steps: say how many, such as --steps 100");
+  if (flags.steps_asked() && !flags.phase.empty())
+    throw InputError("--steps begins with the first: it takes no --phase");
+  if (flags.vary.empty()) return;
+  if (flags.steps_asked() || flags.ddp_statistics)
+    throw InputError("--vary takes neither --steps nor --ddp-statistics");
+  if (flags.why) throw InputError("--why takes no --vary");
+  if (!flags.log.empty()) throw InputError("--hooks-log takes no --vary");
+  if (common.files.size() > 1) throw InputError("--vary takes one scenario at a time");
+  if (!common.trace.empty())
     throw InputError("--trace takes no --vary: run the combination you want to look at with --set");
+}
+
+/// Every combination of --vary, side by side.
+void compare_varied(const CommonOptions& options, const std::vector<std::string>& vary) {
   std::vector<Axis> axes;
   MoreInputs more;
   for (const std::string& text : vary) {
@@ -68,7 +124,7 @@ int compare_varied(const CommonOptions& options, const std::vector<std::string>&
   }
   check_results(options, {}, more);
   const std::vector<VariedRun> runs =
-      run_varied(options.files[0], options.set, Grid(std::move(axes)), options.laws_only);
+      run_variants(options.files[0], options.set, Grid(std::move(axes)), options.laws_only);
   Pages pages(options);
   if (pages.wanted()) pages.add(varied_page(runs));
   Outputs outputs;
@@ -76,7 +132,6 @@ int compare_varied(const CommonOptions& options, const std::vector<std::string>&
   outputs.add(options.json, json_text(json_of(varied_records(runs))));
   outputs.add(options.csv, csv_of(varied_table(runs)));
   outputs.commit();
-  return exit_done;
 }
 
 /// What the flags ask for besides one step of each strategy.
@@ -86,11 +141,10 @@ struct MoreOfSteps {
   bool ddp_statistics = false, why = false;
 };
 
-/// `count`: steps, 0 of none.
-MoreOfSteps more_of(const Comparison& run, int count, bool ahead, bool ddp_statistics, bool why) {
-  MoreOfSteps more{{}, {}, ddp_statistics, why};
-  if (count > 0) more.steps = steps_of(run, count);
-  if (ahead) more.joined = joined_runs(run, more.steps);
+MoreOfSteps more_of(const Comparison& run, const RunFlags& flags) {
+  MoreOfSteps more{{}, {}, flags.ddp_statistics, flags.why};
+  if (flags.steps_asked()) more.steps = steps_of(run, flags.count);
+  if (flags.ahead) more.joined = joined_runs(run, more.steps);
   return more;
 }
 
@@ -132,76 +186,24 @@ std::string hooks_of(const Comparison& run, bool json) {
   return hooks_log(run.scenario, logged, json);
 }
 
-}  // namespace
-
-int run_command(const std::vector<std::string>& arguments) {
-  CommonOptions options;
-  bool why = false;
-  std::string log;
-  PluginFlag plugin;
-  bool ddp_statistics = false, ahead = false;
-  int count = 0;
-  std::string phase;
-  std::vector<std::string> vary;
-  boost::program_options::options_description own;
-  own.add_options()("why", boost::program_options::bool_switch(&why),
-                    "for each exposed bucket what held it up, and what would remove it")(
-      "steps", boost::program_options::value(&count)->value_name("N"),
-      "N consecutive steps from the first on: initial buckets, rebuild, steady state")(
-      "run-ahead", boost::program_options::bool_switch(&ahead),
-      "with --steps: also as one run, in which the host launches steps ahead of the GPU")(
-      "phase", boost::program_options::value(&phase)->value_name("steady|first"),
-      "DDP's first iteration, or the steady state: the same as --set training.phase=first")(
-      "ddp-statistics", boost::program_options::bool_switch(&ddp_statistics),
-      "what PyTorch's DDP logger would print, beside ours")(
-      "vary", boost::program_options::value(&vary)->value_name("KEY=VALUES"),
-      "the values a key takes, side by side in one table (may be repeated): "
-      "training.comm_hook=none,fp16_compress")(
-      "hooks-log", boost::program_options::value(&log)->value_name("FILE"),
-      "write every hook in the order they fire, with host and device time (CSV; JSON for *.json)");
-  plugin.add_to(own);
-  if (!parse(arguments, usage,
-             Flag::set | Flag::json | Flag::csv | Flag::trace | Flag::tables | Flag::laws_only, own,
-             options))
-    return exit_done;
-  if (options.files.empty())
-    throw InputError("run needs a scenario: ddpsim run scenarios/examples/first.yaml");
-  if ((!options.trace.empty() || !log.empty()) && options.files.size() > 1)
-    throw InputError("--trace and --hooks-log take one scenario at a time");
-  const Plugins plugins = plugin.open();
-
-  if (!phase.empty()) options.set.emplace_back("training.phase", phase);
-  const bool steps_asked = options.values.count("steps") > 0;
-  if (steps_asked && (count < 1 || count > most_steps))
-    throw InputError(
-        fmt::format("--steps: expected a whole number from 1 to {}, got {}", most_steps, count));
-  if (ahead && !steps_asked)
-    throw InputError("--run-ahead is of consecutive steps: say how many, such as --steps 100");
-  if (steps_asked && !phase.empty())
-    throw InputError("--steps begins with the first: it takes no --phase");
-  if (!vary.empty()) {
-    if (steps_asked || ddp_statistics)
-      throw InputError("--vary takes neither --steps nor --ddp-statistics");
-    if (why) throw InputError("--why takes no --vary");
-    if (!log.empty()) throw InputError("--hooks-log takes no --vary");
-    return compare_varied(options, vary);
-  }
-  check_results(options, {{"--hooks-log", log}}, {plugin.files, {}});
-
-  Pages pages(options, {log});
+/// One or several scenarios, each by itself.
+void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
+  const CommonOptions& options = flags.common;
+  check_results(options, {{"--hooks-log", flags.log}}, {flags.plugin.files, {}});
+  Pages pages(options, {flags.log});
   List records;
   Table rows{run_columns()};
   std::string trace, hooks;
   for (const std::string& file : options.files) {
     Scenario scenario = read_scenario(file, options.set);
-    if (!plugin.files.empty()) check_plugins(plugins, scenario.training);
+    if (!flags.plugin.files.empty()) check_plugins(plugins, scenario.training);
     const Comparison run(std::move(scenario), options.laws_only);
-    const MoreOfSteps more = more_of(run, steps_asked ? count : 0, ahead, ddp_statistics, why);
+    const MoreOfSteps more = more_of(run, flags);
     if (pages.wanted()) pages.add(page_of(run, more));
     for (const Result& result : run.results()) rows.add(run_row(run.scenario, result));
     if (!options.json.empty()) records.emplace_back(record_of(run, more));
     if (!options.trace.empty()) trace = chrome_trace(run.scenario, run.named());
-    if (!log.empty()) hooks = hooks_of(run, wants_json(log));
+    if (!flags.log.empty()) hooks = hooks_of(run, wants_json(flags.log));
   }
   Outputs outputs;
   pages.add_to(outputs);
@@ -209,8 +211,25 @@ int run_command(const std::vector<std::string>& arguments) {
               json_text(json_of(records.size() == 1 ? records.front() : FieldValue(records))));
   outputs.add(options.csv, csv_of(rows));
   outputs.add(options.trace, trace);
-  outputs.add(log, hooks);
+  outputs.add(flags.log, hooks);
   outputs.commit();
+}
+
+}  // namespace
+
+int run_command(const std::vector<std::string>& arguments) {
+  RunFlags flags;
+  if (!parse(arguments, usage,
+             Flag::set | Flag::json | Flag::csv | Flag::trace | Flag::tables | Flag::laws_only,
+             described(flags), flags.common))
+    return exit_done;
+  check(flags);
+  const Plugins plugins = flags.plugin.open();
+  if (!flags.phase.empty()) flags.common.set.emplace_back("training.phase", flags.phase);
+  if (flags.vary.empty())
+    compare_strategies(flags, plugins);
+  else
+    compare_varied(flags.common, flags.vary);
   return exit_done;
 }
 

@@ -6,15 +6,15 @@
 #include "sim/predict/predict.hpp"
 #include "sim/predict/step_sequence.hpp"
 #include "tools/command/command.hpp"
-#include "tools/command/measured_rows.hpp"
 #include "tools/command/pages.hpp"
 #include "tools/command/plugin_flag.hpp"
 #include "tools/report/json_writer.hpp"
-#include "tools/report/names.hpp"
 #include "tools/report/output.hpp"
 #include "tools/report/schedule_fields.hpp"
 #include "tools/report/schedule_report.hpp"
 #include "tools/report/trace.hpp"
+#include "tools/study/measured_rows.hpp"
+#include "tools/study/names.hpp"
 
 namespace ddpsim {
 namespace {

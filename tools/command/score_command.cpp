@@ -7,13 +7,13 @@
 #include "tools/command/command.hpp"
 #include "tools/command/flag_values.hpp"
 #include "tools/command/pages.hpp"
-#include "tools/command/progress.hpp"
-#include "tools/command/score.hpp"
 #include "tools/report/csv.hpp"
 #include "tools/report/json_writer.hpp"
 #include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
+#include "tools/report/progress.hpp"
 #include "tools/report/score_report.hpp"
+#include "tools/study/score.hpp"
 
 namespace ddpsim {
 namespace {

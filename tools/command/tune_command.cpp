@@ -8,15 +8,15 @@
 #include "sim/tune/tune.hpp"
 #include "tools/command/command.hpp"
 #include "tools/command/flag_values.hpp"
-#include "tools/command/measured_rows.hpp"
 #include "tools/command/pages.hpp"
-#include "tools/command/progress.hpp"
-#include "tools/command/settings.hpp"
 #include "tools/report/csv.hpp"
 #include "tools/report/json_writer.hpp"
-#include "tools/report/names.hpp"
 #include "tools/report/output.hpp"
+#include "tools/report/progress.hpp"
 #include "tools/report/tune_report.hpp"
+#include "tools/study/measured_rows.hpp"
+#include "tools/study/names.hpp"
+#include "tools/study/settings.hpp"
 
 namespace ddpsim {
 namespace {

@@ -12,15 +12,15 @@
 #include "tools/command/job_flags.hpp"
 #include "tools/command/pages.hpp"
 #include "tools/command/plugin_flag.hpp"
-#include "tools/command/progress.hpp"
 #include "tools/report/hooks_log.hpp"
 #include "tools/report/json_writer.hpp"
-#include "tools/report/names.hpp"
 #include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
+#include "tools/report/progress.hpp"
 #include "tools/report/trace.hpp"
 #include "tools/report/validation_record.hpp"
 #include "tools/report/validation_report.hpp"
+#include "tools/study/names.hpp"
 
 namespace ddpsim {
 namespace {

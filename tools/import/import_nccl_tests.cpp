@@ -10,7 +10,7 @@
 
 #include "model/cost/calibration_fit.hpp"
 #include "scenarios/reader/input_error.hpp"
-#include "tools/import/import_command.hpp"
+#include "tools/import/imported.hpp"
 #include "tools/import/nccl_tests_log.hpp"
 #include "tools/import/profile_file.hpp"
 #include "tools/import/trace_tensors.hpp"

@@ -5,7 +5,7 @@
 #include "scenarios/reader/calibration_reader.hpp"
 #include "scenarios/reader/link_reader.hpp"
 #include "scenarios/reader/profile_reader.hpp"
-#include "tools/import/import_command.hpp"
+#include "tools/import/imported.hpp"
 #include "tools/import/profile_file.hpp"
 #include "tools/report/calibration_file.hpp"
 

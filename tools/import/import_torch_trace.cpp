@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include "scenarios/reader/workload_reader.hpp"
-#include "tools/command/progress.hpp"
-#include "tools/import/import_command.hpp"
+#include "tools/import/imported.hpp"
 #include "tools/import/profile_file.hpp"
 #include "tools/import/torch_trace.hpp"
 #include "tools/import/trace_report.hpp"
 #include "tools/import/trace_tensors.hpp"
+#include "tools/report/progress.hpp"
 
 namespace ddpsim {
 

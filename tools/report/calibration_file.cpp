@@ -24,8 +24,9 @@ std::string calibration_yaml(const Calibration& given) {
     return std::tuple(task.operation, task.gemm, task.traffic, task.type, task.aside);
   };
   const auto by_size = [](const auto& a, const auto& b) { return a.size < b.size; };
-  calibration.tasks = sorted(calibration.tasks,
-                             [&](const MeasuredWork& a, const MeasuredWork& b) { return key(a) < key(b); });
+  calibration.tasks = sorted(calibration.tasks, [&](const MeasuredWork& a, const MeasuredWork& b) {
+    return key(a) < key(b);
+  });
   calibration.all_reduce = sorted(calibration.all_reduce, by_size);
   calibration.interference = sorted(calibration.interference, [](const auto& a, const auto& b) {
     return std::pair(a.channels, a.size) < std::pair(b.channels, b.size);

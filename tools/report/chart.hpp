@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/report/names.hpp"
 #include "tools/report/page.hpp"
+#include "tools/study/names.hpp"
 
 namespace ddpsim {
 

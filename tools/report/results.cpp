@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "tools/report/chart.hpp"
-#include "tools/report/names.hpp"
 #include "tools/report/step_fields.hpp"
+#include "tools/study/names.hpp"
 
 namespace ddpsim {
 namespace {

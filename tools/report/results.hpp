@@ -4,19 +4,10 @@
 #include <vector>
 
 #include "model/scenario/scenario.hpp"
-#include "sim/predict/step.hpp"
 #include "tools/report/page.hpp"
+#include "tools/study/comparison.hpp"
 
 namespace ddpsim {
-
-/// A step, predicted or measured, with the two it is judged by.
-struct Result {
-  const Step* step = nullptr;
-  const StepMetrics* none = nullptr;   ///< the same step without communication
-  const StepMetrics* naive = nullptr;  ///< the same step under `naive`
-
-  double speedup() const { return in_seconds(naive->step) / in_seconds(step->metrics.step); }
-};
 
 /// One entry of "results"; times in ms, sizes in bytes.
 Record result_record(const Scenario& scenario, const Result& result);

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "sim/predict/run_ahead.hpp"
-#include "tools/report/comparison.hpp"
 #include "tools/report/page.hpp"
+#include "tools/study/comparison.hpp"
 
 namespace ddpsim {
 

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "tools/report/names.hpp"
 #include "tools/report/schedule_fields.hpp"
+#include "tools/study/names.hpp"
 
 namespace ddpsim {
 namespace {

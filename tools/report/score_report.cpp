@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "tools/report/names.hpp"
 #include "tools/report/score_fields.hpp"
+#include "tools/study/names.hpp"
 
 namespace ddpsim {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/command/score.hpp"
 #include "tools/report/page.hpp"
+#include "tools/study/score.hpp"
 
 namespace ddpsim {
 

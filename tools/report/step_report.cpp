@@ -7,6 +7,7 @@
 #include "model/ddp/iteration.hpp"
 #include "model/timeline/metrics.hpp"
 #include "sim/predict/predict.hpp"
+#include "tools/report/results.hpp"
 #include "tools/report/steps_fields.hpp"
 
 namespace ddpsim {

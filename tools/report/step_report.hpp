@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "sim/predict/step_sequence.hpp"
-#include "tools/report/comparison.hpp"
 #include "tools/report/page.hpp"
+#include "tools/study/comparison.hpp"
 
 namespace ddpsim {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "model/scenario/scenario.hpp"
-#include "tools/report/names.hpp"
+#include "tools/study/names.hpp"
 
 namespace ddpsim {
 

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "tools/command/settings.hpp"
 #include "tools/report/tune_fields.hpp"
+#include "tools/study/settings.hpp"
 
 namespace ddpsim {
 namespace {

@@ -70,6 +70,9 @@ inline constexpr Field overlap_in_words =
     text_field("overlaps", "overlap", "The overlap, predicted and measured.")
         .with(much)
         .only_for(Audience::people);
+inline constexpr Field schedule_fingerprint =
+    text_field("schedule", "schedule",
+               "The fingerprint of the schedule that was simulated and that every rank executed.");
 inline constexpr Field unsteady =
     flag_field("unsteady", "Whether the repeats differ among themselves by more than a tenth.");
 inline constexpr Field gradients =
@@ -154,6 +157,7 @@ inline constexpr std::array of_validate{&format,
                                         &strategy,
                                         &bucket_cap_bytes,
                                         &set,
+                                        &schedule_fingerprint,
                                         &predicted,
                                         &measured,
                                         &error,

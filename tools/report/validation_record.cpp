@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/schedule/fingerprint.hpp"
 #include "tools/report/results.hpp"
 #include "tools/report/validate_fields.hpp"
 
@@ -79,6 +80,7 @@ Record step_record(const Validation& validation, const ValidatedStep& step) {
   for (const Field* same : {&fields::strategy, &fields::bucket_cap_bytes})
     record.add(*same, *predicted.find(*same));
   if (!step.settings.empty()) record.add(fields::set, step.settings);
+  record.add(fields::schedule_fingerprint, fingerprint_text(step.fingerprint));
   predicted.add(fields::parts, parts_record(step.predicted_parts));
   measured.add(fields::parts, parts_record(step.measured_parts))
       .add(fields::spread, spread_record(step.spread));

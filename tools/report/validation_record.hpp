@@ -1,7 +1,7 @@
 #pragma once
 
-#include "tools/command/validation.hpp"
 #include "tools/report/record.hpp"
+#include "tools/study/validation.hpp"
 
 namespace ddpsim {
 

@@ -5,10 +5,11 @@
 #include <fmt/format.h>
 
 #include "backend/measure/steal.hpp"
+#include "model/schedule/fingerprint.hpp"
 #include "tools/report/chart.hpp"
-#include "tools/report/names.hpp"
 #include "tools/report/validate_fields.hpp"
 #include "tools/report/validation_record.hpp"
+#include "tools/study/names.hpp"
 
 namespace ddpsim {
 namespace {
@@ -48,6 +49,15 @@ Table steps_table(const Validation& validation) {
                both(p.optimizer, m.optimizer)});
   }
   return table;
+}
+
+/// Both sides carried out the same schedules.
+std::string schedules_text(const Validation& validation) {
+  std::string text = "schedules, by fingerprint, simulated and executed by every rank:";
+  for (const ValidatedStep& step : validation.steps)
+    text += fmt::format("{} {} {}", &step == &validation.steps.front() ? "" : ",", label_of(step),
+                        fingerprint_text(step.fingerprint));
+  return text;
 }
 
 Table overlap_table(const Validation& validation) {
@@ -187,6 +197,7 @@ Page validation_page(const Validation& validation) {
       return timeline_chart({{"predicted", &shown->predicted}, {"measured", &shown->measured}},
                             width);
     }});
+  page.add(Paragraph{schedules_text(validation)});
   page.add(Paragraph{gradients_text(validation) + overflows_text(validation)});
   return page;
 }

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "tools/command/validation.hpp"
 #include "tools/report/page.hpp"
+#include "tools/study/validation.hpp"
 
 namespace ddpsim {
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "tools/report/comparison.hpp"
 #include "tools/report/page.hpp"
+#include "tools/study/comparison.hpp"
 
 namespace ddpsim {
 

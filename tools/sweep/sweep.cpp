@@ -8,8 +8,9 @@
 #include "backend/version.hpp"
 #include "scenarios/reader/fingerprint.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
-#include "tools/report/comparison.hpp"
+#include "tools/report/results.hpp"
 #include "tools/report/step_fields.hpp"
+#include "tools/study/comparison.hpp"
 
 namespace ddpsim {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "model/ddp/training.hpp"
 #include "tools/report/record.hpp"
-#include "tools/sweep/grid.hpp"
+#include "tools/study/grid.hpp"
 
 namespace ddpsim {
 

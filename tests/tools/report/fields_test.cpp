@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/tools/program.hpp"
+#include "tests/tools/jobs.hpp"
 #include "tools/report/all_fields.hpp"
 #include "tools/report/csv.hpp"
 #include "tools/report/text_writer.hpp"
@@ -79,6 +79,15 @@ TEST_CASE("every key of a command's JSON is described", "[tools][report][fields]
       {"tune"});
   check_described({"schedule", first_example, "--json", "-", "--steps", "3"},
                   {"schedule", "collectives"});
+}
+
+TEST_CASE("every key of validate's JSON is described", "[tools][validate]") {
+  const Scratch scratch;
+  const std::string scenario = scratch.write("small.yaml", small_mlp).string();
+  check_described({"validate", scenario, "--backend", "threads", "--ranks", "2", "--steps", "1",
+                   "--warm-up", "0", "--repeats", "1", "--set", "compare=[bucketed]", "--vary",
+                   "training.gradient_as_bucket_view=false,true", "--json", "-"},
+                  {"run", "buckets", "validate"});
 }
 
 TEST_CASE("every column of a command's CSV is described", "[tools][report][fields]") {

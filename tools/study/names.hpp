@@ -6,7 +6,7 @@
 #include "model/schedule/schedule.hpp"
 #include "sim/predict/fit.hpp"
 #include "sim/predict/step.hpp"
-#include "tools/sweep/grid.hpp"
+#include "tools/study/grid.hpp"
 
 namespace ddpsim {
 

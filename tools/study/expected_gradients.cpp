@@ -1,4 +1,4 @@
-#include "tools/command/expected_gradients.hpp"
+#include "tools/study/expected_gradients.hpp"
 
 namespace ddpsim {
 namespace {

@@ -8,7 +8,7 @@
 #include "model/scenario/scenario.hpp"
 #include "model/timeline/breakdown.hpp"
 #include "sim/predict/step.hpp"
-#include "tools/sweep/grid.hpp"
+#include "tools/study/grid.hpp"
 
 namespace ddpsim {
 
@@ -21,7 +21,8 @@ struct ValidatedStep {
   Spread spread;  ///< of the measured steps
   Breakdown predicted_parts, measured_parts;
   GradientCheck gradients;
-  std::uint64_t fingerprint = 0;  ///< of the schedule that was simulated and that every rank executed
+  std::uint64_t fingerprint =
+      0;                       ///< of the schedule that was simulated and that every rank executed
   std::int64_t overflows = 0;  ///< 16-bit values beyond their type, of all ranks and steps
 
   /// Do the repeats disagree among themselves: ninth over first decile by more than a tenth?

@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/command/command.hpp"
 #include "tools/report/page.hpp"
 
 namespace ddpsim {

@@ -2,11 +2,19 @@
 
 #include <vector>
 
-#include "tools/command/measured_rows.hpp"
-#include "tools/report/names.hpp"
-#include "tools/report/results.hpp"
+#include "tools/study/measured_rows.hpp"
+#include "tools/study/names.hpp"
 
 namespace ddpsim {
+
+/// A step, predicted or measured, with the two it is judged by.
+struct Result {
+  const Step* step = nullptr;
+  const StepMetrics* none = nullptr;   ///< the same step without communication
+  const StepMetrics* naive = nullptr;  ///< the same step under `naive`
+
+  double speedup() const { return in_seconds(naive->step) / in_seconds(step->metrics.step); }
+};
 
 /// Every strategy a scenario compares, predicted at one price.
 struct Comparison {

@@ -1,4 +1,4 @@
-#include "tools/sweep/grid.hpp"
+#include "tools/study/grid.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,19 +1,16 @@
-#include "tools/command/varied_run.hpp"
+#include "tools/report/vary_report.hpp"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/input_error.hpp"
-#include "scenarios/reader/scenario_reader.hpp"
 #include "sim/predict/step_sequence.hpp"
-#include "tools/report/names.hpp"
+#include "tools/report/results.hpp"
 #include "tools/report/vary_fields.hpp"
+#include "tools/study/names.hpp"
 
 namespace ddpsim {
 namespace {
-
-constexpr std::size_t most_points = 1000;
 
 /// What a step takes in the long run: post_local_sgd averages models in one of several.
 Duration lasting(const VariedRun& varied, const Step& step) {
@@ -64,23 +61,6 @@ Record row_record(const VariedRun& varied, const Step& step, const VariedRun& fi
 }
 
 }  // namespace
-
-std::vector<VariedRun> run_varied(const std::string& file, const std::vector<Setting>& set,
-                                  const Grid& grid, bool laws_only) {
-  if (grid.points() > most_points)
-    throw InputError(
-        fmt::format("--vary makes {} combinations: run compares at most {}; ddpsim sweep "
-                    "takes more",
-                    grid.points(), most_points));
-  std::vector<VariedRun> runs;
-  for (std::size_t point = 0; point < grid.points(); ++point) {
-    auto settings = grid.settings(point);
-    std::vector<Setting> overrides = set;
-    overrides.insert(overrides.end(), settings.begin(), settings.end());
-    runs.push_back({std::move(settings), Comparison(read_scenario(file, overrides), laws_only)});
-  }
-  return runs;
-}
 
 Page varied_page(const std::vector<VariedRun>& runs) {
   const Scenario& scenario = runs.front().run.scenario;

@@ -1,4 +1,4 @@
-#include "tools/command/score.hpp"
+#include "tools/study/score.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "scenarios/reader/scenario_reader.hpp"
-#include "tools/command/measured_rows.hpp"
-#include "tools/report/names.hpp"
+#include "tools/study/measured_rows.hpp"
+#include "tools/study/names.hpp"
 
 namespace ddpsim {
 namespace {

@@ -1,5 +1,3 @@
-#include "tools/import/import_command.hpp"
-
 #include <array>
 
 #include <fmt/format.h>
@@ -7,6 +5,7 @@
 #include "scenarios/reader/input_error.hpp"
 #include "scenarios/reader/nearest.hpp"
 #include "tools/command/pages.hpp"
+#include "tools/import/imported.hpp"
 #include "tools/report/output.hpp"
 
 namespace ddpsim {

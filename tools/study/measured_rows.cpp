@@ -1,4 +1,4 @@
-#include "tools/command/measured_rows.hpp"
+#include "tools/study/measured_rows.hpp"
 
 #include <algorithm>
 #include <map>

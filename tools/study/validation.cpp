@@ -1,4 +1,4 @@
-#include "tools/command/validation.hpp"
+#include "tools/study/validation.hpp"
 
 #include <algorithm>
 #include <set>
@@ -11,7 +11,7 @@
 #include "model/schedule/fingerprint.hpp"
 #include "model/schedule/variants.hpp"
 #include "sim/predict/predict.hpp"
-#include "tools/command/expected_gradients.hpp"
+#include "tools/study/expected_gradients.hpp"
 
 namespace ddpsim {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/report/comparison.hpp"
+#include "tools/study/comparison.hpp"
 
 #include "sim/predict/predict.hpp"
 

@@ -1,4 +1,4 @@
-#include "tools/command/settings.hpp"
+#include "tools/study/settings.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "tools/command/progress.hpp"
+#include "tools/report/progress.hpp"
 
 #include <algorithm>
 

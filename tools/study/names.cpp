@@ -1,4 +1,4 @@
-#include "tools/report/names.hpp"
+#include "tools/study/names.hpp"
 
 #include <fmt/format.h>
 
@@ -70,7 +70,8 @@ std::string task_label(const Scenario& scenario, const Schedule& schedule, const
       return fmt::format("optimizer {}", task.kernel);
     case Operation::all_reduce:
     case Operation::wait:
-      if (task.bucket == nobody) return fmt::format("{} {}", operation, name_of(schedule.work_of(task).message));
+      if (task.bucket == nobody)
+        return fmt::format("{} {}", operation, name_of(schedule.work_of(task).message));
       if (schedule.buckets[static_cast<std::size_t>(task.bucket)].parameters.size() > 1)
         return fmt::format("{} bucket {}", operation, task.bucket);
       return operation + " " +
