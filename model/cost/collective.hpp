@@ -40,7 +40,8 @@ Duration table_time(const AllReduceTable& table, Bytes size);
 /// NCCL's model does not know that GPUs which may not reach each other over PCIe (GeForce cards,
 /// cloud virtual machines) go through host memory: every byte crosses the bus twice. Such a pair
 /// gets half of the model's bandwidth here. Public logs: 0.40 of it on 2x RTX 2080 Ti, 0.57 on 4x
-/// RTX 5090, and less in containers (tests/model/nccl_logs_test.cpp, which also holds what comes out).
+/// RTX 5090, and less in containers (tests/model/cost/nccl_logs_test.cpp, which also holds what
+/// comes out).
 class CollectiveLaw {
  public:
   /// Chooses as `cluster.collectives` says; automatic: the table where the link has one, else
@@ -52,20 +53,20 @@ class CollectiveLaw {
 
   CollectiveCost all_reduce(Bytes size) const;
 
-  /// Any collective of `payload` bytes handed to it by each rank; `ranks`: of a subgroup within a node,
-  /// 0 for all. Without NCCL's model, half of an all-reduce's steps and bytes: of the payload for a
-  /// reduce-scatter or a broadcast, of everyone's together for an all-gather.
+  /// Any collective of `payload` bytes handed to it by each rank; `ranks`: of a subgroup within a
+  /// node, 0 for all. Without NCCL's model, half of an all-reduce's steps and bytes: of the payload
+  /// for a reduce-scatter or a broadcast, of everyone's together for an all-gather.
   CollectiveCost of(Collective collective, Bytes payload, int ranks = 0) const;
 
   /// From one rank to all, without call overhead.
   Duration broadcast(Bytes size) const;
 
   /// Time every call takes on top of the law; found by calibration on a real run, at most as
-  /// negative as leaves the bandwidth part. See sim/calibrate.hpp.
+  /// negative as leaves the bandwidth part. See sim/predict/fit.hpp.
   Duration call_overhead{};
 
   /// Factors on the two parts of every all-reduce, call overhead included: what if the link were
-  /// another? Kernels beside it feel what they felt. See sim/what_if.hpp.
+  /// another? Kernels beside it feel what they felt. See sim/predict/what_if.hpp.
   double latency_factor = 1, transfer_factor = 1;
 
   /// For people: "nccl", "alpha-beta", "table".

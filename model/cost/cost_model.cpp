@@ -108,7 +108,7 @@ void CostModel::scale_passes(const Schedule& schedule, Costs& costs) const {
                             scale_of(schedule.passes.optimizer, factors.optimizer, costs)};
     for (std::size_t w = 0; w < schedule.works.size(); ++w) {
       const Work& work = schedule.works[w];
-      if (!is_pass(work.operation) || work.optimizer_share > 0) continue;
+      if (!is_pass(work.operation)) continue;
       const PassScale& scale = scales[pass_of(work.operation)];
       WorkCost& cost = costs.works[w];
       cost.host = scaled(cost.host, scale.host);

@@ -145,7 +145,7 @@ std::vector<LowRank> low_rank_matrices(const CommHook& hook, const CommBucket& b
 
 /// What the hook does with a bucket in one iteration (counted from 1; 0: the steady state), in order.
 /// Those before the first collective run where DDP calls the hook, those behind it once the
-/// collective has ended; zero_step.hpp says when ZeRO's do. `ranks_per_node`: the subgroup of
+/// collective has ended; hooked_buckets.hpp says when ZeRO's do. `ranks_per_node`: the subgroup of
 /// post_local_sgd where it names none.
 /// Source: pytorch default_hooks.py, powerSGD_hook.py, quantization_hooks.py, post_localSGD_hook.py,
 /// optimizer_overlap_hooks.py, ddp_zero_hook.py; rules R39-R45.

@@ -14,7 +14,7 @@
 namespace ddpsim {
 
 /// How gradients are averaged; what each means is said in docs/predicting.md and built in
-/// schedule_builder.cpp.
+/// build_schedule.cpp.
 enum class Strategy : std::uint8_t { none, naive, flat, overlap, bucketed };
 inline constexpr std::array all_strategies{Strategy::none, Strategy::naive, Strategy::flat,
                                            Strategy::overlap, Strategy::bucketed};

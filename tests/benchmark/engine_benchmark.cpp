@@ -75,7 +75,8 @@ void engine_events(benchmark::State& state) {
 }
 BENCHMARK(engine_events)->Unit(benchmark::kMillisecond);
 
-/// One cs336-xl `bucketed` step, as a tuner would ask for it: works are found once, the rest is per call.
+/// One cs336-xl `bucketed` step, as a tuner would ask for it: works are found once, the rest is per
+/// call.
 void build_and_simulate_xl(benchmark::State& state) {
   const Scenario scenario = read_scenario(xl_scenario);
   const StepModel model = model_of(scenario);

@@ -60,7 +60,7 @@ constexpr Bytes megabytes(std::int64_t count) {
   return {count * 1'000'000};
 }
 
-/// A step on a machine where every kind of task has a time of its own. Two parameters of 1 and 3 MB.
+/// A step on a machine where every kind of task has a time of its own; parameters of 1 and 3 MB.
 Workload measured_workload() {
   Workload workload;
   workload.name = "measured";
@@ -135,8 +135,8 @@ TEST_CASE("what was measured takes its median", "[model][calibrated_times]") {
   launched.caller = Caller::autograd;
   launched.launches = 3;
   CHECK(times.time(launched) == 5us);
-  // What differs in operation, shape, traffic or type was not measured. The law of fp32 through 2048
-  // flops in 5 us and in 7: c of least (c / 5 - 1)^2 + (c / 7 - 1)^2 is 210 / 37 us.
+  // What differs in operation, shape, traffic or type was not measured. The law of fp32 through
+  // 2048 flops in 5 us and in 7: c of least (c / 5 - 1)^2 + (c / 7 - 1)^2 is 210 / 37 us.
   const double law = 210.0 / 37;
   CHECK(in_us(*times.time(multiplying(Operation::copy_in, gemm, {1024}))) == Approx(law));
   CHECK(in_us(*times.time(multiplying(Operation::forward, {8, 8, 8, 1}, {1024}))) ==
@@ -310,8 +310,8 @@ TEST_CASE("measured all-reduces are the table, unless another law is asked for",
   cluster.calibration = calibration;
   CHECK(CollectiveLaw(cluster).all_reduce(4 * KiB).time() == 20us);
   CHECK(CollectiveLaw(cluster).name() == std::string("table"));
-  // Of two ranks, on eight: 7 times the steps, 1.75 times the bytes. 1 KiB takes 5 us of its 10 at the
-  // bandwidth of 4 KiB.
+  // Of two ranks, on eight: 7 times the steps, 1.75 times the bytes. 1 KiB takes 5 us of its 10 at
+  // the bandwidth of 4 KiB.
   cluster.calibration->ranks = 2;
   CHECK(CollectiveLaw(cluster).all_reduce(1 * KiB).latency == 35us);
   CHECK(CollectiveLaw(cluster).all_reduce(1 * KiB).transfer == Duration{8'750ns});

@@ -54,8 +54,8 @@ void append(std::vector<KernelTimes>& pass, const StepWorks& works, const CostMo
   }
 }
 
-/// Device times follow the factor; host times too if the host takes longer than the device, or else as
-/// far as the factor is below one.
+/// Device times follow the factor; host times too if the host takes longer than the device, or else
+/// as far as the factor is below one.
 void scale_slowly(std::vector<KernelTimes>& pass, double factor) {
   double host = 0, work = 0;
   for (const KernelTimes& kernel : pass) {
@@ -116,8 +116,8 @@ TEST_CASE("scaling a pass scales its device times", "[model][cost_model]") {
 
 TEST_CASE("a slower device leaves the host as it is, a faster one needs it to keep up",
           "[model][cost_model]") {
-  // Forward is 2 ms of work behind 200 us of host, backward 7 ms behind 8 of the host's: on a machine
-  // that was measured, a launch of 1 us each.
+  // Forward is 2 ms of work behind 200 us of host, backward 7 ms behind 8 of the host's: on a
+  // machine that was measured, a launch of 1 us each.
   Workload workload = two_layers();
   for (Layer& layer : workload.layers) {
     for (Kernel& kernel : layer.forward) kernel.launches = 100;

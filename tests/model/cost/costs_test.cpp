@@ -16,8 +16,8 @@ Work aside_work(std::int64_t traffic) {
   return work;
 }
 
-/// A kernel, one aside, an all-reduce, the copies around one on the hosts, and a hook: each costs 1 us of
-/// host, 10 us of work, and ends 4 us after its last launch.
+/// A kernel, one aside, an all-reduce, the copies around one on the hosts, and a hook: each costs 1
+/// us of host, 10 us of work, and ends 4 us after its last launch.
 Schedule one_of_each_kind(bool synchronous) {
   Schedule schedule;
   schedule.synchronous = synchronous;

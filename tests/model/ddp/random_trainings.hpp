@@ -9,8 +9,8 @@
 #include "model/ddp/build_schedule.hpp"
 #include "tests/model/workload/timed.hpp"
 
-/// Workloads, clusters and trainings with every mode that DDP has, drawn from a seed with distributions
-/// of our own. Some of the trainings cannot be, and are refused.
+/// Workloads, clusters and trainings with every mode that DDP has, drawn from a seed with
+/// distributions of our own. Some of the trainings cannot be, and are refused.
 namespace ddpsim::drawn {
 
 class Draw {

@@ -120,7 +120,8 @@ TEST_CASE("R47: within no_sync there is no iteration, and without it each micro-
   }
   training.no_sync = false;
   const JoinedSteps all = joined(build_schedule(three_layers(), training), 13);
-  // Iterations 1 to 10 are the first ten micro-batches: the reads before the second to the eleventh.
+  // Iterations 1 to 10 are the first ten micro-batches: the reads before the second to the
+  // eleventh.
   REQUIRE(all.timer_reads.size() == 10);
   for (std::size_t i = 0; i < all.timer_reads.size(); ++i) {
     CHECK(all.timer_reads[i].step == (i + 1) / 4);
@@ -195,8 +196,8 @@ TEST_CASE("works of joined steps stand once, and tasks keep theirs", "[model][jo
   CHECK(traffic == std::vector<std::int64_t>{100, 200, 100});
   CHECK(all.tasks[1].work == all.tasks[4].work);
   CHECK(all.tasks[0].work == all.tasks[6].work);
-  // Buckets, and what points to tasks, are each step's own; an all-reduce waits for its step's kernel
-  // alone.
+  // Buckets, and what points to tasks, are each step's own; an all-reduce waits for its step's
+  // kernel alone.
   CHECK(all.buckets.size() == 3);
   CHECK(all.tasks[4].bucket == 1);
   CHECK(all.tasks[4].gradient == 3);

@@ -12,8 +12,8 @@ using namespace ddpsim::handmade;
 
 namespace {
 
-/// Two buckets, reduced by all; rank 0 waits for the first, updates and sends it, rank 1 the second; then
-/// all wait for both.
+/// Two buckets, reduced by all; rank 0 waits for the first, updates and sends it, rank 1 the
+/// second; then all wait for both.
 Schedule two_owners() {
   Schedule schedule;
   schedule.ranks = 4;
@@ -38,9 +38,9 @@ Schedule two_owners() {
   return schedule;
 }
 
-/// A kernel, the cast of a comm hook, its all-reduce, a cast behind it aside; another kernel meanwhile;
-/// the wait for the cast, a copy out and the optimizer. Synchronous: kernels on the host, what is aside
-/// on the thread that communicates.
+/// A kernel, the cast of a comm hook, its all-reduce, a cast behind it aside; another kernel
+/// meanwhile; the wait for the cast, a copy out and the optimizer. Synchronous: kernels on the
+/// host, what is aside on the thread that communicates.
 Schedule hooked_step(bool synchronous) {
   const Stream kernels = synchronous ? Stream::host : Stream::compute;
   Schedule schedule;

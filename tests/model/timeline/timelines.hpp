@@ -44,7 +44,8 @@ struct History {
   Schedule schedule;
   Timeline timeline;
 
-  /// The step ends with the last of them; buckets hold 1000 bytes each. Each task has a work of its own.
+  /// The step ends with the last of them; buckets hold 1000 bytes each. Each task has a work of its
+  /// own.
   explicit History(const std::vector<Happened>& all, std::size_t buckets = 0) {
     schedule.buckets.resize(buckets);
     timeline.ranks.resize(1);
