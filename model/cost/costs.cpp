@@ -22,9 +22,11 @@ Costs slowed_down(const Schedule& schedule, Costs costs, double factor) {
 }
 
 double total_seconds(const Schedule& schedule, const Costs& costs) {
+  std::vector<std::uint32_t> uses(costs.works.size());
+  for (const Task& task : schedule.tasks) ++uses[task.work];
   double seconds = 0;
-  for (const Task& task : schedule.tasks)
-    seconds += in_seconds(costs.of(task).host) + in_seconds(costs.of(task).work);
+  for (std::size_t w = 0; w < uses.size(); ++w)
+    seconds += uses[w] * (in_seconds(costs.works[w].host) + in_seconds(costs.works[w].work));
   return seconds;
 }
 

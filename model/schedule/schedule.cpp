@@ -29,12 +29,6 @@ bool is_note(const Schedule& schedule, const Task& task) {
          message != Message::parameters;
 }
 
-bool finishes_bucket(const Schedule& schedule, const Task& task) {
-  if (task.operation == Operation::wait)
-    return task.bucket != nobody || schedule.work_of(task).message == Message::used_map;
-  return task.operation == Operation::copy_out && task.bucket != nobody;
-}
-
 bool computes_aside(const Schedule& schedule) {
   return std::any_of(schedule.works.begin(), schedule.works.end(), [](const Work& work) {
     return work.aside && work.operation != Operation::synchronize;
@@ -44,7 +38,7 @@ bool computes_aside(const Schedule& schedule) {
 int different_ranks(const Schedule& schedule, int ranks) {
   std::int32_t last = nobody;
   for (const Task& task : schedule.tasks)  // whose a broadcast is makes no different work
-    if (!is_collective(task.operation)) last = std::max(last, task.owner);
+    if (task.owner > last && !is_collective(task.operation)) last = task.owner;
   return last == nobody ? 1 : std::min(ranks, last + 2);  // one more, that owns nothing
 }
 

@@ -128,7 +128,11 @@ struct Schedule {
 bool is_note(const Schedule& schedule, const Task& task);
 
 /// Does it finish what a bucket, or the used map, sent: a wait for it, a copy back?
-bool finishes_bucket(const Schedule& schedule, const Task& task);
+inline bool finishes_bucket(const Schedule& schedule, const Task& task) {
+  if (task.operation == Operation::copy_out) return task.bucket != nobody;
+  if (task.operation != Operation::wait) return false;
+  return task.bucket != nobody || schedule.work_of(task).message == Message::used_map;
+}
 
 /// Does a comm hook compute beside the backward pass: behind a collective that is issued there? (What
 /// one rank alone does for all buckets comes behind the last one.)

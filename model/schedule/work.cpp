@@ -1,19 +1,18 @@
 #include "model/schedule/work.hpp"
 
+#include <algorithm>
 #include <bit>
-#include <functional>
 
 #include <fmt/format.h>
 
 namespace ddpsim {
 namespace {
 
-/// Mixes a value into a hash (the finaliser of splitmix64; Steele, Lea and Flood, OOPSLA 2014).
+/// Mixes a value into a hash: multiplied by 2^64 over the golden ratio, the upper half folded into the
+/// lower. Source: Knuth, The Art of Computer Programming, volume 3, section 6.4.
 constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
-  hash += value + 0x9E3779B97F4A7C15u;
-  hash = (hash ^ (hash >> 30)) * 0xBF58476D1CE4E5B9u;
-  hash = (hash ^ (hash >> 27)) * 0x94D049BB133111EBu;
-  return hash ^ (hash >> 31);
+  hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
+  return hash ^ (hash >> 32);
 }
 
 }  // namespace
@@ -91,15 +90,34 @@ std::size_t WorkHash::operator()(const Work& work) const {
 }
 
 std::uint32_t WorkTable::add(const Work& work) {
-  const auto [found, fresh] = numbers_.emplace(work, static_cast<std::uint32_t>(works_.size()));
-  if (fresh) works_.push_back(work);
-  return found->second;
+  if (2 * (works_.size() + 1) > slots_.size()) grow();
+  std::uint32_t& slot = slots_[slot_of(work)];
+  if (slot == 0) {
+    works_.push_back(work);
+    slot = static_cast<std::uint32_t>(works_.size());
+  }
+  return slot - 1;
 }
 
 std::optional<std::uint32_t> WorkTable::find(const Work& work) const {
-  const auto found = numbers_.find(work);
-  if (found == numbers_.end()) return std::nullopt;
-  return found->second;
+  if (slots_.empty()) return std::nullopt;
+  const std::uint32_t slot = slots_[slot_of(work)];
+  if (slot == 0) return std::nullopt;
+  return slot - 1;
+}
+
+/// Where the work is, or the free slot where it belongs.
+std::size_t WorkTable::slot_of(const Work& work) const {
+  const std::size_t last = slots_.size() - 1;
+  std::size_t slot = WorkHash{}(work)&last;
+  while (slots_[slot] != 0 && works_[slots_[slot] - 1] != work) slot = (slot + 1) & last;
+  return slot;
+}
+
+void WorkTable::grow() {
+  slots_.assign(std::max<std::size_t>(64, 2 * slots_.size()), 0);
+  for (std::size_t i = 0; i < works_.size(); ++i)
+    slots_[slot_of(works_[i])] = static_cast<std::uint32_t>(i) + 1;
 }
 
 }  // namespace ddpsim

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "model/base/quantity.hpp"
@@ -84,8 +83,13 @@ class WorkTable {
   std::size_t size() const { return works_.size(); }
 
  private:
+  std::size_t slot_of(const Work& work) const;
+  void grow();
+
   std::vector<Work> works_;
-  std::unordered_map<Work, std::uint32_t, WorkHash> numbers_;
+  /// A hash table of numbers, each plus one; 0: the slot is free. Its size is a power of two, at least
+  /// twice as many as there are works.
+  std::vector<std::uint32_t> slots_;
 };
 
 }  // namespace ddpsim

@@ -202,8 +202,8 @@ std::vector<CriticalPiece> critical_path(const Schedule& schedule, const Timelin
   std::vector<std::uint32_t> collectives;
   const auto queue_of = [&](const Task& task) { return schedule.work_of(task).communicator; };
   const bool several = schedule.collectives_at_once > 1 ||
-                       std::any_of(schedule.tasks.begin(), schedule.tasks.end(),
-                                   [&](const Task& task) { return queue_of(task) != 0; });
+                       std::any_of(schedule.works.begin(), schedule.works.end(),
+                                   [](const Work& work) { return work.communicator != 0; });
   std::uint32_t last = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     std::uint32_t& on_stream = latest[static_cast<std::size_t>(schedule.tasks[i].stream)];

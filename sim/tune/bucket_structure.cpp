@@ -199,12 +199,32 @@ class RoundCheck {
   std::int32_t awaited_ = 0;  ///< the first so many have been waited for
 };
 
-/// Are two tasks the same but for the buckets they belong to?
-bool are_alike(const Schedule& a, const Task& x, const Schedule& b, const Task& y) {
-  return x.operation == y.operation && x.stream == y.stream && x.host_waits == y.host_waits &&
-         x.parameter == y.parameter && x.micro_batch == y.micro_batch &&
-         (x.bucket == nobody) == (y.bucket == nobody) && a.work_of(x) == b.work_of(y);
-}
+/// Compares tasks of two schedules.
+class Likeness {
+ public:
+  Likeness(const Schedule& a, const Schedule& b) : a_(a), b_(b), known_(a.works.size(), unknown) {}
+
+  /// Are they the same but for the buckets they belong to?
+  bool are_alike(const Task& x, const Task& y) {
+    return x.operation == y.operation && x.stream == y.stream && x.host_waits == y.host_waits &&
+           x.parameter == y.parameter && x.micro_batch == y.micro_batch &&
+           (x.bucket == nobody) == (y.bucket == nobody) && is_same_work(x.work, y.work);
+  }
+
+ private:
+  bool is_same_work(std::uint32_t x, std::uint32_t y) {
+    if (known_[x] == y) return true;
+    if (!(a_.works[x] == b_.works[y])) return false;
+    known_[x] = y;
+    return true;
+  }
+
+  static constexpr std::uint32_t unknown = ~std::uint32_t{0};
+
+  const Schedule& a_;
+  const Schedule& b_;
+  std::vector<std::uint32_t> known_;  ///< [work of a] an equal one of b
+};
 
 /// What of buckets stands before a task that is of none.
 struct Between {
@@ -226,12 +246,13 @@ Between skip_buckets(const std::vector<Task>& tasks, std::size_t& next, std::int
 Why why_not_alike(const Schedule& whole, const Schedule& each) {
   constexpr std::string_view other = "other kernels run under other buckets";
   const auto last = static_cast<std::int32_t>(each.buckets.size()) - 1;
+  Likeness likeness(whole, each);
   std::size_t i = 0, j = 0;
   while (true) {
     const Between a = skip_buckets(whole.tasks, i, 0), b = skip_buckets(each.tasks, j, last);
     if (a != b) return "one bucket is sent or waited for elsewhere than several";
     if (i == whole.tasks.size() || j == each.tasks.size()) break;
-    if (!are_alike(whole, whole.tasks[i], each, each.tasks[j])) return other;
+    if (!likeness.are_alike(whole.tasks[i], each.tasks[j])) return other;
     ++i, ++j;
   }
   if (i != whole.tasks.size() || j != each.tasks.size()) return other;

@@ -39,6 +39,22 @@ BucketedSteps::BucketedSteps(const StepModel& model, const Training& training, d
   training_.bucket_caps.clear();
   training_.parameter_groups = 0;
   training_.buckets = {works.arrival};
+  whole_ = build_schedule(works, training_);
+  why_simulated_ = why_more_than_buckets(whole_, schedule_of_each());
+  take_costs(link_factor);
+}
+
+BucketedSteps::BucketedSteps(const BucketedSteps& other, const CostModel& costs, double link_factor)
+    : model_(other.model_),
+      training_(other.training_),
+      whole_(other.whole_),
+      why_simulated_(other.why_simulated_) {
+  model_.costs = costs;
+  take_costs(link_factor);
+}
+
+void BucketedSteps::take_costs(double link_factor) {
+  const StepWorks& works = model_.works;
   model_.costs.collective.latency_factor *= link_factor;
   model_.costs.collective.transfer_factor *= link_factor;
   before_.emplace_back();
@@ -47,14 +63,12 @@ BucketedSteps::BucketedSteps(const StepModel& model, const Training& training, d
   prices_.resize(1024);
   bucket_at_.assign(works.arrival.size(), nobody);
   synchronous_ = works.device.synchronous;
-  const Schedule whole = build_schedule(works, training_);
-  why_simulated_ = why_more_than_buckets(whole, schedule_of_each());
   if (why_simulated_) return;
-  const Costs costs = model_.costs.price(whole);
-  check_length(whole, costs);
-  compile(whole, costs);
+  const Costs costs = model_.costs.price(whole_);
+  check_length(whole_, costs);
+  compile(costs);
   if (model_.costs.slowest_rank > 1 && model_.costs.ranks > 1)
-    compile(whole, slowed_down(whole, costs, model_.costs.slowest_rank));
+    compile(slowed_down(whole_, costs, model_.costs.slowest_rank));
   if (lanes_.size() == 1 && !synchronous_) find_jumps(lanes_.front());
 }
 
@@ -65,7 +79,8 @@ Schedule BucketedSteps::schedule_of_each() const {
   return build_schedule(model_.works, training);
 }
 
-void BucketedSteps::compile(const Schedule& schedule, const Costs& costs) {
+void BucketedSteps::compile(const Costs& costs) {
+  const Schedule& schedule = whole_;
   const std::vector<int>& arrival = model_.works.arrival;
   const std::size_t gradients = arrival.size();
   const bool copied_back =

@@ -26,6 +26,8 @@ class BucketedSteps {
  public:
   /// All-reduces take `link_factor` times as long as `model` has it.
   BucketedSteps(const StepModel& model, const Training& training, double link_factor = 1);
+  /// The same steps where everything costs what `costs` says, of the same cluster.
+  BucketedSteps(const BucketedSteps& other, const CostModel& costs, double link_factor = 1);
 
   /// Why the schedules of these steps differ in more than a launch and a wait for each bucket
   /// (bucket_structure.hpp). Then every step takes build_schedule and simulate, a hundred times as long,
@@ -113,7 +115,8 @@ class BucketedSteps {
     AllReduce collective;
   };
 
-  void compile(const Schedule& schedule, const Costs& costs);
+  void take_costs(double link_factor);
+  void compile(const Costs& costs);
   Schedule schedule_of_each() const;
   Duration simulated(const std::vector<std::vector<int>>& buckets);
   void find_starts(Lane& lane) const;
@@ -144,6 +147,8 @@ class BucketedSteps {
 
   StepModel model_;
   Training training_;
+  Schedule whole_;  // all gradients in one bucket
+  std::optional<std::string_view> why_simulated_;
   bool synchronous_ = false;
   Duration launch_host_{};     // to issue a bucket's all-reduce
   Duration handover_{};        // to its being taken up
@@ -151,7 +156,6 @@ class BucketedSteps {
   std::vector<Bytes> before_;  // [position] of the gradients before it; one more than there are
   std::vector<std::int32_t> fired_;  // [position] hooks fired when all up to it have
   std::vector<AllReduce> fixed_;     // broadcasts, in issue order; none among a round's buckets
-  std::optional<std::string_view> why_simulated_;
   std::vector<Lane> lanes_;
   std::vector<Price> prices_;
   std::size_t priced_ = 0;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <tuple>
 
-#include "sim/tune/bucketed_steps.hpp"
 #include "sim/tune/parallel.hpp"
 
 namespace ddpsim {
@@ -55,7 +54,7 @@ std::size_t least_regret(const std::vector<Choice>& candidates,
 
 }  // namespace
 
-Advice recommend(const StepModel& model, const Training& training, const TuneOptions& options,
+Advice recommend(const BucketedSteps& steps, const CostModel& costs, const TuneOptions& options,
                  const std::vector<Choice>& candidates, const Choice& standard,
                  bool standard_allowed) {
   Advice advice;
@@ -63,16 +62,16 @@ Advice recommend(const StepModel& model, const Training& training, const TuneOpt
     for (const double link : factors(options.link_uncertainty))
       for (const double compute : factors(options.compute_uncertainty))
         advice.corners.push_back({link, compute, {}, {}, {}});
-  std::vector<std::vector<Duration>> steps(advice.corners.size());  // [corner][candidate]
+  std::vector<std::vector<Duration>> times(advice.corners.size());  // [corner][candidate]
   parallel_for(advice.corners.size(), options.threads, [&](int, std::size_t c) {
     Corner& corner = advice.corners[c];
-    StepModel changed = model;
-    changed.costs.passes.push_back({corner.compute, corner.compute, corner.compute});
-    changed.costs.copy_factor *= corner.compute;
-    BucketedSteps timed(changed, training, corner.link);
-    for (const Choice& each : candidates) steps[c].push_back(timed.of(each.buckets));
+    CostModel changed = costs;
+    changed.passes.push_back({corner.compute, corner.compute, corner.compute});
+    changed.copy_factor *= corner.compute;
+    BucketedSteps timed(steps, changed, corner.link);
+    for (const Choice& each : candidates) times[c].push_back(timed.of(each.buckets));
     corner.standard = timed.of(standard.buckets);
-    corner.best = *std::min_element(steps[c].begin(), steps[c].end());
+    corner.best = *std::min_element(times[c].begin(), times[c].end());
     if (standard_allowed) corner.best = std::min(corner.best, corner.standard);
   });
   advice.evaluated = advice.corners.size() * (candidates.size() + 1);
@@ -86,13 +85,13 @@ Advice recommend(const StepModel& model, const Training& training, const TuneOpt
   }
   for (std::size_t c = 0; c < advice.corners.size(); ++c)
     for (std::size_t i = 0; i < candidates.size(); ++i)
-      regrets[i] = std::max(regrets[i], regret(steps[c][i], advice.corners[c].best));
+      regrets[i] = std::max(regrets[i], regret(times[c][i], advice.corners[c].best));
   const std::size_t chosen = options.objective == Objective::memory
                                  ? smallest_buckets(options, candidates)
                                  : least_regret(candidates, regrets);
   advice.choice = candidates[chosen];
   for (std::size_t c = 0; c < advice.corners.size(); ++c)
-    advice.corners[c].recommended = steps[c][chosen];
+    advice.corners[c].recommended = times[c][chosen];
 
   advice.pays = in_seconds(advice.choice.step) < in_seconds(standard.step) * (1 - options.noise) &&
                 std::all_of(advice.corners.begin(), advice.corners.end(),

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "sim/tune/bucketed_steps.hpp"
 #include "sim/tune/tune.hpp"
 
 namespace ddpsim {
@@ -14,7 +15,8 @@ namespace ddpsim {
 /// has the least greatest regret. Steps within 0.1 % count as equal: there the fewest buckets win, which
 /// pay least for what no prediction holds.
 /// It pays if it gains more than `noise`, and something in every combination.
-Advice recommend(const StepModel& model, const Training& training, const TuneOptions& options,
+/// `steps` are those of the candidates, at `costs`.
+Advice recommend(const BucketedSteps& steps, const CostModel& costs, const TuneOptions& options,
                  const std::vector<Choice>& candidates, const Choice& standard,
                  bool standard_allowed);
 

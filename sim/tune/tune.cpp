@@ -113,7 +113,7 @@ class Tuner {
     std::vector<Choice> candidates = tuning.caps;
     std::erase_if(candidates, [&](const Choice& each) { return !allowed(each.largest); });
     tuning.standard_allowed = allowed(tuning.standard.largest);
-    tuning.advice = recommend(model_, training_, options_, candidates, tuning.standard,
+    tuning.advice = recommend(steps(), model_.costs, options_, candidates, tuning.standard,
                               tuning.standard_allowed);
     for (const BucketedSteps& steps : steps_) tuning.evaluated += steps.evaluated();
     tuning.evaluated += tuning.advice.evaluated;

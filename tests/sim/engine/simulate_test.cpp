@@ -235,6 +235,16 @@ TEST_CASE("costs of another schedule are refused", "[sim][simulate]") {
   CHECK_NOTHROW(simulate(two.schedule, two.costs));
 }
 
+TEST_CASE("what is only measured is refused", "[sim][simulate]") {
+  Script rounds, background;
+  rounds.add(kernel(1ms));
+  background.add(kernel(1ms));
+  rounds.schedule.rounds = 2;
+  background.schedule.background.size = Bytes{1};
+  CHECK_THROWS_WITH(simulate(rounds), Catch::Contains("are measured, not simulated"));
+  CHECK_THROWS_WITH(simulate(background), Catch::Contains("are measured, not simulated"));
+}
+
 TEST_CASE("a collective that is handed over is taken up later", "[sim][simulate]") {
   // Enqueued at 1 and 2 ms. The second is taken up 3 ms later: just when the first has ended.
   Script step;

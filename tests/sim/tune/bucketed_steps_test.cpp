@@ -95,6 +95,24 @@ TEST_CASE("buckets that are not contiguous in arrival order are simulated",
   CHECK(scattered > 50);
 }
 
+TEST_CASE("steps at other costs are those of a model with these costs", "[sim][bucketed_steps]") {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    Dice dice(seed);
+    const StepModel model = random_model(dice);
+    StepModel other = model;
+    other.costs.passes.push_back({1.5, 0.7, 2});
+    other.costs.copy_factor *= 1.2;
+    if (dice.one_in(2)) other.costs.slowest_rank = 1.3;
+    BucketedSteps steps(model, {}), changed(steps, other.costs, 1.4), afresh(other, {}, 1.4);
+    for (int draw = 0; draw < 4; ++draw) {
+      const std::vector<int> ends = random_ends(dice, steps.size(), 2);
+      CAPTURE(seed, draw);
+      REQUIRE(changed.of(ends) == afresh.of(ends));
+      REQUIRE(steps.of(ends) == BucketedSteps(model, {}).of(ends));
+    }
+  }
+}
+
 TEST_CASE("buckets that miss, repeat or overrun gradients are refused", "[sim][bucketed_steps]") {
   Dice dice(7);
   const StepModel model = random_model(dice);
