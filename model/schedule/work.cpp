@@ -8,8 +8,8 @@
 namespace ddpsim {
 namespace {
 
-/// Mixes a value into a hash: multiplied by 2^64 over the golden ratio, the upper half folded into the
-/// lower. Source: Knuth, The Art of Computer Programming, volume 3, section 6.4.
+/// Mixes a value into a hash: multiplied by 2^64 over the golden ratio, the upper half folded into
+/// the lower. Source: Knuth, The Art of Computer Programming, volume 3, section 6.4.
 constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
   hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
   return hash ^ (hash >> 32);

@@ -13,11 +13,11 @@
 
 namespace ddpsim {
 
-/// A piece of work: all that decides how long a task takes on a given machine, and nothing else. Tasks
-/// with equal work take the same time. Costs (model/cost/costs.hpp) has an entry for each.
+/// A piece of work: all that decides how long a task takes on a given machine, and nothing else.
+/// Tasks with equal work take the same time. Costs (model/cost/costs.hpp) has an entry for each.
 struct Work {
-  /// What is computed or sent. Of a user's hook this is the operation of its kernel (`draw` of a hook
-  /// that adds noise), which is not the task's.
+  /// What is computed or sent. Of a user's hook this is the operation of its kernel (`draw` of a
+  /// hook that adds noise), which is not the task's.
   Operation operation = Operation::forward;
   /// Of collectives and transfers, of waits for one, and of kernels that prepare one.
   Message message = Message::gradients;
@@ -60,9 +60,9 @@ Work work_of(Operation operation, const Kernel& kernel, Caller caller);
 Work moving(Operation operation, Bytes traffic, Caller caller = Caller::library, int launches = 1);
 
 /// The work as a calibration knows it: what was measured for one is found for the other, whoever
-/// enqueues it, however often, and in whichever queue it stands. None: a calibration measures no time
-/// of it (collectives have a table of their own; kernels with a known time need none; what prepares
-/// buffers or averages models is too small or too rare).
+/// enqueues it, however often, and in whichever queue it stands. None: a calibration measures no
+/// time of it (collectives have a table of their own; kernels with a known time need none; what
+/// prepares buffers or averages models is too small or too rare).
 std::optional<Work> measured_as(const Work& work);
 
 /// "all-reduce of 25 MiB", "multiply 64 x 32 x 16 fp32, 12 KiB": for people.
@@ -87,8 +87,8 @@ class WorkTable {
   void grow();
 
   std::vector<Work> works_;
-  /// A hash table of numbers, each plus one; 0: the slot is free. Its size is a power of two, at least
-  /// twice as many as there are works.
+  /// A hash table of numbers, each plus one; 0: the slot is free. Its size is a power of two, at
+  /// least twice as many as there are works.
   std::vector<std::uint32_t> slots_;
 };
 

@@ -1,8 +1,8 @@
 // The engine.
 //
-// State per rank: where its host is, what its compute stream and its side streams run, how far it has
-// come in the queue of each communicator. Per collective under way: a Flight. A piece of running work
-// is an Activity: so much left, at such a slowdown, since then. When a slowdown
+// State per rank: where its host is, what its compute stream and its side streams run, how far it
+// has come in the queue of each communicator. Per collective under way: a Flight. A piece of
+// running work is an Activity: so much left, at such a slowdown, since then. When a slowdown
 // changes, what was done so far is subtracted and a new completion is scheduled; the old event
 // carries an older generation and is ignored.
 //
@@ -516,7 +516,8 @@ Timeline simulate(std::span<const RankPlan> ranks, std::uint64_t* events) {
     if (rank.costs->works.size() != schedule.works.size())
       throw std::invalid_argument("the costs are of another schedule");
     if (schedule.rounds != 1 || schedule.background.size != Bytes{})
-      throw std::invalid_argument("rounds and all-reduces beside a step are measured, not simulated");
+      throw std::invalid_argument(
+          "rounds and all-reduces beside a step are measured, not simulated");
     for (std::size_t i = 0; i < schedule.tasks.size(); ++i)
       for (const std::uint32_t earlier : schedule.waits_for(schedule.tasks[i]))
         if (earlier >= i) throw std::invalid_argument("a task waits for a later one");

@@ -6,12 +6,12 @@
 
 namespace ddpsim {
 
-/// One step of `training`, of ranks that are all alike; of all that have different work (ZeRO's hooks);
-/// and, where one rank is known to be slower (CostModel::slowest_rank), of that one beside them, or in
-/// the place of the one with the least work. Schedule and figures are rank 0's, but the step ends with
-/// the last rank's.
-/// Throws std::invalid_argument as build_schedule does, if there are too many different ranks, or if the
-/// step would be longer than six hours.
+/// One step of `training`, of ranks that are all alike; of all that have different work (ZeRO's
+/// hooks); and, where one rank is known to be slower (CostModel::slowest_rank), of that one beside
+/// them, or in the place of the one with the least work. Schedule and figures are rank 0's, but the
+/// step ends with the last rank's.
+/// Throws std::invalid_argument as build_schedule does, if there are too many different ranks, or
+/// if the step would be longer than six hours.
 Step predict(const StepModel& model, const Training& training);
 
 /// The same of a schedule that was built for `training` from `model.works`.
@@ -21,8 +21,8 @@ Step predict(const CostModel& costs, const Training& training, Schedule schedule
 /// Throws std::invalid_argument if a step would be longer than six hours.
 void check_length(const Schedule& schedule, const Costs& costs);
 
-/// Any schedule of such ranks, which need not be one step's. Throws std::invalid_argument if there are
-/// too many different ranks.
+/// Any schedule of such ranks, which need not be one step's. Throws std::invalid_argument if there
+/// are too many different ranks.
 Timeline simulate_ranks(const CostModel& costs, const Schedule& schedule);
 
 /// Ranks that `simulate_ranks` tells apart.

@@ -13,8 +13,8 @@ namespace ddpsim {
 /// Steps one after the other, from the first of a training on; each begins when the one before has
 /// ended on all ranks.
 struct ConsecutiveSteps {
-  /// Steps that differ, each simulated once; Training::iteration is the first that is like it (0: all
-  /// are).
+  /// Steps that differ, each simulated once; Training::iteration is the first that is like it (0:
+  /// all are).
   std::vector<Step> kinds;
   std::vector<std::int32_t> sequence;  ///< [step] index into `kinds`
   std::vector<std::int64_t> counts;    ///< [kind] steps

@@ -20,10 +20,10 @@ inline constexpr Bytes no_cap{std::int64_t{1} << 62};
 /// Every bucketing that some cap leads to, smallest cap first: finitely many, as a cap acts only by
 /// which sums of gradients reach it.
 ///
-///     torch            a bucket of S bytes was closed by the cap: the caps up to S close it as well,
-///                      so the next bucketing begins at the smallest such S, plus one
-///     before_overflow  the cap kept a gradient of g out of a bucket of S: caps below S + g do so too,
-///                      and the next bucketing begins at the smallest S + g
+///     torch            a bucket of S bytes was closed by the cap: the caps up to S close it as
+///                      well, so the next bucketing begins at the smallest such S, plus one
+///     before_overflow  the cap kept a gradient of g out of a bucket of S: caps below S + g do so
+///                      too, and the next bucketing begins at the smallest S + g
 ///
 /// `first_cap` is the limit of the first bucket of every type; none: it is the cap like the others.
 /// The rule, and whether DDP rebuilds its buckets, are `training`'s; steady state.

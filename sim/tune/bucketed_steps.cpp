@@ -287,10 +287,10 @@ void BucketedSteps::find_starts(Lane& lane) const {
   }
 }
 
-/// Kernels of an asynchronous device that run alone, back to back, from `now` on: each starts at once or
-/// when the host has launched it, and ends when its work is done or its last launch is in. So all of
-/// them end at max(now + all work, over them: launched + work from it on, drained + work behind it),
-/// and none of them needs a look.
+/// Kernels of an asynchronous device that run alone, back to back, from `now` on: each starts at
+/// once or when the host has launched it, and ends when its work is done or its last launch is in.
+/// So all of them end at max(now + all work, over them: launched + work from it on, drained + work
+/// behind it), and none of them needs a look.
 void BucketedSteps::find_jumps(Lane& lane) const {
   lane.launches = alone(lane).item;
   lane.last_round = lane.launches[at(fired_.front())];
@@ -312,8 +312,8 @@ void BucketedSteps::find_jumps(Lane& lane) const {
   }
 }
 
-/// When computation, alone since `now`, reaches `item`, with no bucket and no wait before it. The next
-/// item is a kernel.
+/// When computation, alone since `now`, reaches `item`, with no bucket and no wait before it. The
+/// next item is a kernel.
 Instant BucketedSteps::alone_until(const Lane& lane, std::size_t item, Instant now) {
   const std::size_t begin = lane.next - lane.last_round, end = item - lane.last_round;
   const auto level = static_cast<std::size_t>(std::bit_width(end - begin)) - 1;
@@ -494,8 +494,9 @@ bool BucketedSteps::advance(Lane& lane) {
 }
 
 /// Kernels of the only rank, back to back, as long as nothing happens beside them: no collective is
-/// on, or the one that is outlasts them. Stops before the first kernel of which that cannot be said,
-/// with `now_` where it would start. Launches and waits that no bucket has are passed on the way.
+/// on, or the one that is outlasts them. Stops before the first kernel of which that cannot be
+/// said, with `now_` where it would start. Launches and waits that no bucket has are passed on the
+/// way.
 template <bool synchronous>
 void BucketedSteps::race(Lane& lane) {
   const bool alone = head_ == lane.issued;

@@ -14,13 +14,14 @@
 
 namespace ddpsim {
 
-/// The length of a `bucketed` step under one bucketing after another: what a tuner asks thousands of
-/// times. The same to the tick as predict(model, training).metrics.step, whose schedule it knows but
-/// for the buckets: those only decide where collectives are launched and waited for, so nothing else
-/// is built anew, and a kernel costs a few nanoseconds.
+/// The length of a `bucketed` step under one bucketing after another: what a tuner asks thousands
+/// of times. The same to the tick as predict(model, training).metrics.step, whose schedule it knows
+/// but for the buckets: those only decide where collectives are launched and waited for, so nothing
+/// else is built anew, and a kernel costs a few nanoseconds.
 ///
-/// `training` says everything but the buckets. Gradients are spoken of by position: their place in the
-/// order they arrive in (StepWorks::arrival). Not for several threads at once; copies are independent.
+/// `training` says everything but the buckets. Gradients are spoken of by position: their place in
+/// the order they arrive in (StepWorks::arrival). Not for several threads at once; copies are
+/// independent.
 /// Throws std::invalid_argument as build_schedule does.
 class BucketedSteps {
  public:
@@ -30,8 +31,8 @@ class BucketedSteps {
   BucketedSteps(const BucketedSteps& other, const CostModel& costs, double link_factor = 1);
 
   /// Why the schedules of these steps differ in more than a launch and a wait for each bucket
-  /// (bucket_structure.hpp). Then every step takes build_schedule and simulate, a hundred times as long,
-  /// and ideal() and backward() are not to be asked for.
+  /// (bucket_structure.hpp). Then every step takes build_schedule and simulate, a hundred times as
+  /// long, and ideal() and backward() are not to be asked for.
   std::optional<std::string_view> why_simulated() const { return why_simulated_; }
 
   /// Of contiguous buckets: `ends` are one past the last position of each, growing, the last one
@@ -92,8 +93,9 @@ class BucketedSteps {
     std::vector<Start> starts;   ///< [hooks fired] of the first round; empty: from the beginning
     std::vector<std::size_t> launches;  ///< [hooks fired] item, in the last round
     std::size_t last_round = 0;  ///< item: from there to the last launch nothing is waited for
-    /// [k][item - last_round], up to the last launch: of it and the 2^k - 1 behind it, the latest bound
-    /// that the host sets to one of them, plus the work behind that. Only if this is the only lane.
+    /// [k][item - last_round], up to the last launch: of it and the 2^k - 1 behind it, the latest
+    /// bound that the host sets to one of them, plus the work behind that. Only if this is the only
+    /// lane.
     std::vector<std::vector<Duration>> held_up;
     std::vector<Instant> taken_up;  ///< [collective] the earliest its stream takes it up
     std::size_t next = 0;           ///< item

@@ -8,9 +8,10 @@
 
 namespace ddpsim {
 
-/// The best of `starts` (ends of contiguous buckets) after moving, removing and adding borders as long
-/// as the simulated step gets shorter: no longer than it has reached `bound`, nor than `budget` steps.
-/// Only partitions that `fits` count. A local search: it proves nothing, the bound does.
+/// The best of `starts` (ends of contiguous buckets) after moving, removing and adding borders as
+/// long as the simulated step gets shorter: no longer than it has reached `bound`, nor than
+/// `budget` steps. Only partitions that `fits` count. A local search: it proves nothing, the bound
+/// does.
 Partition local_search(BucketedSteps& steps, const std::vector<std::vector<int>>& starts,
                        Duration bound, std::uint64_t budget,
                        const std::function<bool(const std::vector<int>&)>& fits);

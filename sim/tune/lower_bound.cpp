@@ -11,8 +11,9 @@ double communication_slowdown(const AllReduce& collective) {
   return std::max(1.0, static_cast<double>(collective.beside.communication));
 }
 
-/// [gradient] The least sum of prices of contiguous buckets that hold it and all later ones, where the
-/// first of them may hold earlier ones too. `price` sees a collective and whether it is the last.
+/// [gradient] The least sum of prices of contiguous buckets that hold it and all later ones, where
+/// the first of them may hold earlier ones too. `price` sees a collective and whether it is the
+/// last.
 template <typename Price>
 std::vector<Duration> least_sums(BucketedSteps& steps, const std::vector<Bytes>& sizes,
                                  Price&& price) {

@@ -19,8 +19,8 @@ inline int allowed_cores() {
 }
 
 /// Calls `work(thread, index)` once for every index below `count`, on up to `threads` threads at a
-/// time, each numbered from 0 (which is the caller's own). The first exception comes out here, once all
-/// have stopped.
+/// time, each numbered from 0 (which is the caller's own). The first exception comes out here, once
+/// all have stopped.
 template <typename Work>
 void parallel_for(std::size_t count, int threads, Work&& work) {
   std::atomic<std::size_t> next{0};

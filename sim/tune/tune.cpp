@@ -94,7 +94,8 @@ class Tuner {
 
     progress("all caps", 0);
     tuning.caps = of_all_caps(training_, training_.first_bucket_cap);
-    // A first bucket that is larger than allowed whatever the cap has to have the cap of the others.
+    // A first bucket that is larger than allowed whatever the cap has to have the cap of the
+    // others.
     if (std::none_of(tuning.caps.begin(), tuning.caps.end(),
                      [&](const Choice& each) { return allowed(each.largest); }))
       tuning.caps = of_all_caps(torch, std::nullopt);
@@ -317,8 +318,8 @@ class Tuner {
     tuning.partition_proven = best.step == tuning.lower_bound;
   }
 
-  /// With a comm hook there is no ideal problem to start from: the best caps are polished, and no step is
-  /// shorter than its passes.
+  /// With a comm hook there is no ideal problem to start from: the best caps are polished, and no
+  /// step is shorter than its passes.
   void search_simulated(Tuning& tuning) {
     Training alone = training_;
     alone.strategy = Strategy::none;

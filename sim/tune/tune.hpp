@@ -22,9 +22,9 @@ struct Choice {
   Bytes largest;  ///< bytes of its largest bucket
 };
 
-/// What is looked for. `exposed`: the step less the step without communication, a constant: it ranks
-/// as `step` does. `memory`: the smallest largest bucket among those whose step is within `within` of
-/// the shortest.
+/// What is looked for. `exposed`: the step less the step without communication, a constant: it
+/// ranks as `step` does. `memory`: the smallest largest bucket among those whose step is within
+/// `within` of the shortest.
 enum class Objective : std::uint8_t { step, exposed, memory };
 inline constexpr std::array all_objectives{Objective::step, Objective::exposed, Objective::memory};
 constexpr std::string_view name_of(Objective objective) {
@@ -83,10 +83,11 @@ struct Tuning {
   Choice best_even_cap;          ///< where the first bucket has the cap of the others
   Choice best_overflow_cap;      ///< where a bucket closes before it would exceed the cap
   /// Over all first caps and caps; none for more than 800 gradients, or 300 whose buckets are not
-  /// contiguous in arrival order (several types, sparse ones, find_unused_parameters, another rule).
+  /// contiguous in arrival order (several types, sparse ones, find_unused_parameters, another
+  /// rule).
   std::optional<Choice> best_pair;
-  /// Over all contiguous partitions: the best of the ideal problem and of all the above, polished by
-  /// simulation; none where gradients are of several types.
+  /// Over all contiguous partitions: the best of the ideal problem and of all the above, polished
+  /// by simulation; none where gradients are of several types.
   std::optional<Choice> best_partition;
   bool partition_proven = false;  ///< it meets the lower bound
 
@@ -98,13 +99,13 @@ struct Tuning {
   double gain() const { return 1 - in_seconds(advice.choice.step) / in_seconds(standard.step); }
 };
 
-/// Searches. `training` says everything but the buckets, whose rule it has; its strategy is taken to be
-/// `bucketed`, in the steady state. Results do not depend on `threads`.
-/// Cost, of n gradients of one type: a step a cap (at most n^2 / 2, usually about 2 n), up to n^3 / 2 steps for pairs,
-/// n^2 prices and their table for partitions. 435 gradients of a transformer take 0.7 s on one core, 800
-/// of random sizes 20 s.
-/// Throws std::invalid_argument if no partition respects `largest_bucket`, for one rank, and for more
-/// than 3000 gradients.
+/// Searches. `training` says everything but the buckets, whose rule it has; its strategy is taken
+/// to be `bucketed`, in the steady state. Results do not depend on `threads`.
+/// Cost, of n gradients of one type: a step a cap (at most n^2 / 2, usually about 2 n), up to
+/// n^3 / 2 steps for pairs, n^2 prices and their table for partitions. 435 gradients of a
+/// transformer take 0.7 s on one core, 800 of random sizes 20 s.
+/// Throws std::invalid_argument if no partition respects `largest_bucket`, for one rank, and for
+/// more than 3000 gradients.
 Tuning tune(const StepModel& model, const Training& training, const TuneOptions& options = {});
 
 }  // namespace ddpsim

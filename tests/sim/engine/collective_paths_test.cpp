@@ -1,5 +1,5 @@
-// Where collectives run and in whose queue: over the hosts' memory, beside DDP's own, or waited for by
-// nobody.
+// Where collectives run and in whose queue: over the hosts' memory, beside DDP's own, or waited for
+// by nobody.
 #include <algorithm>
 
 #include <catch2/catch.hpp>
@@ -168,8 +168,8 @@ TEST_CASE("R17: collectives of a comm hook's own group stand in a queue of their
   const Step one = predict(model, training);
   training.comm_hook.steps[1].communicator = 1;
   const Step two = predict(model, training);
-  // With one communicator no two collectives are under way; with two, gathers of a bucket run beside the
-  // next one's reduce-scatter.
+  // With one communicator no two collectives are under way; with two, gathers of a bucket run
+  // beside the next one's reduce-scatter.
   const auto overlaps = [](const Step& step) {
     int found = 0;
     Instant free{};

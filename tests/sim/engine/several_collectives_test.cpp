@@ -1,5 +1,5 @@
-// More than one collective under way: of one communicator where it has several threads, and of several
-// communicators.
+// More than one collective under way: of one communicator where it has several threads, and of
+// several communicators.
 #include <catch2/catch.hpp>
 
 #include "sim/engine/simulate.hpp"
@@ -78,8 +78,8 @@ TEST_CASE("R17: collectives of two groups overlap, of one group they do not", "[
 }
 
 TEST_CASE("R17: a group that waits for its slowest rank holds up no other", "[sim][rules]") {
-  // The slow rank has what the first group needs at 7 ms; the second group's collective stands behind that
-  // in the schedule, and has ended by then.
+  // The slow rank has what the first group needs at 7 ms; the second group's collective stands
+  // behind that in the schedule, and has ended by then.
   const auto rank = [](Duration late) {
     Script step;
     const std::uint32_t ready = step.add(kernel(late));

@@ -261,8 +261,8 @@ TEST_CASE("a collective that is handed over is taken up later", "[sim][simulate]
 }
 
 TEST_CASE("what runs aside takes the device from kernels, and nothing is lost", "[sim][simulate]") {
-  // A comm hook's kernel, ready when the collective ends at 4, runs to 7; the kernel that began at 0
-  // stands still meanwhile and ends at 13 instead of 10.
+  // A comm hook's kernel, ready when the collective ends at 4, runs to 7; the kernel that began at
+  // 0 stands still meanwhile and ends at 13 instead of 10.
   Script step;
   const auto sent = step.add(collective(4ms));
   PricedTask cast = kernel(3ms);

@@ -104,8 +104,8 @@ class SlowSolver {
     return true;
   }
 
-  /// Have all earlier collectives of its communicator arrived, and is there room beside those that have
-  /// not ended?
+  /// Have all earlier collectives of its communicator arrived, and is there room beside those that
+  /// have not ended?
   static bool may_arrive(const SlowRank& rank, std::size_t i) {
     int in_flight = 0;
     for (std::size_t k = 0; k < i; ++k) {

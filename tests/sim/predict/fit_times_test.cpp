@@ -80,7 +80,8 @@ TEST_CASE("a pass that runs nothing stays as it is", "[sim][predict]") {
 TEST_CASE("what the host hides of backward does not keep it from its measured time",
           "[sim][predict]") {
   // Launches of 10 ms. Forward runs until 110 ms. The host, free at 10, takes until 170 to enqueue
-  // backward's sixteen kernels, the last of 1 ms and the others of none, of which forward hides 100:
+  // backward's sixteen kernels, the last of 1 ms and the others of none, of which forward hides
+  // 100:
   // 61 ms show. In proportion they would never meet 6.2.
   Workload workload;
   workload.name = "hidden";

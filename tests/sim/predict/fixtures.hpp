@@ -9,7 +9,8 @@
 /// Schedules written task by task, and what became of them.
 namespace ddpsim::fixtures {
 
-/// A task and its prices in one piece. Script::add parts it into a task, a piece of work and a cost.
+/// A task and its prices in one piece. Script::add parts it into a task, a piece of work and a
+/// cost.
 struct PricedTask {
   Operation operation = Operation::forward;
   Stream stream = Stream::compute;

@@ -19,7 +19,8 @@ inline KnownWork taking(StepModel& model, Operation operation, Duration time) {
   return {model.works.table.add(work)};
 }
 
-/// Whoever enqueues a kernel of a pass, it costs the host no more than a launch, which takes `launch`.
+/// Whoever enqueues a kernel of a pass, it costs the host no more than a launch, which takes
+/// `launch`.
 inline StepModel with_plain_launches(const Workload& workload, CalibratedCluster cluster,
                                      Duration launch) {
   cluster.launch.kernel = launch;
@@ -34,7 +35,8 @@ inline StepModel with_plain_launches(const Workload& workload, CalibratedCluster
   return model;
 }
 
-/// Copies, divisions and accumulations take no time, of the host neither: only what a test says does.
+/// Copies, divisions and accumulations take no time, of the host neither: only what a test says
+/// does.
 inline void free_copies(StepModel& model) {
   const auto free = [&](Operation operation) {
     return KnownWork{model.works.table.add(moving(operation, Bytes{}, Caller::library, 0))};

@@ -152,8 +152,9 @@ TEST_CASE("the shares of every exposed bucket sum to its exposed time", "[sim][w
 
 TEST_CASE("of a hook of several launches a free launch leaves the host's own time",
           "[sim][what_if]") {
-  // The hook takes the host 40 us besides its four launches, the device four ramps of 2 us: the first
-  // is in at 10 us. Launched at a cost, the last one holds up a quarter of that; free, nothing.
+  // The hook takes the host 40 us besides its four launches, the device four ramps of 2 us: the
+  // first is in at 10 us. Launched at a cost, the last one holds up a quarter of that; free,
+  // nothing.
   Workload workload = timed::chain(1, 1us, 1us, {4});
   CalibratedCluster cluster = timed::ring(2, 0us, gigabytes_per_second(1));
   cluster.launch.kernel = 1us;

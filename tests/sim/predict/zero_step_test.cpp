@@ -14,8 +14,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Three layers of 2 ms forward and 4 ms backward, 1 MB of gradient each, on a ring of 1 GB/s without
-/// latency: among two ranks 1 ms an all-reduce, half of that a broadcast. The optimizer takes 3 ms, so
+/// Three layers of 2 ms forward and 4 ms backward, 1 MB of gradient each, on a ring of 1 GB/s
+/// without latency: among two ranks 1 ms an all-reduce, half of that a broadcast. The optimizer
+/// takes 3 ms, so
 /// 1 ms a layer. Copies are free, a hook's division is not: 2 MB at 1 TB/s and a
 /// kernel's ramp of 2 us.
 StepModel three_layers(int ranks = 2, bool synchronous = false) {
@@ -40,9 +41,9 @@ Training with_hook(CommHookKind kind) {
 
 TEST_CASE("R45: zero_step updates once backward has ended, each rank its own buckets",
           "[sim][zero_step][rules]") {
-  // Backward ends, with three divisions d, at 18 + 3 d, the last all-reduce at 19 + 3 d. Rank 0 updates
-  // bucket 0 beside it, rank 1 bucket 1; both are broadcast from 19 + 3 d to 20 + 3 d. Rank 0 updates
-  // bucket 2 meanwhile, and broadcasts it for half a millisecond.
+  // Backward ends, with three divisions d, at 18 + 3 d, the last all-reduce at 19 + 3 d. Rank 0
+  // updates bucket 0 beside it, rank 1 bucket 1; both are broadcast from 19 + 3 d to 20 + 3 d. Rank
+  // 0 updates bucket 2 meanwhile, and broadcasts it for half a millisecond.
   const Step step = predict(three_layers(), with_hook(CommHookKind::zero_step));
   CHECK(step.metrics.step == 20500us + 3 * divide);
   CHECK(step.timeline.ranks.size() == 2);
@@ -55,9 +56,9 @@ TEST_CASE("R45: zero_step updates once backward has ended, each rank its own buc
 
 TEST_CASE("R45: zero_step_interleaved updates each bucket beside backward, which stands still",
           "[sim][zero_step][rules]") {
-  // Rank 0 updates bucket 0 from 11 + d, so its second layer ends at 15 + d; the second all-reduce waits
-  // for it, to 16 + 2 d. Then rank 1 updates, and its last layer ends at 19 + 2 d, as rank 0's does.
-  // The last all-reduce, update and broadcast follow: 19 + 3 d, and 1 + 1 + 0.5.
+  // Rank 0 updates bucket 0 from 11 + d, so its second layer ends at 15 + d; the second all-reduce
+  // waits for it, to 16 + 2 d. Then rank 1 updates, and its last layer ends at 19 + 2 d, as rank
+  // 0's does. The last all-reduce, update and broadcast follow: 19 + 3 d, and 1 + 1 + 0.5.
   const Step step = predict(three_layers(), with_hook(CommHookKind::zero_step_interleaved));
   CHECK(step.metrics.step == 21500us + 3 * divide);
 }

@@ -63,7 +63,8 @@ TEST_CASE("the dynamic programme finds what brute force finds", "[sim][partition
 }
 
 TEST_CASE("a problem by hand: latency against waiting", "[sim][partition]") {
-  // Three gradients of 10 bytes, ready at 10, 20 and 30 us; an all-reduce takes 5 us plus 1 us a byte.
+  // Three gradients of 10 bytes, ready at 10, 20 and 30 us; an all-reduce takes 5 us plus 1 us a
+  // byte.
   //   {1 2 3}      30 + 35                                  = 65 us
   //   {1} {2 3}    25; max(25, 30) + 25                     = 55
   //   {1 2} {3}    20 + 25 = 45; 45 + 15                    = 60
@@ -77,8 +78,9 @@ TEST_CASE("a problem by hand: latency against waiting", "[sim][partition]") {
   const Partition best = best_partition(problem);
   CHECK(best.step == 55us);
   CHECK(best.ends == std::vector<int>{1, 3});  // the fewer buckets
-  // With 20 us of copies behind the first gradient's bucket, 12 behind the last two's and 2 behind the last's, the
-  // three buckets win: 25 + 20, 40 + 12, 55 + 2 = 57; the two: 25 + 20, 55 + 12 = 67.
+  // With 20 us of copies behind the first gradient's bucket, 12 behind the last two's and 2 behind
+  // the last's, the three buckets win: 25 + 20, 40 + 12, 55 + 2 = 57; the two: 25 + 20,
+  // 55 + 12 = 67.
   problem.after = {20us, 12us, 2us};
   CHECK(best_partition(problem).step == 57us);
   CHECK(best_partition(problem).ends == std::vector<int>{1, 2, 3});

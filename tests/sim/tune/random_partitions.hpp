@@ -37,8 +37,8 @@ inline void free_some_copies(Dice& dice, StepModel& model) {
     if (dice.one_in(8)) copy = timed::taking(model, Operation::copy_in, Duration::zero());
 }
 
-/// In place of kernels of known time GEMMs that take as long (or up to 330 ns less) on the round device,
-/// of which memory bounds anything from nothing to all.
+/// In place of kernels of known time GEMMs that take as long (or up to 330 ns less) on the round
+/// device, of which memory bounds anything from nothing to all.
 ///
 /// An output of 1280 x 1280 fills the 100 SMs with tiles once. So for each of k it takes 2 x 1280 x
 /// 1280 / 10 TFLOP/s = 327.68 ns; a byte takes 1 ps, and a launch ramps up for 2 us.

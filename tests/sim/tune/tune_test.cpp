@@ -196,7 +196,8 @@ TEST_CASE("the recommended cap regrets least when link and kernels are not as to
     REQUIRE(advice.corners.size() == 9);
     CHECK(advice.corners[0].link == 1);
     CHECK(advice.corners[0].compute == 1);
-    // The same by hand: every cap, and the default, in every corner; chosen by regret, then by buckets.
+    // The same by hand: every cap, and the default, in every corner; chosen by regret, then by
+    // buckets.
     std::vector<double> worst(tuning.caps.size(), 0);
     double chosen = 0, standard = 0;
     for (const Corner& corner : advice.corners) {
@@ -268,8 +269,8 @@ TEST_CASE("more gradients than can be searched are refused", "[sim][tune]") {
 }
 
 TEST_CASE("a comm hook on buckets that no cap makes contiguous is tuned as well", "[sim][tune]") {
-  // With find_unused_parameters buckets follow registration, and hooks fire the other way round in the
-  // midst.
+  // With find_unused_parameters buckets follow registration, and hooks fire the other way round in
+  // the midst.
   Workload workload = timed::in_order_example();
   const StepModel model(workload, timed::ring(2, 10us, gigabytes_per_second(1)), Optimizer::none);
   Training training;
@@ -295,16 +296,18 @@ TEST_CASE("one rank has nothing to tune", "[sim][tune]") {
 }
 
 TEST_CASE("MG-WFBP merges what is ready within a startup of the one before", "[sim][merge_rule]") {
-  // Startup 5 us, 1 us a byte. Gradient 0 is ready at 10, so an all-reduce of it starts at 10 and is past its startup at 15:
-  // gradient 1, ready at 14, joins it. They would start at 14 and be past it at 19: gradient 2, ready at 19, does not
-  // join. 14 + 5 + 20 = 39: gradient 2 alone would start at 39 and be past its startup at 44: gradient 3, ready at 43, joins.
+  // Startup 5 us, 1 us a byte. Gradient 0 is ready at 10, so an all-reduce of it starts at 10 and
+  // is past its startup at 15: gradient 1, ready at 14, joins it. They would start at 14 and be
+  // past it at 19: gradient 2, ready at 19, does not join. 14 + 5 + 20 = 39: gradient 2 alone would
+  // start at 39 and be past its startup at 44: gradient 3, ready at 43, joins.
   // 43 + 5: gradient 4, ready at 60, does not.
   PartitionProblem problem;
   for (const int ready : {10, 14, 19, 43, 60})
     problem.ready.push_back(Instant{} + std::chrono::microseconds{ready});
   problem.sizes.assign(5, {10});
   CHECK(merge_rule(problem, {5e-6, 1e-6}) == std::vector<int>{2, 4, 5});
-  // Without a startup only those travel together that have to wait anyway: 1 starts at 20, when 2 is ready too.
+  // Without a startup only those travel together that have to wait anyway: 1 starts at 20, when 2
+  // is ready too.
   CHECK(merge_rule(problem, {0, 1e-6}) == std::vector<int>{1, 3, 4, 5});
   CHECK(merge_rule(problem, {1, 1e-6}) == std::vector<int>{5});
 }
