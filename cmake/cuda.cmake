@@ -37,8 +37,9 @@ endif()
 find_path(NCCL_INCLUDE nccl.h HINTS ${NCCL_ROOT}/include ${CUDAToolkit_INCLUDE_DIRS})
 find_library(NCCL_LIBRARY NAMES nccl libnccl.so.2 HINTS ${NCCL_ROOT}/lib ${CUDAToolkit_LIBRARY_DIR}
   ${CUDAToolkit_LIBRARY_ROOT}/lib)
-if(DDPSIM_CUDA AND NCCL_LIBRARY AND NCCL_INCLUDE)
+if(DDPSIM_CUDA AND TARGET CUDA::cublas AND NCCL_LIBRARY AND NCCL_INCLUDE)
   set(DDPSIM_NCCL_BACKEND ON)
 elseif(DDPSIM_GPU)
-  message(FATAL_ERROR "DDPSIM_GPU needs nvcc, the CUDA toolkit and NCCL (-DNCCL_ROOT=FOLDER)")
+  message(FATAL_ERROR
+    "DDPSIM_GPU needs nvcc, the CUDA toolkit with cuBLAS, and NCCL (-DNCCL_ROOT=FOLDER)")
 endif()

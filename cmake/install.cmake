@@ -2,7 +2,7 @@
 #
 #     bin/ddpsim                the program
 #     share/ddpsim/             catalogue/, examples/ and torch_profile.py
-#     lib/ddpsim/               modules that the program loads when asked for (GPUs)
+#     lib/ddpsim/               modules that the program loads when asked for (GPUs, MPI)
 #     include/ddpsim/           the rooms' headers; the one for plugins: backend/plugin/ddpsim_plugin.h
 #     lib/, lib/cmake/ddpsim/   the rooms' libraries, and what find_package(ddpsim) reads
 
@@ -34,9 +34,10 @@ set(modules)
 foreach(folder model sim scenarios backend)
   ddpsim_targets_below(${PROJECT_SOURCE_DIR}/${folder} "STATIC_LIBRARY;INTERFACE_LIBRARY" found)
   list(APPEND libraries ${found})
-  if(NOT folder STREQUAL "scenarios")  # its module is the example of a plugin, which is installed as source
-    ddpsim_targets_below(${PROJECT_SOURCE_DIR}/${folder} "MODULE_LIBRARY" found)
-    list(APPEND modules ${found})
+endforeach()
+foreach(module gpu mpi)
+  if(TARGET ddpsim_module_${module})
+    list(APPEND modules ddpsim_module_${module})
   endif()
 endforeach()
 foreach(target IN LISTS libraries)

@@ -1,11 +1,12 @@
 // Ranks of a job leave each other small files in a folder. Where that folder lies among everybody's
-// temporary files, another user may have put there what they like, under the very names that are going
-// to be used: a link, so that we write into a file of ours elsewhere, or a pipe, so that we wait for
-// ever for somebody to write into it. Hence three rules:
+// temporary files, another user may have put there what they like, under the very names that are
+// going to be used: a link, so that we write into a file of ours elsewhere, or a pipe, so that we
+// wait for ever for somebody to write into it. Hence three rules:
 //
-//   the folder   is made with mode 0700 by its owner, and who finds it there checks that; from then on
+//   the folder is made with mode 0700 by its owner, and who finds it there checks that; from then
+//   on
 //                it is an open descriptor, which no renaming can lead elsewhere
-//   writing      makes a new file of a name that nobody can guess, and renames it: a rename replaces
+//   writing makes a new file of a name that nobody can guess, and renames it: a rename replaces
 //                what has the name, be it a link, and follows nothing
 //   reading      opens without following links and without waiting, and then asks what was opened
 
@@ -57,7 +58,8 @@ class File {
   int descriptor_;
 };
 
-/// A name for a key's file: letters, digits, '-', '_' and '.' stay, other bytes become %2f and the like.
+/// A name for a key's file: letters, digits, '-', '_' and '.' stay, other bytes become %2f and the
+/// like.
 std::string file_of(const std::string& key) {
   std::string name;
   for (const char c : key)

@@ -14,10 +14,11 @@ class Folder {
   /// Opens `path`, and makes it first if it is not there, with the folders above it. Where the path
   /// leads through links they are followed. Throws DeviceError.
   static Folder open(const std::filesystem::path& path);
-  /// The folder named ddpsim-UID among temporary files, made if it is not there: of this user, closed
-  /// to others, and no link. Throws DeviceError if what has that name is anything else.
+  /// The folder named ddpsim-UID among temporary files, made if it is not there: of this user,
+  /// closed to others, and no link. Throws DeviceError if what has that name is anything else.
   static Folder open_own();
-  /// The folder `name` in this one, made if it is not there. No link is followed. Throws DeviceError.
+  /// The folder `name` in this one, made if it is not there. No link is followed. Throws
+  /// DeviceError.
   Folder inside(const std::string& name) const;
 
   Folder(Folder&& other) noexcept;
@@ -38,9 +39,9 @@ class Folder {
   bool made_;
 };
 
-/// Keys as plain files of a folder. Nothing else is taken for a key: links are not followed, and a key
-/// that is a link, a pipe or anything but a plain file is an error, which names it. A file is written
-/// whole and then renamed, so that nobody reads half of one.
+/// Keys as plain files of a folder. Nothing else is taken for a key: links are not followed, and a
+/// key that is a link, a pipe or anything but a plain file is an error, which names it. A file is
+/// written whole and then renamed, so that nobody reads half of one.
 class FolderStore : public gloo::rendezvous::Store {
  public:
   /// `folder` must outlive the store. Throws DeviceError if no file can be written there.

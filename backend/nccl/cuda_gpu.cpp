@@ -1,4 +1,5 @@
-// CUDA's calls. Every one is checked; nothing here decides anything.
+// The calls to CUDA's runtime, cuBLAS and kernels of our own: a part of the module `gpu`, which the
+// program loads when a GPU is asked for (gpu_module.hpp). Every call is checked; nothing here decides anything.
 
 #include "backend/nccl/cuda_gpu.hpp"
 

@@ -2,24 +2,10 @@
 
 #include <chrono>
 #include <memory>
-#include <string>
 
 #include "backend/nccl/gpu.hpp"
 
 namespace ddpsim {
-
-/// GPUs this process may use. Throws DeviceError where CUDA cannot be used: no driver, one too old.
-int gpu_count();
-
-/// What a look for GPUs found.
-struct GpuLook {
-  int count = 0;
-  std::string problem;  ///< why there is none, in one line; empty: there are
-};
-
-/// Looks in a child process: after CUDA was touched, a process must not fork ranks that use it.
-/// Never throws.
-GpuLook look_for_gpus();
 
 /// The real one: CUDA's runtime, cuBLAS, NCCL and kernels of our own. Throws DeviceError if there
 /// is no such device, or this build has no code for it. `timeout`: for a call of NCCL to be taken

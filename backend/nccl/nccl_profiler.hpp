@@ -13,8 +13,11 @@ struct CollectiveSpan {
 };
 
 /// Has NCCL's profiler interface report to this process from the next connection on: NCCL then
-/// looks for the table `ncclProfiler_v5` in the program itself. It costs NCCL a little work for
-/// each operation. Source: NVIDIA/nccl, ext-profiler (version 5 of the interface, NCCL 2.28).
+/// looks for the table `ncclProfiler_v5` in the program itself. So the table is part of the
+/// program, not of the module that brings NCCL: the program exports that symbol
+/// (tools/CMakeLists.txt), and the loader finds it among the program's symbols. Reporting costs
+/// NCCL a little work for each operation.
+/// Source: NVIDIA/nccl, ext-profiler (version 5 of the interface, NCCL 2.28).
 void use_nccl_profiler();
 
 /// The all-reduces and broadcasts reported since the last call whose every thread block has ended,

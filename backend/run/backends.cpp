@@ -1,8 +1,6 @@
 #include "backend/run/backends.hpp"
 
-#if DDPSIM_NCCL_BACKEND
-#include "backend/nccl/cuda_gpu.hpp"
-#endif
+#include "backend/nccl/gpu_module.hpp"
 
 namespace ddpsim {
 namespace {
@@ -12,16 +10,14 @@ std::string nothing() {
 }
 
 std::string missing_for_nccl() {
-#if DDPSIM_NCCL_BACKEND
-  return look_for_gpus().problem;
-#else
+  // A module that was added later will do.
+  if (DDPSIM_NCCL_BACKEND || has_module("gpu")) return look_for_gpus().problem;
   std::string text;
   if (!DDPSIM_HAS_CUDA)
     text = "nvcc and the CUDA toolkit were not found, or left out, when this was built";
   if (!DDPSIM_HAS_NCCL)
     text += std::string(text.empty() ? "" : "; ") + "NCCL was not found when this was built";
-  return text;
-#endif
+  return text.empty() ? "cuBLAS was not found when this was built" : text;
 }
 
 }  // namespace

@@ -16,11 +16,8 @@
 #include "backend/job/start_ranks.hpp"
 #include "backend/job/rank_environment.hpp"
 #include "backend/job/rendezvous.hpp"
+#include "backend/nccl/gpu_module.hpp"
 #include "backend/nccl/nccl_backend.hpp"
-
-#if DDPSIM_NCCL_BACKEND
-#include "backend/nccl/cuda_gpu.hpp"
-#endif
 
 namespace ddpsim {
 namespace {
@@ -51,7 +48,6 @@ class PrivateFolder {
   fs::path path_;
 };
 
-#if DDPSIM_NCCL_BACKEND
 /// What NCCL takes on eight H100; left to itself a single rank takes up to 64.
 constexpr int channels_of_a_ring = 24;
 
@@ -87,19 +83,15 @@ std::unique_ptr<Backend> make_gpu_backend(const JobOptions& options, Rendezvous&
     link.mode = GpuLink::Mode::shared;
     share_one_gpu(rank);
   }
-  return make_nccl_backend(make_cuda_gpu(options.gpus_share ? 0 : local_rank, options.timeout),
-                           link, rendezvous, rank, ranks, options.interface, options.timeout);
+  return make_nccl_backend(make_gpu(options.gpus_share ? 0 : local_rank, options.timeout), link,
+                           rendezvous, rank, ranks, options.interface, options.timeout);
 }
-#endif
 
 int run_rank(const JobOptions& options, Rendezvous& rendezvous, int rank, int ranks, int local_rank,
              const RankBody& body) {
   rendezvous.meet(rank, ranks, options.agreement, options.timeout);
-#if DDPSIM_NCCL_BACKEND
   if (options.backend == "nccl")
     return body(*make_gpu_backend(options, rendezvous, rank, ranks, local_rank));
-#endif
-  static_cast<void>(local_rank);
   return body(*make_gloo_backend(rendezvous, rank, ranks, options.interface, options.timeout,
                                  options.plugins));
 }
@@ -114,9 +106,7 @@ int run_as_threads(const JobOptions& options, const RankBody& body) {
 }
 
 int run_as_processes(const JobOptions& options, const RankBody& body) {
-#if DDPSIM_NCCL_BACKEND
   if (options.backend == "nccl" && !options.gpus_share) check_gpus(options.ranks);
-#endif
   const PrivateFolder folder;
   const std::string where = options.rendezvous.empty() ? folder.rendezvous() : options.rendezvous;
   Rendezvous::open(where, "", options.timeout);  // bad ones are told once, not by every rank

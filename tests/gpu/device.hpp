@@ -6,12 +6,12 @@
 
 #include <catch2/catch.hpp>
 
-#include "backend/nccl/cuda_gpu.hpp"
+#include "backend/nccl/gpu_module.hpp"
 
 namespace ddpsim {
 
 inline std::unique_ptr<Gpu> gpu() {
-  return make_cuda_gpu(0, std::chrono::seconds{30});
+  return make_gpu(0, std::chrono::seconds{30});
 }
 
 /// Relative rounding of one operation.

@@ -79,7 +79,67 @@ TEST_CASE("backends says what is ready and what is missing", "[tools][gpu_flags]
   CHECK(outcome.out == ddpsim({"list", "backends"}).out);
   CHECK_THAT(nccl_status(), Catch::Equals("ready") || Catch::Contains("when this was built") ||
                                 Catch::Contains("no NVIDIA") || Catch::Contains("driver") ||
-                                Catch::StartsWith("CUDA: "));
+                                Catch::StartsWith("CUDA: ") ||
+                                Catch::StartsWith("the GPU module "));
+}
+
+TEST_CASE("the program starts without the libraries of CUDA, NCCL and MPI", "[tools][modules]") {
+  const Outcome needed = execute({"ldd", DDPSIM_PROGRAM});
+  REQUIRE(needed.code == 0);
+  CHECK_THAT(needed.out, Catch::Contains("libc.so"));
+  for (const char* library : {"cuda", "cublas", "nccl", "libmpi", "libopen"})
+    CHECK_THAT(needed.out, !Catch::Contains(library));
+}
+
+TEST_CASE("a GPU module that cannot be used is one clear line, wherever it is asked for",
+          "[tools][modules]") {
+  const Scratch scratch;
+  scratch.write("ddpsim_gpu.so", "no library");
+  const std::string scenario = shipped("examples/gpu-loopback.yaml");
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {scratch.folder().string(), "cannot be loaded"},
+      {std::string(DDPSIM_ODD_MODULES) + "unresolved", "ddpsim_test_of_a_library"},
+      {std::string(DDPSIM_ODD_MODULES) + "empty", "it is something else"},
+      {std::string(DDPSIM_ODD_MODULES) + "another_build", "is of another build of ddpsim"},
+      {std::string(DDPSIM_ODD_MODULES) + "no_driver", "there is no driver\\x1b here"}};
+  for (const auto& [folder, what] : cases) {
+    CAPTURE(folder);
+    const Environment modules{{"DDPSIM_MODULES", folder}};
+    const Outcome listed = execute({DDPSIM_PROGRAM, "backends", "--json", "-"}, {}, modules);
+    CHECK(listed.code == 0);
+    std::string status;
+    for (const auto& row : listed.json())
+      if (row.at("backend") == "nccl") status = row.at("status");
+    const Outcome table = execute({DDPSIM_PROGRAM, "list", "backends"}, {}, modules);
+    CHECK(table.code == 0);
+    CHECK_THAT(table.out, Catch::Contains(what));
+    for (const std::vector<std::string>& flags :
+         {std::vector<std::string>{"--loopback", "8"}, {"--ranks", "2"}}) {
+      std::vector<std::string> words{DDPSIM_PROGRAM, "validate", scenario, "--backend", "nccl"};
+      words.insert(words.end(), flags.begin(), flags.end());
+      const Outcome outcome = execute(words, {}, modules);
+      CHECK(outcome.code == 2);
+      CHECK(outcome.out.empty());
+      CHECK(lines_of(outcome.err).size() == 1);
+      CHECK_THAT(outcome.err,
+                 Catch::StartsWith("ddpsim: --backend nccl: ") && Catch::Contains(what));
+    }
+  }
+}
+
+TEST_CASE("a module is loaded where a GPU is asked for, and runs the job", "[tools][modules]") {
+  const Scratch scratch;
+  const std::string scenario = scratch.write("s.yaml", twelve_layers).string();
+  const Environment modules{{"DDPSIM_MODULES", std::string(DDPSIM_ODD_MODULES) + "fake"}};
+  const Outcome outcome =
+      execute({DDPSIM_PROGRAM, "validate", scenario, "--backend", "nccl", "--loopback", "8",
+               "--steps", "2", "--warm-up", "0", "--repeats", "2", "--json", "-"},
+              scratch.folder(), modules);
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK_THAT(outcome.json()["mode"].get<std::string>(), Catch::Contains("nccl"));
+  const Outcome listed = execute({DDPSIM_PROGRAM, "backends"}, {}, modules);
+  CHECK(listed.out.find("ready") != listed.out.rfind("ready"));
 }
 
 TEST_CASE("without a GPU validate and calibrate say in one line what is missing",

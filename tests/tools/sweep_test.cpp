@@ -486,7 +486,22 @@ TEST_CASE("processes that mpirun started but MPI does not know do not all do the
   CHECK(silent.out.empty());
 }
 
-#if !DDPSIM_HAS_MPI
+TEST_CASE("an MPI module that is not there is told in one line", "[tools][sweep]") {
+  const Words line{DDPSIM_PROGRAM, "sweep", first_example, "--vary", "workload.batch=1,2"};
+  const Outcome outcome = execute(
+      line, {},
+      {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "3"}, {"DDPSIM_MODULES", "/none"}});
+  CHECK(outcome.code == 1);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err ==
+        "ddpsim: the MPI module, ddpsim_mpi.so, is not in /none; DDPSIM_MODULES names another "
+        "folder\n");
+  // Nobody asks for it otherwise.
+  CHECK(execute(line, {}, {{"DDPSIM_MODULES", "/none"}}).code == 0);
+}
+
+#else
+
 TEST_CASE("a build without MPI says so under mpirun, once", "[tools][sweep]") {
   const Words line{DDPSIM_PROGRAM, "sweep", first_example, "--vary", "workload.batch=1,2"};
   for (const std::string rank : {"0", "1", "2"}) {

@@ -1,6 +1,6 @@
 #include "tools/command/command.hpp"
 
-#include <cstdio>
+#include <algorithm>
 #include <exception>
 
 #include <fmt/format.h>
@@ -139,10 +139,13 @@ void check_results(const CommonOptions& options, const std::vector<ResultPlace>&
                                   {"--markdown", options.markdown}};
   places.insert(places.end(), others.begin(), others.end());
   std::vector<std::filesystem::path> inputs;
+  const bool files = std::ranges::any_of(
+      places, [](const ResultPlace& place) { return !place.path.empty() && place.path != "-"; });
+  if (!files) return check_places(places, inputs);
   NamedFiles named(
       [&](const std::filesystem::path& file, const std::string&) { inputs.push_back(file); });
-  for (const auto* files : {&options.files, &more.files})
-    for (const std::string& file : *files) {
+  for (const auto* each : {&options.files, &more.files})
+    for (const std::string& file : *each) {
       inputs.emplace_back(file);
       named.add_file(file);
       if (unreadable(file).empty())  // a scenario may have any name

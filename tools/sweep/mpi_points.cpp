@@ -1,10 +1,10 @@
 // A grid shared by processes.
 //
 // Rank 0 keeps the points nobody has begun. Every rank keeps its threads in work: when fewer points
-// wait than it has threads it asks for more (rank 0 asks itself), and its requests carry what it has
-// computed since the last one. An answer without points is the last: the rank finishes what it has,
-// sends it, and is through. A rank has at most one request open and rank 0 answers each with one
-// message, so nobody ever waits for somebody who waits for him.
+// wait than it has threads it asks for more (rank 0 asks itself), and its requests carry what it
+// has computed since the last one. An answer without points is the last: the rank finishes what it
+// has, sends it, and is through. A rank has at most one request open and rank 0 answers each with
+// one message, so nobody ever waits for somebody who waits for him.
 //
 // Portions shrink with what is left (guided self-scheduling), so that the ranks end together:
 //
@@ -28,10 +28,6 @@
 #include "backend/job/rank_environment.hpp"
 #include "scenarios/reader/input_error.hpp"
 #include "tools/report/json_writer.hpp"
-
-#if DDPSIM_HAS_MPI
-#include <mpi.h>
-#endif
 
 namespace ddpsim {
 namespace {
@@ -95,7 +91,7 @@ class Owner {
       const auto own = static_cast<std::size_t>(threads_.threads());
       if (threads_.waiting() < own && !left_.empty())
         threads_.add(take_front(left_, portion(left_.size(), own, all_threads_)));
-      for (MpiJob::Message message; others > 0 && job_.receive(message);)
+      for (MpiMessage message; others > 0 && job_.receive(message);)
         if (answer(message)) --others;
       if (others == 0 && left_.empty() && threads_.open() == 0) return;
       for (const ComputedPoint& point : threads_.take(job_.ranks() > 1 ? patience : patience_alone))
@@ -111,7 +107,7 @@ class Owner {
   }
 
   /// True: that rank is through.
-  bool answer(const MpiJob::Message& message) {
+  bool answer(const MpiMessage& message) {
     const Json report = Json::from_cbor(message.bytes);
     for (const Json& each : report.at("computed")) watch_.computed(point_of(each));
     if (report.at("stopped").get<bool>()) stop();
@@ -149,7 +145,7 @@ void help(const MpiJob& job, PointThreads& threads, const PointWatch& watch) {
       report(false);
       asked = true;
     }
-    if (MpiJob::Message message; asked && job.receive(message)) {
+    if (MpiMessage message; asked && job.receive(message)) {
       const auto points = Json::from_cbor(message.bytes).get<std::vector<std::size_t>>();
       threads.add(points);
       asked = false;
@@ -170,113 +166,64 @@ void compute_points(const MpiJob& job, PointThreads& threads, std::vector<std::s
     help(job, threads, watch);
 }
 
-#if DDPSIM_HAS_MPI
-
 MpiJob::MpiJob() {
   const auto place = place_in_job();
   if (!place) return;
-  int level = 0;
-  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
-  if (ranks_ != place->ranks || level < MPI_THREAD_FUNNELED) {
+  if (!DDPSIM_HAS_MPI && !has_module("mpi")) {
     useful_ = place->rank == 0;
-    const int known = ranks_;
-    ranks_ = 1;
-    rank_ = 0;
-    MPI_Finalize();
     if (useful_)
-      throw InputError(fmt::format(
-          "{} started {} processes, but MPI knows of {}: start them with the mpirun of the MPI "
-          "that ddpsim was built with",
-          place->launcher, place->ranks, known));
+      throw InputError(
+          fmt::format("{} started {} processes, but this ddpsim is built without MPI and cannot "
+                      "share a sweep: start one, or build with MPI (libopenmpi-dev)",
+                      place->launcher, place->ranks));
     return;
   }
-  MPI_Comm host;
-  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &host);
-  MPI_Comm_size(host, &ranks_of_host_);
-  MPI_Comm_free(&host);
-}
-
-MpiJob::~MpiJob() {
-  if (ranks_ > 1) MPI_Finalize();
-}
-
-std::vector<std::string> MpiJob::gather(const std::string& text) const {
-  if (ranks_ == 1) return {text};
-  const auto count = static_cast<std::size_t>(ranks_);
-  const int size = static_cast<int>(text.size());
-  std::vector<int> sizes(count), places(count);
-  MPI_Gather(&size, 1, MPI_INT, sizes.data(), 1, MPI_INT, 0, MPI_COMM_WORLD);
-  for (std::size_t r = 1; r < count; ++r) places[r] = places[r - 1] + sizes[r - 1];
-  std::string all(static_cast<std::size_t>(places.back() + sizes.back()), ' ');
-  MPI_Gatherv(text.data(), size, MPI_CHAR, all.data(), sizes.data(), places.data(), MPI_CHAR, 0,
-              MPI_COMM_WORLD);
-  std::vector<std::string> texts;
-  for (std::size_t r = 0; rank_ == 0 && r < count; ++r)
-    texts.push_back(
-        all.substr(static_cast<std::size_t>(places[r]), static_cast<std::size_t>(sizes[r])));
-  return texts;
-}
-
-int MpiJob::agree(int number) const {
-  if (ranks_ > 1) MPI_Bcast(&number, 1, MPI_INT, 0, MPI_COMM_WORLD);
-  return number;
-}
-
-void MpiJob::abort(int code) const {
-  MPI_Abort(MPI_COMM_WORLD, code);
-  std::_Exit(code);
-}
-
-void MpiJob::send(int rank, const std::vector<std::uint8_t>& bytes) const {
-  MPI_Send(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, rank, 0, MPI_COMM_WORLD);
-}
-
-bool MpiJob::receive(Message& message) const {
-  if (ranks_ == 1) return false;
-  int there = 0;
-  MPI_Status status;
-  MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &there, &status);
-  if (there == 0) return false;
-  int size = 0;
-  MPI_Get_count(&status, MPI_BYTE, &size);
-  message.rank = status.MPI_SOURCE;
-  message.bytes.resize(static_cast<std::size_t>(size));
-  MPI_Recv(message.bytes.data(), size, MPI_BYTE, status.MPI_SOURCE, 0, MPI_COMM_WORLD,
-           MPI_STATUS_IGNORE);
-  return true;
-}
-
-#else
-
-MpiJob::MpiJob() {
-  const auto place = place_in_job();
-  if (!place) return;
+  // What MPI loads in its turn expects to find MPI's own symbols.
+  calls_ = reinterpret_cast<const MpiModule*>(load_module("mpi", true))->start();
+  if (calls_->ranks() == place->ranks && calls_->takes_threads()) return;
   useful_ = place->rank == 0;
+  const int known = calls_->ranks();
+  calls_.reset();
   if (useful_)
-    throw InputError(
-        fmt::format("{} started {} processes, but this ddpsim is built without MPI and cannot "
-                    "share a sweep: start one, or build with MPI (libopenmpi-dev)",
-                    place->launcher, place->ranks));
+    throw InputError(fmt::format(
+        "{} started {} processes, but MPI knows of {}: start them with the mpirun of the MPI that "
+        "ddpsim was built with",
+        place->launcher, place->ranks, known));
 }
 
 MpiJob::~MpiJob() = default;
 
-std::vector<std::string> MpiJob::gather(const std::string& text) const {
-  return {text};
-}
-int MpiJob::agree(int number) const {
-  return number;
-}
-void MpiJob::abort(int code) const {
-  std::_Exit(code);
-}
-void MpiJob::send(int, const std::vector<std::uint8_t>&) const {}
-bool MpiJob::receive(Message&) const {
-  return false;
+int MpiJob::rank() const {
+  return calls_ ? calls_->rank() : 0;
 }
 
-#endif
+int MpiJob::ranks() const {
+  return calls_ ? calls_->ranks() : 1;
+}
+
+int MpiJob::ranks_of_host() const {
+  return calls_ ? calls_->ranks_of_host() : 1;
+}
+
+std::vector<std::string> MpiJob::gather(const std::string& text) const {
+  return calls_ ? calls_->gather(text) : std::vector<std::string>{text};
+}
+
+int MpiJob::agree(int number) const {
+  return calls_ ? calls_->agree(number) : number;
+}
+
+void MpiJob::abort(int code) const {
+  if (calls_) calls_->abort(code);
+  std::_Exit(code);
+}
+
+void MpiJob::send(int rank, const std::vector<std::uint8_t>& bytes) const {
+  if (calls_) calls_->send(rank, bytes);
+}
+
+bool MpiJob::receive(MpiMessage& message) const {
+  return calls_ && calls_->receive(message);
+}
 
 }  // namespace ddpsim

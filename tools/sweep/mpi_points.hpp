@@ -3,49 +3,48 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "tools/sweep/mpi_module.hpp"
 #include "tools/sweep/point_threads.hpp"
 
 namespace ddpsim {
 
-/// The processes mpirun started to share one grid. Only mpi_points.cpp knows MPI; a build without it
-/// has none.
+/// The processes mpirun started to share one grid; a build without MPI has none.
 ///
-/// MPI is initialised by the constructor and finalised by the destructor, and only if this process
-/// has company: a program started by itself never touches MPI.
+/// MPI is loaded and initialised by the constructor and finalised by the destructor, and only if
+/// this process has company: a program started by itself never touches MPI.
 class MpiJob {
  public:
-  /// Throws InputError, on the first of the ranks alone, if mpirun (or srun) started several but MPI
-  /// is not built in or knows nothing of them. The others then say nothing and are not `useful`.
+  /// Throws InputError, on the first of the ranks alone, if mpirun (or srun) started several but
+  /// MPI is not built in or knows nothing of them. The others then say nothing and are not
+  /// `useful`. Throws DeviceError if the module that knows MPI cannot be loaded.
   MpiJob();
   ~MpiJob();
   MpiJob(const MpiJob&) = delete;
   MpiJob& operator=(const MpiJob&) = delete;
 
-  int rank() const { return rank_; }
-  int ranks() const { return ranks_; }
-  int ranks_of_host() const { return ranks_of_host_; }
+  int rank() const;
+  int ranks() const;
+  int ranks_of_host() const;
   bool useful() const { return useful_; }
 
-  /// What every rank has to say, in order of rank, on rank 0; empty elsewhere. For all ranks to call.
+  /// What every rank has to say, in order of rank, on rank 0; empty elsewhere. For all ranks to
+  /// call.
   std::vector<std::string> gather(const std::string& text) const;
   /// Rank 0's number, everywhere. For all ranks to call.
   int agree(int number) const;
   /// Ends all ranks at once. The reason has been printed.
   [[noreturn]] void abort(int code) const;
 
-  struct Message {
-    int rank = 0;  ///< whom it comes from
-    std::vector<std::uint8_t> bytes;
-  };
   void send(int rank, const std::vector<std::uint8_t>& bytes) const;
   /// False if no message has come.
-  bool receive(Message& message) const;
+  bool receive(MpiMessage& message) const;
 
  private:
-  int rank_ = 0, ranks_ = 1, ranks_of_host_ = 1;
+  std::unique_ptr<MpiCalls> calls_;  ///< none: alone
   bool useful_ = true;
 };
 

@@ -1,34 +1,27 @@
-#include <string>
+#include "backend/nccl/gpu_module.hpp"
 
-#include <cuda_runtime.h>
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "backend/device_error.hpp"
-#include "backend/nccl/cuda_check.hpp"
-#include "backend/nccl/cuda_gpu.hpp"
 
 namespace ddpsim {
+namespace {
+
+const GpuModule& module() {
+  static const auto* loaded = reinterpret_cast<const GpuModule*>(load_module("gpu"));
+  return *loaded;
+}
+
+}  // namespace
 
 int gpu_count() {
-  int count = 0;
-  const cudaError_t error = cudaGetDeviceCount(&count);
-  if (error == cudaErrorNoDevice) return 0;
-  if (error == cudaErrorInsufficientDriver) {
-    int driver = 0, runtime = 0;
-    cudaDriverGetVersion(&driver);
-    cudaRuntimeGetVersion(&runtime);
-    throw DeviceError(
-        driver == 0 ? std::string("there is no NVIDIA driver on this machine")
-                    : fmt::format("the NVIDIA driver is for CUDA {}, and this build needs {}: "
-                                  "update the driver",
-                                  cuda_version(driver), cuda_version(runtime)));
-  }
-  if (error != cudaSuccess)
-    throw DeviceError(
-        fmt::format("CUDA: {} ({})", cudaGetErrorString(error), cudaGetErrorName(error)));
-  return count;
+  return module().count();
+}
+
+std::unique_ptr<Gpu> make_gpu(int device, std::chrono::milliseconds timeout) {
+  return module().make(device, timeout);
 }
 
 GpuLook look_for_gpus() {
