@@ -129,12 +129,17 @@ TEST_CASE("a GPU module that cannot be used is one clear line, wherever it is as
 
 TEST_CASE("a module is loaded where a GPU is asked for, and runs the job", "[tools][modules]") {
   const Scratch scratch;
-  const std::string scenario = scratch.write("s.yaml", twelve_layers).string();
+  scratch.write("s.yaml", twelve_layers);
+  scratch.write("c.yaml",
+                "format: ddpsim.calibration/1\nranks: 8\nsynchronous: false\n"
+                "tasks: [{operation: copy in, traffic: 1 MiB, time: 100 us}]\n"
+                "all_reduce: [{bytes: 4 KiB, time: 60 us}, {bytes: 1 MiB, time: 1 ms}]\n"
+                "end: ddpsim.calibration/1\n");
   const Environment modules{{"DDPSIM_MODULES", std::string(DDPSIM_ODD_MODULES) + "fake"}};
-  const Outcome outcome =
-      execute({DDPSIM_PROGRAM, "validate", scenario, "--backend", "nccl", "--loopback", "8",
-               "--steps", "2", "--warm-up", "0", "--repeats", "2", "--json", "-"},
-              scratch.folder(), modules);
+  const Outcome outcome = execute(
+      {DDPSIM_PROGRAM, "validate", "s.yaml", "--backend", "nccl", "--loopback", "8", "--steps", "1",
+       "--warm-up", "0", "--calibration", "c.yaml", "--set", "compare=[flat]", "--json", "-"},
+      scratch.folder(), modules);
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
   CHECK_THAT(outcome.json()["mode"].get<std::string>(), Catch::Contains("nccl"));

@@ -486,6 +486,7 @@ TEST_CASE("processes that mpirun started but MPI does not know do not all do the
   CHECK(silent.out.empty());
 }
 
+#if DDPSIM_HAS_MPI
 TEST_CASE("an MPI module that is not there is told in one line", "[tools][sweep]") {
   const Words line{DDPSIM_PROGRAM, "sweep", first_example, "--vary", "workload.batch=1,2"};
   const Outcome outcome = execute(
