@@ -70,9 +70,9 @@ def the_program_finds_everything_beside_itself(folder):
             expect(str(TREE) not in file.read_text(), file)
 
 
-def modules_for_gpus_are_installed_if_they_were_built(folder):
+def modules_are_installed_if_they_were_built(folder):
     installed = sorted(file.name for file in (install(folder) / 'lib/ddpsim').glob('*.so'))
-    built = sorted(file.name for file in (options.build / 'backend').rglob('*.so'))
+    built = sorted(file.name for file in (options.build / 'modules').glob('*.so'))
     expect(installed == built, installed, built)
 
 
@@ -111,7 +111,7 @@ def versions_that_do_not_fit_are_refused(folder):
 
 
 CASES = {case.__name__.replace('_', ' '): case for case in (
-    the_program_finds_everything_beside_itself, modules_for_gpus_are_installed_if_they_were_built,
+    the_program_finds_everything_beside_itself, modules_are_installed_if_they_were_built,
     a_program_of_ones_own_predicts_a_step, a_plugin_is_built_and_found_fit, versions_that_do_not_fit_are_refused)}
 
 if __name__ == '__main__':

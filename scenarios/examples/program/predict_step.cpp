@@ -7,6 +7,6 @@
 
 int main(int count, char** words) {
   const ddpsim::Scenario scenario = ddpsim::read_scenario(count > 1 ? words[1] : "first.yaml");
-  const ddpsim::Step step = ddpsim::predict(ddpsim::price(scenario), scenario.training);
+  const ddpsim::Step step = ddpsim::predict(ddpsim::model_of(scenario), scenario.training);
   std::cout << scenario.name << ": " << ddpsim::in_ms(step.metrics.step) << " ms\n";
 }
