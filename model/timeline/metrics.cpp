@@ -70,6 +70,11 @@ bool begins_bucket(const Schedule& schedule, const Task& task) {
                       [](const CommStep& step) { return is_collective(step.operation); });
 }
 
+/// Buffers are broadcast before the step's gradients exist: they are not its communication.
+bool counts_as_communication(const Schedule& schedule, const Task& task) {
+  return is_collective(task.operation) && schedule.work_of(task).message != Message::buffers;
+}
+
 /// How long at least one of these lasted.
 Duration covered(std::vector<std::pair<Instant, Instant>> spans) {
   std::sort(spans.begin(), spans.end());
@@ -120,6 +125,15 @@ std::string_view name_of(Bound bound) {
   return names[static_cast<std::size_t>(bound)];
 }
 
+Duration communication_of(const Schedule& schedule, const Timeline& timeline, int rank) {
+  const auto& times = timeline.ranks.at(static_cast<std::size_t>(rank));
+  std::vector<std::pair<Instant, Instant>> collectives;
+  for (std::size_t i = 0; i < schedule.tasks.size(); ++i)
+    if (const Task& task = schedule.tasks[i]; counts_as_communication(schedule, task))
+      collectives.emplace_back(times[i].start, times[i].end);
+  return covered(std::move(collectives));
+}
+
 StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank) {
   const auto& times = timeline.ranks.at(static_cast<std::size_t>(rank));
   StepMetrics metrics;
@@ -127,7 +141,6 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
   metrics.buckets.resize(schedule.buckets.size());
   const auto busy = busy_spans(schedule, times);
   Window forward, backward, optimizer;
-  std::vector<std::pair<Instant, Instant>> collectives;
   Instant loss{};
   int micro_batch = 0;
   const auto close = [&] {
@@ -164,15 +177,13 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
         optimizer.cover(at);
         break;
       case OperationTraits::Pass::none:
-        if (is_collective(task.operation) && schedule.work_of(task).message != Message::buffers) {
-          collectives.emplace_back(at.start, at.end);
+        if (counts_as_communication(schedule, task))
           add_collective(schedule, times, busy, i, metrics);
-        }
         break;
     }
   }
   close();
-  metrics.communication = covered(std::move(collectives));
+  metrics.communication = communication_of(schedule, timeline, rank);
   metrics.optimizer = optimizer.length();
   metrics.bound = bound_of(schedule, timeline, rank);
   return metrics;

@@ -36,6 +36,9 @@ struct StepMetrics {
 
 StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank = 0);
 
+/// StepMetrics::communication alone.
+Duration communication_of(const Schedule& schedule, const Timeline& timeline, int rank = 0);
+
 /// Exposed communication: how much longer the step is than without any.
 inline Duration exposed(const StepMetrics& step, const StepMetrics& none) {
   return step.step - none.step;

@@ -12,20 +12,34 @@
 namespace ddpsim {
 namespace {
 
-const CalibrationRow* first(std::span<const CalibrationRow> rows, Strategy strategy) {
+/// A row and the schedule of its step, which is the same under every fit.
+struct FittedRow {
+  explicit FittedRow(const CalibrationRow& calibration)
+      : row(calibration.row),
+        training(calibration.training),
+        model(calibration.model),
+        schedule(build_schedule(model.works, training)) {}
+
+  const MeasuredRow* row;
+  const Training& training;
+  const StepModel& model;
+  Schedule schedule;
+};
+
+std::optional<FittedRow> first(std::span<const CalibrationRow> rows, Strategy strategy) {
   for (const CalibrationRow& row : rows)
-    if (row.row->strategy == strategy) return &row;
-  return nullptr;
+    if (row.row->strategy == strategy) return FittedRow(row);
+  return std::nullopt;
 }
 
-Duration predicted_step(const CalibrationRow& row, const Fit& fit) {
+Duration predicted_step(const FittedRow& row, const Fit& fit) {
   CostModel costs = row.model.costs;
   apply(fit, costs);
-  return predict(costs, row.training, build_schedule(row.model.works, row.training)).metrics.step;
+  return step_length(costs, row.schedule);
 }
 
 /// A bound was met before the row was: say so.
-void note_unless_met(const CalibrationRow& row, Fit& fit, const char* what) {
+void note_unless_met(const FittedRow& row, Fit& fit, const char* what) {
   constexpr double close = 0.002;
   const Duration predicted = predicted_step(row, fit);
   if (std::abs(in_seconds(predicted) / in_seconds(row.row->step) - 1) < close) return;
@@ -36,8 +50,8 @@ void note_unless_met(const CalibrationRow& row, Fit& fit, const char* what) {
 
 /// Between taking the whole latency away and twice what the step could hold.
 template <typename Excess>
-Duration fitted_overhead(const CalibrationRow& naive, Excess&& excess) {
-  const Step lawful = predict(naive.model, naive.training);
+Duration fitted_overhead(const FittedRow& naive, Excess&& excess) {
+  const Step lawful = predict(naive.model.costs, naive.training, naive.schedule);
   if (lawful.metrics.collectives == 0) return {};
   Duration latency{};
   for (const Task& task : lawful.schedule.tasks)
@@ -47,12 +61,11 @@ Duration fitted_overhead(const CalibrationRow& naive, Excess&& excess) {
                                     [&](double us) { return excess(from_seconds(us * 1e-6)); }));
 }
 
-void fit_call_overhead(const CalibrationRow& naive, Fit& fit) {
-  const Schedule schedule = build_schedule(naive.model.works, naive.training);
+void fit_call_overhead(const FittedRow& naive, Fit& fit) {
   const auto communication = [&](Duration overhead) {
     CostModel costs = naive.model.costs;
     costs.collective.call_overhead = overhead;
-    return predict(costs, naive.training, schedule).metrics.communication;
+    return communication_length(costs, naive.schedule);
   };
   const Duration measured = *naive.row->communication;
   fit.call_overhead =
@@ -65,7 +78,7 @@ void fit_call_overhead(const CalibrationRow& naive, Fit& fit) {
 }
 
 /// The naive step's compute is measured: what is left of it is communication.
-void fit_rest_of_step(const CalibrationRow& naive, Fit& fit) {
+void fit_rest_of_step(const FittedRow& naive, Fit& fit) {
   Fit trial = fit;
   fit.call_overhead = fitted_overhead(naive, [&](Duration overhead) {
     trial.call_overhead = overhead;
@@ -75,14 +88,14 @@ void fit_rest_of_step(const CalibrationRow& naive, Fit& fit) {
 }
 
 /// Meets the pass times the row gives; true if forward and backward are both among them.
-bool meet_times(const CalibrationRow& row, Fit& fit) {
+bool meet_times(const FittedRow& row, Fit& fit) {
   StepModel model = row.model;
   fit.passes = fit_times(model, row.training, row.row->times);
   return row.row->times.forward && row.row->times.backward;
 }
 
 /// One factor on whichever of forward and backward the row does not give by itself.
-void fit_compute(const CalibrationRow& row, Fit& fit) {
+void fit_compute(const FittedRow& row, Fit& fit) {
   constexpr double least = -5, most = 5;  // powers of e: from 0.007 to 148 times the law
   const auto with = [&](double exponent) {
     Fit trial = fit;
@@ -96,7 +109,7 @@ void fit_compute(const CalibrationRow& row, Fit& fit) {
   note_unless_met(row, fit, "compute time");
 }
 
-void fit_interference(const CalibrationRow& row, Fit& fit) {
+void fit_interference(const FittedRow& row, Fit& fit) {
   constexpr double most = 8;
   const auto step = [&](double strength) {
     Fit trial = fit;
@@ -118,18 +131,17 @@ void apply(const Fit& fit, CostModel& costs) {
 
 Fit fit(std::span<const CalibrationRow> rows) {
   Fit fit;
-  const CalibrationRow* none = first(rows, Strategy::none);
-  const CalibrationRow* naive = first(rows, Strategy::naive);
-  const CalibrationRow* overlap = first(rows, Strategy::overlap);
-  if (naive != nullptr && naive->row->communication) fit_call_overhead(*naive, fit);
-  if (const CalibrationRow* row = none != nullptr ? none : naive) {
+  const std::optional<FittedRow> none = first(rows, Strategy::none);
+  const std::optional<FittedRow> naive = first(rows, Strategy::naive);
+  if (naive && naive->row->communication) fit_call_overhead(*naive, fit);
+  if (const std::optional<FittedRow>& row = none ? none : naive) {
     const bool known = meet_times(*row, fit);
     if (!known)
       fit_compute(*row, fit);
-    else if (row == naive)
+    else if (!none)
       fit_rest_of_step(*naive, fit);
   }
-  if (overlap != nullptr) fit_interference(*overlap, fit);
+  if (const auto overlap = first(rows, Strategy::overlap)) fit_interference(*overlap, fit);
   return fit;
 }
 

@@ -63,6 +63,16 @@ void check_length(const Schedule& schedule, const Costs& costs) {
                     seconds / 3600, longest_step.count()));
 }
 
+namespace {
+
+Timeline checked_timeline(const CostModel& costs, const Schedule& schedule) {
+  const Costs typical = costs.price(schedule);
+  check_length(schedule, typical);
+  return simulate_priced(costs, schedule, typical);
+}
+
+}  // namespace
+
 int simulated_ranks(const CostModel& costs, const Schedule& schedule) {
   return std::max(different_ranks(schedule, costs.ranks), has_slower_rank(costs) ? 2 : 1);
 }
@@ -73,13 +83,22 @@ Timeline simulate_ranks(const CostModel& costs, const Schedule& schedule) {
 
 Step predict(const CostModel& costs, const Training& training, Schedule schedule) {
   Step step{training, std::move(schedule), {}, {}};
-  const Costs typical = costs.price(step.schedule);
-  check_length(step.schedule, typical);
-  step.timeline = simulate_priced(costs, step.schedule, typical);
+  step.timeline = checked_timeline(costs, step.schedule);
   if (different_ranks(step.schedule, costs.ranks) > 1)
     step.schedule = schedule_of_rank(std::move(step.schedule), 0);
   step.metrics = measure(step.schedule, step.timeline);
   return step;
+}
+
+Duration step_length(const CostModel& costs, const Schedule& schedule) {
+  return checked_timeline(costs, schedule).end.time_since_epoch();
+}
+
+Duration communication_length(const CostModel& costs, const Schedule& schedule) {
+  const Timeline timeline = checked_timeline(costs, schedule);
+  if (different_ranks(schedule, costs.ranks) > 1)
+    return communication_of(schedule_of_rank(schedule, 0), timeline);
+  return communication_of(schedule, timeline);
 }
 
 Step predict(const StepModel& model, const Training& training) {

@@ -17,6 +17,11 @@ Step predict(const StepModel& model, const Training& training);
 /// The same of a schedule that was built for `training` from `model.works`.
 Step predict(const CostModel& costs, const Training& training, Schedule schedule);
 
+/// How long that step is, and how long it communicates: its StepMetrics::step and ::communication.
+/// Nothing else of it is worked out, so that fits may ask often.
+Duration step_length(const CostModel& costs, const Schedule& schedule);
+Duration communication_length(const CostModel& costs, const Schedule& schedule);
+
 /// Time is counted in picoseconds, in 64 bits: far beyond any step, but not beyond every scenario.
 /// Throws std::invalid_argument if a step would be longer than six hours.
 void check_length(const Schedule& schedule, const Costs& costs);
