@@ -1,4 +1,5 @@
 #include <cmath>
+#include <set>
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
@@ -38,8 +39,14 @@ const Json& result(const Json& json, const std::string& strategy, std::int64_t c
 void check_validation(const Json& json, int ranks) {
   CHECK(json.at("format") == "ddpsim.validate/1");
   CHECK(json.at("ranks") == ranks);
+  std::set<std::string> schedules;
   for (const Json& each : json.at("results")) {
     CAPTURE(each.at("strategy"));
+    // One fingerprint, of a schedule that no other result has.
+    const std::string schedule = each.at("schedule");
+    CHECK(schedule.size() == 16);
+    CHECK(schedule.find_first_not_of("0123456789abcdef") == std::string::npos);
+    CHECK(schedules.insert(schedule).second);
     const Json &predicted = each.at("predicted"), &measured = each.at("measured");
     // The same shape as `run`'s results, and the same schedule on both sides.
     for (const char* key : {"strategy", "bucket_cap_bytes", "collectives", "wire_bytes"})
@@ -194,7 +201,8 @@ TEST_CASE("validate prints both sides and draws both timelines", "[tools][valida
   for (const char* text :
        {"predicted ms  measured ms", "overlap", "compute  communication  waiting  launch",
         "buckets of bucketed, 16 KiB: predicted | measured", "predicted compute",
-        "measured  compute", "gradients: identical on all ranks to the bit under every strategy"})
+        "measured  compute", "gradients: identical on all ranks to the bit under every strategy",
+        "schedules, by fingerprint, simulated and executed by every rank: none "})
     CHECK_THAT(outcome.out, Catch::Contains(text));
   const Json events = Json::parse(content_of(trace)).at("traceEvents");
   std::vector<std::string> processes;
