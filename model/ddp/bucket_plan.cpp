@@ -3,43 +3,16 @@
 
 #include "model/ddp/bucket_plan.hpp"
 
-#include <algorithm>
-#include <stdexcept>
-
-#include <fmt/format.h>
-
 #include "model/ddp/iteration.hpp"
 #include "model/ddp/refusals.hpp"
 
 namespace ddpsim {
 namespace {
 
-std::vector<std::vector<std::int32_t>> explicit_buckets(const StepWorks& works,
-                                                        const Training& training) {
-  std::vector<int> uses(works.gradients.size(), 0);
-  for (const auto& bucket : training.buckets) {
-    if (bucket.empty()) throw std::invalid_argument("a bucket must hold at least one parameter");
-    for (const int index : bucket) {
-      if (index < 0 || static_cast<std::size_t>(index) >= uses.size())
-        throw std::invalid_argument(
-            fmt::format("buckets name parameter {} of {}", index, uses.size()));
-      ++uses[static_cast<std::size_t>(index)];
-    }
-  }
-  for (std::size_t i = 0; i < uses.size(); ++i)
-    if (uses[i] != 1)
-      throw std::invalid_argument(
-          fmt::format("buckets must hold every parameter once; parameter {} is in {}", i, uses[i]));
-  return {training.buckets.begin(), training.buckets.end()};
-}
-
 /// Contiguous groups in registration order, as equal in count as can be; the last group is ready
 /// first. Inside a group parameters lie in the order they arrive.
 std::vector<std::vector<std::int32_t>> group_buckets(const StepWorks& works, int groups) {
   const auto count = static_cast<int>(works.gradients.size());
-  if (groups > count)
-    throw std::invalid_argument(
-        fmt::format("{} parameter groups of {} parameters: some would be empty", groups, count));
   std::vector<std::vector<std::int32_t>> buckets(static_cast<std::size_t>(groups));
   for (const int index : works.arrival) {
     const auto group = static_cast<std::int64_t>(index) * groups / count;
@@ -77,9 +50,8 @@ DdpBucketing bucketing_of(const Training& training) {
 }
 
 std::vector<Bucket> plan_buckets(const StepWorks& works, const Training& training) {
-  if (const std::string why = delayed_refusal(training); !why.empty())
-    throw std::invalid_argument(why);
-  auto contents = !training.buckets.empty()       ? explicit_buckets(works, training)
+  check(bucket_refusal(works, training));
+  auto contents = !training.buckets.empty()       ? training.buckets
                   : training.parameter_groups > 0 ? group_buckets(works, training.parameter_groups)
                                                   : ddp_buckets(works, training);
   std::vector<Bucket> buckets;
@@ -97,12 +69,8 @@ std::vector<Bucket> plan_buckets(const StepWorks& works, const Training& trainin
   return buckets;
 }
 
-std::size_t buckets_by_caps(const Workload& workload, const Training& training) {
-  std::vector<GradientInfo> gradients;
-  for (const Parameter& parameter : workload.parameters)
-    gradients.push_back(
-        {parameter.size(), parameter.dtype, parameter.sparse, parameter.unused, false});
-  return steady_buckets(known_to_reducer(std::move(gradients), training), arrival_order(workload),
+std::size_t buckets_by_caps(const WorkloadGradients& workload, const Training& training) {
+  return steady_buckets(known_to_reducer(workload.gradients, training), workload.arrival,
                         bucketing_of(training))
       .size();
 }

@@ -13,10 +13,10 @@ namespace ddpsim {
 DdpBucketing bucketing_of(const Training& training);
 
 /// The buckets `bucketed` would use, in launch order, without building the schedule. Throws
-/// std::invalid_argument if explicit buckets miss or repeat a parameter, or a group would be empty.
+/// std::invalid_argument if there is a bucket_refusal (refusals.hpp).
 std::vector<Bucket> plan_buckets(const StepWorks& works, const Training& training);
 
 /// How many buckets DDP makes of a workload's gradients by its caps, in the steady state.
-std::size_t buckets_by_caps(const Workload& workload, const Training& training);
+std::size_t buckets_by_caps(const WorkloadGradients& workload, const Training& training);
 
 }  // namespace ddpsim

@@ -7,7 +7,6 @@
 // Source: pytorch reducer.cpp, distributed.py, join.py; rules R8-R10, R16-R24 and R26-R36.
 
 #include <algorithm>
-#include <stdexcept>
 
 #include <fmt/format.h>
 
@@ -16,7 +15,6 @@
 #include "model/ddp/hooked_buckets.hpp"
 #include "model/ddp/iteration.hpp"
 #include "model/ddp/message_sizes.hpp"
-#include "model/ddp/refusals.hpp"
 #include "model/ddp/strategy_tasks.hpp"
 
 namespace ddpsim {
@@ -45,11 +43,7 @@ class Bucketed : public StrategyTasks {
     in_turn_ = step.buckets().size();
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(step.works.parameters()); ++i)
       if (step.unused(i) && !is_delayed(step, i)) unused_.push_back(i);
-    check_unused(step.works, step.training, unused_);
-    if (step.training.delayed) {
-      check_delayed(step.works, step.training);
-      step.add_bucket(step.training.delayed->parameters).delayed = true;
-    }
+    if (step.training.delayed) step.add_bucket(step.training.delayed->parameters).delayed = true;
     if (step.training.comm_hook) hooked_.plan(step, in_turn_);
   }
 
@@ -93,8 +87,7 @@ class Bucketed : public StrategyTasks {
   }
 
   bool optimizer_follows(const StepBuilder& step) const override {
-    const CommHookKind kind = step.training.comm_hook.kind;
-    return kind != CommHookKind::optimizer_overlap && !is_zero_step(kind);
+    return !updates_parameters(step.training.comm_hook.kind);
   }
 
   void after_optimizer(StepBuilder& step) override {

@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include "model/ddp/logged_iterations.hpp"
+#include "model/ddp/refusals.hpp"
 #include "model/ddp/step_builder.hpp"
 #include "model/ddp/strategy_tasks.hpp"
 #include "model/ddp/user_hook_tasks.hpp"
@@ -142,6 +143,9 @@ class Step {
 }  // namespace
 
 Schedule build_schedule(const StepWorks& works, const Training& training) {
+  if (training.strategy == Strategy::bucketed) {
+    check(step_refusal(works, training, works.device));
+  }
   return Step(works, training).build();
 }
 

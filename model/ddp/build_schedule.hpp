@@ -21,8 +21,8 @@ namespace ddpsim {
 ///
 /// With several micro-batches each one communicates, or with no_sync only the last. A `launch: sync`
 /// device runs its kernels on the host stream, so hooks fire when their kernel has ended.
-/// Throws std::invalid_argument if explicit buckets miss or repeat a parameter, a group would be
-/// empty, the step would have more than ten million tasks, or it cannot be (refusals.hpp).
+/// Throws std::invalid_argument if the step would have more than ten million tasks, or is
+/// `bucketed` and cannot be (refusals.hpp: bucket_refusal, step_refusal).
 Schedule build_schedule(const StepWorks& works, const Training& training);
 
 }  // namespace ddpsim

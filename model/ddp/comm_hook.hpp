@@ -47,6 +47,14 @@ inline constexpr std::array all_comm_hooks{CommHookKind::none,
                                            CommHookKind::plugin};
 std::string_view name_of(CommHookKind kind);
 
+constexpr bool is_zero_step(CommHookKind kind) {
+  return kind == CommHookKind::zero_step || kind == CommHookKind::zero_step_interleaved;
+}
+/// Does the hook update its bucket's parameters, so that no optimizer follows the backward pass?
+constexpr bool updates_parameters(CommHookKind kind) {
+  return kind == CommHookKind::optimizer_overlap || is_zero_step(kind);
+}
+
 /// powerSGD_hook.py: PowerSGDState.
 struct PowerSgd {
   int rank = 1;

@@ -1,10 +1,8 @@
 #include "model/ddp/hooked_buckets.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "model/ddp/iteration.hpp"
-#include "model/ddp/refusals.hpp"
 
 namespace ddpsim {
 namespace {
@@ -48,13 +46,10 @@ void HookedBuckets::plan(StepBuilder& step, std::size_t count) {
   Schedule& schedule = step.writer.schedule;
   schedule.hook_state = state_of(training.comm_hook);
   schedule.hook_seed = training.comm_hook.powersgd.seed;
-  if (is_zero_step(training.comm_hook.kind)) check_zero_step(step.works, training);
   CommHook now = training.comm_hook;
   if (before_zero_steps(training)) now.kind = CommHookKind::allreduce;
   Bytes transient;
   for (Bucket& bucket : std::span(schedule.buckets).first(count)) {
-    if (bucket.sparse)
-      throw std::invalid_argument("comm hooks take dense gradients, and one here is sparse");
     CommBucket seen;
     seen.type = stored_type(step.works.gradients[at(bucket.parameters.front())].dtype);
     for (const std::int32_t index : bucket.parameters)

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "model/ddp/refusals.hpp"
-
 namespace ddpsim {
 namespace {
 

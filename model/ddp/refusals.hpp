@@ -1,35 +1,58 @@
 #pragma once
 
-#include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "model/ddp/step_works.hpp"
 #include "model/ddp/training.hpp"
+#include "model/ddp/workload_gradients.hpp"
+#include "model/schedule/schedule_writer.hpp"
 
 namespace ddpsim {
 
-// Steps that PyTorch would refuse, or wait for for ever, and those that are not modelled. What the
-// training alone decides is a sentence (empty: it can be), so that the reader of a scenario can name the
-// place; what the workload decides as well throws std::invalid_argument.
+// Which settings of a training do not go together, with each other or with the workload: steps that
+// PyTorch would refuse or wait for for ever, and those that are not modelled. Every rule and its
+// sentence stands in refusals.cpp and nowhere else. The reader of a scenario asks and adds the place
+// of the key; build_schedule asks for what it cannot build and throws the same sentence.
 
-constexpr bool is_zero_step(CommHookKind kind) {
-  return kind == CommHookKind::zero_step || kind == CommHookKind::zero_step_interleaved;
-}
+/// Why a training cannot be.
+struct Refusal {
+  std::string key;                 ///< of a scenario, by dotted path: "training.comm_hook"
+  std::string reason;              ///< "comm hooks take dense gradients, ..."
+  std::vector<std::size_t> items;  ///< of the list under the key and the lists within it, from 0
+};
 
-/// Why PyTorch's ZeRO hook would fail or never begin in this training.
-std::string zero_step_refusal(const Training& training);
+/// Throws std::invalid_argument("key: reason") if there is a refusal.
+void check(const std::optional<Refusal>& refusal);
 
-/// Why a step with `training.delayed` cannot be.
-std::string delayed_refusal(const Training& training);
+/// Why gradients cannot travel together as `training` has it: its buckets and groups, and
+/// delay_all_reduce. The indices in it need not be of the workload.
+std::optional<Refusal> bucket_refusal(const WorkloadGradients& workload, const Training& training);
 
-/// A dynamic graph that does not look for unused parameters waits for them in vain (rule R35).
-void check_unused(const StepWorks& works, const Training& training,
-                  const std::vector<std::int32_t>& unused);
+/// What is a slip where a person wrote it, though a schedule can be built of it (the tuner does):
+/// two ways of making buckets at once, a cap that closes no bucket, a bucket of several types. To be
+/// asked where there is no bucket_refusal.
+std::optional<Refusal> slip_refusal(const WorkloadGradients& workload, const Training& training);
 
-/// The hook that sends delayed gradients must not come before them.
-void check_delayed(const StepWorks& works, const Training& training);
+/// Why DistributedDataParallel, or the comm hook, cannot do a step of this workload.
+std::optional<Refusal> step_refusal(const WorkloadGradients& workload, const Training& training,
+                                    const ScheduleWriter::Device& device);
 
-void check_zero_step(const StepWorks& works, const Training& training);
+/// Why these settings of PowerSGD's state do not go together; empty if they do.
+std::string powersgd_refusal(const PowerSgd& state);
+
+/// Why this comm hook cannot be wrapped to work on a bucket in `type`; empty if it can.
+std::string wrapper_refusal(CommHookKind wrapped, DType type);
+
+/// Keys of `training:` of which only one says how buckets are made.
+struct ExclusiveKey {
+  std::string_view key;
+  std::vector<std::string_view> others;
+  std::string_view reason;
+  bool (*given)(const Training&);
+};
+std::span<const ExclusiveKey> exclusive_keys();
 
 }  // namespace ddpsim

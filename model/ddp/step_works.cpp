@@ -16,10 +16,9 @@ Bytes copied_in(const Parameter& parameter) {
 }  // namespace
 
 StepWorks::StepWorks(const Workload& workload, const Cluster& cluster, Optimizer kind)
-    : arrival(arrival_order(workload)),
+    : WorkloadGradients(workload),
       gradient_size(workload.gradient_size()),
-      device{cluster.ranks(), cluster.device.synchronous,
-             cluster.through_host && !cluster.device.synchronous, cluster.collectives_at_once},
+      device(device_of(cluster)),
       ranks_per_node(cluster.ranks_per_node) {
   const auto known = [this](const Work& work) { return KnownWork{table.add(work)}; };
   const auto copying = [&](Operation operation, Bytes traffic) {
@@ -41,7 +40,6 @@ StepWorks::StepWorks(const Workload& workload, const Cluster& cluster, Optimizer
     copy_out.push_back(copying(Operation::copy_out, 2 * size));
     divide.push_back(copying(Operation::divide, 2 * size));
     accumulate.push_back(known(moving(Operation::accumulate, 3 * size, Caller::autograd)));
-    gradients.push_back({size, parameter.dtype, parameter.sparse, parameter.unused});
     sparse.push_back(parameter.sparse
                          ? SparseSizes{parameter.sparse_indices(), parameter.sparse_values()}
                          : SparseSizes{});
@@ -72,6 +70,11 @@ StepWorks::StepWorks(const Workload& workload, const Cluster& cluster, Optimizer
     if (parameter.unused) continue;  // no gradient, no hook
     layers[at(parameter.layer)].completes[at(parameter.ready_after)].push_back(index);
   }
+}
+
+ScheduleWriter::Device device_of(const Cluster& cluster) {
+  return {cluster.ranks(), cluster.device.synchronous,
+          cluster.through_host && !cluster.device.synchronous, cluster.collectives_at_once};
 }
 
 Work copy_together(const StepWorks& works, const std::vector<std::int32_t>& parameters) {

@@ -4,18 +4,17 @@
 #include <vector>
 
 #include "model/cluster/cluster.hpp"
-#include "model/ddp/bucketing.hpp"
+#include "model/ddp/workload_gradients.hpp"
 #include "model/schedule/comm_step.hpp"
 #include "model/schedule/schedule_writer.hpp"
 #include "model/workload/optimizer.hpp"
-#include "model/workload/workload.hpp"
 
 namespace ddpsim {
 
 /// Every piece of work that a step of this workload can consist of whatever its buckets are, found
 /// once, so that many schedules (strategies, bucket sizes) can be written from it quickly. Prices are
 /// not here: see model/cost.
-struct StepWorks {
+struct StepWorks : WorkloadGradients {
   /// Of the cluster only what shapes a schedule counts: ranks and nodes, whether the device is
   /// synchronous, and whether collectives run on the hosts.
   StepWorks(const Workload& workload, const Cluster& cluster, Optimizer optimizer);
@@ -41,11 +40,9 @@ struct StepWorks {
   std::vector<KnownWork> copy_in;
   std::vector<KnownWork> copy_out, divide;
   std::vector<KnownWork> accumulate;  ///< gradient += new gradient: two reads, one write
-  std::vector<GradientInfo> gradients;
   std::vector<SparseSizes> sparse;
   std::vector<MatrixShape> matrices;  ///< as comm hooks see them
 
-  std::vector<int> arrival;            ///< parameter indices in the order their hooks fire
   std::vector<KnownWork> optimizer;    ///< in order; a kernel per tensor, or one for all
   std::vector<BufferWorks> buffers;    ///< as they are broadcast
   KnownWork concatenate, flat_divide;  ///< read and write all gradients in one launch
@@ -54,9 +51,10 @@ struct StepWorks {
 
   ScheduleWriter::Device device;
   int ranks_per_node = 1;
-
-  std::size_t parameters() const { return gradients.size(); }
 };
+
+/// Where the tasks of a step run on this cluster.
+ScheduleWriter::Device device_of(const Cluster& cluster);
 
 /// The kernels that put gradients into their bucket together, by PyTorch's multi-tensor copy: up to 64
 /// at a time, 320 blocks of 65536 numbers.

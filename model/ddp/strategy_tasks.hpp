@@ -13,7 +13,7 @@ class StrategyTasks {
  public:
   virtual ~StrategyTasks() = default;
 
-  /// Makes the buckets, before anything else. Throws std::invalid_argument for a step that cannot be.
+  /// Makes the buckets, before anything else.
   virtual void plan(StepBuilder&) {}
   /// Before the module's own forward, of every micro-batch.
   virtual void before_forward(StepBuilder&) {}

@@ -112,6 +112,13 @@ struct Training {
     if (pytorch == PyTorch::v2 && !first_cap_given) first_bucket_cap.reset();
   }
 
+  /// As a user of the library, or of a scenario, gives the rule. A special first bucket is DDP's
+  /// own: buckets by the other rule have none unless it was asked for.
+  void give_rule(BucketRule rule) {
+    bucket_rule = rule;
+    if (rule == BucketRule::before_overflow && !first_cap_given) first_bucket_cap.reset();
+  }
+
   std::vector<Bytes> limits() const {
     if (!bucket_caps.empty()) return bucket_caps;
     if (first_bucket_cap) return {*first_bucket_cap, bucket_cap};

@@ -70,10 +70,8 @@ const Map<PowerSgd>& powersgd_map() {
                 .elsewhere = {{"random_seed", "PowerSGDState's"}}})
           .check([](PowerSgd& state, const YamlMap& entries) {
             const auto start = entries.find("start_iteration");
-            if (start && state.start_iteration < 2 && (state.error_feedback || state.warm_start))
-              start->fail(
-                  "expected at least 2: with error feedback or warm start the buckets must be the "
-                  "rebuilt ones");
+            if (const std::string why = powersgd_refusal(state); start && !why.empty())
+              start->fail(why);
           });
   return map;
 }
@@ -331,11 +329,11 @@ Type named_type() {
 }
 
 void add_wrapper(Map<NamedHook>& map, std::string name, DType type) {
-  const auto read = [name, type](NamedHook& named, const Yaml& given) {
+  const auto read = [type](NamedHook& named, const Yaml& given) {
     if (named.depth >= static_cast<int>(most_wrappers)) given.fail("expected at most 4 wrappers");
     named.hook = read_named(given, named.depth + 1);
-    if (is_zero_step(named.hook.kind))
-      given.fail(fmt::format("{} reduces plainly: take {} away", name_of(named.hook.kind), name));
+    if (const std::string why = wrapper_refusal(named.hook.kind, type); !why.empty())
+      given.fail(why);
     named.hook.wrappers.insert(named.hook.wrappers.begin(), type);
   };
   const std::string format(name_of(type));

@@ -1,8 +1,57 @@
 #include "scenarios/reader/file_end.hpp"
 
+#include <algorithm>
+#include <vector>
+
 #include <fmt/format.h>
 
+#include "model/base/index.hpp"
+
 namespace ddpsim {
+namespace {
+
+/// The format that a program's file names, by its lines; empty if it is none. A profile without
+/// `written_by` is a person's.
+std::string written_format(const std::vector<std::string>& lines) {
+  std::string format;
+  bool by_program = false;
+  for (const std::string& line : lines) {
+    if (format.empty() && line.starts_with("format: ddpsim.")) format = line.substr(8);
+    by_program = by_program || line.starts_with("written_by:");
+  }
+  return by_program || format.starts_with("ddpsim.calibration/") ? format : "";
+}
+
+/// In characters, as yaml-cpp counts columns.
+std::size_t characters(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
+}
+
+}  // namespace
+
+std::string cut_off(std::string_view content, int failed) {
+  std::vector<std::string> lines{""};
+  for (const char c : content)
+    if (c == '\n')
+      lines.emplace_back();
+    else if (c != '\r')
+      lines.back() += c;
+  const auto is_blank = [](const std::string& line) {
+    return line.find_first_not_of(" \t") == std::string::npos;
+  };
+  if (failed < 0 || at(failed) >= lines.size() ||
+      !std::all_of(lines.begin() + failed + 1, lines.end(), is_blank))
+    return "";
+  const std::string format = written_format(lines);
+  const std::string mark = "end: " + format;
+  if (format.empty() || std::count(lines.begin(), lines.end(), mark) > 0) return "";
+  return fmt::format(
+      "{}:{}: the file was cut off here: its last line, \"{}\", is missing; make it "
+      "again",
+      lines.size(), characters(lines.back()) + 1, mark);
+}
 
 void check_end(const YamlMap& map, const Yaml& format) {
   const std::string name = format.text("a format");
@@ -12,6 +61,8 @@ void check_end(const YamlMap& map, const Yaml& format) {
         "the last line, \"end: {}\", is missing: the file was cut off, or is older than "
         "this mark; make it again",
         name));
+  if (end->scalar() != name && name.starts_with(end->scalar()) && !end->is_map() && !end->is_list())
+    end->fail(fmt::format("the file was cut off here: expected {}; make it again", name));
   if (end->text(name) != name) end->fail(fmt::format("expected {}", name));
 }
 

@@ -5,7 +5,8 @@
 namespace ddpsim {
 
 // A YAML file that was cut off at the end of a line is still YAML. So what a program writes ends
-// with the key `end`, which repeats the file's format:
+// with the key `end`, which repeats the file's format. Cut off within a line it is often no YAML
+// any more, and people should hear of the cut, not of a bracket.
 //
 //     format: ddpsim.link/1
 //     written_by: ddpsim 0.1.0
@@ -19,6 +20,11 @@ void check_end(const YamlMap& map, const Yaml& format);
 /// The same of a profile, which people write too: only one that names the program it was
 /// `written_by` must end so.
 void check_end_if_written(const YamlMap& map, const Yaml& format);
+
+/// Why a file that is no YAML was cut off within a line, as "line:column: ..." of its end; empty if
+/// it was not, or is none of those that have to end with the mark. `failed` is the line, counted
+/// from 0, in which the parser gave up.
+std::string cut_off(std::string_view content, int failed);
 
 /// The key `end`, which the functions above check.
 template <typename T>

@@ -1,7 +1,5 @@
 #include "scenarios/reader/scenario_reader.hpp"
 
-#include <algorithm>
-
 #include "scenarios/reader/cluster_reader.hpp"
 #include "scenarios/reader/map.hpp"
 #include "scenarios/reader/measured_reader.hpp"
@@ -43,11 +41,7 @@ Map<Scenario> make_scenario_map() {
                        "fits compute times to it.",
             .otherwise = "nothing was measured",
             .example = "{rows: [{strategy: naive, step: 531.7 ms}]}"})
-      .check([](Scenario& scenario, const YamlMap& entries) {
-        if (std::count(scenario.compare.begin(), scenario.compare.end(), Strategy::bucketed) > 0)
-          check_bucketed(entries.find("training").value_or(entries.node()), scenario.training,
-                         scenario.workload);
-      });
+      .check([](Scenario& scenario, const YamlMap& entries) { check_training(entries, scenario); });
   return map;
 }
 

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <sstream>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
-#include "model/ddp/bucket_plan.hpp"
 #include "model/ddp/refusals.hpp"
+#include "model/ddp/step_works.hpp"
 #include "scenarios/reader/comm_hook_reader.hpp"
 #include "scenarios/reader/map.hpp"
 #include "scenarios/reader/measured_reader.hpp"
@@ -17,7 +18,7 @@
 namespace ddpsim {
 namespace {
 
-/// `buckets: [[name, ...], ...]`: every parameter once.
+/// `buckets: [[name, ...], ...]`
 std::vector<std::vector<int>> read_buckets(const Yaml& given, const Workload& workload) {
   std::unordered_map<std::string, int> index_of;
   std::vector<std::string> names;
@@ -25,7 +26,6 @@ std::vector<std::vector<int>> read_buckets(const Yaml& given, const Workload& wo
     index_of.emplace(parameter.name, static_cast<int>(names.size()));
     names.push_back(parameter.name);
   }
-  std::vector<bool> seen(names.size(), false);
   std::vector<std::vector<int>> buckets;
   for (const Yaml& bucket : given.list("a list of lists of parameter names")) {
     std::vector<int>& indices = buckets.emplace_back();
@@ -37,25 +37,9 @@ std::vector<std::vector<int>> read_buckets(const Yaml& given, const Workload& wo
         item.fail(fmt::format("{} has no parameter \"{}\"{}", workload.name, name.substr(0, 100),
                               guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
       }
-      if (seen[static_cast<std::size_t>(found->second)])
-        item.fail(fmt::format("parameter \"{}\" is in a bucket already", name));
-      if (!indices.empty()) {
-        const DType first = workload.parameters[static_cast<std::size_t>(indices[0])].dtype;
-        const DType here = workload.parameters[static_cast<std::size_t>(found->second)].dtype;
-        if (here != first)
-          item.fail(fmt::format("\"{}\" is {}, but its bucket is {}: a bucket has one type", name,
-                                name_of(here), name_of(first)));
-      }
-      seen[static_cast<std::size_t>(found->second)] = true;
       indices.push_back(found->second);
     }
-    if (indices.empty()) bucket.fail("expected at least one parameter name in a bucket");
   }
-  const auto missing = std::find(seen.begin(), seen.end(), false);
-  if (missing != seen.end())
-    given.fail(fmt::format("parameter \"{}\" is in no bucket ({} of {} are missing)",
-                           names[static_cast<std::size_t>(missing - seen.begin())],
-                           std::count(seen.begin(), seen.end(), false), seen.size()));
   return buckets;
 }
 
@@ -149,49 +133,23 @@ DelayedAllReduce read_delayed(const Yaml& given, const Workload& workload) {
   DelayedDraft delayed;
   delayed.workload = &workload;
   delayed_map().read(given, delayed);
-  if (delayed.parameters.empty()) given.fail("expected the name of one parameter at least");
-  const Yaml hook = *YamlMap(given).find("hook");
-  const std::vector<int> arrival = arrival_order(workload);
-  const auto sends = std::find(arrival.begin(), arrival.end(), delayed.hook);
-  const auto unused = [&](std::int32_t index) {
-    return workload.parameters[static_cast<std::size_t>(index)].unused;
-  };
-  for (const std::int32_t index : delayed.parameters)
-    if (unused(index) || unused(delayed.hook) || std::find(arrival.begin(), sends, index) == sends)
-      hook.fail(fmt::format(
-          "{} gets its gradient after this one, or never, and would be sent before: name a "
-          "parameter that comes later in backward",
-          workload.parameters[static_cast<std::size_t>(index)].name.substr(0, 200)));
   return delayed;
 }
 
-/// `bucket_caps: [1 MiB, 4 MiB]`: each cap has to close, or hold, a bucket.
-std::vector<Bytes> read_caps(const Yaml& given, const Workload& workload,
-                             const Training& training) {
+/// `bucket_caps: [1 MiB, 4 MiB]`
+std::vector<Bytes> read_caps(const Yaml& given) {
   std::vector<Bytes> caps;
-  const std::vector<Yaml> items = given.list("a list of sizes, such as [1 MiB, 4 MiB, 25 MiB]");
-  for (const Yaml& item : items) caps.push_back(item.bytes());
+  for (const Yaml& item : given.list("a list of sizes, such as [1 MiB, 4 MiB, 25 MiB]"))
+    caps.push_back(item.bytes());
   if (caps.empty()) given.fail("expected at least one size");
-  Training capped = training;
-  capped.bucket_caps = caps;
-  const std::size_t buckets = buckets_by_caps(workload, capped);
-  if (buckets < caps.size())
-    items[buckets].fail(
-        fmt::format("this cap closes no bucket: all gradients are in the {} before it", buckets));
   return caps;
 }
 
 /// What the keys say together.
 void finish_training(TrainingDraft& training, const YamlMap& map) {
-  // A special first bucket is DDP's own; who writes buckets by the other rule has none.
-  if (training.bucket_rule == BucketRule::before_overflow && !training.first_cap_given)
-    training.first_bucket_cap.reset();
+  training.give_rule(training.bucket_rule);
   if (map.has("bucket_cap")) training.give_cap(training.bucket_cap);
   training.iteration = training.given_iteration.value_or(training.phase == Phase::first ? 1 : 0);
-  if (const auto caps = map.find("bucket_caps"))
-    training.bucket_caps = read_caps(*caps, *training.workload, training);
-  if (const std::string why = delayed_refusal(training); !why.empty())
-    map.find("delay_all_reduce")->fail(why);
 }
 
 void add_buckets(Map<TrainingDraft>& map) {
@@ -234,7 +192,9 @@ void add_buckets(Map<TrainingDraft>& map) {
             .source = "the environment variable DDP_SET_LAST_BUCKET_CAP",
             .elsewhere = {{"DDP_SET_LAST_BUCKET_CAP", "PyTorch's"}}})
       .key_read("bucket_caps", {value::list(value::size().type, 1)},
-                [](TrainingDraft&, const Yaml&) {},  // finish_training reads them, by the rule
+                [](TrainingDraft& training, const Yaml& given) {
+                  training.bucket_caps = read_caps(given);
+                },
                 {.meaning = "A cap for each bucket in order, of which the last one repeats.",
                  .otherwise = "first_bucket_cap, then bucket_cap",
                  .example = "[1 MiB, 4 MiB, 25 MiB]",
@@ -251,16 +211,16 @@ void add_buckets(Map<TrainingDraft>& map) {
       .key_read(
           "parameter_groups", {value::integer_form(1, std::numeric_limits<std::int64_t>::max())},
           [](TrainingDraft& training, const Yaml& given) {
-            training.parameter_groups = static_cast<int>(
-                given.integer(1, static_cast<std::int64_t>(training.workload->parameters.size())));
+            training.parameter_groups =
+                static_cast<int>(given.integer(1, std::numeric_limits<int>::max()));
           },
           {.meaning = "That many contiguous groups of parameters are the buckets, at most one "
                       "for each parameter.",
            .otherwise = "buckets are made by the caps",
-           .example = "2"})
-      .excludes("buckets", {"bucket_caps"}, "buckets and bucket_caps exclude each other")
-      .excludes("parameter_groups", {"buckets", "bucket_caps"},
-                "parameter_groups excludes buckets and bucket_caps");
+           .example = "2"});
+  for (const ExclusiveKey& each : exclusive_keys())
+    map.excludes(std::string(each.key), {each.others.begin(), each.others.end()},
+                 std::string(each.reason));
 }
 
 void add_modes(Map<TrainingDraft>& map) {
@@ -370,34 +330,37 @@ const Map<TrainingDraft>& training_map() {
   return map;
 }
 
+/// Where the key of a refusal stands, or the nearest one above it that is there.
+Yaml place_of(const Yaml& scenario, const Refusal& refusal) {
+  Yaml place = scenario;
+  std::istringstream path(refusal.key);
+  for (std::string step; std::getline(path, step, '.');) {
+    const auto next = place.is_map() ? YamlMap(place).find(step) : std::nullopt;
+    if (!next) return place;
+    place = *next;
+  }
+  for (const std::size_t item : refusal.items) {
+    const std::vector<Yaml> items = place.list("a list");
+    place = items.at(item);
+  }
+  return place;
+}
+
 }  // namespace
 
 const MapDescription& training_keys() {
   return training_map().description();
 }
 
-void check_bucketed(const Yaml& where, const Training& training, const Workload& workload) {
-  for (const Parameter& parameter : workload.parameters) {
-    if (parameter.unused && !training.find_unused_parameters && !training.static_graph)
-      where.fail(
-          fmt::format("no gradient reaches {}, so DistributedDataParallel's next forward would "
-                      "fail: set find_unused_parameters: true or static_graph: true",
-                      parameter.name.substr(0, 200)));
-    if (parameter.sparse && training.comm_hook)
-      where.fail(
-          fmt::format("comm hooks take dense gradients, and that of {} is sparse: take comm_hook "
-                      "out, or the parameter's sparse: true",
-                      parameter.name.substr(0, 200)));
-  }
-  if (!is_zero_step(training.comm_hook.kind)) return;
-  const std::string why = zero_step_refusal(training);
-  if (!why.empty()) where.fail(why);
-  for (const Parameter& parameter : workload.parameters)
-    if (parameter.dtype != workload.parameters.front().dtype)
-      where.fail(
-          fmt::format("ZeRO's hooks take parameters of one type, and {} is not of the first one's: "
-                      "take comm_hook out",
-                      parameter.name.substr(0, 200)));
+void check_training(const YamlMap& scenario, const Scenario& read) {
+  const WorkloadGradients gradients(read.workload);
+  const auto check_no = [&](const std::optional<Refusal>& refusal) {
+    if (refusal) place_of(scenario.node(), *refusal).fail(refusal->reason);
+  };
+  check_no(bucket_refusal(gradients, read.training));
+  check_no(slip_refusal(gradients, read.training));
+  if (std::count(read.compare.begin(), read.compare.end(), Strategy::bucketed) > 0)
+    check_no(step_refusal(gradients, read.training, device_of(read.cluster)));
 }
 
 Training read_training(const Yaml& given, const Workload& workload) {

@@ -13,8 +13,9 @@ const MapDescription& training_keys();
 /// `training:` of a scenario; needs its workload to have been read. Throws InputError.
 Training read_training(const Yaml& given, const Workload& workload);
 
-/// What DistributedDataParallel, or the comm hook, cannot do with these parameters. Throws
-/// InputError at `where`.
-void check_bucketed(const Yaml& where, const Training& training, const Workload& workload);
+/// Refuses settings that do not go together with each other, the workload or the cluster
+/// (model/ddp/refusals.hpp): `read` is what was read of `scenario`. Throws InputError where the key
+/// in question stands.
+void check_training(const YamlMap& scenario, const Scenario& read);
 
 }  // namespace ddpsim

@@ -10,6 +10,7 @@
 #include <yaml-cpp/eventhandler.h>
 
 #include "scenarios/reader/elsewhere.hpp"
+#include "scenarios/reader/file_end.hpp"
 #include "scenarios/reader/format.hpp"
 #include "scenarios/reader/quantity_text.hpp"
 
@@ -107,6 +108,8 @@ Yaml Yaml::load(const std::filesystem::path& file) {
     throw InputError(fmt::format("{}:{}:{}: nested too deeply: is this a scenario?", name,
                                  problem.mark.line + 1, problem.mark.column + 1));
   } catch (const YAML::Exception& problem) {
+    if (const std::string why = cut_off(content.str(), problem.mark.line); !why.empty())
+      throw InputError(fmt::format("{}:{}", name, why));
     throw InputError(fmt::format("{}:{}:{}: not YAML: {}", name, problem.mark.line + 1,
                                  problem.mark.column + 1, shown(problem.msg)));
   }

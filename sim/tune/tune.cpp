@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "model/ddp/bucket_plan.hpp"
-#include "model/ddp/refusals.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/tune/bucketed_steps.hpp"
 #include "sim/tune/local_search.hpp"
@@ -324,8 +323,7 @@ class Tuner {
     Training alone = training_;
     alone.strategy = Strategy::none;
     const StepMetrics passes = predict(model_, alone).metrics;
-    const bool optimizer = training_.comm_hook.kind != CommHookKind::optimizer_overlap &&
-                           !is_zero_step(training_.comm_hook.kind);
+    const bool optimizer = !updates_parameters(training_.comm_hook.kind);
     tuning.lower_bound = optimizer ? passes.step : passes.forward + passes.backward;
     if (!one_type_) return;
     std::vector<Ends> starts;

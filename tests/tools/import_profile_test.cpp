@@ -96,6 +96,33 @@ TEST_CASE("a profile that a program wrote is refused if it was cut off at the en
   }
 }
 
+TEST_CASE("a profile that a program wrote is said to be cut off within a line too",
+          "[tools][import_profile]") {
+  const Scratch scratch;
+  const auto refused = [&](const std::string& content) {
+    scratch.write("cut.yaml", content);
+    return ddpsim({"import", "torch-profile", "cut.yaml"}, scratch.folder()).err;
+  };
+  const std::string written = rewritten(scratch, workload_profile, "3 parameters");
+  const std::string behind = "shape: [64,";
+  REQUIRE(written.find(behind) != std::string::npos);
+  const std::string part = written.substr(0, written.find(behind) + behind.size());
+  const std::size_t column = part.size() - part.rfind('\n');  // of what would come next, from 1
+  const auto line = std::count(part.begin(), part.end(), '\n') + 1;
+  CHECK(refused(part) == "ddpsim: cut.yaml:" + std::to_string(line) + ":" +
+                             std::to_string(column) +
+                             ": the file was cut off here: its last line, \"end: "
+                             "ddpsim.workload/1\", is missing; make it again\n");
+  const std::string quoted = written.substr(0, written.find("a: b") + 3);
+  REQUIRE(quoted.size() > part.size());
+  CHECK_THAT(refused(quoted), Catch::Contains("the file was cut off here"));
+  // What is wrong further up was not cut off, nor is a file with its mark, nor one of a person's.
+  CHECK_THAT(refused("written_by: me\n" + workload_profile.substr(0, 26) + "a: b: c\nd: e\n"),
+             Catch::Contains("not YAML"));
+  CHECK_THAT(refused(written + "more: [1,"), Catch::Contains("not YAML"));
+  CHECK_THAT(refused(workload_profile + "more: [1,"), Catch::Contains("not YAML"));
+}
+
 TEST_CASE("a workload profile keeps every value", "[tools][import_profile]") {
   const Scratch scratch;
   rewritten(scratch, workload_profile, "a workload profile");

@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "model/ddp/refusals.hpp"
 #include "tests/model/ddp/schedule_story.hpp"
 #include "tests/model/workload/architectures.hpp"
 
@@ -116,11 +117,58 @@ TEST_CASE("explicit buckets hold every parameter once", "[model][bucket_plan]") 
   const auto plan = [&](std::vector<std::vector<int>> buckets) {
     return plan_buckets(works, explicit_buckets(std::move(buckets)));
   };
-  CHECK_THROWS_WITH(plan({{2}, {1}}), Catch::Contains("parameter 0 is in 0"));
-  CHECK_THROWS_WITH(plan({{2, 1}, {1, 0}}), Catch::Contains("parameter 1 is in 2"));
+  CHECK_THROWS_WITH(plan({{2}, {1}}),
+                    "training.buckets: parameter \"a\" is in no bucket (1 of 3 are missing)");
+  CHECK_THROWS_WITH(plan({{2, 1}, {1, 0}}),
+                    "training.buckets: parameter \"b\" is in a bucket already");
   CHECK_THROWS_AS(plan({{2, 1}, {0, 3}}), std::invalid_argument);
   CHECK_THROWS_AS(plan({{2, 1}, {0, -1}}), std::invalid_argument);
   CHECK_THROWS_AS(plan({{2, 1, 0}, {}}), std::invalid_argument);
+}
+
+TEST_CASE("what people write by a slip is told apart from what cannot be built",
+          "[model][bucket_plan]") {
+  Workload workload = two_layers();
+  workload.parameters[0].dtype = DType::bf16;
+  const StepWorks works = works_of(workload, ring(2, 1us, gigabytes_per_second(1)));
+  const auto slip = [&](const Training& training) {
+    CHECK_NOTHROW(plan_buckets(works, training));
+    const std::optional<Refusal> refusal = slip_refusal(works, training);
+    return refusal ? refusal->key + ": " + refusal->reason : "";
+  };
+  CHECK(slip(explicit_buckets({{1, 2}, {0}})) == "");
+  CHECK(slip(explicit_buckets({{1, 2, 0}})) ==
+        "training.buckets: \"a\" is bf16, but its bucket is fp32: a bucket has one type");
+  Training twice = explicit_buckets({{1, 2}, {0}});
+  twice.parameter_groups = 2;
+  CHECK(slip(twice) ==
+        "training.parameter_groups: parameter_groups excludes buckets and bucket_caps");
+}
+
+TEST_CASE("a delayed all-reduce is of parameters that there are", "[model][bucket_plan]") {
+  const StepWorks works = works_of(two_layers(), ring(2, 1us, gigabytes_per_second(1)));
+  Training training;
+  training.delayed = DelayedAllReduce{{2}, -1};
+  CHECK_THROWS_WITH(plan_buckets(works, training),
+                    "training.delay_all_reduce.hook: there is no parameter -1: they are counted "
+                    "from 0 to 2");
+  training.delayed = DelayedAllReduce{{3}, 0};
+  CHECK_THROWS_WITH(
+      plan_buckets(works, training),
+      "training.delay_all_reduce.parameters: there is no parameter 3: they are counted "
+      "from 0 to 2");
+}
+
+TEST_CASE(
+    "buckets that close before they overflow have no special first one unless it is asked for",
+    "[model][bucket_plan]") {
+  Training training;
+  training.give_rule(BucketRule::before_overflow);
+  CHECK(training.limits() == std::vector{default_bucket_cap});
+  Training asked;
+  asked.first_cap_given = true;
+  asked.give_rule(BucketRule::before_overflow);
+  CHECK(asked.limits() == std::vector{default_first_bucket_cap, default_bucket_cap});
 }
 
 TEST_CASE("caps and the rule reach the assignment", "[model][bucket_plan]") {

@@ -274,7 +274,7 @@ TEST_CASE("R25: a bucket's gradients are copied together and divided once, befor
 TEST_CASE("R35: a parameter that gets no gradient is refused where DDP would fail",
           "[model][rules]") {
   CHECK_THROWS_WITH(build_schedule(works_with(0), small_caps()),
-                    Catch::Contains("no gradient reaches parameter 0") &&
+                    Catch::StartsWith("training: no gradient reaches a, so ") &&
                         Catch::Contains("find_unused_parameters"));
   CHECK_NOTHROW(build_schedule(works_with(0), looking_for_unused()));
 }

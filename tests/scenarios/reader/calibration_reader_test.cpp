@@ -167,7 +167,19 @@ TEST_CASE("a calibration that was cut off is refused, wherever that was",
   for (std::size_t size = 0; size + 1 < good_calibration.size(); ++size) {
     CAPTURE(size);
     CHECK(refused(good_calibration.substr(0, size)) != "");
+    // Once the format is there everything is said to be cut off, and nothing to be no YAML.
+    if (size > good_calibration.find("ddpsim.calibration/1") + 20)
+      CHECK_THAT(refused(good_calibration.substr(0, size)), Catch::Contains("cut off"));
   }
+  const auto cut_behind = [](const std::string& text) {
+    return refused(good_calibration.substr(0, good_calibration.find(text) + text.size()));
+  };
+  const std::string here =
+      ": the file was cut off here: its last line, \"end: ddpsim.calibration/1\", is missing; make "
+      "it again";
+  CHECK(cut_behind("launch: {kernel: 1 us,") == "c.yaml:12:23" + here);
+  CHECK(cut_behind("end: ddpsim.cal") ==
+        "c.yaml:25:6: end: the file was cut off here: expected ddpsim.calibration/1; make it again");
   CHECK(refused(with("end", "end: ddpsim.link/1")) ==
         "c.yaml:25:6: end: expected ddpsim.calibration/1");
 }

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "model/ddp/build_schedule.hpp"
 #include "tests/scenarios/reader/refusal.hpp"
 
 namespace ddpsim {
@@ -68,8 +69,9 @@ TEST_CASE("R35: what DDP or a comm hook cannot do with a parameter is refused by
         "would fail: set find_unused_parameters: true or static_graph: true");
   CHECK_THAT(
       refused("{name: words, shape: [8, 4], sparse: true, ready: 2 ms}", "  comm_hook: allreduce"),
-      Catch::StartsWith("s.yaml:4:3: training: comm hooks take dense gradients, and that of "
-                        "words is sparse"));
+      Catch::StartsWith(
+          "s.yaml:4:14: training.comm_hook: comm hooks take dense gradients, and that of "
+          "words is sparse"));
   CHECK_THAT(refused("{name: b, shape: [8], ready: 2 ms}",
                      "  hooks:\n    - clip: {layer: \"*\", norm: 1}"),
              Catch::StartsWith("s.yaml:5:21: ") && Catch::Contains("a profile has no layers"));
@@ -85,7 +87,7 @@ TEST_CASE("R45: what would break ZeRO's hooks in PyTorch is refused in its place
                   "ms, dtype: " +
                       dtype + "}\n");
     const std::string line = refusal(scratch, with_training("  comm_hook: zero_step\n" + more));
-    if (!line.empty()) CHECK_THAT(line, Catch::StartsWith("s.yaml:4:3: training: "));
+    if (!line.empty()) CHECK_THAT(line, Catch::StartsWith("s.yaml:4:14: training.comm_hook: "));
     return line;
   };
   CHECK(refused("fp32", "").empty());
@@ -94,6 +96,74 @@ TEST_CASE("R45: what would break ZeRO's hooks in PyTorch is refused in its place
              Catch::Contains("which it never does with find_unused_parameters alone"));
   CHECK(refused("fp32", "  find_unused_parameters: true\n  static_graph: true").empty());
   CHECK_THAT(refused("fp32", "  join: true"), Catch::Contains("take join out"));
+}
+
+TEST_CASE("who builds a schedule without a scenario is refused with the reader's sentence",
+          "[scenarios][training_reader]") {
+  const Three three;
+  const Scenario scenario =
+      read_scenario(three.scratch.write("s.yaml", with_training("  no_sync: false")));
+  const StepWorks works(scenario.workload, scenario.cluster, Optimizer::sgd);
+  const auto same = [&](const std::string& text, const std::string& place, auto change) {
+    Training training = scenario.training;
+    change(training);
+    CHECK_NOTHROW(build_schedule(works, scenario.training));
+    std::string thrown;
+    try {
+      build_schedule(works, training);
+    } catch (const std::invalid_argument& problem) {
+      thrown = problem.what();
+    }
+    REQUIRE(thrown != "");
+    CHECK(three.refused(text) == "s.yaml:" + place + ": " + thrown);
+  };
+  using Buckets = std::vector<std::vector<int>>;
+  same("  buckets: [[c], [a]]", "4:12", [](Training& t) { t.buckets = Buckets{{2}, {0}}; });
+  same("  buckets: [[c, b], [a, b]]", "4:25", [](Training& t) {
+    t.buckets = Buckets{{2, 1}, {0, 1}};
+  });
+  same("  buckets: [[c, b], [], [a]]", "4:21", [](Training& t) {
+    t.buckets = Buckets{{2, 1}, {}, {0}};
+  });
+  same("  parameter_groups: 4", "4:21", [](Training& t) { t.parameter_groups = 4; });
+  const std::string delayed = "  delay_all_reduce: {parameters: [c], hook: a}";
+  same(delayed + "\n  micro_batches: 2", "4:21", [](Training& t) {
+    t.delayed = DelayedAllReduce{{2}, 0};
+    t.micro_batches = 2;
+  });
+  same(delayed + "\n  join: true", "4:21", [](Training& t) {
+    t.delayed = DelayedAllReduce{{2}, 0};
+    t.join = Join{};
+  });
+  same(delayed + "\n  comm_hook: optimizer_overlap", "4:21", [](Training& t) {
+    t.delayed = DelayedAllReduce{{2}, 0};
+    t.comm_hook.kind = CommHookKind::optimizer_overlap;
+  });
+  same("  delay_all_reduce: {parameters: [a], hook: c}", "4:45", [](Training& t) {
+    t.delayed = DelayedAllReduce{{0}, 2};
+  });
+  same("  delay_all_reduce: {parameters: [], hook: c}", "4:21", [](Training& t) {
+    t.delayed = DelayedAllReduce{{}, 2};
+  });
+  same("  comm_hook: zero_step\n  join: true", "4:14", [](Training& t) {
+    t.comm_hook.kind = CommHookKind::zero_step;
+    t.join = Join{};
+  });
+}
+
+TEST_CASE("a setting from the command line is refused as such", "[scenarios][training_reader]") {
+  const Three three;
+  CHECK_THAT(
+      refusal(three.scratch, with_training("  join: true"), {{"training.comm_hook", "zero_step"}}),
+      Catch::StartsWith("--set training.comm_hook=zero_step: ZeRO's hooks with uneven"));
+}
+
+TEST_CASE("R45: ZeRO's hooks where collectives are not NCCL's are refused in their place",
+          "[scenarios][training_reader]") {
+  const Three three;
+  CHECK_THAT(refusal(three.scratch, with_training("  comm_hook: zero_step"),
+                     {{"cluster.collectives_at_once", "2"}}),
+             Catch::StartsWith("s.yaml:4:14: training.comm_hook: ZeRO's hooks are for NCCL"));
 }
 
 TEST_CASE("R11: a cap is cut off to whole bytes", "[scenarios][training_reader]") {
@@ -260,7 +330,8 @@ TEST_CASE("ways to cut buckets exclude each other", "[scenarios][training_reader
       three.refused("  bucket_caps: [1 MiB]\n  parameter_groups: 2") ==
       "s.yaml:5:21: training.parameter_groups: parameter_groups excludes buckets and bucket_caps");
   CHECK(three.refused("  parameter_groups: 4") ==
-        "s.yaml:4:21: training.parameter_groups: expected a whole number from 1 to 3, got \"4\"");
+        "s.yaml:4:21: training.parameter_groups: 4 parameter groups of 3 parameters: some would be "
+        "empty");
   CHECK(three.read("  parameter_groups: 3").parameter_groups == 3);
 }
 

@@ -148,7 +148,8 @@ TEST_CASE("R50: a hook that comes before a delayed gradient is refused", "[sim][
   Training training = delayed();
   training.delayed = DelayedAllReduce{{0}, 1};
   CHECK_THROWS_WITH(build_schedule(model.works, training),
-                    Catch::Contains("parameter 0 gets its gradient after the hook"));
+                    "training.delay_all_reduce.hook: a gets its gradient after this one, or never, "
+                    "and would be sent before: name a parameter that comes later in backward");
   training = delayed();
   training.micro_batches = 2;
   CHECK_THROWS_WITH(build_schedule(model.works, training), Catch::Contains("set micro_batches: 1"));

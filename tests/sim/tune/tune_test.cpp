@@ -35,6 +35,20 @@ Training random_settings(Dice& dice) {
 
 }  // namespace
 
+TEST_CASE("a step beyond six hours is refused, by the quick search and by the simulated one",
+          "[sim][tune]") {
+  // An hour for each of seven layers.
+  const StepModel model = timed::model_of(timed::chain(7, 30min, 30min, Bytes{1000}),
+                                          timed::ring(2, 1us, gigabytes_per_second(1)));
+  const std::string refused =
+      "a step of 7 hours is beyond what is simulated (6 hours): check batch, bandwidth and latency";
+  CHECK_THROWS_WITH(tune(model, Training{}, TuneOptions{}), refused);
+  Training hooked;
+  hooked.comm_hook.kind = CommHookKind::fp16_compress;
+  REQUIRE(BucketedSteps(model, hooked).why_simulated());
+  CHECK_THROWS_WITH(tune(model, hooked, TuneOptions{}), refused);
+}
+
 TEST_CASE("the best cap found is the best of every cap there is", "[sim][tune]") {
   int gained = 0;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
