@@ -21,8 +21,8 @@ using GradientHook = std::function<void(int parameter, int micro_batch)>;
 /// What only an executor can know, besides the schedule itself.
 struct RunOptions {
   GradientHook hook;  ///< called by every hook task, on the host thread
-  /// Tasks that compute take the time the processor gave them: what took its place meanwhile does not
-  /// count. On synchronous devices.
+  /// Tasks that compute take the time the processor gave them: what took its place meanwhile does
+  /// not count. On synchronous devices.
   bool by_processor = false;
 };
 
@@ -39,9 +39,9 @@ struct Sent {
 /// A step as one rank saw it.
 struct RankRun {
   std::uint64_t fingerprint = 0;  ///< of the schedule that this rank executed
-  std::vector<TaskTimes> times;  ///< [task], on rank 0's clock; see Backend::run
-  Duration computed{};           ///< from the start to the end of the last round's last task
-  Duration background_begun{};   ///< when the last rank arrived at the first background all-reduce
+  std::vector<TaskTimes> times;   ///< [task], on rank 0's clock; see Backend::run
+  Duration computed{};            ///< from the start to the end of the last round's last task
+  Duration background_begun{};    ///< when the last rank arrived at the first background all-reduce
   /// Share of the time from then on with one of them under way; 0: they began too late.
   double background_busy = 1;
   std::optional<Sent> sent{};  ///< none: this backend does not count
@@ -50,16 +50,17 @@ struct RankRun {
 
 /// One rank of a running job on real devices: it executes the very Schedule that is simulated.
 ///
-/// To implementers. An object belongs to one thread, the rank's host thread, which makes every call;
-/// threads and streams of its own are its business and have ended when the destructor returns, also
-/// after an error. Every rank makes the same calls in the same order, with the same arguments, for
-/// nearly every call communicates. A rank that dies, stalls or disagrees ends the call on all others
-/// with a DeviceError of one line within the job's timeout; after that the object may only be
-/// destroyed. No type of a library (CUDA, NCCL, Gloo, Eigen) crosses this header.
+/// To implementers. An object belongs to one thread, the rank's host thread, which makes every
+/// call; threads and streams of its own are its business and have ended when the destructor
+/// returns, also after an error. Every rank makes the same calls in the same order, with the same
+/// arguments, for nearly every call communicates. A rank that dies, stalls or disagrees ends the
+/// call on all others with a DeviceError of one line within the job's timeout; after that the
+/// object may only be destroyed. No type of a library (CUDA, NCCL, Gloo, Eigen) crosses this
+/// header.
 ///
 /// Synchronous devices (CPUs) run kernels on the host thread, which blocks in `wait` tasks; on
-/// asynchronous ones (GPUs) the host thread enqueues in schedule order and every other dependency is
-/// an event between streams.
+/// asynchronous ones (GPUs) the host thread enqueues in schedule order and every other dependency
+/// is an event between streams.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -76,20 +77,21 @@ class Backend {
   virtual std::string versions() const = 0;
 
   /// Makes what the steps of `workload` work on: parameters (the same on all ranks), gradients,
-  /// optimizer state, operands (different on each rank, and fixed: a step's gradients depend on rank,
-  /// parameter and micro-batch alone). Replaces what was loaded before. `workload` must outlive it.
+  /// optimizer state, operands (different on each rank, and fixed: a step's gradients depend on
+  /// rank, parameter and micro-batch alone). Replaces what was loaded before. `workload` must
+  /// outlive it.
   /// Throws std::invalid_argument for a number format the device lacks.
   virtual void load(const Workload& workload, Optimizer optimizer) = 0;
 
-  /// One step, or Schedule::rounds of them (then times are of the last). All ranks start at the same
-  /// instant, which is the zero of the times; returns when
-  /// everything of this rank has ended. Of an all-reduce, `enqueued` is when the host was done
-  /// issuing it, `start` when the last rank arrived, `end` when this rank had the result. Outside the
-  /// timed part the ranks tell each other when they arrived.
+  /// One step, or Schedule::rounds of them (then times are of the last). All ranks start at the
+  /// same instant, which is the zero of the times; returns when everything of this rank has ended.
+  /// Of an all-reduce, `enqueued` is when the host was done issuing it, `start` when the last rank
+  /// arrived, `end` when this rank had the result. Outside the timed part the ranks tell each other
+  /// when they arrived.
   virtual RankRun run(const Schedule& schedule, const RunOptions& options = {}) = 0;
 
-  /// From now on all-reduces take at most so many of the device's channels (NCCL's thread blocks); 0:
-  /// as many as the library likes. False: the device has none to choose.
+  /// From now on all-reduces take at most so many of the device's channels (NCCL's thread blocks);
+  /// 0: as many as the library likes. False: the device has none to choose.
   virtual bool use_channels(int) { return false; }
 
   /// The gradient of one parameter after the last run, copied to the host.
@@ -97,8 +99,8 @@ class Backend {
 
   /// `count` all-reduces of `size`, the ranks idle meanwhile (and one before them that does not
   /// count): each from the last rank's arrival to this rank's end. They are issued all at once, or,
-  /// if `waiting`, each after the host has waited for the one before; then each counts from the end of
-  /// that one.
+  /// if `waiting`, each after the host has waited for the one before; then each counts from the end
+  /// of that one.
   virtual std::vector<Duration> time_all_reduces(Bytes size, int count, bool waiting) = 0;
 
   /// Element-wise sum over ranks, in place, the same on all to the bit.

@@ -1,4 +1,5 @@
-# Finds Gloo, and hiredis, through which its ranks meet in a Redis. Gives the targets Gloo::gloo and Gloo::hiredis.
+# Finds Gloo, and hiredis, through which its ranks meet in a Redis. Gives the targets Gloo::gloo and
+# Gloo::hiredis.
 find_path(GLOO_INCLUDE gloo/allreduce.h)
 find_library(GLOO_LIBRARY gloo)
 find_library(HIREDIS_LIBRARY hiredis)

@@ -1,7 +1,9 @@
-# Finds nvcc, the CUDA toolkit and NCCL. Sets DDPSIM_CUDA (nvcc and toolkit) and DDPSIM_NCCL_BACKEND (all).
+# Finds nvcc, the CUDA toolkit and NCCL. Sets DDPSIM_CUDA (nvcc and toolkit) and DDPSIM_NCCL_BACKEND
+# (all).
 option(DDPSIM_GPU "The NCCL backend must be part of the build, and a GPU there for its tests" OFF)
 option(DDPSIM_WITHOUT_GPU "Leave the NCCL backend out, whatever is installed" OFF)
-set(NCCL_ROOT "" CACHE PATH "Where include/nccl.h and lib/libnccl.so.2 are, if not in the usual places")
+set(NCCL_ROOT "" CACHE PATH
+  "Where include/nccl.h and lib/libnccl.so.2 are, if not in the usual places")
 
 set(DDPSIM_CUDA OFF)
 set(DDPSIM_NCCL_BACKEND OFF)
@@ -16,8 +18,8 @@ endif()
 find_package(CUDAToolkit QUIET)
 if(CUDAToolkit_FOUND AND DDPSIM_NVCC)
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-    # Every generation from Volta to Blackwell that this toolkit still compiles for; of the newest also
-    # PTX, which later GPUs translate.
+    # Every generation from Volta to Blackwell that this toolkit still compiles for; of the newest
+    # also PTX, which later GPUs translate.
     set(architectures 75-real 80-real 86-real 89-real)
     if(CUDAToolkit_VERSION VERSION_LESS 13)
       list(PREPEND architectures 70-real)
@@ -30,7 +32,8 @@ if(CUDAToolkit_FOUND AND DDPSIM_NVCC)
     set(CMAKE_CUDA_ARCHITECTURES ${architectures} CACHE STRING "GPU generations to compile for")
   endif()
   enable_language(CUDA)
-  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")  # CMake 3.25 does not know that nvcc 13 can
+  # CMake 3.25 does not know that nvcc 13 can.
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
   set(DDPSIM_CUDA ON)
 endif()
 

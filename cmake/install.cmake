@@ -3,7 +3,8 @@
 #     bin/ddpsim                the program
 #     share/ddpsim/             catalogue/, examples/ and torch_profile.py
 #     lib/ddpsim/               modules that the program loads when asked for (GPUs, MPI)
-#     include/ddpsim/           the rooms' headers; the one for plugins: backend/plugin/ddpsim_plugin.h
+#     include/ddpsim/           the rooms' headers; the one for plugins:
+#                               backend/plugin/ddpsim_plugin.h
 #     lib/, lib/cmake/ddpsim/   the rooms' libraries, and what find_package(ddpsim) reads
 
 # Those targets of a folder and below whose type is one of `types`.
@@ -27,7 +28,8 @@ endfunction()
 # The header of plugins alone, for those who write one.
 add_library(ddpsim_plugin INTERFACE)
 target_include_directories(ddpsim_plugin INTERFACE
-  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/backend/plugin> $<INSTALL_INTERFACE:include/ddpsim/backend/plugin>)
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/backend/plugin>
+  $<INSTALL_INTERFACE:include/ddpsim/backend/plugin>)
 
 set(libraries ddpsim_plugin)
 set(modules)
@@ -73,7 +75,8 @@ install(DIRECTORY scenarios/catalogue scenarios/examples DESTINATION share/ddpsi
 install(PROGRAMS tools/torch_profile.py tools/torch_backward.py DESTINATION share/ddpsim)
 
 include(CMakePackageConfigHelpers)
-write_basic_package_version_file(${PROJECT_BINARY_DIR}/ddpsimConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/ddpsimConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
 install(FILES cmake/ddpsimConfig.cmake cmake/FindGloo.cmake cmake/use_catalogue.cpp
   ${PROJECT_BINARY_DIR}/ddpsimConfigVersion.cmake DESTINATION lib/cmake/ddpsim)
 install(EXPORT ddpsimTargets NAMESPACE ddpsim:: DESTINATION lib/cmake/ddpsim)

@@ -1,7 +1,7 @@
 # Parts of the program that it loads when they are asked for (backend/job/module_file.hpp).
 
-# What a module and the program share: their version, the compiler and these headers. Who changes one of them
-# configures anew.
+# What a module and the program share: their version, the compiler and these headers. Who changes
+# one of them configures anew.
 file(GLOB shared_headers CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/backend/*.hpp ${PROJECT_SOURCE_DIR}/backend/job/module_file.hpp
   ${PROJECT_SOURCE_DIR}/backend/nccl/gpu*.hpp ${PROJECT_SOURCE_DIR}/tools/sweep/mpi_module.hpp
@@ -17,8 +17,9 @@ string(SHA256 shared "${shared}")
 string(SUBSTRING ${shared} 0 12 shared)
 set(DDPSIM_MODULE_BUILD ${PROJECT_VERSION}-${shared})
 
-# ddpsim_module(NAME SOURCE...): the library modules/ddpsim_NAME.so of the build folder, lib/ddpsim/ where it is
-# installed. It exports its one function, and brings what it needs of the program's own code with it.
+# ddpsim_module(NAME SOURCE...): the library modules/ddpsim_NAME.so of the build folder, lib/ddpsim/
+# where it is installed. It exports its one function, and brings what it needs of the program's own
+# code with it.
 function(ddpsim_module name)
   set(target ddpsim_module_${name})
   add_library(${target} MODULE ${ARGN})

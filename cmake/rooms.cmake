@@ -1,9 +1,10 @@
 # ddpsim_room(FOLDER [LINKS TARGET...] [PRIVATE TARGET...] [EXCLUDE FILE...])
 #
-# A folder with one idea becomes a static library of its own, `ddpsim_` and the folder's path: ddpsim_model_base for
-# model/base. LINKS are the rooms and libraries its headers show, PRIVATE those that only its sources need. EXCLUDE names
-# sources of the folder that the caller compiles otherwise. Headers are included from the project's root.
-# tools/check_includes holds every #include against the same arrows.
+# A folder with one idea becomes a static library of its own, `ddpsim_` and the folder's path:
+# ddpsim_model_base for model/base. LINKS are the rooms and libraries its headers show, PRIVATE
+# those that only its sources need. EXCLUDE names sources of the folder that the caller compiles
+# otherwise. Headers are included from the project's root. tools/check_includes holds every #include
+# against the same arrows.
 function(ddpsim_room folder)
   cmake_parse_arguments(room "" "" "LINKS;PRIVATE;EXCLUDE" ${ARGN})
   string(REPLACE "/" "_" target "ddpsim_${folder}")
@@ -20,15 +21,16 @@ function(ddpsim_room folder)
     add_library(${target} INTERFACE)
     set(visibility INTERFACE)
   endif()
-  target_sources(${target} ${visibility} FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers})
+  target_sources(${target} ${visibility} FILE_SET HEADERS
+    BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers})
   target_link_libraries(${target} ${visibility} ${room_LINKS})
   add_dependencies(${target} check_includes)
 endfunction()
 
 # ddpsim_check_includes()
 #
-# Target check_includes, a part of every build and of every room's: refuses an #include against the arrows.
-# It runs only when a source or the list of sources has changed.
+# Target check_includes, a part of every build and of every room's: refuses an #include against the
+# arrows. It runs only when a source or the list of sources has changed.
 function(ddpsim_check_includes)
   find_program(DDPSIM_PYTHON python3 REQUIRED)
   set(patterns)

@@ -1,4 +1,5 @@
-// Compiled into every program that links ddpsim::scenarios: tells the reader where the package's catalogue is.
+// Compiled into every program that links ddpsim::scenarios: tells the reader where the package's
+// catalogue is.
 #include "scenarios/reader/catalogue.hpp"
 
 namespace {

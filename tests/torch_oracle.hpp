@@ -42,8 +42,8 @@ struct TemporaryFolder {
 };
 
 /// What PyTorch itself says: `script` of the folder tests/, run as `python3 script IN OUT` with
-/// `questions` in IN; its OUT. None, and the test is not run, where PyTorch is not installed, unless
-/// DDPSIM_TORCH=required says that it must be.
+/// `questions` in IN; its OUT. None, and the test is not run, where PyTorch is not installed,
+/// unless DDPSIM_TORCH=required says that it must be.
 inline std::optional<std::string> ask_torch(const std::string& script,
                                             const std::string& questions) {
   const std::optional<std::string> python = python_with_torch();

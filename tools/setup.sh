@@ -1,15 +1,16 @@
-# Sourced by tools/demo and tools/test: installs what is missing from the distribution, configures and builds.
-# Works as root or with sudo on Debian 12; quick when nothing changed.
+# Sourced by tools/demo and tools/test: installs what is missing from the distribution, configures
+# and builds. Works as root or with sudo on Debian 12; quick when nothing changed.
 
 set -eu
 cd "$(dirname "$0")/.."
 
-BUILD_PACKAGES="g++ cmake ninja-build python3 libyaml-cpp-dev libboost-program-options-dev libfmt-dev \
-nlohmann-json3-dev zlib1g-dev libeigen3-dev libgloo-dev libhiredis-dev catch2 libbenchmark-dev"
-# The oracle: real torch. A validator of JSON Schemas. A real Redis to meet at. Hosts and links of a chosen rate: ip
-# and tc. MPI, for `sweep` on several machines: without it everything else builds.
-TEST_PACKAGES="python3-torch python3-numpy libopenblas0-pthread python3-jsonschema python3-yaml redis-server \
-iproute2 libopenmpi-dev openmpi-bin"
+BUILD_PACKAGES="g++ cmake ninja-build python3 libyaml-cpp-dev libboost-program-options-dev \
+libfmt-dev nlohmann-json3-dev zlib1g-dev libeigen3-dev libgloo-dev libhiredis-dev catch2 \
+libbenchmark-dev"
+# The oracle: real torch. A validator of JSON Schemas. A real Redis to meet at. Hosts and links of a
+# chosen rate: ip and tc. MPI, for `sweep` on several machines: without it everything else builds.
+TEST_PACKAGES="python3-torch python3-numpy libopenblas0-pthread python3-jsonschema python3-yaml \
+redis-server iproute2 libopenmpi-dev openmpi-bin"
 
 # install PACKAGE...: those that are not there yet.
 install() {
@@ -26,15 +27,20 @@ install() {
   as_root=""
   if [ "$(id -u)" != 0 ]; then
     as_root="sudo"
-    command -v sudo >/dev/null 2>&1 || { echo "run as root, or install sudo; missing:$missing" >&2; exit 1; }
+    if ! command -v sudo >/dev/null 2>&1; then
+      echo "run as root, or install sudo; missing:$missing" >&2
+      exit 1
+    fi
   fi
   echo "installing:$missing" >&2
   $as_root apt-get update -qq
   # shellcheck disable=SC2086
-  $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
+  $as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends $missing >/dev/null
 }
 
-# build PRESET [TARGET...]: configures anew if a package was installed since, by whomever: what was missing may be there.
+# build PRESET [TARGET...]: configures anew if a package was installed since, by whomever: what was
+# missing may be there.
 build() {
   preset=$1
   shift

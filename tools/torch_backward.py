@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Forward and backward of the CS336 medium model in PyTorch on one GPU, for comparison with ddpsim's kernels.
+"""Forward and backward of the CS336 medium model in PyTorch on one GPU, for comparison with
+ddpsim's kernels.
 
     tools/torch_backward.py --batch 8 --sequence 512 --dtype bf16
 
@@ -19,7 +20,8 @@ except ImportError:
     sys.exit(77)
 
 SETS = 8  # of operands: 8 x 18 MB or more, beyond an L2 of 50 MB
-WIDTH, LAYERS, HEADS, INNER, VOCABULARY = 1024, 24, 16, 4096, 10000  # as scenarios/catalogue has cs336-medium
+# As scenarios/catalogue has cs336-medium.
+WIDTH, LAYERS, HEADS, INNER, VOCABULARY = 1024, 24, 16, 4096, 10000
 
 
 class Norm(torch.nn.Module):
@@ -43,7 +45,8 @@ class Block(torch.nn.Module):
     def forward(self, x, rotation):
         batch, sequence, _ = x.shape
         h = self.ln1(x)
-        q, k, v = (f(h).view(batch, sequence, HEADS, -1).transpose(1, 2) for f in (self.q, self.k, self.v))
+        q, k, v = (f(h).view(batch, sequence, HEADS, -1).transpose(1, 2)
+                   for f in (self.q, self.k, self.v))
         q, k = rotate(q, rotation), rotate(k, rotation)
         scores = q @ k.transpose(-1, -2) / (WIDTH // HEADS) ** 0.5
         mask = torch.ones(sequence, sequence, dtype=torch.bool, device=x.device).tril()
@@ -93,7 +96,8 @@ def milliseconds(run, repeats):
 
 
 def milliseconds_each(run, repeats):
-    """Of one call among many: the GPU is kept busy until all are enqueued, and no operand is still in its cache."""
+    """Of one call among many: the GPU is kept busy until all are enqueued, and no operand is still
+    in its cache."""
     calls = 4 * SETS
     for i in range(SETS):
         run(i)
@@ -111,7 +115,8 @@ def milliseconds_each(run, repeats):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--batch', type=int, default=8)
     parser.add_argument('--sequence', type=int, default=512)
     parser.add_argument('--dtype', choices=['fp32', 'bf16'], default='bf16')
@@ -135,16 +140,22 @@ def main():
     gemms = []
     rows = arguments.batch * arguments.sequence
     for inputs, outputs in ((WIDTH, WIDTH), (WIDTH, INNER), (INNER, WIDTH), (WIDTH, VOCABULARY)):
-        random = lambda *shape: [torch.randn(*shape, device='cuda', dtype=dtype) for _ in range(SETS)]
+        random = lambda *shape: [
+            torch.randn(*shape, device='cuda', dtype=dtype) for _ in range(SETS)
+        ]
         xs, ws, ys = random(rows, inputs), random(outputs, inputs), random(rows, outputs)
         for name, shape, run in (('forward', (rows, outputs, inputs), lambda i: xs[i] @ ws[i].t()),
-                                 ('backward', (rows, inputs, outputs), lambda i: ys[i] @ ws[i]),
-                                 ('backward', (outputs, inputs, rows), lambda i: ys[i].t() @ xs[i])):
+                                 ('backward', (rows, inputs, outputs),
+                                  lambda i: ys[i] @ ws[i]), ('backward', (outputs, inputs, rows),
+                                                             lambda i: ys[i].t() @ xs[i])):
             gemms.append({'pass': name, 'm': shape[0], 'n': shape[1], 'k': shape[2],
                           'ms': milliseconds_each(run, arguments.repeats)})
-    json.dump({'torch': torch.__version__, 'gpu': torch.cuda.get_device_name(), 'dtype': arguments.dtype,
-               'batch': arguments.batch, 'sequence': arguments.sequence, 'forward_ms': forward,
-               'forward_backward_ms': whole, 'gemms': gemms}, sys.stdout, indent=1)
+    json.dump(
+        {
+            'torch': torch.__version__, 'gpu': torch.cuda.get_device_name(),
+            'dtype': arguments.dtype, 'batch': arguments.batch, 'sequence': arguments.sequence,
+            'forward_ms': forward, 'forward_backward_ms': whole, 'gemms': gemms
+        }, sys.stdout, indent=1)
     print()
     return 0
 

@@ -27,8 +27,9 @@ void check_rank(const Bucket& bucket, std::int64_t elements) {
   if (!is_batched(bucket)) return;
   const LowRank& whole = bucket.low_rank.front();
   if (whole.rank > whole.rows)
-    throw std::invalid_argument(fmt::format(
-        "batched_powersgd of rank {} needs buckets of more than {} elements", whole.rank, elements));
+    throw std::invalid_argument(
+        fmt::format("batched_powersgd of rank {} needs buckets of more than {} elements",
+                    whole.rank, elements));
 }
 
 const LowRankLayout::Compressed& LowRankLayout::of(std::int32_t tensor) const {

@@ -35,12 +35,12 @@ struct LowRankLayout {
   const Compressed& of(std::int32_t tensor) const;
 };
 
-/// Of a bucket of `elements`. Throws std::invalid_argument where the sizes do not agree, or the rank is
-/// too large for the bucket.
+/// Of a bucket of `elements`. Throws std::invalid_argument where the sizes do not agree, or the
+/// rank is too large for the bucket.
 LowRankLayout low_rank_layout(const Bucket& bucket, std::int64_t elements);
 
-/// Throws std::invalid_argument if a bucket that is compressed as a whole has too few elements for the
-/// rank of its P and Q.
+/// Throws std::invalid_argument if a bucket that is compressed as a whole has too few elements for
+/// the rank of its P and Q.
 void check_rank(const Bucket& bucket, std::int64_t elements);
 
 }  // namespace ddpsim

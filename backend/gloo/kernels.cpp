@@ -69,7 +69,8 @@ void Kernels::run(const Schedule& schedule, const Task& task) {
       return copy(memory_.gradient(task.parameter), memory_.slice(task.parameter));
     case Operation::optimizer:
       return optimize(task);
-    default:  // nothing is computed: what hooks do is not here, and the workload says what is unused
+    default:
+      // Nothing is computed: what hooks do is not here, and the workload says what is unused.
       return;
   }
 }

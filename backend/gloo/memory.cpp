@@ -112,8 +112,9 @@ void Memory::arrange(const Schedule& schedule) {
   note_begin_.assign(schedule.tasks.size(), 0);
   for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
     note_begin_[i] = notes;
-    if (is_note(schedule, schedule.tasks[i]))
-      notes += static_cast<std::size_t>(schedule.work_of(schedule.tasks[i]).payload.count) / sizeof(float);
+    if (!is_note(schedule, schedule.tasks[i])) continue;
+    const Bytes payload = schedule.work_of(schedule.tasks[i]).payload;
+    notes += static_cast<std::size_t>(payload.count) / sizeof(float);
   }
   notes_.assign(notes, 0);
   const Placement placement = place(schedule, workload_, offsets_);

@@ -36,9 +36,10 @@ void StepCollectives::reduce(std::uint32_t index, std::uint32_t tag) {
 void StepCollectives::broadcast(std::uint32_t index, std::uint32_t tag) {
   const Task& task = schedule_.tasks[index];
   const Work& work = schedule_.work_of(task);
-  const std::span<char> bytes = is_note(schedule_, task) ? chars_of(memory_.note(index, work.payload))
-                                              : memory_.buffers(task.kernel, work.payload);
-  if (is_note(schedule_, task)) count(bytes.size());
+  const bool note = is_note(schedule_, task);
+  const std::span<char> bytes = note ? chars_of(memory_.note(index, work.payload))
+                                     : memory_.buffers(task.kernel, work.payload);
+  if (note) count(bytes.size());
   communicator_.broadcast(bytes, std::max(0, task.owner), tag);
 }
 
@@ -103,8 +104,7 @@ std::vector<int> StepCollectives::everyone() const {
 /// This rank's group, of ranks next to each other; the last one may be smaller.
 std::vector<int> StepCollectives::group_of(int size) const {
   const int first = communicator_.rank() / size * size;
-  std::vector<int> members(
-      static_cast<std::size_t>(std::min(size, communicator_.ranks() - first)));
+  std::vector<int> members(static_cast<std::size_t>(std::min(size, communicator_.ranks() - first)));
   std::iota(members.begin(), members.end(), first);
   return members;
 }

@@ -175,8 +175,8 @@ void StepExecutor::compute_hook_step(const Task& task) {
   }
 }
 
-/// Makes `call`, which computes, from its start to its end, or (see RunOptions::by_processor) as long
-/// as the processor was its own.
+/// Makes `call`, which computes, from its start to its end, or (see RunOptions::by_processor) as
+/// long as the processor was its own.
 template <typename Call>
 void StepExecutor::timed(TaskTimes& times, Call call) const {
   times.start = now();

@@ -26,8 +26,8 @@ class Rendezvous {
 
   virtual ~Rendezvous() = default;
 
-  /// Everyone introduces themselves: waits for all ranks and checks that they are of this version and
-  /// were asked for the same. Throws DeviceError, naming the rank that is missing or differs.
+  /// Everyone introduces themselves: waits for all ranks and checks that they are of this version
+  /// and were asked for the same. Throws DeviceError, naming the rank that is missing or differs.
   void meet(int rank, int ranks, const std::string& agreement, std::chrono::milliseconds timeout);
 
   virtual gloo::rendezvous::Store& store() = 0;

@@ -15,10 +15,11 @@ namespace ddpsim {
 /// What the kernels of some steps take, in steps that do not communicate, run in turns:
 ///
 ///     plain     nothing beside them
-///     hooked    on synchronous devices, steps whose comm hook computes aside. Its collectives last as
-///               long as all-reduces of their size do alone, and move nothing; so what it computes
-///               aside finds the caches that backward leaves, and backward those that it leaves. Times
-///               are those the processor gave, by as much longer as the first step takes by the clock
+///     hooked    on synchronous devices, steps whose comm hook computes aside. Its collectives last
+///               as long as all-reduces of their size do alone, and move nothing; so what it
+///               computes aside finds the caches that backward leaves, and backward those that it
+///               leaves. Times are those the processor gave, by as much longer as the first step
+///               takes by the clock
 ///
 /// Everything communicates: every rank calls the same. A comm hook needs to have communicated
 /// before.

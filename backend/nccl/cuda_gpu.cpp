@@ -1,5 +1,6 @@
 // The calls to CUDA's runtime, cuBLAS and kernels of our own: a part of the module `gpu`, which the
-// program loads when a GPU is asked for (gpu_module.hpp). Every call is checked; nothing here decides anything.
+// program loads when a GPU is asked for (gpu_module.hpp). Every call is checked; nothing here
+// decides anything.
 
 #include "backend/nccl/cuda_gpu.hpp"
 

@@ -51,7 +51,8 @@ void GpuCompute::run(const Schedule& schedule, const Task& task) {
 }
 
 /// What a copy or a division multiplies with. A loopback on one GPU stands for all the ranks of the
-/// schedule, and sums nothing: there a mean over the schedule's ranks is one over those that are real.
+/// schedule, and sums nothing: there a mean over the schedule's ranks is one over those that are
+/// real.
 float GpuCompute::quotient(const Schedule& schedule, const Task& task) const {
   if (task.divisor == schedule.ranks) return mean_;
   return 1.0F / static_cast<float>(task.divisor);

@@ -32,7 +32,8 @@ class Plugins {
   const GradientHook* gradient_hook(const std::string& name) const;
   const CommHook* comm_hook(const std::string& name) const;
 
-  /// Throws std::invalid_argument, naming what there is instead, if no plugin has the gradient hook.
+  /// Throws std::invalid_argument, naming what there is instead, if no plugin has the gradient
+  /// hook.
   void check_gradient_hook(const std::string& name) const;
   /// The same for a comm hook, and if it sends another type of payload.
   void check_comm_hook(const std::string& name, DType payload) const;

@@ -31,8 +31,8 @@ struct JobOptions {
 /// What every rank does with its backend; returns the exit code. Rank 0 speaks for the job.
 using RankBody = std::function<int(Backend&)>;
 
-/// Runs `body` as every rank this process is to start, and returns the job's exit code: 0, or that of
-/// the first rank that failed.
+/// Runs `body` as every rank this process is to start, and returns the job's exit code: 0, or that
+/// of the first rank that failed.
 ///
 ///   threads   `ranks` threads of this process
 ///   gloo      `ranks` processes forked from this one, or, under torchrun, mpirun or srun, this
@@ -40,8 +40,8 @@ using RankBody = std::function<int(Backend&)>;
 ///   nccl      as gloo, each rank with a GPU of its own
 ///
 /// A rank that fails prints one line, "ddpsim: rank 1: ...", on stderr; ranks still alive a timeout
-/// later are killed. No process, thread, socket or file of the job outlives the call. Forks, so call
-/// it before any thread has been started.
+/// later are killed. No process, thread, socket or file of the job outlives the call. Forks, so
+/// call it before any thread has been started.
 /// Throws DeviceError if the job cannot start, std::invalid_argument for options that contradict.
 int run_job(const JobOptions& options, const RankBody& body);
 

@@ -61,9 +61,9 @@ constexpr FlopRate teraflops_per_second(double value) {
 }
 
 /// Real ticks to whole ones, to the nearest, halves away from zero; what does not fit becomes the
-/// farthest time there is. As std::llround, but for the call, which the simulator would spend a tenth
-/// of its time on: the largest real below a half carries a fraction of a half or more, and nothing
-/// less, to the next whole number. `ticks` must be a number.
+/// farthest time there is. As std::llround, but for the call, which the simulator would spend a
+/// tenth of its time on: the largest real below a half carries a fraction of a half or more, and
+/// nothing less, to the next whole number. `ticks` must be a number.
 inline Duration from_ticks(double ticks) {
   assert(!std::isnan(ticks));
   constexpr double farthest = 8e18, below_half = 0.49999999999999994;

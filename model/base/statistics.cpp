@@ -5,8 +5,8 @@
 namespace ddpsim {
 
 double expected_largest(int draws) {
-  // The mean of a variable with distribution F is the integral of 1 - F above zero less the integral
-  // of F below zero; both by midpoints.
+  // The mean of a variable with distribution F is the integral of 1 - F above zero less the
+  // integral of F below zero; both by midpoints.
   constexpr double end = 9, width = 0.01;
   double sum = 0;
   for (double x = width / 2; x < end; x += width) {

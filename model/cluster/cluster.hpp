@@ -91,8 +91,8 @@ struct Cluster {
   std::optional<FixedInterference> interference;  ///< none: the law of interference.hpp
   Launch launch;
   int collectives_at_once = 1;  ///< of one communicator; PyTorch's Gloo: 2
-  /// Collectives run on the hosts, over copies out of GPUs and back at this rate (PyTorch's Gloo with
-  /// CUDA tensors); none: on the devices.
+  /// Collectives run on the hosts, over copies out of GPUs and back at this rate (PyTorch's Gloo
+  /// with CUDA tensors); none: on the devices.
   std::optional<Bandwidth> through_host;
 
   int ranks() const { return nodes * ranks_per_node; }

@@ -9,8 +9,8 @@ struct Launch {
   Duration kernel{};      ///< to enqueue one kernel
   Duration collective{};  ///< to issue one collective
   Duration hook{};        ///< to run one gradient hook
-  /// From issuing a collective while kernels run to its stream taking it up; CPUs, where a thread has
-  /// to be woken.
+  /// From issuing a collective while kernels run to its stream taking it up; CPUs, where a thread
+  /// has to be woken.
   Duration handover{};
   Duration wait{};  ///< to go on after a wait for a collective, on a synchronous device
 

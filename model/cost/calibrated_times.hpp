@@ -13,22 +13,24 @@ namespace ddpsim {
 
 /// Times of kernels and copies on a machine that was measured.
 ///
-///     measured itself (same operation, GEMM, traffic and type)    its median
-///     a GEMM that was not                                         the law fitted to GEMMs of its type
-///     what only moves memory                                      between entries of its operation,
-///                                                                 or, if it has none, of any
+///     measured itself (same operation,    its median
+///     GEMM, traffic and type)
+///     a GEMM that was not                 the law fitted to GEMMs of its type
+///     what only moves memory              between entries of its operation, or, if it has none,
+///                                         of any
 ///
-/// of those aside for what runs aside and of the others for the rest, or, where those do not have it, the
-/// others; each times the calibration's factor of that operation. Between two entries logarithms of traffic and time are interpolated; beyond the ends their slope
-/// goes on, kept within 0 (more traffic never takes less time) and 1 (nor more than in proportion);
-/// one entry gives time in proportion to traffic. Entries of equal traffic count as one, at the
-/// geometric mean of their times.
+/// of those aside for what runs aside and of the others for the rest, or, where those do not have
+/// it, the others; each times the calibration's factor of that operation. Between two entries
+/// logarithms of traffic and time are interpolated; beyond the ends their slope goes on, kept
+/// within 0 (more traffic never takes less time) and 1 (nor more than in proportion); one entry
+/// gives time in proportion to traffic. Entries of equal traffic count as one, at the geometric
+/// mean of their times.
 class CalibratedTimes {
  public:
   explicit CalibratedTimes(const Calibration& calibration);
 
-  /// The time of any kernel; none if no entry says anything about it. A kernel with a known time has that
-  /// one, unless it was measured itself.
+  /// The time of any kernel; none if no entry says anything about it. A kernel with a known time
+  /// has that one, unless it was measured itself.
   std::optional<Duration> time(const Work& work) const;
 
  private:

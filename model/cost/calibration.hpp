@@ -20,9 +20,10 @@ struct Spread {
   bool operator==(const Spread&) const = default;
 };
 
-/// How long a piece of work takes on this machine, nothing communicating beside it. Of the work only what
-/// `measured_as` keeps counts: the operation (one of kernel_operations), the GEMM, the traffic (above
-/// zero), the type (fp32 for copies and divisions of any type), and whether it runs aside.
+/// How long a piece of work takes on this machine, nothing communicating beside it. Of the work
+/// only what `measured_as` keeps counts: the operation (one of kernel_operations), the GEMM, the
+/// traffic (above zero), the type (fp32 for copies and divisions of any type), and whether it runs
+/// aside.
 struct MeasuredWork : Work {
   Spread time;
 
@@ -55,8 +56,8 @@ struct MeasuredInterference {
   double compute_slowdown = 1;  ///< of kernels that arithmetic bounds, or of all
   double communication_slowdown = 1;
   std::optional<double> memory_slowdown{};  ///< of kernels that memory bounds, where told apart
-  /// Thread blocks the all-reduces were allowed on a GPU; 0: as many as the library likes. Only those
-  /// price a step; the others are for people.
+  /// Thread blocks the all-reduces were allowed on a GPU; 0: as many as the library likes. Only
+  /// those price a step; the others are for people.
   int channels = 0;
 
   /// Slowdowns below 1 are noise, which the law of interference knows; those beyond are no
@@ -90,9 +91,9 @@ struct Calibration {
   std::vector<MeasuredWork> tasks;  ///< each piece of work once
   /// How much longer than typical the slowest rank computes, in the median step.
   double slowest_rank = 1;
-  /// How much longer the backward pass computes where a comm hook computes aside, what takes its place
-  /// on the processor not counted: caches are shared. Of the hook and buckets that were measured (the
-  /// first of several), and taken for any. At least 1.
+  /// How much longer the backward pass computes where a comm hook computes aside, what takes its
+  /// place on the processor not counted: caches are shared. Of the hook and buckets that were
+  /// measured (the first of several), and taken for any. At least 1.
   double backward_beside_hook = 1;
   std::vector<OperationFactor> factors;            ///< at most one per operation; none: 1
   std::vector<AllReduceCost> all_reduce;           ///< by size, growing; none of one rank

@@ -1,11 +1,11 @@
 // Non-negative least squares in two or three unknowns.
 //
-// Each measurement t is a row (1, flops, bytes) / t that the unknowns x = (constant, 1 / arithmetic,
-// 1 / bandwidth) should bring to 1. With so few unknowns there is no need to search: the best x >= 0
-// is the ordinary least-squares solution over the terms in which it is positive, so solving every
-// choice of terms (seven at most), leaving out those with a negative solution, and keeping the nearest
-// finds it. Terms that cannot be told apart (one point, sizes in proportion) make a choice of them
-// rank deficient; it is left out too, and a choice of fewer terms is as near.
+// Each measurement t is a row (1, flops, bytes) / t that the unknowns x = (constant, 1 /
+// arithmetic, 1 / bandwidth) should bring to 1. With so few unknowns there is no need to search:
+// the best x >= 0 is the ordinary least-squares solution over the terms in which it is positive, so
+// solving every choice of terms (seven at most), leaving out those with a negative solution, and
+// keeping the nearest finds it. Terms that cannot be told apart (one point, sizes in proportion)
+// make a choice of them rank deficient; it is left out too, and a choice of fewer terms is as near.
 
 #include "model/cost/calibration_fit.hpp"
 

@@ -30,15 +30,15 @@ struct CostLaw {
 /// points of one size, give time in proportion to size. Entries without a positive time count
 /// nowhere; nothing is returned if no other is left.
 ///
-///     GEMMs of a type     constant + flops / arithmetic + bytes / bandwidth    flops = 2 m n k batch
-///     streaming kernels   constant + bytes / bandwidth                         tasks without a GEMM
-///     all-reduces         constant + bytes / bandwidth                         constant: the latency
+///     GEMMs of a type    constant + flops / arithmetic + bytes / bandwidth   flops = 2 m n k batch
+///     streaming kernels  constant + bytes / bandwidth                        tasks without a GEMM
+///     all-reduces        constant + bytes / bandwidth                        constant: latency
 std::optional<CostLaw> fit_gemm(const std::vector<MeasuredWork>& tasks, DType type);
 std::optional<CostLaw> fit_streaming(const std::vector<MeasuredWork>& tasks);
 std::optional<CostLaw> fit_all_reduce(const std::vector<AllReduceCost>& points);
 
-/// The law of InterferenceLaw seen in what was measured on a GPU, in its own terms. A term that was not
-/// measured is zero.
+/// The law of InterferenceLaw seen in what was measured on a GPU, in its own terms. A term that was
+/// not measured is zero.
 struct InterferenceFit {
   double multiprocessors_taken = 0;  ///< share c / M: arithmetic-bound kernels take 1 / (1 - c / M)
   double taken_per_channel = 0;      ///< the same for each channel the all-reduces were allowed
@@ -49,14 +49,14 @@ struct InterferenceFit {
   bool operator==(const InterferenceFit&) const = default;
 };
 
-/// Least squares on 1 - 1 / slowdown, which is linear in every term. H is the bandwidth of the streaming
-/// law, B an all-reduce's bus bandwidth beside kernels. Nothing where kinds of kernels were not told
-/// apart, or memory's bandwidth is not known.
+/// Least squares on 1 - 1 / slowdown, which is linear in every term. H is the bandwidth of the
+/// streaming law, B an all-reduce's bus bandwidth beside kernels. Nothing where kinds of kernels
+/// were not told apart, or memory's bandwidth is not known.
 std::optional<InterferenceFit> fit_interference(const Calibration& calibration);
 
-/// One node of the ranks that were measured, linked as they were. Its device is named after the CPU,
-/// with the bandwidth and the peaks of the laws above (of a law without that term, the best that was
-/// seen), for what was not measured itself; without any measured task it has neither.
+/// One node of the ranks that were measured, linked as they were. Its device is named after the
+/// CPU, with the bandwidth and the peaks of the laws above (of a law without that term, the best
+/// that was seen), for what was not measured itself; without any measured task it has neither.
 CalibratedCluster cluster_of(Calibration calibration);
 
 }  // namespace ddpsim

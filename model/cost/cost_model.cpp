@@ -59,8 +59,9 @@ struct PassScale {
   double host = 1, work = 1;
 };
 
-/// Device times follow the factor. So do host times where the host bounds the pass, or else its length
-/// would not; where the device does, a slow one does not slow the host, and a fast one needs it to keep up.
+/// Device times follow the factor. So do host times where the host bounds the pass, or else its
+/// length would not; where the device does, a slow one does not slow the host, and a fast one needs
+/// it to keep up.
 PassScale scale_of(const std::vector<std::uint32_t>& pass, double factor, const Costs& costs) {
   double host = 0, work = 0;
   for (const std::uint32_t each : pass) {

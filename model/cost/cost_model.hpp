@@ -23,8 +23,8 @@ struct PassFactors {
 /// device the measured times hold the host's part as well: there is none besides.
 class CostModel {
  public:
-  /// `step_spread`: the standard deviation of a rank's computation from step to step, as a share of it;
-  /// counts where no calibration has measured how much later the slowest rank is.
+  /// `step_spread`: the standard deviation of a rank's computation from step to step, as a share of
+  /// it; counts where no calibration has measured how much later the slowest rank is.
   explicit CostModel(const CalibratedCluster& cluster, double step_spread = 0);
 
   /// How long the schedule's work takes on a typical rank.
@@ -38,8 +38,8 @@ class CostModel {
   Launch launch;
   CollectiveLaw collective;
   InterferenceLaw interference;
-  /// On the device times of the passes, one after the other; the host times follow where the host bounds
-  /// the pass, or the factor is below one.
+  /// On the device times of the passes, one after the other; the host times follow where the host
+  /// bounds the pass, or the factor is below one.
   std::vector<PassFactors> passes;
   double copy_factor = 1;    ///< on device times of all other kernels: copies, divisions, hooks
   bool free_launch = false;  ///< what if the host took no time to enqueue?

@@ -28,12 +28,12 @@ struct Costs {
   const WorkCost& of(const Task& task) const { return works[task.work]; }
 };
 
-/// The costs of a rank that computes slower by `factor`: its kernels and all its host computes, but not
-/// its launches, its copies to and from the host, or what its communication threads do.
+/// The costs of a rank that computes slower by `factor`: its kernels and all its host computes, but
+/// not its launches, its copies to and from the host, or what its communication threads do.
 Costs slowed_down(const Schedule& schedule, Costs costs, double factor);
 
-/// The sum of all tasks' host and work times, in seconds: what a step cannot be shorter than, on one
-/// stream, and far beyond which its length never is.
+/// The sum of all tasks' host and work times, in seconds: what a step cannot be shorter than, on
+/// one stream, and far beyond which its length never is.
 double total_seconds(const Schedule& schedule, const Costs& costs);
 
 }  // namespace ddpsim

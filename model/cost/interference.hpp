@@ -28,14 +28,14 @@ inline float compute_slowdown(const Interference& beside, float memory_fraction)
 ///     collective                (latency + transfer / (1 - g)) / (latency + transfer)
 ///
 /// k = 2.5: a collective moves each byte of link traffic two to three times through memory
-/// (NVIDIA/nccl#1428). g = 0.5: the two public measurements of a collective beside GEMMs, 107 -> 206
-/// ms on eight V100 (parasailteam/coconet#6) and "up to 2x" with free SMs (NVIDIA/nccl#1433), both
-/// halve its bandwidth; only the transfer suffers. B is the bus bandwidth that is left, H the
-/// bandwidth streaming kernels reach. At most half of the SMs are taken, and at least a fifth of the
-/// memory is left: bounds that no published case reaches. On a CPU no SMs are taken.
+/// (NVIDIA/nccl#1428). g = 0.5: the two public measurements of a collective beside GEMMs, 107 ->
+/// 206 ms on eight V100 (parasailteam/coconet#6) and "up to 2x" with free SMs (NVIDIA/nccl#1433),
+/// both halve its bandwidth; only the transfer suffers. B is the bus bandwidth that is left, H the
+/// bandwidth streaming kernels reach. At most half of the SMs are taken, and at least a fifth of
+/// the memory is left: bounds that no published case reaches. On a CPU no SMs are taken.
 /// A scenario's fixed factors go before all that, and then what a calibration measured: compute and
-/// communication of the sizes beside this one, linear in log(size), and of the last beyond the ends; a
-/// measured factor below 1 is noise, and 1.
+/// communication of the sizes beside this one, linear in log(size), and of the last beyond the
+/// ends; a measured factor below 1 is noise, and 1.
 /// Source: NVIDIA/nccl issues 1428 and 1433; arXiv 2507.03114 (compute 18.9 % slower on average on
 /// H100 and A100; the first line gives 1.14 to 1.29 there).
 class InterferenceLaw {

@@ -9,15 +9,15 @@
 namespace ddpsim {
 namespace {
 
-/// From the start of a short kernel to the start of the next one behind it: an assumption, of the size of an
-/// empty kernel's time in any profile.
+/// From the start of a short kernel to the start of the next one behind it: an assumption, of the
+/// size of an empty kernel's time in any profile.
 constexpr Duration kernel_ramp = std::chrono::microseconds{2};
 
 /// Sides of the output tile one thread block computes (cuBLAS picks 64 to 256; 128 is its usual
 /// choice).
 constexpr double tile = 128;
-/// An assumption as well: the shortest piece of k worth a block of its own when an output has fewer tiles than the device
-/// has SMs.
+/// An assumption as well: the shortest piece of k worth a block of its own when an output has fewer
+/// tiles than the device has SMs.
 constexpr double shortest_split = 512;
 
 Duration ramps(int launches, const Device& device) {

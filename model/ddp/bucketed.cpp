@@ -1,9 +1,10 @@
-// DistributedDataParallel: each hook copies gradient x 1/W into its bucket; a bucket is launched when it
-// is full and every earlier one has been; after backward, bucket by bucket: wait, copy back (not with
-// gradient_as_bucket_view). Before forward it broadcasts buffers, if the workload has any.
+// DistributedDataParallel: each hook copies gradient x 1/W into its bucket; a bucket is launched
+// when it is full and every earlier one has been; after backward, bucket by bucket: wait, copy back
+// (not with gradient_as_bucket_view). Before forward it broadcasts buffers, if the workload has
+// any.
 //
-// A parameter that no gradient reaches is ready, as zeros, at the first hook, and not copied back. A
-// bucket of one sparse gradient is three all-gathers, as Gloo has it, and no copies.
+// A parameter that no gradient reaches is ready, as zeros, at the first hook, and not copied back.
+// A bucket of one sparse gradient is three all-gathers, as Gloo has it, and no copies.
 // Source: pytorch reducer.cpp, distributed.py, join.py; rules R8-R10, R16-R24 and R26-R36.
 
 #include <algorithm>
@@ -112,8 +113,8 @@ class Bucketed : public StrategyTasks {
       step.writer.host_reads(active_ranks_);
   }
 
-  /// The user's hook on a gradient that is about to be DDP's: it divides the buffer that DDP does not
-  /// reduce, and sends it (rule R50).
+  /// The user's hook on a gradient that is about to be DDP's: it divides the buffer that DDP does
+  /// not reduce, and sends it (rule R50).
   void send_delayed(StepBuilder& step) {
     const std::int32_t bucket = step.bucket_count() - 1;
     Work work = moving(Operation::divide, 2 * step.bucket(bucket).size);
@@ -187,7 +188,8 @@ class Bucketed : public StrategyTasks {
     return views_survive(training) || (training.gradient_as_bucket_view && earlier);
   }
 
-  /// Gradients that are views of their bucket need no copy, nor do those an optimizer took in there.
+  /// Gradients that are views of their bucket need no copy, nor do those an optimizer took in
+  /// there.
   static bool copies_back(const Training& training) {
     if (training.comm_hook.kind == CommHookKind::optimizer_overlap) return false;
     return !training.gradient_as_bucket_view || !result_in_bucket(training.comm_hook);

@@ -4,7 +4,6 @@
 #include <cassert>
 #include <limits>
 #include <numeric>
-#include <ranges>
 #include <stdexcept>
 
 // One walk over the gradients, with one open bucket per dtype. Under the torch rule, limits of 1
@@ -81,8 +80,8 @@ std::vector<BucketAssignment> assign_buckets(std::span<const GradientInfo> gradi
     bucket.size += gradient.size;
     if (rule == BucketRule::torch && bucket.size >= limits[bucket.limit]) emit(bucket);
   }
-  for (OpenBucket& bucket : std::views::reverse(open))
-    if (!bucket.parameters.empty()) emit(bucket);
+  for (auto bucket = open.rbegin(); bucket != open.rend(); ++bucket)
+    if (!bucket->parameters.empty()) emit(*bucket);
 
   if (sort_by_smallest_index) std::ranges::sort(buckets, {}, smallest_index);
   return buckets;

@@ -68,8 +68,8 @@ struct DdpBucketing {
   bool find_unused_parameters = false;
   bool static_graph = false;
   bool limits_at_construction = false;  ///< bucket_cap_mb_list: the first iteration has buckets too
-  /// DDP_SET_LAST_BUCKET_CAP: the rebuild walks the arrival order backwards and reverses the list, so
-  /// that the first limit is the last bucket's.
+  /// DDP_SET_LAST_BUCKET_CAP: the rebuild walks the arrival order backwards and reverses the list,
+  /// so that the first limit is the last bucket's.
   bool first_limit_last = false;
 };
 

@@ -142,32 +142,34 @@ MatrixShape matrix_of(const std::vector<std::int64_t>& shape);
 /// Source: pytorch powerSGD_hook.py _should_compress (rule R40).
 int powersgd_rank(const PowerSgd& state, MatrixShape matrix);
 
-/// The gradients of a bucket that PowerSGD compresses, in the order in which their P and Q lie, are drawn and multiplied: of equal
-/// shapes one after the other, shapes as they first come. Source: powerSGD_hook.py shape_to_tensors.
+/// The gradients of a bucket that PowerSGD compresses, in the order in which their P and Q lie, are
+/// drawn and multiplied: of equal shapes one after the other, shapes as they first come. Source:
+/// powerSGD_hook.py shape_to_tensors.
 std::vector<LowRank> low_rank_gradients(const PowerSgd& state,
                                         std::span<const MatrixShape> gradients);
 
-/// The matrices a hook compresses in a bucket, in the order their P and Q lie in memory: those above, or
-/// of batched PowerSGD the whole bucket, padded to a square.
+/// The matrices a hook compresses in a bucket, in the order their P and Q lie in memory: those
+/// above, or of batched PowerSGD the whole bucket, padded to a square.
 std::vector<LowRank> low_rank_matrices(const CommHook& hook, const CommBucket& bucket);
 
-/// What the hook does with a bucket in one iteration (counted from 1; 0: the steady state), in order.
-/// Those before the first collective run where DDP calls the hook, those behind it once the
+/// What the hook does with a bucket in one iteration (counted from 1; 0: the steady state), in
+/// order. Those before the first collective run where DDP calls the hook, those behind it once the
 /// collective has ended; hooked_buckets.hpp says when ZeRO's do. `ranks_per_node`: the subgroup of
 /// post_local_sgd where it names none.
-/// Source: pytorch default_hooks.py, powerSGD_hook.py, quantization_hooks.py, post_localSGD_hook.py,
-/// optimizer_overlap_hooks.py, ddp_zero_hook.py; rules R39-R45.
+/// Source: pytorch default_hooks.py, powerSGD_hook.py, quantization_hooks.py,
+/// post_localSGD_hook.py, optimizer_overlap_hooks.py, ddp_zero_hook.py; rules R39-R45.
 std::vector<CommStep> comm_steps(const CommHook& hook, const CommBucket& bucket, int ranks,
                                  int ranks_per_node, bool synchronous, int iteration);
 
-/// Bytes of device memory the hook takes besides the buckets: kept from step to step, and at most at
-/// one time for one bucket.
+/// Bytes of device memory the hook takes besides the buckets: kept from step to step, and at most
+/// at one time for one bucket.
 struct CommMemory {
   Bytes kept, transient;
 };
 CommMemory comm_memory(const CommHook& hook, const CommBucket& bucket, int ranks);
 
-/// Does the hook's result lie in the bucket itself? (If not, gradients that are views of it take a copy.)
+/// Does the hook's result lie in the bucket itself? (If not, gradients that are views of it take a
+/// copy.)
 bool result_in_bucket(const CommHook& hook);
 
 /// A row of `ddpsim list hooks`.

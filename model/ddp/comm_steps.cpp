@@ -1,10 +1,11 @@
-// What each comm hook does with a bucket, statement by statement of PyTorch's code: which tensors it
-// reads and writes gives every kernel's traffic, in bytes of the data's type.
+// What each comm hook does with a bucket, statement by statement of PyTorch's code: which tensors
+// it reads and writes gives every kernel's traffic, in bytes of the data's type.
 //
 //     N elements of e bytes, W ranks      fp16: cast (N e + 2 N), divide (2 x 2 N), all-reduce 2 N,
 //                                         cast back (2 N + N e)
 //
-// Check values of PowerSGD are in the reference, section 4.1, and in tests/model/comm_hook_test.cpp.
+// Check values of PowerSGD are in the reference, section 4.1, and in
+// tests/model/comm_hook_test.cpp.
 
 #include <algorithm>
 #include <cmath>

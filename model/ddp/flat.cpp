@@ -1,5 +1,5 @@
-// After the whole backward pass: all gradients into one piece of memory, one all-reduce, one division,
-// and every gradient back into its place.
+// After the whole backward pass: all gradients into one piece of memory, one all-reduce, one
+// division, and every gradient back into its place.
 
 #include "model/ddp/strategy_tasks.hpp"
 

@@ -30,8 +30,8 @@ class HookGroups {
   void begin();
 
   /// Backward has computed gradient `index`. A hook on several gradients holds back those that come
-  /// first until it has run on all; `fire` is called for each group with the gradient that completed
-  /// it, `ready` for each gradient that has met all its hooks.
+  /// first until it has run on all; `fire` is called for each group with the gradient that
+  /// completed it, `ready` for each gradient that has met all its hooks.
   void computed(std::int32_t index,
                 const std::function<void(const Group& group, std::int32_t index)>& fire,
                 const std::function<void(std::int32_t index)>& ready);

@@ -113,8 +113,8 @@ void HookedBuckets::add_step(StepBuilder& step, std::int32_t bucket, std::size_t
   aside_ = aside_ || collective;
 }
 
-/// What zero_step does in the last bucket's hook, for all buckets: `update` is that step of theirs, and
-/// the broadcast follows it.
+/// What zero_step does in the last bucket's hook, for all buckets: `update` is that step of theirs,
+/// and the broadcast follows it.
 void HookedBuckets::update_buckets(StepBuilder& step, std::size_t update) {
   ScheduleWriter& writer = step.writer;
   std::int32_t sent = nobody;

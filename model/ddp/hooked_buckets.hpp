@@ -7,22 +7,22 @@ namespace ddpsim {
 /// Writes what a comm hook does with each bucket in place of DDP's all-reduce.
 ///
 /// Ranks of ZeRO's hooks have different work in a schedule they share: each bucket's parameters are
-/// updated by one rank, which then broadcasts them, and no optimizer follows backward. Task::owner says
-/// whose a task is.
+/// updated by one rank, which then broadcasts them, and no optimizer follows backward. Task::owner
+/// says whose a task is.
 ///
 ///     zero_step               the last bucket's hook does it for all buckets, on the stream of the
 ///                             kernels: wait for a bucket's all-reduce (its owner only), update,
 ///                             broadcast; then it waits for all broadcasts
-///     zero_step_interleaved   each bucket's, once its all-reduce has ended, on the stream aside; DDP
-///                             waits for the last broadcast with the last bucket
+///     zero_step_interleaved   each bucket's, once its all-reduce has ended, on the stream aside;
+///                             DDP waits for the last broadcast with the last bucket
 ///
 /// Source: pytorch ddp_comm_hooks/ddp_zero_hook.py hook_with_zero_step and
 /// hook_with_zero_step_interleaved, optim/zero_redundancy_optimizer.py (rule R45). Without
 /// shard_buckets.
 class HookedBuckets {
  public:
-  /// The first `count` buckets get the steps that the hook takes with them, and the schedule what the
-  /// hook keeps. Throws std::invalid_argument for a bucket that the hook does not take.
+  /// The first `count` buckets get the steps that the hook takes with them, and the schedule what
+  /// the hook keeps. Throws std::invalid_argument for a bucket that the hook does not take.
   void plan(StepBuilder& step, std::size_t count);
 
   /// Calls the hook with a full bucket.

@@ -29,11 +29,12 @@ bool rebuilds_now(const Training& training);
 /// A static graph's first: nothing is communicated during backward.
 bool delays_all_reduce(const Training& training);
 
-/// Are `.grad`s still views of their buckets when this iteration begins? (They are never copied in.)
+/// Are `.grad`s still views of their buckets when this iteration begins? (They are never copied
+/// in.)
 bool views_survive(const Training& training);
 
-/// post_local_sgd: are models averaged once the optimizer has run? In the steady state no step is one
-/// of those.
+/// post_local_sgd: are models averaged once the optimizer has run? In the steady state no step is
+/// one of those.
 bool averages_models(const Training& training);
 
 /// ZeRO's hooks: do they not know the buckets yet? Until they have seen a backward with the rebuilt

@@ -1,4 +1,5 @@
-// After the whole backward pass, for each parameter in registration order: all-reduce, wait, divide.
+// After the whole backward pass, for each parameter in registration order: all-reduce, wait,
+// divide.
 
 #include "model/ddp/strategy_tasks.hpp"
 

@@ -36,8 +36,8 @@ struct StepBuilder {
   /// Says which bucket each parameter is in; to be called once all buckets are there.
   void index_buckets();
 
-  /// All-reduces a bucket behind the kernels enqueued so far. `handed_over`: by a hook, in the midst of
-  /// kernels.
+  /// All-reduces a bucket behind the kernels enqueued so far. `handed_over`: by a hook, in the
+  /// midst of kernels.
   void all_reduce(std::int32_t bucket, bool handed_over);
   /// What follows on an asynchronous device waits for the bucket, while the host goes on; on a
   /// synchronous device the host itself waits.

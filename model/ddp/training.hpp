@@ -31,10 +31,10 @@ constexpr std::optional<Strategy> strategy_named(std::string_view name) {
   return std::nullopt;
 }
 
-/// Releases that do some things differently. Where a scenario names none: 2.0 to about 2.4, which have
-/// the first bucket of v1_13 and drop gradients like v2.
+/// Releases that do some things differently. Where a scenario names none: 2.0 to about 2.4, which
+/// have the first bucket of v1_13 and drop gradients like v2.
 enum class PyTorch : std::uint8_t {
-  v1_13,  ///< the first bucket's cap is always 1 MiB; zero_grad keeps gradients, and views with them
+  v1_13,  ///< the first bucket's cap is always 1 MiB; zero_grad keeps gradients, with their views
   v2,     ///< from about 2.5: a cap the user gives holds for the first bucket too; zero_grad drops
 };
 inline constexpr std::array all_pytorches{PyTorch::v1_13, PyTorch::v2};
@@ -47,8 +47,8 @@ struct Join {
   bool throw_on_early_termination = false;
   /// false: by the ranks that still have inputs, which the host reads at the first gradient.
   bool divide_by_initial_world_size = true;
-  /// So many ranks, the last ones, have run out of inputs: they send zeros through every collective of
-  /// the others. That costs a step nothing, so only real runs look at it.
+  /// So many ranks, the last ones, have run out of inputs: they send zeros through every collective
+  /// of the others. That costs a step nothing, so only real runs look at it.
   int joined_ranks = 0;
 
   bool operator==(const Join&) const = default;
@@ -99,7 +99,8 @@ struct Training {
   /// however many of its micro-batches communicate. See iteration.hpp.
   int iteration = 0;
 
-  /// What gradients are divided by when they are averaged over `ranks` ranks (a comm hook divides by all).
+  /// What gradients are divided by when they are averaged over `ranks` ranks (a comm hook divides
+  /// by all).
   int divisor(int ranks) const {
     const bool hooked = strategy == Strategy::bucketed && comm_hook;
     const bool active = join && !join->divide_by_initial_world_size && !hooked;

@@ -18,8 +18,8 @@ class UserHookTasks {
   /// Forward hooks behind a layer's forward pass.
   void after_layer(StepBuilder& step, std::size_t layer) const;
   void begin_backward() { groups_.begin(); }
-  /// Backward has computed a gradient: the user's hooks come before DDP's. `ready` is called for each
-  /// gradient that has met all its hooks.
+  /// Backward has computed a gradient: the user's hooks come before DDP's. `ready` is called for
+  /// each gradient that has met all its hooks.
   void gradient_computed(StepBuilder& step, std::int32_t parameter,
                          const std::function<void(std::int32_t)>& ready);
 

@@ -72,16 +72,18 @@ struct CommStep {
   Bytes payload;                 ///< handed to the collective by each rank
   Duration host{};               ///< of the host itself, besides launching
   DType type = DType::fp32;      ///< of the data it works on
-  /// scale: what the data is multiplied with; select: the share that travels on; orthogonalize_*: what
-  /// is added to norms.
+  /// scale: what the data is multiplied with; select: the share that travels on; orthogonalize_*:
+  /// what is added to norms.
   double factor = 1;
-  /// What sums over ranks are divided by: divide, divide_subgroup, unpack, divide_q, dequantize, and
-  /// scale where its factor is 1 / ranks.
+  /// What sums over ranks are divided by: divide, divide_subgroup, unpack, divide_q, dequantize,
+  /// and scale where its factor is 1 / ranks.
   std::int32_t divisor = 1;
   std::int32_t group = 0;  ///< collectives: ranks next to each other that take part; 0: all
-  /// observe, quantize, dequantize and the gathers between: elements that share a scale; 0: all of them.
+  /// observe, quantize, dequantize and the gathers between: elements that share a scale; 0: all of
+  /// them.
   std::int64_t channel = 0;
-  /// pack: the random numbers of an earlier step serve again, once there are any (PowerSGD's warm start).
+  /// pack: the random numbers of an earlier step serve again, once there are any (PowerSGD's warm
+  /// start).
   bool keeps_random = false;
   std::uint8_t communicator = 0;  ///< a collective's
   std::string code;               ///< plugin_*: the name of the user's code

@@ -63,8 +63,8 @@ struct OperationTraits {
   std::string_view name;
   Kind kind = Kind::kernel;
   Pass pass = Pass::none;
-  /// A comm hook may compute it behind a collective, beside the backward pass. (It may run an optimizer
-  /// there too, which is priced as it is anywhere else.)
+  /// A comm hook may compute it behind a collective, beside the backward pass. (It may run an
+  /// optimizer there too, which is priced as it is anywhere else.)
   bool may_run_aside = false;
   /// Left out by a rank that has run out of inputs (join).
   bool needs_inputs = false;

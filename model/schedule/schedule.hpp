@@ -15,19 +15,19 @@ namespace ddpsim {
 
 /// Where a task's work runs. Each stream runs one task at a time, in the order of the schedule.
 ///
-/// What a comm hook computes once a collective has ended runs aside: on a stream of its own, or, of a
-/// device whose kernels run on the host thread, on the thread that communicates (Stream::communication
-/// then holds kernels too). Meanwhile the kernels of the compute stream stand still: one device does
-/// both. Copies between a GPU's memory and the host's have a stream for each direction and disturb
-/// nobody.
+/// What a comm hook computes once a collective has ended runs aside: on a stream of its own, or, of
+/// a device whose kernels run on the host thread, on the thread that communicates
+/// (Stream::communication then holds kernels too). Meanwhile the kernels of the compute stream
+/// stand still: one device does both. Copies between a GPU's memory and the host's have a stream
+/// for each direction and disturb nobody.
 enum class Stream : std::uint8_t { host, compute, communication, aside, to_host, to_device };
 inline constexpr std::array all_streams{Stream::host,  Stream::compute, Stream::communication,
                                         Stream::aside, Stream::to_host, Stream::to_device};
 std::string_view name_of(Stream stream);
 
-/// A node of the schedule. The host walks the tasks in order: it enqueues those of the other streams,
-/// which run later; work on the host stream it runs itself. What a task is (its Work) decides how long
-/// it takes; the rest says when it may run and what a backend does it to.
+/// A node of the schedule. The host walks the tasks in order: it enqueues those of the other
+/// streams, which run later; work on the host stream it runs itself. What a task is (its Work)
+/// decides how long it takes; the rest says when it may run and what a backend does it to.
 struct Task {
   Operation operation = Operation::forward;
   Stream stream = Stream::compute;
@@ -74,14 +74,15 @@ struct Passes {
   std::vector<std::uint32_t> forward, backward, optimizer;  ///< indices into Schedule::works
 };
 
-/// A part of a step that PyTorch's DDP logger counts as an iteration: a micro-batch that communicates.
+/// A part of a step that PyTorch's DDP logger counts as an iteration: a micro-batch that
+/// communicates.
 struct LoggedIteration {
   std::uint32_t begin = 0, end = 0;  ///< tasks [begin, end); its last mark is behind the last
 };
 
-/// A training step of one rank, as data: what is done where, and what waits for what; but not how long
-/// it takes (model/cost/costs.hpp). Built by the code that knows DDP (model/ddp); neither the simulator
-/// nor a backend does.
+/// A training step of one rank, as data: what is done where, and what waits for what; but not how
+/// long it takes (model/cost/costs.hpp). Built by the code that knows DDP (model/ddp); neither the
+/// simulator nor a backend does.
 struct Schedule {
   std::vector<Work> works;           ///< each distinct piece once; tasks point to them
   std::vector<Task> tasks;           ///< in the order the host issues them
@@ -94,13 +95,14 @@ struct Schedule {
   int ranks = 1;  ///< of the job it was made for
   /// Kernels run on the host thread, which waits for them.
   bool synchronous = false;
-  /// Of one communicator: collectives begin in order, and so many may be under way. NCCL: 1; PyTorch's
-  /// Gloo has two threads (rule R37).
+  /// Of one communicator: collectives begin in order, and so many may be under way. NCCL: 1;
+  /// PyTorch's Gloo has two threads (rule R37).
   int collectives_at_once = 1;
-  /// The last ones, which have run out of inputs and send zeros through every collective of the others.
+  /// The last ones, which have run out of inputs and send zeros through every collective of the
+  /// others.
   int ranks_without_inputs = 0;
-  /// All-reduces beside the step, one behind the other, from its start until the first rank has ended
-  /// it: each of `size` (zero: there are none), a pause before each.
+  /// All-reduces beside the step, one behind the other, from its start until the first rank has
+  /// ended it: each of `size` (zero: there are none), a pause before each.
   struct Background {
     Bytes size;
     Duration pause{};
@@ -109,7 +111,8 @@ struct Schedule {
   int rounds = 1;  ///< the tasks are done so often, one round behind the other
 
   // With a comm hook.
-  /// Equal for schedules whose comm hook keeps the same state from step to step; empty: no comm hook.
+  /// Equal for schedules whose comm hook keeps the same state from step to step; empty: no comm
+  /// hook.
   std::string hook_state;
   std::uint32_t hook_seed = 0;  ///< of its random numbers, the same on all ranks
   Bytes comm_hook_memory;       ///< of the device, besides the buckets, at most at one time
@@ -124,7 +127,8 @@ struct Schedule {
   bool has_inputs(int rank) const { return rank < ranks - ranks_without_inputs; }
 };
 
-/// Does it announce something small to other ranks, rather than move gradients, buffers or parameters?
+/// Does it announce something small to other ranks, rather than move gradients, buffers or
+/// parameters?
 bool is_note(const Schedule& schedule, const Task& task);
 
 /// Does it finish what a bucket, or the used map, sent: a wait for it, a copy back?
@@ -134,12 +138,12 @@ inline bool finishes_bucket(const Schedule& schedule, const Task& task) {
   return task.bucket != nobody || schedule.work_of(task).message == Message::used_map;
 }
 
-/// Does a comm hook compute beside the backward pass: behind a collective that is issued there? (What
-/// one rank alone does for all buckets comes behind the last one.)
+/// Does a comm hook compute beside the backward pass: behind a collective that is issued there?
+/// (What one rank alone does for all buckets comes behind the last one.)
 bool computes_aside(const Schedule& schedule);
 
-/// So many ranks differ in their work, the first ones of `ranks`; all others do what the last of these
-/// does.
+/// So many ranks differ in their work, the first ones of `ranks`; all others do what the last of
+/// these does.
 int different_ranks(const Schedule& schedule, int ranks);
 
 /// Is the task left to another rank? (Collectives are everybody's.)

@@ -14,8 +14,8 @@ struct KnownWork {
 
 /// Writes the tasks of one step in the order in which the host issues them.
 ///
-/// Streams keep that order by themselves; what crosses streams is written as a dependency. A task is
-/// named by its place in the schedule; a Task& holds until the next task is added.
+/// Streams keep that order by themselves; what crosses streams is written as a dependency. A task
+/// is named by its place in the schedule; a Task& holds until the next task is added.
 /// Throws std::invalid_argument beyond `most_tasks`.
 class ScheduleWriter {
  public:
@@ -48,8 +48,8 @@ class ScheduleWriter {
   Task& kernel_task(Operation operation, KnownWork work);
   Task& collective_task(const Work& work);
 
-  // Collectives on the hosts (Device::through_host): before each, its input is copied there, and behind
-  // it its result is copied back. Where collectives run on the devices these do nothing.
+  // Collectives on the hosts (Device::through_host): before each, its input is copied there, and
+  // behind it its result is copied back. Where collectives run on the devices these do nothing.
   // Source: ProcessGroupGloo.cpp AsyncAllreduceCUDAWork (rule R38).
 
   /// The task that a collective of `size` has to wait for: `ready`, or the copy of its output.
@@ -59,11 +59,12 @@ class ScheduleWriter {
   std::int32_t result_of(Bytes size);
   /// The collective whose result `result_of` returned.
   std::int32_t collective_of(std::int32_t result) const;
-  /// Gloo's wait blocks the host until the collective itself is done: the last one of a bucket, if it
-  /// has sent any.
+  /// Gloo's wait blocks the host until the collective itself is done: the last one of a bucket, if
+  /// it has sent any.
   void host_waits_for_collective(std::int32_t result, std::int32_t bucket);
 
-  /// A collective of DDP's own, behind `before` if that is a task; returns the task that has its result.
+  /// A collective of DDP's own, behind `before` if that is a task; returns the task that has its
+  /// result.
   std::int32_t announce(Operation operation, Message message, Bytes size,
                         std::int32_t before = nobody);
   /// The host stands still until a task has ended, and what was enqueued before (a blocking copy to

@@ -14,10 +14,10 @@ namespace ddpsim {
 
 /// What a hook that the user attaches to parameters or layers does.
 ///
-/// All but `chunks` are gradient hooks. Each fires once in every micro-batch, when that micro-batch's
-/// gradient is complete (all uses of a tied parameter added up), before it is added to `.grad` and
-/// before DDP's own hook copies it: torch's Tensor.register_hook. So every strategy, with no_sync or
-/// without, averages the same hooked gradients.
+/// All but `chunks` are gradient hooks. Each fires once in every micro-batch, when that
+/// micro-batch's gradient is complete (all uses of a tied parameter added up), before it is added
+/// to `.grad` and before DDP's own hook copies it: torch's Tensor.register_hook. So every strategy,
+/// with no_sync or without, averages the same hooked gradients.
 enum class UserHookKind : std::uint8_t {
   clip,    ///< gradients x norm / |gradients|, where they are longer than `norm`
   scale,   ///< gradient x factor
@@ -32,9 +32,9 @@ inline constexpr std::array all_user_hooks{
     UserHookKind::record, UserHookKind::chunks, UserHookKind::plugin};
 std::string_view name_of(UserHookKind kind);
 
-/// A forward hook that hands a layer's output to a pool of host threads and joins them before the next
-/// layer. It pays only for work that the threads do much faster than the device: the device stands
-/// still meanwhile, and a GPU's output goes to the host and back.
+/// A forward hook that hands a layer's output to a pool of host threads and joins them before the
+/// next layer. It pays only for work that the threads do much faster than the device: the device
+/// stands still meanwhile, and a GPU's output goes to the host and back.
 struct Chunks {
   int count = 1;    ///< pieces of the output
   int threads = 1;  ///< of the pool
@@ -46,7 +46,8 @@ struct Chunks {
   bool operator==(const Chunks&) const = default;
 };
 
-/// To hand a piece to a thread of the pool and to hear that it is done: an assumption, two wake-ups.
+/// To hand a piece to a thread of the pool and to hear that it is done: an assumption, two
+/// wake-ups.
 inline constexpr Duration chunk_handover = std::chrono::microseconds{10};
 
 /// Host time of one layer's chunks: memory once in and out, `time` in whole rounds of the pool, and
@@ -66,8 +67,8 @@ struct UserHook {
   double passes = 2;   ///< plugin: reads and writes of every element, together
   int launches = 1;    ///< plugin
   Duration host{};     ///< plugin: host time besides
-  /// [group] parameters whose gradients it is given together, in registration order: one, or those of
-  /// a layer. The members of a group reach DDP's hook only when it has run.
+  /// [group] parameters whose gradients it is given together, in registration order: one, or those
+  /// of a layer. The members of a group reach DDP's hook only when it has run.
   std::vector<std::vector<std::int32_t>> groups;
   std::vector<std::int32_t> layers;  ///< chunks: index into Workload::layers
   std::vector<Bytes> outputs;        ///< chunks: [of `layers`]
@@ -81,16 +82,16 @@ std::string label(const UserHook& hook);
 /// The operation that its kernel is priced and measured as.
 Operation priced_as(UserHookKind kind);
 
-/// Its kernel on `size` bytes of gradient: clip reads, reads and writes (3 passes); scale 2; noise is
-/// drawn and added (4); decay reads the parameter as well (3). Without traffic: `record`.
+/// Its kernel on `size` bytes of gradient: clip reads, reads and writes (3 passes); scale 2; noise
+/// is drawn and added (4); decay reads the parameter as well (3). Without traffic: `record`.
 Kernel kernel_of(const UserHook& hook, Bytes size);
 
 /// Does `text` match `pattern`, in which `*` stands for any text, dots included?
 bool matches(std::string_view pattern, std::string_view text);
 
-/// Bytes of a layer's output: what the last GEMM of its forward writes, in its first parameter's type
-/// (or its GEMM's); of a layer without one, half of its last kernel's traffic. None: its kernels have
-/// no shapes.
+/// Bytes of a layer's output: what the last GEMM of its forward writes, in its first parameter's
+/// type (or its GEMM's); of a layer without one, half of its last kernel's traffic. None: its
+/// kernels have no shapes.
 std::optional<Bytes> output_of(const Layer& layer);
 
 /// A row of `ddpsim list hooks`.

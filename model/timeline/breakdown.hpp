@@ -13,8 +13,8 @@ struct Breakdown {
   Duration launch{};  ///< the rest: the host issuing, hooks, waking up, other ranks' last work
 };
 
-/// Every instant of the step, from zero to the end of the timeline, is given to the first line above
-/// that holds. Predicted or measured.
+/// Every instant of the step, from zero to the end of the timeline, is given to the first line
+/// above that holds. Predicted or measured.
 Breakdown break_down(const Schedule& schedule, const Timeline& timeline, int rank = 0);
 
 }  // namespace ddpsim

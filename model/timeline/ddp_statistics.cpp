@@ -45,7 +45,8 @@ Marks marks_of(const Schedule& schedule) {
         task.step != nobody || (is_collective(task.operation) && task.bucket != nobody &&
                                 !schedule.buckets[static_cast<std::size_t>(task.bucket)].delayed);
     if (launches) marks.comm_start = std::min(marks.comm_start, i);
-    // A static graph's first iteration communicates nothing before its used map: both marks are there.
+    // A static graph's first iteration communicates nothing before its used map: both marks are
+    // there.
     const bool late = is_collective(task.operation) &&
                       schedule.work_of(task).message == Message::used_map &&
                       marks.comm_start == nowhere && !searched;

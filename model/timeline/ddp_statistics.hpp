@@ -12,14 +12,15 @@ namespace ddpsim {
 /// What DistributedDataParallel's logger makes of one iteration: lengths between five marks on the
 /// stream kernels run on (of a CPU: on the host).
 ///
-///     forward start    before all else of forward: rebuild and broadcast of buffers count as forward
-///     compute start    forward has ended
-///     comm start       just before the first bucket is launched, even if its comm hook does nothing
-///     compute end      backward has ended, copies into buckets included, nothing waited for yet
+///     forward start  before all else of forward: rebuild and broadcast of buffers count as forward
+///     compute start  forward has ended
+///     comm start     just before the first bucket is launched, even if its comm hook does nothing
+///     compute end    backward has ended, copies into buckets included, nothing waited for yet
 ///     comm end         all has been waited for and copied back
 ///
-/// So `backward_comm` holds pauses between collectives and copies back, and `overlap` is a window, in
-/// which the link may have stood idle; neither is what StepMetrics calls communication and overlap.
+/// So `backward_comm` holds pauses between collectives and copies back, and `overlap` is a window,
+/// in which the link may have stood idle; neither is what StepMetrics calls communication and
+/// overlap.
 /// Source: pytorch logger.cpp, reducer_timer.hpp; rules R20 and R46.
 struct DdpStatistics {
   Duration forward_compute{};             ///< compute start - forward start
@@ -35,8 +36,8 @@ struct DdpStatistics {
 std::optional<DdpStatistics> ddp_statistics(const Schedule& schedule, const Timeline& timeline,
                                             int rank = 0);
 
-/// The logger's averages, in its whole nanoseconds: avg = (x + avg (k - 1)) / k, where k counts every
-/// sample, also those that lack a figure.
+/// The logger's averages, in its whole nanoseconds: avg = (x + avg (k - 1)) / k, where k counts
+/// every sample, also those that lack a figure.
 class DdpAverages {
  public:
   /// The first ten iterations, then every hundredth (rule R47).

@@ -5,8 +5,8 @@
 namespace ddpsim {
 namespace {
 
-/// The task that reduced each bucket last, and the collective of its communicator that made it wait: the
-/// one before it, or, where several may be under way, the last to end before it began.
+/// The task that reduced each bucket last, and the collective of its communicator that made it
+/// wait: the one before it, or, where several may be under way, the last to end before it began.
 struct LastReduce {
   std::int32_t task = nobody, previous = nobody;
 };

@@ -40,9 +40,9 @@ struct ExposedBucket {
 ///
 /// A collective begins with the latest of: its gradients are ready, it is called, the one before it
 /// has ended, it is launched; and then when the last rank arrives. Between the gradients and the
-/// start each instant accounts for the time since the one before it, and what the last of them would
-/// have saved is taken off the exposed time first. What is left when all waiting is taken off would
-/// be exposed even if it had begun with its gradients: that is theirs.
+/// start each instant accounts for the time since the one before it, and what the last of them
+/// would have saved is taken off the exposed time first. What is left when all waiting is taken off
+/// would be exposed even if it had begun with its gradients: that is theirs.
 ///
 /// Example: ready at 10, called at 10, previous end at 13, launched at 14, start at 16, end at 20,
 /// exposed from 15 on: of 5 the slowest rank accounts for 2, the launch for 1, the previous

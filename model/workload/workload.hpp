@@ -68,8 +68,8 @@ struct BufferGroup {
   Bytes size;
 };
 
-/// As DDP broadcasts them: a group is cut after the tensor with which it reaches `most`; its tensors are
-/// taken as equally large. Source: distributed.py (broadcast_bucket_size), comm.cpp.
+/// As DDP broadcasts them: a group is cut after the tensor with which it reaches `most`; its
+/// tensors are taken as equally large. Source: distributed.py (broadcast_bucket_size), comm.cpp.
 inline constexpr Bytes most_broadcast{250 << 20};
 std::vector<BufferGroup> cut(const std::vector<BufferGroup>& groups, Bytes most = most_broadcast);
 
@@ -90,7 +90,8 @@ struct Workload {
   Bytes gradient_size() const;
 };
 
-/// Is every kernel's work known, or are there some (of a workload profile) of which only the time is?
+/// Is every kernel's work known, or are there some (of a workload profile) of which only the time
+/// is?
 bool has_shapes(const Workload& workload);
 
 /// Parameter indices in the order their gradients become ready: by the backward kernel that

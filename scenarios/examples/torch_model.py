@@ -1,4 +1,5 @@
-"""What tools/torch_profile.py takes: a network of your own, a batch, how its loss is computed, and an optimizer.
+"""What tools/torch_profile.py takes: a network of your own, a batch, how its loss is computed, and
+an optimizer.
 
     python3 tools/torch_profile.py --script scenarios/examples/torch_model.py:make
 """
@@ -10,7 +11,8 @@ def make():
     for inputs, outputs in zip(channels, channels[1:]):
         layers += [torch.nn.Conv2d(inputs, outputs, 3, stride=1 if inputs == 3 else 2, padding=1),
                    torch.nn.BatchNorm2d(outputs), torch.nn.ReLU()]
-    model = torch.nn.Sequential(*layers, torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(640, 100))
+    model = torch.nn.Sequential(*layers, torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(),
+                                torch.nn.Linear(640, 100))
     batch = torch.randn(64, 3, 64, 64), torch.randint(100, (64,))
 
     def loss(model, batch):

@@ -89,7 +89,8 @@ const Map<MeasuredWork>& task_map() {
             "aside", value::boolean(), &MeasuredWork::aside,
             {.meaning = "Whether the task was measured as a comm hook runs it, beside the backward "
                         "pass."});
-    add_spread(all, &MeasuredWork::time, value::time_or_zero(), "How long it takes, in the median.");
+    add_spread(all, &MeasuredWork::time, value::time_or_zero(),
+               "How long it takes, in the median.");
     return all.check([](MeasuredWork& task, const YamlMap& entries) {
       if (task.aside && !may_run_aside(task.operation))
         entries.at("aside").fail(

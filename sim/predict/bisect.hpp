@@ -9,11 +9,13 @@ namespace ddpsim {
 
 /// The x in [low, high] at which `excess(x)`, a Duration that does not fall as x grows, turns
 /// positive; the nearer end if it never does. It is what 40 bisections find, to the last bit, where
-/// `excess` does not fall; but each of their questions is a whole prediction, and here about half as
-/// many are asked. Near the place where it turns, `excess` is almost straight. So the line through
-/// both ends of what is known points there, and a point a little nearer to the middle than that is
-/// asked, so that in turn both ends move. A bisection outside of what is known then needs no question.
-/// Source: Oliveira & Takahashi, ACM Trans. Math. Softw. 47(1), 2020 (interpolate, truncate, project).
+/// `excess` does not fall; but each of their questions is a whole prediction, and here about half
+/// as many are asked. Near the place where it turns, `excess` is almost straight. So the line
+/// through both ends of what is known points there, and a point a little nearer to the middle than
+/// that is asked, so that in turn both ends move. A bisection outside of what is known then needs
+/// no question.
+/// Source: Oliveira & Takahashi, ACM Trans. Math. Softw. 47(1), 2020 (interpolate, truncate,
+/// project).
 template <typename Excess>
 double bisect(double low, double high, Excess&& excess) {
   constexpr int bisections = 40;

@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 """How long the program takes from its start to its end: for --version, and for a whole prediction.
 
-    tests/benchmark/startup.py                                      # prints the least and the median of 30 runs each
-    tests/benchmark/startup.py --version-limit 10 --run-limit 30    # exit code 1 if one takes longer (milliseconds)
+    tests/benchmark/startup.py      # prints the least and the median of 30 runs each
+    tests/benchmark/startup.py --version-limit 10 --run-limit 30
+                                    # exit code 1 if one takes longer (milliseconds)
 
-A limit holds for the least of the runs: what the machine does beside makes a run longer, and none shorter. The time of an
-empty program (`true`) is printed as well: it is what the measurement itself costs. Libraries are in the page cache.
+A limit holds for the least of the runs: what the machine does beside makes a run longer, and none
+shorter. The time of an empty program (`true`) is printed as well: it is what the measurement itself
+costs. Libraries are in the page cache.
 """
 import argparse
 import os
@@ -23,7 +25,8 @@ def milliseconds(command, runs):
     taken = []
     for _ in range(runs + 1):
         begin = time.perf_counter()
-        code = subprocess.run(command, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL).returncode
+        code = subprocess.run(command, stdout=subprocess.DEVNULL,
+                              stdin=subprocess.DEVNULL).returncode
         taken.append(1000 * (time.perf_counter() - begin))
         if code != 0:
             sys.exit(f'startup.py: {" ".join(map(str, command))}: exit code {code}')
@@ -42,7 +45,8 @@ def main():
     scenario = ROOT / 'scenarios/seeds/cs336-xl-2xh100.yaml'
     cases = [('true', ['true'], None),
              ('ddpsim --version', [arguments.ddpsim, '--version'], arguments.version_limit),
-             ('ddpsim run scenarios/seeds/cs336-xl-2xh100.yaml', [arguments.ddpsim, 'run', scenario], arguments.run_limit)]
+             ('ddpsim run scenarios/seeds/cs336-xl-2xh100.yaml',
+              [arguments.ddpsim, 'run', scenario], arguments.run_limit)]
     good = True
     for name, command, limit in cases:
         taken = milliseconds(command, arguments.runs)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""That check_documents.py finds what is wrong, and writes what commands print."""
+"""That check_documents.py and check_lines.py find what is wrong, and what is printed is written."""
 import pathlib
 import sys
 import tempfile
@@ -7,6 +7,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 import check_documents as check  # beside this file
+import check_lines
 
 PRINTED = ['name   step', 'flat   1.00', 'naive  2.00', 'done']
 
@@ -132,6 +133,23 @@ class Documents(unittest.TestCase):
         self.assertEqual(
             self.document('# A `run`, first\n## Pros & cons\n## The end\n## The end\n').anchors(),
             {'a-run-first', 'pros--cons', 'the-end', 'the-end-1'})
+
+
+class Lines(unittest.TestCase):
+    def test_lines_of_code_that_are_too_long_are_found_and_data_may_be_wide(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for name in ('wide.yaml', 'page.md', 'notes', 'build/made.cpp', '.git/hook.py'):
+                (root / name).parent.mkdir(exist_ok=True)
+                (root / name).write_text('x' * 200 + '\n')
+            (root / 'fits.cpp').write_text('ä' * 100 + '\n')  # columns, not bytes
+            self.assertEqual(list(check_lines.long_lines(root)), [])
+            for name in ('a.cu', 'CMakeLists.txt', 'room/b.hpp', 'room/script'):
+                (root / name).parent.mkdir(exist_ok=True)
+                (root / name).write_text('#!/bin/sh\n# ' + 'x' * 99 + '\n')
+            self.assertEqual(list(check_lines.long_lines(root)),
+                             [f'{name}:2: 101 columns, at most 100'
+                              for name in ('CMakeLists.txt', 'a.cu', 'room/b.hpp', 'room/script')])
 
 
 if __name__ == '__main__':

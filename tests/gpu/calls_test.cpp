@@ -1,5 +1,6 @@
-// The real calls against the same computed on the host. Needs a GPU. Each of these tests touches CUDA in
-// this process, so the tests of jobs, which fork, run in others, as ctest and tools/gpu_check have it. [time]:
+// The real calls against the same computed on the host. Needs a GPU. Each of these tests touches
+// CUDA in this process, so the tests of jobs, which fork, run in others, as ctest and
+// tools/gpu_check have it. [time]:
 // what a sanitizer slows.
 
 #include <cmath>

@@ -21,10 +21,12 @@ def write(root, files):
 
 
 def check(files, *flags):
-    """What tools/check_includes says of a source tree that holds `files`: (exit code, output, complaints)."""
+    """What tools/check_includes says of a source tree that holds `files`: (exit code, output,
+    complaints)."""
     with tempfile.TemporaryDirectory() as folder:
         write(pathlib.Path(folder), files)
-        done = subprocess.run([sys.executable, CHECK, *flags, folder], capture_output=True, text=True)
+        done = subprocess.run([sys.executable, CHECK, *flags, folder], capture_output=True,
+                              text=True)
         return done.returncode, done.stdout, done.stderr
 
 
@@ -59,8 +61,10 @@ def arrows(pairs):
 
 
 def expect_all_refused(pairs):
-    expect_refused(arrows(pairs), f'check_includes: {len(pairs)} wrong',
-                   *(f'{room}/sees_{seen.replace("/", "_")}.cpp:1: includes "{seen}/used.hpp"' for room, seen in pairs))
+    expect_refused(
+        arrows(pairs), f'check_includes: {len(pairs)} wrong',
+        *(f'{room}/sees_{seen.replace("/", "_")}.cpp:1: includes "{seen}/used.hpp"'
+          for room, seen in pairs))
 
 
 def the_tree_itself_is_clean():
@@ -69,36 +73,49 @@ def the_tree_itself_is_clean():
 
 
 def file_line_and_reason_are_said():
-    expect_refused({'model/schedule/task.hpp': '#pragma once\n\n#include <vector>\n#include "model/ddp/training.hpp"\n',
-                    'model/ddp/training.hpp': ''},
-                   'model/schedule/task.hpp:4: includes "model/ddp/training.hpp": model/schedule sees only')
+    expect_refused(
+        {
+            'model/schedule/task.hpp': '#pragma once\n\n#include <vector>\n'
+                                       '#include "model/ddp/training.hpp"\n',
+            'model/ddp/training.hpp': ''
+        }, 'model/schedule/task.hpp:4: includes "model/ddp/training.hpp": model/schedule sees only')
 
 
 def arrows_point_one_way():
-    down = [('model/schedule', 'model/base'), ('model/ddp', 'model/schedule'), ('model/cost', 'model/workload'),
-            ('sim/engine', 'model/cost'), ('sim/tune', 'sim/engine'), ('sim/predict', 'model/ddp'),
-            ('backend/gloo', 'backend/job'), ('backend/measure', 'model/cost'), ('tools/sweep', 'tools/report'),
-            ('tools/command', 'backend/nccl'), ('tests/tools', 'tools/command'), ('model/base', 'model/base')]
+    down = [('model/schedule', 'model/base'), ('model/ddp', 'model/schedule'),
+            ('model/cost', 'model/workload'), ('sim/engine', 'model/cost'),
+            ('sim/tune', 'sim/engine'), ('sim/predict', 'model/ddp'),
+            ('backend/gloo', 'backend/job'), ('backend/measure', 'model/cost'),
+            ('tools/sweep', 'tools/report'), ('tools/command', 'backend/nccl'),
+            ('tests/tools', 'tools/command'), ('model/base', 'model/base')]
     expect_accepted(arrows(down))
     expect_all_refused([(seen, room) for room, seen in down if room != seen])
 
 
 def rooms_side_by_side_do_not_see_one_another():
-    groups = (['model/cost', 'model/ddp', 'model/timeline'], ['sim/engine', 'backend', 'scenarios/reader'],
+    groups = (['model/cost', 'model/ddp', 'model/timeline'],
+              ['sim/engine', 'backend', 'scenarios/reader'],
               ['backend/gloo', 'backend/nccl'], ['tools/import', 'tools/sweep'])
-    expect_all_refused([(room, other) for rooms in groups for room in rooms for other in rooms if room != other])
+    expect_all_refused([(room, other) for rooms in groups for room in rooms for other in rooms
+                        if room != other])
 
 
 def neither_executor_sees_ddp():
-    executors = ['sim/engine', *(f'backend{part}' for part in
-                                 ('', '/job', '/measure', '/comm_hooks', '/plugin', '/gloo', '/nccl', '/run'))]
+    executors = [
+        'sim/engine',
+        *(f'backend{part}'
+          for part in ('', '/job', '/measure', '/comm_hooks', '/plugin', '/gloo', '/nccl', '/run'))
+    ]
     expect_all_refused([(room, 'model/ddp') for room in executors])
 
 
 def libraries_have_their_rooms():
-    places = {'cuda_runtime.h': 'backend/nccl', 'nccl.h': 'backend/nccl', 'yaml-cpp/yaml.h': 'scenarios/reader',
-              'boost/program_options.hpp': 'tools/command', 'gloo/allreduce.h': 'backend/gloo', 'mpi.h': 'tools/sweep',
-              'nlohmann/json.hpp': 'tools/report', 'thread': 'sim/tune', 'Eigen/Dense': 'model/cost'}
+    places = {
+        'cuda_runtime.h': 'backend/nccl', 'nccl.h': 'backend/nccl',
+        'yaml-cpp/yaml.h': 'scenarios/reader', 'boost/program_options.hpp': 'tools/command',
+        'gloo/allreduce.h': 'backend/gloo', 'mpi.h': 'tools/sweep',
+        'nlohmann/json.hpp': 'tools/report', 'thread': 'sim/tune', 'Eigen/Dense': 'model/cost'
+    }
     expect_accepted({f'{room}/user{number}.cpp': f'#include <{header}>\n'
                      for number, (header, room) in enumerate(places.items())})
     expect_refused({'model/base/user.hpp': ''.join(f'#include <{header}>\n' for header in places)},
@@ -113,14 +130,21 @@ def no_way_around():
                             ('"../ddp/training.hpp"', 'no such file'),
                             ('"model/schedule/../ddp/training.hpp"', 'is no room'),
                             ('TRAINING', "write the header's name")):
-        expect_refused({'model/schedule/user.cpp': f'  #  include {include}\n', 'model/schedule/x.hpp': '', **target},
-                       'model/schedule/user.cpp:1', reason)
-    expect_refused({'model/schedule/user.cpp': '#include "model/schedule/x.inl"\n', 'model/schedule/x.inl': ''},
-                   'model/schedule/user.cpp:1', 'headers end in')
+        expect_refused(
+            {
+                'model/schedule/user.cpp': f'  #  include {include}\n', 'model/schedule/x.hpp': '',
+                **target
+            }, 'model/schedule/user.cpp:1', reason)
+    expect_refused(
+        {
+            'model/schedule/user.cpp': '#include "model/schedule/x.inl"\n',
+            'model/schedule/x.inl': ''
+        }, 'model/schedule/user.cpp:1', 'headers end in')
 
 
 def a_new_folder_has_to_say_where_it_stands():
-    expect_refused({'model/weather/rain.hpp': ''}, 'model/weather/rain.hpp:1', 'ARROWS in tools/check_includes')
+    expect_refused({'model/weather/rain.hpp': ''}, 'model/weather/rain.hpp:1',
+                   'ARROWS in tools/check_includes')
 
 
 def exceptions_are_counted_and_only_shrink():
@@ -128,11 +152,13 @@ def exceptions_are_counted_and_only_shrink():
     code, out, complaints = check({**arrow('model/schedule', 'model/ddp'), **known})
     expect(code == 0 and '1 known exceptions' in out and not complaints, code, out, complaints)
     # The same file may not use its exception for another room, and no other file may use it.
-    expect_refused({**arrow('model/schedule', 'model/ddp'), **arrow('model/schedule', 'model/cost'), **known},
-                   'includes "model/cost/used.hpp"')
+    expect_refused(
+        {**arrow('model/schedule', 'model/ddp'), **arrow('model/schedule', 'model/cost'), **known},
+        'includes "model/cost/used.hpp"')
     # What is mended leaves the list.
     expect_refused({'model/schedule/user.cpp': '', **known},
-                   'include_exceptions.txt:2: model/schedule/user.cpp no longer includes', 'remove this exception')
+                   'include_exceptions.txt:2: model/schedule/user.cpp no longer includes',
+                   'remove this exception')
 
 
 def a_wrong_include_fails_the_build():
@@ -140,39 +166,54 @@ def a_wrong_include_fails_the_build():
     right = '#include "model/schedule/schedule.hpp"\nint tasks() { return count; }\n'
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder) / 'project'
-        write(root, {
-            'CMakeLists.txt': f'cmake_minimum_required(VERSION 3.25)\nproject(two_rooms CXX)\n'
-                              f'include({TREE}/cmake/rooms.cmake)\nddpsim_check_includes()\n'
-                              'ddpsim_room(model/schedule)\nddpsim_room(model/cost LINKS ddpsim_model_schedule)\n',
-            'model/schedule/schedule.hpp': '#pragma once\ninline constexpr int count = 3;\n',
-            'model/schedule/schedule.cpp': wrong + right,
-            'model/cost/price.hpp': '#pragma once\n',
-            'model/cost/price.cpp': '#include "model/schedule/schedule.hpp"\nint price() { return count; }\n'})
+        write(
+            root, {
+                'CMakeLists.txt': f'cmake_minimum_required(VERSION 3.25)\nproject(two_rooms CXX)\n'
+                f'include({TREE}/cmake/rooms.cmake)\nddpsim_check_includes()\n'
+                'ddpsim_room(model/schedule)\nddpsim_room(model/cost LINKS '
+                'ddpsim_model_schedule)\n',
+                'model/schedule/schedule.hpp': '#pragma once\ninline constexpr int count = 3;\n',
+                'model/schedule/schedule.cpp': wrong + right,
+                'model/cost/price.hpp': '#pragma once\n',
+                'model/cost/price.cpp': '#include "model/schedule/schedule.hpp"\n'
+                                        'int price() { return count; }\n'
+            })
         build = root / 'build'
-        set_up = subprocess.run([options.cmake, '-S', root, '-B', build, '-G', options.generator,
-                                 f'-DCMAKE_CXX_COMPILER={options.compiler}'], capture_output=True, text=True)
+        set_up = subprocess.run([
+            options.cmake, '-S', root, '-B', build, '-G', options.generator,
+            f'-DCMAKE_CXX_COMPILER={options.compiler}'
+        ], capture_output=True, text=True)
         expect(set_up.returncode == 0, set_up.stdout, set_up.stderr)
         # The target of a single room refuses as well as that of everything.
         for target in (['--target', 'ddpsim_model_cost'], []):
-            done = subprocess.run([options.cmake, '--build', build, *target], capture_output=True, text=True)
+            done = subprocess.run([options.cmake, '--build', build, *target], capture_output=True,
+                                  text=True)
             said = done.stdout + done.stderr
             expect(done.returncode != 0, 'it was built', said)
-            expect('model/schedule/schedule.cpp:1: includes "model/cost/price.hpp": model/schedule sees only' in said, said)
+            expect(
+                'model/schedule/schedule.cpp:1: includes "model/cost/price.hpp": model/schedule '
+                'sees only'
+                in said, said)
         write(root, {'model/schedule/schedule.cpp': right})
         done = subprocess.run([options.cmake, '--build', build], capture_output=True, text=True)
-        expect(done.returncode == 0, 'without the wrong include it must be built', done.stdout, done.stderr)
+        expect(done.returncode == 0, 'without the wrong include it must be built', done.stdout,
+               done.stderr)
         # A build after which nothing changed does not check again; a new file is checked.
         done = subprocess.run([options.cmake, '--build', build], capture_output=True, text=True)
         expect('Holding includes' not in done.stdout, done.stdout)
         write(root, {'model/schedule/new.cpp': wrong})
         done = subprocess.run([options.cmake, '--build', build], capture_output=True, text=True)
-        expect(done.returncode != 0 and 'model/schedule/new.cpp:1' in done.stdout + done.stderr, done.stdout, done.stderr)
+        expect(done.returncode != 0 and 'model/schedule/new.cpp:1' in done.stdout + done.stderr,
+               done.stdout, done.stderr)
 
 
-CASES = {case.__name__.replace('_', ' '): case for case in (
-    the_tree_itself_is_clean, file_line_and_reason_are_said, arrows_point_one_way, neither_executor_sees_ddp,
-    rooms_side_by_side_do_not_see_one_another, libraries_have_their_rooms, no_way_around,
-    a_new_folder_has_to_say_where_it_stands, exceptions_are_counted_and_only_shrink, a_wrong_include_fails_the_build)}
+CASES = {
+    case.__name__.replace('_', ' '): case
+    for case in (the_tree_itself_is_clean, file_line_and_reason_are_said, arrows_point_one_way,
+                 neither_executor_sees_ddp, rooms_side_by_side_do_not_see_one_another,
+                 libraries_have_their_rooms, no_way_around, a_new_folder_has_to_say_where_it_stands,
+                 exceptions_are_counted_and_only_shrink, a_wrong_include_fails_the_build)
+}
 
 if __name__ == '__main__':
     parser = argparse.ArgumentParser()

@@ -59,7 +59,8 @@ synchronous: true
 launch: {kernel: 0 us, collective: 9 us}
 slowest_rank: 1.05
 tasks:
-  - {operation: forward, gemm: [64, 256, 128, 1], traffic: 786432 B, type: fp32, time: 830 us, repeats: 40}
+  - {operation: forward, gemm: [64, 256, 128, 1], traffic: 786432 B, type: fp32, time: 830 us,
+    repeats: 40}
   - {operation: copy in, traffic: 2 MB, time: 200 us}
 all_reduce:
   - {bytes: 4 KiB, time: 60 us}
@@ -103,11 +104,12 @@ CASES = {
     # Keys.
     'an unknown key': scenario('  dtype: fp32', '  dytpe: fp32'),
     'an unknown key at the root': scenario('name: a small one', 'title: a small one'),
-    'an unknown key in flow style': scenario('compare:', 'measured: {rows: [{strategy: naive, step: 5 ms, tme: 1}]}\n'
-                                                         'compare:'),
+    'an unknown key in flow style': scenario(
+        'compare:', 'measured: {rows: [{strategy: naive, step: 5 ms, tme: 1}]}\ncompare:'),
     "another program's key": training('gradient_accumulation_steps: 4'),
     'a missing key': scenario('  batch: 8\n', ''),
-    'a missing key of a row': scenario('compare:', 'measured: {rows: [{strategy: naive}]}\ncompare:'),
+    'a missing key of a row': scenario('compare:',
+                                       'measured: {rows: [{strategy: naive}]}\ncompare:'),
     'no cluster': ('scenario', 'workload: {model: resnet18, batch: 8}\n'),
     'ranks without a link': scenario('  intra_node: nvlink4\n', ''),
     'nodes without a link': scenario('  ranks_per_node: 2', '  nodes: 2'),
@@ -123,17 +125,20 @@ CASES = {
     'a size of zero': training('bucket_cap: 0 MiB'),
     'a negative size': training('bucket_cap: -1 MiB'),
     'a size in a list without its unit': training('bucket_caps: [1 MiB, 4]'),
-    'a rate without its unit': scenario('intra_node: nvlink4', 'intra_node: {latency: 5 us, bandwidth: 450}'),
-    'a latency without its unit': scenario('intra_node: nvlink4', 'intra_node: {latency: 5, bandwidth: 450 GB/s}'),
+    'a rate without its unit': scenario('intra_node: nvlink4',
+                                        'intra_node: {latency: 5 us, bandwidth: 450}'),
+    'a latency without its unit': scenario('intra_node: nvlink4',
+                                           'intra_node: {latency: 5, bandwidth: 450 GB/s}'),
     'a time of zero': scenario('  dtype: fp32', '  times: {forward: 0 ms}'),
-    'a flop rate without its unit': scenario('device: h100-sxm', 'device: {base: h100-sxm, peak: {fp32: 67}}'),
+    'a flop rate without its unit': scenario('device: h100-sxm',
+                                             'device: {base: h100-sxm, peak: {fp32: 67}}'),
     # Numbers, truth values, names.
     'a count of zero': scenario('batch: 8', 'batch: 0'),
     'a count that is a word': scenario('batch: 8', 'batch: eight'),
     'a count beyond its range': scenario('ranks_per_node: 2', 'ranks_per_node: 2000'),
     'a fraction of a rank': scenario('ranks_per_node: 2', 'ranks_per_node: 2.5'),
-    'a number below its range': scenario('  ranks_per_node: 2',
-                                         '  interference: {compute_slowdown: 0.5}\n  ranks_per_node: 2'),
+    'a number below its range': scenario(
+        '  ranks_per_node: 2', '  interference: {compute_slowdown: 0.5}\n  ranks_per_node: 2'),
     'yes for true': training('no_sync: yes'),
     'a name that nobody knows': training('strategy: bucketd'),
     'a name in a list': scenario('[naive, flat]', '[naive, falt]'),
@@ -156,7 +161,8 @@ CASES = {
     'a step of a comm hook that nobody knows': training('comm_hook: [{cast: fp8}, all_reduce]'),
     # A model written out.
     'a family that nobody knows': scenario('model: resnet18', 'model: {family: gpt3}'),
-    'a key of another family': scenario('model: resnet18', 'model: {family: mlp, widths: [8, 8], classes: 10}'),
+    'a key of another family': scenario('model: resnet18',
+                                        'model: {family: mlp, widths: [8, 8], classes: 10}'),
     'a family without its keys': scenario('model: resnet18', 'model: {family: mlp}'),
     # Files of other formats.
     'a profile of another version': profile('ddpsim.workload/1', 'ddpsim.workload/2'),
@@ -167,11 +173,13 @@ CASES = {
     'a profile with a key more': profile('source: a test', 'batch: 8'),
     'a profile that was cut off': profile('source: a test', 'written_by: ddpsim 0.1.0'),
     'a calibration that was cut off': calibration('end: ddpsim.calibration/1\n', ''),
-    'a calibration of another version': calibration('format: ddpsim.calibration/1', 'format: ddpsim.calibration/2'),
+    'a calibration of another version': calibration('format: ddpsim.calibration/1',
+                                                    'format: ddpsim.calibration/2'),
     'a task that nobody knows': calibration('operation: copy in', 'operation: copy_in'),
     'a task without its time': calibration('traffic: 2 MB, time: 200 us', 'traffic: 2 MB'),
     'a matrix product of three extents': calibration('[64, 256, 128, 1]', '[64, 256, 128]'),
-    'a slowdown beyond what can be': calibration('communication_slowdown: 0.95', 'communication_slowdown: 1e9'),
+    'a slowdown beyond what can be': calibration('communication_slowdown: 0.95',
+                                                 'communication_slowdown: 1e9'),
     'a link of another kind': link('kind: pcie', 'kind: pci'),
     'a table without times': link('{bytes: 4096, time: 600 us}', '{bytes: 4096}'),
     'an empty table': ('link', 'all_reduce: []\n'),
@@ -179,7 +187,8 @@ CASES = {
     'a device without a peak': device('peak: {fp32: 66.9 TFLOP/s}\n', ''),
     'a device without its multiprocessors': device('multiprocessors: 132\n', ''),
     'a number format that no device has': device('fp32: 66.9', 'fp64: 66.9'),
-    'an efficiency beyond 1': device('multiprocessors: 132', 'multiprocessors: 132\nmemory_efficiency: 1.5'),
+    'an efficiency beyond 1': device('multiprocessors: 132',
+                                     'multiprocessors: 132\nmemory_efficiency: 1.5'),
     'a model without its layers': model('layers: 2\n', ''),
     'a model with a key more': model('heads: 4', 'heads: 4\nblocks: [1, 2]'),
 }

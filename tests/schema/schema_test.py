@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """Whether the JSON Schemas that `ddpsim schema` prints say of YAML files what ddpsim itself says.
 
-    schema_test.py --ddpsim PROGRAM good      accepted: every YAML file of the repository, what ddpsim writes, every
-                                              default and example
-    schema_test.py --ddpsim PROGRAM broken    refused by both, in the same place: every file of broken.py
+    schema_test.py --ddpsim PROGRAM good      accepted: every YAML file of the repository, what
+                                              ddpsim writes, every default and example
+    schema_test.py --ddpsim PROGRAM broken    refused by both, in the same place: every file of
+                                              broken.py
 
 Exit code 0: so it is; 3: it is not, and where is printed; 77: this Python has no jsonschema (1 with
 DDPSIM_TORCH=required).
@@ -56,7 +57,8 @@ Core.add_constructor('tag:yaml.org,2002:int', lambda loader, node: int(node.valu
 def schemas(program):
     validators = {}
     for name in FORMATS:
-        text = subprocess.run([program, 'schema', name], check=True, capture_output=True, text=True).stdout
+        text = subprocess.run([program, 'schema', name], check=True, capture_output=True,
+                              text=True).stdout
         schema = json.loads(text)
         jsonschema.Draft202012Validator.check_schema(schema)
         validators[name] = jsonschema.Draft202012Validator(schema)
@@ -67,7 +69,8 @@ def format_of(file, content):
     marked = content.get('format')
     if marked:
         return re.fullmatch(r'ddpsim\.(\w+)/1', marked)[1]
-    return {'devices': 'device', 'links': 'link', 'models': 'model'}.get(file.parent.name, 'scenario')
+    return {'devices': 'device', 'links': 'link',
+            'models': 'model'}.get(file.parent.name, 'scenario')
 
 
 def written(program):
@@ -76,8 +79,9 @@ def written(program):
         folder = pathlib.Path(name)
         for kind in ('workload', 'link', 'calibration'):
             (folder / 'in.yaml').write_text(broken.WHOLE[kind])
-            subprocess.run([program, 'import', 'torch-profile', 'in.yaml', '-o', 'out.yaml', '--quiet'], check=True,
-                           cwd=folder)
+            subprocess.run(
+                [program, 'import', 'torch-profile', 'in.yaml', '-o', 'out.yaml', '--quiet'],
+                check=True, cwd=folder)
             yield kind, yaml.load((folder / 'out.yaml').read_text(), Core)
 
 
@@ -96,7 +100,8 @@ def good(program, validators):
     for name, validator in validators.items():
         for map_name, definition in validator.schema['$defs'].items():
             for key, schema in definition.get('properties', {}).items():
-                values = schema.get('examples', []) + [schema[word] for word in ('default',) if word in schema]
+                values = list(schema.get('examples', []))
+                values += [schema[word] for word in ('default',) if word in schema]
                 told += len(values)
                 for value in values:
                     for error in validator.evolve(schema=schema).iter_errors(value):
@@ -108,7 +113,8 @@ def good(program, validators):
 
 
 def marks_of(node, path=(), marks=None):
-    """Where every value and every key of a document begins: {(path, is it the key): (line, column)}."""
+    """Where every value and every key of a document begins: {(path, is it the key): (line,
+    column)}."""
     marks = {} if marks is None else marks
     marks[path, False] = node.start_mark.line + 1, node.start_mark.column + 1
     if isinstance(node, yaml.MappingNode):
@@ -152,7 +158,8 @@ def all_broken(program, validators):
         folder = pathlib.Path(name)
         for kind, text in broken.WHOLE.items():  # nothing is wrong before it is broken
             place, said = place_by_program(program, folder, kind, text)
-            if said.strip() != 'exit code 0:' or not validators[kind].is_valid(yaml.load(text, Core)):
+            taken = validators[kind].is_valid(yaml.load(text, Core))
+            if said.strip() != 'exit code 0:' or not taken:
                 wrong.append(f'{kind}: refused as it is: {said.strip()}')
         for what, (kind, text) in broken.CASES.items():
             place, said = place_by_program(program, folder, kind, text)
@@ -160,8 +167,12 @@ def all_broken(program, validators):
             marks = marks_of(yaml.compose(text, Core))
             places = set().union(*(places_of(error, marks) for error in errors))
             if place is None or places != {place}:
-                messages = '; '.join(f'{error.json_path}: {error.message[:100]}' for error in errors)
-                wrong.append(f'{what}: program {place} ({said.strip()[-200:]}), schema {sorted(places)} ({messages})')
+                messages = '; '.join(f'{error.json_path}: {error.message[:100]}'
+                                     for error in errors)
+                wrong.append(
+                    f'{what}: program {place} ({said.strip()[-200:]}), schema {sorted(places)} '
+                    f'({messages})'
+                )
     print(f'{len(broken.CASES)} broken files')
     return wrong
 
@@ -173,7 +184,8 @@ def main():
     given = parser.parse_args()
     given.ddpsim = str(pathlib.Path(given.ddpsim).resolve())
     validators = schemas(given.ddpsim)
-    wrong = good(given.ddpsim, validators) if given.what == 'good' else all_broken(given.ddpsim, validators)
+    check = good if given.what == 'good' else all_broken
+    wrong = check(given.ddpsim, validators)
     for line in wrong:
         print(line)
     return 3 if wrong else 0

@@ -72,8 +72,8 @@ TEST_CASE("a mistake in a scenario is one line with its place, and touches nothi
   CHECK(refusals.of_scenario(spoiled(4, "  batch: 9")) ==
         "s.yaml:4:3: workload: repeated key \"batch\"");
   CHECK(refusals.of_scenario(spoiled(12, "\"a\\nb\\e[31m\": 1")) ==
-        "s.yaml:12:1: a\\nb\\x1b[31m: unknown key; known: name, cluster, workload, training, compare, "
-        "measured");
+        "s.yaml:12:1: a\\nb\\x1b[31m: unknown key; known: name, cluster, workload, training, "
+        "compare, measured");
   CHECK_THAT(
       refusals.of_scenario(spoiled(2, "  model: resnet5")),
       Catch::StartsWith("s.yaml:2:10: workload.model: unknown name \"resnet5\"; did you mean "
@@ -116,7 +116,8 @@ TEST_CASE("a file that is not there, or no file, is refused", "[tools][bad_input
     CHECK(refusals.of({command, "none.yaml", "--json", "old.json"}) == "none.yaml: no such file");
     CHECK(refusals.of({command, "folder", "--json", "old.json"}) == "folder: not a file");
     CHECK(refusals.of({command, "/dev/zero", "--json", "old.json"}) == "/dev/zero: not a file");
-    CHECK(refusals.of({command, "two\nlines", "--json", "old.json"}) == "two\\nlines: no such file");
+    CHECK(refusals.of({command, "two\nlines", "--json", "old.json"}) ==
+          "two\\nlines: no such file");
   }
   // A good scenario before the bad one does not get its results written.
   const std::string good = shipped("examples/first.yaml");

@@ -25,14 +25,12 @@ Calibration example() {
   calibration.workload = "resnet18";
   calibration.ranks = 2;
   calibration.launch = {0us, 9us, 300ns};
-  calibration.tasks = {
-      measured(Operation::forward,
-       Gemm{64, 256, 128, 1},
-       {786432},
-       DType::fp32,
-       {830us, 810us, 1ms, 40, 1}),
-      measured(Operation::copy_in, std::nullopt, {2'000'001}, DType::fp32, {100us, 90us, 120us, 40, 0}),
-      measured(Operation::divide, std::nullopt, {4'000'002}, DType::fp32, {200us, 90us, 320us, 40, 3})};
+  calibration.tasks = {measured(Operation::forward, Gemm{64, 256, 128, 1}, {786432}, DType::fp32,
+                                {830us, 810us, 1ms, 40, 1}),
+                       measured(Operation::copy_in, std::nullopt, {2'000'001}, DType::fp32,
+                                {100us, 90us, 120us, 40, 0}),
+                       measured(Operation::divide, std::nullopt, {4'000'002}, DType::fp32,
+                                {200us, 90us, 320us, 40, 3})};
   calibration.all_reduce = {{4 * KiB, {60us, 55us, 71us, 40, 2}}, {1 * MiB, {1ms, 1ms, 2ms, 7, 0}}};
   calibration.interference = {{4 * MiB, 1.1, 0.95}};
   return calibration;
@@ -69,8 +67,8 @@ TEST_CASE("a calibration written and read back is equal", "[tools][calibration_f
 }
 
 TEST_CASE("an entry is a line, in units people read", "[tools][calibration_file]") {
-  // The only GEMM does 2 x 64 x 256 x 128 flops in 830 us; both copies 20 GB/s. Through 4 KiB in 60 us
-  // and 1 MiB in 1 ms goes a line of 940 us for 1020 KiB, 1.11 GB/s, and 4 KiB of it are 3.7 us.
+  // The only GEMM does 2 x 64 x 256 x 128 flops in 830 us; both copies 20 GB/s. Through 4 KiB in 60
+  // us and 1 MiB in 1 ms goes a line of 940 us for 1020 KiB, 1.11 GB/s, and 4 KiB of it are 3.7 us.
   CHECK(lines_from(example(), "tasks:") ==
         std::vector<std::string>{
             "tasks:",
@@ -107,20 +105,16 @@ TEST_CASE("times survive to the picosecond, sizes to the byte", "[tools][calibra
   };
   for (std::int64_t i = 1; i <= 2000; ++i) {
     const auto time = [&] { return std::min(Duration{amount(50)}, Duration{15min}); };
-    calibration.tasks.push_back(measured(Operation::divide,
-                                 Gemm{i, amount(40) + 1, 1, 1},
-                                 Bytes{amount(40) + 1},
-                                 DType::bf16,
-                                 {time(), time(), time(), static_cast<int>(i), 0}));
+    calibration.tasks.push_back(measured(Operation::divide, Gemm{i, amount(40) + 1, 1, 1},
+                                         Bytes{amount(40) + 1}, DType::bf16,
+                                         {time(), time(), time(), static_cast<int>(i), 0}));
   }
   for (const Duration time :
        {Duration{1}, Duration{999}, Duration{1000}, Duration{1001}, Duration{1ms},
         Duration{1ms} - Duration{1}, Duration{1s}, Duration{1s} + Duration{1}})
-    calibration.tasks.push_back(measured(Operation::optimizer,
-                                 std::nullopt,
-                                 Bytes{static_cast<std::int64_t>(calibration.tasks.size())},
-                                 DType::fp32,
-                                 {time, time, time, 1, 0}));
+    calibration.tasks.push_back(measured(Operation::optimizer, std::nullopt,
+                                         Bytes{static_cast<std::int64_t>(calibration.tasks.size())},
+                                         DType::fp32, {time, time, time, 1, 0}));
   calibration.interference = {{{1}, 1.0 / 3, 1 + 0x1p-52}};
   CHECK(read_back(calibration) == calibration);
 }
@@ -139,7 +133,8 @@ TEST_CASE("what all-reduces do to kinds of kernels, by channels, survives",
 TEST_CASE("a day survives to a millionth of a millionth", "[tools][calibration_file]") {
   Calibration calibration;
   const Duration day{24h - Duration{1}};
-  calibration.tasks = {measured(Operation::divide, std::nullopt, {1}, DType::fp32, {day, day, day, 1, 0})};
+  calibration.tasks = {
+      measured(Operation::divide, std::nullopt, {1}, DType::fp32, {day, day, day, 1, 0})};
   CHECK(in_seconds(read_back(calibration).tasks.at(0).time.median) ==
         Approx(in_seconds(day)).epsilon(1e-12));
 }

@@ -1,5 +1,5 @@
-// Each comm hook predicted and run for real: the same collectives, the same bytes, counted by the backend
-// as it hands them over.
+// Each comm hook predicted and run for real: the same collectives, the same bytes, counted by the
+// backend as it hands them over.
 #include <catch2/catch.hpp>
 
 #include "tests/tools/jobs.hpp"

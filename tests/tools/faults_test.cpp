@@ -1,5 +1,5 @@
-// What goes wrong in a job: every rank that survives ends in time, with one clear line and exit code 1, and nothing
-// is left behind.
+// What goes wrong in a job: every rank that survives ends in time, with one clear line and exit
+// code 1, and nothing is left behind.
 #include <cstring>
 #include <tuple>
 

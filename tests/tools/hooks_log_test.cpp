@@ -148,7 +148,8 @@ TEST_CASE("every micro-batch's hooks are logged", "[tools][hooks_log]") {
 }
 
 TEST_CASE("a costly hook on one gradient does not make another one late", "[tools][hooks_log]") {
-  // Forward ends at 2 ms; one kernel makes the gradients of c and b until 4 ms, and c's hooks come first.
+  // Forward ends at 2 ms; one kernel makes the gradients of c and b until 4 ms, and c's hooks come
+  // first.
   using namespace std::chrono_literals;
   Scenario scenario;
   scenario.workload = timed::two_layers();

@@ -1,5 +1,5 @@
-// Files that are no traces, damaged ones, ones made to break the import, and one that is large: one clear
-// line and exit code 2, or bounded memory.
+// Files that are no traces, damaged ones, ones made to break the import, and one that is large: one
+// clear line and exit code 2, or bounded memory.
 
 #include <catch2/catch.hpp>
 #include <sys/resource.h>
@@ -147,10 +147,10 @@ TEST_CASE("a second list of events is refused", "[tools][import_hostile]") {
 TEST_CASE("spans without an end are left out and counted", "[tools][import_hostile]") {
   const Scratch scratch;
   std::string text = KinetoTrace({}).text();
-  text.insert(
-      text.find("[\n", text.find("traceEvents")) + 2,
-      R"({"ph": "X", "cat": "cpu_op", "name": "aten::mul", "pid": 100, "tid": 100, "ts": 4e12, "dur": -1},)"
-      R"({"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 4e12},)");
+  text.insert(text.find("[\n", text.find("traceEvents")) + 2,
+              R"({"ph": "X", "cat": "cpu_op", "name": "aten::mul", "pid": 100, "tid": 100, )"
+              R"("ts": 4e12, "dur": -1},)"
+              R"({"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 4e12},)");
   scratch.write("t.json", text);
   const Outcome outcome =
       ddpsim({"import", "torch-trace", "t.json", "--json", "-"}, scratch.folder());
@@ -202,11 +202,21 @@ void write_large(const std::filesystem::path& file, std::size_t bytes) {
   for (int i = 0; written < bytes; ++i) {
     // Python's frames, operators inside others, and the arrows between host and device.
     const std::string block = fmt::format(
-        R"({{"ph":"X","cat":"python_function","name":"torch/nn/modules/module.py({0}): _call_impl","pid":100,"tid":100,"ts":{1:.3f},"dur":5.5,"args":{{"Python id":{0},"Python parent id":{0},"Ev Idx":{0}}}}},
-{{"ph":"X","cat":"cpu_op","name":"aten::convolution","pid":100,"tid":100,"ts":{1:.3f},"dur":6.0,"args":{{"External id":{0},"Concrete Inputs":["","[1, 1]","False"],"Input type":["float","float"],"Input Dims":[[64,64,56,56],[64,64,3,3]],"Ev Idx":{0}}}}},
-{{"ph":"X","cat":"cpu_op","name":"aten::_convolution","pid":100,"tid":100,"ts":{2:.3f},"dur":5.0,"args":{{"External id":{0}}}}},
-{{"ph":"s","id":{0},"pid":100,"tid":100,"ts":{1:.3f},"cat":"ac2g","name":"ac2g"}},
-)",
+        R"({{"ph":"X","cat":"python_function",)"
+        R"("name":"torch/nn/modules/module.py({0}): _call_impl","pid":100,"tid":100,)"
+        R"("ts":{1:.3f},"dur":5.5,)"
+        R"("args":{{"Python id":{0},"Python parent id":{0},"Ev Idx":{0}}}}},)"
+        "\n"
+        R"({{"ph":"X","cat":"cpu_op","name":"aten::convolution","pid":100,"tid":100,)"
+        R"("ts":{1:.3f},"dur":6.0,"args":{{"External id":{0},)"
+        R"("Concrete Inputs":["","[1, 1]","False"],"Input type":["float","float"],)"
+        R"("Input Dims":[[64,64,56,56],[64,64,3,3]],"Ev Idx":{0}}}}},)"
+        "\n"
+        R"({{"ph":"X","cat":"cpu_op","name":"aten::_convolution","pid":100,"tid":100,)"
+        R"("ts":{2:.3f},"dur":5.0,"args":{{"External id":{0}}}}},)"
+        "\n"
+        R"({{"ph":"s","id":{0},"pid":100,"tid":100,"ts":{1:.3f},"cat":"ac2g","name":"ac2g"}},)"
+        "\n",
         i, 4e12 + i * 0.01, 4e12 + i * 0.01 + 0.5);
     stream << block;
     written += block.size();
@@ -251,8 +261,8 @@ TEST_CASE("a trace of 120 MB takes hardly more memory than a small one",
   };
   const long small = peak("small.json"), large = peak("large.json");
   CAPTURE(small, large);
-  // Of the 120 MB 170000 outermost operators are kept, 32 bytes each; the list grows by doubling and is
-  // sorted in a copy: some 20 MB. The file itself would be 120.
+  // Of the 120 MB 170000 outermost operators are kept, 32 bytes each; the list grows by doubling
+  // and is sorted in a copy: some 20 MB. The file itself would be 120.
 #ifdef __SANITIZE_ADDRESS__
   CHECK(large - small < 400);  // which keeps 256 MB of freed memory
 #else

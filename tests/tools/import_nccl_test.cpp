@@ -96,9 +96,9 @@ TEST_CASE("a log becomes a link whose table is the log's", "[tools][import_nccl]
   for (std::size_t i = 0; i < log.rows.size(); ++i)
     CHECK(link.all_reduce[i] ==
           std::pair(Bytes{log.rows[i].bytes}, microseconds(log.rows[i].time)));
-  // With n = 2 the ring law is t = 2 (latency + S / (2 bandwidth)). An independent fit of t = alpha + S /
-  // beta to this log gave 14.9 us and 310 GB/s, so about half of alpha, and beta itself; ours has the
-  // smallest sum of squared relative errors, so none near it has a smaller one.
+  // With n = 2 the ring law is t = 2 (latency + S / (2 bandwidth)). An independent fit of t = alpha
+  // + S / beta to this log gave 14.9 us and 310 GB/s, so about half of alpha, and beta itself; ours
+  // has the smallest sum of squared relative errors, so none near it has a smaller one.
   CHECK(in_us(link.latency) == Approx(14.9 / 2).epsilon(0.05));
   CHECK(link.bandwidth.bytes_per_second / 1e9 == Approx(310).epsilon(0.05));
   const auto squares = [&](double latency, double bandwidth) {
@@ -123,8 +123,8 @@ TEST_CASE("a log becomes a link whose table is the log's", "[tools][import_nccl]
 }
 
 TEST_CASE("a ring's own times give its latency and bandwidth back", "[tools][import_nccl]") {
-  // n = 4, latency 5 us, bandwidth 20 GB/s: t = 6 (5 us + S / 80 GB/s). 80 kB takes 6 (5 + 1) = 36 us,
-  // 800 kB 6 (5 + 10) = 90 us, 8 MB 6 (5 + 100) = 630 us, 80 MB 6 (5 + 1000) = 6030 us.
+  // n = 4, latency 5 us, bandwidth 20 GB/s: t = 6 (5 us + S / 80 GB/s). 80 kB takes 6 (5 + 1) = 36
+  // us, 800 kB 6 (5 + 10) = 90 us, 8 MB 6 (5 + 100) = 630 us, 80 MB 6 (5 + 1000) = 6030 us.
   const Scratch scratch;
   const PublicLog log{"all_reduce",
                       4,
@@ -297,8 +297,8 @@ TEST_CASE("a scenario runs on an imported link", "[tools][import_nccl]") {
                 "compare: [bucketed]\n");
   const Outcome run = ddpsim({"run", "s.yaml", "--json", "-"}, scratch.folder());
   CHECK(run.code == 0);
-  // Five buckets of 8 to 31 MB, of which the log has 8 MiB at 146.9 us and 32 MiB at 398.8 us, or so:
-  // each takes between the two.
+  // Five buckets of 8 to 31 MB, of which the log has 8 MiB at 146.9 us and 32 MiB at 398.8 us, or
+  // so: each takes between the two.
   for (const auto& row : log.rows) {
     if (row.bytes == 4 * MiB.count)
       for (const Json& bucket : run.json()["results"][0]["buckets"])

@@ -1,5 +1,5 @@
-// Real PyTorch: two processes train with DistributedDataParallel over Gloo, its profiler traces them, and
-// what is imported must be what DistributedDataParallel says of itself.
+// Real PyTorch: two processes train with DistributedDataParallel over Gloo, its profiler traces
+// them, and what is imported must be what DistributedDataParallel says of itself.
 
 #include <catch2/catch.hpp>
 
@@ -10,7 +10,8 @@ namespace {
 
 const std::vector<std::string> ways{"marked", "unmarked"};
 
-/// Trains in a folder of `scratch` for each of `ways`; false, and the test is not run, without PyTorch.
+/// Trains in a folder of `scratch` for each of `ways`; false, and the test is not run, without
+/// PyTorch.
 bool trained(const Scratch& scratch) {
   if (torch_python().empty()) return false;
   const std::string script =
@@ -29,13 +30,13 @@ bool trained(const Scratch& scratch) {
   return true;
 }
 
-/// The buckets are those DistributedDataParallel names, whole or all but one of the three steps are found
-/// (the profiler may stop before the last all-reduce's thread has said that it is done).
+/// The buckets are those DistributedDataParallel names, whole or all but one of the three steps are
+/// found (the profiler may stop before the last all-reduce's thread has said that it is done).
 void check(const Json& found, const Json& said, bool sizes) {
   CHECK(found["steps"].size() >= 2);
   REQUIRE(found["buckets"].size() == said.size());
-  // A layer is 256 * 256 + 256 elements in two tensors. The first bucket closes at 1 MiB, with the weight
-  // of the fourth layer from behind; the other holds the first layer.
+  // A layer is 256 * 256 + 256 elements in two tensors. The first bucket closes at 1 MiB, with the
+  // weight of the fourth layer from behind; the other holds the first layer.
   const int tensors[] = {8, 2};
   for (std::size_t b = 0; b < said.size(); ++b) {
     CHECK(found["buckets"][b]["tensors"] == tensors[b]);

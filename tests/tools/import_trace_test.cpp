@@ -1,5 +1,5 @@
-// Traces of PyTorch's profiler: made up with times known to the microsecond (kineto_trace.hpp), in the
-// variants that versions of PyTorch, NCCL and RCCL write.
+// Traces of PyTorch's profiler: made up with times known to the microsecond (kineto_trace.hpp), in
+// the variants that versions of PyTorch, NCCL and RCCL write.
 
 #include <catch2/catch.hpp>
 
@@ -62,8 +62,8 @@ void check_times(const Json& found, std::size_t steps) {
     CHECK(step["overlapped_ms"].get<double>() == Approx(4));
     CHECK(step["exposed_ms"].get<double>() == Approx(1.02));
   }
-  // The hook of tensor n (from 0) fires 21.05 + 0.1 n ms after the step began and calls 0.02 ms later; its
-  // copy into the bucket ends at 30 + 0.3 (n + 1) ms, when the all-reduce starts.
+  // The hook of tensor n (from 0) fires 21.05 + 0.1 n ms after the step began and calls 0.02 ms
+  // later; its copy into the bucket ends at 30 + 0.3 (n + 1) ms, when the all-reduce starts.
   int through = 0;
   for (std::size_t b = 0; b < 5; ++b) {
     through += KinetoTrace::tensors()[b];
@@ -234,7 +234,8 @@ TEST_CASE("a model that is not the traced one is refused", "[tools][import_trace
   CHECK_THAT(with("resnet18"),
              Catch::Contains("161 gradient hooks a step, but model resnet18 has 62 parameters"));
   CHECK_THAT(with("resnet5"), Catch::Contains("did you mean \"resnet50\"?"));
-  // As many parameters, but other ones: 161 = 5 * 32 + 1 is no MLP's; a bottleneck network of 10 classes.
+  // As many parameters, but other ones: 161 = 5 * 32 + 1 is no MLP's; a bottleneck network of 10
+  // classes.
   scratch.write("m.yaml", "family: resnet\nblocks: [3, 4, 6, 3]\nbottleneck: true\nclasses: 10\n");
   CHECK_THAT(with("./m.yaml"),
              Catch::Contains("hook 0 has a gradient of 1000 elements, but fc.bias"));
@@ -283,8 +284,8 @@ TEST_CASE("steps that are not marked end with the optimizer", "[tools][import_tr
   REQUIRE(found["steps"].size() == 3);
   check_buckets(found);
   CHECK_THAT(found["notes"].dump(), Catch::Contains("the steps are not marked"));
-  // From the end of the optimizer's call, when the device is at 90.91 ms of its step, to the same place of
-  // the next.
+  // From the end of the optimizer's call, when the device is at 90.91 ms of its step, to the same
+  // place of the next.
   CHECK(found["steps"][1]["step_ms"].get<double>() == Approx(100));
   CHECK(found["steps"][1]["forward_ms"].get<double>() == Approx(30 + 9.09));
 }
@@ -308,12 +309,15 @@ TEST_CASE("steps that replay a CUDA graph are refused by name", "[tools][import_
   std::string events;
   for (int step = 0; step < 2; ++step) {
     events += fmt::format(
-        R"({{"ph":"X","cat":"user_annotation","name":"ProfilerStep#{0}","pid":1,"tid":1,"ts":{1},"dur":900}},)"
-        R"({{"ph":"X","cat":"cuda_runtime","name":"cudaGraphLaunch","pid":1,"tid":1,"ts":{1}.5,"dur":9,"args":{{"correlation":{2}}}}},)",
+        R"({{"ph":"X","cat":"user_annotation","name":"ProfilerStep#{0}","pid":1,"tid":1,)"
+        R"("ts":{1},"dur":900}},)"
+        R"({{"ph":"X","cat":"cuda_runtime","name":"cudaGraphLaunch","pid":1,"tid":1,)"
+        R"("ts":{1}.5,"dur":9,"args":{{"correlation":{2}}}}},)",
         step, 1000 * step, step + 1);
     for (int k = 0; k < 3; ++k)
       events += fmt::format(
-          R"({{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce_Sum_f32_RING_LL","pid":0,"tid":7,"ts":{},"dur":50,"args":{{"correlation":{}}}}},)",
+          R"({{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce_Sum_f32_RING_LL","pid":0,)"
+          R"("tid":7,"ts":{},"dur":50,"args":{{"correlation":{}}}}},)",
           1000 * step + 100 * k + 20, step + 1);
   }
   events.pop_back();
@@ -336,8 +340,8 @@ TEST_CASE("traces of several ranks in one file are refused", "[tools][import_tra
 
 TEST_CASE("a real trace, where one is given, is read as its kernels were counted by hand",
           "[tools][import_trace]") {
-  // facebookresearch/HolisticTraceAnalysis, tests/data/nccl_parser_config/nccl_data.json.gz: ResNet-50 on
-  // two A100. What its events add up to was counted apart from this program.
+  // facebookresearch/HolisticTraceAnalysis, tests/data/nccl_parser_config/nccl_data.json.gz:
+  // ResNet-50 on two A100. What its events add up to was counted apart from this program.
   const char* file = std::getenv("DDPSIM_RESNET50_TRACE");
   if (file == nullptr) {
     not_run("DDPSIM_RESNET50_TRACE names no trace");

@@ -26,8 +26,9 @@ inline const char* small_mlp =
     "  intra_node: {latency: 30 us, bandwidth: 1 GB/s}\n"
     "training: {bucket_cap: 16 KiB, first_bucket_cap: 4 KiB}\n";
 
-/// Flags with which `validate` predicts from a calibration of `scenario` instead of measuring first. It is
-/// made once, beside the scenario, and quickly: two sizes of all-reduces, no interference, no hooks.
+/// Flags with which `validate` predicts from a calibration of `scenario` instead of measuring
+/// first. It is made once, beside the scenario, and quickly: two sizes of all-reduces, no
+/// interference, no hooks.
 inline std::vector<std::string> quickly_calibrated(const std::filesystem::path& scenario) {
   const std::filesystem::path file = scenario.parent_path() / "quick-calibration.yaml";
   if (!std::filesystem::exists(file)) {
@@ -75,8 +76,8 @@ bool eventually(Condition condition) {
   return false;
 }
 
-/// A socket on a free port of the loopback address, closed with it; `listening`: it accepts, and never
-/// answers.
+/// A socket on a free port of the loopback address, closed with it; `listening`: it accepts, and
+/// never answers.
 class LocalPort {
  public:
   explicit LocalPort(bool listening) : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {

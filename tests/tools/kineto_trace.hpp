@@ -29,21 +29,23 @@ struct TraceOptions {
   int process = 100;
 };
 
-/// The trace of a training step of ResNet-50 on one of two ranks, in the format of PyTorch's profiler with
-/// Kineto. All buckets are those DistributedDataParallel makes of it, with its default caps.
+/// The trace of a training step of ResNet-50 on one of two ranks, in the format of PyTorch's
+/// profiler with Kineto. All buckets are those DistributedDataParallel makes of it, with its
+/// default caps.
 ///
 /// A step, in us from its beginning (161 gradients, five buckets):
 ///
-///     host     forward 500 - 20000, backward: gradient i at 21000 + 100 i, its hook at 50 after that;
-///              copies out 40000 + 50 i; optimizer 60000 - 61000; the step ends at 100000
-///     device   a broadcast 510 - 530; forward 1100 - 30000; then, for each gradient, 280 of kernel and 20
-///              of copy into the bucket, up to 30000 + 300 * 161 = 78300; copies out when the last
-///              all-reduce has ended, 79300 - 79300 + 10 * 161 = 80910; optimizer 80910 - 90910
+///     host     forward 500 - 20000, backward: gradient i at 21000 + 100 i, its hook at 50 after
+///              that; copies out 40000 + 50 i; optimizer 60000 - 61000; the step ends at 100000
+///     device   a broadcast 510 - 530; forward 1100 - 30000; then, for each gradient, 280 of kernel
+///              and 20 of copy into the bucket, up to 30000 + 300 * 161 = 78300; copies out when
+///              the last all-reduce has ended, 79300 - 79300 + 10 * 161 = 80910; optimizer
+///              80910 - 90910
 ///     network  each all-reduce takes 1000, from the copy of its last tensor on
 ///
-/// So forward takes 30 ms, backward 161 * 280 = 45.08 ms without the copies, the optimizer 10 ms. Gradient
-/// i is ready 280 (i + 1) after backward began. Of the collectives' 5020 us all but the broadcast and the
-/// last all-reduce run beside kernels: 4000 us.
+/// So forward takes 30 ms, backward 161 * 280 = 45.08 ms without the copies, the optimizer 10 ms.
+/// Gradient i is ready 280 (i + 1) after backward began. Of the collectives' 5020 us all but the
+/// broadcast and the last all-reduce run beside kernels: 4000 us.
 class KinetoTrace {
  public:
   static constexpr double step_length = 100'000;
@@ -53,8 +55,8 @@ class KinetoTrace {
         model_(read_catalogue_model("resnet50")),
         arrival_(arrival_order(model_)) {}
 
-  /// Tensors of each bucket. 1 MiB is full with the classifier's bias and weight; the others close at 25
-  /// MiB (26214400 bytes).
+  /// Tensors of each bucket. 1 MiB is full with the classifier's bias and weight; the others close
+  /// at 25 MiB (26214400 bytes).
   static const std::vector<int>& tensors() {
     static const std::vector<int> counts{2, 15, 12, 51, 81};
     return counts;
@@ -86,7 +88,8 @@ class KinetoTrace {
            double begin, double duration, const std::string& arguments) {
     if (begin > options_.cut) return;
     lines_.push_back(fmt::format(
-        R"(  {{"ph": "X", "cat": "{}", "name": "{}", "pid": {}, "tid": {}, "ts": {:.3f}, "dur": {:.3f}, "args": {{{}}}}})",
+        R"(  {{"ph": "X", "cat": "{}", "name": "{}", "pid": {}, "tid": {}, "ts": {:.3f}, )"
+        R"("dur": {:.3f}, "args": {{{}}}}})",
         category, name, process, thread, 4e12 + begin, duration, arguments));
   }
   void host(const std::string& name, int thread, double begin, double duration,

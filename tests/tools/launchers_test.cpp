@@ -172,7 +172,8 @@ TEST_CASE("on two hosts all-reduces take what the link allows, measured and pred
   for (const Json& result : Json::parse(content_of(scratch.path("result.json"))).at("results")) {
     if (result.at("strategy") == "none") continue;
     CAPTURE(result.at("strategy"));
-    // A ring of two sends every byte once: 2.8 MiB at 500 Mbit/s are 47 ms, and 4.4 % more with headers.
+    // A ring of two sends every byte once: 2.8 MiB at 500 Mbit/s are 47 ms, and 4.4 % more with
+    // headers.
     const double least = result.at("measured").at("wire_bytes").get<double>() / 62.5e6 * 1e3;
     const double measured = result.at("measured").at("communication_ms");
     const double predicted = result.at("predicted").at("communication_ms");

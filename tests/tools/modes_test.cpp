@@ -7,7 +7,8 @@
 namespace ddpsim {
 namespace {
 
-/// With an embedding whose gradient is sparse, a parameter that gets none, and a batch norm's buffers.
+/// With an embedding whose gradient is sparse, a parameter that gets none, and a batch norm's
+/// buffers.
 const char* profile =
     "format: ddpsim.workload/1\n"
     "source: a test\n"

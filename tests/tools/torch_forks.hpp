@@ -24,7 +24,8 @@ struct PythonProgram {
   Environment environment;
 };
 
-/// What each did in `scratch`, `at_once` at a time, in forks of one process: torch is imported once.
+/// What each did in `scratch`, `at_once` at a time, in forks of one process: torch is imported
+/// once.
 inline std::vector<Outcome> torch_forks(const Scratch& scratch,
                                         const std::vector<PythonProgram>& programs,
                                         int at_once = 1) {

@@ -1,4 +1,5 @@
-// tools/torch_profile.py with real torch: what it writes is what torch says of the model, and what ddpsim reads.
+// tools/torch_profile.py with real torch: what it writes is what torch says of the model, and what
+// ddpsim reads.
 #include <memory>
 
 #include <catch2/catch.hpp>
@@ -407,7 +408,8 @@ TEST_CASE("two ranks write link, calibration and a scenario that runs as it is",
   CHECK(calibration.all_reduce.front().size == Bytes{4096});
   CHECK(calibration.all_reduce.back().size == Bytes{1 << 20});
   CHECK(calibration.launch.collective > Duration::zero());
-  // Copies of 4, 16, 64, 256 and 1024 KiB, each in three kinds; reading and writing doubles the bytes.
+  // Copies of 4, 16, 64, 256 and 1024 KiB, each in three kinds; reading and writing doubles the
+  // bytes.
   REQUIRE(calibration.tasks.size() == 15);
   CHECK(calibration.tasks[0].operation == Operation::copy_in);
   CHECK(calibration.tasks[0].traffic == Bytes{8192});

@@ -5,15 +5,19 @@
 
 Rank 0 writes to FOLDER
 
-    plain.json   what the profiler exports; without Kineto (Debian's PyTorch) it leaves out all shapes
-    shapes.json  the same events with their shapes, as a PyTorch with Kineto writes them under record_shapes=True
+    plain.json   what the profiler exports; without Kineto (Debian's PyTorch) it leaves out all
+                 shapes
+    shapes.json  the same events with their shapes, as a PyTorch with Kineto writes them under
+                 record_shapes=True
     said.json    the bytes of each bucket, as DistributedDataParallel itself says
 
-Three steps are traced; MARKED is "marked" if the profiler is told where they end. Ranks meet in a file in FOLDER.
+Three steps are traced; MARKED is "marked" if the profiler is told where they end. Ranks meet in a
+file in FOLDER.
 """
 import os
 
-os.environ['OMP_NUM_THREADS'] = os.environ['OPENBLAS_NUM_THREADS'] = '1'  # before torch loads its BLAS
+# Before torch loads its BLAS.
+os.environ['OMP_NUM_THREADS'] = os.environ['OPENBLAS_NUM_THREADS'] = '1'
 
 import json
 import pathlib
@@ -29,10 +33,11 @@ CAP_MIB = 0.5
 
 def with_shapes(events):
     """The profiler's events as Kineto spells them."""
+    marked = ('ProfilerStep', 'Optimizer')
     return {'schemaVersion': 1, 'traceEvents': [
-        {'ph': 'X', 'cat': 'user_annotation' if event.name.startswith(('ProfilerStep', 'Optimizer')) else 'cpu_op',
-         'name': event.name, 'pid': os.getpid(), 'tid': event.thread, 'ts': event.time_range.start,
-         'dur': event.time_range.end - event.time_range.start,
+        {'ph': 'X', 'cat': 'user_annotation' if event.name.startswith(marked) else 'cpu_op',
+         'name': event.name, 'pid': os.getpid(), 'tid': event.thread,
+         'ts': event.time_range.start, 'dur': event.time_range.end - event.time_range.start,
          'args': {'External id': event.id, 'Input Dims': event.input_shapes or [],
                   'Input type': ['float'] * len(event.input_shapes or [])}}
         for event in events]}
@@ -43,7 +48,8 @@ def main():
     rank, ranks = int(os.environ['RANK']), int(os.environ['WORLD_SIZE'])
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    dist.init_process_group('gloo', init_method=f'file://{folder}/rendezvous', rank=rank, world_size=ranks)
+    dist.init_process_group('gloo', init_method=f'file://{folder}/rendezvous', rank=rank,
+                            world_size=ranks)
     layers = []
     for inputs, outputs in zip(WIDTHS, WIDTHS[1:]):
         layers += [torch.nn.Linear(inputs, outputs), torch.nn.ReLU()]
@@ -61,8 +67,9 @@ def main():
         step()
     schedule = torch.profiler.schedule(wait=1, warmup=1, active=3) if marked else None
     done = []
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True,
-                                schedule=schedule, on_trace_ready=done.append) as profile:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU],
+                                record_shapes=True, schedule=schedule,
+                                on_trace_ready=done.append) as profile:
         for _ in range(5 if marked else 3):
             step()
             if marked:

@@ -3,8 +3,9 @@
 
     collect.py --script FILE:FUNCTION [--training JSON] [--steps N] [--output FILE]
 
-starts two processes (Gloo, loopback), each of which makes the model as scripts for tools/torch_profile.py do, wraps it
-as `training` says (ddpsim's own keys, see KEYS), and trains N steps. Said of rank 0:
+starts two processes (Gloo, loopback), each of which makes the model as scripts for
+tools/torch_profile.py do, wraps it as `training` says (ddpsim's own keys, see KEYS), and trains N
+steps. Said of rank 0:
 
     {"torch": version, "ranks": 2,
      "parameters": [name, ...],                    in registration order, a tied one once
@@ -14,10 +15,12 @@ as `training` says (ddpsim's own keys, see KEYS), and trains N steps. Said of ra
                 "buckets": [[name, ...], ...],     contents, in launch order
                 "collectives": [collective, ...]}]}
 
-A collective is {"operation", "bytes", "type"} and, of a broadcast, "from_rank", in the order issued. Nothing can be missed: DDP is given a process group
-that writes down every call, from Python or C++, and hands it on to Gloo's; only a sparse gradient's all-reduce stands
-as the three all-gathers Gloo makes of it. Both ranks must say the same, or it is an error, as is a collective other
-than those known. Exit code 0; 1 if a rank fails or takes longer than --timeout; 2 for bad input; 77 without torch.
+A collective is {"operation", "bytes", "type"} and, of a broadcast, "from_rank", in the order
+issued. Nothing can be missed: DDP is given a process group that writes down every call, from Python
+or C++, and hands it on to Gloo's; only a sparse gradient's all-reduce stands as the three
+all-gathers Gloo makes of it. Both ranks must say the same, or it is an error, as is a collective
+other than those known. Exit code 0; 1 if a rank fails or takes longer than --timeout; 2 for bad
+input; 77 without torch.
 """
 import argparse
 import contextlib
@@ -33,9 +36,11 @@ import tempfile
 import time
 
 RANKS = 2
-KEYS = ('bucket_cap', 'micro_batches', 'no_sync', 'find_unused_parameters', 'static_graph', 'gradient_as_bucket_view',
-        'broadcast_buffers', 'comm_hook', 'join')
-ZERO_HOOKS = {'zero_step': 'hook_with_zero_step', 'zero_step_interleaved': 'hook_with_zero_step_interleaved'}
+KEYS = ('bucket_cap', 'micro_batches', 'no_sync', 'find_unused_parameters', 'static_graph',
+        'gradient_as_bucket_view', 'broadcast_buffers', 'comm_hook', 'join')
+ZERO_HOOKS = {
+    'zero_step': 'hook_with_zero_step', 'zero_step_interleaved': 'hook_with_zero_step_interleaved'
+}
 
 
 class Failure(Exception):
@@ -68,12 +73,15 @@ def recorder(backend):
         def note(self, operation, tensor, **more):
             if tensor.is_sparse:
                 return self.note_sparse(tensor.coalesce())
-            self.calls.append({'operation': operation, 'bytes': tensor.numel() * tensor.element_size(),
-                               'type': str(tensor.dtype).replace('torch.', ''), **more})
+            self.calls.append({
+                'operation': operation, 'bytes': tensor.numel() * tensor.element_size(),
+                'type': str(tensor.dtype).replace('torch.', ''), **more
+            })
 
         def note_sparse(self, tensor):
-            """An all-reduce that Gloo makes of all-gathers (ProcessGroupGloo.cpp, AsyncSparseAllreduceWork): nine
-            numbers of shape, then indices and values. It does so inside, where they cannot be written down."""
+            """An all-reduce that Gloo makes of all-gathers (ProcessGroupGloo.cpp,
+            AsyncSparseAllreduceWork): nine numbers of shape, then indices and values. It does so
+            inside, where they cannot be written down."""
             self.calls.append({'operation': 'all_gather', 'bytes': 9 * 8, 'type': 'int64'})
             self.note('all_gather', tensor.indices())
             self.note('all_gather', tensor.values())
@@ -95,9 +103,11 @@ def recorder(backend):
             return backend.allgather(outputs, inputs, options)
 
         def getBackendName(self):
-            return 'recorder'  # at the name of Gloo, DDP's logger would take it for Gloo's own object
+            # At the name of Gloo, DDP's logger would take it for Gloo's own object.
+            return 'recorder'
 
-        def __getattr__(self, name):  # whatever else DDP might ask for is to be noticed, not passed over
+        # Whatever else DDP might ask for is to be noticed, not passed over.
+        def __getattr__(self, name):
             raise AttributeError(f'the recording process group has no {name}')
     return Recorder()
 
@@ -106,14 +116,18 @@ def register_hook(model, hook):
     """`comm_hook` as ddpsim writes it: a name, or {name: {settings}}."""
     from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
     name, settings = (hook, {}) if isinstance(hook, str) else next(iter(hook.items()))
-    plain = {'allreduce': default_hooks.allreduce_hook, 'fp16_compress': default_hooks.fp16_compress_hook,
-             'bf16_compress': default_hooks.bf16_compress_hook}
+    plain = {
+        'allreduce': default_hooks.allreduce_hook,
+        'fp16_compress': default_hooks.fp16_compress_hook,
+        'bf16_compress': default_hooks.bf16_compress_hook
+    }
     if name in plain:
         model.register_comm_hook(None, plain[name])
     elif name == 'powersgd':  # torch 1.13's batched one fails its own assertion on every input
         torchs = {'rank': 'matrix_approximation_rank', 'start_iteration': 'start_powerSGD_iter',
                   'error_feedback': 'use_error_feedback'}
-        state = powerSGD_hook.PowerSGDState(None, **{torchs.get(key, key): value for key, value in settings.items()})
+        state = powerSGD_hook.PowerSGDState(
+            None, **{torchs.get(key, key): value for key, value in settings.items()})
         model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
     elif name in ZERO_HOOKS:
         model.register_comm_hook(None, zero_hook(model, ZERO_HOOKS[name]))
@@ -122,13 +136,13 @@ def register_hook(model, hook):
 
 
 def zero_hook(model, maker):
-    """torch's hook, which wants NCCL: Gloo may carry out in another order on each rank what callbacks of several
-    buckets issue, so of interleaved updates one bucket at a time goes well."""
+    """torch's hook, which wants NCCL: Gloo may carry out in another order on each rank what
+    callbacks of several buckets issue, so of interleaved updates one bucket at a time goes well."""
     import torch
     import torch.distributed as dist
     from torch.distributed.algorithms.ddp_comm_hooks import ddp_zero_hook, default_hooks
-    optimizer = dist.optim.ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.SGD,
-                                                   overlap_with_ddp=True, lr=1e-3)
+    optimizer = dist.optim.ZeroRedundancyOptimizer(
+        model.parameters(), optimizer_class=torch.optim.SGD, overlap_with_ddp=True, lr=1e-3)
     backend, dist.get_backend = dist.get_backend, lambda group: dist.Backend.NCCL
     try:
         return getattr(ddp_zero_hook, maker)(default_hooks.allreduce_hook, model, optimizer)
@@ -157,15 +171,20 @@ def wrapped(model, training):
 
 def dist_ddp(model, cap, training):
     from torch.nn.parallel import DistributedDataParallel
-    same = {key: training[key] for key in ('find_unused_parameters', 'static_graph', 'gradient_as_bucket_view',
-                                          'broadcast_buffers') if key in training}
+    same = {
+        key: training[key] for key in ('find_unused_parameters', 'static_graph',
+                                       'gradient_as_bucket_view', 'broadcast_buffers')
+        if key in training
+    }
     return DistributedDataParallel(model, **cap, **same)
 
 
 def rebuilt_buckets(ddp):
-    ddp.logger.set_runtime_stats_and_log()  # the log is written before a forward pass rebuilds, so one step late
+    # The log is written before a forward pass rebuilds, so one step late.
+    ddp.logger.set_runtime_stats_and_log()
     log = ddp._get_ddp_logging_data()
-    return [[int(index) for index in bucket.split()] for bucket in log['rebuilt_per_bucket_param_indices'].split(',')]
+    return [[int(index) for index in bucket.split()]
+            for bucket in log['rebuilt_per_bucket_param_indices'].split(',')]
 
 
 def accumulator_of(tensor):
@@ -178,8 +197,9 @@ def rank_main(arguments):
     torch.set_num_threads(1)
     training = json.loads(arguments.training)
     timeout = datetime.timedelta(seconds=arguments.timeout)
-    dist.Backend.register_backend('recorder', lambda store, rank, size, timeout:
-                                  recorder(dist.ProcessGroupGloo(store, rank, size, timeout=timeout)))
+    dist.Backend.register_backend(
+        'recorder', lambda store, rank, size, timeout: recorder(
+            dist.ProcessGroupGloo(store, rank, size, timeout=timeout)))
     dist.init_process_group('recorder', timeout=timeout)
     group = dist.distributed_c10d._get_default_group()
 
@@ -187,9 +207,11 @@ def rank_main(arguments):
     made = made_by(arguments.script)
     model, batch, loss = made[:3]
     optimizer = made[3] if len(made) > 3 else torch.optim.SGD(model.parameters(), lr=1e-3)
-    parameters = [(name, tensor) for name, tensor in model.named_parameters() if tensor.requires_grad]
+    parameters = [(name, tensor) for name, tensor in model.named_parameters()
+                  if tensor.requires_grad]
     names, fired = [name for name, _ in parameters], []
-    accumulators = [accumulator_of(tensor) for _, tensor in parameters]  # they live as long as somebody holds them
+    # They live as long as somebody holds them.
+    accumulators = [accumulator_of(tensor) for _, tensor in parameters]
     group.taken()
     ddp, buckets = wrapped(model, training)
     for name, accumulator in zip(names, accumulators):
@@ -199,7 +221,8 @@ def rank_main(arguments):
     micro_batches = training.get('micro_batches', 1)
     uneven = contextlib.ExitStack()
     if training.get('join'):
-        uneven.enter_context(ddp.join(**(training['join'] if isinstance(training['join'], dict) else {})))
+        uneven.enter_context(
+            ddp.join(**(training['join'] if isinstance(training['join'], dict) else {})))
     for _ in range(arguments.steps):
         fired.clear()
         for parameter in model.parameters():
@@ -211,11 +234,14 @@ def rank_main(arguments):
                 loss(ddp, batch).backward()
         if training.get('comm_hook') not in tuple(ZERO_HOOKS):
             optimizer.step()
-        said['steps'].append({'hooks': [list(each) for each in fired], 'rebuilt': ddp._has_rebuilt_buckets,
-                              'collectives': group.taken()})
+        said['steps'].append({
+            'hooks': [list(each) for each in fired], 'rebuilt': ddp._has_rebuilt_buckets,
+            'collectives': group.taken()
+        })
     rebuilt = rebuilt_buckets(ddp) if said['steps'][-1]['rebuilt'] else None
     for step in said['steps']:
-        step['buckets'] = [[names[index] for index in bucket] for bucket in (rebuilt if step['rebuilt'] else buckets)]
+        step['buckets'] = [[names[index] for index in bucket]
+                           for bucket in (rebuilt if step['rebuilt'] else buckets)]
     with open(arguments.output, 'w') as file:
         json.dump(said, file)
     uneven.close()
@@ -239,13 +265,19 @@ def collected(script, training, steps=4, timeout=60):
     if unknown:
         raise Failure(f'training: {unknown[0]} is not known here', 2)
     with tempfile.TemporaryDirectory() as folder:
-        place = {'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': str(free_port()), 'WORLD_SIZE': str(RANKS),
-                 'GLOO_SOCKET_IFNAME': 'lo', 'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1',
-                 'PYTHONDONTWRITEBYTECODE': '1'}
+        place = {
+            'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': str(free_port()), 'WORLD_SIZE': str(RANKS),
+            'GLOO_SOCKET_IFNAME': 'lo', 'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1',
+            'PYTHONDONTWRITEBYTECODE': '1'
+        }
         files = [pathlib.Path(folder) / f'{rank}.json' for rank in range(RANKS)]
-        ranks = [Fork([os.path.abspath(__file__), '--script', script, '--training', json.dumps(training), '--steps', steps,
-                       '--timeout', timeout, '--output', file, '--rank'], {**place, 'RANK': str(rank)})
-                 for rank, file in enumerate(files)]
+        ranks = [
+            Fork([
+                os.path.abspath(__file__), '--script', script, '--training',
+                json.dumps(training), '--steps', steps, '--timeout', timeout, '--output', file,
+                '--rank'
+            ], {**place, 'RANK': str(rank)}) for rank, file in enumerate(files)
+        ]
         deadline = time.monotonic() + timeout
         try:
             ended = [rank.wait(max(1.0, deadline - time.monotonic())) for rank in ranks]
@@ -265,7 +297,8 @@ def collected(script, training, steps=4, timeout=60):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--script', required=True, metavar='FILE:FUNCTION')
     parser.add_argument('--training', default='{}', metavar='JSON')
     parser.add_argument('--steps', type=int, default=4)
@@ -279,7 +312,8 @@ def main():
     if arguments.rank:
         return rank_main(arguments)
     try:
-        said = collected(arguments.script, json.loads(arguments.training), arguments.steps, arguments.timeout)
+        said = collected(arguments.script, json.loads(arguments.training), arguments.steps,
+                         arguments.timeout)
     except (Failure, json.JSONDecodeError) as problem:
         print(f'collect: {problem}', file=sys.stderr)
         return getattr(problem, 'code', 2)

@@ -3,13 +3,13 @@
 
     equality.py --ddpsim PROGRAM [CASE ...]       --list names the cases
 
-For each case, two real processes train the model for some steps (collect.py); one process profiles the same model with
-tools/torch_profile.py; `ddpsim schedule` says the same steps from that profile, given the same `training`. Equal must
-be, in every step: the order in which gradients' hooks fire, the buckets with their contents, and all collectives, in
-order, with operation and bytes.
+For each case, two real processes train the model for some steps (collect.py); one process profiles
+the same model with tools/torch_profile.py; `ddpsim schedule` says the same steps from that profile,
+given the same `training`. Equal must be, in every step: the order in which gradients' hooks fire,
+the buckets with their contents, and all collectives, in order, with operation and bytes.
 
-Exit code 0: equal; 3: different, and where is printed; 77: this Python has no torch (1 with DDPSIM_TORCH=required); 1 or
-2: something else went wrong.
+Exit code 0: equal; 3: different, and where is printed; 77: this Python has no torch (1 with
+DDPSIM_TORCH=required); 1 or 2: something else went wrong.
 """
 import argparse
 import importlib.util
@@ -29,8 +29,8 @@ PROFILER = HERE.parents[1] / 'tools' / 'torch_profile.py'
 MIB = 1 << 20
 STEPS = 4
 
-# case: (function of rules.py, or file:function; training in ddpsim's keys, sizes in bytes; the first step compared,
-# if that is not the first)
+# case: (function of rules.py, or file:function; training in ddpsim's keys, sizes in bytes; the
+# first step compared, if that is not the first)
 CASES = {
     'mlp': ('mlp', {}),
     'small cap': ('mlp', {'bucket_cap': 2 * MIB}),
@@ -45,35 +45,47 @@ CASES = {
     'two types': ('mixed', {'bucket_cap': MIB // 2}),
     'sparse gradients': ('table', {}),
     'unused parameters': ('partly', {'find_unused_parameters': True}),
-    'unused parameters and no_sync': ('partly', {'find_unused_parameters': True, 'micro_batches': 2, 'no_sync': True}),
+    'unused parameters and no_sync': ('partly', {
+        'find_unused_parameters': True, 'micro_batches': 2, 'no_sync': True
+    }),
     'search in vain': ('tied', {'find_unused_parameters': True, 'bucket_cap': MIB}),
     'two types and a search': ('mixed', {'find_unused_parameters': True, 'bucket_cap': MIB // 2}),
     'static graph': ('mlp', {'static_graph': True}),
     'static graph with batch norm': ('convolution', {'static_graph': True}),
     'static graph with unused parameters': ('partly', {'static_graph': True}),
-    'static graph that finds unused parameters': ('partly', {'static_graph': True, 'find_unused_parameters': True,
-                                                             'comm_hook': 'fp16_compress'}),
+    'static graph that finds unused parameters': ('partly', {
+        'static_graph': True, 'find_unused_parameters': True, 'comm_hook': 'fp16_compress'
+    }),
     'no_sync': ('mlp', {'micro_batches': 4, 'no_sync': True}),
     'no_sync with batch norm': ('convolution', {'micro_batches': 3, 'no_sync': True}),
-    # torch counts a forward pass as an iteration and rebuilds its buckets within the first step; ddpsim counts a step.
+    # torch counts a forward pass as an iteration and rebuilds its buckets within the first step;
+    # ddpsim counts a step.
     'accumulation that reduces each time': ('convolution', {'micro_batches': 2}, 3),
     'uneven inputs': ('convolution', {'join': True}),
-    'uneven inputs that end early': ('convolution', {'join': {'throw_on_early_termination': True,
-                                                              'divide_by_initial_world_size': False}}),
+    'uneven inputs that end early': ('convolution', {
+        'join': {'throw_on_early_termination': True, 'divide_by_initial_world_size': False}
+    }),
     'uneven inputs and no_sync': ('mlp', {'join': True, 'micro_batches': 2, 'no_sync': True}),
-    'uneven inputs and unused parameters': ('partly', {'join': True, 'find_unused_parameters': True}),
+    'uneven inputs and unused parameters': ('partly',
+                                            {'join': True, 'find_unused_parameters': True}),
     'allreduce hook': ('mlp', {'comm_hook': 'allreduce'}),
     'fp16_compress': ('mlp', {'comm_hook': 'fp16_compress', 'bucket_cap': 2 * MIB}),
-    'fp16_compress and accumulation': ('convolution', {'comm_hook': 'fp16_compress', 'micro_batches': 2, 'no_sync': True}),
+    'fp16_compress and accumulation': ('convolution', {
+        'comm_hook': 'fp16_compress', 'micro_batches': 2, 'no_sync': True
+    }),
     'zero_step': ('mlp', {'comm_hook': 'zero_step', 'bucket_cap': 2 * MIB}),
-    'zero_step with a static graph': ('convolution', {'comm_hook': 'zero_step', 'static_graph': True, 'bucket_cap': MIB}),
+    'zero_step with a static graph': ('convolution', {
+        'comm_hook': 'zero_step', 'static_graph': True, 'bucket_cap': MIB
+    }),
     'zero_step_interleaved': ('small', {'comm_hook': 'zero_step_interleaved'}),
-    # One bucket: on Gloo torch's hook waits for its second and third all-reduce on one of the two threads that carry
-    # them out, so two buckets at once wait for each other for ever.
+    # One bucket: on Gloo torch's hook waits for its second and third all-reduce on one of the two
+    # threads that carry them out, so two buckets at once wait for each other for ever.
     'powersgd': ('small', {'comm_hook': {'powersgd': {'rank': 2, 'start_iteration': 2}}}),
-    'powersgd of convolutions': ('narrow', {'comm_hook': {'powersgd': {'rank': 4, 'start_iteration': 2}}}),
-    'powersgd that compresses all it can': (
-        'small', {'comm_hook': {'powersgd': {'rank': 1, 'start_iteration': 3, 'min_compression_rate': 0.5}}}),
+    'powersgd of convolutions': ('narrow',
+                                 {'comm_hook': {'powersgd': {'rank': 4, 'start_iteration': 2}}}),
+    'powersgd that compresses all it can': ('small', {
+        'comm_hook': {'powersgd': {'rank': 1, 'start_iteration': 3, 'min_compression_rate': 0.5}}
+    }),
 }
 
 
@@ -81,8 +93,9 @@ CASES = {
 
 def yaml_of(value):
     """JSON is YAML; sizes want a unit."""
-    return json.dumps({key: f'{size} B' if key == 'bucket_cap' else size for key, size in value.items()}
-                      | {'pytorch': '1.13'})
+    return json.dumps(
+        {key: f'{size} B' if key == 'bucket_cap' else size for key, size in value.items()}
+        | {'pytorch': '1.13'})
 
 
 def script_of(model):
@@ -95,13 +108,16 @@ def said_of(words, folder, timeout, what):
     except subprocess.TimeoutExpired:
         raise collect.Failure(f'{what} took longer than {timeout:g} s') from None
     if done.returncode != 0:
-        raise collect.Failure(f'{what} failed ({done.returncode}): {(done.stderr or done.stdout).strip()[-500:]}')
+        raise collect.Failure(
+            f'{what} failed ({done.returncode}): {(done.stderr or done.stdout).strip()[-500:]}')
     return done.stdout
 
 
 def write_profile(model, folder, timeout):
     from forks import Fork  # imports torch
-    profiler = Fork([PROFILER, '--script', script_of(model), '--steps', '4', '--warmup', '1', '--output', '.'], folder=folder)
+    profiler = Fork(
+        [PROFILER, '--script',
+         script_of(model), '--steps', '4', '--warmup', '1', '--output', '.'], folder=folder)
     try:
         code, out, err = profiler.wait(timeout)
     except subprocess.TimeoutExpired:
@@ -117,10 +133,16 @@ def predicted(program, model, training, steps, timeout):
         write_profile(model, folder, timeout)
         (pathlib.Path(folder) / 'scenario.yaml').write_text(
             'workload: {model: workload.yaml}\n'
-            'cluster: {device: generic-cpu, launch: sync, ranks_per_node: 2, intra_node: ethernet-10g}\n'
+            'cluster: {device: generic-cpu, launch: sync, ranks_per_node: 2, intra_node: '
+            'ethernet-10g}\n'
             f'training: {yaml_of(training)}\n')
-        return [json.loads(said_of([program, 'schedule', 'scenario.yaml', '--set', f'training.iteration={step + 1}',
-                                    '--json', '-'], folder, timeout, 'ddpsim schedule')) for step in range(steps)]
+        return [
+            json.loads(
+                said_of([
+                    program, 'schedule', 'scenario.yaml', '--set', f'training.iteration={step + 1}',
+                    '--json', '-'
+                ], folder, timeout, 'ddpsim schedule')) for step in range(steps)
+        ]
 
 
 # Both in the same words.
@@ -132,9 +154,11 @@ def words_of(collective):
 
 
 def of_torch(step):
-    return {'hooks': step['hooks'][-1],  # of the last micro-batch, the one that is always synchronised
-            'buckets': [', '.join(bucket) for bucket in step['buckets']],
-            'collectives': list(map(words_of, step['collectives']))}
+    return {
+        'hooks': step['hooks'][-1],  # of the last micro-batch, the one that is always synchronised
+        'buckets': [', '.join(bucket) for bucket in step['buckets']],
+        'collectives': list(map(words_of, step['collectives']))
+    }
 
 
 def of_ddpsim(step):
@@ -153,7 +177,8 @@ def differences(torch_steps, ddpsim_steps, first):
             if theirs[what] == ours[what]:
                 continue
             if len(theirs[what]) != len(ours[what]):
-                yield f'step {number}, {what}: torch has {len(theirs[what])}, ddpsim {len(ours[what])}'
+                yield (f'step {number}, {what}: torch has {len(theirs[what])}, ddpsim '
+                       f'{len(ours[what])}')
             for place, (left, right) in enumerate(zip(theirs[what] + ['-'], ours[what] + ['-'])):
                 if left != right:
                     yield f'step {number}, {what}[{place}]: torch {left}; ddpsim {right}'
@@ -164,18 +189,21 @@ def compared(program, case, timeout):
     """True if equal; prints what is not."""
     model, training, first = (*CASES[case], 1)[:3]
     real = collect.collected(script_of(model), training, STEPS, timeout)
-    lines = list(differences(real['steps'], predicted(program, model, training, STEPS, timeout), first))
+    lines = list(
+        differences(real['steps'], predicted(program, model, training, STEPS, timeout), first))
     count = sum(len(step['collectives']) for step in real['steps'][first - 1:])
     parameters = len(real['parameters'])
-    print(f'{case}: ' + (f'{len(lines)} differences' if lines else
-                         f'equal in {STEPS + 1 - first} steps, {parameters} parameters, {count} collectives'))
+    print(f'{case}: ' +
+          (f'{len(lines)} differences' if lines else
+           f'equal in {STEPS + 1 - first} steps, {parameters} parameters, {count} collectives'))
     for line in lines:
         print('  ' + line)
     return not lines
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--ddpsim', metavar='PROGRAM')
     parser.add_argument('--timeout', type=float, default=60, help='seconds for each process')
     parser.add_argument('--list', action='store_true')

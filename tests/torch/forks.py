@@ -1,9 +1,11 @@
-"""Runs Python programs that import torch, each in a fork of one process that has imported it: seconds less for each.
+"""Runs Python programs that import torch, each in a fork of one process that has imported it:
+seconds less for each.
 
     python3 forks.py PROGRAMS.json [AT_ONCE]
 
-PROGRAMS is a list of {"words": [script, argument...], "environment": {name: value}}. AT_ONCE of them (default: 1) run at a
-time, in this order. Printed is a list of {"code", "out", "err"}. From Python: Fork.
+PROGRAMS is a list of {"words": [script, argument...], "environment": {name: value}}. AT_ONCE of
+them (default: 1) run at a time, in this order. Printed is a list of {"code", "out", "err"}. From
+Python: Fork.
 """
 import atexit
 import json
@@ -22,7 +24,8 @@ import torch  # for the forks
 
 
 class Fork:
-    """A Python program under way: words[0] with the rest, with `environment` added to ours, in `folder`."""
+    """A Python program under way: words[0] with the rest, with `environment` added to ours, in
+    `folder`."""
 
     def __init__(self, words, environment=(), folder=None):
         self.files = [tempfile.TemporaryFile() for _ in ('out', 'err')]
@@ -59,7 +62,8 @@ class Fork:
         os._exit(code)
 
     def wait(self, timeout=180.0):
-        """(exit code, what it printed, its complaints). Raises subprocess.TimeoutExpired, and leaves it running."""
+        """(exit code, what it printed, its complaints). Raises subprocess.TimeoutExpired, and
+        leaves it running."""
         deadline = time.monotonic() + timeout
         while self.code is None:
             process, status = os.waitpid(self.process, os.WNOHANG)
@@ -84,7 +88,10 @@ def main():
     at_once = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     outcomes = []
     for begin in range(0, len(programs), at_once):
-        forks = [Fork(program['words'], program['environment']) for program in programs[begin:begin + at_once]]
+        forks = [
+            Fork(program['words'], program['environment'])
+            for program in programs[begin:begin + at_once]
+        ]
         outcomes += [fork.wait() for fork in forks]
     json.dump([dict(zip(('code', 'out', 'err'), outcome)) for outcome in outcomes], sys.stdout)
 

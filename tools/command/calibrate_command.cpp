@@ -57,8 +57,8 @@ Scenario standard_set() {
   return scenario;
 }
 
-/// Where an interrupted calibration goes: machine.interrupted.yaml beside machine.yaml, so that nothing
-/// takes it for a complete one. Into what is no plain file it goes all the same.
+/// Where an interrupted calibration goes: machine.interrupted.yaml beside machine.yaml, so that
+/// nothing takes it for a complete one. Into what is no plain file it goes all the same.
 std::string interrupted_place(const std::string& output) {
   const std::filesystem::path path = output;
   std::error_code error;

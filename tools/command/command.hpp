@@ -78,9 +78,9 @@ struct MoreInputs {
   std::vector<std::string> values;  ///< of keys of the scenario, as --vary gives them
 };
 
-/// Call before the work. Throws InputError if a result cannot be written, or would overwrite another
-/// or a file that is read: scenarios, and profiles, calibrations and tables that they name. `others`
-/// are places of results beside those of the common flags.
+/// Call before the work. Throws InputError if a result cannot be written, or would overwrite
+/// another or a file that is read: scenarios, and profiles, calibrations and tables that they name.
+/// `others` are places of results beside those of the common flags.
 void check_results(const CommonOptions& options, const std::vector<ResultPlace>& others = {},
                    const MoreInputs& more = {});
 

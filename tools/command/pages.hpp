@@ -9,8 +9,8 @@
 
 namespace ddpsim {
 
-/// What a command shows to people, in the forms its flags ask for: text on stdout, unless --quiet or
-/// something else is asked for there, and --markdown.
+/// What a command shows to people, in the forms its flags ask for: text on stdout, unless --quiet
+/// or something else is asked for there, and --markdown.
 class Pages {
  public:
   /// `others`: paths of results that are no common flags'.
@@ -19,7 +19,8 @@ class Pages {
   /// Does anybody want pages? They can take longer to make than the figures they show.
   bool wanted() const { return as_text_ || !markdown_path_.empty(); }
 
-  /// Adds a page below those before. It is rendered at once and may refer to what ends with the call.
+  /// Adds a page below those before. It is rendered at once and may refer to what ends with the
+  /// call.
   void add(const Page& page);
 
   void add_to(Outputs& outputs) const;

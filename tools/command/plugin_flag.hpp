@@ -19,8 +19,8 @@ struct PluginFlag {
   Plugins open() const;
 };
 
-/// Throws std::invalid_argument if `training` asks for a hook that no plugin has, or for another payload
-/// than its comm hook sends.
+/// Throws std::invalid_argument if `training` asks for a hook that no plugin has, or for another
+/// payload than its comm hook sends.
 void check_plugins(const Plugins& plugins, const Training& training);
 
 }  // namespace ddpsim

@@ -98,8 +98,8 @@ Scenario read(const CommonOptions& options, const Flags& flags) {
 }
 
 /// How far apart repeats of these measurements are, as a share: all of them together at their 90th
-/// percentile against their medians, or at their medians against their 10th, whichever is more. Small
-/// ones, whose repeats scatter most, count for little, as in a step.
+/// percentile against their medians, or at their medians against their 10th, whichever is more.
+/// Small ones, whose repeats scatter most, count for little, as in a step.
 template <typename Measured>
 double spread_of(const std::vector<Measured>& measured) {
   double low = 0, median = 0, high = 0;

@@ -90,7 +90,8 @@ Grid grid_of(const Request& request) {
   return grid;
 }
 
-/// `scenario` as it is, or `bucketed` under each combination of --vary and the others under the first.
+/// `scenario` as it is, or `bucketed` under each combination of --vary and the others under the
+/// first.
 /// Throws InputError for what would change more than how gradients are averaged.
 Variants variants_of(const Scenario& scenario, const Request& request, const Plugins& plugins) {
   Variants variants;

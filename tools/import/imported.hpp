@@ -15,8 +15,8 @@ struct Imported {
   std::string profile;
 };
 
-/// One function for each kind. `profile` is left empty unless `wanted`. `model` names the network of a
-/// trace, or is "".
+/// One function for each kind. `profile` is left empty unless `wanted`. `model` names the network
+/// of a trace, or is "".
 struct ImportRequest {
   std::string file;
   std::string model;

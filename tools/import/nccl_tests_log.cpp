@@ -84,8 +84,8 @@ std::optional<Layout> layout_of(const Words& words, bool only_in_place) {
   return layout;
 }
 
-/// Where the header is missing: 13 columns since 2.13, before that none for the root, and neither for
-/// all-gather; the same with one placement.
+/// Where the header is missing: 13 columns since 2.13, before that none for the root, and neither
+/// for all-gather; the same with one placement.
 std::optional<Layout> layout_without_header(std::size_t columns, bool only_in_place) {
   Words words{"size", "count", "type"};
   const bool both = columns >= 11;

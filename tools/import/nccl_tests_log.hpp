@@ -17,7 +17,8 @@ struct NcclTestsRow {
   std::string reduction;    ///< "sum"; "none", or "" where there is no such column
   std::optional<int> root;  ///< none: no such column
   std::optional<Duration> out_of_place, in_place;  ///< none: not measured, or wrong results
-  /// Bus over algorithm bandwidth, as a range that rounding leaves; 0 to 0 where bandwidths round to 0.
+  /// Bus over algorithm bandwidth, as a range that rounding leaves; 0 to 0 where bandwidths round
+  /// to 0.
   double least_ratio = 0, most_ratio = 0;
 };
 
@@ -32,18 +33,18 @@ struct NcclTestsRun {
   int unread = 0;  ///< rows left out because they break off, or have no time or size that can be
 };
 
-/// Reads the output of nccl-tests, as text (any version: what the columns are is taken from the header
-/// above them) or as JSON (`-J`), with any number of runs. Prefixes of mpirun and srun, and whatever else
-/// a launcher or NCCL printed in between, are passed over; so are rows of size 0. The environment that
-/// JSON output carries is not looked at.
+/// Reads the output of nccl-tests, as text (any version: what the columns are is taken from the
+/// header above them) or as JSON (`-J`), with any number of runs. Prefixes of mpirun and srun, and
+/// whatever else a launcher or NCCL printed in between, are passed over; so are rows of size 0. The
+/// environment that JSON output carries is not looked at.
 ///
-/// Throws InputError with file, and line if there is one, for a row that does not fit its header, damaged
-/// JSON, more than a million rows, and files without any row.
+/// Throws InputError with file, and line if there is one, for a row that does not fit its header,
+/// damaged JSON, more than a million rows, and files without any row.
 std::vector<NcclTestsRun> read_nccl_tests(const std::filesystem::path& file);
 
-/// Which operation a run was of: as named, or from its columns and the ratio of its bandwidths (nccl-tests
-/// doc/PERFORMANCE.md: all-reduce 2 (n - 1) / n; gather and scatter (n - 1) / n; others 1). "" if that
-/// fits several.
+/// Which operation a run was of: as named, or from its columns and the ratio of its bandwidths
+/// (nccl-tests doc/PERFORMANCE.md: all-reduce 2 (n - 1) / n; gather and scatter (n - 1) / n; others
+/// 1). "" if that fits several.
 std::string operation_of(const NcclTestsRun& run);
 
 /// Ranks of a run of all-reduces: as listed, or n = 2 / (2 - ratio). 0 if that fits several.

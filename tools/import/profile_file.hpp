@@ -7,8 +7,9 @@
 
 namespace ddpsim {
 
-/// A workload profile (format: ddpsim.workload/1) as a YAML file. `remarks`, lines that each begin with
-/// "# ", stand at its top. It ends with a mark without which it is refused. Reading it back gives the same profile, to the picosecond.
+/// A workload profile (format: ddpsim.workload/1) as a YAML file. `remarks`, lines that each begin
+/// with "# ", stand at its top. It ends with a mark without which it is refused. Reading it back
+/// gives the same profile, to the picosecond.
 std::string workload_profile_yaml(const WorkloadProfile& profile, const std::string& remarks);
 
 /// A link profile (format: ddpsim.link/1), likewise.

@@ -52,12 +52,13 @@ struct TraceFinding {
 
 /// What a trace shows of data-parallel training.
 ///
-/// A step is what the profiler's own annotation says, or else what ends with the optimizer, or else what
-/// begins with DistributedDataParallel's forward. Work on a device counts for the step that launched it.
-/// Where host and device both have a say, an instant is "when the device has done what the host had
-/// launched by then, or then if that is later": so times are right whether host or device is behind.
-/// Hooks are those of the last backward pass of a step. Steps that differ from most (their first or last
-/// part is missing, another number of all-reduces) are left out and named.
+/// A step is what the profiler's own annotation says, or else what ends with the optimizer, or else
+/// what begins with DistributedDataParallel's forward. Work on a device counts for the step that
+/// launched it. Where host and device both have a say, an instant is "when the device has done what
+/// the host had launched by then, or then if that is later": so times are right whether host or
+/// device is behind. Hooks are those of the last backward pass of a step. Steps that differ from
+/// most (their first or last part is missing, another number of all-reduces) are left out and
+/// named.
 ///
 /// Throws InputError, naming `file`, if there is no whole step or no all-reduce of gradients.
 TraceFinding find_training(const Trace& trace, const std::string& file);

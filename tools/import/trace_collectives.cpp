@@ -86,8 +86,8 @@ class Waiting {
   /// The first call before the execution of its kind and size, which then waits no longer.
   Call* take(const Execution& execution) {
     while (next_ < calls_.size() && calls_[next_].collective.called <= execution.begin) {
-      // On a CPU a step begins when all collectives of the last have ended: what still waits was not
-      // recorded.
+      // On a CPU a step begins when all collectives of the last have ended: what still waits was
+      // not recorded.
       bool began = false;
       for (; forward_ < forwards_.size() && forwards_[forward_] <= calls_[next_].collective.called;
            ++forward_)

@@ -47,8 +47,8 @@ struct HostSpan {
   Duration begin{}, end{};  ///< from the first event of the file
   std::uint32_t thread = 0;
   HostKind kind = HostKind::compute;
-  /// Of a collective, index into Trace::messages; of an accumulation or copy, into Trace::shapes; of a
-  /// step, its number. -1: not said.
+  /// Of a collective, index into Trace::messages; of an accumulation or copy, into Trace::shapes;
+  /// of a step, its number. -1: not said.
   std::int32_t detail = -1;
 };
 
@@ -72,8 +72,8 @@ struct LaunchCall {
 struct Shape {
   static constexpr std::int32_t in_bytes = -2;
   std::vector<std::int64_t> extents;
-  /// Index into Trace::names; -1: not said; in_bytes: `extents` is the number of bytes, -1 if not even
-  /// that is known.
+  /// Index into Trace::names; -1: not said; in_bytes: `extents` is the number of bytes, -1 if not
+  /// even that is known.
   std::int32_t type = -1;
   bool operator==(const Shape&) const = default;
   auto operator<=>(const Shape&) const = default;
@@ -96,15 +96,15 @@ struct Trace {
   std::uint64_t graph_launches = 0;
 };
 
-/// Reads the Chrome trace that PyTorch's profiler writes (a JSON object with "traceEvents", or the bare
-/// list that PyTorch without Kineto writes), plain or gzip.
+/// Reads the Chrome trace that PyTorch's profiler writes (a JSON object with "traceEvents", or the
+/// bare list that PyTorch without Kineto writes), plain or gzip.
 ///
-/// Memory grows with the events that matter to a step (kernels, launches, hooks, collectives, outermost
-/// operators: usually a third), by at most 48 bytes each here and about 140 until the steps are found, and
-/// more than 4 million of them are refused (0.6 GB);
-/// everything else of the file is forgotten at once. Throws InputError for everything stream_json does,
-/// for files of other contents, numbers outside of what a trace can hold, keys that an event repeats, and
-/// correlation ids that two launches share.
+/// Memory grows with the events that matter to a step (kernels, launches, hooks, collectives,
+/// outermost operators: usually a third), by at most 48 bytes each here and about 140 until the
+/// steps are found, and more than 4 million of them are refused (0.6 GB);
+/// everything else of the file is forgotten at once. Throws InputError for everything stream_json
+/// does, for files of other contents, numbers outside of what a trace can hold, keys that an event
+/// repeats, and correlation ids that two launches share.
 Trace read_trace(const std::filesystem::path& file, const std::function<void(double)>& progress);
 
 }  // namespace ddpsim

@@ -6,8 +6,8 @@
 
 namespace ddpsim {
 
-// What the names in a trace mean: the one place that knows how versions of PyTorch, NCCL and RCCL spell
-// them.
+// What the names in a trace mean: the one place that knows how versions of PyTorch, NCCL and RCCL
+// spell them.
 
 /// Where an event happened, by its category.
 enum class Source : std::uint8_t { host, runtime, device, ignored };
@@ -24,8 +24,8 @@ struct NameMeaning {
 };
 NameMeaning meaning_of(Source source, std::string_view name);
 
-/// "allreduce", "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)", "nccl:all_reduce", "c10d::allreduce_",
-/// "_allgather_base": which collective.
+/// "allreduce", "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)", "nccl:all_reduce",
+/// "c10d::allreduce_", "_allgather_base": which collective.
 CollectiveKind collective_kind_of(std::string_view name);
 
 }  // namespace ddpsim

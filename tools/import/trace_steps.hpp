@@ -17,8 +17,8 @@ struct IndexedTrace {
   std::vector<HostSpan> host;                       ///< by begin, outer before inner
   std::vector<std::optional<LaunchCall>> launched;  ///< of each device span
   std::vector<TracedCollective> collectives;
-  /// By launch (or, if that is not known, begin): when all compute on the device that was launched up to
-  /// there had ended.
+  /// By launch (or, if that is not known, begin): when all compute on the device that was launched
+  /// up to there had ended.
   std::vector<std::pair<Duration, Duration>> done;
   Coverage computing{{}};  ///< kernels on the device; operators, if nothing ran on one
 
@@ -48,8 +48,8 @@ struct RawStep {
   int forwards = 0;
 };
 
-/// The steps of a trace as far as they show on their own: phases, hooks, copies and the collectives called
-/// in them, in order. Notes where the trace does not mark its steps itself.
+/// The steps of a trace as far as they show on their own: phases, hooks, copies and the collectives
+/// called in them, in order. Notes where the trace does not mark its steps itself.
 std::vector<RawStep> steps_of(const IndexedTrace& index, std::vector<std::string>& notes);
 
 }  // namespace ddpsim

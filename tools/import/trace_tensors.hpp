@@ -9,8 +9,8 @@
 
 namespace ddpsim {
 
-/// A bucket: what the steps say of their all-reduces of one place in the order. Times are medians, from
-/// the start of the step.
+/// A bucket: what the steps say of their all-reduces of one place in the order. Times are medians,
+/// from the start of the step.
 struct FoundBucket {
   std::int64_t elements = -1;  ///< -1: not said
   int tensors = 0;
@@ -28,19 +28,21 @@ struct FoundGradients {
 
 /// Finds out, with the medians over the whole steps:
 ///
-/// * sizes of the tensors, in the order of their hooks: from the shapes recorded at accumulations, or the
-///   copies out of the buckets (shapes, or bytes), or `model`; else a parameter stands for each bucket;
-/// * which of them each bucket holds: those whose hooks fired since the bucket before, or where that does
-///   not add up to the elements it carried, those that do.
+/// * sizes of the tensors, in the order of their hooks: from the shapes recorded at accumulations,
+///   or the copies out of the buckets (shapes, or bytes), or `model`; else a parameter stands for
+///   each bucket;
+/// * which of them each bucket holds: those whose hooks fired since the bucket before, or where
+///   that does not add up to the elements it carried, those that do.
 ///
-/// What is missing or does not add up is told in `finding`. Names are invented, "parameter.0" being the
-/// last to arrive, unless `model` is given: its gradients then arrive as it says. Throws InputError,
-/// naming `file`, if `model` has another number of parameters than the trace, or other sizes.
+/// What is missing or does not add up is told in `finding`. Names are invented, "parameter.0" being
+/// the last to arrive, unless `model` is given: its gradients then arrive as it says. Throws
+/// InputError, naming `file`, if `model` has another number of parameters than the trace, or other
+/// sizes.
 FoundGradients find_gradients(TraceFinding& finding, const Trace& trace, const std::string& file,
                               const std::optional<Workload>& model);
 
-/// The workload profile, with a `measured` block of what the traced steps took. Throws InputError, naming
-/// `file`, if the sizes of the gradients are not known.
+/// The workload profile, with a `measured` block of what the traced steps took. Throws InputError,
+/// naming `file`, if the sizes of the gradients are not known.
 WorkloadProfile profile_of(const TraceFinding& finding, const FoundGradients& gradients,
                            const std::string& file);
 

@@ -14,17 +14,19 @@ namespace ddpsim {
 /// A header of the columns' names and a line for every row, without what is for people alone.
 std::string csv_of(const Table& table);
 
-/// The two parts of that: a table that is too large to stand in memory twice is written line by line.
+/// The two parts of that: a table that is too large to stand in memory twice is written line by
+/// line.
 std::string csv_header(const std::vector<Field>& columns);
 std::string csv_line(const std::vector<Field>& columns, const TableRow& row);
 
-/// A field of a CSV file: quoted where it holds a comma, a quote or a line break. Nothing is an empty
-/// field; a real number has as many digits as it takes to read exactly the same number back. What a
-/// terminal would obey in a text is spelled out (model/base/printable.hpp), but for line breaks and tabs.
+/// A field of a CSV file: quoted where it holds a comma, a quote or a line break. Nothing is an
+/// empty field; a real number has as many digits as it takes to read exactly the same number back.
+/// What a terminal would obey in a text is spelled out (model/base/printable.hpp), but for line
+/// breaks and tabs.
 std::string csv_field(const FieldValue& value);
 
-/// The value that csv_field() wrote into a field of that kind (no lists or records); none if the text
-/// is no such value.
+/// The value that csv_field() wrote into a field of that kind (no lists or records); none if the
+/// text is no such value.
 std::optional<FieldValue> value_from_csv(ValueKind kind, const std::string& text);
 
 /// A record of a CSV file and the line it begins on, counted from 1.

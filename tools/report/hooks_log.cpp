@@ -18,8 +18,8 @@ struct Firing {
   Instant host{}, ready{};
 };
 
-/// When what hooks are fired for is there on the device. A gradient is what backward made of it, or what
-/// has been done to itself since: a costly hook on one says nothing of another.
+/// When what hooks are fired for is there on the device. A gradient is what backward made of it, or
+/// what has been done to itself since: a costly hook on one says nothing of another.
 class Ready {
  public:
   explicit Ready(std::size_t parameters) : own_(parameters) {}

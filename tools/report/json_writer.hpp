@@ -22,8 +22,8 @@ nlohmann::ordered_json json_of(const std::vector<Field>& columns, const TableRow
 /// Without line breaks; bytes that are no UTF-8 become U+FFFD.
 std::string one_line(const nlohmann::ordered_json& json);
 
-/// The value that json_of() wrote for a field of that kind (no lists or records); none if this is no
-/// such value.
+/// The value that json_of() wrote for a field of that kind (no lists or records); none if this is
+/// no such value.
 std::optional<FieldValue> value_from_json(ValueKind kind, const nlohmann::ordered_json& json);
 
 }  // namespace ddpsim

@@ -3,10 +3,11 @@
 // The vocabulary of results. A command computes, puts its figures into records, and is done: what
 // prints them (text_writer, csv, json_writer, markdown_writer) knows records and no figure by name.
 //
-//     Field    describes a figure, once for all places it is printed in: key, heading, unit, meaning
-//     FieldValue    what was found: a number, a text, nothing, a list, a record
-//     Record   fields with their values, in order: an object of JSON
-//     Table    records of one kind below one another: rows of a table or of a CSV file
+//     Field       describes a figure, once for all places it is printed in: key, heading, unit,
+//                 meaning
+//     FieldValue  what was found: a number, a text, nothing, a list, a record
+//     Record      fields with their values, in order: an object of JSON
+//     Table       records of one kind below one another: rows of a table or of a CSV file
 
 #include <concepts>
 #include <cstdint>
@@ -57,8 +58,8 @@ struct Look {
 /// first. Any number will do; these are steps to choose from.
 enum class Importance : std::uint8_t { least = 1, little = 3, usual = 5, much = 7, most = 9 };
 
-/// Describes a figure. Fields are constants; the texts are not owned, and those that are no literals
-/// (the keys of a sweep) must outlive what is made of them.
+/// Describes a figure. Fields are constants; the texts are not owned, and those that are no
+/// literals (the keys of a sweep) must outlive what is made of them.
 struct Field {
   std::string_view name{};   ///< key in JSON, column of a CSV: "step_ms"
   std::string_view label{};  ///< heading of a table's column: "step ms"

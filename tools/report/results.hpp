@@ -15,8 +15,8 @@ Record result_record(const Scenario& scenario, const Result& result);
 /// "ddpsim.run/1", of those entries.
 Record run_record(const Scenario& scenario, List results);
 
-/// The columns of `run --csv`, of which the first seven are those of the CS336 tables, and what stands
-/// in a row.
+/// The columns of `run --csv`, of which the first seven are those of the CS336 tables, and what
+/// stands in a row.
 const std::vector<Field>& run_columns();
 Record run_row(const Scenario& scenario, const Result& result);
 

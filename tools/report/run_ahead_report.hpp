@@ -8,8 +8,8 @@
 
 namespace ddpsim {
 
-/// `--run-ahead`: the same steps as `steps`, of each compared strategy, joined. Throws InputError, which
-/// names the scenario, of what run_ahead() refuses.
+/// `--run-ahead`: the same steps as `steps`, of each compared strategy, joined. Throws InputError,
+/// which names the scenario, of what run_ahead() refuses.
 std::vector<RunAhead> joined_runs(const Comparison& run,
                                   const std::vector<ConsecutiveSteps>& steps);
 

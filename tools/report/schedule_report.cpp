@@ -96,8 +96,8 @@ Table tasks_table(const Scenario& scenario, const Step& step) {
   return table;
 }
 
-/// Every collective of the step, in the order of the schedule: that in which they are issued, but for those a
-/// comm hook issues once an earlier one of the same bucket has ended.
+/// Every collective of the step, in the order of the schedule: that in which they are issued, but
+/// for those a comm hook issues once an earlier one of the same bucket has ended.
 List collectives_of(const Scenario& scenario, const Schedule& schedule) {
   List collectives;
   for (const Task& task : schedule.tasks) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The figures of consecutive steps (`run --steps`, `--run-ahead`, `--ddp-statistics`), each described
-// once.
+// The figures of consecutive steps (`run --steps`, `--run-ahead`, `--ddp-statistics`), each
+// described once.
 
 #include <array>
 

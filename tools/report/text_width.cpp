@@ -15,8 +15,8 @@ struct Range {
   std::uint32_t first, last;
 };
 
-// Source: Unicode 15, UnicodeData.txt (general categories Mn, Me, Cf) and EastAsianWidth.txt (W, F),
-// by blocks: the few narrow characters within a block of wide ones count as wide.
+// Source: Unicode 15, UnicodeData.txt (general categories Mn, Me, Cf) and EastAsianWidth.txt (W,
+// F), by blocks: the few narrow characters within a block of wide ones count as wide.
 constexpr std::array combining{Range{0x0300, 0x036f}, Range{0x0483, 0x0489}, Range{0x0591, 0x05bd},
                                Range{0x0610, 0x061a}, Range{0x064b, 0x065f}, Range{0x200b, 0x200f},
                                Range{0x20d0, 0x20f0}, Range{0xfe00, 0xfe0f}, Range{0xfe20, 0xfe2f}};

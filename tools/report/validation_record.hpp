@@ -6,11 +6,12 @@
 namespace ddpsim {
 
 /// "ddpsim.validate/1": predicted and measured have the shape of `run`'s results, and error holds
-/// their times as fractions of the measured one, the overlap ratio as a difference. A result of `--vary`
-/// has its keys and values under "set".
+/// their times as fractions of the measured one, the overlap ratio as a difference. A result of
+/// `--vary` has its keys and values under "set".
 Record validation_record(const Validation& validation);
 
-/// The steps that the others are judged by: without communication, and under `naive` if it is there.
+/// The steps that the others are judged by: without communication, and under `naive` if it is
+/// there.
 const ValidatedStep& none_of(const Validation& validation);
 const ValidatedStep& naive_of(const Validation& validation);
 

@@ -6,8 +6,9 @@
 
 namespace ddpsim {
 
-/// What a real run of `schedule`, built for `training`, has to leave as gradients on `ranks` ranks: a comm
-/// hook may lose some of them (PowerSGD, topk), or not average them at all (noop, subgroups).
+/// What a real run of `schedule`, built for `training`, has to leave as gradients on `ranks` ranks:
+/// a comm hook may lose some of them (PowerSGD, topk), or not average them at all (noop,
+/// subgroups).
 ExpectedGradients expected_gradients(const Training& training, const Schedule& schedule, int ranks);
 
 }  // namespace ddpsim

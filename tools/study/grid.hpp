@@ -16,8 +16,8 @@ struct Axis {
   std::vector<std::string> values;
 };
 
-/// Reads "KEY=a,b,c". Commas within brackets, braces and quotes do not separate. A value that begins
-/// with a number and holds ".." is a range, with both its ends where a step meets the last:
+/// Reads "KEY=a,b,c". Commas within brackets, braces and quotes do not separate. A value that
+/// begins with a number and holds ".." is a range, with both its ends where a step meets the last:
 ///
 ///     2..8            2, 3, 4, 5, 6, 7, 8
 ///     2..8+2          2, 4, 6, 8

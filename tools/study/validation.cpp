@@ -90,8 +90,8 @@ bool takes_part(const MeasuredStep& step, const std::vector<MeasuredStep>& measu
   });
 }
 
-/// As the calibration prices them, with so many ranks. Beside a comm hook, backward takes as much longer
-/// as it did beside that one; a calibration holds one figure for all of its hooks.
+/// As the calibration prices them, with so many ranks. Beside a comm hook, backward takes as much
+/// longer as it did beside that one; a calibration holds one figure for all of its hooks.
 void predict_all(Validation& validation, const std::vector<Training>& trainings,
                  const std::vector<Schedule>& schedules, int ranks,
                  const std::optional<MeasureKernels>& kernels) {

@@ -34,8 +34,8 @@ struct Validation {
   Calibration calibration;
   std::string mode;           ///< "gloo, 2 ranks, TCP over loopback"
   bool busy_kernels = false;  ///< busy work stood for kernels without shapes
-  /// Share of the processors' time that the machine's host took meanwhile (steal.hpp); the largest of
-  /// any rank's machine.
+  /// Share of the processors' time that the machine's host took meanwhile (steal.hpp); the largest
+  /// of any rank's machine.
   double stolen = 0;
   std::vector<ValidatedStep> steps;  ///< the first one is `none`
 };
@@ -62,9 +62,10 @@ std::vector<Schedule> schedules_of(const Scenario& scenario,
 CalibratedCluster calibrated_cluster(const Calibration& calibration, const Cluster& given,
                                      int ranks);
 
-/// Calibrates, runs every schedule, and predicts it. Strategies are interleaved, and so are steps without
-/// communication, whose kernels replace the calibration's (not those of a calibration that was given):
-/// what drifts does so for both sides. Called by every rank; what rank 0 gets back is complete.
+/// Calibrates, runs every schedule, and predicts it. Strategies are interleaved, and so are steps
+/// without communication, whose kernels replace the calibration's (not those of a calibration that
+/// was given): what drifts does so for both sides. Called by every rank; what rank 0 gets back is
+/// complete.
 Validation validate(Backend& backend, Scenario scenario, const std::vector<Training>& trainings,
                     const std::vector<Schedule>& schedules, const ValidateOptions& options,
                     const Watch& watch);

@@ -23,9 +23,9 @@ struct Sweep {
   std::vector<std::vector<std::uint64_t>> origins;  ///< [axis][value] the same of each value
 };
 
-/// Reads the scenario at the values of every axis in turn (the first 256 of a longer one), the other
-/// axes at their first value, or at their last. Throws InputError for what neither takes: a wrong
-/// value is told before anything is computed. Combinations are not tried.
+/// Reads the scenario at the values of every axis in turn (the first 256 of a longer one), the
+/// other axes at their first value, or at their last. Throws InputError for what neither takes: a
+/// wrong value is told before anything is computed. Combinations are not tried.
 Sweep plan_sweep(const std::string& file,
                  const std::vector<std::pair<std::string, std::string>>& set, bool laws_only,
                  Grid grid);

@@ -11,8 +11,8 @@ namespace ddpsim {
 /// [point] what it has come to, or nothing yet.
 using PointResults = std::vector<PointResult>;
 
-/// The columns of a sweep's files: the keys it varies, figure_columns(), and two that tell a row's error
-/// and what it was computed from. They refer to the keys of `sweep`.
+/// The columns of a sweep's files: the keys it varies, figure_columns(), and two that tell a row's
+/// error and what it was computed from. They refer to the keys of `sweep`.
 std::vector<Field> sweep_columns(const Sweep& sweep);
 
 // How a finished sweep's file becomes the same whoever computes which point when: rows stand in the

@@ -1,6 +1,7 @@
 // Hooks of one's own for ddpsim: what the header asks for, in C++.
 //
-//     g++ -std=c++17 -O3 -shared -fPIC -I backend/plugin scenarios/examples/plugin/my_hooks.cpp -o libmy_hooks.so
+//     g++ -std=c++17 -O3 -shared -fPIC -I backend/plugin -o libmy_hooks.so
+//         scenarios/examples/plugin/my_hooks.cpp
 //     ddpsim validate scenarios/examples/plugin/plugin.yaml --plugin ./libmy_hooks.so
 
 #include <cmath>
@@ -26,8 +27,8 @@ void centralize(void*, const ddpsim_gradient* gradient) {
   }
 }
 
-/// A weight's gradient, scaled down where it is longer than its bias's. The bias is asked for first: in
-/// backward it may come later.
+/// A weight's gradient, scaled down where it is longer than its bias's. The bias is asked for
+/// first: in backward it may come later.
 void balance(void*, const ddpsim_gradient* gradient) {
   const std::string name = gradient->name;
   const std::size_t end = name.rfind(".weight");

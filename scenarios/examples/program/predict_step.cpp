@@ -1,4 +1,5 @@
-// A program of one's own on ddpsim's libraries: reads a scenario and prints how long its training step takes.
+// A program of one's own on ddpsim's libraries: reads a scenario and prints how long its training
+// step takes.
 #include <iostream>
 
 #include "model/base/quantity.hpp"

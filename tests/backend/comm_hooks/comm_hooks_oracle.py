@@ -2,12 +2,13 @@
 
     python3 comm_hooks_oracle.py IN OUT
 
-IN holds cases, one after the other, each a line of words `hook key=value ...`, then, for every step,
-bucket and rank, a line with that rank's gradients. A case's `shapes` are those of its buckets: "4x5,3;7"
-is two buckets, the first of a matrix and a vector. OUT has, for every case, step and bucket, a line with
-the result (rank 0's; that of rank 1 must be the same) and one with every rank's error, rank after rank
-(empty where the hook keeps none). A case `casts values` has one line of numbers; its answers are four
-lines: bits in fp16 and bf16, then the bits of each number's sum with the one before, of 16-bit tensors.
+IN holds cases, one after the other, each a line of words `hook key=value ...`, then, for every
+step, bucket and rank, a line with that rank's gradients. A case's `shapes` are those of its
+buckets: "4x5,3;7" is two buckets, the first of a matrix and a vector. OUT has, for every case, step
+and bucket, a line with the result (rank 0's; that of rank 1 must be the same) and one with every
+rank's error, rank after rank (empty where the hook keeps none). A case `casts values` has one line
+of numbers; its answers are four lines: bits in fp16 and bf16, then the bits of each number's sum
+with the one before, of 16-bit tensors.
 """
 
 import sys
@@ -16,7 +17,8 @@ import tempfile
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as processes
-from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook, quantization_hooks
+from torch.distributed.algorithms.ddp_comm_hooks import (default_hooks, powerSGD_hook,
+                                                         quantization_hooks)
 
 RANKS = 2
 
@@ -58,7 +60,8 @@ def make_hook(name, settings):
             random_seed=int(settings["seed"]),
         )
         batched = name == "batched_powersgd"
-        return powerSGD_hook.batched_powerSGD_hook if batched else powerSGD_hook.powerSGD_hook, state
+        hook = powerSGD_hook.batched_powerSGD_hook if batched else powerSGD_hook.powerSGD_hook
+        return hook, state
     hooks = {
         "allreduce": default_hooks.allreduce_hook,
         "fp16_compress": default_hooks.fp16_compress_hook,
@@ -127,8 +130,8 @@ class Stacked:
 
 
 def adapt():
-    """torch 1.13's hooks as they are meant: quantisation without a GPU and NCCL; and batched PowerSGD
-    hands 2-D matrices to a function that asserts 3-D ones."""
+    """torch 1.13's hooks as they are meant: quantisation without a GPU and NCCL; and batched
+    PowerSGD hands 2-D matrices to a function that asserts 3-D ones."""
     torch.Tensor.cuda = torch.nn.Module.cuda = lambda self, *_, **__: self
     quantization_hooks.dist = Stacked()
     orthogonalize = powerSGD_hook._orthogonalize

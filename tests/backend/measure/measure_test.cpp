@@ -62,8 +62,8 @@ bool communicates(const Schedule& schedule) {
                      [](const Task& task) { return is_collective(task.operation); });
 }
 
-/// A backend whose runs are not what they were. Of several rounds it runs one: what they took is made
-/// up.
+/// A backend whose runs are not what they were. Of several rounds it runs one: what they took is
+/// made up.
 class Changed : public Starved {
  public:
   using Change = std::function<void(RankRun&, const Schedule&)>;
@@ -422,8 +422,8 @@ TEST_CASE("every hook that computes aside does so beside collectives that only l
 TEST_CASE("all-reduces with pauses between them are under way at times", "[backend][measure]") {
   const SmallJob job(2);
   const Schedule step = without_communication(job.schedule(Strategy::none));
-  // The median of five, each beside a fifth of a second of computation: what the machine does meanwhile
-  // may hold up some of the all-reduces.
+  // The median of five, each beside a fifth of a second of computation: what the machine does
+  // meanwhile may hold up some of the all-reduces.
   const auto busy = [&](Duration pause) {
     std::vector<double> shares;
     REQUIRE(run_job(job_of(2), [&](Backend& rank) {

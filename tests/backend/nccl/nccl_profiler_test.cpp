@@ -1,4 +1,5 @@
-// NCCL's side of the interface, played here: the table is found by its name, and called with its layout.
+// NCCL's side of the interface, played here: the table is found by its name, and called with its
+// layout.
 
 #include "backend/nccl/nccl_profiler.hpp"
 
@@ -86,7 +87,8 @@ TEST_CASE("NCCL is told to look in the program itself, unless the user named a p
 
 namespace {
 
-/// Its all-reduces are reported as NCCL would: 0.1 ms after the stream came to them, to 0.2 ms before it went on.
+/// Its all-reduces are reported as NCCL would: 0.1 ms after the stream came to them, to 0.2 ms
+/// before it went on.
 class ReportingGpu : public FakeGpu {
  public:
   void all_reduce(void* values, std::int64_t count, DType type) override {

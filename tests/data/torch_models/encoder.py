@@ -1,4 +1,5 @@
-"""A small transformer encoder whose head is its embedding: 36 MiB of gradients, the embedding's ready last."""
+"""A small transformer encoder whose head is its embedding: 36 MiB of gradients, the embedding's
+ready last."""
 import torch
 
 
@@ -7,7 +8,8 @@ class Encoder(torch.nn.Module):
         super().__init__()
         self.embedding = torch.nn.Embedding(tokens, width)
         self.positions = torch.nn.Parameter(torch.zeros(64, width))
-        layer = lambda: torch.nn.TransformerEncoderLayer(width, 8, 4 * width, dropout=0.0, batch_first=True)
+        layer = lambda: torch.nn.TransformerEncoderLayer(width, 8, 4 * width, dropout=0.0,
+                                                         batch_first=True)
         self.layers = torch.nn.ModuleList(layer() for _ in range(layers))
         self.head = torch.nn.Linear(width, tokens)
         self.head.weight = self.embedding.weight

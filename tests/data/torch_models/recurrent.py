@@ -1,4 +1,5 @@
-"""A language model of two GRU layers: 48 MiB of gradients; the head's are ready at once, a layer's all together."""
+"""A language model of two GRU layers: 48 MiB of gradients; the head's are ready at once, a layer's
+all together."""
 import torch
 
 

@@ -1,4 +1,5 @@
-"""Models that show rules of DistributedDataParallel, a function each, as scripts for tools/torch_profile.py make them."""
+"""Models that show rules of DistributedDataParallel, a function each, as scripts for
+tools/torch_profile.py make them."""
 import torch
 from torch import nn
 
@@ -13,15 +14,17 @@ def trained(model, batch, loss=squared):
 
 def mlp():
     """9 MiB of gradients: several buckets even at the default cap, for its first is 1 MiB."""
-    layers = [nn.Linear(300, 500), nn.ReLU(), nn.Linear(500, 700), nn.ReLU(), nn.Linear(700, 900), nn.ReLU(),
-              nn.Linear(900, 1100), nn.ReLU(), nn.Linear(1100, 200)]
+    layers = [nn.Linear(300, 500), nn.ReLU(), nn.Linear(500, 700), nn.ReLU(),
+              nn.Linear(700, 900), nn.ReLU(), nn.Linear(900, 1100), nn.ReLU(),
+              nn.Linear(1100, 200)]
     return trained(nn.Sequential(*layers), torch.randn(4, 300))
 
 
 def convolution():
     """Convolutions with a bias, and batch norms: two kinds of buffers."""
-    model = nn.Sequential(nn.Conv2d(3, 64, 3), nn.BatchNorm2d(64), nn.ReLU(), nn.Conv2d(64, 128, 3, stride=2),
-                          nn.BatchNorm2d(128), nn.ReLU(), nn.Conv2d(128, 256, 3), nn.BatchNorm2d(256), nn.ReLU(),
+    model = nn.Sequential(nn.Conv2d(3, 64, 3), nn.BatchNorm2d(64), nn.ReLU(),
+                          nn.Conv2d(64, 128, 3, stride=2), nn.BatchNorm2d(128), nn.ReLU(),
+                          nn.Conv2d(128, 256, 3), nn.BatchNorm2d(256), nn.ReLU(),
                           nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(256, 1000))
     return trained(model, torch.randn(2, 3, 16, 16))
 
@@ -32,7 +35,8 @@ class Tied(nn.Module):
     def __init__(self):
         super().__init__()
         self.embedding = nn.Embedding(2000, 128)
-        self.inner = nn.Sequential(nn.Linear(128, 1024), nn.GELU(), nn.Linear(1024, 128), nn.LayerNorm(128))
+        self.inner = nn.Sequential(nn.Linear(128, 1024), nn.GELU(), nn.Linear(1024, 128),
+                                   nn.LayerNorm(128))
         self.head = nn.Linear(128, 2000, bias=False)
         self.head.weight = self.embedding.weight
 
@@ -49,7 +53,8 @@ class Partly(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.first, self.idle, self.second = nn.Linear(400, 600), nn.Linear(600, 600), nn.Linear(600, 800)
+        self.first, self.idle = nn.Linear(400, 600), nn.Linear(600, 600)
+        self.second = nn.Linear(600, 800)
         self.silent, self.last = nn.Linear(300, 300), nn.Linear(800, 100)
 
     def forward(self, x):
@@ -62,14 +67,18 @@ def partly():
 
 def small():
     """One bucket, of which PowerSGD compresses some."""
-    return trained(nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10)),
-                   torch.randn(4, 64))
+    return trained(
+        nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(),
+                      nn.Linear(256, 10)), torch.randn(4, 64))
 
 
 def narrow():
     """One bucket of convolutions: PowerSGD sees each as a matrix of its first extent."""
-    return trained(nn.Sequential(nn.Conv2d(3, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 5, bias=False), nn.BatchNorm2d(64),
-                                 nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(256, 40)), torch.randn(2, 3, 12, 12))
+    return trained(
+        nn.Sequential(nn.Conv2d(3, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 5, bias=False),
+                      nn.BatchNorm2d(64), nn.AdaptiveAvgPool2d(2), nn.Flatten(),
+                      nn.Linear(256, 40)),
+        torch.randn(2, 3, 12, 12))
 
 
 class Mixed(nn.Module):
@@ -92,6 +101,8 @@ def mixed():
 
 
 def table():
-    """An embedding with sparse gradients before dense layers; of 24 words, 17 are different ones."""
-    return trained(nn.Sequential(nn.Embedding(3000, 200, sparse=True), nn.Linear(200, 700), nn.ReLU(),
-                                 nn.Linear(700, 700)), (101 * torch.arange(24) % (101 * 17)).reshape(4, 6))
+    """An embedding with sparse gradients before dense layers; of 24 words, 17 are different
+    ones."""
+    return trained(
+        nn.Sequential(nn.Embedding(3000, 200, sparse=True), nn.Linear(200, 700), nn.ReLU(),
+                      nn.Linear(700, 700)), (101 * torch.arange(24) % (101 * 17)).reshape(4, 6))

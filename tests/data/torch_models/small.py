@@ -2,8 +2,8 @@
 
     python3 small.py FUNCTION
 
-prints what torch itself says of one, as JSON: names and shapes of the parameters that get a gradient in a step, in
-registration order, and their names in the order their gradients arrive.
+prints what torch itself says of one, as JSON: names and shapes of the parameters that get a
+gradient in a step, in registration order, and their names in the order their gradients arrive.
 """
 import json
 import os
@@ -19,7 +19,8 @@ def squared(model, batch):
 
 
 def perceptron():
-    return nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 8), nn.ReLU(), nn.Linear(8, 4)), torch.randn(4, 16), squared
+    return nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 8), nn.ReLU(),
+                         nn.Linear(8, 4)), torch.randn(4, 16), squared
 
 
 def trained():
@@ -63,11 +64,13 @@ def frozen():
 
 
 def sparse():
-    return nn.Sequential(nn.Embedding(20, 4, sparse=True), nn.Linear(4, 2)), torch.randint(20, (3, 5)), squared
+    model = nn.Sequential(nn.Embedding(20, 4, sparse=True), nn.Linear(4, 2))
+    return model, torch.randint(20, (3, 5)), squared
 
 
 def half():
-    return nn.Sequential(nn.Linear(4, 4, dtype=torch.bfloat16), nn.Linear(4, 2, dtype=torch.bfloat16)), \
+    return nn.Sequential(nn.Linear(4, 4, dtype=torch.bfloat16),
+                         nn.Linear(4, 2, dtype=torch.bfloat16)), \
         torch.randn(2, 4, dtype=torch.bfloat16), squared
 
 
@@ -76,7 +79,8 @@ class Odd(nn.Module):
 
     def __init__(self):
         super().__init__()
-        for name in ('a: b', 'quote"back\\slash', "[1, 2]", '# no comment', 'größe \u2028\x7f', 'no'):
+        for name in ('a: b', 'quote"back\\slash', "[1, 2]", '# no comment', 'größe \u2028\x7f',
+                     'no'):
             self.add_module(name, nn.Linear(3, 3))
         self.scale = nn.Parameter(torch.ones(()))
 
@@ -167,11 +171,13 @@ def sleeps():
 def main():
     model, batch, loss = globals()[sys.argv[1]]()[:3]
     arrived = []
-    parameters = [(name, tensor) for name, tensor in model.named_parameters() if tensor.requires_grad]
+    parameters = [(name, tensor) for name, tensor in model.named_parameters()
+                  if tensor.requires_grad]
     for name, tensor in parameters:
         tensor.register_hook(lambda gradient, name=name: arrived.append(name))
     loss(model, batch).backward()
-    json.dump({'parameters': [{'name': name, 'shape': list(tensor.shape)} for name, tensor in parameters],
+    json.dump({'parameters': [{'name': name, 'shape': list(tensor.shape)}
+                              for name, tensor in parameters],
                'arrival': arrived}, sys.stdout)
 
 

@@ -1,9 +1,10 @@
 """Trains small.py's perceptron (with dropout) for ten steps: a user's own loop.
 
-    python3 training.py TOOLS OUTPUT FAULT       profiled by TOOLS/torch_profile.py into OUTPUT; no OUTPUT: not profiled
+    python3 training.py TOOLS OUTPUT FAULT       profiled by TOOLS/torch_profile.py into OUTPUT; no
+                                                 OUTPUT: not profiled
 
-prints losses and parameters to the last bit. FAULT, if not empty: twice (two backward passes in a step), raise (a step
-raises, is caught and repeated), nothing (no step at all).
+prints losses and parameters to the last bit. FAULT, if not empty: twice (two backward passes in a
+step), raise (a step raises, is caught and repeated), nothing (no step at all).
 """
 import contextlib
 import sys
@@ -15,7 +16,8 @@ tools, output, fault = sys.argv[1:]
 sys.dont_write_bytecode = True
 sys.path.insert(0, tools)
 torch.manual_seed(3)
-model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Dropout(0.5), nn.Linear(32, 8), nn.ReLU(), nn.Linear(8, 4))
+model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Dropout(0.5), nn.Linear(32, 8), nn.ReLU(),
+                      nn.Linear(8, 4))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 schedule = torch.optim.lr_scheduler.StepLR(optimizer, 3)
 batches = [torch.randn(4, 16) for _ in range(10)]

@@ -211,7 +211,8 @@ TEST_CASE("GPUs that may not reach each other over PCIe have half of the bandwid
 }
 
 TEST_CASE("a broadcast on a ring is half of an all-reduce", "[model][collective]") {
-  // Three steps of 5 us and 25 MB at 100 GB/s. What training adds to an all-reduce is not part of it.
+  // Three steps of 5 us and 25 MB at 100 GB/s. What training adds to an all-reduce is not part of
+  // it.
   CollectiveLaw law(ring(4, 5us, gigabytes_per_second(100)));
   law.call_overhead = 20us;
   CHECK(law.broadcast({100'000'000}) == 15us + 750us);

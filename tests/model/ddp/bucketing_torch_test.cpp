@@ -174,7 +174,8 @@ TEST_CASE("buckets and limits are those of PyTorch", "[model][bucketing][oracle]
 
   std::ostringstream questions;
   for (const Case& one : cases) write(questions, one);
-  const std::optional<std::string> answers = ask_torch("model/ddp/bucket_oracle.py", questions.str());
+  const std::optional<std::string> answers =
+      ask_torch("model/ddp/bucket_oracle.py", questions.str());
   if (!answers) return;
 
   std::istringstream in(*answers);

@@ -13,8 +13,9 @@ constexpr Instant at(Duration time) {
   return Instant{time};
 }
 
-/// A kernel on the host's thread from 0 to 10 ms, whose all-reduce is issued at 10, starts (the other
-/// rank is late) at 14 and ends at 20; a kernel from 11 to 16 beside it, and one from 22 to 25.
+/// A kernel on the host's thread from 0 to 10 ms, whose all-reduce is issued at 10, starts (the
+/// other rank is late) at 14 and ends at 20; a kernel from 11 to 16 beside it, and one from 22 to
+/// 25.
 struct Example {
   Schedule schedule;
   Timeline timeline;

@@ -77,7 +77,8 @@ TEST_CASE("a bucket that the host launched late", "[model][why]") {
   const auto buckets = why(history);
   REQUIRE(buckets.size() == 1);
   CHECK(buckets[0].launched == Instant{14ms});
-  // Begun at 10 it would have ended 4 earlier: that is the launch's; the other 2 of its 6 are its own.
+  // Begun at 10 it would have ended 4 earlier: that is the launch's; the other 2 of its 6 are its
+  // own.
   CHECK(buckets[0].exposed_by == Shares{2ms, 0ms, 0ms, 4ms, 0ms});
   CHECK(buckets[0].cause == Cause::launch);
 }

@@ -40,7 +40,8 @@ std::string refused(const std::string& content) {
 }
 
 /// The cluster of a scenario with the good calibration beside it.
-CalibratedCluster cluster_with(const std::string& keys, const std::string& content = good_calibration) {
+CalibratedCluster cluster_with(const std::string& keys,
+                               const std::string& content = good_calibration) {
   const Scratch scratch;
   scratch.write("c.yaml", content);
   return read_scenario(scratch.write("s.yaml",
@@ -127,13 +128,10 @@ TEST_CASE("a calibration has what its file says", "[scenarios][calibration_reade
   CHECK(calibration.ranks == 2);
   CHECK(calibration.synchronous);
   CHECK(calibration.launch == Launch{1us, 9us, 300ns, 0us, 0us});
-  const std::vector<MeasuredWork> tasks{
-      measured(Operation::forward,
-       Gemm{64, 256, 128, 1},
-       {786432},
-       DType::fp32,
-       {830us, 800us, 1ms, 40, 1}),
-      measured(Operation::copy_in, std::nullopt, {2'000'000}, DType::fp32, {200us, 200us, 200us, 0, 0})};
+  const std::vector<MeasuredWork> tasks{measured(Operation::forward, Gemm{64, 256, 128, 1},
+                                                 {786432}, DType::fp32, {830us, 800us, 1ms, 40, 1}),
+                                        measured(Operation::copy_in, std::nullopt, {2'000'000},
+                                                 DType::fp32, {200us, 200us, 200us, 0, 0})};
   CHECK(calibration.tasks == tasks);
   const std::vector<AllReduceCost> all_reduce{{4 * KiB, {60us, 55us, 71us, 40, 2}},
                                               {1 * MiB, {1ms, 1ms, 1ms, 0, 0}}};
@@ -380,8 +378,7 @@ TEST_CASE("a step is predicted from a calibration alone", "[scenarios][calibrati
   Schedule alone;
   alone.works = {model.works.table[model.works.copy_out.front().number]};
   const WorkCost copy_out = model.costs.price(alone).works.front();
-  CHECK(in_us(copy_out.work) ==
-        Approx(1e-4 * 2 * static_cast<double>(first.size().count)));
+  CHECK(in_us(copy_out.work) == Approx(1e-4 * 2 * static_cast<double>(first.size().count)));
 }
 
 }  // namespace
