@@ -61,7 +61,8 @@ void GpuBackground::report(Instant begun, Instant computed_at, const GpuStepCloc
   Instant end = begun;
   for (int i = 0; i < issued_ && end < computed_at; ++i) {
     end = std::min(computed_at, clock.instant_of(background_end_event(tasks_, i)));
-    busy += end - std::max(begun, clock.instant_of(background_start_event(tasks_, i)));
+    const Instant start = std::max(begun, clock.instant_of(background_start_event(tasks_, i)));
+    busy += std::max(Duration::zero(), end - start);  // it may start when all is computed
     run.background_ended += end < computed_at ? 1 : 0;
   }
   const Duration since = computed_at - begun;

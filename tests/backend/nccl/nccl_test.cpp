@@ -13,6 +13,7 @@
 #include "backend/measure/check_gradients.hpp"
 #include "backend/measure/measure_machine.hpp"
 #include "backend/nccl/nccl_backend.hpp"
+#include "backend/nccl/step_events.hpp"
 #include "model/schedule/variants.hpp"
 #include "tests/backend/fakes.hpp"
 
@@ -529,6 +530,50 @@ TEST_CASE("ranks of different speed issue equally many all-reduces in the backgr
   CHECK(collectives(0) == collectives(1));
   CHECK(collectives(0) > 2 * 64);  // beyond the two batches before the first kernel
   CHECK(busy[0] > 0.5);
+}
+
+/// Its communication stream pauses before the start of the second all-reduce in the background.
+class PausingGpu : public FakeGpu {
+ public:
+  PausingGpu(std::uint32_t tasks, Duration pause)
+      : second_(background_start_event(tasks, 1)), pause_(pause) {}
+  void record(int event, Stream stream) override {
+    if (event == second_) spin(stream, pause_);
+    FakeGpu::record(event, stream);
+  }
+
+ private:
+  int second_;
+  Duration pause_;
+};
+
+TEST_CASE("an all-reduce that starts when all is computed keeps the link busy for no time",
+          "[backend][nccl]") {
+  using namespace std::chrono_literals;
+  const SmallJob job = gpu_job(1);
+  const Schedule alone = without_communication(job.schedule(Strategy::none));
+  const Schedule step = with_background(alone, Bytes{64 << 10});
+  const auto tasks = static_cast<std::uint32_t>(step.tasks.size());
+  double busy = -1;
+  std::int64_t ended = -1;
+  // The first all-reduce takes 1 ms; the second starts 2 s later, when all has long been computed.
+  CHECK(on_fakes(
+            1, {GpuLink::Mode::loopback, 2}, seconds{20},
+            [&](int) {
+              auto gpu = std::make_unique<PausingGpu>(tasks, 2s);
+              gpu->pace = {5ms, 100us, 1ms, 0};
+              return gpu;
+            },
+            [&](Backend& backend) {
+              backend.load(job.workload, job.optimizer);
+              const RankRun run = backend.run(step);
+              busy = run.background_busy;
+              ended = run.background_ended;
+              return 0;
+            }) == 0);
+  CHECK(ended == 1);
+  CHECK(busy > 0);
+  CHECK(busy < 0.5);  // at least three GEMMs of 5 ms are computed beside the one of 1 ms
 }
 
 TEST_CASE("channels are asked for as given, and given back", "[backend][nccl]") {
