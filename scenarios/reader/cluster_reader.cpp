@@ -117,16 +117,11 @@ void finish_cluster(ClusterDraft& cluster, const YamlMap& map) {
   check_links(cluster, map);
 }
 
-Map<ClusterDraft> make_cluster_map() {
+void add_machines(Map<ClusterDraft>& map) {
   const auto device_type = [] {
     return Type{{.kind = Form::Kind::entry, .catalogue = device_entries},
                 value::map([]() -> const auto& { return device_map().description(); })};
   };
-  const auto link_type = [] {
-    return Type{{.kind = Form::Kind::entry, .catalogue = link_entries},
-                value::map([]() -> const auto& { return link_map().description(); })};
-  };
-  Map<ClusterDraft> map("cluster", "The devices, and what connects them.");
   map.key_read("calibration", {value::form(Form::Kind::path)},
                [](ClusterDraft& cluster, const Yaml& given) {
                  static_cast<CalibratedCluster&>(cluster) = calibrated(given);
@@ -158,14 +153,21 @@ Map<ClusterDraft> make_cluster_map() {
                           {"devices", "Lightning's", "{}"},
                           {"gpus_per_node", "Slurm's"},
                           {"num_gpus", "DeepSpeed's"},
-                          {"local_world_size", "torchrun's"}}})
-      .key_read(
-          "intra_node", link_type(),
-          [](ClusterDraft& cluster, const Yaml& given) { cluster.intra_node = read_link(given); },
-          {.meaning = "What connects the devices of a node.",
-           .otherwise = "needed, if a node has several ranks and no calibration measured "
-                        "all-reduces",
-           .example = "nvlink4"})
+                          {"local_world_size", "torchrun's"}}});
+}
+
+void add_links(Map<ClusterDraft>& map) {
+  const auto link_type = [] {
+    return Type{{.kind = Form::Kind::entry, .catalogue = link_entries},
+                value::map([]() -> const auto& { return link_map().description(); })};
+  };
+  map.key_read(
+         "intra_node", link_type(),
+         [](ClusterDraft& cluster, const Yaml& given) { cluster.intra_node = read_link(given); },
+         {.meaning = "What connects the devices of a node.",
+          .otherwise = "needed, if a node has several ranks and no calibration measured "
+                       "all-reduces",
+          .example = "nvlink4"})
       .key_read(
           "inter_node", link_type(),
           [](ClusterDraft& cluster, const Yaml& given) { cluster.inter_node = read_link(given); },
@@ -176,10 +178,14 @@ Map<ClusterDraft> make_cluster_map() {
       .key("cpu", value::one_of(all_cpu_vendors), &ClusterDraft::cpu,
            {.meaning = "Who made the hosts' processors. NCCL's model takes another bandwidth "
                        "between sockets for each.",
-            .source = "NCCL 2.28.9, src/graph/topo.h"})
-      .key("collectives", collectives_value(), &ClusterDraft::collectives,
-           {.meaning = "By which law collectives are priced.",
-            .elsewhere = {{"backend", "torch.distributed's"}}})
+            .source = "NCCL 2.28.9, src/graph/topo.h"});
+}
+
+/// How long what runs on devices and links takes, where laws leave a choice.
+void add_costs(Map<ClusterDraft>& map) {
+  map.key("collectives", collectives_value(), &ClusterDraft::collectives,
+          {.meaning = "By which law collectives are priced.",
+           .elsewhere = {{"backend", "torch.distributed's"}}})
       .key_taken("interference", interference_value(),
                  [](ClusterDraft& cluster, std::optional<FixedInterference> fixed) {
                    if (fixed) cluster.interference = fixed;
@@ -208,8 +214,15 @@ Map<ClusterDraft> make_cluster_map() {
                        "rate, as PyTorch's Gloo does with CUDA tensors. The links are then those "
                        "between hosts.",
             .otherwise = "collectives run on the devices",
-            .example = "20 GB/s"})
-      .needs({"device", "calibration"})
+            .example = "20 GB/s"});
+}
+
+Map<ClusterDraft> make_cluster_map() {
+  Map<ClusterDraft> map("cluster", "The devices, and what connects them.");
+  add_machines(map);
+  add_links(map);
+  add_costs(map);
+  map.needs({"device", "calibration"})
       .needs_also(
           {{.key = "intra_node"},
            {.key = "calibration"},

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <bit>
 #include <stdexcept>
+#include <utility>
 
 #include "model/ddp/build_schedule.hpp"
 #include "sim/predict/predict.hpp"
@@ -32,8 +33,8 @@ constexpr std::size_t most_priced = 1 << 19;  // 40 MB
 
 }  // namespace
 
-BucketedSteps::BucketedSteps(const StepModel& model, const Training& training, double link_factor)
-    : model_(model), training_(training) {
+BucketedSteps::BucketedSteps(StepModel model, Training training, double link_factor)
+    : model_(std::move(model)), training_(std::move(training)) {
   const StepWorks& works = model_.works;
   training_.strategy = Strategy::bucketed;
   training_.bucket_caps.clear();
@@ -79,88 +80,106 @@ Schedule BucketedSteps::schedule_of_each() const {
   return build_schedule(model_.works, training);
 }
 
-void BucketedSteps::compile(const Costs& costs) {
-  const Schedule& schedule = whole_;
-  const std::vector<int>& arrival = model_.works.arrival;
-  const std::size_t gradients = arrival.size();
-  const bool copied_back =
-      std::any_of(schedule.tasks.begin(), schedule.tasks.end(), [](const Task& task) {
-        return task.operation == Operation::copy_out && task.bucket != nobody;
-      });
-  std::vector<std::int32_t> position_of(gradients);
-  for (std::size_t i = 0; i < gradients; ++i)
-    position_of[at(arrival[i])] = static_cast<std::int32_t>(i);
-  Lane& lane = lanes_.emplace_back();
-  fixed_.clear();
-  fired_.assign(gradients, 0);
-  Duration host{};
-  std::int32_t fired = 0;
-  const auto add = [&](Item::Kind kind, std::int32_t position) {
+/// A schedule on its way into a lane.
+struct BucketedSteps::Writing {
+  const Schedule& schedule;
+  Lane& lane;
+  std::vector<std::int32_t> position_of;   ///< [gradient] its place in the order they arrive
+  bool copied_back = false;                ///< out of the buckets
+  Duration handover{};                     ///< of a collective, from its issue to being taken up
+  Duration host{};                         ///< what the host has spent so far
+  std::int32_t fired = 0;                  ///< hooks of this round
+  std::vector<std::uint32_t> issued_as{};  ///< [fixed] its task
+
+  std::int32_t position(const Task& task) const { return position_of[at(task.parameter)]; }
+  void add(Item::Kind kind, std::int32_t place, Duration own_host = {}) {
     Item item;
     item.kind = kind;
-    item.position = position;
+    item.position = place;
     item.first = host;
+    item.host = own_host;
     lane.items.push_back(item);
-  };
-  std::vector<std::uint32_t> issued_as;  // [fixed] its task
-  for (std::uint32_t t = 0; t < schedule.tasks.size(); ++t) {
-    const Task& task = schedule.tasks[t];
-    const WorkCost& cost = costs.of(task);
-    if (task.stream == Stream::communication) {
-      if (task.bucket != nobody) {  // stands for all buckets
-        launch_host_ = cost.host;
-        handover_ = costs.handover;
-        continue;
-      }
-      host += cost.host;
-      add(Item::Kind::fixed_launch, static_cast<std::int32_t>(fixed_.size()));
-      lane.items.back().host = cost.host;
-      fixed_.push_back({cost.work, cost.beside});
-      issued_as.push_back(t);
-      continue;
-    }
-    if (task.operation == Operation::wait) {
-      if (task.bucket == nobody) {
-        const auto awaited =
-            std::find(issued_as.begin(), issued_as.end(), schedule.waits_for(task).front());
-        add(Item::Kind::fixed_wait, static_cast<std::int32_t>(issued_as.end() - awaited) - 1);
-        lane.items.back().host = cost.host;
-        continue;
-      }
-      fired = 0;
-      wait_host_ = cost.host;
-      if (!copied_back)
-        for (std::size_t i = 0; i < gradients; ++i)
-          add(Item::Kind::wait, static_cast<std::int32_t>(i));
-      continue;
-    }
-    if (task.operation == Operation::copy_out) {
-      if (task.bucket != nobody) add(Item::Kind::wait, position_of[at(task.parameter)]);
-    }
-    const Duration issued = host;
-    host += cost.host;
-    if (task.stream == Stream::host && cost.work == Duration::zero()) {
-      if (synchronous_ && cost.host > Duration::zero()) {
-        add(Item::Kind::host, 0);
-        lane.items.back().host = cost.host;
-      }
-    } else {
-      Item item;
-      item.memory_fraction = cost.memory_fraction;
-      item.host = cost.host;
-      item.first = issued + cost.first_launch;
-      item.work = cost.work;
-      item.drained = host + cost.last_launch;
-      lane.items.push_back(item);
-    }
-    // In place where gradients are views of their bucket.
-    if (task.bucket != nobody &&
-        (task.operation == Operation::copy_in || task.operation == Operation::divide)) {
-      fired_[at(position_of[at(task.parameter)])] = ++fired;
-      add(Item::Kind::launch, fired);
-    }
+  }
+};
+
+void BucketedSteps::compile(const Costs& costs) {
+  const std::vector<int>& arrival = model_.works.arrival;
+  Writing writing{whole_, lanes_.emplace_back(), std::vector<std::int32_t>(arrival.size())};
+  for (std::size_t i = 0; i < arrival.size(); ++i)
+    writing.position_of[at(arrival[i])] = static_cast<std::int32_t>(i);
+  writing.copied_back = std::ranges::any_of(whole_.tasks, [](const Task& task) {
+    return task.operation == Operation::copy_out && task.bucket != nobody;
+  });
+  writing.handover = costs.handover;
+  fixed_.clear();
+  fired_.assign(arrival.size(), 0);
+  for (std::uint32_t t = 0; t < whole_.tasks.size(); ++t) {
+    const Task& task = whole_.tasks[t];
+    if (task.stream == Stream::communication)
+      write_collective(writing, t, costs.of(task));
+    else if (task.operation == Operation::wait)
+      write_wait(writing, task, costs.of(task));
+    else
+      write_work(writing, task, costs.of(task));
   }
   for (std::size_t i = 1; i < fired_.size(); ++i) fired_[i] = std::max(fired_[i], fired_[i - 1]);
+  finish(writing.lane);
+}
+
+void BucketedSteps::write_collective(Writing& writing, std::uint32_t t, const WorkCost& cost) {
+  if (writing.schedule.tasks[t].bucket != nobody) {  // stands for all buckets
+    launch_host_ = cost.host;
+    handover_ = writing.handover;
+    return;
+  }
+  writing.host += cost.host;
+  writing.add(Item::Kind::fixed_launch, static_cast<std::int32_t>(fixed_.size()), cost.host);
+  fixed_.push_back({cost.work, cost.beside});
+  writing.issued_as.push_back(t);
+}
+
+void BucketedSteps::write_wait(Writing& writing, const Task& task, const WorkCost& cost) {
+  if (task.bucket == nobody) {
+    const std::vector<std::uint32_t>& issued = writing.issued_as;
+    const auto awaited =
+        std::find(issued.begin(), issued.end(), writing.schedule.waits_for(task).front());
+    writing.add(Item::Kind::fixed_wait, static_cast<std::int32_t>(issued.end() - awaited) - 1,
+                cost.host);
+    return;
+  }
+  writing.fired = 0;
+  wait_host_ = cost.host;
+  if (writing.copied_back) return;
+  for (std::size_t i = 0; i < writing.position_of.size(); ++i)
+    writing.add(Item::Kind::wait, static_cast<std::int32_t>(i));
+}
+
+void BucketedSteps::write_work(Writing& writing, const Task& task, const WorkCost& cost) {
+  if (task.operation == Operation::copy_out && task.bucket != nobody)
+    writing.add(Item::Kind::wait, writing.position(task));
+  const Duration issued = writing.host;
+  writing.host += cost.host;
+  if (task.stream == Stream::host && cost.work == Duration::zero()) {
+    if (synchronous_ && cost.host > Duration::zero()) writing.add(Item::Kind::host, 0, cost.host);
+  } else {
+    Item item;
+    item.memory_fraction = cost.memory_fraction;
+    item.host = cost.host;
+    item.first = issued + cost.first_launch;
+    item.work = cost.work;
+    item.drained = writing.host + cost.last_launch;
+    writing.lane.items.push_back(item);
+  }
+  // In place where gradients are views of their bucket.
+  if (task.bucket != nobody &&
+      (task.operation == Operation::copy_in || task.operation == Operation::divide)) {
+    fired_[at(writing.position(task))] = ++writing.fired;
+    writing.add(Item::Kind::launch, writing.fired);
+  }
+}
+
+void BucketedSteps::finish(Lane& lane) {
+  const std::size_t gradients = model_.works.arrival.size();
   lane.left.resize(lane.items.size() + 1);
   for (std::size_t i = lane.items.size(); i-- > 0;)
     lane.left[i] = lane.left[i + 1] + lane.items[i].work;

@@ -26,7 +26,7 @@ namespace ddpsim {
 class BucketedSteps {
  public:
   /// All-reduces take `link_factor` times as long as `model` has it.
-  BucketedSteps(const StepModel& model, const Training& training, double link_factor = 1);
+  BucketedSteps(StepModel model, Training training, double link_factor = 1);
   /// The same steps where everything costs what `costs` says, of the same cluster.
   BucketedSteps(const BucketedSteps& other, const CostModel& costs, double link_factor = 1);
 
@@ -119,6 +119,11 @@ class BucketedSteps {
 
   void take_costs(double link_factor);
   void compile(const Costs& costs);
+  struct Writing;
+  void write_collective(Writing& writing, std::uint32_t t, const WorkCost& cost);
+  void write_wait(Writing& writing, const Task& task, const WorkCost& cost);
+  void write_work(Writing& writing, const Task& task, const WorkCost& cost);
+  void finish(Lane& lane);
   Schedule schedule_of_each() const;
   Duration simulated(const std::vector<std::vector<int>>& buckets);
   void find_starts(Lane& lane) const;

@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -119,12 +120,19 @@ Page page_of(const Calibration& calibration) {
   return page;
 }
 
-}  // namespace
-
-int calibrate_command(const std::vector<std::string>& arguments) {
+struct Request {
   CommonOptions common;
   JobFlags job;
-  std::string output, repeats = "15", smallest, largest;
+  std::string output, interrupted;
+  MeasureOptions options;
+  std::string agreement;  ///< what all ranks must have been asked for alike
+};
+
+/// What the flags ask for; nothing if they ask for help.
+std::optional<Request> request_of(const std::vector<std::string>& arguments) {
+  Request request;
+  auto& [common, job, output, interrupted, options, agreement] = request;
+  std::string repeats = "15", smallest, largest;
   boost::program_options::options_description own;
   using boost::program_options::value;
   own.add_options()("output,o", value(&output)->value_name("FILE"), "the calibration file");
@@ -135,12 +143,11 @@ int calibrate_command(const std::vector<std::string>& arguments) {
       "smallest all-reduce (default: 4 KiB, on GPUs 1 KiB)")(
       "largest", value(&largest)->value_name("SIZE"),
       "largest all-reduce (default: 64 MiB, on GPUs 1 GiB)");
-  if (!parse(arguments, usage, Flag::set | Flag::tables, own, common)) return exit_done;
+  if (!parse(arguments, usage, Flag::set | Flag::tables, own, common)) return std::nullopt;
   if (output.empty() || common.files.size() > 1)
     throw InputError(
         "calibrate needs -o FILE, and at most one scenario: ddpsim calibrate --ranks 2 "
         "-o machine.yaml");
-  MeasureOptions options;
   options.repeats = count_of("--repeats", repeats, 1, 10000);
   const bool gpu = job.backend == "nccl";
   if (smallest.empty()) smallest = gpu ? "1 KiB" : "4 KiB";
@@ -152,11 +159,13 @@ int calibrate_command(const std::vector<std::string>& arguments) {
     throw InputError(
         fmt::format("--smallest {} --largest {}: expected sizes that grow, from 4 B to 4 GiB",
                     smallest, largest));
+  interrupted = interrupted_place(output);
+  agreement = fmt::format("calibrate {} {} {}", repeats, smallest, largest);
+  return request;
+}
 
-  Scenario scenario =
-      common.files.empty() ? standard_set() : read_scenario(common.files[0], common.set);
-  scenario.cluster.device.synchronous = job.synchronous();
-  scenario.training.join.reset();  // all ranks are measured
+/// Every strategy of a scenario; the first one does not communicate.
+std::vector<Training> trainings_of(const Scenario& scenario) {
   std::vector<Training> trainings{scenario.training};
   trainings.front().strategy = Strategy::none;
   for (const Strategy strategy :
@@ -164,40 +173,62 @@ int calibrate_command(const std::vector<std::string>& arguments) {
     trainings.push_back(scenario.training);
     trainings.back().strategy = strategy;
   }
-  JobOptions job_options = job.options(scenario.cluster.ranks());
+  return trainings;
+}
+
+Calibration measured(Backend& backend, const Scenario& scenario,
+                     const std::vector<Schedule>& schedules, const Request& request) {
+  Progress progress(request.common.quiet || backend.rank() != 0);
+  Watch watch;
+  watch.progress = [&](const std::string& what, double done) { progress.show(what, done); };
+  watch.stop = [] { return Interruptible::asked(); };
+  backend.load(scenario.workload, scenario.optimizer);
+  Calibration calibration =
+      measure_machine(backend, scenario.workload, schedules, request.options, watch);
+  calibration.backend = request.job.backend;
+  return calibration;
+}
+
+/// What rank 0 says in the end.
+int report(const Request& request, const Calibration& calibration) {
+  const std::string &output = request.output, &interrupted = request.interrupted;
+  Pages pages(request.common, {output});
+  if (pages.wanted()) pages.add(page_of(calibration));
+  Outputs outputs;
+  pages.add_to(outputs);
+  outputs.add(calibration.complete ? output : interrupted, calibration_yaml(calibration));
+  outputs.commit();
+  if (calibration.complete) return exit_done;
+  note("ddpsim: interrupted; {} holds what had been measured{}", interrupted,
+       interrupted == output ? "" : fmt::format(", and {} is as it was", output));
+  return exit_failure;
+}
+
+}  // namespace
+
+int calibrate_command(const std::vector<std::string>& arguments) {
+  const std::optional<Request> asked = request_of(arguments);
+  if (!asked) return exit_done;
+  const Request& request = *asked;
+  const CommonOptions& common = request.common;
+  Scenario scenario =
+      common.files.empty() ? standard_set() : read_scenario(common.files[0], common.set);
+  scenario.cluster.device.synchronous = request.job.synchronous();
+  scenario.training.join.reset();  // all ranks are measured
+  JobOptions job_options = request.job.options(scenario.cluster.ranks());
   scenario.cluster = side_by_side(scenario.cluster, link_ranks(job_options));
-  const std::vector<Schedule> schedules = schedules_of(scenario, trainings);
-  job_options.agreement = agreement_of(
-      scenario.workload, schedules, fmt::format("calibrate {} {} {}", repeats, smallest, largest));
-  const std::string interrupted = interrupted_place(output);
-  if (speaks(job_options))
-    check_results(common,
-                  {{"-o", output}, {"if interrupted,", interrupted == output ? "" : interrupted}});
+  const std::vector<Schedule> schedules = schedules_of(scenario, trainings_of(scenario));
+  job_options.agreement = agreement_of(scenario.workload, schedules, request.agreement);
+  if (speaks(job_options)) {
+    const bool elsewhere = request.interrupted != request.output;
+    check_results(common, {{"-o", request.output},
+                           {"if interrupted,", elsewhere ? request.interrupted : ""}});
+  }
 
   return run_job(job_options, [&](Backend& backend) {
-    const bool speaks = backend.rank() == 0;
     const Interruptible interruptible;
-    Calibration calibration;
-    {
-      Progress progress(common.quiet || !speaks);
-      Watch watch;
-      watch.progress = [&](const std::string& what, double done) { progress.show(what, done); };
-      watch.stop = [] { return Interruptible::asked(); };
-      backend.load(scenario.workload, scenario.optimizer);
-      calibration = measure_machine(backend, scenario.workload, schedules, options, watch);
-    }
-    if (!speaks) return exit_done;
-    calibration.backend = job.backend;
-    Pages pages(common, {output});
-    if (pages.wanted()) pages.add(page_of(calibration));
-    Outputs outputs;
-    pages.add_to(outputs);
-    outputs.add(calibration.complete ? output : interrupted, calibration_yaml(calibration));
-    outputs.commit();
-    if (calibration.complete) return exit_done;
-    note("ddpsim: interrupted; {} holds what had been measured{}", interrupted,
-         interrupted == output ? "" : fmt::format(", and {} is as it was", output));
-    return exit_failure;
+    const Calibration calibration = measured(backend, scenario, schedules, request);
+    return backend.rank() == 0 ? report(request, calibration) : exit_done;
   });
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <optional>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -42,11 +43,14 @@ const Usage usage{
 
 struct Request {
   CommonOptions common;
+  JobFlags job;
+  PluginFlag plugin;
   ValidateOptions options;
   std::vector<Bytes> caps;
   std::vector<std::string> vary;
   double tolerance = -1;
-  std::string log;
+  std::string log, calibration;
+  std::string agreement;  ///< what all ranks must have been asked for alike
 };
 
 constexpr std::size_t most_combinations = 100;  ///< each is run for real
@@ -186,16 +190,13 @@ int report(const Request& request, const Validation& validation) {
   return exit_done;
 }
 
-}  // namespace
-
-int validate_command(const std::vector<std::string>& arguments) {
+/// What the flags ask for; nothing if they ask for help.
+std::optional<Request> request_of(const std::vector<std::string>& arguments) {
   Request request;
-  JobFlags job;
-  std::string steps = "20", warm_up = "5", caps, calibration, tolerance, repeats = "15";
+  std::string steps = "20", warm_up = "5", caps, tolerance, repeats = "15";
   boost::program_options::options_description own;
-  job.add_to(own);
-  PluginFlag plugin;
-  plugin.add_to(own);
+  request.job.add_to(own);
+  request.plugin.add_to(own);
   using boost::program_options::value;
   own.add_options()("steps", value(&steps)->value_name("N"),
                     "measured steps of each strategy (default: 20)")(
@@ -205,7 +206,7 @@ int validate_command(const std::vector<std::string>& arguments) {
       "vary", value(&request.vary)->value_name("KEY=VALUES"),
       "run `bucketed` once for each value of a key of `training` (may be repeated; the other "
       "strategies run with the first): training.comm_hook=none,fp16_compress")(
-      "calibration", value(&calibration)->value_name("FILE"),
+      "calibration", value(&request.calibration)->value_name("FILE"),
       "predict from what `ddpsim calibrate` measured before")(
       "repeats", value(&repeats)->value_name("N"),
       "of each measurement of the calibration; of kernels at least (default: 15)")(
@@ -215,60 +216,74 @@ int validate_command(const std::vector<std::string>& arguments) {
       "exit with code 3 if the median error of the step is larger, such as 5%");
   if (!parse(arguments, usage, Flag::set | Flag::json | Flag::trace | Flag::tables, own,
              request.common))
-    return exit_done;
+    return std::nullopt;
   if (request.common.files.size() != 1)
     throw InputError(
         "validate needs one scenario: ddpsim validate scenarios/examples/mlp-2ranks.yaml --ranks "
         "2");
   request.options.steps = count_of("--steps", steps, 1, 100000);
   request.options.warm_up = count_of("--warm-up", warm_up, 0, 100000);
-  if (job.backend == "nccl") {
+  if (request.job.backend == "nccl") {
     request.options.measure.smallest = Bytes{1 << 10};
     request.options.measure.largest = Bytes{1 << 30};
   }
   request.options.measure.repeats = count_of("--repeats", repeats, 1, 10000);
   if (!caps.empty()) request.caps = sizes_of("--caps", caps);
   if (!tolerance.empty()) request.tolerance = share_of("--tolerance", tolerance);
-  if (!calibration.empty()) request.options.calibration = read_calibration(calibration);
+  if (!request.calibration.empty())
+    request.options.calibration = read_calibration(request.calibration);
+  request.agreement =
+      fmt::format("validate {} {} {} {}", steps, warm_up, repeats, !request.calibration.empty());
+  return request;
+}
 
+/// Refuses results that cannot be written, or would overwrite what is read.
+void check_outputs(const Request& request) {
+  MoreInputs more{request.plugin.files, {}};
+  if (!request.calibration.empty()) more.files.push_back(request.calibration);
+  for (const std::string& text : request.vary)
+    for (const std::string& each : parse_axis(text).values) more.values.push_back(each);
+  check_results(request.common, {{"--hooks-log", request.log}}, more);
+}
+
+/// Called by every rank; what rank 0 gets back is complete.
+Validation validated(Backend& backend, const Scenario& scenario, const Variants& variants,
+                     const std::vector<Schedule>& schedules, const Request& request) {
+  Progress progress(request.common.quiet || backend.rank() != 0);
+  Watch watch;
+  watch.progress = [&](const std::string& what, double done) { progress.show(what, done); };
+  Validation validation =
+      validate(backend, scenario, variants.trainings, schedules, request.options, watch);
+  for (std::size_t s = 0; s < variants.settings.size(); ++s)
+    validation.steps[s].settings = variants.settings[s];
+  validation.mode = fmt::format("{}, {} rank{}, {}", request.job.backend, backend.ranks(),
+                                backend.ranks() == 1 ? "" : "s", backend.link_name());
+  validation.busy_kernels = !has_shapes(validation.scenario.workload);
+  validation.calibration.backend = request.job.backend;
+  return validation;
+}
+
+}  // namespace
+
+int validate_command(const std::vector<std::string>& arguments) {
+  std::optional<Request> asked = request_of(arguments);
+  if (!asked) return exit_done;
+  Request& request = *asked;
   Scenario scenario = read_scenario(request.common.files[0], request.common.set);
-  scenario.cluster.device.synchronous = job.synchronous();
-  const Plugins plugins = plugin.open();
-  JobOptions options = job.options(scenario.cluster.ranks());
+  scenario.cluster.device.synchronous = request.job.synchronous();
+  const Plugins plugins = request.plugin.open();
+  JobOptions options = request.job.options(scenario.cluster.ranks());
   scenario.cluster = side_by_side(scenario.cluster, link_ranks(options));
   const Variants variants = variants_of(scenario, request, plugins);
   const std::vector<Schedule> schedules = schedules_of(scenario, variants.trainings);
   request.options.measure.largest =
       std::min(request.options.measure.largest, enough_for(schedules));
   options.plugins = &plugins;
-  if (speaks(options)) {
-    MoreInputs more{plugin.files, {}};
-    if (!calibration.empty()) more.files.push_back(calibration);
-    for (const std::string& text : request.vary)
-      for (const std::string& each : parse_axis(text).values) more.values.push_back(each);
-    check_results(request.common, {{"--hooks-log", request.log}}, more);
-  }
-  options.agreement = agreement_of(
-      scenario.workload, schedules,
-      fmt::format("validate {} {} {} {}", steps, warm_up, repeats, !calibration.empty()));
-
+  if (speaks(options)) check_outputs(request);
+  options.agreement = agreement_of(scenario.workload, schedules, request.agreement);
   return run_job(options, [&](Backend& backend) {
-    const bool speaks = backend.rank() == 0;
-    Validation validation;
-    {
-      Progress progress(request.common.quiet || !speaks);
-      Watch watch;
-      watch.progress = [&](const std::string& what, double done) { progress.show(what, done); };
-      validation =
-          validate(backend, scenario, variants.trainings, schedules, request.options, watch);
-    }
-    for (std::size_t s = 0; s < variants.settings.size(); ++s)
-      validation.steps[s].settings = variants.settings[s];
-    validation.mode = fmt::format("{}, {} rank{}, {}", job.backend, backend.ranks(),
-                                  backend.ranks() == 1 ? "" : "s", backend.link_name());
-    validation.busy_kernels = !has_shapes(validation.scenario.workload);
-    validation.calibration.backend = job.backend;
-    return speaks ? report(request, validation) : exit_done;
+    const Validation validation = validated(backend, scenario, variants, schedules, request);
+    return backend.rank() == 0 ? report(request, validation) : exit_done;
   });
 }
 
