@@ -109,8 +109,9 @@ void MeasureKernels::put_into(Calibration& calibration) const {
   const double by_processor = computing_first(hooked_);
   add(hooked_, by_processor > 0 ? computing_first(plain_) / by_processor : 1, medians, calibration);
   for (const auto& [operation, factor] : over_medians(hooked_, medians)) {
-    const auto plain = std::find_if(calibration.factors.begin(), calibration.factors.end(),
-                                    [&](const auto& each) { return each.operation == operation; });
+    const auto plain =
+        std::find_if(calibration.factors.begin(), calibration.factors.end(),
+                     [sought = operation](const auto& each) { return each.operation == sought; });
     if (plain == calibration.factors.end()) calibration.factors.push_back({operation, factor});
   }
   calibration.backward_beside_hook = backward_beside({});

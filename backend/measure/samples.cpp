@@ -1,6 +1,7 @@
 #include "backend/measure/samples.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <stdexcept>
 
@@ -10,7 +11,8 @@ Spread spread_of(std::vector<Duration> samples) {
   if (samples.empty()) throw std::invalid_argument("nothing was measured");
   std::sort(samples.begin(), samples.end());
   const auto at = [&](double share) {
-    return samples[static_cast<std::size_t>(share * static_cast<double>(samples.size() - 1) + 0.5)];
+    const double place = share * static_cast<double>(samples.size() - 1);
+    return samples[static_cast<std::size_t>(std::lround(place))];
   };
   Spread spread{at(0.5), at(0.1), at(0.9), static_cast<int>(samples.size()), 0};
   const Duration reach = 3 * (at(0.75) - at(0.25));

@@ -32,8 +32,7 @@ void GpuHookData::collect(GpuBucketData& data, const ActionMeaning& does) {
 void GpuHookData::gather(GpuBucketData& data, HookPiece piece) {
   if (piece == HookPiece::own_part) return gather_scattered(data);
   if (piece == HookPiece::data) return gather_and_add(data);
-  const Bytes mine{piece == HookPiece::scales ? 2 * 4 * data.channels.count
-                                              : data.channels.padded()};
+  const Bytes mine{piece == HookPiece::scales ? 8 * data.channels.count : data.channels.padded()};
   collectives_.all_gather(data.memory_of(piece).get(), mine);
 }
 

@@ -38,7 +38,7 @@ QuantizeCall quantization(GpuBucketData& data, int part) {
   call.channel = data.channels.width;
   call.channels = data.channels.count;
   call.scales = reinterpret_cast<float*>(data.memory_of(HookPiece::scales).get()) +
-                part * 2 * data.channels.count;
+                std::int64_t{2} * part * data.channels.count;
   call.codes = reinterpret_cast<std::uint8_t*>(data.memory_of(HookPiece::codes).get()) +
                part * data.channels.padded();
   return call;

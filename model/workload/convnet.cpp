@@ -1,6 +1,7 @@
 #include "model/workload/convnet.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -172,7 +173,7 @@ Workload resnet_workload(const ResNetShape& shape, const WorkloadSize& size) {
         fmt::format("blocks: a ResNet has four stages, got {}", shape.blocks.size()));
   for (const int blocks : shape.blocks) require_positive(blocks, "blocks");
   require_positive(shape.classes, "classes");
-  check_size(size, 4 * (64 << 3));
+  check_size(size, std::int64_t{4} * (64 << 3));
 
   const PictureModules x(size);
   Pictures pictures{size.batch, 3, size.image};

@@ -19,7 +19,8 @@ constexpr std::int64_t most_repeats = 1'000'000'000;
 
 /// The keys of a repeated measurement: `time` is its median.
 template <typename T>
-void add_spread(Map<T>& map, Spread T::*spread, const Value<Duration>& time, std::string meaning) {
+void add_spread(Map<T>& map, Spread T::*spread, const Value<Duration>& time,
+                const std::string& meaning) {
   const auto field = [spread](auto member) {
     return [=](auto& t) -> auto& {
       return t.*spread.*member;
@@ -29,8 +30,7 @@ void add_spread(Map<T>& map, Spread T::*spread, const Value<Duration>& time, std
                 [spread](T& t, Duration median) {
                   t.*spread = {median, median, median};
                 },
-                field(&Spread::median),
-                {.meaning = std::move(meaning), .example = "830 us", .required = true})
+                field(&Spread::median), {.meaning = meaning, .example = "830 us", .required = true})
       .key("low", value::time_or_zero(), field(&Spread::low),
            {.meaning = "The 10th percentile.",
             .otherwise = "as `time`",

@@ -1,6 +1,7 @@
 #include "scenarios/reader/device_reader.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -52,7 +53,7 @@ Map<Device> make_device_map() {
   add_entry_keys(map, device_entries, &Device::source);
   map.key_taken("compute_capability", value::number(1, 20),
                 [](Device& device, double version) {
-                  device.compute_capability = static_cast<int>(version * 10 + 0.5);
+                  device.compute_capability = static_cast<int>(std::lround(version * 10));
                 },
                 {.meaning = "CUDA's compute capability. NCCL's model of collectives needs it.",
                  .otherwise = "the device is not a CUDA device",

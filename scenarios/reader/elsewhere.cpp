@@ -62,7 +62,7 @@ std::string told(const Elsewhere& elsewhere, const std::string& path, const std:
                                  elsewhere.owner.empty() ? "" : " ", elsewhere.name, path);
   constexpr std::size_t most = 40;  // characters of a value worth repeating
   if (value.is_scalar() && elsewhere.value != "-") {
-    const std::string given = value.scalar();
+    const std::string& given = value.scalar();
     if (elsewhere.value.empty() && given.size() <= most)
       text += fmt::format(": write {}: {}", key, given);
     else if (!elsewhere.value.empty() && given.size() <= most && parse_number(given))

@@ -44,7 +44,8 @@ std::string joined(const std::vector<std::string>& parts, const char* last) {
 
 std::string choices_of(const Form& form, const std::string& quote) {
   std::vector<std::string> names;
-  for (const NamedChoice& choice : form.choices) names.push_back(quote + choice.name + quote);
+  for (const NamedChoice& choice : form.choices)
+    names.push_back(fmt::format("{0}{1}{0}", quote, choice.name));
   return joined(names, " or ");
 }
 
@@ -118,7 +119,7 @@ std::string description_of(const Type& type, const std::string& quote) {
   std::vector<std::string> forms;
   for (const Form& form : type) {
     forms.push_back(description_of(form, quote));
-    if (form.kind == Form::Kind::entry) forms.push_back("the path of a file");
+    if (form.kind == Form::Kind::entry) forms.emplace_back("the path of a file");
   }
   return joined(forms, " or ");
 }

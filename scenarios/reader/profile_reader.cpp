@@ -172,7 +172,7 @@ const Map<WorkloadProfile>& workload_profile_map() {
 WorkloadProfile read_workload_profile(const Yaml& given) {
   const YamlMap map(given);
   check_end_if_written(map, map.at("format"));
-  const WorkloadProfile profile = workload_profile_map().read(given);
+  WorkloadProfile profile = workload_profile_map().read(given);
   try {
     check(workload_of(profile, std::filesystem::path(given.file()).stem().string()));
   } catch (const std::invalid_argument& problem) {

@@ -161,7 +161,8 @@ class Engine {
 
   /// Starts everything that can start at `now_`, then sets the rates.
   void settle() {
-    for (std::size_t i = 0; i < touched_.size(); ++i) {  // it grows meanwhile
+    // NOLINTNEXTLINE(modernize-loop-convert): it grows meanwhile
+    for (std::size_t i = 0; i < touched_.size(); ++i) {
       Rank& rank = ranks_[touched_[i]];
       std::uint32_t before;
       do {

@@ -9,6 +9,7 @@
 namespace ddpsim {
 
 /// What an import came to: what is printed, and the profile that is written.
+// NOLINTNEXTLINE(bugprone-exception-escape): moving nlohmann's JSON throws nothing
 struct Imported {
   Page page;
   nlohmann::ordered_json json;

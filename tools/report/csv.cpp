@@ -10,7 +10,7 @@ namespace ddpsim {
 namespace {
 
 std::string quoted_if_needed(const std::string& given) {
-  const std::string text = printable(given, "\n\t");
+  std::string text = printable(given, "\n\t");
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
@@ -98,14 +98,12 @@ bool CsvReader::next(CsvRecord& record) {
         field += text_[at_++];
       else
         quoted = !quoted;
-    } else if (quoted) {
-      field += c;
-    } else if (c == ',') {
+    } else if (c == ',' && !quoted) {
       record.fields.emplace_back();
-    } else if (c == '\n') {
+    } else if (c == '\n' && !quoted) {
       complete_ = true;
       break;
-    } else if (c != '\r' || at_ >= text_.size() || text_[at_] != '\n') {
+    } else if (quoted || c != '\r' || at_ >= text_.size() || text_[at_] != '\n') {
       field += c;
     }
   }

@@ -105,6 +105,14 @@ struct FieldValue;
 struct Record {
   std::vector<NamedValue> entries;
 
+  // Defined below, where NamedValue is known.
+  Record();
+  Record(const Record&);
+  Record(Record&&) noexcept;
+  Record& operator=(const Record&);
+  Record& operator=(Record&&) noexcept;
+  ~Record();
+
   Record& add(const Field& field, FieldValue value);
   Record& add(const Field&& field, FieldValue value) = delete;  // it would not outlive the record
   Record& add(Record more);
@@ -154,6 +162,13 @@ struct NamedValue {
   FieldValue value;
   bool operator==(const NamedValue&) const = default;
 };
+
+inline Record::Record() = default;
+inline Record::Record(const Record&) = default;
+inline Record::Record(Record&&) noexcept = default;
+inline Record& Record::operator=(const Record&) = default;
+inline Record& Record::operator=(Record&&) noexcept = default;
+inline Record::~Record() = default;
 
 /// The values of one row, as many as there are columns.
 using TableRow = std::vector<FieldValue>;

@@ -1,6 +1,7 @@
 #include "tools/report/text_writer.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <sstream>
 
@@ -46,7 +47,7 @@ std::string bar_text(const Field& field, const FieldValue& value, std::size_t lo
   const auto number = share.number();
   if (!number) return cell_text(field, value);
   const double cells = std::clamp(*number, 0.0, 1.0) * static_cast<double>(longest);
-  std::string text(static_cast<std::size_t>(cells + 0.5), '#');
+  std::string text(static_cast<std::size_t>(std::lround(cells)), '#');
   for (std::size_t i = 1; list != nullptr && i < list->size(); ++i)
     text += cell_text(field, (*list)[i]);
   return text;

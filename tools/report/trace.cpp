@@ -93,7 +93,7 @@ void write_rank(Writer& writer, int pid, const Scenario& scenario, const Schedul
   for (const Span& span : spans_of(schedule, times, 0)) {
     const Task& task = schedule.tasks[span.task];
     std::string name = task_label(scenario, schedule, task);
-    if (span.stream == Stream::host && task.stream != Stream::host) name = "launch " + name;
+    if (span.stream == Stream::host && task.stream != Stream::host) name.insert(0, "launch ");
     int thread = static_cast<int>(span.stream);
     if (span.stream == Stream::communication) {
       const auto row = std::find_if(free.begin(), free.end(),

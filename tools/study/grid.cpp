@@ -41,9 +41,8 @@ std::vector<std::string_view> split(std::string_view given, std::string_view tex
         ++i;
       else if (c == quote)
         quote = 0;
-    } else if ((c == '"' || c == '\'') && trimmed(text.substr(begin, i - begin)).empty()) {
-      quote = c;
-    } else if (!open.empty() && (c == '"' || c == '\'')) {
+    } else if ((c == '"' || c == '\'') &&
+               (!open.empty() || trimmed(text.substr(begin, i - begin)).empty())) {
       quote = c;
     } else if (c == '[' || c == '{') {
       open += c == '[' ? ']' : '}';

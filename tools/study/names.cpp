@@ -7,7 +7,7 @@ namespace ddpsim {
 namespace {
 
 std::string buckets_label(const Training& training) {
-  const std::string name(name_of(training.strategy));
+  std::string name(name_of(training.strategy));
   if (training.strategy != Strategy::bucketed) return name;
   if (!training.buckets.empty()) return name + ", explicit";
   if (training.parameter_groups > 0)
@@ -20,7 +20,7 @@ std::string buckets_label(const Training& training) {
 }  // namespace
 
 std::string strategy_label(const Training& training) {
-  const std::string buckets = buckets_label(training);
+  std::string buckets = buckets_label(training);
   if (training.strategy != Strategy::bucketed || !training.comm_hook) return buckets;
   return fmt::format("{}, {}", buckets, label(training.comm_hook));
 }
@@ -41,7 +41,7 @@ std::string task_label(const Scenario& scenario, const Schedule& schedule, const
     return workload.layers[static_cast<std::size_t>(task.layer)];
   };
   const auto kernel = static_cast<std::size_t>(task.kernel);
-  const std::string operation(name_of(task.operation));
+  std::string operation(name_of(task.operation));
   if (task.step != nobody && task.operation != Operation::wait) {
     const Bucket& bucket = schedule.buckets[static_cast<std::size_t>(task.bucket)];
     const CommStep& step = bucket.steps[static_cast<std::size_t>(task.step)];
