@@ -6,8 +6,8 @@
 
 namespace ddpsim {
 
-/// One training step of one rank under `training`: forward in registration order, backward in reverse,
-/// gradient hooks, buckets, waits, optimizer.
+/// One training step of one rank under `training`: forward in registration order, backward in
+/// reverse, gradient hooks, buckets, waits, optimizer.
 ///
 ///     none      nothing is communicated
 ///     naive     after backward, for each parameter: all-reduce, then divide; one at a time
@@ -19,8 +19,8 @@ namespace ddpsim {
 /// Each strategy is a file of its name. Before all others DDP's forward may announce uneven inputs
 /// (join) to the other ranks, and rebuild buckets; iteration.hpp says in which iteration.
 ///
-/// With several micro-batches each one communicates, or with no_sync only the last. A `launch: sync`
-/// device runs its kernels on the host stream, so hooks fire when their kernel has ended.
+/// With several micro-batches each one communicates, or with no_sync only the last. A `launch:
+/// sync` device runs its kernels on the host stream, so hooks fire when their kernel has ended.
 /// Throws std::invalid_argument if the step would have more than ten million tasks, or is
 /// `bucketed` and cannot be (refusals.hpp: bucket_refusal, step_refusal).
 Schedule build_schedule(const StepWorks& works, const Training& training);

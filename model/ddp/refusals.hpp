@@ -14,8 +14,8 @@ namespace ddpsim {
 
 // Which settings of a training do not go together, with each other or with the workload: steps that
 // PyTorch would refuse or wait for for ever, and those that are not modelled. Every rule and its
-// sentence stands in refusals.cpp and nowhere else. The reader of a scenario asks and adds the place
-// of the key; build_schedule asks for what it cannot build and throws the same sentence.
+// sentence stands in refusals.cpp and nowhere else. The reader of a scenario asks and adds the
+// place of the key; build_schedule asks for what it cannot build and throws the same sentence.
 
 /// Why a training cannot be.
 struct Refusal {
@@ -32,8 +32,8 @@ void check(const std::optional<Refusal>& refusal);
 std::optional<Refusal> bucket_refusal(const WorkloadGradients& workload, const Training& training);
 
 /// What is a slip where a person wrote it, though a schedule can be built of it (the tuner does):
-/// two ways of making buckets at once, a cap that closes no bucket, a bucket of several types. To be
-/// asked where there is no bucket_refusal.
+/// two ways of making buckets at once, a cap that closes no bucket, a bucket of several types. To
+/// be asked where there is no bucket_refusal.
 std::optional<Refusal> slip_refusal(const WorkloadGradients& workload, const Training& training);
 
 /// Why DistributedDataParallel, or the comm hook, cannot do a step of this workload.

@@ -12,8 +12,8 @@
 namespace ddpsim {
 
 /// Every piece of work that a step of this workload can consist of whatever its buckets are, found
-/// once, so that many schedules (strategies, bucket sizes) can be written from it quickly. Prices are
-/// not here: see model/cost.
+/// once, so that many schedules (strategies, bucket sizes) can be written from it quickly. Prices
+/// are not here: see model/cost.
 struct StepWorks : WorkloadGradients {
   /// Of the cluster only what shapes a schedule counts: ranks and nodes, whether the device is
   /// synchronous, and whether collectives run on the hosts.
@@ -56,8 +56,8 @@ struct StepWorks : WorkloadGradients {
 /// Where the tasks of a step run on this cluster.
 ScheduleWriter::Device device_of(const Cluster& cluster);
 
-/// The kernels that put gradients into their bucket together, by PyTorch's multi-tensor copy: up to 64
-/// at a time, 320 blocks of 65536 numbers.
+/// The kernels that put gradients into their bucket together, by PyTorch's multi-tensor copy: up to
+/// 64 at a time, 320 blocks of 65536 numbers.
 Work copy_together(const StepWorks& works, const std::vector<std::int32_t>& parameters);
 
 }  // namespace ddpsim

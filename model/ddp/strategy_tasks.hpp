@@ -6,9 +6,9 @@
 
 namespace ddpsim {
 
-/// What a strategy adds to a step. An object serves one step; the builder calls it in the order of the
-/// host's walk through the step. To implement another strategy, derive in a file of its own, and add a
-/// line to strategy_tasks.cpp.
+/// What a strategy adds to a step. An object serves one step; the builder calls it in the order of
+/// the host's walk through the step. To implement another strategy, derive in a file of its own,
+/// and add a line to strategy_tasks.cpp.
 class StrategyTasks {
  public:
   virtual ~StrategyTasks() = default;

@@ -176,8 +176,9 @@ TEST_CASE("a calibration that was cut off is refused, wherever that was",
       ": the file was cut off here: its last line, \"end: ddpsim.calibration/1\", is missing; make "
       "it again";
   CHECK(cut_behind("launch: {kernel: 1 us,") == "c.yaml:12:23" + here);
-  CHECK(cut_behind("end: ddpsim.cal") ==
-        "c.yaml:25:6: end: the file was cut off here: expected ddpsim.calibration/1; make it again");
+  CHECK(
+      cut_behind("end: ddpsim.cal") ==
+      "c.yaml:25:6: end: the file was cut off here: expected ddpsim.calibration/1; make it again");
   CHECK(refused(with("end", "end: ddpsim.link/1")) ==
         "c.yaml:25:6: end: expected ddpsim.calibration/1");
 }
