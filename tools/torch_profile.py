@@ -10,8 +10,9 @@ optimizer):
 
     import torch
     def make():
-        model = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.ReLU(), torch.nn.Linear(256,
-        10)) batch = torch.randn(64, 256), torch.randint(10, (64,))
+        first, last = torch.nn.Linear(256, 256), torch.nn.Linear(256, 10)
+        model = torch.nn.Sequential(first, torch.nn.ReLU(), last)
+        batch = torch.randn(64, 256), torch.randint(10, (64,))
         def loss(model, batch):                     # one number to call backward() on
             return torch.nn.functional.cross_entropy(model(batch[0]), batch[1])
         return model, batch, loss, torch.optim.SGD(model.parameters(), lr=0.01)

@@ -262,6 +262,7 @@ class Page {
     std::string words;
     if (!map.single.empty()) words += "Exactly one of these keys is there. ";
     for (const Exclusion& exclusion : map.exclusions) {
+      if (exclusion.others.empty()) continue;
       std::string others;
       for (const std::string& other : exclusion.others)
         others += fmt::format("{}`{}`", others.empty() ? "" : " or ", other);

@@ -1,5 +1,5 @@
 #include <cmath>
-#include <set>
+#include <map>
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
@@ -39,14 +39,14 @@ const Json& result(const Json& json, const std::string& strategy, std::int64_t c
 void check_validation(const Json& json, int ranks) {
   CHECK(json.at("format") == "ddpsim.validate/1");
   CHECK(json.at("ranks") == ranks);
-  std::set<std::string> schedules;
+  std::map<std::string, std::string> strategies;  // [schedule]
   for (const Json& each : json.at("results")) {
     CAPTURE(each.at("strategy"));
-    // One fingerprint, of a schedule that no other result has.
+    // One fingerprint, of a schedule that no other strategy has.
     const std::string schedule = each.at("schedule");
     CHECK(schedule.size() == 16);
     CHECK(schedule.find_first_not_of("0123456789abcdef") == std::string::npos);
-    CHECK(schedules.insert(schedule).second);
+    CHECK(strategies.emplace(schedule, each.at("strategy")).first->second == each.at("strategy"));
     const Json &predicted = each.at("predicted"), &measured = each.at("measured");
     // The same shape as `run`'s results, and the same schedule on both sides.
     for (const char* key : {"strategy", "bucket_cap_bytes", "collectives", "wire_bytes"})
