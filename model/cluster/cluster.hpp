@@ -9,6 +9,7 @@
 
 #include "model/base/dtype.hpp"
 #include "model/base/quantity.hpp"
+#include "model/cluster/collective_choice.hpp"
 #include "model/cluster/launch.hpp"
 
 namespace ddpsim {
@@ -50,7 +51,8 @@ struct Link {
   std::string name;
   std::string source;
   LinkKind kind = LinkKind::plain;
-  Duration latency{};   ///< of one hop
+  /// Of one step of a ring; see usual_latency for how NCCL's other steps follow from it.
+  Duration latency{};
   Bandwidth bandwidth;  ///< per direction and device (inside a node) or per NIC (between nodes)
   Bandwidth nccl_bandwidth;  ///< per device, what NCCL's search assumes for it; zero: `bandwidth`
   bool nvswitch = false;     ///< every GPU reaches every other at full speed, and NVLS can exist
@@ -58,6 +60,23 @@ struct Link {
   AllReduceTable all_reduce;  ///< measured; empty: none
   int table_ranks = 0;        ///< ranks the table was measured with; 0: not said
 };
+
+/// The latency of a link of which only the kind is known: one step of NCCL's ring with its Simple
+/// protocol, GPU to GPU. Source: NCCL 2.28.9, src/graph/tuning.cc, hwLatencies.
+constexpr Duration usual_latency(LinkKind kind) {
+  switch (kind) {
+    case LinkKind::plain:
+      return {};
+    case LinkKind::nvlink:
+      return std::chrono::nanoseconds{3400};
+    case LinkKind::pcie:
+      return std::chrono::nanoseconds{5700};
+    case LinkKind::ethernet:
+    case LinkKind::infiniband:
+      return std::chrono::microseconds{14};
+  }
+  return {};
+}
 
 enum class CollectiveModel : std::uint8_t { automatic, nccl, alpha_beta, table };
 inline constexpr std::array all_collective_models{CollectiveModel::automatic, CollectiveModel::nccl,
@@ -88,6 +107,7 @@ struct Cluster {
   Link inter_node;
   CpuVendor cpu = CpuVendor::intel;
   CollectiveModel collectives = CollectiveModel::automatic;
+  ForcedChoice forced;                            ///< counts where collectives are NCCL's
   std::optional<FixedInterference> interference;  ///< none: the law of interference.hpp
   Launch launch;
   int collectives_at_once = 1;  ///< of one communicator; PyTorch's Gloo: 2
@@ -97,5 +117,11 @@ struct Cluster {
 
   int ranks() const { return nodes * ranks_per_node; }
 };
+
+/// NICs of a node: one for each rank on InfiniBand and one on other networks, unless the link says.
+inline int nics_per_node(const Cluster& cluster) {
+  if (cluster.inter_node.nics > 0) return cluster.inter_node.nics;
+  return cluster.inter_node.kind == LinkKind::infiniband ? cluster.ranks_per_node : 1;
+}
 
 }  // namespace ddpsim

@@ -16,15 +16,8 @@ CalibratedCluster with_measured_link(CalibratedCluster cluster) {
   if (!cluster.calibration || cluster.calibration->all_reduce.empty()) return cluster;
   Link& link = cluster.nodes > 1 ? cluster.inter_node : cluster.intra_node;
   link.all_reduce.clear();
-  // More bytes never take less time, and what disturbs a measurement only lengthens it: where a
-  // larger size was faster, its time holds.
-  const auto& points = cluster.calibration->all_reduce;
-  for (auto point = points.rbegin(); point != points.rend(); ++point) {
-    const Duration larger =
-        link.all_reduce.empty() ? Duration::max() : link.all_reduce.back().second;
-    link.all_reduce.emplace_back(point->size, std::min(point->time.median, larger));
-  }
-  std::reverse(link.all_reduce.begin(), link.all_reduce.end());
+  for (const auto& point : cluster.calibration->all_reduce)
+    link.all_reduce.emplace_back(point.size, point.time.median);
   link.table_ranks = cluster.calibration->ranks;
   cluster.calibration.reset();
   return cluster;
@@ -36,12 +29,13 @@ RingLaw ring_law(const Cluster& cluster) {
   RingLaw ring{cluster.ranks(), cluster.intra_node.latency, cluster.intra_node.bandwidth};
   if (cluster.nodes > 1) {
     const Link& network = cluster.inter_node;
-    const int nics = network.nics > 0                       ? network.nics
-                     : network.kind == LinkKind::infiniband ? cluster.ranks_per_node
-                                                            : 1;
-    const Bandwidth between{network.bandwidth.bytes_per_second * nics};
+    ring.nics = nics_per_node(cluster);
+    const Bandwidth between{network.bandwidth.bytes_per_second * ring.nics};
     ring.latency = std::max(ring.latency, network.latency);
-    ring.bandwidth = cluster.ranks_per_node > 1 ? std::min(ring.bandwidth, between) : between;
+    if (cluster.ranks_per_node == 1 || between < ring.bandwidth) {
+      ring.bandwidth = between;
+      ring.narrowest = CollectiveBound::nic;
+    }
   }
   if (ring.ranks > 1 && ring.bandwidth.bytes_per_second <= 0)
     throw std::invalid_argument("the link between the ranks has no bandwidth");
@@ -77,27 +71,29 @@ std::optional<NcclLaw> who_takes_sms(Cluster cluster) {
 
 }  // namespace
 
+AllReduceTable growing(AllReduceTable table) {
+  for (std::size_t i = table.size(); i-- > 1;)
+    table[i - 1].second = std::min(table[i - 1].second, table[i].second);
+  return table;
+}
+
 Duration table_time(const AllReduceTable& table, Bytes size) {
   if (table.empty()) throw std::invalid_argument("an all-reduce table has no entries");
-  if (size.count <= 0) return table.front().second;
-  const double x = std::log(static_cast<double>(size.count));
-  const auto log_point = [&](std::size_t i) {
-    return std::pair{std::log(static_cast<double>(table[i].first.count)),
-                     std::log(static_cast<double>(table[i].second.count()))};
+  const double bytes = static_cast<double>(std::max<std::int64_t>(size.count, 0));
+  const auto in_proportion = [&](const auto& point) {
+    return scaled(point.second, bytes / static_cast<double>(point.first.count));
   };
-  if (table.size() == 1) {
-    const auto [x0, y0] = log_point(0);
-    return Duration{std::llround(std::exp(y0 + (x - x0)))};
-  }
+  if (table.size() == 1) return in_proportion(table.front());
   const auto above = std::upper_bound(table.begin(), table.end(), size,
                                       [](Bytes s, const auto& entry) { return s < entry.first; });
   const auto right =
       std::clamp<std::size_t>(static_cast<std::size_t>(above - table.begin()), 1, table.size() - 1);
-  if (table[right].first == size) return table[right].second;
-  if (table[right - 1].first == size) return table[right - 1].second;
-  const auto [x0, y0] = log_point(right - 1);
-  const auto [x1, y1] = log_point(right);
-  return Duration{std::llround(std::exp(y0 + (x - x0) * (y1 - y0) / (x1 - x0)))};
+  const auto& [low_size, low] = table[right - 1];
+  const auto& [high_size, high] = table[right];
+  const double width = static_cast<double>((high_size - low_size).count);
+  const double share = (bytes - static_cast<double>(low_size.count)) / width;
+  const Duration line = low + scaled(std::max(high - low, Duration::zero()), share);
+  return size < table.front().first ? std::max(line, in_proportion(table.front())) : line;
 }
 
 CollectiveLaw::CollectiveLaw(const CalibratedCluster& given) : ranks_(given.ranks()) {
@@ -114,13 +110,11 @@ CollectiveLaw::CollectiveLaw(const CalibratedCluster& given) : ranks_(given.rank
     case CollectiveModel::nccl:
       if (cluster.device.compute_capability == 0)
         throw std::invalid_argument("NCCL's time model needs a CUDA device");
-      law_ = NcclLaw(nccl_system(cluster));
-      through_host_ =
-          cluster.nodes == 1 && link.kind == LinkKind::pcie && !cluster.device.peer_to_peer;
+      law_ = PortLaw(cluster);
       return;
     case CollectiveModel::table:
       if (link.all_reduce.empty()) throw std::invalid_argument("the link has no all_reduce table");
-      law_ = link.all_reduce;
+      law_ = growing(link.all_reduce);
       table_ranks_ = link.table_ranks;
       for (const auto& [size, time] : link.all_reduce)
         table_peak_.bytes_per_second = std::max(table_peak_.bytes_per_second,
@@ -133,12 +127,26 @@ CollectiveLaw::CollectiveLaw(const CalibratedCluster& given) : ranks_(given.rank
   }
 }
 
-CollectiveCost CollectiveLaw::from_nccl(const NcclLaw& law, Collective collective,
-                                        Bytes size) const {
-  const NcclEstimate estimate = law.choose(collective, size);
+CollectiveCost CollectiveLaw::from_ports(const PortLaw& law, Collective collective,
+                                         Bytes size) const {
+  const PortLaw::Price price = law.cheapest(collective, size);
   CollectiveCost cost;
-  cost.latency = estimate.latency;
-  cost.transfer = (through_host_ ? 2 : 1) * (estimate.time - estimate.latency);
+  cost.latency = price.latency;
+  cost.transfer = price.transfer;
+  cost.channels = price.choice.channels;
+  cost.choice = price.choice;
+  return cost;
+}
+
+CollectiveCost CollectiveLaw::from_ring(const RingLaw& ring, Bytes size) const {
+  const double n = ranks_, steps = 2 * (n - 1);
+  CollectiveCost cost;
+  cost.latency = scaled(ring.latency, steps);
+  cost.transfer =
+      from_seconds(steps / n * static_cast<double>(size.count) / ring.bandwidth.bytes_per_second);
+  cost.choice.algorithm = NcclAlgorithm::ring;
+  cost.choice.nics = static_cast<std::int16_t>(ring.nics);
+  cost.choice.bound = cost.latency > cost.transfer ? CollectiveBound::latency : ring.narrowest;
   return cost;
 }
 
@@ -160,24 +168,20 @@ CollectiveCost CollectiveLaw::from_table(const AllReduceTable& table, Bytes size
 CollectiveCost CollectiveLaw::all_reduce(Bytes size) const {
   CollectiveCost cost;
   if (ranks_ == 1) return cost;
-  const double n = ranks_;
-  if (const auto* nccl = std::get_if<NcclLaw>(&law_)) {
-    cost = from_nccl(*nccl, Collective::all_reduce, size);
-  } else if (const auto* ring = std::get_if<RingLaw>(&law_)) {
-    const double steps = 2 * (n - 1);
-    cost.latency = scaled(ring->latency, steps);
-    cost.transfer = from_seconds(steps / n * static_cast<double>(size.count) /
-                                 ring->bandwidth.bytes_per_second);
-  } else {
+  if (const auto* ports = std::get_if<PortLaw>(&law_))
+    cost = from_ports(*ports, Collective::all_reduce, size);
+  else if (const auto* ring = std::get_if<RingLaw>(&law_))
+    cost = from_ring(*ring, size);
+  else
     cost = from_table(std::get<AllReduceTable>(law_), size);
-  }
   return priced(cost, Collective::all_reduce, size);
 }
 
 CollectiveCost CollectiveLaw::priced(CollectiveCost cost, Collective collective, Bytes size) const {
   const double n = ranks_;
   cost.latency = std::max(cost.latency + call_overhead, Duration::zero());
-  if (channels_) cost.channels = channels_->choose(collective, size).channels;
+  if (channels_ && !cost.choice.protocol)
+    cost.channels = channels_->choose(collective, size).channels;
   if (cost.transfer > Duration::zero())
     cost.bus.bytes_per_second =
         2 * (n - 1) / n * static_cast<double>(size.count) / in_seconds(cost.transfer);
@@ -199,8 +203,8 @@ CollectiveCost CollectiveLaw::of(Collective collective, Bytes payload, int ranks
   }
   if (collective == Collective::all_reduce) return all_reduce(payload);
   const Bytes moved = collective == Collective::all_gather ? ranks_ * payload : payload;
-  if (const auto* nccl = std::get_if<NcclLaw>(&law_))
-    return priced(from_nccl(*nccl, collective, moved), collective, moved);
+  if (const auto* ports = std::get_if<PortLaw>(&law_))
+    return priced(from_ports(*ports, collective, moved), collective, moved);
   CollectiveCost cost = all_reduce(moved);
   cost.latency = cost.latency / 2;
   cost.transfer = cost.transfer / 2;
@@ -209,13 +213,13 @@ CollectiveCost CollectiveLaw::of(Collective collective, Bytes payload, int ranks
 
 Duration CollectiveLaw::broadcast(Bytes size) const {
   if (ranks_ == 1) return {};
-  if (const auto* nccl = std::get_if<NcclLaw>(&law_))
-    return from_nccl(*nccl, Collective::broadcast, size).time();
+  if (const auto* ports = std::get_if<PortLaw>(&law_))
+    return ports->cheapest(Collective::broadcast, size).time();
   return (all_reduce(size).time() - call_overhead) / 2;
 }
 
 const char* CollectiveLaw::name() const {
-  if (std::holds_alternative<NcclLaw>(law_)) return "nccl";
+  if (std::holds_alternative<PortLaw>(law_)) return "nccl";
   return std::holds_alternative<RingLaw>(law_) ? "alpha-beta" : "table";
 }
 

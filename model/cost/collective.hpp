@@ -4,16 +4,17 @@
 #include <variant>
 
 #include "model/cost/calibration.hpp"
-#include "model/cost/nccl_law.hpp"
+#include "model/cost/port_law.hpp"
 
 namespace ddpsim {
 
 /// What one all-reduce costs while nothing else runs.
 struct CollectiveCost {
-  Duration latency{};   ///< the part that does not depend on bandwidth
-  Duration transfer{};  ///< moving the bytes; this part slows beside compute (interference.hpp)
-  int channels = 0;     ///< SMs NCCL takes meanwhile; 0 on a CPU
-  Bandwidth bus;        ///< bus bandwidth during the transfer: 2 (n-1)/n x bytes / transfer
+  Duration latency{};       ///< the part that does not depend on bandwidth
+  Duration transfer{};      ///< moving the bytes; this part slows beside compute (interference.hpp)
+  int channels = 0;         ///< SMs NCCL takes meanwhile; 0 on a CPU
+  Bandwidth bus;            ///< bus bandwidth during the transfer: 2 (n-1)/n x bytes / transfer
+  CollectiveChoice choice;  ///< how it runs, and what bounds it
 
   Duration time() const { return latency + transfer; }
 };
@@ -27,21 +28,22 @@ struct RingLaw {
   int ranks = 1;
   Duration latency{};
   Bandwidth bandwidth;
+  int nics = 0;  ///< of a node; 0: one node
+  CollectiveBound narrowest = CollectiveBound::port;
 };
 
-/// Time of `size` in a measured table: log-log interpolation between its points, and beyond the
-/// ends the slope of the last two points (one point: time proportional to size). Zero bytes take
-/// the smallest entry's time. Throws std::invalid_argument if the table is empty.
+/// Time of `size` in a measured table: between two points a latency and a bandwidth, the straight
+/// line that joins them. Above the last point the last two go on; below the first the first two do,
+/// and no lower than in proportion to the size. One point: time proportional to size. Where times
+/// fall, the line is level. Throws std::invalid_argument if the table is empty.
 Duration table_time(const AllReduceTable& table, Bytes size);
 
-/// The all-reduce law of a cluster: NCCL's model, latency and bandwidth of a ring, or a measured
-/// table. One rank: nothing to send, only the launch.
-///
-/// NCCL's model does not know that GPUs which may not reach each other over PCIe (GeForce cards,
-/// cloud virtual machines) go through host memory: every byte crosses the bus twice. Such a pair
-/// gets half of the model's bandwidth here. Public logs: 0.40 of it on 2x RTX 2080 Ti, 0.57 on 4x
-/// RTX 5090, and less in containers (tests/model/cost/nccl_logs_test.cpp, which also holds what
-/// comes out).
+/// The table with every point that takes longer than a larger one lowered to that one: more bytes
+/// never take less time, and what disturbs a measurement only lengthens it.
+AllReduceTable growing(AllReduceTable table);
+
+/// The all-reduce law of a cluster: NCCL by its ports (port_law.hpp), latency and bandwidth of a
+/// ring, or a measured table. One rank: nothing to send, only the launch.
 class CollectiveLaw {
  public:
   /// Chooses as `cluster.collectives` says; automatic: the table where the link has one, else
@@ -74,15 +76,15 @@ class CollectiveLaw {
 
  private:
   CollectiveCost priced(CollectiveCost cost, Collective collective, Bytes size) const;
-  CollectiveCost from_nccl(const NcclLaw& law, Collective collective, Bytes size) const;
+  CollectiveCost from_ports(const PortLaw& law, Collective collective, Bytes size) const;
+  CollectiveCost from_ring(const RingLaw& ring, Bytes size) const;
   CollectiveCost from_table(const AllReduceTable& table, Bytes size) const;
 
-  std::variant<RingLaw, NcclLaw, AllReduceTable> law_;
+  std::variant<RingLaw, PortLaw, AllReduceTable> law_;
   std::optional<NcclLaw> channels_;  ///< who says how many SMs are taken
   int ranks_ = 1;
-  int table_ranks_ = 0;        ///< ranks the table was measured with; 0: these
-  Bandwidth table_peak_;       ///< the best bytes / time of the table
-  bool through_host_ = false;  ///< NCCL's model, halved
+  int table_ranks_ = 0;   ///< ranks the table was measured with; 0: these
+  Bandwidth table_peak_;  ///< the best bytes / time of the table
 };
 
 }  // namespace ddpsim

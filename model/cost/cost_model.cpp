@@ -208,6 +208,7 @@ WorkCost CostModel::collective_cost(const Work& work) const {
   const CollectiveCost priced = among(work);
   cost.work = priced.time();
   cost.latency = priced.latency;
+  cost.choice = priced.choice;
   cost.beside = interference.beside(priced, work.payload);
   return cost;
 }

@@ -176,10 +176,10 @@ double algorithm_bandwidth(const Entry& entry) {
   return bus * entry.system.ranks() / entry.steps();
 }
 
-double ring_latency(const Entry& entry, double intra, double inter) {
+double ring_latency(const Entry& entry, double intra, double inter, double rooted_inter) {
   const NcclSystem& system = entry.system;
   if (entry.rooted())  // pipelined: one step is exposed, if all channels have the same order
-    return system.nodes > 1 ? entry.from(network_latency) : intra;
+    return system.nodes > 1 ? rooted_inter : intra;
   if (system.nodes == 1) return entry.steps() * intra;
   // Every step of a ring that leaves the node has to post to its NIC, three times for Simple.
   const double post =
@@ -189,21 +189,26 @@ double ring_latency(const Entry& entry, double intra, double inter) {
   return (entry.steps() - between) * std::max(intra, post) + between * inter;
 }
 
-double latency_us(const Entry& entry) {
+double latency_us(const Entry& entry, const StepTimes& inside, const StepTimes& outside) {
   const NcclSystem& system = entry.system;
-  const double intra = entry.from(entry.graph().nvlink ? nvlink_latency : pcie_latency);
+  const auto step = [](double usual, const StepTimes& link) {
+    return usual * link.scale + link.extra_us;
+  };
+  const double intra =
+      step(entry.from(entry.graph().nvlink ? nvlink_latency : pcie_latency), inside);
   // With one GPU in a node the network is exposed whole, as it is in a tree.
   Entry network = entry;
   if (system.ranks_per_node == 1) network.algorithm = NcclAlgorithm::tree;
   // Simple also waits for the NIC's flush.
-  const double inter = network.from(network_latency) +
+  const double inter = step(network.from(network_latency), outside) +
                        in_us(system.nic_latency) * (entry.is(NcclProtocol::simple) ? 2 : 1);
   const int levels = std::bit_width(static_cast<unsigned>(system.nodes)) - 1;
   switch (entry.algorithm) {
     case NcclAlgorithm::tree:
       return entry.from(base_latency) + 2 * ((system.ranks_per_node - 1) * intra + levels * inter);
     case NcclAlgorithm::ring:
-      return entry.from(base_latency) + ring_latency(entry, intra, inter);
+      return entry.from(base_latency) +
+             ring_latency(entry, intra, inter, step(entry.from(network_latency), outside));
     case NcclAlgorithm::nvls:
       return intra;
     case NcclAlgorithm::nvls_tree:
@@ -250,31 +255,41 @@ int channels_used(const Entry& entry, Bytes size) {
 
 }  // namespace
 
-std::string_view name_of(NcclAlgorithm algorithm) {
-  constexpr std::array names{"tree", "ring", "nvls", "nvls_tree"};
-  static_assert(names.size() == all_nccl_algorithms.size());
-  return names[index_of(algorithm)];
+bool nccl_offers(const NcclSystem& system, Collective collective, NcclAlgorithm algorithm,
+                 NcclProtocol protocol, bool nvls) {
+  return system.ranks() > 1 && available({system, collective, algorithm, protocol}, nvls);
 }
 
-std::string_view name_of(NcclProtocol protocol) {
-  constexpr std::array names{"ll", "ll128", "simple"};
-  static_assert(names.size() == all_nccl_protocols.size());
-  return names[index_of(protocol)];
+double nccl_latency_us(const NcclSystem& system, Collective collective, NcclAlgorithm algorithm,
+                       NcclProtocol protocol, const StepTimes& inside, const StepTimes& between) {
+  return latency_us({system, collective, algorithm, protocol}, inside, between);
+}
+
+double nccl_ll_limit(const NcclSystem& system) {
+  return ll_cap({system, Collective::all_reduce, NcclAlgorithm::ring, NcclProtocol::ll});
+}
+
+double nccl_channel_limit(const NcclSystem& system) {
+  const Entry ring{system, Collective::all_reduce, NcclAlgorithm::ring, NcclProtocol::ll128};
+  return ring.cap(cap_ring_ll128);
+}
+
+int nccl_channels(const NcclSystem& system, NcclAlgorithm algorithm, NcclProtocol protocol,
+                  Bytes size) {
+  return channels_used({system, Collective::all_reduce, algorithm, protocol}, size);
 }
 
 NcclLaw::NcclLaw(const NcclSystem& system, bool nvls) : system_(system), nvls_(nvls) {
   if (std::min({system.nodes, system.ranks_per_node, system.channels, system.ring.channels}) < 1)
     throw std::invalid_argument("NcclLaw: nodes, ranks and channels are counted from one");
   if (system.ranks() == 1) return;
-  for (const Collective collective :
-       {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter,
-        Collective::broadcast, Collective::reduce})
+  for (const Collective collective : all_collectives)
     for (const NcclAlgorithm algorithm : all_nccl_algorithms)
       for (const NcclProtocol protocol : all_nccl_protocols) {
         const Entry entry{system_, collective, algorithm, protocol};
         if (available(entry, nvls_))
           cells_[index_of(collective)][index_of(algorithm)][index_of(protocol)] = {
-              latency_us(entry), algorithm_bandwidth(entry)};
+              latency_us(entry, {}, {}), algorithm_bandwidth(entry)};
       }
 }
 

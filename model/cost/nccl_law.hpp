@@ -2,7 +2,6 @@
 
 #include <array>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "model/base/quantity.hpp"
@@ -11,15 +10,9 @@
 namespace ddpsim {
 
 enum class Collective : std::uint8_t { all_reduce, all_gather, reduce_scatter, broadcast, reduce };
-enum class NcclAlgorithm : std::uint8_t { tree, ring, nvls, nvls_tree };
-enum class NcclProtocol : std::uint8_t { ll, ll128, simple };
-
-inline constexpr std::array all_nccl_algorithms{NcclAlgorithm::tree, NcclAlgorithm::ring,
-                                                NcclAlgorithm::nvls, NcclAlgorithm::nvls_tree};
-inline constexpr std::array all_nccl_protocols{NcclProtocol::ll, NcclProtocol::ll128,
-                                               NcclProtocol::simple};
-std::string_view name_of(NcclAlgorithm algorithm);
-std::string_view name_of(NcclProtocol protocol);
+inline constexpr std::array all_collectives{Collective::all_reduce, Collective::all_gather,
+                                            Collective::reduce_scatter, Collective::broadcast,
+                                            Collective::reduce};
 
 /// What NCCL's graph search found for one algorithm. Bandwidths per channel and direction.
 struct NcclGraph {
@@ -48,6 +41,33 @@ struct NcclSystem {
 /// Source: NCCL 2.28.9, src/graph/search.cc ncclTopoCompute, src/graph/topo.cc.
 NcclSystem nccl_system(const Cluster& cluster);
 
+/// How the steps of a link that is not as NCCL takes it differ: each takes `scale` times NCCL's
+/// figure, and `extra` more.
+struct StepTimes {
+  double scale = 1;
+  double extra_us = 0;
+};
+
+/// Does NCCL offer this combination here? `nvls`: may NVLS be chosen (NCCL_NVLS_ENABLE).
+bool nccl_offers(const NcclSystem& system, Collective collective, NcclAlgorithm algorithm,
+                 NcclProtocol protocol, bool nvls = true);
+
+/// The steps of a combination, in us, before NCCL's plateau: its base latency, the steps inside a
+/// node and those between nodes.
+double nccl_latency_us(const NcclSystem& system, Collective collective, NcclAlgorithm algorithm,
+                       NcclProtocol protocol, const StepTimes& inside = {},
+                       const StepTimes& between = {});
+
+/// GB/s on the bus that the flags of the LL protocol allow; between nodes the CPU's limit.
+double nccl_ll_limit(const NcclSystem& system);
+
+/// GB/s that one channel (a thread block) moves at most.
+double nccl_channel_limit(const NcclSystem& system);
+
+/// Channels of the communicator that a message of this size takes.
+int nccl_channels(const NcclSystem& system, NcclAlgorithm algorithm, NcclProtocol protocol,
+                  Bytes size);
+
 /// One row of NCCL's cost table.
 struct NcclEstimate {
   NcclAlgorithm algorithm = NcclAlgorithm::ring;
@@ -59,8 +79,9 @@ struct NcclEstimate {
 };
 
 /// NCCL's own time model: every (collective, algorithm, protocol) costs latency + bytes /
-/// bandwidth, and the cheapest runs. A ranking tool, not a calibrated clock: about 5 % off above
-/// 256 MB, 10-30 % optimistic at 4-64 MB, up to 2x optimistic for small messages. Source:
+/// bandwidth, and the cheapest runs. A ranking tool, not a calibrated clock: its bandwidths come
+/// from a search over fixed lists of speeds, so a faster link may look slower, and for two nodes it
+/// counts the links inside them alone. Times are those of port_law.hpp. Source:
 /// NCCL 2.28.9, src/graph/tuning.cc (constants, ncclTopoTuneModel, ncclTopoGetAlgoTime) and
 /// src/enqueue.cc (topoGetAlgoInfo).
 class NcclLaw {

@@ -212,9 +212,7 @@ double assumed(const Link& link) {
 }
 
 int nics_of(const Cluster& cluster) {
-  if (cluster.nodes == 1) return 0;
-  if (cluster.inter_node.nics > 0) return cluster.inter_node.nics;
-  return cluster.inter_node.kind == LinkKind::infiniband ? cluster.ranks_per_node : 1;
+  return cluster.nodes == 1 ? 0 : nics_per_node(cluster);
 }
 
 /// GPUs that cannot copy to each other over PCIe (`Device::peer_to_peer`) go through host memory.

@@ -101,7 +101,7 @@ Duration idle_within(const std::vector<std::pair<Instant, Instant>>& busy, Insta
 /// What a collective adds to the figures: its bytes, and the times of its bucket.
 void add_collective(const Schedule& schedule, const std::vector<TaskTimes>& times,
                     const std::vector<std::pair<Instant, Instant>>& busy, std::size_t index,
-                    StepMetrics& metrics) {
+                    const CollectiveChoice& choice, StepMetrics& metrics) {
   const Task& task = schedule.tasks[index];
   const TaskTimes& at = times[index];
   metrics.wire += schedule.work_of(task).payload;
@@ -114,7 +114,7 @@ void add_collective(const Schedule& schedule, const std::vector<TaskTimes>& time
     bucket.exposed += waited;
     return;
   }
-  bucket = {at.issued, at.start, at.end, waited};
+  bucket = {at.issued, at.start, at.end, waited, choice};
   if (task.gradient != nobody) bucket.ready = times[static_cast<std::size_t>(task.gradient)].end;
 }
 
@@ -178,7 +178,7 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
         break;
       case OperationTraits::Pass::none:
         if (counts_as_communication(schedule, task))
-          add_collective(schedule, times, busy, i, metrics);
+          add_collective(schedule, times, busy, i, timeline.detail_of(task).choice, metrics);
         break;
     }
   }

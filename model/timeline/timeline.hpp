@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "model/base/quantity.hpp"
+#include "model/cluster/collective_choice.hpp"
 #include "model/schedule/schedule.hpp"
 
 namespace ddpsim {
@@ -24,8 +25,9 @@ struct Timeline {
 
   /// What a prediction knows of a piece of work besides its times, to tell what bounds a step.
   struct Detail {
-    Duration latency{};      ///< collectives: the part that is not transfer
-    Duration last_launch{};  ///< it ends no earlier than this after its last launch
+    Duration latency{};       ///< collectives: the part that is not transfer
+    Duration last_launch{};   ///< it ends no earlier than this after its last launch
+    CollectiveChoice choice;  ///< collectives: how it runs, and what bounds it
   };
   std::vector<Detail> details;  ///< [Schedule::works]; empty: measured, and not known
   Duration handover{};          ///< of a collective issued in the midst of kernels to its stream

@@ -1,6 +1,9 @@
 #include "scenarios/reader/cluster_reader.hpp"
 
+#include <stdexcept>
+
 #include "model/cost/calibration_fit.hpp"
+#include "model/cost/port_law.hpp"
 #include "scenarios/reader/calibration_reader.hpp"
 #include "scenarios/reader/catalogue.hpp"
 #include "scenarios/reader/device_reader.hpp"
@@ -20,6 +23,12 @@ constexpr Launch default_launch{std::chrono::microseconds{6}, std::chrono::micro
 /// A cluster, and what of `launch` the scenario says.
 struct ClusterDraft : CalibratedCluster {
   LaunchChange launch_change;
+};
+
+/// `collectives`: the law, and what is forced upon NCCL.
+struct Collectives {
+  CollectiveModel law = CollectiveModel::automatic;
+  ForcedChoice forced;
 };
 
 const Map<FixedInterference>& interference_map() {
@@ -51,7 +60,7 @@ Value<std::optional<FixedInterference>> interference_value() {
           {}};
 }
 
-Value<CollectiveModel> collectives_value() {
+Value<CollectiveModel> law_value() {
   auto value = value::one_of(
       all_collective_models,
       {"a table if the link has one, NCCL's model if the link's kind is known, else alpha-beta",
@@ -65,6 +74,51 @@ Value<CollectiveModel> collectives_value() {
     return one_of(given);
   };
   return value;
+}
+
+const Map<Collectives>& collectives_map() {
+  static const auto map =
+      Map<Collectives>("collectives",
+                       "By which law collectives are priced, and what NCCL is forced to take.")
+          .key("law", law_value(), &Collectives::law, {.meaning = "The law."})
+          .key_taken(
+              "algorithm",
+              value::one_of(all_nccl_algorithms, {"a double binary tree of nodes", "rings",
+                                                  "NVLink's switch adds up, within a node",
+                                                  "the same, with a double tree between nodes"}),
+              [](Collectives& c, NcclAlgorithm given) { c.forced.algorithm = given; },
+              {.meaning = "The algorithm of every all-reduce.",
+               .otherwise = "the cheapest",
+               .example = "ring",
+               .elsewhere = {{"NCCL_ALGO", "NCCL's"}}})
+          .key_taken(
+              "protocol",
+              value::one_of(all_nccl_protocols, {"a flag with every 4 bytes",
+                                                 "a flag with every 120 bytes", "whole chunks"}),
+              [](Collectives& c, NcclProtocol given) { c.forced.protocol = given; },
+              {.meaning = "The protocol of every collective.",
+               .otherwise = "the cheapest",
+               .example = "simple",
+               .elsewhere = {{"NCCL_PROTO", "NCCL's"}}})
+          .key_taken("channels", value::whole<int>(1, 64),
+                     [](Collectives& c, int given) { c.forced.channels = given; },
+                     {.meaning = "At most so many channels, each a thread block on an SM.",
+                      .otherwise = "as many as NCCL finds",
+                      .example = "16",
+                      .elsewhere = {{"NCCL_MAX_NCHANNELS", "NCCL's"}}});
+  return map;
+}
+
+/// A law, or a mapping.
+Value<Collectives> collectives_value() {
+  const auto law = law_value();
+  const auto mapping = value::mapping(&collectives_map);
+  return {value::either({law.type, mapping.type}),
+          [=](const Yaml& given) -> Collectives {
+            if (given.is_map()) return mapping.read(given);
+            return {law.read(given), {}};
+          },
+          {}};
 }
 
 /// The cluster that was measured.
@@ -93,6 +147,20 @@ void check_links(ClusterDraft& cluster, const YamlMap& map) {
       value->fail("alpha-beta needs a link with latency and bandwidth");
     if (cluster.collectives == CollectiveModel::nccl && cluster.device.compute_capability == 0)
       value->fail("nccl needs a CUDA device");
+    const ForcedChoice& forced = cluster.forced;
+    if (forced.algorithm || forced.protocol || forced.channels) {
+      if (cluster.collectives != CollectiveModel::nccl &&
+          cluster.collectives != CollectiveModel::automatic)
+        value->fail("algorithm, protocol and channels are NCCL's: take law: nccl");
+      if (cluster.device.compute_capability == 0)
+        value->fail("algorithm, protocol and channels are NCCL's, which needs a CUDA device");
+      cluster.collectives = CollectiveModel::nccl;
+    }
+    if (cluster.collectives == CollectiveModel::nccl) try {
+        PortLaw{cluster};
+      } catch (const std::invalid_argument& error) {
+        value->fail(error.what());
+      }
   }
   if (const auto value = map.find("through_host")) {
     if (cluster.device.synchronous)
@@ -183,9 +251,16 @@ void add_links(Map<ClusterDraft>& map) {
 
 /// How long what runs on devices and links takes, where laws leave a choice.
 void add_costs(Map<ClusterDraft>& map) {
-  map.key("collectives", collectives_value(), &ClusterDraft::collectives,
-          {.meaning = "By which law collectives are priced.",
-           .elsewhere = {{"backend", "torch.distributed's"}}})
+  map.key_taken("collectives", collectives_value(),
+                [](ClusterDraft& cluster, const Collectives& given) {
+                  cluster.collectives = given.law;
+                  cluster.forced = given.forced;
+                },
+                {.meaning = "By which law collectives are priced; as a mapping, also what NCCL is "
+                            "forced to take.",
+                 .unset = "auto",
+                 .example = "{law: nccl, algorithm: ring, protocol: simple, channels: 16}",
+                 .elsewhere = {{"backend", "torch.distributed's"}}})
       .key_taken("interference", interference_value(),
                  [](ClusterDraft& cluster, std::optional<FixedInterference> fixed) {
                    if (fixed) cluster.interference = fixed;

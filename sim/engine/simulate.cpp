@@ -480,7 +480,7 @@ class Engine {
     timeline_.handover = costs.handover;
     timeline_.details.reserve(costs.works.size());
     for (const WorkCost& cost : costs.works)
-      timeline_.details.push_back({cost.latency, cost.last_launch});
+      timeline_.details.push_back({cost.latency, cost.last_launch, cost.choice});
   }
 
   void wake(Rank& rank, Waker who, Instant at) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "tools/report/chart.hpp"
+#include "tools/report/choice_record.hpp"
 #include "tools/report/step_fields.hpp"
 #include "tools/study/names.hpp"
 
@@ -22,6 +23,7 @@ Record bucket_record(const Scenario& scenario, const Bucket& bucket, const Bucke
       .add(fields::start_ms, in_ms(times.start))
       .add(fields::end_ms, in_ms(times.end))
       .add(fields::bucket_exposed_ms, in_ms(times.exposed));
+  add_choice(record, times.choice);
   return record;
 }
 

@@ -60,7 +60,8 @@ inline constexpr std::array of_schedule{
     &parameter,  &bucket,         &host_ms,    &gradient_ms,
     &buckets,    &bytes,          &parameters, &all_collectives,
     &task_count, &kinds_of_steps, &phase,      &steps_of_this_kind};
-inline constexpr std::array of_collectives{&operation, &collective_bytes, &collective_bucket,
-                                           &from_rank, &micro_batch,      &what};
+inline constexpr std::array of_collectives{
+    &operation, &collective_bytes, &collective_bucket, &from_rank, &micro_batch,     &what,
+    &algorithm, &protocol,         &channels,          &nics,      &collective_bound};
 
 }  // namespace ddpsim::fields

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/report/choice_record.hpp"
 #include "tools/report/schedule_fields.hpp"
 #include "tools/study/names.hpp"
 
@@ -60,8 +61,8 @@ Table hooks_table(const Scenario& scenario, const std::vector<HookFiring>& hooks
 
 Table buckets_table(const Scenario& scenario, const Step& step) {
   Table table{{fields::index, fields::exact_bytes, fields::bytes, fields::tensors, fields::ready_ms,
-               fields::start_ms, fields::end_ms, fields::bucket_exposed_ms,
-               fields::first_and_last}};
+               fields::start_ms, fields::end_ms, fields::bucket_exposed_ms, fields::first_and_last,
+               fields::how}};
   table.title = "buckets, in launch order";
   for (std::size_t b = 0; b < step.schedule.buckets.size(); ++b) {
     const Bucket& bucket = step.schedule.buckets[b];
@@ -69,7 +70,8 @@ Table buckets_table(const Scenario& scenario, const Step& step) {
     table.add({b, bucket.size.count, bucket.size.count, bucket.parameters.size(), in_ms(at.ready),
                in_ms(at.start), in_ms(at.end), in_ms(at.exposed),
                parameter_of(scenario, bucket.parameters.front()).name + " .. " +
-                   parameter_of(scenario, bucket.parameters.back()).name});
+                   parameter_of(scenario, bucket.parameters.back()).name,
+               choice_text(at.choice)});
   }
   return table;
 }
@@ -98,7 +100,8 @@ Table tasks_table(const Scenario& scenario, const Step& step) {
 
 /// Every collective of the step, in the order of the schedule: that in which they are issued, but
 /// for those a comm hook issues once an earlier one of the same bucket has ended.
-List collectives_of(const Scenario& scenario, const Schedule& schedule) {
+List collectives_of(const Scenario& scenario, const Step& step) {
+  const Schedule& schedule = step.schedule;
   List collectives;
   for (const Task& task : schedule.tasks) {
     if (!is_collective(task.operation)) continue;
@@ -108,6 +111,7 @@ List collectives_of(const Scenario& scenario, const Schedule& schedule) {
     if (task.bucket != nobody) record.add(fields::collective_bucket, task.bucket);
     if (task.owner != nobody) record.add(fields::from_rank, task.owner);
     if (task.micro_batch > 0) record.add(fields::micro_batch, task.micro_batch);
+    add_choice(record, step.timeline.detail_of(task).choice);
     collectives.emplace_back(record.add(fields::what, task_label(scenario, schedule, task)));
   }
   return collectives;
@@ -158,7 +162,7 @@ Record schedule_record(const Scenario& scenario, const Step& step) {
       .add(fields::strategy, name_of(step.training.strategy))
       .add(fields::hooks, hooks_of(scenario, step))
       .add(fields::buckets, buckets_of(scenario, step.schedule))
-      .add(fields::all_collectives, collectives_of(scenario, step.schedule))
+      .add(fields::all_collectives, collectives_of(scenario, step))
       .add(fields::task_count, step.schedule.tasks.size());
   return record;
 }

@@ -119,6 +119,24 @@ inline constexpr Field bucket_exposed_ms =
         .with(thousandths)
         .with(much);
 
+// How a collective runs.
+inline constexpr Field algorithm = text_field(
+    "algorithm", "algorithm", "What the collective runs as: tree, ring, nvls or nvls_tree.");
+inline constexpr Field protocol =
+    text_field("protocol", "protocol", "NCCL's protocol: ll, ll128 or simple.");
+inline constexpr Field channels =
+    count_field("channels", "channels", "The thread blocks it takes, each an SM.");
+inline constexpr Field nics = count_field("nics", "NICs", "The NICs of a node that it uses.");
+inline constexpr Field collective_bound = text_field(
+    "bound", "bound",
+    "What most of the collective's time goes to: latency (its steps), port (what joins a "
+    "GPU to others of its node), pcie (a GPU's way to the NICs), nic, or sms.");
+/// "ring simple, 24 channels, nic"
+inline constexpr Field how =
+    text_field("how", "how", "Algorithm, protocol, channels, NICs, and what bounds the collective.")
+        .with(Look{}.to_the_left())
+        .only_for(Audience::people);
+
 /// All that `run --json` and `run --csv` hold of a strategy.
 inline constexpr std::array of_run{&format,
                                    &scenario,
@@ -149,7 +167,8 @@ inline constexpr std::array of_run{&format,
                                    &comm_hook_memory_bytes,
                                    &buckets};
 /// And of a bucket.
-inline constexpr std::array of_bucket{&index,    &bytes,  &parameters,       &ready_ms,
-                                      &start_ms, &end_ms, &bucket_exposed_ms};
+inline constexpr std::array of_bucket{
+    &index,     &bytes,    &parameters, &ready_ms, &start_ms,        &end_ms, &bucket_exposed_ms,
+    &algorithm, &protocol, &channels,   &nics,     &collective_bound};
 
 }  // namespace ddpsim::fields

@@ -6,6 +6,7 @@
 
 #include "model/timeline/why.hpp"
 #include "sim/predict/what_if.hpp"
+#include "tools/report/choice_record.hpp"
 #include "tools/report/why_fields.hpp"
 
 namespace ddpsim {
@@ -77,6 +78,7 @@ Record bucket_record(const ExposedBucket& bucket) {
       .add(fields::bucket_exposed_ms, in_ms(bucket.times.exposed))
       .add(fields::reason, field_of(bucket.cause).name)
       .add(fields::exposed_by_ms, std::move(shares));
+  add_choice(record, bucket.times.choice);
   return record;
 }
 
@@ -89,7 +91,7 @@ Table buckets_table(const Comparison& comparison, const Step& step,
   const std::size_t shown = std::min(buckets.size(), most_buckets_shown);
   Table table{{fields::bucket_in_words, fields::bytes, fields::ready, fields::called_ms,
                fields::launched_ms, fields::previous_end_ms, fields::start, fields::end,
-               fields::exposed, fields::because}};
+               fields::exposed, fields::because, fields::how}};
   for (std::size_t i = 0; i < shown; ++i) {
     const Bucket& bucket = step.schedule.buckets[buckets[i].bucket];
     Record record = bucket_record(buckets[i]);
@@ -97,7 +99,8 @@ Table buckets_table(const Comparison& comparison, const Step& step,
         .add(fields::bucket_in_words,
              fmt::format("{} {}", buckets[i].bucket, contents(comparison.scenario, bucket)))
         .add(fields::bytes, bucket.size.count)
-        .add(fields::because, because(buckets[i]));
+        .add(fields::because, because(buckets[i]))
+        .add(fields::how, choice_text(buckets[i].times.choice));
     table.add(record);
   }
   if (shown < buckets.size())

@@ -11,10 +11,10 @@
 
 #include <catch2/catch.hpp>
 
-#include "model/cost/collective.hpp"
 #include "model/cost/nccl_law.hpp"
 
-// How far NCCL's time model is from public nccl-tests logs (out-of-place times). Each log's header
+// How far NCCL's time model is from public nccl-tests logs (out-of-place times); how far the law is
+// that predictions use, see port_law_test.cpp. Each log's header
 // names the machine; what the law needs beyond that is assumed where the cluster is made. The bands
 // say what to expect of the law: about right for large messages over NVLink and RDMA, up to twice
 // too fast for small ones, and many times too fast wherever data passes through a host.
@@ -216,25 +216,6 @@ TEST_CASE("the law over the log has the ratios worked out apart from it", "[mode
          {4 * GiB, 0.97}});
   check("allreduce_16x_h200_2nodes_large.csv", two_of(hopper_node(8), 50),
         {{GiB, 0.98}, {4 * GiB, 1.03}});
-}
-
-TEST_CASE("what predictions use is twice NCCL's transfer where data goes through host memory",
-          "[model][nccl_logs]") {
-  // The bands above, 0.39 to 0.41 and 0.57 to 0.58, doubled: nearer, on either side. Hosts of
-  // containers (the 4090s: 0.10 to 0.20) are slower still.
-  for (const Log& log : logs()) {
-    const bool bare =
-        log.file.find("5090") != std::string::npos || log.file.find("2080ti") != std::string::npos;
-    if (!bare) continue;
-    CAPTURE(log.file);
-    const CollectiveLaw law(log.cluster);
-    for (const Row& row : rows_of(log.file)) {
-      if (row.size < 64 * MiB) continue;
-      const double ratio = in_us(law.all_reduce(row.size).time()) / row.time_us;
-      CHECK(ratio >= 2 * log.large.least);
-      CHECK(ratio <= 2 * log.large.most);
-    }
-  }
 }
 
 TEST_CASE("every log is compared or left out by name", "[model][nccl_logs]") {

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace ddpsim {
+
+enum class NcclAlgorithm : std::uint8_t { tree, ring, nvls, nvls_tree };
+inline constexpr std::array all_nccl_algorithms{NcclAlgorithm::tree, NcclAlgorithm::ring,
+                                                NcclAlgorithm::nvls, NcclAlgorithm::nvls_tree};
+constexpr std::string_view name_of(NcclAlgorithm algorithm) {
+  constexpr std::array<std::string_view, all_nccl_algorithms.size()> names{"tree", "ring", "nvls",
+                                                                           "nvls_tree"};
+  return names[static_cast<std::size_t>(algorithm)];
+}
+
+enum class NcclProtocol : std::uint8_t { ll, ll128, simple };
+inline constexpr std::array all_nccl_protocols{NcclProtocol::ll, NcclProtocol::ll128,
+                                               NcclProtocol::simple};
+constexpr std::string_view name_of(NcclProtocol protocol) {
+  constexpr std::array<std::string_view, all_nccl_protocols.size()> names{"ll", "ll128", "simple"};
+  return names[static_cast<std::size_t>(protocol)];
+}
+
+/// What a scenario forces upon NCCL, as NCCL_ALGO, NCCL_PROTO and NCCL_MAX_NCHANNELS do.
+struct ForcedChoice {
+  std::optional<NcclAlgorithm> algorithm;
+  std::optional<NcclProtocol> protocol;
+  std::optional<int> channels;  ///< at most so many
+};
+
+/// What most of a collective's time goes to.
+enum class CollectiveBound : std::uint8_t {
+  unknown,  ///< by a table: nobody knows
+  latency,  ///< steps, not bytes
+  port,     ///< the port that joins a GPU to the others of its node
+  pcie,     ///< a GPU's way to the NICs
+  nic,      ///< the NICs of a node
+  sms,      ///< the thread blocks that move the bytes
+};
+constexpr std::string_view name_of(CollectiveBound bound) {
+  constexpr std::array<std::string_view, 6> names{"unknown", "latency", "port",
+                                                  "pcie",    "nic",     "sms"};
+  return names[static_cast<std::size_t>(bound)];
+}
+
+/// How a collective runs, and what bounds it.
+struct CollectiveChoice {
+  std::optional<NcclAlgorithm> algorithm;  ///< none: not known
+  std::optional<NcclProtocol> protocol;    ///< none: not NCCL
+  std::int16_t channels = 0;               ///< thread blocks, each on an SM; 0: none
+  std::int16_t nics = 0;                   ///< of each node; 0: one node
+  CollectiveBound bound = CollectiveBound::unknown;
+};
+
+}  // namespace ddpsim

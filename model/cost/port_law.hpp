@@ -1,0 +1,101 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "model/cost/nccl_law.hpp"
+
+namespace ddpsim {
+
+/// What of a link's line rate NCCL's protocols reach, and what its steps take beyond NCCL's own
+/// figures: the fitted constants of PortLaw. One share for each kind of link and protocol.
+struct PortConstants {
+  using PerProtocol = std::array<double, all_nccl_protocols.size()>;  ///< LL, LL128, Simple
+  std::array<PerProtocol, all_link_kinds.size()> share;
+  double nvls = 1;          ///< of an NVLink port, where the switch adds up
+  PerProtocol stretch{};    ///< factors on the steps' latency
+  double tree_stretch = 1;  ///< the factor of a tree with Simple
+  double start_us = 0;      ///< from a kernel's start to its first step
+};
+
+/// As fitted on public sweeps; see port_law.cpp.
+const PortConstants& fitted_ports();
+
+/// NCCL's collectives, priced by the bytes that cross each port.
+///
+///     t = start + stretch x steps + size x max over ports of (bytes per byte / (share x line rate))
+///
+/// A port is what joins a GPU to the others of its node (NVLink, or PCIe), a GPU's way to the NICs,
+/// or a node's NICs. How many bytes cross it is a matter of the algorithm alone; line rates are the
+/// data sheet's. Steps are those of NCCL's model (nccl_law.hpp), on links of the `latency` given:
+/// below the usual latency of the link's kind a step shrinks in proportion, above it every step
+/// takes that much more.
+///
+/// Of the combinations that NCCL offers the cheapest runs, as in NCCL; but by these times, not by
+/// NCCL's. NCCL's model cannot be the price: its search rounds speeds to a list, so more bandwidth
+/// may cost more time, and below the list all links are alike. Nor can it choose while another law
+/// prices: where it moves from one algorithm to the next the price would jump, and fall as messages
+/// grow. The least of several times, each of which falls with bandwidth and grows with size and
+/// latency, does so itself. One trait of NCCL's choice is kept: it takes a tree for its latency
+/// alone. For its bandwidth it counts 0.92 of a ring's or less, whatever crosses the NICs (two nodes:
+/// half of what a ring sends), and so does this law.
+///
+/// Limits besides ports: the flags of LL (NCCL's llMaxBw), and the channels a scenario allows.
+/// Sources: NCCL 2.28.9, src/graph/tuning.cc, and for the bytes its device code: a ring sends
+/// 2 (n-1)/n of an all-reduce through each port, NVLS 1 + 1/g of it through the ports of g GPUs, a
+/// double tree up to twice through the NICs of a node (once for two nodes, 1.5 times for three).
+class PortLaw {
+ public:
+  struct Price {
+    Duration latency{};   ///< start and steps
+    Duration transfer{};  ///< the bytes through the narrowest port
+    CollectiveChoice choice;
+
+    Duration time() const { return latency + transfer; }
+  };
+
+  /// Throws std::invalid_argument if there is nothing to choose from: a forced choice that NCCL does
+  /// not offer here, or a link that has no bandwidth.
+  explicit PortLaw(const Cluster& cluster, const PortConstants& constants = fitted_ports());
+
+  /// What NCCL runs for `size` bytes (the whole array, as nccl-tests counts). One rank: nothing.
+  Price cheapest(Collective collective, Bytes size) const;
+
+  /// One combination, or nothing where it is not to be had.
+  std::optional<Price> price(Collective collective, NcclAlgorithm algorithm, NcclProtocol protocol,
+                             Bytes size) const;
+
+  /// Seconds that a byte of the collective takes through the algorithm's narrowest port at line
+  /// rate, and which port that is: no time is below that.
+  struct Narrowest {
+    double seconds_per_byte = 0;
+    CollectiveBound port = CollectiveBound::port;
+  };
+  static Narrowest narrowest(const Cluster& cluster, Collective collective,
+                             NcclAlgorithm algorithm);
+
+ private:
+  struct Candidate {
+    NcclAlgorithm algorithm = NcclAlgorithm::ring;
+    NcclProtocol protocol = NcclProtocol::simple;
+    CollectiveBound bound = CollectiveBound::port;  ///< of the bytes
+    double latency = 0;                             ///< seconds
+    double seconds_per_byte = 0;
+
+    double time(double size) const { return latency + size * seconds_per_byte; }
+  };
+  Price price(const Candidate& candidate, Bytes size) const;
+
+  NcclSystem system_;
+  int nics_ = 0;
+  std::optional<int> most_channels_;
+  static constexpr std::size_t most_candidates = 10;
+  struct Candidates {
+    std::array<Candidate, most_candidates> of;
+    std::size_t count = 0;
+  };
+  std::array<Candidates, all_collectives.size()> candidates_{};  ///< [collective]
+};
+
+}  // namespace ddpsim

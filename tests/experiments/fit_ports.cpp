@@ -1,0 +1,213 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "model/cost/port_law.hpp"
+#include "tests/model/cost/public_sweeps.hpp"
+
+// Fits the constants of model/cost/port_law.cpp on the public sweeps of tests/data, and says how far
+// the law is from them:
+//
+//     fit_ports TESTS/DATA            the errors of the law as it is, beside NCCL's own model
+//     fit_ports TESTS/DATA --fit      fits anew, and prints the constants
+//     fit_ports TESTS/DATA --leave    fits without each source in turn, and predicts that source
+//
+// Each source counts alike, however many rows it has; the loss is the mean of |log(law / measured)|,
+// at most 0.6 a row. Constants move one at a time, in steps that shrink.
+
+namespace ddpsim {
+namespace {
+
+using sweeps::Sweep;
+
+struct Constant {
+  const char* name;
+  double least, most;
+  std::function<double&(PortConstants&)> of;
+};
+
+double& share(PortConstants& constants, LinkKind kind, NcclProtocol protocol) {
+  return constants.share[static_cast<std::size_t>(kind)][static_cast<std::size_t>(protocol)];
+}
+
+/// LL and LL128 between nodes follow from Simple: half, and 15/16 of what crosses are data.
+void tie(PortConstants& constants) {
+  for (const LinkKind kind : {LinkKind::infiniband, LinkKind::ethernet, LinkKind::pcie}) {
+    const double simple = share(constants, kind, NcclProtocol::simple);
+    share(constants, kind, NcclProtocol::ll) = simple / 2;
+    share(constants, kind, NcclProtocol::ll128) = simple * 15 / 16;
+  }
+}
+
+/// No link carries more than its line rate. Where a bound is within that: a message of 1 GiB takes at
+/// most 1.35 times its bytes through the narrowest port, and the smallest on Hopper 13 us.
+const std::vector<Constant>& constants() {
+  using enum NcclProtocol;
+  static const std::vector<Constant> all{
+      {"nvlink simple", 0.8, 1,
+       [](PortConstants& c) -> double& { return share(c, LinkKind::nvlink, simple); }},
+      {"nvlink ll128", 0.4, 0.9375,
+       [](PortConstants& c) -> double& { return share(c, LinkKind::nvlink, ll128); }},
+      {"nvlink ll", 0.1, 0.5,
+       [](PortConstants& c) -> double& { return share(c, LinkKind::nvlink, ll); }},
+      {"nvlink nvls", 0.4, 1, [](PortConstants& c) -> double& { return c.nvls; }},
+      {"pcie", 0.78, 1,
+       [](PortConstants& c) -> double& { return share(c, LinkKind::pcie, simple); }},
+      {"infiniband", 0.5, 1,
+       [](PortConstants& c) -> double& { return share(c, LinkKind::infiniband, simple); }},
+      {"ethernet", 0.5, 1,
+       [](PortConstants& c) -> double& { return share(c, LinkKind::ethernet, simple); }},
+      {"stretch ll128", 1, 3, [](PortConstants& c) -> double& { return c.stretch[1]; }},
+      {"stretch simple", 1, 3, [](PortConstants& c) -> double& { return c.stretch[2]; }},
+      {"stretch tree", 1, 1.5, [](PortConstants& c) -> double& { return c.tree_stretch; }},
+      {"start us", 0, 3, [](PortConstants& c) -> double& { return c.start_us; }},
+  };
+  return all;
+}
+
+/// law / measured of every point.
+std::vector<double> ratios(const Sweep& sweep, const PortConstants& constants) {
+  const PortLaw law(sweep.cluster, constants);
+  std::vector<double> ratios;
+  for (const sweeps::Point& point : sweep.points) {
+    const double time = in_us(law.cheapest(Collective::all_reduce, point.size).time());
+    ratios.push_back(std::max(time, sweep.at_least_us()) / point.time_us);
+  }
+  return ratios;
+}
+
+std::vector<double> ratios_of_nccl(const Sweep& sweep) {
+  const NcclLaw law(nccl_system(sweep.cluster));
+  std::vector<double> ratios;
+  for (const sweeps::Point& point : sweep.points) {
+    const double time = in_us(law.choose(Collective::all_reduce, point.size).time);
+    ratios.push_back(std::max(time, sweep.at_least_us()) / point.time_us);
+  }
+  return ratios;
+}
+
+double loss(const std::vector<Sweep>& sweeps, const PortConstants& constants) {
+  std::map<std::string, std::pair<double, int>> by_source;
+  for (const Sweep& sweep : sweeps)
+    for (const double ratio : ratios(sweep, constants)) {
+      auto& [sum, count] = by_source[sweep.source];
+      sum += std::min(0.6, std::abs(std::log(ratio)));
+      ++count;
+    }
+  double sum = 0;
+  for (const auto& [source, part] : by_source) sum += part.first / part.second;
+  return sum / static_cast<double>(by_source.size());
+}
+
+PortConstants fit(const std::vector<Sweep>& sweeps) {
+  PortConstants best = fitted_ports();
+  tie(best);
+  double least = loss(sweeps, best);
+  for (double step = 0.16; step > 0.004; step /= 2)
+    for (const Constant& constant : constants())
+      for (const double factor : {1 + step, 1 / (1 + step)})
+        while (true) {
+          PortConstants next = best;
+          double& value = constant.of(next);
+          value = std::clamp(value * factor, constant.least, constant.most);
+          tie(next);
+          const double found = loss(sweeps, next);
+          if (found >= least - 1e-6) break;
+          least = found;
+          best = next;
+        }
+  return best;
+}
+
+struct Summary {
+  double median = 0, ninth = 0;
+};
+
+Summary summary(std::vector<double> ratios) {
+  for (double& ratio : ratios) ratio = std::abs(ratio - 1);
+  std::sort(ratios.begin(), ratios.end());
+  return {ratios[ratios.size() / 2], ratios[ratios.size() * 9 / 10]};
+}
+
+void print(const char* what, const std::vector<double>& ratios) {
+  const Summary found = summary(ratios);
+  std::printf("%-52s %4zu rows  median %5.1f %%  nine in ten within %5.1f %%\n", what,
+              ratios.size(), 100 * found.median, 100 * found.ninth);
+}
+
+template <class RatiosOf>
+void print_all(const std::vector<Sweep>& sweeps, const RatiosOf& ratios_of, bool each) {
+  std::vector<double> all, with_outside, gibibyte;
+  for (const Sweep& sweep : sweeps) {
+    const std::vector<double> found = ratios_of(sweep);
+    if (each) print(sweep.file.c_str(), found);
+    with_outside.insert(with_outside.end(), found.begin(), found.end());
+    if (sweep.outside) continue;
+    all.insert(all.end(), found.begin(), found.end());
+    for (std::size_t i = 0; i < found.size(); ++i)
+      if (sweep.points[i].size == GiB) gibibyte.push_back(found[i]);
+  }
+  print("all but containers and TCPX", all);
+  print("all", with_outside);
+  print("at 1 GiB", gibibyte);
+}
+
+void print(const PortConstants& values) {
+  PortConstants copy = values;
+  for (const Constant& constant : constants())
+    std::printf("%-20s %.3f\n", constant.name, constant.of(copy));
+}
+
+int main_of(int count, char** words) {
+  if (count < 2) {
+    std::fprintf(stderr, "usage: fit_ports TESTS/DATA [--fit | --leave]\n");
+    return 2;
+  }
+  const std::vector<Sweep> sweeps = sweeps::all_sweeps(words[1]);
+  std::vector<Sweep> inside;
+  for (const Sweep& sweep : sweeps)
+    if (!sweep.outside) inside.push_back(sweep);
+  const std::string mode = count > 2 ? words[2] : "";
+  if (mode == "--leave") {
+    std::vector<double> all;
+    std::map<std::string, std::vector<Sweep>> by_source;
+    for (const Sweep& sweep : inside) by_source[sweep.source].push_back(sweep);
+    for (const auto& [source, left_out] : by_source) {
+      std::vector<Sweep> others;
+      for (const Sweep& sweep : inside)
+        if (sweep.source != source) others.push_back(sweep);
+      const PortConstants found = fit(others);
+      std::vector<double> ratios_here;
+      for (const Sweep& sweep : left_out)
+        for (const double ratio : ratios(sweep, found)) ratios_here.push_back(ratio);
+      print(source.c_str(), ratios_here);
+      all.insert(all.end(), ratios_here.begin(), ratios_here.end());
+    }
+    print("every source predicted without itself", all);
+    return 0;
+  }
+  PortConstants values = fitted_ports();
+  if (mode == "--fit") {
+    values = fit(inside);
+    print(values);
+  } else {
+    std::printf("NCCL's own model\n");
+    print_all(sweeps, ratios_of_nccl, true);
+  }
+  std::printf("\nby ports\n");
+  print_all(
+      sweeps, [&](const Sweep& sweep) { return ratios(sweep, values); }, true);
+  return 0;
+}
+
+}  // namespace
+}  // namespace ddpsim
+
+int main(int count, char** words) {
+  return ddpsim::main_of(count, words);
+}

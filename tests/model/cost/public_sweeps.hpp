@@ -1,0 +1,173 @@
+#pragma once
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "model/cluster/cluster.hpp"
+
+/// Public all-reduce sweeps, and the clusters they ran on by their data sheets alone. Each file's
+/// header names the machine and where the figures are from.
+namespace ddpsim::sweeps {
+
+struct Point {
+  Bytes size;
+  double time_us = 0;
+};
+
+struct Sweep {
+  std::string file;
+  std::string source;  ///< sweeps of one source are left out together
+  Cluster cluster;
+  std::vector<Point> points;
+  int gpus_per_process = 1;
+  /// What no data sheet says slows it: not fitted, and counted apart.
+  bool outside = false;
+
+  /// nccl-tests enqueues for one GPU after another, 4.9 us each (the two logs of one A100 host,
+  /// tests/data/nccl-tests, with one process and with eight).
+  double at_least_us() const { return gpus_per_process > 1 ? 4.9 * gpus_per_process : 0; }
+};
+
+inline Link link_of(LinkKind kind, double gigabytes, bool nvswitch = false) {
+  Link link;
+  link.kind = kind;
+  link.latency = usual_latency(kind);
+  link.bandwidth = gigabytes_per_second(gigabytes);
+  link.nvswitch = nvswitch;
+  return link;
+}
+
+inline Cluster node(int capability, int gpus, LinkKind kind, double gigabytes,
+                    bool nvswitch = true) {
+  Cluster cluster;
+  cluster.device.compute_capability = capability;
+  cluster.device.peer_to_peer = kind == LinkKind::nvlink;
+  cluster.ranks_per_node = gpus;
+  cluster.intra_node = link_of(kind, gigabytes, nvswitch && kind == LinkKind::nvlink);
+  return cluster;
+}
+
+inline Cluster nodes(int count, Cluster cluster, int nics, double gigabytes,
+                     LinkKind kind = LinkKind::infiniband) {
+  cluster.nodes = count;
+  cluster.inter_node = link_of(kind, gigabytes);
+  cluster.inter_node.nics = nics;
+  return cluster;
+}
+
+inline Cluster forced(Cluster cluster, NcclAlgorithm algorithm,
+                      std::optional<NcclProtocol> protocol = {}) {
+  cluster.forced = {algorithm, protocol, {}};
+  return cluster;
+}
+
+inline Cluster amd(Cluster cluster) {
+  cluster.cpu = CpuVendor::amd;
+  return cluster;
+}
+
+/// The rows of a file, the quicker of out-of-place and in-place times: what differs is set-up.
+inline std::vector<Point> points_of(const std::string& file) {
+  std::ifstream in(file);
+  if (!in) throw std::runtime_error(file + ": not there");
+  std::vector<Point> points;
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream fields(line);
+    Point point;
+    double in_place = 0;
+    char comma = 0;
+    if (!(fields >> point.size.count >> comma >> point.time_us)) continue;
+    if (fields >> comma >> in_place) point.time_us = std::min(point.time_us, in_place);
+    points.push_back(point);
+  }
+  return points;
+}
+
+/// `folder`: tests/data.
+inline std::vector<Sweep> all_sweeps(const std::string& folder) {
+  const auto ring = NcclAlgorithm::ring;
+  const Cluster v100 = node(70, 8, LinkKind::nvlink, 150, false),
+                a100 = node(80, 8, LinkKind::nvlink, 300),
+                h100 = node(90, 8, LinkKind::nvlink, 450),
+                b200 = node(100, 8, LinkKind::nvlink, 900);
+  const auto pcie = [](int capability, int gpus, double gigabytes) {
+    return node(capability, gpus, LinkKind::pcie, gigabytes);
+  };
+  const std::string tests = "nccl-tests/allreduce_", clusters = "clusters/allreduce_";
+  std::vector<Sweep> sweeps{
+      {tests + "2x_h100_nvswitch", "digitalocean", node(90, 2, LinkKind::nvlink, 450), {}, 2},
+      {tests + "8x_h100_nvswitch_p5", "aws p5", h100, {}},
+      {tests + "8x_a100_nvswitch_8proc", "thanos", a100, {}},
+      {tests + "8x_a100_nvswitch_1proc", "thanos", a100, {}, 8},
+      {tests + "16x_h200_2nodes_large", "h200 demo", nodes(2, h100, 8, 50), {}},
+      {tests + "16x_b200_2nodes_lambda", "lambda", nodes(2, b200, 8, 50), {}},
+      {tests + "2x_h200_2nodes_1nic_roce",
+       "dranet",
+       nodes(2, node(90, 1, LinkKind::nvlink, 450), 1, 50),
+       {}},
+      {tests + "4x_rtx5090_pcie", "5090", amd(pcie(120, 4, 63)), {}, 4},
+      {tests + "2x_rtx2080ti_pcie", "2080 ti", pcie(75, 2, 15.75), {}, 2},
+      {clusters + "1024x_h100_128nodes_ring",
+       "nccl-tests 322",
+       forced(nodes(128, h100, 8, 50), ring, NcclProtocol::ll128),
+       {}},
+      {clusters + "1536x_v100_96nodes_dgx2h",
+       "dgx-2h",
+       nodes(96, node(70, 16, LinkKind::nvlink, 150), 8, 12.5),
+       {}},
+      {clusters + "16x_a100_2nodes_16x100g_roce", "oci a100", nodes(2, a100, 16, 12.5), {}},
+      {clusters + "16x_h100_2nodes_ndr", "nccl-tests 309, first", nodes(2, h100, 8, 50), {}},
+      {clusters + "32x_h100_4nodes_ndr", "nccl-tests 309, first", nodes(4, h100, 8, 50), {}},
+      {clusters + "16x_h100_2nodes_ndr_c2", "nccl-tests 309, second", nodes(2, h100, 8, 50), {}},
+      {clusters + "16x_h100_2nodes_ndr_c2_ring",
+       "nccl-tests 309, second",
+       forced(nodes(2, h100, 8, 50), ring),
+       {}},
+      {clusters + "32x_h100_4nodes_ndr_c2", "nccl-tests 309, second", nodes(4, h100, 8, 50), {}},
+      {clusters + "64x_h100_8nodes_ndr_c2", "nccl-tests 309, second", nodes(8, h100, 8, 50), {}},
+      {clusters + "64x_h100_8nodes_ndr_c2_24ctas",
+       "nccl-tests 309, second",
+       nodes(8, h100, 8, 50),
+       {}},
+      {clusters + "16x_h200_2nodes_oci", "oci h200", nodes(2, h100, 8, 50), {}},
+      {clusters + "16x_v100_2nodes_2x100g_roce", "deepops v100", nodes(2, v100, 2, 12.5), {}},
+      {clusters + "2x_h100_2nodes_4nics",
+       "nccl 1357",
+       forced(nodes(2, node(90, 1, LinkKind::nvlink, 450), 4, 50), NcclAlgorithm::tree),
+       {}},
+      {clusters + "32x_a100_4nodes_dgx", "deepops a100", amd(nodes(4, a100, 8, 25)), {}},
+      {clusters + "72x_gb200_1rack", "coreweave", node(100, 72, LinkKind::nvlink, 900), {}},
+      {clusters + "2x_2nodes_25gbe",
+       "g5",
+       nodes(2, pcie(80, 1, 31.5), 1, 3.125, LinkKind::ethernet),
+       {}},
+      // Containers whose host memory is a tenth to a third as fast as their PCIe, and a network of
+      // GPUDirect-TCPX with 120 us a step: no data sheet says so.
+      {tests + "2x_rtx4090_pcie_docker", "4090", pcie(89, 2, 31.5), {}, 2, true},
+      {tests + "2x_rtx4090_pcie_k8s", "4090", pcie(89, 2, 31.5), {}, 2, true},
+      {tests + "4x_rtx4090_pcie_docker", "4090", pcie(89, 4, 31.5), {}, 4, true},
+      {tests + "16x_h100_2nodes_a3mega",
+       "a3-mega",
+       nodes(2, h100, 8, 25, LinkKind::ethernet),
+       {},
+       1,
+       true},
+  };
+  for (Sweep& sweep : sweeps) {
+    sweep.points = points_of(folder + "/" + sweep.file + ".csv");
+    // By the notes of their headers: host noise below 32 MiB, and the set-up of an algorithm.
+    const auto drop = [&](std::int64_t from, std::int64_t to) {
+      std::erase_if(sweep.points,
+                    [&](const Point& p) { return p.size.count >= from && p.size.count <= to; });
+    };
+    if (sweep.source == "deepops v100") drop(0, 32 * MiB.count - 1);
+    if (sweep.source == "dgx-2h") drop(256 * KiB.count, 512 * KiB.count);
+  }
+  return sweeps;
+}
+
+}  // namespace ddpsim::sweeps

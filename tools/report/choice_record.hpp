@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "model/cluster/collective_choice.hpp"
+#include "tools/report/record.hpp"
+
+namespace ddpsim {
+
+/// Adds how a collective runs and what bounds it, as far as that is known.
+void add_choice(Record& record, const CollectiveChoice& choice);
+
+/// "ring simple, 24 channels, 8 NICs, nic": for people. Empty: nothing is known.
+std::string choice_text(const CollectiveChoice& choice);
+
+}  // namespace ddpsim
