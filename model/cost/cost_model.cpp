@@ -222,6 +222,7 @@ CollectiveCost CostModel::among(const Work& work) const {
   if (ranks_per_node == 1 || work.group == 1) return {};
   CalibratedCluster one_node = cluster_;
   one_node.nodes = 1;
+  one_node.forced.algorithm.reset();  // it may be one between nodes
   CollectiveLaw node(one_node);
   node.latency_factor = collective.latency_factor;
   node.transfer_factor = collective.transfer_factor;

@@ -63,8 +63,9 @@ Value<std::optional<FixedInterference>> interference_value() {
 Value<CollectiveModel> law_value() {
   auto value = value::one_of(
       all_collective_models,
-      {"a table if the link has one, NCCL's model if the link's kind is known, else alpha-beta",
-       "NCCL's own model of its algorithms and protocols",
+      {"a table if the link has one, NCCL's if the link's kind is known, else alpha-beta",
+       "the cheapest of NCCL's algorithms and protocols, by the bytes through each port and the "
+       "steps",
        "a ring of the link's latency and bandwidth", "the measured table of the link"});
   value.read = [one_of = value.read](const Yaml& given) {
     if (given.is_word("steps"))

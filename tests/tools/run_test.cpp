@@ -67,8 +67,11 @@ TEST_CASE("buckets come in order, hold every parameter once, and keep time", "[t
     int index = 0;
     double before = 0;
     for (const Json& bucket : each["buckets"]) {
-      CHECK(keys_of(bucket) ==
-            Words{"index", "bytes", "parameters", "ready_ms", "start_ms", "end_ms", "exposed_ms"});
+      CHECK(keys_of(bucket) == Words{"index", "bytes", "parameters", "ready_ms", "start_ms",
+                                     "end_ms", "exposed_ms", "algorithm", "protocol", "channels",
+                                     "bound"});
+      CHECK(std::set<std::string>{"latency", "port"}.count(bucket["bound"]) == 1);  // one node
+      CHECK(bucket["channels"] >= 1);
       CHECK(bucket["index"] == index++);
       CHECK(bucket["ready_ms"] <= bucket["start_ms"]);
       CHECK(bucket["start_ms"] < bucket["end_ms"]);
@@ -83,6 +86,19 @@ TEST_CASE("buckets come in order, hold every parameter once, and keep time", "[t
     CHECK(parameters.size() == 148);
     CHECK(bytes == 497'759'232);
   }
+}
+
+TEST_CASE("what is forced upon NCCL runs, and between nodes the NICs are said", "[tools][run]") {
+  const Json run = run_json(
+      shipped("examples/first.yaml"),
+      {"--set", "cluster.collectives={algorithm: ring, protocol: simple, channels: 8}", "--set",
+       "cluster.nodes=2", "--set", "cluster.inter_node=ethernet-100g", "--set", "compare=[flat]"});
+  const Json bucket = result(run, "flat")["buckets"][0];
+  CHECK(bucket["algorithm"] == "ring");
+  CHECK(bucket["protocol"] == "simple");
+  CHECK(bucket["channels"] == 8);
+  CHECK(bucket["nics"] == 1);
+  CHECK(bucket["bound"] == "nic");
 }
 
 TEST_CASE("exposed time, overlap and speedup follow from the steps", "[tools][run]") {

@@ -250,6 +250,52 @@ TEST_CASE("a law of collectives that the link cannot feed is refused",
         "s.yaml:7:16: cluster.collectives: nccl needs a CUDA device");
 }
 
+TEST_CASE("an algorithm, a protocol and channels can be forced upon NCCL",
+          "[scenarios][cluster_reader]") {
+  const Scratch scratch;
+  const auto with = [&](const std::string& collectives) {
+    return cluster_with(scratch, 8, "  intra_node: nvlink4\n  collectives: {" + collectives + "}");
+  };
+  const Cluster cluster = with("law: nccl, algorithm: ring, protocol: ll128, channels: 4");
+  CHECK(cluster.collectives == CollectiveModel::nccl);
+  CHECK(cluster.forced.algorithm == NcclAlgorithm::ring);
+  CHECK(cluster.forced.protocol == NcclProtocol::ll128);
+  CHECK(cluster.forced.channels == 4);
+  // What is forced is NCCL's, so NCCL's law prices it; a mapping may also say the law alone.
+  CHECK(with("algorithm: tree").collectives == CollectiveModel::nccl);
+  CHECK(with("law: alpha-beta").collectives == CollectiveModel::alpha_beta);
+  CHECK_FALSE(with("law: nccl").forced.algorithm);
+  const auto refused = [&](const std::string& collectives) {
+    return refusal_at(scratch, 8, "  intra_node: nvlink4\n  collectives: {" + collectives + "}");
+  };
+  CHECK(refused("law: alpha-beta, algorithm: ring") ==
+        "s.yaml:9:16: cluster.collectives: algorithm, protocol and channels are NCCL's: take law: "
+        "nccl");
+  CHECK(
+      refused("algorithm: nvls_tree") ==
+      "s.yaml:9:16: cluster.collectives: NCCL does not offer that algorithm and protocol on these "
+      "links and devices");
+  CHECK(refused("channels: 65") ==
+        "s.yaml:9:27: cluster.collectives.channels: expected a whole number from 1 to 64, got "
+        "\"65\"");
+  CHECK(
+      refusal_at(scratch, 6, "  device: generic-cpu\n  collectives: {algorithm: ring}") ==
+      "s.yaml:7:16: cluster.collectives: algorithm, protocol and channels are NCCL's, which needs "
+      "a CUDA device");
+}
+
+TEST_CASE("a link without a latency has that of its kind", "[scenarios][cluster_reader]") {
+  const Scratch scratch;
+  const auto latency = [&](const std::string& link) {
+    return cluster_with(scratch, 8, "  intra_node: {" + link + ", bandwidth: 100 GB/s}")
+        .intra_node.latency;
+  };
+  CHECK(latency("kind: nvlink") == std::chrono::nanoseconds{3400});
+  CHECK(latency("kind: pcie") == std::chrono::nanoseconds{5700});
+  CHECK(latency("kind: nvlink, latency: 0 us") == Duration::zero());
+  CHECK(latency("kind: plain") == Duration::zero());
+}
+
 TEST_CASE("R37, R38: how many collectives run at once, and whether over the hosts",
           "[scenarios][cluster_reader]") {
   const Scratch scratch;
