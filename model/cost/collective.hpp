@@ -10,11 +10,11 @@ namespace ddpsim {
 
 /// What one all-reduce costs while nothing else runs.
 struct CollectiveCost {
-  Duration latency{};       ///< the part that does not depend on bandwidth
-  Duration transfer{};      ///< moving the bytes; this part slows beside compute (interference.hpp)
-  int channels = 0;         ///< SMs NCCL takes meanwhile; 0 on a CPU
-  Bandwidth bus;            ///< bus bandwidth during the transfer: 2 (n-1)/n x bytes / transfer
-  CollectiveChoice choice;  ///< how it runs, and what bounds it
+  Duration latency{};   ///< the part that does not depend on bandwidth
+  Duration transfer{};  ///< moving the bytes; this part slows beside compute (interference.hpp)
+  int channels = 0;     ///< SMs NCCL takes meanwhile; 0 on a CPU
+  Bandwidth bus;        ///< bus bandwidth during the transfer: 2 (n-1)/n x bytes / transfer
+  CollectiveChoice choice{};  ///< how it runs, and what bounds it
 
   Duration time() const { return latency + transfer; }
 };

@@ -16,8 +16,8 @@ struct WorkCost {
   Duration last_launch{};
   Duration latency{};         ///< collectives: the part of `work` that is not transfer
   float memory_fraction = 0;  ///< of `work`, bounded by memory bandwidth
-  CollectiveChoice choice;    ///< collectives: how it runs, and what bounds it
   Interference beside;        ///< collectives: how it and the kernels beside it slow each other
+  CollectiveChoice choice{};  ///< collectives: how it runs, and what bounds it
 };
 
 /// How long a schedule's work takes: an entry for each piece.

@@ -39,10 +39,10 @@ constexpr std::size_t index_of(Enumerator value) {
   return static_cast<std::size_t>(value);
 }
 
-/// A tree's share of a ring's bandwidth. Of LL and LL128 as NCCL counts (src/graph/tuning.cc: 0.92,
-/// and LL is divided by 3.8 where a ring's is halved); of Simple enough that a ring runs where steps
-/// do not matter.
-constexpr PortConstants::PerProtocol tree_share{0.92 * 2 / 3.8, 0.92, 0.98};
+/// A tree's share of a ring's bandwidth as NCCL counts (src/graph/tuning.cc): 0.92, and LL is divided
+/// by 3.8 where a ring's is halved. Between nodes whole chunks lose next to nothing.
+constexpr PortConstants::PerProtocol tree_share{0.92 * 2 / 3.8, 0.92, 0.92};
+constexpr double wide_tree_share = 0.98;
 
 struct Port {
   CollectiveBound name = CollectiveBound::port;
@@ -174,7 +174,6 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants)
   const StepTimes between = steps_of(cluster.inter_node, LinkKind::infiniband);
   for (const Collective collective : all_collectives) {
     Candidates& candidates = candidates_[index_of(collective)];
-    const Ports ring = ports_of(cluster, collective, NcclAlgorithm::ring);
     // What is forced upon all-reduces says nothing to collectives that do not have it.
     const bool all_reduce = collective == Collective::all_reduce;
     const ForcedChoice forced =
@@ -188,8 +187,9 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants)
         const std::size_t p = index_of(protocol);
         Candidate candidate{algorithm, protocol};
         // As NCCL's plateau, the stretch is less of a tree's chunks than of a ring's.
-        const bool chunked_tree = tree && protocol == NcclProtocol::simple;
-        const double stretch = chunked_tree ? constants.tree_stretch : older * constants.stretch[p];
+        const bool wide_tree = tree && protocol == NcclProtocol::simple && cluster.nodes > 1;
+        const double stretch = wide_tree ? constants.tree_stretch : older * constants.stretch[p];
+        const double of_ring = wide_tree ? wide_tree_share : tree_share[p];
         const double steps =
             nccl_latency_us(system_, collective, algorithm, protocol, inside, between);
         candidate.latency = 1e-6 * (constants.start_us + stretch * steps);
@@ -203,8 +203,7 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants)
           const Port& port = ports[i];
           const double share =
               i == 0 && nvls ? constants.nvls : constants.share[index_of(port.kind)][p];
-          const double crossing =
-              tree ? std::max(port.seconds(), ring[i].seconds()) / tree_share[p] : port.seconds();
+          const double crossing = tree ? port.seconds() / of_ring : port.seconds();
           bound(port.name, crossing / share);
         }
         const double bus = ring_share(cluster, collective);

@@ -37,9 +37,7 @@ const PortConstants& fitted_ports();
 /// may cost more time, and below the list all links are alike. Nor can it choose while another law
 /// prices: where it moves from one algorithm to the next the price would jump, and fall as messages
 /// grow. The least of several times, each of which falls with bandwidth and grows with size and
-/// latency, does so itself. One trait of NCCL's choice is kept: it takes a tree for its latency
-/// alone. For its bandwidth it counts 0.92 of a ring's or less, whatever crosses the NICs (two nodes:
-/// half of what a ring sends), and so does this law.
+/// latency, does so itself.
 ///
 /// Limits besides ports: the flags of LL (NCCL's llMaxBw), and the channels a scenario allows.
 /// Sources: NCCL 2.28.9, src/graph/tuning.cc, and for the bytes its device code: a ring sends

@@ -16,8 +16,8 @@ struct BucketTimes {
   Instant ready{};  ///< its last gradient was in place on the device
   Instant start{};  ///< its all-reduce began, on all ranks
   Instant end{};
-  Duration exposed{};       ///< of its all-reduce, while the compute stream stood still
-  CollectiveChoice choice;  ///< of its first collective, where a prediction knows it
+  Duration exposed{};         ///< of its all-reduce, while the compute stream stood still
+  CollectiveChoice choice{};  ///< of its first collective, where a prediction knows it
 };
 
 /// The figures of one step, of one rank.

@@ -25,9 +25,9 @@ struct Timeline {
 
   /// What a prediction knows of a piece of work besides its times, to tell what bounds a step.
   struct Detail {
-    Duration latency{};       ///< collectives: the part that is not transfer
-    Duration last_launch{};   ///< it ends no earlier than this after its last launch
-    CollectiveChoice choice;  ///< collectives: how it runs, and what bounds it
+    Duration latency{};         ///< collectives: the part that is not transfer
+    Duration last_launch{};     ///< it ends no earlier than this after its last launch
+    CollectiveChoice choice{};  ///< collectives: how it runs, and what bounds it
   };
   std::vector<Detail> details;  ///< [Schedule::works]; empty: measured, and not known
   Duration handover{};          ///< of a collective issued in the midst of kernels to its stream

@@ -43,9 +43,9 @@ TEST_CASE("no all-reduce is faster than its bytes enter a node, and a faster NIC
     CAPTURE(gigabits);
     const double line_ms = static_cast<double>(bytes_of_gpt2.count) * 8e-6 / gigabits;
     const double time = ms_of_all_reduce(two_a100_nodes(gigabits), bytes_of_gpt2);
-    // NCCL takes rings for messages as large: 2 x 15/16 of the bytes enter each node.
-    CHECK(time >= 1.875 * line_ms);
-    CHECK(time <= 1.35 * 1.875 * line_ms);
+    // As NCCL's own model does, a tree: what one node has enters the other once.
+    CHECK(time >= line_ms);
+    CHECK(time <= 1.35 * line_ms);
     CHECK(time < before);
     before = time;
   }
@@ -155,7 +155,7 @@ TEST_CASE("a ring sends as many bytes through each port as clusters count", "[mo
 }
 
 TEST_CASE("the law is as near the public sweeps as stated", "[model][port_law]") {
-  // What `fit_ports tests/data` prints. NCCL's own model: 24.8 %, and 19.2 % at 1 GiB.
+  // What `fit_ports tests/data` prints: 11.7, 36.4 and 6.3 %. NCCL's own model: 24.8, 49.3 and 19.2 %.
   std::vector<double> errors, gibibyte;
   for (const sweeps::Sweep& sweep : sweeps::all_sweeps(DDPSIM_TEST_DATA)) {
     if (sweep.outside) continue;
