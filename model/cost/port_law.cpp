@@ -16,9 +16,9 @@ namespace {
 
 // Fitted by `fit_ports --fit` (tests/experiments/fit_ports.cpp) on the public sweeps of
 // tests/data/nccl-tests and tests/data/clusters, 459 rows of 19 sources, and rounded; the same
-// program prints the errors, also of sources left out of the fit. Between nodes and over PCIe LL and
-// LL128 follow from Simple: half and 15/16 of what crosses is data. The start is bounded by what the
-// smallest messages on Hopper take.
+// program prints the errors, also of sources left out of the fit. Between nodes and over PCIe LL
+// and LL128 follow from Simple: half and 15/16 of what crosses is data. The start is bounded by
+// what the smallest messages on Hopper take.
 constexpr PortConstants fitted{.share = {{{0.50, 0.94, 1.00},    // plain: bandwidth as measured
                                           {0.40, 0.71, 0.80},    // NVLink
                                           {0.40, 0.75, 0.80},    // PCIe
@@ -29,9 +29,9 @@ constexpr PortConstants fitted{.share = {{{0.50, 0.94, 1.00},    // plain: bandw
                                .tree_stretch = 1.5,
                                .start_us = 3.0};
 
-/// How much longer steps take before Hopper, whose figures NCCL's are. NCCL says so of the plateau of
-/// the generations before Ampere: 1.9 instead of 1.4 (src/graph/tuning.cc). The sweeps want the same
-/// of Ampere and of every step: fitted by itself the factor comes out as 1.35.
+/// How much longer steps take before Hopper, whose figures NCCL's are. NCCL says so of the plateau
+/// of the generations before Ampere: 1.9 instead of 1.4 (src/graph/tuning.cc). The sweeps want the
+/// same of Ampere and of every step: fitted by itself the factor comes out as 1.35.
 constexpr double before_hopper = 1.9 / 1.4;
 
 template <class Enumerator>
@@ -39,8 +39,8 @@ constexpr std::size_t index_of(Enumerator value) {
   return static_cast<std::size_t>(value);
 }
 
-/// A tree's share of a ring's bandwidth as NCCL counts (src/graph/tuning.cc): 0.92, and LL is divided
-/// by 3.8 where a ring's is halved. Between nodes whole chunks lose next to nothing.
+/// A tree's share of a ring's bandwidth as NCCL counts (src/graph/tuning.cc): 0.92, and LL is
+/// divided by 3.8 where a ring's is halved. Between nodes whole chunks lose next to nothing.
 constexpr PortConstants::PerProtocol tree_share{0.92 * 2 / 3.8, 0.92, 0.92};
 constexpr double wide_tree_share = 0.98;
 

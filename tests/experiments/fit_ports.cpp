@@ -10,15 +10,15 @@
 #include "model/cost/port_law.hpp"
 #include "tests/model/cost/public_sweeps.hpp"
 
-// Fits the constants of model/cost/port_law.cpp on the public sweeps of tests/data, and says how far
-// the law is from them:
+// Fits the constants of model/cost/port_law.cpp on the public sweeps of tests/data, and says how
+// far the law is from them:
 //
 //     fit_ports TESTS/DATA            the errors of the law as it is, beside NCCL's own model
 //     fit_ports TESTS/DATA --fit      fits anew, and prints the constants
 //     fit_ports TESTS/DATA --leave    fits without each source in turn, and predicts that source
 //
-// Each source counts alike, however many rows it has; the loss is the mean of |log(law / measured)|,
-// at most 0.6 a row. Constants move one at a time, in steps that shrink.
+// Each source counts alike, however many rows it has; the loss is the mean of |log(law /
+// measured)|, at most 0.6 a row. Constants move one at a time, in steps that shrink.
 
 namespace ddpsim {
 namespace {
@@ -44,8 +44,8 @@ void tie(PortConstants& constants) {
   }
 }
 
-/// No link carries more than its line rate. Where a bound is within that: a message of 1 GiB takes at
-/// most 1.35 times its bytes through the narrowest port, and the smallest on Hopper 13 us.
+/// No link carries more than its line rate. Where a bound is within that: a message of 1 GiB takes
+/// at most 1.35 times its bytes through the narrowest port, and the smallest on Hopper 13 us.
 const std::vector<Constant>& constants() {
   using enum NcclProtocol;
   static const std::vector<Constant> all{

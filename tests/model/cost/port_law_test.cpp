@@ -155,7 +155,8 @@ TEST_CASE("a ring sends as many bytes through each port as clusters count", "[mo
 }
 
 TEST_CASE("the law is as near the public sweeps as stated", "[model][port_law]") {
-  // What `fit_ports tests/data` prints: 11.7, 36.4 and 6.3 %. NCCL's own model: 24.8, 49.3 and 19.2 %.
+  // What `fit_ports tests/data` prints: 11.7, 36.4 and 6.3 %. NCCL's own model: 24.8, 49.3 and 19.2
+  // %.
   std::vector<double> errors, gibibyte;
   for (const sweeps::Sweep& sweep : sweeps::all_sweeps(DDPSIM_TEST_DATA)) {
     if (sweep.outside) continue;

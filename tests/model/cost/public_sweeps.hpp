@@ -134,8 +134,8 @@ inline std::vector<Sweep> all_sweeps(const std::string& folder) {
        nodes(8, h100, 8, 50),
        {}},
       {clusters + "16x_h200_2nodes_oci", "oci h200", nodes(2, h100, 8, 50), {}},
-      // The log says neither NCCL's release nor what ran. Counted as rings' its bytes are 22.9 of the
-      // 25 GB/s a node has; the trees that NCCL 2.28 takes there would send half of that.
+      // The log says neither NCCL's release nor what ran. Counted as rings' its bytes are 22.9 of
+      // the 25 GB/s a node has; the trees that NCCL 2.28 takes there would send half of that.
       {clusters + "16x_v100_2nodes_2x100g_roce",
        "deepops v100",
        forced(nodes(2, v100, 2, 12.5), ring),
