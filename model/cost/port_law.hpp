@@ -24,7 +24,8 @@ const PortConstants& fitted_ports();
 
 /// NCCL's collectives, priced by the bytes that cross each port.
 ///
-///     t = start + stretch x steps + size x max over ports of (bytes per byte / (share x line rate))
+///     t = start + stretch x steps
+///         + size x max over ports of (bytes per byte / (share x line rate))
 ///
 /// A port is what joins a GPU to the others of its node (NVLink, or PCIe), a GPU's way to the NICs,
 /// or a node's NICs. How many bytes cross it is a matter of the algorithm alone; line rates are the
@@ -53,8 +54,8 @@ class PortLaw {
     Duration time() const { return latency + transfer; }
   };
 
-  /// Throws std::invalid_argument if there is nothing to choose from: a forced choice that NCCL does
-  /// not offer here, or a link that has no bandwidth.
+  /// Throws std::invalid_argument if there is nothing to choose from: a forced choice that NCCL
+  /// does not offer here, or a link that has no bandwidth.
   explicit PortLaw(const Cluster& cluster, const PortConstants& constants = fitted_ports());
 
   /// What NCCL runs for `size` bytes (the whole array, as nccl-tests counts). One rank: nothing.

@@ -83,11 +83,19 @@ TEST_CASE("tune ends with what to paste", "[tools][tune]") {
   const Outcome pays = ddpsim({"tune", workstations});
   REQUIRE(pays.code == 0);
   for (const char* line :
-       {"lower bound", "MG-WFBP's merge rule", "one per gradient",
-        "verdict: ", "bucket_cap_mb=", "_DEFAULT_FIRST_BUCKET_BYTES = ", "bucket_cap_mb_list=[",
+       {"lower bound", "MG-WFBP's merge rule", "one per gradient", "verdict: ", "bucket_cap_mb=",
         "HOROVOD_FUSION_THRESHOLD=", "reduce_bucket_size", "PyTorch from about 2.5"}) {
     INFO(line);
     CHECK(pays.out.find(line) != std::string::npos);
+  }
+  // Here another first bucket is worth its own lines.
+  const Outcome first = ddpsim({"tune", workstations, "--set", "workload.dtype=fp32", "--set",
+                                "workload.compute=tf32", "--set", "workload.batch=256", "--set",
+                                "cluster.inter_node.bandwidth=10Gbit/s"});
+  REQUIRE(first.code == 0);
+  for (const char* line : {"_DEFAULT_FIRST_BUCKET_BYTES = ", "bucket_cap_mb_list=["}) {
+    INFO(line);
+    CHECK(first.out.find(line) != std::string::npos);
   }
   const Outcome flat = ddpsim({"tune", shipped("examples/first.yaml")});
   REQUIRE(flat.code == 0);
