@@ -113,9 +113,11 @@ std::string default_of(const About& about, const std::string& quote) {
 
 std::string elsewhere_of(const About& about) {
   std::string text;
-  for (const Elsewhere& each : about.elsewhere)
+  for (const Elsewhere& each : about.elsewhere) {
     text += fmt::format("{}{}{}{}", text.empty() ? "" : ", ", each.owner,
                         each.owner.empty() ? "" : " ", each.name);
+    if (!each.note.empty()) text += fmt::format(" ({})", each.note);
+  }
   return text;
 }
 
