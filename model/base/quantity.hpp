@@ -42,7 +42,7 @@ constexpr Bytes operator*(std::int64_t times, Bytes a) {
 constexpr Bytes& operator+=(Bytes& a, Bytes b) {
   return a = a + b;
 }
-constexpr Bytes KiB{1024}, MiB{1024 * 1024}, GiB{1024 * 1024 * 1024};
+constexpr Bytes KiB{1024}, MiB{1024 * KiB.count}, GiB{1024 * MiB.count};
 
 struct Bandwidth {
   double bytes_per_second = 0;

@@ -18,7 +18,7 @@ namespace ddpsim {
 namespace {
 
 /// No file of ours is nearly as large; what is, is refused before it is read.
-constexpr std::uintmax_t largest_file = 8 * 1024 * 1024;
+constexpr std::uintmax_t largest_file = std::uintmax_t{8} * 1024 * 1024;
 
 /// What was given, short enough for an error.
 std::string shown(const std::string& text) {

@@ -24,7 +24,7 @@ constexpr std::uint64_t most_text = std::uint64_t{16} << 30;
 class Text {
  public:
   Text(const std::filesystem::path& file, const std::function<void(double)>& progress)
-      : name_(file.string()), progress_(progress), buffer_(256 * 1024) {
+      : name_(file.string()), progress_(progress), buffer_(std::size_t{256} * 1024) {
     std::error_code error;
     if (!std::filesystem::exists(file, error)) refuse("no such file");
     if (!std::filesystem::is_regular_file(file, error)) refuse("not a file");

@@ -81,7 +81,8 @@ class Owner {
         const PointWatch& watch)
       : job_(job), threads_(threads), left_(std::move(points)), watch_(watch) {
     std::reverse(left_.begin(), left_.end());
-    all_threads_ = static_cast<std::size_t>(threads.threads() * job.ranks());
+    all_threads_ =
+        static_cast<std::size_t>(threads.threads()) * static_cast<std::size_t>(job.ranks());
   }
 
   void run() {
