@@ -202,7 +202,7 @@ double latency_us(const Entry& entry, const StepTimes& inside, const StepTimes& 
   // Simple also waits for the NIC's flush.
   const double inter = step(network.from(network_latency), outside) +
                        in_us(system.nic_latency) * (entry.is(NcclProtocol::simple) ? 2 : 1);
-  const int levels = std::bit_width(static_cast<unsigned>(system.nodes)) - 1;
+  const int levels = static_cast<int>(std::bit_width(static_cast<unsigned>(system.nodes))) - 1;
   switch (entry.algorithm) {
     case NcclAlgorithm::tree:
       return entry.from(base_latency) + 2 * ((system.ranks_per_node - 1) * intra + levels * inter);

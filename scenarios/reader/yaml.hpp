@@ -85,8 +85,8 @@ class Yaml {
 
  private:
   friend class YamlMap;
-  Yaml(YAML::Node node, std::string file, std::string key)
-      : node_(std::move(node)), file_(std::move(file)), key_(std::move(key)) {}
+  Yaml(const YAML::Node& node, std::string file, std::string key)
+      : node_(node), file_(std::move(file)), key_(std::move(key)) {}
 
   /// What `apply` has done; shared by the whole tree.
   struct Changes {
