@@ -116,8 +116,6 @@ class TraceReader : public JsonEvents {
         case Key::group:
           event_.group = value;
           break;
-        case Key::input_types:
-          break;
         default:
           break;
       }
