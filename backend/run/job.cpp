@@ -1,5 +1,6 @@
 #include "backend/run/job.hpp"
 
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -13,9 +14,9 @@
 #include "backend/gloo/gloo_backend.hpp"
 #include "backend/job/communicator.hpp"
 #include "backend/job/cores.hpp"
-#include "backend/job/start_ranks.hpp"
 #include "backend/job/rank_environment.hpp"
 #include "backend/job/rendezvous.hpp"
+#include "backend/job/start_ranks.hpp"
 #include "backend/nccl/gpu_module.hpp"
 #include "backend/nccl/nccl_backend.hpp"
 
@@ -89,6 +90,8 @@ std::unique_ptr<Backend> make_gpu_backend(const JobOptions& options, Rendezvous&
 
 int run_rank(const JobOptions& options, Rendezvous& rendezvous, int rank, int ranks, int local_rank,
              const RankBody& body) {
+  // To write to a peer that has died is an error of that call, and not the end of this rank.
+  std::signal(SIGPIPE, SIG_IGN);
   rendezvous.meet(rank, ranks, options.agreement, options.timeout);
   if (options.backend == "nccl")
     return body(*make_gpu_backend(options, rendezvous, rank, ranks, local_rank));
