@@ -4,7 +4,6 @@
 #include <cassert>
 #include <limits>
 
-
 namespace ddpsim {
 namespace {
 

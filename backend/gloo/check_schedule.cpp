@@ -77,8 +77,8 @@ void check_sparse_buckets(const Schedule& schedule) {
 
 void check_schedule(const Schedule& schedule, const Workload& workload, int ranks) {
   if (schedule.ranks != ranks)
-    throw std::invalid_argument(fmt::format("the schedule is for {} ranks, and there are {}",
-                                            schedule.ranks, ranks));
+    throw std::invalid_argument(
+        fmt::format("the schedule is for {} ranks, and there are {}", schedule.ranks, ranks));
   check_sparse_hooks(schedule, workload);
   check_sparse_buckets(schedule);
   check_ranks_without_inputs(schedule, ranks);

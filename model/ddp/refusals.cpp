@@ -42,10 +42,10 @@ Refused exclusive_refusal(const WorkloadGradients&, const Training& training) {
     const auto keys = exclusive_keys();
     const auto found = std::find_if(keys.begin(), keys.end(),
                                     [&](const ExclusiveKey& each) { return each.key == key; });
-    return found->given(training);
+    return found->is_set(training);
   };
   for (const ExclusiveKey& each : exclusive_keys())
-    if (each.given(training) && std::any_of(each.others.begin(), each.others.end(), given))
+    if (each.is_set(training) && std::any_of(each.others.begin(), each.others.end(), given))
       return refused(fmt::format("training.{}", each.key), std::string(each.reason));
   return std::nullopt;
 }

@@ -51,7 +51,7 @@ struct ExclusiveKey {
   std::string_view key;
   std::vector<std::string_view> others;
   std::string_view reason;
-  bool (*given)(const Training&);
+  bool (*is_set)(const Training&);
 };
 std::span<const ExclusiveKey> exclusive_keys();
 

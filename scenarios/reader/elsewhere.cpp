@@ -80,6 +80,10 @@ const Elsewhere* spelt_so(const KeyDescription& key, const std::string& name) {
 
 }  // namespace
 
+bool spelt_elsewhere(const KeyDescription& key, const std::string& name) {
+  return spelt_so(key, name) != nullptr;
+}
+
 std::string told_elsewhere(const std::string& name, const Yaml& value, const MapDescription& here) {
   std::string text;
   const auto look = [&](const std::string& path, const MapDescription& map,

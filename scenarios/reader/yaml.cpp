@@ -362,9 +362,14 @@ void YamlMap::check_there(const std::vector<YamlMap>& layers, std::string_view k
   for (const auto& [name, there] : entry.entries_)
     if (description.find(name) == nullptr) unknown.push_back(name);
   const std::string slip = nearest(key, unknown);
-  entry.node_.fail(slip.empty()
-                       ? fmt::format("missing key \"{}\"", key)
-                       : fmt::format("missing key \"{}\"; is \"{}\" meant to be it?", key, slip));
+  if (!slip.empty())
+    entry.node_.fail(fmt::format("missing key \"{}\"; is \"{}\" meant to be it?", key, slip));
+  // What another program calls the missing one is told by its own name.
+  const KeyDescription* wanted = description.find(key);
+  for (const auto& [name, value] : entry.entries_)
+    if (wanted != nullptr && description.find(name) == nullptr && spelt_elsewhere(*wanted, name))
+      entry.place_of_key(name, value).fail(unknown_key(name, value, description));
+  entry.node_.fail(fmt::format("missing key \"{}\"", key));
 }
 
 void YamlMap::check_needs(const std::vector<YamlMap>& layers, const MapDescription& description) {

@@ -109,8 +109,7 @@ TEST_CASE("a profile that a program wrote is said to be cut off within a line to
   const std::string part = written.substr(0, written.find(behind) + behind.size());
   const std::size_t column = part.size() - part.rfind('\n');  // of what would come next, from 1
   const auto line = std::count(part.begin(), part.end(), '\n') + 1;
-  CHECK(refused(part) == "ddpsim: cut.yaml:" + std::to_string(line) + ":" +
-                             std::to_string(column) +
+  CHECK(refused(part) == "ddpsim: cut.yaml:" + std::to_string(line) + ":" + std::to_string(column) +
                              ": the file was cut off here: its last line, \"end: "
                              "ddpsim.workload/1\", is missing; make it again\n");
   const std::string quoted = written.substr(0, written.find("a: b") + 3);

@@ -98,7 +98,7 @@ void compare(const std::vector<Tensor>& model, const std::vector<Tensor>& traced
 }
 
 /// Numbers of tensors that add up to the elements of each all-reduce in turn; empty if none do.
-std::vector<int> consecutive(const FoundStep& step, const std::vector<Tensor>& tensors) {
+std::vector<int> counts_in_order(const FoundStep& step, const std::vector<Tensor>& tensors) {
   std::vector<int> counts;
   std::size_t next = 0;
   for (const FoundCollective& each : step.all_reduces) {
@@ -235,7 +235,7 @@ FoundGradients find_gradients(TraceFinding& finding, const Trace& trace, const s
 
   std::vector<int> counts = by_hooks(first, finding.strategy);
   if (!tensors.empty() && all_said(first))
-    if (std::vector<int> better = consecutive(first, tensors); !better.empty()) counts = better;
+    if (std::vector<int> better = counts_in_order(first, tensors); !better.empty()) counts = better;
   gradients.buckets = buckets_of(finding, counts, tensors);
   gradients.tensors_known = !tensors.empty();
   if (gradients.tensors_known) {

@@ -6,8 +6,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/torch_oracle.hpp"
 #include "tests/model/workload/architectures.hpp"
+#include "tests/torch_oracle.hpp"
 
 namespace ddpsim {
 namespace {

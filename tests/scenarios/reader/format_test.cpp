@@ -170,6 +170,15 @@ TEST_CASE("another program's key is answered with ours", "[scenarios][elsewhere]
   CHECK(told("cluster.devices", "h100-sxm") == "did you mean \"device\"?");
 }
 
+TEST_CASE("a missing key that another program spells differently is told by that name",
+          "[scenarios][elsewhere]") {
+  const Scratch scratch;
+  CHECK_THAT(refusal_at(scratch, 3, "  global_batch_size: 64"),
+             Catch::StartsWith("s.yaml:3:3: workload.global_batch_size: unknown key; Megatron's "
+                               "global_batch_size is workload.batch here"));
+  CHECK(refusal_at(scratch, 3, "  lr: 1e-4") == "s.yaml:2:3: workload: missing key \"batch\"");
+}
+
 TEST_CASE("a quantity's pattern takes what its parser takes", "[scenarios][quantity_text]") {
   const std::vector<std::string> numbers{"7",    "0",    "0.0", "00",   "010", "1.5",   ".5", "5.",
                                          "1e-3", "0e5",  "-1",  "-0.5", "+5",  "e5",    "1e", "0x5",

@@ -28,8 +28,7 @@ TEST_CASE("a field with a comma, a quote or a line break is quoted", "[tools][re
   CHECK(csv_field("two\nlines") == "\"two\nlines\"");
   CHECK(csv_field(Texts{{"a", "[1, 2]"}, {"b", "x"}}) == "\"a=[1, 2]; b=x\"");
   CHECK(csv_field(List{1, "a"}) == "\"[1,\"\"a\"\"]\"");
-  for (const std::string text :
-       {"a,b", "say \"so\"", "\"", ",", "two\nlines", "\xc3\xa9"}) {
+  for (const std::string text : {"a,b", "say \"so\"", "\"", ",", "two\nlines", "\xc3\xa9"}) {
     CsvRecord record;
     const std::string line = csv_field(text) + ",x\n";
     CsvReader reader(line);
