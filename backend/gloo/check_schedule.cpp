@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "model/schedule/simulated_only.hpp"
+
 namespace ddpsim {
 namespace {
 
@@ -79,6 +81,7 @@ void check_schedule(const Schedule& schedule, const Workload& workload, int rank
   if (schedule.ranks != ranks)
     throw std::invalid_argument(
         fmt::format("the schedule is for {} ranks, and there are {}", schedule.ranks, ranks));
+  check_not_simulated_only(schedule);
   check_sparse_hooks(schedule, workload);
   check_sparse_buckets(schedule);
   check_ranks_without_inputs(schedule, ranks);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "backend/nccl/gpu_hook_data.hpp"
+#include "model/schedule/simulated_only.hpp"
 
 namespace ddpsim {
 namespace {
@@ -47,6 +48,7 @@ void check_gpu_schedule(const Schedule& schedule) {
           fmt::format("the nccl backend carries out scale and record hooks, not {}: take it out of "
                       "training.hooks, or run on gloo",
                       name_of(hook.kind)));
+  check_not_simulated_only(schedule);
   GpuHookData::check(schedule);
   check_queue(schedule);
   check_messages(schedule);

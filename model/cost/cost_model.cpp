@@ -13,13 +13,15 @@ namespace {
 /// assumption (a node is an operation of the forward pass).
 constexpr Duration graph_walk_per_operation = std::chrono::microseconds{1};
 
-/// Measured in the job itself where a calibration says so (1 there: not measured), else what the
-/// profile's spread makes likely.
+/// Measured in the job itself where a calibration says so, else what the profile's spread makes
+/// likely, else what the cluster's skew does. A calibration has looked: none is assumed beside it.
 double slowest_of(const CalibratedCluster& cluster, double step_spread) {
+  if (cluster.ranks() == 1) return 1;
   if (cluster.calibration && cluster.calibration->slowest_rank > 1)
     return cluster.calibration->slowest_rank;
-  if (step_spread == 0) return 1;
-  return 1 + step_spread * expected_largest(cluster.ranks());
+  const double unsaid = cluster.calibration ? 0 : usual_skew;
+  const double spread = step_spread > 0 ? step_spread : cluster.skew.value_or(unsaid);
+  return spread == 0 ? 1 : 1 + spread * expected_largest(cluster.ranks());
 }
 
 Collective kind_of(Operation operation) {

@@ -6,9 +6,16 @@
 namespace ddpsim {
 namespace {
 
-constexpr double memory_traffic_per_link_byte = 2.5;   // k
-constexpr double bandwidth_lost_beside_compute = 0.5;  // g
+constexpr double memory_traffic_per_link_byte = 2.5;            // k
+constexpr double lost_over_nvlink = 0.5, lost_over_pcie = 0.4;  // g
 constexpr double least_memory_share = 0.2;  // a kernel is never starved of memory altogether
+
+/// Of the bandwidth of a collective over such links, beside kernels.
+double lost_beside_compute(const Cluster& cluster) {
+  const Link& link = cluster.nodes > 1 ? cluster.inter_node : cluster.intra_node;
+  const bool nvlink = link.kind == LinkKind::nvlink || link.kind == LinkKind::plain;
+  return nvlink ? lost_over_nvlink : lost_over_pcie;
+}
 
 double memory_slowdown(const MeasuredInterference& point) {
   return point.memory_slowdown.value_or(point.compute_slowdown);
@@ -34,7 +41,8 @@ InterferenceLaw::InterferenceLaw(const CalibratedCluster& cluster)
     : multiprocessors_(cluster.device.multiprocessors),
       synchronous_(cluster.device.synchronous),
       memory_{cluster.device.memory_bandwidth.bytes_per_second * cluster.device.memory_efficiency},
-      fixed_(cluster.interference) {
+      fixed_(cluster.interference),
+      lost_(lost_beside_compute(cluster)) {
   if (!cluster.calibration) return;
   for (const MeasuredInterference& point : cluster.calibration->interference)
     if (point.channels == 0) measured_.push_back(point);
@@ -60,7 +68,7 @@ Interference InterferenceLaw::beside(const CollectiveCost& collective, Bytes siz
   } else {
     const double taken = synchronous_ ? 0 : std::min(collective.channels, multiprocessors_ / 2);
     compute_bound = multiprocessors_ / (multiprocessors_ - taken);
-    const double left = 1 - bandwidth_lost_beside_compute;
+    const double left = 1 - lost_;
     const double stolen = memory_traffic_per_link_byte * left * collective.bus.bytes_per_second /
                           memory_.bytes_per_second;
     memory_bound = 1 / std::max(least_memory_share, 1 - stolen);

@@ -28,9 +28,12 @@ inline float compute_slowdown(const Interference& beside, float memory_fraction)
 ///     collective                (latency + transfer / (1 - g)) / (latency + transfer)
 ///
 /// k = 2.5: a collective moves each byte of link traffic two to three times through memory
-/// (NVIDIA/nccl#1428). g = 0.5: the two public measurements of a collective beside GEMMs, 107 ->
-/// 206 ms on eight V100 (parasailteam/coconet#6) and "up to 2x" with free SMs (NVIDIA/nccl#1433),
-/// both halve its bandwidth; only the transfer suffers. B is the bus bandwidth that is left, H the
+/// (NVIDIA/nccl#1428). g = 0.5 over NVLink: the two public measurements of a collective beside
+/// GEMMs, 107 -> 206 ms on eight V100 (parasailteam/coconet#6) and "up to 2x" with free SMs
+/// (NVIDIA/nccl#1433), both halve its bandwidth; only the transfer suffers. g = 0.4 over PCIe: a
+/// channel can copy faster than the bus takes it, so less is lost; fitted on the overlapped rows of
+/// the eight development files with PCIe, whose strengths are then 1 in the mean. Over NICs, to
+/// which the bytes go by PCIe, the same: no public row tells. B is the bus bandwidth that is left, H the
 /// bandwidth streaming kernels reach. At most half of the SMs are taken, and at least a fifth of
 /// the memory is left: bounds that no published case reaches. On a CPU no SMs are taken.
 /// A scenario's fixed factors go before all that, and then what a calibration measured: compute and
@@ -54,6 +57,7 @@ class InterferenceLaw {
   bool synchronous_;
   Bandwidth memory_;
   std::optional<FixedInterference> fixed_;
+  double lost_;                                 ///< g
   std::vector<MeasuredInterference> measured_;  ///< by size; empty: nothing was
 };
 

@@ -146,7 +146,8 @@ class Bucketed : public StrategyTasks {
       Task& task = step.writer.kernel_task(operation, work);
       task.parameter = parameter;
       task.bucket = bucket;
-      if (!step.training.comm_hook) task.divisor = step.divisor();  // a hook divides itself
+      // A hook divides itself.
+      if (!step.training.comm_hook && step.divides()) task.divisor = step.divisor();
     };
     if (step.bucket(bucket).sparse && !unused)
       one(Operation::divide, step.works.copy_in[at(parameter)]);
@@ -154,7 +155,7 @@ class Bucketed : public StrategyTasks {
       return;
     else if (!is_view(step) || unused)
       one(Operation::copy_in, step.works.copy_in[at(parameter)]);
-    else if (!step.training.comm_hook)
+    else if (!step.training.comm_hook && step.divides())
       one(Operation::divide, step.works.divide[at(parameter)]);
     step.gradient[at(bucket)] = step.writer.last_kernel;
   }
@@ -173,10 +174,12 @@ class Bucketed : public StrategyTasks {
       writer
           .kernel_task(Operation::concatenate, writer.number_of(copy_together(step.works, filled)))
           .bucket = index;
-    const Work division = moving(Operation::divide, 2 * bucket.size);
-    Task& divide = writer.kernel_task(Operation::divide, writer.number_of(division));
-    divide.bucket = index;
-    divide.divisor = step.divisor();
+    if (step.divides()) {
+      const Work division = moving(Operation::divide, 2 * bucket.size);
+      Task& divide = writer.kernel_task(Operation::divide, writer.number_of(division));
+      divide.bucket = index;
+      divide.divisor = step.divisor();
+    }
     step.gradient[at(index)] = writer.last_kernel;
   }
 

@@ -23,7 +23,7 @@ class Overlap : public StrategyTasks {
   void after_backward(StepBuilder& step) override {
     for (std::int32_t b = 0; b < step.bucket_count(); ++b) {
       step.wait(b);
-      step.per_parameter(Operation::divide, step.works.divide, b);
+      if (step.divides()) step.per_parameter(Operation::divide, step.works.divide, b);
     }
   }
 };

@@ -155,6 +155,20 @@ Refused delayed_order_refusal(const WorkloadGradients& workload, const Training&
   return std::nullopt;
 }
 
+// What all-reduces that make means do not go with.
+
+Refused average_refusal(const WorkloadGradients&, const Training& training) {
+  if (training.average == Average::divide) return std::nullopt;
+  const auto why = [](std::string_view key) {
+    return refused("training.average",
+                   fmt::format("{} divides itself: take it out, or average: all_reduce", key));
+  };
+  if (training.comm_hook) return why("comm_hook");
+  if (training.join) return why("join");
+  if (training.delayed) return why("delay_all_reduce");
+  return std::nullopt;
+}
+
 // What DDP and comm hooks cannot do with parameters.
 
 /// A dynamic graph that does not look for unused parameters waits for them in vain (rule R35).
@@ -215,8 +229,8 @@ void check(const Refused& refusal) {
 }
 
 Refused bucket_refusal(const WorkloadGradients& workload, const Training& training) {
-  for (const auto rule :
-       {delayed_mode_refusal, delayed_order_refusal, groups_refusal, buckets_refusal})
+  for (const auto rule : {delayed_mode_refusal, delayed_order_refusal, groups_refusal,
+                          buckets_refusal, average_refusal})
     if (Refused why = rule(workload, training)) return why;
   return std::nullopt;
 }

@@ -41,6 +41,7 @@ void StepBuilder::all_reduce(std::int32_t index, bool handed_over) {
   task.bucket = index;
   task.handed_over = handed_over;
   task.gradient = gradient[at(index)];
+  if (!divides()) task.divisor = divisor();
   if (ready != nobody) writer.depend(task, ready);
   launched[at(index)] = writer.result_of(work.payload);
 }

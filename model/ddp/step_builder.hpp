@@ -31,6 +31,8 @@ struct StepBuilder {
   std::vector<std::int32_t> used(std::vector<std::int32_t> parameters) const;
   /// What copies into buckets and divisions divide by.
   std::int32_t divisor() const;
+  /// Do kernels divide? (If not, all-reduces make means.)
+  bool divides() const { return training.average == Average::divide; }
 
   Bucket& add_bucket(std::vector<std::int32_t> parameters);
   /// Says which bucket each parameter is in; to be called once all buckets are there.

@@ -42,6 +42,16 @@ constexpr std::string_view name_of(PyTorch release) {
   return release == PyTorch::v1_13 ? "1.13" : "2.x";
 }
 
+/// Who makes a mean of the sum of gradients.
+enum class Average : std::uint8_t {
+  divide,      ///< kernels beside the all-reduces, as DistributedDataParallel has them
+  all_reduce,  ///< the all-reduces themselves, as NCCL's ReduceOp.AVG does
+};
+inline constexpr std::array all_averages{Average::divide, Average::all_reduce};
+constexpr std::string_view name_of(Average average) {
+  return average == Average::divide ? "divide" : "all_reduce";
+}
+
 /// Uneven inputs: DDP's forward within `join()`, as a rank that still has inputs runs it.
 struct Join {
   bool throw_on_early_termination = false;
@@ -89,6 +99,9 @@ struct Training {
   bool batched_grad_copy = false;
   /// Bucketed: rank 0's buffers to all before each synchronised forward.
   bool broadcast_buffers = true;
+  Average average = Average::divide;
+  /// Flat: gradients become views of the concatenated one, and nothing is copied back.
+  bool flat_views = false;
   std::optional<Join> join;
   std::optional<DelayedAllReduce> delayed;  ///< bucketed, one micro-batch
   CommHook comm_hook;                       ///< bucketed

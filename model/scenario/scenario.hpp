@@ -1,7 +1,10 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,17 +20,44 @@ struct MeasuredTimes {
   std::optional<Duration> forward, backward, optimizer;
 };
 
+/// A part of averaging gradients that a timer may have covered.
+enum class Covered : std::uint8_t { all_reduce, divide, concatenate, copy_back };
+inline constexpr std::array all_covered{Covered::all_reduce, Covered::divide, Covered::concatenate,
+                                        Covered::copy_back};
+constexpr std::string_view name_of(Covered part) {
+  constexpr std::array<std::string_view, 4> names{"all_reduce", "divide", "concatenate",
+                                                  "copy_back"};
+  return names[static_cast<std::size_t>(part)];
+}
+
+/// What a real run's timer said of communication.
+struct MeasuredCommunication {
+  Duration time{};
+  /// The parts it covered, from the first one's start to the last one's end; empty: it is the sum
+  /// of the collectives' durations.
+  std::vector<Covered> covers;
+};
+
 /// What a real run showed.
 struct MeasuredRow {
   Strategy strategy = Strategy::none;
   std::optional<Bytes> bucket_cap;  ///< none: the scenario's own
   Duration step{};
-  std::optional<Duration> communication;  ///< sum of the collectives' durations
+  std::optional<MeasuredCommunication> communication;
   MeasuredTimes times;
   std::vector<std::pair<std::string, std::string>> set;  ///< scenario keys that differ in this row
   std::string note;
   std::string place;  ///< "file:line:column", for errors
 };
+
+/// Does a row of this strategy say anything that a fit uses (sim/predict/fit.hpp)?
+constexpr bool fits_something(Strategy strategy) {
+  return strategy != Strategy::flat && strategy != Strategy::bucketed;
+}
+inline std::string no_fit_of(Strategy strategy) {
+  return "a row of " + std::string(name_of(strategy)) +
+         " fits nothing: name none or naive (computation), or overlap (interference)";
+}
 
 struct Measured {
   std::string source;

@@ -76,7 +76,8 @@ class Hash {
   void add(const MatrixShape& matrix) { add(matrix.rows, matrix.columns); }
 
   void add(const Bucket& bucket) {
-    add(bucket.parameters, bucket.size, bucket.in_place, bucket.sparse, bucket.delayed);
+    add(bucket.parameters, bucket.size, bucket.in_place, bucket.sparse, bucket.delayed,
+        bucket.holds_gradients);
     add(bucket.steps, bucket.gradients, bucket.low_rank);
   }
 

@@ -52,17 +52,19 @@ struct Task {
   std::int32_t owner = nobody;
   /// Collectives: the task that put its bucket's last gradient in place.
   std::int32_t gradient = nobody;
-  std::int32_t divisor = 1;  ///< copy_in, divide: what the values are divided by
+  /// copy_in, divide: what the values are divided by; all_reduce: what their sums are.
+  std::int32_t divisor = 1;
 };
 
 /// Gradients reduced together.
 struct Bucket {
   std::vector<std::int32_t> parameters;  ///< in the order they lie in it
   Bytes size;
-  bool in_place = false;        ///< it is the gradient of its one parameter, not memory of its own
-  bool sparse = false;          ///< one sparse gradient, whose rows are gathered
-  bool delayed = false;         ///< waited for by nobody (training.delay_all_reduce)
-  std::vector<CommStep> steps;  ///< of the comm hook; empty: an all-reduce of the bucket
+  bool in_place = false;         ///< it is the gradient of its one parameter, not memory of its own
+  bool sparse = false;           ///< one sparse gradient, whose rows are gathered
+  bool holds_gradients = false;  ///< its result is not copied back: gradients become views of it
+  bool delayed = false;          ///< waited for by nobody (training.delay_all_reduce)
+  std::vector<CommStep> steps;   ///< of the comm hook; empty: an all-reduce of the bucket
   /// Of each parameter, as the comm hook sees it; empty without one.
   std::vector<MatrixShape> gradients;
   std::vector<LowRank> low_rank;  ///< PowerSGD: in the order their P and Q lie in memory

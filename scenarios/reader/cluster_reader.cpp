@@ -272,6 +272,17 @@ void add_costs(Map<ClusterDraft>& map) {
                   .unset = "auto",
                   .example = "{compute_slowdown: 1.15, communication_slowdown: 1.05}",
                   .source = "NVIDIA/nccl issues 1428 and 1433; arXiv 2507.03114"})
+      .key_taken(
+          "skew", value::share(0, 1),
+          [](ClusterDraft& cluster, double skew) { cluster.skew = skew; },
+          {.meaning = "How much the ranks differ in computing speed: the standard deviation of "
+                      "their times, as a share of them. The slowest of several ranks sets the "
+                      "pace. A workload profile's `step_spread`, and a calibration that "
+                      "measured the slowest rank, go before it.",
+           .unset = "3 %",
+           .otherwise = "",
+           .example = "0.5 %",
+           .source = "fitted on public runs on 1 to 32 GPUs, see docs/predicting.md"})
       .key("launch", launch_value(), &ClusterDraft::launch_change,
            {.meaning = "What the host pays to enqueue a kernel or a collective: one time for both, "
                        "a time for each kind of call, or `sync` for CPUs, whose kernels run on the "

@@ -104,20 +104,6 @@ std::optional<double> read_factor(const Yaml& given) {
   return given.number(-1e30, 1e30);
 }
 
-/// "1 %", "0.01"
-double read_share(const Yaml& given) {
-  std::string text = given.text("a share, such as 1%");
-  const auto last = text.find_last_not_of(' ');
-  if (last == std::string::npos || text[last] != '%') return given.number(1e-9, 1);
-  text.erase(last);
-  text.erase(text.find_last_not_of(' ') + 1);
-  const auto percent = parse_number(text);
-  if (!percent || !(*percent >= 1e-7 && *percent <= 100))
-    given.fail(
-        fmt::format("expected a share from 1e-7 % to 100 %, got \"{} %\"", text.substr(0, 40)));
-  return *percent / 100;
-}
-
 const Map<OwnStep>& kernel_map() {
   static const auto map =
       Map<OwnStep>("own_kernel", "A kernel that costs what it costs and changes nothing.")
@@ -176,11 +162,10 @@ const Map<OwnStep>& step_map() {
                     step.factor = read_factor(given);
                   },
                   {.meaning = "The bucket is multiplied by this factor.", .example = "1/ranks"})
-        .key_read("topk",
-                  value::either({value::number(1e-9, 1).type, {value::form(Form::Kind::percent)}}),
+        .key_read("topk", value::share(1e-9, 1).type,
                   [](OwnStep& step, const Yaml& given) {
                     step.kind = Kind::topk;
-                    step.share = read_share(given);
+                    step.share = value::share(1e-9, 1).read(given);
                   },
                   {.meaning = "Only this share of the elements, those of largest magnitude, travel "
                               "on, each with its index. An all_gather follows.",

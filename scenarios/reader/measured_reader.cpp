@@ -33,6 +33,49 @@ Value<Settings> settings_value() {
           }};
 }
 
+const Map<MeasuredCommunication>& communication_map() {
+  static const auto map =
+      Map<MeasuredCommunication>("measured_communication",
+                                 "What a timer said of communication, and what it covered.")
+          .key("time", value::time(), &MeasuredCommunication::time,
+               {.meaning = "What the timer said.", .example = "42.8 ms", .required = true})
+          .key(
+              "covers",
+              value::list_of(value::one_of(all_covered, {"the all-reduces", "the divisions",
+                                                         "the copies into one piece of memory",
+                                                         "the copies back"}),
+                             "a list such as [all_reduce, divide]", "expected at least all_reduce"),
+              &MeasuredCommunication::covers,
+              {.meaning = "The parts it covered, from the first one's start to the last one's "
+                          "end, with the device drained before.",
+               .example = "[all_reduce, divide]",
+               .required = true})
+          .check([](MeasuredCommunication& communication, const YamlMap& entries) {
+            const auto& covers = communication.covers;
+            if (std::find(covers.begin(), covers.end(), Covered::all_reduce) == covers.end())
+              entries.find("covers")->fail("a timer of communication covers all_reduce at least");
+          });
+  return map;
+}
+
+/// A time, the sum of the collectives', or a mapping.
+Value<std::optional<MeasuredCommunication>> communication_value() {
+  const auto time = value::time();
+  const auto mapping = value::mapping(&communication_map);
+  return {value::either({time.type, mapping.type}),
+          [=](const Yaml& given) -> std::optional<MeasuredCommunication> {
+            if (given.is_map()) return mapping.read(given);
+            return MeasuredCommunication{time.read(given), {}};
+          },
+          [=](YAML::Emitter& out, const std::optional<MeasuredCommunication>& communication) {
+            if (!communication) return;
+            if (communication->covers.empty())
+              time.write(out, communication->time);
+            else
+              mapping.write(out, *communication);
+          }};
+}
+
 const Map<MeasuredRow>& row_map() {
   const auto times = [](auto member) {
     return [member](auto& row) -> auto& {
@@ -49,11 +92,11 @@ const Map<MeasuredRow>& row_map() {
                 .example = "10 MiB"})
           .key("step", value::time(), &MeasuredRow::step,
                {.meaning = "How long a step took.", .example = "531.7 ms", .required = true})
-          .key("communication", value::time(), &MeasuredRow::communication,
+          .key("communication", communication_value(), &MeasuredRow::communication,
                {.meaning = "The sum of all collectives' durations, each from the last rank's "
-                           "arrival.",
+                           "arrival; or, as a mapping, what a timer said that covered more.",
                 .otherwise = "not measured",
-                .example = "42.8 ms"})
+                .example = "{time: 42.8 ms, covers: [all_reduce, divide]}"})
           .key("forward", value::time(), times(&MeasuredTimes::forward),
                {.meaning = "How long the forward pass took.",
                 .otherwise = "not measured",
@@ -139,6 +182,9 @@ const Map<Measured>& measured_map() {
                 .required = true})
           .check([](Measured& measured, const YamlMap& entries) {
             if (measured.rows.empty()) entries.node().fail("expected at least one row");
+            for (const Strategy strategy : measured.calibrate_on)
+              if (!fits_something(strategy))
+                entries.find("calibrate_on")->fail(no_fit_of(strategy));
           });
   return map;
 }

@@ -248,6 +248,18 @@ void add_modes(Map<TrainingDraft>& map) {
       .key("batched_grad_copy", value::boolean(), &TrainingDraft::batched_grad_copy,
            {.meaning = "Whether a bucket's gradients are copied into it and divided together, once "
                        "all are there."})
+      .key("average",
+           value::one_of(all_averages,
+                         {"kernels divide the sum by the number of ranks, as "
+                          "DistributedDataParallel does",
+                          "all-reduces make the mean, as ReduceOp.AVG of NCCL does: nothing is "
+                          "divided (simulated only)"}),
+           &TrainingDraft::average,
+           {.meaning = "Who makes the mean of the gradients' sum, in a loop or wrapper of your "
+                       "own."})
+      .key("flat_views", value::boolean(), &TrainingDraft::flat_views,
+           {.meaning = "Under `flat`, whether gradients become views of the concatenated gradient "
+                       "after its all-reduce, so that nothing is copied back (simulated only)."})
       .key("broadcast_buffers", value::boolean(), &TrainingDraft::broadcast_buffers,
            {.meaning = "Whether rank 0's buffers, such as the statistics of batch norms, go to all "
                        "ranks before each synchronised forward pass. That time shows as exposed, "

@@ -38,6 +38,23 @@ Value<double> number(double least, double most) {
           [](YAML::Emitter& out, const double& held) { out << fmt::format("{}", held); }};
 }
 
+Value<double> share(double least, double most) {
+  return {
+      {{.kind = Form::Kind::number, .least = least, .most = most}, {.kind = Form::Kind::percent}},
+      [=](const Yaml& given) {
+        std::string text = given.text("a share, such as 1%");
+        const auto last = text.find_last_not_of(' ');
+        if (last == std::string::npos || text[last] != '%') return given.number(least, most);
+        text.erase(last);
+        text.erase(text.find_last_not_of(' ') + 1);
+        const auto percent = parse_number(text);
+        if (!percent || !(*percent >= 100 * least && *percent <= 100 * most))
+          given.fail(fmt::format("expected a share from {:g} % to {:g} %, got \"{} %\"",
+                                 100 * least, 100 * most, text.substr(0, 40)));
+        return *percent / 100;
+      },
+      [](YAML::Emitter& out, const double& held) { out << fmt::format("{}", held); }};
+}
 Value<Duration> time() {
   return quantity<Duration>({.kind = Form::Kind::time}, &Yaml::duration, exact_text);
 }

@@ -29,6 +29,8 @@ namespace value {
 Value<std::string> text(std::string expected = "a text");
 Value<bool> boolean();
 Value<double> number(double least, double most);
+/// A part of something: "1 %", or 0.01.
+Value<double> share(double least, double most);
 Value<Duration> time();
 Value<Duration> time_or_zero();
 Value<Bytes> size();

@@ -61,13 +61,47 @@ Duration fitted_overhead(const FittedRow& naive, Excess&& excess) {
                                     [&](double us) { return excess(from_seconds(us * 1e-6)); }));
 }
 
+bool covers(const std::vector<Covered>& parts, Operation operation) {
+  const auto has = [&](Covered part) {
+    return std::find(parts.begin(), parts.end(), part) != parts.end();
+  };
+  switch (operation) {
+    case Operation::all_reduce:
+      return has(Covered::all_reduce);
+    case Operation::divide:
+      return has(Covered::divide);
+    case Operation::concatenate:
+      return has(Covered::concatenate);
+    case Operation::copy_out:
+      return has(Covered::copy_back);
+    default:
+      return false;
+  }
+}
+
+/// From the first covered task's start to the last one's end.
+Duration covered_length(const Step& step, const std::vector<Covered>& parts) {
+  std::optional<Instant> begin;
+  Instant end{};
+  for (std::size_t t = 0; t < step.schedule.tasks.size(); ++t) {
+    const Task& task = step.schedule.tasks[t];
+    if (task.bucket == nobody || !covers(parts, task.operation)) continue;
+    const TaskTimes& times = step.timeline.ranks.front()[t];
+    begin = std::min(begin.value_or(times.start), times.start);
+    end = std::max(end, times.end);
+  }
+  return begin ? end - *begin : Duration{};
+}
+
 void fit_call_overhead(const FittedRow& naive, Fit& fit) {
+  const MeasuredCommunication& timer = *naive.row->communication;
   const auto communication = [&](Duration overhead) {
     CostModel costs = naive.model.costs;
     costs.collective.call_overhead = overhead;
-    return communication_length(costs, naive.schedule);
+    if (timer.covers.empty()) return communication_length(costs, naive.schedule);
+    return covered_length(predict(costs, naive.training, naive.schedule), timer.covers);
   };
-  const Duration measured = *naive.row->communication;
+  const Duration measured = timer.time;
   fit.call_overhead =
       fitted_overhead(naive, [&](Duration overhead) { return communication(overhead) - measured; });
   const Duration met = communication(fit.call_overhead);
@@ -110,7 +144,7 @@ void fit_compute(const FittedRow& row, Fit& fit) {
 }
 
 void fit_interference(const FittedRow& row, Fit& fit) {
-  constexpr double most = 8;
+  constexpr double most = 8, odd_strength = 2.5;
   const auto step = [&](double strength) {
     Fit trial = fit;
     trial.interference = strength;
@@ -119,6 +153,11 @@ void fit_interference(const FittedRow& row, Fit& fit) {
   fit.interference =
       bisect(0, most, [&](double strength) { return step(strength) - row.row->step; });
   note_unless_met(row, fit, "interference");
+  if (fit.interference > odd_strength)
+    fit.notes.push_back(fmt::format(
+        "the overlap row wants interference {:.1f} times as strong as the law's: does its step "
+        "hold more than the others'?",
+        fit.interference));
 }
 
 }  // namespace
@@ -141,6 +180,11 @@ Fit fit(std::span<const CalibrationRow> rows) {
     else if (!none)
       fit_rest_of_step(*naive, fit);
   }
+  if (fit.call_overhead < Duration::zero())
+    fit.notes.push_back(fmt::format(
+        "the naive row wants {:.1f} us less per collective than the link's law or table: is the "
+        "table's time that of a lone call, or does `communication` leave something out?",
+        -in_us(fit.call_overhead)));
   if (const auto overlap = first(rows, Strategy::overlap)) fit_interference(*overlap, fit);
   return fit;
 }

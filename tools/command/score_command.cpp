@@ -24,7 +24,8 @@ const Usage usage{
     "compute time (none or\n"
     "naive), the time each collective costs beyond the link's law (naive with its communication) "
     "and the strength of\n"
-    "interference (overlap); every other row is predicted. exposed error is |predicted - measured "
+    "interference (overlap); every other row is predicted, and with --laws-only all are. exposed "
+    "error is |predicted - measured "
     "step| over the naive\n"
     "communication time of the file. Exit code 3 if the median error is beyond --tolerance.",
     "ddpsim score scenarios/measured/*.yaml --calibrate-on naive,overlap"};
@@ -48,6 +49,7 @@ std::vector<Strategy> strategies_of(const std::string& list) {
 int score_command(const std::vector<std::string>& arguments) {
   CommonOptions options;
   std::string calibrate_on, tolerance;
+  ScoreSettings settings;
   boost::program_options::options_description own;
   own.add_options()("calibrate-on",
                     boost::program_options::value(&calibrate_on)->value_name("LIST"),
@@ -56,11 +58,16 @@ int score_command(const std::vector<std::string>& arguments) {
                     "of each are left out")(
       "tolerance", boost::program_options::value(&tolerance)->value_name("SHARE"),
       "exit with code 3 if the median error is larger, such as 5%");
-  if (!parse(arguments, usage, Flag::json | Flag::csv | Flag::tables, own, options))
+  if (!parse(arguments, usage, Flag::json | Flag::csv | Flag::tables | Flag::set | Flag::laws_only,
+             own, options))
     return exit_done;
   if (options.files.empty())
     throw InputError("score needs files: ddpsim score scenarios/measured/*.yaml");
-  const std::vector<Strategy> strategies = strategies_of(calibrate_on);
+  settings.laws_only = options.laws_only;
+  if (settings.laws_only && !calibrate_on.empty())
+    throw InputError("--laws-only fits nothing: take it or --calibrate-on out");
+  settings.calibrate_on = strategies_of(calibrate_on);
+  settings.set = options.set;
   const double allowed = tolerance.empty() ? -1 : share_of("--tolerance", tolerance);
 
   check_results(options);
@@ -72,7 +79,7 @@ int score_command(const std::vector<std::string>& arguments) {
       const std::size_t done = files.size() + left_out.size();
       progress.show(fmt::format("{} of {} files", done, options.files.size()),
                     static_cast<double>(done) / static_cast<double>(options.files.size()));
-      if (auto score = score_file(file, strategies))
+      if (auto score = score_file(file, settings))
         files.push_back(std::move(*score));
       else
         left_out.push_back(file);

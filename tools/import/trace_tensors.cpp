@@ -307,12 +307,12 @@ WorkloadProfile profile_of(const TraceFinding& finding, const FoundGradients& gr
   MeasuredRow row;
   row.strategy = finding.strategy;
   row.step = median_of(finding.steps, [](const FoundStep& step) { return step.length; });
-  row.communication = median_of(finding.steps, [](const FoundStep& step) {
+  const Duration communication = median_of(finding.steps, [](const FoundStep& step) {
     Duration sum{};
     for (const FoundCollective& each : step.all_reduces) sum = added(sum, each.end - each.start);
     return sum;
   });
-  if (*row.communication <= Duration::zero()) row.communication.reset();
+  if (communication > Duration::zero()) row.communication = {communication, {}};
   row.times = {profile.forward, profile.backward, profile.optimizer};
   Measured measured;
   measured.source = "the trace; all-reduces from this rank's arrival, waiting for others included";

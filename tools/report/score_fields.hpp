@@ -44,26 +44,22 @@ inline constexpr Field ninth_decile_error =
                 Better::low, tenths_of_percent);
 inline constexpr Field worst_error = ratio_field(
     "worst_error", "worst error", "The largest of the errors.", Better::low, tenths_of_percent);
+inline constexpr Field bias =
+    ratio_field("bias", "bias", "The mean of the errors with their signs.", Better::low,
+                signed_percent)
+        .with(most);
+inline constexpr Field group_of =
+    text_field("of", "rows of", "What the rows have in common: ranks, or the kind of link.");
+inline constexpr Field score_groups = list_field(
+    "groups", "The same figures by number of ranks and by the kind of link that decides.");
 inline constexpr Field median_exposed_error =
     ratio_field("median_exposed_error", "median exposed error", "The median of the exposed errors.",
                 Better::low, tenths_of_percent);
 
-inline constexpr std::array of_score{&format,
-                                     &rows,
-                                     &file,
-                                     &strategy,
-                                     &bucket_cap_bytes,
-                                     &measured_ms,
-                                     &predicted_ms,
-                                     &score_error,
-                                     &calibration,
-                                     &row_label,
-                                     &exposed_error,
-                                     &left_out,
-                                     &predicted_rows,
-                                     &median_error,
-                                     &ninth_decile_error,
-                                     &worst_error,
-                                     &median_exposed_error};
+inline constexpr std::array of_score{
+    &format,        &rows,         &file,           &strategy,     &bucket_cap_bytes,
+    &measured_ms,   &predicted_ms, &score_error,    &calibration,  &row_label,
+    &exposed_error, &left_out,     &predicted_rows, &median_error, &ninth_decile_error,
+    &worst_error,   &bias,         &group_of,       &score_groups, &median_exposed_error};
 
 }  // namespace ddpsim::fields

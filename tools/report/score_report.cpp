@@ -34,11 +34,39 @@ Table file_table(const FileScore& score) {
   return table;
 }
 
+Record summary_record(const ScoreSummary& summary) {
+  Record record;
+  record.add(fields::predicted_rows, summary.predicted_rows)
+      .add(fields::median_error, summary.median_error)
+      .add(fields::ninth_decile_error, summary.ninth_decile_error)
+      .add(fields::worst_error, summary.worst_error)
+      .add(fields::bias, summary.bias)
+      .add(fields::median_exposed_error, summary.median_exposed_error);
+  return record;
+}
+
+Record group_record(const ScoreGroup& group) {
+  Record record = summary_record(group.summary);
+  record.add(fields::group_of, group.of);
+  return record;
+}
+
+/// All predicted rows, then those of each number of ranks and kind of link.
+Table group_table(const std::vector<FileScore>& files, const ScoreSummary& summary) {
+  Table table{{fields::group_of, fields::predicted_rows, fields::median_error,
+               fields::ninth_decile_error, fields::worst_error, fields::bias,
+               fields::median_exposed_error}};
+  table.add(group_record({"all", summary}));
+  for (const ScoreGroup& group : group(files)) table.add(group_record(group));
+  return table;
+}
+
 }  // namespace
 
 Page score_page(const std::vector<FileScore>& files, const ScoreSummary& summary) {
   Page page;
   for (const FileScore& file : files) page.add(file_table(file));
+  page.add(group_table(files, summary));
   page.add(Paragraph{fmt::format(
       "{} predicted rows in {} files: median error {:.1f} %, nine in ten within {:.1f} %, worst "
       "{:.1f} %; median exposed error {:.1f} %",
@@ -53,15 +81,13 @@ Record score_record(const std::vector<FileScore>& files, const std::vector<std::
   List rows;
   for (const FileScore& file : files)
     for (const ScoreRow& row : file.rows) rows.emplace_back(row_record(row));
-  Record record;
+  List groups;
+  for (const ScoreGroup& each : group(files)) groups.emplace_back(group_record(each));
+  Record record = summary_record(summary);
   record.add(fields::format, "ddpsim.score/1")
       .add(fields::rows, std::move(rows))
       .add(fields::left_out, List(left_out.begin(), left_out.end()))
-      .add(fields::predicted_rows, summary.predicted_rows)
-      .add(fields::median_error, summary.median_error)
-      .add(fields::ninth_decile_error, summary.ninth_decile_error)
-      .add(fields::worst_error, summary.worst_error)
-      .add(fields::median_exposed_error, summary.median_exposed_error);
+      .add(fields::score_groups, std::move(groups));
   return record;
 }
 

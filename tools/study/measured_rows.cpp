@@ -15,30 +15,48 @@ bool contains(const std::vector<Strategy>& strategies, Strategy strategy) {
   return std::find(strategies.begin(), strategies.end(), strategy) != strategies.end();
 }
 
-Scenario variant_of(const Scenario& scenario, const MeasuredRow& row) {
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+/// What the row says of a key goes before what is said of all.
+Scenario variant_of(const Scenario& scenario, const MeasuredRow& row, Settings settings) {
+  settings.insert(settings.end(), row.set.begin(), row.set.end());
   try {
-    return read_scenario(scenario.file, row.set);
+    return read_scenario(scenario.file, settings);
   } catch (const InputError& problem) {
     throw InputError(fmt::format("{}: measured row: {}", row.place, problem.what()));
   }
 }
 
+/// The kind of link between nodes, or inside the only one; "" for one rank.
+std::string deciding_link_of(const Cluster& cluster) {
+  if (cluster.ranks() == 1) return "";
+  return std::string(
+      name_of(cluster.nodes > 1 ? cluster.inter_node.kind : cluster.intra_node.kind));
+}
+
 }  // namespace
 
-std::vector<CalibrationRow> measured_rows(const Scenario& scenario) {
-  using Settings = std::vector<std::pair<std::string, std::string>>;
-  std::map<Settings, std::pair<Training, StepModel>> variants;
+std::vector<CalibrationRow> measured_rows(const Scenario& scenario, const Settings& settings) {
+  struct Variant {
+    Training training;
+    StepModel model;
+    std::string link;
+  };
+  std::map<Settings, Variant> variants;
   std::vector<CalibrationRow> rows;
   for (const MeasuredRow& row : scenario.measured->rows) {
     auto found = variants.find(row.set);
     if (found == variants.end()) {
-      const Scenario variant = variant_of(scenario, row);
-      found = variants.emplace(row.set, std::pair{variant.training, model_of(variant)}).first;
+      const Scenario variant = variant_of(scenario, row, settings);
+      found = variants
+                  .emplace(row.set, Variant{variant.training, model_of(variant),
+                                            deciding_link_of(variant.cluster)})
+                  .first;
     }
-    Training training = found->second.first;
+    Training training = found->second.training;
     training.strategy = row.strategy;
     if (row.bucket_cap) training.give_cap(*row.bucket_cap);
-    rows.push_back({&row, training, found->second.second});
+    rows.push_back({&row, training, found->second.model, found->second.link});
   }
   return rows;
 }

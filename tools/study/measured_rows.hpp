@@ -10,8 +10,11 @@ namespace ddpsim {
 
 /// Every measured row of a scenario with the training and the model of the run it was measured in.
 /// A row that differs from the file in more than its strategy (`set:`) is read as a scenario of its
-/// own. Throws InputError. The rows point into `scenario`.
-std::vector<CalibrationRow> measured_rows(const Scenario& scenario);
+/// own. `settings`: keys that every scenario was read with besides. Throws InputError. The rows
+/// point into `scenario`.
+std::vector<CalibrationRow> measured_rows(
+    const Scenario& scenario,
+    const std::vector<std::pair<std::string, std::string>>& settings = {});
 
 /// Which of `rows` calibrate: the first of each strategy in `strategies`.
 std::vector<bool> calibrating(const std::vector<CalibrationRow>& rows,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -19,6 +20,12 @@ std::string label_of(const CalibrationRow& row) {
   return label;
 }
 
+/// Of the collectives alone: as measured, or as predicted where a timer covered more.
+Duration communication_of_row(const MeasuredRow& row, const StepMetrics& predicted) {
+  if (row.communication && row.communication->covers.empty()) return row.communication->time;
+  return predicted.communication;
+}
+
 double quantile(std::vector<double> values, double share) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
@@ -30,21 +37,23 @@ double quantile(std::vector<double> values, double share) {
 
 }  // namespace
 
-std::optional<FileScore> score_file(const std::string& file,
-                                    const std::vector<Strategy>& calibrate_on) {
-  const Scenario scenario = read_scenario(file);
+std::optional<FileScore> score_file(const std::string& file, const ScoreSettings& settings) {
+  const Scenario scenario = read_scenario(file, settings.set);
+  const std::vector<Strategy>& calibrate_on = settings.calibrate_on;
   if (!scenario.measured)
     throw InputError(
         fmt::format("{}:1:1: missing key \"measured\": score needs rows such as {{strategy: naive, "
                     "step: 531.7 ms}}",
                     file));
-  std::vector<CalibrationRow> all = measured_rows(scenario);
+  std::vector<CalibrationRow> all = measured_rows(scenario, settings.set);
   for (const Strategy asked : calibrate_on)
     if (std::none_of(all.begin(), all.end(),
                      [&](const CalibrationRow& row) { return row.row->strategy == asked; }))
       return std::nullopt;
   const std::vector<bool> calibrates =
-      calibrating(all, calibrate_on.empty() ? scenario.measured->calibrate_on : calibrate_on);
+      settings.laws_only
+          ? std::vector<bool>(all.size(), false)
+          : calibrating(all, calibrate_on.empty() ? scenario.measured->calibrate_on : calibrate_on);
   FileScore score{file, scenario.name, fit_chosen(all, calibrates), {}};
 
   // Exposed communication is judged by the naive communication: as measured, else as predicted.
@@ -54,11 +63,11 @@ std::optional<FileScore> score_file(const std::string& file,
     apply(score.fit, row.model.costs);
     const StepMetrics metrics = predict(row.model, row.training).metrics;
     if (row.training.strategy == Strategy::naive && !naive_communication)
-      naive_communication = row.row->communication.value_or(metrics.communication);
+      naive_communication = communication_of_row(*row.row, metrics);
     const bool capped = row.training.strategy == Strategy::bucketed;
-    score.rows.push_back({file, label_of(row), row.training.strategy,
-                          capped ? row.training.bucket_cap : Bytes{}, row.row->step, metrics.step,
-                          calibrates[i], -1, row.row->note});
+    score.rows.push_back({file, label_of(row), row.model.costs.ranks, row.link,
+                          row.training.strategy, capped ? row.training.bucket_cap : Bytes{},
+                          row.row->step, metrics.step, calibrates[i], -1, row.row->note});
   }
   if (naive_communication)
     for (ScoreRow& row : score.rows)
@@ -67,17 +76,48 @@ std::optional<FileScore> score_file(const std::string& file,
   return score;
 }
 
-ScoreSummary summarise(const std::vector<FileScore>& files) {
+namespace {
+
+template <typename Wanted>
+ScoreSummary summary_of(const std::vector<FileScore>& files, const Wanted& wanted) {
   std::vector<double> errors, exposed_errors;
+  double sum = 0;
   for (const FileScore& file : files) {
     for (const ScoreRow& row : file.rows) {
-      if (row.calibration) continue;
+      if (row.calibration || !wanted(row)) continue;
       errors.push_back(std::abs(row.error()));
+      sum += row.error();
       if (row.exposed_error >= 0) exposed_errors.push_back(row.exposed_error);
     }
   }
-  return {errors.size(), quantile(errors, 0.5), quantile(errors, 0.9), quantile(errors, 1.0),
-          quantile(exposed_errors, 0.5)};
+  const double bias = errors.empty() ? 0 : sum / static_cast<double>(errors.size());
+  return {errors.size(), quantile(errors, 0.5),        quantile(errors, 0.9), quantile(errors, 1.0),
+          bias,          quantile(exposed_errors, 0.5)};
+}
+
+}  // namespace
+
+ScoreSummary summarise(const std::vector<FileScore>& files) {
+  return summary_of(files, [](const ScoreRow&) { return true; });
+}
+
+std::vector<ScoreGroup> group(const std::vector<FileScore>& files) {
+  std::set<int> ranks;
+  std::set<std::string> links;
+  for (const FileScore& file : files)
+    for (const ScoreRow& row : file.rows)
+      if (!row.calibration) {
+        ranks.insert(row.ranks);
+        if (!row.link.empty()) links.insert(row.link);
+      }
+  std::vector<ScoreGroup> groups;
+  for (const int count : ranks)
+    groups.push_back({fmt::format("{} rank{}", count, count == 1 ? "" : "s"),
+                      summary_of(files, [&](const ScoreRow& row) { return row.ranks == count; })});
+  for (const std::string& link : links)
+    groups.push_back(
+        {link, summary_of(files, [&](const ScoreRow& row) { return row.link == link; })});
+  return groups;
 }
 
 }  // namespace ddpsim

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/scenario/scenario.hpp"
@@ -13,6 +14,8 @@ namespace ddpsim {
 struct ScoreRow {
   std::string file;
   std::string label;  ///< strategy, cap and what else the row changes
+  int ranks = 1;
+  std::string link;  ///< kind of the link that decides: inside the node, or between nodes
   Strategy strategy = Strategy::none;
   Bytes bucket_cap;  ///< zero: the strategy has none
   Duration measured{}, predicted{};
@@ -31,18 +34,33 @@ struct FileScore {
   std::vector<ScoreRow> rows;
 };
 
-/// Fits on the rows whose strategy is in `calibrate_on` (empty: as the file says) and predicts all
-/// of them. Only the first row of a strategy calibrates. Nothing if the file lacks a row of a
-/// strategy that was asked for: it cannot be held against the others then. Throws InputError.
-std::optional<FileScore> score_file(const std::string& file,
-                                    const std::vector<Strategy>& calibrate_on);
+/// What a score is made with.
+struct ScoreSettings {
+  std::vector<Strategy> calibrate_on;  ///< empty: as each file says
+  bool laws_only = false;              ///< nothing is fitted: every row is predicted
+  std::vector<std::pair<std::string, std::string>> set;  ///< keys of every scenario
+};
+
+/// Fits on the rows whose strategy is in `calibrate_on` and predicts all of them. Only the first
+/// row of a strategy calibrates. Nothing if the file lacks a row of a strategy that was asked for:
+/// it cannot be held against the others then. Throws InputError.
+std::optional<FileScore> score_file(const std::string& file, const ScoreSettings& settings);
 
 /// Over all predicted (not calibration) rows; errors as fractions, absolute.
 struct ScoreSummary {
   std::size_t predicted_rows = 0;
   double median_error = 0, ninth_decile_error = 0, worst_error = 0;
+  double bias = 0;  ///< the mean of the errors with their signs
   double median_exposed_error = 0;
 };
 ScoreSummary summarise(const std::vector<FileScore>& files);
+
+/// The same of the rows that have something in common.
+struct ScoreGroup {
+  std::string of;  ///< "2 ranks", "nvlink"
+  ScoreSummary summary;
+};
+/// By number of ranks, from few to many, then by kind of link.
+std::vector<ScoreGroup> group(const std::vector<FileScore>& files);
 
 }  // namespace ddpsim

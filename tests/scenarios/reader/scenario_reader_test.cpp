@@ -69,7 +69,7 @@ TEST_CASE("measured rows are read with what differs in each", "[scenarios][scena
   CHECK(scenario.measured->rows[0].set == Settings{{"cluster.ranks_per_node", "1"}});
   CHECK(scenario.measured->rows[1].bucket_cap == MiB);
   CHECK(scenario.measured->rows[1].times.forward == 30ms);
-  CHECK(scenario.measured->rows[1].communication == 9ms);
+  CHECK(scenario.measured->rows[1].communication->time == 9ms);
   CHECK(scenario.measured->rows[1].note == "p75");
 }
 
