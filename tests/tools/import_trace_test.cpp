@@ -248,9 +248,9 @@ TEST_CASE("a step whose host falls behind predicts itself from its profile and i
                 "workload: {model: p.yaml}\n"
                 "cluster: {device: h100-sxm, ranks_per_node: 2, intra_node: l.yaml}\n");
   const Workload workload = read_scenario(scratch.path("s.yaml")).workload;
-  // The device ends backward at 78.3 ms, the host's last copy 79 + 16 + 0.04.
+  // The device ends backward at 78.282 ms, the host its last copy at 79 + 16 + 0.04.
   REQUIRE(workload.copy_back);
-  CHECK(in_us(*workload.copy_back) == Approx((95'040.0 - 78'300) / 161));
+  CHECK(in_us(*workload.copy_back) == Approx((95'040.0 - 78'282) / 161));
   CHECK(in_ms(*workload.optimizer) == Approx(3.5));             // 95.5 to 99
   CHECK(in_ms(workload.outside) == Approx(100 - 95.04 - 3.5));  // the rest
   const Json run = ddpsim({"run", "s.yaml", "--json", "-"}, scratch.folder()).json();
