@@ -705,12 +705,14 @@ def all_reduce_time(job, size, patience):
     """Seconds from the last rank's arrival to the last rank's end, nothing beside it.
 
     With a clock of their own each, ranks compare no times of day: the shortest span of a rank is
-    that of the one that arrived last. On a GPU, the mean of several in a row.
+    that of the one that arrived last. A sample is the mean of several in a row, for a step is a sum
+    of calls: Gloo's, that wake threads, take a fraction of a millisecond or several, and what they
+    take on average counts. The median of such samples leaves out what befell the machine once.
     """
     data = torch.zeros(size // 4, device=job.device)
     job.dist.all_reduce(data)
     samples, spent = [], 0.0
-    row = 1 if job.backend == 'gloo' else 8
+    row = 8 if job.backend != 'gloo' or size <= MIB else 2
     while len(samples) < 5 or (len(samples) < 40 and spent < patience):
         job.barrier()
         if job.device.type == 'cuda':
@@ -723,7 +725,7 @@ def all_reduce_time(job, size, patience):
         if job.machines == 1 and job.device.type == 'cpu':
             everyone = job.numbers([start, end])
             last_begin = max(theirs[0] for theirs in everyone)
-            sample = 1e-9 * (max(theirs[1] for theirs in everyone) - last_begin)
+            sample = 1e-9 * (max(theirs[1] for theirs in everyone) - last_begin) / row
         else:
             sample = min(theirs[0] for theirs in job.numbers([job.clock.seconds(start, end)])) / row
         samples.append(sample)
@@ -998,8 +1000,11 @@ def copy_times(job, largest):
 
         def accumulate(index):
             gradients[index].add_(views[index])
+
+        def divide(index):
+            gradients[index].div_(job.ranks)
         for operation, action, traffic in (('copy in', copy_in, 2), ('copy out', copy_out, 2),
-                                           ('accumulate', accumulate, 3)):
+                                           ('accumulate', accumulate, 3), ('divide', divide, 2)):
             marks = []
             for repeat in range(max(10, min(sets, 40))):
                 index = repeat % sets
@@ -1012,6 +1017,31 @@ def copy_times(job, largest):
             results.append(
                 (operation, traffic * size, Spread([clock.seconds(*pair) for pair in marks[2:]])))
         size *= 4
+    return results
+
+
+def flatten_times(job, largest):
+    """The same of gradients put into a flat tensor that each step takes anew. What the C library
+    asks the system for each time (above 32 MiB: mallopt(3), M_MMAP_THRESHOLD) has pages to which
+    nobody has written, and the first write to each costs more than the copy: hence the sizes on
+    either side."""
+    sizes = [size for size in (64 * KIB, MIB, 4 * MIB, 16 * MIB, 30 * MIB, 34 * MIB, 64 * MIB)
+             if size <= largest]
+    results = []
+    for size in sizes:
+        job.alive()
+        gradients = [torch.ones(size // 64, device=job.device) for _ in range(16)]
+        marks = []
+        for _ in range(10):
+            for gradient in gradients:
+                gradient.fill_(1.0)
+            begin = job.clock.mark()
+            flat = torch.cat(gradients)
+            marks.append((begin, job.clock.mark()))
+            del flat
+        job.clock.settle()
+        spread = Spread([job.clock.seconds(*pair) for pair in marks[2:]])
+        results.append(('concatenate', 2 * size, spread))
     return results
 
 
@@ -1039,6 +1069,7 @@ def measure_link(job, compute, largest, seconds, progress):
     measured = without_disturbance(measured, measure_again)
     progress('copies')
     copies = copy_times(job, min(largest, 64 * MIB))
+    copies += flatten_times(job, min(largest, 64 * MIB))
     progress('issuing')
     issue = issue_time(job)
     beside = seconds / 8  # of the time, for each size
@@ -1084,7 +1115,8 @@ def link_text(job, link):
     lines = [
         f'# Measured by torch_profile.py: {link["ranks"]} ranks on '
         f'{plural(link["machines"], "machine")}, '
-        f'{link["backend"]}; from the last arrival to the last end, medians.',
+        f'{link["backend"]}; from the last arrival to the last end, medians of means over several '
+        'in a row.',
         'format: ddpsim.link/1', 'written_by: torch_profile.py',
         f'source: {quoted(source_text(job.device))}', f'ranks: {link["ranks"]}', 'all_reduce:'
     ]

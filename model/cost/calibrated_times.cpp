@@ -6,6 +6,12 @@
 namespace ddpsim {
 namespace {
 
+/// A flat buffer taken anew each step has pages to which nobody has written: the time to fill it
+/// says nothing of other work that moves memory.
+bool may_take_new_memory(const Work& work) {
+  return work.operation == Operation::concatenate;
+}
+
 using Curve = std::vector<std::pair<double, double>>;
 
 void add(Curve& curve, const MeasuredWork& task) {
@@ -72,9 +78,12 @@ CalibratedTimes::CalibratedTimes(const Calibration& calibration) {
     measured_.emplace(key_of(task, task.aside), task.time.median);
     if (task.gemm) continue;
     add(curves_[{task.operation, task.aside}], task);
-    add(all_, task);
+    if (!may_take_new_memory(task)) add(all_, task);
   }
   for (auto& [place, curve] : curves_) curve = merged(std::move(curve));
+  if (all_.empty())
+    for (const MeasuredWork& task : calibration.tasks)
+      if (!task.gemm) add(all_, task);
   all_ = merged(std::move(all_));
   for (const DType type : all_dtypes)
     gemm_[static_cast<std::size_t>(type)] = fit_gemm(calibration.tasks, type);

@@ -21,6 +21,12 @@
 namespace ddpsim {
 namespace {
 
+/// A flat buffer taken anew each step has pages to which nobody has written: the time to fill it
+/// says nothing of other work that moves memory.
+bool may_take_new_memory(const Work& work) {
+  return work.operation == Operation::concatenate;
+}
+
 struct Point {
   double flops, bytes, seconds;
 };
@@ -124,9 +130,12 @@ std::optional<CostLaw> fit(const std::vector<Point>& points, std::span<const Ter
 /// Those of a GEMM of `type`, or, without one, those that only move memory.
 std::vector<Point> points_of(const std::vector<MeasuredWork>& tasks, std::optional<DType> type) {
   std::vector<Point> points;
+  const bool others = std::any_of(tasks.begin(), tasks.end(), [](const MeasuredWork& task) {
+    return !task.gemm && !may_take_new_memory(task);
+  });
   for (const MeasuredWork& task : tasks)
-    if (task.gemm.has_value() == type.has_value() && (!type || task.type == *type) &&
-        task.time.median > Duration::zero())
+    if (!(others && may_take_new_memory(task)) && task.gemm.has_value() == type.has_value() &&
+        (!type || task.type == *type) && task.time.median > Duration::zero())
       points.push_back({task.gemm ? task.gemm->flops() : 0, static_cast<double>(task.traffic.count),
                         in_seconds(task.time.median)});
   return points;

@@ -249,7 +249,7 @@ class Bucketed : public StrategyTasks {
         map_read = true;
       }
       if (copies_back(step.training) && !step.bucket(b).sparse)
-        step.per_parameter(Operation::copy_out, step.works.copy_out, b);
+        step.per_parameter(Operation::copy_out, step.works.copy_back, b);
     }
     if (used_map_ != nobody && !map_read) step.writer.await(used_map_);
   }

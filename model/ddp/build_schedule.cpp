@@ -35,6 +35,7 @@ class Step {
     reserve();
     strategy_->plan(step_);
     step_.index_buckets();
+    outside();
     const Training& training = step_.training;
     for (int micro_batch = 0; micro_batch < training.micro_batches; ++micro_batch) {
       step_.writer.micro_batch = static_cast<std::int16_t>(micro_batch);
@@ -68,6 +69,15 @@ class Step {
                       tasks, ScheduleWriter::most_tasks));
     step_.writer.schedule.tasks.reserve(tasks);
     step_.writer.schedule.after.reserve(rounds * 2 * works.parameters() + 16);
+  }
+
+  /// Before the first pass, so that nothing runs meanwhile.
+  void outside() {
+    if (step_.works.outside == Duration::zero()) return;
+    Work work;
+    work.operation = Operation::outside;
+    work.host = step_.works.outside;
+    step_.writer.host_task(Operation::outside, work);
   }
 
   void forward() {

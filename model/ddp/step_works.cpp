@@ -17,6 +17,7 @@ Bytes copied_in(const Parameter& parameter) {
 
 StepWorks::StepWorks(const Workload& workload, const Cluster& cluster, Optimizer kind)
     : WorkloadGradients(workload),
+      outside(workload.outside),
       gradient_size(workload.gradient_size()),
       device(device_of(cluster)),
       ranks_per_node(cluster.ranks_per_node) {
@@ -38,6 +39,9 @@ StepWorks::StepWorks(const Workload& workload, const Cluster& cluster, Optimizer
     const Bytes size = parameter.size();
     copy_in.push_back(copying(Operation::copy_in, copied_in(parameter)));
     copy_out.push_back(copying(Operation::copy_out, 2 * size));
+    Work back = moving(Operation::copy_out, 2 * size);
+    back.known_time = workload.copy_back;
+    copy_back.push_back(known(back));
     divide.push_back(copying(Operation::divide, 2 * size));
     accumulate.push_back(known(moving(Operation::accumulate, 3 * size, Caller::autograd)));
     sparse.push_back(parameter.sparse

@@ -39,6 +39,7 @@ struct StepWorks : WorkloadGradients {
   /// sparse one it divides the rows where they are.
   std::vector<KnownWork> copy_in;
   std::vector<KnownWork> copy_out, divide;
+  std::vector<KnownWork> copy_back;   ///< out of DDP's buckets: as copy_out, or as it was measured
   std::vector<KnownWork> accumulate;  ///< gradient += new gradient: two reads, one write
   std::vector<SparseSizes> sparse;
   std::vector<MatrixShape> matrices;  ///< as comm hooks see them
@@ -46,6 +47,7 @@ struct StepWorks : WorkloadGradients {
   std::vector<KnownWork> optimizer;    ///< in order; a kernel per tensor, or one for all
   std::vector<BufferWorks> buffers;    ///< as they are broadcast
   KnownWork concatenate, flat_divide;  ///< read and write all gradients in one launch
+  Duration outside{};                  ///< of the passes: the host's, before the first
   std::int32_t operations = 0;         ///< of the forward pass: nodes of the autograd graph
   Bytes gradient_size;                 ///< of all parameters
 

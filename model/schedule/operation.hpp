@@ -43,6 +43,7 @@ enum class Operation : std::uint8_t {
   select,       ///< the largest of many
   own_kernel,   ///< the user's
   synchronize,  ///< the host waits for all the device has been given
+  outside,      ///< the host does what is no part of training: loads data, logs
   // What variants of a step have in the place of communication (variants.hpp).
   meet,   ///< the hosts of all ranks wait for each other
   pause,  ///< the thread that communicates sleeps
@@ -105,6 +106,7 @@ inline constexpr std::array<OperationTraits, operation_count> rows{{
     {"select", K::kernel, P::none, true},
     {"own kernel", K::kernel, P::none, true},
     {"synchronize", K::host},
+    {"outside", K::host},
     {"meet", K::host},
     {"pause", K::host},
 }};

@@ -83,6 +83,12 @@ struct Workload {
   std::vector<int> arrival;  ///< parameter indices in the order their hooks fire; empty: derived
   /// Measured time of one optimizer step, if the source gives it.
   std::optional<Duration> optimizer;
+  /// Measured: by how much copying one gradient out of its bucket lengthens the step, whether the
+  /// device or the host behind it takes that long. None: the law of copies.
+  std::optional<Duration> copy_back;
+  /// Measured: what a step spends outside of its passes (loading data, logging, zero_grad), the
+  /// device idle.
+  Duration outside{};
   /// Standard deviation of a rank's computation from one step to the next, as a share of it.
   double step_spread = 0;
 

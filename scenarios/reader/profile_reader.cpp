@@ -128,6 +128,16 @@ Map<WorkloadProfile> make_profile_map() {
            {.meaning = "How long the optimizer takes.",
             .otherwise = "there is none",
             .example = "12.0 ms"})
+      .key("copy_back", value::time(), &WorkloadProfile::copy_back,
+           {.meaning = "By how much copying one gradient out of its bucket, once it is reduced, "
+                       "lengthens a step: the device's time, or the host's where the host is "
+                       "behind.",
+            .otherwise = "by the device's memory bandwidth",
+            .example = "109 us"})
+      .key("outside", value::time_or_zero(), &WorkloadProfile::outside,
+           {.meaning = "What a step spends outside of its passes, the device idle: logging, "
+                       "loading data.",
+            .example = "0.4 ms"})
       .key("step_spread", value::number(0, 1), &WorkloadProfile::step_spread,
            {.meaning = "The standard deviation of a rank's computation from one step to the next, "
                        "as a share of it. Of several ranks the slowest sets the pace.",
@@ -186,6 +196,8 @@ Workload workload_of(const WorkloadProfile& profile, const std::string& name) {
   workload.name = name;
   workload.source = profile.source;
   workload.optimizer = profile.optimizer;
+  workload.copy_back = profile.copy_back;
+  workload.outside = profile.outside;
   workload.step_spread = profile.step_spread;
   workload.arrival = profile.arrival;
   workload.buffers = profile.buffers;

@@ -32,6 +32,8 @@ struct WorkloadProfile {
   std::string source;
   Duration forward{}, backward{};
   std::optional<Duration> optimizer;
+  std::optional<Duration> copy_back;          ///< as in Workload
+  Duration outside{};                         ///< likewise
   double step_spread = 0;                     ///< as in Workload
   std::vector<ProfiledParameter> parameters;  ///< in registration order
   std::vector<BufferGroup> buffers;           ///< those of one type together

@@ -78,8 +78,8 @@ TEST_CASE("a trace's steps, buckets and overlap are those it was made with",
   const Scratch scratch;
   const Json found = imported(scratch, KinetoTrace({}).text());
   CHECK(keys_of(found) == std::vector<std::string>{"format", "kind", "file", "events", "strategy",
-                                                   "steps", "buckets", "others", "notes",
-                                                   "could_not_tell"});
+                                                   "steps", "parts", "accounted_share", "buckets",
+                                                   "others", "notes", "could_not_tell"});
   check_times(found, 3);
   check_buckets(found);
   CHECK(found["steps"][0]["name"] == "step 7");
@@ -137,6 +137,130 @@ TEST_CASE("DistributedDataParallel's caps make the traced buckets of the importe
   const Outcome score = ddpsim({"score", "s.yaml", "--json", "-"}, scratch.folder());
   CHECK(score.code == 0);
   CHECK(score.json()["rows"][0]["measured_ms"].get<double>() == Approx(100));
+}
+
+TEST_CASE("the parts of a step add up to it, and say where their time went",
+          "[tools][import_trace]") {
+  const Scratch scratch;
+  TraceOptions options;
+  for (const bool copies : {true, false}) {
+    CAPTURE(copies);
+    options.copies = copies;
+    const Json found = imported(scratch, KinetoTrace(options).text());
+    // Forward: its kernel runs from 1.1 to 30 ms, a broadcast for 0.02 ms before it. Backward: 161
+    // times 0.3 ms without a break, to 78.3. The last all-reduce ends at 79.3, the copies out of
+    // the buckets at 80.91, the optimizer at 90.91; then nothing.
+    const double finished = copies ? 80.91 : 79.3;
+    const struct {
+      const char* part;
+      double length, computing, collectives, idle;
+    } expected[] = {{"forward", 30, 28.9, 0.02, 1.08},
+                    {"backward", 48.3, 48.3, 0, 0},
+                    {"finishing", finished - 78.3, finished - 79.3, 1, 0},
+                    {"before the optimizer", 0, 0, 0, 0},
+                    {"optimizer", 90.91 - finished, 10, 0, 80.91 - finished},
+                    {"after the optimizer", 9.09, 0, 0, 9.09}};
+    REQUIRE(found["parts"].size() == std::size(expected));
+    double sum = 0;
+    for (std::size_t i = 0; i < std::size(expected); ++i) {
+      const Json& part = found["parts"][i];
+      CAPTURE(expected[i].part);
+      CHECK(part["part"] == expected[i].part);
+      CHECK(part["ms"].get<double>() == Approx(expected[i].length).margin(0.001));
+      CHECK(part["computing_ms"].get<double>() == Approx(expected[i].computing).margin(0.001));
+      CHECK(part["collectives_ms"].get<double>() == Approx(expected[i].collectives).margin(0.001));
+      CHECK(part["idle_ms"].get<double>() == Approx(expected[i].idle).margin(0.001));
+      CHECK(part["other_streams_ms"].get<double>() == Approx(0).margin(0.001));
+      sum += part["ms"].get<double>();
+    }
+    CHECK(sum == Approx(100).margin(0.001));
+    // Without the 3.22 ms of copies into the buckets, which a schedule adds itself.
+    CHECK(found["accounted_share"].get<double>() == Approx(1 - 0.0322).margin(0.0001));
+    // Without copies the optimizer's kernel still waits for the last all-reduce: that is not its
+    // own time.
+    CHECK(found["steps"][0]["optimizer_ms"].get<double>() == Approx(90.91 - finished));
+  }
+}
+
+TEST_CASE("the all-reduces of a trace are a link profile, and say from whose arrival",
+          "[tools][import_trace]") {
+  const Scratch scratch;
+  TraceOptions options;
+  const Json alone = imported(scratch, KinetoTrace(options).text(), {"--link-profile", "one.yaml"});
+  CHECK_THAT(alone["notes"].dump(), Catch::Contains("from this rank's arrival"));
+  options.all_reduce = 700;  // another rank came later, and waited for nobody
+  scratch.write("other.json", KinetoTrace(options).text());
+  const Json both =
+      imported(scratch, KinetoTrace({}).text(), {"--link-profile", "both.yaml", "other.json"});
+  CHECK_THAT(both["notes"].dump(), Catch::Contains("from the last arrival of 2 ranks"));
+  for (const bool one : {true, false}) {
+    scratch.write("s.yaml", fmt::format("workload: {{model: p.yaml}}\ncluster: {{device: h100-sxm, "
+                                        "ranks_per_node: 2, intra_node: {}.yaml}}\n",
+                                        one ? "one" : "both"));
+    const Link link = read_scenario(scratch.path("s.yaml")).cluster.intra_node;
+    CHECK(link.table_ranks == 2);
+    REQUIRE(link.all_reduce.size() == 5);
+    std::vector<std::int64_t> sizes;
+    for (const auto& [size, time] : link.all_reduce) {
+      sizes.push_back(size.count);
+      CHECK(in_us(time) == Approx(one ? 1000 : 700));
+    }
+    std::vector<std::int64_t> expected;
+    for (const std::int64_t elements : KinetoTrace::elements()) expected.push_back(4 * elements);
+    std::sort(expected.begin(), expected.end());
+    CHECK(sizes == expected);
+  }
+}
+
+TEST_CASE("traces that tell nothing of a link together are refused", "[tools][import_trace]") {
+  const Scratch scratch;
+  scratch.write("t.json", KinetoTrace({}).text());
+  const auto refused = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"import", "torch-trace", "t.json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = ddpsim(words, scratch.folder());
+    CHECK(outcome.code == 2);
+    CHECK(lines_of(outcome.err).size() == 1);
+    return outcome.err;
+  };
+  CHECK_THAT(refused({"t.json"}), Catch::Contains("add --link-profile"));
+  TraceOptions options;
+  options.mark_steps = false;  // steps 1 to 3, and not 7 to 9
+  scratch.write("other.json", KinetoTrace(options).text());
+  CHECK_THAT(refused({"other.json", "--link-profile", "l.yaml"}),
+             Catch::Contains("no whole step of it is in the traces of the other ranks"));
+  CHECK(!std::filesystem::exists(scratch.path("l.yaml")));
+  options = {};
+  options.message_sizes = options.copies = false;
+  scratch.write("t.json", KinetoTrace(options).text());
+  CHECK_THAT(refused({"--link-profile", "l.yaml"}),
+             Catch::Contains("does not say how large its all-reduces are"));
+}
+
+TEST_CASE("a step whose host falls behind predicts itself from its profile and its link",
+          "[tools][import_trace]") {
+  const Scratch scratch;
+  TraceOptions options;
+  options.host_behind = true;
+  options.copy_in = 2;
+  imported(scratch, KinetoTrace(options).text(), {"--link-profile", "l.yaml"});
+  scratch.write("s.yaml",
+                "workload: {model: p.yaml}\n"
+                "cluster: {device: h100-sxm, ranks_per_node: 2, intra_node: l.yaml}\n");
+  const Workload workload = read_scenario(scratch.path("s.yaml")).workload;
+  // The device ends backward at 78.282 ms, the host its last copy at 79 + 16 + 0.04.
+  REQUIRE(workload.copy_back);
+  CHECK(in_us(*workload.copy_back) == Approx((95'040.0 - 78'282) / 161));
+  CHECK(in_ms(*workload.optimizer) == Approx(3.5));             // 95.5 to 99
+  CHECK(in_ms(workload.outside) == Approx(100 - 95.04 - 3.5));  // the rest
+  const Json run = ddpsim({"run", "s.yaml", "--json", "-"}, scratch.folder()).json();
+  double bucketed = 0, flat = 0;
+  for (const Json& result : run["results"]) {
+    if (result["strategy"] == "bucketed") bucketed = result["step_ms"].get<double>();
+    if (result["strategy"] == "flat") flat = result["step_ms"].get<double>();
+  }
+  CHECK(bucketed == Approx(100).epsilon(0.03));
+  CHECK(flat < bucketed - 10);  // what it copies back does not pass through DDP's host code
 }
 
 TEST_CASE("NCCL's and RCCL's names of the kernel are one to the import", "[tools][import_trace]") {
@@ -348,8 +472,9 @@ TEST_CASE("a real trace, where one is given, is read as its kernels were counted
     return;
   }
   const Scratch scratch;
-  const Outcome outcome =
-      ddpsim({"import", "torch-trace", file, "-o", "p.yaml", "--json", "-"}, scratch.folder());
+  const Outcome outcome = ddpsim(
+      {"import", "torch-trace", file, "-o", "p.yaml", "--link-profile", "l.yaml", "--json", "-"},
+      scratch.folder());
   REQUIRE(outcome.code == 0);
   const Json found = outcome.json();
   check_buckets(found);
@@ -367,6 +492,16 @@ TEST_CASE("a real trace, where one is given, is read as its kernels were counted
   REQUIRE(schedule["buckets"].size() == 5);
   for (std::size_t b = 0; b < 5; ++b)
     CHECK(schedule["buckets"][b]["bytes"] == 4 * KinetoTrace::elements()[b]);
+  // The step predicts itself: 222.442 ms in the median.
+  scratch.write("own.yaml",
+                "workload: {model: p.yaml}\ncompare: [bucketed]\n"
+                "cluster: {device: a100-80, ranks_per_node: 2, intra_node: l.yaml}\n");
+  const Json run = ddpsim({"run", "own.yaml", "--json", "-"}, scratch.folder()).json();
+  CHECK(run["results"][0]["step_ms"].get<double>() == Approx(222.442).epsilon(0.03));
+  CHECK(found["accounted_share"].get<double>() == Approx(1).epsilon(0.03));
+  double parts = 0;
+  for (const Json& part : found["parts"]) parts += part["ms"].get<double>();
+  CHECK(parts == Approx((222.442 + 219.727 + 224.936) / 3).margin(0.001));
 }
 
 }  // namespace

@@ -27,6 +27,12 @@ struct TraceOptions {
       false;           ///< all-reduces of another process group, in forward and in backward
   double cut = 1e300;  ///< nothing that begins later, in us
   int process = 100;
+  double all_reduce = 1000;  ///< how long each takes, in us
+  double copy_in = 20;       ///< of the 300 us of a gradient, its copy's part; then nothing runs
+  /// The host falls behind the device after the backward pass: it issues the copies out of the
+  /// buckets from 79000 on, one each 100 us, which run at once; the optimizer is called
+  /// 95500 - 96500, its kernel runs 96000 - 99000.
+  bool host_behind = false;
 };
 
 /// The trace of a training step of ResNet-50 on one of two ranks, in the format of PyTorch's
@@ -170,24 +176,30 @@ class KinetoTrace {
            45);
       host("torch::autograd::AccumulateGrad", backward, h + 51, 4, shape_of(i));
       if (options_.copies) host("torch::distributed::reducer::mul_out", backward, h + 56, 10);
-      device("kernel", "at::native::vectorized_elementwise_kernel", backward, h + 60, d + 280, 20,
-             7);
+      device("kernel", "at::native::vectorized_elementwise_kernel", backward, h + 60, d + 280,
+             options_.copy_in, 7);
       if (++in_bucket < tensors()[bucket]) continue;
       collective("allreduce", options_.all_reduce_kernel, elements()[bucket], backward, h + 70,
-                 d + 300, 1000);
+                 d + 300, options_.all_reduce);
       ++bucket;
       in_bucket = 0;
     }
     for (std::size_t i = 0; i < arrival_.size() && options_.copies; ++i) {
-      const double h = t + 40'000 + 50.0 * static_cast<double>(i);
+      const bool late = options_.host_behind;
+      const auto place = static_cast<double>(i);
+      const double h = t + (late ? 79'000 + 100 * place : 40'000 + 50 * place);
       host("torch.distributed.ddp.reducer::copy_bucket_to_grad", backward, h, 40, shape_of(i));
       device("gpu_memcpy", "Memcpy DtoD (Device -> Device)", backward, h + 10,
-             t + 79'300 + 10.0 * static_cast<double>(i), 10, 7,
+             late ? h + 10 : t + 79'300 + 10 * place, 10, 7,
              fmt::format("\"bytes\": {}",
                          model_.parameters[static_cast<std::size_t>(arrival_[i])].size().count));
     }
-    add("user_annotation", "Optimizer.step#SGD.step", options_.process, main, t + 60'000, 1000, "");
-    device("kernel", "multi_tensor_apply_kernel", main, t + 60'500, t + 80'910, 10'000, 7);
+    const double update = t + (options_.host_behind ? 95'500 : 60'000);
+    add("user_annotation", "Optimizer.step#SGD.step", options_.process, main, update, 1000, "");
+    if (options_.host_behind)
+      device("kernel", "multi_tensor_apply_kernel", main, update + 400, update + 500, 3'000, 7);
+    else
+      device("kernel", "multi_tensor_apply_kernel", main, update + 500, t + 80'910, 10'000, 7);
   }
 
   TraceOptions options_;

@@ -408,9 +408,12 @@ TEST_CASE("two ranks write link, calibration and a scenario that runs as it is",
   CHECK(calibration.all_reduce.front().size == Bytes{4096});
   CHECK(calibration.all_reduce.back().size == Bytes{1 << 20});
   CHECK(calibration.launch.collective > Duration::zero());
-  // Copies of 4, 16, 64, 256 and 1024 KiB, each in three kinds; reading and writing doubles the
-  // bytes.
-  REQUIRE(calibration.tasks.size() == 15);
+  // Copies and divisions of 4, 16, 64, 256 and 1024 KiB, each in four kinds; reading and writing
+  // doubles the bytes. Then flat tensors of 64 KiB and 1 MiB.
+  REQUIRE(calibration.tasks.size() == 22);
+  CHECK(calibration.tasks[3].operation == Operation::divide);
+  CHECK(calibration.tasks[20].operation == Operation::concatenate);
+  CHECK(calibration.tasks[21].traffic == Bytes{2 << 20});
   CHECK(calibration.tasks[0].operation == Operation::copy_in);
   CHECK(calibration.tasks[0].traffic == Bytes{8192});
   for (const MeasuredInterference& point : calibration.interference) {

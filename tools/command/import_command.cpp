@@ -12,13 +12,14 @@ namespace ddpsim {
 namespace {
 
 const Usage usage{
-    "ddpsim import [flags] KIND FILE",
+    "ddpsim import [flags] KIND FILE...",
     "Turns what others measured into a profile that a scenario can name, and prints what it found "
     "and "
     "what it could not.\n\n"
     "  torch-trace    a trace of PyTorch's profiler (Chrome JSON, plain or gzip): its training "
     "steps "
-    "become a workload profile\n"
+    "become a workload profile, its all-reduces a link profile; more traces, of other ranks of the "
+    "job, tell all-reduces from the last rank's arrival\n"
     "  nccl-tests     the output of all_reduce_perf, text or JSON: becomes a link profile\n"
     "  torch-profile  a file that tools/torch_profile.py wrote: checked in full and written anew",
     "ddpsim import torch-profile scenarios/examples/profiles/profile.yaml -o profile.yaml"};
@@ -48,27 +49,37 @@ const Kind& kind_named(const std::string& given) {
 
 int import_command(const std::vector<std::string>& arguments) {
   CommonOptions options;
-  std::string output, model;
+  std::string output, model, link;
   boost::program_options::options_description own;
   own.add_options()("output,o", boost::program_options::value(&output)->value_name("FILE|-"),
                     "write the profile; without it, what was found is only printed")(
       "model", boost::program_options::value(&model)->value_name("MODEL"),
       "torch-trace: the network that was trained, a catalogue name or a file: gives the parameters "
       "their names and, where the trace lacks them, their sizes");
+  own.add_options()("link-profile", boost::program_options::value(&link)->value_name("FILE|-"),
+                    "torch-trace: write its all-reduces as a link profile");
   if (!parse(arguments, usage, Flag::json | Flag::tables, own, options)) return exit_done;
-  if (options.files.size() != 2)
+  const bool traces = !options.files.empty() && options.files[0] == "torch-trace";
+  if (options.files.size() < 2 || (options.files.size() > 2 && !traces))
     throw InputError("import needs a kind (torch-trace, nccl-tests, torch-profile) and a file");
   const Kind& kind = kind_named(options.files[0]);
   if (!model.empty() && kind.import != import_torch_trace)
     throw InputError("--model goes with torch-trace alone");
-  check_results(options, {{"-o", output}}, {{model}, {}});
-  const Imported imported = kind.import({options.files[1], model, !output.empty(), options.quiet});
-  Pages pages(options, {output});
+  if (!link.empty() && !traces) throw InputError("--link-profile goes with torch-trace alone");
+  if (options.files.size() > 2 && link.empty())
+    throw InputError("traces of several ranks tell how long all-reduces take: add --link-profile");
+  check_results(options, {{"-o", output}, {"--link-profile", link}}, {{model}, {}});
+  ImportRequest request{options.files[1], model, !output.empty(), options.quiet};
+  request.others.assign(options.files.begin() + 2, options.files.end());
+  request.link_wanted = !link.empty();
+  const Imported imported = kind.import(request);
+  Pages pages(options, {output, link});
   pages.add(imported.page);
   Outputs outputs;
   pages.add_to(outputs);
   outputs.add(options.json, json_text(imported.json));
   outputs.add(output, imported.profile);
+  outputs.add(link, imported.link_profile);
   outputs.commit();
   return exit_done;
 }

@@ -6,11 +6,28 @@
 #include "tools/import/imported.hpp"
 #include "tools/import/profile_file.hpp"
 #include "tools/import/torch_trace.hpp"
+#include "tools/import/trace_link.hpp"
 #include "tools/import/trace_report.hpp"
 #include "tools/import/trace_tensors.hpp"
 #include "tools/report/progress.hpp"
 
 namespace ddpsim {
+
+namespace {
+
+/// Of the traces of other ranks, one read at a time.
+std::vector<TraceFinding> findings_of(const ImportRequest& request) {
+  std::vector<TraceFinding> findings;
+  for (const std::string& file : request.others) {
+    Progress progress(request.quiet);
+    const Trace trace = read_trace(
+        file, [&](double fraction) { progress.show("reading another rank's trace", fraction); });
+    findings.push_back(find_training(trace, file));
+  }
+  return findings;
+}
+
+}  // namespace
 
 Imported import_torch_trace(const ImportRequest& request) {
   std::optional<Workload> model;
@@ -31,8 +48,20 @@ Imported import_torch_trace(const ImportRequest& request) {
   }
   TraceFinding finding = find_training(trace, request.file);
   const FoundGradients gradients = find_gradients(finding, trace, request.file, model);
+  std::string link_profile;
+  if (request.link_wanted) {
+    trace = Trace();
+    const Link link =
+        link_of(finding, gradients, request.file, findings_of(request), request.others);
+    link_profile = link_profile_yaml(link,
+                                     "# A link profile from a profiler's trace: a scenario "
+                                     "names this file as its intra_node or inter_node.\n"
+                                     "# Kernels ran beside these all-reduces: `interference: {}` "
+                                     "in the cluster keeps a prediction from slowing them again.\n"
+                                     "# Nothing is known of smaller all-reduces.\n");
+  }
   Imported imported{trace_page(finding, gradients, request.file),
-                    trace_json(finding, gradients, request.file), ""};
+                    trace_json(finding, gradients, request.file), "", std::move(link_profile)};
   if (request.wanted)
     imported.profile = workload_profile_yaml(profile_of(finding, gradients, request.file),
                                              "# A workload profile from a profiler's trace: a "

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -14,6 +15,7 @@ struct Imported {
   Page page;
   nlohmann::ordered_json json;
   std::string profile;
+  std::string link_profile;  ///< of a trace, if wanted
 };
 
 /// One function for each kind. `profile` is left empty unless `wanted`. `model` names the network
@@ -23,6 +25,8 @@ struct ImportRequest {
   std::string model;
   bool wanted = true;
   bool quiet = false;
+  std::vector<std::string> others{};  ///< traces of other ranks of the same job
+  bool link_wanted = false;           ///< `link_profile` is left empty unless it is
 };
 Imported import_torch_trace(const ImportRequest& request);
 Imported import_nccl_tests(const ImportRequest& request);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/reader/input_error.hpp"
+#include "tools/import/trace_account.hpp"
 #include "tools/import/trace_steps.hpp"
 
 namespace ddpsim {
@@ -187,6 +188,7 @@ TraceFinding find_training(const Trace& trace, const std::string& file) {
     hooks.push_back(step.ready.size());
     all_reduces.push_back(step.all_reduces.size());
   }
+  account(index, raw);
   int most_forwards = 0;
   for (const RawStep& step : raw) {
     const std::string lack = lacking(step.found, usual(hooks), usual(all_reduces));

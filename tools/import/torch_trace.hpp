@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,12 +26,39 @@ struct FoundCollective {
   int tensors = 0;  ///< hooks that fired since the one before it was issued, its own included
 };
 
+/// The parts of a step, one behind the other. Forward begins with the step.
+enum class StepPart : std::uint8_t {
+  forward,
+  backward,   ///< to the last gradient, with DDP's copies into buckets
+  finishing,  ///< to the last all-reduce's end and the last copy out of a bucket
+  between,    ///< to the optimizer's begin
+  optimizer,
+  after  ///< to the step's end
+};
+inline constexpr std::size_t step_parts = static_cast<std::size_t>(StepPart::after) + 1;
+
+/// Where the time of a part went. All but `waiting` add up to `length`.
+struct PartTimes {
+  Duration length{};
+  Duration computing{};    ///< on the stream that computes most
+  Duration elsewhere{};    ///< other streams alone computed or copied
+  Duration collectives{};  ///< collectives ran alone
+  Duration idle{};         ///< the device had nothing to do: the host was behind
+  Duration waiting{};      ///< of the host, for the device
+};
+
 /// A training step. What is not in the trace is empty.
 struct FoundStep {
   std::string name;
   Duration length{};
-  Duration forward{}, backward{};  ///< backward: to the last gradient, without DDP's own copies
-  std::optional<Duration> optimizer;
+  Duration forward{}, backward{};     ///< backward: to the last gradient, without DDP's own copies
+  std::optional<Duration> optimizer;  ///< behind the last all-reduce
+  /// By how much copying one gradient out of its bucket lengthens the step: what the device does
+  /// for it, or the host once the device has done the backward pass, whichever is longer.
+  std::optional<Duration> copy_back;
+  Duration outside{};  ///< behind backward and what finishes it, but not in the optimizer
+  Duration zero_grad{}, loading{};  ///< the host's calls of these
+  std::array<PartTimes, step_parts> parts{};
   std::vector<Duration> ready;               ///< of each hook, from the start of backward
   std::vector<std::int32_t> hook_shapes;     ///< of each hook's gradient; -1: not said
   std::vector<FoundCollective> all_reduces;  ///< of gradients, as issued

@@ -37,11 +37,13 @@ void TraceCollector::take(const TraceEvent& event) {
     case Source::device:
       trace.device.push_back({begin, end, event.correlation, event.bytes,
                               meaning.collective ? message(event, meaning.collective_kind) : -1,
-                              meaning.kernel});
+                              event.stream, meaning.kernel});
       return;
     case Source::runtime:
       if (meaning.graph) ++trace.graph_launches;
-      if (event.correlation > 0)
+      if (meaning.sync)
+        trace.waits.emplace_back(begin, end);
+      else if (event.correlation > 0)
         trace.launches.push_back({event.correlation, begin, thread(event)});
       return;
     case Source::host:
@@ -78,6 +80,8 @@ void TraceCollector::take_host(const TraceEvent& event, const NameMeaning& meani
     case HostKind::hook:
     case HostKind::forward:
     case HostKind::optimizer:
+    case HostKind::zero_grad:
+    case HostKind::loading:
       break;
   }
   if (meaning.kind == HostKind::node || meaning.kind == HostKind::hook ||

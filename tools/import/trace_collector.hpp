@@ -19,6 +19,7 @@ struct TraceEvent {
   std::optional<double> begin, duration;
   std::uint64_t correlation = 0;
   std::int64_t bytes = -1, elements = -1;
+  std::int32_t stream = -1;
   std::vector<std::int64_t> extents;  ///< of the first tensor among the inputs
   bool has_extents = false, extents_done = false;
 
@@ -30,6 +31,7 @@ struct TraceEvent {
     duration.reset();
     correlation = 0;
     bytes = elements = -1;
+    stream = -1;
     extents.clear();
     has_extents = extents_done = false;
   }

@@ -28,6 +28,7 @@ enum class Key : std::uint8_t {
   correlation,
   bytes,
   elements,
+  stream,
   type,
   collective,
   group,
@@ -42,10 +43,11 @@ constexpr std::array<std::pair<std::string_view, Key>, 7> event_keys{{{"ph", Key
                                                                       {"dur", Key::duration},
                                                                       {"pid", Key::process},
                                                                       {"tid", Key::thread}}};
-constexpr std::array<std::pair<std::string_view, Key>, 8> argument_keys{
+constexpr std::array<std::pair<std::string_view, Key>, 9> argument_keys{
     {{"correlation", Key::correlation},
      {"bytes", Key::bytes},
      {"In msg nelems", Key::elements},
+     {"stream", Key::stream},
      {"dtype", Key::type},
      {"Collective name", Key::collective},
      {"Process Group Name", Key::group},
@@ -238,6 +240,10 @@ class TraceReader : public JsonEvents {
           break;
         case Key::elements:
           event_.elements = amount(whole);
+          break;
+        case Key::stream:
+          if (whole && *whole >= 0 && *whole <= std::numeric_limits<std::int32_t>::max())
+            event_.stream = static_cast<std::int32_t>(*whole);
           break;
         default:
           break;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/base/quantity.hpp"
@@ -22,6 +23,8 @@ enum class HostKind : std::uint8_t {
   call,        ///< a collective is issued
   execution,   ///< a collective of the CPU (Gloo, MPI) runs
   optimizer,   ///< "Optimizer.step#SGD.step"
+  zero_grad,   ///< "Optimizer.zero_grad#SGD.zero_grad"
+  loading,     ///< "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
   compute      ///< any other operator that no other surrounds
 };
 
@@ -58,6 +61,7 @@ struct DeviceSpan {
   std::uint64_t correlation = 0;  ///< with its launch; 0: not said
   std::int64_t bytes = -1;        ///< of a copy
   std::int32_t message = -1;      ///< of a collective's kernel, index into Trace::messages
+  std::int32_t stream = -1;       ///< -1: not said
   bool kernel = true;
 };
 
@@ -84,6 +88,8 @@ struct Trace {
   std::vector<HostSpan> host;
   std::vector<DeviceSpan> device;
   std::vector<LaunchCall> launches;
+  /// From begin to end a thread of the host waits for the device ("cudaStreamSynchronize").
+  std::vector<std::pair<Duration, Duration>> waits;
   std::vector<TracedMessage> messages;
   std::vector<Shape> shapes;         ///< each once
   std::vector<std::string> names;    ///< each once: types, process groups

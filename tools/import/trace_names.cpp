@@ -43,6 +43,10 @@ NameMeaning host_meaning(std::string_view name) {
     meaning.kind = HostKind::forward;
   } else if (name.starts_with("Optimizer.step#")) {
     meaning.kind = HostKind::optimizer;
+  } else if (name.starts_with("Optimizer.zero_grad#")) {
+    meaning.kind = HostKind::zero_grad;
+  } else if (name.starts_with("enumerate(DataLoader)")) {
+    meaning.kind = HostKind::loading;
   } else if (name.starts_with(evaluate)) {
     meaning.kind =
         name.substr(evaluate.size()).starts_with(accumulate) ? HostKind::hook : HostKind::node;
@@ -84,8 +88,9 @@ NameMeaning meaning_of(Source source, std::string_view name) {
       return host_meaning(name);
     case Source::runtime:
       meaning.graph = contains(name, "GraphLaunch");
-      meaning.matters =
-          contains(name, "Launch") || contains(name, "Memcpy") || contains(name, "Memset");
+      meaning.sync = contains(name, "Synchronize");
+      meaning.matters = meaning.sync || contains(name, "Launch") || contains(name, "Memcpy") ||
+                        contains(name, "Memset");
       return meaning;
     case Source::device:
       meaning.matters = true;

@@ -20,6 +20,7 @@ struct NameMeaning {
   bool collective = false;            ///< of a device event: a collective's kernel
   bool kernel = true;                 ///< of a device event: neither a copy nor a fill
   bool graph = false;                 ///< of a launch: of a CUDA graph
+  bool sync = false;                  ///< of the runtime: waits for the device, launches nothing
   CollectiveKind collective_kind = CollectiveKind::unknown;
 };
 NameMeaning meaning_of(Source source, std::string_view name);

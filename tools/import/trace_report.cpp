@@ -1,11 +1,13 @@
 #include "tools/import/trace_report.hpp"
 
+#include <array>
 #include <map>
 #include <tuple>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "tools/import/intervals.hpp"
 #include "tools/report/field_kinds.hpp"
 #include "tools/report/step_fields.hpp"
 
@@ -34,12 +36,6 @@ std::string_view name_of(CollectiveKind kind) {
 
 std::string said(std::int64_t amount) {
   return amount < 0 ? "?" : fmt::format("{}", amount);
-}
-
-/// Bytes of a bucket, of fp32 unless its type is told; -1 if its elements are not.
-std::int64_t bytes_of(const FoundBucket& bucket) {
-  if (bucket.elements < 0) return -1;
-  return bucket.elements * size_of(gradient_type(bucket.type).value_or(DType::fp32)).count;
 }
 
 /// Collectives that carry no gradients, alike ones once, with how many there are in all steps.
@@ -150,6 +146,76 @@ Table others_table(const TraceFinding& finding, const std::map<Key, std::size_t>
   return table;
 }
 
+constexpr std::array<const char*, step_parts> part_names{
+    "forward", "backward", "finishing", "before the optimizer", "optimizer", "after the optimizer"};
+
+/// Means over the steps, so that parts add up to the step.
+std::array<PartTimes, step_parts> mean_parts(const TraceFinding& finding) {
+  std::array<PartTimes, step_parts> means{};
+  const auto count = static_cast<std::int64_t>(finding.steps.size());
+  for (const FoundStep& step : finding.steps)
+    for (std::size_t p = 0; p < step_parts; ++p)
+      for (const auto member : {&PartTimes::length, &PartTimes::computing, &PartTimes::elsewhere,
+                                &PartTimes::collectives, &PartTimes::idle, &PartTimes::waiting})
+        means[p].*member = added(means[p].*member, step.parts[p].*member / count);
+  return means;
+}
+
+Table parts_table(const TraceFinding& finding) {
+  constexpr Field name =
+                      fields::text_field("part", "where a step's time is", "The part of the step."),
+                  length = fields::ms_field("ms", "ms", "How long it takes."),
+                  share = fields::ratio_field("share", "share", "Of the step.", Better::neither,
+                                              {"{:.1f} %"}),
+                  computing =
+                      fields::ms_field("computing_ms", "computing ms", "On the busiest stream."),
+                  elsewhere = fields::ms_field("other_streams_ms", "other streams ms",
+                                               "Only other streams computed or copied."),
+                  collectives = fields::ms_field("collectives_ms", "collectives alone ms",
+                                                 "Only collectives ran."),
+                  idle = fields::ms_field("idle_ms", "idle ms", "The device had nothing to do."),
+                  waiting = fields::ms_field("waiting_ms", "host waits ms",
+                                             "The host waited for the device.");
+  Table table{{name, length, share, computing, elsewhere, collectives, idle, waiting}};
+  const auto parts = mean_parts(finding);
+  PartTimes whole;
+  for (const PartTimes& part : parts)
+    for (const auto member : {&PartTimes::length, &PartTimes::computing, &PartTimes::elsewhere,
+                              &PartTimes::collectives, &PartTimes::idle, &PartTimes::waiting})
+      whole.*member = added(whole.*member, part.*member);
+  const auto add = [&](const char* which, const PartTimes& part) {
+    const double of_step =
+        whole.length > Duration::zero() ? 100 * in_ms(part.length) / in_ms(whole.length) : 0;
+    table.add({which, in_ms(part.length), of_step, in_ms(part.computing), in_ms(part.elsewhere),
+               in_ms(part.collectives), in_ms(part.idle), in_ms(part.waiting)});
+  };
+  for (std::size_t p = 0; p < step_parts; ++p) add(part_names[p], parts[p]);
+  add("step", whole);
+  return table;
+}
+
+/// What a profile of the trace and its all-reduces stand for, as a share of the step, and what of
+/// the step lies where.
+std::string account_of(const TraceFinding& finding) {
+  std::string text =
+      "means over the steps; finishing: all-reduces and copies behind the last gradient; idle: ";
+  text += finding.on_device ? "the device waited for the host to launch something\n"
+                            : "no operator ran\n";
+  const FoundStep middle = [&] {
+    FoundStep step;
+    step.length = median_of(finding, [](const FoundStep& each) { return each.length; });
+    step.zero_grad = median_of(finding, [](const FoundStep& each) { return each.zero_grad; });
+    step.loading = median_of(finding, [](const FoundStep& each) { return each.loading; });
+    return step;
+  }();
+  text += fmt::format("accounted for: {:.1f} % of the median step", 100 * accounted(finding));
+  if (middle.zero_grad > Duration::zero())
+    text += fmt::format("; the host was {:.3f} ms in zero_grad", in_ms(middle.zero_grad));
+  if (middle.loading > Duration::zero())
+    text += fmt::format("; the host was {:.3f} ms loading data", in_ms(middle.loading));
+  return text;
+}
+
 std::string head_of(const TraceFinding& finding, const std::string& file) {
   std::string text = fmt::format("{}: {} events, {} whole step{}", file, finding.events,
                                  finding.steps.size(), finding.steps.size() == 1 ? "" : "s");
@@ -170,6 +236,8 @@ Page trace_page(const TraceFinding& finding, const FoundGradients& gradients,
   page.add(Paragraph{
       "collectives: some collective ran; overlapped: while it did, so did a compute kernel (an "
       "operator, on a CPU); exposed: the rest of it"});
+  page.add(parts_table(finding));
+  page.add(Paragraph{account_of(finding)});
   page.add(buckets_table(finding, gradients));
   if (const auto others = others_of(finding); !others.empty())
     page.add(others_table(finding, others));
@@ -198,6 +266,17 @@ nlohmann::ordered_json trace_json(const TraceFinding& finding, const FoundGradie
     entry["exposed_ms"] = in_ms(step.busy - step.overlapped);
     json["steps"].push_back(std::move(entry));
   }
+  json["parts"] = Json::array();
+  const auto parts = mean_parts(finding);
+  for (std::size_t p = 0; p < step_parts; ++p)
+    json["parts"].push_back({{"part", part_names[p]},
+                             {"ms", in_ms(parts[p].length)},
+                             {"computing_ms", in_ms(parts[p].computing)},
+                             {"other_streams_ms", in_ms(parts[p].elsewhere)},
+                             {"collectives_ms", in_ms(parts[p].collectives)},
+                             {"idle_ms", in_ms(parts[p].idle)},
+                             {"waiting_ms", in_ms(parts[p].waiting)}});
+  json["accounted_share"] = accounted(finding);
   json["buckets"] = Json::array();
   for (const FoundBucket& bucket : gradients.buckets) {
     Json entry;

@@ -156,16 +156,18 @@ class StepReader {
 
   void read_passes(const std::vector<HostSpan>& spans, RawStep& step) const {
     Duration after{};  // the last forward pass begins
-    Duration optimizer{};
     for (const HostSpan& span : spans) {
       if (span.kind == HostKind::forward) {
         ++step.forwards;
         after = span.begin;
       }
       if (span.kind == HostKind::optimizer)
-        optimizer = added(optimizer, index_.passed(span.end) - index_.passed(span.begin));
+        step.optimizers.emplace_back(index_.passed(span.begin), index_.passed(span.end));
+      if (span.kind == HostKind::zero_grad)
+        step.found.zero_grad = added(step.found.zero_grad, span.end - span.begin);
+      if (span.kind == HostKind::loading)
+        step.found.loading = added(step.found.loading, span.end - span.begin);
     }
-    if (optimizer > Duration::zero()) step.found.optimizer = optimizer;
     std::optional<Duration> first, last_node;
     for (const HostSpan& span : spans) {
       if (step.forwards > 0 && span.begin < after) continue;
@@ -191,6 +193,32 @@ class StepReader {
     step.found.backward = latest;
     if (last_node && *last_node > step.hooks.back().span.end)
       step.found.backward = std::max(latest, index_.passed(*last_node) - begin - own);
+    const Duration host_end = std::max(last_node.value_or(Duration{}), step.hooks.back().span.end);
+    step.backward_begin = begin;
+    step.backward_end = std::max(begin, index_.passed(host_end));
+    read_copies_back(spans, host_end, step);
+  }
+
+  /// What the copies out of the buckets add to the step. On a device the host issues them behind
+  /// the backward pass, and makes the views they write to; where it does nothing but that, and the
+  /// device waits for it, the host's time counts.
+  void read_copies_back(const std::vector<HostSpan>& spans, Duration host_end,
+                        RawStep& step) const {
+    Duration called{}, on_device{}, last = host_end;
+    int copies = 0;
+    for (const HostSpan& span : spans) {
+      if (span.kind != HostKind::copy_out || span.begin < host_end) continue;
+      ++copies;
+      called = added(called, span.end - span.begin);
+      on_device = added(on_device, work_.in(span.thread, span.begin, span.end).time);
+      last = std::max(last, span.end);
+    }
+    step.copied = std::max(step.backward_end, index_.passed(last));
+    if (copies == 0) return;
+    const Duration behind = std::max(last - step.backward_end, Duration::zero()) -
+                            index_.waiting.within(step.backward_end, last);
+    const Duration took = index_.trace.device.empty() ? called : std::max(on_device, behind);
+    if (took >= copies * Duration{1}) step.found.copy_back = took / copies;
   }
 
   /// An accumulation, or a copy into the bucket, of the hook that surrounds it.
@@ -243,6 +271,7 @@ IndexedTrace::IndexedTrace(const Trace& given) : trace(given), host(given.host) 
           span.kind == HostKind::hook)
         kernels.emplace_back(span.begin, span.end);
   computing = Coverage(std::move(kernels));
+  waiting = Coverage(trace.waits);
   collectives = collectives_of(trace, launched);
 }
 

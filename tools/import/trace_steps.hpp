@@ -22,6 +22,8 @@ struct IndexedTrace {
   std::vector<std::pair<Duration, Duration>> done;
   Coverage computing{{}};  ///< kernels on the device; operators, if nothing ran on one
 
+  Coverage waiting{{}};  ///< the host waits for the device
+
   explicit IndexedTrace(const Trace& given);
 
   /// When the device has done what was launched before `host`, or `host` if that is later.
@@ -46,6 +48,10 @@ struct RawStep {
   std::vector<Hook> hooks;
   Duration begin{};
   int forwards = 0;
+  // Of the file's clock, as IndexedTrace::passed tells it.
+  Duration backward_begin{}, backward_end{};
+  Duration copied{};                                      ///< the last copy out of a bucket
+  std::vector<std::pair<Duration, Duration>> optimizers;  ///< begin and end of each call
 };
 
 /// The steps of a trace as far as they show on their own: phases, hooks, copies and the collectives

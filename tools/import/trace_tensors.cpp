@@ -202,6 +202,25 @@ std::optional<DType> gradient_type(const std::string& spelled) {
   return std::nullopt;
 }
 
+double accounted(const TraceFinding& finding) {
+  const auto middle = [&](const auto& get) { return in_seconds(median_of(finding.steps, get)); };
+  const double parts =
+      middle([](const FoundStep& step) { return step.forward; }) +
+      middle([](const FoundStep& step) { return step.backward; }) +
+      middle([](const FoundStep& step) {
+        return step.parts[static_cast<std::size_t>(StepPart::finishing)].length;
+      }) +
+      middle([](const FoundStep& step) { return step.optimizer.value_or(Duration{}); }) +
+      middle([](const FoundStep& step) { return step.outside; });
+  const double length = middle([](const FoundStep& step) { return step.length; });
+  return length > 0 ? parts / length : 0;
+}
+
+std::int64_t bytes_of(const FoundBucket& bucket) {
+  if (bucket.elements < 0) return -1;
+  return bucket.elements * size_of(gradient_type(bucket.type).value_or(DType::fp32)).count;
+}
+
 Duration median(std::vector<Duration> times) {
   if (times.empty()) return {};
   std::sort(times.begin(), times.end());
@@ -301,6 +320,11 @@ WorkloadProfile profile_of(const TraceFinding& finding, const FoundGradients& gr
   if (finding.steps.front().optimizer)
     profile.optimizer = median_of(
         finding.steps, [](const FoundStep& step) { return step.optimizer.value_or(Duration{}); });
+  if (std::all_of(finding.steps.begin(), finding.steps.end(),
+                  [](const FoundStep& step) { return step.copy_back.has_value(); }))
+    profile.copy_back =
+        median_of(finding.steps, [](const FoundStep& step) { return *step.copy_back; });
+  profile.outside = median_of(finding.steps, [](const FoundStep& step) { return step.outside; });
   profile.parameters = gradients.parameters;
   profile.arrival = gradients.arrival;
 

@@ -18,6 +18,9 @@ struct FoundBucket {
   Duration launched{}, start{}, end{}, took{};
 };
 
+/// Bytes of a bucket, of fp32 unless its type is told; -1 if its elements are not.
+std::int64_t bytes_of(const FoundBucket& bucket);
+
 /// What the gradients of a trace are.
 struct FoundGradients {
   std::vector<ProfiledParameter> parameters;  ///< in registration order; empty: sizes are not known
@@ -45,6 +48,10 @@ FoundGradients find_gradients(TraceFinding& finding, const Trace& trace, const s
 /// naming `file`, if the sizes of the gradients are not known.
 WorkloadProfile profile_of(const TraceFinding& finding, const FoundGradients& gradients,
                            const std::string& file);
+
+/// The share of the median step that the parts of a profile make up, a median each: its passes,
+/// what finishes backward (all-reduces, copies back), and what it says of `outside`.
+double accounted(const TraceFinding& finding);
 
 /// "Float", "float", "c10::Half", "BFloat16"; nothing for types no gradient has here.
 std::optional<DType> gradient_type(const std::string& spelled);

@@ -52,6 +52,7 @@ constexpr char letter_of(Operation operation) {
     case Operation::copy_to_device:
     case Operation::search_unused:
     case Operation::synchronize:
+    case Operation::outside:
     case Operation::meet:
     case Operation::pause:
       return ' ';

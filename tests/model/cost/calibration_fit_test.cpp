@@ -74,6 +74,20 @@ TEST_CASE("streaming and all-reduce times of a law give the law back", "[model][
   CHECK(link->points == 5);
 }
 
+TEST_CASE("filling a flat buffer says nothing of memory's bandwidth", "[model][calibration_fit]") {
+  // Copies at 10 GB/s; torch's flat buffer above 32 MiB, whose pages are new each time, at a sixth.
+  std::vector<MeasuredWork> tasks;
+  for (const std::int64_t size : {1, 16, 64})
+    tasks.push_back(move({size * 10'000'000}, size * 1ms));
+  tasks.push_back(move({680'000'000}, 408ms, Operation::concatenate));
+  const auto law = fit_streaming(tasks);
+  REQUIRE(law);
+  CHECK(law->bandwidth.bytes_per_second == Approx(10e9));
+  CHECK(law->points == 3);
+  // Where nothing else moved memory it has to do.
+  CHECK(fit_streaming({tasks.back()})->bandwidth.bytes_per_second == Approx(680e6 / 0.408));
+}
+
 TEST_CASE("a constant that would be negative is left out", "[model][calibration_fit]") {
   // The line through (1 MB, 1 us) and (2 MB, 4 us) begins below zero. In proportion, x us a MB: the
   // squares (x - 1)^2 + (x / 2 - 1)^2 are least at x = 1.2, with errors of 0.2 and 0.4.

@@ -1,0 +1,109 @@
+#include "tools/import/trace_link.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "scenarios/reader/input_error.hpp"
+
+namespace ddpsim {
+namespace {
+
+Duration took(const FoundCollective& each) {
+  return std::max(each.end - each.start, Duration{1});
+}
+
+/// The same step of another rank; none: it has no such step.
+const FoundStep* step_named(const TraceFinding& rank, const std::string& name) {
+  const auto found = std::find_if(rank.steps.begin(), rank.steps.end(),
+                                  [&](const FoundStep& step) { return step.name == name; });
+  return found == rank.steps.end() ? nullptr : &*found;
+}
+
+void check_alike(const FoundStep& mine, const FoundStep& theirs, const std::string& file) {
+  if (mine.all_reduces.size() != theirs.all_reduces.size())
+    throw InputError(
+        fmt::format("{}: {} has {} all-reduces of gradients, and {} in the first "
+                    "trace: are they of one job?",
+                    file, theirs.name, theirs.all_reduces.size(), mine.all_reduces.size()));
+  for (std::size_t b = 0; b < mine.all_reduces.size(); ++b) {
+    const std::int64_t here = theirs.all_reduces[b].elements, there = mine.all_reduces[b].elements;
+    if (here >= 0 && there >= 0 && here != there)
+      throw InputError(
+          fmt::format("{}: {}: all-reduce {} has {} elements, and {} in the first "
+                      "trace: are they of one job?",
+                      file, theirs.name, b, here, there));
+  }
+}
+
+/// [bucket] its times, one of each step that all traces have.
+std::vector<std::vector<Duration>> times_of(const TraceFinding& finding,
+                                            const std::vector<TraceFinding>& others,
+                                            const std::vector<std::string>& other_files) {
+  std::vector<std::vector<Duration>> times(finding.steps.front().all_reduces.size());
+  for (const FoundStep& step : finding.steps) {
+    std::vector<const FoundStep*> ranks{&step};
+    for (std::size_t i = 0; i < others.size(); ++i) {
+      const FoundStep* theirs = step_named(others[i], step.name);
+      if (theirs == nullptr) break;
+      check_alike(step, *theirs, other_files[i]);
+      ranks.push_back(theirs);
+    }
+    if (ranks.size() != others.size() + 1) continue;
+    for (std::size_t b = 0; b < step.all_reduces.size(); ++b) {
+      Duration shortest = took(step.all_reduces[b]);
+      for (const FoundStep* rank : ranks) shortest = std::min(shortest, took(rank->all_reduces[b]));
+      times[b].push_back(shortest);
+    }
+  }
+  return times;
+}
+
+}  // namespace
+
+Link link_of(TraceFinding& finding, const FoundGradients& gradients, const std::string& file,
+             const std::vector<TraceFinding>& others, const std::vector<std::string>& other_files) {
+  const std::vector<std::vector<Duration>> times = times_of(finding, others, other_files);
+  if (times.empty() || times.front().empty())
+    throw InputError(
+        fmt::format("{}: no whole step of it is in the traces of the other ranks", file));
+  std::map<Bytes, std::vector<Duration>> by_size;
+  for (std::size_t b = 0; b < times.size(); ++b) {
+    const std::int64_t bytes = b < gradients.buckets.size() ? bytes_of(gradients.buckets[b]) : -1;
+    if (bytes <= 0)
+      throw InputError(
+          fmt::format("{}: the trace does not say how large its all-reduces are: profile with "
+                      "record_shapes=True, or name the network with --model",
+                      file));
+    std::vector<Duration>& of_size = by_size[Bytes{bytes}];
+    of_size.insert(of_size.end(), times[b].begin(), times[b].end());
+  }
+  Link link;
+  for (auto& [size, all] : by_size) link.all_reduce.emplace_back(size, median(std::move(all)));
+  constexpr int most_ranks = 1'000'000;  // of a link profile
+  if (finding.ranks > 0 && finding.ranks <= most_ranks) link.table_ranks = finding.ranks;
+  const std::string counted =
+      others.empty() ? std::string("from this rank's arrival, waiting for the others included")
+                     : fmt::format("from the last arrival of {} ranks", others.size() + 1);
+  link.source = fmt::format("all-reduces of PyTorch profiler trace {}, medians of {} step{}, {}",
+                            std::filesystem::path(file).filename().string(), times.front().size(),
+                            times.front().size() == 1 ? "" : "s", counted);
+  finding.notes.push_back(fmt::format("the link profile: all-reduces of {} to {}, {}{}",
+                                      to_string(link.all_reduce.front().first),
+                                      to_string(link.all_reduce.back().first), counted,
+                                      others.empty() ? " (more traces, one of each rank, tell it "
+                                                       "from the last arrival)"
+                                                     : ""));
+  for (std::size_t i = 1; i < link.all_reduce.size(); ++i)
+    if (link.all_reduce[i].second < link.all_reduce[i - 1].second) {
+      finding.notes.emplace_back(
+          "some smaller all-reduces took longer than larger ones: the ranks did not arrive "
+          "together, and a prediction takes the larger one's time for both");
+      break;
+    }
+  return link;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/cluster/cluster.hpp"
+#include "tools/import/torch_trace.hpp"
+#include "tools/import/trace_tensors.hpp"
+
+namespace ddpsim {
+
+/// The link profile of a trace: how long its all-reduces of gradients took, by size, in the median
+/// over the steps and over buckets of one size.
+///
+/// Of one rank's trace an all-reduce counts from that rank's arrival, so that waiting for the other
+/// ranks is in it. With the traces of other ranks (`others`) it counts from the last arrival: the
+/// shortest of the ranks' times of one all-reduce, for the last to arrive waits for nobody; so the
+/// ranks' clocks need not agree. Steps are matched by their names. Notes in `finding` what the
+/// times are. Throws InputError, naming `file` or one of `other_files`, if sizes are not known, if
+/// another rank's steps have other all-reduces, or no step in common.
+Link link_of(TraceFinding& finding, const FoundGradients& gradients, const std::string& file,
+             const std::vector<TraceFinding>& others, const std::vector<std::string>& other_files);
+
+}  // namespace ddpsim
