@@ -139,7 +139,7 @@ Map<Link> make_link_map() {
       .key("nvswitch", value::boolean(), &Link::nvswitch,
            {.meaning = "Whether every GPU reaches every other at full speed through a switch, so "
                        "that NCCL's NVLS algorithms can exist."})
-      .key("nics", value::whole(1, 64), &Link::nics,
+      .key("nics", value::whole(1, 1024), &Link::nics,
            {.meaning = "How many network cards a node has.",
             .otherwise = "one per rank for InfiniBand, one per node for others",
             .example = "8"})
