@@ -248,15 +248,15 @@ void add_machines(Map<ClusterDraft>& map) {
       .key("source", value::text(), &ClusterDraft::source,
            {.meaning = "Where the figures come from, for people."})
       .key_read("calibration", {value::form(Form::Kind::path)},
-               [](ClusterDraft& cluster, const Yaml& given) {
-                 static_cast<CalibratedCluster&>(cluster) = calibrated(given);
-               },
-               {.meaning = "A calibration that `ddpsim calibrate` wrote. What it measured goes "
-                           "before the laws of kernels, collectives and interference. Other keys "
-                           "beside it say what differs from the machine that was measured: "
-                           "`intra_node` or `inter_node` replace its all-reduces.",
-                .otherwise = "the laws alone price a step",
-                .example = "calibration.yaml"})
+                [](ClusterDraft& cluster, const Yaml& given) {
+                  static_cast<CalibratedCluster&>(cluster) = calibrated(given);
+                },
+                {.meaning = "A calibration that `ddpsim calibrate` wrote. What it measured goes "
+                            "before the laws of kernels, collectives and interference. Other keys "
+                            "beside it say what differs from the machine that was measured: "
+                            "`intra_node` or `inter_node` replace its all-reduces.",
+                 .otherwise = "the laws alone price a step",
+                 .example = "calibration.yaml"})
       .key_read(
           "device", device_type(),
           [](ClusterDraft& cluster, const Yaml& given) { cluster.device = read_device(given); },
@@ -400,8 +400,7 @@ CalibratedCluster read_cluster(const Yaml& given) {
 
 ReadyCluster read_ready_cluster(const std::string& name) {
   ClusterDraft cluster;
-  cluster.layers =
-      layers_of(entry_with_bases(Yaml::of_text(name), cluster_entries, "system"));
+  cluster.layers = layers_of(entry_with_bases(Yaml::of_text(name), cluster_entries, "system"));
   cluster_map().read(std::vector<Yaml>(cluster.layers), cluster);
   return {name, cluster.source, cluster};
 }

@@ -15,9 +15,10 @@ namespace {
 /// `whole` in so many equal parts.
 int part_of(int ranks, int parts, const char* written) {
   if (ranks % parts != 0)
-    refuse(fmt::format("{} ranks do not divide by {}: {}: write nodes and ranks_per_node, whose "
-                       "product it is, and leave ranks out",
-                       ranks, written, parts));
+    refuse(
+        fmt::format("{} ranks do not divide by {}: {}: write nodes and ranks_per_node, whose "
+                    "product it is, and leave ranks out",
+                    ranks, written, parts));
   return ranks / parts;
 }
 
@@ -50,9 +51,10 @@ void make_way(Yaml& scenario, const std::vector<Override>& settings) {
 NodesAndRanks divided(int ranks, const ClusterShape& shape) {
   if (shape.nodes && shape.ranks_per_node) {
     if (static_cast<std::int64_t>(*shape.nodes) * *shape.ranks_per_node != ranks)
-      refuse(fmt::format("{} ranks are not nodes x ranks_per_node = {} x {}: leave one of the "
-                         "three out",
-                         ranks, *shape.nodes, *shape.ranks_per_node));
+      refuse(
+          fmt::format("{} ranks are not nodes x ranks_per_node = {} x {}: leave one of the "
+                      "three out",
+                      ranks, *shape.nodes, *shape.ranks_per_node));
     return {*shape.nodes, *shape.ranks_per_node};
   }
   if (shape.nodes) return {*shape.nodes, part_of(ranks, *shape.nodes, "nodes")};
@@ -64,9 +66,10 @@ NodesAndRanks divided(int ranks, const ClusterShape& shape) {
     return {part_of(ranks, whole, "the system's ranks_per_node"), whole};
   }
   if (ranks > 1 && shape.intra_node && shape.inter_node)
-    refuse(fmt::format("{} ranks may be nodes of any size, as there are both intra_node and "
-                       "inter_node: write nodes or ranks_per_node as well",
-                       ranks));
+    refuse(
+        fmt::format("{} ranks may be nodes of any size, as there are both intra_node and "
+                    "inter_node: write nodes or ranks_per_node as well",
+                    ranks));
   return shape.inter_node ? NodesAndRanks{ranks, 1} : NodesAndRanks{1, ranks};
 }
 

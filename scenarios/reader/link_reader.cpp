@@ -177,7 +177,9 @@ Link read_link(const Yaml& given) {
     return YamlMap(entry.yaml).has("latency");
   });
   if (!told) link.latency = usual_latency(link.kind);
-  link.name = entries.front().name;
+  // A mapping that changes an entry is told by that entry's name.
+  const bool changed = entries.front().name == "inline" && entries.size() > 1;
+  link.name = changed ? entries[1].name : entries.front().name;
   if (link.bandwidth.bytes_per_second <= 0 && link.all_reduce.empty())
     entries.front().yaml.fail("missing key \"bandwidth\" (or a measured \"all_reduce\" table)");
   return link;
