@@ -10,8 +10,8 @@ struct MapDescription;
 /// The keys of `cluster:`.
 const MapDescription& cluster_keys();
 
-/// `cluster:` of a scenario: a mapping, whose `system` may name a ready cluster, or the name of one.
-/// Throws InputError.
+/// `cluster:` of a scenario: a mapping, whose `system` may name a ready cluster, or the name of
+/// one. Throws InputError.
 CalibratedCluster read_cluster(const Yaml& given);
 
 /// An entry of the catalogue of clusters: one node.

@@ -16,7 +16,7 @@ namespace {
 int part_of(int ranks, int parts, const char* written) {
   if (ranks % parts != 0)
     refuse(
-        fmt::format("{} ranks do not divide by {}: {}: write nodes and ranks_per_node, whose "
+        fmt::format("{} ranks do not divide by {} = {}: write nodes and ranks_per_node, whose "
                     "product it is, and leave ranks out",
                     ranks, written, parts));
   return ranks / parts;

@@ -10,10 +10,10 @@ namespace ddpsim {
 
 /// What a `cluster:` says of its size, and what of it decides how `ranks` divides.
 struct ClusterShape {
-  std::optional<int> nodes, ranks_per_node;  ///< as they are written; none: not written
+  std::optional<int> nodes{}, ranks_per_node{};  ///< as they are written; none: not written
   /// What a node of the ready cluster has that `system` names, where `ranks_per_node` is not
   /// written beside it.
-  std::optional<int> system_ranks_per_node;
+  std::optional<int> system_ranks_per_node{};
   bool intra_node = false, inter_node = false;  ///< is there such a link?
 };
 

@@ -148,8 +148,8 @@ std::vector<Setting> settings_of(const Flags& flags, const std::string& file) {
                     "generic-cpu --ranks 2 --link link.yaml, or --cluster dgx-h100",
                     file));
   const std::array<std::string, 2> links = links_of(flags.links);
-  check_flags(flags, links);
   std::vector<Setting> settings = flags.cluster.settings();
+  check_flags(flags, links);
   if (!flags.device.empty()) settings.emplace_back("cluster.device", flags.device);
   if (!links[0].empty()) settings.emplace_back("cluster.intra_node", links[0]);
   if (!links[1].empty()) settings.emplace_back("cluster.inter_node", links[1]);

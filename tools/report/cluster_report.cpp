@@ -88,9 +88,9 @@ void add_idle_network(std::vector<std::string>& notes, const Scenario& scenario)
     return;
   const int nics = nics_per_node(cluster);
   notes.push_back(fmt::format(
-      "{} bounds large all-reduces, not the {} NIC{} of a node ({}): a faster network would not "
-      "make them shorter",
-      port, nics, nics == 1 ? "" : "s", name_of_link(cluster.inter_node)));
+      "{} bounds large all-reduces, not the {} of a node ({}): a faster network would not make "
+      "them shorter",
+      port, nics == 1 ? "NIC" : fmt::format("{} NICs", nics), name_of_link(cluster.inter_node)));
 }
 
 }  // namespace
