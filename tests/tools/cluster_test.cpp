@@ -165,7 +165,7 @@ TEST_CASE("the number of ranks varies where it is unambiguous", "[tools][cluster
   CHECK(sizes(first_example, "2,4,8") == Sizes{{1, 2}, {1, 4}, {1, 8}});
   CHECK(sizes(first_example, "4,8,16", {"--set", "cluster=dgx-h100"}) ==
         Sizes{{1, 4}, {1, 8}, {2, 8}});
-  CHECK(sizes(first_example, "2,3", {"--set", "cluster={device: t4, inter_node: ethernet-10g}"}) ==
+  CHECK(sizes(first_example, "2,3", {"--set", "cluster={device: a10, inter_node: ethernet-10g}"}) ==
         Sizes{{2, 1}, {3, 1}});
   const Scratch scratch;
   const std::string two_by_four =
