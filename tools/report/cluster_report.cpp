@@ -25,7 +25,8 @@ Bandwidth line_rate(const CalibratedCluster& cluster) {
 }
 
 std::string name_of_link(const Link& link) {
-  return link.name.empty() ? "links as they were measured" : link.name;
+  if (link.name.empty()) return "links as they were measured";
+  return link.name == "inline" ? "a link of its own" : link.name;
 }
 
 bool is_given(const std::vector<Setting>& settings, const std::string& key) {
@@ -143,9 +144,8 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
       (touches(settings, "cluster.device") || is_given(settings, "cluster") ||
        is_given(settings, "cluster.system")))
     notes.push_back(fmt::format(
-        "forward and backward of {} were measured and stay as they are: the device ({}) changes "
-        "only copies, collectives and what these take from kernels",
-        scenario.workload.name, scenario.cluster.device.name));
+        "forward and backward of {} were measured: the device changes only copies and collectives",
+        scenario.workload.name));
   add_idle_links(notes, scenario.cluster, settings);
   add_idle_network(notes, scenario);
   return notes;
