@@ -88,7 +88,7 @@ TEST_CASE("a value of the wrong kind is refused with what was expected", "[scena
   CHECK(refusal(scratch, "cluster: [3]\n") ==
         "s.yaml:1:10: cluster: expected a name from the catalogue of clusters, a path or a "
         "mapping, got a list");
-  CHECK(refusal(scratch, "workload: 3\n") ==
+  CHECK(refusal(scratch, "workload: 3\ncluster: {device: t4}\n") ==
         "s.yaml:1:11: workload: expected a mapping of keys to values");
 }
 
