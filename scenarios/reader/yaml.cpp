@@ -179,12 +179,14 @@ void Yaml::apply(const std::vector<Override>& overrides) {
 }
 
 void Yaml::wrap(const std::string& key, const std::string& inner) {
-  const auto value = YamlMap(*this).find(key);
-  if (!value || !value->node_.IsScalar()) return;
+  std::optional<YAML::Node> value;
+  for (const auto& item : node_)
+    if (!value && item.first.IsScalar() && item.first.Scalar() == key) value = item.second;
+  if (!value || !value->IsScalar()) return;
   Changes changes = *changes_;
   YAML::Node map(YAML::NodeType::Map);
-  map.force_insert(inner, value->node_);
-  changes.copies.emplace_back(map, mark_of(value->node_, changes));
+  map.force_insert(inner, *value);
+  changes.copies.emplace_back(map, mark_of(*value, changes));
   node_.reset(changed(node_, {key}, 0, map, changes));
   changes_ = std::make_shared<Changes>(std::move(changes));
 }
