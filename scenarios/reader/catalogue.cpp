@@ -78,11 +78,12 @@ Entry find_entry(const Yaml& given, std::string_view kind) {
   return {Yaml::load(catalogue_folder() / kind / (name + ".yaml")), name};
 }
 
-std::vector<Entry> entry_with_bases(const Yaml& given, std::string_view kind) {
+std::vector<Entry> entry_with_bases(const Yaml& given, std::string_view kind,
+                                    std::string_view base_key) {
   std::vector<Entry> entries{find_entry(given, kind)};
   std::vector<std::string> files{entries.front().name == "inline" ? ""
                                                                   : entries.front().yaml.file()};
-  while (auto base = YamlMap(entries.back().yaml).find("base")) {
+  while (auto base = YamlMap(entries.back().yaml).find(base_key)) {
     Entry next = find_entry(*base, kind);
     if (next.name == "inline") base->fail("expected the name of a catalogue entry or a path");
     std::error_code error;

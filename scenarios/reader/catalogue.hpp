@@ -11,7 +11,7 @@ namespace ddpsim {
 
 /// The kinds of entries, which are also the names of the folders.
 inline constexpr std::string_view device_entries = "devices", link_entries = "links",
-                                  model_entries = "models";
+                                  model_entries = "models", cluster_entries = "clusters";
 
 /// Where the catalogue is, the first of these that holds: $DDPSIM_CATALOGUE; the folder of
 /// `use_catalogue`; ../share/ddpsim/catalogue beside the folder of the running program, as it is
@@ -34,7 +34,9 @@ struct Entry {
 /// Throws InputError if there is no such file or entry, with the nearest name.
 Entry find_entry(const Yaml& given, std::string_view kind);
 
-/// An entry and those it is based on (`base:`), the outermost first. Throws InputError on a cycle.
-std::vector<Entry> entry_with_bases(const Yaml& given, std::string_view kind);
+/// An entry and those it is based on (`base:`, or another key that says so), the outermost first.
+/// Throws InputError on a cycle.
+std::vector<Entry> entry_with_bases(const Yaml& given, std::string_view kind,
+                                    std::string_view base_key = "base");
 
 }  // namespace ddpsim

@@ -31,4 +31,11 @@ std::vector<Link> list_links() {
   return links;
 }
 
+std::vector<ReadyCluster> list_clusters() {
+  std::vector<ReadyCluster> clusters;
+  for (const std::string& name : catalogue_names(cluster_entries))
+    clusters.push_back(read_ready_cluster(name));
+  return clusters;
+}
+
 }  // namespace ddpsim

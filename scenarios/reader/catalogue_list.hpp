@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/cluster/cluster.hpp"
+#include "scenarios/reader/cluster_reader.hpp"
 
 namespace ddpsim {
 
@@ -18,5 +19,6 @@ struct ModelSummary {
 std::vector<ModelSummary> list_models();
 std::vector<Device> list_devices();
 std::vector<Link> list_links();
+std::vector<ReadyCluster> list_clusters();
 
 }  // namespace ddpsim

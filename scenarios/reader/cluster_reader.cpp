@@ -2,11 +2,15 @@
 
 #include <stdexcept>
 
+#include <fmt/format.h>
+
 #include "model/cost/calibration_fit.hpp"
 #include "model/cost/port_law.hpp"
 #include "scenarios/reader/calibration_reader.hpp"
 #include "scenarios/reader/catalogue.hpp"
+#include "scenarios/reader/cluster_shape.hpp"
 #include "scenarios/reader/device_reader.hpp"
+#include "scenarios/reader/entry_keys.hpp"
 #include "scenarios/reader/launch_reader.hpp"
 #include "scenarios/reader/link_reader.hpp"
 #include "scenarios/reader/map.hpp"
@@ -20,9 +24,21 @@ namespace {
 constexpr Launch default_launch{std::chrono::microseconds{6}, std::chrono::microseconds{35},
                                 std::chrono::microseconds{12}};
 
-/// A cluster, and what of `launch` the scenario says.
+constexpr int most_nodes = 100'000, most_ranks_per_node = 1024;
+
+/// A cluster, with what the scenario says of `launch` and of the number of ranks.
 struct ClusterDraft : CalibratedCluster {
   LaunchChange launch_change;
+  std::optional<int> ranks_given;
+  std::string source;
+  std::vector<Yaml> layers;  ///< the ready cluster's mapping, if there is one, then the scenario's
+
+  /// The value of a key: the scenario's, else the ready cluster's.
+  std::optional<Yaml> given(std::string_view key) const {
+    for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer)
+      if (auto value = YamlMap(*layer).find(key)) return value;
+    return std::nullopt;
+  }
 };
 
 /// `collectives`: the law, and what is forced upon NCCL.
@@ -131,7 +147,8 @@ CalibratedCluster calibrated(const Yaml& given) {
 
 /// What links the ranks, and whether the law of collectives can work with it.
 void check_links(ClusterDraft& cluster, const YamlMap& map) {
-  const bool intra = map.has("intra_node"), inter = map.has("inter_node");
+  const bool intra = cluster.given("intra_node").has_value();
+  const bool inter = cluster.given("inter_node").has_value();
   if (cluster.calibration && (intra || inter)) cluster.calibration->all_reduce.clear();
   const bool linked = cluster.calibration && !cluster.calibration->all_reduce.empty();
   if (!linked && !intra && cluster.ranks_per_node > 1)
@@ -141,7 +158,7 @@ void check_links(ClusterDraft& cluster, const YamlMap& map) {
     map.node().fail(
         "missing key \"inter_node\": what links the nodes, such as ib-ndr or ethernet-100g");
   const Link& link = cluster.nodes > 1 ? cluster.inter_node : cluster.intra_node;
-  if (const auto value = map.find("collectives")) {
+  if (const auto value = cluster.given("collectives")) {
     if (cluster.collectives == CollectiveModel::table && link.all_reduce.empty() && !linked)
       value->fail("table needs a link with an all_reduce table");
     if (cluster.collectives == CollectiveModel::alpha_beta && link.bandwidth.bytes_per_second <= 0)
@@ -163,7 +180,7 @@ void check_links(ClusterDraft& cluster, const YamlMap& map) {
         value->fail(error.what());
       }
   }
-  if (const auto value = map.find("through_host")) {
+  if (const auto value = cluster.given("through_host")) {
     if (cluster.device.synchronous)
       value->fail("a CPU's memory is the host's: through_host is for GPUs");
     if (cluster.collectives == CollectiveModel::nccl)
@@ -176,9 +193,39 @@ void check_links(ClusterDraft& cluster, const YamlMap& map) {
   }
 }
 
+/// `ranks`, as nodes and the ranks of each.
+void divide_ranks(ClusterDraft& cluster, const YamlMap& map) {
+  if (!cluster.ranks_given) return;
+  ClusterShape shape;
+  if (cluster.given("nodes")) shape.nodes = cluster.nodes;
+  if (map.has("ranks_per_node"))
+    shape.ranks_per_node = cluster.ranks_per_node;
+  else if (cluster.given("ranks_per_node"))
+    shape.system_ranks_per_node = cluster.ranks_per_node;
+  shape.intra_node = cluster.given("intra_node").has_value();
+  shape.inter_node = cluster.given("inter_node").has_value();
+  const Yaml ranks = *cluster.given("ranks");
+  try {
+    const NodesAndRanks parts = divided(*cluster.ranks_given, shape);
+    cluster.nodes = parts.nodes;
+    cluster.ranks_per_node = parts.ranks_per_node;
+  } catch (const std::invalid_argument& problem) {
+    ranks.fail(problem.what());
+  }
+  if (cluster.ranks_per_node > most_ranks_per_node)
+    ranks.fail(fmt::format("{} ranks on one node are too many: at most {}; write nodes as well",
+                           cluster.ranks_per_node, most_ranks_per_node));
+  if (cluster.nodes > most_nodes)
+    ranks.fail(fmt::format("{} nodes are too many: at most {}", cluster.nodes, most_nodes));
+}
+
 void finish_cluster(ClusterDraft& cluster, const YamlMap& map) {
-  if (cluster.device.memory_bandwidth.bytes_per_second <= 0)
-    map.find("calibration")->fail("no task was measured: name the \"device\" as well");
+  if (cluster.device.memory_bandwidth.bytes_per_second <= 0) {
+    if (const auto calibration = cluster.given("calibration"))
+      calibration->fail("no task was measured: name the \"device\" as well");
+    map.node().fail("missing key \"device\"");
+  }
+  divide_ranks(cluster, map);
   if (cluster.launch_change.synchronous) cluster.device.synchronous = true;
   cluster.launch = cluster.calibration ? cluster.calibration->launch : default_launch;
   if (cluster.device.synchronous) cluster.launch.kernel = Duration::zero();  // a call, no launch
@@ -191,16 +238,25 @@ void add_machines(Map<ClusterDraft>& map) {
     return Type{{.kind = Form::Kind::entry, .catalogue = device_entries},
                 value::map([]() -> const auto& { return device_map().description(); })};
   };
-  map.key_read("calibration", {value::form(Form::Kind::path)},
-               [](ClusterDraft& cluster, const Yaml& given) {
-                 static_cast<CalibratedCluster&>(cluster) = calibrated(given);
-               },
-               {.meaning = "A calibration that `ddpsim calibrate` wrote. What it measured goes "
-                           "before the laws of kernels, collectives and interference. Other keys "
-                           "beside it say what differs from the machine that was measured: "
-                           "`intra_node` or `inter_node` replace its all-reduces.",
-                .otherwise = "the laws alone price a step",
-                .example = "calibration.yaml"})
+  map.key_read("system", {{.kind = Form::Kind::entry, .catalogue = cluster_entries}},
+               [](ClusterDraft&, const Yaml&) {},  // read_cluster has followed it
+               {.meaning = "A ready cluster: its device, ranks of a node and links, unless other "
+                           "keys beside it say otherwise. `cluster: dgx-h100` is short for "
+                           "`cluster: {system: dgx-h100}`, which is one node.",
+                .otherwise = "the keys say all",
+                .example = "dgx-h100"})
+      .key("source", value::text(), &ClusterDraft::source,
+           {.meaning = "Where the figures come from, for people."})
+      .key_read("calibration", {value::form(Form::Kind::path)},
+                [](ClusterDraft& cluster, const Yaml& given) {
+                  static_cast<CalibratedCluster&>(cluster) = calibrated(given);
+                },
+                {.meaning = "A calibration that `ddpsim calibrate` wrote. What it measured goes "
+                            "before the laws of kernels, collectives and interference. Other keys "
+                            "beside it say what differs from the machine that was measured: "
+                            "`intra_node` or `inter_node` replace its all-reduces.",
+                 .otherwise = "the laws alone price a step",
+                 .example = "calibration.yaml"})
       .key_read(
           "device", device_type(),
           [](ClusterDraft& cluster, const Yaml& given) { cluster.device = read_device(given); },
@@ -208,13 +264,13 @@ void add_machines(Map<ClusterDraft>& map) {
            .otherwise = "needed, unless a calibration measured one",
            .example = "h100-sxm",
            .elsewhere = {{"gpu", ""}, {"gpu_type", ""}, {"accelerator", "Lightning's"}}})
-      .key("nodes", value::whole(1, 100000), &ClusterDraft::nodes,
+      .key("nodes", value::whole(1, most_nodes), &ClusterDraft::nodes,
            {.meaning = "How many machines there are.",
             .example = "4",
             .elsewhere = {{"nnodes", "torchrun's"},
                           {"num_nodes", "Lightning's"},
                           {"num_machines", "Accelerate's"}}})
-      .key("ranks_per_node", value::whole(1, 1024), &ClusterDraft::ranks_per_node,
+      .key("ranks_per_node", value::whole(1, most_ranks_per_node), &ClusterDraft::ranks_per_node,
            {.meaning = "How many ranks, each with a device of its own, a node has. With a "
                        "calibration: as many as it measured, unless said here.",
             .example = "8",
@@ -222,7 +278,17 @@ void add_machines(Map<ClusterDraft>& map) {
                           {"devices", "Lightning's", "{}"},
                           {"gpus_per_node", "Slurm's"},
                           {"num_gpus", "DeepSpeed's"},
-                          {"local_world_size", "torchrun's"}}});
+                          {"local_world_size", "torchrun's"}}})
+      .key("ranks", value::whole(1, most_nodes * most_ranks_per_node), &ClusterDraft::ranks_given,
+           {.meaning = "How many ranks there are in all, in place of `nodes` or `ranks_per_node` "
+                       "or both. Beside one of the two the other follows. Beside a `system` whole "
+                       "nodes are filled. With nothing but `inter_node` each rank is a node; with "
+                       "nothing but `intra_node` all are on one. Where that leaves a choice it is "
+                       "an error that says what to write.",
+            .otherwise = "`nodes` times `ranks_per_node`",
+            .example = "16",
+            .elsewhere = {{"world_size", "torch.distributed's"},
+                          {"num_processes", "Accelerate's"}}});
 }
 
 void add_links(Map<ClusterDraft>& map) {
@@ -309,13 +375,17 @@ Map<ClusterDraft> make_cluster_map() {
   add_machines(map);
   add_links(map);
   add_costs(map);
-  map.needs({"device", "calibration"})
+  map.needs({"device", "calibration", "system"})
+      .excludes("system", {"calibration"},
+                "a calibration is of another machine: write its name in place of the system's")
       .needs_also(
           {{.key = "intra_node"},
            {.key = "calibration"},
+           {.key = "system"},
            {.key = "ranks_per_node", .value = {value::integer_form(1, 1)}, .or_absent = true}})
       .needs_also({{.key = "inter_node"},
                    {.key = "calibration"},
+                   {.key = "system"},
                    {.key = "nodes", .value = {value::integer_form(1, 1)}, .or_absent = true}})
       .check(finish_cluster);
   return map;
@@ -333,7 +403,17 @@ const MapDescription& cluster_keys() {
 }
 
 CalibratedCluster read_cluster(const Yaml& given) {
-  return cluster_map().read(given);
+  ClusterDraft cluster;
+  cluster.layers = layers_of(entry_with_bases(given, cluster_entries, "system"));
+  cluster_map().read(std::vector<Yaml>(cluster.layers), cluster);
+  return cluster;
+}
+
+ReadyCluster read_ready_cluster(const std::string& name) {
+  ClusterDraft cluster;
+  cluster.layers = layers_of(entry_with_bases(Yaml::of_text(name), cluster_entries, "system"));
+  cluster_map().read(std::vector<Yaml>(cluster.layers), cluster);
+  return {name, cluster.source, cluster};
 }
 
 }  // namespace ddpsim

@@ -21,8 +21,6 @@ constexpr std::string_view zero_hooks =
     "zero_step";
 constexpr std::string_view not_modelled = "it is not modelled: leave it out";
 constexpr std::array words{
-    Word{"world_size", "write cluster.nodes and cluster.ranks_per_node, whose product it is"},
-    Word{"num_processes", "write cluster.nodes and cluster.ranks_per_node, whose product it is"},
     Word{"lr", no_time},
     Word{"learning_rate", no_time},
     Word{"lr_scheduler", no_time},

@@ -1,6 +1,7 @@
 // Every kind of file there is.
 
 #include "scenarios/reader/calibration_reader.hpp"
+#include "scenarios/reader/cluster_reader.hpp"
 #include "scenarios/reader/device_reader.hpp"
 #include "scenarios/reader/format.hpp"
 #include "scenarios/reader/link_reader.hpp"
@@ -20,6 +21,7 @@ const std::vector<Format>& all_formats() {
        []() -> const MapDescription& { return link_map().description(); }},
       {"calibration", "a calibration (`format: ddpsim.calibration/1`)",
        []() -> const MapDescription& { return calibration_map().description(); }},
+      {"cluster", "a ready cluster of the catalogue", &cluster_keys},
       {"device", "a device of the catalogue",
        []() -> const MapDescription& { return device_map().description(); }},
       {"model", "a model description of the catalogue", &model_keys}};

@@ -139,7 +139,7 @@ Map<Link> make_link_map() {
       .key("nvswitch", value::boolean(), &Link::nvswitch,
            {.meaning = "Whether every GPU reaches every other at full speed through a switch, so "
                        "that NCCL's NVLS algorithms can exist."})
-      .key("nics", value::whole(1, 64), &Link::nics,
+      .key("nics", value::whole(1, 1024), &Link::nics,
            {.meaning = "How many network cards a node has.",
             .otherwise = "one per rank for InfiniBand, one per node for others",
             .example = "8"})
@@ -177,7 +177,9 @@ Link read_link(const Yaml& given) {
     return YamlMap(entry.yaml).has("latency");
   });
   if (!told) link.latency = usual_latency(link.kind);
-  link.name = entries.front().name;
+  // A mapping that changes an entry is told by that entry's name.
+  const bool changed = entries.front().name == "inline" && entries.size() > 1;
+  link.name = changed ? entries[1].name : entries.front().name;
   if (link.bandwidth.bytes_per_second <= 0 && link.all_reduce.empty())
     entries.front().yaml.fail("missing key \"bandwidth\" (or a measured \"all_reduce\" table)");
   return link;

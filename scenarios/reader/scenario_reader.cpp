@@ -1,6 +1,8 @@
 #include "scenarios/reader/scenario_reader.hpp"
 
+#include "scenarios/reader/catalogue.hpp"
 #include "scenarios/reader/cluster_reader.hpp"
+#include "scenarios/reader/cluster_shape.hpp"
 #include "scenarios/reader/map.hpp"
 #include "scenarios/reader/measured_reader.hpp"
 #include "scenarios/reader/training_reader.hpp"
@@ -17,9 +19,11 @@ Map<Scenario> make_scenario_map() {
            .otherwise = "the name of the file",
            .example = "GPT XL on two H100s"})
       .key_read(
-          "cluster", {value::map(&cluster_keys)},
+          "cluster",
+          {{.kind = Form::Kind::entry, .catalogue = cluster_entries}, value::map(&cluster_keys)},
           [](Scenario& scenario, const Yaml& given) { scenario.cluster = read_cluster(given); },
-          {.meaning = "The devices, and what connects them.",
+          {.meaning = "The devices, and what connects them: a ready cluster by its name, or a "
+                      "mapping of keys.",
            .example = "{device: h100-sxm, ranks_per_node: 2, intra_node: nvlink4}",
            .required = true})
       .key_read("workload", {value::map(&workload_keys)},
@@ -67,7 +71,7 @@ const MapDescription& scenario_keys() {
 Scenario read_scenario(const std::filesystem::path& file,
                        const std::vector<std::pair<std::string, std::string>>& overrides) {
   Yaml root = Yaml::load(file);
-  root.apply(overrides);
+  apply_settings(root, overrides);
   return read(root, file);
 }
 
@@ -84,7 +88,7 @@ Scenario read_profile_as_scenario(
     quoted += c == '\'' ? "''" : std::string(1, c);
   Yaml root = Yaml::of_nothing();
   root.apply({{"workload.model", quoted + "'"}});
-  root.apply(overrides);
+  apply_settings(root, overrides);
   Scenario scenario = read(root, profile);
   scenario.measured.reset();  // on another cluster than the keys describe, perhaps
   return scenario;

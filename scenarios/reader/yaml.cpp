@@ -178,13 +178,48 @@ void Yaml::apply(const std::vector<Override>& overrides) {
   changes_ = std::make_shared<Changes>(std::move(changes));
 }
 
+void Yaml::wrap(const std::string& key, const std::string& inner) {
+  std::optional<YAML::Node> value;
+  for (const auto& item : node_)
+    if (!value && item.first.IsScalar() && item.first.Scalar() == key) value = item.second;
+  if (!value || !value->IsScalar()) return;
+  Changes changes = *changes_;
+  YAML::Node map(YAML::NodeType::Map);
+  map.force_insert(inner, *value);
+  changes.copies.emplace_back(map, mark_of(*value, changes));
+  node_.reset(changed(node_, {key}, 0, map, changes));
+  changes_ = std::make_shared<Changes>(std::move(changes));
+}
+
+YAML::Node Yaml::without(const YAML::Node& map, const std::vector<std::string>& steps,
+                         std::size_t at, Changes& changes) {
+  YAML::Node copy(YAML::NodeType::Map);
+  for (const auto& item : map) {
+    const bool here = item.first.IsScalar() && item.first.Scalar() == steps[at];
+    if (here && at + 1 == steps.size()) continue;
+    copy.force_insert(item.first, here && item.second.IsMap()
+                                      ? without(item.second, steps, at + 1, changes)
+                                      : item.second);
+  }
+  changes.copies.emplace_back(copy, mark_of(map, changes));
+  return copy;
+}
+
+void Yaml::remove(const std::vector<std::string>& path) {
+  Changes changes = *changes_;
+  node_.reset(without(node_, path, 0, changes));
+  changes_ = std::make_shared<Changes>(std::move(changes));
+}
+
 void Yaml::fail(std::string_view problem) const {
-  for (const Override& change : changes_->overrides)
-    if (key_ == change.first || key_.rfind(change.first + ".", 0) == 0 ||
+  const std::vector<Override>& overrides = changes_->overrides;
+  // Of several changes of one key the last one counts.
+  for (auto change = overrides.rbegin(); change != overrides.rend(); ++change)
+    if (key_ == change->first || key_.rfind(change->first + ".", 0) == 0 ||
         (mark().is_null() &&
-         change.first.rfind(key_ + ".", 0) == 0))  // a mapping that the change made
+         change->first.rfind(key_ + ".", 0) == 0))  // a mapping that the change made
       throw InputError(
-          fmt::format("--set {}={}: {}", shown(change.first), shown(change.second), problem));
+          fmt::format("--set {}={}: {}", shown(change->first), shown(change->second), problem));
   throw InputError(
       fmt::format("{}: {}{}{}", place(), shown(key_), key_.empty() ? "" : ": ", problem));
 }

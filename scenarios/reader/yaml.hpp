@@ -42,6 +42,11 @@ class Yaml {
   /// share a mapping, the others keep the old value. Throws InputError if a path runs through
   /// something that is no mapping.
   void apply(const std::vector<Override>& overrides);
+  /// Makes a scalar that stands at `key` of this mapping a mapping: `{inner: scalar}`. Each keeps
+  /// its place in the file.
+  void wrap(const std::string& key, const std::string& inner);
+  /// Takes a key out, by its path through mappings. Nothing happens where there is none.
+  void remove(const std::vector<std::string>& path);
 
   [[noreturn]] void fail(std::string_view problem) const;
   /// "file:line:column".
@@ -97,6 +102,9 @@ class Yaml {
   /// `map` with `value` at the end of the path `steps[at...]`. The mappings on the path are copied.
   YAML::Node changed(const YAML::Node& map, const std::vector<std::string>& steps, std::size_t at,
                      const YAML::Node& value, Changes& changes) const;
+  /// `map` without what is at the end of that path, the mappings on the path copied.
+  static YAML::Node without(const YAML::Node& map, const std::vector<std::string>& steps,
+                            std::size_t at, Changes& changes);
   /// Where a node stands in its file; null if a change made it.
   static YAML::Mark mark_of(const YAML::Node& node, const Changes& changes);
   YAML::Mark mark() const { return nothing_.value_or(mark_of(node_, *changes_)); }

@@ -28,13 +28,14 @@ except ImportError as missing:
 import broken
 
 SCENARIOS = pathlib.Path(__file__).resolve().parents[2] / 'scenarios'
-FORMATS = ('scenario', 'workload', 'link', 'calibration', 'device', 'model')
+FORMATS = ('scenario', 'workload', 'link', 'calibration', 'cluster', 'device', 'model')
 # How a scenario uses a file of each other format.
 USERS = {
     'workload': 'workload: {model: broken.yaml}\ncluster: {device: h100-sxm}\n',
     'link': 'workload: {model: resnet18, batch: 8}\n'
             'cluster: {device: h100-sxm, ranks_per_node: 2, intra_node: broken.yaml}\n',
     'calibration': 'workload: {model: resnet18, batch: 8}\ncluster: {calibration: broken.yaml}\n',
+    'cluster': 'workload: {model: resnet18, batch: 8}\ncluster: broken.yaml\n',
     'device': 'workload: {model: resnet18, batch: 8}\ncluster: {device: broken.yaml}\n',
     'model': 'workload: {model: broken.yaml, batch: 8, sequence: 8}\ncluster: {device: h100-sxm}\n',
 }
@@ -69,7 +70,7 @@ def format_of(file, content):
     marked = content.get('format')
     if marked:
         return re.fullmatch(r'ddpsim\.(\w+)/1', marked)[1]
-    return {'devices': 'device', 'links': 'link',
+    return {'clusters': 'cluster', 'devices': 'device', 'links': 'link',
             'models': 'model'}.get(file.parent.name, 'scenario')
 
 

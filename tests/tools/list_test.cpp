@@ -28,6 +28,7 @@ TEST_CASE("list shows every entry of the catalogue", "[tools][list]") {
   CHECK(names_in("models", "model") == files_in("models"));
   CHECK(names_in("devices", "device") == files_in("devices"));
   CHECK(names_in("links", "link") == files_in("links"));
+  CHECK(names_in("clusters", "cluster") == files_in("clusters"));
 }
 
 TEST_CASE("list shows hooks and backends", "[tools][list]") {
@@ -53,7 +54,7 @@ TEST_CASE("list shows hooks and backends", "[tools][list]") {
 }
 
 TEST_CASE("every list prints a table with a line for each of its names", "[tools][list]") {
-  for (const char* kind : {"models", "devices", "links", "backends", "results"}) {
+  for (const char* kind : {"models", "devices", "links", "clusters", "backends", "results"}) {
     CAPTURE(kind);
     const Outcome table = ddpsim({"list", kind});
     CHECK(table.code == 0);
@@ -82,13 +83,14 @@ TEST_CASE("an unknown list is refused with the nearest", "[tools][list]") {
   CHECK(outcome.out.empty());
   CHECK(outcome.err ==
         "ddpsim: unknown list \"modles\"; did you mean \"models\"?; known: models, devices, links, "
-        "hooks, backends, results\n");
+        "clusters, hooks, backends, results\n");
   for (const std::vector<std::string>& wrong :
        {std::vector<std::string>{"list"}, {"list", "models", "devices"}}) {
     const Outcome refused = ddpsim(wrong);
     CHECK(refused.code == 2);
     CHECK(refused.err ==
-          "ddpsim: list needs one of: models, devices, links, hooks, backends, results\n");
+          "ddpsim: list needs one of: models, devices, links, clusters, hooks, backends, "
+          "results\n");
   }
 }
 

@@ -61,10 +61,14 @@ TEST_CASE("results do not depend on the folder one is in", "[tools][same]") {
 TEST_CASE("a device, link or model is the same by name, from a file, as a base and written out",
           "[tools][same]") {
   const Scratch scratch;
-  const std::string text = content_of(first_example), expected = json_of(first_example);
+  const auto results_of = [](const std::string& file) {  // what a cluster is called aside
+    return Json::parse(json_of(file))["results"];
+  };
+  const std::string text = content_of(first_example);
+  const Json expected = results_of(first_example);
   const auto same = [&](const std::string& from, const std::string& to) {
     CAPTURE(to);
-    CHECK(json_of(scratch.write("s.yaml", replaced(text, from, to)).string()) == expected);
+    CHECK((results_of(scratch.write("s.yaml", replaced(text, from, to)).string()) == expected));
   };
   const std::string devices = shipped("catalogue/devices/"), links = shipped("catalogue/links/");
   same("device: a100-40", "device: " + devices + "a100-40.yaml");

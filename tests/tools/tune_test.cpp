@@ -229,7 +229,24 @@ TEST_CASE("tune refuses in one line what it cannot use", "[tools][tune]") {
   refused({"tune", profile, "--link", "nowhere.yaml", "--ranks", "2", "--device", "t4"},
           "nowhere.yaml");
   refused({"tune", profile, "--link", "pcie4", "--ranks", "1", "--device", "t4"}, "from 2 to");
-  refused({"tune", workstations, "--ranks", "2"}, "is a scenario and says its cluster itself");
+  refused({"tune", workstations, "--link", "pcie4"}, "is a scenario and says its cluster itself");
+  refused({"tune", workstations, "--device", "t4"}, "is a scenario and says its cluster itself");
+  const auto with_links = [&](std::vector<std::string> flags, const std::string& says) {
+    flags.insert(flags.begin(), {"tune", profile, "--device", "a100-80"});
+    refused(flags, says);
+  };
+  with_links({"--link", "ethernet-10g", "--ranks", "8", "--ranks-per-node", "4"},
+             "several ranks on a node need a link inside it as well");
+  with_links({"--link", "nvlink3", "--ranks", "8", "--nodes", "2"},
+             "several nodes need a network as well");
+  with_links({"--link", "nvlink3", "--link", "ib-hdr", "--ranks", "8"},
+             "say --nodes or --ranks-per-node");
+  with_links({"--link", "nvlink3", "--link", "pcie4", "--ranks", "8"}, "give one of each kind");
+  with_links({"--link", "ib-hdr", "--link", "ethernet-10g", "--ranks", "8"}, "both join nodes");
+  with_links({"--link", "ib-hdr", "--ranks", "8", "--nodes", "3"}, "does not divide by --nodes 3");
+  with_links({"--link", "ib-hdr", "--ranks", "8", "--nodes", "3", "--ranks-per-node", "2"},
+             "--ranks 8 is not --nodes 3 x --ranks-per-node 2");
+  with_links({"--link", "ib-hdr"}, "say how many ranks there are");
   refused({"tune", workstations, "--uncertainty", "much"}, "--uncertainty much");
   refused({"tune", workstations, "--objective", "fun"}, "expected step, exposed or memory");
   refused({"tune", workstations, "--largest-bucket", "1KiB"}, "the largest gradient alone is");

@@ -55,7 +55,8 @@ const std::vector<Command>& commands() {
       {"import", "turn traces and logs of others into profiles", import_command},
       {"backends", "what can run schedules for real here, and what is missing", backends_command},
       {"list",
-       "what the catalogue holds: models, devices, links, hooks, backends; what results mean",
+       "what the catalogue holds: models, devices, links, clusters, hooks, backends; what results "
+       "mean",
        list_command},
       {"explain", "what a key of a scenario or profile means", explain_command},
       {"schema", "the JSON Schema of a scenario or profile, for editors", schema_command}};

@@ -49,6 +49,11 @@ struct CommonOptions {
   bool wide = false;                             ///< tables keep all their columns
   bool laws_only = false;                        ///< do not calibrate on measured rows
   boost::program_options::variables_map values;  ///< the command's own flags
+
+  /// What other flags say as --set would; --set itself goes before.
+  void prepend(const std::vector<std::pair<std::string, std::string>>& settings) {
+    set.insert(set.begin(), settings.begin(), settings.end());
+  }
 };
 
 /// How a command describes itself in --help.

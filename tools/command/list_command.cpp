@@ -16,7 +16,7 @@
 namespace ddpsim {
 namespace {
 
-const Usage usage{"ddpsim list [flags] models|devices|links|hooks|backends|results",
+const Usage usage{"ddpsim list [flags] models|devices|links|clusters|hooks|backends|results",
                   "Prints what the catalogue holds, with the source of its figures. Every entry "
                   "can also be written inline\n"
                   "in a scenario, or in a file of its own; `base: NAME` starts from an entry. "
@@ -91,6 +91,19 @@ Listing links() {
   return listing;
 }
 
+Listing clusters() {
+  Listing listing{
+      {{column("cluster"), column("device"), counted("ranks per node"), column("intra_node"),
+        column("inter_node"), counted("NICs"), column("line rate of each"), source}}};
+  for (const ReadyCluster& ready : list_clusters()) {
+    const Cluster& cluster = ready.cluster;
+    listing.table.add({ready.name, cluster.device.name, cluster.ranks_per_node,
+                       cluster.intra_node.name, cluster.inter_node.name, nics_per_node(cluster),
+                       to_string(cluster.inter_node.bandwidth), ready.source});
+  }
+  return listing;
+}
+
 Listing hooks() {
   Listing listing{{{column("comm hook"), column("payload of a bucket (bytes)"),
                     column("collectives"), source}}};
@@ -148,8 +161,9 @@ struct Kind {
   const char* name;
   Listing (*list)();
 };
-constexpr Kind kinds[]{{"models", models}, {"devices", devices},       {"links", links},
-                       {"hooks", hooks},   {"backends", backend_list}, {"results", results}};
+constexpr Kind kinds[]{{"models", models},     {"devices", devices}, {"links", links},
+                       {"clusters", clusters}, {"hooks", hooks},     {"backends", backend_list},
+                       {"results", results}};
 
 void print(const Listing& listing, const CommonOptions& options) {
   check_places({{"--json", options.json}, {"--markdown", options.markdown}}, {});
@@ -181,16 +195,18 @@ int list_command(const std::vector<std::string>& arguments) {
   CommonOptions options;
   if (!parse(arguments, usage, Flag::json | Flag::tables, {}, options)) return exit_done;
   if (options.files.size() != 1)
-    throw InputError("list needs one of: models, devices, links, hooks, backends, results");
+    throw InputError(
+        "list needs one of: models, devices, links, clusters, hooks, backends, results");
   for (const Kind& kind : kinds) {
     if (kind.name != options.files[0]) continue;
     print(kind.list(), options);
     return exit_done;
   }
-  const std::string guess =
-      nearest(options.files[0], {"models", "devices", "links", "hooks", "backends", "results"});
+  const std::string guess = nearest(
+      options.files[0], {"models", "devices", "links", "clusters", "hooks", "backends", "results"});
   throw InputError(fmt::format(
-      "unknown list \"{}\"{}; known: models, devices, links, hooks, backends, results",
+      "unknown list \"{}\"{}; known: models, devices, links, clusters, hooks, backends, "
+      "results",
       options.files[0], guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
 }
 

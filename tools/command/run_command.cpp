@@ -1,14 +1,18 @@
+#include <algorithm>
 #include <cstdio>
 
 #include <fmt/format.h>
 
 #include "scenarios/reader/scenario_reader.hpp"
+#include "tools/command/cluster_flags.hpp"
 #include "tools/command/command.hpp"
 #include "tools/command/pages.hpp"
 #include "tools/command/plugin_flag.hpp"
+#include "tools/report/cluster_report.hpp"
 #include "tools/report/csv.hpp"
 #include "tools/report/hooks_log.hpp"
 #include "tools/report/json_writer.hpp"
+#include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
 #include "tools/report/results.hpp"
 #include "tools/report/run_ahead_report.hpp"
@@ -60,6 +64,7 @@ const Usage usage{
 
 struct RunFlags {
   CommonOptions common;
+  ClusterFlags cluster;
   PluginFlag plugin;
   bool why = false, ddp_statistics = false, ahead = false;
   int count = 0;  ///< of steps
@@ -86,6 +91,7 @@ po::options_description described(RunFlags& flags) {
       "training.comm_hook=none,fp16_compress")(
       "hooks-log", po::value(&flags.log)->value_name("FILE"),
       "write every hook in the order they fire, with host and device time (CSV; JSON for *.json)");
+  flags.cluster.add_to(own);
   flags.plugin.add_to(own);
   return own;
 }
@@ -125,6 +131,15 @@ void compare_varied(const CommonOptions& options, const std::vector<std::string>
   check_results(options, {}, more);
   const std::vector<VariedRun> runs =
       run_variants(options.files[0], options.set, Grid(std::move(axes)), options.laws_only);
+  std::vector<std::string> notes;  // each once
+  for (const VariedRun& varied : runs) {
+    std::vector<Setting> settings = options.set;
+    settings.insert(settings.end(), varied.settings.begin(), varied.settings.end());
+    for (std::string& line : cluster_notes(varied.run.scenario, settings))
+      if (std::find(notes.begin(), notes.end(), line) == notes.end())
+        notes.push_back(std::move(line));
+  }
+  if (!options.quiet) add_notes(notes);
   Pages pages(options);
   if (pages.wanted()) pages.add(varied_page(runs));
   Outputs outputs;
@@ -149,7 +164,7 @@ MoreOfSteps more_of(const Comparison& run, const RunFlags& flags) {
 }
 
 Page page_of(const Comparison& run, const MoreOfSteps& more) {
-  Page page = run_page(run.scenario, run.priced.model.costs.collective.name(), run.results());
+  Page page = run_page(run.scenario, run.results());
   if (run.priced.fit) page.add(Paragraph{describe_calibration(*run.priced.fit)});
   page.add(Paragraph{hooks_text(run)});
   if (!more.steps.empty()) page.add(steps_table(run, more.steps));
@@ -199,6 +214,7 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
     if (!flags.plugin.files.empty()) check_plugins(plugins, scenario.training);
     const Comparison run(std::move(scenario), options.laws_only);
     const MoreOfSteps more = more_of(run, flags);
+    if (!options.quiet) add_notes(cluster_notes(run.scenario, options.set));
     if (pages.wanted()) pages.add(page_of(run, more));
     for (const Result& result : run.results()) rows.add(run_row(run.scenario, result));
     if (!options.json.empty()) records.emplace_back(record_of(run, more));
@@ -225,6 +241,7 @@ int run_command(const std::vector<std::string>& arguments) {
     return exit_done;
   check(flags);
   const Plugins plugins = flags.plugin.open();
+  flags.common.prepend(flags.cluster.settings());
   if (!flags.phase.empty()) flags.common.set.emplace_back("training.phase", flags.phase);
   if (flags.vary.empty())
     compare_strategies(flags, plugins);

@@ -5,10 +5,13 @@
 #include "scenarios/reader/scenario_reader.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/predict/step_sequence.hpp"
+#include "tools/command/cluster_flags.hpp"
 #include "tools/command/command.hpp"
 #include "tools/command/pages.hpp"
 #include "tools/command/plugin_flag.hpp"
+#include "tools/report/cluster_report.hpp"
 #include "tools/report/json_writer.hpp"
+#include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
 #include "tools/report/schedule_fields.hpp"
 #include "tools/report/schedule_report.hpp"
@@ -42,6 +45,8 @@ int schedule_command(const std::vector<std::string>& arguments) {
                     "print every task as well")(
       "steps", boost::program_options::value(&count)->value_name("N"),
       "of N consecutive steps from the first on, each that differs from those before it");
+  ClusterFlags cluster;
+  cluster.add_to(own);
   PluginFlag plugin;
   plugin.add_to(own);
   if (!parse(arguments, usage,
@@ -49,11 +54,13 @@ int schedule_command(const std::vector<std::string>& arguments) {
     return exit_done;
   if (options.files.size() != 1)
     throw InputError("schedule needs one scenario: ddpsim schedule scenarios/examples/first.yaml");
+  options.prepend(cluster.settings());
   check_results(options, {}, {plugin.files, {}});
   const Plugins plugins = plugin.open();
   const Scenario scenario = read_scenario(options.files[0], options.set);
   if (!plugin.files.empty()) check_plugins(plugins, scenario.training);
   const CalibratedModel priced = price_calibrated(scenario, options.laws_only);
+  if (!options.quiet) add_notes(cluster_notes(scenario, options.set));
   const bool steps_asked = options.values.count("steps") > 0;
   const ConsecutiveSteps steps =
       steps_asked ? consecutive_steps(priced.model, scenario.training, count)

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -5,12 +6,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/scenario_reader.hpp"
 #include "sim/tune/parallel.hpp"
+#include "tools/command/cluster_flags.hpp"
 #include "tools/command/command.hpp"
 #include "tools/command/flag_values.hpp"
 #include "tools/command/interruptible.hpp"
 #include "tools/command/pages.hpp"
+#include "tools/report/cluster_report.hpp"
 #include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
 #include "tools/report/progress.hpp"
@@ -38,6 +41,7 @@ const Usage usage{
 
 struct SweepFlags {
   CommonOptions common;
+  ClusterFlags cluster;
   std::vector<std::string> vary;
   std::string jobs;
 };
@@ -49,9 +53,12 @@ bool parse_sweep(const std::vector<std::string>& arguments, SweepFlags& flags) {
   own.add_options()("vary", value(&flags.vary)->value_name("KEY=VALUES"),
                     "the values a key of the scenario takes (may be repeated)")(
       "jobs", value(&flags.jobs)->value_name("N"), "threads of this process (default: all cores)");
-  return parse(arguments, usage,
-               Flag::set | Flag::json | Flag::csv | Flag::tables | Flag::laws_only, own,
-               flags.common);
+  flags.cluster.add_to(own);
+  if (!parse(arguments, usage, Flag::set | Flag::json | Flag::csv | Flag::tables | Flag::laws_only,
+             own, flags.common))
+    return false;
+  flags.common.prepend(flags.cluster.settings());
+  return true;
 }
 
 /// The cores this process may use; its share of them, if it shares its host with other ranks and
@@ -172,6 +179,23 @@ int report_refused(const Sweep& sweep, const PointResults& results) {
   return exit_input;
 }
 
+/// What of the points' clusters has no effect, each once. Of a large grid the first points tell.
+std::vector<std::string> notes_of(const Sweep& sweep) {
+  constexpr std::size_t most_read = 64;
+  std::vector<std::string> notes;
+  for (std::size_t point = 0; point < std::min(sweep.grid.points(), most_read); ++point) {
+    std::vector<Setting> settings = sweep.set;
+    for (Setting& setting : sweep.grid.settings(point)) settings.push_back(std::move(setting));
+    try {
+      for (std::string& line : cluster_notes(read_scenario(sweep.file, settings), settings))
+        if (std::find(notes.begin(), notes.end(), line) == notes.end())
+          notes.push_back(std::move(line));
+    } catch (const InputError&) {  // the point's row says so
+    }
+  }
+  return notes;
+}
+
 /// Rank 0's part.
 int lead(const MpiJob& job, PointThreads& threads, const Sweep& sweep, SweepFiles& files,
          bool quiet) {
@@ -195,6 +219,7 @@ int lead(const MpiJob& job, PointThreads& threads, const Sweep& sweep, SweepFile
     compute_points(job, threads, files.missing(), watch);
   }
   files.write_all();
+  if (!quiet) add_notes(notes_of(sweep));
   if (!quiet) note("{}", files.summary());
   if (files.done() < sweep.grid.points()) {
     const std::string kept = files.kept_in();

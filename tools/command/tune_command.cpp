@@ -1,16 +1,20 @@
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/quantity_text.hpp"
+#include "scenarios/reader/link_reader.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
 #include "sim/tune/parallel.hpp"
 #include "sim/tune/tune.hpp"
+#include "tools/command/cluster_flags.hpp"
 #include "tools/command/command.hpp"
 #include "tools/command/flag_values.hpp"
 #include "tools/command/pages.hpp"
+#include "tools/report/cluster_report.hpp"
 #include "tools/report/csv.hpp"
 #include "tools/report/json_writer.hpp"
+#include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
 #include "tools/report/progress.hpp"
 #include "tools/report/tune_report.hpp"
@@ -36,21 +40,28 @@ const Usage usage{
     "pays, "
     "and what to paste.\n"
     "A workload profile (tools/torch_profile.py, ddpsim import) is taken with --link, --ranks and "
-    "--device. With\n"
+    "--device, or with\n"
+    "--cluster. A link of Ethernet or InfiniBand joins nodes, of one rank each unless "
+    "--ranks-per-node says otherwise;\n"
+    "other links are inside one node. --link nvlink4 --link ethernet-100g gives one of each. "
+    "With\n"
     "--uncertainty the recommended cap is the one that loses least in the worst case. Calibrated "
     "like `ddpsim run`.",
     "ddpsim tune scenarios/seeds/cs336-xl-2xh100.yaml --uncertainty 10%"};
 
 struct Flags {
-  std::string link, device, ranks, uncertainty, objective = "step", within = "1%", largest,
-                                                noise = "1%", threads, buckets;
+  ClusterFlags cluster;
+  std::vector<std::string> links;
+  std::string device, uncertainty, objective = "step", within = "1%", largest, noise = "1%",
+                                   threads, buckets;
 
   po::options_description described() {
     po::options_description own;
+    cluster.add_to(own);
     own.add_options()(
-        "link", po::value(&link)->value_name("LINK"),
-        "for a profile: what joins the ranks, a link's name or the path of a link profile")(
-        "ranks", po::value(&ranks)->value_name("N"), "for a profile: how many ranks")(
+        "link", po::value(&links)->value_name("LINK"),
+        "for a profile: what joins the ranks, a link's name or the path of a link profile; a "
+        "network joins nodes, other links the ranks of one (give one of each for both)")(
         "device", po::value(&device)->value_name("DEVICE"),
         "for a profile: the device it was measured on (generic-cpu, h100-sxm, ...)")(
         "uncertainty", po::value(&uncertainty)->value_name("SHARE"),
@@ -71,30 +82,84 @@ struct Flags {
   }
 };
 
-Scenario read(const CommonOptions& options, const Flags& flags) {
-  const std::string& file = options.files.front();
-  const bool cluster = !flags.link.empty() || !flags.ranks.empty() || !flags.device.empty();
-  if (!is_workload_profile(file)) {
-    if (cluster)
-      throw InputError(fmt::format(
-          "{} is a scenario and says its cluster itself: --link, --ranks and --device are for "
-          "workload profiles; --set cluster.ranks_per_node=4 changes a scenario",
-          file));
-    return read_scenario(file, options.set);
+/// Does a link join nodes? A measured table is of ranks as they were, which are taken as one node.
+bool joins_nodes(const Link& link) {
+  const bool network = link.kind == LinkKind::ethernet || link.kind == LinkKind::infiniband;
+  return network && link.all_reduce.empty();
+}
+
+/// The links of a profile's cluster, [inside a node, between nodes]; "" for none.
+std::array<std::string, 2> links_of(const std::vector<std::string>& given) {
+  std::array<std::string, 2> links;
+  for (const std::string& name : given) {
+    const bool between = joins_nodes(read_link(Yaml::of_text(name)));
+    std::string& place = links[between ? 1 : 0];
+    if (!place.empty())
+      throw InputError(fmt::format("--link {} and --link {} both join {}: give one of each kind",
+                                   place, name, between ? "nodes" : "the ranks of a node"));
+    place = name;
   }
-  if (flags.link.empty() || flags.ranks.empty() || flags.device.empty())
+  return links;
+}
+
+/// Throws InputError where the links do not suit the numbers of nodes and ranks.
+void check_flags(const Flags& flags, const std::array<std::string, 2>& links) {
+  const ClusterFlags& size = flags.cluster;
+  if (!size.ranks.empty()) count_of("--ranks", size.ranks, 2, 100'000'000);
+  if (!size.cluster.empty()) return;
+  const auto& [inside, between] = links;
+  const int nodes = size.nodes.empty() ? 0 : count_of("--nodes", size.nodes, 1, 100'000);
+  const int each =
+      size.ranks_per_node.empty() ? 0 : count_of("--ranks-per-node", size.ranks_per_node, 1, 1024);
+  const int ranks = size.ranks.empty() ? 0 : count_of("--ranks", size.ranks, 2, 100'000'000);
+  if (ranks == 0 && nodes == 0 && each == 0)
+    throw InputError("say how many ranks there are: --ranks N, or --nodes N --ranks-per-node N");
+  const bool several = each > 1 || (each == 0 && nodes > 0 && ranks > nodes);
+  if (inside.empty() && several)
+    throw InputError(fmt::format(
+        "--link {} joins nodes: several ranks on a node need a link inside it as well, such as "
+        "--link nvlink4 --link {}",
+        between, between));
+  if (between.empty() && (nodes > 1 || (nodes == 0 && each > 0 && ranks > each)))
+    throw InputError(fmt::format(
+        "--link {} joins the ranks of one node: several nodes need a network as well, such as "
+        "--link {} --link ethernet-100g",
+        inside, inside));
+  if (!inside.empty() && !between.empty() && nodes == 0 && each == 0)
+    throw InputError(
+        fmt::format("--ranks {} may be nodes of any size, as there are links of both kinds: say "
+                    "--nodes or --ranks-per-node",
+                    size.ranks));
+}
+
+/// The flags, as `--set` would say them. Throws InputError.
+std::vector<Setting> settings_of(const Flags& flags, const std::string& file) {
+  if (!is_workload_profile(file)) {
+    if (!flags.links.empty() || !flags.device.empty())
+      throw InputError(fmt::format(
+          "{} is a scenario and says its cluster itself: --link and --device are for workload "
+          "profiles; --set cluster.device=h100-sxm changes a scenario",
+          file));
+    return flags.cluster.settings();
+  }
+  if (flags.cluster.cluster.empty() && (flags.links.empty() || flags.device.empty()))
     throw InputError(
         fmt::format("{} is a workload profile: say what it is to run on, such as --device "
-                    "generic-cpu --ranks 2 "
-                    "--link link.yaml",
+                    "generic-cpu --ranks 2 --link link.yaml, or --cluster dgx-h100",
                     file));
-  auto overrides = options.set;
-  overrides.insert(overrides.begin(),
-                   {{"cluster.device", flags.device},
-                    {"cluster.ranks_per_node",
-                     fmt::format("{}", count_of("--ranks", flags.ranks, 2, 1'000'000))},
-                    {"cluster.intra_node", flags.link}});
-  return read_profile_as_scenario(file, overrides);
+  const std::array<std::string, 2> links = links_of(flags.links);
+  std::vector<Setting> settings = flags.cluster.settings();
+  check_flags(flags, links);
+  if (!flags.device.empty()) settings.emplace_back("cluster.device", flags.device);
+  if (!links[0].empty()) settings.emplace_back("cluster.intra_node", links[0]);
+  if (!links[1].empty()) settings.emplace_back("cluster.inter_node", links[1]);
+  return settings;
+}
+
+Scenario read(const CommonOptions& options) {
+  const std::string& file = options.files.front();
+  return is_workload_profile(file) ? read_profile_as_scenario(file, options.set)
+                                   : read_scenario(file, options.set);
 }
 
 /// How far apart repeats of these measurements are, as a share: all of them together at their 90th
@@ -147,9 +212,13 @@ int tune_command(const std::vector<std::string>& arguments) {
   if (options.files.size() != 1)
     throw InputError(
         "tune needs one scenario or workload profile: ddpsim tune scenarios/examples/first.yaml");
-  check_results(options, {{"--buckets", flags.buckets}}, {{flags.link, flags.device}, {}});
-  const Scenario scenario = read(options, flags);
+  std::vector<std::string> inputs = flags.links;
+  inputs.insert(inputs.end(), {flags.device, flags.cluster.cluster});
+  check_results(options, {{"--buckets", flags.buckets}}, {inputs, {}});
+  options.prepend(settings_of(flags, options.files.front()));
+  const Scenario scenario = read(options);
   const CalibratedModel priced = price_calibrated(scenario, options.laws_only);
+  if (!options.quiet) add_notes(cluster_notes(scenario, options.set));
   TuneOptions tuning_options = options_of(flags, scenario);
   Progress progress(options.quiet);
   tuning_options.progress = [&](const std::string& what, double fraction) {
@@ -163,7 +232,7 @@ int tune_command(const std::vector<std::string>& arguments) {
 
   Pages pages(options, {flags.buckets});
   if (pages.wanted()) {
-    Page page = tune_page(scenario, priced.model.costs.collective.name(), tuning, tuning_options);
+    Page page = tune_page(scenario, tuning, tuning_options);
     if (priced.fit) page.add(Paragraph{describe_calibration(*priced.fit)});
     pages.add(page);
   }

@@ -1,5 +1,6 @@
 #include "tools/report/all_fields.hpp"
 
+#include "tools/report/cluster_fields.hpp"
 #include "tools/report/hook_fields.hpp"
 #include "tools/report/schedule_fields.hpp"
 #include "tools/report/score_fields.hpp"
@@ -13,6 +14,7 @@ namespace ddpsim {
 
 const std::vector<FieldGroup>& all_fields() {
   static const std::vector<FieldGroup> groups{{"run", fields::of_run},
+                                              {"cluster", fields::of_cluster},
                                               {"buckets", fields::of_bucket},
                                               {"steps", fields::of_steps},
                                               {"kinds of steps", fields::of_kinds},

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -17,6 +18,9 @@ template <typename... Values>
 void note(fmt::format_string<Values...> format, Values&&... values) {
   note(std::string_view{fmt::format(format, std::forward<Values>(values)...)});
 }
+
+/// "note: ..." for each.
+void add_notes(const std::vector<std::string>& lines);
 
 /// Text as it is, for what is drawn on a terminal.
 void draw(std::string_view text);

@@ -4,6 +4,7 @@
 
 #include "tools/report/chart.hpp"
 #include "tools/report/choice_record.hpp"
+#include "tools/report/cluster_report.hpp"
 #include "tools/report/step_fields.hpp"
 #include "tools/study/names.hpp"
 
@@ -85,6 +86,7 @@ Record run_record(const Scenario& scenario, List results) {
   record.add(fields::format, "ddpsim.run/1")
       .add(fields::scenario, scenario.name)
       .add(fields::ranks, scenario.cluster.ranks())
+      .add(fields::cluster, cluster_record(scenario.cluster))
       .add(fields::results, std::move(results));
   return record;
 }
@@ -124,15 +126,13 @@ Record run_row(const Scenario& scenario, const Result& result) {
   return record;
 }
 
-Page run_page(const Scenario& scenario, const std::string& law,
-              const std::vector<Result>& results) {
-  const Cluster& cluster = scenario.cluster;
+Page run_page(const Scenario& scenario, const std::vector<Result>& results) {
   Page page;
-  page.add(Paragraph{fmt::format(
-      "{}\n{}: {} tensors, {:.1f} M parameters, {} of gradients; {} x {}, all-reduce law: {}",
-      scenario.name, scenario.workload.name, scenario.workload.parameters.size(),
-      static_cast<double>(scenario.workload.elements()) * 1e-6,
-      to_string(scenario.workload.gradient_size()), cluster.ranks(), cluster.device.name, law)});
+  page.add(Paragraph{
+      fmt::format("{}\n{}: {} tensors, {:.1f} M parameters, {} of gradients\n{}", scenario.name,
+                  scenario.workload.name, scenario.workload.parameters.size(),
+                  static_cast<double>(scenario.workload.elements()) * 1e-6,
+                  to_string(scenario.workload.gradient_size()), cluster_text(scenario.cluster))});
   Table table{{fields::strategy_in_words, fields::step_ms, fields::forward_ms, fields::backward_ms,
                fields::optimizer_ms, fields::communication_ms, fields::exposed_ms, fields::overlap,
                fields::speedup_vs_naive, fields::collectives, fields::bound}};

@@ -20,7 +20,7 @@ Record run_record(const Scenario& scenario, List results);
 const std::vector<Field>& run_columns();
 Record run_row(const Scenario& scenario, const Result& result);
 
-/// The table and the timelines `ddpsim run` prints. `law` says what all-reduces cost.
-Page run_page(const Scenario& scenario, const std::string& law, const std::vector<Result>& results);
+/// The table and the timelines `ddpsim run` prints.
+Page run_page(const Scenario& scenario, const std::vector<Result>& results);
 
 }  // namespace ddpsim

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "tools/report/choice_record.hpp"
+#include "tools/report/cluster_report.hpp"
 #include "tools/report/schedule_fields.hpp"
 #include "tools/study/names.hpp"
 
@@ -145,8 +146,8 @@ List buckets_of(const Scenario& scenario, const Schedule& schedule) {
 Page schedule_page(const Scenario& scenario, const Step& step, bool tasks,
                    const std::string& which) {
   Page page;
-  page.add(Paragraph{fmt::format("{}{}{}: {}", which, which.empty() ? "" : "\n", scenario.name,
-                                 strategy_label(step.training))});
+  page.add(Paragraph{fmt::format("{}{}{}: {}\n{}", which, which.empty() ? "" : "\n", scenario.name,
+                                 strategy_label(step.training), cluster_text(scenario.cluster))});
   const std::vector<HookFiring> hooks = firings(step);
   if (!hooks.empty()) page.add(hooks_table(scenario, hooks));
   if (!step.schedule.buckets.empty()) page.add(buckets_table(scenario, step));
@@ -159,6 +160,7 @@ Record schedule_record(const Scenario& scenario, const Step& step) {
   Record record;
   record.add(fields::format, "ddpsim.schedule/1")
       .add(fields::scenario, scenario.name)
+      .add(fields::cluster, cluster_record(scenario.cluster))
       .add(fields::strategy, name_of(step.training.strategy))
       .add(fields::hooks, hooks_of(scenario, step))
       .add(fields::buckets, buckets_of(scenario, step.schedule))

@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "tools/report/field_kinds.hpp"
+#include "tools/report/cluster_fields.hpp"
 
 namespace ddpsim::fields {
 
@@ -141,6 +141,7 @@ inline constexpr Field how =
 inline constexpr std::array of_run{&format,
                                    &scenario,
                                    &ranks,
+                                   &cluster,
                                    &results,
                                    &set,
                                    &strategy,

@@ -105,6 +105,7 @@ inline constexpr Field corner_regret = regret.only_for(Audience::people);
 
 inline constexpr std::array of_tune{&format,
                                     &scenario,
+                                    &cluster,
                                     &best_cap_bytes,
                                     &best_cap_step_ms,
                                     &default_step_ms,

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/report/cluster_report.hpp"
 #include "tools/report/tune_fields.hpp"
 #include "tools/study/settings.hpp"
 
@@ -206,14 +207,12 @@ List partition_names(const Scenario& scenario, const Choice& partition) {
 
 }  // namespace
 
-Page tune_page(const Scenario& scenario, const std::string& law, const Tuning& tuning,
-               const TuneOptions& options) {
+Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions& options) {
   Page page;
-  page.add(
-      Paragraph{fmt::format("{}\n{}: {} gradients, {}; {} x {}, all-reduce law: {}", scenario.name,
-                            scenario.workload.name, scenario.workload.parameters.size(),
-                            to_string(scenario.workload.gradient_size()), scenario.cluster.ranks(),
-                            scenario.cluster.device.name, law)});
+  page.add(Paragraph{fmt::format("{}\n{}: {} gradients, {}\n{}", scenario.name,
+                                 scenario.workload.name, scenario.workload.parameters.size(),
+                                 to_string(scenario.workload.gradient_size()),
+                                 cluster_text(scenario.cluster))});
   page.add(choices_table(tuning));
   page.add(Paragraph{fmt::format(
       "without communication: {} ms; all {} distinct caps{} were searched ({} steps simulated);\n"
@@ -246,6 +245,7 @@ Record tune_record(const Scenario& scenario, const Tuning& tuning) {
   Record record;
   record.add(fields::format, "ddpsim.tune/1")
       .add(fields::scenario, scenario.name)
+      .add(fields::cluster, cluster_record(scenario.cluster))
       .add(fields::best_cap_bytes, deployed(tuning.best_cap))
       .add(fields::best_cap_step_ms, in_ms(tuning.best_cap.step))
       .add(fields::default_step_ms, in_ms(tuning.standard.step))

@@ -10,8 +10,7 @@ namespace ddpsim {
 
 /// What `ddpsim tune` prints: the choices beside each other, the step against the cap, what errors
 /// do to it, a verdict, what to paste. `law` says what all-reduces cost.
-Page tune_page(const Scenario& scenario, const std::string& law, const Tuning& tuning,
-               const TuneOptions& options);
+Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions& options);
 
 /// "ddpsim.tune/1"; times in ms, sizes in bytes.
 Record tune_record(const Scenario& scenario, const Tuning& tuning);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "model/schedule/fingerprint.hpp"
+#include "tools/report/cluster_report.hpp"
 #include "tools/report/results.hpp"
 #include "tools/report/validate_fields.hpp"
 
@@ -138,6 +139,7 @@ Record validation_record(const Validation& validation) {
       .add(fields::scenario, validation.scenario.name)
       .add(fields::mode, validation.mode)
       .add(fields::ranks, validation.scenario.cluster.ranks())
+      .add(fields::cluster, cluster_record(validation.scenario.cluster))
       .add(fields::busy_kernels, validation.busy_kernels)
       .add(fields::stolen_share, validation.stolen)
       .add(fields::calibrated, calibrated_record(validation.calibration))

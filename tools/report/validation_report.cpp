@@ -7,6 +7,7 @@
 #include "backend/measure/steal.hpp"
 #include "model/schedule/fingerprint.hpp"
 #include "tools/report/chart.hpp"
+#include "tools/report/cluster_report.hpp"
 #include "tools/report/validate_fields.hpp"
 #include "tools/report/validation_record.hpp"
 #include "tools/study/names.hpp"
@@ -171,9 +172,9 @@ std::string doubt_about(double stolen) {
 
 Page validation_page(const Validation& validation) {
   Page page;
-  std::string head =
-      fmt::format("{}: {}\ncalibrated {} on {}\n", validation.scenario.name, validation.mode,
-                  validation.calibration.date, validation.calibration.cpu);
+  std::string head = fmt::format("{}: {}\n{}\ncalibrated {} on {}\n", validation.scenario.name,
+                                 validation.mode, cluster_text(validation.scenario.cluster),
+                                 validation.calibration.date, validation.calibration.cpu);
   if (validation.busy_kernels)
     head +=
         "this workload's kernels have no shapes: busy work of the profile's times stands for "

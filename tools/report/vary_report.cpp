@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "sim/predict/step_sequence.hpp"
+#include "tools/report/cluster_report.hpp"
 #include "tools/report/results.hpp"
 #include "tools/report/vary_fields.hpp"
 #include "tools/study/names.hpp"
@@ -65,8 +66,11 @@ Record row_record(const VariedRun& varied, const Step& step, const VariedRun& fi
 Page varied_page(const std::vector<VariedRun>& runs) {
   const Scenario& scenario = runs.front().run.scenario;
   Page page;
-  page.add(Paragraph{fmt::format("{}\n{}; {} x {}", scenario.name, scenario.workload.name,
-                                 scenario.cluster.ranks(), scenario.cluster.device.name)});
+  const bool others = std::any_of(runs.begin(), runs.end(), [&](const VariedRun& varied) {
+    return cluster_text(varied.run.scenario.cluster) != cluster_text(scenario.cluster);
+  });
+  page.add(Paragraph{fmt::format("{}\n{}\n{}{}", scenario.name, scenario.workload.name,
+                                 others ? "the first: " : "", cluster_text(scenario.cluster))});
   Table table{{fields::combination, fields::strategy, fields::step_ms, fields::against_first,
                fields::exposed_ms, fields::communication_ms, fields::collectives,
                fields::wire_bytes, fields::comm_hook_ms, fields::comm_hook_memory_bytes,

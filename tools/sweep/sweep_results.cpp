@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/reader/scenario_reader.hpp"
+#include "tools/report/cluster_report.hpp"
 #include "tools/report/csv.hpp"
 #include "tools/report/json_writer.hpp"
 #include "tools/report/step_fields.hpp"
@@ -96,6 +98,22 @@ Table rows_table(const Sweep& sweep, const PointResults& results, bool all) {
   return table;
 }
 
+/// A line on the cluster of the first point; nothing where the scenario refuses that point.
+std::string first_cluster(const Sweep& sweep) {
+  std::vector<Setting> settings = sweep.set;
+  for (Setting& setting : sweep.grid.settings(0)) settings.push_back(std::move(setting));
+  const std::vector<Axis>& axes = sweep.grid.axes();
+  const bool varies = std::any_of(axes.begin(), axes.end(), [](const Axis& axis) {
+    return axis.key == "cluster" || axis.key.rfind("cluster.", 0) == 0;
+  });
+  try {
+    return fmt::format("\n{}{}", varies ? "the first: " : "",
+                       cluster_text(read_scenario(sweep.file, settings).cluster));
+  } catch (const InputError&) {
+    return "";
+  }
+}
+
 }  // namespace
 
 std::vector<Field> sweep_columns(const Sweep& sweep) {
@@ -136,8 +154,9 @@ Page sweep_page(const Sweep& sweep, const PointResults& results) {
   const bool all = rows <= most_rows_shown;
   Page page;
   page.add(Paragraph{
-      fmt::format("{}: {} of {} points{}", sweep.file, points, sweep.grid.points(),
-                  all ? "" : "; the shortest step of each strategy (--csv FILE holds all rows)")});
+      fmt::format("{}: {} of {} points{}{}", sweep.file, points, sweep.grid.points(),
+                  all ? "" : "; the shortest step of each strategy (--csv FILE holds all rows)",
+                  first_cluster(sweep))});
   page.add(rows_table(sweep, results, all));
   return page;
 }

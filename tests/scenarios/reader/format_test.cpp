@@ -153,7 +153,9 @@ TEST_CASE("another program's key is answered with ours", "[scenarios][elsewhere]
   CHECK(told("cluster.nproc_per_node", "8") ==
         "torchrun's nproc_per_node is cluster.ranks_per_node here: write ranks_per_node: 8");
   CHECK(told("cluster.world_size", "16") ==
-        "write cluster.nodes and cluster.ranks_per_node, whose product it is");
+        "torch.distributed's world_size is cluster.ranks here: write ranks: 16");
+  CHECK(told("cluster.num_processes", "16") ==
+        "Accelerate's num_processes is cluster.ranks here: write ranks: 16");
   CHECK(told("workload.per_device_train_batch_size", "8") ==
         "Hugging Face's per_device_train_batch_size is workload.batch here: write batch: 8");
   CHECK(told("workload.train_batch_size", "256") ==

@@ -35,12 +35,13 @@ TEST_CASE("an unknown key is refused where it stands, with the nearest known one
   CHECK(refusal_at(scratch, 12, "zebra_crossing: 1") ==
         "s.yaml:12:1: zebra_crossing: unknown key" + known_in_scenario);
   // In flow style: "cluster: {dev..." puts the key in column 11.
-  CHECK(refusal(scratch,
-                "workload: {model: resnet18, batch: 8}\n"
-                "cluster: {devices: h100-sxm, device: h100-sxm}\n") ==
-        "s.yaml:2:11: cluster.devices: unknown key; did you mean \"device\"?; known: calibration, "
-        "device, nodes, ranks_per_node, intra_node, inter_node, cpu, collectives, interference, "
-        "launch, collectives_at_once, through_host");
+  CHECK(
+      refusal(scratch,
+              "workload: {model: resnet18, batch: 8}\n"
+              "cluster: {devices: h100-sxm, device: h100-sxm}\n") ==
+      "s.yaml:2:11: cluster.devices: unknown key; did you mean \"device\"?; known: system, source, "
+      "calibration, device, nodes, ranks_per_node, ranks, intra_node, inter_node, cpu, "
+      "collectives, interference, launch, collectives_at_once, through_host");
 }
 
 TEST_CASE("a repeated key is refused at its second place, at any depth", "[scenarios][yaml]") {
@@ -84,8 +85,11 @@ TEST_CASE("a value of the wrong kind is refused with what was expected", "[scena
   CHECK(refusal_at(scratch, 11, "compare: [[naive]]") ==
         "s.yaml:11:11: compare: expected a name, got a list");
   CHECK(refusal_at(scratch, 12, "name: [a]") == "s.yaml:12:7: name: expected a name, got a list");
-  CHECK(refusal(scratch, "cluster: 3\n") ==
-        "s.yaml:1:10: cluster: expected a mapping of keys to values");
+  CHECK(refusal(scratch, "cluster: [3]\n") ==
+        "s.yaml:1:10: cluster: expected a name from the catalogue of clusters, a path or a "
+        "mapping, got a list");
+  CHECK(refusal(scratch, "workload: 3\ncluster: {device: t4}\n") ==
+        "s.yaml:1:11: workload: expected a mapping of keys to values");
 }
 
 TEST_CASE("a key that is no word is refused", "[scenarios][yaml]") {

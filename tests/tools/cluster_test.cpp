@@ -1,0 +1,254 @@
+// What a command runs on: links that join nodes, ready clusters, heads of tables, notes.
+
+#include <catch2/catch.hpp>
+
+#include "tests/tools/program.hpp"
+
+namespace ddpsim {
+namespace {
+
+const std::string first_example = shipped("examples/first.yaml");
+
+Json json_of(std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--json", "-"});
+  const Outcome outcome = ddpsim(arguments);
+  CAPTURE(arguments, outcome.err);
+  REQUIRE(outcome.code == 0);
+  return outcome.json();
+}
+
+void refused(const std::vector<std::string>& arguments, const std::string& says) {
+  const Outcome outcome = ddpsim(arguments);
+  CAPTURE(arguments, outcome.err);
+  CHECK(outcome.code == 2);
+  CHECK(lines_of(outcome.err).size() == 1);
+  CHECK_THAT(outcome.err, Catch::Contains(says));
+  CHECK(outcome.out.empty());
+}
+
+/// A workload profile with 1 GiB of gradients, all ready at the end of backward.
+std::string large_profile(const Scratch& scratch) {
+  return scratch
+      .write("profile.yaml",
+             "format: ddpsim.workload/1\nforward: 1 ms\nbackward: 2 ms\noptimizer: 1 ms\n"
+             "parameters:\n"
+             "  - {name: weight, shape: [16384, 16384], dtype: fp32, ready: 2 ms}\n")
+      .string();
+}
+
+/// The time of the step that is not computation, in seconds.
+double communication_of(const Json& tuned) {
+  return (tuned["default_step_ms"].get<double>() -
+          tuned["without_communication_ms"].get<double>()) *
+         1e-3;
+}
+
+TEST_CASE("a network given by --link joins nodes, whose NICs the step goes at the rate of",
+          "[tools][cluster]") {
+  const Scratch scratch;
+  const Json tuned = json_of({"tune", large_profile(scratch), "--link", "ethernet-10g", "--ranks",
+                              "8", "--device", "a100-80"});
+  const Json& cluster = tuned["cluster"];
+  CHECK(cluster["nodes"] == 8);
+  CHECK(cluster["ranks_per_node"] == 1);
+  CHECK(cluster["inter_node"] == "ethernet-10g");
+  CHECK(cluster["intra_node"].is_null());
+  CHECK(cluster["nics_per_node"] == 1);
+  CHECK(cluster["line_rate_bytes_per_second"] == 1.25e9);
+  CHECK(cluster["law"] == "nccl");
+  // A ring of 8 sends 2 x 7/8 of 1 GiB through each NIC of 1.25 GB/s: 1.503 s.
+  const double line_rate = 2.0 * 7 / 8 * 1024 * 1024 * 1024 / 1.25e9;
+  CHECK(communication_of(tuned) >= line_rate);
+  CHECK(communication_of(tuned) <= 1.35 * line_rate);
+}
+
+TEST_CASE("several ranks of a node share its NICs", "[tools][cluster]") {
+  const Scratch scratch;
+  const std::string profile = large_profile(scratch);
+  const auto tuned = [&](const std::vector<std::string>& size) {
+    std::vector<std::string> arguments{"tune",   profile,   "--device", "a100-80",
+                                       "--link", "nvlink3", "--link",   "ethernet-10g"};
+    arguments.insert(arguments.end(), size.begin(), size.end());
+    return json_of(arguments);
+  };
+  const Json by_nodes = tuned({"--ranks", "8", "--nodes", "2"});
+  CHECK(by_nodes["cluster"]["ranks_per_node"] == 4);
+  CHECK(by_nodes["cluster"]["intra_node"] == "nvlink3");
+  // A quarter of 1.25 GB/s each.
+  CHECK(by_nodes["cluster"]["line_rate_bytes_per_second"] == 0.3125e9);
+  for (const std::vector<std::string>& same :
+       {std::vector<std::string>{"--ranks", "8", "--ranks-per-node", "4"},
+        {"--nodes", "2", "--ranks-per-node", "4"}})
+    CHECK(tuned(same) == by_nodes);
+  // Two nodes: at the least 1 GiB must leave each through its NIC.
+  CHECK(communication_of(by_nodes) >= 1024.0 * 1024 * 1024 / 1.25e9);
+}
+
+TEST_CASE("NVLink, PCIe and link profiles given by --link stay inside one node",
+          "[tools][cluster]") {
+  const Scratch scratch;
+  const std::string profile = large_profile(scratch);
+  for (const std::string& link :
+       {std::string("nvlink3"), std::string("pcie4"), shipped("examples/profiles/link.yaml")}) {
+    CAPTURE(link);
+    const Json cluster = json_of(
+        {"tune", profile, "--link", link, "--ranks", "2", "--device", "a100-80"})["cluster"];
+    CHECK(cluster["nodes"] == 1);
+    CHECK(cluster["ranks_per_node"] == 2);
+  }
+}
+
+TEST_CASE("a ready cluster is the same by flag, by --set and in the file", "[tools][cluster]") {
+  const Scratch scratch;
+  const std::string workload = "workload: {model: gpt2, batch: 2, sequence: 256}\n";
+  const std::string bare = scratch.write("s.yaml", workload + "cluster: dgx-h100\n").string();
+  const std::string map =
+      scratch.write("s2.yaml", workload + "cluster: {system: dgx-h100, nodes: 4}\n").string();
+  const std::string out = scratch
+                              .write("s3.yaml", workload +
+                                                    "cluster: {device: h100-sxm, nodes: 4, "
+                                                    "ranks_per_node: 8, intra_node: nvlink4, "
+                                                    "inter_node: {base: ib-ndr, nics: 8}}\n")
+                              .string();
+  const std::string other = scratch.write("s4.yaml", workload + "cluster: {device: t4}\n").string();
+  const auto results = [](const std::vector<std::string>& flags) {
+    std::vector<std::string> arguments{"run"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const Json run = json_of(arguments);
+    return Json{{"cluster", run["cluster"]}, {"results", run["results"]}};
+  };
+  const Json expected = results({map});
+  CHECK(expected["cluster"]["nodes"] == 4);
+  CHECK(expected["cluster"]["nics_per_node"] == 8);
+  CHECK(results({out}) == expected);
+  CHECK(results({bare, "--nodes", "4"}) == expected);
+  CHECK(results({bare, "--set", "cluster.nodes=4"}) == expected);
+  CHECK(results({bare, "--ranks", "32"}) == expected);
+  CHECK(results({other, "--cluster", "dgx-h100", "--nodes", "4"}) == expected);
+  CHECK(results({other, "--set", "cluster.nodes=4", "--set", "cluster=dgx-h100"}) == expected);
+  CHECK(results({bare})["cluster"]["nodes"] == 1);
+  // Keys beside the system go before it.
+  const Json slower = results({map, "--set", "cluster.inter_node=ethernet-10g"});
+  CHECK(slower["cluster"]["nics_per_node"] == 1);
+  CHECK(slower["results"][0]["step_ms"] > expected["results"][0]["step_ms"]);
+  refused({"run", bare, "--cluster", "dgx-h10"}, "did you mean \"dgx-h100\"?");
+  refused({"run", bare, "--ranks", "12"}, "write nodes and ranks_per_node");
+}
+
+TEST_CASE("every ready cluster predicts several nodes, and tune takes one for a profile",
+          "[tools][cluster]") {
+  const Scratch scratch;
+  const std::string profile = large_profile(scratch);
+  for (const std::string& file : shipped_files("catalogue/clusters")) {
+    const std::string name = std::filesystem::path(file).stem().string();
+    CAPTURE(name);
+    const Json one = json_of({"run", first_example, "--cluster", name});
+    const Json two = json_of({"run", first_example, "--cluster", name, "--nodes", "2"});
+    CHECK(two["ranks"].get<int>() == 2 * one["ranks"].get<int>());
+    CHECK(two["results"][0]["communication_ms"] > one["results"][0]["communication_ms"]);
+  }
+  CHECK(json_of({"tune", profile, "--cluster", "dgx-a100", "--nodes", "2"})["cluster"]["nodes"] ==
+        2);
+}
+
+TEST_CASE("the number of ranks varies where it is unambiguous", "[tools][cluster]") {
+  const auto sizes = [](const std::string& file, const std::string& ranks,
+                        const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments{"run", file, "--vary", "cluster.ranks=" + ranks};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    std::vector<std::pair<int, int>> sizes;
+    for (const Json& run : json_of(arguments))
+      sizes.emplace_back(run["cluster"]["nodes"], run["cluster"]["ranks_per_node"]);
+    return sizes;
+  };
+  using Sizes = std::vector<std::pair<int, int>>;
+  CHECK(sizes(first_example, "2,4,8") == Sizes{{1, 2}, {1, 4}, {1, 8}});
+  CHECK(sizes(first_example, "4,8,16", {"--set", "cluster=dgx-h100"}) ==
+        Sizes{{1, 4}, {1, 8}, {2, 8}});
+  CHECK(sizes(first_example, "2,3", {"--set", "cluster={device: a10, inter_node: ethernet-10g}"}) ==
+        Sizes{{2, 1}, {3, 1}});
+  const Scratch scratch;
+  const std::string two_by_four =
+      scratch
+          .write("s.yaml",
+                 "workload: {model: resnet18, batch: 8}\ncluster: {device: a100-80, nodes: 2, "
+                 "ranks_per_node: 4, intra_node: nvlink3, inter_node: ib-hdr}\n")
+          .string();
+  CHECK(sizes(two_by_four, "4,16") == Sizes{{1, 4}, {4, 4}});  // the machines stay
+  refused({"run", two_by_four, "--set", "cluster.ranks=6"},
+          "6 ranks do not divide by ranks_per_node = 4");
+}
+
+TEST_CASE("the head of every table says nodes, ranks, device, NICs, line rate and law",
+          "[tools][cluster]") {
+  const std::vector<std::string> on{"--cluster", "aws-p4d", "--nodes", "2", "--wide"};
+  for (std::vector<std::string> command :
+       {std::vector<std::string>{"run", first_example},
+        {"tune", first_example},
+        {"schedule", first_example},
+        {"sweep", first_example, "--vary", "training.bucket_cap=25MiB"},
+        {"run", first_example, "--vary", "training.bucket_cap=25MiB"}}) {
+    command.insert(command.end(), on.begin(), on.end());
+    CAPTURE(command);
+    const Outcome outcome = ddpsim(command);
+    REQUIRE(outcome.code == 0);
+    // Four NICs of 12.5 GB/s for eight GPUs.
+    CHECK_THAT(outcome.out,
+               Catch::Contains("2 nodes x 8 a100-40 by nvlink3; 4 NICs a node by efa-100g, 6.25 "
+                               "GB/s of line rate per GPU; all-reduce law: nccl"));
+  }
+  CHECK_THAT(ddpsim({"run", first_example, "--wide"}).out,
+             Catch::Contains("1 node x 8 a100-40 by nvlink3, 300 GB/s of line rate per GPU"));
+}
+
+TEST_CASE("a setting that does nothing is noted", "[tools][cluster]") {
+  const Scratch scratch;
+  const std::string profile = large_profile(scratch);
+  const auto notes = [](const std::vector<std::string>& arguments) {
+    const Outcome outcome = ddpsim(arguments);
+    CAPTURE(arguments, outcome.err);
+    CHECK(outcome.code == 0);
+    return outcome.err;
+  };
+  CHECK_THAT(notes({"tune", profile, "--link", "nvlink3", "--ranks", "2", "--device", "a100-80"}),
+             Catch::Contains("note: forward and backward of profile were measured"));
+  CHECK(notes({"run", first_example}).empty());
+  CHECK(notes({"run", first_example, "--set", "cluster.device=h100-sxm"}).empty());
+  CHECK_THAT(notes({"run", first_example, "--set", "cluster.inter_node=ib-hdr"}),
+             Catch::Contains("note: inter_node has no effect: there is one node"));
+  CHECK_THAT(
+      notes({"run", first_example, "--set",
+             "cluster.intra_node={bandwidth: 1 GB/s, all_reduce: [{bytes: 1 MiB, time: 1 ms}]}",
+             "--set", "cluster.intra_node.bandwidth=2 GB/s"}),
+      Catch::Contains("intra_node.bandwidth has no effect"));
+  CHECK(notes({"run", first_example, "--quiet", "--set", "cluster.inter_node=ib-hdr"}).empty());
+}
+
+TEST_CASE("where the network is not what bounds all-reduces the port that does is named",
+          "[tools][cluster]") {
+  const auto run = [](const std::string& link) {
+    return ddpsim({"run", first_example, "--set", "compare=[flat]", "--set",
+                   "cluster={device: a100-80, nodes: 2, inter_node: ethernet-" + link + "}",
+                   "--json", "-"});
+  };
+  // PCIe 4.0 x16 carries 31.5 GB/s: more than 200 Gbit/s, less than 400.
+  CHECK(run("200g").err.empty());
+  CHECK_THAT(run("400g").err, Catch::Contains("a GPU's PCIe, its way to the NICs, bounds large "
+                                              "all-reduces, not the NIC of a node"));
+  CHECK(run("400g").json()["results"][0]["communication_ms"] ==
+        run("800g").json()["results"][0]["communication_ms"]);
+}
+
+TEST_CASE("a GPU that is not CUDA's is priced by its link's latency and bandwidth",
+          "[tools][cluster]") {
+  const Json run =
+      json_of({"run", first_example, "--set", "compare=[flat]", "--set",
+               "cluster={device: mi300x, ranks_per_node: 8, intra_node: infinity-fabric-mi300x}"});
+  CHECK(run["cluster"]["law"] == "alpha-beta");
+  // 14 steps of 3.4 us, and 2 x 7/8 of 124,439,808 fp32 gradients at 336 GB/s.
+  CHECK(run["results"][0]["communication_ms"].get<double>() ==
+        Approx(14 * 3.4e-3 + 1.75 * 124'439'808 * 4 / 336e6));
+}
+
+}  // namespace
+}  // namespace ddpsim

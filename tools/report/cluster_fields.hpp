@@ -1,0 +1,37 @@
+#pragma once
+
+// The cluster that results are of, each fact described once.
+
+#include <array>
+
+#include "tools/report/field_kinds.hpp"
+
+namespace ddpsim::fields {
+
+inline constexpr Field cluster =
+    record_field("cluster", "What the results are of: nodes, devices, links and the law.");
+inline constexpr Field nodes = count_field("nodes", "nodes", "How many nodes there are.");
+inline constexpr Field ranks_per_node =
+    count_field("ranks_per_node", "ranks per node", "How many ranks a node has, one device each.");
+inline constexpr Field device_name = text_field("device", "device", "The device of each rank.");
+inline constexpr Field intra_node = text_field(
+    "intra_node", "intra_node", "What joins the ranks of a node; nothing if it has only one.");
+inline constexpr Field inter_node =
+    text_field("inter_node", "inter_node", "What joins the nodes; nothing if there is one.");
+inline constexpr Field nics_per_node = count_field(
+    "nics_per_node", "NICs per node", "How many NICs a node has; nothing if there is one node.");
+inline constexpr Field line_rate{
+    .name = "line_rate_bytes_per_second",
+    .label = "line rate per device",
+    .kind = ValueKind::real,
+    .unit = "bytes/s",
+    .hint =
+        "What a device can send at most: its share of the NICs of its node, or its port to the "
+        "others where there is one node; nothing where only all-reduces were measured."};
+inline constexpr Field law =
+    text_field("law", "law", "By which law collectives are priced: nccl, alpha-beta or table.");
+
+inline constexpr std::array of_cluster{&nodes,      &ranks_per_node, &device_name, &intra_node,
+                                       &inter_node, &nics_per_node,  &line_rate,   &law};
+
+}  // namespace ddpsim::fields

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/scenario/scenario.hpp"
+#include "tools/report/record.hpp"
+
+namespace ddpsim {
+
+/// The cluster in a sentence, for the head of a table: nodes and ranks, device, links, NICs of a
+/// node, line rate of a device, and the law of collectives.
+std::string cluster_text(const CalibratedCluster& cluster);
+
+/// The same facts for programs.
+Record cluster_record(const CalibratedCluster& cluster);
+
+/// What of the cluster does not do what one may expect, a sentence each: `settings` of the command
+/// line that change nothing, and NICs that are not what bounds large all-reduces.
+std::vector<std::string> cluster_notes(
+    const Scenario& scenario, const std::vector<std::pair<std::string, std::string>>& settings);
+
+}  // namespace ddpsim
