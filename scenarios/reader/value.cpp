@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/reader/quantity_text.hpp"
 #include "scenarios/reader/yaml_text.hpp"
 
 namespace ddpsim::value {
