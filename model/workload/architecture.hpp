@@ -29,11 +29,14 @@ struct TransformerShape {
   int positions = 0;  ///< learned positions (gpt2, bert); 0 elsewhere
 };
 
-/// torchvision's ResNets: `blocks` per stage, bottleneck blocks or basic ones.
+/// torchvision's ResNets: `blocks` per stage, bottleneck blocks or basic ones. The 3x3 convolution
+/// of a bottleneck may be grouped (ResNeXt) and wider (wide ResNets).
 struct ResNetShape {
   std::vector<int> blocks;
   bool bottleneck = false;
   int classes = 1000;
+  int groups = 1;
+  int width_per_group = 64;  ///< channels of a group in the first stage
 };
 
 /// torchvision's VGGs without batch norm: output channels per convolution, 0 for a max-pool.

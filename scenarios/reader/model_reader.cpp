@@ -136,7 +136,14 @@ void add_resnet(Map<ModelDraft>& map) {
           {.meaning = "Whether blocks are bottlenecks of three convolutions, as from ResNet-50 on, "
                       "or basic ones of two.",
            .example = "true",
-           .required = true});
+           .required = true})
+      .key("groups", value::whole(1, many), in(&ModelDraft::resnet, &ResNetShape::groups),
+           {.meaning = "How many groups of channels the 3x3 convolution of a bottleneck has: 32 in "
+                       "ResNeXt-50.",
+            .elsewhere = {{"cardinality", "the paper's"}}})
+      .key("width_per_group", value::whole(1, many),
+           in(&ModelDraft::resnet, &ResNetShape::width_per_group),
+           {.meaning = "How many channels a group has in the first stage."});
   add_classes(map, &ModelDraft::resnet);
 }
 

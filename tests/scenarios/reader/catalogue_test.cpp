@@ -94,7 +94,10 @@ TEST_CASE("every model of the catalogue has exactly its published tensors and el
                                           {"bert-large", {391, 335'141'888}},
                                           {"gpt2", {148, 124'439'808}},
                                           {"gpt2-xl", {580, 1'557'611'200}},
-                                          {"llama2-7b", {291, 6'738'415'616}}};
+                                          {"llama2-7b", {291, 6'738'415'616}},
+                                          {"llama3-8b", {291, 8'030'261'248}},
+                                          {"llama3-70b", {723, 70'553'706'496}},
+                                          {"resnext50-32x4d", {161, 25'028'904}}};
   const std::vector<ModelSummary> models = list_models();
   CHECK(models.size() == sizes.size());
   for (const ModelSummary& model : models) {
