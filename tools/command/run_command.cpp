@@ -9,6 +9,8 @@
 #include "tools/report/csv.hpp"
 #include "tools/report/hooks_log.hpp"
 #include "tools/report/json_writer.hpp"
+#include "tools/report/memory_record.hpp"
+#include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
 #include "tools/report/results.hpp"
 #include "tools/report/run_ahead_report.hpp"
@@ -199,6 +201,7 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
     if (!flags.plugin.files.empty()) check_plugins(plugins, scenario.training);
     const Comparison run(std::move(scenario), options.laws_only);
     const MoreOfSteps more = more_of(run, flags);
+    for (const std::string& warning : memory_warnings(run.scenario, run.named())) note(warning);
     if (pages.wanted()) pages.add(page_of(run, more));
     for (const Result& result : run.results()) rows.add(run_row(run.scenario, result));
     if (!options.json.empty()) records.emplace_back(record_of(run, more));

@@ -1,6 +1,7 @@
 #include "tools/report/all_fields.hpp"
 
 #include "tools/report/hook_fields.hpp"
+#include "tools/report/memory_fields.hpp"
 #include "tools/report/schedule_fields.hpp"
 #include "tools/report/score_fields.hpp"
 #include "tools/report/steps_fields.hpp"
@@ -14,6 +15,7 @@ namespace ddpsim {
 const std::vector<FieldGroup>& all_fields() {
   static const std::vector<FieldGroup> groups{{"run", fields::of_run},
                                               {"buckets", fields::of_bucket},
+                                              {"memory", fields::of_memory},
                                               {"steps", fields::of_steps},
                                               {"kinds of steps", fields::of_kinds},
                                               {"why", fields::of_why},

@@ -4,6 +4,8 @@
 
 #include "tools/report/chart.hpp"
 #include "tools/report/choice_record.hpp"
+#include "tools/report/memory_fields.hpp"
+#include "tools/report/memory_record.hpp"
 #include "tools/report/step_fields.hpp"
 #include "tools/study/names.hpp"
 
@@ -73,6 +75,8 @@ Record result_record(const Scenario& scenario, const Result& result) {
     record.add(fields::comm_hook, schedule.hook_label())
         .add(fields::comm_hook_ms, in_ms(metrics.comm_hook))
         .add(fields::comm_hook_memory_bytes, schedule.comm_hook_memory.count);
+  record.add(fields::memory,
+             memory_record(scenario, memory_of(scenario, result.step->training, schedule)));
   List buckets;
   for (std::size_t b = 0; b < schedule.buckets.size(); ++b)
     buckets.emplace_back(bucket_record(scenario, schedule.buckets[b], metrics.buckets[b], b));
@@ -108,7 +112,8 @@ const std::vector<Field>& run_columns() {
                                           fields::overlap_ratio,
                                           fields::collectives,
                                           fields::wire_bytes,
-                                          fields::bound};
+                                          fields::bound,
+                                          fields::peak_memory_bytes};
   return columns;
 }
 
@@ -120,7 +125,9 @@ Record run_row(const Scenario& scenario, const Result& result) {
       .add(fields::num_layers, count_or_nothing(scenario.num_layers))
       .add(fields::world_size, scenario.cluster.ranks())
       .add(fields::avg_step_time_ms, in_ms(result.step->metrics.step))
-      .add(fields::scenario, scenario.name);
+      .add(fields::scenario, scenario.name)
+      .add(fields::peak_memory_bytes,
+           memory_of(scenario, result.step->training, result.step->schedule).peak.count);
   return record;
 }
 
@@ -148,8 +155,8 @@ Page run_page(const Scenario& scenario, const std::string& law,
   }
   page.add(std::move(table));
   page.add(Paragraph{fmt::format(
-      "without communication: {:.2f} ms; speedup is over naive; exposed: step minus that",
-      in_ms(results.front().none->step))});
+      "without communication: {:.2f} ms; speedup is over naive; exposed: step minus that\n{}",
+      in_ms(results.front().none->step), memory_text(scenario, steps))});
   page.add(Drawing{[steps](PageWidth width) { return timeline_chart(steps, width); }});
   return page;
 }

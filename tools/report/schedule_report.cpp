@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "tools/report/choice_record.hpp"
+#include "tools/report/memory_fields.hpp"
+#include "tools/report/memory_record.hpp"
 #include "tools/report/schedule_fields.hpp"
 #include "tools/study/names.hpp"
 
@@ -163,7 +165,9 @@ Record schedule_record(const Scenario& scenario, const Step& step) {
       .add(fields::hooks, hooks_of(scenario, step))
       .add(fields::buckets, buckets_of(scenario, step.schedule))
       .add(fields::all_collectives, collectives_of(scenario, step))
-      .add(fields::task_count, step.schedule.tasks.size());
+      .add(fields::task_count, step.schedule.tasks.size())
+      .add(fields::memory,
+           memory_record(scenario, memory_of(scenario, step.training, step.schedule)));
   return record;
 }
 

@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "model/ddp/build_schedule.hpp"
+#include "tools/report/memory_fields.hpp"
+#include "tools/report/memory_record.hpp"
 #include "tools/report/tune_fields.hpp"
 #include "tools/study/settings.hpp"
 
@@ -204,6 +207,14 @@ List partition_names(const Scenario& scenario, const Choice& partition) {
   return buckets;
 }
 
+/// Of DDP's step, which caps change only through a comm hook's share.
+StepMemory tuned_memory(const Scenario& scenario) {
+  Training training = scenario.training;
+  training.strategy = Strategy::bucketed;
+  const StepWorks works(scenario.workload, scenario.cluster, scenario.optimizer);
+  return memory_of(scenario, training, build_schedule(works, training));
+}
+
 }  // namespace
 
 Page tune_page(const Scenario& scenario, const std::string& law, const Tuning& tuning,
@@ -268,7 +279,8 @@ Record tune_record(const Scenario& scenario, const Tuning& tuning) {
       .add(fields::mg_wfbp, choice_or_nothing(tuning.merged))
       .add(fields::caps, std::move(caps))
       .add(fields::regret, tuning.advice.regret)
-      .add(fields::corners, std::move(corners));
+      .add(fields::corners, std::move(corners))
+      .add(fields::memory, memory_record(scenario, tuned_memory(scenario)));
   return record;
 }
 
