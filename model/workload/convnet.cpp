@@ -36,8 +36,9 @@ class PictureModules {
  public:
   explicit PictureModules(const WorkloadSize& size) : make_(size.dtype, size.compute) {}
 
-  /// Of each group of channels by itself: an implicit matrix product: pixels x output channels, over the window. The windows overlap in
-  /// the input and are never written out, so that input, weight and output are moved once each.
+  /// Of each group of channels an implicit matrix product: pixels x output channels, over the
+  /// window. The windows overlap in the input and are never written out, so that input, weight and
+  /// output are moved once each.
   Module convolution(const std::string& name, Pictures& pictures, std::int64_t channels,
                      const Window& window, bool biased = false, Input input = Input::activation,
                      std::int64_t groups = 1) const {
@@ -149,8 +150,8 @@ class PictureModules {
   ModuleMaker make_;
 };
 
-/// A residual block (`planes`: the channels of its stage): 3x3 - 3x3, or, as a bottleneck, 1x1 - 3x3 - 1x1 with four times the channels
-/// out (the stride is the 3x3's: torchvision's "v1.5"). The shortcut is projected if the shape
+/// A residual block (`planes`: the channels of its stage): 3x3 - 3x3, or, as a bottleneck, 1x1 -
+/// 3x3 - 1x1 with four times the channels out (the stride is the 3x3's: torchvision's "v1.5"). The shortcut is projected if the shape
 /// changes. torchvision computes it last, so that backward comes to it first.
 Modules residual_block(const PictureModules& x, Pictures& pictures, const ResNetShape& shape,
                        std::int64_t planes, std::int64_t stride) {

@@ -70,9 +70,9 @@ bool is_factored(const Parameter& parameter) {
   return parameter.shape.size() > 1;
 }
 
-/// Passes over a matrix: norm 1; norms of rows and columns 1 each, and 3 small operations of either;
-/// outer product 1, division 2 after 2 small ones; clamp 2, rsqrt 2, mul 3, norm 1, add 3. Over a
-/// vector: norm 1, square 2, lerp 3, clone 2, clamp 2, rsqrt 2, mul 3, norm 1, add 3.
+/// Passes over a matrix: norm 1; norms of rows and columns 1 each, and 3 small operations of
+/// either; outer product 1, division 2 after 2 small ones; clamp 2, rsqrt 2, mul 3, norm 1, add 3.
+/// Over a vector: norm 1, square 2, lerp 3, clone 2, clamp 2, rsqrt 2, mul 3, norm 1, add 3.
 Kernel adafactor_update(const Parameter& parameter) {
   const bool factored = is_factored(parameter);
   return update_of("adafactor." + parameter.name, (factored ? 17 : 19) * parameter.size(),

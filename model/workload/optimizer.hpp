@@ -12,7 +12,8 @@ namespace ddpsim {
 
 /// PyTorch's optimizers as they run by default (`adam`, `adamw`, `sgd` with momentum and weight
 /// decay, `sgd-plain` with neither: the multi-tensor "foreach" code; `adafactor` and `muon`: a loop
-/// over tensors), fused AdamW, apex's FusedLAMB, and the per-tensor Python loop of the CS336 course.
+/// over tensors), fused AdamW, apex's FusedLAMB, and the per-tensor Python loop of the CS336
+/// course.
 enum class Optimizer : std::uint8_t {
   none,
   sgd,

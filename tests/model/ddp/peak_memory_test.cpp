@@ -116,8 +116,8 @@ TEST_CASE("activations of a transformer layer are Megatron's sum", "[model][ddp]
   // bits, with dropout. Without its masks (s b h 2 for two, a s^2 b for the scores') and with
   // attention fused, which keeps no scores but b a s logarithms in fp32: s b h 32, and here
   // besides the tensor that attention's output shares with its projection.
-  // Its parts, in s b h: q, k, v 6, their input 2, attention's result 2, two norms 4; of the MLP its
-  // input 2, GELU's input 8, the second projection's input 8: 32.
+  // Its parts, in s b h: q, k, v 6, their input 2, attention's result 2, two norms 4; of the MLP
+  // its input 2, GELU's input 8, the second projection's input 8: 32.
   WorkloadSize size;
   size.batch = 4;
   size.sequence = 1024;

@@ -90,7 +90,8 @@ class CourseAttention(nn.Module):
         return turned.flatten(-2).to(x.dtype)
 
     def forward(self, x):
-        query, key, value = (heads(f(x), self.count) for f in (self.q_proj, self.k_proj, self.v_proj))
+        query, key, value = (
+            heads(f(x), self.count) for f in (self.q_proj, self.k_proj, self.v_proj))
         query, key = self.rotated(query), self.rotated(key)
         places = torch.arange(x.shape[1])
         mask = places[:, None] >= places[None, :]

@@ -39,7 +39,7 @@ TEST_CASE("PyTorch's optimizers run over all tensors at once", "[model][optimize
   //     adam   lerp 3, mul 2, addcmul 3, sqrt 2, div 2, add 2, addcdiv 4; adamw: decay 2 as well
   //     fused  reads parameter, gradient and two moments, writes all but the gradient
   //     plain  update 3
-  //     lamb   norms of gradients 1, parameters 1 and updates 1, each of two kernels; the update, as
+  //     lamb   norms of gradients 1, parameters 1, updates 1, each of two kernels; the update, as
   //            fused Adam 7, and its scaled addition 3
   const Law law = GENERATE(Law{Optimizer::sgd, 11, 4}, Law{Optimizer::adam, 18, 7},
                            Law{Optimizer::adamw, 20, 8}, Law{Optimizer::adamw_fused, 7, 1},
