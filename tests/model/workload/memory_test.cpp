@@ -52,6 +52,7 @@ TEST_CASE("what is kept for backward is what PyTorch's autograd saves", "[model]
       {DType::fp32, "resnet 2 64 1 10 1 2 1 1", ResNetShape{{1, 2, 1, 1}, true, 10}, sized(2, 64)},
       {DType::fp32, "resnet 2 64 0 10 2 2 1 1", ResNetShape{{2, 2, 1, 1}, false, 10}, sized(2, 64)},
       {DType::fp32, "vgg 2 64 10 16 16 0 32 0", VggShape{{16, 16, 0, 32, 0}, 10}, sized(2, 64)},
+      {DType::fp32, "vit 2 64 16 2 128 512 4 10", VitShape{16, 2, 128, 512, 4, 10}, sized(2, 64)},
       {DType::fp32, "mlp 16 1 1 64 128 96 10", MlpShape{{64, 128, 96, 10}, true}, sized(16, 1)},
   };
   std::string text;

@@ -97,7 +97,9 @@ TEST_CASE("every model of the catalogue has exactly its published tensors and el
                                           {"llama2-7b", {291, 6'738'415'616}},
                                           {"llama3-8b", {291, 8'030'261'248}},
                                           {"llama3-70b", {723, 70'553'706'496}},
-                                          {"resnext50-32x4d", {161, 25'028'904}}};
+                                          {"resnext50-32x4d", {161, 25'028'904}},
+                                          {"vit-b-16", {152, 86'567'656}},
+                                          {"vit-l-16", {296, 304'326'632}}};
   const std::vector<ModelSummary> models = list_models();
   CHECK(models.size() == sizes.size());
   for (const ModelSummary& model : models) {
