@@ -119,7 +119,7 @@ TEST_CASE("an unknown catalogue name is refused with the nearest and all known o
   CHECK_THAT(model,
              Catch::StartsWith("s.yaml:2:10: workload.model: unknown name \"resnet5\"; did you "
                                "mean \"resnet50\"?; known: bert-base, "));
-  CHECK_THAT(model, Catch::EndsWith(", vgg16"));
+  CHECK_THAT(model, Catch::EndsWith(", vit-l-16"));
   CHECK_THAT(
       refusal_at(scratch, 6, "  device: h100-sxn"),
       Catch::StartsWith("s.yaml:6:11: cluster.device: unknown name \"h100-sxn\"; did you mean "
