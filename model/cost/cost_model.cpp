@@ -13,17 +13,6 @@ namespace {
 /// assumption (a node is an operation of the forward pass).
 constexpr Duration graph_walk_per_operation = std::chrono::microseconds{1};
 
-/// Measured in the job itself where a calibration says so, else what the profile's spread makes
-/// likely, else what the cluster's skew does. A calibration has looked: none is assumed beside it.
-double slowest_of(const CalibratedCluster& cluster, double step_spread) {
-  if (cluster.ranks() == 1) return 1;
-  if (cluster.calibration && cluster.calibration->slowest_rank > 1)
-    return cluster.calibration->slowest_rank;
-  const double unsaid = cluster.calibration ? 0 : usual_skew;
-  const double spread = step_spread > 0 ? step_spread : cluster.skew.value_or(unsaid);
-  return spread == 0 ? 1 : 1 + spread * expected_largest(cluster.ranks());
-}
-
 Collective kind_of(Operation operation) {
   switch (operation) {
     case Operation::all_gather:
@@ -75,13 +64,22 @@ PassScale scale_of(const std::vector<std::uint32_t>& pass, double factor, const 
 
 }  // namespace
 
+double slowest_rank(const CalibratedCluster& cluster, double step_spread) {
+  if (cluster.ranks() == 1) return 1;
+  if (cluster.calibration && cluster.calibration->slowest_rank > 1)
+    return cluster.calibration->slowest_rank;
+  const double unsaid = cluster.calibration ? 0 : usual_skew;
+  const double spread = step_spread > 0 ? step_spread : cluster.skew.value_or(unsaid);
+  return spread == 0 ? 1 : 1 + spread * expected_largest(cluster.ranks());
+}
+
 CostModel::CostModel(const CalibratedCluster& cluster, double step_spread)
     : launch(cluster.launch),
       collective(cluster),
       interference(cluster),
       synchronous(cluster.device.synchronous),
       backward_beside_hook(cluster.calibration ? cluster.calibration->backward_beside_hook : 1),
-      slowest_rank(slowest_of(cluster, step_spread)),
+      slowest_rank(ddpsim::slowest_rank(cluster, step_spread)),
       ranks(cluster.ranks()),
       ranks_per_node(cluster.ranks_per_node),
       cluster_(cluster),

@@ -7,6 +7,7 @@
 #include "model/workload/convnet.hpp"
 #include "model/workload/mlp.hpp"
 #include "model/workload/transformer.hpp"
+#include "model/workload/vit.hpp"
 
 namespace ddpsim {
 namespace {
@@ -22,6 +23,9 @@ Workload build(const VggShape& shape, const WorkloadSize& size) {
 }
 Workload build(const MlpShape& shape, const WorkloadSize& size) {
   return mlp_workload(shape, size);
+}
+Workload build(const VitShape& shape, const WorkloadSize& size) {
+  return vit_workload(shape, size);
 }
 
 }  // namespace

@@ -29,16 +29,29 @@ struct TransformerShape {
   int positions = 0;  ///< learned positions (gpt2, bert); 0 elsewhere
 };
 
-/// torchvision's ResNets: `blocks` per stage, bottleneck blocks or basic ones.
+/// torchvision's ResNets: `blocks` per stage, bottleneck blocks or basic ones. The 3x3 convolution
+/// of a bottleneck may be grouped (ResNeXt) and wider (wide ResNets).
 struct ResNetShape {
   std::vector<int> blocks;
   bool bottleneck = false;
   int classes = 1000;
+  int groups = 1;
+  int width_per_group = 64;  ///< channels of a group in the first stage
 };
 
 /// torchvision's VGGs without batch norm: output channels per convolution, 0 for a max-pool.
 struct VggShape {
   std::vector<int> channels;
+  int classes = 1000;
+};
+
+/// torchvision's vision transformers: patches of `patch` by `patch` pixels are the tokens.
+struct VitShape {
+  int patch = 0;
+  int layers = 0;
+  int d_model = 0;
+  int d_ff = 0;
+  int heads = 0;
   int classes = 1000;
 };
 
@@ -49,7 +62,7 @@ struct MlpShape {
   bool bias = true;
 };
 
-using Architecture = std::variant<TransformerShape, ResNetShape, VggShape, MlpShape>;
+using Architecture = std::variant<TransformerShape, ResNetShape, VggShape, MlpShape, VitShape>;
 
 /// What one rank feeds the network in one micro-batch, and in which number formats.
 struct WorkloadSize {
@@ -64,8 +77,8 @@ struct WorkloadSize {
 /// the architecture. Every GEMM appears with its shape, forward once and backward twice (data and
 /// weight gradient); elementwise work appears as the eager PyTorch kernels it consists of, grouped
 /// by purpose. Throws std::invalid_argument, beginning with `name`, if a number is not positive or
-/// beyond any memory, heads do not divide d_model, a sequence is longer than the positions learned,
-/// or a perceptron has fewer than two widths.
+/// beyond any memory, heads do not divide d_model, patches the picture, a sequence is longer than
+/// the positions learned, or a perceptron has fewer than two widths.
 Workload build_workload(const std::string& name, const Architecture& architecture,
                         const WorkloadSize& size);
 

@@ -36,34 +36,44 @@ class PictureModules {
  public:
   explicit PictureModules(const WorkloadSize& size) : make_(size.dtype, size.compute) {}
 
-  /// An implicit matrix product: pixels x output channels, over the window. The windows overlap in
-  /// the input and are never written out, so that input, weight and output are moved once each.
+  /// Of each group of channels an implicit matrix product: pixels x output channels, over the
+  /// window. The windows overlap in the input and are never written out, so that input, weight and
+  /// output are moved once each.
   Module convolution(const std::string& name, Pictures& pictures, std::int64_t channels,
-                     const Window& window, bool biased = false,
-                     Input input = Input::activation) const {
+                     const Window& window, bool biased = false, Input input = Input::activation,
+                     std::int64_t groups = 1) const {
     const Pictures before = pictures;
     pictures = {before.batch, channels, side_after(before.side, window)};
     const std::int64_t pixels = pictures.batch * pictures.side * pictures.side;
     const std::int64_t window_area = window.size * window.size;
-    const std::int64_t taps = before.channels * window_area;
+    const std::int64_t taps = before.channels / groups * window_area;  // of an output
+    const std::int64_t outputs = channels / groups;                    // of a group
     const std::int64_t moved = before.elements() + channels * taps + pictures.elements();
 
     Module module;
-    module.forward = {make_.gemm(name, {.m = pixels, .n = channels, .k = taps}, moved)};
+    module.forward = {
+        make_.gemm(name, {.m = pixels, .n = outputs, .k = taps, .batch = groups}, moved)};
     std::vector<Kernel>& backward = module.backward;
     // The data gradient gathers from every output channel; under a stride from fewer places each,
     // for more pixels: the product of the extents is the same.
-    const Gemm to_data{pixels, before.channels, channels * window_area};
+    const Gemm to_data{pixels, before.channels / groups, outputs * window_area, groups};
     if (input == Input::activation)
       backward.push_back(make_.gemm(name + ".grad_data", to_data, moved));
-    backward.push_back(
-        make_.gemm(name + ".grad_weight", {.m = channels, .n = taps, .k = pixels}, moved));
+    backward.push_back(make_.gemm(name + ".grad_weight",
+                                  {.m = outputs, .n = taps, .k = pixels, .batch = groups}, moved));
     if (biased) backward.push_back(make_.eager(name + ".grad_bias", {{pictures.elements(), {1}}}));
 
     const int last = static_cast<int>(backward.size()) - 1;
-    const std::vector<std::int64_t> shape{channels, before.channels, window.size, window.size};
+    const std::vector<std::int64_t> shape{channels, before.channels / groups, window.size,
+                                          window.size};
     module.parameters = {make_.parameter(name + ".weight", shape, last)};
     if (biased) module.parameters.push_back(make_.parameter(name + ".bias", {channels}, last));
+    // What it reads, the module before keeps: a ReLU or a pool its result.
+    if (input == Input::data) module.kept = make_.computed(before.elements());
+    if (make_.casts()) module.kept += make_.computed(channels * taps);
+    module.forward_working = make_.computed(pictures.elements());
+    module.backward_working =
+        make_.computed(pictures.elements() + (input == Input::activation ? before.elements() : 0));
     return module;
   }
 
@@ -74,11 +84,16 @@ class PictureModules {
     module.parameters = {make_.parameter(name + ".weight", {pictures.channels}),
                          make_.parameter(name + ".bias", {pictures.channels})};
     module.statistics = pictures.channels;
+    // Its input, mean and deviation of every channel.
+    in_computed_format(module, elements, elements) += pictures.channels * Bytes{8};
     return module;
   }
 
+  /// In place, as torchvision writes it: what it reads is gone, its result is kept.
   Module relu(const std::string& name, std::int64_t elements) const {
-    return make_.elementwise(name, {elements, {2}}, {elements, {3}});
+    Module module = make_.elementwise(name, {elements, {2}}, {elements, {3}});
+    in_computed_format(module, elements, elements);
+    return module;
   }
 
   Module add(const std::string& name, const Pictures& pictures) const {
@@ -98,6 +113,7 @@ class PictureModules {
                                       {before + pictures.elements(), {1}});
     for (auto* pass : {&module.forward, &module.backward})
       pass->front().traffic += pictures.elements() * Bytes{8};
+    in_computed_format(module, before, pictures.elements()) += pictures.elements() * Bytes{8};
     return module;
   }
 
@@ -106,34 +122,50 @@ class PictureModules {
     const std::int64_t before = pictures.elements();
     pictures.side = side;
     const std::int64_t elements = before + pictures.elements();
-    return make_.elementwise(name, {elements, {1}}, {elements, {1}});
+    Module module = make_.elementwise(name, {elements, {1}}, {elements, {1}});
+    in_computed_format(module, before, 0);
+    return module;
   }
 
-  Module linear(const std::string& name, std::int64_t rows, std::int64_t in,
-                std::int64_t out) const {
-    return make_.linear(LinearKind::biased, rows, in, {{name, out}});
+  Module linear(const std::string& name, std::int64_t rows, std::int64_t in, std::int64_t out,
+                Operand operand) const {
+    return make_.linear(LinearKind::biased, rows, in, {{name, out}}, operand);
   }
 
   Module cross_entropy(const std::string& name, std::int64_t logits) const {
     // log_softmax, nll_loss; backward fill, scatter, log_softmax
-    return make_.elementwise(name, {logits, {2, 0}}, {logits, {1, 0, 3}});
+    Module module = make_.elementwise(name, {logits, {2, 0}}, {logits, {1, 0, 3}});
+    module.kept = logits * Bytes{4};  // log_softmax's result, in fp32
+    return module;
   }
 
  private:
+  /// A module over pictures, of which `kept` elements are kept. Returns what is kept, to add to.
+  Bytes& in_computed_format(Module& module, std::int64_t elements, std::int64_t kept) const {
+    module.forward_working = make_.computed(elements);
+    module.backward_working = make_.computed(2 * elements);
+    return module.kept = make_.computed(kept);
+  }
+
   ModuleMaker make_;
 };
 
-/// A residual block: 3x3 - 3x3, or, as a bottleneck, 1x1 - 3x3 - 1x1 with four times the channels
-/// out (the stride is the 3x3's: torchvision's "v1.5"). The shortcut is projected if the shape
-/// changes. torchvision computes it last, so that backward comes to it first.
-Modules residual_block(const PictureModules& x, Pictures& pictures, bool bottleneck,
-                       std::int64_t width, std::int64_t stride) {
-  const std::int64_t channels = bottleneck ? 4 * width : width;
+/// A residual block (`planes`: the channels of its stage): 3x3 - 3x3, or, as a bottleneck, 1x1 -
+/// 3x3 - 1x1 with four times the channels out (the stride is the 3x3's: torchvision's "v1.5"). The
+/// shortcut is projected if the shape changes. torchvision computes it last, so that backward comes
+/// to it first.
+Modules residual_block(const PictureModules& x, Pictures& pictures, const ResNetShape& shape,
+                       std::int64_t planes, std::int64_t stride) {
+  const bool bottleneck = shape.bottleneck;
+  const std::int64_t channels = bottleneck ? 4 * planes : planes;
+  const std::int64_t width = planes * shape.width_per_group / 64 * shape.groups;
   const Window one{1, 1, 0}, three{3, 1, 1}, striding{3, stride, 1}, projecting{1, stride, 0};
   Pictures shortcut = pictures;
   Modules block{x.fork("shortcut", shortcut)};
-  const auto convolve = [&](int number, std::int64_t out, const Window& window) {
-    block.push_back(x.convolution(fmt::format("conv{}", number), pictures, out, window));
+  const auto convolve = [&](int number, std::int64_t out, const Window& window,
+                            std::int64_t groups = 1) {
+    block.push_back(x.convolution(fmt::format("conv{}", number), pictures, out, window, false,
+                                  Input::activation, groups));
     block.push_back(x.batch_norm(fmt::format("bn{}", number), pictures));
   };
   const auto relu = [&](int number) {
@@ -142,7 +174,7 @@ Modules residual_block(const PictureModules& x, Pictures& pictures, bool bottlen
   if (bottleneck) {
     convolve(1, width, one);
     relu(1);
-    convolve(2, width, striding);
+    convolve(2, width, striding, shape.groups);
     relu(2);
     convolve(3, channels, one);
   } else {
@@ -173,7 +205,15 @@ Workload resnet_workload(const ResNetShape& shape, const WorkloadSize& size) {
         fmt::format("blocks: a ResNet has four stages, got {}", shape.blocks.size()));
   for (const int blocks : shape.blocks) require_positive(blocks, "blocks");
   require_positive(shape.classes, "classes");
-  check_size(size, std::int64_t{4} * (64 << 3));
+  require_positive(shape.groups, "groups");
+  require_positive(shape.width_per_group, "width_per_group");
+  if (!shape.bottleneck && (shape.groups != 1 || shape.width_per_group != 64))
+    throw std::invalid_argument("only bottleneck blocks have groups or another width");
+  if (shape.width_per_group > 1 << 20 || shape.groups > 1 << 20)
+    throw std::invalid_argument("groups: more channels than any memory holds");
+  const std::int64_t widest = std::int64_t{64 << 3} * shape.width_per_group / 64 * shape.groups;
+  require_countable("a weight", {widest, widest, 9});
+  check_size(size, std::max(widest, std::int64_t{4} * (64 << 3)));
 
   const PictureModules x(size);
   Pictures pictures{size.batch, 3, size.image};
@@ -188,16 +228,15 @@ Workload resnet_workload(const ResNetShape& shape, const WorkloadSize& size) {
 
   for (std::size_t stage = 0; stage < shape.blocks.size(); ++stage) {
     for (int i = 0; i < shape.blocks[stage]; ++i) {
-      const std::int64_t width = std::int64_t{64} << stage;
+      const std::int64_t planes = std::int64_t{64} << stage;
       const std::int64_t stride = stage > 0 && i == 0 ? 2 : 1;
       const std::string name = fmt::format("layer{}.{}", stage + 1, i);
-      append_layer(workload, name, name + ".",
-                   residual_block(x, pictures, shape.bottleneck, width, stride));
+      append_layer(workload, name, name + ".", residual_block(x, pictures, shape, planes, stride));
     }
   }
 
   Modules head{x.average_pool("avgpool", pictures, 1)};
-  head.push_back(x.linear("fc", size.batch, pictures.channels, shape.classes));
+  head.push_back(x.linear("fc", size.batch, pictures.channels, shape.classes, Operand::computed));
   head.push_back(x.cross_entropy("loss", std::int64_t{size.batch} * shape.classes));
   append_layer(workload, "head", "", head);
   return workload;
@@ -239,11 +278,11 @@ Workload vgg_workload(const VggShape& shape, const WorkloadSize& size) {
   constexpr std::int64_t hidden = 4096;
   modules = {x.average_pool("avgpool", pictures, 7)};
   const std::int64_t features = pictures.elements() / size.batch;
-  modules.push_back(x.linear("classifier.0", size.batch, features, hidden));
+  modules.push_back(x.linear("classifier.0", size.batch, features, hidden, Operand::computed));
   modules.push_back(x.relu("classifier.1", size.batch * hidden));
-  modules.push_back(x.linear("classifier.3", size.batch, hidden, hidden));
+  modules.push_back(x.linear("classifier.3", size.batch, hidden, hidden, Operand::kept));
   modules.push_back(x.relu("classifier.4", size.batch * hidden));
-  modules.push_back(x.linear("classifier.6", size.batch, hidden, shape.classes));
+  modules.push_back(x.linear("classifier.6", size.batch, hidden, shape.classes, Operand::kept));
   modules.push_back(x.cross_entropy("loss", std::int64_t{size.batch} * shape.classes));
   append_layer(workload, "head", "", modules);
   return workload;

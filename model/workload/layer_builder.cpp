@@ -52,6 +52,9 @@ Module ModuleMaker::elementwise(const std::string& name, const EagerKernels& for
   Module module;
   if (!forward.passes.empty()) module.forward = {eager(name, {forward})};
   if (!backward.passes.empty()) module.backward = {eager(name + ".grad", {backward})};
+  // A result, and backward its gradient and that of the input.
+  module.forward_working = stored(forward.elements);
+  module.backward_working = stored(2 * backward.elements);
   return module;
 }
 
@@ -60,7 +63,8 @@ Module ModuleMaker::fork(const std::string& name, std::int64_t elements) const {
 }
 
 Module ModuleMaker::linear(LinearKind kind, std::int64_t rows, std::int64_t in,
-                           const std::vector<Projection>& projections, Input input) const {
+                           const std::vector<Projection>& projections, Operand operand,
+                           Input input) const {
   const bool biased = kind == LinearKind::biased || kind == LinearKind::conv1d;
   const bool to_input = input == Input::activation;
   Module module;
@@ -90,6 +94,18 @@ Module ModuleMaker::linear(LinearKind kind, std::int64_t rows, std::int64_t in,
     if (biased) module.parameters.push_back(parameter(name + ".bias", {out}, ready_after));
     ready_after -= kernels_each;
   }
+
+  if (operand == Operand::stored && casts())
+    module.kept += static_cast<std::int64_t>(projections.size()) * computed(rows * in);
+  else if (operand != Operand::kept)
+    module.kept += computed(rows * in);
+  std::int64_t results = 0;
+  for (const auto& [name, out] : projections) {
+    if (casts()) module.kept += computed(in * out);
+    results += rows * out;
+  }
+  module.forward_working = computed(results);
+  module.backward_working = computed(results + (to_input ? rows * in : 0));
   return module;
 }
 
@@ -130,6 +146,16 @@ bool completes_a_gradient(const Module& module, int kernel) {
 auto registered(const std::string& parameter, const std::vector<std::string_view>& registration) {
   const auto module = std::string_view(parameter).substr(0, parameter.rfind('.'));
   return std::find(registration.begin(), registration.end(), module);
+}
+
+std::vector<ModuleMemory> memory_of(const std::vector<Module>& modules) {
+  std::vector<ModuleMemory> memory;
+  for (const Module& module : modules) {
+    ModuleMemory& each = memory.emplace_back(
+        ModuleMemory{module.kept, module.forward_working, module.backward_working, {}});
+    for (const Parameter& parameter : module.parameters) each.gradients += parameter.size();
+  }
+  return memory;
 }
 
 /// A batch norm's buffers: running mean and variance in fp32, a counter in int64.
@@ -173,7 +199,8 @@ void append_layer(Workload& workload, const std::string& name, const std::string
   for (Parameter& parameter : parameters) parameter.name.insert(0, prefix);
 
   std::move(parameters.begin(), parameters.end(), std::back_inserter(workload.parameters));
-  workload.layers.push_back({name, std::move(forward).take(), std::move(backward).take()});
+  workload.layers.push_back(
+      {name, std::move(forward).take(), std::move(backward).take(), memory_of(modules)});
 }
 
 void require_positive(std::int64_t value, std::string_view what) {

@@ -15,7 +15,8 @@ struct Module {
   std::vector<Kernel> forward;
   std::vector<Kernel> backward;
   std::vector<Parameter> parameters;
-  std::int64_t statistics = 0;  ///< channels of a batch norm; 0 elsewhere
+  std::int64_t statistics = 0;                    ///< channels of a batch norm; 0 elsewhere
+  Bytes kept, forward_working, backward_working;  ///< as in ModuleMemory
 };
 
 /// Eager kernels over tensors of one size. Each entry is a kernel: how many such tensors it reads
@@ -35,6 +36,15 @@ enum class LinearKind : std::uint8_t {
 
 enum class Input : std::uint8_t { activation, data };  ///< the data needs no gradient
 
+/// The tensor a projection reads, which autograd keeps until backward has made the weight's
+/// gradient of it.
+enum class Operand : std::uint8_t {
+  stored,  ///< kept by nobody else, in the format parameters are stored in; autocast casts it, for
+           ///< each projection anew
+  computed,  ///< kept by nobody else, in the format products come in
+  kept,      ///< the module before keeps it, in that format
+};
+
 struct Projection {
   std::string name;
   std::int64_t out = 0;
@@ -53,6 +63,15 @@ class ModuleMaker {
   Kernel eager(std::string name, const std::vector<EagerKernels>& runs) const;
   Parameter parameter(std::string name, std::vector<std::int64_t> shape, int ready_after = 0) const;
 
+  /// Bytes of a tensor in the format of parameters, and in that of products: autocast makes it
+  /// another one.
+  Bytes stored(std::int64_t elements) const { return elements * size_of(dtype_); }
+  Bytes computed(std::int64_t elements) const {
+    return elements * size_of(casts() ? compute_ : dtype_);
+  }
+  /// Does autocast multiply copies of operands and weights, in 16 bits?
+  bool casts() const { return size_of(compute_) < size_of(dtype_); }
+
   /// `forward` as kernel `name`, `backward` as "name.grad"; nothing where there are no passes.
   Module elementwise(const std::string& name, const EagerKernels& forward,
                      const EagerKernels& backward) const;
@@ -63,9 +82,10 @@ class ModuleMaker {
   /// gradient, bias gradient, after which weight and bias are ready. What PyTorch runs in between
   /// (adding up the data gradients, copying an einsum's weight gradients into place) is small and
   /// counted once, after all of them, as "first.accumulate". The network's own data gets no
-  /// gradient.
+  /// gradient. Under autocast the copies of the weights live as long as what is kept.
   Module linear(LinearKind kind, std::int64_t rows, std::int64_t in,
-                const std::vector<Projection>& projections, Input input = Input::activation) const;
+                const std::vector<Projection>& projections, Operand operand,
+                Input input = Input::activation) const;
 
  private:
   DType dtype_;

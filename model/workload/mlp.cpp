@@ -45,12 +45,16 @@ Workload mlp_workload(const MlpShape& shape, const WorkloadSize& size) {
     const std::int64_t in = shape.widths[i], out = shape.widths[i + 1];
     const std::int64_t activation = size.batch * out;
     const Input input = i == 0 ? Input::data : Input::activation;
-    std::vector<Module> modules{make.linear(kind, size.batch, in, {{name, out}}, input)};
-    if (i + 1 < linears)
+    std::vector<Module> modules{make.linear(kind, size.batch, in, {{name, out}},
+                                            i == 0 ? Operand::stored : Operand::kept, input)};
+    if (i + 1 < linears) {
       modules.push_back(
           make.elementwise(std::to_string(2 * i + 1), {activation, {2}}, {activation, {3}}));
-    else  // squared difference, mean; backward one, fill, difference times gradient
+      modules.back().kept = make.computed(activation);  // its result
+    } else {  // squared difference, mean; backward one, fill, difference times gradient
       modules.push_back(make.elementwise("loss", {activation, {3, 1}}, {activation, {0, 1, 3}}));
+      modules.back().kept = make.stored(2 * activation);  // what was predicted, and the target
+    }
     append_layer(workload, name, "", modules);
   }
   return workload;

@@ -11,12 +11,25 @@
 namespace ddpsim {
 
 /// PyTorch's optimizers as they run by default (`adam`, `adamw`, `sgd` with momentum and weight
-/// decay: the multi-tensor "foreach" code), fused AdamW, and the per-tensor Python loop of the
-/// CS336 course.
-enum class Optimizer : std::uint8_t { none, sgd, adam, adamw, adamw_fused, adamw_loop };
-inline constexpr std::array all_optimizers{Optimizer::none,        Optimizer::sgd,
-                                           Optimizer::adam,        Optimizer::adamw,
-                                           Optimizer::adamw_fused, Optimizer::adamw_loop};
+/// decay, `sgd-plain` with neither: the multi-tensor "foreach" code; `adafactor` and `muon`: a loop
+/// over tensors), fused AdamW, apex's FusedLAMB, and the per-tensor Python loop of the CS336
+/// course.
+enum class Optimizer : std::uint8_t {
+  none,
+  sgd,
+  sgd_plain,
+  adam,
+  adamw,
+  adamw_fused,
+  adamw_loop,
+  lamb,
+  adafactor,
+  muon
+};
+inline constexpr std::array all_optimizers{
+    Optimizer::none,      Optimizer::sgd,         Optimizer::sgd_plain,  Optimizer::adam,
+    Optimizer::adamw,     Optimizer::adamw_fused, Optimizer::adamw_loop, Optimizer::lamb,
+    Optimizer::adafactor, Optimizer::muon};
 std::string_view name_of(Optimizer optimizer);
 std::optional<Optimizer> optimizer_named(std::string_view name);
 
@@ -27,6 +40,15 @@ std::optional<Optimizer> optimizer_named(std::string_view name);
 ///     adamw-loop    33 passes, 14 operations, one kernel each per tensor
 ///     adamw         20 passes,  8 operations      adam  18 passes, 7 operations
 ///     adamw-fused    7 passes,  1 operation       sgd   11 passes, 4 operations
+///     lamb          13 passes,  8 operations      sgd-plain  3 passes, 1 operation
+///     adafactor     17 passes, 18 operations of a matrix; 19 and 9 of a vector; one by one
+///
+/// Muon orthogonalises what momentum makes of a hidden layer's matrix in bf16, by five
+/// Newton-Schulz steps of three products each; all else is updated by AdamW. Hidden are all layers
+/// but the first and the last (embeddings and the head), as its author has it. Adafactor reads two
+/// norms of each tensor back to the host, which is not counted.
+/// Sources: torch/optim/sgd.py, _adafactor.py (2.5), _muon.py (2.9: _zeropower_via_newtonschulz);
+/// apex/optimizers/fused_lamb.py, csrc/multi_tensor_lamb.cu; github.com/KellerJordan/Muon.
 ///
 /// The counts are those of the statements: e.g. the loop's m = b1*m + (1-b1)*g is mul, mul, add:
 /// 2+2+3 passes. A foreach or fused operation over many tensors is cut into launches of at most 320
@@ -40,5 +62,18 @@ std::vector<Kernel> optimizer_kernels(Optimizer optimizer, const Workload& workl
 
 /// Who enqueues them.
 Caller optimizer_caller(Optimizer optimizer);
+
+/// What the optimizer keeps from step to step, in the parameters' format (as PyTorch does: there
+/// are no copies of parameters in fp32): of all parameters, or of one.
+Bytes optimizer_state(Optimizer optimizer, const Workload& workload);
+Bytes optimizer_state(Optimizer optimizer, const Workload& workload, std::size_t parameter);
+
+/// What it takes beside that while it works, at most at one time: an operation over all tensors
+/// that does not write in place has its results for all of them (foreach's square root, or SGD's
+/// weight decay); a loop has those of one tensor.
+Bytes optimizer_working(Optimizer optimizer, const Workload& workload);
+
+/// Do the backends compute this update on real ranks?
+bool runs_on_ranks(Optimizer optimizer);
 
 }  // namespace ddpsim

@@ -39,6 +39,7 @@ struct Recipe {
 /// Stanford CS336's BasicsTransformerLM: every operator is a kernel of its own.
 Recipe cs336(const TransformerShape& shape, const TransformerModules& x) {
   using enum LinearKind;
+  using enum Operand;
   const std::int64_t d = shape.d_model;
   return {
       .source = "the CS336 course model on eager PyTorch",
@@ -52,17 +53,17 @@ Recipe cs336(const TransformerShape& shape, const TransformerModules& x) {
               x.eager_scores("attn.scores"),
               x.eager_softmax("attn.softmax"),
               x.eager_values("attn.values"),
-              x.linear(einsum, d, {"attn.output_proj", d}),
+              x.linear(einsum, d, {"attn.output_proj", d}, computed),
               x.add("attn.residual"),
               x.rms_norm("ln2", Residual::goes_on),
               x.gate_and_up(einsum, "ffn.w1", "ffn.w3"),
               x.eager_swiglu("ffn.swiglu"),
-              x.linear(einsum, shape.d_ff, {"ffn.w2", d}),
+              x.linear(einsum, shape.d_ff, {"ffn.w2", d}, computed),
           },
       .head =
           {
               x.rms_norm("ln_final", Residual::ends),
-              x.linear(einsum, d, {"lm_head", shape.vocabulary}),
+              x.linear(einsum, d, {"lm_head", shape.vocabulary}, stored),
               x.eager_cross_entropy("loss"),
           },
       .between = x.add("ffn.residual"),
@@ -75,6 +76,7 @@ Recipe cs336(const TransformerShape& shape, const TransformerModules& x) {
 /// Hugging Face's LlamaForCausalLM.
 Recipe llama(const TransformerShape& shape, const TransformerModules& x) {
   using enum LinearKind;
+  using enum Operand;
   const std::int64_t d = shape.d_model;
   return {
       .source = "Hugging Face LlamaForCausalLM with fused attention",
@@ -86,17 +88,17 @@ Recipe llama(const TransformerShape& shape, const TransformerModules& x) {
               x.query_key_value(linear, "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
               x.halved_rope("self_attn.rope"),
               x.fused_attention("self_attn"),
-              x.linear(linear, d, {"self_attn.o_proj", d}),
+              x.linear(linear, d, {"self_attn.o_proj", d}, kept),
               x.add("self_attn.residual"),
               x.rms_norm("post_attention_layernorm", Residual::goes_on),
               x.gate_and_up(linear, "mlp.gate_proj", "mlp.up_proj"),
               x.swiglu("mlp.swiglu"),
-              x.linear(linear, shape.d_ff, {"mlp.down_proj", d}),
+              x.linear(linear, shape.d_ff, {"mlp.down_proj", d}, computed),
           },
       .head =
           {
               x.rms_norm("model.norm", Residual::ends),
-              x.linear(linear, d, {"lm_head", shape.vocabulary}),
+              x.linear(linear, d, {"lm_head", shape.vocabulary}, stored),
               x.causal_cross_entropy("loss"),
           },
       .between = x.add("mlp.residual"),
@@ -111,6 +113,7 @@ Recipe llama(const TransformerShape& shape, const TransformerModules& x) {
 /// when the embedding's own is, at the very end of backward.
 Recipe gpt2(const TransformerShape& shape, const TransformerModules& x) {
   using enum LinearKind;
+  using enum Operand;
   const std::int64_t d = shape.d_model;
   return {
       .source = "Hugging Face GPT2LMHeadModel with fused attention, without dropout",
@@ -119,14 +122,14 @@ Recipe gpt2(const TransformerShape& shape, const TransformerModules& x) {
       .block =
           {
               x.layer_norm("ln_1", Residual::goes_on),
-              x.linear(conv1d, d, {"attn.c_attn", 3 * d}),
+              x.linear(conv1d, d, {"attn.c_attn", 3 * d}, stored),
               x.fused_attention("attn"),
-              x.linear(conv1d, d, {"attn.c_proj", d}),
+              x.linear(conv1d, d, {"attn.c_proj", d}, kept),
               x.add("attn.residual"),
               x.layer_norm("ln_2", Residual::goes_on),
-              x.linear(conv1d, d, {"mlp.c_fc", shape.d_ff}),
+              x.linear(conv1d, d, {"mlp.c_fc", shape.d_ff}, stored),
               x.tanh_gelu("mlp.act"),
-              x.linear(conv1d, shape.d_ff, {"mlp.c_proj", d}),
+              x.linear(conv1d, shape.d_ff, {"mlp.c_proj", d}, stored),
           },
       .head =
           {
@@ -143,6 +146,7 @@ Recipe gpt2(const TransformerShape& shape, const TransformerModules& x) {
 /// Hugging Face's BertModel: norms follow the additions, and a pooler stands in for head and loss.
 Recipe bert(const TransformerShape& shape, const TransformerModules& x) {
   using enum LinearKind;
+  using enum Operand;
   const std::int64_t d = shape.d_model;
   const std::string attention = "attention.self";
   return {
@@ -162,13 +166,13 @@ Recipe bert(const TransformerShape& shape, const TransformerModules& x) {
               x.query_key_value(biased, attention + ".query", attention + ".key",
                                 attention + ".value"),
               x.fused_attention(attention),
-              x.linear(biased, d, {"attention.output.dense", d}),
+              x.linear(biased, d, {"attention.output.dense", d}, kept),
               x.add("attention.output.residual"),
               x.layer_norm("attention.output.LayerNorm", Residual::ends),
               x.fork("intermediate"),
-              x.linear(biased, d, {"intermediate.dense", shape.d_ff}),
+              x.linear(biased, d, {"intermediate.dense", shape.d_ff}, stored),
               x.gelu("intermediate.gelu"),
-              x.linear(biased, shape.d_ff, {"output.dense", d}),
+              x.linear(biased, shape.d_ff, {"output.dense", d}, computed),
               x.add("output.residual"),
               x.layer_norm("output.LayerNorm", Residual::ends),
           },

@@ -20,7 +20,20 @@ TransformerModules::TransformerModules(const TransformerShape& shape, const Work
       keys_(tokens_ * kv_heads_ * head_size_),
       hidden_(tokens_ * d_ff_),
       scores_(batch_ * heads_ * sequence_ * sequence_),
-      logits_(tokens_ * vocabulary_) {}
+      logits_(tokens_ * vocabulary_),
+      wide_norm_(shape.family == TransformerShape::Family::cs336) {}
+
+namespace {
+
+/// Tensors of fp32, or of indices, whatever the model is stored in.
+Bytes fp32(std::int64_t elements) {
+  return elements * Bytes{4};
+}
+Bytes indices(std::int64_t elements) {
+  return elements * Bytes{8};
+}
+
+}  // namespace
 
 // --- embeddings ---
 
@@ -33,6 +46,8 @@ Module TransformerModules::table(const std::string& name, std::int64_t rows,
   module.backward = {
       make_.eager(name + ".grad", {{rows * d_model_, {1}}, {gathered * d_model_, {0, 3}}})};
   module.parameters = {make_.parameter(name + ".weight", {rows, d_model_})};
+  module.kept = indices(gathered);
+  module.forward_working = module.backward_working = make_.stored(gathered * d_model_);
   return module;
 }
 
@@ -82,6 +97,8 @@ Module TransformerModules::rms_norm(const std::string& name, Residual stream) co
   if (stream == Residual::goes_on) backward.passes.push_back(3);
   Module module = make_.elementwise(name, forward, backward);
   module.parameters = {make_.parameter(name + ".weight", {d_model_})};
+  // x in fp32, 1/rms of every row, and x / rms: in fp32, or as Llama hands it to the gain.
+  module.kept = fp32(stream_ + tokens_) + (wide_norm_ ? fp32(stream_) : make_.stored(stream_));
   return module;
 }
 
@@ -92,6 +109,7 @@ Module TransformerModules::layer_norm(const std::string& name, Residual stream) 
   Module module = make_.elementwise(name, {stream_, {2}}, backward);
   module.parameters = {make_.parameter(name + ".weight", {d_model_}),
                        make_.parameter(name + ".bias", {d_model_})};
+  module.kept = make_.stored(stream_) + fp32(2 * tokens_);  // its input; mean and deviation of rows
   return module;
 }
 
@@ -101,7 +119,7 @@ Module TransformerModules::query_key_value(LinearKind kind, const std::string& q
                                            const std::string& key, const std::string& value) const {
   const std::int64_t kv_width = kv_heads_ * head_size_;
   return make_.linear(kind, tokens_, d_model_,
-                      {{query, d_model_}, {key, kv_width}, {value, kv_width}});
+                      {{query, d_model_}, {key, kv_width}, {value, kv_width}}, Operand::stored);
 }
 
 Module TransformerModules::paired_rope(const std::string& name) const {
@@ -117,6 +135,8 @@ Module TransformerModules::paired_rope(const std::string& name) const {
   module.backward = {make_.eager(
       name + ".grad",
       {{stream_ / 2, rotate_back}, {keys_ / 2, rotate_back}, {stream_, {2}}, {keys_, {2, 2}}})};
+  module.kept = fp32(2 * sequence_ * head_size_);  // the gathered tables, of queries and of keys
+  module.forward_working = module.backward_working = make_.stored(2 * (stream_ + keys_));
   return module;
 }
 
@@ -127,6 +147,7 @@ Module TransformerModules::halved_rope(const std::string& name) const {
   Module module;
   module.forward = {make_.eager(name, {{stream_, rotate}, {keys_, rotate}})};
   module.backward = {make_.eager(name + ".grad", {{stream_, rotate_back}, {keys_, rotate_back}})};
+  module.forward_working = module.backward_working = make_.stored(2 * (stream_ + keys_));
   return module;
 }
 
@@ -137,18 +158,29 @@ Module TransformerModules::eager_scores(const std::string& name) const {
   module.forward = {make_.gemm(name, product)};
   module.backward = {make_.gemm(name + ".grad_query", gradient),
                      make_.gemm(name + ".grad_key", gradient)};
+  module.kept = make_.computed(stream_ + keys_);
+  module.forward_working = make_.computed(scores_);
+  module.backward_working = make_.computed(scores_ + stream_ + keys_);
   return module;
 }
 
 Module TransformerModules::eager_softmax(const std::string& name) const {
-  return make_.elementwise(name,
-                           // / sqrt(d), mask, max, -, exp, sum, /
-                           {scores_, {2, 2, 1, 2, 2, 1, 2}},
-                           {scores_,
-                            {2, 2, 2, 3, 2, 1,  // e / sum: to e; to the sum (/, -, *, /, sum)
-                             2, 3,              // both paths to e added up; exp
-                             2, 1, 1, 0, 3,  // x - max: -, sum, fill, scatter; both paths added up
-                             0, 2, 2}});     // mask (zero, where); / sqrt(d)
+  Module module =
+      make_.elementwise(name,
+                        // / sqrt(d), mask, max, -, exp, sum, /
+                        {scores_, {2, 2, 1, 2, 2, 1, 2}},
+                        {scores_,
+                         {2, 2, 2, 3, 2, 1,  // e / sum: to e; to the sum (/, -, *, /, sum)
+                          2, 3,              // both paths to e added up; exp
+                          2, 1, 1, 0, 3,     // x - max: -, sum, fill, scatter; both paths added up
+                          0, 2, 2}});        // mask (zero, where); / sqrt(d)
+  // The exponentials; of every row the place of its maximum and its sum; the mask, a byte each. The
+  // result is kept by the product with the values.
+  const std::int64_t rows = batch_ * heads_ * sequence_;
+  module.kept = make_.stored(scores_ + rows) + indices(rows) + Bytes{sequence_ * sequence_};
+  module.forward_working = make_.stored(2 * scores_);
+  module.backward_working = make_.stored(3 * scores_);
+  return module;
 }
 
 Module TransformerModules::eager_values(const std::string& name) const {
@@ -160,6 +192,9 @@ Module TransformerModules::eager_values(const std::string& name) const {
   module.backward = {make_.eager(name + ".split", {{stream_, {2}}}),
                      make_.gemm(name + ".grad_weights", to_weights),
                      make_.gemm(name + ".grad_value", product)};
+  module.kept = make_.computed(scores_ + keys_);
+  module.forward_working = make_.computed(2 * stream_);
+  module.backward_working = make_.computed(scores_ + stream_ + keys_);
   return module;
 }
 
@@ -177,81 +212,112 @@ Module TransformerModules::fused_attention(const std::string& name) const {
                      kernel("values.grad_value", from_scores, stream_ + keys_),
                      kernel("scores.grad_query", from_scores, 2 * stream_),
                      kernel("scores.grad_key", from_scores, 2 * keys_)};
+  // Queries, keys, values and the result; the logarithm of every row's sum, in fp32. Source:
+  // PyTorch's derivatives.yaml, _scaled_dot_product_flash_attention.
+  module.kept = make_.computed(2 * (stream_ + keys_)) + fp32(tokens_ * heads_);
+  module.forward_working = make_.computed(stream_);
+  module.backward_working = make_.computed(2 * (stream_ + keys_));
   return module;
 }
 
 // --- projections and activations ---
 
-Module TransformerModules::linear(LinearKind kind, std::int64_t in,
-                                  const Projection& projection) const {
-  return make_.linear(kind, tokens_, in, {projection});
+Module TransformerModules::linear(LinearKind kind, std::int64_t in, const Projection& projection,
+                                  Operand operand) const {
+  return make_.linear(kind, tokens_, in, {projection}, operand);
 }
 
 Module TransformerModules::gate_and_up(LinearKind kind, const std::string& gate,
                                        const std::string& up) const {
-  return make_.linear(kind, tokens_, d_model_, {{gate, d_ff_}, {up, d_ff_}});
+  return make_.linear(kind, tokens_, d_model_, {{gate, d_ff_}, {up, d_ff_}}, Operand::stored);
 }
 
 Module TransformerModules::eager_swiglu(const std::string& name) const {
   // sigmoid, x * sigmoid, * up; backward two products for either *, sigmoid, both paths added up.
-  return make_.elementwise(name, {hidden_, {2, 3, 3}}, {hidden_, {3, 3, 3, 3, 3, 3}});
+  Module module = make_.elementwise(name, {hidden_, {2, 3, 3}}, {hidden_, {3, 3, 3, 3, 3, 3}});
+  module.kept = make_.computed(4 * hidden_);  // the gate, its sigmoid, their product, up
+  return module;
 }
 
 Module TransformerModules::swiglu(const std::string& name) const {
-  return make_.elementwise(name, {hidden_, {2, 3}}, {hidden_, {3, 3, 3}});
+  Module module = make_.elementwise(name, {hidden_, {2, 3}}, {hidden_, {3, 3, 3}});
+  module.kept = make_.computed(3 * hidden_);  // the gate, its silu, up
+  return module;
 }
 
 Module TransformerModules::gelu(const std::string& name) const {
-  return make_.elementwise(name, {hidden_, {2}}, {hidden_, {3}});
+  Module module = make_.elementwise(name, {hidden_, {2}}, {hidden_, {3}});
+  module.kept = make_.computed(hidden_);  // its input
+  return module;
 }
 
 Module TransformerModules::tanh_gelu(const std::string& name) const {
-  return make_.elementwise(name,
-                           // * 0.5, ^3, * 0.044715, +, * sqrt(2/pi), tanh, + 1, *
-                           {hidden_, {2, 2, 2, 3, 2, 2, 2, 3}},
-                           {hidden_,
-                            {3, 3,           // the last *, to both sides
-                             3, 2,           // tanh, * sqrt(2/pi)
-                             2, 2, 2, 3, 3,  // * 0.044715; ^3: x^2, * 3, * gradient; added to +'s x
-                             2, 3}});        // * 0.5; all paths to x added up
+  Module module =
+      make_.elementwise(name,
+                        // * 0.5, ^3, * 0.044715, +, * sqrt(2/pi), tanh, + 1, *
+                        {hidden_, {2, 2, 2, 3, 2, 2, 2, 3}},
+                        {hidden_,
+                         {3, 3,           // the last *, to both sides
+                          3, 2,           // tanh, * sqrt(2/pi)
+                          2, 2, 2, 3, 3,  // * 0.044715; ^3: x^2, * 3, * gradient; added to +'s x
+                          2, 3}});        // * 0.5; all paths to x added up
+  // x / 2 for the last product; in fp32 under autocast x for ^3, tanh's result, and that + 1.
+  module.kept = make_.computed(hidden_) + make_.stored(3 * hidden_);
+  return module;
 }
 
 // --- heads ---
 
 Module TransformerModules::tied_projection(const std::string& name) const {
-  Module module = make_.linear(LinearKind::linear, tokens_, d_model_, {{name, vocabulary_}});
+  Module module =
+      make_.linear(LinearKind::linear, tokens_, d_model_, {{name, vocabulary_}}, Operand::stored);
   module.parameters.clear();
   return module;
 }
 
 Module TransformerModules::eager_cross_entropy(const std::string& name) const {
-  return make_.elementwise(
-      name,
-      // max, -, exp, sum, log, -, negate, gather, mean
-      {logits_, {1, 2, 2, 1, 0, 2, 2, 0, 0}},
-      {logits_,
-       {0, 0, 1, 0,        // one, mean, gather (fill, scatter)
-        2, 2, 1,           // negate; x - log: to the log (-, sum)
-        0, 2, 3,           // log, exp; both paths to x - max added up
-        2, 1, 1, 0, 3}});  // x - max: -, sum, fill, scatter; both paths added up
+  Module module =
+      make_.elementwise(name,
+                        // max, -, exp, sum, log, -, negate, gather, mean
+                        {logits_, {1, 2, 2, 1, 0, 2, 2, 0, 0}},
+                        {logits_,
+                         {0, 0, 1, 0,        // one, mean, gather (fill, scatter)
+                          2, 2, 1,           // negate; x - log: to the log (-, sum)
+                          0, 2, 3,           // log, exp; both paths to x - max added up
+                          2, 1, 1, 0, 3}});  // x - max: -, sum, fill, scatter; both paths added up
+  // The exponentials, and what is gathered from; the place of every row's maximum, and its target.
+  // Beside them the training loop holds the logits, and forward there are the logarithms; backward
+  // the gradients of the result, of the exponentials, and their sum.
+  module.kept = make_.stored(2 * logits_) + indices(2 * tokens_);
+  module.forward_working = make_.stored(2 * logits_);
+  module.backward_working = make_.stored(4 * logits_);
+  return module;
 }
 
 Module TransformerModules::causal_cross_entropy(const std::string& name) const {
-  return make_.elementwise(
+  Module module = make_.elementwise(
       name, {logits_, {2, 0, 2, 0}},  // shift logits and labels, log_softmax, nll_loss
       // nll_loss (fill, scatter), log_softmax, the shift (fill, copy)
       {logits_, {1, 0, 3, 1, 2}});
+  // log_softmax's result, in fp32 whatever the logits are; the targets. Forward the logits and the
+  // shifted copy are there beside it; backward the gradients of result and input.
+  module.kept = fp32(logits_) + indices(tokens_);
+  module.forward_working = make_.computed(logits_) + fp32(logits_);
+  module.backward_working = fp32(2 * logits_);
+  return module;
 }
 
 std::vector<Module> TransformerModules::pooler(const std::string& name) const {
   const std::int64_t elements = batch_ * d_model_;
-  return {
-      // The first tokens are a view; its gradient is a fill of the whole stream and a copy of a
-      // row.
-      make_.elementwise(name + ".first_token", {}, {stream_, {1, 0}}),
-      make_.linear(LinearKind::biased, batch_, d_model_, {{name + ".dense", d_model_}}),
-      make_.elementwise(name + ".tanh", {elements, {2}}, {elements, {3}}),
-  };
+  // The first tokens are a view; its gradient is a fill of the whole stream and a copy of a row.
+  // Kept for the projection, the view keeps the whole stream, unless autocast copies the row.
+  Module first = make_.elementwise(name + ".first_token", {}, {stream_, {1, 0}});
+  first.kept = make_.casts() ? make_.computed(elements) : make_.stored(stream_);
+  Module dense = make_.linear(LinearKind::biased, batch_, d_model_, {{name + ".dense", d_model_}},
+                              Operand::kept);
+  Module tanh = make_.elementwise(name + ".tanh", {elements, {2}}, {elements, {3}});
+  tanh.kept = make_.computed(elements);
+  return {first, dense, tanh};
 }
 
 }  // namespace ddpsim

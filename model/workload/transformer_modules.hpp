@@ -50,7 +50,8 @@ class TransformerModules {
   Module fused_attention(const std::string& name) const;
 
   /// A projection of all tokens.
-  Module linear(LinearKind kind, std::int64_t in, const Projection& projection) const;
+  Module linear(LinearKind kind, std::int64_t in, const Projection& projection,
+                Operand operand) const;
   Module gate_and_up(LinearKind kind, const std::string& gate, const std::string& up) const;
   /// silu(gate) * up with silu as x * sigmoid(x), or as one kernel.
   Module eager_swiglu(const std::string& name) const;
@@ -77,7 +78,8 @@ class TransformerModules {
   std::int64_t batch_, sequence_, d_model_, d_ff_, heads_, kv_heads_, vocabulary_, positions_;
   std::int64_t head_size_, tokens_;
   std::int64_t stream_, keys_, hidden_, scores_,
-      logits_;  // elements: [tokens, d_model], its keys, ...
+      logits_;      // elements: [tokens, d_model], its keys, ...
+  bool wide_norm_;  ///< RMSNorm multiplies by its gain in fp32
 };
 
 }  // namespace ddpsim

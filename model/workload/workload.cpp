@@ -62,6 +62,11 @@ Bytes Workload::gradient_size() const {
   return sum;
 }
 
+bool has_memory(const Workload& workload) {
+  return std::all_of(workload.layers.begin(), workload.layers.end(),
+                     [](const Layer& layer) { return !layer.memory.empty(); });
+}
+
 bool has_shapes(const Workload& workload) {
   for (const Layer& layer : workload.layers)
     for (const auto* pass : {&layer.forward, &layer.backward})

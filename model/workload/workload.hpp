@@ -55,10 +55,22 @@ struct Parameter {
   Bytes sparse_indices() const;  ///< and 8 bytes to say which row each is
 };
 
+/// What a module of a layer takes of the device's memory, besides parameters.
+struct ModuleMemory {
+  /// What autograd keeps of its forward pass until its backward pass: each tensor once, with the
+  /// module that keeps it first.
+  Bytes kept;
+  /// What its passes hold beside that for a while: results that are still needed, and gradients on
+  /// their way.
+  Bytes forward_working, backward_working;
+  Bytes gradients;  ///< of its parameters, which its backward pass makes
+};
+
 struct Layer {
   std::string name;
-  std::vector<Kernel> forward;   ///< in the order the host enqueues them
-  std::vector<Kernel> backward;  ///< likewise, of this layer's backward pass
+  std::vector<Kernel> forward;            ///< in the order the host enqueues them
+  std::vector<Kernel> backward;           ///< likewise, of this layer's backward pass
+  std::vector<ModuleMemory> memory = {};  ///< of its modules in forward order; empty: not known
 };
 
 /// Tensors that are not trained but kept alike: DDP broadcasts rank 0's before every synchronised
@@ -99,6 +111,10 @@ struct Workload {
 /// Is every kernel's work known, or are there some (of a workload profile) of which only the time
 /// is?
 bool has_shapes(const Workload& workload);
+
+/// Is it known what autograd keeps of every layer, or are there some (of a workload profile) of
+/// which only the time is?
+bool has_memory(const Workload& workload);
 
 /// Parameter indices in the order their gradients become ready: by the backward kernel that
 /// completes them; several of one kernel in reverse registration order, as PyTorch's engine

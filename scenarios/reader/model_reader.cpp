@@ -11,13 +11,13 @@ namespace ddpsim {
 namespace {
 
 /// The families a model description may name.
-enum class FamilyName : std::uint8_t { cs336, llama, gpt2, bert, resnet, vgg, mlp };
+enum class FamilyName : std::uint8_t { cs336, llama, gpt2, bert, resnet, vgg, mlp, vit };
 constexpr std::array all_families{FamilyName::cs336, FamilyName::llama,  FamilyName::gpt2,
                                   FamilyName::bert,  FamilyName::resnet, FamilyName::vgg,
-                                  FamilyName::mlp};
+                                  FamilyName::mlp,   FamilyName::vit};
 constexpr std::string_view name_of(FamilyName family) {
-  constexpr std::array<std::string_view, 7> names{"cs336",  "llama", "gpt2", "bert",
-                                                  "resnet", "vgg",   "mlp"};
+  constexpr std::array<std::string_view, 8> names{"cs336",  "llama", "gpt2", "bert",
+                                                  "resnet", "vgg",   "mlp",  "vit"};
   return names[static_cast<std::size_t>(family)];
 }
 
@@ -30,7 +30,8 @@ auto family_value() {
        "Hugging Face's GPT-2: LayerNorm, GELU, biases, learned positions, tied embedding",
        "Hugging Face's BertModel with pooler: post-norm, GELU, biases, three embeddings",
        "torchvision's ResNets", "torchvision's VGGs without batch norm",
-       "torch.nn.Sequential of Linear and ReLU in turn, with a mean squared error"});
+       "torch.nn.Sequential of Linear and ReLU in turn, with a mean squared error",
+       "torchvision's vision transformers, with fused attention"});
 }
 
 constexpr int many = 10'000'000, deep = 10'000;
@@ -44,6 +45,7 @@ struct ModelDraft {
   ResNetShape resnet;
   VggShape vgg;
   MlpShape mlp;
+  VitShape vit;
 };
 
 Value<std::vector<int>> counts(int least, int most) {
@@ -136,7 +138,14 @@ void add_resnet(Map<ModelDraft>& map) {
           {.meaning = "Whether blocks are bottlenecks of three convolutions, as from ResNet-50 on, "
                       "or basic ones of two.",
            .example = "true",
-           .required = true});
+           .required = true})
+      .key("groups", value::whole(1, many), in(&ModelDraft::resnet, &ResNetShape::groups),
+           {.meaning = "How many groups of channels the 3x3 convolution of a bottleneck has: 32 in "
+                       "ResNeXt-50.",
+            .elsewhere = {{"cardinality", "the paper's"}}})
+      .key("width_per_group", value::whole(1, many),
+           in(&ModelDraft::resnet, &ResNetShape::width_per_group),
+           {.meaning = "How many channels a group has in the first stage."});
   add_classes(map, &ModelDraft::resnet);
 }
 
@@ -155,6 +164,37 @@ void add_mlp(Map<ModelDraft>& map) {
            .required = true})
       .key("bias", value::boolean(), in(&ModelDraft::mlp, &MlpShape::bias),
            {.meaning = "Whether layers have biases."});
+}
+
+void add_vit(Map<ModelDraft>& map) {
+  const auto field = [](auto member) { return in(&ModelDraft::vit, member); };
+  using Shape = VitShape;
+  map.key("patch", value::whole(1, many), field(&Shape::patch),
+          {.meaning = "The side of a patch in pixels. Patches divide the picture.",
+           .example = "16",
+           .required = true,
+           .elsewhere = {{"patch_size", "torchvision's"}}})
+      .key("layers", value::whole(1, deep), field(&Shape::layers),
+           {.meaning = "How many transformer blocks there are.",
+            .example = "12",
+            .required = true,
+            .elsewhere = {{"num_layers", "torchvision's"}}})
+      .key("d_model", value::whole(1, many), field(&Shape::d_model),
+           {.meaning = "The width of the residual stream.",
+            .example = "768",
+            .required = true,
+            .elsewhere = {{"hidden_dim", "torchvision's"}}})
+      .key("d_ff", value::whole(1, many), field(&Shape::d_ff),
+           {.meaning = "The width of the feed-forward layer.",
+            .example = "3072",
+            .required = true,
+            .elsewhere = {{"mlp_dim", "torchvision's"}}})
+      .key("heads", value::whole(1, many), field(&Shape::heads),
+           {.meaning = "How many attention heads there are. They divide d_model.",
+            .example = "12",
+            .required = true,
+            .elsewhere = {{"num_heads", "torchvision's"}}});
+  add_classes(map, &ModelDraft::vit);
 }
 
 Map<ModelDraft> make_map(FamilyName family) {
@@ -178,6 +218,9 @@ Map<ModelDraft> make_map(FamilyName family) {
       break;
     case FamilyName::mlp:
       add_mlp(map);
+      break;
+    case FamilyName::vit:
+      add_vit(map);
       break;
   }
   return map;
@@ -209,6 +252,8 @@ Architecture architecture_of(const ModelDraft& draft) {
       return draft.vgg;
     case FamilyName::mlp:
       return draft.mlp;
+    case FamilyName::vit:
+      return draft.vit;
     case FamilyName::cs336:
       transformer.family = Family::cs336;
       return transformer;

@@ -138,9 +138,13 @@ void add_times(Map<WorkloadDraft>& map) {
   const auto law = value::one_of(
       all_optimizers,
       {"there is no update", "SGD with momentum and weight decay, as PyTorch's foreach code",
+       "SGD without momentum and weight decay, as PyTorch's foreach code",
        "Adam, as PyTorch's foreach code", "AdamW, as PyTorch's foreach code",
        "AdamW in one fused kernel per group of tensors",
-       "a Python loop of AdamW over tensors, as in CS336"});
+       "a Python loop of AdamW over tensors, as in CS336", "LAMB, as apex's FusedLAMB",
+       "Adafactor, as PyTorch's loop over tensors",
+       "Muon for the matrices of hidden layers, as PyTorch's loop over tensors, and AdamW for all "
+       "else"});
   map.key_read("optimizer", value::either({law.type, value::time().type}), read_optimizer,
                {.meaning = "The optimizer, whose update is priced by its reads and writes, or the "
                            "measured time of an update.",

@@ -115,7 +115,7 @@ TEST_CASE("the profile of a trace has its gradients, times and measured step",
   const MeasuredRow& row = scenario.measured->rows[0];
   CHECK(row.strategy == Strategy::bucketed);
   CHECK(in_ms(row.step) == Approx(100));
-  CHECK(in_ms(*row.communication) == Approx(5));
+  CHECK(in_ms(row.communication->time) == Approx(5));
   CHECK(in_ms(*row.times.backward) == Approx(45.08));
 }
 

@@ -12,6 +12,7 @@
 #include "tools/report/csv.hpp"
 #include "tools/report/hooks_log.hpp"
 #include "tools/report/json_writer.hpp"
+#include "tools/report/memory_record.hpp"
 #include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
 #include "tools/report/results.hpp"
@@ -215,6 +216,7 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
     const Comparison run(std::move(scenario), options.laws_only);
     const MoreOfSteps more = more_of(run, flags);
     if (!options.quiet) add_notes(cluster_notes(run.scenario, options.set));
+    if (!options.quiet) add_notes(memory_warnings(run.scenario, run.named()));
     if (pages.wanted()) pages.add(page_of(run, more));
     for (const Result& result : run.results()) rows.add(run_row(run.scenario, result));
     if (!options.json.empty()) records.emplace_back(record_of(run, more));

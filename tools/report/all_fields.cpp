@@ -2,6 +2,7 @@
 
 #include "tools/report/cluster_fields.hpp"
 #include "tools/report/hook_fields.hpp"
+#include "tools/report/memory_fields.hpp"
 #include "tools/report/schedule_fields.hpp"
 #include "tools/report/score_fields.hpp"
 #include "tools/report/steps_fields.hpp"
@@ -16,6 +17,7 @@ const std::vector<FieldGroup>& all_fields() {
   static const std::vector<FieldGroup> groups{{"run", fields::of_run},
                                               {"cluster", fields::of_cluster},
                                               {"buckets", fields::of_bucket},
+                                              {"memory", fields::of_memory},
                                               {"steps", fields::of_steps},
                                               {"kinds of steps", fields::of_kinds},
                                               {"why", fields::of_why},

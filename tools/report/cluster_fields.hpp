@@ -31,7 +31,13 @@ inline constexpr Field line_rate{
 inline constexpr Field law =
     text_field("law", "law", "By which law collectives are priced: nccl, alpha-beta or table.");
 
-inline constexpr std::array of_cluster{&nodes,      &ranks_per_node, &device_name, &intra_node,
-                                       &inter_node, &nics_per_node,  &line_rate,   &law};
+inline constexpr Field slowest_rank =
+    ratio_field("slowest_rank", "slowest rank",
+                "How many times as long as a typical rank the slowest computes.", Better::low,
+                tenths_of_percent);
+
+inline constexpr std::array of_cluster{&nodes,       &ranks_per_node, &device_name, &intra_node,
+                                       &inter_node,  &nics_per_node,  &line_rate,   &law,
+                                       &slowest_rank};
 
 }  // namespace ddpsim::fields

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "model/cost/collective.hpp"
+#include "model/cost/cost_model.hpp"
 #include "tools/report/cluster_fields.hpp"
 
 namespace ddpsim {
@@ -96,7 +97,8 @@ void add_idle_network(std::vector<std::string>& notes, const Scenario& scenario)
 
 }  // namespace
 
-std::string cluster_text(const CalibratedCluster& cluster) {
+std::string cluster_text(const Scenario& scenario) {
+  const CalibratedCluster& cluster = scenario.cluster;
   const Bandwidth rate = line_rate(cluster);
   const std::string per_device =
       rate.bytes_per_second > 0
@@ -115,10 +117,14 @@ std::string cluster_text(const CalibratedCluster& cluster) {
   }
   if (cluster.ranks() > 1)
     text += fmt::format(", {}; all-reduce law: {}", per_device, CollectiveLaw(cluster).name());
+  if (const double slowest = slowest_rank(cluster, scenario.workload.step_spread); slowest > 1)
+    text += fmt::format("; the slowest of {} ranks is {:.1f} % later", cluster.ranks(),
+                        100 * (slowest - 1));
   return text;
 }
 
-Record cluster_record(const CalibratedCluster& cluster) {
+Record cluster_record(const Scenario& scenario) {
+  const CalibratedCluster& cluster = scenario.cluster;
   const bool inside = cluster.ranks_per_node > 1, between = cluster.nodes > 1;
   const double rate = line_rate(cluster).bytes_per_second;
   const auto link_or_nothing = [](bool there, const Link& link) {
@@ -133,7 +139,8 @@ Record cluster_record(const CalibratedCluster& cluster) {
       .add(fields::nics_per_node, between ? FieldValue(nics_per_node(cluster)) : FieldValue())
       .add(fields::line_rate, rate > 0 ? FieldValue(rate) : FieldValue())
       .add(fields::law,
-           cluster.ranks() > 1 ? FieldValue(CollectiveLaw(cluster).name()) : FieldValue());
+           cluster.ranks() > 1 ? FieldValue(CollectiveLaw(cluster).name()) : FieldValue())
+      .add(fields::slowest_rank, slowest_rank(cluster, scenario.workload.step_spread));
   return record;
 }
 

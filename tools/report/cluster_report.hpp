@@ -10,11 +10,11 @@
 namespace ddpsim {
 
 /// The cluster in a sentence, for the head of a table: nodes and ranks, device, links, NICs of a
-/// node, line rate of a device, and the law of collectives.
-std::string cluster_text(const CalibratedCluster& cluster);
+/// node, line rate of a device, the law of collectives, and how much later the slowest rank is.
+std::string cluster_text(const Scenario& scenario);
 
 /// The same facts for programs.
-Record cluster_record(const CalibratedCluster& cluster);
+Record cluster_record(const Scenario& scenario);
 
 /// What of the cluster does not do what one may expect, a sentence each: `settings` of the command
 /// line that change nothing, and NICs that are not what bounds large all-reduces.

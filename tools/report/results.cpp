@@ -5,6 +5,8 @@
 #include "tools/report/chart.hpp"
 #include "tools/report/choice_record.hpp"
 #include "tools/report/cluster_report.hpp"
+#include "tools/report/memory_fields.hpp"
+#include "tools/report/memory_record.hpp"
 #include "tools/report/step_fields.hpp"
 #include "tools/study/names.hpp"
 
@@ -74,6 +76,8 @@ Record result_record(const Scenario& scenario, const Result& result) {
     record.add(fields::comm_hook, schedule.hook_label())
         .add(fields::comm_hook_ms, in_ms(metrics.comm_hook))
         .add(fields::comm_hook_memory_bytes, schedule.comm_hook_memory.count);
+  record.add(fields::memory,
+             memory_record(scenario, memory_of(scenario, result.step->training, schedule)));
   List buckets;
   for (std::size_t b = 0; b < schedule.buckets.size(); ++b)
     buckets.emplace_back(bucket_record(scenario, schedule.buckets[b], metrics.buckets[b], b));
@@ -86,7 +90,7 @@ Record run_record(const Scenario& scenario, List results) {
   record.add(fields::format, "ddpsim.run/1")
       .add(fields::scenario, scenario.name)
       .add(fields::ranks, scenario.cluster.ranks())
-      .add(fields::cluster, cluster_record(scenario.cluster))
+      .add(fields::cluster, cluster_record(scenario))
       .add(fields::results, std::move(results));
   return record;
 }
@@ -110,7 +114,8 @@ const std::vector<Field>& run_columns() {
                                           fields::overlap_ratio,
                                           fields::collectives,
                                           fields::wire_bytes,
-                                          fields::bound};
+                                          fields::bound,
+                                          fields::peak_memory_bytes};
   return columns;
 }
 
@@ -122,7 +127,9 @@ Record run_row(const Scenario& scenario, const Result& result) {
       .add(fields::num_layers, count_or_nothing(scenario.num_layers))
       .add(fields::world_size, scenario.cluster.ranks())
       .add(fields::avg_step_time_ms, in_ms(result.step->metrics.step))
-      .add(fields::scenario, scenario.name);
+      .add(fields::scenario, scenario.name)
+      .add(fields::peak_memory_bytes,
+           memory_of(scenario, result.step->training, result.step->schedule).peak.count);
   return record;
 }
 
@@ -132,7 +139,7 @@ Page run_page(const Scenario& scenario, const std::vector<Result>& results) {
       fmt::format("{}\n{}: {} tensors, {:.1f} M parameters, {} of gradients\n{}", scenario.name,
                   scenario.workload.name, scenario.workload.parameters.size(),
                   static_cast<double>(scenario.workload.elements()) * 1e-6,
-                  to_string(scenario.workload.gradient_size()), cluster_text(scenario.cluster))});
+                  to_string(scenario.workload.gradient_size()), cluster_text(scenario))});
   Table table{{fields::strategy_in_words, fields::step_ms, fields::forward_ms, fields::backward_ms,
                fields::optimizer_ms, fields::communication_ms, fields::exposed_ms, fields::overlap,
                fields::speedup_vs_naive, fields::collectives, fields::bound}};
@@ -148,8 +155,8 @@ Page run_page(const Scenario& scenario, const std::vector<Result>& results) {
   }
   page.add(std::move(table));
   page.add(Paragraph{fmt::format(
-      "without communication: {:.2f} ms; speedup is over naive; exposed: step minus that",
-      in_ms(results.front().none->step))});
+      "without communication: {:.2f} ms; speedup is over naive; exposed: step minus that\n{}",
+      in_ms(results.front().none->step), memory_text(scenario, steps))});
   page.add(Drawing{[steps](PageWidth width) { return timeline_chart(steps, width); }});
   return page;
 }

@@ -6,6 +6,8 @@
 
 #include "tools/report/choice_record.hpp"
 #include "tools/report/cluster_report.hpp"
+#include "tools/report/memory_fields.hpp"
+#include "tools/report/memory_record.hpp"
 #include "tools/report/schedule_fields.hpp"
 #include "tools/study/names.hpp"
 
@@ -147,7 +149,7 @@ Page schedule_page(const Scenario& scenario, const Step& step, bool tasks,
                    const std::string& which) {
   Page page;
   page.add(Paragraph{fmt::format("{}{}{}: {}\n{}", which, which.empty() ? "" : "\n", scenario.name,
-                                 strategy_label(step.training), cluster_text(scenario.cluster))});
+                                 strategy_label(step.training), cluster_text(scenario))});
   const std::vector<HookFiring> hooks = firings(step);
   if (!hooks.empty()) page.add(hooks_table(scenario, hooks));
   if (!step.schedule.buckets.empty()) page.add(buckets_table(scenario, step));
@@ -160,12 +162,14 @@ Record schedule_record(const Scenario& scenario, const Step& step) {
   Record record;
   record.add(fields::format, "ddpsim.schedule/1")
       .add(fields::scenario, scenario.name)
-      .add(fields::cluster, cluster_record(scenario.cluster))
+      .add(fields::cluster, cluster_record(scenario))
       .add(fields::strategy, name_of(step.training.strategy))
       .add(fields::hooks, hooks_of(scenario, step))
       .add(fields::buckets, buckets_of(scenario, step.schedule))
       .add(fields::all_collectives, collectives_of(scenario, step))
-      .add(fields::task_count, step.schedule.tasks.size());
+      .add(fields::task_count, step.schedule.tasks.size())
+      .add(fields::memory,
+           memory_record(scenario, memory_of(scenario, step.training, step.schedule)));
   return record;
 }
 

@@ -4,7 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "model/ddp/build_schedule.hpp"
 #include "tools/report/cluster_report.hpp"
+#include "tools/report/memory_fields.hpp"
+#include "tools/report/memory_record.hpp"
 #include "tools/report/tune_fields.hpp"
 #include "tools/study/settings.hpp"
 
@@ -205,14 +208,22 @@ List partition_names(const Scenario& scenario, const Choice& partition) {
   return buckets;
 }
 
+/// Of DDP's step, which caps change only through a comm hook's share.
+StepMemory tuned_memory(const Scenario& scenario) {
+  Training training = scenario.training;
+  training.strategy = Strategy::bucketed;
+  const StepWorks works(scenario.workload, scenario.cluster, scenario.optimizer);
+  return memory_of(scenario, training, build_schedule(works, training));
+}
+
 }  // namespace
 
 Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions& options) {
   Page page;
-  page.add(Paragraph{fmt::format("{}\n{}: {} gradients, {}\n{}", scenario.name,
-                                 scenario.workload.name, scenario.workload.parameters.size(),
-                                 to_string(scenario.workload.gradient_size()),
-                                 cluster_text(scenario.cluster))});
+  page.add(
+      Paragraph{fmt::format("{}\n{}: {} gradients, {}\n{}", scenario.name, scenario.workload.name,
+                            scenario.workload.parameters.size(),
+                            to_string(scenario.workload.gradient_size()), cluster_text(scenario))});
   page.add(choices_table(tuning));
   page.add(Paragraph{fmt::format(
       "without communication: {} ms; all {} distinct caps{} were searched ({} steps simulated);\n"
@@ -245,7 +256,7 @@ Record tune_record(const Scenario& scenario, const Tuning& tuning) {
   Record record;
   record.add(fields::format, "ddpsim.tune/1")
       .add(fields::scenario, scenario.name)
-      .add(fields::cluster, cluster_record(scenario.cluster))
+      .add(fields::cluster, cluster_record(scenario))
       .add(fields::best_cap_bytes, deployed(tuning.best_cap))
       .add(fields::best_cap_step_ms, in_ms(tuning.best_cap.step))
       .add(fields::default_step_ms, in_ms(tuning.standard.step))
@@ -268,7 +279,8 @@ Record tune_record(const Scenario& scenario, const Tuning& tuning) {
       .add(fields::mg_wfbp, choice_or_nothing(tuning.merged))
       .add(fields::caps, std::move(caps))
       .add(fields::regret, tuning.advice.regret)
-      .add(fields::corners, std::move(corners));
+      .add(fields::corners, std::move(corners))
+      .add(fields::memory, memory_record(scenario, tuned_memory(scenario)));
   return record;
 }
 

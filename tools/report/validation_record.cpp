@@ -139,7 +139,7 @@ Record validation_record(const Validation& validation) {
       .add(fields::scenario, validation.scenario.name)
       .add(fields::mode, validation.mode)
       .add(fields::ranks, validation.scenario.cluster.ranks())
-      .add(fields::cluster, cluster_record(validation.scenario.cluster))
+      .add(fields::cluster, cluster_record(validation.scenario))
       .add(fields::busy_kernels, validation.busy_kernels)
       .add(fields::stolen_share, validation.stolen)
       .add(fields::calibrated, calibrated_record(validation.calibration))

@@ -173,7 +173,7 @@ std::string doubt_about(double stolen) {
 Page validation_page(const Validation& validation) {
   Page page;
   std::string head = fmt::format("{}: {}\n{}\ncalibrated {} on {}\n", validation.scenario.name,
-                                 validation.mode, cluster_text(validation.scenario.cluster),
+                                 validation.mode, cluster_text(validation.scenario),
                                  validation.calibration.date, validation.calibration.cpu);
   if (validation.busy_kernels)
     head +=

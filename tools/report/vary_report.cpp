@@ -67,10 +67,10 @@ Page varied_page(const std::vector<VariedRun>& runs) {
   const Scenario& scenario = runs.front().run.scenario;
   Page page;
   const bool others = std::any_of(runs.begin(), runs.end(), [&](const VariedRun& varied) {
-    return cluster_text(varied.run.scenario.cluster) != cluster_text(scenario.cluster);
+    return cluster_text(varied.run.scenario) != cluster_text(scenario);
   });
   page.add(Paragraph{fmt::format("{}\n{}\n{}{}", scenario.name, scenario.workload.name,
-                                 others ? "the first: " : "", cluster_text(scenario.cluster))});
+                                 others ? "the first: " : "", cluster_text(scenario))});
   Table table{{fields::combination, fields::strategy, fields::step_ms, fields::against_first,
                fields::exposed_ms, fields::communication_ms, fields::collectives,
                fields::wire_bytes, fields::comm_hook_ms, fields::comm_hook_memory_bytes,

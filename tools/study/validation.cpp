@@ -168,7 +168,12 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
   const Steal steal;
   validation.scenario = std::move(scenario);
   const Workload& workload = validation.scenario.workload;
-  backend.load(workload, validation.scenario.optimizer);
+  const Optimizer optimizer = validation.scenario.optimizer;
+  if (!runs_on_ranks(optimizer) && !workload.optimizer)
+    throw std::invalid_argument(
+        fmt::format("no backend computes {}'s update: choose another optimizer, or give its time",
+                    name_of(optimizer)));
+  backend.load(workload, optimizer);
 
   for (std::size_t s = 0; s < trainings.size(); ++s) {
     ValidatedStep& step = validation.steps.emplace_back();

@@ -108,7 +108,7 @@ std::string first_cluster(const Sweep& sweep) {
   });
   try {
     return fmt::format("\n{}{}", varies ? "the first: " : "",
-                       cluster_text(read_scenario(sweep.file, settings).cluster));
+                       cluster_text(read_scenario(sweep.file, settings)));
   } catch (const InputError&) {
     return "";
   }

@@ -69,8 +69,10 @@ inline void in_fields(LowRank v, const Visit<LowRank>& visit) {
   in_each(v, visit, tensor, rows, columns, rank);
 }
 inline void in_fields(Bucket v, const Visit<Bucket>& visit) {
-  auto& [parameters, size, in_place, sparse, delayed, steps, gradients, low_rank] = v;
-  in_each(v, visit, parameters, size, in_place, sparse, delayed, steps, gradients, low_rank);
+  auto& [parameters, size, in_place, sparse, holds_gradients, delayed, steps, gradients, low_rank] =
+      v;
+  in_each(v, visit, parameters, size, in_place, sparse, holds_gradients, delayed, steps, gradients,
+          low_rank);
 }
 inline void in_fields(Chunks v, const Visit<Chunks>& visit) {
   auto& [count, threads, output, time, host_memory, transfer] = v;

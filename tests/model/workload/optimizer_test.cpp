@@ -38,8 +38,12 @@ TEST_CASE("PyTorch's optimizers run over all tensors at once", "[model][optimize
   //     sgd    decay 3, momentum 2 and 3, update 3
   //     adam   lerp 3, mul 2, addcmul 3, sqrt 2, div 2, add 2, addcdiv 4; adamw: decay 2 as well
   //     fused  reads parameter, gradient and two moments, writes all but the gradient
+  //     plain  update 3
+  //     lamb   norms of gradients 1, parameters 1, updates 1, each of two kernels; the update, as
+  //            fused Adam 7, and its scaled addition 3
   const Law law = GENERATE(Law{Optimizer::sgd, 11, 4}, Law{Optimizer::adam, 18, 7},
-                           Law{Optimizer::adamw, 20, 8}, Law{Optimizer::adamw_fused, 7, 1});
+                           Law{Optimizer::adamw, 20, 8}, Law{Optimizer::adamw_fused, 7, 1},
+                           Law{Optimizer::sgd_plain, 3, 1}, Law{Optimizer::lamb, 13, 8});
   CAPTURE(name_of(law.optimizer));
   const std::vector<Kernel> kernels = optimizer_kernels(law.optimizer, tensors(3, 1000));
   REQUIRE(kernels.size() == 1);
@@ -63,10 +67,63 @@ TEST_CASE("no optimizer runs no kernel", "[model][optimizer]") {
   CHECK(optimizer_kernels(Optimizer::none, tensors(3, 1000)).empty());
 }
 
-TEST_CASE("only the loop is enqueued from Python, tensor by tensor", "[model][optimizer]") {
-  for (const Optimizer optimizer : all_optimizers)
-    CHECK(optimizer_caller(optimizer) ==
-          (optimizer == Optimizer::adamw_loop ? Caller::python_loop : Caller::library));
+TEST_CASE("loops are enqueued from Python, tensor by tensor", "[model][optimizer]") {
+  for (const Optimizer optimizer : all_optimizers) {
+    const bool loop = optimizer == Optimizer::adamw_loop || optimizer == Optimizer::adafactor ||
+                      optimizer == Optimizer::muon;
+    CHECK(optimizer_caller(optimizer) == (loop ? Caller::python_loop : Caller::library));
+  }
+}
+
+TEST_CASE("Adafactor keeps a value for each row and each column", "[model][optimizer]") {
+  Workload workload = tensors(3, 1200);
+  workload.parameters[0].shape = {30, 40};
+  workload.parameters[1].shape = {10, 12, 5, 2};  // 120 matrices of 5 x 2
+  const std::vector<Kernel> kernels = optimizer_kernels(Optimizer::adafactor, workload);
+  REQUIRE(kernels.size() == 3);
+  // norm 1, rows' and columns' norms 2, product 1, div 2, clamp 2, rsqrt 2, mul 3, norm 1, add 3
+  CHECK(kernels[0].traffic == Bytes{17 * 4800});
+  CHECK(kernels[0].launches == 18);
+  // norm 1, square 2, lerp 3, clone 2, clamp 2, rsqrt 2, mul 3, norm 1, add 3
+  CHECK(kernels[2].traffic == Bytes{19 * 4800});
+  CHECK(kernels[2].launches == 9);
+  CHECK(optimizer_state(Optimizer::adafactor, workload, 0) == Bytes{4 * (30 + 40)});
+  CHECK(optimizer_state(Optimizer::adafactor, workload, 1) == Bytes{4 * (120 * 5 + 120 * 2)});
+  CHECK(optimizer_state(Optimizer::adafactor, workload, 2) == Bytes{4800});
+}
+
+TEST_CASE("Muon orthogonalises the matrices between the first and the last layer",
+          "[model][optimizer]") {
+  Workload workload = tensors(4, 1200);
+  workload.parameters[0].shape = {30, 40};
+  workload.parameters[1].shape = {40, 30};
+  workload.parameters[3].shape = {30, 40};
+  const std::vector<Kernel> kernels = optimizer_kernels(Optimizer::muon, workload);
+  // Of the second alone: momentum, 5 x 3 products, update; then AdamW of the other three.
+  REQUIRE(kernels.size() == 1 + 15 + 1 + 1);
+  double flops = 0;
+  for (const Kernel& kernel : kernels)
+    if (kernel.gemm) {
+      CHECK(kernel.type == DType::bf16);
+      flops += kernel.gemm->flops();
+    }
+  // X is 30 x 40: X X^T, A A, and B X.
+  CHECK(flops == 5 * (2.0 * 30 * 30 * 40 + 2.0 * 30 * 30 * 30 + 2.0 * 30 * 30 * 40));
+  CHECK(kernels.back().traffic == Bytes{20 * 3 * 4800});
+  CHECK(optimizer_state(Optimizer::muon, workload) == Bytes{(1 + 3 * 2) * 4800});
+}
+
+TEST_CASE("optimizers keep state in the parameters' format", "[model][optimizer]") {
+  Workload workload = tensors(2, 1000);
+  const auto state = [&](Optimizer optimizer) { return optimizer_state(optimizer, workload); };
+  CHECK(state(Optimizer::none) == Bytes{});
+  CHECK(state(Optimizer::sgd_plain) == Bytes{});
+  CHECK(state(Optimizer::sgd) == Bytes{8000});
+  for (const Optimizer optimizer : {Optimizer::adam, Optimizer::adamw, Optimizer::adamw_fused,
+                                    Optimizer::adamw_loop, Optimizer::lamb})
+    CHECK(state(optimizer) == Bytes{16000});
+  for (Parameter& parameter : workload.parameters) parameter.dtype = DType::bf16;
+  CHECK(state(Optimizer::adamw) == Bytes{8000});
 }
 
 TEST_CASE("optimizers go by their names", "[model][optimizer]") {

@@ -131,7 +131,12 @@ TEST_CASE("every model of the catalogue has exactly its published tensors and el
                                           {"bert-large", {391, 335'141'888}},
                                           {"gpt2", {148, 124'439'808}},
                                           {"gpt2-xl", {580, 1'557'611'200}},
-                                          {"llama2-7b", {291, 6'738'415'616}}};
+                                          {"llama2-7b", {291, 6'738'415'616}},
+                                          {"llama3-8b", {291, 8'030'261'248}},
+                                          {"llama3-70b", {723, 70'553'706'496}},
+                                          {"resnext50-32x4d", {161, 25'028'904}},
+                                          {"vit-b-16", {152, 86'567'656}},
+                                          {"vit-l-16", {296, 304'326'632}}};
   const std::vector<ModelSummary> models = list_models();
   CHECK(models.size() == sizes.size());
   for (const ModelSummary& model : models) {
@@ -151,7 +156,7 @@ TEST_CASE("an unknown catalogue name is refused with the nearest and all known o
   CHECK_THAT(model,
              Catch::StartsWith("s.yaml:2:10: workload.model: unknown name \"resnet5\"; did you "
                                "mean \"resnet50\"?; known: bert-base, "));
-  CHECK_THAT(model, Catch::EndsWith(", vgg16"));
+  CHECK_THAT(model, Catch::EndsWith(", vit-l-16"));
   CHECK_THAT(
       refusal_at(scratch, 6, "  device: h100-sxn"),
       Catch::StartsWith("s.yaml:6:11: cluster.device: unknown name \"h100-sxn\"; did you mean "

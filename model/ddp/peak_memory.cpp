@@ -1,0 +1,141 @@
+#include "model/ddp/peak_memory.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "model/base/index.hpp"
+#include "model/ddp/hooked_buckets.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// Of a gradient, as backward makes it.
+Bytes gradient_size(const Parameter& parameter) {
+  if (parameter.unused) return {};
+  return parameter.sparse ? parameter.sparse_values() + parameter.sparse_indices()
+                          : parameter.size();
+}
+
+/// Does its gradient lie in its bucket? So do those whose all-reduce is delayed.
+bool is_view(const Workload& workload, std::size_t index, const Training& training) {
+  if (training.strategy != Strategy::bucketed || workload.parameters[index].sparse) return false;
+  return training.gradient_as_bucket_view ||
+         (training.delayed && training.delayed->contains(static_cast<std::int32_t>(index)));
+}
+
+CommMemory hook_memory(const Workload& workload, const Training& training,
+                       const Schedule& schedule) {
+  CommMemory most;
+  if (schedule.hook_state.empty()) return most;
+  for (const Bucket& bucket : schedule.buckets) {
+    if (bucket.gradients.empty()) continue;  // not the hook's
+    const DType type =
+        workload.parameters[static_cast<std::size_t>(bucket.parameters.front())].dtype;
+    const CommMemory memory =
+        comm_memory(training.comm_hook, {bucket.gradients, type}, schedule.ranks);
+    most.kept += memory.kept;
+    most.transient = std::max(most.transient, memory.transient);
+  }
+  return most;
+}
+
+/// The state of all parameters; under ZeRO's hooks of those a rank owns, and of the rank with most.
+Bytes state_of(const Workload& workload, Optimizer optimizer, const Training& training,
+               const Schedule& schedule) {
+  const bool zero = training.strategy == Strategy::bucketed &&
+                    is_zero_step(training.comm_hook.kind) && !schedule.buckets.empty();
+  if (!zero) return optimizer_state(optimizer, workload);
+  std::vector<Bytes> of_rank(static_cast<std::size_t>(schedule.ranks));
+  for (std::size_t b = 0; b < schedule.buckets.size(); ++b) {
+    Bytes& owned = of_rank[b % of_rank.size()];
+    for (const std::int32_t p : schedule.buckets[b].parameters)
+      owned += optimizer_state(optimizer, workload, static_cast<std::size_t>(p));
+  }
+  return *std::max_element(of_rank.begin(), of_rank.end());
+}
+
+/// The highest of several moments.
+class Peak {
+ public:
+  void reach(Bytes held, PeakMoment at) {
+    if (held <= highest_) return;
+    highest_ = held;
+    at_ = at;
+  }
+  void write_to(StepMemory& memory) const {
+    memory.peak = highest_;
+    memory.at = at_;
+  }
+
+ private:
+  Bytes highest_;
+  PeakMoment at_ = PeakMoment::forward;
+};
+
+struct Gradients {
+  Bytes all;
+  bool there_before;  ///< when forward begins
+};
+
+/// The passes of one micro-batch over what stays: activations pile up and go, gradients come.
+void walk_passes(const Workload& workload, Bytes stays, Bytes hook, const Gradients& gradients,
+                 Peak& peak) {
+  Bytes kept;
+  for (const Layer& layer : workload.layers) {
+    for (const ModuleMemory& module : layer.memory) {
+      kept += module.kept;
+      const Bytes before = gradients.there_before ? gradients.all : Bytes{};
+      peak.reach(stays + before + kept + module.forward_working, PeakMoment::forward);
+    }
+  }
+  Bytes made;
+  for (auto layer = workload.layers.rbegin(); layer != workload.layers.rend(); ++layer) {
+    for (auto module = layer->memory.rbegin(); module != layer->memory.rend(); ++module) {
+      made += module->gradients;
+      // A gradient that is added to another is there beside it for a moment.
+      const Bytes there = gradients.there_before ? gradients.all + module->gradients
+                                                 : std::min(made, gradients.all);
+      peak.reach(stays + hook + there + kept + module->backward_working, PeakMoment::backward);
+      kept = kept - module->kept;
+    }
+  }
+  peak.reach(stays + hook + gradients.all, PeakMoment::backward);
+}
+
+}  // namespace
+
+StepMemory step_memory(const Workload& workload, Optimizer optimizer, const Training& training,
+                       const Schedule& schedule) {
+  StepMemory memory;
+  for (std::size_t p = 0; p < workload.parameters.size(); ++p) {
+    memory.parameters += workload.parameters[p].size();
+    if (!is_view(workload, p, training)) memory.gradients += gradient_size(workload.parameters[p]);
+  }
+  for (const BufferGroup& group : workload.buffers) memory.module_buffers += group.size;
+  for (const Bucket& bucket : schedule.buckets)
+    if (!bucket.in_place && !bucket.sparse) memory.buckets += bucket.size;
+  memory.optimizer = state_of(workload, optimizer, training, schedule);
+  const CommMemory hook = hook_memory(workload, training, schedule);
+  memory.comm_hook = hook.kept + hook.transient;
+
+  const bool bucketed = training.strategy == Strategy::bucketed;
+  const Bytes stays = memory.parameters + memory.module_buffers + memory.optimizer + hook.kept +
+                      (bucketed ? memory.buckets : Bytes{});
+  const bool kept_over = training.micro_batches > 1 || training.gradient_as_bucket_view ||
+                         training.pytorch == PyTorch::v1_13;
+  Peak peak;
+  if (has_memory(workload)) {
+    memory.activations = Bytes{};
+    for (const Layer& layer : workload.layers)
+      for (const ModuleMemory& module : layer.memory) *memory.activations += module.kept;
+    walk_passes(workload, stays, hook.transient, {memory.gradients, kept_over}, peak);
+  }
+  peak.reach(stays + memory.gradients + hook.transient + (bucketed ? Bytes{} : memory.buckets),
+             PeakMoment::reduction);
+  peak.reach(stays + memory.gradients + optimizer_working(optimizer, workload),
+             PeakMoment::optimizer);
+  peak.write_to(memory);
+  return memory;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "model/ddp/training.hpp"
+#include "model/schedule/schedule.hpp"
+#include "model/workload/optimizer.hpp"
+#include "model/workload/workload.hpp"
+
+namespace ddpsim {
+
+/// The part of a step in which a rank holds the most memory.
+enum class PeakMoment : std::uint8_t { forward, backward, reduction, optimizer };
+constexpr std::string_view name_of(PeakMoment moment) {
+  constexpr std::array<std::string_view, 4> names{"forward", "backward", "reduction", "optimizer"};
+  return names[static_cast<std::size_t>(moment)];
+}
+
+/// Device memory that a step takes of one rank, in the steady state.
+struct StepMemory {
+  Bytes parameters;
+  Bytes module_buffers;  ///< statistics of batch norms
+  Bytes gradients;       ///< without those that are views of their buckets
+  Bytes buckets;         ///< DDP's, for good; `flat`'s one, from the end of backward on
+  Bytes optimizer;       ///< its state, of the rank that holds most of it
+  Bytes comm_hook;       ///< what it keeps, and what one bucket takes for a while
+  /// What autograd keeps when the forward pass of a micro-batch ends; none: not known.
+  std::optional<Bytes> activations;
+  Bytes peak;  ///< at most at one time; where activations are not known, of all the rest
+  PeakMoment at = PeakMoment::forward;
+};
+
+/// The most a rank holds at one time: not the sum of everything, for activations go while gradients
+/// come, and both are gone or complete when the optimizer works.
+///
+///     forward     what stays, and activations as they pile up; gradients too if they are kept from
+///                 before (several micro-batches, gradients that are views of buckets, torch 1.13)
+///     backward    activations of the modules before, gradients of those behind, what is under way
+///     reduction   all gradients; `flat`'s bucket
+///     optimizer   all gradients, and what the optimizer takes beside its state
+///
+/// What stays: parameters, buffers, optimizer state, DDP's buckets, a comm hook's state. Left out:
+/// the CUDA context and the buffers of NCCL (some 0.5 to 1.5 GB, which depend on the driver and the
+/// number of channels), workspaces of cuBLAS and cuDNN, what the allocator rounds up or cannot use
+/// for fragmentation, the batch, and what the user's hooks hold.
+///
+/// Source: PyTorch's autograd and optimizers op by op (model/workload); distributed.py and
+/// reducer.cpp for buckets; zero_redundancy_optimizer.py for whose the state is.
+StepMemory step_memory(const Workload& workload, Optimizer optimizer, const Training& training,
+                       const Schedule& schedule);
+
+}  // namespace ddpsim

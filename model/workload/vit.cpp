@@ -1,0 +1,157 @@
+// A picture is cut into square patches, each of which is projected to a token; a class token goes
+// before them, and positions are learned. Blocks are those of a transformer with norms first. Only
+// the class token reaches the head.
+
+#include "model/workload/vit.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "model/workload/transformer_modules.hpp"
+
+namespace ddpsim {
+namespace {
+
+using Modules = std::vector<Module>;
+
+struct Numbers {
+  std::int64_t batch, patches, tokens, width;  ///< patches: of a picture; tokens: of all
+  std::int64_t stream() const { return tokens * width; }
+};
+
+Numbers numbers_of(const VitShape& shape, const WorkloadSize& size) {
+  const std::int64_t side = size.image / shape.patch, patches = side * side;
+  return {size.batch, patches, size.batch * (patches + 1), shape.d_model};
+}
+
+/// The convolution whose windows are the patches: a product of all patches with one matrix. Its
+/// weight is known by the four dimensions of a convolution's.
+Module patch_projection(const ModuleMaker& make, const VitShape& shape, const Numbers& n) {
+  const std::int64_t pixels = std::int64_t{3} * shape.patch * shape.patch;
+  Module module = make.linear(LinearKind::biased, n.batch * n.patches, pixels,
+                              {{"conv_proj", n.width}}, Operand::stored, Input::data);
+  module.parameters.front().shape = {n.width, 3, shape.patch, shape.patch};
+  return module;
+}
+
+/// The class token is put before the patches (a copy), and positions are added; backward each is a
+/// sum over the batch.
+Module class_token(const ModuleMaker& make, const Numbers& n) {
+  Module module = make.elementwise("class_token", {n.stream(), {2}}, {n.stream(), {0, 1}});
+  module.parameters = {make.parameter("class_token", {1, 1, n.width})};
+  return module;
+}
+Module positions(const ModuleMaker& make, const Numbers& n) {
+  Module module = make.elementwise("encoder.pos_embedding", {n.stream(), {3}}, {n.stream(), {1}});
+  module.parameters = {make.parameter("encoder.pos_embedding", {1, n.patches + 1, n.width})};
+  return module;
+}
+
+/// nn.MultiheadAttention's projection of queries, keys and values is one, whose parameters are its
+/// own and not a module's; what comes out is copied so that each lies together.
+Module packed_projection(const ModuleMaker& make, const Numbers& n) {
+  Module module = make.linear(LinearKind::biased, n.tokens, n.width,
+                              {{"self_attention.in_proj", 3 * n.width}}, Operand::stored);
+  module.parameters[0].name = "self_attention.in_proj_weight";
+  module.parameters[1].name = "self_attention.in_proj_bias";
+  return module;
+}
+Module lie_together(const ModuleMaker& make, const std::string& name, std::int64_t elements) {
+  return make.elementwise(name, {elements, {2}}, {elements, {2}});
+}
+
+Modules block(const ModuleMaker& make, const TransformerModules& x, const VitShape& shape,
+              const Numbers& n) {
+  const std::string attention = "self_attention";
+  return {
+      x.layer_norm("ln_1", Residual::goes_on),
+      packed_projection(make, n),
+      lie_together(make, attention + ".split", 3 * n.stream()),
+      x.fused_attention(attention),
+      lie_together(make, attention + ".merge", n.stream()),
+      x.linear(LinearKind::biased, n.width, {attention + ".out_proj", n.width}, Operand::computed),
+      x.add(attention + ".residual"),
+      x.layer_norm("ln_2", Residual::goes_on),
+      x.linear(LinearKind::biased, n.width, {"mlp.0", shape.d_ff}, Operand::stored),
+      x.gelu("mlp.1"),
+      x.linear(LinearKind::biased, shape.d_ff, {"mlp.3", n.width}, Operand::computed),
+  };
+}
+
+/// The head reads a view of the class tokens, which keeps the whole stream unless autocast copies.
+Modules head(const ModuleMaker& make, const TransformerModules& x, const VitShape& shape,
+             const Numbers& n) {
+  Module view = make.elementwise("class_token.view", {}, {n.stream(), {1, 0}});
+  view.kept = make.casts() ? make.computed(n.batch * n.width) : make.stored(n.stream());
+  const std::int64_t logits = n.batch * shape.classes;
+  // log_softmax, nll_loss; backward fill, scatter, log_softmax
+  Module loss = make.elementwise("loss", {logits, {2, 0}}, {logits, {1, 0, 3}});
+  loss.kept = logits * Bytes{4};
+  return {x.layer_norm("encoder.ln", Residual::ends), view,
+          make.linear(LinearKind::biased, n.batch, n.width, {{"heads.head", shape.classes}},
+                      Operand::kept),
+          loss};
+}
+
+void check_shape(const VitShape& shape, const WorkloadSize& size) {
+  require_positive(shape.layers, "layers");
+  require_positive(shape.d_model, "d_model");
+  require_positive(shape.d_ff, "d_ff");
+  require_positive(shape.heads, "heads");
+  require_positive(shape.patch, "patch");
+  require_positive(shape.classes, "classes");
+  require_positive(size.batch, "batch");
+  require_positive(size.image, "image");
+  if (shape.d_model % shape.heads != 0)
+    throw std::invalid_argument(
+        fmt::format("{} heads do not divide a d_model of {}", shape.heads, shape.d_model));
+  if (size.image % shape.patch != 0)
+    throw std::invalid_argument(
+        fmt::format("patches of {} do not divide a picture of {}", shape.patch, size.image));
+  const std::int64_t side = size.image / shape.patch, sequence = side * side + 1;
+  const std::int64_t widest = std::max(shape.d_model, shape.d_ff);
+  require_countable("a weight", {3, shape.d_model, std::max<std::int64_t>(widest, shape.classes)});
+  require_countable("a patch's weight", {3, shape.d_model, shape.patch, shape.patch});
+  require_countable("an activation", {size.batch, sequence, 3, widest});
+  require_countable("the attention scores", {size.batch, shape.heads, sequence, sequence});
+}
+
+}  // namespace
+
+Workload vit_workload(const VitShape& shape, const WorkloadSize& size) {
+  check_shape(shape, size);
+  const Numbers n = numbers_of(shape, size);
+  TransformerShape inner;
+  inner.family = TransformerShape::Family::bert;  // for its norms
+  inner.layers = shape.layers;
+  inner.d_model = shape.d_model;
+  inner.d_ff = shape.d_ff;
+  inner.heads = shape.heads;
+  WorkloadSize tokens = size;
+  tokens.sequence = static_cast<int>(n.patches + 1);
+  const TransformerModules x(inner, tokens);
+  const ModuleMaker make(size.dtype, size.compute);
+
+  Workload workload;
+  workload.source = "torchvision VisionTransformer with fused attention, without dropout";
+  append_layer(workload, "embedding", "",
+               {patch_projection(make, shape, n), class_token(make, n), positions(make, n)});
+  // A module's own parameters are registered before those of the modules in it.
+  std::swap(workload.parameters[1], workload.parameters[2]);
+  std::swap(workload.parameters[0], workload.parameters[1]);
+  Modules modules = block(make, x, shape, n);
+  for (int i = 0; i < shape.layers; ++i) {
+    const std::string name = fmt::format("encoder.layers.encoder_layer_{}", i);
+    append_layer(workload, name, name + ".", modules);
+    if (i == 0) modules.insert(modules.begin(), x.add("mlp.residual"));
+  }
+  Modules last = head(make, x, shape, n);
+  last.insert(last.begin(), x.add("mlp.residual"));
+  append_layer(workload, "head", "", last);
+  return workload;
+}
+
+}  // namespace ddpsim

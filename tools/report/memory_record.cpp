@@ -1,0 +1,72 @@
+#include "tools/report/memory_record.hpp"
+
+#include <fmt/format.h>
+
+#include "tools/report/memory_fields.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// Devices are sold by powers of 1000.
+double in_gb(Bytes size) {
+  return static_cast<double>(size.count) * 1e-9;
+}
+
+}  // namespace
+
+StepMemory memory_of(const Scenario& scenario, const Training& training, const Schedule& schedule) {
+  return step_memory(scenario.workload, scenario.optimizer, training, schedule);
+}
+
+Record memory_record(const Scenario& scenario, const StepMemory& memory) {
+  const Bytes device = scenario.cluster.device.memory;
+  Record record;
+  record.add(fields::peak_bytes, memory.peak.count)
+      .add(fields::peak_at, name_of(memory.at))
+      .add(fields::device_bytes, device > Bytes{} ? FieldValue(device.count) : FieldValue())
+      .add(fields::parameters_bytes, memory.parameters.count)
+      .add(fields::module_buffers_bytes, memory.module_buffers.count)
+      .add(fields::gradients_bytes, memory.gradients.count)
+      .add(fields::buckets_bytes, memory.buckets.count)
+      .add(fields::optimizer_bytes, memory.optimizer.count)
+      .add(fields::hook_bytes, memory.comm_hook.count)
+      .add(fields::activations_bytes,
+           memory.activations ? FieldValue(memory.activations->count) : FieldValue());
+  return record;
+}
+
+std::string memory_text(const Scenario& scenario, const std::vector<NamedStep>& steps) {
+  StepMemory most;
+  std::string name;
+  for (const NamedStep& each : steps) {
+    const StepMemory memory = memory_of(scenario, each.step->training, each.step->schedule);
+    if (!name.empty() && memory.peak <= most.peak) continue;
+    most = memory;
+    name = each.name;
+  }
+  const Bytes device = scenario.cluster.device.memory;
+  return fmt::format(
+      "memory per rank: {}{:.3g}{} GB ({}, {}); parameters {:.3g}, optimizer {:.3g}, activations "
+      "{}",
+      most.activations ? "" : "more than ", in_gb(most.peak),
+      device > Bytes{} ? fmt::format(" of {:.3g}", in_gb(device)) : "", name, name_of(most.at),
+      in_gb(most.parameters), in_gb(most.optimizer),
+      most.activations ? fmt::format("{:.3g} GB", in_gb(*most.activations)) : "unknown");
+}
+
+std::vector<std::string> memory_warnings(const Scenario& scenario,
+                                         const std::vector<NamedStep>& steps) {
+  std::vector<std::string> warnings;
+  const Bytes device = scenario.cluster.device.memory;
+  if (device <= Bytes{}) return warnings;
+  for (const NamedStep& each : steps) {
+    const StepMemory memory = memory_of(scenario, each.step->training, each.step->schedule);
+    if (memory.peak <= device) continue;
+    warnings.push_back(fmt::format(
+        "{}: {} does not fit: it takes {:.3g} GB of a rank, and {} has {:.3g} GB", scenario.name,
+        each.name, in_gb(memory.peak), scenario.cluster.device.name, in_gb(device)));
+  }
+  return warnings;
+}
+
+}  // namespace ddpsim
