@@ -180,7 +180,8 @@ Fit fit(std::span<const CalibrationRow> rows) {
     else if (!none)
       fit_rest_of_step(*naive, fit);
   }
-  if (fit.call_overhead < Duration::zero())
+  constexpr Duration odd = -std::chrono::microseconds{1};
+  if (fit.notes.empty() && fit.call_overhead < odd)
     fit.notes.push_back(fmt::format(
         "the naive row wants {:.1f} us less per collective than the link's law or table: is the "
         "table's time that of a lone call, or does `communication` leave something out?",
