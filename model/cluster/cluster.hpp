@@ -99,7 +99,7 @@ struct FixedInterference {
   double communication_slowdown = 1;
 };
 
-/// How much ranks differ in computing time where nothing better is known: the standard deviation,
+/// How much ranks differ in computing time where a scenario says nothing: the standard deviation,
 /// as a share. Fitted on the development files that begin from one GPU's step (33 rows of 4
 /// sources, 1 to 32 V100 or A100): their steps grow so with ranks, whatever the buckets. It stands
 /// for all that makes a rank late: clocks and silicon (GPUs of one model spread over 8 %, arXiv
@@ -117,8 +117,7 @@ struct Cluster {
   CollectiveModel collectives = CollectiveModel::automatic;
   ForcedChoice forced;                            ///< counts where collectives are NCCL's
   std::optional<FixedInterference> interference;  ///< none: the law of interference.hpp
-  /// Standard deviation of the ranks' computing times, as a share of them; none: usual_skew.
-  std::optional<double> skew;
+  double skew = 0;  ///< standard deviation of the ranks' computing times, as a share of them
   Launch launch;
   int collectives_at_once = 1;  ///< of one communicator; PyTorch's Gloo: 2
   /// Collectives run on the hosts, over copies out of GPUs and back at this rate (PyTorch's Gloo

@@ -68,8 +68,7 @@ double slowest_rank(const CalibratedCluster& cluster, double step_spread) {
   if (cluster.ranks() == 1) return 1;
   if (cluster.calibration && cluster.calibration->slowest_rank > 1)
     return cluster.calibration->slowest_rank;
-  const double unsaid = cluster.calibration ? 0 : usual_skew;
-  const double spread = step_spread > 0 ? step_spread : cluster.skew.value_or(unsaid);
+  const double spread = step_spread > 0 ? step_spread : cluster.skew;
   return spread == 0 ? 1 : 1 + spread * expected_largest(cluster.ranks());
 }
 

@@ -66,8 +66,7 @@ class CostModel {
 
 /// How many times as long as a typical rank's the slowest one's computation takes: as measured in
 /// the job itself, where a calibration says so; else as a profile's spread from step to step (0:
-/// unknown) makes likely, else as the cluster's skew does. A calibration has looked: no usual skew
-/// is taken beside it. One rank: 1.
+/// unknown) makes likely, else as the cluster's skew does. One rank: 1.
 double slowest_rank(const CalibratedCluster& cluster, double step_spread);
 
 /// How long a schedule's work takes on a cluster, by its laws or its calibration.

@@ -29,6 +29,7 @@ constexpr int most_nodes = 100'000, most_ranks_per_node = 1024;
 /// A cluster, with what the scenario says of `launch` and of the number of ranks.
 struct ClusterDraft : CalibratedCluster {
   LaunchChange launch_change;
+  std::optional<double> given_skew;
   std::optional<int> ranks_given;
   std::string source;
   std::vector<Yaml> layers;  ///< the ready cluster's mapping, if there is one, then the scenario's
@@ -220,6 +221,8 @@ void divide_ranks(ClusterDraft& cluster, const YamlMap& map) {
 }
 
 void finish_cluster(ClusterDraft& cluster, const YamlMap& map) {
+  // A calibration has looked at its ranks: nothing is assumed beside it.
+  cluster.skew = cluster.given_skew.value_or(cluster.calibration ? 0 : usual_skew);
   if (cluster.device.memory_bandwidth.bytes_per_second <= 0) {
     if (const auto calibration = cluster.given("calibration"))
       calibration->fail("no task was measured: name the \"device\" as well");
@@ -340,7 +343,7 @@ void add_costs(Map<ClusterDraft>& map) {
                   .source = "NVIDIA/nccl issues 1428 and 1433; arXiv 2507.03114"})
       .key_taken(
           "skew", value::share(0, 1),
-          [](ClusterDraft& cluster, double skew) { cluster.skew = skew; },
+          [](ClusterDraft& cluster, double skew) { cluster.given_skew = skew; },
           {.meaning = "How much the ranks differ in computing speed: the standard deviation of "
                       "their times, as a share of them. The slowest of several ranks sets the "
                       "pace. A workload profile's `step_spread`, and a calibration that "

@@ -14,7 +14,7 @@ namespace {
 ScoreSummary score_of_measured(const std::vector<Strategy>& calibrate_on) {
   std::vector<FileScore> files;
   for (const std::string& file : shipped_files("measured"))
-    if (const auto score = score_file(file, {.calibrate_on = calibrate_on})) files.push_back(*score);
+    if (const auto score = score_file(file, {calibrate_on, false, {}})) files.push_back(*score);
   return summarise(files);
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <catch2/catch.hpp>
 
@@ -55,6 +56,58 @@ TEST_CASE("a file's calibrate_on says which rows calibrate: the first of each ki
   for (const Json& row : by_file["rows"]) CHECK(row["calibration"] == (row["strategy"] == "naive"));
   for (const Json& row : asked["rows"])
     CHECK(row["calibration"] == (row["strategy"] == "naive" || row["strategy"] == "overlap"));
+}
+
+TEST_CASE("score --laws-only fits nothing, and every row is predicted", "[tools][score]") {
+  const Json laws = score_json({capped, "--laws-only"}), fitted = score_json({capped});
+  CHECK(laws["predicted_rows"] == 7);
+  CHECK(fitted["predicted_rows"] == 6);
+  for (const Json& row : laws["rows"]) CHECK(row["calibration"] == false);
+  CHECK(std::abs(row_of(laws, "naive")["error"].get<double>()) > 0.01);
+  const Outcome both = ddpsim({"score", capped, "--laws-only", "--calibrate-on", "naive"});
+  CHECK(both.code == 2);
+  CHECK(both.err == "ddpsim: --laws-only fits nothing: take it or --calibrate-on out\n");
+}
+
+TEST_CASE("score --set changes every row's scenario, but not what a row itself says",
+          "[tools][score]") {
+  const std::string file = shipped("measured/pytorch-resnet50-v100.yaml");
+  const Json even = score_json({file, "--set", "cluster.skew=0 %"}),
+             uneven = score_json({file, "--set", "cluster.skew=5 %"});
+  REQUIRE(even["rows"].size() == uneven["rows"].size());
+  int later = 0;
+  for (std::size_t i = 0; i < even["rows"].size(); ++i) {
+    const Json &a = even["rows"][i], &b = uneven["rows"][i];
+    const bool alone = a["label"].get<std::string>().find("ranks_per_node 1") != std::string::npos;
+    CHECK((b["predicted_ms"].get<double>() > a["predicted_ms"].get<double>() + 1) == !alone);
+    if (!alone) ++later;
+  }
+  CHECK(later == 8);
+}
+
+TEST_CASE("score gives its figures by number of ranks and kind of link", "[tools][score]") {
+  const Json score = score_json({capped, shipped("measured/pytorch-resnet50-v100.yaml")});
+  std::vector<double> errors, of_two;
+  for (const Json& row : score["rows"]) {
+    if (row["calibration"] == true) continue;
+    errors.push_back(row["error"]);
+    const std::string label = row["label"];
+    const bool two = row["file"] == capped || label.find("ranks_per_node 2") != std::string::npos;
+    if (two) of_two.push_back(row["error"]);
+  }
+  const auto mean = [](const std::vector<double>& all) {
+    return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
+  };
+  CHECK(score["bias"].get<double>() == Approx(mean(errors)));
+  std::vector<std::string> groups;
+  for (const Json& group : score["groups"]) {
+    groups.push_back(group["of"]);
+    if (group["of"] != "2 ranks") continue;
+    CHECK(group["predicted_rows"] == of_two.size());
+    CHECK(group["bias"].get<double>() == Approx(mean(of_two)));
+  }
+  CHECK(groups == std::vector<std::string>{"1 rank", "2 ranks", "4 ranks", "8 ranks", "16 ranks",
+                                           "infiniband", "nvlink"});
 }
 
 TEST_CASE("a calibration row is met, and its error counts nowhere", "[tools][score]") {

@@ -39,6 +39,8 @@ std::vector<Strategy> strategies_of(const std::string& list) {
       throw InputError(fmt::format(
           "--calibrate-on {}: unknown strategy \"{}\"; known: none, naive, flat, overlap, bucketed",
           list, name));
+    if (!fits_something(*strategy))
+      throw InputError(fmt::format("--calibrate-on {}: {}", list, no_fit_of(*strategy)));
     strategies.push_back(*strategy);
   }
   return strategies;

@@ -79,6 +79,7 @@ TEST_CASE("a copy reads and writes, an accumulation reads twice", "[model][cost_
   };
   CHECK(time(works.copy_in.at(0)) == 2us + kernel_start);
   CHECK(time(works.copy_out.at(0)) == 2us + kernel_start);
+  CHECK(time(works.copy_back.at(0)) == 2us + kernel_start);
   CHECK(time(works.divide.at(0)) == 2us + kernel_start);
   CHECK(time(works.accumulate.at(0)) == 3us + kernel_start);
 }
@@ -97,8 +98,15 @@ TEST_CASE("the slowest rank is as measured, or else as the spread of steps makes
   CHECK(CostModel(round_pair()).slowest_rank == 1);
   CalibratedCluster spread = round_pair();
   CHECK(CostModel(spread, 0.1).slowest_rank == Approx(1 + 0.1 * expected_largest(spread.ranks())));
+  spread.skew = 0.04;
+  CHECK(CostModel(spread).slowest_rank == Approx(1 + 0.04 * expected_largest(spread.ranks())));
+  CHECK(CostModel(spread, 0.1).slowest_rank ==
+        Approx(1 + 0.1 * expected_largest(spread.ranks())));  // the profile's goes before it
   spread.calibration.emplace().slowest_rank = 1.02;
   CHECK(CostModel(spread, 0.1).slowest_rank == 1.02);
+  CalibratedCluster alone = ring(1, 1ms, gigabytes_per_second(1));
+  alone.skew = 0.04;
+  CHECK(CostModel(alone, 0.1).slowest_rank == 1);
 }
 
 TEST_CASE("scaling a pass scales its device times", "[model][cost_model]") {

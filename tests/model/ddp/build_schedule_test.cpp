@@ -4,6 +4,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "model/ddp/refusals.hpp"
+#include "model/schedule/simulated_only.hpp"
 #include "tests/model/cost/priced.hpp"
 #include "tests/model/ddp/schedule_story.hpp"
 
@@ -134,10 +136,40 @@ TEST_CASE("R22, R23: views of the bucket save the copies out and not those in",
   CHECK(count(schedule, Operation::wait) == 2);
 }
 
+TEST_CASE("all-reduces that make means leave nothing to divide", "[model][build_schedule]") {
+  const Strategy strategy =
+      GENERATE(Strategy::naive, Strategy::flat, Strategy::overlap, Strategy::bucketed);
+  Training training = training_of(strategy);
+  const Schedule divided = build_schedule(two_layer_works(), training);
+  training.average = Average::all_reduce;
+  training.gradient_as_bucket_view = strategy == Strategy::bucketed;
+  const Schedule schedule = build_schedule(two_layer_works(), training);
+  CHECK(count(schedule, Operation::divide) == 0);
+  CHECK(count(schedule, Operation::all_reduce) == count(divided, Operation::all_reduce));
+  for (const Task& task : schedule.tasks)
+    CHECK(task.divisor == (task.operation == Operation::all_reduce ? 2 : 1));
+  CHECK_THROWS_WITH(check_not_simulated_only(schedule), Catch::Contains("training.average"));
+  CHECK_NOTHROW(check_not_simulated_only(divided));
+  training.comm_hook.kind = CommHookKind::fp16_compress;
+  const auto refusal = bucket_refusal(WorkloadGradients(two_layers()), training);
+  REQUIRE(refusal);
+  CHECK(refusal->reason == "comm_hook divides itself: take it out, or average: all_reduce");
+}
+
+TEST_CASE("flat gradients that become views are not copied back", "[model][build_schedule]") {
+  Training training = training_of(Strategy::flat);
+  training.flat_views = true;
+  const Schedule schedule = build_schedule(two_layer_works(), training);
+  CHECK(story(schedule) ==
+        forward + backward +
+            Story{"concatenate 0", "all-reduce 0", "wait 0", "divide 0", "optimizer"});
+  CHECK_THROWS_WITH(check_not_simulated_only(schedule), Catch::Contains("training.flat_views"));
+}
+
 TEST_CASE("a task has the costs of what it does", "[model][build_schedule]") {
   StepWorks works = two_layer_works();
   for (std::size_t i = 0; i < 3; ++i)
-    for (auto* copies : {&works.copy_in, &works.copy_out}) {
+    for (auto* copies : {&works.copy_in, &works.copy_back}) {
       Work work = works.table[(*copies)[i].number];
       work.launches = 2;
       (*copies)[i] = {works.table.add(work)};
@@ -154,7 +186,7 @@ TEST_CASE("a task has the costs of what it does", "[model][build_schedule]") {
   };
   for (std::size_t i = 0; i < 3; ++i) {
     cost_of_copy(works.copy_in[i]) = {7us, 3us, static_cast<int>(i + 1) * 10us, 9us, {}, 0.75F, {}};
-    cost_of_copy(works.copy_out[i]) = {7us,   3us, static_cast<int>(i + 1) * 20us, 9us, {},
+    cost_of_copy(works.copy_back[i]) = {7us,   3us, static_cast<int>(i + 1) * 20us, 9us, {},
                                        0.75F, {}};
   }
   for (const Task& task : step.schedule.tasks) {

@@ -296,6 +296,22 @@ TEST_CASE("a link without a latency has that of its kind", "[scenarios][cluster_
   CHECK(latency("kind: plain") == Duration::zero());
 }
 
+TEST_CASE("ranks differ by the usual skew, unless a scenario or a calibration says",
+          "[scenarios][cluster_reader]") {
+  const Scratch scratch;
+  const auto skew = [&](const std::string& lines) {
+    return cluster_with(scratch, 8, "  intra_node: nvlink4" + lines).skew;
+  };
+  CHECK(skew("") == usual_skew);
+  CHECK(skew("\n  skew: 0.5 %") == Approx(0.005));
+  CHECK(skew("\n  skew: 0.02") == 0.02);
+  CHECK(skew("\n  skew: 0 %") == 0);
+  CHECK(refusal_at(scratch, 8, "  intra_node: nvlink4\n  skew: 120 %") ==
+        "s.yaml:9:9: cluster.skew: expected a share from 0 % to 100 %, got \"120 %\"");
+  CHECK_THAT(refusal_at(scratch, 8, "  intra_node: nvlink4\n  skew: 5"),
+             Catch::StartsWith("s.yaml:9:9: cluster.skew: expected a number from 0 to 1"));
+}
+
 TEST_CASE("R37, R38: how many collectives run at once, and whether over the hosts",
           "[scenarios][cluster_reader]") {
   const Scratch scratch;

@@ -52,7 +52,7 @@ TEST_CASE("a comm hook that lacks something is refused in its place, with what t
     CHECK_THAT(line, Catch::StartsWith("s.yaml:4:"));
     CHECK_THAT(line, Catch::Contains(words));
   };
-  refused("[{topk: 200%}, all_gather]", "expected a share from 1e-7 % to 100 %, got \"200 %\"");
+  refused("[{topk: 200%}, all_gather]", "expected a share from 1e-07 % to 100 %, got \"200 %\"");
   refused("[{topk: x%}, all_gather]", "got \"x %\"");
   refused("[{topk: \"%\"}, all_gather]", "expected a share");
   refused("plugin", "write {plugin: its_name}");

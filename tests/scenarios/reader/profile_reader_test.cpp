@@ -26,7 +26,7 @@ const std::string good_profile =
 
 const std::string scenario_of_profile =
     "workload: {model: p.yaml}\ncluster: {device: h100-sxm, ranks_per_node: 2, intra_node: "
-    "nvlink4}\n";
+    "nvlink4, skew: 0 %}\n";
 
 std::string with(int number, const std::string& text) {
   std::istringstream lines(good_profile);
@@ -231,7 +231,8 @@ TEST_CASE("a profile without its passes or parameters is refused", "[scenarios][
   CHECK(
       refused(scratch, with(5, "optimiser: 2 ms")) ==
       "p.yaml:5:1: optimiser: unknown key; did you mean \"optimizer\"?; known: format, written_by, "
-      "source, forward, backward, optimizer, step_spread, parameters, buffers, arrival, "
+      "source, forward, backward, optimizer, copy_back, outside, step_spread, parameters, buffers, "
+      "arrival, "
       "measured, end");
 }
 

@@ -73,6 +73,39 @@ TEST_CASE("measured rows are read with what differs in each", "[scenarios][scena
   CHECK(scenario.measured->rows[1].note == "p75");
 }
 
+TEST_CASE("a row's communication may say what its timer covered", "[scenarios][scenario_reader]") {
+  const Scratch scratch;
+  const auto row = [&](const std::string& communication) {
+    return "measured: {rows: [{strategy: naive, step: 90 ms, communication: " + communication +
+           "}]}";
+  };
+  const Scenario scenario = read_scenario(
+      scratch.write("s.yaml", spoiled(12, row("{time: 9 ms, covers: [all_reduce, divide]}"))));
+  const MeasuredCommunication& timer = *scenario.measured->rows[0].communication;
+  CHECK(timer.time == 9ms);
+  CHECK(timer.covers == std::vector{Covered::all_reduce, Covered::divide});
+  CHECK_THAT(refusal_at(scratch, 12, row("{time: 9 ms, covers: [divide]}")),
+             Catch::Contains("a timer of communication covers all_reduce at least"));
+  CHECK_THAT(refusal_at(scratch, 12, row("{time: 9 ms, covers: [all_gather]}")),
+             Catch::Contains("unknown"));
+  CHECK_THAT(refusal_at(scratch, 12, row("{time: 9 ms}")),
+             Catch::Contains("missing key \"covers\""));
+}
+
+TEST_CASE("rows that fit nothing cannot be calibrated on", "[scenarios][scenario_reader]") {
+  const Scratch scratch;
+  const auto refused = [&](const std::string& strategy) {
+    return refusal_at(scratch, 12,
+                      "measured: {calibrate_on: [" + strategy + "], rows: [{strategy: " + strategy +
+                          ", step: 90 ms}]}");
+  };
+  for (const std::string strategy : {"none", "naive", "overlap"}) CHECK(refused(strategy).empty());
+  for (const std::string strategy : {"flat", "bucketed"})
+    CHECK(refused(strategy) == "s.yaml:12:26: measured.calibrate_on: a row of " + strategy +
+                                   " fits nothing: name none or naive (computation), or overlap "
+                                   "(interference)");
+}
+
 TEST_CASE("a measured row needs a strategy and a step", "[scenarios][scenario_reader]") {
   const Scratch scratch;
   const auto refused = [&](const std::string& row) {

@@ -31,6 +31,7 @@ TEST_CASE("an unknown key is refused where it stands, with the nearest known one
         "strategy, pytorch, bucket_cap, bucket_rule, first_bucket_cap, last_bucket_cap, "
         "bucket_caps, buckets, parameter_groups, micro_batches, no_sync, find_unused_parameters, "
         "skip_all_reduce_unused_params, static_graph, gradient_as_bucket_view, batched_grad_copy, "
+        "average, flat_views, "
         "broadcast_buffers, comm_hook, hooks, join, delay_all_reduce, phase, iteration");
   CHECK(refusal_at(scratch, 12, "zebra_crossing: 1") ==
         "s.yaml:12:1: zebra_crossing: unknown key" + known_in_scenario);
@@ -41,7 +42,7 @@ TEST_CASE("an unknown key is refused where it stands, with the nearest known one
               "cluster: {devices: h100-sxm, device: h100-sxm}\n") ==
       "s.yaml:2:11: cluster.devices: unknown key; did you mean \"device\"?; known: system, source, "
       "calibration, device, nodes, ranks_per_node, ranks, intra_node, inter_node, cpu, "
-      "collectives, interference, launch, collectives_at_once, through_host");
+      "collectives, interference, skew, launch, collectives_at_once, through_host");
 }
 
 TEST_CASE("a repeated key is refused at its second place, at any depth", "[scenarios][yaml]") {

@@ -43,7 +43,7 @@ struct Example {
 /// The example's. By the law copies in and out cost alike; here only copying out takes time.
 Example example(bool synchronous, Duration copy_out, const Training& training = one_bucket_each()) {
   StepModel model = example_model(synchronous);
-  model.works.copy_out.assign(4, timed::taking(model, Operation::copy_out, copy_out));
+  model.works.copy_back.assign(4, timed::taking(model, Operation::copy_out, copy_out));
   Example example;
   example.schedule = build_schedule(model.works, training);
   example.costs = model.costs.price(example.schedule);

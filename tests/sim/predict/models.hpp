@@ -44,6 +44,7 @@ inline void free_copies(StepModel& model) {
   StepWorks& works = model.works;
   works.copy_in.assign(works.parameters(), free(Operation::copy_in));
   works.copy_out.assign(works.parameters(), free(Operation::copy_out));
+  works.copy_back.assign(works.parameters(), free(Operation::copy_out));
   works.divide.assign(works.parameters(), free(Operation::divide));
   works.accumulate.assign(works.parameters(), free(Operation::accumulate));
   works.concatenate = free(Operation::concatenate);
