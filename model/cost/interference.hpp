@@ -33,9 +33,9 @@ inline float compute_slowdown(const Interference& beside, float memory_fraction)
 /// (NVIDIA/nccl#1433), both halve its bandwidth; only the transfer suffers. g = 0.4 over PCIe: a
 /// channel can copy faster than the bus takes it, so less is lost; fitted on the overlapped rows of
 /// the eight development files with PCIe, whose strengths are then 1 in the mean. Over NICs, to
-/// which the bytes go by PCIe, the same: no public row tells. B is the bus bandwidth that is left, H the
-/// bandwidth streaming kernels reach. At most half of the SMs are taken, and at least a fifth of
-/// the memory is left: bounds that no published case reaches. On a CPU no SMs are taken.
+/// which the bytes go by PCIe, the same: no public row tells. B is the bus bandwidth that is left,
+/// H the bandwidth streaming kernels reach. At most half of the SMs are taken, and at least a fifth
+/// of the memory is left: bounds that no published case reaches. On a CPU no SMs are taken.
 /// A scenario's fixed factors go before all that, and then what a calibration measured: compute and
 /// communication of the sizes beside this one, linear in log(size), and of the last beyond the
 /// ends; a measured factor below 1 is noise, and 1.

@@ -27,7 +27,7 @@ const std::string workload_profile =
     "arrival: [2, 0, 1]\n"
     "measured:\n"
     "  source: here\n"
-    "  calibrate_on: [naive, flat]\n"
+    "  calibrate_on: [naive, overlap]\n"
     "  rows:\n"
     "    - {strategy: bucketed, bucket_cap: 25 MiB, step: 20 ms, communication: 3 ms, forward: 6 "
     "ms, "

@@ -30,7 +30,7 @@ Json result(const Json& run, const std::string& strategy) {
 
 TEST_CASE("run --json has exactly the fields of ddpsim.run/1", "[tools][run]") {
   const Json run = run_json(shipped("examples/first.yaml"));
-  CHECK(keys_of(run) == Words{"format", "scenario", "ranks", "results"});
+  CHECK(keys_of(run) == Words{"format", "scenario", "ranks", "cluster", "results"});
   CHECK(run["format"] == "ddpsim.run/1");
   CHECK(run["scenario"] == "GPT-2 on eight A100");
   CHECK(run["ranks"] == 8);
@@ -41,7 +41,7 @@ TEST_CASE("run --json has exactly the fields of ddpsim.run/1", "[tools][run]") {
     CHECK(keys_of(each) == Words{"strategy", "bucket_cap_bytes", "step_ms", "forward_ms",
                                  "backward_ms", "optimizer_ms", "communication_ms", "exposed_ms",
                                  "overlap_ratio", "collectives", "wire_bytes", "speedup_vs_naive",
-                                 "bound", "buckets"});
+                                 "bound", "memory", "buckets"});
     for (const char* number :
          {"step_ms", "forward_ms", "backward_ms", "optimizer_ms", "communication_ms", "exposed_ms",
           "overlap_ratio", "speedup_vs_naive"})

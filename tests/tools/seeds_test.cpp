@@ -120,7 +120,8 @@ TEST_CASE("run --vary compares combinations and refuses what it cannot", "[tools
   CHECK_THAT(table.out, Catch::Contains("no_sync: true, bucket_cap: 10MiB") &&
                             Catch::Contains("shortest: no_sync: true"));
   const Outcome csv = ddpsim({"run", seed, "--vary", "training.no_sync=false,true", "--csv", "-"});
-  CHECK_THAT(csv.out, Catch::Contains("bound,set\n") && Catch::Contains("training.no_sync=true"));
+  CHECK_THAT(csv.out, Catch::Contains("bound,peak_memory_bytes,set\n") &&
+                          Catch::Contains("training.no_sync=true"));
   const auto refused = [&](std::vector<std::string> more, const std::string& why) {
     more.insert(more.begin(), {"run", seed});
     const Outcome outcome = ddpsim(more);

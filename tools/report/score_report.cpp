@@ -41,7 +41,8 @@ Record summary_record(const ScoreSummary& summary) {
       .add(fields::ninth_decile_error, summary.ninth_decile_error)
       .add(fields::worst_error, summary.worst_error)
       .add(fields::bias, summary.bias)
-      .add(fields::median_exposed_error, summary.median_exposed_error);
+      .add(fields::median_exposed_error,
+           summary.median_exposed_error ? FieldValue(*summary.median_exposed_error) : FieldValue());
   return record;
 }
 
@@ -69,10 +70,12 @@ Page score_page(const std::vector<FileScore>& files, const ScoreSummary& summary
   page.add(group_table(files, summary));
   page.add(Paragraph{fmt::format(
       "{} predicted rows in {} files: median error {:.1f} %, nine in ten within {:.1f} %, worst "
-      "{:.1f} %; median exposed error {:.1f} %",
+      "{:.1f} %{}",
       summary.predicted_rows, files.size(), 100 * summary.median_error,
       100 * summary.ninth_decile_error, 100 * summary.worst_error,
-      100 * summary.median_exposed_error)});
+      summary.median_exposed_error
+          ? fmt::format("; median exposed error {:.1f} %", 100 * *summary.median_exposed_error)
+          : "")});
   return page;
 }
 

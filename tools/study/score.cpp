@@ -91,8 +91,12 @@ ScoreSummary summary_of(const std::vector<FileScore>& files, const Wanted& wante
     }
   }
   const double bias = errors.empty() ? 0 : sum / static_cast<double>(errors.size());
-  return {errors.size(), quantile(errors, 0.5),        quantile(errors, 0.9), quantile(errors, 1.0),
-          bias,          quantile(exposed_errors, 0.5)};
+  return {errors.size(),
+          quantile(errors, 0.5),
+          quantile(errors, 0.9),
+          quantile(errors, 1.0),
+          bias,
+          exposed_errors.empty() ? std::nullopt : std::optional(quantile(exposed_errors, 0.5))};
 }
 
 }  // namespace

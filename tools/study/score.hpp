@@ -50,8 +50,8 @@ std::optional<FileScore> score_file(const std::string& file, const ScoreSettings
 struct ScoreSummary {
   std::size_t predicted_rows = 0;
   double median_error = 0, ninth_decile_error = 0, worst_error = 0;
-  double bias = 0;  ///< the mean of the errors with their signs
-  double median_exposed_error = 0;
+  double bias = 0;                             ///< the mean of the errors with their signs
+  std::optional<double> median_exposed_error;  ///< none: no row has such a figure
 };
 ScoreSummary summarise(const std::vector<FileScore>& files);
 

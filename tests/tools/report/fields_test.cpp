@@ -70,15 +70,15 @@ TEST_CASE("every key of a command's JSON is described", "[tools][report][fields]
   const std::string hooked = shipped("seeds/comm-hooks-fast-link.yaml");
   check_described({"run", first_example, "--json", "-", "--why", "--steps", "3", "--run-ahead",
                    "--ddp-statistics"},
-                  {"run", "buckets", "steps", "kinds of steps", "why"});
+                  {"run", "cluster", "memory", "buckets", "steps", "kinds of steps", "why"});
   check_described({"run", hooked, "--json", "-", "--vary", "training.comm_hook=noop,allreduce"},
-                  {"run", "buckets"});
+                  {"run", "cluster", "memory", "buckets"});
   check_described({"score", shipped("seeds/cs336-xl-2xh100.yaml"), "--json", "-"}, {"score"});
   check_described(
       {"tune", shipped("examples/two-workstations.yaml"), "--json", "-", "--uncertainty", "10%"},
-      {"tune"});
+      {"tune", "cluster", "memory"});
   check_described({"schedule", first_example, "--json", "-", "--steps", "3"},
-                  {"schedule", "collectives"});
+                  {"schedule", "collectives", "cluster", "memory"});
 }
 
 TEST_CASE("every key of validate's JSON is described", "[tools][validate]") {
@@ -87,7 +87,7 @@ TEST_CASE("every key of validate's JSON is described", "[tools][validate]") {
   check_described({"validate", scenario, "--backend", "threads", "--ranks", "2", "--steps", "1",
                    "--warm-up", "0", "--repeats", "1", "--set", "compare=[bucketed]", "--vary",
                    "training.gradient_as_bucket_view=false,true", "--json", "-"},
-                  {"run", "buckets", "validate"});
+                  {"run", "cluster", "buckets", "validate"});
 }
 
 TEST_CASE("every column of a command's CSV is described", "[tools][report][fields]") {
@@ -104,10 +104,11 @@ TEST_CASE("every column of a command's CSV is described", "[tools][report][field
       CHECK((names.contains(column) || column.find('.') != std::string::npos));
     }
   };
-  check({"run", first_example, "--csv", "-"}, {"run"});
-  check({"run", first_example, "--csv", "-", "--vary", "training.bucket_cap=1MiB,2MiB"}, {"run"});
+  check({"run", first_example, "--csv", "-"}, {"run", "memory"});
+  check({"run", first_example, "--csv", "-", "--vary", "training.bucket_cap=1MiB,2MiB"},
+        {"run", "memory"});
   check({"sweep", first_example, "--csv", "-", "--vary", "training.bucket_cap=1MiB,2MiB"},
-        {"run", "sweep"});
+        {"run", "memory", "sweep"});
   check({"score", shipped("seeds/cs336-xl-2xh100.yaml"), "--csv", "-"}, {"score"});
   check({"tune", shipped("examples/two-workstations.yaml"), "--csv", "-"}, {"tune"});
   check({"run", first_example, "--hooks-log", "-"}, {"hooks-log"});
