@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include "model/workload/convnet.hpp"
+#include "model/workload/mixtral.hpp"
 #include "model/workload/mlp.hpp"
+#include "model/workload/t5.hpp"
 #include "model/workload/transformer.hpp"
 #include "model/workload/vit.hpp"
 
@@ -26,6 +28,12 @@ Workload build(const MlpShape& shape, const WorkloadSize& size) {
 }
 Workload build(const VitShape& shape, const WorkloadSize& size) {
   return vit_workload(shape, size);
+}
+Workload build(const T5Shape& shape, const WorkloadSize& size) {
+  return t5_workload(shape, size);
+}
+Workload build(const MixtralShape& shape, const WorkloadSize& size) {
+  return mixtral_workload(shape, size);
 }
 
 }  // namespace

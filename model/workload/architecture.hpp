@@ -55,6 +55,34 @@ struct VitShape {
   int classes = 1000;
 };
 
+/// Hugging Face's T5ForConditionalGeneration as T5 1.0 is: an encoder and a decoder of RMSNorm,
+/// ReLU and relative position biases that the first layer of either trains for all; no other
+/// biases; one table for both embeddings and the output projection; eager attention.
+struct T5Shape {
+  int layers = 0;          ///< of the encoder
+  int decoder_layers = 0;  ///< 0: as many as the encoder's
+  int d_model = 0;
+  int d_ff = 0;
+  int heads = 0;
+  int head_size = 0;  ///< 0: d_model / heads
+  int vocabulary = 0;
+  int position_buckets = 32;  ///< rows of a relative position bias
+  int decoder_sequence = 0;   ///< tokens of a sample's target; 0: as many as the encoder's
+};
+
+/// Hugging Face's MixtralForCausalLM: Llama's block with a choice of feed-forward layers, of which
+/// every token takes `experts_per_token`. Tokens are taken to choose all experts equally often.
+struct MixtralShape {
+  int layers = 0;
+  int d_model = 0;
+  int d_ff = 0;  ///< of one expert
+  int heads = 0;
+  int kv_heads = 0;  ///< 0: as many as heads
+  int vocabulary = 0;
+  int experts = 0;
+  int experts_per_token = 0;
+};
+
 /// A multilayer perceptron, torch.nn.Sequential of Linear and ReLU in turn: Linear i takes
 /// `widths[i]` features to `widths[i + 1]`. The loss is the mean squared error.
 struct MlpShape {
@@ -62,12 +90,13 @@ struct MlpShape {
   bool bias = true;
 };
 
-using Architecture = std::variant<TransformerShape, ResNetShape, VggShape, MlpShape, VitShape>;
+using Architecture = std::variant<TransformerShape, ResNetShape, VggShape, MlpShape, VitShape,
+                                  T5Shape, MixtralShape>;
 
 /// What one rank feeds the network in one micro-batch, and in which number formats.
 struct WorkloadSize {
   int batch = 1;
-  int sequence = 1;             ///< tokens per sample; transformers only
+  int sequence = 1;             ///< tokens per sample (of T5's encoder); transformers only
   int image = 224;              ///< side of the square input picture; convolutional networks only
   DType dtype = DType::fp32;    ///< parameters, gradients and activations
   DType compute = DType::fp32;  ///< how GEMMs multiply
@@ -78,7 +107,8 @@ struct WorkloadSize {
 /// weight gradient); elementwise work appears as the eager PyTorch kernels it consists of, grouped
 /// by purpose. Throws std::invalid_argument, beginning with `name`, if a number is not positive or
 /// beyond any memory, heads do not divide d_model, patches the picture, a sequence is longer than
-/// the positions learned, or a perceptron has fewer than two widths.
+/// the positions learned, tokens are too few for every expert to get one, or a perceptron has fewer
+/// than two widths.
 Workload build_workload(const std::string& name, const Architecture& architecture,
                         const WorkloadSize& size);
 

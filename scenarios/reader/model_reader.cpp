@@ -11,13 +11,24 @@ namespace ddpsim {
 namespace {
 
 /// The families a model description may name.
-enum class FamilyName : std::uint8_t { cs336, llama, gpt2, bert, resnet, vgg, mlp, vit };
-constexpr std::array all_families{FamilyName::cs336, FamilyName::llama,  FamilyName::gpt2,
-                                  FamilyName::bert,  FamilyName::resnet, FamilyName::vgg,
-                                  FamilyName::mlp,   FamilyName::vit};
+enum class FamilyName : std::uint8_t {
+  cs336,
+  llama,
+  gpt2,
+  bert,
+  resnet,
+  vgg,
+  mlp,
+  vit,
+  t5,
+  mixtral
+};
+constexpr std::array all_families{
+    FamilyName::cs336, FamilyName::llama, FamilyName::gpt2, FamilyName::bert, FamilyName::resnet,
+    FamilyName::vgg,   FamilyName::mlp,   FamilyName::vit,  FamilyName::t5,   FamilyName::mixtral};
 constexpr std::string_view name_of(FamilyName family) {
-  constexpr std::array<std::string_view, 8> names{"cs336",  "llama", "gpt2", "bert",
-                                                  "resnet", "vgg",   "mlp",  "vit"};
+  constexpr std::array<std::string_view, 10> names{"cs336", "llama", "gpt2", "bert", "resnet",
+                                                   "vgg",   "mlp",   "vit",  "t5",   "mixtral"};
   return names[static_cast<std::size_t>(family)];
 }
 
@@ -31,7 +42,11 @@ auto family_value() {
        "Hugging Face's BertModel with pooler: post-norm, GELU, biases, three embeddings",
        "torchvision's ResNets", "torchvision's VGGs without batch norm",
        "torch.nn.Sequential of Linear and ReLU in turn, with a mean squared error",
-       "torchvision's vision transformers, with fused attention"});
+       "torchvision's vision transformers, with fused attention",
+       "Hugging Face's T5 1.0: an encoder and a decoder, RMSNorm, ReLU, relative positions, one "
+       "table for embeddings and output, eager attention",
+       "Hugging Face's Mixtral: Llama with a choice of experts for each token, all chosen equally "
+       "often, on every rank"});
 }
 
 constexpr int many = 10'000'000, deep = 10'000;
@@ -46,6 +61,8 @@ struct ModelDraft {
   VggShape vgg;
   MlpShape mlp;
   VitShape vit;
+  T5Shape t5;
+  MixtralShape mixtral;
 };
 
 Value<std::vector<int>> counts(int least, int most) {
@@ -75,11 +92,13 @@ auto in(Shape shape, Member member) {
   };
 }
 
-void add_transformer(Map<ModelDraft>& map, bool positions) {
-  const auto field = [](auto member) { return in(&ModelDraft::transformer, member); };
-  using Shape = TransformerShape;
+/// The keys that all transformers of Hugging Face's kind have. Names they have elsewhere are of
+/// several libraries.
+template <typename Shape>
+void add_tokens_and_widths(Map<ModelDraft>& map, Shape ModelDraft::*shape) {
+  const auto field = [=](auto member) { return in(shape, member); };
   map.key("layers", value::whole(1, deep), field(&Shape::layers),
-          {.meaning = "How many transformer blocks there are.",
+          {.meaning = "How many transformer blocks there are; of T5, in its encoder.",
            .example = "12",
            .required = true,
            .elsewhere = {{"num_layers", "Megatron's"},
@@ -91,7 +110,7 @@ void add_transformer(Map<ModelDraft>& map, bool positions) {
             .required = true,
             .elsewhere = {{"n_embd", "Hugging Face's"}, {"hidden_size", "Hugging Face's"}}})
       .key("d_ff", value::whole(1, many), field(&Shape::d_ff),
-           {.meaning = "The width of the feed-forward layer.",
+           {.meaning = "The width of the feed-forward layer; of Mixtral, of one expert.",
             .example = "3072",
             .required = true,
             .elsewhere = {{"n_inner", "Hugging Face's"}, {"intermediate_size", "Hugging Face's"}}})
@@ -102,23 +121,75 @@ void add_transformer(Map<ModelDraft>& map, bool positions) {
             .elsewhere = {{"num_heads", "CS336's"},
                           {"n_head", "Hugging Face's"},
                           {"num_attention_heads", "Hugging Face's"}}})
-      .key("kv_heads", value::whole(1, many), field(&Shape::kv_heads),
-           {.meaning = "How many heads keys and values have, in grouped-query attention.",
-            .otherwise = "as many as heads",
-            .example = "8",
-            .elsewhere = {{"num_key_value_heads", "Hugging Face's"}}})
       .key("vocabulary", value::whole(1, many), field(&Shape::vocabulary),
            {.meaning = "How many tokens the embedding knows.",
             .example = "50257",
             .required = true,
             .elsewhere = {{"vocab_size", "Hugging Face's"}}});
+}
+
+template <typename Shape>
+void add_kv_heads(Map<ModelDraft>& map, Shape ModelDraft::*shape) {
+  map.key("kv_heads", value::whole(1, many), in(shape, &Shape::kv_heads),
+          {.meaning = "How many heads keys and values have, in grouped-query attention.",
+           .otherwise = "as many as heads",
+           .example = "8",
+           .elsewhere = {{"num_key_value_heads", "Hugging Face's"}}});
+}
+
+void add_transformer(Map<ModelDraft>& map, bool positions) {
+  add_tokens_and_widths(map, &ModelDraft::transformer);
+  add_kv_heads(map, &ModelDraft::transformer);
   if (positions)
-    map.key("positions", value::whole(1, many), field(&Shape::positions),
+    map.key("positions", value::whole(1, many),
+            in(&ModelDraft::transformer, &TransformerShape::positions),
             {.meaning = "How many positions the model has learned: the longest sequence.",
              .example = "1024",
              .required = true,
              .elsewhere = {{"n_positions", "Hugging Face's"},
                            {"max_position_embeddings", "Hugging Face's"}}});
+}
+
+void add_t5(Map<ModelDraft>& map) {
+  const auto field = [](auto member) { return in(&ModelDraft::t5, member); };
+  using Shape = T5Shape;
+  add_tokens_and_widths(map, &ModelDraft::t5);
+  map.key("decoder_layers", value::whole(1, deep), field(&Shape::decoder_layers),
+          {.meaning = "How many blocks the decoder has.",
+           .otherwise = "as many as the encoder",
+           .example = "12",
+           .elsewhere = {{"num_decoder_layers", "Hugging Face's"}}})
+      .key("head_size", value::whole(1, many), field(&Shape::head_size),
+           {.meaning = "The width of one attention head.",
+            .otherwise = "d_model / heads",
+            .example = "64",
+            .elsewhere = {{"d_kv", "Hugging Face's"}}})
+      .key("position_buckets", value::whole(1, many), field(&Shape::position_buckets),
+           {.meaning = "How many distances between two tokens the relative positions tell apart.",
+            .elsewhere = {{"relative_attention_num_buckets", "Hugging Face's"}}})
+      .key(
+          "decoder_sequence", value::whole(1, many), field(&Shape::decoder_sequence),
+          {.meaning = "How many tokens a sample's target has, which is what the decoder reads. The "
+                      "encoder reads as many as the workload's `sequence` says.",
+           .otherwise = "as many as `sequence`",
+           .example = "114",
+           .elsewhere = {{"target_length", ""}, {"max_target_length", "Hugging Face's"}}});
+}
+
+void add_mixtral(Map<ModelDraft>& map) {
+  const auto field = [](auto member) { return in(&ModelDraft::mixtral, member); };
+  add_tokens_and_widths(map, &ModelDraft::mixtral);
+  add_kv_heads(map, &ModelDraft::mixtral);
+  map.key("experts", value::whole(1, deep), field(&MixtralShape::experts),
+          {.meaning = "How many feed-forward layers a block can choose from. Every rank has all.",
+           .example = "8",
+           .required = true,
+           .elsewhere = {{"num_local_experts", "Hugging Face's"}}})
+      .key("experts_per_token", value::whole(1, deep), field(&MixtralShape::experts_per_token),
+           {.meaning = "How many experts work on a token.",
+            .example = "2",
+            .required = true,
+            .elsewhere = {{"num_experts_per_tok", "Hugging Face's"}}});
 }
 
 template <typename Shape>
@@ -222,6 +293,12 @@ Map<ModelDraft> make_map(FamilyName family) {
     case FamilyName::vit:
       add_vit(map);
       break;
+    case FamilyName::t5:
+      add_t5(map);
+      break;
+    case FamilyName::mixtral:
+      add_mixtral(map);
+      break;
   }
   return map;
 }
@@ -254,6 +331,10 @@ Architecture architecture_of(const ModelDraft& draft) {
       return draft.mlp;
     case FamilyName::vit:
       return draft.vit;
+    case FamilyName::t5:
+      return draft.t5;
+    case FamilyName::mixtral:
+      return draft.mixtral;
     case FamilyName::cs336:
       transformer.family = Family::cs336;
       return transformer;
@@ -289,6 +370,18 @@ const MapDescription& model_keys() {
     return description;
   }();
   return all;
+}
+
+std::optional<TokenBlocks> blocks_of(const Architecture& architecture) {
+  if (const auto* shape = std::get_if<TransformerShape>(&architecture))
+    return TokenBlocks{shape->d_model, shape->layers};
+  if (const auto* shape = std::get_if<MixtralShape>(&architecture))
+    return TokenBlocks{shape->d_model, shape->layers};
+  if (const auto* shape = std::get_if<T5Shape>(&architecture)) {
+    const int decoder = shape->decoder_layers > 0 ? shape->decoder_layers : shape->layers;
+    return TokenBlocks{shape->d_model, shape->layers + decoder};
+  }
+  return std::nullopt;
 }
 
 ModelDescription read_model(const std::vector<Entry>& entries) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,14 @@ struct ModelDescription {
 
 /// The keys of a model description.
 const MapDescription& model_keys();
+
+/// The blocks of a network that is fed samples of so many tokens: all of them, T5's decoder's too.
+struct TokenBlocks {
+  int d_model = 0;
+  int layers = 0;
+};
+/// None: it is fed pictures, or rows of features.
+std::optional<TokenBlocks> blocks_of(const Architecture& architecture);
 
 /// Reads a description and those it is based on, as entry_with_bases gives them. Throws InputError.
 ModelDescription read_model(const std::vector<Entry>& entries);

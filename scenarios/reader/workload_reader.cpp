@@ -216,17 +216,16 @@ void read_workload(const Yaml& given, Scenario& scenario) {
     const ModelDescription description = read_model(entries);
     workload_map().read(given, draft);
     draft.size.compute = draft.compute.value_or(draft.size.dtype);
-    const auto* transformer = std::get_if<TransformerShape>(&description.architecture);
-    if (transformer != nullptr)
-      YamlMap::check_there({map}, "sequence", workload_map().description());
+    const std::optional<TokenBlocks> blocks = blocks_of(description.architecture);
+    if (blocks) YamlMap::check_there({map}, "sequence", workload_map().description());
     try {
       scenario.workload = built(entries.front().name, description, draft.size);
     } catch (const std::invalid_argument& problem) {
       model.fail(problem.what());
     }
-    if (transformer != nullptr) {
-      scenario.d_model = transformer->d_model;
-      scenario.num_layers = transformer->layers;
+    if (blocks) {
+      scenario.d_model = blocks->d_model;
+      scenario.num_layers = blocks->layers;
     }
     if (scenario.cluster.device.peak_of(draft.size.compute).flops_per_second <= 0)
       given.fail(fmt::format("device {} does not multiply {}: choose another compute type",

@@ -136,7 +136,11 @@ TEST_CASE("every model of the catalogue has exactly its published tensors and el
                                           {"llama3-70b", {723, 70'553'706'496}},
                                           {"resnext50-32x4d", {161, 25'028'904}},
                                           {"vit-b-16", {152, 86'567'656}},
-                                          {"vit-l-16", {296, 304'326'632}}};
+                                          {"vit-l-16", {296, 304'326'632}},
+                                          {"t5-small", {131, 60'506'624}},
+                                          {"t5-base", {257, 222'903'552}},
+                                          {"t5-large", {509, 737'668'096}},
+                                          {"mixtral-8x7b", {995, 46'702'792'704}}};
   const std::vector<ModelSummary> models = list_models();
   CHECK(models.size() == sizes.size());
   for (const ModelSummary& model : models) {
