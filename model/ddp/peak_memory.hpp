@@ -42,9 +42,9 @@ struct StepMemory {
 ///     optimizer   all gradients, and what the optimizer takes beside its state
 ///
 /// What stays: parameters, buffers, optimizer state, DDP's buckets, a comm hook's state. Left out:
-/// the CUDA context and the buffers of NCCL (some 0.5 to 1.5 GB, which depend on the driver and the
-/// number of channels), workspaces of cuBLAS and cuDNN, what the allocator rounds up or cannot use
-/// for fragmentation, the batch, and what the user's hooks hold.
+/// the CUDA context and the buffers of NCCL (which grow with the number of channels), workspaces of
+/// cuBLAS and cuDNN, what the allocator rounds up or cannot use for fragmentation, the batch, and
+/// what the user's hooks hold.
 ///
 /// Source: PyTorch's autograd and optimizers op by op (model/workload); distributed.py and
 /// reducer.cpp for buckets; zero_redundancy_optimizer.py for whose the state is.

@@ -143,8 +143,8 @@ void check_shape(const MixtralShape& shape, const WorkloadSize& size) {
                        shape.experts));
   const std::int64_t tokens = std::int64_t{size.batch} * size.sequence;
   if (tokens * shape.experts_per_token < shape.experts)
-    refuse(fmt::format("{} experts a token of {} tokens leave some of {} experts without any",
-                       shape.experts_per_token, tokens, shape.experts));
+    refuse(fmt::format("{} tokens that take {} experts each leave some of {} experts without any",
+                       tokens, shape.experts_per_token, shape.experts));
   const std::int64_t widest = std::max({shape.d_model, shape.d_ff, shape.vocabulary});
   require_countable("a block's experts", {3, shape.experts, shape.d_model, shape.d_ff});
   require_countable("a weight", {3, shape.d_model, widest});

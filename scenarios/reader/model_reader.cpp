@@ -92,6 +92,15 @@ auto in(Shape shape, Member member) {
   };
 }
 
+template <typename Shape>
+void add_kv_heads(Map<ModelDraft>& map, Shape ModelDraft::*shape) {
+  map.key("kv_heads", value::whole(1, many), in(shape, &Shape::kv_heads),
+          {.meaning = "How many heads keys and values have, in grouped-query attention.",
+           .otherwise = "as many as heads",
+           .example = "8",
+           .elsewhere = {{"num_key_value_heads", "Hugging Face's"}}});
+}
+
 /// The keys that all transformers of Hugging Face's kind have. Names they have elsewhere are of
 /// several libraries.
 template <typename Shape>
@@ -120,26 +129,17 @@ void add_tokens_and_widths(Map<ModelDraft>& map, Shape ModelDraft::*shape) {
             .required = true,
             .elsewhere = {{"num_heads", "CS336's"},
                           {"n_head", "Hugging Face's"},
-                          {"num_attention_heads", "Hugging Face's"}}})
-      .key("vocabulary", value::whole(1, many), field(&Shape::vocabulary),
-           {.meaning = "How many tokens the embedding knows.",
-            .example = "50257",
-            .required = true,
-            .elsewhere = {{"vocab_size", "Hugging Face's"}}});
-}
-
-template <typename Shape>
-void add_kv_heads(Map<ModelDraft>& map, Shape ModelDraft::*shape) {
-  map.key("kv_heads", value::whole(1, many), in(shape, &Shape::kv_heads),
-          {.meaning = "How many heads keys and values have, in grouped-query attention.",
-           .otherwise = "as many as heads",
-           .example = "8",
-           .elsewhere = {{"num_key_value_heads", "Hugging Face's"}}});
+                          {"num_attention_heads", "Hugging Face's"}}});
+  if constexpr (requires { &Shape::kv_heads; }) add_kv_heads(map, shape);
+  map.key("vocabulary", value::whole(1, many), field(&Shape::vocabulary),
+          {.meaning = "How many tokens the embedding knows.",
+           .example = "50257",
+           .required = true,
+           .elsewhere = {{"vocab_size", "Hugging Face's"}}});
 }
 
 void add_transformer(Map<ModelDraft>& map, bool positions) {
   add_tokens_and_widths(map, &ModelDraft::transformer);
-  add_kv_heads(map, &ModelDraft::transformer);
   if (positions)
     map.key("positions", value::whole(1, many),
             in(&ModelDraft::transformer, &TransformerShape::positions),
@@ -179,7 +179,6 @@ void add_t5(Map<ModelDraft>& map) {
 void add_mixtral(Map<ModelDraft>& map) {
   const auto field = [](auto member) { return in(&ModelDraft::mixtral, member); };
   add_tokens_and_widths(map, &ModelDraft::mixtral);
-  add_kv_heads(map, &ModelDraft::mixtral);
   map.key("experts", value::whole(1, deep), field(&MixtralShape::experts),
           {.meaning = "How many feed-forward layers a block can choose from. Every rank has all.",
            .example = "8",

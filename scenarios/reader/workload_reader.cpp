@@ -237,8 +237,11 @@ void read_workload(const Yaml& given, Scenario& scenario) {
 }
 
 Workload read_catalogue_model(const std::string& name) {
-  return built(name, read_model(entry_with_bases(Yaml::of_text(name), model_entries)),
-               WorkloadSize{});
+  const ModelDescription model = read_model(entry_with_bases(Yaml::of_text(name), model_entries));
+  WorkloadSize size;
+  if (const auto* mixtral = std::get_if<MixtralShape>(&model.architecture))
+    size.sequence = mixtral->experts;  // no expert is left without tokens
+  return built(name, model, size);
 }
 
 }  // namespace ddpsim

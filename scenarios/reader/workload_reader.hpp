@@ -16,7 +16,7 @@ const MapDescription& workload_keys();
 void read_workload(const Yaml& given, Scenario& scenario);
 
 /// A model of the catalogue by name, or a description in a file by its path, at batch 1 and
-/// sequence 1. Throws InputError.
+/// sequence 1, or as many tokens as there are experts. Throws InputError.
 Workload read_catalogue_model(const std::string& name);
 
 }  // namespace ddpsim

@@ -33,6 +33,32 @@ Json tuned(const std::string& file, const std::vector<std::string>& flags = {}) 
 
 }  // namespace
 
+TEST_CASE("tune warns where the recommended buckets do not fit, as run does", "[tools][tune]") {
+  // Of 8.03 billion in bf16, parameters, gradients, buckets and momentum alone take 64.2 GB.
+  const std::vector<std::string> too_large{
+      "--set", "workload.model=llama3-8b", "--set", "workload.batch=1",
+      "--set", "workload.sequence=16",     "--set", "cluster.device=a100-40"};
+  const auto notes = [&](const std::string& command, const std::vector<std::string>& more) {
+    std::vector<std::string> words{command, workstations};
+    words.insert(words.end(), too_large.begin(), too_large.end());
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = ddpsim(words);
+    INFO(outcome.err);
+    CHECK(outcome.code == 0);
+    return outcome.err;
+  };
+  const std::string warned = notes("tune", {});
+  const std::regex line(
+      ": bucketed as recommended does not fit: it takes ([0-9.]+) GB of a rank, "
+      "and a100-40 has");
+  std::smatch match;
+  REQUIRE(std::regex_search(warned, match, line));
+  CHECK(std::stod(match[1]) > 64.2);
+  CHECK_THAT(notes("run", {}), Catch::Contains(" does not fit: it takes "));
+  CHECK_THAT(notes("tune", {"--quiet"}), !Catch::Contains("does not fit"));
+  CHECK_THAT(ddpsim({"tune", workstations}).err, !Catch::Contains("does not fit"));
+}
+
 TEST_CASE("tune says what run says of the caps it names", "[tools][tune]") {
   const std::string cluster = shipped("examples/cpu-cluster.yaml");
   const Json json = tuned(cluster);

@@ -89,6 +89,24 @@ void check_validation(const Json& json, int ranks) {
 
 }  // namespace
 
+TEST_CASE("an optimizer that no backend computes is refused in one line, before ranks start",
+          "[tools][validate]") {
+  const Scratch scratch;
+  scratch.write("s.yaml", small_mlp);
+  const std::string file = (scratch.folder() / "s.yaml").string();
+  for (const std::string optimizer : {"sgd-plain", "lamb", "adafactor", "muon"}) {
+    for (const char* backend : {"gloo", "threads"}) {
+      CAPTURE(optimizer, backend);
+      const Outcome outcome = ddpsim(
+          {"validate", file, "--backend", backend, "--set", "workload.optimizer=" + optimizer});
+      CHECK(outcome.code == 2);
+      CHECK(outcome.out.empty());
+      CHECK(outcome.err == "ddpsim: no backend computes " + optimizer +
+                               "'s update: choose another optimizer, or give its time\n");
+    }
+  }
+}
+
 TEST_CASE("validate predicts and runs every strategy and every cap", "[tools][validate]") {
   const Scratch scratch;
   const std::string scenario = scratch.write("small.yaml", small_mlp).string();

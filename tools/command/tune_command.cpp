@@ -229,6 +229,7 @@ int tune_command(const std::vector<std::string>& arguments) {
     throw InputError(
         "--buckets: free partitions are not searched where gradients are of several types or "
         "sparse");
+  if (!options.quiet) add_notes(tune_warnings(scenario, tuning));
 
   Pages pages(options, {flags.buckets});
   if (pages.wanted()) {

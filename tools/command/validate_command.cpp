@@ -270,6 +270,7 @@ int validate_command(const std::vector<std::string>& arguments) {
   if (!asked) return exit_done;
   Request& request = *asked;
   Scenario scenario = read_scenario(request.common.files[0], request.common.set);
+  check_optimizer(scenario);  // before there are ranks that would all say so
   scenario.cluster.device.synchronous = request.job.synchronous();
   const Plugins plugins = request.plugin.open();
   JobOptions options = request.job.options(scenario.cluster.ranks());

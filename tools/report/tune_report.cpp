@@ -208,15 +208,30 @@ List partition_names(const Scenario& scenario, const Choice& partition) {
   return buckets;
 }
 
-/// Of DDP's step, which caps change only through a comm hook's share.
-StepMemory tuned_memory(const Scenario& scenario) {
-  Training training = scenario.training;
-  training.strategy = Strategy::bucketed;
+/// The step of the buckets that are recommended; it is not simulated again.
+Step recommended_step(const Scenario& scenario, const Tuning& tuning) {
+  Step step;
+  step.training = scenario.training;
+  step.training.strategy = Strategy::bucketed;
+  step.training.bucket_caps.clear();
+  step.training.parameter_groups = 0;
+  step.training.buckets = tuning.advice.choice.buckets;
   const StepWorks works(scenario.workload, scenario.cluster, scenario.optimizer);
-  return memory_of(scenario, training, build_schedule(works, training));
+  step.schedule = build_schedule(works, step.training);
+  return step;
+}
+
+StepMemory recommended_memory(const Scenario& scenario, const Tuning& tuning) {
+  const Step step = recommended_step(scenario, tuning);
+  return memory_of(scenario, step.training, step.schedule);
 }
 
 }  // namespace
+
+std::vector<std::string> tune_warnings(const Scenario& scenario, const Tuning& tuning) {
+  const Step step = recommended_step(scenario, tuning);
+  return memory_warnings(scenario, {{"bucketed as recommended", &step}});
+}
 
 Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions& options) {
   Page page;
@@ -280,7 +295,7 @@ Record tune_record(const Scenario& scenario, const Tuning& tuning) {
       .add(fields::caps, std::move(caps))
       .add(fields::regret, tuning.advice.regret)
       .add(fields::corners, std::move(corners))
-      .add(fields::memory, memory_record(scenario, tuned_memory(scenario)));
+      .add(fields::memory, memory_record(scenario, recommended_memory(scenario, tuning)));
   return record;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "model/scenario/scenario.hpp"
 #include "sim/tune/tune.hpp"
@@ -11,6 +12,9 @@ namespace ddpsim {
 /// What `ddpsim tune` prints: the choices beside each other, the step against the cap, what errors
 /// do to it, a verdict, what to paste. `law` says what all-reduces cost.
 Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions& options);
+
+/// A line if the step with the recommended buckets takes more memory than the device has.
+std::vector<std::string> tune_warnings(const Scenario& scenario, const Tuning& tuning);
 
 /// "ddpsim.tune/1"; times in ms, sizes in bytes.
 Record tune_record(const Scenario& scenario, const Tuning& tuning);

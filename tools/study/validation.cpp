@@ -161,6 +161,13 @@ CalibratedCluster calibrated_cluster(const Calibration& calibration, const Clust
   return cluster;
 }
 
+void check_optimizer(const Scenario& scenario) {
+  if (!runs_on_ranks(scenario.optimizer) && !scenario.workload.optimizer)
+    throw std::invalid_argument(
+        fmt::format("no backend computes {}'s update: choose another optimizer, or give its time",
+                    name_of(scenario.optimizer)));
+}
+
 Validation validate(Backend& backend, Scenario scenario, const std::vector<Training>& trainings,
                     const std::vector<Schedule>& schedules, const ValidateOptions& options,
                     const Watch& watch) {
@@ -168,12 +175,8 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
   const Steal steal;
   validation.scenario = std::move(scenario);
   const Workload& workload = validation.scenario.workload;
-  const Optimizer optimizer = validation.scenario.optimizer;
-  if (!runs_on_ranks(optimizer) && !workload.optimizer)
-    throw std::invalid_argument(
-        fmt::format("no backend computes {}'s update: choose another optimizer, or give its time",
-                    name_of(optimizer)));
-  backend.load(workload, optimizer);
+  check_optimizer(validation.scenario);
+  backend.load(workload, validation.scenario.optimizer);
 
   for (std::size_t s = 0; s < trainings.size(); ++s) {
     ValidatedStep& step = validation.steps.emplace_back();

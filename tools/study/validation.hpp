@@ -62,6 +62,10 @@ std::vector<Schedule> schedules_of(const Scenario& scenario,
 CalibratedCluster calibrated_cluster(const Calibration& calibration, const Cluster& given,
                                      int ranks);
 
+/// Throws std::invalid_argument if ranks cannot compute the optimizer's update and its time is not
+/// known either.
+void check_optimizer(const Scenario& scenario);
+
 /// Calibrates, runs every schedule, and predicts it. Strategies are interleaved, and so are steps
 /// without communication, whose kernels replace the calibration's (not those of a calibration that
 /// was given): what drifts does so for both sides. Called by every rank; what rank 0 gets back is
