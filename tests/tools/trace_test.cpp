@@ -199,8 +199,12 @@ TEST_CASE("a trace tells what the JSON tells", "[tools][trace]") {
       CHECK(collectives == result["collectives"]);
       CHECK(static_cast<double>(communication) * 1e-9 ==
             Approx(result["communication_ms"].get<double>()).margin(1e-6));
-      CHECK(static_cast<double>(last) * 1e-9 ==
-            Approx(result["step_ms"].get<double>()).margin(1e-6));
+      // The last rank is the slowest, and ends the step.
+      const double step = result["step_ms"];
+      if ((pid + 1) % ranks_shown(trace) == 0)
+        CHECK(static_cast<double>(last) * 1e-9 == Approx(step).margin(1e-6));
+      else
+        CHECK(static_cast<double>(last) * 1e-9 < step + 1e-6);
     }
   }
 }

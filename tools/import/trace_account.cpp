@@ -12,7 +12,7 @@ using Bounds = std::array<Duration, step_parts + 1>;
 
 /// One behind the other: no bound before the one before it. What a part would have without the
 /// bound that its neighbours overtake is theirs.
-Bounds bounds_of(const RawStep& step) {
+Bounds bounds_of(const RawStep& step, bool on_host) {
   const Duration end = step.begin + step.found.length;
   Duration reduced = step.backward_end;
   for (const FoundCollective& each : step.found.all_reduces)
@@ -21,6 +21,8 @@ Bounds bounds_of(const RawStep& step) {
   if (!step.optimizers.empty()) {
     first = step.optimizers.front().first;
     last = step.optimizers.back().second;
+    // A host that computes has waited for the all-reduces, whatever their threads say later.
+    if (on_host) reduced = std::min(reduced, first);
   }
   Bounds bounds{step.begin,
                 step.backward_begin,
@@ -71,7 +73,7 @@ Coverage covered(const IndexedTrace& index, Counts counts) {
 void account(const IndexedTrace& index, std::vector<RawStep>& steps) {
   std::vector<Bounds> bounds;
   for (RawStep& step : steps) {
-    bounds.push_back(bounds_of(step));
+    bounds.push_back(bounds_of(step, index.trace.device.empty()));
     add_rest(bounds.back(), step);
   }
   const auto each_part = [&](const auto& apply) {

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "model/cost/cost_model.hpp"
+
 namespace ddpsim {
 namespace {
 
@@ -124,23 +126,44 @@ void write_rank(Writer& writer, int pid, const Scenario& scenario, const Schedul
 
 }  // namespace
 
+namespace {
+
+/// Which ranks a trace shows, and which of the simulated ones each is like.
+struct ShownRanks {
+  int simulated, shown, all;
+  bool slowest_last;  ///< the last one simulated is the slowest of all, and the others are alike
+
+  ShownRanks(const Scenario& scenario, const Timeline& timeline)
+      : simulated(static_cast<int>(timeline.ranks.size())),
+        shown(std::max(simulated, std::min(scenario.cluster.ranks(), most_alike_ranks))),
+        all(scenario.cluster.ranks()),
+        slowest_last(simulated == 2 &&
+                     slowest_rank(scenario.cluster, scenario.workload.step_spread) > 1) {}
+
+  int like(int rank) const {
+    if (slowest_last) return rank + 1 == shown ? 1 : 0;
+    return std::min(rank, simulated - 1);
+  }
+  std::string name(int rank) const {
+    const bool last = rank + 1 == shown;
+    if (slowest_last && last) return fmt::format("rank {} (the slowest of {})", rank, all);
+    const int stands_for = slowest_last ? shown - 2 : shown - 1;
+    if (rank != stands_for || shown == all) return fmt::format("rank {}", rank);
+    return fmt::format("rank {} (and all up to {})", rank, slowest_last ? all - 2 : all - 1);
+  }
+};
+
+}  // namespace
+
 std::string chrome_trace(const Scenario& scenario, const std::vector<NamedStep>& steps) {
   Writer writer;
   int pid = 0;
   for (const auto& [name, step] : steps) {
-    const auto& timelines = step->timeline.ranks;
-    const auto told = static_cast<int>(timelines.size());
-    const int ranks = std::max(told, std::min(scenario.cluster.ranks(), most_alike_ranks));
-    for (int rank = 0; rank < ranks; ++rank, ++pid) {
-      const bool alike = rank + 1 == ranks && ranks < scenario.cluster.ranks();
-      writer.process(
-          pid,
-          fmt::format(
-              "{}: rank {}{}", name, rank,
-              alike ? fmt::format(" (and all up to {})", scenario.cluster.ranks() - 1) : ""),
-          step->schedule);
+    const ShownRanks ranks(scenario, step->timeline);
+    for (int rank = 0; rank < ranks.shown; ++rank, ++pid) {
+      writer.process(pid, fmt::format("{}: {}", name, ranks.name(rank)), step->schedule);
       write_rank(writer, pid, scenario, step->schedule,
-                 timelines[static_cast<std::size_t>(std::min(rank, told - 1))]);
+                 step->timeline.ranks[static_cast<std::size_t>(ranks.like(rank))]);
     }
   }
   return writer.finish();

@@ -87,7 +87,7 @@ TEST_CASE("every key of validate's JSON is described", "[tools][validate]") {
   check_described({"validate", scenario, "--backend", "threads", "--ranks", "2", "--steps", "1",
                    "--warm-up", "0", "--repeats", "1", "--set", "compare=[bucketed]", "--vary",
                    "training.gradient_as_bucket_view=false,true", "--json", "-"},
-                  {"run", "cluster", "buckets", "validate"});
+                  {"run", "cluster", "memory", "buckets", "validate"});
 }
 
 TEST_CASE("every column of a command's CSV is described", "[tools][report][fields]") {
