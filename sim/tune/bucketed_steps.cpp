@@ -67,9 +67,11 @@ void BucketedSteps::take_costs(double link_factor) {
   if (why_simulated_) return;
   const Costs costs = model_.costs.price(whole_);
   check_length(whole_, costs);
-  compile(costs);
-  if (model_.costs.slowest_rank > 1 && model_.costs.ranks > 1)
-    compile(slowed_down(whole_, costs, model_.costs.slowest_rank));
+  const bool slower = model_.costs.slowest_rank > 1 && model_.costs.ranks > 1;
+  // Of GPUs the slowest rank decides alone: their hosts take alike, so it is never earlier than a
+  // typical one, and computes whenever that does.
+  if (!slower || synchronous_) compile(costs);
+  if (slower) compile(slowed_down(whole_, costs, model_.costs.slowest_rank));
   if (lanes_.size() == 1 && !synchronous_) find_jumps(lanes_.front());
 }
 
