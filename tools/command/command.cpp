@@ -25,7 +25,9 @@ std::string overview() {
       "behind the backward pass.\n\nusage: ddpsim COMMAND [flags]\n\n";
   for (const Command& command : commands())
     text += fmt::format("  {:<10} {}\n", command.name, command.summary);
-  return text + "\nddpsim COMMAND --help tells a command's flags, with an example.\n";
+  return text +
+         "\nddpsim COMMAND --help tells a command's flags, with an example; --version\n"
+         "tells which build this is.\n";
 }
 
 /// Throws std::runtime_error if stdout takes nothing.

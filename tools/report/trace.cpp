@@ -137,7 +137,7 @@ struct ShownRanks {
       : simulated(static_cast<int>(timeline.ranks.size())),
         shown(std::max(simulated, std::min(scenario.cluster.ranks(), most_alike_ranks))),
         all(scenario.cluster.ranks()),
-        slowest_last(simulated == 2 &&
+        slowest_last(simulated == 2 && all > 2 &&
                      slowest_rank(scenario.cluster, scenario.workload.step_spread) > 1) {}
 
   int like(int rank) const {
