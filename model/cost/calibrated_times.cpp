@@ -6,12 +6,6 @@
 namespace ddpsim {
 namespace {
 
-/// A flat buffer taken anew each step has pages to which nobody has written: the time to fill it
-/// says nothing of other work that moves memory.
-bool may_take_new_memory(const Work& work) {
-  return work.operation == Operation::concatenate;
-}
-
 using Curve = std::vector<std::pair<double, double>>;
 
 void add(Curve& curve, const MeasuredWork& task) {

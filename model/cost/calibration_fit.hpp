@@ -59,4 +59,10 @@ std::optional<InterferenceFit> fit_interference(const Calibration& calibration);
 /// that was seen), for what was not measured itself; without any measured task it has neither.
 CalibratedCluster cluster_of(Calibration calibration);
 
+/// A flat buffer taken anew each step has pages to which nobody has written: the time to fill it
+/// says nothing of other work that moves memory.
+inline bool may_take_new_memory(const Work& work) {
+  return work.operation == Operation::concatenate;
+}
+
 }  // namespace ddpsim

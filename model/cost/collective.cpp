@@ -4,12 +4,10 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "model/cluster/deciding_link.hpp"
+
 namespace ddpsim {
 namespace {
-
-const Link& deciding_link(const Cluster& cluster) {
-  return cluster.nodes > 1 ? cluster.inter_node : cluster.intra_node;
-}
 
 /// What was measured of the all-reduces of this cluster is the table of the link that counts.
 CalibratedCluster with_measured_link(CalibratedCluster cluster) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/cluster/deciding_link.hpp"
+
 namespace ddpsim {
 namespace {
 
@@ -12,8 +14,8 @@ constexpr double least_memory_share = 0.2;  // a kernel is never starved of memo
 
 /// Of the bandwidth of a collective over such links, beside kernels.
 double lost_beside_compute(const Cluster& cluster) {
-  const Link& link = cluster.nodes > 1 ? cluster.inter_node : cluster.intra_node;
-  const bool nvlink = link.kind == LinkKind::nvlink || link.kind == LinkKind::plain;
+  const LinkKind kind = deciding_link(cluster).kind;
+  const bool nvlink = kind == LinkKind::nvlink || kind == LinkKind::plain;
   return nvlink ? lost_over_nvlink : lost_over_pcie;
 }
 

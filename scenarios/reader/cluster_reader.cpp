@@ -348,10 +348,10 @@ void add_costs(Map<ClusterDraft>& map) {
                       "their times, as a share of them. The slowest of several ranks sets the "
                       "pace. A workload profile's `step_spread`, and a calibration that "
                       "measured the slowest rank, go before it.",
-           .unset = "3 %",
+           .unset = fmt::format("{:g} %", 100 * usual_skew),
            .otherwise = "",
            .example = "0.5 %",
-           .source = "fitted on public runs on 1 to 32 GPUs, see docs/predicting.md"})
+           .source = "fitted on public runs on 1 to 32 GPUs: docs/accuracy.md"})
       .key("launch", launch_value(), &ClusterDraft::launch_change,
            {.meaning = "What the host pays to enqueue a kernel or a collective: one time for both, "
                        "a time for each kind of call, or `sync` for CPUs, whose kernels run on the "

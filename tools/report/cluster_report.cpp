@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "model/cluster/deciding_link.hpp"
 #include "model/cost/collective.hpp"
 #include "model/cost/cost_model.hpp"
 #include "tools/report/cluster_fields.hpp"
@@ -12,11 +13,6 @@ namespace ddpsim {
 namespace {
 
 using Setting = std::pair<std::string, std::string>;
-
-/// The link whose line rate counts.
-const Link& deciding_link(const Cluster& cluster) {
-  return cluster.nodes > 1 ? cluster.inter_node : cluster.intra_node;
-}
 
 /// Of one device; zero where nobody knows.
 Bandwidth line_rate(const CalibratedCluster& cluster) {

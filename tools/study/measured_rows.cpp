@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "model/cluster/deciding_link.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
 
 namespace ddpsim {
@@ -27,11 +28,10 @@ Scenario variant_of(const Scenario& scenario, const MeasuredRow& row, Settings s
   }
 }
 
-/// The kind of link between nodes, or inside the only one; "" for one rank.
-std::string deciding_link_of(const Cluster& cluster) {
+/// "" for one rank.
+std::string kind_of_link(const Cluster& cluster) {
   if (cluster.ranks() == 1) return "";
-  return std::string(
-      name_of(cluster.nodes > 1 ? cluster.inter_node.kind : cluster.intra_node.kind));
+  return std::string(name_of(deciding_link(cluster).kind));
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ std::vector<CalibrationRow> measured_rows(const Scenario& scenario, const Settin
       const Scenario variant = variant_of(scenario, row, settings);
       found = variants
                   .emplace(row.set, Variant{variant.training, model_of(variant),
-                                            deciding_link_of(variant.cluster)})
+                                            kind_of_link(variant.cluster)})
                   .first;
     }
     Training training = found->second.training;
