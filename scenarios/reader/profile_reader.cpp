@@ -20,6 +20,9 @@ Kernel timed_kernel(const std::string& name, Duration time) {
   return kernel;
 }
 
+/// By which share of the backward pass a gradient may be ready late: figures are rounded for print.
+constexpr double rounding = 1e-3;
+
 /// Of an unused parameter, until the whole profile is read: at the end of the backward pass.
 constexpr Duration at_the_end = Duration::max();
 
@@ -82,16 +85,20 @@ const Map<BufferGroup>& buffers_map() {
 
 /// What the keys of a profile say together.
 void finish_profile(WorkloadProfile& profile, const YamlMap& map) {
+  if (profile.optimizer == Duration::zero()) profile.optimizer.reset();
   const Yaml parameters = *map.find("parameters");
   if (profile.parameters.empty()) parameters.fail("expected at least one parameter");
   for (std::size_t i = 0; i < profile.parameters.size(); ++i) {
     Duration& ready = profile.parameters[i].ready;
     if (ready == at_the_end) ready = profile.backward;
+    if (ready > profile.backward && ready <= scaled(profile.backward, 1 + rounding))
+      ready = profile.backward;
     if (ready > profile.backward)
       YamlMap(parameters.list("")[i])
           .find("ready")
-          ->fail(fmt::format("a gradient cannot be ready after the backward pass has ended ({})",
-                             to_string(profile.backward)));
+          ->fail(fmt::format(
+              "a gradient cannot be ready after the backward pass has ended ({:.6f} ms)",
+              in_ms(profile.backward)));
   }
   if (const auto arrival = map.find("arrival"))
     for (const Yaml& index : arrival->list("a list of parameter indices"))
@@ -124,7 +131,7 @@ Map<WorkloadProfile> make_profile_map() {
       .key(
           "backward", value::time(), &WorkloadProfile::backward,
           {.meaning = "How long the backward pass takes.", .example = "150.3 ms", .required = true})
-      .key("optimizer", value::time(), &WorkloadProfile::optimizer,
+      .key("optimizer", value::time_or_zero(), &WorkloadProfile::optimizer,
            {.meaning = "How long the optimizer takes.",
             .otherwise = "there is none",
             .example = "12.0 ms"})

@@ -149,6 +149,10 @@ std::vector<Bytes> read_caps(const Yaml& given) {
 void finish_training(TrainingDraft& training, const YamlMap& map) {
   training.give_rule(training.bucket_rule);
   if (map.has("bucket_cap")) training.give_cap(training.bucket_cap);
+  if (training.no_sync && training.micro_batches == 1)
+    map.find("no_sync")->fail(
+        "there is one micro-batch, which always communicates: set micro_batches to how many there "
+        "are between updates, or leave no_sync out");
   training.iteration = training.given_iteration.value_or(training.phase == Phase::first ? 1 : 0);
 }
 

@@ -13,6 +13,8 @@
 #include "scenarios/reader/file_end.hpp"
 #include "scenarios/reader/format.hpp"
 #include "scenarios/reader/quantity_text.hpp"
+#include "scenarios/reader/yaml_merge.hpp"
+#include "scenarios/reader/yaml_syntax.hpp"
 
 namespace ddpsim {
 namespace {
@@ -97,7 +99,12 @@ Yaml Yaml::load(const std::filesystem::path& file) {
     if (const auto mark = second_document(content.str()))
       throw InputError(fmt::format("{}:{}:{}: a second YAML document begins here: expected one",
                                    name, mark->line + 1, mark->column + 1));
-    Yaml root(YAML::Load(content.str()), name, "");
+    Changes changes;
+    YAML::Node node = YAML::Load(content.str());
+    if (content.str().find("<<") != std::string::npos)
+      node = with_merges(node, name, changes.copies);
+    Yaml root(node, name, "");
+    root.changes_ = std::make_shared<Changes>(std::move(changes));
     if (root.node_.IsNull())
       throw InputError(fmt::format(
           "{}:1:1: empty file: expected a mapping such as \"name: my first scenario\"", name));
@@ -110,8 +117,10 @@ Yaml Yaml::load(const std::filesystem::path& file) {
   } catch (const YAML::Exception& problem) {
     if (const std::string why = cut_off(content.str(), problem.mark.line); !why.empty())
       throw InputError(fmt::format("{}:{}", name, why));
-    throw InputError(fmt::format("{}:{}:{}: not YAML: {}", name, problem.mark.line + 1,
-                                 problem.mark.column + 1, shown(problem.msg)));
+    const SyntaxProblem why =
+        explain_syntax(content.str(), {problem.mark.line, problem.mark.column, shown(problem.msg)});
+    throw InputError(
+        fmt::format("{}:{}:{}: not YAML: {}", name, why.line + 1, why.column + 1, why.text));
   }
 }
 

@@ -170,6 +170,7 @@ void apply(const Fit& fit, CostModel& costs) {
 
 Fit fit(std::span<const CalibrationRow> rows) {
   Fit fit;
+  fit.rows = rows.size();
   const std::optional<FittedRow> none = first(rows, Strategy::none);
   const std::optional<FittedRow> naive = first(rows, Strategy::naive);
   if (naive && naive->row->communication) fit_call_overhead(*naive, fit);

@@ -23,6 +23,7 @@ struct Fit {
                        ///< gives them apart) and optimizer (1, unless a row gives it)
   Duration call_overhead{};        ///< on every collective
   double interference = 1;         ///< strength of the interference law
+  std::size_t rows = 0;            ///< how many rows it was made from
   std::vector<std::string> notes;  ///< what could not be matched
 };
 

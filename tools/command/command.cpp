@@ -164,6 +164,8 @@ void check_results(const CommonOptions& options, const std::vector<ResultPlace>&
 
 int run_program(const std::vector<std::string>& arguments) {
   try {
+    if (arguments.size() > 1 && arguments[0] == "help" && !arguments[1].starts_with('-'))
+      return run_program({arguments[1], "--help"});
     if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" ||
         arguments[0] == "help") {
       print(overview());

@@ -190,8 +190,13 @@ TuneOptions options_of(const Flags& flags, const Scenario& scenario) {
   if (!flags.largest.empty())
     options.largest_bucket = sizes_of("--largest-bucket", flags.largest)[0];
   if (!flags.uncertainty.empty()) {
-    options.link_uncertainty = options.compute_uncertainty =
-        share_of("--uncertainty", flags.uncertainty);
+    const double share = share_of("--uncertainty", flags.uncertainty);
+    if (share >= 1)
+      throw InputError(fmt::format(
+          "--uncertainty {}: expected a share below 100%: the link and the kernels may be that "
+          "much slower or faster",
+          flags.uncertainty));
+    options.link_uncertainty = options.compute_uncertainty = share;
   } else if (scenario.cluster.calibration) {
     options.link_uncertainty = spread_of(scenario.cluster.calibration->all_reduce);
     options.compute_uncertainty = spread_of(scenario.cluster.calibration->tasks);

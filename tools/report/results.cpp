@@ -60,7 +60,7 @@ Record figures_of(const Result& result) {
       .add(fields::exposed_ms, in_ms(exposed(metrics, *result.none)))
       .add(fields::overlap_ratio, overlap_ratio(metrics, *result.none))
       .add(fields::collectives, metrics.collectives)
-      .add(fields::wire_bytes, metrics.wire.count)
+      .add(fields::wire_bytes, result.step->schedule.ranks > 1 ? metrics.wire.count : 0)
       .add(fields::speedup_vs_naive, result.speedup())
       .add(fields::bound, name_of(metrics.bound));
   return record;
@@ -149,8 +149,9 @@ Page run_page(const Scenario& scenario, const std::vector<Result>& results) {
     steps.push_back({strategy_label(result.step->training), result.step});
     Record record = figures_of(result);
     record.add(fields::strategy_in_words, steps.back().name)
-        .add(fields::overlap,
-             metrics.collectives > 0 ? *record.find(fields::overlap_ratio) : FieldValue());
+        .add(fields::overlap, metrics.communication > Duration::zero()
+                                  ? *record.find(fields::overlap_ratio)
+                                  : FieldValue());
     table.add(record);
   }
   page.add(std::move(table));

@@ -102,7 +102,8 @@ std::string describe(const Fit& fit) {
 }
 
 std::string describe_calibration(const Fit& fit) {
-  std::string text = fmt::format("calibrated on the measured rows: {}\n", describe(fit));
+  std::string text =
+      fit.rows > 0 ? fmt::format("calibrated on the measured rows: {}\n", describe(fit)) : "";
   for (const std::string& note : fit.notes) text += fmt::format("note: {}\n", note);
   return text;
 }

@@ -1,6 +1,7 @@
 #include "tools/sweep/sweep.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -47,17 +48,26 @@ Scenario try_value(const Sweep& sweep, std::size_t axis, std::size_t value) {
   }
 }
 
+/// Each value of `compare` has to be right, for it says which rows there are; of the other keys one
+/// value has to be: the point of a wrong one says so in its row.
 void try_values(Sweep& sweep) {
   const std::vector<Axis>& axes = sweep.grid.axes();
   for (std::size_t a = 0; a < axes.size(); ++a) {
     const bool compares = axes[a].key == "compare";
     const std::size_t values = axes[a].values.size();
-    for (std::size_t v = 0; v < (compares ? values : std::min(values, most_tried)); ++v) {
-      const Scenario scenario = try_value(sweep, a, v);
-      if (compares) sweep.compared.push_back(scenario.compare);
-      if (!compares && sweep.compared.empty() && a + 1 == axes.size())
-        sweep.compared.push_back(scenario.compare);
-    }
+    const std::size_t tried = compares ? values : std::min(values, most_tried);
+    std::optional<InputError> problem;
+    bool one_is_right = false;
+    for (std::size_t v = 0; v < tried; ++v) try {
+        const Scenario scenario = try_value(sweep, a, v);
+        one_is_right = true;
+        if (compares || (sweep.compared.empty() && a + 1 == axes.size()))
+          sweep.compared.push_back(scenario.compare);
+      } catch (const InputError& refused) {
+        if (compares) throw;
+        if (!problem) problem = refused;
+      }
+    if (!one_is_right) throw *problem;
   }
 }
 

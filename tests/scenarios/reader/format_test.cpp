@@ -103,7 +103,8 @@ TEST_CASE("names in a scenario match in any case", "[scenarios][names]") {
       "s.yaml",
       "workload: {model: ResNet18, batch: 8, dtype: FP32, optimizer: AdamW}\n"
       "cluster: {device: A100-80, ranks_per_node: 2, intra_node: NVLink3, launch: Sync, cpu: AMD}\n"
-      "training: {strategy: Flat, first_bucket_cap: None, comm_hook: PowerSGD, no_sync: True}\n"
+      "training: {strategy: Flat, first_bucket_cap: None, comm_hook: PowerSGD, micro_batches: 2, "
+      "no_sync: True}\n"
       "compare: [Naive, FLAT]\n"));
   CHECK(scenario.workload.name == "resnet18");
   CHECK(scenario.optimizer == Optimizer::adamw);

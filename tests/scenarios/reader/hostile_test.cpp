@@ -146,14 +146,6 @@ TEST_CASE("tags change nothing: values are text", "[scenarios][hostile]") {
              Catch::EndsWith("workload.batch: expected a whole number, got a list"));
 }
 
-TEST_CASE("a merge key is a key like any other, and unknown", "[scenarios][hostile]") {
-  const Scratch scratch;
-  CHECK(refusal_at(scratch, 12, "<<: {name: x}") ==
-        "s.yaml:12:1: <<: unknown key" + known_in_scenario);
-  CHECK(refusal_at(scratch, 3, "  batch: 8\n  <<: {batch: 9}") ==
-        "s.yaml:4:3: workload.<<: unknown key" + known_in_workload);
-}
-
 TEST_CASE("unprintable or endless keys and values leave the error one line",
           "[scenarios][hostile]") {
   const Scratch scratch;

@@ -1,0 +1,133 @@
+// Errors that say what to write: a line for each mistake that a trial of the program found badly
+// told.
+#include <catch2/catch.hpp>
+
+#include "tests/tools/program.hpp"
+
+namespace ddpsim {
+namespace {
+
+const std::string workload = "workload: {model: gpt2, batch: 1, sequence: 64}\n";
+const std::string cluster = "cluster: {device: a100-80, ranks_per_node: 2, intra_node: nvlink3}\n";
+
+struct Slip {
+  std::string what;
+  std::string content;                 ///< of s.yaml
+  std::vector<std::string> arguments;  ///< of the program
+  std::string told;                    ///< the line on stderr begins with this after "ddpsim: "
+};
+
+const std::vector<Slip>& slips() {
+  static const std::vector<Slip> all{
+      {"no_sync of one micro-batch",
+       workload + cluster + "training: {no_sync: true}\n",
+       {"run", "s.yaml"},
+       "s.yaml:3:21: training.no_sync: there is one micro-batch, which always communicates: set "
+       "micro_batches"},
+      {"an uncertainty beyond everything",
+       workload + cluster,
+       {"tune", "s.yaml", "--uncertainty", "200%"},
+       "--uncertainty 200%: expected a share below 100%"},
+      {"a line indented too deep",
+       workload + "cluster:\n  device: a100-80\n    nodes: 1\n",
+       {"run", "s.yaml"},
+       "s.yaml:4:5: not YAML: this line is indented deeper than the key above it, which has a "
+       "value already"},
+      {"a line indented like none",
+       "workload:\n  model: gpt2\n sequence: 64\n",
+       {"run", "s.yaml"},
+       "s.yaml:3:2: not YAML: this line is indented like no line above it"},
+      {"a colon left out, noticed a line later",
+       "workload:\n  model gpt2\n  batch: 1\n",
+       {"run", "s.yaml"},
+       "s.yaml:2:3: not YAML: expected \"key: value\", such as \"model: gpt2\": there is no colon"},
+      {"a tab",
+       workload + "cluster:\n\tdevice: a100-80\n",
+       {"run", "s.yaml"},
+       "s.yaml:3:1: not YAML: a tab: indent with spaces"},
+      {"a colon in a value",
+       "name: GPT: the small one\n" + workload,
+       {"run", "s.yaml"},
+       "s.yaml:1:10: not YAML: a value that holds \": \" has to stand in quotes"},
+      {"a gradient ready after the end",
+       "format: ddpsim.workload/1\nforward: 1 ms\nbackward: 98.38 ms\nparameters:\n"
+       "  - {name: w, shape: [4], ready: 98.5 ms}\n",
+       {"tune", "s.yaml", "--device", "a100-80", "--ranks", "2", "--link", "nvlink3"},
+       "s.yaml:5:34: parameters.ready: a gradient cannot be ready after the backward pass has "
+       "ended (98.380000 ms)"}};
+  return all;
+}
+
+TEST_CASE("errors say what to write", "[tools][bad_input]") {
+  const Scratch scratch;
+  for (const Slip& slip : slips()) {
+    CAPTURE(slip.what);
+    scratch.write("s.yaml", slip.content);
+    const Outcome outcome = ddpsim(slip.arguments, scratch.folder());
+    CHECK(outcome.code == 2);
+    CHECK_THAT(outcome.err, Catch::StartsWith("ddpsim: " + slip.told));
+    CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+  }
+}
+
+TEST_CASE("what was refused for its spelling is taken", "[tools]") {
+  const Scratch scratch;
+  scratch.write("true.yaml", workload + cluster + "training: {micro_batches: 2, no_sync: True}\n");
+  CHECK(ddpsim({"run", "true.yaml"}, scratch.folder()).code == 0);
+  // A profile's figures are rounded, each by itself; an optimizer of no time is none.
+  scratch.write("p.yaml",
+                "format: ddpsim.workload/1\nforward: 1 ms\nbackward: 98.38 ms\noptimizer: 0 ms\n"
+                "parameters:\n  - {name: w, shape: [4], ready: 98.3804 ms}\n");
+  const Outcome tuned =
+      ddpsim({"tune", "p.yaml", "--device", "a100-80", "--ranks", "2", "--link", "nvlink3"},
+             scratch.folder());
+  INFO(tuned.err);
+  CHECK(tuned.code == 0);
+}
+
+TEST_CASE("help of a command is that command's", "[tools]") {
+  CHECK(ddpsim({"help", "run"}).out == ddpsim({"run", "--help"}).out);
+  CHECK(ddpsim({"help", "rnu"}).code == 2);
+  CHECK(ddpsim({"help"}).out == ddpsim({"--help"}).out);
+}
+
+TEST_CASE("a calibration without rows is not called one", "[tools][run]") {
+  const Scratch scratch;
+  scratch.write("s.yaml", workload + cluster +
+                              "measured: {calibrate_on: [naive], rows: [{strategy: bucketed, "
+                              "step: 50 ms}]}\n");
+  const Outcome run = ddpsim({"run", "s.yaml"}, scratch.folder());
+  CHECK_THAT(run.out, Catch::Contains("note: no row to calibrate on"));
+  CHECK_THAT(run.out, !Catch::Contains("calibrated on the measured rows"));
+}
+
+TEST_CASE("one rank sends nothing and overlaps nothing", "[tools][run]") {
+  const Scratch scratch;
+  scratch.write("s.yaml", workload + cluster);
+  const std::vector<std::string> one{"run", "s.yaml", "--set", "cluster.ranks_per_node=1"};
+  CHECK_THAT(ddpsim(one, scratch.folder()).out, !Catch::Contains("100 %"));
+  std::vector<std::string> json = one;
+  json.insert(json.end(), {"--quiet", "--json", "-"});
+  for (const Json& result : ddpsim(json, scratch.folder()).json()["results"])
+    CHECK(result["wire_bytes"] == 0);
+}
+
+TEST_CASE("a bad value of the one key of a sweep is a row", "[tools][sweep]") {
+  const Scratch scratch;
+  scratch.write("s.yaml", workload + cluster + "compare: [bucketed]\n");
+  const Outcome sweep = ddpsim({"sweep", "s.yaml", "--vary", "training.bucket_cap=1MiB,x,25MiB",
+                                "--csv", "out.csv", "--quiet"},
+                               scratch.folder());
+  CHECK(sweep.code == 2);
+  const std::string csv = content_of(scratch.path("out.csv"));
+  CHECK(std::count(csv.begin(), csv.end(), '\n') == 4);
+  CHECK_THAT(csv, Catch::Contains("expected a size with its unit"));
+  // A key that no value suits is a slip of the key.
+  CHECK(ddpsim({"sweep", "s.yaml", "--vary", "training.bucket_cpa=1MiB,2MiB", "--csv", "o.csv"},
+               scratch.folder())
+            .code == 2);
+  CHECK(!std::filesystem::exists(scratch.path("o.csv")));
+}
+
+}  // namespace
+}  // namespace ddpsim
