@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "python/bindings/questions.hpp"
+#include "sim/tune/bucketed_steps.hpp"
+
+namespace ddpsim {
+
+/// What differs from the scenario in one question of a WhatIfs; absent: as the scenario has it.
+struct Differences {
+  std::optional<Strategy> strategy;
+  std::optional<Bytes> bucket_cap, first_bucket_cap;
+  std::optional<std::vector<Bytes>> bucket_caps;  ///< a cap for each bucket, the last repeating
+  // Of the link that decides: between the nodes, or inside the only one.
+  std::optional<Duration> latency;
+  std::optional<Bandwidth> bandwidth;
+  double compute = 1;                  ///< forward and backward take so many times as long
+  std::optional<double> slowest_rank;  ///< so many times as late as a typical one
+};
+
+/// One scenario, read and priced once, for question after question of how long a step is. A step
+/// with other buckets takes microseconds: the tuner's own simulation of it. Other links or kernels
+/// cost a new price list, which is kept for the next questions. For several threads at once.
+class WhatIfs {
+ public:
+  explicit WhatIfs(const Question& question);
+
+  /// The same as `predict` says of such a scenario. Throws std::invalid_argument as that does, and
+  /// where a difference has no effect: a link's latency where a table was measured, or one rank.
+  Duration step(const Differences& differences);
+
+  const Scenario& scenario() const { return scenario_; }
+
+ private:
+  /// What costs depend on.
+  struct Prices {
+    std::int64_t latency = -1;
+    double bandwidth = -1, compute = 1, slowest_rank = -1;
+    auto operator<=>(const Prices&) const = default;
+  };
+  struct Priced {
+    CostModel costs;
+    std::optional<BucketedSteps> buckets;
+  };
+
+  Training training_of(const Differences& differences) const;
+  CostModel costs_of(const Prices& prices) const;
+  Priced& priced(const Prices& prices);
+  BucketedSteps& bucketed(Priced& priced);
+
+  Scenario scenario_;
+  StepModel model_;
+  std::optional<BucketedSteps> buckets_;  ///< at the scenario's own prices
+  std::map<Prices, Priced> kept_;
+  std::mutex mutex_;
+};
+
+}  // namespace ddpsim
