@@ -2,7 +2,6 @@
 
 #include <stdexcept>
 
-#include "model/cluster/deciding_link.hpp"
 #include "model/ddp/bucket_plan.hpp"
 #include "model/ddp/build_schedule.hpp"
 #include "sim/predict/predict.hpp"
@@ -12,10 +11,6 @@ namespace ddpsim {
 namespace {
 
 constexpr std::size_t most_kept = 64;  // price lists
-
-Link& link_that_decides(Cluster& cluster) {
-  return cluster.nodes > 1 ? cluster.inter_node : cluster.intra_node;
-}
 
 }  // namespace
 
@@ -36,61 +31,49 @@ Training WhatIfs::training_of(const Differences& differences) const {
   return training;
 }
 
-CostModel WhatIfs::costs_of(const Prices& prices) const {
-  CostModel costs = model_.costs;
-  if (prices.latency >= 0 || prices.bandwidth >= 0) {
-    CalibratedCluster cluster = scenario_.cluster;
-    if (cluster.ranks() == 1)
-      throw std::invalid_argument("one rank sends nothing: no link has an effect");
-    if (std::string(costs.collective.name()) == "table")
-      throw std::invalid_argument(
-          "all-reduces are those of a measured table, which latency and bandwidth do not change");
-    Link& link = link_that_decides(cluster);
-    if (prices.latency >= 0) link.latency = Duration(prices.latency);
-    if (prices.bandwidth >= 0) {
-      link.bandwidth = {prices.bandwidth};
-      link.nccl_bandwidth = {};
-    }
-    CollectiveLaw law(cluster);
-    law.call_overhead = costs.collective.call_overhead;
-    law.latency_factor = costs.collective.latency_factor;
-    law.transfer_factor = costs.collective.transfer_factor;
-    costs.collective = law;
+void WhatIfs::use(Priced& priced, const Links& links) const {
+  if (priced.links == links) return;
+  if (scenario_.cluster.ranks() == 1)
+    throw std::invalid_argument("one rank sends nothing: its links change nothing");
+  Link intra = scenario_.cluster.intra_node, inter = scenario_.cluster.inter_node;
+  Link& deciding = scenario_.cluster.nodes > 1 ? inter : intra;
+  if (links.latency >= 0) deciding.latency = Duration(links.latency);
+  if (links.bandwidth >= 0) {
+    deciding.bandwidth = {links.bandwidth};
+    deciding.nccl_bandwidth = {};  // it belonged to the other bandwidth
   }
-  if (prices.compute != 1) costs.passes.push_back({prices.compute, prices.compute, 1});
-  if (prices.slowest_rank >= 0) costs.slowest_rank = prices.slowest_rank;
-  return costs;
+  priced.costs.use_links(intra, inter);
+  if (priced.buckets) priced.buckets->take_links(priced.costs);
+  priced.links = links;
 }
 
-WhatIfs::Priced& WhatIfs::priced(const Prices& prices) {
-  const auto found = kept_.find(prices);
+WhatIfs::Priced& WhatIfs::priced(const Kernels& kernels) {
+  const auto found = kept_.find(kernels);
   if (found != kept_.end()) return found->second;
   if (kept_.size() >= most_kept) kept_.clear();
-  return kept_.emplace(prices, Priced{costs_of(prices), std::nullopt}).first->second;
-}
-
-BucketedSteps& WhatIfs::bucketed(Priced& priced) {
-  if (!buckets_) buckets_.emplace(model_, scenario_.training);
-  if (!priced.buckets) priced.buckets.emplace(*buckets_, priced.costs);
-  return *priced.buckets;
+  CostModel costs = model_.costs;
+  if (kernels.compute != 1) costs.passes.push_back({kernels.compute, kernels.compute, 1});
+  if (kernels.slowest_rank >= 1) costs.slowest_rank = kernels.slowest_rank;
+  return kept_.emplace(kernels, Priced{std::move(costs)}).first->second;
 }
 
 Duration WhatIfs::step(const Differences& differences) {
   const Training training = training_of(differences);
-  Prices prices{.compute = differences.compute};
-  if (differences.latency) prices.latency = differences.latency->count();
-  if (differences.bandwidth) prices.bandwidth = differences.bandwidth->bytes_per_second;
-  if (differences.slowest_rank) prices.slowest_rank = *differences.slowest_rank;
   const std::lock_guard lock(mutex_);
-  Priced& at = priced(prices);
-  const bool buckets_alone = training.strategy == Strategy::bucketed && training.iteration == 0 &&
-                             !bucketed(at).why_simulated();
-  if (!buckets_alone)
-    return predict(at.costs, training, build_schedule(model_.works, training)).metrics.step;
-  std::vector<std::vector<int>> buckets;
-  for (const Bucket& bucket : plan_buckets(model_.works, training))
-    buckets.emplace_back(bucket.parameters.begin(), bucket.parameters.end());
-  return bucketed(at).of(buckets);
+  Priced& at = priced({differences.compute, differences.slowest_rank.value_or(-1)});
+  use(at, {differences.latency ? differences.latency->count() : -1,
+           differences.bandwidth ? differences.bandwidth->bytes_per_second : -1});
+  if (training.strategy == Strategy::bucketed && training.iteration == 0) {
+    if (!buckets_) buckets_.emplace(model_, scenario_.training);
+    if (!buckets_->why_simulated()) {
+      if (!at.buckets) at.buckets.emplace(*buckets_, at.costs);
+      std::vector<std::vector<int>> buckets;
+      for (const Bucket& bucket : plan_buckets(model_.works, training))
+        buckets.emplace_back(bucket.parameters.begin(), bucket.parameters.end());
+      return at.buckets->of(buckets);
+    }
+  }
+  return predict(at.costs, training, build_schedule(model_.works, training)).metrics.step;
 }
 
 }  // namespace ddpsim

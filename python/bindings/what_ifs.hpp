@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -26,8 +25,9 @@ struct Differences {
 };
 
 /// One scenario, read and priced once, for question after question of how long a step is. A step
-/// with other buckets takes microseconds: the tuner's own simulation of it. Other links or kernels
-/// cost a new price list, which is kept for the next questions. For several threads at once.
+/// with other buckets or over another link takes microseconds: the tuner's own simulation of it.
+/// Other kernels cost a new price list, which is kept for the next questions. What was fitted to
+/// measured rows stays, whatever differs. For several threads at once.
 class WhatIfs {
  public:
   explicit WhatIfs(const Question& question);
@@ -39,26 +39,31 @@ class WhatIfs {
   const Scenario& scenario() const { return scenario_; }
 
  private:
-  /// What costs depend on.
-  struct Prices {
+  /// What the costs of kernels depend on.
+  struct Kernels {
+    double compute = 1, slowest_rank = -1;
+    auto operator<=>(const Kernels&) const = default;
+  };
+  /// What the costs of collectives depend on; negative: as in the scenario.
+  struct Links {
     std::int64_t latency = -1;
-    double bandwidth = -1, compute = 1, slowest_rank = -1;
-    auto operator<=>(const Prices&) const = default;
+    double bandwidth = -1;
+    bool operator==(const Links&) const = default;
   };
   struct Priced {
     CostModel costs;
-    std::optional<BucketedSteps> buckets;
+    Links links{};
+    std::optional<BucketedSteps> buckets{};
   };
 
   Training training_of(const Differences& differences) const;
-  CostModel costs_of(const Prices& prices) const;
-  Priced& priced(const Prices& prices);
-  BucketedSteps& bucketed(Priced& priced);
+  Priced& priced(const Kernels& kernels);
+  void use(Priced& priced, const Links& links) const;
 
   Scenario scenario_;
   StepModel model_;
   std::optional<BucketedSteps> buckets_;  ///< at the scenario's own prices
-  std::map<Prices, Priced> kept_;
+  std::map<Kernels, Priced> kept_;
   std::mutex mutex_;
 };
 
