@@ -5,6 +5,7 @@ import re
 
 # "scenarios/first.yaml:14:16: cluster.nodes: expected ..."
 _PLACE = re.compile(r'(?P<file>[^\n]*?):(?P<line>\d+):(?P<column>\d+): (?P<problem>.*)', re.DOTALL)
+_MISSING = re.compile(r'(?P<file>\S.*): (?:no such file|not a file|cannot be read)')
 # The name of a text in memory (_sources.py) in place of a file's.
 _IN_MEMORY = re.compile(
     r"(?:(?:/[^/:\"']+)*/)?\.ddpsim-object-\d+(?:\.yaml|/[\w.-]+\.yaml)")
@@ -28,6 +29,9 @@ class InputError(ValueError):
     def of_text(cls, text: str) -> InputError:
         """The error of a line that the program would print."""
         found = _PLACE.match(text)
+        missing = _MISSING.fullmatch(text)
+        if missing is not None and _IN_MEMORY.search(text) is None:
+            return cls(text, missing['file'])
         if found is None:
             return cls(_IN_MEMORY.sub('the scenario', text))
         if _IN_MEMORY.fullmatch(found['file']):

@@ -93,7 +93,7 @@ def score(scenarios: Source | Sequence[Source], *, calibrate_on: str | Sequence[
           progress: Progress = None) -> results.Score:
     """Holds predictions against the rows under `measured` of each scenario."""
     one = isinstance(scenarios, (str, os.PathLike, Mapping)) or hasattr(scenarios, 'text')
-    several: Sequence[Any] = [scenarios] if one else scenarios  # type: ignore[list-item, assignment]
+    several: Sequence[Any] = [scenarios] if one else scenarios  # type: ignore[assignment]
     strategies = calibrate_on if isinstance(calibrate_on, str) else ','.join(calibrate_on)
     with files(*several) as paths:
         return results.score(_answer(_native.score(paths, settings_of(set), strategies, laws_only,

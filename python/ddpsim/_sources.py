@@ -39,15 +39,22 @@ class Scenario(dict[str, Any]):
         self.folder = folder
 
 
+def _plain(value: Any) -> Any:
+    """A number of numpy's as one of Python's; a path as a text."""
+    if isinstance(value, os.PathLike):
+        return os.path.abspath(value)
+    if hasattr(value, 'item') and not isinstance(value, (int, float)):
+        return value.item()
+    return value
+
+
 def text_of(value: Any) -> str:
     """A value as `--set KEY=VALUE` takes it."""
     if isinstance(value, str):
         return value
     if isinstance(value, os.PathLike):
-        return "'" + os.path.abspath(value).replace("'", "''") + "'"
-    if hasattr(value, 'item') and not isinstance(value, (int, float)):  # a number of numpy's
-        value = value.item()
-    return json.dumps(value, ensure_ascii=False)
+        return "'" + str(os.path.abspath(value)).replace("'", "''") + "'"
+    return json.dumps(_plain(value), ensure_ascii=False, default=_plain)
 
 
 def settings_of(settings: Settings | None) -> list[tuple[str, str]]:
@@ -87,7 +94,7 @@ class _Texts:
             if 'format' not in keys:
                 keys.setdefault('name', 'scenario')
             path = os.path.join(folder, f'.ddpsim-object-{number}.yaml')
-            text = json.dumps(keys, ensure_ascii=False, default=text_of)
+            text = json.dumps(keys, ensure_ascii=False, default=_plain)
         else:
             name = str(getattr(source, 'model', '') or 'workload')
             name = ''.join(c if c.isalnum() or c in '._-' else '_' for c in name)
@@ -101,11 +108,7 @@ class _Texts:
             return {str(key): self._without_objects(each) for key, each in value.items()}
         if isinstance(value, (list, tuple)):
             return [self._without_objects(each) for each in value]
-        if isinstance(value, os.PathLike):
-            return os.path.abspath(value)
-        if hasattr(value, 'item') and not isinstance(value, (int, float)):
-            return value.item()
-        return self.of(value) if isinstance(value, HasText) else value
+        return self.of(value) if isinstance(value, HasText) else _plain(value)
 
 
 @contextlib.contextmanager
