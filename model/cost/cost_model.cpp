@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <stdexcept>
+#include <string_view>
 
 #include "model/base/statistics.hpp"
 #include "model/cost/kernel_cost.hpp"
@@ -85,6 +87,20 @@ CostModel::CostModel(const CalibratedCluster& cluster, double step_spread)
       measured_(cluster.calibration ? std::make_shared<const CalibratedTimes>(*cluster.calibration)
                                     : nullptr),
       buffers_(collective) {}
+
+void CostModel::use_links(const Link& intra_node, const Link& inter_node) {
+  if (std::string_view(collective.name()) == "table")
+    throw std::invalid_argument(
+        "all-reduces take what a table of measurements says: another link would change nothing");
+  cluster_.intra_node = intra_node;
+  cluster_.inter_node = inter_node;
+  CollectiveLaw law(cluster_);
+  buffers_ = law;
+  law.call_overhead = collective.call_overhead;
+  law.latency_factor = collective.latency_factor;
+  law.transfer_factor = collective.transfer_factor;
+  collective = law;
+}
 
 Costs CostModel::price(const Schedule& schedule) const {
   Costs costs;

@@ -8,6 +8,7 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include "scenarios/reader/memory_file.hpp"
 #include "scenarios/reader/yaml.hpp"
 
 namespace ddpsim {
@@ -56,7 +57,8 @@ std::vector<std::string> scalars_of(const std::string& content) {
 
 void NamedFiles::add_file(const fs::path& file) {
   std::error_code error;
-  if (!unreadable(file).empty() || fs::file_size(file, error) == 0) return;  // as those of /proc
+  if (!unreadable(file).empty()) return;
+  if (!text_in_memory(file) && fs::file_size(file, error) == 0) return;  // as those of /proc
   if (!seen_.insert(fs::weakly_canonical(file, error)).second) return;
   if (seen_.size() > most_files)
     throw InputError(
@@ -72,11 +74,13 @@ void NamedFiles::add_text(std::string_view text, const fs::path& folder) {
     constexpr std::size_t longest_path = 4096;
     if (scalar.empty() || scalar.size() > longest_path) continue;
     std::error_code error;
-    if (fs::is_regular_file(folder / scalar, error)) add_file(folder / scalar);
+    if (text_in_memory(folder / scalar) || fs::is_regular_file(folder / scalar, error))
+      add_file(folder / scalar);
   }
 }
 
 std::string content_of_file(const fs::path& file) {
+  if (auto text = text_in_memory(file)) return *text;
   std::ifstream stream(file, std::ios::binary);
   std::ostringstream content;
   content << stream.rdbuf();

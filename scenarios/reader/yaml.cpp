@@ -12,6 +12,7 @@
 #include "scenarios/reader/elsewhere.hpp"
 #include "scenarios/reader/file_end.hpp"
 #include "scenarios/reader/format.hpp"
+#include "scenarios/reader/memory_file.hpp"
 #include "scenarios/reader/quantity_text.hpp"
 #include "scenarios/reader/yaml_merge.hpp"
 #include "scenarios/reader/yaml_syntax.hpp"
@@ -77,9 +78,21 @@ std::optional<YAML::Mark> second_document(const std::string& content) {
   return starts.marks[1];
 }
 
+/// Throws InputError if it cannot be read.
+std::string text_of(const std::filesystem::path& file) {
+  if (auto text = text_in_memory(file)) return *text;
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream content;
+  content << stream.rdbuf();
+  if (!stream) throw InputError(fmt::format("{}: cannot be read", file.string()));
+  return content.str();
+}
+
 }  // namespace
 
 std::string unreadable(const std::filesystem::path& path) {
+  if (const auto text = text_in_memory(path))
+    return text->size() > largest_file ? "larger than 8 MiB" : "";
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return "no such file";
   if (!std::filesystem::is_regular_file(path, error)) return "not a file";
@@ -91,18 +104,14 @@ Yaml Yaml::load(const std::filesystem::path& file) {
   if (const std::string reason = unreadable(file); !reason.empty())
     throw InputError(fmt::format("{}{}: {}", name,
                                  std::filesystem::is_regular_file(file) ? ":1:1" : "", reason));
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream content;
-  content << stream.rdbuf();
-  if (!stream) throw InputError(fmt::format("{}: cannot be read", name));
+  const std::string content = text_of(file);
   try {
-    if (const auto mark = second_document(content.str()))
+    if (const auto mark = second_document(content))
       throw InputError(fmt::format("{}:{}:{}: a second YAML document begins here: expected one",
                                    name, mark->line + 1, mark->column + 1));
     Changes changes;
-    YAML::Node node = YAML::Load(content.str());
-    if (content.str().find("<<") != std::string::npos)
-      node = with_merges(node, name, changes.copies);
+    YAML::Node node = YAML::Load(content);
+    if (content.find("<<") != std::string::npos) node = with_merges(node, name, changes.copies);
     Yaml root(node, name, "");
     root.changes_ = std::make_shared<Changes>(std::move(changes));
     if (root.node_.IsNull())
@@ -115,10 +124,10 @@ Yaml Yaml::load(const std::filesystem::path& file) {
     throw InputError(fmt::format("{}:{}:{}: nested too deeply: is this a scenario?", name,
                                  problem.mark.line + 1, problem.mark.column + 1));
   } catch (const YAML::Exception& problem) {
-    if (const std::string why = cut_off(content.str(), problem.mark.line); !why.empty())
+    if (const std::string why = cut_off(content, problem.mark.line); !why.empty())
       throw InputError(fmt::format("{}:{}", name, why));
     const SyntaxProblem why =
-        explain_syntax(content.str(), {problem.mark.line, problem.mark.column, shown(problem.msg)});
+        explain_syntax(content, {problem.mark.line, problem.mark.column, shown(problem.msg)});
     throw InputError(
         fmt::format("{}:{}:{}: not YAML: {}", name, why.line + 1, why.column + 1, why.text));
   }

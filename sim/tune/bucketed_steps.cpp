@@ -75,6 +75,18 @@ void BucketedSteps::take_costs(double link_factor) {
   if (lanes_.size() == 1 && !synchronous_) find_jumps(lanes_.front());
 }
 
+void BucketedSteps::take_links(const CostModel& costs) {
+  model_.costs = costs;
+  std::fill(prices_.begin(), prices_.end(), Price{});
+  priced_ = 0;
+  if (why_simulated_ || fixed_.empty()) return;
+  const Costs all = costs.price(whole_);
+  fixed_.clear();
+  for (const Task& task : whole_.tasks)
+    if (task.stream == Stream::communication && task.bucket == nobody)
+      fixed_.push_back({all.of(task).work, all.of(task).beside});
+}
+
 Schedule BucketedSteps::schedule_of_each() const {
   Training training = training_;
   training.buckets.clear();

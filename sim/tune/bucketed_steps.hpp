@@ -30,6 +30,10 @@ class BucketedSteps {
   /// The same steps where everything costs what `costs` says, of the same cluster.
   BucketedSteps(const BucketedSteps& other, const CostModel& costs, double link_factor = 1);
 
+  /// From here on all-reduces cost what `costs` says, which differ from those before in their links
+  /// alone (CostModel::use_links): nothing else is priced anew.
+  void take_links(const CostModel& costs);
+
   /// Why the schedules of these steps differ in more than a launch and a wait for each bucket
   /// (bucket_structure.hpp). Then every step takes build_schedule and simulate, a hundred times as
   /// long, and ideal() and backward() are not to be asked for.

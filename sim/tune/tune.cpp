@@ -175,6 +175,7 @@ class Tuner {
     std::vector<CapRange> ranges = all_caps(works_, training, first);
     std::vector<Choice> choices(ranges.size());
     parallel_for(ranges.size(), options_.threads, [&](int thread, std::size_t i) {
+      if (thread == 0) progress("all caps", 0);
       choices[i] = choice(steps_[at(thread)], std::move(ranges[i].buckets));
       choices[i].first_cap = first;
       choices[i].cap = ranges[i].low;
@@ -213,6 +214,9 @@ class Tuner {
     const std::vector<CapRange> firsts = all_first_caps(works_, training_);
     std::vector<Choice> bests(firsts.size());
     parallel_for(firsts.size(), options_.threads, [&](int thread, std::size_t i) {
+      if (thread == 0)
+        progress("all pairs of caps",
+                 0.1 + 0.6 * static_cast<double>(i) / static_cast<double>(firsts.size()));
       std::vector<Choice> choices;
       for (CapRange& range : all_caps(works_, training_, firsts[i].low)) {
         choices.push_back(choice(steps_[at(thread)], std::move(range.buckets)));

@@ -41,6 +41,7 @@ struct TuneOptions {
   double noise = 0.01;                  ///< a gain below it is not worth a changed setting
   int threads = 1;
   std::uint64_t polish = 20'000;  ///< steps simulated at most to improve the free partition
+  /// Called by the caller's own thread, often. May throw, which ends the search.
   std::function<void(const std::string& what, double fraction)> progress;
 };
 

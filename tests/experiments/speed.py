@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""How fast ddpsim itself is: its benchmark, and three commands from start to end. Two minutes.
+"""How fast ddpsim itself is: its benchmark, three commands from start to end, and what-ifs asked
+from Python. Two minutes.
 
 On an idle machine:
 
@@ -68,6 +69,15 @@ def commands(ddpsim, runs):
                'unit': 'ms'}
 
 
+def what_ifs(python):
+    """Questions that Python asks of a study, through the installed package."""
+    done = subprocess.run([python, experiment.ROOT / 'tests/benchmark/what_ifs.py', '--json', '-'],
+                          capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f'what_ifs.py: exit {done.returncode}: {done.stderr.strip()}')
+    return json.loads(done.stdout)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -76,6 +86,8 @@ def main():
     parser.add_argument('--benchmark',
                         default=experiment.ROOT / 'build/release/tests/ddpsim_benchmark',
                         help='its benchmark')
+    parser.add_argument('--python', default=experiment.ROOT / 'build/torch/bin/python',
+                        help='a Python with the package ddpsim; without one that part is left out')
     parser.add_argument('--repetitions', type=int, default=5, help='of the benchmark')
     parser.add_argument('--runs', type=int, default=20, help='of each command')
     parser.add_argument('--json', help='add this run to the results in this file')
@@ -87,6 +99,8 @@ def main():
             'conditions': [experiment.pace.measure()[0]]}
     cases = [*benchmarks(arguments.benchmark, arguments.repetitions),
              *commands(pathlib.Path(arguments.ddpsim).resolve(), arguments.runs)]
+    if os.access(arguments.python, os.X_OK):
+        cases += what_ifs(arguments.python)
     print('\n'.join([*(f'* {line}' for line in experiment.provenance_lines(made)), '',
                      *(f'{case["what"]}: {case["value"]:.4g} {case["unit"]}' for case in cases)]))
     if arguments.json:

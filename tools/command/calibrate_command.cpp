@@ -8,7 +8,6 @@
 #include "model/workload/architecture.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
 #include "tools/command/command.hpp"
-#include "tools/command/flag_values.hpp"
 #include "tools/command/interruptible.hpp"
 #include "tools/command/job_flags.hpp"
 #include "tools/command/pages.hpp"
@@ -18,6 +17,7 @@
 #include "tools/report/output.hpp"
 #include "tools/report/page.hpp"
 #include "tools/report/progress.hpp"
+#include "tools/study/flag_values.hpp"
 #include "tools/study/validation.hpp"
 
 namespace ddpsim {

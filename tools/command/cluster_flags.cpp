@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/reader/input_error.hpp"
-#include "tools/command/flag_values.hpp"
+#include "tools/study/flag_values.hpp"
 
 namespace ddpsim {
 namespace {

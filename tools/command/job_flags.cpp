@@ -6,7 +6,7 @@
 #include "backend/run/backends.hpp"
 #include "model/schedule/fingerprint.hpp"
 #include "scenarios/reader/input_error.hpp"
-#include "tools/command/flag_values.hpp"
+#include "tools/study/flag_values.hpp"
 
 namespace ddpsim {
 

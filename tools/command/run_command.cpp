@@ -16,13 +16,9 @@
 #include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
 #include "tools/report/results.hpp"
-#include "tools/report/run_ahead_report.hpp"
-#include "tools/report/step_report.hpp"
-#include "tools/report/steps_fields.hpp"
+#include "tools/report/run_report.hpp"
 #include "tools/report/trace.hpp"
 #include "tools/report/vary_report.hpp"
-#include "tools/report/why_fields.hpp"
-#include "tools/report/why_report.hpp"
 #include "tools/study/comparison.hpp"
 #include "tools/study/names.hpp"
 
@@ -67,25 +63,26 @@ struct RunFlags {
   CommonOptions common;
   ClusterFlags cluster;
   PluginFlag plugin;
-  bool why = false, ddp_statistics = false, ahead = false;
-  int count = 0;  ///< of steps
+  RunRequest request;
   std::string phase, log;
   std::vector<std::string> vary;
 
-  bool steps_asked() const { return common.values.count("steps") > 0; }
+  bool steps_asked() const { return request.steps.has_value(); }
 };
 
 po::options_description described(RunFlags& flags) {
   po::options_description own;
-  own.add_options()("why", po::bool_switch(&flags.why),
+  own.add_options()("why", po::bool_switch(&flags.request.why),
                     "for each exposed bucket what held it up, and what would remove it")(
-      "steps", po::value(&flags.count)->value_name("N"),
+      "steps", po::value<int>()->value_name("N")->notifier([&flags](int count) {
+        flags.request.steps = count;
+      }),
       "N consecutive steps from the first on: initial buckets, rebuild, steady state")(
-      "run-ahead", po::bool_switch(&flags.ahead),
+      "run-ahead", po::bool_switch(&flags.request.run_ahead),
       "with --steps: also as one run, in which the host launches steps ahead of the GPU")(
       "phase", po::value(&flags.phase)->value_name("steady|first"),
       "DDP's first iteration, or the steady state: the same as --set training.phase=first")(
-      "ddp-statistics", po::bool_switch(&flags.ddp_statistics),
+      "ddp-statistics", po::bool_switch(&flags.request.ddp_statistics),
       "what PyTorch's DDP logger would print, beside ours")(
       "vary", po::value(&flags.vary)->value_name("KEY=VALUES"),
       "the values a key takes, side by side in one table (may be repeated): "
@@ -104,17 +101,13 @@ void check(const RunFlags& flags) {
     throw InputError("run needs a scenario: ddpsim run scenarios/examples/first.yaml");
   if ((!common.trace.empty() || !flags.log.empty()) && common.files.size() > 1)
     throw InputError("--trace and --hooks-log take one scenario at a time");
-  if (flags.steps_asked() && (flags.count < 1 || flags.count > most_steps))
-    throw InputError(fmt::format("--steps: expected a whole number from 1 to {}, got {}",
-                                 most_steps, flags.count));
-  if (flags.ahead && !flags.steps_asked())
-    throw InputError("--run-ahead is of consecutive steps: say how many, such as --steps 100");
+  check(flags.request);
   if (flags.steps_asked() && !flags.phase.empty())
     throw InputError("--steps begins with the first: it takes no --phase");
   if (flags.vary.empty()) return;
-  if (flags.steps_asked() || flags.ddp_statistics)
+  if (flags.steps_asked() || flags.request.ddp_statistics)
     throw InputError("--vary takes neither --steps nor --ddp-statistics");
-  if (flags.why) throw InputError("--why takes no --vary");
+  if (flags.request.why) throw InputError("--why takes no --vary");
   if (!flags.log.empty()) throw InputError("--hooks-log takes no --vary");
   if (common.files.size() > 1) throw InputError("--vary takes one scenario at a time");
   if (!common.trace.empty())
@@ -150,51 +143,6 @@ void compare_varied(const CommonOptions& options, const std::vector<std::string>
   outputs.commit();
 }
 
-/// What the flags ask for besides one step of each strategy.
-struct MoreOfSteps {
-  std::vector<ConsecutiveSteps> steps;  ///< [strategy]; empty: not asked for
-  std::vector<RunAhead> joined;         ///< likewise
-  bool ddp_statistics = false, why = false;
-};
-
-MoreOfSteps more_of(const Comparison& run, const RunFlags& flags) {
-  MoreOfSteps more{{}, {}, flags.ddp_statistics, flags.why};
-  if (flags.steps_asked()) more.steps = steps_of(run, flags.count);
-  if (flags.ahead) more.joined = joined_runs(run, more.steps);
-  return more;
-}
-
-Page page_of(const Comparison& run, const MoreOfSteps& more) {
-  Page page = run_page(run.scenario, run.results());
-  if (run.priced.fit) page.add(Paragraph{describe_calibration(*run.priced.fit)});
-  page.add(Paragraph{hooks_text(run)});
-  if (!more.steps.empty()) page.add(steps_table(run, more.steps));
-  if (!more.joined.empty()) page.add(run_ahead_page(run, more.steps, more.joined));
-  if (more.ddp_statistics) page.add(statistics_page(run, more.steps));
-  if (more.why) page.add(why_page(run));
-  return page;
-}
-
-Record record_of(const Comparison& run, const MoreOfSteps& more) {
-  const std::vector<Result> results = run.results();
-  std::vector<Record> reasons = more.why ? why_records(run) : std::vector<Record>(results.size());
-  List records;
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    Record record = result_record(run.scenario, results[i]);
-    if (!more.steps.empty())
-      record.add(fields::steps, steps_record(run, more.steps[i], results[i]));
-    if (!more.joined.empty())
-      record.add(fields::run_ahead, run_ahead_record(more.steps[i], more.joined[i]));
-    if (more.ddp_statistics)
-      record.add(fields::ddp_statistics,
-                 statistics_value(more.steps.empty() ? averages_of(*results[i].step)
-                                                     : more.steps[i].logged));
-    if (more.why) record.add(fields::why, std::move(reasons[i]));
-    records.emplace_back(std::move(record));
-  }
-  return run_record(run.scenario, std::move(records));
-}
-
 std::string hooks_of(const Comparison& run, bool json) {
   std::vector<LoggedStep> logged;
   for (const Step& step : run.compared)
@@ -214,12 +162,12 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
     Scenario scenario = read_scenario(file, options.set);
     if (!flags.plugin.files.empty()) check_plugins(plugins, scenario.training);
     const Comparison run(std::move(scenario), options.laws_only);
-    const MoreOfSteps more = more_of(run, flags);
+    const MoreOfSteps more = more_of(run, flags.request);
     if (!options.quiet) add_notes(cluster_notes(run.scenario, options.set));
     if (!options.quiet) add_notes(memory_warnings(run.scenario, run.named()));
-    if (pages.wanted()) pages.add(page_of(run, more));
+    if (pages.wanted()) pages.add(run_page(run, more));
     for (const Result& result : run.results()) rows.add(run_row(run.scenario, result));
-    if (!options.json.empty()) records.emplace_back(record_of(run, more));
+    if (!options.json.empty()) records.emplace_back(run_record(run, more));
     if (!options.trace.empty()) trace = chrome_trace(run.scenario, run.named());
     if (!flags.log.empty()) hooks = hooks_of(run, wants_json(flags.log));
   }

@@ -1,10 +1,6 @@
 #include <fmt/format.h>
 
-#include "model/ddp/build_schedule.hpp"
-#include "model/ddp/iteration.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
-#include "sim/predict/predict.hpp"
-#include "sim/predict/step_sequence.hpp"
 #include "tools/command/cluster_flags.hpp"
 #include "tools/command/command.hpp"
 #include "tools/command/pages.hpp"
@@ -13,7 +9,6 @@
 #include "tools/report/json_writer.hpp"
 #include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
-#include "tools/report/schedule_fields.hpp"
 #include "tools/report/schedule_report.hpp"
 #include "tools/report/trace.hpp"
 #include "tools/study/measured_rows.hpp"
@@ -61,27 +56,12 @@ int schedule_command(const std::vector<std::string>& arguments) {
   if (!plugin.files.empty()) check_plugins(plugins, scenario.training);
   const CalibratedModel priced = price_calibrated(scenario, options.laws_only);
   if (!options.quiet) add_notes(cluster_notes(scenario, options.set));
-  const bool steps_asked = options.values.count("steps") > 0;
-  const ConsecutiveSteps steps =
-      steps_asked ? consecutive_steps(priced.model, scenario.training, count)
-                  : ConsecutiveSteps{{predict(priced.model, scenario.training)}, {0}, {1}, {}};
+  std::optional<int> steps_asked;
+  if (options.values.count("steps") > 0) steps_asked = count;
+  const ConsecutiveSteps steps = scheduled_steps(priced.model, scenario.training, steps_asked);
   const Step& step = steps.kinds.front();
   Pages pages(options);
-  Record record = schedule_record(scenario, step);
-  List kinds;
-  for (std::size_t kind = 0; kind < steps.kinds.size(); ++kind) {
-    const Step& each = steps.kinds[kind];
-    std::string which;
-    if (steps_asked) {
-      which =
-          fmt::format("{} of {} steps: {}", steps.counts[kind], count, phase_label(each.training));
-      kinds.emplace_back(schedule_record(scenario, each)
-                             .add(fields::phase, phase_label(each.training))
-                             .add(fields::steps_of_this_kind, steps.counts[kind]));
-    }
-    pages.add(schedule_page(scenario, each, tasks, which));
-  }
-  if (steps_asked) record.add(fields::kinds_of_steps, std::move(kinds));
+  pages.add(schedule_page(scenario, steps, steps_asked, tasks));
   if (priced.fit) {
     Page page;
     page.add(Paragraph{describe_calibration(*priced.fit)});
@@ -89,7 +69,7 @@ int schedule_command(const std::vector<std::string>& arguments) {
   }
   Outputs outputs;
   pages.add_to(outputs);
-  outputs.add(options.json, json_text(json_of(record)));
+  outputs.add(options.json, json_text(json_of(schedule_record(scenario, steps, steps_asked))));
   if (!options.trace.empty())
     outputs.add(options.trace, chrome_trace(scenario, {{strategy_label(step.training), &step}}));
   outputs.commit();

@@ -1,11 +1,9 @@
 #include <cstdio>
-#include <sstream>
 
 #include <fmt/format.h>
 
 #include "scenarios/reader/input_error.hpp"
 #include "tools/command/command.hpp"
-#include "tools/command/flag_values.hpp"
 #include "tools/command/pages.hpp"
 #include "tools/report/csv.hpp"
 #include "tools/report/json_writer.hpp"
@@ -13,6 +11,7 @@
 #include "tools/report/output.hpp"
 #include "tools/report/progress.hpp"
 #include "tools/report/score_report.hpp"
+#include "tools/study/flag_values.hpp"
 #include "tools/study/score.hpp"
 
 namespace ddpsim {
@@ -29,22 +28,6 @@ const Usage usage{
     "step| over the naive\n"
     "communication time of the file. Exit code 3 if the median error is beyond --tolerance.",
     "ddpsim score scenarios/measured/*.yaml --calibrate-on naive,overlap"};
-
-std::vector<Strategy> strategies_of(const std::string& list) {
-  std::vector<Strategy> strategies;
-  std::istringstream stream(list);
-  for (std::string name; std::getline(stream, name, ',');) {
-    const auto strategy = strategy_named(name);
-    if (!strategy)
-      throw InputError(fmt::format(
-          "--calibrate-on {}: unknown strategy \"{}\"; known: none, naive, flat, overlap, bucketed",
-          list, name));
-    if (!fits_something(*strategy))
-      throw InputError(fmt::format("--calibrate-on {}: {}", list, no_fit_of(*strategy)));
-    strategies.push_back(*strategy);
-  }
-  return strategies;
-}
 
 }  // namespace
 
@@ -68,7 +51,7 @@ int score_command(const std::vector<std::string>& arguments) {
   settings.laws_only = options.laws_only;
   if (settings.laws_only && !calibrate_on.empty())
     throw InputError("--laws-only fits nothing: take it or --calibrate-on out");
-  settings.calibrate_on = strategies_of(calibrate_on);
+  settings.calibrate_on = fitted_strategies(calibrate_on);
   settings.set = options.set;
   const double allowed = tolerance.empty() ? -1 : share_of("--tolerance", tolerance);
 

@@ -5,11 +5,9 @@
 
 #include "scenarios/reader/link_reader.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
-#include "sim/tune/parallel.hpp"
 #include "sim/tune/tune.hpp"
 #include "tools/command/cluster_flags.hpp"
 #include "tools/command/command.hpp"
-#include "tools/command/flag_values.hpp"
 #include "tools/command/pages.hpp"
 #include "tools/report/cluster_report.hpp"
 #include "tools/report/csv.hpp"
@@ -18,9 +16,11 @@
 #include "tools/report/output.hpp"
 #include "tools/report/progress.hpp"
 #include "tools/report/tune_report.hpp"
+#include "tools/study/flag_values.hpp"
 #include "tools/study/measured_rows.hpp"
 #include "tools/study/names.hpp"
 #include "tools/study/settings.hpp"
+#include "tools/study/tune_request.hpp"
 
 namespace ddpsim {
 namespace {
@@ -52,8 +52,8 @@ const Usage usage{
 struct Flags {
   ClusterFlags cluster;
   std::vector<std::string> links;
-  std::string device, uncertainty, objective = "step", within = "1%", largest, noise = "1%",
-                                   threads, buckets;
+  std::string device, buckets;
+  TuneRequest request;
 
   po::options_description described() {
     po::options_description own;
@@ -64,18 +64,18 @@ struct Flags {
         "network joins nodes, other links the ranks of one (give one of each for both)")(
         "device", po::value(&device)->value_name("DEVICE"),
         "for a profile: the device it was measured on (generic-cpu, h100-sxm, ...)")(
-        "uncertainty", po::value(&uncertainty)->value_name("SHARE"),
+        "uncertainty", po::value(&request.uncertainty)->value_name("SHARE"),
         "errors of link and kernels to allow for, such as 10%; with a calibration its spread by "
-        "default")("objective", po::value(&objective)->value_name("NAME"),
+        "default")("objective", po::value(&request.objective)->value_name("NAME"),
                    "step: the shortest; exposed: likewise, as the two differ by a constant; "
                    "memory: the cap with the smallest "
                    "largest bucket within --within of the shortest step")(
-        "within", po::value(&within)->value_name("SHARE"), "for the objective memory (1%)")(
-        "largest-bucket", po::value(&largest)->value_name("SIZE"),
+        "within", po::value(&request.within)->value_name("SHARE"), "for the objective memory (1%)")(
+        "largest-bucket", po::value(&request.largest_bucket)->value_name("SIZE"),
         "no bucket (its buffer) may be larger, such as 64MiB")(
-        "noise", po::value(&noise)->value_name("SHARE"),
+        "noise", po::value(&request.noise)->value_name("SHARE"),
         "a gain that does not pay: real steps repeat no better (1%)")(
-        "threads", po::value(&threads)->value_name("N"), "cores to use (all)")(
+        "threads", po::value(&request.threads)->value_name("N"), "cores to use (all)")(
         "buckets", po::value(&buckets)->value_name("FILE|-"),
         "write the best partition as `buckets:` of a scenario");
     return own;
@@ -162,50 +162,6 @@ Scenario read(const CommonOptions& options) {
                                    : read_scenario(file, options.set);
 }
 
-/// How far apart repeats of these measurements are, as a share: all of them together at their 90th
-/// percentile against their medians, or at their medians against their 10th, whichever is more.
-/// Small ones, whose repeats scatter most, count for little, as in a step.
-template <typename Measured>
-double spread_of(const std::vector<Measured>& measured) {
-  double low = 0, median = 0, high = 0;
-  for (const Measured& each : measured) {
-    low += in_seconds(each.time.low);
-    median += in_seconds(each.time.median);
-    high += in_seconds(each.time.high);
-  }
-  return low > 0 && median > 0 ? std::max({high / median, median / low, 1.0}) - 1 : 0;
-}
-
-TuneOptions options_of(const Flags& flags, const Scenario& scenario) {
-  TuneOptions options;
-  const auto objective =
-      std::find_if(all_objectives.begin(), all_objectives.end(),
-                   [&](Objective each) { return name_of(each) == flags.objective; });
-  if (objective == all_objectives.end())
-    throw InputError(
-        fmt::format("--objective {}: expected step, exposed or memory", flags.objective));
-  options.objective = *objective;
-  options.within = share_of("--within", flags.within);
-  options.noise = share_of("--noise", flags.noise);
-  if (!flags.largest.empty())
-    options.largest_bucket = sizes_of("--largest-bucket", flags.largest)[0];
-  if (!flags.uncertainty.empty()) {
-    const double share = share_of("--uncertainty", flags.uncertainty);
-    if (share >= 1)
-      throw InputError(fmt::format(
-          "--uncertainty {}: expected a share below 100%: the link and the kernels may be that "
-          "much slower or faster",
-          flags.uncertainty));
-    options.link_uncertainty = options.compute_uncertainty = share;
-  } else if (scenario.cluster.calibration) {
-    options.link_uncertainty = spread_of(scenario.cluster.calibration->all_reduce);
-    options.compute_uncertainty = spread_of(scenario.cluster.calibration->tasks);
-  }
-  options.threads =
-      flags.threads.empty() ? allowed_cores() : count_of("--threads", flags.threads, 1, 1024);
-  return options;
-}
-
 }  // namespace
 
 int tune_command(const std::vector<std::string>& arguments) {
@@ -224,7 +180,7 @@ int tune_command(const std::vector<std::string>& arguments) {
   const Scenario scenario = read(options);
   const CalibratedModel priced = price_calibrated(scenario, options.laws_only);
   if (!options.quiet) add_notes(cluster_notes(scenario, options.set));
-  TuneOptions tuning_options = options_of(flags, scenario);
+  TuneOptions tuning_options = tune_options(flags.request, scenario);
   Progress progress(options.quiet);
   tuning_options.progress = [&](const std::string& what, double fraction) {
     progress.show(what, fraction);

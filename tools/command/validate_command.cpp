@@ -9,7 +9,6 @@
 #include "scenarios/reader/calibration_reader.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
 #include "tools/command/command.hpp"
-#include "tools/command/flag_values.hpp"
 #include "tools/command/job_flags.hpp"
 #include "tools/command/pages.hpp"
 #include "tools/command/plugin_flag.hpp"
@@ -21,6 +20,7 @@
 #include "tools/report/trace.hpp"
 #include "tools/report/validation_record.hpp"
 #include "tools/report/validation_report.hpp"
+#include "tools/study/flag_values.hpp"
 #include "tools/study/names.hpp"
 
 namespace ddpsim {

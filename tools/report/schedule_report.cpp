@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "model/ddp/iteration.hpp"
+#include "sim/predict/predict.hpp"
 #include "tools/report/choice_record.hpp"
 #include "tools/report/cluster_report.hpp"
 #include "tools/report/memory_fields.hpp"
@@ -171,6 +173,37 @@ Record schedule_record(const Scenario& scenario, const Step& step) {
       .add(fields::memory,
            memory_record(scenario, memory_of(scenario, step.training, step.schedule)));
   return record;
+}
+
+ConsecutiveSteps scheduled_steps(const StepModel& model, const Training& training,
+                                 std::optional<int> steps_asked) {
+  if (steps_asked) return consecutive_steps(model, training, *steps_asked);
+  return {{predict(model, training)}, {0}, {1}, {}};
+}
+
+Page schedule_page(const Scenario& scenario, const ConsecutiveSteps& steps,
+                   std::optional<int> steps_asked, bool tasks) {
+  Page page;
+  for (std::size_t kind = 0; kind < steps.kinds.size(); ++kind) {
+    const Step& each = steps.kinds[kind];
+    const std::string which = steps_asked ? fmt::format("{} of {} steps: {}", steps.counts[kind],
+                                                        *steps_asked, phase_label(each.training))
+                                          : "";
+    page.add(schedule_page(scenario, each, tasks, which));
+  }
+  return page;
+}
+
+Record schedule_record(const Scenario& scenario, const ConsecutiveSteps& steps,
+                       std::optional<int> steps_asked) {
+  Record record = schedule_record(scenario, steps.kinds.front());
+  if (!steps_asked) return record;
+  List kinds;
+  for (std::size_t kind = 0; kind < steps.kinds.size(); ++kind)
+    kinds.emplace_back(schedule_record(scenario, steps.kinds[kind])
+                           .add(fields::phase, phase_label(steps.kinds[kind].training))
+                           .add(fields::steps_of_this_kind, steps.counts[kind]));
+  return record.add(fields::kinds_of_steps, std::move(kinds));
 }
 
 }  // namespace ddpsim

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "model/scenario/scenario.hpp"
 #include "sim/predict/step.hpp"
+#include "sim/predict/step_sequence.hpp"
 #include "tools/report/page.hpp"
 
 namespace ddpsim {
@@ -15,5 +17,16 @@ Page schedule_page(const Scenario& scenario, const Step& step, bool tasks,
 
 /// "ddpsim.schedule/1", of one step.
 Record schedule_record(const Scenario& scenario, const Step& step);
+
+/// The steps `ddpsim schedule` shows: the one of `training`, or of so many consecutive ones from the
+/// first on each that differs from those before it.
+ConsecutiveSteps scheduled_steps(const StepModel& model, const Training& training,
+                                 std::optional<int> steps_asked);
+/// Of those steps, below one another.
+Page schedule_page(const Scenario& scenario, const ConsecutiveSteps& steps,
+                   std::optional<int> steps_asked, bool tasks);
+/// "ddpsim.schedule/1" of the first of them, with every kind of step if several were asked for.
+Record schedule_record(const Scenario& scenario, const ConsecutiveSteps& steps,
+                       std::optional<int> steps_asked);
 
 }  // namespace ddpsim

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <sstream>
 
 #include <fmt/format.h>
 
+#include "scenarios/reader/input_error.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
 #include "tools/study/measured_rows.hpp"
 #include "tools/study/names.hpp"
@@ -36,6 +38,22 @@ double quantile(std::vector<double> values, double share) {
 }
 
 }  // namespace
+
+std::vector<Strategy> fitted_strategies(const std::string& list) {
+  std::vector<Strategy> strategies;
+  std::istringstream stream(list);
+  for (std::string name; std::getline(stream, name, ',');) {
+    const auto strategy = strategy_named(name);
+    if (!strategy)
+      throw InputError(fmt::format(
+          "--calibrate-on {}: unknown strategy \"{}\"; known: none, naive, flat, overlap, bucketed",
+          list, name));
+    if (!fits_something(*strategy))
+      throw InputError(fmt::format("--calibrate-on {}: {}", list, no_fit_of(*strategy)));
+    strategies.push_back(*strategy);
+  }
+  return strategies;
+}
 
 std::optional<FileScore> score_file(const std::string& file, const ScoreSettings& settings) {
   const Scenario scenario = read_scenario(file, settings.set);

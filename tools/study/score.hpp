@@ -41,6 +41,9 @@ struct ScoreSettings {
   std::vector<std::pair<std::string, std::string>> set;  ///< keys of every scenario
 };
 
+/// "naive,overlap", as `--calibrate-on` takes it. Throws InputError.
+std::vector<Strategy> fitted_strategies(const std::string& list);
+
 /// Fits on the rows whose strategy is in `calibrate_on` and predicts all of them. Only the first
 /// row of a strategy calibrates. Nothing if the file lacks a row of a strategy that was asked for:
 /// it cannot be held against the others then. Throws InputError.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include <fmt/format.h>
 
@@ -120,6 +121,20 @@ std::string register_hook(const CommHook& hook) {
   return fmt::format("  model.register_comm_hook({}, {})\n", of_state, function);
 }
 
+/// A cap for each bucket of a partition: reached with its last gradient, and not before.
+std::vector<RoundCap> caps_of(const Choice& partition, const Workload& workload) {
+  const auto bytes_of = [&](int index) {
+    return workload.parameters[static_cast<std::size_t>(index)].size();
+  };
+  std::vector<RoundCap> caps;
+  for (const auto& bucket : partition.buckets) {
+    Bytes size;
+    for (const int index : bucket) size += bytes_of(index);
+    caps.push_back(round_cap(size - bytes_of(bucket.back()) + Bytes{1}, size));
+  }
+  return caps;
+}
+
 /// The lines for PyTorch's DistributedDataParallel, whose buckets close by torch's rule.
 std::string torch_settings(const Tuning& tuning, const Training& training,
                            const Workload& workload) {
@@ -173,16 +188,8 @@ std::string torch_settings(const Tuning& tuning, const Training& training,
   if (tuning.best_partition && saves(tuning.best_partition->step) &&
       tuning.best_partition->buckets.size() <= names_on_a_page) {
     std::string caps;
-    for (const auto& bucket : tuning.best_partition->buckets) {
-      const auto bytes_of = [&](int index) {
-        return workload.parameters[static_cast<std::size_t>(index)].size();
-      };
-      Bytes size;
-      for (const int index : bucket) size += bytes_of(index);
-      // Reached with the last gradient, and not before.
-      caps += fmt::format("{}{}", caps.empty() ? "" : ", ",
-                          round_cap(size - bytes_of(bucket.back()) + Bytes{1}, size).mib);
-    }
+    for (const RoundCap& each : caps_of(*tuning.best_partition, workload))
+      caps += fmt::format("{}{}", caps.empty() ? "" : ", ", each.mib);
     text += fmt::format(
         "  # the free partition, PyTorch of 2026 with a list of caps: {:.2f} ms\n{}",
         in_ms(tuning.best_partition->step), ddp(fmt::format(", bucket_cap_mb_list=[{}]", caps)));
@@ -225,6 +232,41 @@ std::string settings_to_paste(const Tuning& tuning, const Training& training,
     text += fmt::format("\nthe free partition, for a scenario:\n\n{}",
                         buckets_yaml(tuning.best_partition->buckets, workload));
   return text;
+}
+
+DdpArguments ddp_arguments(const Tuning& tuning, const TuneOptions& options,
+                           const Training& training, const Workload& workload) {
+  if (training.bucket_rule != BucketRule::torch)
+    throw std::invalid_argument(
+        "training.bucket_rule: DistributedDataParallel makes buckets by the rule torch alone");
+  std::vector<DdpArguments> candidates;  // from the simplest on
+  const auto add = [&](const Choice& choice) {
+    DdpArguments& made = candidates.emplace_back();
+    made.step = choice.step;
+    const RoundCap cap = round_cap(choice.cap, choice.highest_cap);
+    if (choice.cap == default_bucket_cap && choice.first_cap == default_first_bucket_cap) return;
+    if (choice.first_cap)
+      made.caps = {round_cap(*choice.first_cap, choice.highest_first), cap};
+    else
+      made.cap = cap;
+  };
+  const Choice& advised = tuning.advice.choice;
+  const bool only_advised = !tuning.advice.corners.empty() || options.objective != Objective::step;
+  if (!only_advised) {
+    if (tuning.standard_allowed) add(tuning.standard);
+    if (tuning.advice.pays) add(tuning.best_even_cap);
+  }
+  add(advised);
+  if (!only_advised && tuning.advice.pays && tuning.best_pair) add(*tuning.best_pair);
+  if (!only_advised && tuning.advice.pays && tuning.best_partition)
+    candidates.push_back(
+        {std::nullopt, caps_of(*tuning.best_partition, workload), tuning.best_partition->step});
+  Duration shortest = Duration::max();
+  for (const DdpArguments& each : candidates) shortest = std::min(shortest, each.step);
+  constexpr double as_good = 1.001;
+  return *std::find_if(candidates.begin(), candidates.end(), [&](const DdpArguments& each) {
+    return each.step <= scaled(shortest, as_good);
+  });
 }
 
 }  // namespace ddpsim

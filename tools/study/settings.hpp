@@ -1,8 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "model/base/quantity.hpp"
+#include "model/ddp/training.hpp"
 #include "model/workload/workload.hpp"
 #include "sim/tune/tune.hpp"
 
@@ -23,6 +26,21 @@ RoundCap round_cap(Bytes low, Bytes high);
 /// they are left out.
 std::string settings_to_paste(const Tuning& tuning, const Training& training,
                               const Workload& workload);
+
+/// What PyTorch 2.13's DistributedDataParallel takes to make buckets; neither: its default, of 1 MiB
+/// and 25 MiB.
+struct DdpArguments {
+  std::optional<RoundCap> cap;  ///< bucket_cap_mb, which holds for the first bucket too
+  std::vector<RoundCap> caps;   ///< bucket_cap_mb_list: a cap for each bucket, the last repeating
+  Duration step{};              ///< with these buckets
+};
+
+/// The simplest arguments whose step is within 0.1 % of the shortest that arguments can make. Of
+/// buckets that are recommended for more than their step (errors allowed for, memory) those alone.
+/// Throws std::invalid_argument where `training` has another rule than torch's, by which DDP cannot
+/// make buckets.
+DdpArguments ddp_arguments(const Tuning& tuning, const TuneOptions& options,
+                           const Training& training, const Workload& workload);
 
 /// `buckets:` of a scenario, under `training:`.
 std::string buckets_yaml(const Buckets& buckets, const Workload& workload);

@@ -1,4 +1,4 @@
-#include "tools/command/flag_values.hpp"
+#include "tools/study/flag_values.hpp"
 
 #include <cmath>
 #include <sstream>

@@ -1,0 +1,31 @@
+# What the wheel of the Python package holds besides python/ddpsim: the program, which becomes
+# bin/ddpsim of the environment, its catalogue below share/ and its modules below lib/ as `cmake
+# --install` has them, and the Python module inside the package.
+#
+# -DDDPSIM_PREBUILT=BUILD takes them from a build folder in which the Python module was built, and
+# compiles nothing: tests/python run against such a wheel.
+if(DDPSIM_PREBUILT)
+  file(GLOB python_module ${DDPSIM_PREBUILT}/python/_native.*)
+  if(NOT python_module OR NOT EXISTS ${DDPSIM_PREBUILT}/tools/ddpsim)
+    message(FATAL_ERROR "${DDPSIM_PREBUILT}: no program, or no Python module: configure it with "
+      "-DDDPSIM_PYTHON_MODULE=ON and build it")
+  endif()
+  file(GLOB modules ${DDPSIM_PREBUILT}/modules/*.so)
+  add_custom_target(ddpsim)
+  add_custom_target(ddpsim_python)
+  install(PROGRAMS ${DDPSIM_PREBUILT}/tools/ddpsim DESTINATION ${SKBUILD_SCRIPTS_DIR}
+    COMPONENT python)
+  install(FILES ${python_module} DESTINATION ddpsim COMPONENT python)
+  install(FILES ${modules} DESTINATION ${SKBUILD_DATA_DIR}/lib/ddpsim COMPONENT python)
+else()
+  install(TARGETS ddpsim RUNTIME DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT python)
+  install(TARGETS ddpsim_python LIBRARY DESTINATION ddpsim COMPONENT python)
+  foreach(module gpu mpi)
+    if(TARGET ddpsim_module_${module})
+      install(TARGETS ddpsim_module_${module}
+        LIBRARY DESTINATION ${SKBUILD_DATA_DIR}/lib/ddpsim COMPONENT python)
+    endif()
+  endforeach()
+endif()
+install(DIRECTORY scenarios/catalogue scenarios/examples
+  DESTINATION ${SKBUILD_DATA_DIR}/share/ddpsim COMPONENT python)

@@ -1,0 +1,86 @@
+#include "python/bindings/quantities.hpp"
+
+#include <cmath>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/quantity_text.hpp"
+
+namespace ddpsim {
+namespace {
+
+namespace py = pybind11;
+
+[[noreturn]] void refuse(const char* argument, const py::handle& value, const char* expected) {
+  throw InputError(fmt::format("{}: expected {}, got {}", argument, expected,
+                               py::repr(value).cast<std::string>()));
+}
+
+bool is_number(const py::handle& value) {
+  return PyFloat_Check(value.ptr()) || (PyLong_Check(value.ptr()) && !PyBool_Check(value.ptr())) ||
+         (!PyUnicode_Check(value.ptr()) && !PyBool_Check(value.ptr()) &&
+          PyObject_HasAttrString(value.ptr(), "__float__") != 0);
+}
+
+Bytes size_of(const char* argument, const py::handle& value) {
+  constexpr const char* expected = "a size such as \"25 MiB\", or a number of bytes, above zero";
+  constexpr double most = 9e18;
+  std::optional<Bytes> size;
+  if (PyUnicode_Check(value.ptr())) {
+    size = parse_bytes(value.cast<std::string>());
+  } else if (is_number(value)) {
+    const double count = PyFloat_AsDouble(value.ptr());
+    if (count >= 1 && count < most) size = Bytes{static_cast<std::int64_t>(count)};
+  }
+  if (!size || size->count <= 0) refuse(argument, value, expected);
+  return *size;
+}
+
+}  // namespace
+
+std::optional<Bytes> size_given(const char* argument, const py::object& value) {
+  if (value.is_none()) return std::nullopt;
+  return size_of(argument, value);
+}
+
+std::optional<std::vector<Bytes>> sizes_given(const char* argument, const py::object& value) {
+  if (value.is_none()) return std::nullopt;
+  std::vector<Bytes> sizes;
+  if (PyUnicode_Check(value.ptr()) || !py::isinstance<py::sequence>(value))
+    refuse(argument, value, "a list of sizes");
+  for (const py::handle& each : value) sizes.push_back(size_of(argument, each));
+  if (sizes.empty()) refuse(argument, value, "at least one size");
+  return sizes;
+}
+
+std::optional<Duration> time_given(const char* argument, const py::object& value) {
+  if (value.is_none()) return std::nullopt;
+  std::optional<Duration> time;
+  constexpr double longest = 1e6;  // seconds
+  if (PyUnicode_Check(value.ptr())) {
+    time = parse_duration(value.cast<std::string>());
+  } else if (is_number(value)) {
+    const double seconds = PyFloat_AsDouble(value.ptr());
+    if (seconds >= 0 && seconds <= longest) time = from_seconds(seconds);
+  }
+  if (!time || *time < Duration::zero())
+    refuse(argument, value, "a time such as \"5 us\", or a number of seconds");
+  return time;
+}
+
+std::optional<Bandwidth> rate_given(const char* argument, const py::object& value) {
+  if (value.is_none()) return std::nullopt;
+  std::optional<Bandwidth> rate;
+  if (PyUnicode_Check(value.ptr()))
+    rate = parse_bandwidth(value.cast<std::string>());
+  else if (is_number(value))
+    rate = Bandwidth{PyFloat_AsDouble(value.ptr())};
+  if (!rate || !(rate->bytes_per_second > 0) || !std::isfinite(rate->bytes_per_second))
+    refuse(argument, value,
+           "a rate such as \"450 GB/s\", or a number of bytes per second, above zero");
+  return rate;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,234 @@
+#include "python/bindings/questions.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "scenarios/reader/cluster_shape.hpp"
+#include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/yaml.hpp"
+#include "sim/tune/parallel.hpp"
+#include "tools/report/cluster_report.hpp"
+#include "tools/report/json_writer.hpp"
+#include "tools/report/listing.hpp"
+#include "tools/report/memory_record.hpp"
+#include "tools/report/results.hpp"
+#include "tools/report/schedule_report.hpp"
+#include "tools/report/score_report.hpp"
+#include "tools/report/text_writer.hpp"
+#include "tools/report/trace.hpp"
+#include "tools/report/tune_report.hpp"
+#include "tools/report/vary_report.hpp"
+#include "tools/study/settings.hpp"
+#include "tools/sweep/point_threads.hpp"
+#include "tools/sweep/sweep_results.hpp"
+
+namespace ddpsim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Notes = std::vector<std::string>;
+
+constexpr std::size_t page_columns = 100;
+
+/// The beginning of a page, to the end of its first table.
+Page beginning_of(const Page& page) {
+  Page beginning;
+  for (const auto& block : page.blocks) {
+    beginning.blocks.push_back(block);
+    if (std::holds_alternative<Table>(block)) break;
+  }
+  return beginning;
+}
+
+Json answer(Json record, Json rows, const Page& page, const Notes& notes = {}) {
+  return {{"record", std::move(record)},
+          {"rows", std::move(rows)},
+          {"text", text_of(page, page_columns)},
+          {"summary", text_of(beginning_of(page), page_columns)},
+          {"notes", notes}};
+}
+
+void add_each_once(Notes& notes, Notes more) {
+  for (std::string& line : more)
+    if (std::find(notes.begin(), notes.end(), line) == notes.end())
+      notes.push_back(std::move(line));
+}
+
+std::vector<Axis> axes_of(const std::vector<std::string>& texts) {
+  std::vector<Axis> axes;
+  for (const std::string& text : texts) axes.push_back(parse_axis(text));
+  return axes;
+}
+
+/// A cap as DistributedDataParallel's arguments have it, in MiB.
+double in_mib(const RoundCap& cap) {
+  const bool exact = cap.mib.find('/') != std::string::npos;
+  return exact ? static_cast<double>(cap.bytes.count) / static_cast<double>(MiB.count)
+               : std::stod(cap.mib);
+}
+
+/// The arguments by their names, with what else `training` asks of DistributedDataParallel.
+Json arguments_of(const DdpArguments& made, const Training& training) {
+  Json arguments = Json::object();
+  if (made.cap) arguments["bucket_cap_mb"] = in_mib(*made.cap);
+  for (const RoundCap& cap : made.caps) arguments["bucket_cap_mb_list"].push_back(in_mib(cap));
+  const auto add = [&](const char* name, bool asked) {
+    if (asked) arguments[name] = true;
+  };
+  add("find_unused_parameters", training.find_unused_parameters);
+  add("skip_all_reduce_unused_params", training.skip_all_reduce_unused_params);
+  add("static_graph", training.static_graph);
+  add("gradient_as_bucket_view", training.gradient_as_bucket_view);
+  add("batched_grad_copy", training.batched_grad_copy);
+  return arguments;
+}
+
+Page with_calibration(Page page, const std::optional<Fit>& fit) {
+  if (fit) page.add(Paragraph{describe_calibration(*fit)});
+  return page;
+}
+
+Json tree_of(const Yaml& yaml) {
+  if (yaml.is_map()) {
+    Json object = Json::object();
+    const YamlMap map(yaml);
+    for (const auto& [key, value] : map.entries()) object[key] = tree_of(value);
+    return object;
+  }
+  if (yaml.is_list()) {
+    Json array = Json::array();
+    for (const Yaml& each : yaml.list("a list")) array.push_back(tree_of(each));
+    return array;
+  }
+  const std::string& text = yaml.scalar();
+  if (text.empty()) return nullptr;
+  const Json plain = Json::parse(text, nullptr, false);
+  const bool same = (plain.is_number() || plain.is_boolean()) && plain.dump() == text;
+  return same ? plain : Json(text);
+}
+
+}  // namespace
+
+Scenario read(const Question& question) {
+  return is_workload_profile(question.file) ? read_profile_as_scenario(question.file, question.set)
+                                            : read_scenario(question.file, question.set);
+}
+
+std::string run_answer(const Question& question, const RunRequest& request, bool trace) {
+  check(request);
+  const Comparison run(read(question), question.laws_only);
+  const MoreOfSteps more = more_of(run, request);
+  Table rows{run_columns()};
+  for (const Result& result : run.results()) rows.add(run_row(run.scenario, result));
+  Notes notes = cluster_notes(run.scenario, question.set);
+  add_each_once(notes, memory_warnings(run.scenario, run.named()));
+  Json found = answer(json_of(run_record(run, more)), json_of(rows), run_page(run, more), notes);
+  if (trace) found["trace"] = chrome_trace(run.scenario, run.named());
+  return one_line(found);
+}
+
+std::string vary_answer(const Question& question, const std::vector<std::string>& axes) {
+  const std::vector<VariedRun> runs =
+      run_variants(question.file, question.set, Grid(axes_of(axes)), question.laws_only);
+  Notes notes;
+  for (const VariedRun& varied : runs) {
+    std::vector<Setting> settings = question.set;
+    settings.insert(settings.end(), varied.settings.begin(), varied.settings.end());
+    add_each_once(notes, cluster_notes(varied.run.scenario, settings));
+  }
+  return one_line(
+      answer(json_of(varied_records(runs)), json_of(varied_table(runs)), varied_page(runs), notes));
+}
+
+std::string schedule_answer(const Question& question, bool tasks, std::optional<int> steps) {
+  const Scenario scenario = read(question);
+  const CalibratedModel priced = price_calibrated(scenario, question.laws_only);
+  const ConsecutiveSteps found = scheduled_steps(priced.model, scenario.training, steps);
+  const Json record = json_of(schedule_record(scenario, found, steps));
+  const Page page = with_calibration(schedule_page(scenario, found, steps, tasks), priced.fit);
+  return one_line(
+      answer(record, record.value("buckets", Json::array()), page, cluster_notes(scenario, {})));
+}
+
+std::string tune_answer(const Question& question, const TuneRequest& request, const Tell& tell) {
+  const Scenario scenario = read(question);
+  const CalibratedModel priced = price_calibrated(scenario, question.laws_only);
+  TuneOptions options = tune_options(request, scenario);
+  options.progress = tell;
+  const Tuning tuning = tune(priced.model, scenario.training, options);
+  Notes notes = cluster_notes(scenario, question.set);
+  add_each_once(notes, tune_warnings(scenario, tuning));
+  const Page page = with_calibration(tune_page(scenario, tuning, options), priced.fit);
+  Json found =
+      answer(json_of(tune_record(scenario, tuning)), json_of(caps_table(tuning)), page, notes);
+  if (scenario.training.bucket_rule == BucketRule::torch) {
+    const DdpArguments made = ddp_arguments(tuning, options, scenario.training, scenario.workload);
+    found["ddp"] = arguments_of(made, scenario.training);
+    found["ddp_step_ms"] = in_ms(made.step);
+  }
+  return one_line(found);
+}
+
+std::string score_answer(const std::vector<std::string>& files, const std::vector<Setting>& set,
+                         const std::string& calibrate_on, bool laws_only, const Tell& tell) {
+  ScoreSettings settings{fitted_strategies(calibrate_on), laws_only, set};
+  std::vector<FileScore> scores;
+  std::vector<std::string> left_out;
+  for (const std::string& file : files) {
+    const std::size_t done = scores.size() + left_out.size();
+    tell(fmt::format("{} of {} files", done, files.size()),
+         static_cast<double>(done) / static_cast<double>(files.size()));
+    if (auto score = score_file(file, settings))
+      scores.push_back(std::move(*score));
+    else
+      left_out.push_back(file);
+  }
+  if (scores.empty())
+    throw InputError(
+        fmt::format("--calibrate-on {}: none of the files has a row of each", calibrate_on));
+  const ScoreSummary summary = summarise(scores);
+  return one_line(answer(json_of(score_record(scores, left_out, summary)),
+                         json_of(score_table(scores)), score_page(scores, summary)));
+}
+
+std::string sweep_answer(const Question& question, const std::vector<std::string>& axes, int jobs,
+                         const Tell& tell) {
+  const Sweep sweep =
+      plan_sweep(question.file, question.set, question.laws_only, Grid(axes_of(axes)));
+  PointResults results(sweep.grid.points());
+  PointThreads threads(jobs > 0 ? jobs : allowed_cores(),
+                       [&](std::size_t point) { return compute_point(sweep, point); });
+  std::vector<std::size_t> points(results.size());
+  for (std::size_t point = 0; point < points.size(); ++point) points[point] = point;
+  threads.add(points);
+  constexpr std::chrono::milliseconds patience{50};
+  for (std::size_t done = 0; done < results.size();) {
+    tell(fmt::format("{} of {} points", done, results.size()),
+         static_cast<double>(done) / static_cast<double>(results.size()));
+    for (ComputedPoint& computed : threads.take(patience)) {
+      results[computed.first] = std::move(computed.second);
+      ++done;
+    }
+  }
+  Json record = Json::parse(sweep_json(sweep, results));
+  Json rows = record.value("rows", Json::array());
+  return one_line(answer(std::move(record), std::move(rows), sweep_page(sweep, results)));
+}
+
+std::string list_answer(const std::string& kind) {
+  const std::optional<Listing> listing = listing_of(kind);
+  if (!listing) throw InputError(fmt::format("unknown list \"{}\"", kind));
+  Json rows = json_of(listing->table);
+  for (Json& row : json_of(listing->more)) rows.push_back(std::move(row));
+  return one_line(answer(rows, rows, listing->page()));
+}
+
+std::string load_answer(const std::string& file, const std::vector<Setting>& set) {
+  Yaml root = Yaml::load(file);
+  apply_settings(root, set);
+  return one_line(tree_of(root));
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,53 @@
+#pragma once
+
+// The questions that Python asks, in C++ alone: what a command of the program answers about files,
+// by the same functions, as one JSON text.
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/report/run_report.hpp"
+#include "tools/study/grid.hpp"
+#include "tools/study/tune_request.hpp"
+
+namespace ddpsim {
+
+/// Hears what is under way and which fraction of all work is done. May throw, which ends the work.
+using Tell = std::function<void(const std::string& what, double fraction)>;
+
+/// A scenario or a workload profile, with keys replaced as `--set` replaces them.
+struct Question {
+  std::string file;  ///< a path, which may be one of a MemoryFile
+  std::vector<Setting> set;
+  bool laws_only = false;
+};
+
+Scenario read(const Question& question);
+
+// Each answer is an object of JSON: "record" holds what `--json` writes, "rows" the lines of
+// `--csv`, "text" what a terminal shows, "summary" the beginning of that, to the end of the first
+// table, "notes" what the program says on stderr. All throw InputError or std::invalid_argument for
+// what they refuse.
+
+/// `trace`: with a Chrome trace in "trace".
+std::string run_answer(const Question& question, const RunRequest& request, bool trace);
+/// `axes`: as `--vary` takes them.
+std::string vary_answer(const Question& question, const std::vector<std::string>& axes);
+std::string schedule_answer(const Question& question, bool tasks, std::optional<int> steps);
+/// With "ddp", the arguments of DistributedDataParallel, and "ddp_step_ms", the step with them.
+std::string tune_answer(const Question& question, const TuneRequest& request, const Tell& tell);
+/// `calibrate_on`: as the flag takes it; "": as each file says.
+std::string score_answer(const std::vector<std::string>& files, const std::vector<Setting>& set,
+                         const std::string& calibrate_on, bool laws_only, const Tell& tell);
+/// `jobs`: threads; 0: all cores. A point that the scenario refuses has its reason in its row.
+std::string sweep_answer(const Question& question, const std::vector<std::string>& axes, int jobs,
+                         const Tell& tell);
+/// What the catalogue holds, as `ddpsim list` names it.
+std::string list_answer(const std::string& kind);
+/// The keys of a YAML file with those of `set` put into it, as an object of JSON. A scalar is a
+/// number or a truth value where JSON spells it alike, else a text.
+std::string load_answer(const std::string& file, const std::vector<Setting>& set);
+
+}  // namespace ddpsim

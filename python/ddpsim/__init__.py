@@ -1,0 +1,68 @@
+"""ddpsim predicts how fast a step of data-parallel training will be, and finds the bucket sizes to
+deploy.
+
+    import ddpsim
+    workload = ddpsim.describe(model, batch, loss, optimizer)   # on no device; needs torch
+    plan = ddpsim.tune(workload, cluster='dgx-h100', nodes=4)
+    ddp = DistributedDataParallel(model, **plan.ddp_kwargs)
+    result = ddpsim.run('scenario.yaml', set={'cluster.nodes': 8})
+
+`describe` and `profile` are packages that can be called: `python -m ddpsim.describe` runs one.
+Nothing else needs torch.
+"""
+from __future__ import annotations
+
+import importlib
+import types
+from typing import TYPE_CHECKING, Any
+
+from . import _prefix
+from ._errors import InputError, ProgramError
+from ._program import calibrate, import_profile, list_backends, validate
+from ._questions import (Study, explain, list_clusters, list_devices, list_hooks, list_links,
+                         list_models, list_results, load, run, schedule, schema, score, sweep, tune,
+                         vary)
+from ._sources import Scenario
+from .results import Plan, Run, StrategyResult
+
+__all__ = ['InputError', 'Plan', 'ProgramError', 'Run', 'Scenario', 'StrategyResult', 'Study',
+           'calibrate', 'describe', 'explain', 'import_profile', 'list_backends', 'list_clusters',
+           'list_devices', 'list_hooks', 'list_links', 'list_models', 'list_results', 'load',
+           'profile', 'run', 'schedule', 'schema', 'score', 'sweep', 'tune', 'validate', 'vary']
+
+_prefix.use_own_catalogue()
+
+
+def _call_own_function(module: types.ModuleType, *arguments: Any, **keywords: Any) -> Any:
+    return getattr(module, module.__name__.rpartition('.')[2])(*arguments, **keywords)
+
+
+class _CallableModule(types.ModuleType):
+    """A package whose main function has its name: ddpsim.describe(...) is
+    ddpsim.describe.describe(...)."""
+    __call__ = _call_own_function
+
+
+class _Package(types.ModuleType):
+    """This package. Importing a package below it makes that an attribute here, whoever imports it:
+    one with a function of its own name can then be called."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ('describe', 'profile') and type(value) is types.ModuleType:
+            value.__class__ = _CallableModule
+        super().__setattr__(name, value)
+
+
+importlib.import_module('sys').modules[__name__].__class__ = _Package
+
+if TYPE_CHECKING:
+    def describe(model: Any, batch: Any, loss: Any = None, optimizer: Any = None,
+                 **settings: Any) -> Any: ...
+
+    def profile(*arguments: Any, **settings: Any) -> Any: ...
+
+
+def __getattr__(name: str) -> Any:
+    if name in ('describe', 'profile'):
+        return importlib.import_module('.' + name, __name__)
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

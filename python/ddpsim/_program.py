@@ -1,0 +1,114 @@
+"""What needs processes of its own: the program does it, and its answers come back as objects."""
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Union
+
+from . import _prefix, results
+from ._errors import InputError, ProgramError
+from ._sources import HasText, Settings, Source, settings_of, text_of
+
+_BAD_INPUT, _BEYOND_TOLERANCE = 2, 3
+
+
+def call(*arguments: str, quiet: bool = True) -> str:
+    """What the program prints to stdout. Throws InputError or ProgramError with what it says."""
+    done = subprocess.run([_prefix.program(), *arguments], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE if quiet else None, text=True, check=False)
+    if done.returncode in (0, _BEYOND_TOLERANCE):
+        return done.stdout
+    said = (done.stderr or '').strip().splitlines()
+    text = said[-1].removeprefix('ddpsim: ') if said else f'ended with {done.returncode}'
+    if done.returncode == _BAD_INPUT:
+        raise InputError.of_text(text)
+    raise ProgramError(text)
+
+
+@contextlib.contextmanager
+def _as_file(source: Source) -> Iterator[str]:
+    if isinstance(source, (str, os.PathLike)):
+        yield os.fspath(source)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, 'scenario.yaml')
+        if isinstance(source, HasText):
+            path.write_text(source.text(), encoding='utf-8')
+        else:
+            path.write_text(json.dumps({'name': 'scenario', **source}, default=text_of),
+                            encoding='utf-8')
+        yield str(path)
+
+
+def _flags(settings: Settings | None, flags: Mapping[str, Any]) -> list[str]:
+    """`bucket_cap=...` becomes --bucket-cap; True is a flag without a value."""
+    words = []
+    for key, value in settings_of(settings):
+        words += ['--set', f'{key}={value}']
+    for name, value in flags.items():
+        flag = '--' + name.replace('_', '-')
+        if value is True:
+            words.append(flag)
+        elif value is not None and value is not False:
+            words += [flag, text_of(value)]
+    return words
+
+
+def _measurement(record: Any, rows: Sequence[results.Row], text: str) -> results.Measurement:
+    return results.Measurement(record=record, notes=(), _rows=tuple(rows), _text=text,
+                               _summary=text)
+
+
+def validate(scenario: Source, *, backend: str = 'gloo', ranks: int = 2,
+             set: Settings | None = None, **flags: Any) -> results.Measurement:
+    """Runs the same schedules for real, in processes of this machine, and holds both against each
+    other. The other arguments are the flags of `ddpsim validate`."""
+    with _as_file(scenario) as file, tempfile.TemporaryDirectory() as folder:
+        place = os.path.join(folder, 'validate.json')
+        text = call('validate', file, '--backend', backend, '--ranks', str(ranks), '--json', place,
+                    *_flags(set, flags))
+        record = json.loads(pathlib.Path(place).read_text(encoding='utf-8'))
+    rows = [{'strategy': each['strategy'], 'bucket_cap_bytes': each['bucket_cap_bytes'],
+             'predicted_step_ms': each['predicted']['step_ms'],
+             'measured_step_ms': each['measured']['step_ms'], 'error': each['error']['step_ms']}
+            for each in record['results']]
+    return _measurement(record, rows, text)
+
+
+def calibrate(output: str | os.PathLike[str], *, backend: str = 'gloo', ranks: int = 2,
+              **flags: Any) -> str:
+    """Measures this machine into a calibration's file, and returns what the program says."""
+    return call('calibrate', '-o', os.fspath(output), '--backend', backend, '--ranks', str(ranks),
+                *_flags(None, flags))
+
+
+def import_profile(kind: str, file: Union[str, 'os.PathLike[str]'], output: str, **flags: Any,
+                   ) -> results.Measurement:
+    """Turns a trace or log of another program ('torch-trace', 'nccl-tests', 'torch-profile') into a
+    profile, the file `output`."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = os.path.join(folder, 'imported.json')
+        text = call('import', kind, os.fspath(file), '-o', output, '--json', place,
+                    *_flags(None, flags))
+        record = json.loads(pathlib.Path(place).read_text(encoding='utf-8'))
+    return _measurement(record, (), text)
+
+
+def list_backends() -> results.Listing:
+    """What can run schedules for real on this machine, and what the others miss."""
+    text = call('backends')
+    rows = json.loads(call('backends', '--json', '-'))
+    return results.Listing(record=rows, notes=(), _rows=tuple(rows), _text=text, _summary=text)
+
+
+def main() -> None:
+    """`python -m ddpsim`: the program itself takes this process over."""
+    program = _prefix.program()
+    sys.stdout.flush()
+    os.execv(program, [program, *sys.argv[1:]])

@@ -1,0 +1,199 @@
+"""The questions: what the program's commands do with files, these functions do with objects too.
+
+A scenario or workload is the path of a file, a dict, or a workload that was described or profiled.
+`set` replaces keys as `--set` does: {'cluster.nodes': 8, 'training.bucket_cap': '50 MiB'}.
+`laws_only` leaves the scenario's measured rows out of the prediction. `progress` is a function
+(what, fraction); None draws a bar on a terminal once a call takes longer than a second, False shows
+nothing. Ctrl-C ends every call. What is wrong with what is given raises InputError.
+"""
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Union
+
+from . import _native, results
+from ._sources import (Scenario, Settings, Source, cluster_settings, files, question, settings_of,
+                       text_of)
+
+Progress = Union[Callable[[str, float], object], bool, None]
+Values = Union[str, Iterable[Any]]
+"""Values that a key takes: a list, or a text as `--vary` has it ('1MiB..64MiB*2')."""
+
+
+def _axes(vary: Mapping[str, Values]) -> list[str]:
+    axes = []
+    for key, values in vary.items():
+        text = values if isinstance(values, str) else ','.join(text_of(each) for each in values)
+        axes.append(f'{key}={text}')
+    return axes
+
+
+def _answer(text: str) -> results.Record:
+    answer: results.Record = json.loads(text)
+    return answer
+
+
+def run(scenario: Source, *, set: Settings | None = None, cluster: Any = None,
+        nodes: int | None = None, ranks_per_node: int | None = None, ranks: int | None = None,
+        device: Any = None, steps: int | None = None, run_ahead: bool = False,
+        ddp_statistics: bool = False, why: bool = False, trace: bool = False,
+        laws_only: bool = False, progress: Progress = None) -> results.Run:
+    """Predicts a training step under every strategy in the scenario's `compare` list.
+
+    `steps` adds consecutive steps from the first on, `run_ahead` the same with a host that runs
+    ahead, `ddp_statistics` what PyTorch's logger would say, `why` what exposes each bucket, all in
+    `record`; `trace` a Chrome trace.
+    """
+    settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device) + settings_of(set)
+    with question(scenario, settings, laws_only) as asked:
+        return results.run(_answer(_native.run(asked, steps, run_ahead, ddp_statistics, why, trace,
+                                               progress)))
+
+
+def vary(scenario: Source, vary: Mapping[str, Values], *, set: Settings | None = None,
+         laws_only: bool = False, progress: Progress = None) -> results.Variants:
+    """The scenario at every combination of the values of some keys, side by side."""
+    with question(scenario, settings_of(set), laws_only) as asked:
+        return results.Variants(**results.common(_answer(_native.vary(asked, _axes(vary),
+                                                                      progress))))
+
+
+def tune(workload: Source, cluster: Any = None, nodes: int | None = None, *,
+         ranks_per_node: int | None = None, ranks: int | None = None, device: Any = None,
+         set: Settings | None = None, objective: str = 'step', within: float | str = '1%',
+         largest_bucket: str = '', noise: float | str = '1%', uncertainty: float | str = '',
+         threads: int | None = None, laws_only: bool = False,
+         progress: Progress = None) -> results.Plan:
+    """Finds the bucket sizes with the shortest step, for a workload on a cluster or a scenario.
+
+    `cluster` is a name of list_clusters(), the path of a cluster's file or a dict. The plan's
+    `ddp_kwargs` go to DistributedDataParallel. The other arguments are the flags of `ddpsim tune`.
+    """
+    settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device) + settings_of(set)
+    with question(workload, settings, laws_only) as asked:
+        return results.plan(_answer(_native.tune(
+            asked, objective, str(within), largest_bucket, str(noise), str(uncertainty),
+            '' if threads is None else str(threads), progress)))
+
+
+def schedule(scenario: Source, *, set: Settings | None = None, tasks: bool = False,
+             steps: int | None = None, laws_only: bool = False,
+             progress: Progress = None) -> results.Schedule:
+    """Hooks in firing order, buckets with their contents, and what the step consists of."""
+    with question(scenario, settings_of(set), laws_only) as asked:
+        return results.Schedule(**results.common(_answer(_native.schedule(asked, tasks, steps,
+                                                                          progress))))
+
+
+def score(scenarios: Source | Sequence[Source], *, calibrate_on: str | Sequence[str] = '',
+          set: Settings | None = None, laws_only: bool = False,
+          progress: Progress = None) -> results.Score:
+    """Holds predictions against the rows under `measured` of each scenario."""
+    one = isinstance(scenarios, (str, os.PathLike, Mapping)) or hasattr(scenarios, 'text')
+    several: Sequence[Any] = [scenarios] if one else scenarios  # type: ignore[assignment]
+    strategies = calibrate_on if isinstance(calibrate_on, str) else ','.join(calibrate_on)
+    with files(*several) as paths:
+        return results.score(_answer(_native.score(paths, settings_of(set), strategies, laws_only,
+                                                   progress)))
+
+
+def sweep(scenario: Source, vary: Mapping[str, Values], *, set: Settings | None = None,
+          jobs: int | None = None, laws_only: bool = False,
+          progress: Progress = None) -> results.Sweep:
+    """Predicts a grid: every combination of the values that the keys of `vary` take."""
+    with question(scenario, settings_of(set), laws_only) as asked:
+        return results.Sweep(**results.common(_answer(_native.sweep(asked, _axes(vary), jobs or 0,
+                                                                    progress))))
+
+
+def load(file: str | os.PathLike[str], *, set: Settings | None = None) -> Scenario:
+    """The keys of a scenario's file as a dict, to be changed and asked about."""
+    keys = json.loads(_native.load(os.fspath(file), settings_of(set)))
+    return Scenario(keys, os.path.dirname(os.path.abspath(file)))
+
+
+def explain(key: str) -> str:
+    """What a key of a scenario means: type, unit, default, source."""
+    return _native.explain(key)
+
+
+def schema(format: str = 'scenario') -> dict[str, Any]:
+    """The JSON Schema of a format."""
+    found: dict[str, Any] = json.loads(_native.schema(format))
+    return found
+
+
+def _listing(kind: str) -> results.Listing:
+    return results.Listing(**results.common(_answer(_native.list_entries(kind))))
+
+
+def list_models() -> results.Listing:
+    """The models of the catalogue."""
+    return _listing('models')
+
+
+def list_devices() -> results.Listing:
+    """The devices of the catalogue."""
+    return _listing('devices')
+
+
+def list_links() -> results.Listing:
+    """The links of the catalogue."""
+    return _listing('links')
+
+
+def list_clusters() -> results.Listing:
+    """The ready clusters of the catalogue."""
+    return _listing('clusters')
+
+
+def list_hooks() -> results.Listing:
+    """The comm hooks and gradient hooks there are."""
+    return _listing('hooks')
+
+
+def list_results() -> results.Listing:
+    """What the values in records and rows mean."""
+    return _listing('results')
+
+
+class Study:
+    """One scenario, read and priced once, for question after question of how long a step is: some
+    microseconds each.
+
+        study = ddpsim.Study('scenario.yaml')
+        times = {cap: study.step_ms(bucket_cap=cap) for cap in ('5 MiB', '25 MiB', '100 MiB')}
+    """
+
+    def __init__(self, scenario: Source, *, set: Settings | None = None, cluster: Any = None,
+                 nodes: int | None = None, ranks_per_node: int | None = None,
+                 ranks: int | None = None, device: Any = None, laws_only: bool = False) -> None:
+        settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device)
+        with question(scenario, settings + settings_of(set), laws_only) as asked:
+            self._study = _native.Study(asked)
+        self.step_ms = self._study.step_ms
+        """The length of a step where this differs from the scenario: `strategy`; `bucket_cap`,
+        `first_bucket_cap` or `bucket_caps`; `latency` and `bandwidth` of the link that decides;
+        `compute`, a factor on forward and backward; `slowest_rank`, how many times as late as a
+        typical rank it is. Quantities are texts with their unit, or numbers in bytes, seconds and
+        bytes per second."""
+
+    @property
+    def name(self) -> str:
+        return self._study.name
+
+    @property
+    def ranks(self) -> int:
+        return self._study.ranks
+
+    def __repr__(self) -> str:
+        return f'Study({self.name!r}, {self.ranks} ranks)'
+
+
+# A Ctrl-C leaves a computation behind, which ends soon by itself; the interpreter waits for it.
+with contextlib.suppress(ImportError):
+    import atexit
+    atexit.register(_native.wait_for_abandoned_work)

@@ -1,0 +1,245 @@
+"""What the questions are answered with. `record` of every answer holds all that the program writes
+with --json; the fields beside it are the figures one asks for most, with their units."""
+from __future__ import annotations
+
+import html
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import _timeline
+
+Row = dict[str, Any]
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True, repr=False)
+class Answer:
+    """What all answers have."""
+    record: Record = field(compare=False)
+    """Everything, as the program writes it with --json."""
+    notes: tuple[str, ...] = field(compare=False)
+    """What one should know beside it, a sentence each."""
+    _rows: tuple[Row, ...] = field(compare=False)
+    _text: str = field(compare=False)
+    _summary: str = field(compare=False)
+
+    def rows(self) -> list[Row]:
+        """The rows of the program's CSV as dicts: `pandas.DataFrame(answer.rows())`."""
+        return [dict(row) for row in self._rows]
+
+    def report(self) -> str:
+        """All that the program prints."""
+        return self._text
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes what the program writes with --json."""
+        with open(path, 'w', encoding='utf-8') as file:
+            json.dump(self.record, file, indent=1, ensure_ascii=False)
+            file.write('\n')
+
+    def __repr__(self) -> str:
+        return self._summary.rstrip('\n')
+
+    def _repr_html_(self) -> str:
+        notes = ''.join(f'<p>{html.escape(note)}</p>' for note in self.notes)
+        return f'<pre>{html.escape(repr(self))}</pre>{notes}'
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Gradients that travel together. Times count from the start of the step."""
+    index: int
+    bytes: int
+    parameters: tuple[str, ...]
+    ready_ms: float | None
+    start_ms: float | None
+    end_ms: float | None
+    exposed_ms: float | None
+
+
+@dataclass(frozen=True)
+class StrategyResult:
+    """The step under one strategy."""
+    strategy: str
+    bucket_cap_bytes: int | None
+    step_ms: float
+    forward_ms: float
+    backward_ms: float
+    optimizer_ms: float
+    communication_ms: float
+    exposed_ms: float
+    overlap_ratio: float
+    collectives: int
+    wire_bytes: int
+    speedup_vs_naive: float
+    bound: str
+    buckets: tuple[Bucket, ...] = field(repr=False)
+    record: Record = field(repr=False, compare=False)
+
+    @property
+    def label(self) -> str:
+        """"bucketed, 25 MiB": for people."""
+        if self.bucket_cap_bytes is None:
+            return self.strategy
+        return f'{self.strategy}, {self.bucket_cap_bytes / 2**20:g} MiB'
+
+    def rows(self) -> list[Row]:
+        """The buckets as dicts."""
+        return [dict(bucket) for bucket in self.record['buckets']]
+
+
+@dataclass(frozen=True, repr=False)
+class Run(Answer):
+    """Every strategy that a scenario compares: what `ddpsim run` prints."""
+    scenario: str
+    ranks: int
+    results: tuple[StrategyResult, ...]
+    trace: str | None = field(default=None, compare=False)
+    """A Chrome trace (it opens in ui.perfetto.dev), if it was asked for."""
+
+    def __getitem__(self, strategy: str) -> StrategyResult:
+        """The first result of a strategy."""
+        for result in self.results:
+            if result.strategy == strategy:
+                return result
+        raise KeyError(strategy)
+
+    def __iter__(self) -> Iterator[StrategyResult]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    @property
+    def best(self) -> StrategyResult:
+        """The strategy with the shortest step."""
+        return min(self.results, key=lambda result: result.step_ms)
+
+    def _repr_html_(self) -> str:
+        columns = ('step_ms', 'forward_ms', 'backward_ms', 'communication_ms', 'exposed_ms',
+                   'overlap_ratio', 'speedup_vs_naive', 'bound')
+        rows: list[dict[str, object]] = [
+            {'strategy': result.label, **{name: getattr(result, name) for name in columns}}
+            for result in self.results]
+        notes = ''.join(f'<p>{html.escape(note)}</p>' for note in self.notes)
+        return (f'<p><b>{html.escape(self.scenario)}</b>, {self.ranks} ranks</p>'
+                f'{_timeline.table(rows)}{_timeline.svg(self.results)}{notes}')
+
+
+@dataclass(frozen=True, repr=False)
+class Variants(Answer):
+    """A scenario at every combination of the values of some keys, side by side: what
+    `ddpsim run --vary` prints. `rows()` has a row for each combination and strategy."""
+
+
+@dataclass(frozen=True, repr=False)
+class Plan(Answer):
+    """The bucket sizes to deploy: what `ddpsim tune` prints. `rows()` has every distinct cap."""
+    scenario: str
+    ddp_kwargs: dict[str, Any]
+    """Arguments for DistributedDataParallel of PyTorch 2.13; empty: its defaults are as good."""
+    step_ms: float
+    """The step with these arguments."""
+    bound_ms: float
+    """No buckets lead to a shorter step."""
+    default_step_ms: float
+    """The step with DDP's defaults."""
+    pays: bool
+    """Is it worth a changed setting?"""
+    best_partition: tuple[tuple[str, ...], ...] = field(compare=False)
+    """The best contiguous buckets found, by the names of their parameters; empty: not searched."""
+
+    @property
+    def gain(self) -> float:
+        """The part of the default step that is saved."""
+        return 1 - self.step_ms / self.default_step_ms
+
+    def __repr__(self) -> str:
+        arguments = ', '.join(f'{name}={value!r}' for name, value in self.ddp_kwargs.items())
+        return (f'{super().__repr__()}\n\nDistributedDataParallel(model'
+                f'{", " if arguments else ""}{arguments}): {self.step_ms:.2f} ms; '
+                f'bound {self.bound_ms:.2f} ms, default {self.default_step_ms:.2f} ms')
+
+
+@dataclass(frozen=True, repr=False)
+class Schedule(Answer):
+    """Hooks in firing order, buckets and tasks of a step: what `ddpsim schedule` prints. `rows()`
+    has the buckets."""
+
+
+@dataclass(frozen=True, repr=False)
+class Score(Answer):
+    """Predictions beside measured rows: what `ddpsim score` prints. Errors are fractions."""
+    median_error: float
+    worst_error: float
+
+
+@dataclass(frozen=True, repr=False)
+class Sweep(Answer):
+    """A grid of scenarios: what `ddpsim sweep` writes. A row that a scenario refuses has the reason
+    under 'error'."""
+
+
+@dataclass(frozen=True, repr=False)
+class Listing(Answer):
+    """Entries of the catalogue: what `ddpsim list` prints."""
+
+    def __repr__(self) -> str:
+        return self._text.rstrip('\n')
+
+    def names(self) -> list[str]:
+        return [str(next(iter(row.values()))) for row in self._rows]
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows())
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
+@dataclass(frozen=True, repr=False)
+class Measurement(Answer):
+    """What the program measured on this machine, beside what it predicts."""
+
+
+def common(answer: Record) -> dict[str, Any]:
+    """The fields of Answer, of what the native module returned."""
+    return {'record': answer['record'], 'notes': tuple(answer['notes']),
+            '_rows': tuple(answer['rows']), '_text': answer['text'],
+            '_summary': answer['summary']}
+
+
+def strategy_result(record: Record) -> StrategyResult:
+    buckets = tuple(
+        Bucket(each['index'], each['bytes'], tuple(each['parameters']), each.get('ready_ms'),
+               each.get('start_ms'), each.get('end_ms'), each.get('exposed_ms'))
+        for each in record['buckets'])
+    names = [name for name in StrategyResult.__dataclass_fields__
+             if name not in ('buckets', 'record')]
+    return StrategyResult(**{name: record[name] for name in names}, buckets=buckets, record=record)
+
+
+def run(answer: Record) -> Run:
+    record = answer['record']
+    return Run(**common(answer), scenario=record['scenario'], ranks=record['ranks'],
+               results=tuple(strategy_result(each) for each in record['results']),
+               trace=answer.get('trace'))
+
+
+def plan(answer: Record) -> Plan:
+    record = answer['record']
+    return Plan(**common(answer), scenario=record['scenario'],
+                ddp_kwargs=answer.get('ddp', {}),
+                step_ms=answer.get('ddp_step_ms', record['recommended_step_ms']),
+                bound_ms=record['lower_bound_ms'], default_step_ms=record['default_step_ms'],
+                pays=record['pays'],
+                best_partition=tuple(tuple(names) for names in record['best_partition']))
+
+
+def score(answer: Record) -> Score:
+    record = answer['record']
+    return Score(**common(answer), median_error=record['median_error'],
+                 worst_error=record['worst_error'])

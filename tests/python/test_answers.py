@@ -1,0 +1,125 @@
+"""Objects are answered as files are, and as the program answers."""
+import json
+import subprocess
+
+import pytest
+
+import ddpsim
+
+
+def printed(program, *arguments):
+    done = subprocess.run([program, *map(str, arguments), '--json', '-'], capture_output=True,
+                          text=True, check=True)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize('file', ['examples/first.yaml', 'examples/own-profile.yaml',
+                                  'seeds/cs336-xl-2xh100.yaml'])
+def test_run_says_what_the_program_says(program, scenarios, file):
+    result = ddpsim.run(scenarios / file)
+    assert result.record == printed(program, 'run', scenarios / file)
+    # A file's keys as an object, paths in it and all.
+    assert ddpsim.run(ddpsim.load(scenarios / file)).record == result.record
+
+
+def test_run_with_all_that_can_be_asked(program, scenarios):
+    file = scenarios / 'seeds/cs336-xl-2xh100.yaml'
+    result = ddpsim.run(file, set={'compare': ['bucketed'], 'training.bucket_cap': '50 MiB'},
+                        steps=3, run_ahead=True, ddp_statistics=True, why=True)
+    assert result.record == printed(program, 'run', file, '--set', 'compare=[bucketed]', '--set',
+                                    'training.bucket_cap=50MiB', '--steps', 3, '--run-ahead',
+                                    '--ddp-statistics', '--why')
+
+
+def test_run_has_figures_as_fields(scenarios):
+    result = ddpsim.run(scenarios / 'examples/first.yaml')
+    assert result.ranks == 8 and len(result) == 4
+    assert [each.strategy for each in result] == ['naive', 'flat', 'overlap', 'bucketed']
+    bucketed = result['bucketed']
+    assert bucketed.record['step_ms'] == bucketed.step_ms == result.rows()[3]['avg_step_time_ms']
+    assert result.best.step_ms == min(each.step_ms for each in result)
+    assert sum(bucket.bytes for bucket in bucketed.buckets) == 497759232  # 124439808 numbers
+    assert bucketed.label == 'bucketed, 25 MiB'
+    with pytest.raises(KeyError):
+        result['none']
+    with pytest.raises(AttributeError):
+        result.ranks = 1  # frozen
+
+
+def test_run_prints_as_the_program_does(program, scenarios):
+    result = ddpsim.run(scenarios / 'examples/first.yaml')
+    lines = repr(result).splitlines()
+    assert len(lines) <= 24 and any(line.startswith('bucketed, 25 MiB') for line in lines)
+    text = subprocess.run([program, 'run', scenarios / 'examples/first.yaml'], capture_output=True,
+                          text=True, check=True, env={'COLUMNS': '100'}).stdout
+    assert result.report() == text
+
+
+def test_a_notebook_gets_a_table_and_a_timeline(scenarios):
+    result = ddpsim.run(scenarios / 'examples/first.yaml')
+    page = result._repr_html_()
+    assert page.count('<svg') == page.count('</svg>') == 1
+    # A bar for each pass (forward, backward, optimizer) of four steps, one for each bucket, and
+    # four of the legend.
+    buckets = sum(len(each.buckets) for each in result)
+    assert page.count('<rect') == 4 * 3 + buckets + 4
+    assert '109.2' in page and 'bucketed, 25 MiB' in page
+    named = ddpsim.run(scenarios / 'examples/first.yaml', set={'name': '<b>&'})
+    assert '&lt;b&gt;&amp;' in named._repr_html_() and '<b>&<' not in named._repr_html_()
+
+
+def test_trace_opens_as_chromes(scenarios):
+    trace = json.loads(ddpsim.run(scenarios / 'examples/first.yaml', trace=True).trace)
+    assert {event['ph'] for event in trace['traceEvents']} >= {'X', 'M'}
+    assert ddpsim.run(scenarios / 'examples/first.yaml').trace is None
+
+
+def test_schedule_sweep_score_and_vary_say_what_the_program_says(program, scenarios, tmp_path):
+    first = scenarios / 'examples/first.yaml'
+    assert ddpsim.schedule(first).record == printed(program, 'schedule', first)
+    assert ddpsim.schedule(first, steps=3).record == printed(program, 'schedule', first, '--steps',
+                                                             3)
+    swept = ddpsim.sweep(first, {'training.bucket_cap': '1MiB..64MiB*8',
+                                 'cluster.ranks_per_node': [2, 4]})
+    assert swept.record == printed(program, 'sweep', first, '--vary',
+                                   'training.bucket_cap=1MiB..64MiB*8', '--vary',
+                                   'cluster.ranks_per_node=2,4')
+    assert len(swept.rows()) == 3 * 2 * 4
+    measured = sorted((scenarios / 'measured').glob('damek-*.yaml'))
+    scored = ddpsim.score(measured, calibrate_on=['naive'])
+    assert scored.record == printed(program, 'score', *measured, '--calibrate-on', 'naive')
+    assert 0 < scored.median_error < scored.worst_error
+    assert ddpsim.score(measured[0]).rows()[0]['file'] == str(measured[0])
+    varied = ddpsim.vary(first, {'training.comm_hook': ['none', 'fp16_compress']})
+    assert varied.record == printed(program, 'run', first, '--vary',
+                                    'training.comm_hook=none,fp16_compress')
+
+
+def test_a_refused_point_says_why(small):
+    swept = ddpsim.sweep(small, {'cluster.nodes': [1, 2], 'training.micro_batches': [1, 2]},
+                         set={'training.bucket_cap': '1 MiB', 'compare': ['bucketed']})
+    assert [row['error'] for row in swept.rows()] == [None] * 4
+    refused = ddpsim.sweep({**small, 'training': {'strategy': 'bucketed'}},
+                           {'training.micro_batches': [1, 2],
+                            'training.no_sync': [False, True]})
+    assert len(refused.rows()) == 4 * 4
+
+
+def test_lists_are_those_of_the_program(program):
+    for kind in ('models', 'devices', 'links', 'clusters', 'hooks', 'results'):
+        listing = getattr(ddpsim, 'list_' + kind)()
+        assert listing.rows() == printed(program, 'list', kind)
+        assert len(listing) == len(listing.names()) > 0
+    assert 'h100-sxm' in ddpsim.list_devices().names()
+    assert [row['backend'] for row in ddpsim.list_backends()] == ['gloo', 'threads', 'nccl']
+
+
+def test_keys_are_explained():
+    assert ddpsim.explain('training.bucket_cap').startswith('training.bucket_cap\n')
+    assert ddpsim.schema()['type'] == 'object' or '$ref' in ddpsim.schema()
+
+
+def test_validate_runs_real_ranks(scenarios):
+    held = ddpsim.validate(scenarios / 'examples/mlp-2ranks.yaml', backend='threads', ranks=2,
+                           set={'compare': ['bucketed']}, runs=3)
+    assert held.record['format'] == 'ddpsim.validate/1' and held.rows()[0]['measured_step_ms'] > 0

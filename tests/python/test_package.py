@@ -1,0 +1,90 @@
+"""The wheel as it was installed."""
+import importlib.metadata
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import ddpsim
+
+PACKAGE = pathlib.Path(ddpsim.__file__).parent
+
+
+def python(*lines):
+    return subprocess.run([sys.executable, '-c', '\n'.join(lines)], capture_output=True, text=True,
+                          cwd='/', check=False)
+
+
+def test_the_program_is_native_and_of_the_same_version(program):
+    assert program.read_bytes()[:4] == b'\x7fELF'
+    done = subprocess.run([program, '--version'], capture_output=True, text=True, check=True)
+    assert done.stdout == f'ddpsim {importlib.metadata.version("ddpsim")}\n'
+    module = subprocess.run([sys.executable, '-m', 'ddpsim', '--version'], capture_output=True,
+                            text=True, check=True)
+    assert module.stdout == done.stdout
+
+
+def test_the_catalogue_is_that_of_the_wheel(program):
+    prefix = program.parents[1]
+    new = prefix / 'share/ddpsim/catalogue/devices/of-this-wheel.yaml'
+    new.write_text((new.parent / 'a100-40.yaml').read_text())
+    try:
+        assert 'of-this-wheel' in subprocess.run([program, 'list', 'devices'], cwd='/', text=True,
+                                                 capture_output=True, check=True).stdout
+        listed = python('import ddpsim', "print('of-this-wheel' in ddpsim.list_devices().names())")
+        assert listed.stdout == 'True\n', listed.stderr
+    finally:
+        new.unlink()
+
+
+def test_nothing_but_what_needs_it_imports_torch(scenarios):
+    done = python('import sys', 'class Refuse:', '    def find_spec(self, name, *rest):',
+                  "        assert name.split('.')[0] not in ('torch', 'numpy'), name",
+                  'sys.meta_path.insert(0, Refuse())', 'import ddpsim',
+                  f"print(ddpsim.run({str(scenarios / 'examples/first.yaml')!r}).ranks)",
+                  "print(sorted(set(sys.modules) & {'torch', 'numpy'}))")
+    assert done.stdout == '8\n[]\n', done.stderr
+
+
+def test_types_are_complete(tmp_path):
+    pytest.importorskip('mypy', reason='NOT RUN: no mypy')
+    assert (PACKAGE / 'py.typed').exists()
+    own = ['_errors', '_native', '_prefix', '_program', '_questions', '_sources', '_timeline',
+           'results', '__main__', '__init__']
+    files = [str(next(PACKAGE.glob(f'{name}.py*[yi]'))) for name in own]
+    done = subprocess.run([sys.executable, '-m', 'mypy', '--strict', '--follow-imports=silent',
+                           '--cache-dir', str(tmp_path), *files], capture_output=True, text=True,
+                          cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stdout
+    user = tmp_path / 'user.py'
+    user.write_text(
+        'import ddpsim\n'
+        "result = ddpsim.run('scenario.yaml', set={'cluster.nodes': 8})\n"
+        "reveal_type(result['bucketed'].step_ms)\n"
+        "reveal_type(ddpsim.tune({}, cluster='dgx-h100', nodes=4).ddp_kwargs)\n"
+        "reveal_type(ddpsim.Study('scenario.yaml').step_ms(bucket_cap='5 MiB'))\n")
+    done = subprocess.run([sys.executable, '-m', 'mypy', '--strict', '--cache-dir', str(tmp_path),
+                           str(user)], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stdout
+    revealed = [line.split('"')[1].replace('builtins.', '')
+                for line in done.stdout.splitlines() if 'Revealed' in line]
+    assert revealed == ['float', 'dict[str, Any]', 'float']
+
+
+@pytest.mark.parametrize('how', ['ddpsim.describe', 'import ddpsim.describe',
+                                 'from ddpsim import describe', 'import ddpsim.describe.errors'])
+def test_describe_is_a_package_and_a_function(how):
+    if not (PACKAGE / 'describe').is_dir():
+        pytest.skip('NOT RUN: no ddpsim.describe in this wheel')
+    done = python('import ddpsim', how, 'print(callable(ddpsim.describe))',
+                  'print(ddpsim.describe.__name__)')
+    assert done.stdout == 'True\nddpsim.describe\n', done.stderr
+
+
+def test_all_that_is_promised_is_there():
+    for name in ddpsim.__all__:
+        if name not in ('describe', 'profile'):
+            assert getattr(ddpsim, name).__doc__, name
+    with pytest.raises(AttributeError):
+        ddpsim.nonsense

@@ -1,0 +1,62 @@
+#include "tools/report/run_report.hpp"
+
+#include <fmt/format.h>
+
+#include "scenarios/reader/input_error.hpp"
+#include "tools/report/results.hpp"
+#include "tools/report/step_report.hpp"
+#include "tools/report/steps_fields.hpp"
+#include "tools/report/why_fields.hpp"
+#include "tools/report/why_report.hpp"
+#include "tools/study/names.hpp"
+
+namespace ddpsim {
+
+void check(const RunRequest& request) {
+  if (request.steps && (*request.steps < 1 || *request.steps > most_steps))
+    throw InputError(fmt::format("--steps: expected a whole number from 1 to {}, got {}",
+                                 most_steps, *request.steps));
+  if (request.run_ahead && !request.steps)
+    throw InputError("--run-ahead is of consecutive steps: say how many, such as --steps 100");
+}
+
+MoreOfSteps more_of(const Comparison& run, const RunRequest& request) {
+  MoreOfSteps more{request, {}, {}};
+  if (request.steps) more.steps = steps_of(run, *request.steps);
+  if (request.run_ahead) more.joined = joined_runs(run, more.steps);
+  return more;
+}
+
+Page run_page(const Comparison& run, const MoreOfSteps& more) {
+  Page page = run_page(run.scenario, run.results());
+  if (run.priced.fit) page.add(Paragraph{describe_calibration(*run.priced.fit)});
+  page.add(Paragraph{hooks_text(run)});
+  if (!more.steps.empty()) page.add(steps_table(run, more.steps));
+  if (!more.joined.empty()) page.add(run_ahead_page(run, more.steps, more.joined));
+  if (more.request.ddp_statistics) page.add(statistics_page(run, more.steps));
+  if (more.request.why) page.add(why_page(run));
+  return page;
+}
+
+Record run_record(const Comparison& run, const MoreOfSteps& more) {
+  const RunRequest& asked = more.request;
+  const std::vector<Result> results = run.results();
+  std::vector<Record> reasons = asked.why ? why_records(run) : std::vector<Record>(results.size());
+  List records;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    Record record = result_record(run.scenario, results[i]);
+    if (!more.steps.empty())
+      record.add(fields::steps, steps_record(run, more.steps[i], results[i]));
+    if (!more.joined.empty())
+      record.add(fields::run_ahead, run_ahead_record(more.steps[i], more.joined[i]));
+    if (asked.ddp_statistics)
+      record.add(fields::ddp_statistics,
+                 statistics_value(more.steps.empty() ? averages_of(*results[i].step)
+                                                     : more.steps[i].logged));
+    if (asked.why) record.add(fields::why, std::move(reasons[i]));
+    records.emplace_back(std::move(record));
+  }
+  return run_record(run.scenario, std::move(records));
+}
+
+}  // namespace ddpsim

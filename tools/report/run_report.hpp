@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "sim/predict/step_sequence.hpp"
+#include "tools/report/page.hpp"
+#include "tools/report/run_ahead_report.hpp"
+#include "tools/study/comparison.hpp"
+
+namespace ddpsim {
+
+/// What is asked of a comparison besides one step of each strategy.
+struct RunRequest {
+  std::optional<int> steps{};   ///< so many consecutive steps from the first on
+  bool run_ahead = false;       ///< also as one run, in which the host runs ahead; needs `steps`
+  bool ddp_statistics = false;  ///< what PyTorch's DDP logger would say
+  bool why = false;             ///< for each exposed bucket what held it up
+};
+
+/// Throws InputError where the parts of a request do not go together.
+void check(const RunRequest& request);
+
+/// The steps that a request asks for.
+struct MoreOfSteps {
+  RunRequest request;
+  std::vector<ConsecutiveSteps> steps;  ///< [strategy]; empty: not asked for
+  std::vector<RunAhead> joined;         ///< likewise
+};
+MoreOfSteps more_of(const Comparison& run, const RunRequest& request);
+
+/// What `ddpsim run` prints of one scenario.
+Page run_page(const Comparison& run, const MoreOfSteps& more);
+
+/// "ddpsim.run/1", with all that was asked for.
+Record run_record(const Comparison& run, const MoreOfSteps& more);
+
+}  // namespace ddpsim
