@@ -1,7 +1,7 @@
 # What `cmake --install build/release --prefix DIR` puts into DIR, which may be moved as a whole:
 #
 #     bin/ddpsim                the program
-#     share/ddpsim/             catalogue/, examples/ and torch_profile.py
+#     share/ddpsim/             catalogue/, examples/, torch_backward.py, and python/ for PYTHONPATH
 #     lib/ddpsim/               modules that the program loads when asked for (GPUs, MPI)
 #     include/ddpsim/           the rooms' headers; the one for plugins:
 #                               backend/plugin/ddpsim_plugin.h
@@ -72,7 +72,9 @@ if(modules)
   install(TARGETS ${modules} LIBRARY DESTINATION lib/ddpsim)
 endif()
 install(DIRECTORY scenarios/catalogue scenarios/examples DESTINATION share/ddpsim)
-install(PROGRAMS tools/torch_profile.py tools/torch_backward.py DESTINATION share/ddpsim)
+install(PROGRAMS tools/torch_backward.py DESTINATION share/ddpsim)
+install(DIRECTORY python/ddpsim DESTINATION share/ddpsim/python
+  PATTERN __pycache__ EXCLUDE PATTERN "*.so" EXCLUDE)
 
 include(CMakePackageConfigHelpers)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/ddpsimConfigVersion.cmake

@@ -11,17 +11,17 @@
 #include <stdlib.h>
 
 #include "tests/not_run.hpp"
+#include "tests/torch_python.hpp"
 
 namespace ddpsim {
 
 inline std::optional<std::string> python_with_torch() {
-  for (const std::string python : {"/usr/bin/python3", "python3"}) {
-    // Found, not imported: that takes a second, each time.
-    const std::string attempt = python +
-                                " -c 'import importlib.util as u, sys; "
-                                "sys.exit(u.find_spec(\"torch\") is None)' 2>/dev/null";
-    if (std::system(attempt.c_str()) == 0) return python;
-  }
+  const std::string python = torch_python_of_build();
+  // Found, not imported: that takes a second, each time.
+  const std::string attempt = "'" + python +
+                              "' -c 'import importlib.util as u, sys; "
+                              "sys.exit(u.find_spec(\"torch\") is None)' 2>/dev/null";
+  if (std::system(attempt.c_str()) == 0) return python;
   return std::nullopt;
 }
 
@@ -50,7 +50,7 @@ inline std::optional<std::string> ask_torch(const std::string& script,
   if (!python) {
     const char* torch = std::getenv("DDPSIM_TORCH");
     REQUIRE((torch == nullptr || std::string(torch) != "required"));
-    not_run("python3-torch is not installed");
+    not_run("no torch: tools/test installs it");
     return std::nullopt;
   }
   const TemporaryFolder folder;
@@ -58,7 +58,7 @@ inline std::optional<std::string> ask_torch(const std::string& script,
   std::ofstream(in) << questions;
   const std::filesystem::path path = std::filesystem::path(DDPSIM_TEST_DATA).parent_path() / script;
   const std::string command =
-      *python + " '" + path.string() + "' '" + in.string() + "' '" + out.string() + "'";
+      "'" + *python + "' -B '" + path.string() + "' '" + in.string() + "' '" + out.string() + "'";
   REQUIRE(std::system(command.c_str()) == 0);
   std::ostringstream answers;
   answers << std::ifstream(out).rdbuf();

@@ -7,10 +7,15 @@ cd "$(dirname "$0")/.."
 BUILD_PACKAGES="g++ cmake ninja-build python3 libyaml-cpp-dev libboost-program-options-dev \
 libfmt-dev nlohmann-json3-dev zlib1g-dev libeigen3-dev libgloo-dev libhiredis-dev catch2 \
 libbenchmark-dev"
-# The oracle: real torch. A validator of JSON Schemas. A real Redis to meet at. Hosts and links of a
-# chosen rate: ip and tc. MPI, for `sweep` on several machines: without it everything else builds.
-TEST_PACKAGES="python3-venv python3-dev python3-torch python3-numpy libopenblas0-pthread python3-jsonschema python3-yaml \
+# The oracle of what only older releases of PyTorch do: torch 1.13. A validator of JSON Schemas. A
+# real Redis to meet at. Hosts and links of a chosen rate: ip and tc. MPI, for `sweep` on several
+# machines: without it everything else builds. What a Python module compiles with.
+TEST_PACKAGES="python3-venv python3-dev python3-torch python3-numpy libopenblas0-pthread \
+python3-jsonschema python3-yaml \
 redis-server iproute2 libopenmpi-dev openmpi-bin"
+
+# The oracle: real torch.
+TORCH_PACKAGES="torch==2.13.0 numpy"
 
 # install PACKAGE...: those that are not there yet.
 install() {
@@ -39,13 +44,25 @@ install() {
     apt-get install -y -qq --no-install-recommends $missing >/dev/null
 }
 
+# torch_environment: TORCH_PACKAGES in the virtual environment build/torch, from pip's index.
+torch_environment() {
+  [ "$(cat build/torch/installed 2>/dev/null)" = "$TORCH_PACKAGES" ] && return 0
+  echo "installing in build/torch: $TORCH_PACKAGES" >&2
+  rm -rf build/torch
+  /usr/bin/python3 -m venv build/torch
+  # shellcheck disable=SC2086
+  build/torch/bin/python -m pip install --quiet --disable-pip-version-check $TORCH_PACKAGES
+  echo "$TORCH_PACKAGES" >build/torch/installed
+}
+
 # build PRESET [TARGET...]: configures anew if a package was installed since, by whomever: what was
 # missing may be there.
 build() {
   preset=$1
   shift
   plan=build/$preset/build.ninja
-  if [ ! -f "$plan" ] || [ /var/lib/dpkg/status -nt "$plan" ]; then
+  if [ ! -f "$plan" ] || [ /var/lib/dpkg/status -nt "$plan" ] ||
+    [ build/torch/installed -nt "$plan" ]; then
     cmake --preset "$preset" >/dev/null
     touch "$plan"
   fi

@@ -31,15 +31,16 @@ constexpr std::optional<Strategy> strategy_named(std::string_view name) {
   return std::nullopt;
 }
 
-/// Releases that do some things differently. Where a scenario names none: 2.0 to about 2.4, which
-/// have the first bucket of v1_13 and drop gradients like v2.
+/// Releases of PyTorch, each with what holds from it on to the next.
 enum class PyTorch : std::uint8_t {
   v1_13,  ///< the first bucket's cap is always 1 MiB; zero_grad keeps gradients, with their views
-  v2,     ///< from about 2.5: a cap the user gives holds for the first bucket too; zero_grad drops
+  v2_0,   ///< zero_grad drops gradients
+  v2_13,  ///< from about 2.5: a cap the user gives holds for the first bucket too
 };
-inline constexpr std::array all_pytorches{PyTorch::v1_13, PyTorch::v2};
+inline constexpr std::array all_pytorches{PyTorch::v1_13, PyTorch::v2_0, PyTorch::v2_13};
 constexpr std::string_view name_of(PyTorch release) {
-  return release == PyTorch::v1_13 ? "1.13" : "2.x";
+  constexpr std::array<std::string_view, all_pytorches.size()> names{"1.13", "2.0", "2.13"};
+  return names[static_cast<std::size_t>(release)];
 }
 
 /// Who makes a mean of the sum of gradients.
@@ -78,7 +79,7 @@ struct DelayedAllReduce {
 /// How a step is trained: everything that shapes its schedule besides the workload and the cluster.
 struct Training {
   Strategy strategy = Strategy::bucketed;
-  std::optional<PyTorch> pytorch;
+  PyTorch pytorch = PyTorch::v2_13;
   Bytes bucket_cap = default_bucket_cap;
   /// None: the first bucket is not special.
   std::optional<Bytes> first_bucket_cap = default_first_bucket_cap;
@@ -123,7 +124,7 @@ struct Training {
   /// As DDP's user gives `bucket_cap_mb`.
   void give_cap(Bytes cap) {
     bucket_cap = cap;
-    if (pytorch == PyTorch::v2 && !first_cap_given) first_bucket_cap.reset();
+    if (pytorch == PyTorch::v2_13 && !first_cap_given) first_bucket_cap.reset();
   }
 
   /// As a user of the library, or of a scenario, gives the rule. A special first bucket is DDP's

@@ -1,7 +1,7 @@
-"""What tools/torch_profile.py takes: a network of your own, a batch, how its loss is computed, and
+"""What ddpsim.profile takes: a network of your own, a batch, how its loss is computed, and
 an optimizer.
 
-    python3 tools/torch_profile.py --script scenarios/examples/torch_model.py:make
+    python3 -m ddpsim.profile --script scenarios/examples/torch_model.py:make
 """
 import torch
 

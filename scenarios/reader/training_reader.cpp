@@ -187,7 +187,7 @@ void add_buckets(Map<TrainingDraft>& map) {
                 {.meaning = "The cap of the first bucket, which is small so that communication "
                             "starts early.",
                  .unset = "1 MiB",
-                 .otherwise = "none under before_overflow, and none where `pytorch` is 2.x and a "
+                 .otherwise = "none under before_overflow, and none where `pytorch` is 2.13 and a "
                               "bucket_cap is given",
                  .source = "torch.distributed._DEFAULT_FIRST_BUCKET_BYTES (rule R12)",
                  .elsewhere = {{"_DEFAULT_FIRST_BUCKET_BYTES", "torch.distributed's", "{} B"}}})
@@ -331,12 +331,11 @@ const Map<TrainingDraft>& training_map() {
         .key("pytorch",
              value::one_of(all_pytorches,
                            {"the first bucket is always of 1 MiB, and zero_grad keeps gradients",
+                            "to about 2.4: the first bucket of 1.13, and zero_grad drops gradients",
                             "from about 2.5: a cap you give holds for the first bucket too, and "
                             "zero_grad drops gradients"}),
              &TrainingDraft::pytorch,
-             {.meaning = "A release of PyTorch, where releases differ.",
-              .otherwise = "2.0 to about 2.4, which have the first bucket of 1.13 and drop "
-                           "gradients like 2.x",
+             {.meaning = "The release of PyTorch that is meant, where releases differ.",
               .source = "pytorch pull request 121640 (rule R12)"});
     add_buckets(all);
     add_modes(all);

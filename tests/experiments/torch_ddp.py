@@ -2,7 +2,7 @@
 """One rank of a real DistributedDataParallel training, which our measured steps are held against.
 
 Trains a multilayer perceptron (Linear with bias, ReLU between, mean-squared error, SGD with
-momentum and weight decay), or what a script for tools/torch_profile.py makes, over Gloo: one copy
+momentum and weight decay), or what a script for ddpsim.profile makes, over Gloo: one copy
 of it for each bucket cap and one without DDP ("none"). Their steps take turns, each turn beginning
 with another copy, so that drift hits all alike. Ranks find each other as torchrun or
 tests/links/hosts tells them (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, GLOO_SOCKET_IFNAME):
@@ -54,7 +54,7 @@ def perceptron(widths):
 
 
 def perceptron_step(widths, rows):
-    """(model, batch, loss, optimizer), as scripts for tools/torch_profile.py make them."""
+    """(model, batch, loss, optimizer), as scripts for ddpsim.profile make them."""
     network = perceptron(widths)
     generator = torch.Generator().manual_seed(1 + dist.get_rank())
     batch = tuple(torch.randn(rows, width, generator=generator)

@@ -4,7 +4,7 @@
 On two hosts of tests/links/hosts (needs root, and a Python with torch, see --python), for each
 rate and model:
 
-    1. tools/torch_profile.py profiles the model, a process on each host at once (they share this
+    1. ddpsim.profile profiles the model, a process on each host at once (they share this
        machine's memory) that knows of no other; and the link, once per rate and round, under the
        two hosts, without a model
     2. `ddpsim tune` recommends a cap from the two
@@ -16,7 +16,7 @@ An hour:
     tests/experiments/tuned_torch.py --rounds 3 --profile-steps 60 --link-seconds 120 \\
         --json tests/experiments/results/tuned_torch.json
 
-The models are scripts for torch_profile.py in tests/data/torch_models, with batches so small that
+The models are scripts for ddpsim.profile in tests/data/torch_models, with batches so small that
 a step is short: a virtual machine's pace changes from step to step and from minute to minute. With
 --rounds all three are done that often, so that profiles and steps see the same ups and downs; the
 recommendation is that of the first profile of the first host.
@@ -67,7 +67,7 @@ DEFAULT_CAP = 25 * MIB
 STEP_NINE_IN_TEN, OVER_BEST, OVER_DEFAULT = 0.08, 0.03, 0.01
 SELF_DISAGREEMENT = 0.10
 KEY = ('rate', 'model')  # caps differ between runs
-PROFILER = experiment.ROOT / 'tools/torch_profile.py'
+PROFILER = experiment.ROOT / 'python/ddpsim/profile/__main__.py'
 
 
 # Measuring.

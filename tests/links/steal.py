@@ -5,7 +5,7 @@ It comes in bursts: most seconds a shared host takes some percent, some seconds 
 What is timed then is a slower machine, whatever is timed; so it is a reason to time once more that
 does not look at what was timed.
 
-tools/torch_profile.py measures the same way: it is one file and needs torch, which not all of the
+ddpsim.profile measures the same way: it is one file and needs torch, which not all of the
 scripts that import this do.
 """
 import os

@@ -1,4 +1,4 @@
-// tools/torch_profile.py with real torch: what it writes is what torch says of the model, and what
+// `python -m ddpsim.profile` with real torch: what it writes is what torch says of the model, and what
 // ddpsim reads.
 #include <memory>
 
@@ -14,7 +14,8 @@ namespace ddpsim {
 namespace {
 
 const std::filesystem::path data{DDPSIM_TEST_DATA};
-const std::string tools = (data.parent_path().parent_path() / "tools").string();
+const std::string package = (data.parent_path().parent_path() / "python").string();
+const std::string profiler = package + "/ddpsim/profile/__main__.py";
 
 std::string model(const std::string& name) {
   return (data / "torch_models" / name).string();
@@ -25,7 +26,7 @@ std::string small(const std::string& function) {
 }
 
 std::vector<std::string> profile(const std::vector<std::string>& arguments) {
-  std::vector<std::string> words{torch_python(), tools + "/torch_profile.py"};
+  std::vector<std::string> words{torch_python(), "-B", profiler};
   words.insert(words.end(), arguments.begin(), arguments.end());
   return words;
 }
@@ -42,7 +43,7 @@ Outcome profiled(const Scratch& scratch, const std::vector<std::string>& argumen
 void all_profiled(const Scratch& scratch, const std::vector<std::vector<std::string>>& runs) {
   std::vector<PythonProgram> programs;
   for (const std::vector<std::string>& arguments : runs) {
-    programs.push_back({{tools + "/torch_profile.py"}, {}});
+    programs.push_back({{profiler}, {}});
     std::vector<std::string>& words = programs.back().words;
     words.insert(words.end(), arguments.begin(), arguments.end());
   }
@@ -84,8 +85,7 @@ TEST_CASE("a profile has torch's parameters, in its order, and the order their g
   const std::vector<std::string> functions{"perceptron", "tied", "frozen", "sparse", "half", "odd"};
   std::vector<PythonProgram> programs;
   for (const std::string& function : functions) {
-    programs.push_back(
-        {{tools + "/torch_profile.py", "--script", small(function), "--output", function}, {}});
+    programs.push_back({{profiler, "--script", small(function), "--output", function}, {}});
     programs.push_back({{model("small.py"), function}, {}});
   }
   const std::vector<Outcome> found = torch_forks(scratch, programs);
@@ -206,12 +206,12 @@ TEST_CASE("a profile says how far steps are apart, and drift does not count",
 
   // Normal steps of 1 s +- 5 % without and with a drift, 1 % of them interrupted; and equal ones.
   const std::string script =
-      "import random, sys; sys.path.insert(0, sys.argv[1]); import torch_profile\n"
+      "import random, sys; sys.path.insert(0, sys.argv[1]); from ddpsim.profile import passes\n"
       "dice = random.Random(1)\n"
       "steps = [dice.gauss(1, 0.05) + (dice.random() < 0.01) for _ in range(20000)]\n"
       "drifting = [step * (1 + i / 20000) for i, step in enumerate(steps)]\n"
-      "for times in steps, drifting, [0.25] * 10: print(torch_profile.step_spread(times))\n";
-  const Outcome outcome = execute({torch_python(), "-B", "-c", script, tools});
+      "for times in steps, drifting, [0.25] * 10: print(passes.step_spread(times))\n";
+  const Outcome outcome = execute({torch_python(), "-B", "-c", script, package});
   INFO(outcome.err);
   std::istringstream said(outcome.out);
   double steady = 0, drifting = 0, equal = 1;
@@ -237,7 +237,7 @@ std::vector<Outcome> trained(const Scratch& scratch, const std::vector<std::stri
                              const std::string& fault = "") {
   std::vector<PythonProgram> programs;
   for (const std::string& output : outputs)
-    programs.push_back({{model("training.py"), tools, output, fault}, {}});
+    programs.push_back({{model("training.py"), package, output, fault}, {}});
   return torch_forks(scratch, programs);
 }
 
@@ -282,15 +282,15 @@ TEST_CASE("a loop that cannot be profiled is told so in one line and goes on",
   const Outcome twice = trained(scratch, {"loop.yaml"}, "twice")[0];
   CHECK(twice.code == 0);
   CHECK(twice.err ==
-        "torch_profile: no profile: a step called backward 2 times: put one forward and one "
+        "ddpsim.profile: no profile: a step called backward 2 times: put one forward and one "
         "backward into profiler.step()\n");
   const Outcome nothing = trained(scratch, {"loop.yaml"}, "nothing")[0];
   CHECK(nothing.code == 0);
-  CHECK(nothing.err == "torch_profile: no profile: 0 steps after 2 of warm-up; it takes 4\n");
+  CHECK(nothing.err == "ddpsim.profile: no profile: 0 steps after 2 of warm-up; it takes 4\n");
   CHECK(!std::filesystem::exists(scratch.path("loop.yaml")));
 }
 
-TEST_CASE("the example of torch_profile.py --help works", "[tools][torch_profile]") {
+TEST_CASE("the example of ddpsim.profile --help works", "[tools][torch_profile]") {
   if (torch_python().empty()) return;
   const Scratch scratch;
   const Outcome help = execute(profile({"--help"}));
@@ -309,7 +309,7 @@ TEST_CASE("the example of torch_profile.py --help works", "[tools][torch_profile
   CHECK(read(scratch).elements() == 68362);
 }
 
-TEST_CASE("bad input of torch_profile.py is one line and exit code 2", "[tools][torch_profile]") {
+TEST_CASE("bad input of ddpsim.profile is one line and exit code 2", "[tools][torch_profile]") {
   if (torch_python().empty()) return;
   const Scratch scratch;
   scratch.write("broken.py", "def make(:\n");
@@ -346,7 +346,7 @@ TEST_CASE("bad input of torch_profile.py is one line and exit code 2", "[tools][
       {{"--link-only"}, "RANK: expected a number", {{"WORLD_SIZE", "2"}, {"RANK", "x"}}}};
   std::vector<PythonProgram> programs;
   for (const Case& each : cases) {
-    programs.push_back({{tools + "/torch_profile.py"}, each.environment});
+    programs.push_back({{profiler}, each.environment});
     std::vector<std::string>& words = programs.back().words;
     words.insert(words.end(), each.arguments.begin(), each.arguments.end());
   }
@@ -357,12 +357,12 @@ TEST_CASE("bad input of torch_profile.py is one line and exit code 2", "[tools][
     CHECK(found[i].out.empty());
     CHECK(lines_of(found[i].err).size() == 1);
     CHECK_THAT(found[i].err,
-               Catch::StartsWith("torch_profile: ") && Catch::Contains(cases[i].says));
+               Catch::StartsWith("ddpsim.profile: ") && Catch::Contains(cases[i].says));
   }
   CHECK(!std::filesystem::exists(scratch.path("profile")));
 }
 
-/// Two ranks of torch_profile.py on this machine.
+/// Two ranks of the profile on this machine.
 class TwoRanks {
  public:
   TwoRanks(const Scratch& scratch, const std::vector<std::string>& arguments) {
@@ -433,16 +433,16 @@ TEST_CASE("all-reduces that take longer than larger ones are measured again",
           "[tools][torch_profile]") {
   if (torch_python().empty()) return;
   const std::string script =
-      "import sys; sys.path.insert(0, sys.argv[1]); import torch_profile\n"
-      "spread = lambda median: torch_profile.Spread([median])\n"
+      "import sys; sys.path.insert(0, sys.argv[1]); from ddpsim.profile import all_reduce\n"
+      "spread = lambda median: all_reduce.Spread([median])\n"
       "measured = {4: spread(1.0), 8: spread(5.0), 16: spread(2.0), 32: spread(4.0), 64: "
       "spread(3.9)}\n"
       "for second in 1.5, 6.0:\n"
       "    asked = []\n"
       "    measure = lambda size: asked.append(size) or spread(second)\n"
-      "    times = torch_profile.without_disturbance(measured, measure)\n"
+      "    times = all_reduce.without_disturbance(measured, measure)\n"
       "    print(asked, [times[size].median for size in measured])\n";
-  const Outcome outcome = execute({torch_python(), "-B", "-c", script, tools});
+  const Outcome outcome = execute({torch_python(), "-B", "-c", script, package});
   INFO(outcome.err);
   // What stays slow is asked for twice; a difference of less than a tenth, never.
   CHECK(outcome.out == "[8] [1.0, 1.5, 2.0, 4.0, 3.9]\n[8, 8] [1.0, 5.0, 2.0, 4.0, 3.9]\n");
@@ -453,12 +453,12 @@ TEST_CASE("a profile says when a virtual machine's host took its processors",
   if (torch_python().empty()) return;
   // Seconds that processors worked and that were stolen, at the beginning and in the end.
   const std::string script =
-      "import sys; sys.path.insert(0, sys.argv[1]); import torch_profile\n"
+      "import sys; sys.path.insert(0, sys.argv[1]); from ddpsim.profile import steal\n"
       "for end in (61.0, 22.0), (98.0, 5.0), (0.0, 0.0):\n"
       "    readings = iter([(1.0, 2.0), end])\n"
-      "    torch_profile.used_seconds = lambda: next(readings)\n"
-      "    print(*torch_profile.Steal.doubts(torch_profile.Steal().share()))\n";
-  const Outcome outcome = execute({torch_python(), "-B", "-c", script, tools});
+      "    steal.used_seconds = lambda: next(readings)\n"
+      "    print(*steal.Steal.doubts(steal.Steal().share()))\n";
+  const Outcome outcome = execute({torch_python(), "-B", "-c", script, package});
   INFO(outcome.err);
   CHECK(
       outcome.out ==
@@ -478,6 +478,41 @@ TEST_CASE("without a model, ranks on CPUs do not say what the slowest of them co
   const Calibration calibration = read_calibration(scratch.path("profile/calibration.yaml"));
   CHECK(calibration.slowest_rank == 1);
   CHECK(calibration.all_reduce.size() == 5);
+}
+
+TEST_CASE("under torchrun the command, and three lines of a loop, are run by two real ranks",
+          "[tools][torch_profile]") {
+  if (torch_python().empty()) return;
+  const Scratch scratch;
+  const auto torchrun = [&](const std::vector<std::string>& arguments) {
+    std::vector<std::string> words{torch_python(),
+                                   "-B",
+                                   "-m",
+                                   "torch.distributed.run",
+                                   "--master-port",
+                                   LocalPort(false).number(),
+                                   "--nproc-per-node",
+                                   "2"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    return execute(words, scratch.folder(),
+                   {{"PYTHONPATH", package}, {"OMP_NUM_THREADS", "1"}, {"USE_LIBUV", "0"}});
+  };
+  const Outcome command = torchrun({"-m", "ddpsim.profile", "--script", small("trained"),
+                                    "--seconds", "2", "--largest", "64 KiB"});
+  INFO(command.err);
+  REQUIRE(command.code == 0);
+  CHECK_THAT(command.out, Catch::Contains("all-reduce over 2 ranks (gloo)"));
+  CHECK(ddpsim({"run", "profile/scenario.yaml"}, scratch.folder()).code == 0);
+
+  // The loop, then the function, within a process group of the user's own, which stays.
+  const Outcome loop = torchrun({model("two_ranks.py")});
+  INFO(loop.err);
+  REQUIRE(loop.code == 0);
+  CHECK(loop.out ==
+        "rank 0: trained, profile/scenario.yaml\nrank 1: trained, profile/scenario.yaml\n");
+  CHECK(read(scratch, "loop.yaml").parameters.size() == 4);
+  CHECK_THAT(loop.err, Catch::Contains("wrote loop.yaml"));
+  CHECK(loop.err.find("wrote loop.yaml") == loop.err.rfind("wrote loop.yaml"));  // rank 0 alone
 }
 
 TEST_CASE("a rank that dies ends the others with one line", "[tools][torch_profile]") {
@@ -509,7 +544,7 @@ TEST_CASE("a rank that stalls, or never comes, ends the others within the timeou
                                  {"MASTER_ADDR", "127.0.0.1"},
                                  {"MASTER_PORT", LocalPort(false).number()}});
   CHECK(alone.code == 1);
-  CHECK_THAT(lines_of(alone.err).back(), Catch::StartsWith("torch_profile: rank 1: the ranks did "
+  CHECK_THAT(lines_of(alone.err).back(), Catch::StartsWith("ddpsim.profile: rank 1: the ranks did "
                                                            "not find each other at 127.0.0.1:"));
 }
 

@@ -4,7 +4,7 @@
     collect.py --script FILE:FUNCTION [--training JSON] [--steps N] [--output FILE]
 
 starts two processes (Gloo, loopback), each of which makes the model as scripts for
-tools/torch_profile.py do, wraps it as `training` says (ddpsim's own keys, see KEYS), and trains N
+ddpsim.profile do, wraps it as `training` says (ddpsim's own keys, see KEYS), and trains N
 steps. Said of rank 0:
 
     {"torch": version, "ranks": 2,
@@ -36,8 +36,10 @@ import tempfile
 import time
 
 RANKS = 2
-KEYS = ('bucket_cap', 'micro_batches', 'no_sync', 'find_unused_parameters', 'static_graph',
-        'gradient_as_bucket_view', 'broadcast_buffers', 'comm_hook', 'join')
+KEYS = ('bucket_cap', 'bucket_caps', 'last_bucket_cap', 'micro_batches', 'no_sync',
+        'find_unused_parameters', 'skip_all_reduce_unused_params', 'static_graph',
+        'gradient_as_bucket_view', 'batched_grad_copy', 'broadcast_buffers', 'comm_hook', 'join',
+        'delay_all_reduce', 'mixed_precision')
 ZERO_HOOKS = {
     'zero_step': 'hook_with_zero_step', 'zero_step_interleaved': 'hook_with_zero_step_interleaved'
 }
@@ -119,7 +121,8 @@ def register_hook(model, hook):
     plain = {
         'allreduce': default_hooks.allreduce_hook,
         'fp16_compress': default_hooks.fp16_compress_hook,
-        'bf16_compress': default_hooks.bf16_compress_hook
+        # By another name: DDP refuses its own without NCCL, and Gloo adds bfloat16 well.
+        'bf16_compress': lambda state, bucket: default_hooks.bf16_compress_hook(state, bucket)
     }
     if name in plain:
         model.register_comm_hook(None, plain[name])
@@ -159,6 +162,8 @@ def wrapped(model, training):
         made.append([list(bucket) for bucket in buckets])
         return reducer(parameters, buckets, *rest)
     cap = {'bucket_cap_mb': training['bucket_cap'] / (1 << 20)} if 'bucket_cap' in training else {}
+    if 'bucket_caps' in training:
+        cap['bucket_cap_mb_list'] = [size / (1 << 20) for size in training['bucket_caps']]
     dist.Reducer = watched
     try:
         ddp = dist_ddp(model, cap, training)
@@ -172,11 +177,44 @@ def wrapped(model, training):
 def dist_ddp(model, cap, training):
     from torch.nn.parallel import DistributedDataParallel
     same = {
-        key: training[key] for key in ('find_unused_parameters', 'static_graph',
-                                       'gradient_as_bucket_view', 'broadcast_buffers')
+        key: training[key] for key in ('find_unused_parameters', 'skip_all_reduce_unused_params',
+                                       'static_graph', 'gradient_as_bucket_view',
+                                       'batched_grad_copy', 'broadcast_buffers')
         if key in training
     }
+    if 'delay_all_reduce' in training:
+        delayed, named = training['delay_all_reduce'], dict(model.named_parameters())
+        same['delay_all_reduce_named_params'] = [
+            (name, named[name]) for name in delayed['parameters']
+        ]
+        same['param_to_hook_all_reduce'] = named[delayed['hook']]
+    if 'mixed_precision' in training:
+        same['mixed_precision'] = narrow(**training['mixed_precision'])
     return DistributedDataParallel(model, **cap, **same)
+
+
+def narrow(param, reduce):
+    """DDP's mixed precision, which asks an accelerator for streams and events; on a CPU, where all
+    is done in order, they may be nothing."""
+    import torch
+    from torch.nn.parallel.distributed import _MixedPrecision
+
+    class Nothing:
+        def __init__(self, *_, **__):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return False
+
+        def record(self, *_, **__):
+            pass
+        wait = wait_stream = record
+    torch.Stream = torch.Event = Nothing
+    torch.accelerator.current_stream = Nothing
+    return _MixedPrecision(param_dtype=getattr(torch, param), reduce_dtype=getattr(torch, reduce))
 
 
 def rebuilt_buckets(ddp):
@@ -203,6 +241,8 @@ def rank_main(arguments):
     dist.init_process_group('recorder', timeout=timeout)
     group = dist.distributed_c10d._get_default_group()
 
+    if training.get('last_bucket_cap'):
+        os.environ['DDP_SET_LAST_BUCKET_CAP'] = '1'
     torch.manual_seed(0)
     made = made_by(arguments.script)
     model, batch, loss = made[:3]
@@ -216,6 +256,10 @@ def rank_main(arguments):
     ddp, buckets = wrapped(model, training)
     for name, accumulator in zip(names, accumulators):
         accumulator.register_hook(lambda *_, name=name: fired[-1].append(name))
+    if 'mixed_precision' in training:  # hooks are those of narrow copies, and call this
+        fire = ddp._fire_reducer_autograd_hook
+        ddp._fire_reducer_autograd_hook = lambda index, *_: fire(
+            fired[-1].append(names[index]) or index)
     said = {'torch': torch.__version__, 'ranks': dist.get_world_size(), 'parameters': names,
             'construction': group.taken(), 'steps': []}
     micro_batches = training.get('micro_batches', 1)
@@ -239,9 +283,13 @@ def rank_main(arguments):
             'collectives': group.taken()
         })
     rebuilt = rebuilt_buckets(ddp) if said['steps'][-1]['rebuilt'] else None
+    delayed = training.get('delay_all_reduce', {}).get('parameters', [])
+    reduced = [name for name in names if name not in delayed]
     for step in said['steps']:
-        step['buckets'] = [[names[index] for index in bucket]
+        step['hooks'] = [[name for name in hooks if name in reduced] for hooks in step['hooks']]
+        step['buckets'] = [[reduced[index] for index in bucket]
                            for bucket in (rebuilt if step['rebuilt'] else buckets)]
+        step['buckets'] += [delayed] if delayed else []  # they are reduced together
     with open(arguments.output, 'w') as file:
         json.dump(said, file)
     uneven.close()

@@ -1,10 +1,13 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """Whether ddpsim says what torch's DistributedDataParallel does, case by case.
 
-    equality.py --ddpsim PROGRAM [CASE ...]       --list names the cases
+    python equality.py --ddpsim PROGRAM [CASE ...]       with a Python that has torch
+
+--list names the cases, --list-older those in which torch before 2.5 did otherwise: there ddpsim is
+given the release of the torch that is asked.
 
 For each case, two real processes train the model for some steps (collect.py); one process profiles
-the same model with tools/torch_profile.py; `ddpsim schedule` says the same steps from that profile,
+the same model with `python -m ddpsim.profile`; `ddpsim schedule` says the same steps from that profile,
 given the same `training`. Equal must be, in every step: the order in which gradients' hooks fire,
 the buckets with their contents, and all collectives, in order, with operation and bytes.
 
@@ -25,7 +28,7 @@ import collect
 
 HERE = pathlib.Path(__file__).resolve().parent
 MODELS = HERE.parent / 'data' / 'torch_models'
-PROFILER = HERE.parents[1] / 'tools' / 'torch_profile.py'
+PROFILER = HERE.parents[1] / 'python' / 'ddpsim' / 'profile' / '__main__.py'
 MIB = 1 << 20
 STEPS = 4
 
@@ -34,7 +37,14 @@ STEPS = 4
 CASES = {
     'mlp': ('mlp', {}),
     'small cap': ('mlp', {'bucket_cap': 2 * MIB}),
-    'first bucket of 1 MiB whatever the cap': ('mlp', {'bucket_cap': 6 * MIB}),
+    'cap and first bucket': ('mlp', {'bucket_cap': 6 * MIB}),
+    'list of caps': ('mlp', {'bucket_caps': [MIB // 2, 2 * MIB, 3 * MIB]}),
+    'list of caps and a search': ('partly', {
+        'bucket_caps': [MIB // 2, MIB, 3 * MIB], 'find_unused_parameters': True
+    }),
+    'small bucket last': ('mlp', {'last_bucket_cap': True}),
+    'odd sizes': ('odd', {'bucket_cap': 20000}),
+    'caps are whole bytes': ('odd', {'bucket_cap': 1048.5}),
     'residual network': ('convnet.py:make', {'bucket_cap': 4 * MIB}),
     'encoder': ('encoder.py:make', {'bucket_cap': 2 * MIB}),
     'recurrent': ('recurrent.py:make', {'bucket_cap': 2 * MIB}),
@@ -45,6 +55,21 @@ CASES = {
     'two types': ('mixed', {'bucket_cap': MIB // 2}),
     'sparse gradients': ('table', {}),
     'unused parameters': ('partly', {'find_unused_parameters': True}),
+    'skipped buckets': ('partly', {
+        'find_unused_parameters': True, 'skip_all_reduce_unused_params': True,
+        'bucket_cap': MIB // 4
+    }),
+    'batched copies': ('mlp', {'batched_grad_copy': True, 'bucket_cap': 2 * MIB}),
+    'batched copies of views': ('convolution', {
+        'batched_grad_copy': True, 'gradient_as_bucket_view': True
+    }),
+    'delayed all-reduce': ('mlp', {
+        'delay_all_reduce': {'parameters': ['4.weight', '4.bias'], 'hook': '0.weight'}
+    }),
+    'mixed precision': ('mlp', {'mixed_precision': {'param': 'bfloat16', 'reduce': 'bfloat16'}}),
+    'mixed precision, reduced wide': ('mlp', {
+        'mixed_precision': {'param': 'bfloat16', 'reduce': 'float32'}
+    }),
     'unused parameters and no_sync': ('partly', {
         'find_unused_parameters': True, 'micro_batches': 2, 'no_sync': True
     }),
@@ -80,6 +105,7 @@ CASES = {
     'zero_step_interleaved': ('small', {'comm_hook': 'zero_step_interleaved'}),
     # One bucket: on Gloo torch's hook waits for its second and third all-reduce on one of the two
     # threads that carry them out, so two buckets at once wait for each other for ever.
+    'bf16_compress': ('mlp', {'comm_hook': 'bf16_compress', 'bucket_cap': 2 * MIB}),
     'powersgd': ('small', {'comm_hook': {'powersgd': {'rank': 2, 'start_iteration': 2}}}),
     'powersgd of convolutions': ('narrow',
                                  {'comm_hook': {'powersgd': {'rank': 4, 'start_iteration': 2}}}),
@@ -89,13 +115,32 @@ CASES = {
 }
 
 
+# In these, releases before 2.5 gave the first bucket 1 MiB whatever the cap.
+OLDER = ('small cap', 'cap and first bucket', 'residual network', 'encoder', 'two types',
+         'zero_step', 'fp16_compress')
+
+
 # What ddpsim says.
+
+def release():
+    """Of the torch asked, as ddpsim's `pytorch` has it."""
+    import torch
+    version = tuple(int(part) for part in torch.__version__.split('.')[:2])
+    return '1.13' if version < (2, 0) else '2.0' if version < (2, 5) else '2.13'
+
 
 def yaml_of(value):
     """JSON is YAML; sizes want a unit."""
-    return json.dumps(
-        {key: f'{size} B' if key == 'bucket_cap' else size for key, size in value.items()}
-        | {'pytorch': '1.13'})
+    said = {'pytorch': release(), **value}
+    if 'bucket_cap' in said:
+        said['bucket_cap'] = f'{said["bucket_cap"]} B'
+    if 'bucket_caps' in said:
+        said['bucket_caps'] = [f'{size} B' for size in said['bucket_caps']]
+    if 'mixed_precision' in said:  # reduced narrow or wide, and divided behind that
+        wide = said.pop('mixed_precision')['reduce'] == 'float32'
+        said['comm_hook'] = [*([] if wide else [{'cast': 'bf16'}]), 'all_reduce',
+                             {'scale': '1/ranks'}]
+    return json.dumps(said)
 
 
 def script_of(model):
@@ -121,11 +166,11 @@ def write_profile(model, folder, timeout):
     try:
         code, out, err = profiler.wait(timeout)
     except subprocess.TimeoutExpired:
-        raise collect.Failure(f'torch_profile.py took longer than {timeout:g} s') from None
+        raise collect.Failure(f'ddpsim.profile took longer than {timeout:g} s') from None
     finally:
         profiler.end()
     if code != 0:
-        raise collect.Failure(f'torch_profile.py failed ({code}): {(err or out).strip()[-500:]}')
+        raise collect.Failure(f'ddpsim.profile failed ({code}): {(err or out).strip()[-500:]}')
 
 
 def predicted(program, model, training, steps, timeout):
@@ -207,10 +252,11 @@ def main():
     parser.add_argument('--ddpsim', metavar='PROGRAM')
     parser.add_argument('--timeout', type=float, default=60, help='seconds for each process')
     parser.add_argument('--list', action='store_true')
+    parser.add_argument('--list-older', action='store_true')
     parser.add_argument('cases', metavar='CASE', nargs='*', help='default: all')
     arguments = parser.parse_args()
-    if arguments.list:
-        print('\n'.join(CASES))
+    if arguments.list or arguments.list_older:
+        print('\n'.join(CASES if arguments.list else OLDER))
         return 0
     unknown = [case for case in arguments.cases if case not in CASES]
     if unknown or not arguments.ddpsim:

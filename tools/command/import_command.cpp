@@ -21,7 +21,7 @@ const Usage usage{
     "become a workload profile, its all-reduces a link profile; more traces, of other ranks of the "
     "job, tell all-reduces from the last rank's arrival\n"
     "  nccl-tests     the output of all_reduce_perf, text or JSON: becomes a link profile\n"
-    "  torch-profile  a file that tools/torch_profile.py wrote: checked in full and written anew",
+    "  torch-profile  a file that ddpsim.profile wrote: checked in full and written anew",
     "ddpsim import torch-profile scenarios/examples/profiles/profile.yaml -o profile.yaml"};
 
 struct Kind {

@@ -1,5 +1,5 @@
 """Models that show rules of DistributedDataParallel, a function each, as scripts for
-tools/torch_profile.py make them."""
+ddpsim.profile make them."""
 import torch
 from torch import nn
 
@@ -79,6 +79,13 @@ def narrow():
                       nn.BatchNorm2d(64), nn.AdaptiveAvgPool2d(2), nn.Flatten(),
                       nn.Linear(256, 40)),
         torch.randn(2, 3, 12, 12))
+
+
+def odd():
+    """Sizes that no alignment divides."""
+    return trained(
+        nn.Sequential(nn.Linear(13, 37), nn.ReLU(), nn.Linear(37, 101), nn.ReLU(),
+                      nn.Linear(101, 53), nn.ReLU(), nn.Linear(53, 3)), torch.randn(4, 13))
 
 
 class Mixed(nn.Module):

@@ -1,4 +1,4 @@
-"""Small models for tests of tools/torch_profile.py, a function each.
+"""Small models for tests of ddpsim.profile, a function each.
 
     python3 small.py FUNCTION
 

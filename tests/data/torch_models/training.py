@@ -1,6 +1,6 @@
 """Trains small.py's perceptron (with dropout) for ten steps: a user's own loop.
 
-    python3 training.py TOOLS OUTPUT FAULT       profiled by TOOLS/torch_profile.py into OUTPUT; no
+    python3 training.py PACKAGE OUTPUT FAULT     profiled by PACKAGE/ddpsim/profile into OUTPUT; no
                                                  OUTPUT: not profiled
 
 prints losses and parameters to the last bit. FAULT, if not empty: twice (two backward passes in a
@@ -12,9 +12,9 @@ import sys
 import torch
 from torch import nn
 
-tools, output, fault = sys.argv[1:]
+package, output, fault = sys.argv[1:]
 sys.dont_write_bytecode = True
-sys.path.insert(0, tools)
+sys.path.insert(0, package)
 torch.manual_seed(3)
 model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Dropout(0.5), nn.Linear(32, 8), nn.ReLU(),
                       nn.Linear(8, 4))
@@ -22,8 +22,8 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 schedule = torch.optim.lr_scheduler.StepLR(optimizer, 3)
 batches = [torch.randn(4, 16) for _ in range(10)]
 if output:
-    import torch_profile
-    profiler = torch_profile.Profiler(model, optimizer, output=output, warmup=2, steps=6)
+    import ddpsim.profile
+    profiler = ddpsim.profile.Profiler(model, optimizer, output=output, warmup=2, steps=6)
 step = profiler.step if output else contextlib.nullcontext
 before = vars(optimizer).get('step'), torch.autograd.backward
 

@@ -127,10 +127,13 @@ TEST_CASE("R10: a rebuild broadcasts indices and lengths, and the host reads bot
 
 TEST_CASE("R12: releases differ in the first bucket when the user gives a cap", "[model][rules]") {
   Training training;
-  training.pytorch = PyTorch::v1_13;
-  training.give_cap(2 * MiB);
-  CHECK(training.limits() == std::vector<Bytes>{1 * MiB, 2 * MiB});
-  training.pytorch = PyTorch::v2;
+  for (const PyTorch older : {PyTorch::v1_13, PyTorch::v2_0}) {
+    training.pytorch = older;
+    training.give_cap(2 * MiB);
+    CHECK(training.limits() == std::vector<Bytes>{1 * MiB, 2 * MiB});
+  }
+  CHECK(Training().pytorch == PyTorch::v2_13);
+  training.pytorch = PyTorch::v2_13;
   CHECK(training.limits() == std::vector<Bytes>{1 * MiB, 2 * MiB});
   training.give_cap(2 * MiB);
   CHECK(training.limits() == std::vector<Bytes>{2 * MiB});
@@ -163,7 +166,7 @@ TEST_CASE("R23: a view that zero_grad keeps is divided in place, or left to the 
   Training training = small_caps();
   training.gradient_as_bucket_view = true;
   CHECK(count(build_schedule(works_with(), training), Operation::copy_in) == 3);
-  training.pytorch = PyTorch::v2;
+  training.pytorch = PyTorch::v2_13;
   CHECK(count(build_schedule(works_with(), training), Operation::copy_in) == 3);
   training.pytorch = PyTorch::v1_13;
   Schedule schedule = build_schedule(works_with(), training);

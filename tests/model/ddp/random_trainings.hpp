@@ -197,7 +197,7 @@ inline Training random_training(Draw& draw, const Workload& workload) {
   training.batched_grad_copy = draw.one_in(4);
   training.broadcast_buffers = !draw.one_in(5);
   training.last_bucket_cap = draw.one_in(6);
-  if (draw.one_in(3)) training.pytorch = draw.one_in(2) ? PyTorch::v1_13 : PyTorch::v2;
+  if (draw.one_in(3)) training.pytorch = draw.one_in(2) ? PyTorch::v1_13 : PyTorch::v2_0;
   if (draw.one_in(5)) training.join = Join{draw.one_in(2), draw.one_in(2), draw.between(0, 1)};
   if (draw.one_in(2)) training.comm_hook = random_comm_hook(draw);
   if (draw.one_in(6)) training.delayed = random_delay(draw, parameters);

@@ -1,6 +1,7 @@
 #include "scenarios/reader/training_reader.hpp"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "model/ddp/build_schedule.hpp"
 #include "tests/scenarios/reader/refusal.hpp"
@@ -205,13 +206,17 @@ TEST_CASE("only torch's rule has a special first bucket unless one is asked for"
 TEST_CASE("R12: a release says whether a cap holds for the first bucket too",
           "[scenarios][training_reader]") {
   const Three three;
-  CHECK(three.read("  pytorch: \"1.13\"\n  bucket_cap: 2 MiB").first_bucket_cap == MiB);
-  CHECK(three.read("  pytorch: 2.x").first_bucket_cap == MiB);
-  CHECK(!three.read("  pytorch: 2.x\n  bucket_cap: 2 MiB").first_bucket_cap);
-  CHECK(three.read("  pytorch: 2.x\n  bucket_cap: 2 MiB\n  first_bucket_cap: 1 MiB")
-            .first_bucket_cap == MiB);
+  for (const char* older : {"1.13", "2.0"})
+    CHECK(three.read(fmt::format("  pytorch: {}\n  bucket_cap: 2 MiB", older)).first_bucket_cap ==
+          MiB);
+  CHECK(three.read("  pytorch: 2.13").first_bucket_cap == MiB);
+  for (const char* newest : {"", "  pytorch: 2.13\n"}) {
+    const std::string text = std::string(newest) + "  bucket_cap: 2 MiB";
+    CHECK(!three.read(text).first_bucket_cap);
+    CHECK(three.read(text + "\n  first_bucket_cap: 1 MiB").first_bucket_cap == MiB);
+  }
   CHECK(three.refused("  pytorch: 3") ==
-        "s.yaml:4:12: training.pytorch: unknown name \"3\"; known: 1.13, 2.x");
+        "s.yaml:4:12: training.pytorch: unknown name \"3\"; known: 1.13, 2.0, 2.13");
 }
 
 TEST_CASE("modes are read", "[scenarios][training_reader]") {

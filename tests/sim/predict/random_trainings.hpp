@@ -144,7 +144,7 @@ inline Training any_training(Dice& dice, const Workload& workload) {
     return std::any_of(workload.parameters.begin(), workload.parameters.end(),
                        [&](const Parameter& each) { return each.*flag; });
   };
-  if (dice.one_in(2)) training.pytorch = all_pytorches[dice.one_in(2) ? 0 : 1];
+  if (dice.one_in(2)) training.pytorch = all_pytorches[dice.one_in(2) ? 0 : 2];
   training.micro_batches = dice.one_in(3) ? dice.between(2, 3) : 1;
   training.no_sync = dice.one_in(2);
   training.gradient_as_bucket_view = dice.one_in(3);

@@ -332,9 +332,9 @@ const std::vector<Feature> features{
        return d.training.gradient_as_bucket_view && d.training.pytorch == PyTorch::v1_13;
      },
      90, 150},
-    {"views of 2.x",
+    {"views of 2.13",
      [](const Draw& d) {
-       return d.training.gradient_as_bucket_view && d.training.pytorch == PyTorch::v2;
+       return d.training.gradient_as_bucket_view && d.training.pytorch == PyTorch::v2_13;
      },
      80, 150},
     {"micro-batches",

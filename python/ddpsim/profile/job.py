@@ -1,0 +1,112 @@
+"""The job: ranks that were started together, and their process group."""
+import datetime
+import os
+import platform
+import statistics
+import threading
+import time
+
+import torch
+
+from .clocks import clock_of
+from .messages import ProfileError, RankError, first_line, note
+
+
+class Job:
+    """This rank's place in the process group; collectives that fail or last too long end it in one
+    line."""
+
+    def __init__(self, device, timeout):
+        import torch.distributed as dist
+        self.dist, self.timeout, self.device, self.clock = dist, timeout, device, clock_of(device)
+        if not dist.is_available():
+            raise ProfileError('this torch was built without torch.distributed')
+        self.watch()
+        self.own = not dist.is_initialized()
+        if self.own:
+            for name in ('RANK', 'MASTER_ADDR', 'MASTER_PORT'):
+                if not os.environ.get(name):
+                    raise ProfileError(
+                        f'WORLD_SIZE is set and {name} is not: start the ranks with torchrun, or '
+                        'set both'
+                    )
+                if name != 'MASTER_ADDR' and not os.environ[name].isdigit():
+                    raise ProfileError(f'{name}: expected a number, got "{os.environ[name]}"')
+            if int(os.environ['RANK']) >= int(os.environ['WORLD_SIZE']):
+                raise ProfileError(
+                    f'RANK {os.environ["RANK"]} of WORLD_SIZE {os.environ["WORLD_SIZE"]}: ranks '
+                    'count from 0'
+                )
+            try:
+                dist.init_process_group('nccl' if device.type == 'cuda' else 'gloo',
+                                        timeout=datetime.timedelta(seconds=timeout))
+            except (RuntimeError, OSError) as problem:
+                at = f'{os.environ["MASTER_ADDR"]}:{os.environ["MASTER_PORT"]}'
+                raise RankError(f'the ranks did not find each other at {at} ({first_line(problem)})'
+                                ) from problem
+        self.backend = dist.get_backend()
+        self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
+        if self.ranks < 2:
+            raise ProfileError('the process group has one rank: there is no link to measure')
+        self.machines = len(set(self.texts(boot_id())))
+
+    def watch(self):
+        """Collectives have time-outs of their own; this is for whatever has none."""
+        self.alive()
+
+        def patrol():
+            while (deadline := self.deadline) is not None and time.monotonic() < deadline:
+                time.sleep(0.2)
+            if deadline is None:
+                return
+            note(
+                f'nothing heard of the other ranks for {self.timeout * 1.5:g} s: did one die or '
+                'fall behind?'
+            )
+            os._exit(1)
+        threading.Thread(target=patrol, daemon=True).start()
+
+    def alive(self):
+        self.deadline = time.monotonic() + 1.5 * self.timeout + 2
+
+    def leave(self):
+        """The process group is left as it was found; the patrol ends."""
+        self.deadline = None
+        if self.own:
+            self.dist.destroy_process_group()
+
+    def barrier(self):
+        self.alive()
+        self.clock.settle()
+        self.dist.all_reduce(torch.zeros(1, device=self.device))
+        self.clock.settle()
+
+    def numbers(self, values):
+        """[rank][index] of everyone's, as many from each."""
+        self.alive()
+        mine = torch.tensor([float(value) for value in values], dtype=torch.float64,
+                            device=self.device)
+        everyone = [torch.empty_like(mine) for _ in range(self.ranks)]
+        self.dist.all_gather(everyone, mine)
+        return [theirs.tolist() for theirs in everyone]
+
+    def texts(self, text):
+        self.alive()
+        everyone = [None] * self.ranks
+        self.dist.all_gather_object(everyone, text)
+        return everyone
+
+    def most(self, value):
+        return max(theirs[0] for theirs in self.numbers([value]))
+
+    def mean(self, value):
+        return statistics.fmean(theirs[0] for theirs in self.numbers([value]))
+
+
+def boot_id():
+    """The same for ranks that share a machine, and so its clock."""
+    try:
+        with open('/proc/sys/kernel/random/boot_id') as file:
+            return file.read().strip()
+    except OSError:
+        return platform.node()

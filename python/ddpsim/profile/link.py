@@ -1,0 +1,169 @@
+"""The link between the ranks: all that is measured of it, and its files."""
+import datetime
+import os
+import platform
+import statistics
+import time
+
+import torch
+
+from .all_reduce import all_reduce_time, issue_time, without_disturbance
+from .computation import Multiplications, Passes
+from .copies import copy_times, flatten_times
+from .files import device_name, milliseconds, quoted, source_text
+from .interference import (beside_compute, compute_slowdown, computation_time, longest_beside)
+from .messages import KIB, MIB, note, plural
+
+
+def measure_link(job, compute, largest, seconds, progress):
+    """What link.yaml and calibration.yaml hold, as a dictionary; everyone's together."""
+    sizes = [4 * KIB << power for power in range(40) if 4 * KIB << power <= largest]
+    measured = {}
+    began = time.monotonic()
+    for number, size in enumerate(sizes):
+        progress(f'all-reduce of {size // KIB} KiB')
+        measured[size] = all_reduce_time(job, size, 0.5 * seconds / len(sizes))
+        if 2 <= number < len(sizes) - 1 and job.most(time.monotonic() - began) > 0.6 * seconds:
+            if job.rank == 0:
+                note(
+                    f'all-reduces beyond {size // KIB} KiB are left out: {seconds:g} s are not '
+                    'enough for them'
+                )
+            break
+
+    def measure_again(size):
+        progress(f'all-reduce of {size // KIB} KiB, again')
+        return all_reduce_time(job, size, 0.5 * seconds / len(sizes))
+    measured = without_disturbance(measured, measure_again)
+    progress('copies')
+    copies = copy_times(job, min(largest, 64 * MIB))
+    copies += flatten_times(job, min(largest, 64 * MIB))
+    progress('issuing')
+    issue = issue_time(job)
+    beside = seconds / 8  # of the time, for each size
+    if compute is None:
+        compute = Multiplications(job.device, job.clock)
+    alone, slowest = computation_time(job, compute)
+    if alone > longest_beside(beside):
+        compute = Multiplications(job.device, job.clock)
+        alone, _ = computation_time(job, compute)
+    points, handovers = [], []
+    for size in (64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB):
+        if size not in measured:
+            continue
+        idle = measured[size].median
+        progress(f'all-reduces of {size // KIB} KiB beside computation')
+        each, handover = beside_compute(job, size, seconds / 16, idle)
+        progress(f'computation beside all-reduces of {size // KIB} KiB')
+        slowdown = compute_slowdown(job, compute, alone, size, each, beside)
+        if slowdown is None:
+            continue
+        points.append(
+            {'bytes': size, 'compute_slowdown': slowdown, 'communication_slowdown': each / idle})
+        if size >= MIB:
+            handovers.append(handover)
+    return {
+        'ranks': job.ranks,
+        'backend': job.backend,
+        'all_reduce': measured,
+        'copies': copies,
+        'issue': issue,
+        'handover': statistics.median(handovers) if handovers and job.device.type == 'cpu' else 0.0,
+        # Ranks on CPUs that share a core or a cache share it unevenly, multiplications more
+        # than a model: its own steps say it (`together`), or nothing does.
+        'slowest': slowest if job.device.type == 'cuda' else 1.0,
+        'interference': points,
+        'beside': ('forward and backward of the model' if isinstance(compute, Passes)
+                   else 'matrix multiplications'),
+        'machines': job.machines
+    }
+
+
+def link_text(job, link):
+    lines = [
+        f'# Measured by ddpsim.profile: {link["ranks"]} ranks on '
+        f'{plural(link["machines"], "machine")}, '
+        f'{link["backend"]}; from the last arrival to the last end, medians of means over several '
+        'in a row.',
+        'format: ddpsim.link/1', 'written_by: ddpsim.profile',
+        f'source: {quoted(source_text(job.device))}', f'ranks: {link["ranks"]}', 'all_reduce:'
+    ]
+    lines += [
+        f'  - {{bytes: {size}, time: {milliseconds(spread.median)}}}'
+        for size, spread in link['all_reduce'].items()
+    ]
+    lines.append('end: ddpsim.link/1')
+    return '\n'.join(lines) + '\n'
+
+
+def calibration_text(job, link, workload):
+    now = datetime.datetime.now(datetime.timezone.utc)
+    interface = (os.environ.get('GLOO_SOCKET_IFNAME') or os.environ.get('NCCL_SOCKET_IFNAME')
+                 or 'default interface')
+    lines = [
+        f'# Measured by ddpsim.profile; interference beside {link["beside"]}.',
+        'format: ddpsim.calibration/1', f'backend: {quoted("torch " + link["backend"])}',
+        f'machine: {quoted(f"{platform.node()}, {platform.system()} {platform.release()}")}',
+        f'cpu: {quoted(device_name(job.device))}',
+        f'link: {quoted(f"{interface}, " + plural(link["machines"], "machine"))}',
+        f'versions: {quoted("torch " + torch.__version__)}',
+        f'date: {quoted(f"{now:%Y-%m-%dT%H:%M:%SZ}")}', f'workload: {quoted(workload)}',
+        f'ranks: {link["ranks"]}',
+        f'synchronous: {"true" if job.device.type == "cpu" else "false"}',
+        f'launch: {{collective: {milliseconds(link["issue"])}, handover: '
+        f'{milliseconds(link["handover"])}}}',
+        f'slowest_rank: {max(1.0, link["slowest"]):.4f}', 'tasks:'
+    ]
+    lines += [f'  - {{operation: {operation}, traffic: {traffic} B, {spread.text()}}}'
+              for operation, traffic, spread in link['copies']]
+    lines.append('all_reduce:')
+    lines += [
+        f'  - {{bytes: {size}, {spread.text()}}}' for size, spread in link['all_reduce'].items()
+    ]
+    if link['interference']:
+        lines.append('interference:')
+        lines += [
+            f'  - {{bytes: {point["bytes"]}, compute_slowdown: {point["compute_slowdown"]:.4f}, '
+            f'communication_slowdown: {point["communication_slowdown"]:.4f}}}'
+            for point in link['interference']
+        ]
+    lines.append('end: ddpsim.calibration/1')
+    return '\n'.join(lines) + '\n'
+
+
+def link_summary(link):
+    parts = [
+        f'{size // KIB} KiB {1e3 * spread.median:.3f} ms'
+        if size < MIB else f'{size // MIB} MiB {1e3 * spread.median:.2f} ms'
+        for size, spread in link['all_reduce'].items() if size in (4 * KIB, MIB, 16 * MIB, 64 * MIB)
+    ]
+    text = f'all-reduce over {link["ranks"]} ranks ({link["backend"]}): ' + ', '.join(parts)
+    if link['interference']:
+        point = link['interference'][-1]
+        text += (f'; beside one another: compute x {point["compute_slowdown"]:.2f}, '
+                 f'communication x {point["communication_slowdown"]:.2f}')
+    return text
+
+
+def link_doubts(link):
+    """What makes the table of all-reduces doubtful: repeats far apart, or a size that takes less
+    than a smaller one."""
+    name = lambda size: f'{size // KIB} KiB' if size < MIB else f'{size // MIB} MiB'
+    points = list(link['all_reduce'].items())
+    wide = [
+        name(size) for size, spread in points
+        if size >= 64 * KIB and spread.high > 1.5 * spread.median
+    ]
+    falls = [
+        name(size) for (_, before), (size, spread) in zip(points, points[1:])
+        if spread.median < 0.9 * before.median
+    ]
+    if wide:
+        yield (f'repeats of all-reduces of {", ".join(wide)} are more than 50 % apart: is the '
+               'machine or the link busy?')
+    if falls:
+        yield (f'all-reduces of {", ".join(falls)} took less time than smaller ones: measure again '
+               'when it is quiet')
+    if link['ranks'] > 1 and not link['interference']:
+        yield ('what all-reduces cost the computation beside them could not be measured in the '
+               'time: give more with --seconds')

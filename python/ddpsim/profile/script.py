@@ -1,0 +1,112 @@
+"""The function of a user's file that says what a training step is, and steps made by it."""
+import importlib.util
+import os
+import statistics
+import sys
+
+import torch
+
+from .messages import ProfileError, first_line
+from .profiler import Profiler
+
+
+def load(script):
+    """What the user's function returns, checked: (model, batch, loss, optimizer or None)."""
+    file, colon, function = script.rpartition(':')
+    if not colon:
+        file, function = script, 'make'
+    if not os.path.isfile(file):
+        raise ProfileError(
+            f'--script: {file}: no such file; expected FILE:FUNCTION such as my_model.py:make')
+    folder, name = os.path.split(os.path.abspath(file))
+    sys.path.insert(0, folder)
+    specification = importlib.util.spec_from_file_location(os.path.splitext(name)[0], file)
+    if specification is None or specification.loader is None:
+        raise ProfileError(f'--script: {file}: expected a Python file, one whose name ends in .py')
+    module = importlib.util.module_from_spec(specification)
+    sys.modules.setdefault(specification.name, module)
+    said_by_user(file, lambda: specification.loader.exec_module(module))
+    make = getattr(module, function, None)
+    if not callable(make):
+        raise ProfileError(f'--script: {file} has no function {function}')
+    made = said_by_user(f'{file}:{function}()', make)
+    expected = 'expected (model, batch, loss) or (model, batch, loss, optimizer)'
+    if not isinstance(made, (tuple, list)) or len(made) not in (3, 4):
+        got = f'{len(made)} values' if isinstance(made, (tuple, list)) else type(made).__name__
+        raise ProfileError(f'{script}: {expected}, got {got}')
+    model, batch, loss, optimizer = (*made, None)[:4]
+    if not isinstance(model, torch.nn.Module):
+        raise ProfileError(
+            f'{script}: {expected}; the model is a {type(model).__name__}, not a torch.nn.Module')
+    if not callable(loss):
+        raise ProfileError(
+            f'{script}: {expected}; loss is a {type(loss).__name__}, not a function of (model, '
+            'batch)'
+        )
+    if optimizer is not None and not callable(getattr(optimizer, 'step', None)):
+        raise ProfileError(
+            f'{script}: {expected}; the optimizer is a {type(optimizer).__name__} without step()')
+    return model, batch, loss, optimizer
+
+
+def said_by_user(where, action):
+    """Errors in the user's code are the user's, in one line."""
+    try:
+        return action()
+    except (ProfileError, KeyboardInterrupt):
+        raise
+    except SystemExit as problem:
+        raise ProfileError(f'{where} called sys.exit({problem.code})') from None
+    except BaseException as problem:
+        raise ProfileError(
+            f'{where} raised {type(problem).__name__}: {first_line(problem)}') from problem
+
+
+def profiled(arguments, made, job, progress):
+    """The Profile of steps made here."""
+    model, batch, loss, optimizer = made
+    profiler = Profiler(model, optimizer, None, arguments.warmup, arguments.steps)
+    where = arguments.script or 'ddpsim.profile'
+
+    def value_of():
+        value = loss(model, batch)
+        if not isinstance(value, torch.Tensor) or value.numel() != 1:
+            got = type(value).__name__
+            if isinstance(value, torch.Tensor):
+                got = f'a tensor of shape {list(value.shape)}'
+            raise ProfileError(
+                f'{where}: loss(model, batch) has to return one number, a tensor to call '
+                f'backward() on; got {got}'
+            )
+        if not value.requires_grad:
+            raise ProfileError(f'{where}: the loss does not depend on any parameter')
+        return value
+
+    def step():
+        value_of().backward()
+        if optimizer is not None:
+            optimizer.step()
+    while not profiler.done:
+        progress(f'step {profiler.begun + 1} of {arguments.warmup + arguments.steps}')
+        for parameter in profiler.parameters:
+            parameter.tensor.grad = None
+        profiler.clock.settle()
+        if job:
+            job.barrier()
+        with profiler.step():
+            said_by_user(f'{where}: a training step', step)
+    return profiler.profile()
+
+
+def together(job, profile):
+    """The same profile on all ranks: passes are means over ranks of their medians. Returns how much
+    longer the slowest rank computes than the mean, in the median step."""
+    scale = [profile.forward, profile.backward, profile.optimizer or 0.0, profile.total]
+    means = [statistics.fmean(column) for column in zip(*job.numbers(scale))]
+    profile.spread = None  # it is known
+    profile.ready = [min(ready * means[1] / profile.backward, means[1]) for ready in profile.ready]
+    profile.forward, profile.backward = means[0], means[1]
+    if profile.optimizer is not None:
+        profile.optimizer = means[2]
+    return statistics.median(
+        max(column) / statistics.fmean(column) for column in zip(*job.numbers(profile.totals)))
