@@ -300,23 +300,23 @@ Yaml entry(const YamlMap& map, const char* key, std::size_t position) {
   return map.find(key)->list("").at(position);
 }
 
-/// What a step may sum up to. Throws InputError, at the kernel with which it grows too large.
+/// What a step sums up to, and why it is too much.
 class StepTotals {
  public:
-  void add(const DescribedKernel& kernel, int count, const Yaml& place) {
+  /// The problem, or "".
+  std::string add(const DescribedKernel& kernel, int count) {
     launches_ += std::int64_t{count} * kernel.launches;
     bytes_ += count * static_cast<double>(kernel.read + kernel.written);
     flops_ += count * kernel.flops;
     if (launches_ > most_described_kernels)
-      place.fail(fmt::format("up to here the step launches {} kernels: at most {} are read",
-                             launches_, most_described_kernels));
+      return fmt::format("up to here the step launches {} kernels: at most {} are read", launches_,
+                         most_described_kernels);
     if (bytes_ > most_step_bytes)
-      place.fail(fmt::format("up to here the step moves {:.3g} bytes: none does", bytes_));
+      return fmt::format("up to here the step moves {:.3g} bytes: no step does", bytes_);
     if (flops_ > most_step_flops)
-      place.fail(
-          fmt::format("up to here the step has {:.3g} multiplications and additions: no "
-                      "step does",
-                      flops_));
+      return fmt::format(
+          "up to here the step has {:.3g} multiplications and additions: no step does", flops_);
+    return "";
   }
 
  private:
@@ -337,7 +337,8 @@ void check_layers(const WorkloadDescription& description, const YamlMap& map) {
         if (kernel >= description.kernels.size())
           place().fail(fmt::format("there is no kernel {}: there are {}, counted from 0", kernel,
                                    description.kernels.size()));
-        totals.add(description.kernels[kernel], runs[i].count, map.node());
+        const std::string problem = totals.add(description.kernels[kernel], runs[i].count);
+        if (!problem.empty()) place().fail(problem);
       }
     };
     check_pass("forward", layer.forward);
@@ -426,7 +427,9 @@ Map<WorkloadDescription> make_map() {
           {.meaning = "What was described, and with what.",
            .example = "torch 2.13.0, meta device, my_model.py:make, batch 8"})
       .key("model", value::text(), &D::model,
-           {.meaning = "The class of the model.", .example = "VisionTransformer"})
+           {.meaning = "The class of the model.",
+            .otherwise = "not said",
+            .example = "VisionTransformer"})
       .key("batch", value::whole(1, 10'000'000), &D::batch,
            {.meaning = "Samples of a micro-batch.", .example = "8", .required = true})
       .key("sequence", value::whole(1, 100'000'000), &D::sequence,

@@ -6,6 +6,7 @@
 
 #include "tools/report/choice_record.hpp"
 #include "tools/report/cluster_report.hpp"
+#include "tools/report/described_report.hpp"
 #include "tools/report/memory_fields.hpp"
 #include "tools/report/memory_record.hpp"
 #include "tools/report/schedule_fields.hpp"
@@ -163,6 +164,7 @@ Record schedule_record(const Scenario& scenario, const Step& step) {
   record.add(fields::format, "ddpsim.schedule/1")
       .add(fields::scenario, scenario.name)
       .add(fields::cluster, cluster_record(scenario))
+      .add(described_entry(scenario))
       .add(fields::strategy, name_of(step.training.strategy))
       .add(fields::hooks, hooks_of(scenario, step))
       .add(fields::buckets, buckets_of(scenario, step.schedule))
