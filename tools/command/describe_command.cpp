@@ -30,13 +30,15 @@ const Usage usage{
     "data. FUNCTION returns\n"
     "(model, batch, loss) or (model, batch, loss, optimizer). What is written is a workload "
     "description, which\n"
-    "`ddpsim run` prices on any device: ddpsim run model.yaml --cluster dgx-h100. -o FILE says "
-    "where to write it, and\n"
-    "--allow-unknown prices operations without a rule by their bytes; `python3 -m ddpsim.describe "
-    "--help` tells all flags,\n"
-    "which are passed on as they are. It needs Python with PyTorch 2: the one that DDPSIM_PYTHON "
-    "names, else that of the\n"
-    "active virtual environment, else python3.",
+    "`ddpsim run` prices on any device: ddpsim run model.yaml --cluster dgx-h100.\n"
+    "It needs Python with PyTorch 2: the one that DDPSIM_PYTHON names, else that of the active "
+    "virtual environment,\n"
+    "else python3. Flags are handed on to its module ddpsim.describe: -o FILE, where to write; "
+    "--batch N, handed to a\n"
+    "FUNCTION that takes it; --autocast bf16|fp16; --attention flash|efficient|math; --optimizer "
+    "NAME; --micro-batches N;\n"
+    "--allow-unknown, which prices operations without a rule by their bytes; --fused, a bound of "
+    "what a compiler saves.",
     "ddpsim describe scenarios/examples/torch_model.py:make -o model.yaml"};
 
 std::optional<fs::path> executable(const fs::path& path) {
@@ -143,8 +145,8 @@ int describe_command(const std::vector<std::string>& arguments) {
   const bool help = std::any_of(arguments.begin(), arguments.end(), [](const std::string& word) {
     return word == "--help" || word == "-h";
   });
-  CommonOptions options;
   if (help) {
+    CommonOptions options;
     parse({"--help"}, usage, 0, {}, options);
     return exit_done;
   }

@@ -32,9 +32,9 @@ std::string attention_text(const Described& described) {
 std::string described_text(const Scenario& scenario) {
   if (!scenario.described) return "";
   const Described& described = *scenario.described;
-  std::string text = fmt::format("described{}{}: batch {}", described.source.empty() ? "" : " by ",
-                                 described.source, described.batch);
-  if (described.sequence > 0) text += fmt::format(" x {} tokens", described.sequence);
+  std::string text = "described";
+  if (!described.source.empty()) text += " by " + described.source;
+  if (described.sequence > 0) text += fmt::format("; {} tokens a sample", described.sequence);
   text += attention_text(described) + "\n";
   for (const std::string& note : described.notes) text += fmt::format("- {}\n", note);
   return text + partial_text(scenario);
