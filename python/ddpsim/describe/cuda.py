@@ -1,8 +1,8 @@
 """What CUDA does instead of what the meta device shows.
 
 Composite operations are replaced above autograd for meta tensors: attention by the kernel CUDA
-chooses, dropout by its fused kernel, RMS norm by its fused kernel, recurrent layers by cuDNN's.
-Everything is undone when the context ends.
+chooses, dropout and RMS norm by their fused kernels, recurrent layers by cuDNN's; and torch.autocast
+works. Everything is undone when the context ends.
 """
 import contextlib
 
@@ -10,10 +10,13 @@ import torch
 
 from . import attention as attention_rules
 from .autocast import autocast_on_meta
+from .fused_norm import rms_norm_for
+from .recurrent import GATES, recurrent_for
+from .transformers_models import as_in_training
 
 
 @contextlib.contextmanager
-def what_cuda_does(model, capture, autocast, attention, notes):
+def what_cuda_does(model, capture, attention, notes):
     attention_rules.check_choice(attention)
     counts = {}
 
@@ -38,6 +41,9 @@ def what_cuda_does(model, capture, autocast, attention, notes):
     with torch.library._scoped_library('aten', 'IMPL') as library:
         library.impl('scaled_dot_product_attention', scaled_dot_product_attention, 'AutogradMeta')
         library.impl('dropout', dropout, 'AutogradMeta')
-        with autocast_on_meta(count):
+        library.impl('rms_norm', rms_norm_for(capture), 'AutogradMeta')
+        for kind in GATES:
+            library.impl(f'{kind}.input', recurrent_for(capture, kind, count), 'AutogradMeta')
+        with autocast_on_meta(), as_in_training(model, notes):
             yield
     notes += [f'{what} (x {number})' for what, number in counts.items()]

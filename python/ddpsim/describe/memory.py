@@ -191,8 +191,11 @@ def fill_and_scatter(call):
     return [call.memory(0, result, op='aten.fill_'), call.memory(written=result)]
 
 
-def dropout_backward(call):
-    return [call.memory()]
+def logits_loss(call):
+    """log_sigmoid; (1 - target) * input - that, in three; the mean (Loss.cpp)."""
+    full = bytes_of(call['self'])
+    kernels = [call.memory(2 * full, full, 4)]
+    return kernels + ([call.memory(full, 8, op='aten.mean')] if call['reduction'] else [])
 
 
 # Launch nothing, beside views: only the shape changes, or memory is taken. `sym_` and such never
@@ -231,7 +234,8 @@ cat stack repeat roll flip tril triu tril_ triu_ diag_embed trace
 pixel_shuffle pixel_unshuffle channel_shuffle bucketize searchsorted
 dot vdot mv addmv addr ger outer addbmm linalg_cross cross _cdist_forward _pdist_forward
 multinomial isin bincount histc _foreach_norm complex view_as_real_copy polar
-_fused_dropout repeat_interleave
+_fused_dropout repeat_interleave floor_divide nan_to_num __and__ __or__ __xor__ unfold_copy
+im2col_backward col2im_backward std_mean aminmax mode histogram _euclidean_dist
 '''.split()
 _FILLS = '''
 zeros zeros_like ones ones_like full full_like fill fill_ zero zero_ new_zeros new_ones new_full
@@ -277,6 +281,7 @@ RULES.update({
     'aten.nll_loss_backward': nll_loss_backward, 'aten.nll_loss2d_backward': nll_loss_backward,
     'aten.mse_loss': reduced_loss, 'aten.smooth_l1_loss': reduced_loss,
     'aten.huber_loss': reduced_loss, 'aten.binary_cross_entropy': reduced_loss,
+    'aten.binary_cross_entropy_with_logits': logits_loss,
     'aten.max_pool2d_with_indices_backward': fill_and_scatter,
     'aten.max_pool3d_with_indices_backward': fill_and_scatter,
     'aten.adaptive_max_pool2d_backward': fill_and_scatter,

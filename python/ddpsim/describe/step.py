@@ -12,6 +12,7 @@ from .layers import Depth, cut
 from .meta import OnMeta, batch_on_meta, model_on_meta
 from .optimizers import name_of
 from .tensors import format_of, tensors_in
+from .transformers_models import without_padding
 from .workload import Buffers, Parameter, Workload
 
 
@@ -36,6 +37,7 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     notes = []
     model, batch = unwrapped(model, notes), batch_on_meta(batch)
     model = model_on_meta(model)
+    batch = without_padding(model, batch, notes)
     value_of = loss_function(loss, notes)
     capture = Capture(model, allow_unknown)
     gradients = {p: p.grad for p in model.parameters()}
@@ -43,14 +45,14 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
         with contextlib.ExitStack() as contexts:
             for context in (torch.random.fork_rng(devices=[]), torch.enable_grad(),
                             torch.compiler.set_stance('force_eager'), OnMeta(),
-                            what_cuda_does(model, capture, autocast, attention, notes)):
+                            what_cuda_does(model, capture, attention, notes)):
                 contexts.enter_context(context)
             torch.manual_seed(0)
             for parameter in model.parameters():
                 parameter.grad = None
                 if micro_batches > 1 and parameter.requires_grad:
                     parameter.grad = torch.empty_like(parameter)
-            run(model, batch, value_of, capture, contexts, autocast)
+            run(model, batch, value_of, capture, autocast)
     finally:
         for parameter, gradient in gradients.items():
             parameter.grad = gradient
@@ -59,9 +61,8 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     return assembled(model, batch, capture, optimizer, fused, notes, source)
 
 
-def run(model, batch, value_of, capture, contexts, autocast):
+def run(model, batch, value_of, capture, autocast):
     """Forward, then backward, under `capture`."""
-    del contexts
     name = type(model).__name__
     with capture:
         try:

@@ -41,8 +41,8 @@ def bert(batch=16, length=512):
 
 
 def t5(batch=8, length=512):
-    return language_model(transformers.AutoModelForSeq2SeqLM, transformers.T5Config(), batch,
-                          length)
+    config = transformers.T5Config(decoder_start_token_id=0)
+    return language_model(transformers.AutoModelForSeq2SeqLM, config, batch, length)
 
 
 def vit(batch=32):
