@@ -71,6 +71,8 @@ set_target_properties(ddpsim ${modules} PROPERTIES INSTALL_RPATH_USE_LINK_PATH O
 if(modules)
   install(TARGETS ${modules} LIBRARY DESTINATION lib/ddpsim)
 endif()
+install(DIRECTORY python/ddpsim DESTINATION share/ddpsim/python OPTIONAL
+  FILES_MATCHING PATTERN "*.py")
 install(DIRECTORY scenarios/catalogue scenarios/examples DESTINATION share/ddpsim)
 install(PROGRAMS tools/torch_backward.py DESTINATION share/ddpsim)
 install(DIRECTORY python/ddpsim DESTINATION share/ddpsim/python

@@ -65,13 +65,27 @@ struct Measured {
   std::vector<MeasuredRow> rows;
 };
 
+/// What a workload description says of itself, and what pricing made of it.
+struct Described {
+  std::string source;
+  int batch = 1;
+  int sequence = 0;                  ///< tokens per sample; 0: there are none
+  std::string attention;             ///< which kernels attention was described as; "": none
+  std::vector<std::string> notes;    ///< what was changed to what CUDA does, one line each
+  std::vector<std::string> partial;  ///< operations priced by their bytes alone
+  /// Multiplications and additions of attention in a step, as PyTorch counts them, and how many of
+  /// them a causal mask leaves out.
+  double attention_flops = 0, masked_flops = 0;
+};
+
 /// A question to ddpsim, complete: everything read, checked and resolved.
 struct Scenario {
   std::string name;
   std::string file;
   Workload workload;
-  int d_model = 0;     ///< of a transformer; 0: none
-  int num_layers = 0;  ///< of a transformer; 0: none
+  std::optional<Described> described;  ///< of a workload that was described
+  int d_model = 0;                     ///< of a transformer; 0: none
+  int num_layers = 0;                  ///< of a transformer; 0: none
   Optimizer optimizer = Optimizer::none;
   MeasuredTimes times;
   CalibratedCluster cluster;

@@ -95,7 +95,7 @@ Modules block(const ModuleMaker& make, const TransformerModules& x, const Number
       x.rms_norm("input_layernorm", Residual::goes_on),
       x.query_key_value(linear, "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
       x.halved_rope("self_attn.rope"),
-      x.fused_attention("self_attn"),
+      x.fused_attention("self_attn", Mask::causal),
       x.linear(linear, n.width, {"self_attn.o_proj", n.width}, Operand::kept),
       x.add("self_attn.residual"),
       x.rms_norm("post_attention_layernorm", Residual::goes_on),

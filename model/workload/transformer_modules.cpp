@@ -1,6 +1,6 @@
 #include "model/workload/transformer_modules.hpp"
 
-#include <fmt/format.h>
+#include "model/workload/attention.hpp"
 
 namespace ddpsim {
 
@@ -198,20 +198,27 @@ Module TransformerModules::eager_values(const std::string& name) const {
   return module;
 }
 
-Module TransformerModules::fused_attention(const std::string& name) const {
-  const std::int64_t each = batch_ * heads_;
-  const Gemm to_scores{sequence_, sequence_, head_size_, each};
-  const Gemm from_scores{sequence_, head_size_, sequence_, each};
-  const auto kernel = [&](std::string_view part, const Gemm& shape, std::int64_t elements) {
-    return make_.gemm(fmt::format("{}.{}", name, part), shape, elements);
-  };
+Module TransformerModules::fused_attention(const std::string& name, Mask mask) const {
+  Attention attention{.batch = batch_,
+                      .heads = heads_,
+                      .queries = sequence_,
+                      .keys = sequence_,
+                      .size = head_size_,
+                      .causal = mask == Mask::causal};
+  const std::int64_t rows = tokens_ * heads_;
+  // Queries, keys, values and the result; of every row the logarithm of its sum, in fp32.
+  Kernel forward = make_.gemm(name, fused_attention_gemm(attention), 0);
+  forward.traffic = make_.computed(2 * (stream_ + keys_)) + fp32(rows);
+  attention.backward = true;
+  // These and their gradients. Three kernels: the product of result and gradient by rows, the
+  // gradients, and that of the queries from its sum in fp32. Source: PyTorch's
+  // flash_bwd_launch_template.h.
+  Kernel backward = make_.gemm(name + ".grad", fused_attention_gemm(attention), 0);
+  backward.traffic = make_.computed(4 * (stream_ + keys_) + stream_) + fp32(3 * rows + 2 * stream_);
+  backward.launches = 3;
   Module module;
-  module.forward = {kernel("scores", to_scores, stream_ + keys_),
-                    kernel("values", from_scores, stream_ + keys_)};
-  module.backward = {kernel("values.grad_weights", to_scores, stream_ + keys_),
-                     kernel("values.grad_value", from_scores, stream_ + keys_),
-                     kernel("scores.grad_query", from_scores, 2 * stream_),
-                     kernel("scores.grad_key", from_scores, 2 * keys_)};
+  module.forward = {forward};
+  module.backward = {backward};
   // Queries, keys, values and the result; the logarithm of every row's sum, in fp32. Source:
   // PyTorch's derivatives.yaml, _scaled_dot_product_flash_attention.
   module.kept = make_.computed(2 * (stream_ + keys_)) + fp32(tokens_ * heads_);

@@ -11,6 +11,9 @@ namespace ddpsim {
 /// and backward adds its gradient to the norm's; or the norm is its only use.
 enum class Residual : std::uint8_t { goes_on, ends };
 
+/// Which keys a query sees: all, or none behind it.
+enum class Mask : std::uint8_t { none, causal };
+
 /// The modules transformers consist of, at one shape and size. The pass counts are PyTorch's
 /// kernels, op by op, as its dispatcher shows them (torch 1.13). Dropout is left out. Names are
 /// relative to the layer.
@@ -45,9 +48,9 @@ class TransformerModules {
   Module eager_scores(const std::string& name) const;
   Module eager_softmax(const std::string& name) const;
   Module eager_values(const std::string& name) const;
-  /// The same products in a fused kernel: only queries, keys, values and the result touch memory.
-  /// Neither the blocks a causal mask skips nor the scores that backward recomputes are counted.
-  Module fused_attention(const std::string& name) const;
+  /// The same products in a fused kernel (model/workload/attention.hpp): only queries, keys, values
+  /// and the result touch memory.
+  Module fused_attention(const std::string& name, Mask mask) const;
 
   /// A projection of all tokens.
   Module linear(LinearKind kind, std::int64_t in, const Projection& projection,

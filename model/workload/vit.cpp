@@ -70,7 +70,7 @@ Modules block(const ModuleMaker& make, const TransformerModules& x, const VitSha
       x.layer_norm("ln_1", Residual::goes_on),
       packed_projection(make, n),
       lie_together(make, attention + ".split", 3 * n.stream()),
-      x.fused_attention(attention),
+      x.fused_attention(attention, Mask::none),
       lie_together(make, attention + ".merge", n.stream()),
       x.linear(LinearKind::biased, n.width, {attention + ".out_proj", n.width}, Operand::computed),
       x.add(attention + ".residual"),

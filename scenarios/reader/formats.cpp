@@ -2,6 +2,7 @@
 
 #include "scenarios/reader/calibration_reader.hpp"
 #include "scenarios/reader/cluster_reader.hpp"
+#include "scenarios/reader/description_reader.hpp"
 #include "scenarios/reader/device_reader.hpp"
 #include "scenarios/reader/format.hpp"
 #include "scenarios/reader/link_reader.hpp"
@@ -17,6 +18,8 @@ const std::vector<Format>& all_formats() {
       {"scenario", "a scenario", &scenario_keys},
       {"workload", "a workload profile (`format: ddpsim.workload/1`)",
        []() -> const MapDescription& { return workload_profile_map().description(); }},
+      {"description", "a workload description (`format: ddpsim.workload/2`)",
+       []() -> const MapDescription& { return workload_description_map().description(); }},
       {"link", "a link: a link profile (`format: ddpsim.link/1`) or an entry of the catalogue",
        []() -> const MapDescription& { return link_map().description(); }},
       {"calibration", "a calibration (`format: ddpsim.calibration/1`)",

@@ -1,5 +1,7 @@
 #include "scenarios/reader/scenario_reader.hpp"
 
+#include <fmt/format.h>
+
 #include "scenarios/reader/catalogue.hpp"
 #include "scenarios/reader/cluster_reader.hpp"
 #include "scenarios/reader/cluster_shape.hpp"
@@ -54,6 +56,24 @@ const Map<Scenario>& scenario_map() {
   return map;
 }
 
+/// Is it a workload profile or a workload description?
+bool is_model(const Yaml& root) {
+  const auto format = YamlMap(root).find("format");
+  return format &&
+         (format->scalar() == "ddpsim.workload/1" || format->scalar() == "ddpsim.workload/2");
+}
+
+/// Throws InputError if nothing says what the model is to run on.
+void check_cluster_given(const std::filesystem::path& file,
+                         const std::vector<std::pair<std::string, std::string>>& settings) {
+  for (const auto& [key, value] : settings)
+    if (key == "cluster" || key.rfind("cluster.", 0) == 0) return;
+  throw InputError(
+      fmt::format("{} is a model: say what it is to run on, such as --cluster dgx-h100, or --set "
+                  "cluster.device=h100-sxm",
+                  file.string()));
+}
+
 Scenario read(const Yaml& root, const std::filesystem::path& file) {
   Scenario scenario;
   scenario.file = file.string();
@@ -71,18 +91,19 @@ const MapDescription& scenario_keys() {
 Scenario read_scenario(const std::filesystem::path& file,
                        const std::vector<std::pair<std::string, std::string>>& overrides) {
   Yaml root = Yaml::load(file);
+  if (is_model(root)) return read_profile_as_scenario(file, overrides);
   apply_settings(root, overrides);
   return read(root, file);
 }
 
 bool is_workload_profile(const std::filesystem::path& file) {
-  const auto format = YamlMap(Yaml::load(file)).find("format");
-  return format && format->is_scalar() && format->text("a format") == "ddpsim.workload/1";
+  return is_model(Yaml::load(file));
 }
 
 Scenario read_profile_as_scenario(
     const std::filesystem::path& profile,
     const std::vector<std::pair<std::string, std::string>>& overrides) {
+  check_cluster_given(profile, overrides);
   std::string quoted = "'";
   for (const char c : std::filesystem::absolute(profile).string())
     quoted += c == '\'' ? "''" : std::string(1, c);

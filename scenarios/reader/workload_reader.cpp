@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/reader/catalogue.hpp"
+#include "scenarios/reader/description_reader.hpp"
 #include "scenarios/reader/map.hpp"
 #include "scenarios/reader/model_reader.hpp"
 #include "scenarios/reader/profile_reader.hpp"
@@ -25,6 +26,10 @@ struct WorkloadDraft {
 
 bool is_profile(const Entry& entry) {
   return entry.name != "inline" && YamlMap(entry.yaml).has("format");
+}
+
+bool is_description(const Entry& entry) {
+  return is_profile(entry) && YamlMap(entry.yaml).find("format")->scalar() == "ddpsim.workload/2";
 }
 
 const Map<MeasuredTimes>& times_map() {
@@ -52,7 +57,8 @@ void add_model(Map<WorkloadDraft>& map) {
                {{.kind = Form::Kind::entry, .catalogue = model_entries}, value::map(&model_keys)},
                [](WorkloadDraft&, const Yaml&) {},  // read_workload has read it before
                {.meaning = "The network: a model of the catalogue, a model description, or the "
-                           "path of a workload profile.",
+                           "path of a workload profile or of a workload description (`ddpsim "
+                           "describe`).",
                 .example = "gpt2",
                 .required = true,
                 .elsewhere = {{"model_name", "Hugging Face's"},
@@ -81,7 +87,7 @@ void add_size(Map<WorkloadDraft>& map) {
   };
   map.key("batch", value::whole(1, many), size(&WorkloadSize::batch),
           {.meaning = "How many samples a rank takes in one micro-batch.",
-           .otherwise = "needed, unless the model is a workload profile",
+           .otherwise = "needed, unless the model is a workload profile or a workload description",
            .example = "8",
            .elsewhere = {{"per_device_train_batch_size", "Hugging Face's"},
                          {"train_micro_batch_size_per_gpu", "DeepSpeed's"},
@@ -148,7 +154,8 @@ void add_times(Map<WorkloadDraft>& map) {
   map.key_read("optimizer", value::either({law.type, value::time().type}), read_optimizer,
                {.meaning = "The optimizer, whose update is priced by its reads and writes, or the "
                            "measured time of an update.",
-                .otherwise = "adamw; for a workload profile, what was measured",
+                .otherwise = "adamw; for a workload profile, what was measured; for a workload "
+                             "description, what was described",
                 .example = "adamw-fused",
                 .source = "the operations of each: model/workload/optimizer.hpp",
                 .elsewhere = {{"optim", "Hugging Face's"}}})
@@ -187,6 +194,77 @@ const Map<WorkloadDraft>& profiled_map() {
   return map;
 }
 
+/// A description was made at one size, in its own number formats: a scenario may repeat them. Only
+/// how fp32 is multiplied is the scenario's to say.
+const Map<WorkloadDraft>& described_map() {
+  static const Map<WorkloadDraft> map = [] {
+    Map<WorkloadDraft> some("described_workload",
+                            "A network that is described by a workload description, which was made "
+                            "at one size.");
+    add_model(some);
+    add_size(some);
+    add_times(some);
+    return some;
+  }();
+  return map;
+}
+
+void refuse_other_size(const WorkloadDraft& draft, const WorkloadDescription& description,
+                       const YamlMap& map) {
+  const auto fixed = [&](const char* key, bool same, const std::string& described) {
+    if (const auto given = map.find(key); given && !same)
+      given->fail(fmt::format(
+          "the model was described with {}: describe it anew (ddpsim describe) for another",
+          described));
+  };
+  fixed("batch", draft.size.batch == description.batch, fmt::format("batch {}", description.batch));
+  fixed("sequence", draft.size.sequence == description.sequence.value_or(0),
+        description.sequence ? fmt::format("sequence {}", *description.sequence)
+                             : "samples that are no sequences");
+  fixed("image", false, "pictures of one size");
+  fixed("dtype", draft.size.dtype == description.dtype,
+        fmt::format("dtype {}", name_of(description.dtype)));
+  const DType described = description.compute.value_or(description.dtype);
+  const bool narrow = size_of(described) < size_of(DType::fp32);
+  const bool fits = draft.compute && (narrow ? *draft.compute == described
+                                             : size_of(*draft.compute) == size_of(DType::fp32));
+  fixed("compute", fits, fmt::format("compute {}", name_of(described)));
+}
+
+/// Throws InputError, at the workload, if the device lacks how a kernel multiplies.
+void refuse_other_devices(const Yaml& given, const WorkloadDescription& description,
+                          std::optional<DType> compute, const Device& device) {
+  for (const DescribedKernel& kernel : description.kernels) {
+    if (kernel.kind == KernelKind::memory) continue;
+    const DType type = multiplied_as(kernel, compute, device);
+    if (device.peak_of(type).flops_per_second <= 0)
+      given.fail(
+          fmt::format("device {} does not multiply {}, in which the model was described: "
+                      "describe it anew in another type",
+                      device.name, name_of(type)));
+  }
+}
+
+void read_described(const Yaml& given, const Entry& entry, WorkloadDraft& draft,
+                    Scenario& scenario) {
+  const WorkloadDescription description = read_workload_description(entry.yaml);
+  described_map().read(given, draft);
+  refuse_other_size(draft, description, YamlMap(given));
+  const Device& device = scenario.cluster.device;
+  refuse_other_devices(given, description, draft.compute, device);
+  scenario.workload = workload_of(description, entry.name, draft.compute, device);
+  scenario.optimizer = description.optimizer.value_or(Optimizer::none);
+  const MaskedFlops flops = masked_flops(description);
+  scenario.described = Described{.source = description.source,
+                                 .batch = description.batch,
+                                 .sequence = description.sequence.value_or(0),
+                                 .attention = description.attention,
+                                 .notes = description.notes,
+                                 .partial = description.partial,
+                                 .attention_flops = flops.counted,
+                                 .masked_flops = flops.masked};
+}
+
 Workload built(const std::string& name, const ModelDescription& model, const WorkloadSize& size) {
   Workload workload = build_workload(name, model.architecture, size);
   if (!model.source.empty()) workload.source = model.source;
@@ -207,7 +285,9 @@ void read_workload(const Yaml& given, Scenario& scenario) {
   // A profile holds what was measured, its optimizer among it, if there was one.
   scenario.optimizer = is_profile(entries.front()) ? Optimizer::none : Optimizer::adamw;
   WorkloadDraft draft;
-  if (is_profile(entries.front())) {
+  if (is_description(entries.front())) {
+    read_described(given, entries.front(), draft, scenario);
+  } else if (is_profile(entries.front())) {
     const WorkloadProfile profile = read_workload_profile(entries.front().yaml);
     scenario.workload = workload_of(profile, entries.front().name);
     scenario.measured = profile.measured;

@@ -238,8 +238,9 @@ void Yaml::fail(std::string_view problem) const {
          change->first.rfind(key_ + ".", 0) == 0))  // a mapping that the change made
       throw InputError(
           fmt::format("--set {}={}: {}", shown(change->first), shown(change->second), problem));
-  throw InputError(
-      fmt::format("{}: {}{}{}", place(), shown(key_), key_.empty() ? "" : ": ", problem));
+  const std::string where = fmt::format("{}{}{}", shown(key_), key_.empty() ? "" : ": ", problem);
+  throw InputError(file_.empty() && mark().is_null() ? where
+                                                     : fmt::format("{}: {}", place(), where));
 }
 
 std::string Yaml::place() const {

@@ -55,6 +55,7 @@ class Yaml {
   bool is_scalar() const { return node_.IsScalar(); }
   bool is_map() const { return node_.IsMap(); }
   bool is_list() const { return node_.IsSequence(); }
+  std::size_t size() const { return node_.size(); }  ///< of a list or a mapping
 
   std::string text(std::string_view expected) const;
   const std::string& scalar() const { return node_.Scalar(); }  ///< "" if it is none

@@ -51,6 +51,8 @@ const std::vector<Command>& commands() {
       {"schedule", "print the hook firing order and the buckets", schedule_command},
       {"tune", "find the best bucket sizes, with proof, and print what to paste", tune_command},
       {"score", "hold predictions against measured runs", score_command},
+      {"describe", "capture a step of a PyTorch model, without a GPU, for run to price",
+       describe_command},
       {"calibrate", "measure this machine: kernels, all-reduces, launch, interference",
        calibrate_command},
       {"validate", "run the same schedules for real and compare", validate_command},

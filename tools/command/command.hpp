@@ -34,6 +34,7 @@ int import_command(const std::vector<std::string>& arguments);
 int list_command(const std::vector<std::string>& arguments);
 int explain_command(const std::vector<std::string>& arguments);
 int schema_command(const std::vector<std::string>& arguments);
+int describe_command(const std::vector<std::string>& arguments);
 int backends_command(const std::vector<std::string>& arguments);
 
 /// The whole program: finds the command, runs it and turns exceptions into one line on stderr and a

@@ -1,6 +1,7 @@
 #include "tools/report/all_fields.hpp"
 
 #include "tools/report/cluster_fields.hpp"
+#include "tools/report/described_fields.hpp"
 #include "tools/report/hook_fields.hpp"
 #include "tools/report/memory_fields.hpp"
 #include "tools/report/schedule_fields.hpp"
@@ -16,6 +17,7 @@ namespace ddpsim {
 const std::vector<FieldGroup>& all_fields() {
   static const std::vector<FieldGroup> groups{{"run", fields::of_run},
                                               {"cluster", fields::of_cluster},
+                                              {"described", fields::of_description},
                                               {"buckets", fields::of_bucket},
                                               {"memory", fields::of_memory},
                                               {"steps", fields::of_steps},

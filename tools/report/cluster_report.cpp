@@ -8,6 +8,7 @@
 #include "model/cost/collective.hpp"
 #include "model/cost/cost_model.hpp"
 #include "tools/report/cluster_fields.hpp"
+#include "tools/report/described_report.hpp"
 
 namespace ddpsim {
 namespace {
@@ -149,6 +150,10 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
     notes.push_back(fmt::format(
         "forward and backward of {} were measured: the device changes only copies and collectives",
         scenario.workload.name));
+  if (std::string partial = partial_text(scenario); !partial.empty()) {
+    partial.pop_back();  // the end of the line
+    notes.push_back(std::move(partial));
+  }
   add_idle_links(notes, scenario.cluster, settings);
   add_idle_network(notes, scenario);
   return notes;

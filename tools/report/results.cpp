@@ -5,6 +5,7 @@
 #include "tools/report/chart.hpp"
 #include "tools/report/choice_record.hpp"
 #include "tools/report/cluster_report.hpp"
+#include "tools/report/described_report.hpp"
 #include "tools/report/memory_fields.hpp"
 #include "tools/report/memory_record.hpp"
 #include "tools/report/step_fields.hpp"
@@ -91,6 +92,7 @@ Record run_record(const Scenario& scenario, List results) {
       .add(fields::scenario, scenario.name)
       .add(fields::ranks, scenario.cluster.ranks())
       .add(fields::cluster, cluster_record(scenario))
+      .add(described_entry(scenario))
       .add(fields::results, std::move(results));
   return record;
 }
@@ -140,9 +142,11 @@ Page run_page(const Scenario& scenario, const std::vector<Result>& results) {
                   scenario.workload.name, scenario.workload.parameters.size(),
                   static_cast<double>(scenario.workload.elements()) * 1e-6,
                   to_string(scenario.workload.gradient_size()), cluster_text(scenario))});
+  page.add(Paragraph{described_text(scenario)});
   Table table{{fields::strategy_in_words, fields::step_ms, fields::forward_ms, fields::backward_ms,
                fields::optimizer_ms, fields::communication_ms, fields::exposed_ms, fields::overlap,
                fields::speedup_vs_naive, fields::collectives, fields::bound}};
+  if (!partial_text(scenario).empty()) table.title = "partial results";
   std::vector<NamedStep> steps;
   for (const Result& result : results) {
     const StepMetrics& metrics = result.step->metrics;

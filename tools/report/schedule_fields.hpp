@@ -43,6 +43,11 @@ inline constexpr Field what = text_field("what", "what", "What it does, for peop
 inline constexpr Field task_count = count_field("tasks", "tasks", "How many tasks the step has.");
 inline constexpr Field task =
     count_field("task", "task", "The task's place in the schedule.").only_for(Audience::people);
+inline constexpr Field work =
+    text_field("work", "work", "The shape or the bytes of its kernels, and how many they are.")
+        .with(Look{}.to_the_left().or_blank())
+        .with(Importance::least)
+        .only_for(Audience::people);
 inline constexpr Field stream =
     text_field("stream", "stream", "Host, compute or communication.").only_for(Audience::people);
 inline constexpr Field issued_at =

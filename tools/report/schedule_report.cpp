@@ -8,6 +8,7 @@
 #include "sim/predict/predict.hpp"
 #include "tools/report/choice_record.hpp"
 #include "tools/report/cluster_report.hpp"
+#include "tools/report/described_report.hpp"
 #include "tools/report/memory_fields.hpp"
 #include "tools/report/memory_record.hpp"
 #include "tools/report/schedule_fields.hpp"
@@ -91,14 +92,20 @@ std::string task_counts(const Step& step) {
   return text;
 }
 
+/// What a kernel computes or moves; nothing of other tasks.
+FieldValue work_text(const Work& work) {
+  if (!work.computes()) return {};
+  return describe(work) + (work.launches > 1 ? fmt::format(", {} launches", work.launches) : "");
+}
+
 Table tasks_table(const Scenario& scenario, const Step& step) {
   Table table{{fields::task, fields::what, fields::stream, fields::issued_at, fields::start_ms,
-               fields::end_ms}};
+               fields::end_ms, fields::work}};
   for (std::size_t i = 0; i < step.schedule.tasks.size(); ++i) {
     const Task& task = step.schedule.tasks[i];
     const TaskTimes& at = step.timeline.ranks[0][i];
     table.add({i, task_label(scenario, step.schedule, task), name_of(task.stream), in_ms(at.issued),
-               in_ms(at.start), in_ms(at.end)});
+               in_ms(at.start), in_ms(at.end), work_text(step.schedule.work_of(task))});
   }
   return table;
 }
@@ -165,6 +172,7 @@ Record schedule_record(const Scenario& scenario, const Step& step) {
   record.add(fields::format, "ddpsim.schedule/1")
       .add(fields::scenario, scenario.name)
       .add(fields::cluster, cluster_record(scenario))
+      .add(described_entry(scenario))
       .add(fields::strategy, name_of(step.training.strategy))
       .add(fields::hooks, hooks_of(scenario, step))
       .add(fields::buckets, buckets_of(scenario, step.schedule))

@@ -6,6 +6,7 @@
 
 #include "model/ddp/build_schedule.hpp"
 #include "tools/report/cluster_report.hpp"
+#include "tools/report/described_report.hpp"
 #include "tools/report/memory_fields.hpp"
 #include "tools/report/memory_record.hpp"
 #include "tools/report/tune_fields.hpp"
@@ -272,6 +273,7 @@ Record tune_record(const Scenario& scenario, const Tuning& tuning) {
   record.add(fields::format, "ddpsim.tune/1")
       .add(fields::scenario, scenario.name)
       .add(fields::cluster, cluster_record(scenario))
+      .add(described_entry(scenario))
       .add(fields::best_cap_bytes, deployed(tuning.best_cap))
       .add(fields::best_cap_step_ms, in_ms(tuning.best_cap.step))
       .add(fields::default_step_ms, in_ms(tuning.standard.step))

@@ -162,7 +162,7 @@ TEST_CASE("a gradient that is ready after its backward pass is refused",
 
 TEST_CASE("a file of another format is no workload profile", "[scenarios][profile_reader]") {
   const Scratch scratch;
-  CHECK(refused(scratch, with(1, "format: ddpsim.workload/2")) ==
+  CHECK(refused(scratch, with(1, "format: ddpsim.workload/3")) ==
         "p.yaml:1:9: format: expected ddpsim.workload/1");
   CHECK(refused(scratch, with(1, "format: ddpsim.link/1")) ==
         "p.yaml:1:9: format: expected ddpsim.workload/1");

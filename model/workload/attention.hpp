@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+
+#include "model/workload/workload.hpp"
+
+namespace ddpsim {
+
+/// Fused attention over one layer's heads: softmax(Q K^T / sqrt(size)) V without the scores in
+/// memory, or its gradients.
+struct Attention {
+  std::int64_t batch = 0, heads = 0;
+  std::int64_t queries = 0, keys = 0;  ///< of a sample
+  std::int64_t size = 0;               ///< of a head
+  bool causal = false;                 ///< query i sees keys 0 to i
+  bool backward = false;               ///< the gradients of Q, K and V
+
+  bool operator==(const Attention&) const = default;
+};
+
+/// Pairs of a query and a key of one head, as a full matrix of scores holds them.
+double score_count(const Attention& attention);
+/// Those of them that a causal mask leaves; without one, all.
+double visible_scores(const Attention& attention);
+
+/// Multiplications and additions as PyTorch's counter has them, which discounts no mask: two
+/// products of a multiplication and an addition per score and element of a head, and backward five,
+/// for the scores are computed anew. Source: torch/utils/flop_counter.py (sdpa_flop_count,
+/// sdpa_backward_flop_count).
+double counted_flops(const Attention& attention);
+
+/// The kernel as a matrix product of the same work, shaped as its thread blocks share it: one for
+/// every tile of queries (backward: of keys) of every head, which walks along what it sees of the
+/// other side.
+///
+///     forward   [queries x size] += [queries x 2 keys] [2 keys x size]
+///     backward  [keys x size]    += [keys x 5 queries] [5 queries x size]
+///
+/// Blocks that a causal mask hides are skipped: the walk is as long as its mean, rounded up. This
+/// is the one place where a mask is discounted. Source: Dao, FlashAttention-2, arXiv 2307.08691,
+/// sections 3.1 and 3.2.
+Gemm fused_attention_gemm(const Attention& attention);
+
+}  // namespace ddpsim

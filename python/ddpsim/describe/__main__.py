@@ -1,0 +1,112 @@
+"""The command line: python -m ddpsim.describe my_model.py:make -o my_model.yaml"""
+import argparse
+import importlib.util
+import sys
+
+from .errors import DescribeError
+
+DESCRIPTION = """\
+Describes one training step of your PyTorch model for ddpsim, on no device: nothing is computed and
+no memory is taken, so that a model of any size is described in seconds.
+
+FILE.py:FUNCTION is a function of yours that returns (model, batch, loss) or (model, batch, loss,
+optimizer). This is a whole my_model.py:
+
+    import torch
+
+    def make(batch=64):
+        model = torch.nn.Sequential(torch.nn.Linear(256, 1024), torch.nn.GELU(),
+                                    torch.nn.Linear(1024, 10))
+        data = torch.randn(batch, 256), torch.randint(10, (batch,))
+        return model, data, torch.nn.CrossEntropyLoss(), torch.optim.AdamW(model.parameters())
+
+    python -m ddpsim.describe my_model.py:make -o my_model.yaml
+    ddpsim run my_model.yaml --vary cluster.device=a100-80,h100-sxm,b200
+
+The loss is one of torch.nn (called with the model's output for all of the batch but its last, and
+with that last), or any function of (model, batch) that returns a number; it may be left out where
+the model returns its own, as transformers' models do for a batch that is a dict with "labels". The
+optimizer is only named. Whatever device the code names, everything is made on the meta device.
+"""
+
+
+def parser():
+    made = argparse.ArgumentParser(
+        prog='ddpsim describe', description=DESCRIPTION, allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument('model', metavar='FILE.py:FUNCTION', help='default FUNCTION: make')
+    made.add_argument('-o', '--output', metavar='FILE', default='-',
+                      help='where the description goes; default: standard output')
+    made.add_argument('--batch', type=positive, metavar='N',
+                      help="handed to a FUNCTION that takes `batch`")
+    made.add_argument('--autocast', choices=('bf16', 'fp16'),
+                      help='run the step under torch.autocast')
+    made.add_argument('--attention', choices=('flash', 'efficient', 'math'),
+                      help="default: what CUDA chooses, by mask, format and size of heads")
+    made.add_argument('--optimizer', metavar='NAME',
+                      help='instead of the one FUNCTION returns: adamw, adamw-fused, sgd, ...')
+    made.add_argument('--micro-batches', type=positive, default=1, metavar='N',
+                      help='more than one: a later micro-batch, whose gradients are added')
+    made.add_argument('--allow-unknown', action='store_true',
+                      help='price operations without a rule by their bytes, and list them')
+    made.add_argument('--fused', action='store_true',
+                      help='bound of a compiler: chains of memory-bound kernels count their ends')
+    made.add_argument('--quiet', action='store_true', help='no notes on standard error')
+    return made
+
+
+def positive(text):
+    value = int(text)
+    if value < 1:
+        raise ValueError
+    return value
+
+
+def main(words=None):
+    arguments = parser().parse_args(words)
+    if importlib.util.find_spec('torch') is None:
+        raise DescribeError('this Python has no torch: pip install torch (its CPU build is enough)')
+    import torch
+
+    from .optimizers import name_of
+    from .step import describe
+    from .user_file import made_by
+    if arguments.optimizer:
+        name_of(arguments.optimizer, [])
+    model, batch, loss, optimizer = made_by(arguments.model, arguments.batch)
+    version = torch.__version__.split('+')[0]
+    workload = describe(
+        model, batch, loss, arguments.optimizer or optimizer,
+        autocast={None: None, 'bf16': torch.bfloat16, 'fp16': torch.float16}[arguments.autocast],
+        attention=arguments.attention, micro_batches=arguments.micro_batches,
+        allow_unknown=arguments.allow_unknown, fused=arguments.fused)
+    workload.source = (f'torch {version}, meta device, {arguments.model}, batch {workload.batch}')
+    if arguments.output == '-':
+        sys.stdout.write(workload.text())
+    else:
+        try:
+            workload.save(arguments.output)
+        except OSError as problem:
+            raise DescribeError(f'--output: {arguments.output}: {problem.strerror}') from None
+    if not arguments.quiet:
+        say(workload, arguments.output)
+
+
+def say(workload, output):
+    print(f'describe: {workload!r}', file=sys.stderr)
+    for note in workload.notes:
+        print(f'describe: {note}', file=sys.stderr)
+    for line in workload.partial:
+        print(f'describe: partial: {line}, priced by its bytes alone', file=sys.stderr)
+    if output != '-':
+        print(f'describe: wrote {output}; next: ddpsim run {output}', file=sys.stderr)
+
+
+if __name__ == '__main__':
+    try:
+        main()
+    except DescribeError as problem:
+        print(f'describe: {problem}', file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,124 @@
+"""Fused attention: which kernel CUDA chooses, and what each moves.
+
+The choice is that of torch 2.13's sdp_utils.cpp, in the order flash, efficient, math: flash takes 16
+bits, heads of one size up to 256 and no mask; efficient takes masks and fp32, but every query head
+needs its own key; math is matrix products and a softmax. Some GPUs choose otherwise (cuDNN's own
+kernels, old devices without flash): `attention=` says which is meant.
+"""
+import torch
+
+from .errors import DescribeError
+from .kernels import Attention, Kernel
+from .tensors import bytes_of, format_of, total_bytes
+
+CHOICES = ('flash', 'efficient', 'math')
+
+
+def chosen(query, key, value, mask, grouped):
+    """flash, efficient or math."""
+    if any(t.dim() != 4 for t in (query, key, value)):
+        return 'math'
+    size = query.shape[-1]
+    one_size = size == key.shape[-1] == value.shape[-1]
+    half = query.dtype in (torch.bfloat16, torch.float16)
+    if mask is None and half and one_size and size <= 256:
+        return 'flash'
+    if grouped and query.shape[1] != key.shape[1]:
+        return 'math'
+    # 16 bytes at a time (check_head_dim_size_mem_efficient).
+    aligned = 16 // query.element_size()
+    if query.dtype in (torch.float32, torch.bfloat16, torch.float16) and all(
+            t.shape[-1] % aligned == 0 for t in (query, value)) and size == key.shape[-1]:
+        return 'efficient'
+    return 'math'
+
+
+def attention_on_cuda(query, key, value, mask, dropout, causal, scale, grouped, wanted, used):
+    """What aten::scaled_dot_product_attention does on CUDA; `used` counts choices."""
+    choice = wanted or chosen(query, key, value, mask, grouped)
+    if choice == 'flash' and mask is not None:
+        choice = 'efficient'  # flash has no mask
+    used[choice] = used.get(choice, 0) + 1
+    if choice == 'math':
+        return torch.ops.aten._scaled_dot_product_attention_math(
+            query, key, value, mask, dropout, causal, scale=scale, enable_gqa=grouped)[0]
+    if mask is not None and mask.dtype == torch.bool:
+        mask = torch.where(mask, 0.0, float('-inf')).to(query.dtype)
+    if choice == 'efficient':
+        if mask is not None:
+            mask = padded_mask(mask).expand(query.shape[0], query.shape[1], query.shape[2],
+                                            key.shape[2])
+        trained = torch.is_grad_enabled() and any(
+            t.requires_grad for t in (query, key, value))
+        return torch.ops.aten._scaled_dot_product_efficient_attention(
+            query, key, value, mask, trained, dropout, causal, scale=scale)[0]
+    size = query.shape[-1]
+    scale = size ** -0.5 if scale is None else scale
+    if size % 8:  # pad_last_dim
+        query, key, value = (torch.nn.functional.pad(t, (0, 8 - size % 8))
+                             for t in (query, key, value))
+    result = torch.ops.aten._scaled_dot_product_flash_attention(query, key, value, dropout, causal,
+                                                                scale=scale)[0]
+    return result[..., :size] if size % 8 else result
+
+
+def padded_mask(mask):
+    """Rows of a mask begin at 16 bytes: it is padded and cut again (pad_bias)."""
+    keys, aligned = mask.shape[-1], 16 // mask.element_size()
+    if keys % aligned == 0 or mask.stride(-1) == 0:
+        return mask
+    return torch.nn.functional.pad(mask, (0, aligned - keys % aligned))[..., :keys]
+
+
+def shape_of(query, key, causal, backward):
+    batch, heads, queries, size = query.shape
+    return Attention(batch, heads, queries, key.shape[2], size, bool(causal), backward)
+
+
+def forward(call):
+    query, key = call['query'], call['key']
+    return [Kernel(op=call.op, kind='attention', type=format_of(query.dtype),
+                   attention=shape_of(query, key, call['is_causal'], False),
+                   read=total_bytes(call.inputs),
+                   written=sum(bytes_of(t) for t in call.result[:2] if t is not None))]
+
+
+def flash_backward(call):
+    """Three kernels (flash_bwd_launch_template.h): the product of result and gradient by rows, the
+    five products, and the gradient of the queries from its fp32 sum to their format. Grouped heads
+    make gradients of keys and values for every query head, which are then added up (two sums)."""
+    query, key = call['query'], call['key']
+    rows = query.shape[0] * query.shape[1] * query.shape[2] * 4
+    summed = query.numel() * 4
+    kernels = [Kernel(op=call.op, kind='attention', type=format_of(query.dtype),
+                      attention=shape_of(query, key, call['is_causal'], True),
+                      read=(total_bytes(call.inputs) + bytes_of(call['out'])
+                            + bytes_of(call['grad_out']) + rows + summed),
+                      written=total_bytes(call.outputs) + rows + summed, launches=3)]
+    if query.shape[1] != key.shape[1]:
+        wide = bytes_of(key) * query.shape[1] // key.shape[1]
+        kernels += 2 * [call.memory(wide, bytes_of(key), op='aten.sum')]
+    return kernels
+
+
+def efficient_backward(call):
+    """Two kernels (attention_backward.cu): the product of result and gradient by rows, and the five
+    products."""
+    query, key = call['query'], call['key']
+    rows = query.shape[0] * query.shape[1] * query.shape[2] * 4
+    return [Kernel(op=call.op, kind='attention', type=format_of(query.dtype),
+                   attention=shape_of(query, key, call['is_causal'], True),
+                   read=(total_bytes(call.inputs) + bytes_of(call['out'])
+                         + bytes_of(call['grad_out_']) + rows),
+                   written=total_bytes(call.outputs) + rows, launches=2)]
+
+
+def check_choice(choice):
+    if choice is not None and choice not in CHOICES:
+        raise DescribeError(f'attention: unknown kind "{choice}"; known: {", ".join(CHOICES)}')
+
+
+RULES = {'aten._scaled_dot_product_flash_attention': forward,
+         'aten._scaled_dot_product_efficient_attention': forward,
+         'aten._scaled_dot_product_flash_attention_backward': flash_backward,
+         'aten._scaled_dot_product_efficient_attention_backward': efficient_backward}

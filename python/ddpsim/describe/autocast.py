@@ -1,0 +1,171 @@
+"""torch.autocast as CUDA has it, for meta tensors.
+
+PyTorch's own autocast passes over meta tensors. Here each operation of CUDA's lists gets a kernel at
+a dispatch key above autograd that no build uses (Habana's autocast), switched on where the user's
+code is inside torch.autocast: it casts the arguments and calls the operation again. Casts are seen
+by the capture as the copies they are, and weights are cast once per region, as in PyTorch.
+
+Source of the lists: aten/src/ATen/autocast_mode.h (torch 2.6; AT_FORALL_LOWER_PRECISION_FP,
+AT_FORALL_FP32, AT_FORALL_FP32_SET_OPT_DTYPE, AT_FORALL_PROMOTE).
+"""
+import contextlib
+
+import torch
+
+LOWER = '''
+_convolution conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d
+convolution addmm addmv addr matmul einsum mm mv linalg_vecdot linear addbmm baddbmm bmm chain_matmul
+linalg_multi_dot _thnn_fused_lstm_cell _thnn_fused_gru_cell lstm_cell gru_cell rnn_tanh_cell
+rnn_relu_cell _scaled_dot_product_flash_attention scaled_dot_product_attention prelu lstm gru
+rnn_tanh rnn_relu
+'''.split()
+FP32 = '''
+acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow softplus
+layer_norm native_layer_norm group_norm frobenius_norm nuclear_norm cosine_similarity
+poisson_nll_loss cosine_embedding_loss nll_loss nll_loss2d hinge_embedding_loss kl_div l1_loss
+smooth_l1_loss huber_loss mse_loss margin_ranking_loss multilabel_margin_loss soft_margin_loss
+triplet_margin_loss multi_margin_loss binary_cross_entropy_with_logits dist pdist cdist renorm
+logsumexp upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_linear1d
+upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d
+'''.split()
+FP32_RESULT = 'prod softmax log_softmax cumprod cumsum linalg_vector_norm linalg_matrix_norm sum'.split()
+PROMOTE = '''
+addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add cat stack
+'''.split()
+
+_KEY = torch._C.DispatchKey.AutocastHPU
+_KEYS = torch._C.DispatchKeySet(_KEY)
+
+
+class _Region:
+    """The autocast the user's code is in."""
+
+    def __init__(self):
+        self.stack = []      # formats, None where autocast is off
+        self.weights = {}    # weight -> its copy in 16 bits
+
+    @property
+    def format(self):
+        return self.stack[-1] if self.stack else None
+
+    def lowered(self, tensor, target):
+        keep = tensor.requires_grad and tensor.is_leaf and tensor.dtype == torch.float32
+        if keep and tensor in self.weights:
+            return self.weights[tensor]
+        cast = tensor.to(target)
+        if keep and torch.is_grad_enabled():
+            self.weights[tensor] = cast
+        return cast
+
+
+def _cast(value, to, region=None):
+    """Nested arguments with floating-point tensors in format `to`."""
+    if isinstance(value, torch.Tensor):
+        if not value.is_floating_point() or value.dtype in (to, torch.float64):
+            return value
+        return region.lowered(value, to) if region else value.to(to)
+    if isinstance(value, (list, tuple)):
+        return type(value)(_cast(item, to, region) for item in value)
+    return value
+
+
+def _widest(value):
+    if isinstance(value, torch.Tensor):
+        return value.is_floating_point() and value.dtype == torch.float32
+    return isinstance(value, (list, tuple)) and any(_widest(item) for item in value)
+
+
+def _kernels(region):
+    """(name, kernel maker) of every listed operation."""
+    def lower(func):
+        def kernel(*args, **kwargs):
+            with _without():
+                return func(*_cast(args, region.format, region),
+                            **{k: _cast(v, region.format, region) for k, v in kwargs.items()})
+        return kernel
+
+    def fp32(func):
+        def kernel(*args, **kwargs):
+            with _without():
+                return func(*_cast(args, torch.float32),
+                            **{k: _cast(v, torch.float32) for k, v in kwargs.items()})
+        return kernel
+
+    def fp32_result(func):
+        """CUDA sets the result's format; the argument is read as it is."""
+        takes = any(argument.name == 'dtype' for argument in func._schema.arguments)
+
+        def kernel(*args, **kwargs):
+            half = isinstance(args[0], torch.Tensor) and args[0].dtype in (torch.float16,
+                                                                           torch.bfloat16)
+            place = [a.name for a in func._schema.arguments].index('dtype') if takes else 0
+            given = kwargs.get('dtype') is not None or (
+                0 < place < len(args) and args[place] is not None)
+            with _without():
+                if half and takes and not given:
+                    kwargs['dtype'] = torch.float32
+                    args = args[:place] if place < len(args) else args
+                return func(*args, **kwargs)
+        return kernel
+
+    def promote(func):
+        def kernel(*args, **kwargs):
+            to = torch.float32 if _widest(args) else region.format
+            with _without():
+                return func(*_cast(args, to), **kwargs)
+        return kernel
+    for names, maker in ((LOWER, lower), (FP32, fp32), (FP32_RESULT, fp32_result),
+                         (PROMOTE, promote)):
+        for name in names:
+            yield name, maker
+
+
+def _without():
+    return torch._C._ExcludeDispatchKeyGuard(_KEYS)
+
+
+@contextlib.contextmanager
+def autocast_on_meta():
+    """torch.autocast works on meta tensors, whatever device type it names."""
+    region = _Region()
+    kind = torch.amp.autocast_mode.autocast
+    kept = kind.__init__, kind.__enter__, kind.__exit__
+
+    def made(self, device_type='cuda', dtype=None, enabled=True, cache_enabled=None):
+        del cache_enabled
+        self.device, self._enabled = 'cuda', enabled
+        default = torch.bfloat16 if device_type == 'cpu' else torch.float16
+        self.fast_dtype = default if dtype is None else dtype
+        self._cache_enabled = True
+
+    def entered(self):
+        enabled = self._enabled and self.fast_dtype != torch.float32
+        region.stack.append(self.fast_dtype if enabled else None)
+        _switch(enabled)
+        return self
+
+    def left(self, *problem):
+        region.stack.pop()
+        if not region.stack:
+            region.weights.clear()
+        _switch(region.format is not None)
+        return False
+    kind.__init__, kind.__enter__, kind.__exit__ = made, entered, left
+    with torch.library._scoped_library('_', 'IMPL', 'AutocastHPU') as everything, \
+            torch.library._scoped_library('aten', 'IMPL') as library:
+        everything.fallback(torch.library.fallthrough_kernel, 'AutocastHPU')
+        for name, maker in _kernels(region):
+            packet = getattr(torch.ops.aten, name, None)
+            for overload in packet.overloads() if packet else ():
+                func = getattr(packet, overload)
+                if 'out' not in overload and not func._schema.is_mutable:
+                    library.impl(func, maker(func), 'AutocastHPU')
+        try:
+            yield
+        finally:
+            kind.__init__, kind.__enter__, kind.__exit__ = kept
+
+
+def _switch(on):
+    torch._C._dispatch_tls_set_dispatch_key_excluded(_KEY, not on)
+    torch._C._dispatch_tls_set_dispatch_key_included(_KEY, on)

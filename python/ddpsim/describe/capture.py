@@ -1,0 +1,234 @@
+"""One training step on the meta device, written down.
+
+Nothing is computed: tensors on the meta device have shapes and no memory. A dispatch mode sees each
+operation below autograd, forward and backward; hooks of modules say where in the model it stands,
+hooks of parameters when a gradient is complete, hooks of saved tensors what autograd keeps.
+"""
+import contextlib
+import os
+import sys
+from dataclasses import dataclass, field
+from typing import Optional
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .errors import DescribeError, first_line
+from .kernels import Call, Kernel
+from .rules import kernels_of, launches_nothing
+
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+@dataclass
+class Launch:
+    """A kernel as it was launched, and where in the model: `path` is that of a module ('' is the
+    model itself), None where it is not known."""
+    kernel: Kernel
+    path: Optional[str]
+    position: Optional[int] = None  # of a backward kernel: the forward launches before its forward
+
+
+@dataclass
+class Step:
+    """What was seen."""
+    forward: list = field(default_factory=list)   # Launch
+    backward: list = field(default_factory=list)  # Launch
+    completed: list = field(default_factory=list)  # (parameter's name, backward launches before it)
+    kept: list = field(default_factory=list)      # (forward launches before it, path, bytes)
+    sparse_rows: dict = field(default_factory=dict)  # parameter's name -> rows of its gradient
+    unpriced: dict = field(default_factory=dict)  # operation -> count
+    used: dict = field(default_factory=dict)      # what was taken to be CUDA's -> count
+
+
+class Capture(TorchDispatchMode):
+    """Use as a context around the forward pass; call `backward_begins` before loss.backward()."""
+
+    def __init__(self, model, allow_unknown=False):
+        super().__init__()
+        self.step = Step()
+        self.allow_unknown = allow_unknown
+        self._in_backward = False
+        self._modules = []       # paths of the modules that are running
+        self._node_at = {}       # autograd node -> (path, forward launches before it)
+        self._kept = {}          # storage -> itself, so that it stays itself
+        self._last_sparse = None
+        self._silent = 0
+        self._paths = {}
+        for name, module in model.named_modules():
+            self._paths.setdefault(module, name)
+        self._model = model
+        self._hooks = contextlib.ExitStack()
+
+    # --- what is hooked ---
+
+    def __enter__(self):
+        model = self._model
+        for tensor in (*model.parameters(), *model.buffers()):
+            self._kept[tensor.untyped_storage()._cdata] = tensor
+        hooks = torch.nn.modules.module
+        for handle in (hooks.register_module_forward_pre_hook(self._module_begins),
+                       hooks.register_module_forward_hook(self._module_ends, always_call=True),
+                       *(parameter.register_post_accumulate_grad_hook(self._completes(name))
+                         for name, parameter in model.named_parameters()
+                         if parameter.requires_grad)):
+            self._hooks.callback(handle.remove)
+        self._hooks.enter_context(
+            torch.autograd.graph.saved_tensors_hooks(self._keep, lambda tensor: tensor))
+        return super().__enter__()
+
+    def __exit__(self, *problem):
+        result = super().__exit__(*problem)
+        self._hooks.close()
+        return result
+
+    def backward_begins(self):
+        self._in_backward = True
+
+    def _module_begins(self, module, inputs):
+        path = self._paths.get(module)
+        self._modules.append(self.path if path is None else path)
+
+    def _module_ends(self, module, inputs, output):
+        if self._modules:
+            self._modules.pop()
+
+    @property
+    def path(self):
+        return self._modules[-1] if self._modules else ''
+
+    def _completes(self, name):
+        def hook(parameter):
+            self.step.completed.append((name, len(self.step.backward)))
+            if parameter.grad is not None and parameter.grad.is_sparse:
+                self.step.sparse_rows[name] = min(self._last_sparse, parameter.shape[0])
+        return hook
+
+    def _keep(self, tensor):
+        """Each storage once, where it is kept first."""
+        if not self._in_backward and tensor.layout is torch.strided:
+            storage = tensor.untyped_storage()
+            if storage._cdata not in self._kept:
+                self._kept[storage._cdata] = storage
+                self.step.kept.append((len(self.step.forward), self.path, storage.nbytes()))
+        return tensor.detach()
+
+    # --- what is dispatched ---
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func.namespace == 'prim' or func.namespace == 'profiler':
+            return func(*args, **kwargs)
+        try:
+            result = func(*args, **kwargs)
+        except (RuntimeError, NotImplementedError) as problem:
+            raise self._cannot(func, problem) from None
+        self.note(Call(func, args, kwargs, result))
+        return result
+
+    def note(self, call):
+        """Writes down the kernels of a call."""
+        self._know_node()
+        if call.op == 'aten._sparse_coo_tensor_with_dims_and_tensors':
+            self._last_sparse = call['values'].shape[0]
+        if launches_nothing(call):
+            return
+        kernels = kernels_of(call)
+        if kernels is None:
+            if not self.allow_unknown:
+                raise DescribeError(
+                    f'{self.where()}: no rule says what {call.op} launches; '
+                    '--allow-unknown prices it by its bytes')
+            self.step.unpriced[call.op] = self.step.unpriced.get(call.op, 0) + 1
+            kernels = [call.memory()]
+        self.launch(kernels)
+
+    def launch(self, kernels):
+        if not self._in_backward:
+            self.step.forward += [Launch(kernel, self.path) for kernel in kernels]
+            return
+        path, position = self._place_in_backward()
+        self.step.backward += [Launch(kernel, path, position) for kernel in kernels]
+
+    def _know_node(self):
+        """Remembers where the autograd node just made stands. Nodes are numbered as they are made;
+        the first operation to run after a node was made is that node's."""
+        node = torch._C._autograd._get_sequence_nr() - 1
+        if self._in_backward:  # a checkpointed module runs again
+            if self._modules:
+                self._node_at.setdefault(node, (self.path, None))
+        else:
+            self._node_at.setdefault(node, (self.path, len(self.step.forward)))
+
+    def _place_in_backward(self):
+        if self._modules:  # a checkpointed module runs again
+            return self.path, None
+        node = torch._C._current_autograd_node()
+        if node is None:
+            return None, None
+        return self._node_at.get(node._sequence_nr(), (None, None))
+
+    # --- what goes wrong ---
+
+    def where(self):
+        """The module and the line of the model that are running."""
+        path, _ = self._place_in_backward() if self._in_backward else (self.path, None)
+        module = path or type(self._model).__name__
+        line = user_line(sys._getframe(1))
+        phase = ' (backward)' if self._in_backward and not self._modules else ''
+        return f'{module}{phase}: {line}' if line and not phase else f'{module}{phase}'
+
+    def _cannot(self, func, problem):
+        name = f'{func.namespace}.{func._overloadpacket.__name__}'
+        if needs_values(func, problem):
+            return DescribeError(
+                f'{self.where()}: {name} needs the values of a tensor, and a description computes '
+                'none; give the count or the branch as a plain number, or do it outside the model')
+        if isinstance(problem, NotImplementedError):
+            return DescribeError(
+                f'{self.where()}: {name} has no rule for shapes; a custom operation registers one '
+                'with torch.library.register_fake')
+        return problem
+
+
+def needs_values(func, problem):
+    tags = func.tags
+    return (torch.Tag.data_dependent_output in tags or torch.Tag.dynamic_output_shape in tags
+            or 'cannot be called on meta tensors' in str(problem)
+            or func._overloadpacket.__name__ in ('_local_scalar_dense', 'equal', 'is_nonzero'))
+
+
+def user_line(frame):
+    """file:line of the innermost frame that is neither torch's nor ours."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not (file.startswith((_TORCH, _HERE, '<')) or 'contextlib' in file):
+            return f'{shown(file)}:{frame.f_lineno}'
+        frame = frame.f_back
+    return ''
+
+
+def shown(file):
+    """A path as a user would type it."""
+    relative = os.path.relpath(file)
+    return file if relative.startswith('..') else relative
+
+
+def line_of(problem):
+    """file:line of the model where an exception came from, or ''."""
+    found, trace = '', problem.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith((_TORCH, _HERE, '<')) and 'contextlib' not in file:
+            found = f'{shown(file)}:{trace.tb_lineno}'
+        trace = trace.tb_next
+    return found
+
+
+def said_by_model(problem, where):
+    """An exception of the user's code as one line."""
+    line = line_of(problem)
+    text = first_line(problem)
+    return DescribeError(f'{where}: {line + ": " if line else ""}'
+                         f'{type(problem).__name__}: {text}')

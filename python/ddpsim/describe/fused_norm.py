@@ -1,0 +1,43 @@
+"""RMS norm as CUDA's fused kernel (torch 2.8 on; the meta device runs six small ones)."""
+import torch
+
+from .kernels import Kernel
+from .tensors import bytes_of, format_of, total_bytes
+
+
+class FusedRMSNorm(torch.autograd.Function):
+    """One kernel forward; backward one for the input's gradient and one for the weight's
+    (layer_norm_kernel.cu, which serves both norms)."""
+
+    @staticmethod
+    def forward(ctx, capture, data, weight, sizes):
+        rows = data.shape[:data.dim() - len(sizes)]
+        result, scale = torch.empty_like(data), data.new_empty(rows, dtype=torch.float32)
+        ctx.save_for_backward(data, weight, scale)
+        ctx.capture = capture
+        read = [t for t in (data, weight) if t is not None]
+        capture.launch([Kernel('aten._fused_rms_norm', format_of(data.dtype), total_bytes(read),
+                               total_bytes([result, scale]))])
+        return result
+
+    @staticmethod
+    def backward(ctx, gradient):
+        data, weight, scale = ctx.saved_tensors
+        name, kind = 'aten._fused_rms_norm_backward', format_of(data.dtype)
+        to_data = torch.empty_like(data)
+        read = total_bytes([t for t in (gradient, data, weight, scale) if t is not None])
+        kernels = [Kernel(name, kind, read, bytes_of(to_data))]
+        to_weight = None
+        if weight is not None:
+            to_weight = torch.empty_like(weight)
+            kernels.append(Kernel(name, kind, total_bytes([gradient, data, scale]),
+                                  bytes_of(to_weight)))
+        ctx.capture.launch(kernels)
+        return None, to_data, to_weight, None
+
+
+def rms_norm_for(capture):
+    def rms_norm(data, normalized_shape, weight=None, eps=None):
+        del eps
+        return FusedRMSNorm.apply(capture, data, weight, list(normalized_shape))
+    return rms_norm

@@ -1,0 +1,119 @@
+"""A kernel, and the call of an operation that launches it."""
+from dataclasses import dataclass
+from typing import NamedTuple, Optional
+
+from .tensors import format_of, place_of, tensors_in, total_bytes
+
+
+class Gemm(NamedTuple):
+    """C[m x n] += A[m x k] B[k x n], `batch` of them independent."""
+    m: int
+    n: int
+    k: int
+    batch: int = 1
+
+    @property
+    def flops(self):
+        return 2 * self.m * self.n * self.k * self.batch
+
+
+class Attention(NamedTuple):
+    """A fused attention kernel; `size` is that of a head."""
+    batch: int
+    heads: int
+    queries: int
+    keys: int
+    size: int
+    causal: bool
+    backward: bool
+
+    @property
+    def flops(self):
+        """Two products forward and five backward, not discounted for a causal mask.
+
+        Source: torch/utils/flop_counter.py, sdpa_flop_count and sdpa_backward_flop_count.
+        """
+        product = 2 * self.batch * self.heads * self.queries * self.keys * self.size
+        return product * (5 if self.backward else 2)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What a device runs for one operation. `read` and `written` are bytes of all launches."""
+    op: str
+    type: str
+    read: int
+    written: int
+    launches: int = 1
+    kind: str = 'memory'
+    gemm: Optional[Gemm] = None
+    attention: Optional[Attention] = None
+
+    @property
+    def flops(self):
+        shape = self.gemm or self.attention
+        return shape.flops if shape else 0
+
+
+class Call:
+    """One call of an operation: its arguments, and the tensors it reads and writes."""
+
+    def __init__(self, func, args, kwargs, result):
+        self.func, self.args, self.kwargs, self.result = func, args, kwargs, result
+        self.op = f'{func.namespace}.{func._overloadpacket.__name__}'
+        self._read = None
+
+    def __getitem__(self, name):
+        """The argument `name`, or its default."""
+        for i, argument in enumerate(self.func._schema.arguments):
+            if argument.name == name:
+                if not argument.kwarg_only and i < len(self.args):
+                    return self.args[i]
+                return self.kwargs.get(name, argument.default_value)
+        raise KeyError(name)
+
+    def _by_use(self):
+        """Tensors among the arguments: those that are read, and those that are written."""
+        read, written = [], []
+        for i, argument in enumerate(self.func._schema.arguments):
+            if not argument.kwarg_only and i < len(self.args):
+                value = self.args[i]
+            elif argument.name in self.kwargs:
+                value = self.kwargs[argument.name]
+            else:
+                continue
+            tensors = tensors_in(value)
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                written += tensors
+            if not argument.is_out:
+                read += tensors
+        return read, written
+
+    @property
+    def inputs(self):
+        if self._read is None:
+            self._read, self._changed = self._by_use()
+        return self._read
+
+    @property
+    def changed(self):
+        """Arguments the operation writes to."""
+        return self.inputs is not None and self._changed
+
+    @property
+    def outputs(self):
+        """All that is written: new results, and arguments that are changed."""
+        changed = {place_of(tensor) for tensor in self.changed}
+        return self.changed + [t for t in tensors_in(self.result) if place_of(t) not in changed]
+
+    @property
+    def type(self):
+        """The format of the first result; where there is none, of the first argument."""
+        tensors = self.outputs or self.inputs
+        return format_of(tensors[0].dtype) if tensors else 'fp32'
+
+    def memory(self, read=None, written=None, launches=1, op=None):
+        """A kernel that moves memory: all tensors of the call once, where nothing else is said."""
+        return Kernel(op=op or self.op, type=self.type, launches=launches,
+                      read=total_bytes(self.inputs) if read is None else read,
+                      written=total_bytes(self.outputs) if written is None else written)

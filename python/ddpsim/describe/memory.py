@@ -1,0 +1,303 @@
+"""Operations that only move memory: what CUDA launches for each, and the bytes.
+
+Where a table below has nothing to say, an operation reads each argument once and writes each result
+once, in one kernel. Sources, all in torch 2.6's aten/src/ATen/native/cuda unless another is named:
+layer_norm_kernel.cu, group_norm_kernel.cu, Loss.cu, NLLLoss2d.cu, Embedding.cu,
+EmbeddingBackwardKernel.cu, Indexing.cu, DilatedMaxPool2d.cu, Sort.cu, ScanKernels.cpp, Dropout.cu,
+TensorFactories.cpp, FunctionsManual.cpp; counts of layer norm, embedding, batch norm, pooling and
+cross entropy are also those of public Kineto traces of A100 and V100.
+"""
+from .tensors import bytes_of, total_bytes
+
+
+def generic(call):
+    return [call.memory()]
+
+
+def launches(count):
+    """Every argument is read once and every result written once, by `count` kernels."""
+    return lambda call: [call.memory(launches=count)]
+
+
+def write_only(call):
+    """Fills: what was there before is not read."""
+    return [call.memory(read=0)]
+
+
+def copy(call):
+    return [call.memory(read=bytes_of(call['src']), written=bytes_of(call['self']))]
+
+
+def scaled(read, written, count=1):
+    """Passes over the first argument (read) and the first result (written)."""
+    def rule(call):
+        first, result = call.inputs[0], call.outputs[0]
+        return [call.memory(round(read * bytes_of(first)), round(written * bytes_of(result)),
+                            count)]
+    return rule
+
+
+def slice_backward(call):
+    """A gradient of zeros, into which the slice's gradient is copied (FunctionsManual.cpp)."""
+    given, result = bytes_of(call['grad_output']), bytes_of(call.result)
+    return [call.memory(0, result, op='aten.zeros'), call.memory(given, given, op='aten.copy_')]
+
+
+def pad(call):
+    """A fill and a copy of what is inside; only the copy where nothing is added."""
+    given, result = bytes_of(call['self']), bytes_of(call.result)
+    kernels = [call.memory(min(given, result), min(given, result), op='aten.copy_')]
+    if any(amount > 0 for amount in call['pad']):
+        kernels.insert(0, call.memory(0, result, op='aten.fill_'))
+    return kernels
+
+
+def gather(call):
+    """Rows are read where they are taken from, not the whole table."""
+    source, *indices = call.inputs
+    del source
+    return [call.memory(total_bytes(indices) + total_bytes(call.outputs))]
+
+
+def scatter(call):
+    """Into a copy of the first argument; in place, only the touched elements are moved."""
+    target, *rest = call.inputs
+    moved = total_bytes(rest)
+    kernels = [] if call.changed else [call.memory(bytes_of(target), bytes_of(target),
+                                                   op='aten.clone')]
+    values = bytes_of(rest[-1]) if rest else 0
+    return kernels + [call.memory(moved, values)]
+
+
+def scatter_add(call):
+    kernels = scatter(call)
+    last = kernels[-1]
+    kernels[-1] = call.memory(last.read + last.written, last.written)
+    return kernels
+
+
+def index_put(call):
+    """Values are written where the indices say. If they are added up, equal indices are brought
+    together first (Indexing.cu, index_put_with_sort_kernel)."""
+    if not call['accumulate']:
+        return scatter(call)
+    target, values = call['self'], call['values']
+    indices = [index for index in call['indices'] if index is not None]
+    kernels = [] if call.changed else [call.memory(bytes_of(target), bytes_of(target),
+                                                   op='aten.clone')]
+    return kernels + sorted_pairs(call, max([i.numel() for i in indices], default=0)) + [
+        call.memory(2 * bytes_of(values), bytes_of(values))]
+
+
+def sorted_pairs(call, count):
+    """A radix sort of `count` 8-byte keys with 8-byte values: positions are written, digits are
+    counted and summed, then a pass over the pairs for each of 8 digits (cub, one-sweep)."""
+    pairs = 16 * count
+    return [call.memory(0, 8 * count, op='aten.arange'),
+            call.memory(9 * pairs, 8 * pairs, 10, op='aten.sort')]
+
+
+SMALL_EMBEDDING = 3072  # indices up to which one kernel adds up the rows (EmbeddingBackward)
+
+
+def embedding_backward(call):
+    """A gradient of zeros for the whole table. Then few indices are added up by one kernel; many
+    are sorted, and rows of equal indices are added up in two stages: segments' starts and partial
+    segments' starts (counts, sums, offsets: 6 kernels over indices), partial sums, sums."""
+    gradient, indices = call.inputs[0], call['indices']
+    count = indices.numel()
+    touched = min(bytes_of(gradient), total_bytes(call.outputs))
+    kernels = [call.memory(0, total_bytes(call.outputs), op='aten.zeros')]
+    if count <= SMALL_EMBEDDING:
+        return kernels + [call.memory(bytes_of(gradient) + bytes_of(indices) + touched, touched)]
+    return kernels + sorted_pairs(call, count) + [
+        call.memory(6 * 8 * count, 6 * 8 * count, 6),
+        call.memory(bytes_of(gradient) + touched, 2 * touched, 2)]
+
+
+def layer_norm_backward(call):
+    """One kernel for the input's gradient, one for those of weight and bias."""
+    gradient, data = bytes_of(call['grad_out']), bytes_of(call['input'])
+    wanted = call['output_mask']
+    kernels = []
+    if wanted[0]:
+        kernels.append(call.memory(gradient + data, bytes_of(call.result[0])))
+    if wanted[1] or wanted[2]:
+        kernels.append(call.memory(gradient + data,
+                                   total_bytes([t for t in call.result[1:] if t is not None])))
+    return kernels
+
+
+def rms_norm_backward(call):
+    gradient, data = bytes_of(call['grad_out']), bytes_of(call['input'])
+    kernels = [call.memory(gradient + data, bytes_of(call.result[0]))]
+    if call['output_mask'][1]:
+        kernels.append(call.memory(gradient + data, bytes_of(call.result[1])))
+    return kernels
+
+
+def group_norm(call):
+    """Means of groups; factors of channels; the result."""
+    data = bytes_of(call['input'])
+    return [call.memory(data, total_bytes(call.result[1:]), 2), call.memory(data, data)]
+
+
+def group_norm_backward(call):
+    """Sums of channels; factors of groups (2); the input's gradient; those of weight and bias."""
+    gradient, data = bytes_of(call['grad_out']), bytes_of(call['input'])
+    kernels = [call.memory(gradient + data, 0)]
+    if call['output_mask'][0]:
+        kernels += [call.memory(0, 0, 2), call.memory(gradient + data, data)]
+    if call['output_mask'][1]:
+        kernels.append(call.memory(0, total_bytes(call.result[1:])))
+    return kernels
+
+
+def batch_norm(call):
+    """cuDNN's, one kernel: statistics take a pass of their own before the result can be written
+    (of statistics that are kept, as in evaluation, none)."""
+    data = bytes_of(call['input'])
+    training = call['training'] if call.op != 'aten._native_batch_norm_legit_no_training' else False
+    return [call.memory((2 if training else 1) * data, data)]
+
+
+def batch_norm_backward(call):
+    gradient, data = bytes_of(call['grad_out']), bytes_of(call['input'])
+    return [call.memory(2 * (gradient + data), data)]
+
+
+def nll_loss(call):
+    """Gathers one element of each row."""
+    return [call.memory(2 * bytes_of(call['target']), total_bytes(call.outputs))]
+
+
+def nll_loss_backward(call):
+    result = bytes_of(call.result)
+    rows = bytes_of(call['target'])
+    return [call.memory(0, result, op='aten.fill_'), call.memory(rows, rows)]
+
+
+def reduced_loss(call):
+    """Elementwise, then the mean or sum; only elementwise where nothing is reduced."""
+    full = bytes_of(call['self'])
+    if call['reduction'] == 0:
+        return [call.memory()]
+    return [call.memory(written=full), call.memory(full, op='aten.mean')]
+
+
+def fill_and_scatter(call):
+    """Gradients of pooling and of upsampling: zeros, then sums at places."""
+    result = total_bytes(call.outputs)
+    return [call.memory(0, result, op='aten.fill_'), call.memory(written=result)]
+
+
+def logits_loss(call):
+    """log_sigmoid; (1 - target) * input - that, in three; the mean (Loss.cpp)."""
+    full = bytes_of(call['self'])
+    kernels = [call.memory(2 * full, full, 4)]
+    return kernels + ([call.memory(full, 8, op='aten.mean')] if call['reduction'] else [])
+
+
+# Launch nothing, beside views: only the shape changes, or memory is taken. `sym_` and such never
+# reach a device.
+FREE = {'aten.' + name for name in (
+    '_unsafe_view', 'empty', 'empty_like', 'empty_strided', 'empty_permuted', 'new_empty',
+    'new_empty_strided', 'lift_fresh', 'lift', 'detach', 'detach_', 'alias', 'unsafe_split',
+    'unsafe_split_with_sizes', 'unsafe_chunk', '_reshape_alias', 'set_', 'resize_', 'resize_as_',
+    'as_strided_', 'squeeze_', 'unsqueeze_', 't_', 'transpose_', 'swapaxes_', 'swapdims_',
+    'is_same_size', 'sym_size', 'sym_stride', 'sym_numel', 'sym_storage_offset', '_indices',
+    '_values', 'indices', 'values', '_coalesced_', '_nnz', '_sparse_coo_tensor_unsafe',
+    '_sparse_coo_tensor_with_dims_and_tensors', '_sparse_coo_tensor_with_dims', 'view_as_real',
+    'view_as_complex', '_has_same_storage_numel', '_assert_async', '_functional_assert_async',
+    '_assert_tensor_metadata', 'rename', 'is_pinned', '_pin_memory', 'record_stream', 'device')}
+
+_ONE_KERNEL = '''
+copy _to_copy clone masked_fill masked_fill_ masked_scatter_backward embedding_renorm_
+sum mean amax amin prod any all max min argmax argmin norm linalg_vector_norm var std var_mean
+std_mean logsumexp nansum count_nonzero cumsum cumprod cummax cummin logcumsumexp
+_softmax _log_softmax _softmax_backward_data _log_softmax_backward_data _safe_softmax
+_masked_softmax native_layer_norm _fused_rms_norm native_dropout native_dropout_backward
+_weight_norm_interface mse_loss_backward smooth_l1_loss_backward huber_loss_backward
+binary_cross_entropy_backward leaky_relu_backward elu_backward hardswish_backward
+hardsigmoid_backward hardtanh_backward log_sigmoid_forward log_sigmoid_backward softplus_backward
+softshrink_backward hardshrink_backward mish_backward glu glu_backward prelu _prelu_kernel
+rrelu_with_noise logit_backward renorm
+max_pool2d_with_indices max_pool3d_with_indices avg_pool2d avg_pool2d_backward avg_pool3d
+avg_pool1d _adaptive_avg_pool2d _adaptive_avg_pool2d_backward _adaptive_avg_pool3d
+adaptive_max_pool2d upsample_nearest1d upsample_nearest2d upsample_nearest3d
+upsample_nearest1d_backward upsample_nearest2d_backward upsample_nearest3d_backward
+_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact1d_backward
+_upsample_nearest_exact2d_backward upsample_linear1d upsample_bilinear2d upsample_bicubic2d
+upsample_trilinear3d _upsample_bilinear2d_aa _upsample_bicubic2d_aa grid_sampler_2d grid_sampler_3d
+reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d im2col col2im
+cat stack repeat roll flip tril triu tril_ triu_ diag_embed trace
+pixel_shuffle pixel_unshuffle channel_shuffle bucketize searchsorted
+dot vdot mv addmv addr ger outer addbmm linalg_cross cross _cdist_forward _pdist_forward
+multinomial isin bincount histc _foreach_norm complex view_as_real_copy polar
+_fused_dropout repeat_interleave floor_divide nan_to_num __and__ __or__ __xor__ unfold_copy
+im2col_backward col2im_backward std_mean aminmax mode histogram _euclidean_dist
+'''.split()
+_FILLS = '''
+zeros zeros_like ones ones_like full full_like fill fill_ zero zero_ new_zeros new_ones new_full
+arange linspace logspace eye scalar_tensor rand rand_like randn randn_like randint randint_like
+randperm bernoulli_ uniform_ normal_ random_ exponential_ log_normal_ cauchy_ geometric_
+new_empty_fill tril_indices triu_indices normal
+'''.split()
+_GATHERS = '''
+index gather index_select embedding take take_along_dim _embedding_bag _embedding_bag_forward_only
+_unsafe_index
+'''.split()
+
+RULES = {'aten.' + name: generic for name in _ONE_KERNEL}
+RULES.update({'aten.' + name: write_only for name in _FILLS})
+RULES.update({'aten.' + name: gather for name in _GATHERS})
+RULES.update({
+    'aten.copy_': copy,
+    'aten.slice_backward': slice_backward, 'aten.select_backward': slice_backward,
+    'aten.diagonal_backward': slice_backward, 'aten.unfold_backward': fill_and_scatter,
+    'aten.constant_pad_nd': pad,
+    'aten.scatter': scatter, 'aten.scatter_': scatter, 'aten.index_copy': scatter,
+    'aten.index_copy_': scatter, 'aten.index_fill': scatter, 'aten.index_fill_': scatter,
+    'aten.masked_scatter': scatter, 'aten.masked_scatter_': scatter, 'aten.put_': scatter,
+    'aten.slice_scatter': scatter, 'aten.select_scatter': scatter,
+    'aten.scatter_add': scatter_add, 'aten.scatter_add_': scatter_add,
+    'aten.scatter_reduce': scatter_add, 'aten.scatter_reduce_': scatter_add,
+    'aten.index_add': scatter_add, 'aten.index_add_': scatter_add,
+    'aten.index_put': index_put, 'aten.index_put_': index_put,
+    'aten._unsafe_index_put': index_put, 'aten._index_put_impl_': index_put,
+    'aten.embedding_dense_backward': embedding_backward,
+    'aten._embedding_bag_dense_backward': embedding_backward,
+    'aten._embedding_bag_backward': embedding_backward,
+    'aten.native_layer_norm_backward': layer_norm_backward,
+    'aten._fused_rms_norm_backward': rms_norm_backward,
+    'aten.native_group_norm': group_norm, 'aten.native_group_norm_backward': group_norm_backward,
+    'aten.native_batch_norm': batch_norm, 'aten.cudnn_batch_norm': batch_norm,
+    'aten._native_batch_norm_legit': batch_norm,
+    'aten._native_batch_norm_legit_no_training': batch_norm,
+    'aten._batch_norm_with_update': batch_norm,
+    'aten.native_batch_norm_backward': batch_norm_backward,
+    'aten.batch_norm_backward': batch_norm_backward,
+    'aten.nll_loss_forward': nll_loss, 'aten.nll_loss2d_forward': nll_loss,
+    'aten.nll_loss_backward': nll_loss_backward, 'aten.nll_loss2d_backward': nll_loss_backward,
+    'aten.mse_loss': reduced_loss, 'aten.smooth_l1_loss': reduced_loss,
+    'aten.huber_loss': reduced_loss, 'aten.binary_cross_entropy': reduced_loss,
+    'aten.binary_cross_entropy_with_logits': logits_loss,
+    'aten.max_pool2d_with_indices_backward': fill_and_scatter,
+    'aten.max_pool3d_with_indices_backward': fill_and_scatter,
+    'aten.adaptive_max_pool2d_backward': fill_and_scatter,
+    'aten.upsample_bilinear2d_backward': fill_and_scatter,
+    'aten.upsample_linear1d_backward': fill_and_scatter,
+    'aten.upsample_bicubic2d_backward': fill_and_scatter,
+    'aten.upsample_trilinear3d_backward': fill_and_scatter,
+    'aten.grid_sampler_2d_backward': fill_and_scatter,
+    'aten.reflection_pad1d_backward': fill_and_scatter,
+    'aten.reflection_pad2d_backward': fill_and_scatter,
+    'aten.replication_pad1d_backward': fill_and_scatter,
+    'aten.replication_pad2d_backward': fill_and_scatter,
+    'aten._weight_norm_interface_backward': launches(2),
+    'aten._cdist_backward': launches(2),
+    'aten.sort': scaled(9, 9, 11), 'aten.argsort': scaled(9, 9, 11),
+    'aten.topk': scaled(4, 1, 4), 'aten.kthvalue': scaled(4, 1, 2), 'aten.median': scaled(4, 1, 2),
+    'aten._fft_r2c': scaled(2, 2, 2), 'aten._fft_c2r': scaled(2, 2, 2),
+    'aten._fft_c2c': scaled(2, 2, 2),
+})

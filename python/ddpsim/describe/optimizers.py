@@ -1,0 +1,47 @@
+"""ddpsim's name of a PyTorch optimizer. Its kernels follow from the name and the parameters."""
+from .errors import DescribeError
+
+NAMES = ('none', 'sgd', 'sgd-plain', 'adam', 'adamw', 'adamw-fused', 'adamw-loop', 'lamb',
+         'adafactor', 'muon')
+
+
+def name_of(optimizer, notes):
+    """`optimizer` is an object, a class, a name, or None."""
+    if optimizer is None:
+        return None
+    if isinstance(optimizer, str):
+        if optimizer not in NAMES:
+            raise DescribeError(
+                f'optimizer: unknown name "{optimizer}"; known: {", ".join(NAMES)}')
+        return optimizer
+    kind = optimizer if isinstance(optimizer, type) else type(optimizer)
+    settings = getattr(optimizer, 'param_groups', None) or [getattr(optimizer, 'defaults', {})]
+    settings = settings[0]
+    name = kind.__name__.lower()
+    if name in ('adamw', 'adam'):
+        return _adam(name, settings, notes)
+    if name in ('fusedadam', 'deepspeedcpuadam'):
+        return 'adamw-fused'
+    if name == 'sgd':
+        plain = not settings.get('momentum') and not settings.get('weight_decay')
+        if not plain and not (settings.get('momentum') and settings.get('weight_decay')):
+            notes.append('optimizer described as sgd with both momentum and weight decay')
+        return 'sgd-plain' if plain else 'sgd'
+    if name in ('lamb', 'fusedlamb'):
+        return 'lamb'
+    if name in ('adafactor', 'muon'):
+        return name
+    notes.append(f'no law for the optimizer {kind.__name__}: described as adamw')
+    return 'adamw'
+
+
+def _adam(name, settings, notes):
+    if settings.get('fused'):
+        if name == 'adam':
+            notes.append('fused Adam described as fused AdamW, which moves the same bytes')
+        return 'adamw-fused'
+    if settings.get('foreach') is False:
+        if name == 'adam':
+            notes.append('Adam in a loop described as AdamW in a loop')
+        return 'adamw-loop'
+    return name

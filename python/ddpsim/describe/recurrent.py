@@ -1,0 +1,100 @@
+"""Recurrent layers as cuDNN runs them; the meta device runs dozens of small kernels a step of time.
+
+Per layer and direction: one product of all inputs with the input weights; then for every step of
+time one product with the recurrent weights, and one kernel for the gates. Backward the same in
+reverse, then one product each for the gradients of the inputs and of both weights, and a sum for
+each bias. Source: Appleyard, Kocisky, Blunsom, "Optimizing Performance of Recurrent Neural Networks
+on GPUs" (arXiv 1604.01946), sections 3.1 and 3.2. cuDNN's persistent kernels, which it chooses for
+some sizes, launch fewer.
+"""
+import torch
+
+from .kernels import Gemm, Kernel
+from .tensors import format_of, tensors_in
+
+GATES = {'lstm': 4, 'gru': 3, 'rnn_tanh': 1, 'rnn_relu': 1}
+
+
+class Recurrent(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, capture, shape, data, *rest):
+        """`rest`: the weights, then the first states."""
+        result = data.new_empty(*data.shape[:2], shape.directions * shape.hidden)
+        states = [torch.empty_like(state) for state in rest[len(rest) - shape.states:]]
+        # What cuDNN keeps for backward: the gates and the results of every layer.
+        reserve = data.new_empty(shape.layers * shape.directions * shape.tokens
+                                 * (shape.gates + 1) * shape.hidden)
+        ctx.save_for_backward(data, *rest, result, reserve)
+        ctx.capture, ctx.shape, ctx.format = capture, shape, format_of(data.dtype)
+        capture.launch(shape.forward(ctx.format, data.element_size()))
+        return (result, *states)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        data, *rest = ctx.saved_tensors[:-2]
+        ctx.capture.launch(ctx.shape.backward(ctx.format, data.element_size()))
+        made = [torch.empty_like(t) if t.requires_grad or ctx.needs_input_grad[i + 2] else None
+                for i, t in enumerate((data, *rest))]
+        return None, None, *made
+
+
+class Shape:
+    def __init__(self, kind, data, hidden, layers, directions, biased, states):
+        self.gates, self.hidden, self.layers, self.directions = (GATES[kind], hidden, layers,
+                                                                  directions)
+        self.steps, self.batch = data.shape[0], data.shape[1]
+        self.inputs, self.biased, self.states = data.shape[2], biased, states
+        self.tokens = self.steps * self.batch
+        self.op = f'aten.{kind}'
+
+    def _layers(self):
+        """Width of the input of every layer, once for each direction."""
+        for layer in range(self.layers):
+            width = self.inputs if layer == 0 else self.directions * self.hidden
+            yield from [width] * self.directions
+
+    def _product(self, m, n, k, kind, size):
+        return Kernel(self.op, kind, size * (m * k + k * n), size * m * n, kind='gemm',
+                      gemm=Gemm(m, n, k))
+
+    def forward(self, kind, size):
+        wide = self.gates * self.hidden
+        gates = Kernel(self.op, kind, size * self.batch * (2 * wide + self.hidden),
+                       size * self.batch * (wide + self.hidden))
+        kernels = []
+        for width in self._layers():
+            kernels.append(self._product(self.tokens, wide, width, kind, size))
+            kernels += self.steps * [self._product(self.batch, wide, self.hidden, kind, size),
+                                     gates]
+        return kernels
+
+    def backward(self, kind, size):
+        wide, op = self.gates * self.hidden, self.op + '_backward'
+        gates = Kernel(op, kind, size * self.batch * (wide + 3 * self.hidden),
+                       size * self.batch * (wide + self.hidden))
+        bias = Kernel(op, kind, size * self.tokens * wide, size * wide)
+        kernels = []
+        for width in reversed(list(self._layers())):
+            kernels += self.steps * [gates, self._product(self.batch, self.hidden, wide, kind,
+                                                          size)]
+            kernels += [self._product(self.tokens, width, wide, kind, size),
+                        self._product(wide, width, self.tokens, kind, size),
+                        self._product(wide, self.hidden, self.tokens, kind, size)]
+            if self.biased:
+                kernels += [bias, bias]
+        return kernels
+
+
+def recurrent_for(capture, kind, count):
+    """The function that stands for aten::lstm.input and its kin."""
+    def run(data, first, params, has_biases, num_layers, dropout, train, bidirectional,
+            batch_first):
+        del dropout, train  # between layers cuDNN's dropout is part of the gates' kernel
+        states = tensors_in(first)
+        count('recurrent layers described as cuDNN runs them')
+        data = data.transpose(0, 1) if batch_first else data
+        shape = Shape(kind, data, states[0].shape[-1], num_layers, 2 if bidirectional else 1,
+                      has_biases, len(states))
+        result, *last = Recurrent.apply(capture, shape, data, *params, *states)
+        return (result.transpose(0, 1) if batch_first else result, *last)
+    return run

@@ -1,0 +1,224 @@
+"""describe(): from a model, a batch and a loss to the description of a training step."""
+import contextlib
+import inspect
+
+import torch
+
+from .capture import Capture, said_by_model
+from .cuda import what_cuda_does
+from .errors import DescribeError
+from .fused import fuse
+from .layers import Depth, cut
+from .meta import OnMeta, batch_on_meta, model_on_meta
+from .optimizers import name_of
+from .tensors import format_of, tensors_in
+from .transformers_models import without_padding
+from .workload import Buffers, Parameter, Workload
+
+
+def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attention=None,
+             micro_batches=1, allow_unknown=False, fused=False, source=None):
+    """Describes one training step of `model` on `batch`, on no device.
+
+    loss: a function of (model, batch) that returns the number to call backward() on; or a loss of
+    torch.nn, called with the model's output for batch[0] and with batch[1]; or None, where the
+    model returns its loss itself (its output's `loss`, as in transformers).
+    optimizer: an optimizer, its class or ddpsim's name; it is named, not run.
+    autocast: torch.bfloat16 or torch.float16: the step runs under autocast.
+    attention: flash, efficient or math, instead of CUDA's own choice.
+    micro_batches: with more than one the description is of a later micro-batch, whose gradients
+    are added to what is there.
+    allow_unknown: operations without a rule are priced by their bytes, and listed as partial.
+    fused: a bound of what a compiler does: chains of kernels that only move memory read their
+    first inputs and write their last results.
+
+    The model is not changed. Raises DescribeError, whose text is one line.
+    """
+    notes = []
+    model, batch = unwrapped(model, notes), batch_on_meta(batch)
+    model = model_on_meta(model)
+    batch = without_padding(model, batch, notes)
+    value_of = loss_function(loss, notes)
+    capture = Capture(model, allow_unknown)
+    gradients = {p: p.grad for p in model.parameters()}
+    try:
+        with contextlib.ExitStack() as contexts:
+            for context in (torch.random.fork_rng(devices=[]), torch.enable_grad(),
+                            torch.compiler.set_stance('force_eager'), OnMeta(),
+                            what_cuda_does(model, capture, attention, notes)):
+                contexts.enter_context(context)
+            torch.manual_seed(0)
+            for parameter in model.parameters():
+                parameter.grad = None
+                if micro_batches > 1 and parameter.requires_grad:
+                    parameter.grad = torch.empty_like(parameter)
+            run(model, batch, value_of, capture, autocast)
+    finally:
+        for parameter, gradient in gradients.items():
+            parameter.grad = gradient
+    if micro_batches > 1:
+        notes.append(f'one of the later of {micro_batches} micro-batches: gradients are added')
+    return assembled(model, batch, capture, optimizer, fused, notes, source)
+
+
+def run(model, batch, value_of, capture, autocast):
+    """Forward, then backward, under `capture`."""
+    name = type(model).__name__
+    with capture:
+        try:
+            with (torch.autocast('cuda', dtype=autocast) if autocast
+                  else contextlib.nullcontext()):
+                value = value_of(model, batch)
+        except DescribeError:
+            raise
+        except Exception as problem:
+            raise said_by_model(problem, capture.path or name) from problem
+        if not isinstance(value, torch.Tensor) or value.numel() != 1:
+            got = (f'a tensor of shape {list(value.shape)}' if isinstance(value, torch.Tensor)
+                   else type(value).__name__)
+            raise DescribeError(f'{name}: the loss has to be one number, a tensor to call '
+                                f'backward() on; got {got}')
+        if not value.requires_grad:
+            raise DescribeError(f'{name}: the loss does not depend on any parameter of the model '
+                                'that loss(model, batch) was given')
+        capture.backward_begins()
+        try:
+            value.backward()
+        except DescribeError:
+            raise
+        except Exception as problem:
+            raise said_by_model(problem, f'{name} (backward)') from problem
+
+
+def unwrapped(model, notes):
+    """The user's own module; compiled ones are described eager."""
+    if not isinstance(model, torch.nn.Module):
+        raise DescribeError(f'the model is a {type(model).__name__}, not a torch.nn.Module')
+    compiled = sum(hasattr(module, '_orig_mod') or getattr(module, '_compiled_call_impl', None)
+                   is not None for module in model.modules())
+    if compiled:
+        notes.append(f'torch.compile is not captured: {compiled} compiled '
+                     f'{"module" if compiled == 1 else "modules"} described eager (a compiler '
+                     'fuses kernels: fewer launches, fewer bytes)')
+    while hasattr(model, '_orig_mod') or type(model).__name__ == 'DistributedDataParallel':
+        model = model._orig_mod if hasattr(model, '_orig_mod') else model.module
+    if not model.training:
+        notes.append('the model is in evaluation mode: no dropout, batch norms keep statistics')
+    return model
+
+
+def loss_function(loss, notes):
+    """loss as a function of (model, batch)."""
+    def output_of(model, batch):
+        if isinstance(batch, dict):
+            return model(**batch)
+        return model(*batch) if isinstance(batch, (tuple, list)) else model(batch)
+
+    def own_loss(model, batch):
+        output = output_of(model, batch)
+        value = output.get('loss') if isinstance(output, dict) else getattr(output, 'loss', output)
+        if isinstance(value, torch.Tensor) and value.numel() == 1:
+            return value
+        found = [t for t in tensors_in(value if value is not None else list(output.values()))
+                 if t.requires_grad]
+        if not found:
+            raise DescribeError('loss: none is given, and the model returns none')
+        notes.append("no loss is given: the sum of the model's first output stands for it")
+        return found[0].sum()
+    if loss is None:
+        return own_loss
+    if not callable(loss):
+        raise DescribeError(f'loss is a {type(loss).__name__}, not a function of (model, batch)')
+    of_torch = (getattr(loss, '__module__', None) or '').startswith('torch.nn')
+    if isinstance(loss, torch.nn.Module) or of_torch:
+        def with_target(model, batch):
+            if not isinstance(batch, (tuple, list)) or len(batch) < 2:
+                raise DescribeError('loss: a loss of torch.nn needs a batch (inputs, targets)')
+            return loss(output_of(model, tuple(batch[:-1])), batch[-1])
+        return with_target
+    with contextlib.suppress(TypeError, ValueError):
+        if len([p for p in inspect.signature(loss).parameters.values()
+                if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY,
+                                                       p.POSITIONAL_OR_KEYWORD)]) > 2:
+            raise DescribeError('loss takes more than (model, batch)')
+    return loss
+
+
+def assembled(model, batch, capture, optimizer, fused, notes, source):
+    """What was captured, as a Workload."""
+    step = capture.step
+    layers, places = cut(step, Depth(model), type(model).__name__)
+    ends = fuse(layers, step.completed, places) if fused else None
+    if fused:
+        notes.append('fused: chains of kernels that only move memory count their ends only, a '
+                     'bound of what a compiler does')
+    parameters, arrival = parameters_of(model, step, places, ends)
+    forward_gemms = {}
+    for layer in layers:
+        for kernel in layer.forward + layer.backward:
+            if kernel.kind != 'memory':
+                forward_gemms[kernel.type] = forward_gemms.get(kernel.type, 0) + kernel.flops
+    by_type = {}
+    for parameter in model.parameters():
+        key = format_of(parameter.dtype)
+        by_type[key] = by_type.get(key, 0) + parameter.numel()
+    dtype = max(by_type, key=by_type.get) if by_type else 'fp32'
+    compute = max(forward_gemms, key=forward_gemms.get) if forward_gemms else dtype
+    samples, sequence = size_of(batch)
+    optimizer = name_of(optimizer, notes)
+    attention = max(step.used, key=step.used.get) if step.used else None
+    if len(step.used) > 1:
+        notes.append('attention of more than one kind: ' + ', '.join(
+            f'{kind} x {count}' for kind, count in sorted(step.used.items())))
+    if any(p.sparse for p in parameters):
+        notes.append('sparse gradients: every index of the batch is taken as a row of its own')
+    return Workload(
+        source=source or f'torch {torch.__version__.split("+")[0]}, meta device, '
+                         f'{type(model).__name__}, batch {samples}',
+        model=type(model).__name__, batch=samples, sequence=sequence, dtype=dtype,
+        compute=None if compute == dtype else compute, optimizer=optimizer, attention=attention,
+        layers=layers, parameters=parameters, arrival=arrival, buffers=buffers_of(model),
+        notes=notes, partial=[f'{op} x {count}' for op, count in step.unpriced.items()])
+
+
+def parameters_of(model, step, places, ends):
+    """Parameters, and the order in which their gradients are complete."""
+    starts, at = {}, []  # index of every backward kernel in its layer
+    for place in places:
+        at.append(starts.get(place, 0))
+        starts[place] = at[-1] + 1
+    completed = {}
+    for name, launches in step.completed:
+        completed.setdefault(name, launches)
+    parameters = []
+    for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:
+            continue
+        shape, dtype = tuple(parameter.shape), format_of(parameter.dtype)
+        if name not in completed:
+            parameters.append(Parameter(name, shape, dtype, unused=True))
+            continue
+        last = max(0, completed[name] - 1)
+        rows = step.sparse_rows.get(name)
+        parameters.append(Parameter(name, shape, dtype, layer=places[last],
+                                    after=ends[last] if ends else at[last],
+                                    sparse=rows is not None, rows=rows or 0))
+    index = {parameter.name: i for i, parameter in enumerate(parameters)}
+    return parameters, [index[name] for name in completed]
+
+
+def buffers_of(model):
+    groups = {}
+    for buffer in model.buffers():
+        tensors, size = groups.get(buffer.dtype, (0, 0))
+        groups[buffer.dtype] = tensors + 1, size + buffer.numel() * buffer.element_size()
+    return [Buffers(*group) for group in groups.values()]
+
+
+def size_of(batch):
+    """Samples, and tokens per sample where the batch holds rows of indices."""
+    tensors = [t for t in tensors_in(batch) if t.dim() > 0]
+    samples = tensors[0].shape[0] if tensors else 1
+    rows = [t.shape[1] for t in tensors
+            if t.dim() == 2 and not t.is_floating_point() and t.shape[0] == samples]
+    return samples, max(rows) if rows else None

@@ -1,0 +1,160 @@
+"""The description of a training step: what `describe` returns, and how it is written."""
+import json
+from dataclasses import dataclass, field
+from typing import Optional
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A tensor that is trained. Its gradient is complete after entry `after` of the backward
+    kernels of layer `layer`."""
+    name: str
+    shape: tuple
+    dtype: str
+    layer: int = 0
+    after: int = 0
+    sparse: bool = False
+    rows: int = 0
+    unused: bool = False
+
+
+@dataclass(frozen=True)
+class Buffers:
+    """Buffers of one type, which DDP broadcasts together."""
+    tensors: int
+    bytes: int
+
+
+@dataclass
+class Workload:
+    """One training step: kernels of forward and backward by layer, parameters and the order in
+    which their gradients are complete. `save` writes what `ddpsim run FILE` reads."""
+    source: str
+    model: str
+    batch: int
+    layers: list                 # Layer, forward order
+    parameters: list             # Parameter, registration order
+    arrival: list                # indices of parameters in the order their hooks fire
+    buffers: list                # Buffers
+    dtype: str = 'fp32'
+    compute: Optional[str] = None
+    sequence: Optional[int] = None
+    optimizer: Optional[str] = None
+    attention: Optional[str] = None
+    notes: list = field(default_factory=list)
+    partial: list = field(default_factory=list)
+
+    @property
+    def forward(self):
+        """Kernels in the order they run."""
+        return [kernel for layer in self.layers for kernel in layer.forward]
+
+    @property
+    def backward(self):
+        return [kernel for layer in reversed(self.layers) for kernel in layer.backward]
+
+    @property
+    def flops(self):
+        return sum(kernel.flops for kernel in self.forward + self.backward)
+
+    def text(self):
+        """The description as YAML, `format: ddpsim.workload/2`."""
+        return '\n'.join(_lines(self)) + '\n'
+
+    def save(self, path):
+        with open(path, 'w', encoding='utf-8', newline='\n') as file:
+            file.write(self.text())
+
+    def __repr__(self):
+        elements = sum(_product(p.shape) for p in self.parameters)
+        forward, backward = (sum(k.launches for k in kernels)
+                             for kernels in (self.forward, self.backward))
+        return (f'{self.model}: batch {self.batch}, {len(self.layers)} layers, '
+                f'{len(self.parameters)} parameters of {elements:,} elements ({self.dtype}), '
+                f'{forward} + {backward} kernels, {self.flops / 1e12:.3g} TFLOP a step')
+
+
+def _product(sizes):
+    result = 1
+    for size in sizes:
+        result *= size
+    return result
+
+
+def quoted(text):
+    """A YAML scalar; double quotes of YAML hold all that JSON's do."""
+    plain = text and all(c.isalnum() and c.isascii() or c in '_.-/' for c in text)
+    looks_like_text = plain and text[0].isalpha() and text.lower() not in (
+        'null', 'true', 'false', 'yes', 'no', 'on', 'off', 'y', 'n')
+    return text if looks_like_text else json.dumps(text, ensure_ascii=False)
+
+
+def _flow(pairs):
+    return '{' + ', '.join(f'{key}: {value}' for key, value in pairs) + '}'
+
+
+def _kernel(kernel):
+    pairs = [('op', quoted(kernel.op)), ('kind', kernel.kind)]
+    if kernel.gemm:
+        pairs.append(('gemm', _flow(kernel.gemm._asdict().items())))
+    if kernel.attention:
+        pairs.append(('attention', _flow((key, str(value).lower()) for key, value
+                                         in kernel.attention._asdict().items())))
+    return _flow(pairs + [('type', kernel.type), ('read', kernel.read),
+                          ('written', kernel.written), ('flops', kernel.flops),
+                          ('launches', kernel.launches)])
+
+
+def _runs(kernels, index_of):
+    """Indices, equal neighbours as [index, count]."""
+    runs = []
+    for kernel in kernels:
+        index = index_of[kernel]
+        if runs and runs[-1][0] == index:
+            runs[-1][1] += 1
+        else:
+            runs.append([index, 1])
+    return '[' + ', '.join(str(i) if count == 1 else f'[{i}, {count}]' for i, count in runs) + ']'
+
+
+def _parameter(parameter):
+    pairs = [('name', quoted(parameter.name)), ('shape', list(parameter.shape)),
+             ('dtype', parameter.dtype)]
+    if parameter.unused:
+        return _flow(pairs + [('unused', 'true')])
+    pairs += [('layer', parameter.layer), ('after', parameter.after)]
+    if parameter.sparse:
+        pairs += [('sparse', 'true'), ('rows', parameter.rows)]
+    return _flow(pairs)
+
+
+def _lines(workload):
+    yield 'format: ddpsim.workload/2'
+    yield f'source: {json.dumps(workload.source, ensure_ascii=False)}'
+    yield f'model: {quoted(workload.model)}'
+    yield f'batch: {workload.batch}'
+    for key in ('sequence', 'dtype', 'compute', 'optimizer', 'attention'):
+        value = getattr(workload, key)
+        if value is not None:
+            yield f'{key}: {value}'
+    for key in ('notes', 'partial'):
+        lines = getattr(workload, key)
+        if lines:
+            yield f'{key}:'
+            yield from (f'  - {json.dumps(line, ensure_ascii=False)}' for line in lines)
+    index_of = {}
+    for kernel in workload.forward + workload.backward:
+        index_of.setdefault(kernel, len(index_of))
+    yield 'kernels:' if index_of else 'kernels: []'
+    yield from (f'  - {_kernel(kernel)}' for kernel in index_of)
+    yield 'layers:'
+    for layer in workload.layers:
+        yield f'  - name: {quoted(layer.name)}'
+        yield f'    forward: {_runs(layer.forward, index_of)}'
+        yield f'    backward: {_runs(layer.backward, index_of)}'
+        yield f'    kept: {layer.kept}'
+    yield 'parameters:' if workload.parameters else 'parameters: []'
+    yield from (f'  - {_parameter(parameter)}' for parameter in workload.parameters)
+    yield f'arrival: {workload.arrival}'
+    yield 'buffers: [' + ', '.join(_flow([('tensors', group.tensors), ('bytes', group.bytes)])
+                                   for group in workload.buffers) + ']'

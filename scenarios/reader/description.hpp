@@ -1,0 +1,101 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/cluster/cluster.hpp"
+#include "model/workload/attention.hpp"
+#include "model/workload/optimizer.hpp"
+#include "model/workload/workload.hpp"
+
+namespace ddpsim {
+
+/// What a described kernel does, which decides how the law of kernels takes it.
+enum class KernelKind : std::uint8_t { gemm, conv, attention, memory };
+inline constexpr std::array all_kernel_kinds{KernelKind::gemm, KernelKind::conv,
+                                             KernelKind::attention, KernelKind::memory};
+std::string_view name_of(KernelKind kind);
+
+/// A kernel as `ddpsim describe` writes it, each distinct one once.
+struct DescribedKernel {
+  std::string op;  ///< "aten.addmm"
+  KernelKind kind = KernelKind::memory;
+  std::optional<Gemm> gemm;            ///< of gemm and conv
+  std::optional<Attention> attention;  ///< of attention
+  DType type = DType::fp32;            ///< how it multiplies
+  std::int64_t read = 0, written = 0;  ///< bytes, all launches together
+  double flops = 0;                    ///< masks not discounted
+  int launches = 1;
+};
+
+/// So many times in a row the kernel with this index.
+struct KernelRun {
+  int kernel = 0;
+  int count = 1;
+
+  bool operator==(const KernelRun&) const = default;
+};
+
+struct DescribedLayer {
+  std::string name;
+  std::vector<KernelRun> forward, backward;
+  std::optional<std::int64_t> kept;  ///< bytes that autograd keeps; none: not known
+};
+
+struct DescribedParameter {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  DType dtype = DType::fp32;
+  std::optional<int> layer;
+  std::optional<int> after;  ///< counts every repetition of that layer's backward
+  bool sparse = false;
+  std::int64_t sparse_rows = 0;
+  bool unused = false;
+};
+
+/// A workload description (format: ddpsim.workload/2): one training step as `ddpsim describe`
+/// captured it without a device, kernel by kernel. docs/scenario.md tells each key.
+struct WorkloadDescription {
+  std::string source, model;
+  int batch = 1;
+  std::optional<int> sequence;
+  DType dtype = DType::fp32;
+  std::optional<DType> compute;
+  std::optional<Optimizer> optimizer;
+  std::string attention;  ///< which kernels attention was described as; "": there is none
+  std::vector<std::string> notes, partial;
+  std::vector<DescribedKernel> kernels;
+  std::vector<DescribedLayer> layers;
+  std::vector<DescribedParameter> parameters;
+  std::vector<int> arrival;
+  std::vector<BufferGroup> buffers;
+};
+
+/// The most kernels a description may have a step launch, each repetition counted: a model of 70
+/// billion parameters launches about ten thousand.
+inline constexpr std::int64_t most_described_kernels = 1'000'000;
+
+/// How a kernel multiplies on a device. What is described as fp32 may run as tf32: where the
+/// scenario says so (`compute`), and otherwise in convolutions, for which PyTorch allows it unless
+/// told not to (torch.backends.cudnn.allow_tf32), on devices that have it.
+DType multiplied_as(const DescribedKernel& kernel, std::optional<DType> compute,
+                    const Device& device);
+
+/// The description as a workload of kernels with known shapes. Neighbours that only move memory
+/// become one kernel with all their launches, unless a gradient is complete in between, so that
+/// the step is simulated fast and ends at the same instant. The description has been checked.
+Workload workload_of(const WorkloadDescription& description, const std::string& name,
+                     std::optional<DType> compute, const Device& device);
+
+/// Multiplications and additions of all attention kernels of a step, as PyTorch counts them, and of
+/// those the ones that a causal mask saves.
+struct MaskedFlops {
+  double counted = 0, masked = 0;
+};
+MaskedFlops masked_flops(const WorkloadDescription& description);
+
+}  // namespace ddpsim

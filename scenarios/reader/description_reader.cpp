@@ -1,0 +1,519 @@
+#include "scenarios/reader/description_reader.hpp"
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "scenarios/reader/file_end.hpp"
+#include "scenarios/reader/map.hpp"
+
+namespace ddpsim {
+namespace {
+
+// What no real step comes near, and what keeps every later sum inside 64 bits.
+constexpr std::int64_t most_extent = std::int64_t{1} << 40;
+constexpr std::int64_t most_bytes = std::int64_t{1} << 50;  ///< of one kernel
+constexpr double most_step_bytes = 0x1p60;
+constexpr double most_step_flops = 1e19;
+constexpr double most_elements = 0x1p48;       ///< of all parameters
+constexpr std::size_t most_entries = 200'000;  ///< of a list of mappings
+
+/// A list of mappings that is counted before it is read: aliases make short files long.
+template <typename V>
+Value<std::vector<V>> counted(Value<std::vector<V>> value) {
+  value.read = [read = value.read](const Yaml& given) {
+    if (given.is_list() && given.size() > most_entries)
+      given.fail(
+          fmt::format("a list of {}: at most {} entries are read", given.size(), most_entries));
+    return read(given);
+  };
+  return value;
+}
+
+Value<double> flops_value() {
+  return value::number(0, most_step_flops);
+}
+
+// --- kernels ---
+
+const Map<Gemm>& gemm_map() {
+  const auto extent = [] { return value::whole<std::int64_t>(1, most_extent); };
+  static const auto map =
+      Map<Gemm>("described_gemm",
+                "A matrix product: C of m x n elements += A of m x k times B of k x n.")
+          .key("m", extent(), &Gemm::m,
+               {.meaning = "Rows of C.", .example = "4096", .required = true})
+          .key("n", extent(), &Gemm::n,
+               {.meaning = "Columns of C.", .example = "768", .required = true})
+          .key("k", extent(), &Gemm::k,
+               {.meaning = "Columns of A.", .example = "768", .required = true})
+          .key("batch", extent(), &Gemm::batch,
+               {.meaning = "How many independent products of that shape: a convolution's groups, "
+                           "for example."});
+  return map;
+}
+
+const Map<Attention>& attention_map() {
+  const auto extent = [] { return value::whole<std::int64_t>(1, most_extent); };
+  static const auto map =
+      Map<Attention>("described_attention", "Attention of a layer in one fused kernel.")
+          .key("batch", extent(), &Attention::batch,
+               {.meaning = "Samples.", .example = "8", .required = true})
+          .key("heads", extent(), &Attention::heads,
+               {.meaning = "Heads of the queries.", .example = "12", .required = true})
+          .key("queries", extent(), &Attention::queries,
+               {.meaning = "Queries of a sample.", .example = "512", .required = true})
+          .key("keys", extent(), &Attention::keys,
+               {.meaning = "Keys of a sample.", .example = "512", .required = true})
+          .key("size", extent(), &Attention::size,
+               {.meaning = "Elements of a head.", .example = "64", .required = true})
+          .key("causal", value::boolean(), &Attention::causal,
+               {.meaning = "Whether a query sees no key behind it. What is masked is left out when "
+                           "the kernel is priced, and there alone."})
+          .key("backward", value::boolean(), &Attention::backward,
+               {.meaning = "Whether it is the gradients of queries, keys and values."});
+  return map;
+}
+
+void finish_kernel(DescribedKernel& kernel, const YamlMap& map) {
+  const bool product = kernel.kind == KernelKind::gemm || kernel.kind == KernelKind::conv;
+  const auto only_of = [&](const char* key, bool wanted) {
+    if (wanted && !map.has(key))
+      map.node().fail(
+          fmt::format("a kernel of kind {} needs the key \"{}\"", name_of(kernel.kind), key));
+    if (const auto there = map.find(key); there && !wanted)
+      there->fail(fmt::format("a kernel of kind {} has no {}", name_of(kernel.kind), key));
+  };
+  only_of("gemm", product);
+  only_of("attention", kernel.kind == KernelKind::attention);
+  const double counted = product                                ? kernel.gemm->flops()
+                         : kernel.kind == KernelKind::attention ? counted_flops(*kernel.attention)
+                                                                : 0;
+  const auto flops = map.find("flops");
+  if (counted > most_step_flops)
+    map.node().fail(
+        fmt::format("{:.3g} multiplications and additions: no step has so many", counted));
+  if (flops && product && std::abs(kernel.flops - counted) > 1e-9 * counted)
+    flops->fail(fmt::format("the shape makes it {:.0f} (2 m n k batch)", counted));
+  if (product) kernel.flops = counted;
+}
+
+const Map<DescribedKernel>& kernel_map() {
+  const auto bytes = [] { return value::whole<std::int64_t>(0, most_bytes); };
+  static const auto map =
+      Map<DescribedKernel>("described_kernel", "A kernel of the step, each distinct one once.")
+          .key("op", value::text("the name of an operation"), &DescribedKernel::op,
+               {.meaning = "The operation of PyTorch that launches it.",
+                .example = "aten.addmm",
+                .required = true})
+          .key("kind",
+               value::one_of(all_kernel_kinds,
+                             {"a matrix product", "a convolution, as the product it is",
+                              "attention in a fused kernel",
+                              "it only moves bytes: elementwise work, norms, copies"}),
+               &DescribedKernel::kind,
+               {.meaning = "What it does, which decides how it is priced.",
+                .example = "gemm",
+                .required = true})
+          .key("gemm", value::mapping(&gemm_map), &DescribedKernel::gemm,
+               {.meaning = "The shape of a product or a convolution.",
+                .otherwise = "needed for gemm and conv",
+                .example = "{m: 4096, n: 768, k: 768, batch: 1}"})
+          .key(
+              "attention", value::mapping(&attention_map), &DescribedKernel::attention,
+              {.meaning = "The shape of attention.",
+               .otherwise = "needed for attention",
+               .example = "{batch: 8, heads: 12, queries: 512, keys: 512, size: 64, causal: true}"})
+          .key("type", value::one_of(all_dtypes), &DescribedKernel::type,
+               {.meaning = "How it multiplies. A convolution in fp32 runs as tf32 on devices that "
+                           "have it, as PyTorch has it by default; `workload.compute` says "
+                           "otherwise.",
+                .always_written = true})
+          .key("read", bytes(), &DescribedKernel::read,
+               {.meaning = "Bytes read from device memory, of all its launches.",
+                .example = "123456",
+                .required = true})
+          .key("written", bytes(), &DescribedKernel::written,
+               {.meaning = "Bytes written to device memory, of all its launches.",
+                .example = "1234",
+                .required = true})
+          .key("flops", flops_value(), &DescribedKernel::flops,
+               {.meaning = "Multiplications and additions, as PyTorch's counter has them: no mask "
+                           "is discounted."})
+          .key("launches", value::whole(1, 100'000), &DescribedKernel::launches,
+               {.meaning = "How many kernels the host enqueues for it."})
+          .check(finish_kernel);
+  return map;
+}
+
+// --- layers ---
+
+/// An index, or [index, count].
+Value<KernelRun> run_value() {
+  const auto kernel = value::whole(0, std::numeric_limits<int>::max());
+  const auto count = value::whole(1, static_cast<std::int64_t>(most_described_kernels));
+  const std::string expected = "the index of a kernel, or [index, count]";
+  Form pair = value::list(value::either({kernel.type, count.type}), 2, 2);
+  return {value::either({kernel.type, {pair}}),
+          [=](const Yaml& given) -> KernelRun {
+            if (!given.is_list()) return {kernel.read(given), 1};
+            const std::vector<Yaml> both = given.list(expected);
+            if (both.size() != 2) given.fail("expected " + expected);
+            return {kernel.read(both[0]), count.read(both[1])};
+          },
+          [](YAML::Emitter& out, const KernelRun& run) {
+            if (run.count == 1)
+              out << run.kernel;
+            else
+              out << YAML::Flow << YAML::BeginSeq << run.kernel << run.count << YAML::EndSeq;
+          }};
+}
+
+const Map<DescribedLayer>& layer_map() {
+  static const auto map =
+      Map<DescribedLayer>("described_layer",
+                          "A module of the network and the kernels of its passes.")
+          .key("name", value::text("a name"), &DescribedLayer::name,
+               {.meaning = "The module's path.", .example = "blocks.0", .required = true})
+          .key("forward", value::list_of(run_value(), "a list of kernel indices"),
+               &DescribedLayer::forward,
+               {.meaning = "The kernels of its forward pass in the order they run, by their index "
+                           "in `kernels`; [index, count]: that one so many times in a row.",
+                .otherwise = "there are none",
+                .example = "[0, 1, [2, 3], 4]"})
+          .key("backward", value::list_of(run_value(), "a list of kernel indices"),
+               &DescribedLayer::backward,
+               {.meaning = "Likewise of its backward pass.",
+                .otherwise = "there are none",
+                .example = "[7, 8]"})
+          .key("kept", value::whole<std::int64_t>(0, most_bytes), &DescribedLayer::kept,
+               {.meaning = "Bytes that autograd keeps of its forward pass until its backward pass, "
+                           "each storage with the layer that keeps it first; without parameters.",
+                .otherwise = "not known, and then neither is the memory of a step",
+                .example = "12345678"});
+  return map;
+}
+
+std::int64_t entries_of(const std::vector<KernelRun>& runs) {
+  std::int64_t entries = 0;
+  for (const KernelRun& run : runs) entries += run.count;
+  return entries;
+}
+
+/// Layers, read while they are no more than a step has: aliases and repetitions cost nothing to
+/// write.
+Value<std::vector<DescribedLayer>> layers_value() {
+  const std::string expected = "a list of layers in forward order";
+  auto layers = value::list_of(value::mapping(&layer_map), expected);
+  layers.read = [expected](const Yaml& given) {
+    std::vector<DescribedLayer> all;
+    std::int64_t entries = 0;
+    for (const Yaml& each : given.list(expected)) {
+      const DescribedLayer& layer = all.emplace_back(layer_map().read(each));
+      entries += entries_of(layer.forward) + entries_of(layer.backward);
+      if (entries > most_described_kernels)
+        each.fail(
+            fmt::format("up to this layer there are {} kernels, each repetition counted: at "
+                        "most {} are read",
+                        entries, most_described_kernels));
+    }
+    return all;
+  };
+  return counted(std::move(layers));
+}
+
+// --- parameters ---
+
+void finish_parameter(DescribedParameter& parameter, const YamlMap& map) {
+  if (const auto rows = map.find("rows"); rows && !parameter.sparse)
+    rows->fail("rows are a sparse gradient's: say sparse: true");
+  double elements = 1;
+  for (const std::int64_t extent : parameter.shape) elements *= static_cast<double>(extent);
+  if (elements > most_elements)
+    map.find("shape")->fail(
+        fmt::format("{:.3g} elements are more than any memory holds", elements));
+  if (parameter.unused) return;
+  map.at("layer");
+  map.at("after");
+}
+
+const Map<DescribedParameter>& parameter_map() {
+  constexpr int most = std::numeric_limits<int>::max();
+  static const auto map =
+      Map<DescribedParameter>("described_parameter", "A parameter that is trained.")
+          .key("name", value::text("a name"), &DescribedParameter::name,
+               {.meaning = "Its name, as named_parameters() spells it.",
+                .example = "blocks.0.weight",
+                .required = true})
+          .key("shape",
+               value::list_of(value::whole<std::int64_t>(1, most_extent),
+                              "a list of whole numbers, such as [768, 768]"),
+               &DescribedParameter::shape,
+               {.meaning = "Its shape.", .example = "[768, 768]", .required = true})
+          .key("dtype", value::one_of(all_dtypes), &DescribedParameter::dtype,
+               {.meaning = "How it and its gradient are stored.", .always_written = true})
+          .key("layer", value::whole(0, most), &DescribedParameter::layer,
+               {.meaning = "The layer, by its index in `layers`, whose backward pass completes its "
+                           "gradient.",
+                .otherwise = "needed, unless the parameter is unused",
+                .example = "3"})
+          .key("after", value::whole(0, most), &DescribedParameter::after,
+               {.meaning = "The entry of that layer's backward pass, from 0 and with every "
+                           "repetition counted, behind which its gradient is complete.",
+                .otherwise = "needed, unless the parameter is unused",
+                .example = "12"})
+          .key("sparse", value::boolean(), &DescribedParameter::sparse,
+               {.meaning = "Whether its gradient is sparse, as an embedding's may be: it is "
+                           "reduced by itself."})
+          .key("rows", value::whole<std::int64_t>(1, most_extent), &DescribedParameter::sparse_rows,
+               {.meaning = "How many rows a sparse gradient sends.",
+                .otherwise = "all of them",
+                .example = "512"})
+          .key("unused", value::boolean(), &DescribedParameter::unused,
+               {.meaning = "Whether no gradient reaches it in this step."})
+          .needs_also({{.key = "layer"}, {.key = "unused", .value = {value::word("true")}}})
+          .needs_also({{.key = "after"}, {.key = "unused", .value = {value::word("true")}}})
+          .check(finish_parameter);
+  return map;
+}
+
+const Map<BufferGroup>& buffers_map() {
+  static const auto map =
+      Map<BufferGroup>("described_buffers",
+                       "Tensors of one type that are not trained but kept alike on all ranks.")
+          .key("tensors", value::whole(1, 1'000'000), &BufferGroup::tensors,
+               {.meaning = "How many there are.", .example = "106", .required = true})
+          .key("bytes", value::whole<std::int64_t>(1, most_extent),
+               [](auto& group) -> auto& { return group.size.count; },
+               {.meaning = "How many bytes they have together.",
+                .example = "212992",
+                .required = true});
+  return map;
+}
+
+// --- all of it ---
+
+Yaml entry(const YamlMap& map, const char* key, std::size_t position) {
+  return map.find(key)->list("").at(position);
+}
+
+/// What a step sums up to, and why it is too much.
+class StepTotals {
+ public:
+  /// The problem, or "".
+  std::string add(const DescribedKernel& kernel, int count) {
+    launches_ += std::int64_t{count} * kernel.launches;
+    bytes_ += count * static_cast<double>(kernel.read + kernel.written);
+    flops_ += count * kernel.flops;
+    if (launches_ > most_described_kernels)
+      return fmt::format("up to here the step launches {} kernels: at most {} are read", launches_,
+                         most_described_kernels);
+    if (bytes_ > most_step_bytes)
+      return fmt::format("up to here the step moves {:.3g} bytes: no step does", bytes_);
+    if (flops_ > most_step_flops)
+      return fmt::format(
+          "up to here the step has {:.3g} multiplications and additions: no step does", flops_);
+    return "";
+  }
+
+ private:
+  std::int64_t launches_ = 0;
+  double bytes_ = 0, flops_ = 0;
+};
+
+void check_layers(const WorkloadDescription& description, const YamlMap& map) {
+  if (description.layers.empty()) map.find("layers")->fail("expected at least one layer");
+  StepTotals totals;
+  double kept = 0;
+  for (std::size_t l = 0; l < description.layers.size(); ++l) {
+    const DescribedLayer& layer = description.layers[l];
+    const auto check_pass = [&](const char* key, const std::vector<KernelRun>& runs) {
+      for (std::size_t i = 0; i < runs.size(); ++i) {
+        const auto kernel = static_cast<std::size_t>(runs[i].kernel);
+        const auto place = [&] { return entry(YamlMap(entry(map, "layers", l)), key, i); };
+        if (kernel >= description.kernels.size())
+          place().fail(fmt::format("there is no kernel {}: there are {}, counted from 0", kernel,
+                                   description.kernels.size()));
+        const std::string problem = totals.add(description.kernels[kernel], runs[i].count);
+        if (!problem.empty()) place().fail(problem);
+      }
+    };
+    check_pass("forward", layer.forward);
+    check_pass("backward", layer.backward);
+    kept += static_cast<double>(layer.kept.value_or(0));
+    if (kept > static_cast<double>(most_bytes))
+      entry(map, "layers", l)
+          .fail(fmt::format("up to this layer {:.3g} bytes are kept: none has so much", kept));
+  }
+}
+
+void check_parameters(const WorkloadDescription& description, const YamlMap& map) {
+  if (description.parameters.empty())
+    map.find("parameters")->fail("expected at least one parameter");
+  std::vector<std::int64_t> entries;  // [layer], of its backward pass
+  for (const DescribedLayer& layer : description.layers)
+    entries.push_back(entries_of(layer.backward));
+  double elements = 0;
+  for (std::size_t p = 0; p < description.parameters.size(); ++p) {
+    const DescribedParameter& parameter = description.parameters[p];
+    double own = 1;
+    for (const std::int64_t extent : parameter.shape) own *= static_cast<double>(extent);
+    elements += own;
+    if (elements > most_elements)
+      entry(map, "parameters", p)
+          .fail(fmt::format("up to this parameter there are {:.3g} elements: more than any memory "
+                            "holds",
+                            elements));
+    if (parameter.unused) continue;
+    const auto refuse = [&](const char* key, const std::string& problem) {
+      YamlMap(entry(map, "parameters", p)).at(key).fail(problem);
+    };
+    const auto layer = static_cast<std::size_t>(*parameter.layer);
+    if (layer >= entries.size())
+      refuse("layer", fmt::format("there is no layer {}: there are {}, counted from 0", layer,
+                                  entries.size()));
+    if (*parameter.after >= entries[layer])
+      refuse("after",
+             fmt::format("the backward pass of layer {} ({}) has {} entries, counted from 0", layer,
+                         description.layers[layer].name, entries[layer]));
+  }
+}
+
+/// Every used parameter once.
+void check_arrival(const WorkloadDescription& description, const YamlMap& map) {
+  const auto arrival = map.find("arrival");
+  if (!arrival) return;
+  std::vector<bool> seen(description.parameters.size(), false);
+  for (std::size_t i = 0; i < description.arrival.size(); ++i) {
+    const auto parameter = static_cast<std::size_t>(description.arrival[i]);
+    const auto refuse = [&](const std::string& problem) { entry(map, "arrival", i).fail(problem); };
+    if (parameter >= seen.size())
+      refuse(fmt::format("there is no parameter {}: there are {}, counted from 0", parameter,
+                         seen.size()));
+    if (description.parameters[parameter].unused)
+      refuse(fmt::format("parameter {} ({}) is unused: its hook never fires", parameter,
+                         description.parameters[parameter].name));
+    if (seen[parameter]) refuse(fmt::format("parameter {} stands here twice", parameter));
+    seen[parameter] = true;
+  }
+  for (std::size_t p = 0; p < seen.size(); ++p)
+    if (!seen[p] && !description.parameters[p].unused)
+      arrival->fail(fmt::format("parameter {} ({}) is missing", p, description.parameters[p].name));
+}
+
+void finish_description(WorkloadDescription& description, const YamlMap& map) {
+  if (description.dtype == DType::tf32)
+    map.find("dtype")->fail("tf32 is how matrices are multiplied, not how parameters are stored");
+  check_layers(description, map);
+  check_parameters(description, map);
+  check_arrival(description, map);
+}
+
+Map<WorkloadDescription> make_map() {
+  using D = WorkloadDescription;
+  Map<D> map("workload_description",
+             "A training step as `ddpsim describe` captured it, kernel by kernel, without a "
+             "device: it stands where a model of the catalogue stands.");
+  map.key_constant("format", "ddpsim.workload/2",
+                   {.meaning = "Marks the file as a workload description.",
+                    .example = "ddpsim.workload/2",
+                    .required = true});
+  add_written_by(map);
+  const auto lines = [] { return value::list_of(value::text("a line"), "a list of texts"); };
+  map.key("source", value::text(), &D::source,
+          {.meaning = "What was described, and with what.",
+           .example = "torch 2.13.0, meta device, my_model.py:make, batch 8"})
+      .key("model", value::text(), &D::model,
+           {.meaning = "The class of the model.",
+            .otherwise = "not said",
+            .example = "VisionTransformer"})
+      .key("batch", value::whole(1, 10'000'000), &D::batch,
+           {.meaning = "Samples of a micro-batch.", .example = "8", .required = true})
+      .key("sequence", value::whole(1, 100'000'000), &D::sequence,
+           {.meaning = "Tokens of a sample.", .otherwise = "there are none", .example = "512"})
+      .key("dtype", value::one_of(all_dtypes), &D::dtype,
+           {.meaning = "How most parameters are stored.", .always_written = true})
+      .key("compute", value::one_of(all_dtypes), &D::compute,
+           {.meaning = "How most matrices are multiplied.",
+            .otherwise = "as `dtype`",
+            .example = "bf16"})
+      .key("optimizer", value::one_of(all_optimizers), &D::optimizer,
+           {.meaning = "The optimizer that was described, which a scenario may replace.",
+            .otherwise = "none",
+            .example = "adamw"})
+      .key("attention", value::text(), &D::attention,
+           {.meaning = "Which kernels attention was described as.",
+            .otherwise = "there is none",
+            .example = "flash"})
+      .key("notes", lines(), &D::notes,
+           {.meaning = "What was described as CUDA does it, where the meta device does something "
+                       "else.",
+            .otherwise = "there are none",
+            .example = "[\"dropout described as CUDA's fused kernel (12 of them)\"]"})
+      .key("partial", lines(), &D::partial,
+           {.meaning = "Operations nobody has a rule for, priced by their bytes alone. Results are "
+                       "marked as partial.",
+            .otherwise = "there are none",
+            .example = "[mylib::op x 3]"})
+      .key("kernels", counted(value::list_of(value::mapping(&kernel_map), "a list of kernels")),
+           &D::kernels,
+           {.meaning = "The kernels of the step, each distinct one once.",
+            .example = "[{op: aten.gelu, kind: memory, read: 4096, written: 4096}]",
+            .required = true})
+      .key(
+          "layers", layers_value(), &D::layers,
+          {.meaning = "The layers in forward order. Backward runs them from the last to the first.",
+           .example = "[{name: act, forward: [0], backward: [[0, 2]]}]",
+           .required = true})
+      .key(
+          "parameters",
+          counted(value::list_of(value::mapping(&parameter_map),
+                                 "a list of parameters in registration order")),
+          &D::parameters,
+          {.meaning = "The parameters in registration order: frozen ones left out, tied ones once.",
+           .example = "[{name: act.weight, shape: [64], layer: 0, after: 1}]",
+           .required = true})
+      .key("arrival",
+           value::list_of(value::whole(0, std::numeric_limits<int>::max()),
+                          "a list of parameter indices"),
+           &D::arrival,
+           {.meaning = "The order in which the parameters' hooks fire: the index of every one that "
+                       "is not unused, once.",
+            .otherwise = "by the kernels that complete gradients",
+            .example = "[0]"})
+      .key("buffers",
+           value::list_of(value::mapping(&buffers_map),
+                          "a list of {tensors, bytes}, one for each type"),
+           &D::buffers,
+           {.meaning = "The buffers that are broadcast before each forward pass, by type.",
+            .otherwise = "there are none",
+            .example = "[{tensors: 106, bytes: 212992}]"})
+      .check(finish_description);
+  add_end(map, "ddpsim.workload/2");
+  return map;
+}
+
+}  // namespace
+
+const Map<WorkloadDescription>& workload_description_map() {
+  static const Map<WorkloadDescription> map = make_map();
+  return map;
+}
+
+WorkloadDescription read_workload_description(const Yaml& given) {
+  const YamlMap map(given);
+  check_end_if_written(map, map.at("format"));
+  WorkloadDescription description = workload_description_map().read(given);
+  try {
+    check(workload_of(description, std::filesystem::path(given.file()).stem().string(),
+                      std::nullopt, Device{}));
+  } catch (const std::invalid_argument& problem) {
+    map.at("parameters").fail(problem.what());
+  }
+  return description;
+}
+
+}  // namespace ddpsim

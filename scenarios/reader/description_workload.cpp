@@ -1,0 +1,224 @@
+// From a description, which has each distinct kernel once, to a workload of layers of kernels.
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "scenarios/reader/description.hpp"
+
+namespace ddpsim {
+namespace {
+
+std::size_t index(int position) {
+  return static_cast<std::size_t>(position);
+}
+
+/// One pass of a layer: kernels in the order they run, and where in it gradients are complete.
+class DescribedPass {
+ public:
+  /// `closings`: the entries, counted from 0 with every repetition, behind which a gradient is
+  /// complete.
+  explicit DescribedPass(std::set<int> closings) : closings_(std::move(closings)) {}
+
+  void run(const Kernel& kernel, int count) {
+    if (kernel.gemm) {
+      for (int i = 0; i < count; ++i) append(kernel, 1);
+      return;
+    }
+    while (count > 0) {  // in pieces that end where a gradient is complete
+      const auto closing = closings_.lower_bound(entries_);
+      const int piece =
+          closing == closings_.end() ? count : std::min(count, *closing - entries_ + 1);
+      append(kernel, piece);
+      count -= piece;
+    }
+  }
+
+  /// The kernel that holds this entry, of those in `closings`.
+  int kernel_of(int closing) const { return kernel_of_closing_.at(closing); }
+
+  std::vector<Kernel> take() && { return std::move(kernels_); }
+
+ private:
+  void append(const Kernel& kernel, int count) {
+    if (open_ && !kernel.gemm) {
+      if (merged_ == 0) kernels_.back().name += " and others";
+      ++merged_;
+    } else {
+      kernels_.push_back(kernel);
+      kernels_.back().traffic = {};
+      kernels_.back().launches = 0;
+      merged_ = 0;
+    }
+    kernels_.back().traffic += count * kernel.traffic;
+    kernels_.back().launches += count * kernel.launches;
+    entries_ += count;
+    const bool closed = closings_.contains(entries_ - 1);
+    if (closed) kernel_of_closing_.emplace(entries_ - 1, static_cast<int>(kernels_.size()) - 1);
+    open_ = !kernel.gemm && !closed;
+  }
+
+  std::set<int> closings_;
+  std::map<int, int> kernel_of_closing_;
+  std::vector<Kernel> kernels_;
+  int entries_ = 0;  ///< that have run, every repetition counted
+  int merged_ = 0;   ///< into the last kernel
+  bool open_ = false;
+};
+
+/// What is described counts: heads whose values are wider than their keys differ from the law.
+Gemm attention_gemm(const DescribedKernel& kernel) {
+  Gemm gemm = fused_attention_gemm(*kernel.attention);
+  if (kernel.flops > 0)
+    gemm.k = std::max<std::int64_t>(1, std::llround(static_cast<double>(gemm.k) * kernel.flops /
+                                                    counted_flops(*kernel.attention)));
+  return gemm;
+}
+
+/// Each kernel of the description as the law of kernels takes it.
+std::vector<Kernel> priced_kernels(const WorkloadDescription& description,
+                                   std::optional<DType> compute, const Device& device) {
+  std::vector<Kernel> kernels;
+  for (const DescribedKernel& described : description.kernels) {
+    Kernel& kernel = kernels.emplace_back();
+    kernel.name = described.op;
+    kernel.gemm = described.attention ? attention_gemm(described) : described.gemm;
+    kernel.traffic = Bytes{described.read + described.written};
+    kernel.launches = described.launches;
+    kernel.type = multiplied_as(described, compute, device);
+  }
+  return kernels;
+}
+
+/// The largest result a pass of the layer writes, less the gradients of parameters, which stay.
+std::int64_t largest_result(const WorkloadDescription& description,
+                            const std::vector<KernelRun>& pass,
+                            const std::map<int, std::int64_t>& gradients) {
+  std::int64_t most = 0;
+  int entries = 0;
+  for (const KernelRun& run : pass) {
+    std::int64_t written = description.kernels[index(run.kernel)].written;
+    entries += run.count;
+    const auto gradient = gradients.find(entries - 1);
+    if (gradient != gradients.end()) written -= std::min(written, gradient->second);
+    most = std::max(most, written);
+  }
+  return most;
+}
+
+/// What a layer takes: what it keeps is described. What its passes hold beside that is estimated
+/// as the largest result of a kernel; backward its gradient and that of the input.
+ModuleMemory memory_of(const WorkloadDescription& description, const DescribedLayer& layer,
+                       const std::map<int, std::int64_t>& gradients) {
+  ModuleMemory memory;
+  memory.kept = Bytes{*layer.kept};
+  memory.forward_working = Bytes{largest_result(description, layer.forward, {})};
+  memory.backward_working = 2 * Bytes{largest_result(description, layer.backward, gradients)};
+  for (const auto& [entry, size] : gradients) memory.gradients += Bytes{size};
+  return memory;
+}
+
+Parameter parameter_of(const DescribedParameter& described) {
+  Parameter parameter;
+  parameter.name = described.name;
+  parameter.shape = described.shape;
+  parameter.dtype = described.dtype;
+  parameter.sparse = described.sparse;
+  parameter.sparse_rows = described.sparse_rows;
+  parameter.unused = described.unused;
+  return parameter;
+}
+
+/// A kernel that does nothing, for layers whose backward pass an unused parameter needs to name.
+Kernel no_work() {
+  Kernel kernel;
+  kernel.name = "nothing";
+  return kernel;
+}
+
+}  // namespace
+
+std::string_view name_of(KernelKind kind) {
+  constexpr std::array<std::string_view, 4> names{"gemm", "conv", "attention", "memory"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+DType multiplied_as(const DescribedKernel& kernel, std::optional<DType> compute,
+                    const Device& device) {
+  const bool narrow = kernel.type != DType::fp32 && kernel.type != DType::tf32;
+  if (narrow || kernel.kind == KernelKind::memory) return kernel.type;
+  DType type = kernel.type;
+  if (compute)
+    type = *compute;
+  else if (kernel.kind == KernelKind::conv)
+    type = DType::tf32;
+  return device.peak_of(type).flops_per_second > 0 ? type : DType::fp32;
+}
+
+Workload workload_of(const WorkloadDescription& description, const std::string& name,
+                     std::optional<DType> compute, const Device& device) {
+  Workload workload;
+  workload.name = name;
+  workload.source = description.source;
+  workload.buffers = description.buffers;
+  workload.arrival = description.arrival;
+  const std::vector<Kernel> kernels = priced_kernels(description, compute, device);
+
+  // [layer]: after which entry of its backward pass how many bytes of gradients are complete.
+  std::vector<std::map<int, std::int64_t>> gradients(description.layers.size());
+  for (const DescribedParameter& each : description.parameters)
+    if (!each.unused) gradients[index(*each.layer)][*each.after] += parameter_of(each).size().count;
+
+  std::vector<DescribedPass> backwards;
+  for (std::size_t l = 0; l < description.layers.size(); ++l) {
+    const DescribedLayer& described = description.layers[l];
+    DescribedPass forward({});
+    for (const KernelRun& run : described.forward)
+      forward.run(kernels[index(run.kernel)], run.count);
+    std::set<int> closings;
+    for (const auto& [entry, size] : gradients[l]) closings.insert(entry);
+    DescribedPass& backward = backwards.emplace_back(std::move(closings));
+    for (const KernelRun& run : described.backward)
+      backward.run(kernels[index(run.kernel)], run.count);
+    Layer& layer = workload.layers.emplace_back();
+    layer.name = described.name;
+    layer.forward = std::move(forward).take();
+    if (described.kept) layer.memory = {memory_of(description, described, gradients[l])};
+  }
+  for (const DescribedParameter& described : description.parameters) {
+    Parameter& parameter = workload.parameters.emplace_back(parameter_of(described));
+    if (described.unused) continue;
+    parameter.layer = *described.layer;
+    parameter.ready_after = backwards[index(*described.layer)].kernel_of(*described.after);
+  }
+  for (std::size_t l = 0; l < backwards.size(); ++l)
+    workload.layers[l].backward = std::move(backwards[l]).take();
+  // Unused parameters wait for nothing, but name a kernel as all others do: the first layer's
+  // first.
+  if (workload.layers.front().backward.empty()) workload.layers.front().backward = {no_work()};
+
+  if (!workload.arrival.empty())  // it leaves out who is unused
+    for (std::size_t p = 0; p < workload.parameters.size(); ++p)
+      if (workload.parameters[p].unused) workload.arrival.push_back(static_cast<int>(p));
+  return workload;
+}
+
+MaskedFlops masked_flops(const WorkloadDescription& description) {
+  MaskedFlops flops;
+  for (const DescribedLayer& layer : description.layers)
+    for (const auto* pass : {&layer.forward, &layer.backward})
+      for (const KernelRun& run : *pass) {
+        const DescribedKernel& kernel = description.kernels[index(run.kernel)];
+        if (!kernel.attention) continue;
+        const double counted = run.count * counted_flops(*kernel.attention);
+        flops.counted += counted;
+        flops.masked +=
+            counted * (1 - visible_scores(*kernel.attention) / score_count(*kernel.attention));
+      }
+  return flops;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,344 @@
+#include "scenarios/reader/description_reader.hpp"
+
+#include <chrono>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "model/ddp/peak_memory.hpp"
+#include "scenarios/reader/map.hpp"
+#include "sim/predict/predict.hpp"
+#include "tests/scenarios/reader/refusal.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// Two layers: a product with a bias and an activation, and a product with a loss.
+const std::string good_description =
+    "format: ddpsim.workload/2\n"                                                        // 1
+    "source: by hand\n"                                                                  // 2
+    "batch: 8\n"                                                                         // 3
+    "dtype: fp32\n"                                                                      // 4
+    "optimizer: sgd-plain\n"                                                             // 5
+    "kernels:\n"                                                                         // 6
+    "  - {op: mm, kind: gemm, gemm: {m: 8, n: 64, k: 32}, read: 9216, written: 2048}\n"  // 7
+    "  - {op: add, kind: memory, read: 2304, written: 2048}\n"                           // 8
+    "  - {op: relu, kind: memory, read: 2048, written: 2048, launches: 2}\n"             // 9
+    "  - {op: sum, kind: memory, read: 100, written: 10}\n"                              // 10
+    "layers:\n"                                                                          // 11
+    "  - {name: a, forward: [0, 1, 2], backward: [2, [3, 4], 0, 1], kept: 4096}\n"       // 12
+    "  - {name: b, forward: [[0, 2], [1, 3]], backward: [1, 0, 2], kept: 1024}\n"        // 13
+    "parameters:\n"                                                                      // 14
+    "  - {name: a.weight, shape: [64, 32], layer: 0, after: 5}\n"                        // 15
+    "  - {name: a.bias, shape: [64], layer: 0, after: 2}\n"                              // 16
+    "  - {name: b.weight, shape: [32, 64], dtype: bf16, layer: 1, after: 1}\n"           // 17
+    "  - {name: c, shape: [3], unused: true}\n"                                          // 18
+    "arrival: [2, 1, 0]\n";                                                              // 19
+
+const std::string scenario_of_it =
+    "workload: {model: d.yaml}\ncluster: {device: h100-sxm, ranks_per_node: 2, intra_node: "
+    "nvlink4, skew: 0 %}\ntraining: {find_unused_parameters: true}\n";
+
+std::string with(int number, const std::string& text) {
+  std::istringstream lines(good_description);
+  std::string all, line;
+  for (int i = 1; std::getline(lines, line); ++i) all += (i == number ? text : line) + "\n";
+  return all;
+}
+
+std::string in_place_of(std::string text, const std::string& part, const std::string& other) {
+  return text.replace(text.find(part), part.size(), other);
+}
+
+std::string refused(const Scratch& scratch, const std::string& description) {
+  scratch.write("d.yaml", description);
+  return refusal(scratch, scenario_of_it);
+}
+
+Scenario scenario_of(const Scratch& scratch, const std::string& description,
+                     const std::vector<Override>& set = {}) {
+  scratch.write("d.yaml", description);
+  return read_scenario(scratch.write("s.yaml", scenario_of_it), set);
+}
+
+TEST_CASE("a description becomes layers of kernels with their shapes, bytes and launches",
+          "[scenarios][description_reader]") {
+  const Scratch scratch;
+  const Scenario scenario = scenario_of(scratch, good_description);
+  const Workload& workload = scenario.workload;
+  CHECK(workload.name == "d");
+  CHECK(workload.source == "by hand");
+  CHECK(scenario.optimizer == Optimizer::sgd_plain);
+  CHECK(has_shapes(workload));
+  REQUIRE(workload.layers.size() == 2);
+  const Layer& a = workload.layers[0];
+  // The product; then what only moves memory, together: 2304 + 2048 and 2048 + 2048 bytes.
+  REQUIRE(a.forward.size() == 2);
+  CHECK(a.forward[0].gemm == Gemm{8, 64, 32, 1});
+  CHECK(a.forward[0].traffic == Bytes{9216 + 2048});
+  CHECK(a.forward[1].traffic == Bytes{8448});
+  CHECK(a.forward[1].launches == 3);
+  // Repetitions of a product are products of their own, those of what moves memory are launches.
+  const Layer& b = workload.layers[1];
+  REQUIRE(b.forward.size() == 3);
+  CHECK(b.forward[1].gemm == Gemm{8, 64, 32, 1});
+  CHECK(b.forward[2].launches == 3);
+  CHECK(b.forward[2].traffic == Bytes{3 * 4352});
+  CHECK(arrival_order(workload) == std::vector<int>{2, 1, 0, 3});
+}
+
+TEST_CASE("kernels are not joined across the end of a gradient, even inside a repetition",
+          "[scenarios][description_reader]") {
+  const Scratch scratch;
+  const Workload workload = scenario_of(scratch, good_description).workload;
+  // Backward of a: relu, four sums, the product, add. The bias is complete behind the second sum
+  // (entries 0, 1, 2), the weight behind the product (entry 5).
+  const std::vector<Kernel>& kernels = workload.layers[0].backward;
+  REQUIRE(kernels.size() == 4);
+  CHECK(kernels[0].launches == 2 + 2);
+  CHECK(kernels[0].traffic == Bytes{4096 + 2 * 110});
+  CHECK(kernels[1].launches == 2);
+  CHECK(kernels[1].traffic == Bytes{2 * 110});
+  CHECK(kernels[2].gemm);
+  CHECK(kernels[3].traffic == Bytes{4352});
+  CHECK(workload.parameters[0].ready_after == 2);
+  CHECK(workload.parameters[1].ready_after == 0);
+  CHECK(workload.parameters[2].layer == 1);
+  CHECK(workload.parameters[2].ready_after == 1);
+}
+
+TEST_CASE("joined or not, a gradient is complete when the kernels up to it have run",
+          "[scenarios][description_reader]") {
+  const Scratch scratch;
+  const auto step_of = [&](const std::string& description) {
+    const Scenario scenario = scenario_of(scratch, description);
+    return predict(model_of(scenario), scenario.training).metrics;
+  };
+  // Products of no size end the joining: between all that b's forward pass only moves.
+  const StepMetrics joined = step_of(good_description);
+  CHECK(joined.forward > Duration::zero());
+}
+
+TEST_CASE("a description says what its layers keep, and so the memory of a step is known",
+          "[scenarios][description_reader]") {
+  const Scratch scratch;
+  const Scenario scenario = scenario_of(scratch, good_description);
+  REQUIRE(has_memory(scenario.workload));
+  CHECK(scenario.workload.layers[0].memory[0].kept == Bytes{4096});
+  // The gradients of layer a: 64 x 32 and 64 elements of 4 bytes.
+  CHECK(scenario.workload.layers[0].memory[0].gradients == Bytes{4 * (64 * 32 + 64)});
+  const Step step = predict(model_of(scenario), scenario.training);
+  const StepMemory memory =
+      step_memory(scenario.workload, scenario.optimizer, scenario.training, step.schedule);
+  CHECK(memory.activations == Bytes{4096 + 1024});
+  // Of one layer it is not known, and so of none.
+  const Scenario unknown = scenario_of(
+      scratch, with(13, "  - {name: b, forward: [[0, 2], [1, 3]], backward: [1, 0, 2]}"));
+  CHECK(!has_memory(unknown.workload));
+}
+
+TEST_CASE("a described size is fixed: a scenario may repeat it, not change it",
+          "[scenarios][description_reader]") {
+  const Scratch scratch;
+  scratch.write("d.yaml", good_description);
+  const auto said = [&](const std::string& key, const std::string& value) {
+    return refusal(scratch, scenario_of_it, {{key, value}});
+  };
+  CHECK(said("workload.batch", "8").empty());
+  CHECK(said("workload.batch", "16") ==
+        "--set workload.batch=16: the model was described with batch 8: describe it anew (ddpsim "
+        "describe) for another");
+  CHECK_THAT(said("workload.sequence", "16"), Catch::Contains("samples that are no sequences"));
+  CHECK_THAT(said("workload.image", "224"), Catch::Contains("pictures of one size"));
+  CHECK(said("workload.dtype", "fp32").empty());
+  CHECK_THAT(said("workload.dtype", "bf16"), Catch::Contains("described with dtype fp32"));
+  CHECK_THAT(said("workload.compute", "bf16"), Catch::Contains("described with compute fp32"));
+  // What multiplies fp32 is the device's choice.
+  CHECK(said("workload.compute", "tf32").empty());
+  CHECK(scenario_of(scratch, good_description, {{"workload.compute", "tf32"}})
+            .workload.layers[0]
+            .forward[0]
+            .type == DType::tf32);
+  CHECK(scenario_of(scratch, good_description, {{"workload.optimizer", "adam"}}).optimizer ==
+        Optimizer::adam);
+  // A described sequence may be repeated.
+  scratch.write("d.yaml", with(3, "batch: 8\nsequence: 4"));
+  CHECK(said("workload.sequence", "4").empty());
+  CHECK_THAT(said("workload.sequence", "5"), Catch::Contains("described with sequence 4"));
+}
+
+TEST_CASE("convolutions in fp32 are multiplied in tf32 where the device has it",
+          "[scenarios][description_reader]") {
+  const Scratch scratch;
+  const std::string description =
+      with(7, "  - {op: conv, kind: conv, gemm: {m: 8, n: 64, k: 32}, read: 9, written: 2}");
+  const auto type = [&](const std::string& device, const std::vector<Override>& more = {}) {
+    std::vector<Override> set{{"cluster.device", device}};
+    set.insert(set.end(), more.begin(), more.end());
+    return scenario_of(scratch, description, set).workload.layers[0].forward[0].type;
+  };
+  CHECK(type("a100-80") == DType::tf32);
+  CHECK(type("v100") == DType::fp32);
+  CHECK(type("a100-80", {{"workload.compute", "fp32"}}) == DType::fp32);
+}
+
+TEST_CASE("a device that does not multiply what was described is refused",
+          "[scenarios][description_reader]") {
+  const Scratch scratch;
+  scratch.write("d.yaml",
+                with(7,
+                     "  - {op: mm, kind: gemm, gemm: {m: 8, n: 64, k: 32}, type: bf16, read: 9, "
+                     "written: 2}"));
+  CHECK(refusal(scratch, scenario_of_it).empty());
+  CHECK(refusal(scratch, scenario_of_it, {{"cluster.device", "v100"}}) ==
+        "s.yaml:1:11: workload: device v100 does not multiply bf16, in which the model was "
+        "described: describe it anew in another type");
+}
+
+TEST_CASE("a description stands where a scenario does, with a cluster",
+          "[scenarios][description_reader]") {
+  const Scratch scratch;
+  const std::filesystem::path file = scratch.write("d.yaml", good_description);
+  CHECK(is_workload_profile(file));
+  const Scenario scenario =
+      read_scenario(file, {{"cluster", "dgx-h100"}, {"training.find_unused_parameters", "true"}});
+  CHECK(scenario.cluster.ranks() == 8);
+  CHECK(scenario.workload.name == "d");
+  REQUIRE(scenario.described);
+  CHECK(scenario.described->source == "by hand");
+  CHECK(scenario.described->batch == 8);
+  CHECK_THROWS_WITH(read_scenario(file), Catch::Contains("say what it is to run on"));
+}
+
+TEST_CASE("a fused kernel of attention is a product of the visible scores alone",
+          "[scenarios][description_reader]") {
+  // 2 samples x 3 heads of 16 queries and keys of 8 elements. Counted: two products of 2 x 16 x 16
+  // x 8 each; a causal mask leaves 16 x 17 / 2 = 136 of 256 scores of a head.
+  const Attention whole{2, 3, 16, 16, 8, false, false};
+  CHECK(counted_flops(whole) == 6 * 2 * 2 * 16 * 16 * 8);
+  CHECK(fused_attention_gemm(whole).flops() == counted_flops(whole));
+  Attention causal = whole;
+  causal.causal = true;
+  CHECK(counted_flops(causal) == counted_flops(whole));
+  CHECK(visible_scores(causal) == 6 * 136);
+  // 2 x 8.5 keys of a query.
+  CHECK(fused_attention_gemm(causal) == Gemm{16, 8, 17, 6});
+  // Backward five products instead of two.
+  Attention backward = whole;
+  backward.backward = true;
+  CHECK(counted_flops(backward) == 6 * 5 * 2 * 16 * 16 * 8);
+  CHECK(fused_attention_gemm(backward).flops() == counted_flops(backward));
+  // More queries than keys: those behind the last key see all.
+  const Attention longer{1, 1, 4, 2, 8, true, false};
+  CHECK(visible_scores(longer) == 1 + 2 + 2 + 2);
+
+  const Scratch scratch;
+  const Scenario scenario = scenario_of(
+      scratch,
+      with(7,
+           "  - {op: flash, kind: attention, attention: {batch: 2, heads: 3, queries: 16, keys: "
+           "16, size: 8, causal: true}, type: bf16, read: 9, written: 2, flops: 49152}"));
+  CHECK(scenario.workload.layers[0].forward[0].gemm == Gemm{16, 8, 17, 6});
+  // The kernel runs five times: once in either pass of a, twice and once in those of b.
+  REQUIRE(scenario.described);
+  CHECK(scenario.described->attention_flops == 5 * 49152);
+  CHECK(scenario.described->masked_flops == Approx(5 * 49152 * (1 - 136.0 / 256)));
+}
+
+TEST_CASE("indices of a description point somewhere", "[scenarios][description_reader]") {
+  const Scratch scratch;
+  CHECK(refused(scratch, good_description).empty());
+  CHECK(refused(scratch, with(12, "  - {name: a, forward: [0, 4], backward: [2, 0, 1]}")) ==
+        "d.yaml:12:28: layers.forward: there is no kernel 4: there are 4, counted from 0");
+  CHECK(refused(scratch, with(13, "  - {name: b, backward: [1, [4, 2]]}")) ==
+        "d.yaml:13:29: layers.backward: there is no kernel 4: there are 4, counted from 0");
+  CHECK_THAT(refused(scratch, with(12, "  - {name: a, forward: [-1]}")),
+             Catch::StartsWith("d.yaml:12:25: layers.forward: "));
+  CHECK(refused(scratch, with(15, "  - {name: a.weight, shape: [64], layer: 2, after: 0}")) ==
+        "d.yaml:15:42: parameters.layer: there is no layer 2: there are 2, counted from 0");
+  CHECK(refused(scratch, with(15, "  - {name: a.weight, shape: [64], layer: 0, after: 7}")) ==
+        "d.yaml:15:52: parameters.after: the backward pass of layer 0 (a) has 7 entries, counted "
+        "from 0");
+  CHECK_THAT(refused(scratch, with(15, "  - {name: a.weight, shape: [64], after: 7}")),
+             Catch::Contains("missing key \"layer\""));
+  CHECK(refused(scratch, with(19, "arrival: [2, 1, 4]")) ==
+        "d.yaml:19:17: arrival: there is no parameter 4: there are 4, counted from 0");
+  CHECK(refused(scratch, with(19, "arrival: [2, 1, 3]")) ==
+        "d.yaml:19:17: arrival: parameter 3 (c) is unused: its hook never fires");
+  CHECK(refused(scratch, with(19, "arrival: [2, 2, 1]")) ==
+        "d.yaml:19:14: arrival: parameter 2 stands here twice");
+  CHECK(refused(scratch, with(19, "arrival: [2, 1]")) ==
+        "d.yaml:19:10: arrival: parameter 0 (a.weight) is missing");
+}
+
+TEST_CASE("what a kernel says of itself fits together", "[scenarios][description_reader]") {
+  const Scratch scratch;
+  CHECK(refused(scratch, with(7, "  - {op: mm, kind: gemm, read: 9, written: 2}")) ==
+        "d.yaml:7:5: kernels: a kernel of kind gemm needs the key \"gemm\"");
+  CHECK(refused(scratch, with(7,
+                              "  - {op: mm, kind: memory, gemm: {m: 1, n: 1, k: 1}, read: 9, "
+                              "written: 2}")) ==
+        "d.yaml:7:34: kernels.gemm: a kernel of kind memory has no gemm");
+  CHECK(refused(scratch, with(7,
+                              "  - {op: mm, kind: gemm, gemm: {m: 8, n: 64, k: 32}, read: 9, "
+                              "written: 2, flops: 16384}")) ==
+        "d.yaml:7:82: kernels.flops: the shape makes it 32768 (2 m n k batch)");
+  CHECK_THAT(refused(scratch, with(7,
+                                   "  - {op: mm, kind: gemm, gemm: {m: 0, n: 1, k: 1}, read: 9, "
+                                   "written: 2}")),
+             Catch::StartsWith("d.yaml:7:36: kernels.gemm.m: "));
+  CHECK_THAT(refused(scratch, with(8, "  - {op: add, kind: memory, read: -1, written: 2}")),
+             Catch::StartsWith("d.yaml:8:35: kernels.read: "));
+  CHECK_THAT(refused(scratch, with(16,
+                                   "  - {name: a.bias, shape: [1099511627776, 1099511627776], "
+                                   "layer: 0, after: 2}")),
+             Catch::Contains("more than any memory holds"));
+  CHECK_THAT(refused(scratch, with(16, "  - {name: a.weight, shape: [64], layer: 0, after: 2}")),
+             Catch::Contains("two parameters are named a.weight"));
+}
+
+TEST_CASE("short descriptions of endless steps are refused before they take memory",
+          "[scenarios][description_reader][hostile]") {
+  const Scratch scratch;
+  CHECK_THAT(refused(scratch, with(12,
+                                   "  - {name: a, forward: [[0, 1000001]], backward: [2, "
+                                   "[3, 4], 0, 1]}")),
+             Catch::StartsWith("d.yaml:12:29: layers.forward: "));
+  CHECK(refused(scratch, with(12,
+                              "  - {name: a, forward: [[0, 1000000], 1], backward: [2, "
+                              "[3, 4], 0, 1]}")) ==
+        "d.yaml:12:5: layers: up to this layer there are 1000008 kernels, each repetition "
+        "counted: at most 1000000 are read");
+  // Each alias is a layer of half a million kernels.
+  std::string aliases = "  - &a {name: a, forward: [[1, 500000]], backward: [2, [3, 4], 0, 1]}\n";
+  for (int i = 0; i < 1000; ++i) aliases += "  - *a\n";
+  CHECK_THAT(refused(scratch, with(12, aliases)), Catch::Contains("at most 1000000 are read"));
+  // Launches count as well: add runs once in either pass of a, and with b's forward pass the step
+  // comes to 200 010 + 2 + 8 x 100 000.
+  const std::string many =
+      with(8, "  - {op: add, kind: memory, read: 1, written: 1, launches: 100000}");
+  CHECK(refused(scratch, many).empty());
+  CHECK(refused(scratch, in_place_of(many, "[1, 3]", "[1, 8]")) ==
+        "d.yaml:13:33: layers.forward: up to here the step launches 1000012 kernels: at most "
+        "1000000 are read");
+  // And bytes: 1025 x 2^50 are more than 2^60.
+  const std::string large =
+      with(10, "  - {op: sum, kind: memory, read: 1125899906842624, written: 1}");
+  CHECK_THAT(refused(scratch, in_place_of(large, "[3, 4]", "[3, 1025]")),
+             Catch::Contains("the step moves 1.15e+18 bytes"));
+}
+
+TEST_CASE("a written description reads back to itself", "[scenarios][description_reader]") {
+  const Scratch scratch;
+  const auto read = [&](const std::string& name) {
+    return read_workload_description(Yaml::load(scratch.path(name)));
+  };
+  scratch.write("in.yaml", good_description);
+  const std::string once = document(workload_description_map(), read("in.yaml"), "");
+  scratch.write("out.yaml", once);
+  CHECK(document(workload_description_map(), read("out.yaml"), "") == once);
+  CHECK(read("out.yaml").layers[0].backward == read("in.yaml").layers[0].backward);
+}
+
+}  // namespace
+}  // namespace ddpsim
