@@ -244,10 +244,22 @@ Cluster randomly_linked(LinkDice& dice, bool usual_latency_only) {
     cluster.intra_node.latency = from_seconds(1e-6 * dice.spread(0.1, 1000));
     cluster.inter_node.latency = from_seconds(1e-6 * dice.spread(0.1, 1000));
   }
-  switch (dice.whole(0, 5)) {
+  switch (dice.whole(0, 6)) {
     case 0:  // latency and bandwidth alone
       cluster.device.compute_capability = 0;
       break;
+    case 2: {  // Gloo between hosts
+      cluster.device.compute_capability = 0;
+      cluster.collectives = CollectiveModel::gloo;
+      if (dice.share() < 0.7) {
+        cluster.device.memory_bandwidth = gigabytes_per_second(dice.spread(5, 1000));
+        cluster.device.memory_efficiency = dice.spread(0.3, 1);
+      }
+      const auto power_of_two = [](int count) { return (count & (count - 1)) == 0; };
+      if (power_of_two(cluster.nodes) && power_of_two(gpus) && dice.share() < 0.7)
+        cluster.forced.gloo = GlooAlgorithm::halving_doubling;
+      break;
+    }
     case 1: {  // a measured table, with noise in it
       Link& link = cluster.nodes > 1 ? cluster.inter_node : cluster.intra_node;
       double bytes = dice.spread(256, 65536), time = dice.spread(5e-6, 1e-3);
@@ -270,6 +282,12 @@ Duration time_of_all(const Cluster& cluster, Collective collective, Bytes size) 
   return CollectiveLaw(cluster)
       .of(collective, shared ? Bytes{size.count / cluster.ranks()} : size)
       .time();
+}
+
+/// What a byte takes at least, through the narrowest port of what ran.
+double seconds_per_byte(const Cluster& cluster, const CollectiveChoice& choice) {
+  if (choice.gloo) return GlooLaw(cluster).narrowest().seconds_per_byte;
+  return PortLaw::narrowest(cluster, Collective::all_reduce, *choice.algorithm).seconds_per_byte;
 }
 
 std::vector<std::uint64_t> property_seeds() {
@@ -351,13 +369,11 @@ TEST_CASE("on any cluster no all-reduce is faster than its bytes through the nar
   on_random_clusters(false, [](const Cluster& cluster, LinkDice& dice) {
     const Bytes size = message_size(dice);
     const CollectiveCost cost = CollectiveLaw(cluster).all_reduce(size);
-    if (!cost.choice.protocol) return;  // a table, or figures of one's own
+    // A table, or figures of one's own.
+    if (!cost.choice.protocol && !cost.choice.gloo) return;
     const double bytes = static_cast<double>(size.count);
     REQUIRE(in_seconds(cost.transfer) >=
-            (1 - 1e-9) * bytes *
-                    PortLaw::narrowest(cluster, Collective::all_reduce, *cost.choice.algorithm)
-                        .seconds_per_byte -
-                1e-11);
+            (1 - 1e-9) * bytes * seconds_per_byte(cluster, cost.choice) - 1e-11);
     // Whatever the algorithm, the sum of the other nodes has to enter each node.
     if (cluster.nodes > 1)
       REQUIRE(in_seconds(cost.transfer) >=
@@ -371,18 +387,15 @@ TEST_CASE("on any cluster no all-reduce is faster than its bytes through the nar
 TEST_CASE("a large all-reduce takes little more than its bytes through the narrowest port",
           "[model][port_law][properties]") {
   on_random_clusters(true, [](const Cluster& cluster, LinkDice& dice) {
-    if (cluster.device.compute_capability == 0) return;  // as measured: no more, no less
     const Bytes size{static_cast<std::int64_t>(dice.spread(1073741824.0, 8 * 1073741824.0))};
     const CollectiveCost cost = CollectiveLaw(cluster).all_reduce(size);
-    if (!cost.choice.protocol) return;
-    const PortLaw::Narrowest narrowest =
-        PortLaw::narrowest(cluster, Collective::all_reduce, *cost.choice.algorithm);
-    const double line = static_cast<double>(size.count) * narrowest.seconds_per_byte;
-    CAPTURE(name_of(*cost.choice.algorithm), name_of(*cost.choice.protocol), size.count,
-            name_of(cost.choice.bound), in_seconds(cost.latency) / line,
+    if (!cost.choice.protocol && !cost.choice.gloo) return;  // as measured: no more, no less
+    const double line = static_cast<double>(size.count) * seconds_per_byte(cluster, cost.choice);
+    CAPTURE(cost.choice.gloo ? name_of(*cost.choice.gloo) : name_of(*cost.choice.algorithm),
+            size.count, name_of(cost.choice.bound), in_seconds(cost.latency) / line,
             in_seconds(cost.transfer) / line);
-    const bool nvls = *cost.choice.algorithm == NcclAlgorithm::nvls ||
-                      *cost.choice.algorithm == NcclAlgorithm::nvls_tree;
+    const bool nvls = cost.choice.algorithm == NcclAlgorithm::nvls ||
+                      cost.choice.algorithm == NcclAlgorithm::nvls_tree;
     // NVLS: 1.6 is what is measured, 252 GB/s of an array of 1 GiB through eight ports of 450.
     CHECK(in_seconds(cost.time()) <= (nvls ? 1.75 : 1.35) * line);
     CHECK(in_seconds(cost.time()) >= line);
