@@ -78,12 +78,12 @@ constexpr Duration usual_latency(LinkKind kind) {
   return {};
 }
 
-enum class CollectiveModel : std::uint8_t { automatic, nccl, alpha_beta, table };
+enum class CollectiveModel : std::uint8_t { automatic, nccl, alpha_beta, table, gloo };
 inline constexpr std::array all_collective_models{CollectiveModel::automatic, CollectiveModel::nccl,
                                                   CollectiveModel::alpha_beta,
-                                                  CollectiveModel::table};
+                                                  CollectiveModel::table, CollectiveModel::gloo};
 constexpr std::string_view name_of(CollectiveModel model) {
-  constexpr std::array<std::string_view, 4> names{"auto", "nccl", "alpha-beta", "table"};
+  constexpr std::array<std::string_view, 5> names{"auto", "nccl", "alpha-beta", "table", "gloo"};
   return names[static_cast<std::size_t>(model)];
 }
 
@@ -115,7 +115,7 @@ struct Cluster {
   Link inter_node;
   CpuVendor cpu = CpuVendor::intel;
   CollectiveModel collectives = CollectiveModel::automatic;
-  ForcedChoice forced;                            ///< counts where collectives are NCCL's
+  ForcedChoice forced;                            ///< counts where they are NCCL's or Gloo's
   std::optional<FixedInterference> interference;  ///< none: the law of interference.hpp
   double skew = 0;  ///< standard deviation of the ranks' computing times, as a share of them
   Launch launch;

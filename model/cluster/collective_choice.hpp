@@ -24,11 +24,21 @@ constexpr std::string_view name_of(NcclProtocol protocol) {
   return names[static_cast<std::size_t>(protocol)];
 }
 
-/// What a scenario forces upon NCCL, as NCCL_ALGO, NCCL_PROTO and NCCL_MAX_NCHANNELS do.
+/// How Gloo's collectives run, on hosts.
+enum class GlooAlgorithm : std::uint8_t { ring, halving_doubling };
+inline constexpr std::array all_gloo_algorithms{GlooAlgorithm::ring,
+                                                GlooAlgorithm::halving_doubling};
+constexpr std::string_view name_of(GlooAlgorithm algorithm) {
+  return algorithm == GlooAlgorithm::ring ? "ring" : "halving_doubling";
+}
+
+/// What a scenario forces upon NCCL, as NCCL_ALGO, NCCL_PROTO and NCCL_MAX_NCHANNELS do, or asks of
+/// Gloo.
 struct ForcedChoice {
   std::optional<NcclAlgorithm> algorithm;
   std::optional<NcclProtocol> protocol;
-  std::optional<int> channels;  ///< at most so many
+  std::optional<int> channels;             ///< at most so many
+  std::optional<GlooAlgorithm> gloo = {};  ///< counts where collectives are Gloo's
 };
 
 /// What most of a collective's time goes to.
@@ -39,10 +49,11 @@ enum class CollectiveBound : std::uint8_t {
   pcie,     ///< a GPU's way to the NICs
   nic,      ///< the NICs of a node
   sms,      ///< the thread blocks that move the bytes
+  memory,   ///< the memory of a host, which copies and adds up
 };
 constexpr std::string_view name_of(CollectiveBound bound) {
-  constexpr std::array<std::string_view, 6> names{"unknown", "latency", "port",
-                                                  "pcie",    "nic",     "sms"};
+  constexpr std::array<std::string_view, 7> names{"unknown", "latency", "port",  "pcie",
+                                                  "nic",     "sms",     "memory"};
   return names[static_cast<std::size_t>(bound)];
 }
 
@@ -53,6 +64,7 @@ struct CollectiveChoice {
   std::int16_t channels = 0;               ///< thread blocks, each on an SM; 0: none
   std::int16_t nics = 0;                   ///< of each node; 0: one node
   CollectiveBound bound = CollectiveBound::unknown;
+  std::optional<GlooAlgorithm> gloo = {};  ///< Gloo's, in place of NCCL's
 };
 
 }  // namespace ddpsim

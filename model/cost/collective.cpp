@@ -118,6 +118,12 @@ CollectiveLaw::CollectiveLaw(const CalibratedCluster& given) : ranks_(given.rank
         table_peak_.bytes_per_second = std::max(table_peak_.bytes_per_second,
                                                 static_cast<double>(size.count) / in_seconds(time));
       return;
+    case CollectiveModel::gloo:
+      if (nccl_knows && !cluster.through_host)
+        throw std::invalid_argument("Gloo's collectives run on hosts: they need a CPU");
+      law_ = GlooLaw(cluster);
+      channels_.reset();
+      return;
     case CollectiveModel::automatic:
     case CollectiveModel::alpha_beta:
       law_ = ring_law(cluster);
@@ -148,6 +154,15 @@ CollectiveCost CollectiveLaw::from_ring(const RingLaw& ring, Bytes size) const {
   return cost;
 }
 
+CollectiveCost CollectiveLaw::from_gloo(const GlooLaw& law, Bytes size) {
+  const GlooLaw::Price price = law.all_reduce(size);
+  CollectiveCost cost;
+  cost.latency = price.latency;
+  cost.transfer = price.transfer;
+  cost.choice = price.choice;
+  return cost;
+}
+
 CollectiveCost CollectiveLaw::from_table(const AllReduceTable& table, Bytes size) const {
   const Duration time = table_time(table, size);
   CollectiveCost cost;
@@ -168,6 +183,8 @@ CollectiveCost CollectiveLaw::all_reduce(Bytes size) const {
   if (ranks_ == 1) return cost;
   if (const auto* ports = std::get_if<PortLaw>(&law_))
     cost = from_ports(*ports, Collective::all_reduce, size);
+  else if (const auto* gloo = std::get_if<GlooLaw>(&law_))
+    cost = from_gloo(*gloo, size);
   else if (const auto* ring = std::get_if<RingLaw>(&law_))
     cost = from_ring(*ring, size);
   else
@@ -218,6 +235,7 @@ Duration CollectiveLaw::broadcast(Bytes size) const {
 
 const char* CollectiveLaw::name() const {
   if (std::holds_alternative<PortLaw>(law_)) return "nccl";
+  if (std::holds_alternative<GlooLaw>(law_)) return "gloo";
   return std::holds_alternative<RingLaw>(law_) ? "alpha-beta" : "table";
 }
 

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "model/cost/calibration.hpp"
+#include "model/cost/gloo_law.hpp"
 #include "model/cost/port_law.hpp"
 
 namespace ddpsim {
@@ -42,8 +43,8 @@ Duration table_time(const AllReduceTable& table, Bytes size);
 /// never take less time, and what disturbs a measurement only lengthens it.
 AllReduceTable growing(AllReduceTable table);
 
-/// The all-reduce law of a cluster: NCCL by its ports (port_law.hpp), latency and bandwidth of a
-/// ring, or a measured table. One rank: nothing to send, only the launch.
+/// The all-reduce law of a cluster: NCCL by its ports (port_law.hpp), Gloo by its ports
+/// (gloo_law.hpp), latency and bandwidth of a ring, or a measured table. One rank: nothing to send, only the launch.
 class CollectiveLaw {
  public:
   /// Chooses as `cluster.collectives` says; automatic: the table where the link has one, else
@@ -71,16 +72,17 @@ class CollectiveLaw {
   /// another? Kernels beside it feel what they felt. See sim/predict/what_if.hpp.
   double latency_factor = 1, transfer_factor = 1;
 
-  /// For people: "nccl", "alpha-beta", "table".
+  /// For people: "nccl", "gloo", "alpha-beta", "table".
   const char* name() const;
 
  private:
   CollectiveCost priced(CollectiveCost cost, Collective collective, Bytes size) const;
   CollectiveCost from_ports(const PortLaw& law, Collective collective, Bytes size) const;
   CollectiveCost from_ring(const RingLaw& ring, Bytes size) const;
+  static CollectiveCost from_gloo(const GlooLaw& law, Bytes size);
   CollectiveCost from_table(const AllReduceTable& table, Bytes size) const;
 
-  std::variant<RingLaw, PortLaw, AllReduceTable> law_;
+  std::variant<RingLaw, PortLaw, GlooLaw, AllReduceTable> law_;
   std::optional<NcclLaw> channels_;  ///< who says how many SMs are taken
   int ranks_ = 1;
   int table_ranks_ = 0;   ///< ranks the table was measured with; 0: these

@@ -1,38 +1,33 @@
 #include "model/cost/port_law.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <stdexcept>
 #include <string>
 
 // Worked example: eight H100 on an NVSwitch of 450 GB/s ports, 25 MiB.
 //
-//     ring, Simple   2 x 7/8 = 1.75 of the bytes through each port at 0.80 x 450 = 360 GB/s:
-//                    127.4 us, after 3 us and 2 x 56 us of steps: 242.4 us
-//     NVLS           1 + 1/8 of the bytes at 0.635 x 450 = 285.8 GB/s: 103.2 us, after 3 us and
-//                    2 x 25 us: 156.2 us, so NVLS runs
+//     ring, Simple   2 x 7/8 = 1.75 of the bytes through each port at 0.825 x 450 = 371 GB/s:
+//                    123.6 us, after 3 us and 56 us of steps: 182.6 us
+//     NVLS           1 + 1/8 of the bytes at 0.638 x 450 = 287.1 GB/s: 102.7 us, after 3 us, 25 us
+//                    of steps and 16.4 us until the first 4 MiB are added up: 147.2 us, so NVLS runs
 
 namespace ddpsim {
 namespace {
 
 // Fitted by `fit_ports --fit` (tests/experiments/fit_ports.cpp) on the public sweeps of
-// tests/data/nccl-tests and tests/data/clusters, 459 rows of 19 sources, and rounded; the same
-// program prints the errors, also of sources left out of the fit. Between nodes and over PCIe LL
-// and LL128 follow from Simple: half and 15/16 of what crosses is data. The start is bounded by
-// what the smallest messages on Hopper take.
-constexpr PortConstants fitted{.share = {{{0.50, 0.94, 1.00},    // plain: bandwidth as measured
-                                          {0.40, 0.71, 0.80},    // NVLink
-                                          {0.40, 0.75, 0.80},    // PCIe
-                                          {0.48, 0.90, 0.96},    // Ethernet
-                                          {0.46, 0.86, 0.92}}},  // InfiniBand
-                               .nvls = 0.635,
-                               .stretch = {1.0, 1.9, 2.0},
-                               .tree_stretch = 1.5,
-                               .start_us = 3.0};
+// tests/data/nccl-tests and tests/data/clusters, and rounded; the same program prints the errors,
+// also of sources left out of the fit. NVLink's share is bounded so that 1 GiB takes at most 1.35
+// times its bytes at line rate, the start by what the smallest messages on Hopper take.
+constexpr PortConstants fitted{
+    .share = {1.00, 0.825, 0.84, 0.965, 0.92}, .nvls = 0.638, .start_us = 3.0};
 
-/// How much longer steps take before Hopper, whose figures NCCL's are. NCCL says so of the plateau
-/// of the generations before Ampere: 1.9 instead of 1.4 (src/graph/tuning.cc). The sweeps want the
-/// same of Ampere and of every step: fitted by itself the factor comes out as 1.35.
-constexpr double before_hopper = 1.9 / 1.4;
+/// What of the bytes that cross a link is data: half with LL, 15/16 with LL128 (src/device/prims_ll.h
+/// and prims_ll128.h; the rest are flags).
+constexpr std::array<double, all_nccl_protocols.size()> data_share{1.0 / 2, 15.0 / 16, 1};
+
+/// Blackwell's kernels start later: 11 us to Hopper's 4.5 (src/sym_kernels.cc, symmetric LL).
+constexpr double blackwell_start_us = 11 - 4.5;
 
 template <class Enumerator>
 constexpr std::size_t index_of(Enumerator value) {
@@ -40,9 +35,9 @@ constexpr std::size_t index_of(Enumerator value) {
 }
 
 /// A tree's share of a ring's bandwidth as NCCL counts (src/graph/tuning.cc): 0.92, and LL is
-/// divided by 3.8 where a ring's is halved. Between nodes whole chunks lose next to nothing.
-constexpr PortConstants::PerProtocol tree_share{0.92 * 2 / 3.8, 0.92, 0.92};
-constexpr double wide_tree_share = 0.98;
+/// divided by 3.8 where a ring's is halved. Whole chunks of Simple lose nothing between
+/// nodes.
+constexpr std::array<double, all_nccl_protocols.size()> tree_share{0.92 * 2 / 3.8, 0.92, 0.92};
 
 struct Port {
   CollectiveBound name = CollectiveBound::port;
@@ -52,7 +47,8 @@ struct Port {
 
   double seconds() const { return per_byte > 0 ? per_byte / rate : 0; }
 };
-using Ports = std::array<Port, 3>;  ///< inside the node, GPU to NICs, NICs
+inline constexpr std::size_t ports_of_a_way = 3;
+using Ports = std::array<Port, ports_of_a_way>;  ///< inside the node, GPU to NICs, NICs
 
 double line_rate(const Link& link) {
   return (link.bandwidth.bytes_per_second > 0 ? link.bandwidth : link.nccl_bandwidth)
@@ -84,6 +80,11 @@ double ring_share(const Cluster& cluster, Collective collective) {
   return 1;
 }
 
+/// Do the GPUs of a node copy to each other through the host's memory?
+bool through_host(const Cluster& cluster) {
+  return cluster.intra_node.kind == LinkKind::pcie && !cluster.device.peer_to_peer;
+}
+
 /// The busiest node of a double tree.
 double tree_between(int nodes) {
   if (nodes == 2) return 1;
@@ -112,7 +113,7 @@ Ports ports_of(const Cluster& cluster, Collective collective, NcclAlgorithm algo
   const bool inner = cluster.ranks_per_node > 1, outer = cluster.nodes > 1;
   const LinkKind kind = cluster.intra_node.kind;
   // GPUs that may not copy to each other do so through the host's memory: twice over the bus.
-  if (kind == LinkKind::pcie && !cluster.device.peer_to_peer) inside *= 2;
+  if (through_host(cluster)) inside *= 2;
   // What goes to the NICs shares a PCIe port with what goes to other GPUs.
   const bool own_way = outer && (kind == LinkKind::nvlink || !inner);
   if (outer && !own_way) inside += between / g;
@@ -124,6 +125,29 @@ Ports ports_of(const Cluster& cluster, Collective collective, NcclAlgorithm algo
   ports[2] = {CollectiveBound::nic, cluster.inter_node.kind,
               outer ? between / nics_per_node(cluster) : 0, line_rate(cluster.inter_node)};
   return ports;
+}
+
+/// Seconds that a byte of a chunk takes over all hops, one after the other: up and down a tree's
+/// chains inside the nodes and its levels between them; NVLS adds up in one hop. A
+/// tree's last hop is counted by the bytes themselves. `reached`: bytes/s
+/// of data through each port.
+double hops_per_byte(const Cluster& cluster, NcclAlgorithm algorithm, const Ports& ports,
+                     const std::array<double, ports_of_a_way>& reached) {
+  if (algorithm == NcclAlgorithm::ring) return 0;
+  double seconds = 0;
+  if (ports[0].per_byte > 0) {
+    const double copies = through_host(cluster) ? 2 : 1;
+    const bool tree = algorithm == NcclAlgorithm::tree;
+    const double hops = tree ? (2 * cluster.ranks_per_node - 3) * copies : ports[0].per_byte;
+    seconds += hops / reached[0];
+  }
+  if (cluster.nodes > 1 && algorithm != NcclAlgorithm::nvls) {
+    const int levels = static_cast<int>(std::bit_width(static_cast<unsigned>(cluster.nodes))) - 1;
+    double node = reached[2] * nics_per_node(cluster);
+    if (ports[1].per_byte > 0) node = std::min(node, reached[1] * cluster.ranks_per_node);
+    seconds += 2 * levels / node;
+  }
+  return seconds;
 }
 
 /// `usual`: the kind of link whose steps NCCL's figures are.
@@ -168,9 +192,14 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants)
       nics_(cluster.nodes > 1 ? nics_per_node(cluster) : 0),
       most_channels_(cluster.forced.channels) {
   if (cluster.ranks() == 1) return;
+  const bool nvlink = cluster.intra_node.kind == LinkKind::nvlink;
   const StepTimes inside =
       steps_of(cluster.intra_node, system_.ring.nvlink ? LinkKind::nvlink : LinkKind::pcie);
-  const double older = cluster.device.compute_capability < 90 ? before_hopper : 1;
+  // NCCL's figures for NVLink's steps are Hopper's: before, they take what they do over PCIe.
+  NcclSystem stepping = system_;
+  if (cluster.device.compute_capability < 90) stepping.ring.nvlink = stepping.tree.nvlink = false;
+  const bool blackwell = nvlink && cluster.device.compute_capability >= 100;
+  const double start_us = constants.start_us + (blackwell ? blackwell_start_us : 0);
   const StepTimes between = steps_of(cluster.inter_node, LinkKind::infiniband);
   for (const Collective collective : all_collectives) {
     Candidates& candidates = candidates_[index_of(collective)];
@@ -186,26 +215,27 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants)
         const bool nvls = algorithm == NcclAlgorithm::nvls || algorithm == NcclAlgorithm::nvls_tree;
         const std::size_t p = index_of(protocol);
         Candidate candidate{algorithm, protocol};
-        // As NCCL's plateau, the stretch is less of a tree's chunks than of a ring's.
         const bool wide_tree = tree && protocol == NcclProtocol::simple && cluster.nodes > 1;
-        const double stretch = wide_tree ? constants.tree_stretch : older * constants.stretch[p];
-        const double of_ring = wide_tree ? wide_tree_share : tree_share[p];
+        const double of_ring = tree && !wide_tree ? tree_share[p] : 1;
         const double steps =
-            nccl_latency_us(system_, collective, algorithm, protocol, inside, between);
-        candidate.latency = 1e-6 * (constants.start_us + stretch * steps);
+            nccl_latency_us(stepping, collective, algorithm, protocol, inside, between);
+        candidate.start = 1e-6 * (start_us + steps);
         const auto bound = [&](CollectiveBound name, double seconds) {
           if (seconds <= candidate.seconds_per_byte) return;
           candidate.seconds_per_byte = seconds;
           candidate.bound = name;
         };
         const Ports ports = ports_of(cluster, collective, algorithm);
+        std::array<double, ports_of_a_way> reached{};  // bytes/s of data
         for (std::size_t i = 0; i < ports.size(); ++i) {
           const Port& port = ports[i];
-          const double share =
-              i == 0 && nvls ? constants.nvls : constants.share[index_of(port.kind)][p];
-          const double crossing = tree ? port.seconds() / of_ring : port.seconds();
-          bound(port.name, crossing / share);
+          reached[i] =
+              port.rate * (i == 0 && nvls ? constants.nvls
+                                          : data_share[p] * constants.share[index_of(port.kind)]);
+          if (port.per_byte > 0) bound(port.name, port.per_byte / reached[i] / of_ring);
         }
+        candidate.chunks = nccl_chunks(system_, algorithm, protocol);
+        candidate.hops = hops_per_byte(cluster, algorithm, ports, reached);
         const double bus = ring_share(cluster, collective);
         if (protocol == NcclProtocol::ll)
           bound(CollectiveBound::sms, bus * 1e-9 / nccl_ll_limit(system_));
@@ -224,7 +254,7 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants)
 PortLaw::Price PortLaw::price(const Candidate& candidate, Bytes size) const {
   const double bytes = static_cast<double>(std::max<std::int64_t>(size.count, 0));
   Price price{
-      from_seconds(candidate.latency), from_seconds(bytes * candidate.seconds_per_byte), {}};
+      from_seconds(candidate.latency(bytes)), from_seconds(bytes * candidate.seconds_per_byte), {}};
   int channels = nccl_channels(system_, candidate.algorithm, candidate.protocol, size);
   if (most_channels_) channels = std::min(channels, *most_channels_);
   price.choice = {candidate.algorithm, candidate.protocol, static_cast<std::int16_t>(channels),

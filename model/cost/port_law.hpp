@@ -4,19 +4,17 @@
 #include <cstdint>
 #include <optional>
 
+#include "model/cost/nccl_chunks.hpp"
 #include "model/cost/nccl_law.hpp"
 
 namespace ddpsim {
 
-/// What of a link's line rate NCCL's protocols reach, and what its steps take beyond NCCL's own
-/// figures: the fitted constants of PortLaw. One share for each kind of link and protocol.
+/// The fitted constants of PortLaw: what of its line rate each kind of link carries, and what a
+/// kernel's start takes beside NCCL's own figures.
 struct PortConstants {
-  using PerProtocol = std::array<double, all_nccl_protocols.size()>;  ///< LL, LL128, Simple
-  std::array<PerProtocol, all_link_kinds.size()> share;
-  double nvls = 1;          ///< of an NVLink port, where the switch adds up
-  PerProtocol stretch{};    ///< factors on the steps' latency
-  double tree_stretch = 1;  ///< the factor of a tree with Simple
-  double start_us = 0;      ///< from a kernel's start to its first step
+  std::array<double, all_link_kinds.size()> share;  ///< with Simple, whose bytes are all data
+  double nvls = 1;      ///< of an NVLink port, where the switch adds up (Hopper)
+  double start_us = 0;  ///< from a kernel's start to its first step
 };
 
 /// As fitted on public sweeps; see port_law.cpp.
@@ -24,8 +22,11 @@ const PortConstants& fitted_ports();
 
 /// NCCL's collectives, priced by the bytes that cross each port.
 ///
-///     t = start + stretch x steps
+///     t = start + steps + chunk x sum over hops of 1 / (share x line rate)
 ///         + size x max over ports of (bytes per byte / (share x line rate))
+///
+/// The third term is a pipeline that fills: each hop of a tree, and NVLS, passes a chunk on when it
+/// is there (nccl_chunks.hpp), so the last hop begins that much later.
 ///
 /// A port is what joins a GPU to the others of its node (NVLink, or PCIe), a GPU's way to the NICs,
 /// or a node's NICs. How many bytes cross it is a matter of the algorithm alone; line rates are the
@@ -47,7 +48,7 @@ const PortConstants& fitted_ports();
 class PortLaw {
  public:
   struct Price {
-    Duration latency{};   ///< start and steps
+    Duration latency{};   ///< start, steps, and the first chunk's way
     Duration transfer{};  ///< the bytes through the narrowest port
     CollectiveChoice choice;
 
@@ -79,10 +80,13 @@ class PortLaw {
     NcclAlgorithm algorithm = NcclAlgorithm::ring;
     NcclProtocol protocol = NcclProtocol::simple;
     CollectiveBound bound = CollectiveBound::port;  ///< of the bytes
-    double latency = 0;                             ///< seconds
+    double start = 0;                               ///< seconds: the kernel's start, and steps
+    double hops = 0;                                ///< seconds per byte of a chunk
     double seconds_per_byte = 0;
+    NcclChunks chunks{};
 
-    double time(double size) const { return latency + size * seconds_per_byte; }
+    double latency(double size) const { return start + chunks.of(size) * hops; }
+    double time(double size) const { return latency(size) + size * seconds_per_byte; }
   };
   Price price(const Candidate& candidate, Bytes size) const;
 

@@ -1,10 +1,13 @@
 #include "scenarios/reader/cluster_reader.hpp"
 
+#include <array>
 #include <stdexcept>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include "model/cost/calibration_fit.hpp"
+#include "model/cost/gloo_law.hpp"
 #include "model/cost/port_law.hpp"
 #include "scenarios/reader/calibration_reader.hpp"
 #include "scenarios/reader/catalogue.hpp"
@@ -42,7 +45,24 @@ struct ClusterDraft : CalibratedCluster {
   }
 };
 
-/// `collectives`: the law, and what is forced upon NCCL.
+/// The algorithms of NCCL and Gloo, by name. A ring is either's: the law says whose.
+enum class Algorithm : std::uint8_t { tree, ring, nvls, nvls_tree, halving_doubling };
+constexpr std::array all_algorithms{Algorithm::tree, Algorithm::ring, Algorithm::nvls,
+                                    Algorithm::nvls_tree, Algorithm::halving_doubling};
+constexpr std::string_view name_of(Algorithm algorithm) {
+  constexpr std::array<std::string_view, all_algorithms.size()> names{
+      "tree", "ring", "nvls", "nvls_tree", "halving_doubling"};
+  return names[static_cast<std::size_t>(algorithm)];
+}
+
+void force(ForcedChoice& forced, Algorithm algorithm) {
+  for (const NcclAlgorithm of_nccl : all_nccl_algorithms)
+    if (name_of(of_nccl) == name_of(algorithm)) forced.algorithm = of_nccl;
+  for (const GlooAlgorithm of_gloo : all_gloo_algorithms)
+    if (name_of(of_gloo) == name_of(algorithm)) forced.gloo = of_gloo;
+}
+
+/// `collectives`: the law, and what is forced upon NCCL or asked of Gloo.
 struct Collectives {
   CollectiveModel law = CollectiveModel::automatic;
   ForcedChoice forced;
@@ -83,12 +103,15 @@ Value<CollectiveModel> law_value() {
       {"a table if the link has one, NCCL's if the link's kind is known, else alpha-beta",
        "the cheapest of NCCL's algorithms and protocols, by the bytes through each port and the "
        "steps",
-       "a ring of the link's latency and bandwidth", "the measured table of the link"});
+       "a ring of the link's latency and bandwidth", "the measured table of the link",
+       "Gloo's ring, or halving and doubling, over TCP between CPUs: by the bytes through each "
+       "port "
+       "and the hosts' memory, and the steps"});
   value.read = [one_of = value.read](const Yaml& given) {
     if (given.is_word("steps"))
       given.fail(
-          "steps (every ring step simulated) is not built yet; use auto, nccl, alpha-beta or "
-          "table");
+          "steps (every ring step simulated) is not built yet; use auto, nccl, alpha-beta, table "
+          "or gloo");
     return one_of(given);
   };
   return value;
@@ -97,16 +120,20 @@ Value<CollectiveModel> law_value() {
 const Map<Collectives>& collectives_map() {
   static const auto map =
       Map<Collectives>("collectives",
-                       "By which law collectives are priced, and what NCCL is forced to take.")
+                       "By which law collectives are priced, and what NCCL is forced to take or "
+                       "Gloo takes.")
           .key("law", law_value(), &Collectives::law, {.meaning = "The law."})
           .key_taken(
               "algorithm",
-              value::one_of(all_nccl_algorithms, {"a double binary tree of nodes", "rings",
-                                                  "NVLink's switch adds up, within a node",
-                                                  "the same, with a double tree between nodes"}),
-              [](Collectives& c, NcclAlgorithm given) { c.forced.algorithm = given; },
-              {.meaning = "The algorithm of every all-reduce.",
-               .otherwise = "the cheapest",
+              value::one_of(all_algorithms,
+                            {"a double binary tree of nodes", "rings",
+                             "NVLink's switch adds up, within a node",
+                             "the same, with a double tree between nodes",
+                             "Gloo's: to partners at twice the distance, with half of the bytes"}),
+              [](Collectives& c, Algorithm given) { force(c.forced, given); },
+              {.meaning = "The algorithm of every all-reduce: Gloo has `ring` and "
+                          "`halving_doubling`, NCCL the others and `ring`.",
+               .otherwise = "NCCL's cheapest; of Gloo a ring, as PyTorch's",
                .example = "ring",
                .elsewhere = {{"NCCL_ALGO", "NCCL's"}}})
           .key_taken(
@@ -146,6 +173,23 @@ CalibratedCluster calibrated(const Yaml& given) {
   return cluster;
 }
 
+/// Whether Gloo can run on what links the ranks.
+void check_gloo(const ClusterDraft& cluster, const Yaml& value) {
+  const ForcedChoice& forced = cluster.forced;
+  if (forced.protocol || forced.channels)
+    value.fail("protocol and channels are NCCL's: take law: nccl");
+  if (forced.algorithm && !forced.gloo)
+    value.fail(fmt::format("{} is NCCL's: of Gloo take ring or halving_doubling",
+                           name_of(*forced.algorithm)));
+  if (cluster.device.compute_capability > 0 && !cluster.given("through_host"))
+    value.fail("gloo runs on hosts: name a CPU as the device, or through_host");
+  try {
+    GlooLaw{cluster};
+  } catch (const std::invalid_argument& error) {
+    value.fail(error.what());
+  }
+}
+
 /// What links the ranks, and whether the law of collectives can work with it.
 void check_links(ClusterDraft& cluster, const YamlMap& map) {
   const bool intra = cluster.given("intra_node").has_value();
@@ -167,7 +211,11 @@ void check_links(ClusterDraft& cluster, const YamlMap& map) {
     if (cluster.collectives == CollectiveModel::nccl && cluster.device.compute_capability == 0)
       value->fail("nccl needs a CUDA device");
     const ForcedChoice& forced = cluster.forced;
-    if (forced.algorithm || forced.protocol || forced.channels) {
+    if (cluster.collectives == CollectiveModel::gloo) {
+      check_gloo(cluster, *value);
+    } else if (forced.gloo && !forced.algorithm) {
+      value->fail("halving_doubling is Gloo's: take law: gloo");
+    } else if (forced.algorithm || forced.protocol || forced.channels) {
       if (cluster.collectives != CollectiveModel::nccl &&
           cluster.collectives != CollectiveModel::automatic)
         value->fail("algorithm, protocol and channels are NCCL's: take law: nccl");
@@ -327,7 +375,7 @@ void add_costs(Map<ClusterDraft>& map) {
                   cluster.forced = given.forced;
                 },
                 {.meaning = "By which law collectives are priced; as a mapping, also what NCCL is "
-                            "forced to take.",
+                            "forced to take or Gloo takes.",
                  .unset = "auto",
                  .example = "{law: nccl, algorithm: ring, protocol: simple, channels: 16}",
                  .elsewhere = {{"backend", "torch.distributed's"}}})

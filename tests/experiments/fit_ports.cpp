@@ -16,6 +16,7 @@
 //     fit_ports TESTS/DATA            the errors of the law as it is, beside NCCL's own model
 //     fit_ports TESTS/DATA --fit      fits anew, and prints the constants
 //     fit_ports TESTS/DATA --leave    fits without each source in turn, and predicts that source
+//     fit_ports TESTS/DATA --rows     every row: measured, the law's time, and what the law chose
 //
 // Each source counts alike, however many rows it has; the loss is the mean of |log(law /
 // measured)|, at most 0.6 a row. Constants move one at a time, in steps that shrink.
@@ -31,40 +32,21 @@ struct Constant {
   std::function<double&(PortConstants&)> of;
 };
 
-double& share(PortConstants& constants, LinkKind kind, NcclProtocol protocol) {
-  return constants.share[static_cast<std::size_t>(kind)][static_cast<std::size_t>(protocol)];
-}
-
-/// LL and LL128 between nodes follow from Simple: half, and 15/16 of what crosses are data.
-void tie(PortConstants& constants) {
-  for (const LinkKind kind : {LinkKind::infiniband, LinkKind::ethernet, LinkKind::pcie}) {
-    const double simple = share(constants, kind, NcclProtocol::simple);
-    share(constants, kind, NcclProtocol::ll) = simple / 2;
-    share(constants, kind, NcclProtocol::ll128) = simple * 15 / 16;
-  }
+double& share(PortConstants& constants, LinkKind kind) {
+  return constants.share[static_cast<std::size_t>(kind)];
 }
 
 /// No link carries more than its line rate. Where a bound is within that: a message of 1 GiB takes
 /// at most 1.35 times its bytes through the narrowest port, and the smallest on Hopper 13 us.
 const std::vector<Constant>& constants() {
-  using enum NcclProtocol;
   static const std::vector<Constant> all{
-      {"nvlink simple", 0.8, 1,
-       [](PortConstants& c) -> double& { return share(c, LinkKind::nvlink, simple); }},
-      {"nvlink ll128", 0.4, 0.9375,
-       [](PortConstants& c) -> double& { return share(c, LinkKind::nvlink, ll128); }},
-      {"nvlink ll", 0.1, 0.5,
-       [](PortConstants& c) -> double& { return share(c, LinkKind::nvlink, ll); }},
-      {"nvlink nvls", 0.4, 1, [](PortConstants& c) -> double& { return c.nvls; }},
-      {"pcie", 0.78, 1,
-       [](PortConstants& c) -> double& { return share(c, LinkKind::pcie, simple); }},
+      {"nvlink", 0.825, 1, [](PortConstants& c) -> double& { return share(c, LinkKind::nvlink); }},
+      {"nvls", 0.4, 1, [](PortConstants& c) -> double& { return c.nvls; }},
+      {"pcie", 0.78, 1, [](PortConstants& c) -> double& { return share(c, LinkKind::pcie); }},
       {"infiniband", 0.5, 1,
-       [](PortConstants& c) -> double& { return share(c, LinkKind::infiniband, simple); }},
+       [](PortConstants& c) -> double& { return share(c, LinkKind::infiniband); }},
       {"ethernet", 0.5, 1,
-       [](PortConstants& c) -> double& { return share(c, LinkKind::ethernet, simple); }},
-      {"stretch ll128", 1, 3, [](PortConstants& c) -> double& { return c.stretch[1]; }},
-      {"stretch simple", 1, 3, [](PortConstants& c) -> double& { return c.stretch[2]; }},
-      {"stretch tree", 1, 1.5, [](PortConstants& c) -> double& { return c.tree_stretch; }},
+       [](PortConstants& c) -> double& { return share(c, LinkKind::ethernet); }},
       {"start us", 0, 3, [](PortConstants& c) -> double& { return c.start_us; }},
   };
   return all;
@@ -106,7 +88,6 @@ double loss(const std::vector<Sweep>& sweeps, const PortConstants& constants) {
 
 PortConstants fit(const std::vector<Sweep>& sweeps) {
   PortConstants best = fitted_ports();
-  tie(best);
   double least = loss(sweeps, best);
   for (double step = 0.16; step > 0.004; step /= 2)
     for (const Constant& constant : constants())
@@ -115,7 +96,6 @@ PortConstants fit(const std::vector<Sweep>& sweeps) {
           PortConstants next = best;
           double& value = constant.of(next);
           value = std::clamp(value * factor, constant.least, constant.most);
-          tie(next);
           const double found = loss(sweeps, next);
           if (found >= least - 1e-6) break;
           least = found;
@@ -152,7 +132,7 @@ void print_all(const std::vector<Sweep>& sweeps, const RatiosOf& ratios_of, bool
     for (std::size_t i = 0; i < found.size(); ++i)
       if (sweep.points[i].size == GiB) gibibyte.push_back(found[i]);
   }
-  print("all but containers and TCPX", all);
+  print("all but containers and clouds' plugins", all);
   print("all", with_outside);
   print("at 1 GiB", gibibyte);
 }
@@ -163,9 +143,30 @@ void print(const PortConstants& values) {
     std::printf("%-20s %.3f\n", constant.name, constant.of(copy));
 }
 
+/// One line for each row of a sweep, with every combination's time beside the cheapest.
+void print_rows(const Sweep& sweep) {
+  const PortLaw law(sweep.cluster);
+  std::printf("%s\n%12s %12s %12s %7s  %s\n", sweep.file.c_str(), "bytes", "measured us", "law us",
+              "error", "chosen, bound by; all others in us");
+  for (const sweeps::Point& point : sweep.points) {
+    const PortLaw::Price found = law.cheapest(Collective::all_reduce, point.size);
+    const double time = std::max(in_us(found.time()), sweep.at_least_us());
+    std::printf("%12lld %12.1f %12.1f %+5.0f %%  %s %s, %s;",
+                static_cast<long long>(point.size.count), point.time_us, time,
+                100 * (time / point.time_us - 1), name_of(*found.choice.algorithm).data(),
+                name_of(*found.choice.protocol).data(), name_of(found.choice.bound).data());
+    for (const NcclAlgorithm algorithm : all_nccl_algorithms)
+      for (const NcclProtocol protocol : all_nccl_protocols)
+        if (const auto other = law.price(Collective::all_reduce, algorithm, protocol, point.size))
+          std::printf(" %s %s %.0f", name_of(algorithm).data(), name_of(protocol).data(),
+                      in_us(other->time()));
+    std::printf("\n");
+  }
+}
+
 int main_of(int count, char** words) {
   if (count < 2) {
-    std::fprintf(stderr, "usage: fit_ports TESTS/DATA [--fit | --leave]\n");
+    std::fprintf(stderr, "usage: fit_ports TESTS/DATA [--fit | --leave | --rows]\n");
     return 2;
   }
   const std::vector<Sweep> sweeps = sweeps::all_sweeps(words[1]);
@@ -189,6 +190,10 @@ int main_of(int count, char** words) {
       all.insert(all.end(), ratios_here.begin(), ratios_here.end());
     }
     print("every source predicted without itself", all);
+    return 0;
+  }
+  if (mode == "--rows") {
+    for (const Sweep& sweep : sweeps) print_rows(sweep);
     return 0;
   }
   PortConstants values = fitted_ports();

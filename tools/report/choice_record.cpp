@@ -8,6 +8,7 @@ namespace ddpsim {
 
 void add_choice(Record& record, const CollectiveChoice& choice) {
   if (choice.algorithm) record.add(fields::algorithm, name_of(*choice.algorithm));
+  if (choice.gloo) record.add(fields::algorithm, name_of(*choice.gloo));
   if (choice.protocol) record.add(fields::protocol, name_of(*choice.protocol));
   if (choice.channels > 0) record.add(fields::channels, choice.channels);
   if (choice.nics > 0) record.add(fields::nics, choice.nics);
@@ -19,6 +20,7 @@ std::string choice_text(const CollectiveChoice& choice) {
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
   if (choice.algorithm) add(std::string(name_of(*choice.algorithm)));
+  if (choice.gloo) add(std::string(name_of(*choice.gloo)));
   if (choice.protocol) text += fmt::format(" {}", name_of(*choice.protocol));
   if (choice.channels > 0)
     add(fmt::format("{} channel{}", choice.channels, choice.channels > 1 ? "s" : ""));

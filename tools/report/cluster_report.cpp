@@ -82,7 +82,11 @@ void add_idle_network(std::vector<std::string>& notes, const Scenario& scenario)
     port = fmt::format("a GPU's PCIe ({}), which it shares with its node,",
                        name_of_link(cluster.intra_node));
   else if (bound == CollectiveBound::port)
-    port = fmt::format("a GPU's port to its node ({})", name_of_link(cluster.intra_node));
+    port = fmt::format("a {}'s port to its node ({})",
+                       cluster.device.compute_capability > 0 ? "GPU" : "rank",
+                       name_of_link(cluster.intra_node));
+  else if (bound == CollectiveBound::memory)
+    port = "a host's memory, which copies and adds up,";
   else
     return;
   const int nics = nics_per_node(cluster);

@@ -237,11 +237,11 @@ TEST_CASE("a law of collectives that the link cannot feed is refused",
   CHECK(refused("steps") ==
         "s.yaml:9:16: cluster.collectives: steps (every ring step simulated) is not built yet; use "
         "auto, "
-        "nccl, alpha-beta or table");
+        "nccl, alpha-beta, table or gloo");
   CHECK(refused("ncl") ==
         "s.yaml:9:16: cluster.collectives: unknown name \"ncl\"; did you mean \"nccl\"?; known: "
         "auto, nccl, "
-        "alpha-beta, table");
+        "alpha-beta, table, gloo");
   CHECK(refusal_at(
             scratch, 8,
             "  intra_node: {all_reduce: [{bytes: 1 B, time: 1 us}]}\n  collectives: alpha-beta") ==
@@ -282,6 +282,31 @@ TEST_CASE("an algorithm, a protocol and channels can be forced upon NCCL",
       refusal_at(scratch, 6, "  device: generic-cpu\n  collectives: {algorithm: ring}") ==
       "s.yaml:7:16: cluster.collectives: algorithm, protocol and channels are NCCL's, which needs "
       "a CUDA device");
+}
+
+TEST_CASE("between CPUs Gloo's algorithms can be asked for", "[scenarios][cluster_reader]") {
+  const Scratch scratch;
+  const std::string link = "  intra_node: {latency: 20 us, bandwidth: 3 GB/s}\n  collectives: ";
+  const std::vector<std::pair<std::string, std::string>> cpu{{"cluster.device", "generic-cpu"}};
+  const auto with = [&](const std::string& collectives) {
+    return read_scenario(scratch.write("s.yaml", spoiled(8, link + collectives)), cpu).cluster;
+  };
+  const auto refused = [&](const std::string& collectives) {
+    return refusal(scratch, spoiled(8, link + collectives), cpu);
+  };
+  CHECK(with("gloo").collectives == CollectiveModel::gloo);
+  CHECK_FALSE(with("gloo").forced.gloo);
+  CHECK(with("{law: gloo, algorithm: ring}").forced.gloo == GlooAlgorithm::ring);
+  CHECK(with("{law: gloo, algorithm: halving_doubling}").forced.gloo ==
+        GlooAlgorithm::halving_doubling);
+  CHECK_THAT(refused("{law: gloo, algorithm: tree}"),
+             Catch::Contains("tree is NCCL's: of Gloo take ring or halving_doubling"));
+  CHECK_THAT(refused("{law: gloo, protocol: simple}"),
+             Catch::Contains("protocol and channels are NCCL's"));
+  CHECK_THAT(refused("{algorithm: halving_doubling}"),
+             Catch::Contains("halving_doubling is Gloo's: take law: gloo"));
+  CHECK_THAT(refusal_at(scratch, 8, "  intra_node: nvlink4\n  collectives: gloo"),
+             Catch::Contains("gloo runs on hosts: name a CPU as the device, or through_host"));
 }
 
 TEST_CASE("a link without a latency has that of its kind", "[scenarios][cluster_reader]") {
