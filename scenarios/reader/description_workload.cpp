@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "model/workload/convolution.hpp"
 #include "scenarios/reader/description.hpp"
 
 namespace ddpsim {
@@ -23,16 +24,18 @@ class DescribedPass {
   /// complete.
   explicit DescribedPass(std::set<int> closings) : closings_(std::move(closings)) {}
 
-  void run(const Kernel& kernel, int count) {
-    if (kernel.gemm) {
-      for (int i = 0; i < count; ++i) append(kernel, 1);
+  /// An entry, so many times in a row: the kernels it is.
+  void run(const std::vector<Kernel>& kernels, int count) {
+    if (kernels.size() > 1 || kernels.front().gemm) {
+      for (int i = 0; i < count; ++i)
+        for (const Kernel& kernel : kernels) append(kernel, 1, &kernel == &kernels.back() ? 1 : 0);
       return;
     }
     while (count > 0) {  // in pieces that end where a gradient is complete
       const auto closing = closings_.lower_bound(entries_);
       const int piece =
           closing == closings_.end() ? count : std::min(count, *closing - entries_ + 1);
-      append(kernel, piece);
+      append(kernels.front(), piece, piece);
       count -= piece;
     }
   }
@@ -43,7 +46,8 @@ class DescribedPass {
   std::vector<Kernel> take() && { return std::move(kernels_); }
 
  private:
-  void append(const Kernel& kernel, int count) {
+  /// The kernel `count` times, with which so many entries end.
+  void append(const Kernel& kernel, int count, int entries) {
     if (open_ && !kernel.gemm) {
       if (merged_ == 0) kernels_.back().name += " and others";
       ++merged_;
@@ -55,8 +59,8 @@ class DescribedPass {
     }
     kernels_.back().traffic += count * kernel.traffic;
     kernels_.back().launches += count * kernel.launches;
-    entries_ += count;
-    const bool closed = closings_.contains(entries_ - 1);
+    entries_ += entries;
+    const bool closed = entries > 0 && closings_.contains(entries_ - 1);
     if (closed) kernel_of_closing_.emplace(entries_ - 1, static_cast<int>(kernels_.size()) - 1);
     open_ = !kernel.gemm && !closed;
   }
@@ -78,19 +82,22 @@ Gemm attention_gemm(const DescribedKernel& kernel) {
   return gemm;
 }
 
-/// Each kernel of the description as the law of kernels takes it.
-std::vector<Kernel> priced_kernels(const WorkloadDescription& description,
-                                   std::optional<DType> compute, const Device& device) {
-  std::vector<Kernel> kernels;
-  for (const DescribedKernel& described : description.kernels) {
-    Kernel& kernel = kernels.emplace_back();
-    kernel.name = described.op;
-    kernel.gemm = described.attention ? attention_gemm(described) : described.gemm;
-    kernel.traffic = Bytes{described.read + described.written};
-    kernel.launches = described.launches;
-    kernel.type = multiplied_as(described, compute, device);
-  }
-  return kernels;
+/// A kernel of the description as the law of kernels takes it: one, or a convolution between the
+/// copies that it needs.
+std::vector<Kernel> priced(const DescribedKernel& described, std::optional<DType> compute,
+                           const Device& device) {
+  Kernel kernel;
+  kernel.name = described.op;
+  kernel.gemm = described.attention ? attention_gemm(described) : described.gemm;
+  kernel.traffic = Bytes{described.read + described.written};
+  kernel.launches = described.launches;
+  kernel.type = multiplied_as(described, compute, device);
+  if (described.kind != KernelKind::conv || kernel.type != DType::tf32 ||
+      is_plain_product(*kernel.gemm, kernel.traffic, size_of(DType::fp32)))
+    return {kernel};
+  LayoutCopies copies =
+      layout_copies(described.op, Bytes{described.read}, Bytes{described.written});
+  return {std::move(copies.before), std::move(kernel), std::move(copies.after)};
 }
 
 /// The largest result a pass of the layer writes, less the gradients of parameters, which stay.
@@ -165,7 +172,9 @@ Workload workload_of(const WorkloadDescription& description, const std::string& 
   workload.source = description.source;
   workload.buffers = description.buffers;
   workload.arrival = description.arrival;
-  const std::vector<Kernel> kernels = priced_kernels(description, compute, device);
+  std::vector<std::vector<Kernel>> kernels;  // [kernel of the description]
+  for (const DescribedKernel& each : description.kernels)
+    kernels.push_back(priced(each, compute, device));
 
   // [layer]: after which entry of its backward pass how many bytes of gradients are complete.
   std::vector<std::map<int, std::int64_t>> gradients(description.layers.size());
