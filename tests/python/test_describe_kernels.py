@@ -1,6 +1,6 @@
 """What each operation launches, moves and multiplies."""
 import pytest
-from describe_models import SMALL, example, from_transformers, torch
+from describe_models import SMALL, example, from_transformers, torch, value_of
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
@@ -33,7 +33,12 @@ def test_flops_equal_torchs_own_counter_operation_by_operation(name, monkeypatch
         formula = flop_registry.get(call.func._overloadpacket)
         if formula:
             said = formula(*call.args, **call.kwargs, out_val=call.result)
-            compared.append((call.op, said, sum(k.flops for k in made)))
+            ours = sum(k.flops for k in made)
+            if call.op == 'aten.convolution_backward' and call['groups'] > 1:
+                # torch counts the weight's gradient as if every channel met every other: by the
+                # number of groups too much (conv_backward_flop).
+                ours += (call['groups'] - 1) * made[1].flops
+            compared.append((call.op, said, ours))
         else:
             assert sum(k.flops for k in made or []) == 0, call.op
         return made
@@ -44,19 +49,12 @@ def test_flops_equal_torchs_own_counter_operation_by_operation(name, monkeypatch
     assert len(compared) > 5
 
 
-@pytest.mark.parametrize('name', ['unet', 'mixture', 't5', 'resnext', 'sparse_embedding', 'gru'])
+@pytest.mark.parametrize('name', ['unet', 'mixture', 't5', 'vit', 'sparse_embedding', 'gru'])
 def test_flops_equal_those_of_a_real_step(name):
-    """Models without fused attention, which a CPU counts as nothing."""
+    """Fused attention counts nothing on a CPU, so that both take the unfused one."""
     model, batch, loss, _ = example(name)
-    from describe_models import value_of
-    if name == 'mixture':
-        pytest.importorskip('torch')
-        workload = describe(model, batch, loss, attention='math')
-        with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
-            with FlopCounterMode(display=False) as counter:
-                value_of(model, batch, loss).backward()
-    else:
-        workload = describe(model, batch, loss)
+    workload = describe(model, batch, loss, attention='math')
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
         with FlopCounterMode(display=False) as counter:
             value_of(model, batch, loss).backward()
     assert workload.flops == counter.get_total_flops()

@@ -1,6 +1,5 @@
 """The command line: python -m ddpsim.describe my_model.py:make -o my_model.yaml"""
 import argparse
-import importlib.util
 import sys
 
 from .errors import DescribeError
@@ -64,10 +63,11 @@ def positive(text):
 
 def main(words=None):
     arguments = parser().parse_args(words)
-    if importlib.util.find_spec('torch') is None:
-        raise DescribeError('this Python has no torch: pip install torch (its CPU build is enough)')
-    import torch
-
+    try:
+        import torch
+    except ImportError:
+        raise DescribeError('this Python has no torch, which reads the model: pip install torch '
+                            '(its CPU build is enough)') from None
     from .optimizers import name_of
     from .step import describe
     from .user_file import made_by

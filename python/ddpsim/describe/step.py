@@ -72,7 +72,7 @@ def run(model, batch, value_of, capture, autocast):
         except DescribeError:
             raise
         except Exception as problem:
-            raise said_by_model(problem, capture.path or name) from problem
+            raise said_by_model(problem, capture, name) from problem
         if not isinstance(value, torch.Tensor) or value.numel() != 1:
             got = (f'a tensor of shape {list(value.shape)}' if isinstance(value, torch.Tensor)
                    else type(value).__name__)
@@ -87,7 +87,7 @@ def run(model, batch, value_of, capture, autocast):
         except DescribeError:
             raise
         except Exception as problem:
-            raise said_by_model(problem, f'{name} (backward)') from problem
+            raise said_by_model(problem, capture, f'{name} (backward)') from problem
 
 
 def unwrapped(model, notes):
