@@ -40,6 +40,9 @@ def parser():
                       help="handed to a FUNCTION that takes `batch`")
     made.add_argument('--autocast', choices=('bf16', 'fp16'),
                       help='run the step under torch.autocast')
+    made.add_argument('--tf32', choices=('conv', 'all'),
+                      help='multiply fp32 numbers in TF32: convolutions, as PyTorch does on an A100 '
+                           'and later, or all products')
     made.add_argument('--attention', choices=('flash', 'efficient', 'math'),
                       help="default: what CUDA chooses, by mask, format and size of heads")
     made.add_argument('--optimizer', metavar='NAME',
@@ -78,7 +81,7 @@ def main(words=None):
     workload = describe(
         model, batch, loss, arguments.optimizer or optimizer,
         autocast={None: None, 'bf16': torch.bfloat16, 'fp16': torch.float16}[arguments.autocast],
-        attention=arguments.attention, micro_batches=arguments.micro_batches,
+        attention=arguments.attention, tf32=arguments.tf32, micro_batches=arguments.micro_batches,
         allow_unknown=arguments.allow_unknown, fused=arguments.fused)
     workload.source = (f'torch {version}, meta device, {arguments.model}, batch {workload.batch}')
     if arguments.output == '-':
