@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "model/workload/convolution.hpp"
 #include "model/workload/layer_builder.hpp"
 
 namespace ddpsim {
@@ -50,17 +51,27 @@ class PictureModules {
     const std::int64_t outputs = channels / groups;                    // of a group
     const std::int64_t moved = before.elements() + channels * taps + pictures.elements();
 
+    const Bytes read = make_.stored(before.elements()), weight = make_.stored(channels * taps),
+                written = make_.stored(pictures.elements());
+    const bool unit_window = window.size == 1 && window.stride == 1;
+    const ConvolutionLayout layout{
+        .first_of_network = input == Input::data,
+        .plain = unit_window && groups == 1 && before.side * before.side % 4 == 0,
+        .wide_window = window.size > 1};
     Module module;
-    module.forward = {
-        make_.gemm(name, {.m = pixels, .n = outputs, .k = taps, .batch = groups}, moved)};
     std::vector<Kernel>& backward = module.backward;
+    const Gemm forward{pixels, outputs, taps, groups};
+    run(module.forward, make_.gemm(name, forward, moved),
+        around_forward(layout, forward, read, weight, written));
     // The data gradient gathers from every output channel; under a stride from fewer places each,
     // for more pixels: the product of the extents is the same.
     const Gemm to_data{pixels, before.channels / groups, outputs * window_area, groups};
     if (input == Input::activation)
-      backward.push_back(make_.gemm(name + ".grad_data", to_data, moved));
-    backward.push_back(make_.gemm(name + ".grad_weight",
-                                  {.m = outputs, .n = taps, .k = pixels, .batch = groups}, moved));
+      run(backward, make_.gemm(name + ".grad_data", to_data, moved),
+          around_data_gradient(layout, written, weight, read));
+    const Gemm to_weight{outputs, taps, pixels, groups};
+    run(backward, make_.gemm(name + ".grad_weight", to_weight, moved),
+        around_weight_gradient(layout, to_weight, written, read, weight));
     if (biased) backward.push_back(make_.eager(name + ".grad_bias", {{pictures.elements(), {1}}}));
 
     const int last = static_cast<int>(backward.size()) - 1;
@@ -80,7 +91,8 @@ class PictureModules {
   /// Both ways the statistics take a pass of their own before the result can be written.
   Module batch_norm(const std::string& name, const Pictures& pictures) const {
     const std::int64_t elements = pictures.elements();
-    Module module = make_.elementwise(name, {elements, {3}}, {elements, {5}});
+    // Forward also counts the batch.
+    Module module = make_.elementwise(name, {elements, {3, 0}}, {elements, {5}});
     module.parameters = {make_.parameter(name + ".weight", {pictures.channels}),
                          make_.parameter(name + ".bias", {pictures.channels})};
     module.statistics = pictures.channels;
@@ -140,6 +152,21 @@ class PictureModules {
   }
 
  private:
+  /// A product of a convolution, with what cuDNN runs around it in TF32.
+  void run(std::vector<Kernel>& pass, Kernel product, const AroundProduct& around) const {
+    const bool copied = product.type == DType::tf32;
+    const auto copies = [&](const char* what, Bytes size, int launches) {
+      if (!copied || launches == 0) return;
+      Kernel kernel = make_.eager(product.name + what, {});
+      kernel.traffic = 2 * size;
+      kernel.launches = launches;
+      pass.push_back(std::move(kernel));
+    };
+    copies(".layout", around.copied_before, around.launches_before);
+    pass.push_back(product);
+    copies(".layout_back", around.copied_after, around.launches_after);
+  }
+
   /// A module over pictures, of which `kept` elements are kept. Returns what is kept, to add to.
   Bytes& in_computed_format(Module& module, std::int64_t elements, std::int64_t kept) const {
     module.forward_working = make_.computed(elements);

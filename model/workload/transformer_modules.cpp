@@ -86,16 +86,35 @@ Module TransformerModules::fork(const std::string& name) const {
 }
 
 Module TransformerModules::rms_norm(const std::string& name, Residual stream) const {
-  // square, mean, + eps, rsqrt, x * r, * gain
-  const EagerKernels forward{stream_, {2, 1, 0, 0, 2, 2}};
-  EagerKernels backward{stream_,
-                        {2, 3, 1,  // * gain: to its input, to the gain (product, sum over tokens)
-                         3, 2, 1,  // x * r: to x and to r (product, sum over the row)
-                         0, 0, 0,  // rsqrt: r^3, * -1/2, * gradient
-                         1,        // mean: spread over the row
-                         2, 2, 3, 3}};  // square: x^1, * 2, * gradient; both paths to x added up
-  if (stream == Residual::goes_on) backward.passes.push_back(3);
-  Module module = make_.elementwise(name, forward, backward);
+  // Passes over x in fp32, in the format it comes in, and of the casts between the two.
+  const std::int64_t widened = stream_ * 4 / make_.stored(1).count;
+  const auto wide = [&](std::vector<int> passes) {
+    return EagerKernels{widened, std::move(passes)};
+  };
+  const auto narrow = [&](std::vector<int> passes) {
+    return EagerKernels{stream_, std::move(passes)};
+  };
+  const bool casts = widened != stream_;
+  const EagerKernels cast{stream_ + widened, casts ? std::vector{1} : std::vector<int>{}};
+  // The gain multiplies in fp32, or what was cast back.
+  const auto gain = [&](std::vector<int> passes) {
+    return wide_norm_ ? wide(std::move(passes)) : narrow(std::move(passes));
+  };
+  Module module;
+  // square, mean, + eps, rsqrt, x * r; * gain
+  module.forward = {make_.eager(name, {cast, wide({2, 1, 0, 0, 2}), gain({2}), cast})};
+  std::vector<EagerKernels> backward{
+      gain({2, 3, 1}),     // * gain: to its input, to the gain (product, sum over tokens)
+      cast,                //
+      wide({3, 2, 1,       // x * r: to x and to r (product, sum over the row)
+            0, 0, 0,       // rsqrt: r^3, * -1/2, * gradient
+            1,             // mean: spread over the row
+            2, 2, 3, 3}),  // square: x^1, * 2, * gradient; both paths to x added up
+      cast};
+  if (stream == Residual::goes_on) backward.push_back(narrow({3}));
+  module.backward = {make_.eager(name + ".grad", backward)};
+  module.forward_working = make_.stored(stream_);
+  module.backward_working = make_.stored(2 * stream_);
   module.parameters = {make_.parameter(name + ".weight", {d_model_})};
   // x in fp32, 1/rms of every row, and x / rms: in fp32, or as Llama hands it to the gain.
   module.kept = fp32(stream_ + tokens_) + (wide_norm_ ? fp32(stream_) : make_.stored(stream_));

@@ -16,6 +16,13 @@ std::size_t index(int position) {
   return static_cast<std::size_t>(position);
 }
 
+/// A kernel that does nothing, for what has to name one where none runs.
+Kernel no_work() {
+  Kernel kernel;
+  kernel.name = "nothing";
+  return kernel;
+}
+
 /// One pass of a layer: kernels in the order they run, and where in it gradients are complete.
 class DescribedPass {
  public:
@@ -23,16 +30,15 @@ class DescribedPass {
   /// complete.
   explicit DescribedPass(std::set<int> closings) : closings_(std::move(closings)) {}
 
-  void run(const Kernel& kernel, int count) {
-    if (kernel.gemm) {
-      for (int i = 0; i < count; ++i) append(kernel, 1);
-      return;
-    }
+  /// An entry, so many times in a row. None: it is there, but nothing runs.
+  void run(const std::optional<Kernel>& kernel, int count) {
     while (count > 0) {  // in pieces that end where a gradient is complete
       const auto closing = closings_.lower_bound(entries_);
-      const int piece =
-          closing == closings_.end() ? count : std::min(count, *closing - entries_ + 1);
-      append(kernel, piece);
+      int piece = closing == closings_.end() ? count : std::min(count, *closing - entries_ + 1);
+      if (kernel && kernel->gemm) piece = 1;
+      if (kernel) append(*kernel, piece);
+      entries_ += piece;
+      if (closings_.contains(entries_ - 1)) close();
       count -= piece;
     }
   }
@@ -55,10 +61,14 @@ class DescribedPass {
     }
     kernels_.back().traffic += count * kernel.traffic;
     kernels_.back().launches += count * kernel.launches;
-    entries_ += count;
-    const bool closed = closings_.contains(entries_ - 1);
-    if (closed) kernel_of_closing_.emplace(entries_ - 1, static_cast<int>(kernels_.size()) - 1);
-    open_ = !kernel.gemm && !closed;
+    open_ = !kernel.gemm;
+  }
+
+  /// A gradient is complete behind the last entry.
+  void close() {
+    if (kernels_.empty()) kernels_.push_back(no_work());
+    kernel_of_closing_.emplace(entries_ - 1, static_cast<int>(kernels_.size()) - 1);
+    open_ = false;
   }
 
   std::set<int> closings_;
@@ -78,19 +88,27 @@ Gemm attention_gemm(const DescribedKernel& kernel) {
   return gemm;
 }
 
-/// Each kernel of the description as the law of kernels takes it.
-std::vector<Kernel> priced_kernels(const WorkloadDescription& description,
-                                   std::optional<DType> compute, const Device& device) {
-  std::vector<Kernel> kernels;
-  for (const DescribedKernel& described : description.kernels) {
-    Kernel& kernel = kernels.emplace_back();
-    kernel.name = described.op;
-    kernel.gemm = described.attention ? attention_gemm(described) : described.gemm;
-    kernel.traffic = Bytes{described.read + described.written};
-    kernel.launches = described.launches;
-    kernel.type = multiplied_as(described, compute, device);
-  }
-  return kernels;
+/// Copies of layout are there for kernels of tensor cores: a convolution in fp32 has none.
+bool is_left_out(const DescribedKernel& described, std::optional<DType> compute,
+                 const Device& device) {
+  if (described.op != "cudnn.layout") return false;
+  DescribedKernel convolution;
+  convolution.kind = KernelKind::conv;
+  convolution.type = described.type;
+  return multiplied_as(convolution, compute, device) == DType::fp32;
+}
+
+/// A kernel of the description as the law of kernels takes it; none where the device runs none.
+std::optional<Kernel> priced(const DescribedKernel& described, std::optional<DType> compute,
+                             const Device& device) {
+  if (is_left_out(described, compute, device)) return std::nullopt;
+  Kernel kernel;
+  kernel.name = described.op;
+  kernel.gemm = described.attention ? attention_gemm(described) : described.gemm;
+  kernel.traffic = Bytes{described.read + described.written};
+  kernel.launches = described.launches;
+  kernel.type = multiplied_as(described, compute, device);
+  return kernel;
 }
 
 /// The largest result a pass of the layer writes, less the gradients of parameters, which stay.
@@ -132,13 +150,6 @@ Parameter parameter_of(const DescribedParameter& described) {
   return parameter;
 }
 
-/// A kernel that does nothing, for layers whose backward pass an unused parameter needs to name.
-Kernel no_work() {
-  Kernel kernel;
-  kernel.name = "nothing";
-  return kernel;
-}
-
 }  // namespace
 
 std::string_view name_of(KernelKind kind) {
@@ -165,7 +176,9 @@ Workload workload_of(const WorkloadDescription& description, const std::string& 
   workload.source = description.source;
   workload.buffers = description.buffers;
   workload.arrival = description.arrival;
-  const std::vector<Kernel> kernels = priced_kernels(description, compute, device);
+  std::vector<std::optional<Kernel>> kernels;  // [kernel of the description]
+  for (const DescribedKernel& each : description.kernels)
+    kernels.push_back(priced(each, compute, device));
 
   // [layer]: after which entry of its backward pass how many bytes of gradients are complete.
   std::vector<std::map<int, std::int64_t>> gradients(description.layers.size());

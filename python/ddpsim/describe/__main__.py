@@ -1,6 +1,5 @@
 """The command line: python -m ddpsim.describe my_model.py:make -o my_model.yaml"""
 import argparse
-import importlib.util
 import sys
 
 from .errors import DescribeError
@@ -41,6 +40,9 @@ def parser():
                       help="handed to a FUNCTION that takes `batch`")
     made.add_argument('--autocast', choices=('bf16', 'fp16'),
                       help='run the step under torch.autocast')
+    made.add_argument('--tf32', choices=('conv', 'all'),
+                      help='multiply fp32 numbers in TF32: convolutions, as PyTorch does on an A100 '
+                           'and later, or all products')
     made.add_argument('--attention', choices=('flash', 'efficient', 'math'),
                       help="default: what CUDA chooses, by mask, format and size of heads")
     made.add_argument('--optimizer', metavar='NAME',
@@ -64,10 +66,11 @@ def positive(text):
 
 def main(words=None):
     arguments = parser().parse_args(words)
-    if importlib.util.find_spec('torch') is None:
-        raise DescribeError('this Python has no torch: pip install torch (its CPU build is enough)')
-    import torch
-
+    try:
+        import torch
+    except ImportError:
+        raise DescribeError('this Python has no torch, which reads the model: pip install torch '
+                            '(its CPU build is enough)') from None
     from .optimizers import name_of
     from .step import describe
     from .user_file import made_by
@@ -78,7 +81,7 @@ def main(words=None):
     workload = describe(
         model, batch, loss, arguments.optimizer or optimizer,
         autocast={None: None, 'bf16': torch.bfloat16, 'fp16': torch.float16}[arguments.autocast],
-        attention=arguments.attention, micro_batches=arguments.micro_batches,
+        attention=arguments.attention, tf32=arguments.tf32, micro_batches=arguments.micro_batches,
         allow_unknown=arguments.allow_unknown, fused=arguments.fused)
     workload.source = (f'torch {version}, meta device, {arguments.model}, batch {workload.batch}')
     if arguments.output == '-':

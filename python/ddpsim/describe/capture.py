@@ -98,6 +98,10 @@ class Capture(TorchDispatchMode):
     def path(self):
         return self._modules[-1] if self._modules else ''
 
+    def path_of(self, module):
+        """The path of a module of the model, or None."""
+        return self._paths.get(module) if isinstance(module, torch.nn.Module) else None
+
     def _completes(self, name):
         def hook(parameter):
             self.step.completed.append((name, len(self.step.backward)))
@@ -185,7 +189,7 @@ class Capture(TorchDispatchMode):
             return DescribeError(
                 f'{self.where()}: {name} needs the values of a tensor, and a description computes '
                 'none; give the count or the branch as a plain number, or do it outside the model')
-        if isinstance(problem, NotImplementedError):
+        if isinstance(problem, NotImplementedError) or 'fake impl' in str(problem):
             return DescribeError(
                 f'{self.where()}: {name} has no rule for shapes; a custom operation registers one '
                 'with torch.library.register_fake')
@@ -226,9 +230,12 @@ def line_of(problem):
     return found
 
 
-def said_by_model(problem, where):
-    """An exception of the user's code as one line."""
+def said_by_model(problem, capture, where):
+    """An exception of the model's code as one line: the innermost module, its line, the text."""
+    trace = problem.__traceback__
+    while trace is not None:
+        where = capture.path_of(trace.tb_frame.f_locals.get('self')) or where
+        trace = trace.tb_next
     line = line_of(problem)
-    text = first_line(problem)
-    return DescribeError(f'{where}: {line + ": " if line else ""}'
-                         f'{type(problem).__name__}: {text}')
+    return DescribeError(f'{where}: {line + ": " if line else ""}{type(problem).__name__}: '
+                         f'{first_line(problem)}')

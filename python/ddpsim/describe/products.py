@@ -102,12 +102,62 @@ class Windows:
             self.to_weight = Gemm(self.outputs, self.inputs * window, self.places, groups)
 
 
+# --- layouts ---
+#
+# cuDNN's kernels for tensor cores want channels last. What it launches around them for tensors that
+# have channels first, as a Kineto trace of ResNet-50 on an A100 shows it for all 53 convolutions
+# (Holistic Trace Analysis, tests/data/nccl_parser_config), in order of launches:
+#
+#     1 x 1 window, stride 1, rows of 16 bytes   forward: one product. Data: one product. Weight: a
+#                                                product in parts, and their sum
+#     others, forward                            copies of data and weight, the kernel, and with a
+#                                                long sum (2048 and more) a copy of the result
+#     others, data                               copies of weight and gradient, the kernel, a copy
+#                                                of the result
+#     others, weight                             copies of gradient and data, the kernel, the sum of
+#                                                parts if the result is small, and where the window
+#                                                is larger than 1 a copy of the result
+#
+# Tensors with channels last have the kernels alone.
+
+LONG_SUM = 2048  # products added up for one result
+PARTS_BELOW = 54  # tiles of 128 x 128 of a result: half of an A100's multiprocessors
+
+
+def plain_product(data, weight, stride, groups):
+    """Is the convolution a product of matrices as they lie in memory?"""
+    places = count(data.shape[2:])
+    return (groups == 1 and all(size == 1 for size in weight.shape[2:])
+            and all(step == 1 for step in stride)
+            and places * data.element_size() % 16 == 0)
+
+
+def channels_first(data, groups):
+    """Does cuDNN change the layout? Convolutions of single channels have kernels of their own."""
+    return (data.dim() == 4 and data.is_contiguous() and groups < data.shape[1]
+            and data.shape[1] % 4 == 0)
+
+
+def relaid(call, tensor):
+    """A copy of a tensor in the other layout."""
+    return call.memory(bytes_of(tensor), bytes_of(tensor), op='cudnn.layout')
+
+
+def in_parts(gemm):
+    return -(-gemm.m // 128) * -(-gemm.n // 128) * gemm.batch < PARTS_BELOW
+
+
 def convolution(call):
     data, weight, bias = call['input'], call['weight'], call['bias']
     windows = Windows(data, weight, call.result.shape, call['transposed'], call['groups'])
     moved = bytes_of(call.result)
     kernels = [Kernel(op=call.op, kind='conv', gemm=windows.forward, type=format_of(data.dtype),
                       read=total_bytes([data, weight]), written=moved)]
+    if channels_first(data, call['groups']) and not plain_product(data, weight, call['stride'],
+                                                                  call['groups']):
+        kernels = [relaid(call, data), relaid(call, weight), *kernels]
+        if call['transposed'] or windows.forward.k >= LONG_SUM:
+            kernels.append(relaid(call, call.result))
     if bias is not None:  # cuDNN's result has none; _convolution adds it (Convolution.cpp)
         kernels.append(call.memory(moved + bytes_of(bias), moved, op='aten.add_'))
     return kernels
@@ -116,15 +166,34 @@ def convolution(call):
 def convolution_backward(call):
     gradient, data, weight = call['grad_output'], call['input'], call['weight']
     windows = Windows(data, weight, gradient.shape, call['transposed'], call['groups'])
-    kernels = []
-    for wanted, gemm, other, result in zip(call['output_mask'],
-                                           (windows.to_data, windows.to_weight), (weight, data),
-                                           call.result):
-        if wanted:
-            kernels.append(Kernel(op=call.op, kind='conv', gemm=gemm, type=format_of(data.dtype),
-                                  read=total_bytes([gradient, other]), written=bytes_of(result)))
+    plain = plain_product(data, weight, call['stride'], call['groups'])
+    changes = not plain and data.dim() == 4 and data.is_contiguous() and (
+        call['groups'] < data.shape[1])
+    kind, kernels = format_of(data.dtype), []
+    if call['output_mask'][0]:
+        result = call.result[0]
+        kernels.append(Kernel(op=call.op, kind='conv', gemm=windows.to_data, type=kind,
+                              read=total_bytes([gradient, weight]), written=bytes_of(result)))
+        if changes:
+            kernels = [relaid(call, weight), relaid(call, gradient), *kernels,
+                       relaid(call, result)]
+    if call['output_mask'][1]:
+        kernels += weight_gradient(call, windows.to_weight, plain, changes)
     if call['output_mask'][2]:
         kernels.append(call.memory(bytes_of(gradient), bytes_of(call.result[2]), op='aten.sum'))
+    return kernels
+
+
+def weight_gradient(call, gemm, plain, changes):
+    gradient, data, result = call['grad_output'], call['input'], call.result[1]
+    kernels = [Kernel(op=call.op, kind='conv', gemm=gemm, type=format_of(data.dtype),
+                      read=total_bytes([gradient, data]), written=bytes_of(result))]
+    if plain or in_parts(gemm):
+        kernels.append(call.memory(bytes_of(result), bytes_of(result), op='cudnn.sum_of_parts'))
+    if changes:
+        kernels = [relaid(call, gradient), relaid(call, data), *kernels]
+        if count(result.shape[2:]) > 1:
+            kernels.append(relaid(call, result))
     return kernels
 
 

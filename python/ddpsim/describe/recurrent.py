@@ -39,11 +39,12 @@ class Recurrent(torch.autograd.Function):
 
 
 class Shape:
-    def __init__(self, kind, data, hidden, layers, directions, biased, states):
-        self.gates, self.hidden, self.layers, self.directions = (GATES[kind], hidden, layers,
-                                                                  directions)
+    def __init__(self, kind, data, states, layers, directions, biased):
+        self.gates, self.hidden = GATES[kind], states[0].shape[-1]
+        self.layers, self.directions = layers, directions
         self.steps, self.batch = data.shape[0], data.shape[1]
-        self.inputs, self.biased, self.states = data.shape[2], biased, states
+        self.inputs, self.biased, self.states = data.shape[2], biased, len(states)
+        self.first_trained = any(state.requires_grad for state in states)
         self.tokens = self.steps * self.batch
         self.op = f'aten.{kind}'
 
@@ -75,8 +76,10 @@ class Shape:
         bias = Kernel(op, kind, size * self.tokens * wide, size * wide)
         kernels = []
         for width in reversed(list(self._layers())):
-            kernels += self.steps * [gates, self._product(self.batch, self.hidden, wide, kind,
-                                                          size)]
+            back = self._product(self.batch, self.hidden, wide, kind, size)
+            kernels += (self.steps - 1) * [gates, back] + [gates]
+            if self.first_trained:
+                kernels.append(back)
             kernels += [self._product(self.tokens, width, wide, kind, size),
                         self._product(wide, width, self.tokens, kind, size),
                         self._product(wide, self.hidden, self.tokens, kind, size)]
@@ -93,8 +96,7 @@ def recurrent_for(capture, kind, count):
         states = tensors_in(first)
         count('recurrent layers described as cuDNN runs them')
         data = data.transpose(0, 1) if batch_first else data
-        shape = Shape(kind, data, states[0].shape[-1], num_layers, 2 if bidirectional else 1,
-                      has_biases, len(states))
+        shape = Shape(kind, data, states, num_layers, 2 if bidirectional else 1, has_biases)
         result, *last = Recurrent.apply(capture, shape, data, *params, *states)
         return (result.transpose(0, 1) if batch_first else result, *last)
     return run

@@ -1,6 +1,7 @@
 """describe(): from a model, a batch and a loss to the description of a training step."""
 import contextlib
 import inspect
+from dataclasses import replace
 
 import torch
 
@@ -17,7 +18,7 @@ from .workload import Buffers, Parameter, Workload
 
 
 def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attention=None,
-             micro_batches=1, allow_unknown=False, fused=False, source=None):
+             micro_batches=1, tf32=None, allow_unknown=False, fused=False, source=None):
     """Describes one training step of `model` on `batch`, on no device.
 
     loss: a function of (model, batch) that returns the number to call backward() on; or a loss of
@@ -28,6 +29,8 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     attention: flash, efficient or math, instead of CUDA's own choice.
     micro_batches: with more than one the description is of a later micro-batch, whose gradients
     are added to what is there.
+    tf32: 'conv' (convolutions of fp32 numbers multiply in TF32: PyTorch's default on GPUs since the
+    A100) or 'all' (matrix products too: set_float32_matmul_precision('high')). Left out: fp32.
     allow_unknown: operations without a rule are priced by their bytes, and listed as partial.
     fused: a bound of what a compiler does: chains of kernels that only move memory read their
     first inputs and write their last results.
@@ -56,6 +59,7 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     finally:
         for parameter, gradient in gradients.items():
             parameter.grad = gradient
+    in_tf32(capture.step, tf32, notes)
     if micro_batches > 1:
         notes.append(f'one of the later of {micro_batches} micro-batches: gradients are added')
     return assembled(model, batch, capture, optimizer, fused, notes, source)
@@ -72,7 +76,7 @@ def run(model, batch, value_of, capture, autocast):
         except DescribeError:
             raise
         except Exception as problem:
-            raise said_by_model(problem, capture.path or name) from problem
+            raise said_by_model(problem, capture, name) from problem
         if not isinstance(value, torch.Tensor) or value.numel() != 1:
             got = (f'a tensor of shape {list(value.shape)}' if isinstance(value, torch.Tensor)
                    else type(value).__name__)
@@ -87,7 +91,25 @@ def run(model, batch, value_of, capture, autocast):
         except DescribeError:
             raise
         except Exception as problem:
-            raise said_by_model(problem, f'{name} (backward)') from problem
+            raise said_by_model(problem, capture, f'{name} (backward)') from problem
+
+
+def in_tf32(step, which, notes):
+    """Products of fp32 numbers as tensor cores multiply them."""
+    if which not in (None, 'conv', 'all'):
+        raise DescribeError(f'tf32: unknown choice "{which}"; known: conv, all')
+    kinds = {None: (), 'conv': ('conv',), 'all': ('conv', 'gemm')}[which]
+    changed = 0
+    for launch in step.forward + step.backward:
+        if launch.kernel.kind in kinds and launch.kernel.type == 'fp32':
+            launch.kernel = replace(launch.kernel, type='tf32')
+            changed += 1
+    if changed:
+        notes.append(f'{changed} products of fp32 numbers in TF32')
+    elif which is None and any(launch.kernel.kind == 'conv' and launch.kernel.type == 'fp32'
+                               for launch in step.forward):
+        notes.append('convolutions multiply in fp32; PyTorch lets GPUs since the A100 use TF32, '
+                     'which --tf32 conv describes')
 
 
 def unwrapped(model, notes):

@@ -192,9 +192,11 @@ TEST_CASE("a Mixtral token is multiplied with two experts", "[model][expert_and_
   const std::int64_t attention = 2 * (std::int64_t{4096} * 4096 + 4096 * 1024);
   const std::int64_t active = 32 * (2 * expert + attention + 8 * 4096) + 32000 * 4096;
   const Workload workload = build(mixtral_8x7b, 2, 64);
-  const std::int64_t scores = std::int64_t{32} * 2 * 2 * 64 * 64 * 4096;
-  CHECK(multiplied(workload, &Layer::forward) == 2 * (active * 2 * 64 + scores));
-  CHECK(multiplied(workload, &Layer::backward) == 2 * multiplied(workload, &Layer::forward));
+  // A query sees 32.5 of 64 keys on average, in two products; backward in five, which makes 162.5
+  // rows of a product, rounded up.
+  const std::int64_t queries = std::int64_t{32} * 2 * 64 * 4096;
+  CHECK(multiplied(workload, &Layer::forward) == 2 * (active * 2 * 64 + queries * 65));
+  CHECK(multiplied(workload, &Layer::backward) == 2 * (2 * active * 2 * 64 + queries * 163));
   // 128 tokens, two choices each: 32 rows for each of eight.
   int experts = 0;
   for (const Kernel& kernel : workload.layers[1].forward)

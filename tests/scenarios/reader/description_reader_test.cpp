@@ -11,6 +11,7 @@
 #include "tests/scenarios/reader/refusal.hpp"
 
 namespace ddpsim {
+namespace description_reader_test {
 namespace {
 
 /// Two layers: a product with a bias and an activation, and a product with a loss.
@@ -341,4 +342,5 @@ TEST_CASE("a written description reads back to itself", "[scenarios][description
 }
 
 }  // namespace
+}  // namespace description_reader_test
 }  // namespace ddpsim

@@ -1,0 +1,177 @@
+"""What CUDA does instead of what the meta device shows."""
+import pytest
+from describe_models import example, torch
+from torch import nn
+from torch.nn.functional import dropout, scaled_dot_product_attention
+from torch.utils.checkpoint import checkpoint
+
+from ddpsim.describe import DescribeError, describe
+from ddpsim.describe.attention import chosen
+
+
+def step(forward, *parameters, **settings):
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.p = nn.ParameterList(nn.Parameter(p) for p in parameters)
+
+        def forward(self, batch):
+            return forward(*self.p)
+    return describe(Model(), torch.zeros(1), lambda model, batch: model(batch).sum(), **settings)
+
+
+def heads(dtype, groups=4, size=16):
+    return [torch.randn(2, n, 8, size, dtype=dtype) for n in (4, groups, groups)]
+
+
+def attends(**arguments):
+    return lambda q, k, v: scaled_dot_product_attention(q, k, v, **arguments)
+
+
+def test_dropout_is_one_fused_kernel():
+    workload = step(lambda x: dropout(x, 0.5), torch.randn(10))
+    assert [k.op for k in workload.forward] == ['aten.native_dropout', 'aten.sum']
+    assert workload.forward[0].written == 40 + 10  # the result, and a mask of a byte each
+    assert "dropout described as CUDA's fused kernel (x 1)" in workload.notes
+    assert [k.op for k in step(lambda x: dropout(x, 0.0) * 1, torch.randn(10)).forward] == [
+        'aten.mul', 'aten.sum']
+
+
+def test_attention_is_chosen_by_mask_format_and_heads():
+    mask = torch.zeros(8, 8, device='meta')
+    half, full = heads(torch.bfloat16), heads(torch.float32)
+    assert chosen(*half, None, False) == 'flash'
+    assert chosen(*half, mask, False) == 'efficient'
+    assert chosen(*full, None, False) == 'efficient'
+    assert chosen(*heads(torch.bfloat16, size=512), None, False) == 'efficient'
+    assert chosen(*heads(torch.float32, size=6), None, False) == 'math'
+    assert chosen(*heads(torch.bfloat16, groups=2), None, True) == 'flash'
+    assert chosen(*heads(torch.float32, groups=2), None, True) == 'math'
+
+
+def test_the_chosen_attention_is_said_and_can_be_another():
+    for wanted, said, op in ((None, 'flash', 'aten._scaled_dot_product_flash_attention'),
+                             ('efficient', 'efficient',
+                              'aten._scaled_dot_product_efficient_attention')):
+        workload = step(attends(is_causal=True), *heads(torch.bfloat16), attention=wanted)
+        assert workload.attention == said
+        kernel = workload.forward[0]
+        assert (kernel.op, kernel.kind) == (op, 'attention')
+        assert tuple(kernel.attention) == (2, 4, 8, 8, 16, True, False)
+        # Two products forward, five backward; a causal mask is discounted in pricing alone.
+        assert kernel.flops == 2 * 2 * 2 * 4 * 8 * 8 * 16
+        assert [k.flops for k in workload.backward if k.attention] == [kernel.flops * 5 // 2]
+    math = step(attends(is_causal=True), *heads(torch.bfloat16), attention='math')
+    assert math.attention == 'math' and sum(k.kind == 'gemm' for k in math.forward) == 2
+    with pytest.raises(DescribeError, match='unknown kind "flesh"'):
+        step(attends(), *heads(torch.bfloat16), attention='flesh')
+
+
+def test_grouped_heads_are_summed_after_flash_backward():
+    workload = step(attends(enable_gqa=True), *heads(torch.bfloat16, groups=2))
+    backward = workload.backward
+    place = [i for i, k in enumerate(backward) if k.attention][0]
+    assert backward[place].launches == 3
+    assert [k.op for k in backward[place + 1:place + 3]] == ['aten.sum', 'aten.sum']
+
+
+def test_rms_norm_is_one_kernel_and_its_backward_two():
+    workload = step(lambda x, w: nn.functional.rms_norm(x, (8,), w), torch.randn(5, 8),
+                    torch.randn(8))
+    assert [k.op for k in workload.forward] == ['aten._fused_rms_norm', 'aten.sum']
+    assert [k.written for k in workload.backward if 'rms_norm' in k.op] == [160, 32]
+
+
+def test_recurrent_layers_are_products_and_a_kernel_for_the_gates_of_each_step():
+    model, batch, loss, _ = example('gru')  # 2 layers, 5 steps, 2 samples, width 16
+    workload = describe(model, batch, loss)
+    mine = [k for k in workload.forward if k.op == 'aten.gru']
+    assert len(mine) == 2 * (1 + 2 * 5)
+    assert tuple(mine[0].gemm) == (10, 48, 16, 1)  # all inputs with the input weights
+    assert all(p.name.startswith('gru') for p in workload.parameters if p.layer == 1)
+
+
+def test_autocast_multiplies_in_16_bits_and_normalises_in_32():
+    def forward(x, w, g):
+        y = x @ w
+        return nn.functional.layer_norm(y.softmax(-1) @ w, (8,), g)
+    made = [torch.randn(8, 8), torch.randn(8, 8), torch.randn(8)]
+    workload = step(forward, *made, autocast=torch.bfloat16)
+    assert (workload.dtype, workload.compute) == ('fp32', 'bf16')
+    types = [(k.op.split('.')[1], k.type) for k in workload.forward]
+    # The weight w is cast once for both products; SoftMax.cpp reads fp16 as it is, not bf16.
+    assert types == [('_to_copy', 'bf16'), ('_to_copy', 'bf16'), ('mm', 'bf16'),
+                     ('_to_copy', 'fp32'), ('_softmax', 'fp32'), ('_to_copy', 'bf16'),
+                     ('mm', 'bf16'), ('_to_copy', 'fp32'), ('native_layer_norm', 'fp32'),
+                     ('sum', 'fp32')]
+
+
+def test_autocast_of_the_users_own_code_works_on_any_device_it_names():
+    def forward(x, w):
+        with torch.autocast('cuda', dtype=torch.float16):
+            y = x @ w
+        with torch.autocast(x.device.type, dtype=torch.float16, enabled=False):
+            return y.float() @ w
+    workload = step(forward, torch.randn(4, 4), torch.randn(4, 4))
+    assert [k.type for k in workload.forward if k.gemm] == ['fp16', 'fp32']
+    assert torch.amp.autocast_mode.autocast.__enter__.__module__ == 'torch.amp.autocast_mode'
+
+
+@pytest.mark.parametrize('reentrant', [False, True])
+def test_checkpointed_blocks_run_again_in_backward(reentrant):
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.blocks = nn.ModuleList(
+                nn.Sequential(nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 8)) for _ in range(2))
+
+        def forward(self, x):
+            for block in self.blocks:
+                x = checkpoint(block, x, use_reentrant=reentrant)
+            return x
+    model = Model()
+    x = torch.randn(4, 8, requires_grad=True)
+    workload = describe(model, x, lambda model, x: model(x).sum())
+    again = [k.op for k in workload.layers[1].backward if k.op in ('aten.addmm', 'aten.gelu')]
+    # Without re-entry the block runs up to what its backward needs: not its last product.
+    assert again == ['aten.addmm', 'aten.gelu'] + (['aten.addmm'] if reentrant else [])
+    plain = describe(model, x, lambda m, x: m.blocks[1](m.blocks[0](x)).sum())
+    assert sum(layer.kept for layer in workload.layers) < sum(l.kept for l in plain.layers)
+    assert [layer.name for layer in workload.layers] == ['blocks.0', 'blocks.1']
+
+
+def test_fused_chains_count_their_ends():
+    workload = step(lambda x: (x * 2 + 1).tanh(), torch.randn(10))
+    fused = step(lambda x: (x * 2 + 1).tanh(), torch.randn(10), fused=True)
+    assert len(workload.forward) == 4
+    assert [(k.op, k.launches, k.read, k.written) for k in fused.forward] == [('fused', 1, 40, 4)]
+    assert any('fused' in note for note in fused.notes)
+    assert fused.parameters[0].after == len(fused.backward) - 1
+
+
+def test_fusing_leaves_products_and_completed_gradients_where_they_are():
+    model, batch, loss, _ = example('vit')
+    plain, fused = (describe(model, batch, loss, fused=f) for f in (False, True))
+    assert fused.flops == plain.flops and fused.arrival == plain.arrival
+    assert len(fused.backward) < len(plain.backward)
+    for parameter in fused.parameters:
+        assert parameter.after < len(fused.layers[parameter.layer].backward)
+
+
+def test_compiled_modules_are_described_eager_and_it_is_said():
+    model, batch, loss, _ = example('unused_parameters')
+    plain = describe(model, batch, loss)
+    compiled = describe(torch.compile(model), batch, loss)
+    assert compiled.forward == plain.forward and compiled.parameters == plain.parameters
+    assert any('torch.compile is not captured' in note for note in compiled.notes)
+
+
+@pytest.mark.parametrize('settings, name', [
+    ({}, 'adamw'), ({'fused': True}, 'adamw-fused'), ({'foreach': False}, 'adamw-loop')])
+def test_the_optimizer_is_named(settings, name):
+    model, batch, loss, _ = example('unused_parameters')
+    optimizer = torch.optim.AdamW(model.parameters(), **settings)
+    assert describe(model, batch, loss, optimizer).optimizer == name
+    assert describe(model, batch, loss).optimizer is None
+    plain = torch.optim.SGD(model.parameters(), lr=0.1)
+    assert describe(model, batch, loss, plain).optimizer == 'sgd-plain'

@@ -1,0 +1,140 @@
+"""What cannot be described is one line that names the module and the line of the model."""
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import yaml
+from describe_models import ROOT, torch
+
+SETTINGS = {**os.environ, 'PYTHONPATH': os.pathsep.join(p for p in sys.path if p)}
+
+
+def run(*words, where, settings=SETTINGS):
+    return subprocess.run([sys.executable, '-W', 'ignore', '-m', 'ddpsim.describe', *words],
+                          text=True, capture_output=True, cwd=where, env=settings)
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Writes my_model.py, whose model's forward is `forward`."""
+    def write(forward, extra=''):
+        (tmp_path / 'my_model.py').write_text(textwrap.dedent('''\
+            import torch
+
+            class Body(torch.nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.linear = torch.nn.Linear(4, 4)
+
+                def forward(self, x):
+                    {forward}
+
+            class Model(torch.nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.body = Body()
+
+                def forward(self, x):
+                    return self.body(x).sum()
+
+            {extra}
+
+            def make(batch=2):
+                return Model(), torch.randn(batch, 4)
+            ''').format(forward=forward, extra=extra))
+        return tmp_path
+    return write
+
+
+def one_line(result):
+    assert result.returncode == 2, result.stderr
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1 and 'Traceback' not in result.stderr, result.stderr
+    return lines[0]
+
+
+@pytest.mark.parametrize('forward, op', [
+    ('return x * self.linear(x).sum().item()', 'aten._local_scalar_dense'),
+    ('return self.linear(x) if x.sum() > 0 else x', 'aten._local_scalar_dense'),
+    ('return self.linear(x)[(x > 0).nonzero()]', 'aten.nonzero'),
+    ('return self.linear(x)[x > 0]', 'aten.nonzero'),
+    ('return torch.unique(self.linear(x))', 'aten._unique2'),
+])
+def test_code_that_needs_values_is_one_line(file, forward, op):
+    line = one_line(run('my_model.py:make', where=file(forward)))
+    assert 'needs the values of a tensor' in line
+    assert 'describe: body: my_model.py:9: ' in line
+
+
+UNKNOWN = '''
+@torch.library.custom_op("mine::twice", mutates_args=())
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+@twice.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+twice.register_autograd(lambda context, gradient: gradient)
+'''
+
+
+def test_an_operation_without_a_rule_is_one_line_or_priced_by_its_bytes(file):
+    where = file('return torch.ops.mine.twice(self.linear(x))', UNKNOWN)
+    line = one_line(run('my_model.py', where=where))
+    assert 'body: my_model.py:9: no rule says what mine.twice launches' in line
+    result = run('my_model.py', '--allow-unknown', '-o', 'out.yaml', where=where)
+    assert result.returncode == 0, result.stderr
+    written = yaml.safe_load((where / 'out.yaml').read_text())
+    assert written['partial'] == ['mine.twice x 1']
+    entry = next(k for k in written['kernels'] if k['op'] == 'mine.twice')
+    assert (entry['read'], entry['written'], entry['launches']) == (32, 32, 1)
+    assert 'partial: mine.twice x 1' in result.stderr
+
+
+def test_a_custom_operation_without_shapes_says_how_to_give_them(file):
+    without = UNKNOWN.replace('@twice.register_fake', '').replace(
+        'def _(x):\n    return torch.empty_like(x)', '')
+    line = one_line(run('my_model.py', where=file('return torch.ops.mine.twice(self.linear(x))',
+                                                  without)))
+    assert 'torch.library.register_fake' in line and 'body: my_model.py:9' in line
+
+
+def test_mistakes_of_the_model_are_one_line(file):
+    line = one_line(run('my_model.py', where=file('return self.linear(x.t())')))
+    assert line.startswith('describe: body.linear: my_model.py:9: RuntimeError')
+    assert 'no such file' in one_line(run('other.py:make', where=file('return x')))
+    assert 'has no function mak; it has make' in one_line(
+        run('my_model.py:mak', where=file('return x')))
+    assert 'does not depend on any parameter' in one_line(
+        run('my_model.py', where=file('return x * 2')))
+
+
+def test_the_batch_is_handed_to_the_function(file):
+    where = file('return self.linear(x)')
+    written = yaml.safe_load(run('my_model.py:make', '--batch', '16', where=where).stdout)
+    assert written['batch'] == 16
+
+
+def test_the_example_of_the_help_works(tmp_path):
+    text = run('--help', where=tmp_path).stdout
+    start = text.index('    import torch\n')
+    code = text[start:text.index('    python -m ddpsim.describe', start)]
+    (tmp_path / 'my_model.py').write_text(textwrap.dedent(code))
+    result = run('my_model.py:make', '-o', 'my_model.yaml', where=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert yaml.safe_load((tmp_path / 'my_model.yaml').read_text())['batch'] == 64
+
+
+def test_help_and_import_need_no_torch(tmp_path):
+    """As on a machine without torch: an import of it fails."""
+    (tmp_path / 'torch.py').write_text('raise ImportError("no torch here")\n')
+    settings = {**SETTINGS, 'PYTHONPATH': f'{tmp_path}{os.pathsep}{SETTINGS["PYTHONPATH"]}'}
+    assert run('--help', where=tmp_path, settings=settings).returncode == 0
+    program = 'import ddpsim.describe as d; print(d.Workload.__name__, callable(d.describe))'
+    said = subprocess.run([sys.executable, '-c', program], text=True, capture_output=True,
+                          env=settings, check=True).stdout
+    assert said.split() == ['Workload', 'True']
+    assert 'no torch' in one_line(run('my_model.py', where=tmp_path, settings=settings))

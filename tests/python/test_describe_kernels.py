@@ -1,0 +1,152 @@
+"""What each operation launches, moves and multiplies."""
+import pytest
+from describe_models import SMALL, example, from_transformers, torch, value_of
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode, flop_registry
+
+from ddpsim.describe import capture, describe
+from ddpsim.describe.foreach import launches_of
+
+
+def kernels(forward, *parameters):
+    """Kernels of a forward pass over `parameters` (shapes or tensors), and of its backward."""
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.p = nn.ParameterList(nn.Parameter(p if isinstance(p, torch.Tensor)
+                                                   else torch.randn(p)) for p in parameters)
+
+        def forward(self, batch):
+            return forward(*self.p)
+    workload = describe(Model(), torch.zeros(1), lambda model, batch: model(batch).sum())
+    return workload.forward[:-1], workload.backward  # without the sum
+
+
+@pytest.mark.parametrize('name', [n for n in SMALL if n != 'gru'] + [
+    f'transformers:{n}' for n in ('gpt2', 'llama', 'bert', 'vit', 't5', 'whisper')])
+def test_flops_equal_torchs_own_counter_operation_by_operation(name, monkeypatch):
+    compared = []
+    rules = capture.kernels_of
+
+    def checked(call):
+        made = rules(call)
+        formula = flop_registry.get(call.func._overloadpacket)
+        if formula:
+            said = formula(*call.args, **call.kwargs, out_val=call.result)
+            ours = sum(k.flops for k in made)
+            if call.op == 'aten.convolution_backward' and call['groups'] > 1:
+                # torch counts the weight's gradient as if every channel met every other: by the
+                # number of groups too much (conv_backward_flop).
+                ours += (call['groups'] - 1) * made[1].flops
+            compared.append((call.op, said, ours))
+        else:
+            assert sum(k.flops for k in made or []) == 0, call.op
+        return made
+    monkeypatch.setattr(capture, 'kernels_of', checked)
+    made = (from_transformers(name.split(':')[1]) if ':' in name else example(name))
+    describe(*made[:3])
+    assert [(op, said) for op, said, _ in compared] == [(op, ours) for op, _, ours in compared]
+    assert len(compared) > 5
+
+
+@pytest.mark.parametrize('name', ['unet', 'mixture', 't5', 'vit', 'sparse_embedding', 'gru'])
+def test_flops_equal_those_of_a_real_step(name):
+    """Fused attention counts nothing on a CPU, so that both take the unfused one."""
+    model, batch, loss, _ = example(name)
+    workload = describe(model, batch, loss, attention='math')
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        with FlopCounterMode(display=False) as counter:
+            value_of(model, batch, loss).backward()
+    assert workload.flops == counter.get_total_flops()
+
+
+def test_views_launch_nothing():
+    forward, _ = kernels(lambda x: x.view(4, 6).t().unsqueeze(0).expand(3, 6, 4)[1:].detach()
+                         + x.view(4, 6).t(), (24,))
+    assert [k.op for k in forward] == ['aten.add']
+
+
+def test_a_reshape_that_copies_is_charged_as_a_copy():
+    forward, _ = kernels(lambda x: x.t().reshape(24), (4, 6))
+    assert [(k.op, k.read, k.written) for k in forward] == [('aten.clone', 96, 96)]
+
+
+def test_an_expanded_operand_counts_its_unexpanded_bytes():
+    # (4, 1) as (4, 1000): 16 bytes; the other operand and the result 16000 each.
+    forward, _ = kernels(lambda x, y: x.expand(4, 1000) * y, (4, 1), (4, 1000))
+    assert [(k.read, k.written) for k in forward] == [(16 + 16000, 16000)]
+
+
+def test_an_operation_in_place_reads_and_writes_its_tensor_once():
+    forward, _ = kernels(lambda x: (x * 2).add_(1), (10,))
+    assert [(k.op, k.read, k.written) for k in forward] == [('aten.mul', 40, 40),
+                                                           ('aten.add_', 40, 40)]
+
+
+def test_fills_read_nothing_and_lists_count_every_tensor():
+    forward, _ = kernels(lambda x, y: torch.cat([x, y, x]) + torch.zeros(7, device=x.device),
+                         (2,), (3,))
+    # x is in the list twice, and is read from memory once.
+    assert [(k.op, k.read, k.written) for k in forward] == [
+        ('aten.cat', 20, 28), ('aten.zeros', 0, 28), ('aten.add', 56, 28)]
+
+
+def test_linear_takes_its_bias_along_and_its_backward_is_two_products_and_a_sum():
+    forward, backward = kernels(torch.nn.functional.linear, (5, 8), (4, 8), (4,))
+    assert [(k.op, k.kind, tuple(k.gemm)) for k in forward] == [
+        ('aten.addmm', 'gemm', (5, 4, 8, 1))]
+    assert [(k.op, k.gemm and tuple(k.gemm)) for k in backward[1:]] == [
+        ('aten.mm', (5, 8, 4, 1)), ('aten.mm', (4, 8, 5, 1)), ('aten.sum', None)]
+
+
+def test_a_grouped_convolution_is_independent_products():
+    forward, backward = kernels(
+        lambda x, w, b: torch.nn.functional.conv2d(x, w, b, stride=2, padding=1, groups=2),
+        (3, 8, 10, 10), (6, 4, 3, 3), (6,))
+    # 3 x 5 x 5 places; 3 channels out and 4 x 9 in of each group.
+    assert tuple(forward[0].gemm) == (75, 3, 36, 2)
+    assert forward[0].read == 4 * (3 * 8 * 100 + 6 * 36) and forward[0].written == 4 * 75 * 6
+    assert forward[1].op == 'aten.add_'  # the bias
+    convolutions = [k for k in backward if k.kind == 'conv']
+    assert [tuple(k.gemm) for k in convolutions] == [(75, 4, 27, 2), (3, 36, 75, 2)]
+
+
+def test_layer_norm_is_one_kernel_forward_and_two_backward():
+    forward, backward = kernels(lambda x, w, b: torch.nn.functional.layer_norm(x, (8,), w, b),
+                                (5, 8), (8,), (8,))
+    assert [k.op for k in forward] == ['aten.native_layer_norm']
+    norm = [k for k in backward if 'layer_norm' in k.op]
+    assert [k.launches for k in norm] == [1, 1]
+    assert norm[0].written == 160 and norm[1].written == 64
+
+
+def test_few_indices_of_an_embedding_are_added_by_one_kernel_and_many_are_sorted():
+    def backward(count):
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.table = nn.Embedding(100, 4)
+
+            def forward(self, indices):
+                return self.table(indices).sum()
+        made = describe(Model(), torch.zeros(count, dtype=torch.long))
+        return [k.launches for k in made.backward if 'embedding' in k.op or 'sort' in k.op
+                or 'zeros' in k.op]
+    assert backward(3072) == [1, 1]
+    assert sum(backward(3073)) > 10
+
+
+def test_multi_tensor_launches_follow_the_limits_of_chunks_and_tensors():
+    assert launches_of([1] * 110, 1) == 1 and launches_of([1] * 111, 1) == 2
+    assert launches_of([65536 * 320], 1) == 1 and launches_of([65536 * 320 + 1], 1) == 2
+    model = example('resnext', 'resnet50')[0]
+    sizes = [p.numel() for p in model.parameters()]
+    assert len(sizes) == 161
+    assert launches_of(sizes, 1) == 3 and launches_of(sizes, 2) == 3  # as in a trace of an A100
+
+
+def test_what_is_kept_is_what_autograd_saves_each_storage_once():
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+    workload = describe(model, torch.randn(2, 8), lambda m, x: m(x).sum())
+    # The input (2 x 8) by the first layer, ReLU's result (2 x 16) by ReLU; parameters not.
+    assert [layer.kept for layer in workload.layers] == [64, 128, 0]
