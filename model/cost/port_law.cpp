@@ -143,7 +143,8 @@ double hops_per_byte(const Cluster& cluster, NcclAlgorithm algorithm, const Port
   }
   if (cluster.nodes > 1 && algorithm != NcclAlgorithm::nvls) {
     const int levels = static_cast<int>(std::bit_width(static_cast<unsigned>(cluster.nodes))) - 1;
-    double node = reached[2] * nics_per_node(cluster);
+    // NCCL opens its channels by NIC, so a NIC of few passes on no more at once than one of eight.
+    double node = reached[2] * std::max(8, nics_per_node(cluster));
     if (ports[1].per_byte > 0) node = std::min(node, reached[1] * cluster.ranks_per_node);
     seconds += 2 * levels / node;
   }

@@ -396,6 +396,12 @@ TEST_CASE("a large all-reduce takes little more than its bytes through the narro
             in_seconds(cost.transfer) / line);
     const bool nvls = cost.choice.algorithm == NcclAlgorithm::nvls ||
                       cost.choice.algorithm == NcclAlgorithm::nvls_tree;
+    // Gloo runs what it is told, so a ring of thousands of hosts takes thousands of steps besides.
+    if (cost.choice.gloo) {
+      CHECK(in_seconds(cost.transfer) <= 1.35 * line);
+      CHECK(in_seconds(cost.time()) >= line);
+      return;
+    }
     // NVLS: 1.6 is what is measured, 252 GB/s of an array of 1 GiB through eight ports of 450.
     CHECK(in_seconds(cost.time()) <= (nvls ? 1.75 : 1.35) * line);
     CHECK(in_seconds(cost.time()) >= line);
