@@ -9,8 +9,8 @@ libfmt-dev nlohmann-json3-dev zlib1g-dev libeigen3-dev libgloo-dev libhiredis-de
 libbenchmark-dev"
 # The oracle: real torch. A validator of JSON Schemas. A real Redis to meet at. Hosts and links of a
 # chosen rate: ip and tc. MPI, for `sweep` on several machines: without it everything else builds.
-TEST_PACKAGES="python3-venv python3-dev python3-torch python3-numpy libopenblas0-pthread python3-jsonschema python3-yaml \
-redis-server iproute2 libopenmpi-dev openmpi-bin"
+TEST_PACKAGES="python3-venv python3-dev python3-torch python3-numpy libopenblas0-pthread \
+python3-jsonschema python3-yaml redis-server iproute2 libopenmpi-dev openmpi-bin"
 
 # install PACKAGE...: those that are not there yet.
 install() {
@@ -67,5 +67,6 @@ python_package() {
   cmake --preset "$1" -DDDPSIM_PYTHON_MODULE=ON -DPython_EXECUTABLE="$python" >/dev/null
   cmake --build --preset "$1" --target ddpsim ddpsim_python
   "$python" -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps \
-    --force-reinstall -C build-dir=build/wheel-tests -C "cmake.define.DDPSIM_PREBUILT=$PWD/build/$1" .
+    --force-reinstall -C build-dir=build/wheel-tests \
+    -C "cmake.define.DDPSIM_PREBUILT=$PWD/build/$1" .
 }

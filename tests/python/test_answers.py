@@ -121,5 +121,5 @@ def test_keys_are_explained():
 
 def test_validate_runs_real_ranks(scenarios):
     held = ddpsim.validate(scenarios / 'examples/mlp-2ranks.yaml', backend='threads', ranks=2,
-                           set={'compare': ['bucketed']}, runs=3)
+                           set={'compare': ['bucketed']}, steps=3, warm_up=1, repeats=1)
     assert held.record['format'] == 'ddpsim.validate/1' and held.rows()[0]['measured_step_ms'] > 0

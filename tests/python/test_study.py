@@ -59,7 +59,8 @@ def test_what_cannot_be_asked_is_refused(small):
     study = ddpsim.Study(small)
     for wrong, expected in (({'bucket_cap': '25'}, 'bucket_cap: expected a size'),
                             ({'bucket_cap': 0}, 'bucket_cap'), ({'latency': -1.0}, 'latency'),
-                            ({'bandwidth': '5 us'}, 'bandwidth'), ({'bandwidth': True}, 'bandwidth'),
+                            ({'bandwidth': '5 us'}, 'bandwidth'),
+                            ({'bandwidth': True}, 'bandwidth'),
                             ({'strategy': 'fast'}, 'strategy'), ({'compute': 0.0}, 'compute'),
                             ({'bucket_caps': []}, 'bucket_caps'),
                             ({'slowest_rank': 0.5}, 'slowest_rank')):
