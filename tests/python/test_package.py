@@ -48,6 +48,17 @@ def test_nothing_but_what_needs_it_imports_torch(scenarios):
     assert done.stdout == '8\n[]\n', done.stderr
 
 
+def test_capture_needs_no_compiled_module(tmp_path):
+    """`python -m ddpsim.describe` works in a source tree too."""
+    copy = tmp_path / 'ddpsim'
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns('_native*', '__pycache__'))
+    done = subprocess.run([sys.executable, '-c', 'import ddpsim\nprint(ddpsim.__file__)\n'
+                           'print(ddpsim.InputError.of_text("a:1:2: b").line)\n'
+                           'try:\n    ddpsim.run\nexcept ImportError:\n    print("no module")'],
+                          capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.stdout.splitlines() == [str(copy / '__init__.py'), '1', 'no module'], done.stderr
+
+
 def test_types_are_complete(tmp_path):
     pytest.importorskip('mypy', reason='NOT RUN: no mypy')
     assert (PACKAGE / 'py.typed').exists()
