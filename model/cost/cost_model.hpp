@@ -34,9 +34,9 @@ class CostModel {
   /// An all-reduce of a bucket.
   CollectiveCost all_reduce(Bytes size) const { return collective.all_reduce(size); }
 
-  /// From here on the ranks are joined by these links, of the kinds they had; all that was fitted or
-  /// measured of kernels, and all factors, stay. Throws std::invalid_argument where a calibration or
-  /// a table says what all-reduces take.
+  /// From here on the ranks are joined by these links, of the kinds they had; all that was fitted
+  /// or measured of kernels, and all factors, stay. Throws std::invalid_argument where a
+  /// calibration or a table says what all-reduces take.
   void use_links(const Link& intra_node, const Link& inter_node);
 
   /// The laws, with what is fitted to measured rows in them.

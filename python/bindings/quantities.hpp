@@ -10,8 +10,8 @@
 
 namespace ddpsim {
 
-// Quantities as Python gives them: a text with its unit, as in a scenario ("25 MiB"), or a number of
-// bytes, of seconds, of bytes per second. None: absent. Each throws InputError, which names the
+// Quantities as Python gives them: a text with its unit, as in a scenario ("25 MiB"), or a number
+// of bytes, of seconds, of bytes per second. None: absent. Each throws InputError, which names the
 // argument, for what is none of these and for what is negative (sizes and rates: or zero).
 
 std::optional<Bytes> size_given(const char* argument, const pybind11::object& value);

@@ -8,29 +8,40 @@ deploy.
     result = ddpsim.run('scenario.yaml', set={'cluster.nodes': 8})
 
 `describe` and `profile` are packages that can be called: `python -m ddpsim.describe` runs one.
-Nothing else needs torch.
+Nothing else needs torch, and they do not need the compiled module: every part is imported when it
+is asked for.
 """
 from __future__ import annotations
 
 import importlib
+import sys
 import types
 from typing import TYPE_CHECKING, Any
 
-from . import _prefix
 from ._errors import InputError, ProgramError
-from ._program import calibrate, import_profile, list_backends, validate
-from ._questions import (Study, explain, list_clusters, list_devices, list_hooks, list_links,
-                         list_models, list_results, load, run, schedule, schema, score, sweep, tune,
-                         vary)
-from ._sources import Scenario
-from .results import Plan, Run, StrategyResult
+
+if TYPE_CHECKING:
+    from ._program import calibrate, import_profile, list_backends, validate
+    from ._questions import (Study, explain, list_clusters, list_devices, list_hooks, list_links,
+                             list_models, list_results, load, run, schedule, schema, score, sweep,
+                             tune, vary)
+    from ._sources import Scenario
+    from .results import Plan, Run, StrategyResult
+
+    def describe(model: Any, batch: Any, loss: Any = None, optimizer: Any = None,
+                 **settings: Any) -> Any: ...
+
+    def profile(*arguments: Any, **settings: Any) -> Any: ...
 
 __all__ = ['InputError', 'Plan', 'ProgramError', 'Run', 'Scenario', 'StrategyResult', 'Study',
            'calibrate', 'describe', 'explain', 'import_profile', 'list_backends', 'list_clusters',
            'list_devices', 'list_hooks', 'list_links', 'list_models', 'list_results', 'load',
            'profile', 'run', 'schedule', 'schema', 'score', 'sweep', 'tune', 'validate', 'vary']
 
-_prefix.use_own_catalogue()
+_CALLABLE = ('describe', 'profile')
+_PARTS = {'_program': ('calibrate', 'import_profile', 'list_backends', 'validate'),
+          '_sources': ('Scenario',), 'results': ('Plan', 'Run', 'StrategyResult')}
+_PART_OF = {name: part for part, names in _PARTS.items() for name in names}
 
 
 def _call_own_function(module: types.ModuleType, *arguments: Any, **keywords: Any) -> Any:
@@ -48,21 +59,23 @@ class _Package(types.ModuleType):
     one with a function of its own name can then be called."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in ('describe', 'profile') and type(value) is types.ModuleType:
+        if name in _CALLABLE and type(value) is types.ModuleType:
             value.__class__ = _CallableModule
         super().__setattr__(name, value)
 
 
-importlib.import_module('sys').modules[__name__].__class__ = _Package
-
-if TYPE_CHECKING:
-    def describe(model: Any, batch: Any, loss: Any = None, optimizer: Any = None,
-                 **settings: Any) -> Any: ...
-
-    def profile(*arguments: Any, **settings: Any) -> Any: ...
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:
-    if name in ('describe', 'profile'):
+    if name not in __all__:
+        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+    if name in _CALLABLE:
         return importlib.import_module('.' + name, __name__)
-    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+    value = getattr(importlib.import_module('.' + _PART_OF.get(name, '_questions'), __name__), name)
+    setattr(sys.modules[__name__], name, value)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

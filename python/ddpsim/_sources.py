@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, Union, runtime_checkable
 
-from . import _native
+from . import _native, _prefix
 
 
 @runtime_checkable
@@ -24,6 +24,8 @@ Settings = Mapping[str, Any]
 
 Source = Union[str, 'os.PathLike[str]', Mapping[str, Any], HasText]
 """A scenario or a workload: the path of its file, a dict of its keys, or an object with a text."""
+
+_prefix.use_own_catalogue()  # before anything is read
 
 _numbers = itertools.count(1)
 

@@ -117,9 +117,3 @@ def test_lists_are_those_of_the_program(program):
 def test_keys_are_explained():
     assert ddpsim.explain('training.bucket_cap').startswith('training.bucket_cap\n')
     assert ddpsim.schema()['type'] == 'object' or '$ref' in ddpsim.schema()
-
-
-def test_validate_runs_real_ranks(scenarios):
-    held = ddpsim.validate(scenarios / 'examples/mlp-2ranks.yaml', backend='threads', ranks=2,
-                           set={'compare': ['bucketed']}, runs=3)
-    assert held.record['format'] == 'ddpsim.validate/1' and held.rows()[0]['measured_step_ms'] > 0

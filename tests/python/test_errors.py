@@ -7,7 +7,8 @@ import ddpsim
 def test_a_file_is_named_with_line_and_column(tmp_path):
     file = tmp_path / 'wrong.yaml'
     file.write_text('workload: {model: gpt2, batch: 4, sequence: 64}\n'
-                    'cluster:\n  device: a100-40\n  intra_node: {latency: 5 us, bandwidth: "450"}\n')
+                    'cluster:\n  device: a100-40\n'
+                    '  intra_node: {latency: 5 us, bandwidth: "450"}\n')
     with pytest.raises(ddpsim.InputError) as caught:
         ddpsim.run(file)
     assert (caught.value.file, caught.value.line) == (str(file), 4)
@@ -50,7 +51,7 @@ def test_settings_and_values(small):
 
 
 def test_what_the_program_refuses_is_an_input_error(scenarios):
-    with pytest.raises(ddpsim.InputError, match='unknown backend'):
+    with pytest.raises(ddpsim.InputError, match='carrier-pigeon: unknown'):
         ddpsim.validate(scenarios / 'examples/mlp-2ranks.yaml', backend='carrier-pigeon')
 
 

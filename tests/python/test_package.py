@@ -1,6 +1,7 @@
 """The wheel as it was installed."""
 import importlib.metadata
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -47,17 +48,32 @@ def test_nothing_but_what_needs_it_imports_torch(scenarios):
     assert done.stdout == '8\n[]\n', done.stderr
 
 
+def test_capture_needs_no_compiled_module(tmp_path):
+    """`python -m ddpsim.describe` works in a source tree too."""
+    copy = tmp_path / 'ddpsim'
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns('_native*', '__pycache__'))
+    done = subprocess.run([sys.executable, '-c', 'import ddpsim\nprint(ddpsim.__file__)\n'
+                           'print(ddpsim.InputError.of_text("a:1:2: b").line)\n'
+                           'try:\n    ddpsim.run\nexcept ImportError:\n    print("no module")'],
+                          capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.stdout.splitlines() == [str(copy / '__init__.py'), '1', 'no module'], done.stderr
+
+
 def test_types_are_complete(tmp_path):
     pytest.importorskip('mypy', reason='NOT RUN: no mypy')
     assert (PACKAGE / 'py.typed').exists()
     own = ['_errors', '_native', '_prefix', '_program', '_questions', '_sources', '_timeline',
            'results', '__main__', '__init__']
-    files = [str(next(PACKAGE.glob(f'{name}.py*[yi]'))) for name in own]
-    done = subprocess.run([sys.executable, '-m', 'mypy', '--strict', '--follow-imports=silent',
-                           '--cache-dir', str(tmp_path), *files], capture_output=True, text=True,
+    copy = tmp_path / 'ddpsim'  # mypy says nothing of what is installed
+    copy.mkdir()
+    for name in own:
+        shutil.copy(PACKAGE / (name + ('.pyi' if name == '_native' else '.py')), copy)
+    done = subprocess.run([sys.executable, '-m', 'mypy', '--strict', '--cache-dir',
+                           tmp_path / 'cache', 'ddpsim'], capture_output=True, text=True,
                           cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stdout
-    user = tmp_path / 'user.py'
+    user = tmp_path / 'user' / 'user.py'
+    user.parent.mkdir()
     user.write_text(
         'import ddpsim\n'
         "result = ddpsim.run('scenario.yaml', set={'cluster.nodes': 8})\n"
@@ -65,7 +81,8 @@ def test_types_are_complete(tmp_path):
         "reveal_type(ddpsim.tune({}, cluster='dgx-h100', nodes=4).ddp_kwargs)\n"
         "reveal_type(ddpsim.Study('scenario.yaml').step_ms(bucket_cap='5 MiB'))\n")
     done = subprocess.run([sys.executable, '-m', 'mypy', '--strict', '--cache-dir', str(tmp_path),
-                           str(user)], capture_output=True, text=True, cwd=tmp_path, check=False)
+                           str(user)], capture_output=True, text=True, cwd=user.parent,
+                          check=False)
     assert done.returncode == 0, done.stdout
     revealed = [line.split('"')[1].replace('builtins.', '')
                 for line in done.stdout.splitlines() if 'Revealed' in line]

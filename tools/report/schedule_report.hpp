@@ -18,8 +18,8 @@ Page schedule_page(const Scenario& scenario, const Step& step, bool tasks,
 /// "ddpsim.schedule/1", of one step.
 Record schedule_record(const Scenario& scenario, const Step& step);
 
-/// The steps `ddpsim schedule` shows: the one of `training`, or of so many consecutive ones from the
-/// first on each that differs from those before it.
+/// The steps `ddpsim schedule` shows: the one of `training`, or of so many consecutive ones from
+/// the first on each that differs from those before it.
 ConsecutiveSteps scheduled_steps(const StepModel& model, const Training& training,
                                  std::optional<int> steps_asked);
 /// Of those steps, below one another.

@@ -27,8 +27,8 @@ RoundCap round_cap(Bytes low, Bytes high);
 std::string settings_to_paste(const Tuning& tuning, const Training& training,
                               const Workload& workload);
 
-/// What PyTorch 2.13's DistributedDataParallel takes to make buckets; neither: its default, of 1 MiB
-/// and 25 MiB.
+/// What PyTorch 2.13's DistributedDataParallel takes to make buckets; neither: its default, of 1
+/// MiB and 25 MiB.
 struct DdpArguments {
   std::optional<RoundCap> cap;  ///< bucket_cap_mb, which holds for the first bucket too
   std::vector<RoundCap> caps;   ///< bucket_cap_mb_list: a cap for each bucket, the last repeating

@@ -42,8 +42,7 @@ with torch.device('meta'):
     model = VisionTransformer()
     images, labels = torch.empty(64, 3, 224, 224), torch.empty(64, dtype=torch.long)
 optimizer = torch.optim.AdamW(model.parameters())
-workload = ddpsim.describe(model, images, lambda out: nn.functional.cross_entropy(out, labels),
-                           optimizer)
+workload = ddpsim.describe(model, (images, labels), nn.CrossEntropyLoss(), optimizer)
 print(workload)
 
 # %% Predicted on three devices, and tuned.

@@ -26,7 +26,7 @@ for row in result.rows():
     print(row['strategy'], row['avg_step_time_ms'], row['bound'])
 
 # %% The same on other devices.
-for device in ('v100', 'a100-80', 'h100-sxm'):
+for device in ('a100-80', 'h100-sxm', 'b200'):
     elsewhere = ddpsim.run(scenario, set={'cluster.device': device, 'compare': ['bucketed']})
     print(f'{device:10} {elsewhere.best.step_ms:8.1f} ms')
 

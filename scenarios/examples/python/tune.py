@@ -3,9 +3,8 @@
 # %% Of a workload on a ready cluster; ddpsim.list_clusters() has their names.
 import ddpsim
 
-workload = {'workload': {'model': 'resnet50', 'batch': 32, 'dtype': 'fp32', 'compute': 'tf32',
-                         'optimizer': 'sgd'}}
-cluster = {'device': 'a100-40', 'nodes': 2, 'ranks_per_node': 2,
+workload = {'workload': {'model': 'resnet50', 'batch': 128, 'dtype': 'fp32', 'optimizer': 'sgd'}}
+cluster = {'device': 'rtx4090', 'nodes': 2, 'ranks_per_node': 2,
            'intra_node': 'pcie4', 'inter_node': {'latency': '40 us', 'bandwidth': '25 Gbit/s'}}
 plan = ddpsim.tune({**workload, 'cluster': cluster})
 print(plan)

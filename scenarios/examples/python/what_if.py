@@ -9,8 +9,8 @@ import ddpsim
 study = ddpsim.Study({'workload': {'model': 'bert-large', 'batch': 8, 'sequence': 128},
                       'cluster': {'device': 'v100', 'nodes': 4,
                                   'inter_node': {'latency': '30 us', 'bandwidth': '10 GB/s'}}})
-rates = [0.5e9 * 1.2 ** i for i in range(20)]           # bytes per second
-caps = [2 ** 20 * mib for mib in (1, 5, 10, 25, 50, 100, 200, 400, 1000, 2000)]
+rates = [0.5e9 * 1.4 ** i for i in range(20)]           # bytes per second
+caps = [2 ** 20 * mib for mib in (1, 5, 10, 15, 25, 35, 50, 75, 100, 200)]
 begin = time.perf_counter()
 steps = {rate: {cap: study.step_ms(bandwidth=rate, bucket_cap=cap) for cap in caps}
          for rate in rates}
