@@ -41,6 +41,8 @@ from torch.nn.parallel import DistributedDataParallel
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'links'))
 import steal  # of tests/links
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / 'python'))
+from ddpsim.profile import memory
 
 PHASES = ('step', 'forward', 'backward', 'optimizer')
 
@@ -168,6 +170,7 @@ def main():
         parser.error('it takes at least 2 steps of warm-up and 2 timed ones')
 
     torch.set_num_threads(1)
+    memory.keep()  # as in the profile: several copies in one process would keep it anyhow
     dist.init_process_group('gloo')
     make = (runpy.run_path(arguments.script)['make'] if arguments.script
             else lambda: perceptron_step(widths, arguments.batch))

@@ -20,6 +20,7 @@ class Wishes:
     script: str | None = None    # FILE:FUNCTION
     link_only: bool = False
     backend: str | None = None   # gloo, nccl; None: what goes with the device
+    memory: str = 'as-is'        # of gradients: kept, as-is
 
 
 def bytes_of(text):
@@ -59,6 +60,9 @@ def parsed(words):
                         help='steps that do not count (default: 3)')
     parser.add_argument('--steps', type=number_above(4), default=20,
                         help='steps that count (default: 20)')
+    parser.add_argument('--memory', choices=('kept', 'as-is'), default='kept',
+                        help='whether the C library keeps gradients\' memory from step to step, or '
+                        'does what it does (default: kept)')
     parser.add_argument('--link-only', action='store_true', help='measure the link without a model')
     parser.add_argument(
         '--backend', choices=('gloo', 'nccl'),

@@ -6,6 +6,7 @@ import sys
 
 import torch
 
+from . import memory
 from .messages import ProfileError, first_line
 from .profiler import Profiler
 
@@ -86,16 +87,37 @@ def profiled(arguments, made, job, progress):
         value_of().backward()
         if optimizer is not None:
             optimizer.step()
-    while not profiler.done:
-        progress(f'step {profiler.begun + 1} of {arguments.warmup + arguments.steps}')
-        for parameter in profiler.parameters:
-            parameter.tensor.grad = None
-        profiler.clock.settle()
-        if job:
-            job.barrier()
-        with profiler.step():
-            said_by_user(f'{where}: a training step', step)
-    return profiler.profile()
+
+    def run(profiler, count):
+        while not profiler.done:
+            progress(f'step {profiler.begun + 1} of {count}')
+            for parameter in profiler.parameters:
+                parameter.tensor.grad = None
+            profiler.clock.settle()
+            if job:
+                job.barrier()
+            with profiler.step():
+                said_by_user(f'{where}: a training step', step)
+        return profiler.profile()
+    before = None
+    if arguments.memory == 'kept' and profiler.parameters[0].tensor.device.type == 'cpu':
+        faults = memory.faults()
+        before = run(Profiler(model, optimizer, None, 2, 8), 10)
+        faults = (memory.faults() - faults) / 10
+        if not memory.keep():
+            before = None
+    profile = run(profiler, arguments.warmup + arguments.steps)
+    # Of less than 1 MiB nobody would notice.
+    if before and faults * memory.PAGE > max(1 << 20, 0.25 * profile.size):
+        longer = before.backward / profile.backward - 1
+        if longer > 0.05:
+            profile.notes.append(
+                f'backward took {100 * longer:.0f} % longer ({1e3 * before.backward:.3f} ms) before '
+                'the C library was told to keep gradients\' memory from step to step '
+                f'({faults:.0f} page faults a step), and may take that where a process trains this '
+                'model alone: in its environment, '
+                f'MALLOC_MMAP_THRESHOLD_={memory.LARGEST_KEPT} MALLOC_TRIM_THRESHOLD_=-1 keeps it')
+    return profile
 
 
 def together(job, profile):
