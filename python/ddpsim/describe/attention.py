@@ -62,6 +62,22 @@ def attention_on_cuda(query, key, value, mask, dropout, causal, scale, grouped, 
     return result[..., :size] if size % 8 else result
 
 
+def attention_on_cpu(query, key, value, mask, dropout, causal, scale, grouped, wanted, used):
+    """What a CPU does: a fused kernel without dropout, of tensors of heads (sdp_utils_cpp.cpp)."""
+    fused = (wanted != 'math' and not dropout and query.dim() == 4 and not grouped
+             and not (mask is not None and mask.requires_grad)
+             and query.shape[-1] == key.shape[-1] == value.shape[-1])
+    choice = 'flash' if fused else 'math'
+    used[choice] = used.get(choice, 0) + 1
+    if not fused:
+        return torch.ops.aten._scaled_dot_product_attention_math(
+            query, key, value, mask, dropout, causal, scale=scale, enable_gqa=grouped)[0]
+    if mask is not None and mask.dtype == torch.bool:
+        mask = torch.where(mask, 0.0, float('-inf')).to(query.dtype)
+    return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+        query, key, value, 0.0, causal, attn_mask=mask, scale=scale)[0]
+
+
 def padded_mask(mask):
     """Rows of a mask begin at 16 bytes: it is padded and cut again (pad_bias)."""
     keys, aligned = mask.shape[-1], 16 // mask.element_size()
@@ -113,12 +129,22 @@ def efficient_backward(call):
                    written=total_bytes(call.outputs) + rows, launches=2)]
 
 
+def cpu_backward(call):
+    query, key = call['query'], call['key']
+    return [Kernel(op=call.op, kind='attention', type=format_of(query.dtype),
+                   attention=shape_of(query, key, call['is_causal'], True),
+                   read=total_bytes(call.inputs) + bytes_of(call['out']),
+                   written=total_bytes(call.outputs))]
+
+
 def check_choice(choice):
     if choice is not None and choice not in CHOICES:
         raise DescribeError(f'attention: unknown kind "{choice}"; known: {", ".join(CHOICES)}')
 
 
 RULES = {'aten._scaled_dot_product_flash_attention': forward,
+         'aten._scaled_dot_product_flash_attention_for_cpu': forward,
+         'aten._scaled_dot_product_flash_attention_for_cpu_backward': cpu_backward,
          'aten._scaled_dot_product_efficient_attention': forward,
          'aten._scaled_dot_product_flash_attention_backward': flash_backward,
          'aten._scaled_dot_product_efficient_attention_backward': efficient_backward}
