@@ -41,8 +41,8 @@ def parser():
     made.add_argument('--autocast', choices=('bf16', 'fp16'),
                       help='run the step under torch.autocast')
     made.add_argument('--tf32', choices=('conv', 'all'),
-                      help='multiply fp32 numbers in TF32: convolutions, as PyTorch does on an A100 '
-                           'and later, or all products')
+                      help='multiply fp32 numbers in TF32: convolutions, as PyTorch does on '
+                           'GPUs since the A100, or all products')
     made.add_argument('--attention', choices=('flash', 'efficient', 'math'),
                       help="default: what CUDA chooses, by mask, format and size of heads")
     made.add_argument('--device', choices=('cuda', 'cpu'), default='cuda',

@@ -1,8 +1,9 @@
 """What CUDA does instead of what the meta device shows.
 
 Composite operations are replaced above autograd for meta tensors: attention by the kernel CUDA
-chooses, dropout and RMS norm by their fused kernels, recurrent layers by cuDNN's; and torch.autocast
-works. A CPU has only its own fused attention. Everything is undone when the context ends.
+chooses, dropout and RMS norm by their fused kernels, recurrent layers by cuDNN's;
+torch.autocast works. A CPU has only its own fused attention. Everything is undone when the context
+ends.
 """
 import contextlib
 

@@ -17,8 +17,9 @@ from .transformers_models import without_padding
 from .workload import Buffers, Parameter, Workload
 
 
-def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attention=None, device='cuda',
-             micro_batches=1, tf32=None, allow_unknown=False, fused=False, source=None):
+def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attention=None,
+             device='cuda', micro_batches=1, tf32=None, allow_unknown=False, fused=False,
+             source=None):
     """Describes one training step of `model` on `batch`, on no device.
 
     loss: a function of (model, batch) that returns the number to call backward() on; or a loss of
@@ -27,7 +28,8 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     optimizer: an optimizer, its class or ddpsim's name; it is named, not run.
     autocast: torch.bfloat16 or torch.float16: the step runs under autocast.
     attention: flash, efficient or math, instead of CUDA's own choice.
-    device: 'cuda', or 'cpu' for what PyTorch runs on a CPU: no fused dropout, norms of small kernels.
+    device: 'cuda', or 'cpu' for what PyTorch runs on a CPU: no fused dropout, RMS norms of small
+    kernels.
     micro_batches: with more than one the description is of a later micro-batch, whose gradients
     are added to what is there.
     tf32: 'conv' (convolutions of fp32 numbers multiply in TF32: PyTorch's default on GPUs since the
@@ -110,8 +112,9 @@ def in_tf32(step, which, notes, device):
             changed += 1
     if changed:
         notes.append(f'{changed} products of fp32 numbers in TF32')
-    elif which is None and device == 'cuda' and any(launch.kernel.kind == 'conv' and launch.kernel.type == 'fp32'
-                               for launch in step.forward):
+    elif which is None and device == 'cuda' and any(
+            launch.kernel.kind == 'conv' and launch.kernel.type == 'fp32'
+            for launch in step.forward):
         notes.append('convolutions multiply in fp32; PyTorch lets GPUs since the A100 use TF32, '
                      'which --tf32 conv describes')
 
