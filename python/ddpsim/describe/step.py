@@ -106,10 +106,6 @@ def in_tf32(step, which, notes):
             changed += 1
     if changed:
         notes.append(f'{changed} products of fp32 numbers in TF32')
-    elif which is None and any(launch.kernel.kind == 'conv' and launch.kernel.type == 'fp32'
-                               for launch in step.forward):
-        notes.append('convolutions multiply in fp32; PyTorch lets GPUs since the A100 use TF32, '
-                     'which --tf32 conv describes')
 
 
 def unwrapped(model, notes):
