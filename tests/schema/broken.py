@@ -68,7 +68,19 @@ interference:
   - {bytes: 4 MiB, compute_slowdown: 1.1, communication_slowdown: 0.95}
 end: ddpsim.calibration/1
 """
-WHOLE = {'scenario': SCENARIO, 'workload': PROFILE, 'link': LINK, 'device': DEVICE, 'model': MODEL,
+DESCRIPTION = '''\
+format: ddpsim.workload/2
+source: by hand
+batch: 8
+kernels:
+  - {op: mm, kind: gemm, gemm: {m: 8, n: 64, k: 32}, read: 9216, written: 2048}
+  - {op: add, kind: memory, read: 2304, written: 2048, launches: 2}
+layers:
+  - {name: a, forward: [[0, 2], 1], backward: [0, 1], kept: 4096}
+parameters:
+  - {name: a.weight, shape: [64, 32], layer: 0, after: 0}
+'''
+WHOLE = {'scenario': SCENARIO, 'workload': PROFILE, 'description': DESCRIPTION, 'link': LINK, 'device': DEVICE, 'model': MODEL,
          'calibration': CALIBRATION}
 
 
@@ -82,6 +94,11 @@ def training(line):
 
 def profile(line, instead):
     return 'workload', PROFILE.replace(line, instead)
+
+
+def description(line, instead):
+    assert line in DESCRIPTION
+    return 'description', DESCRIPTION.replace(line, instead)
 
 
 def link(line, instead):
@@ -165,13 +182,20 @@ CASES = {
                                         'model: {family: mlp, widths: [8, 8], classes: 10}'),
     'a family without its keys': scenario('model: resnet18', 'model: {family: mlp}'),
     # Files of other formats.
-    'a profile of another version': profile('ddpsim.workload/1', 'ddpsim.workload/2'),
+    'a profile of another version': profile('ddpsim.workload/1', 'ddpsim.workload/3'),
     'a profile without its forward pass': profile('forward: 6 ms\n', ''),
     'a parameter without a name': profile('name: 0.weight, ', ''),
     'a parameter that is never ready': profile(', ready: 9 ms', ''),
     'a shape of zero': profile('[64, 32]', '[64, 0]'),
     'a profile with a key more': profile('source: a test', 'batch: 8'),
     'a profile that was cut off': profile('source: a test', 'written_by: ddpsim 0.1.0'),
+    'a kernel of a kind that nobody knows': description('kind: memory', 'kind: copy'),
+    'a kernel without its bytes': description(', read: 9216', ''),
+    'a product without a column': description('n: 64, ', ''),
+    'a kernel three times over': description('[0, 2]', '[0, 2, 2]'),
+    'a gradient that is nowhere complete': description(', after: 0', ''),
+    'a description with a key more': description('source: by hand', 'forward: 6 ms'),
+    'a description without its batch': description('batch: 8\n', ''),
     'a calibration that was cut off': calibration('end: ddpsim.calibration/1\n', ''),
     'a calibration of another version': calibration('format: ddpsim.calibration/1',
                                                     'format: ddpsim.calibration/2'),

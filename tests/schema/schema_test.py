@@ -28,10 +28,12 @@ except ImportError as missing:
 import broken
 
 SCENARIOS = pathlib.Path(__file__).resolve().parents[2] / 'scenarios'
-FORMATS = ('scenario', 'workload', 'link', 'calibration', 'cluster', 'device', 'model')
+FORMATS = ('scenario', 'workload', 'description', 'link', 'calibration', 'cluster', 'device',
+           'model')
 # How a scenario uses a file of each other format.
 USERS = {
     'workload': 'workload: {model: broken.yaml}\ncluster: {device: h100-sxm}\n',
+    'description': 'workload: {model: broken.yaml}\ncluster: {device: h100-sxm}\n',
     'link': 'workload: {model: resnet18, batch: 8}\n'
             'cluster: {device: h100-sxm, ranks_per_node: 2, intra_node: broken.yaml}\n',
     'calibration': 'workload: {model: resnet18, batch: 8}\ncluster: {calibration: broken.yaml}\n',
@@ -68,6 +70,8 @@ def schemas(program):
 
 def format_of(file, content):
     marked = content.get('format')
+    if marked == 'ddpsim.workload/2':
+        return 'description'
     if marked:
         return re.fullmatch(r'ddpsim\.(\w+)/1', marked)[1]
     return {'clusters': 'cluster', 'devices': 'device', 'links': 'link',
