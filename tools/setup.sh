@@ -84,6 +84,6 @@ python_package() {
   cmake --preset "$1" -DDDPSIM_PYTHON_MODULE=ON -DPython_EXECUTABLE="$python" >/dev/null
   cmake --build --preset "$1" --target ddpsim ddpsim_python
   "$python" -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps \
-    --force-reinstall -C build-dir=build/wheel-tests \
-    -C "cmake.define.DDPSIM_PREBUILT=$PWD/build/$1" .
+    --force-reinstall --config-settings=build-dir=build/wheel-tests \
+    "--config-settings=cmake.define.DDPSIM_PREBUILT=$PWD/build/$1" .
 }
