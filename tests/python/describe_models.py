@@ -1,4 +1,4 @@
-"""What the tests of ddpsim.describe share: models of several kinds, small enough to run for real."""
+"""What the tests of ddpsim.describe share: models of several kinds, small enough to run."""
 import importlib.util
 import pathlib
 import sys

@@ -175,3 +175,62 @@ def test_the_optimizer_is_named(settings, name):
     assert describe(model, batch, loss).optimizer is None
     plain = torch.optim.SGD(model.parameters(), lr=0.1)
     assert describe(model, batch, loss, plain).optimizer == 'sgd-plain'
+
+
+def convolution(data, weight, **settings):
+    return step(lambda x, w: nn.functional.conv2d(x, w, **settings), data, weight)
+
+
+def launched(kernels):
+    return [k.op for k in kernels if k.op.startswith(('cudnn', 'aten.conv'))]
+
+
+def test_cudnn_changes_layouts_around_convolutions_with_channels_first():
+    wide = convolution(torch.randn(2, 64, 8, 8), torch.randn(64, 64, 3, 3), padding=1)
+    layout, kernel = 'cudnn.layout', 'aten.convolution_backward'
+    assert launched(wide.forward) == [layout, layout, 'aten.convolution']
+    assert launched(wide.backward) == [layout, layout, kernel, layout,
+                                       layout, layout, kernel, 'cudnn.sum_of_parts', layout]
+    # A window of one, in rows of 16 bytes, is a product as the tensors lie.
+    point = convolution(torch.randn(2, 64, 8, 8), torch.randn(64, 64, 1, 1))
+    assert launched(point.forward) == ['aten.convolution']
+    assert launched(point.backward) == [kernel, kernel, 'cudnn.sum_of_parts']
+    last = convolution(torch.randn(2, 64, 8, 8).to(memory_format=torch.channels_last),
+                       torch.randn(64, 64, 3, 3).to(memory_format=torch.channels_last), padding=1)
+    assert layout not in launched(last.forward + last.backward)
+
+
+def test_a_step_of_resnet_50_launches_what_a_trace_of_an_a100_shows():
+    """Of 900 kernels a step (Holistic Trace Analysis, tests/data/nccl_parser_config) 7 are NCCL's,
+    9 the optimizer's, 161 copy gradients into buckets and 2 concatenate for broadcasts."""
+    model, batch, loss, _ = example('resnext', 'resnet50')
+    workload = describe(model, (batch[0][:2], batch[1][:2]), loss)
+    seen = 900 - 7 - 9 - 161 - 2
+    ours = sum(k.launches for k in workload.forward + workload.backward)
+    assert abs(ours - seen) < 0.05 * seen
+    norms = [k for k in workload.forward + workload.backward if 'batch_norm' in k.op]
+    assert len(norms) == 53 + 53
+
+
+def test_tf32_is_said_and_chosen():
+    model, batch, loss, _ = example('resnext')
+    plain, conv = (describe(model, batch, loss, tf32=which) for which in (None, 'conv'))
+    assert {k.type for k in conv.forward if k.kind == 'conv'} == {'tf32'}
+    assert {k.type for k in conv.forward if k.kind != 'conv'} == {'fp32'}
+    assert conv.compute == 'tf32' and plain.compute is None
+    assert any('--tf32 conv' in note for note in plain.notes)
+
+
+def test_a_cpu_runs_its_own_kernels():
+    model, batch, loss, _ = example('vit')
+    on_cpu = describe(model, batch, loss, device='cpu')
+    ops = [k.op for k in on_cpu.forward]
+    assert 'aten._scaled_dot_product_flash_attention_for_cpu' in ops
+    assert 'aten.native_dropout' not in ops and not any(op.startswith('cudnn') for op in ops)
+
+
+def test_an_lstm_with_projections_is_as_the_meta_device_has_it():
+    model = nn.LSTM(8, 16, proj_size=4)
+    workload = describe(model, torch.randn(5, 2, 8), lambda m, x: m(x)[0].sum())
+    assert 'aten.lstm' not in [k.op for k in workload.forward]
+    assert len(workload.arrival) == 5

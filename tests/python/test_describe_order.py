@@ -18,6 +18,12 @@ def test_hooks_fire_as_in_a_real_step(name):
     assert described_order(workload) == real_order(model, batch, loss)
 
 
+def test_on_a_cpu_recurrent_layers_complete_as_in_a_real_step():
+    model, batch, loss, _ = example('gru')
+    workload = describe(model, batch, loss, device='cpu')
+    assert described_order(workload) == real_order(model, batch, loss)
+
+
 @pytest.mark.parametrize('name', TRANSFORMERS)
 def test_hooks_of_transformers_fire_as_in_a_real_step(name):
     model, batch, loss, _ = from_transformers(name)

@@ -41,10 +41,12 @@ def parser():
     made.add_argument('--autocast', choices=('bf16', 'fp16'),
                       help='run the step under torch.autocast')
     made.add_argument('--tf32', choices=('conv', 'all'),
-                      help='multiply fp32 numbers in TF32: convolutions, as PyTorch does on an A100 '
-                           'and later, or all products')
+                      help='multiply fp32 numbers in TF32: convolutions, as PyTorch does on '
+                           'GPUs since the A100, or all products')
     made.add_argument('--attention', choices=('flash', 'efficient', 'math'),
                       help="default: what CUDA chooses, by mask, format and size of heads")
+    made.add_argument('--device', choices=('cuda', 'cpu'), default='cuda',
+                      help='whose kernels are described; default: cuda')
     made.add_argument('--optimizer', metavar='NAME',
                       help='instead of the one FUNCTION returns: adamw, adamw-fused, sgd, ...')
     made.add_argument('--micro-batches', type=positive, default=1, metavar='N',
@@ -81,7 +83,8 @@ def main(words=None):
     workload = describe(
         model, batch, loss, arguments.optimizer or optimizer,
         autocast={None: None, 'bf16': torch.bfloat16, 'fp16': torch.float16}[arguments.autocast],
-        attention=arguments.attention, tf32=arguments.tf32, micro_batches=arguments.micro_batches,
+        attention=arguments.attention, device=arguments.device, tf32=arguments.tf32,
+        micro_batches=arguments.micro_batches,
         allow_unknown=arguments.allow_unknown, fused=arguments.fused)
     workload.source = (f'torch {version}, meta device, {arguments.model}, batch {workload.batch}')
     if arguments.output == '-':

@@ -1,9 +1,10 @@
 """Fused attention: which kernel CUDA chooses, and what each moves.
 
-The choice is that of torch 2.13's sdp_utils.cpp, in the order flash, efficient, math: flash takes 16
-bits, heads of one size up to 256 and no mask; efficient takes masks and fp32, but every query head
-needs its own key; math is matrix products and a softmax. Some GPUs choose otherwise (cuDNN's own
-kernels, old devices without flash): `attention=` says which is meant.
+The choice is that of sdp_utils.cpp (torch 2.6, aten/src/ATen/native/transformers/cuda), in the
+order flash, efficient, math. Flash takes 16 bits, heads of one size up to 256 and no mask.
+Efficient takes masks and fp32, but every query head needs its own key. Math is matrix products and
+a softmax. Some GPUs choose otherwise (kernels of cuDNN, old devices without flash): `attention=`
+says which is meant.
 """
 import torch
 
@@ -62,6 +63,22 @@ def attention_on_cuda(query, key, value, mask, dropout, causal, scale, grouped, 
     return result[..., :size] if size % 8 else result
 
 
+def attention_on_cpu(query, key, value, mask, dropout, causal, scale, grouped, wanted, used):
+    """What a CPU does: a fused kernel without dropout, of tensors of heads (sdp_utils_cpp.cpp)."""
+    fused = (wanted != 'math' and not dropout and query.dim() == 4 and not grouped
+             and not (mask is not None and mask.requires_grad)
+             and query.shape[-1] == key.shape[-1] == value.shape[-1])
+    choice = 'flash' if fused else 'math'
+    used[choice] = used.get(choice, 0) + 1
+    if not fused:
+        return torch.ops.aten._scaled_dot_product_attention_math(
+            query, key, value, mask, dropout, causal, scale=scale, enable_gqa=grouped)[0]
+    if mask is not None and mask.dtype == torch.bool:
+        mask = torch.where(mask, 0.0, float('-inf')).to(query.dtype)
+    return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+        query, key, value, 0.0, causal, attn_mask=mask, scale=scale)[0]
+
+
 def padded_mask(mask):
     """Rows of a mask begin at 16 bytes: it is padded and cut again (pad_bias)."""
     keys, aligned = mask.shape[-1], 16 // mask.element_size()
@@ -70,15 +87,17 @@ def padded_mask(mask):
     return torch.nn.functional.pad(mask, (0, aligned - keys % aligned))[..., :keys]
 
 
-def shape_of(query, key, causal, backward):
+def shape_of(query, key, value, causal, backward):
+    """Where values are narrower than keys, the products are taken at the mean of both sizes."""
     batch, heads, queries, size = query.shape
-    return Attention(batch, heads, queries, key.shape[2], size, bool(causal), backward)
+    return Attention(batch, heads, queries, key.shape[2], (size + value.shape[-1]) // 2,
+                     bool(causal), backward)
 
 
 def forward(call):
     query, key = call['query'], call['key']
     return [Kernel(op=call.op, kind='attention', type=format_of(query.dtype),
-                   attention=shape_of(query, key, call['is_causal'], False),
+                   attention=shape_of(query, key, call['value'], call['is_causal'], False),
                    read=total_bytes(call.inputs),
                    written=sum(bytes_of(t) for t in call.result[:2] if t is not None))]
 
@@ -91,7 +110,7 @@ def flash_backward(call):
     rows = query.shape[0] * query.shape[1] * query.shape[2] * 4
     summed = query.numel() * 4
     kernels = [Kernel(op=call.op, kind='attention', type=format_of(query.dtype),
-                      attention=shape_of(query, key, call['is_causal'], True),
+                      attention=shape_of(query, key, call['value'], call['is_causal'], True),
                       read=(total_bytes(call.inputs) + bytes_of(call['out'])
                             + bytes_of(call['grad_out']) + rows + summed),
                       written=total_bytes(call.outputs) + rows + summed, launches=3)]
@@ -107,10 +126,18 @@ def efficient_backward(call):
     query, key = call['query'], call['key']
     rows = query.shape[0] * query.shape[1] * query.shape[2] * 4
     return [Kernel(op=call.op, kind='attention', type=format_of(query.dtype),
-                   attention=shape_of(query, key, call['is_causal'], True),
+                   attention=shape_of(query, key, call['value'], call['is_causal'], True),
                    read=(total_bytes(call.inputs) + bytes_of(call['out'])
                          + bytes_of(call['grad_out_']) + rows),
                    written=total_bytes(call.outputs) + rows, launches=2)]
+
+
+def cpu_backward(call):
+    query, key = call['query'], call['key']
+    return [Kernel(op=call.op, kind='attention', type=format_of(query.dtype),
+                   attention=shape_of(query, key, call['value'], call['is_causal'], True),
+                   read=total_bytes(call.inputs) + bytes_of(call['out']),
+                   written=total_bytes(call.outputs))]
 
 
 def check_choice(choice):
@@ -119,6 +146,8 @@ def check_choice(choice):
 
 
 RULES = {'aten._scaled_dot_product_flash_attention': forward,
+         'aten._scaled_dot_product_flash_attention_for_cpu': forward,
+         'aten._scaled_dot_product_flash_attention_for_cpu_backward': cpu_backward,
          'aten._scaled_dot_product_efficient_attention': forward,
          'aten._scaled_dot_product_flash_attention_backward': flash_backward,
          'aten._scaled_dot_product_efficient_attention_backward': efficient_backward}

@@ -1,9 +1,9 @@
 """torch.autocast as CUDA has it, for meta tensors.
 
-PyTorch's own autocast passes over meta tensors. Here each operation of CUDA's lists gets a kernel at
-a dispatch key above autograd that no build uses (Habana's autocast), switched on where the user's
-code is inside torch.autocast: it casts the arguments and calls the operation again. Casts are seen
-by the capture as the copies they are, and weights are cast once per region, as in PyTorch.
+PyTorch's own autocast passes over meta tensors. Here each operation of CUDA's lists gets a kernel
+at a dispatch key above autograd that no build uses (Habana's autocast). The key is switched on
+where the user's code is inside torch.autocast: the kernel casts the arguments and calls the
+operation again. The capture sees casts as the copies they are; weights are cast once per region.
 
 Source of the lists: aten/src/ATen/autocast_mode.h (torch 2.6; AT_FORALL_LOWER_PRECISION_FP,
 AT_FORALL_FP32, AT_FORALL_FP32_SET_OPT_DTYPE, AT_FORALL_PROMOTE).
@@ -14,8 +14,9 @@ import torch
 
 LOWER = '''
 _convolution conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d
-convolution addmm addmv addr matmul einsum mm mv linalg_vecdot linear addbmm baddbmm bmm chain_matmul
-linalg_multi_dot _thnn_fused_lstm_cell _thnn_fused_gru_cell lstm_cell gru_cell rnn_tanh_cell
+convolution addmm addmv addr matmul einsum mm mv linalg_vecdot linear addbmm baddbmm bmm
+chain_matmul linalg_multi_dot _thnn_fused_lstm_cell _thnn_fused_gru_cell lstm_cell gru_cell
+rnn_tanh_cell
 rnn_relu_cell _scaled_dot_product_flash_attention scaled_dot_product_attention prelu lstm gru
 rnn_tanh rnn_relu
 '''.split()
@@ -28,7 +29,9 @@ triplet_margin_loss multi_margin_loss binary_cross_entropy_with_logits dist pdis
 logsumexp upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_linear1d
 upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d
 '''.split()
-FP32_RESULT = 'prod softmax log_softmax cumprod cumsum linalg_vector_norm linalg_matrix_norm sum'.split()
+FP32_RESULT = '''
+prod softmax log_softmax cumprod cumsum linalg_vector_norm linalg_matrix_norm sum
+'''.split()
 PROMOTE = '''
 addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add cat stack
 '''.split()

@@ -43,12 +43,14 @@ class Step:
 
 
 class Capture(TorchDispatchMode):
-    """Use as a context around the forward pass; call `backward_begins` before loss.backward()."""
+    """Use as a context around the forward pass; call `backward_begins` before loss.backward().
+    Kernels whose operation begins with `without` are left out."""
 
-    def __init__(self, model, allow_unknown=False):
+    def __init__(self, model, allow_unknown=False, without=None):
         super().__init__()
         self.step = Step()
         self.allow_unknown = allow_unknown
+        self._without = without
         self._in_backward = False
         self._modules = []       # paths of the modules that are running
         self._node_at = {}       # autograd node -> (path, forward launches before it)
@@ -149,6 +151,8 @@ class Capture(TorchDispatchMode):
         self.launch(kernels)
 
     def launch(self, kernels):
+        if self._without:
+            kernels = [k for k in kernels if not k.op.startswith(self._without)]
         if not self._in_backward:
             self.step.forward += [Launch(kernel, self.path) for kernel in kernels]
             return

@@ -1,8 +1,9 @@
 """What CUDA does instead of what the meta device shows.
 
 Composite operations are replaced above autograd for meta tensors: attention by the kernel CUDA
-chooses, dropout and RMS norm by their fused kernels, recurrent layers by cuDNN's; and torch.autocast
-works. Everything is undone when the context ends.
+chooses, dropout and RMS norm by their fused kernels, recurrent layers by cuDNN's;
+torch.autocast works. A CPU has only its own fused attention. Everything is undone when the context
+ends.
 """
 import contextlib
 
@@ -10,13 +11,18 @@ import torch
 
 from . import attention as attention_rules
 from .autocast import autocast_on_meta
+from .errors import DescribeError
 from .fused_norm import rms_norm_for
 from .recurrent import GATES, recurrent_for
 from .transformers_models import as_in_training
 
+DEVICES = ('cuda', 'cpu')
+
 
 @contextlib.contextmanager
-def what_cuda_does(model, capture, attention, notes):
+def what_a_device_does(model, capture, device, attention, notes):
+    if device not in DEVICES:
+        raise DescribeError(f'device: unknown kind "{device}"; known: {", ".join(DEVICES)}')
     attention_rules.check_choice(attention)
     counts = {}
 
@@ -25,9 +31,10 @@ def what_cuda_does(model, capture, attention, notes):
 
     def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0,
                                      is_causal=False, *, scale=None, enable_gqa=False):
-        return attention_rules.attention_on_cuda(query, key, value, attn_mask, dropout_p,
-                                                 is_causal, scale, enable_gqa, attention,
-                                                 capture.step.used)
+        attend = (attention_rules.attention_on_cuda if device == 'cuda'
+                  else attention_rules.attention_on_cpu)
+        return attend(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa,
+                      attention, capture.step.used)
 
     def dropout(data, p, train):
         """Dropout.cpp: the fused kernel where 0 < p < 1 and training."""
@@ -40,10 +47,11 @@ def what_cuda_does(model, capture, attention, notes):
 
     with torch.library._scoped_library('aten', 'IMPL') as library:
         library.impl('scaled_dot_product_attention', scaled_dot_product_attention, 'AutogradMeta')
-        library.impl('dropout', dropout, 'AutogradMeta')
-        library.impl('rms_norm', rms_norm_for(capture), 'AutogradMeta')
-        for kind in GATES:
-            library.impl(f'{kind}.input', recurrent_for(capture, kind, count), 'AutogradMeta')
+        if device == 'cuda':
+            library.impl('dropout', dropout, 'AutogradMeta')
+            library.impl('rms_norm', rms_norm_for(capture), 'AutogradMeta')
+            for kind in GATES:
+                library.impl(f'{kind}.input', recurrent_for(capture, kind, count), 'AutogradMeta')
         with autocast_on_meta(), as_in_training(model, notes):
             yield
     notes += [f'{what} (x {number})' for what, number in counts.items()]

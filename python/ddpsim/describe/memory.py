@@ -235,6 +235,7 @@ pixel_shuffle pixel_unshuffle channel_shuffle bucketize searchsorted
 dot vdot mv addmv addr ger outer addbmm linalg_cross cross _cdist_forward _pdist_forward
 multinomial isin bincount histc _foreach_norm complex view_as_real_copy polar
 _fused_dropout repeat_interleave floor_divide nan_to_num __and__ __or__ __xor__ unfold_copy
+hardswish avg_pool3d_backward bernoulli _prelu_kernel_backward _adaptive_avg_pool3d_backward
 im2col_backward col2im_backward std_mean aminmax mode histogram _euclidean_dist
 '''.split()
 _FILLS = '''

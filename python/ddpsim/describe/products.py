@@ -144,7 +144,7 @@ def relaid(call, tensor):
 
 
 def in_parts(gemm):
-    return -(-gemm.m // 128) * -(-gemm.n // 128) * gemm.batch < PARTS_BELOW
+    return gemm.batch == 1 and -(-gemm.m // 128) * -(-gemm.n // 128) < PARTS_BELOW
 
 
 def convolution(call):

@@ -92,8 +92,12 @@ def recurrent_for(capture, kind, count):
     """The function that stands for aten::lstm.input and its kin."""
     def run(data, first, params, has_biases, num_layers, dropout, train, bidirectional,
             batch_first):
-        del dropout, train  # between layers cuDNN's dropout is part of the gates' kernel
         states = tensors_in(first)
+        if len({state.shape[-1] for state in states}) > 1:  # projections: as the meta device has it
+            return getattr(torch.ops.aten, kind).input.decompose(
+                data, first, params, has_biases, num_layers, dropout, train, bidirectional,
+                batch_first)
+        # Between layers cuDNN's dropout is part of the gates' kernel.
         count('recurrent layers described as cuDNN runs them')
         data = data.transpose(0, 1) if batch_first else data
         shape = Shape(kind, data, states, num_layers, 2 if bidirectional else 1, has_biases)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 
 from .capture import Capture, said_by_model
-from .cuda import what_cuda_does
+from .cuda import what_a_device_does
 from .errors import DescribeError
 from .fused import fuse
 from .layers import Depth, cut
@@ -18,7 +18,8 @@ from .workload import Buffers, Parameter, Workload
 
 
 def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attention=None,
-             micro_batches=1, tf32=None, allow_unknown=False, fused=False, source=None):
+             device='cuda', micro_batches=1, tf32=None, allow_unknown=False, fused=False,
+             source=None):
     """Describes one training step of `model` on `batch`, on no device.
 
     loss: a function of (model, batch) that returns the number to call backward() on; or a loss of
@@ -27,6 +28,8 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     optimizer: an optimizer, its class or ddpsim's name; it is named, not run.
     autocast: torch.bfloat16 or torch.float16: the step runs under autocast.
     attention: flash, efficient or math, instead of CUDA's own choice.
+    device: 'cuda', or 'cpu' for what PyTorch runs on a CPU: no fused dropout, RMS norms of small
+    kernels.
     micro_batches: with more than one the description is of a later micro-batch, whose gradients
     are added to what is there.
     tf32: 'conv' (convolutions of fp32 numbers multiply in TF32: PyTorch's default on GPUs since the
@@ -42,13 +45,14 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     model = model_on_meta(model)
     batch = without_padding(model, batch, notes)
     value_of = loss_function(loss, notes)
-    capture = Capture(model, allow_unknown)
+    capture = Capture(model, allow_unknown, without='cudnn.' if device == 'cpu' else None)
     gradients = {p: p.grad for p in model.parameters()}
     try:
         with contextlib.ExitStack() as contexts:
             for context in (torch.random.fork_rng(devices=[]), torch.enable_grad(),
                             torch.compiler.set_stance('force_eager'), OnMeta(),
-                            what_cuda_does(model, capture, attention, notes)):
+                            what_a_device_does(model, capture, device, attention,
+                                               notes)):
                 contexts.enter_context(context)
             torch.manual_seed(0)
             for parameter in model.parameters():
@@ -59,7 +63,9 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     finally:
         for parameter, gradient in gradients.items():
             parameter.grad = gradient
-    in_tf32(capture.step, tf32, notes)
+    in_tf32(capture.step, tf32, notes, device)
+    if device == 'cpu':
+        notes.append('described as PyTorch runs on a CPU')
     if micro_batches > 1:
         notes.append(f'one of the later of {micro_batches} micro-batches: gradients are added')
     return assembled(model, batch, capture, optimizer, fused, notes, source)
@@ -94,7 +100,7 @@ def run(model, batch, value_of, capture, autocast):
             raise said_by_model(problem, capture, f'{name} (backward)') from problem
 
 
-def in_tf32(step, which, notes):
+def in_tf32(step, which, notes, device):
     """Products of fp32 numbers as tensor cores multiply them."""
     if which not in (None, 'conv', 'all'):
         raise DescribeError(f'tf32: unknown choice "{which}"; known: conv, all')
@@ -106,6 +112,11 @@ def in_tf32(step, which, notes):
             changed += 1
     if changed:
         notes.append(f'{changed} products of fp32 numbers in TF32')
+    elif which is None and device == 'cuda' and any(
+            launch.kernel.kind == 'conv' and launch.kernel.type == 'fp32'
+            for launch in step.forward):
+        notes.append('convolutions multiply in fp32; PyTorch lets GPUs since the A100 use TF32, '
+                     'which --tf32 conv describes')
 
 
 def unwrapped(model, notes):

@@ -2,8 +2,8 @@
 
     ddpsim describe scenarios/examples/models/from_transformers.py:gpt2 -o gpt2.yaml
 
-Functions: gpt2, llama, bert, vit, t5, mixtral, whisper. A batch is what the model's forward() takes;
-with "labels" in it the model computes its own loss.
+Functions: gpt2, llama, bert, vit, t5, mixtral, whisper. A batch is what the model's forward()
+takes; with "labels" in it the model computes its own loss.
 """
 import torch
 import transformers
@@ -48,7 +48,8 @@ def t5(batch=8, length=512):
 def vit(batch=32):
     config = transformers.ViTConfig(num_labels=1000)
     model = transformers.AutoModelForImageClassification.from_config(config)
-    data = {'pixel_values': torch.randn(batch, 3, 224, 224), 'labels': torch.randint(1000, (batch,))}
+    data = {'pixel_values': torch.randn(batch, 3, 224, 224),
+            'labels': torch.randint(1000, (batch,))}
     return model, data, None, torch.optim.AdamW(model.parameters())
 
 
