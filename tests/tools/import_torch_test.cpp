@@ -35,7 +35,7 @@ bool trained(const Scratch& scratch) {
 void check(const Json& found, const Json& said, bool sizes) {
   CHECK(found["steps"].size() >= 2);
   REQUIRE(found["buckets"].size() == said.size());
-  // A layer is 257 KiB in two tensors: two of them reach the cap of 0.5 MiB, the first bucket's too.
+  // A layer is 257 KiB in two tensors: two reach the cap of 0.5 MiB, the first bucket's too.
   const std::vector<int> tensors{4, 4, 2};
   REQUIRE(said.size() == tensors.size());
   for (std::size_t b = 0; b < said.size(); ++b) {

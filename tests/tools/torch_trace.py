@@ -46,8 +46,9 @@ def without_shapes(file):
     trace = json.loads(file.read_text())
     events = trace['traceEvents'] if isinstance(trace, dict) else trace
     for event in events:
-        for name in [name for name in event.get('args', {}) if name.startswith(('Input', 'Concrete'))]:
-            del event['args'][name]
+        said = event.get('args', {})
+        for name in [name for name in said if name.startswith(('Input', 'Concrete'))]:
+            del said[name]
     file.write_text(json.dumps(trace))
 
 

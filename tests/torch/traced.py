@@ -2,8 +2,8 @@
 
     traced.py SCRIPT:FUNCTION FOLDER        with RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT
 
-Each rank writes FOLDER/rankN.json, the profiler's own Kineto JSON of five steps; rank 0 also said.json:
-the bytes of each bucket, as DistributedDataParallel says them.
+Each rank writes FOLDER/rankN.json, the profiler's own Kineto JSON of five steps; rank 0 also
+said.json: the bytes of each bucket, as DistributedDataParallel says them.
 """
 import os
 

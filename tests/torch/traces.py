@@ -76,9 +76,11 @@ def scenario_of(step, found):
         'workload: {model: p.yaml}\n'
         'cluster:\n'
         '  device: {source: the copies of its trace, synchronous: true, multiprocessors: 1,\n'
-        f'    memory: 64 GB, memory_bandwidth: {size / took / 1e3:.3f} GB/s, memory_efficiency: 1,\n'
+        f'    memory: 64 GB, memory_bandwidth: {size / took / 1e3:.3f} GB/s,\n'
+        '    memory_efficiency: 1,\n'
         '    peak: {fp32: 0.1 TFLOP/s}, gemm_efficiency: {fp32: 0.8}, peer_to_peer: false}\n'
-        '  ranks_per_node: 2\n  launch: sync\n  intra_node: l.yaml\n  interference: {}\n  skew: 0 %\n'
+        '  ranks_per_node: 2\n  launch: sync\n  intra_node: l.yaml\n  interference: {}\n'
+        '  skew: 0 %\n'
         'training: {bucket_cap: 2 MiB}\ncompare: [bucketed]\n')
 
 
@@ -107,8 +109,9 @@ def held(program, case):
         return False
     errors = [guess / real - 1 for real, guess in pairs]
     middle = statistics.median(map(abs, errors))
-    print(f'{case}: {len(said)} buckets, steps of {statistics.median(real for real, _ in pairs):.1f} '
-          f'ms, errors {", ".join(f"{100 * error:+.1f} %" for error in errors)}, median '
+    length = statistics.median(real for real, _ in pairs)
+    print(f'{case}: {len(said)} buckets, steps of {length:.1f} ms, '
+          f'errors {", ".join(f"{100 * error:+.1f} %" for error in errors)}, median '
           f'{100 * middle:.1f} %')
     return middle <= TOLERANCE
 

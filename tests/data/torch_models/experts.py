@@ -1,5 +1,5 @@
 """Four blocks of a mixture of experts: every token goes to the two of four experts that its gate
-prefers, and every expert sees the whole batch, weighted, so that none is ever without a gradient."""
+prefers. Every expert sees the whole batch, weighted: none is ever without a gradient."""
 import torch
 from torch import nn
 
