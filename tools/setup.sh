@@ -8,7 +8,8 @@ BUILD_PACKAGES="g++ cmake ninja-build python3 libyaml-cpp-dev libboost-program-o
 libfmt-dev nlohmann-json3-dev zlib1g-dev libeigen3-dev libgloo-dev libhiredis-dev catch2 \
 libbenchmark-dev"
 # The oracle of what only older releases of PyTorch do: torch 1.13. A validator of JSON Schemas. A
-# real Redis to meet at. Hosts and links of a chosen rate: ip and tc. MPI, for `sweep` on several machines: without it everything else builds.
+# real Redis to meet at. Hosts and links of a chosen rate: ip and tc. MPI, for `sweep` on several
+# machines: without it everything else builds.
 TEST_PACKAGES="python3-venv python3-torch python3-numpy libopenblas0-pthread python3-jsonschema \
 python3-yaml redis-server iproute2 libopenmpi-dev openmpi-bin"
 
