@@ -72,6 +72,12 @@ PROFILER = experiment.ROOT / 'python/ddpsim/profile/__main__.py'
 
 # Measuring.
 
+def torch_python():
+    """What tools/test made, or the distribution's."""
+    made = experiment.ROOT / 'build/torch/bin/python'
+    return str(made) if made.exists() else '/usr/bin/python3'
+
+
 def script(model):
     return experiment.ROOT / f'tests/data/torch_models/{model}.py'
 
@@ -331,9 +337,9 @@ def arguments_given():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     experiment.common_arguments(parser)
-    parser.add_argument('--python', default='/usr/bin/python3', help='one that has torch')
+    parser.add_argument('--python', default=torch_python(), help='one that has torch')
     parser.add_argument('--rates', default='1gbit,2gbit')
-    parser.add_argument('--models', default='convnet,encoder,recurrent',
+    parser.add_argument('--models', default='convnet,encoder,recurrent,vision,experts,deep',
                         help='scripts in tests/data/torch_models')
     parser.add_argument('--caps', default='4,1,64,8,16,2',
                         help='in MiB; measured besides the recommended one and 25')

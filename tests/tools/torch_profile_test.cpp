@@ -1,5 +1,5 @@
-// `python -m ddpsim.profile` with real torch: what it writes is what torch says of the model, and what
-// ddpsim reads.
+// `python -m ddpsim.profile` with real torch: what it writes is what torch says of the model, and
+// what ddpsim reads.
 #include <memory>
 
 #include <catch2/catch.hpp>

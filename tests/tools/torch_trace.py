@@ -5,8 +5,7 @@
 
 Rank 0 writes to FOLDER
 
-    plain.json   what the profiler exports; without Kineto (Debian's PyTorch) it leaves out all
-                 shapes
+    plain.json   what the profiler exports, without shapes
     shapes.json  the same events with their shapes, as a PyTorch with Kineto writes them under
                  record_shapes=True
     said.json    the bytes of each bucket, as DistributedDataParallel itself says
@@ -43,6 +42,16 @@ def with_shapes(events):
         for event in events]}
 
 
+def without_shapes(file):
+    trace = json.loads(file.read_text())
+    events = trace['traceEvents'] if isinstance(trace, dict) else trace
+    for event in events:
+        said = event.get('args', {})
+        for name in [name for name in said if name.startswith(('Input', 'Concrete'))]:
+            del said[name]
+    file.write_text(json.dumps(trace))
+
+
 def main():
     folder, marked = pathlib.Path(sys.argv[1]), sys.argv[2] == 'marked'
     rank, ranks = int(os.environ['RANK']), int(os.environ['WORLD_SIZE'])
@@ -54,6 +63,7 @@ def main():
     for inputs, outputs in zip(WIDTHS, WIDTHS[1:]):
         layers += [torch.nn.Linear(inputs, outputs), torch.nn.ReLU()]
     network = torch.nn.Sequential(*layers[:-1])
+    dist._DEFAULT_FIRST_BUCKET_BYTES = int(CAP_MIB * (1 << 20))  # older releases ask for it
     model = DistributedDataParallel(network, bucket_cap_mb=CAP_MIB)
     optimizer = torch.optim.SGD(network.parameters(), lr=1e-4, momentum=0.9)
     data, target = torch.randn(64, WIDTHS[0]), torch.randn(64, WIDTHS[-1])
@@ -79,6 +89,7 @@ def main():
     if rank == 0:
         if not marked:
             profile.export_chrome_trace(str(folder / 'plain.json'))
+        without_shapes(folder / 'plain.json')
         (folder / 'shapes.json').write_text(json.dumps(with_shapes(profile.events())))
         said = model._get_ddp_logging_data()['rebuilt_bucket_sizes']
         (folder / 'said.json').write_text(json.dumps([int(size) for size in said.split(',')]))

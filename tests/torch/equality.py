@@ -7,7 +7,7 @@
 given the release of the torch that is asked.
 
 For each case, two real processes train the model for some steps (collect.py); one process profiles
-the same model with `python -m ddpsim.profile`; `ddpsim schedule` says the same steps from that profile,
+the same model with ddpsim.profile; `ddpsim schedule` says the same steps from that profile,
 given the same `training`. Equal must be, in every step: the order in which gradients' hooks fire,
 the buckets with their contents, and all collectives, in order, with operation and bytes.
 

@@ -299,7 +299,8 @@ def division():
                 if not hooked:
                     seen = [call.values for call in group.taken('all_reduce')]
                 share = 1.0 if hooked else torch.tensor(1.0) * (1 / ranks)
-                check(all(torch.equal(each, torch.full_like(each, share)) for each in seen) and seen,
+                check(seen and all(torch.equal(each, torch.full_like(each, share))
+                                   for each in seen),
                       f'{ranks} ranks, hook {hooked}: {seen}')
 
 
@@ -430,7 +431,7 @@ def unused():
         equal(used.values.tolist(), [1, 1, 0, 0], 'the used map')
 
 
-@case('R32: the host waits for the used map: before an unused parameter\'s copy, or after all copies')
+@case('R32: the host waits for the used map: before an unused parameter\'s copy, else behind all')
 def used_map_waited():
     import torch
     from torch.profiler import ProfilerActivity, profile

@@ -112,8 +112,8 @@ def profiled(arguments, made, job, progress):
         longer = before.backward / profile.backward - 1
         if longer > 0.05:
             profile.notes.append(
-                f'backward took {100 * longer:.0f} % longer ({1e3 * before.backward:.3f} ms) before '
-                'the C library was told to keep gradients\' memory from step to step '
+                f'backward took {100 * longer:.0f} % longer ({1e3 * before.backward:.3f} ms) '
+                'before the C library was told to keep gradients\' memory from step to step '
                 f'({faults:.0f} page faults a step), and may take that where a process trains this '
                 'model alone: in its environment, '
                 f'MALLOC_MMAP_THRESHOLD_={memory.LARGEST_KEPT} MALLOC_TRIM_THRESHOLD_=-1 keeps it')

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Whether what ddpsim imports of torch's own traces is what torch did, and predicts itself.
+
+    python traces.py --ddpsim PROGRAM [CASE ...]       with a Python that has torch 2
+
+--list names the cases.
+
+Two real ranks train a model with DistributedDataParallel over Gloo, and torch's profiler writes its
+Kineto JSON (traced.py). Imported are its steps, each by itself: buckets must be those that DDP
+says it has, and the step that `ddpsim run` predicts from the profile and the link of rank 0's trace
+must be the traced one within 3 %, in the median over the steps. The device of the prediction is the
+machine as the trace shows it: its memory is as fast as the trace's copies into buckets.
+
+Exit code 0; 3 if not so; 77 without torch 2 (1 with DDPSIM_TORCH=required); 1 if a rank fails.
+"""
+import argparse
+import importlib.util
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+import collect
+
+HERE = pathlib.Path(__file__).resolve().parent
+MODELS = HERE.parent / 'data' / 'torch_models'
+CASES = {'residual network': 'convnet.py:make', 'encoder': 'encoder.py:make',
+         'recurrent': 'recurrent.py:make'}
+TOLERANCE = 0.03
+COPY_IN = 'torch::distributed::reducer::mul_out'
+
+
+def traced(script, folder):
+    place = {**os.environ, 'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': str(collect.free_port()),
+             'WORLD_SIZE': '2', 'GLOO_SOCKET_IFNAME': 'lo'}
+    ranks = [
+        subprocess.Popen([sys.executable, '-B', HERE / 'traced.py', script, folder],
+                         env={**place, 'RANK': str(rank)}, stdout=subprocess.PIPE,
+                         stderr=subprocess.STDOUT, text=True) for rank in range(2)
+    ]
+    try:
+        for number, rank in enumerate(ranks):
+            said, _ = rank.communicate(timeout=240)
+            if rank.returncode != 0:
+                raise collect.Failure(f'rank {number} failed:\n{said[-2000:]}')
+    finally:
+        for rank in ranks:
+            rank.kill()
+
+
+def steps_of(trace):
+    """The trace cut into traces of one step each."""
+    marks = {event['name']: event for event in trace['traceEvents']
+             if event.get('ph') == 'X' and event['name'].startswith('ProfilerStep#')}
+    for mark in sorted(marks.values(), key=lambda event: event['ts']):
+        begin, end = mark['ts'], mark['ts'] + mark['dur']
+        yield {**trace, 'traceEvents': [event for event in trace['traceEvents']
+                                        if 'ts' not in event or begin <= event['ts'] <= end]}
+
+
+def asked(words, folder):
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=120)
+    if done.returncode != 0:
+        raise collect.Failure(f'{" ".join(map(str, words))}: {done.stderr.strip()[-1000:]}')
+    return json.loads(done.stdout)
+
+
+def scenario_of(step, found):
+    size = 2 * sum(bucket['bytes'] for bucket in found['buckets'])  # read and written
+    took = sum(event['dur'] for event in step['traceEvents'] if event.get('name') == COPY_IN)
+    return (
+        'workload: {model: p.yaml}\n'
+        'cluster:\n'
+        '  device: {source: the copies of its trace, synchronous: true, multiprocessors: 1,\n'
+        f'    memory: 64 GB, memory_bandwidth: {size / took / 1e3:.3f} GB/s,\n'
+        '    memory_efficiency: 1,\n'
+        '    peak: {fp32: 0.1 TFLOP/s}, gemm_efficiency: {fp32: 0.8}, peer_to_peer: false}\n'
+        '  ranks_per_node: 2\n  launch: sync\n  intra_node: l.yaml\n  interference: {}\n'
+        '  skew: 0 %\n'
+        'training: {bucket_cap: 2 MiB}\ncompare: [bucketed]\n')
+
+
+def predicted(program, step, said, folder):
+    """(measured, predicted) ms of a step; None if its buckets are not DDP's."""
+    (folder / 'step.json').write_text(json.dumps(step))
+    found = asked([program, 'import', 'torch-trace', 'step.json', '-o', 'p.yaml', '--link-profile',
+                   'l.yaml', '--json', '-'], folder)
+    if [bucket['bytes'] for bucket in found['buckets']] != said:
+        print(f'  buckets {[bucket["bytes"] for bucket in found["buckets"]]}, DDP says {said}')
+        return None
+    (folder / 's.yaml').write_text(scenario_of(step, found))
+    run = asked([program, 'run', 's.yaml', '--json', '-'], folder)
+    return found['steps'][0]['step_ms'], run['results'][0]['step_ms']
+
+
+def held(program, case):
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        traced(f'{MODELS}/{CASES[case]}', folder)
+        said = json.loads((folder / 'said.json').read_text())
+        trace = json.loads((folder / 'rank0.json').read_text())
+        pairs = [predicted(program, step, said, folder) for step in steps_of(trace)]
+    if None in pairs or len(pairs) < 5:
+        print(f'{case}: {len(pairs)} steps, of 5')
+        return False
+    errors = [guess / real - 1 for real, guess in pairs]
+    middle = statistics.median(map(abs, errors))
+    length = statistics.median(real for real, _ in pairs)
+    print(f'{case}: {len(said)} buckets, steps of {length:.1f} ms, '
+          f'errors {", ".join(f"{100 * error:+.1f} %" for error in errors)}, median '
+          f'{100 * middle:.1f} %')
+    return middle <= TOLERANCE
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--ddpsim', metavar='PROGRAM')
+    parser.add_argument('--list', action='store_true')
+    parser.add_argument('cases', metavar='CASE', nargs='*', help='default: all')
+    arguments = parser.parse_args()
+    if arguments.list:
+        print('\n'.join(CASES))
+        return 0
+    unknown = [case for case in arguments.cases if case not in CASES]
+    if unknown or not arguments.ddpsim:
+        parser.error(f'no case {unknown[0]}' if unknown else '--ddpsim PROGRAM is missing')
+    program = pathlib.Path(arguments.ddpsim).resolve()
+    torch = importlib.util.find_spec('torch') and importlib.import_module('torch').__version__
+    if not torch or torch.startswith('1.'):  # before 2 Debian's has no Kineto
+        print(f'traces: this Python has {"torch " + torch if torch else "no torch"}',
+              file=sys.stderr)
+        return 1 if os.environ.get('DDPSIM_TORCH') == 'required' else 77
+    try:
+        right = [held(program, case) for case in arguments.cases or CASES]
+    except (collect.Failure, subprocess.TimeoutExpired) as problem:
+        print(f'traces: {problem}', file=sys.stderr)
+        return 1
+    return 0 if all(right) else 3
+
+
+if __name__ == '__main__':
+    sys.exit(main())
