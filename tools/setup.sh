@@ -75,7 +75,7 @@ build() {
 
 # python_package PRESET: the wheel of the Python package, of what PRESET has built, with what its
 # tests need, in the virtual environment build/torch. Nothing but the Python module is compiled.
-PYTHON_PACKAGES="scikit-build-core pybind11 pytest mypy"
+PYTHON_PACKAGES="scikit-build-core pybind11 pytest mypy pyyaml transformers"
 python_package() {
   python=$PWD/build/torch/bin/python
   [ -x "$python" ] || /usr/bin/python3 -m venv build/torch

@@ -44,7 +44,8 @@ Duration table_time(const AllReduceTable& table, Bytes size);
 AllReduceTable growing(AllReduceTable table);
 
 /// The all-reduce law of a cluster: NCCL by its ports (port_law.hpp), Gloo by its ports
-/// (gloo_law.hpp), latency and bandwidth of a ring, or a measured table. One rank: nothing to send, only the launch.
+/// (gloo_law.hpp), latency and bandwidth of a ring, or a measured table. One rank: nothing to send,
+/// only the launch.
 class CollectiveLaw {
  public:
   /// Chooses as `cluster.collectives` says; automatic: the table where the link has one, else

@@ -4,8 +4,8 @@
 #include <bit>
 #include <stdexcept>
 
-// Worked example: four hosts of one rank on 10 Gbit/s Ethernet, 30 us a step, 64 MiB, memory of 57.6
-// GB/s.
+// Worked example: four hosts of one rank on 10 Gbit/s Ethernet, 30 us a step, 64 MiB, memory of
+// 57.6 GB/s.
 //
 //     ring               6 steps of 30 us; 2 x 3/4 of 67.1 MB at 0.956 x 1.25 GB/s: 84.2 ms
 //     halving, doubling  4 steps of 30 us, and the same bytes
@@ -48,7 +48,8 @@ Half half_of(const Cluster& cluster, GlooAlgorithm algorithm) {
   const double all = ranks, g = inside, hosts = nodes;
   switch (algorithm) {
     case GlooAlgorithm::ring: {
-      // What goes round a ring of nodes crosses each of them once, but for the hop it need not take.
+      // What goes round a ring of nodes crosses each of them once, but for the hop it need not
+      // take.
       const int outer_steps = nodes == 1 ? 0 : std::min(nodes, ranks - 1);
       return {ranks - 1 - outer_steps, outer_steps, inside > 1 ? (all - 1) / all : 0,
               nodes > 1 ? (all - 1) / all : 0};

@@ -24,8 +24,8 @@ namespace ddpsim {
 /// gloo/allreduce_halving_doubling.h; pytorch 0069b72, ProcessGroupGloo.cpp.
 class GlooLaw {
  public:
-  /// Throws std::invalid_argument if a link that counts has no bandwidth, or if halving and doubling
-  /// is asked for of ranks or nodes that are no power of two.
+  /// Throws std::invalid_argument if a link that counts has no bandwidth, or if halving and
+  /// doubling is asked for of ranks or nodes that are no power of two.
   explicit GlooLaw(const Cluster& cluster);
 
   struct Price {

@@ -10,7 +10,8 @@
 //     ring, Simple   2 x 7/8 = 1.75 of the bytes through each port at 0.825 x 450 = 371 GB/s:
 //                    123.6 us, after 3 us and 56 us of steps: 182.6 us
 //     NVLS           1 + 1/8 of the bytes at 0.638 x 450 = 287.1 GB/s: 102.7 us, after 3 us, 25 us
-//                    of steps and 16.4 us until the first 4 MiB are added up: 147.2 us, so NVLS runs
+//                    of steps and 16.4 us until the first 4 MiB are added up: 147.2 us, so NVLS
+//                    runs
 
 namespace ddpsim {
 namespace {
@@ -22,8 +23,8 @@ namespace {
 constexpr PortConstants fitted{
     .share = {1.00, 0.825, 0.84, 0.965, 0.92}, .nvls = 0.638, .start_us = 3.0};
 
-/// What of the bytes that cross a link is data: half with LL, 15/16 with LL128 (src/device/prims_ll.h
-/// and prims_ll128.h; the rest are flags).
+/// What of the bytes that cross a link is data: half with LL, 15/16 with LL128
+/// (src/device/prims_ll.h and prims_ll128.h; the rest are flags).
 constexpr std::array<double, all_nccl_protocols.size()> data_share{1.0 / 2, 15.0 / 16, 1};
 
 /// Blackwell's kernels start later: 11 us to Hopper's 4.5 (src/sym_kernels.cc, symmetric LL).

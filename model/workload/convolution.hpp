@@ -6,18 +6,19 @@
 
 namespace ddpsim {
 
-/// A convolution as cuDNN runs it in TF32 on tensors with channels first, as PyTorch has them unless
-/// told otherwise: its kernels want channels last, and around them copies change the layout. Seen
-/// for the 53 convolutions of ResNet-50 in a trace of an A100 (github:facebookresearch/
+/// A convolution as cuDNN runs it in TF32 on tensors with channels first, as PyTorch has them
+/// unless told otherwise: its kernels want channels last, and around them copies change the layout.
+/// Seen for the 53 convolutions of ResNet-50 in a trace of an A100 (github:facebookresearch/
 /// HolisticTraceAnalysis@f4d0062: tests/data/nccl_parser_config):
 ///
 ///     a window of one pixel, no stride, rows of 16 bytes   a product of matrices, without copies
 ///     others, forward            copies of data and weight; of the result if the sum is long
 ///     others, gradient of data   copies of weight and gradient, and of the result
-///     others, of the weight      copies of gradient and data; of the result if the window is larger
+///     others, of the weight      copies of gradient and data; of the result if the window is
+///                                larger
 ///
-/// The sum over all pixels that a weight's gradient is comes in parts if the result is small, or the
-/// convolution a plain product; a kernel of its own adds them up.
+/// The sum over all pixels that a weight's gradient is comes in parts if the result is small, or
+/// the convolution a plain product; a kernel of its own adds them up.
 struct ConvolutionLayout {
   bool first_of_network = false;  ///< its pictures have three channels, which forward leaves alone
   bool plain = false;

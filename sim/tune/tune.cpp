@@ -92,7 +92,7 @@ class Tuner {
     tuning.per_parameter = of_caps(torch, std::nullopt, Bytes{1});
 
     progress("all caps", 0);
-    tuning.caps = of_all_caps(training_, training_.first_bucket_cap);
+    tuning.caps = of_all_caps(training_, first_cap_of_users());
     // A first bucket that is larger than allowed whatever the cap has to have the cap of the
     // others.
     if (std::none_of(tuning.caps.begin(), tuning.caps.end(),
@@ -156,6 +156,13 @@ class Tuner {
     made.cap = made.highest_cap = cap;
     if (first) made.highest_first = *first;
     return made;
+  }
+
+  /// What becomes of the first bucket's cap where a user gives the others' one.
+  std::optional<Bytes> first_cap_of_users() const {
+    Training training = training_;
+    training.give_cap(training.bucket_cap);
+    return training.first_bucket_cap;
   }
 
   /// The scenario's own buckets.

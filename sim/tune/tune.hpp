@@ -79,7 +79,7 @@ struct Tuning {
   Choice given;            ///< what the scenario says
   Choice one_bucket, per_parameter;
   std::optional<Choice> merged;  ///< MG-WFBP's rule; none where gradients are of several types
-  std::vector<Choice> caps;      ///< all, the first cap as the scenario has it; growing
+  std::vector<Choice> caps;      ///< all, the first cap as it is where one is given; growing
   Choice best_cap;               ///< of those
   Choice best_even_cap;          ///< where the first bucket has the cap of the others
   Choice best_overflow_cap;      ///< where a bucket closes before it would exceed the cap

@@ -211,6 +211,12 @@ def scripts():
             if file.is_file() and file.read_bytes()[:2] == b'#!'] + [pathlib.Path(__file__)]
 
 
+def package_text(module):
+    """The text of a part of the Python package, which has its flags: of "ddpsim.profile", say."""
+    folder = ROOT / 'python' / module.replace('.', '/')
+    return '\n'.join(file.read_text() for file in sorted(folder.glob('*.py')))
+
+
 def has_flag(text, flag):
     return re.search(rf'(?<![\w-]){re.escape(flag)}(?![\w-])', text) is not None
 
@@ -221,6 +227,12 @@ def flag_problems(program, words):
     owner, what = None, ''
     words = iter(words)
     for word in words:
+        if re.fullmatch(r'(\S*/)?python3?', word):
+            owner, what = None, ''
+        elif word == '-m':
+            what = next(words, '')
+            owner = package_text(what) if what.startswith('ddpsim.') else None
+            continue
         if word == 'ddpsim' or word.endswith('/ddpsim'):
             command = next(words, '')
             if command.startswith('-') or not command:
@@ -266,7 +278,8 @@ def text_problems(document, program):
         yield from diary_problems(document)
     yield from rule_problems(document)
     everything = '\n'.join([program.help(name) for name in ['', *program.names]]
-                           + [file.read_text() for file in scripts()])
+                           + [file.read_text() for file in scripts()]
+                           + [package_text('ddpsim.describe'), package_text('ddpsim.profile')])
     for number, span in document.spans():
         words = words_of(span)
         if not words:

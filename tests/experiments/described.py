@@ -173,7 +173,8 @@ class Trace:
         events = json.load(gzip.open(file))['traceEvents']
         begin, end, backward, update = self.bounds(events)
         launched = {event['args']['correlation']: event['ts'] for event in events
-                    if event.get('cat') == 'cuda_runtime' and 'correlation' in event.get('args', {})}
+                    if event.get('cat') == 'cuda_runtime'
+                    and 'correlation' in event.get('args', {})}
         self.counts, self.busy_ms = collections.Counter(), collections.Counter()
         for event in events:
             if event.get('cat') != 'kernel' or self.is_ddp(event['name']):
@@ -200,7 +201,8 @@ class Trace:
     def is_ddp(name):
         """All-reduces, buffers laid side by side, and gradients scaled into buckets."""
         return (name.startswith('nccl') or 'CatArrayBatchedCopy' in name
-                or 'AUnaryFunctor<float, float, float, at::native::binary_internal::MulFunctor' in name)
+                or 'AUnaryFunctor<float, float, float, at::native::binary_internal::MulFunctor'
+                in name)
 
 
 def against_trace(program, file, trace):

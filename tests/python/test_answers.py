@@ -63,7 +63,7 @@ def test_a_notebook_gets_a_table_and_a_timeline(scenarios):
     # four of the legend.
     buckets = sum(len(each.buckets) for each in result)
     assert page.count('<rect') == 4 * 3 + buckets + 4
-    assert '109.2' in page and 'bucketed, 25 MiB' in page
+    assert f'{result["bucketed"].step_ms:.2f} ms' in page and 'bucketed, 25 MiB' in page
     named = ddpsim.run(scenarios / 'examples/first.yaml', set={'name': '<b>&'})
     assert '&lt;b&gt;&amp;' in named._repr_html_() and '<b>&<' not in named._repr_html_()
 
@@ -102,7 +102,8 @@ def test_a_refused_point_says_why(small):
     refused = ddpsim.sweep({**small, 'training': {'strategy': 'bucketed'}},
                            {'training.micro_batches': [1, 2],
                             'training.no_sync': [False, True]})
-    assert len(refused.rows()) == 4 * 4
+    assert len(refused.rows()) == 3 * 4 + 1  # one micro-batch under no_sync is refused
+    assert sum('one micro-batch' in (row['error'] or '') for row in refused.rows()) == 1
 
 
 def test_lists_are_those_of_the_program(program):

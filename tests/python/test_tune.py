@@ -24,7 +24,7 @@ def test_a_plan_says_what_the_program_says(program, scenarios):
 def test_the_step_of_the_arguments_is_that_of_a_scenario_with_them(scenarios):
     plan = ddpsim.tune(scenarios / 'examples/two-workstations.yaml')
     scenario = ddpsim.load(scenarios / 'examples/two-workstations.yaml')
-    scenario['training'] = {'strategy': 'bucketed', 'pytorch': '2.x', **settings(plan.ddp_kwargs)}
+    scenario['training'] = {'strategy': 'bucketed', 'pytorch': '2.13', **settings(plan.ddp_kwargs)}
     scenario['compare'] = ['bucketed']
     assert ddpsim.run(scenario)['bucketed'].step_ms == pytest.approx(plan.step_ms, rel=1e-9)
 
@@ -49,7 +49,7 @@ def test_arguments_hold_at_any_link(bandwidth, latency):
     plan = ddpsim.tune(scenario)
     assert plan.bound_ms <= plan.step_ms <= plan.default_step_ms * 1.001
     trained = {**scenario, 'compare': ['bucketed'],
-               'training': {'pytorch': '2.x', **settings(plan.ddp_kwargs)}}
+               'training': {'pytorch': '2.13', **settings(plan.ddp_kwargs)}}
     assert ddpsim.run(trained)['bucketed'].step_ms == pytest.approx(plan.step_ms, rel=1e-9)
 
 
@@ -100,7 +100,7 @@ def test_torch_makes_the_buckets_that_were_predicted(scenarios):
         pytest.skip('NOT RUN: another release of torch')
     plan = ddpsim.tune(scenarios / 'examples/two-workstations.yaml')
     shown = ddpsim.load(scenarios / 'examples/two-workstations.yaml')
-    shown['training'] = {'pytorch': '2.x', **settings(plan.ddp_kwargs)}
+    shown['training'] = {'pytorch': '2.13', **settings(plan.ddp_kwargs)}
     shown['compare'] = ['bucketed']
     predicted = [bucket.bytes for bucket in ddpsim.run(shown)['bucketed'].buckets]
     caps = made._BucketCapacityConfig.create(

@@ -80,8 +80,8 @@ layers:
 parameters:
   - {name: a.weight, shape: [64, 32], layer: 0, after: 0}
 '''
-WHOLE = {'scenario': SCENARIO, 'workload': PROFILE, 'description': DESCRIPTION, 'link': LINK, 'device': DEVICE, 'model': MODEL,
-         'calibration': CALIBRATION}
+WHOLE = {'scenario': SCENARIO, 'workload': PROFILE, 'description': DESCRIPTION, 'link': LINK,
+         'device': DEVICE, 'model': MODEL, 'calibration': CALIBRATION}
 
 
 def scenario(line, instead):

@@ -336,7 +336,8 @@ TEST_CASE("a file that is no result of the sweep is refused and left alone", "[t
   refused("--csv", csv + lines_of(csv)[1] + "\n", "rows:26: this row is one too many");
 }
 
-TEST_CASE("values the scenario refuses are told before anything is computed", "[tools][sweep]") {
+TEST_CASE("a key of which no value suits the scenario is told before anything is computed",
+          "[tools][sweep]") {
   const Scratch scratch;
   const auto refused = [&](const Words& vary, const std::string& part) {
     Words line{first_example, "--csv", "rows.csv"};
@@ -344,8 +345,8 @@ TEST_CASE("values the scenario refuses are told before anything is computed", "[
     check_refused(sweep(line, scratch.folder()), part);
     CHECK(!std::filesystem::exists(scratch.path("rows.csv")));
   };
-  refused({"training.bucket_cap=1MiB,25"}, "--vary training.bucket_cap=25: expected a size with");
-  refused({"training.bucket_cap=1MiB", "cluster.device=a100-80,t5"},
+  refused({"training.bucket_cap=25,26"}, "--vary training.bucket_cap=25: expected a size with");
+  refused({"training.bucket_cap=1MiB", "cluster.device=t5,t6"},
           "--vary cluster.device=t5: unknown name \"t5\"");
   refused({"cluster.device=[a"}, "--vary cluster.device=[a: \"]\" is missing");
   refused({"training.buckets_cap=1MiB"}, "did you mean \"bucket_cap\"?");
@@ -457,7 +458,7 @@ TEST_CASE("processes under mpirun continue what one began", "[tools][sweep]") {
 TEST_CASE("bad input under mpirun is said once", "[tools][sweep]") {
   if (!with_mpi()) return;
   const Scratch scratch;
-  const Words wrong{first_example, "--vary", "training.bucket_cap=1MiB,foo"};
+  const Words wrong{first_example, "--vary", "training.bucket_cap=foo,bar"};
   const Outcome outcome = under_mpirun("3", wrong, scratch);
   CHECK(outcome.code == 2);
   int said = 0;

@@ -68,7 +68,8 @@ TEST_CASE("tune says what run says of the caps it names", "[tools][tune]") {
   };
   CHECK(step_of({cluster, cap(json["best_cap_bytes"])}) ==
         Approx(json["best_cap_step_ms"].get<double>()).epsilon(1e-12));
-  CHECK(step_of({cluster, "--set", "training.bucket_cap=25MiB"}) ==
+  CHECK(step_of(
+            {cluster, "--set=training.bucket_cap=25MiB", "--set=training.first_bucket_cap=1MiB"}) ==
         Approx(json["default_step_ms"].get<double>()).epsilon(1e-12));
   const Json& pair = json["best_pair"];
   CHECK(step_of({cluster, cap(pair["cap_bytes"]),

@@ -158,7 +158,12 @@ std::string torch_settings(const Tuning& tuning, const Training& training,
         "  torch.distributed._DEFAULT_FIRST_BUCKET_BYTES = {}  # before wrapping; {} MiB\n",
         first.bytes.count, first.mib);
   };
-  std::string text;
+  std::string text = fmt::format(
+      "  # PyTorch from about 2.5, where bucket_cap_mb holds for the first bucket too: {:.2f} "
+      "ms\n{}",
+      in_ms(even_cap.step),
+      ddp(", bucket_cap_mb=" + even.mib +
+          (training.batched_grad_copy ? ", batched_grad_copy=True" : "")));
   if (cap.first_cap && *cap.first_cap == default_first_bucket_cap) {
     text +=
         fmt::format("  # PyTorch to about 2.4, where the first bucket stays 1 MiB: {:.2f} ms\n{}",
@@ -168,12 +173,6 @@ std::string torch_settings(const Tuning& tuning, const Training& training,
     text += fmt::format("  # PyTorch 1.10 to about 2.4: {:.2f} ms\n{}{}", in_ms(cap.step),
                         first_bucket(first), ddp(", bucket_cap_mb=" + mib.mib));
   }
-  text += fmt::format(
-      "  # PyTorch from about 2.5, where bucket_cap_mb holds for the first bucket too: {:.2f} "
-      "ms\n{}",
-      in_ms(even_cap.step),
-      ddp(", bucket_cap_mb=" + even.mib +
-          (training.batched_grad_copy ? ", batched_grad_copy=True" : "")));
 
   const auto saves = [&](Duration step) {  // more than anybody would measure
     return tuning.advice.pays && step < scaled(cap.step, 1 - 0.001);

@@ -33,7 +33,9 @@ TEST_CASE("a text in memory is read in place of a file", "[scenarios][memory_fil
 
 TEST_CASE("what is wrong in a text in memory is told with its line", "[scenarios][memory_file]") {
   const std::string path = folder + "in-memory.yaml";
-  const MemoryFile file(path, "workload: {model: gpt2}\ncluster: {device: a100-40}\nbucket: 3\n");
+  const MemoryFile file(path,
+                        "workload: {model: gpt2, batch: 1, sequence: 16}\n"
+                        "cluster: {device: a100-40}\nbucket: 3\n");
   CHECK_THROWS_WITH(read_scenario(path), Catch::Matchers::StartsWith(path + ":3:1: "));
 }
 

@@ -156,7 +156,7 @@ TEST_CASE("a gradient that is ready after its backward pass is refused",
   CHECK(
       refused(scratch, with(7, "  - {name: 0.weight, shape: [64, 32], ready: 10.1 ms}")) ==
       "p.yaml:7:46: parameters.ready: a gradient cannot be ready after the backward pass has ended "
-      "(10 ms)");
+      "(10.000000 ms)");
   CHECK(refused(scratch, with(7, "  - {name: 0.weight, shape: [64, 32], ready: 10 ms}")).empty());
 }
 
