@@ -107,11 +107,9 @@ def test_torch_makes_the_buckets_that_were_predicted(scenarios):
         bucket_cap_mb=plan.ddp_kwargs.get('bucket_cap_mb'),
         bucket_cap_mb_list=plan.ddp_kwargs.get('bucket_cap_mb_list'), use_python_reducer=False)
     limits, _ = caps.compute_bucket_size_limits(static_graph=False, find_unused_parameters=True)
-    # Gradients as they arrive, in halves as in the scenario.
-    hooks = ddpsim.schedule(shown).record['hooks']
-    sizes = {name: bytes_ for name, bytes_ in
-             ((hook['parameter'], hook['bytes']) for hook in hooks)}
-    tensors = [torch.empty(size // 2, dtype=torch.bfloat16, device='meta')
-               for size in sizes.values()]
+    # Gradients as they arrive, a bucket for each; in halves as in the scenario.
+    apart = {**shown, 'training': {'pytorch': '2.13', 'bucket_cap': '1 B'}}
+    tensors = [torch.empty(bucket.bytes // 2, dtype=torch.bfloat16, device='meta')
+               for bucket in ddpsim.run(apart)['bucketed'].buckets]
     buckets, _ = distributed._compute_bucket_assignment_by_size(tensors, limits)
     assert [sum(tensors[i].nbytes for i in bucket) for bucket in buckets] == predicted

@@ -115,8 +115,8 @@ def in_tf32(step, which, notes, device):
     elif which is None and device == 'cuda' and any(
             launch.kernel.kind == 'conv' and launch.kernel.type == 'fp32'
             for launch in step.forward):
-        notes.append('convolutions multiply in fp32; PyTorch lets GPUs since the A100 use TF32, '
-                     'which --tf32 conv describes')
+        notes.append('convolutions of fp32 numbers: ddpsim multiplies in TF32 on GPUs that have '
+                     'it, as PyTorch does')
 
 
 def unwrapped(model, notes):
