@@ -218,7 +218,7 @@ def test_tf32_is_said_and_chosen():
     assert {k.type for k in conv.forward if k.kind == 'conv'} == {'tf32'}
     assert {k.type for k in conv.forward if k.kind != 'conv'} == {'fp32'}
     assert conv.compute == 'tf32' and plain.compute is None
-    assert any('--tf32 conv' in note for note in plain.notes)
+    assert any('TF32 on GPUs that have it' in note for note in plain.notes)
 
 
 def test_a_cpu_runs_its_own_kernels():
