@@ -84,6 +84,11 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
   if (has(flags, Flag::trace))
     add("trace", po::value(&options.trace)->value_name("FILE"),
         "write a Chrome trace (opens in ui.perfetto.dev)");
+  if (has(flags, Flag::report)) {
+    add("report", po::value(&options.report)->value_name("FILE.html"),
+        "write a page for a browser: pictures, tables, the scenario");
+    add("svg", po::value(&options.svg)->value_name("FILE.svg"), "write the page's first picture");
+  }
   if (has(flags, Flag::tables)) {
     add("markdown", po::value(&options.markdown)->value_name("FILE|-"),
         "write the tables as Markdown");
@@ -138,10 +143,9 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
 
 void check_results(const CommonOptions& options, const std::vector<ResultPlace>& others,
                    const MoreInputs& more) {
-  std::vector<ResultPlace> places{{"--json", options.json},
-                                  {"--csv", options.csv},
-                                  {"--trace", options.trace},
-                                  {"--markdown", options.markdown}};
+  std::vector<ResultPlace> places{{"--json", options.json},     {"--csv", options.csv},
+                                  {"--trace", options.trace},   {"--markdown", options.markdown},
+                                  {"--report", options.report}, {"--svg", options.svg}};
   places.insert(places.end(), others.begin(), others.end());
   std::vector<std::filesystem::path> inputs;
   const bool files = std::ranges::any_of(

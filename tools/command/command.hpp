@@ -45,7 +45,7 @@ int run_program(const std::vector<std::string>& arguments);
 struct CommonOptions {
   std::vector<std::string> files;
   std::vector<std::pair<std::string, std::string>> set;
-  std::string json, csv, trace, markdown;  ///< paths; "-" is stdout; "" is off
+  std::string json, csv, trace, markdown, report, svg;  ///< paths; "-" is stdout; "" is off
   bool quiet = false;
   bool wide = false;                             ///< tables keep all their columns
   bool laws_only = false;                        ///< do not calibrate on measured rows
@@ -64,8 +64,9 @@ struct Usage {
   std::string example;  ///< a line that works
 };
 
-/// `tables`: what goes with tables on stdout, --quiet, --wide and --markdown.
-enum class Flag : unsigned { set = 1, json = 2, csv = 4, trace = 8, tables = 16, laws_only = 32 };
+/// `tables`: what goes with tables on stdout, --quiet, --wide and --markdown. `report`: --report and
+/// --svg.
+enum class Flag : unsigned { set = 1, json = 2, csv = 4, trace = 8, tables = 16, laws_only = 32, report = 64 };
 constexpr unsigned operator|(Flag a, Flag b) {
   return static_cast<unsigned>(a) | static_cast<unsigned>(b);
 }

@@ -12,7 +12,8 @@ Pages::Pages(const CommonOptions& options, std::initializer_list<std::string> ot
     : as_text_(!options.quiet && std::find(others.begin(), others.end(), "-") == others.end()),
       width_(options.wide ? PageWidth() : page_width()),
       markdown_path_(options.markdown) {
-  for (const std::string* path : {&options.json, &options.csv, &options.trace, &options.markdown})
+  for (const std::string* path : {&options.json, &options.csv, &options.trace, &options.markdown,
+                                  &options.report, &options.svg})
     if (*path == "-") as_text_ = false;
 }
 

@@ -8,6 +8,7 @@
 #include "tools/command/command.hpp"
 #include "tools/command/pages.hpp"
 #include "tools/command/plugin_flag.hpp"
+#include "tools/command/reports.hpp"
 #include "tools/report/cluster_report.hpp"
 #include "tools/report/csv.hpp"
 #include "tools/report/hooks_log.hpp"
@@ -17,6 +18,7 @@
 #include "tools/report/output.hpp"
 #include "tools/report/results.hpp"
 #include "tools/report/run_report.hpp"
+#include "tools/report/run_section.hpp"
 #include "tools/report/trace.hpp"
 #include "tools/report/vary_report.hpp"
 #include "tools/study/comparison.hpp"
@@ -155,6 +157,7 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
   const CommonOptions& options = flags.common;
   check_results(options, {{"--hooks-log", flags.log}}, {flags.plugin.files, {}});
   Pages pages(options, {flags.log});
+  Reports reports(options);
   List records;
   Table rows{run_columns()};
   std::string trace, hooks;
@@ -166,6 +169,10 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
     if (!options.quiet) add_notes(cluster_notes(run.scenario, options.set));
     if (!options.quiet) add_notes(memory_warnings(run.scenario, run.named()));
     if (pages.wanted()) pages.add(run_page(run, more));
+    if (reports.wanted())
+      reports.add(
+          run_section(run, more, fmt::format("timeline-{}", records.size() + rows.rows.size())),
+          file);
     for (const Result& result : run.results()) rows.add(run_row(run.scenario, result));
     if (!options.json.empty()) records.emplace_back(run_record(run, more));
     if (!options.trace.empty()) trace = chrome_trace(run.scenario, run.named());
@@ -173,6 +180,7 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
   }
   Outputs outputs;
   pages.add_to(outputs);
+  reports.add_to(outputs, "Predicted training steps");
   outputs.add(options.json,
               json_text(json_of(records.size() == 1 ? records.front() : FieldValue(records))));
   outputs.add(options.csv, csv_of(rows));
@@ -186,7 +194,8 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
 int run_command(const std::vector<std::string>& arguments) {
   RunFlags flags;
   if (!parse(arguments, usage,
-             Flag::set | Flag::json | Flag::csv | Flag::trace | Flag::tables | Flag::laws_only,
+             Flag::set | Flag::json | Flag::csv | Flag::trace | Flag::tables | Flag::laws_only |
+                 Flag::report,
              described(flags), flags.common))
     return exit_done;
   check(flags);

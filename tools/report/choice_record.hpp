@@ -10,7 +10,4 @@ namespace ddpsim {
 /// Adds how a collective runs and what bounds it, as far as that is known.
 void add_choice(Record& record, const CollectiveChoice& choice);
 
-/// "ring simple, 24 channels, 8 NICs, nic": for people. Empty: nothing is known.
-std::string choice_text(const CollectiveChoice& choice);
-
 }  // namespace ddpsim

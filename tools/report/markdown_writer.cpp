@@ -78,6 +78,7 @@ std::string markdown_of(const Table& table) {
 std::string markdown_of(const Page& page) {
   std::string text;
   for (const auto& block : page.blocks) {
+    if (std::holds_alternative<Picture>(block)) continue;
     if (!text.empty()) text += "\n";
     if (const auto* sentences = std::get_if<Paragraph>(&block))
       text += paragraph(sentences->text);

@@ -13,6 +13,9 @@ void Page::add(Verbatim lines) {
 void Page::add(Drawing drawing) {
   blocks.emplace_back(std::move(drawing));
 }
+void Page::add(Picture picture) {
+  blocks.emplace_back(std::move(picture));
+}
 void Page::add(Table table) {
   blocks.emplace_back(std::move(table));
 }

@@ -28,14 +28,23 @@ struct Drawing {
   std::function<std::string(PageWidth width)> draw;
 };
 
+/// A picture for a page that is looked at in a browser; text leaves it out.
+struct Picture {
+  std::string title;    ///< the heading above
+  std::string svg;
+  std::string tasks{};  ///< JSON for the script that answers a pointer; empty: it need not
+  std::string caption{};
+};
+
 /// What a command shows to people: blocks below one another, a blank line between them.
 struct Page {
-  std::vector<std::variant<Paragraph, Verbatim, Drawing, Table>> blocks;
+  std::vector<std::variant<Paragraph, Verbatim, Drawing, Picture, Table>> blocks;
 
   /// Adds a block; none for a text or a table without content.
   void add(Paragraph paragraph);
   void add(Verbatim lines);
   void add(Drawing drawing);
+  void add(Picture picture);
   void add(Table table);
   void add(Page more);
 };

@@ -208,7 +208,8 @@ std::string text_of(const Table& table, PageWidth width) {
 std::string text_of(const Page& page, PageWidth width) {
   std::string text, said;
   for (const auto& block : page.blocks) {
-    if (&block != &page.blocks.front()) text += "\n";
+    if (std::holds_alternative<Picture>(block)) continue;
+    if (!text.empty()) text += "\n";
     if (const auto* paragraph = std::get_if<Paragraph>(&block))
       text += lines_within(paragraph->text, width);
     else if (const auto* lines = std::get_if<Verbatim>(&block))

@@ -89,6 +89,19 @@ std::string task_label(const Scenario& scenario, const Schedule& schedule, const
   return operation;
 }
 
+std::string choice_text(const CollectiveChoice& choice) {
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  if (choice.algorithm) add(std::string(name_of(*choice.algorithm)));
+  if (choice.gloo) add(std::string(name_of(*choice.gloo)));
+  if (choice.protocol) text += fmt::format(" {}", name_of(*choice.protocol));
+  if (choice.channels > 0)
+    add(fmt::format("{} channel{}", choice.channels, choice.channels > 1 ? "s" : ""));
+  if (choice.nics > 0) add(fmt::format("{} NIC{}", choice.nics, choice.nics > 1 ? "s" : ""));
+  if (choice.bound != CollectiveBound::unknown) add(fmt::format("by {}", name_of(choice.bound)));
+  return text;
+}
+
 std::string describe(const Fit& fit) {
   const PassFactors& passes = fit.passes;
   const std::string compute =

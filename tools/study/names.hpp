@@ -25,6 +25,9 @@ std::string short_label(const std::vector<Setting>& settings);
 /// What a task does, for people and traces: "layers.3 attn.q_proj", "all-reduce bucket 2".
 std::string task_label(const Scenario& scenario, const Schedule& schedule, const Task& task);
 
+/// "ring simple, 24 channels, 8 NICs, nic": for people. Empty: nothing is known.
+std::string choice_text(const CollectiveChoice& choice);
+
 /// A fit in one line: "forward x 1.13, backward x 1.13, -8.6 us per collective, interference x 1".
 std::string describe(const Fit& fit);
 

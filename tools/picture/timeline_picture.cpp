@@ -1,0 +1,483 @@
+#include "tools/picture/timeline_picture.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "model/base/printable.hpp"
+#include "tools/picture/svg.hpp"
+
+namespace ddpsim {
+namespace {
+
+constexpr double left = 132, time_width = 960, right = 18;
+constexpr double head_height = 26, axis_height = 22, legend_height = 26;
+constexpr double host_height = 9, stream_height = 20, aside_height = 12, bucket_height = 11;
+constexpr double lane_gap = 3;
+constexpr std::size_t most_bucket_rows = 6;
+constexpr double letter_width = 6;  ///< of a label within a bar, about
+
+/// What a bar is drawn as: a class of the style sheet.
+enum class Paint : std::uint8_t { forward, backward, optimizer, copy, collective, hook, launch };
+constexpr std::array<std::string_view, 7> paint_names{"forward",    "backward", "optimizer", "copy",
+                                                      "collective", "hook",     "launch"};
+constexpr std::array<std::string_view, 7> paint_legend{
+    "forward", "backward", "optimizer", "copy", "collective", "hook", "host: launch, wait"};
+
+Paint paint_of(Operation operation) {
+  switch (operation) {
+    case Operation::forward:
+      return Paint::forward;
+    case Operation::backward:
+    case Operation::accumulate:
+      return Paint::backward;
+    case Operation::optimizer:
+      return Paint::optimizer;
+    case Operation::copy_in:
+    case Operation::concatenate:
+    case Operation::divide:
+    case Operation::copy_out:
+    case Operation::copy_to_host:
+    case Operation::copy_to_device:
+      return Paint::copy;
+    default:
+      break;
+  }
+  if (is_collective(operation)) return Paint::collective;
+  return is_kernel(operation) ? Paint::hook : Paint::launch;
+}
+
+/// One piece on a lane.
+struct Bar {
+  Instant start{}, end{};
+  Paint paint = Paint::launch;
+  std::int32_t name = -1, detail = -1, why = -1;  ///< numbers of texts
+};
+
+struct Lane {
+  std::string label;
+  std::size_t step = 0;
+  double top = 0, height = 0;
+  std::vector<Bar> bars;                             ///< in order, none within another
+  std::vector<std::pair<Instant, Instant>> hatched;  ///< the device waits for communication
+};
+
+/// Texts that many tasks share, each once.
+class Texts {
+ public:
+  std::int32_t number_of(std::string text) {
+    const auto [at, is_new] = numbers_.try_emplace(std::move(text), size_);
+    if (is_new) {
+      ++size_;
+      texts_.push_back(&at->first);
+    }
+    return at->second;
+  }
+  nlohmann::json json() const {
+    nlohmann::json list = nlohmann::json::array();
+    for (const std::string* text : texts_) list.push_back(printable(*text));
+    return list;
+  }
+  const std::string& operator[](std::int32_t number) const {
+    return *texts_[static_cast<std::size_t>(number)];
+  }
+
+ private:
+  std::unordered_map<std::string, std::int32_t> numbers_;
+  std::vector<const std::string*> texts_;
+  std::int32_t size_ = 0;
+};
+
+/// What the last of its conditions was, of a task whose stream stood still before it.
+std::string why_it_waited(const Scenario& scenario, const Schedule& schedule,
+                          const std::vector<TaskTimes>& times, const Task& task,
+                          const TaskTimes& at) {
+  Instant latest = at.enqueued;
+  std::string why = "the host's launch";
+  for (const std::uint32_t other : schedule.waits_for(task)) {
+    const Task& before = schedule.tasks[other];
+    if (before.stream == task.stream || times[other].end <= latest) continue;
+    latest = times[other].end;
+    why = task_label(scenario, schedule, before);
+  }
+  const Duration more = at.start - latest;
+  if (is_collective(task.operation) && more > std::chrono::nanoseconds(100))
+    why = "the slowest rank, or the hand-over to its stream";
+  return "waited for " + why;
+}
+
+/// Draws one picture: lanes are laid out, then written as SVG and as JSON.
+class Timelines {
+ public:
+  Timelines(const Scenario& scenario, const std::vector<NamedStep>& steps, std::string_view id)
+      : scenario_(scenario), steps_(steps), id_(id) {
+    for (const NamedStep& named : steps)
+      end_ = std::max(end_, named.step->timeline.end.time_since_epoch());
+    tick_ = Duration{1000};  // a nanosecond
+    while (end_ / tick_ > 9'999'999) tick_ *= 10;
+    double top = legend_height + axis_height;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      heads_.push_back(top);
+      top += head_height;
+      for (Lane& lane : lanes_of(i)) {
+        lane.top = top;
+        top += lane.height + lane_gap;
+        lanes_.push_back(std::move(lane));
+      }
+      top += 8;
+    }
+    bottom_ = top;
+  }
+
+  std::string svg() const;
+  std::string json() const;
+
+ private:
+  std::vector<Lane> lanes_of(std::size_t index);
+  std::vector<Lane> bucket_lanes(std::size_t index);
+  Bar bar_of(const Step& step, const Span& span, Instant stream_free);
+  void hatch(const Step& step, Lane& compute) const;
+  std::string legend() const;
+  std::string bars_of(const Lane& lane) const;
+  std::string labels_of(const Lane& lane) const;
+
+  std::int64_t ticks(Instant at) const { return at.time_since_epoch() / tick_; }
+  double pixel(Instant at) const {
+    return end_ == Duration::zero() ? 0 : in_ms(at) / in_ms(end_) * time_width;
+  }
+
+  const Scenario& scenario_;
+  const std::vector<NamedStep>& steps_;
+  std::string id_;  ///< what it refers to within itself is named by it
+  Duration end_{}, tick_{};
+  Texts names_, details_;
+  std::vector<double> heads_;
+  std::vector<Lane> lanes_;
+  double bottom_ = 0;
+};
+
+Bar Timelines::bar_of(const Step& step, const Span& span, Instant stream_free) {
+  const Schedule& schedule = step.schedule;
+  const auto& times = step.timeline.ranks.front();
+  const Task& task = schedule.tasks[span.task];
+  const bool launches = span.stream == Stream::host && task.stream != Stream::host;
+  Bar bar{span.start, span.end, launches ? Paint::launch : paint_of(task.operation)};
+  std::string name = task_label(scenario_, schedule, task);
+  bar.name = names_.number_of(launches ? "launch " + name : name);
+  if (launches) return bar;
+  const Work& work = schedule.work_of(task);
+  if (work.computes() || is_collective(task.operation)) {
+    std::string detail = describe(work);
+    const CollectiveChoice choice = step.timeline.detail_of(task).choice;
+    if (const std::string how = choice_text(choice); !how.empty()) detail += "; " + how;
+    bar.detail = details_.number_of(std::move(detail));
+  }
+  if (span.stream != Stream::host && span.start - stream_free > tick_)
+    bar.why = details_.number_of(why_it_waited(scenario_, schedule, times, task, times[span.task]));
+  return bar;
+}
+
+/// Hatches where a collective is under way and no kernel runs.
+void Timelines::hatch(const Step& step, Lane& compute) const {
+  std::vector<std::pair<Instant, Instant>> busy;
+  for (const Bar& bar : compute.bars) {
+    if (!busy.empty() && bar.start <= busy.back().second)
+      busy.back().second = std::max(busy.back().second, bar.end);
+    else
+      busy.emplace_back(bar.start, bar.end);
+  }
+  const auto& times = step.timeline.ranks.front();
+  std::vector<std::pair<Instant, Instant>> collectives;
+  for (std::size_t i = 0; i < times.size(); ++i)
+    if (is_collective(step.schedule.tasks[i].operation))
+      collectives.emplace_back(times[i].start, times[i].end);
+  std::sort(collectives.begin(), collectives.end());
+  auto next = busy.begin();
+  Instant done{};
+  for (auto [from, to] : collectives) {
+    from = std::max(from, done);
+    while (from < to) {
+      while (next != busy.end() && next->second <= from) ++next;
+      if (next == busy.end() || next->first >= to) {
+        compute.hatched.emplace_back(from, to);
+        from = to;
+      } else {
+        if (next->first > from) compute.hatched.emplace_back(from, next->first);
+        from = next->second;
+      }
+    }
+    done = std::max(done, to);
+  }
+}
+
+std::vector<Lane> Timelines::lanes_of(std::size_t index) {
+  const Step& step = *steps_[index].step;
+  const auto& times = step.timeline.ranks.front();
+  std::map<std::pair<Stream, std::size_t>, Lane> lanes;  // collectives may lie side by side
+  const auto lane_at = [&](Stream stream, std::size_t row) -> Lane& {
+    Lane& lane = lanes[{stream, row}];
+    if (lane.height == 0) {
+      lane.label =
+          row == 0 ? std::string(name_of(stream)) : fmt::format("{} {}", name_of(stream), row + 1);
+      lane.step = index;
+      lane.height = stream == Stream::host    ? host_height
+                    : stream >= Stream::aside ? aside_height
+                                              : stream_height;
+    }
+    return lane;
+  };
+  lane_at(Stream::compute, 0);
+  for (const Span& span : spans_of(step.schedule, times, 0)) {
+    std::size_t row = 0;
+    if (span.stream == Stream::communication)
+      while (true) {
+        const Lane& lane = lane_at(span.stream, row);
+        if (lane.bars.empty() || lane.bars.back().end <= span.start) break;
+        ++row;
+      }
+    Lane& lane = lane_at(span.stream, row);
+    lane.bars.push_back(bar_of(step, span, lane.bars.empty() ? Instant{} : lane.bars.back().end));
+  }
+  hatch(step, lanes.at({Stream::compute, 0}));
+  std::vector<Lane> result;
+  for (auto& [key, lane] : lanes)
+    if (!lane.bars.empty() || key.first == Stream::compute) result.push_back(std::move(lane));
+  for (Lane& lane : bucket_lanes(index)) result.push_back(std::move(lane));
+  return result;
+}
+
+/// From the first gradient of each bucket to the end of its all-reduce; buckets that lie beside one
+/// another in time stand below one another.
+std::vector<Lane> Timelines::bucket_lanes(std::size_t index) {
+  const Step& step = *steps_[index].step;
+  if (step.training.strategy != Strategy::bucketed) return {};
+  const Schedule& schedule = step.schedule;
+  const auto& times = step.timeline.ranks.front();
+  std::vector<std::int32_t> bucket_of(scenario_.workload.parameters.size(), nobody);
+  for (std::size_t b = 0; b < schedule.buckets.size(); ++b)
+    for (const std::int32_t parameter : schedule.buckets[b].parameters)
+      bucket_of[static_cast<std::size_t>(parameter)] = static_cast<std::int32_t>(b);
+  std::vector<std::optional<Instant>> first(schedule.buckets.size());
+  for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
+    const Task& task = schedule.tasks[i];
+    if (task.parameter == nobody ||
+        (task.operation != Operation::copy_in && task.operation != Operation::hook))
+      continue;
+    const std::int32_t bucket = bucket_of[static_cast<std::size_t>(task.parameter)];
+    if (bucket == nobody) continue;
+    const Instant at = task.operation == Operation::hook ? times[i].issued : times[i].start;
+    auto& earliest = first[static_cast<std::size_t>(bucket)];
+    if (!earliest || at < *earliest) earliest = at;
+  }
+  std::vector<Lane> rows;
+  for (std::size_t b = 0; b < schedule.buckets.size(); ++b) {
+    const BucketTimes& bucket = step.metrics.buckets[b];
+    if (bucket.end <= bucket.start) continue;
+    const Instant ready = bucket.ready, begun = std::min(first[b].value_or(ready), ready);
+    std::size_t row = 0;
+    while (row < rows.size() && rows[row].bars.back().end > begun) ++row;
+    if (row == most_bucket_rows) continue;  // it stands in the table
+    if (row == rows.size())
+      rows.push_back({row == 0 ? "buckets" : "", index, 0, bucket_height, {}, {}});
+    const std::string size = to_string(schedule.buckets[b].size);
+    const std::int32_t name = names_.number_of(
+        fmt::format("bucket {}: {}, {} gradients", b, size, schedule.buckets[b].parameters.size()));
+    const std::int32_t detail = details_.number_of(
+        fmt::format("filled for {}, then waited {}, reduced in {}, exposed {}",
+                    to_string(ready - begun), to_string(bucket.start - ready),
+                    to_string(bucket.end - bucket.start), to_string(bucket.exposed)));
+    if (ready > begun) rows[row].bars.push_back({begun, ready, Paint::copy, name, detail, -1});
+    if (bucket.start > ready)
+      rows[row].bars.push_back({ready, bucket.start, Paint::launch, name, detail, -1});
+    rows[row].bars.push_back({bucket.start, bucket.end, Paint::collective, name, detail, -1});
+  }
+  return rows;
+}
+
+/// A line as thick as the lane is high, a piece for each bar; every other bar of a paint is drawn a
+/// little lighter, so that neighbours are told apart.
+std::string Timelines::bars_of(const Lane& lane) const {
+  struct Line {
+    std::string path;
+    std::int64_t at = 0;
+  };
+  std::array<std::array<Line, 2>, paint_names.size()> lines;
+  const double middle = lane.top + lane.height / 2;
+  std::size_t turn = 0;
+  for (const Bar& bar : lane.bars) {
+    const std::int64_t from = ticks(bar.start), to = std::max(ticks(bar.end), from + 1);
+    Line& line = lines[static_cast<std::size_t>(bar.paint)][turn++ % 2];
+    if (line.path.empty())
+      line.path = fmt::format("M{} {}", from, coordinate(middle));
+    else
+      line.path += fmt::format("m{} 0", from - line.at);
+    line.path += fmt::format("h{}", to - from);
+    line.at = to;
+  }
+  std::string text;
+  for (std::size_t paint = 0; paint < lines.size(); ++paint)
+    for (std::size_t odd = 0; odd < 2; ++odd)
+      if (const std::string& path = lines[paint][odd].path; !path.empty())
+        text += fmt::format("<path class=\"{}{}\" d=\"{}\" stroke-width=\"{}\"/>\n",
+                            paint_names[paint], odd ? " odd" : "", path, coordinate(lane.height));
+  if (!lane.hatched.empty()) {
+    text += fmt::format("<path class=\"exposed\" fill=\"url(#{}-hatch)\" d=\"", id_);
+    for (const auto& [from, to] : lane.hatched)
+      text +=
+          fmt::format("M{} {}h{}v{}h-{}z", ticks(from), coordinate(lane.top),
+                      ticks(to) - ticks(from), coordinate(lane.height), ticks(to) - ticks(from));
+    text += "\"/>\n";
+  }
+  return text;
+}
+
+/// Names of those bars that have room for them.
+std::string Timelines::labels_of(const Lane& lane) const {
+  if (lane.height < bucket_height) return "";
+  std::string text;
+  for (const Bar& bar : lane.bars) {
+    const double from = pixel(bar.start), room = pixel(bar.end) - from - 4;
+    if (bar.name < 0 || room < 3 * letter_width) continue;
+    const std::string& name = names_[bar.name];
+    if (static_cast<double>(name.size()) * letter_width > room) continue;
+    text +=
+        fmt::format("<text class=\"on\" x=\"{}\" y=\"{}\">{}</text>\n", coordinate(left + from + 2),
+                    coordinate(lane.top + lane.height / 2 + 3.5), escaped_xml(name));
+  }
+  return text;
+}
+
+std::string Timelines::legend() const {
+  std::array<bool, paint_names.size()> used{};
+  bool hatched = false, buckets = false;
+  for (const Lane& lane : lanes_) {
+    hatched = hatched || !lane.hatched.empty();
+    if (lane.label == "buckets") buckets = true;
+    if (lane.height == bucket_height) continue;
+    for (const Bar& bar : lane.bars) used[static_cast<std::size_t>(bar.paint)] = true;
+  }
+  std::string text;
+  double x = left;
+  const auto add = [&](std::string_view what, std::string_view box) {
+    text += fmt::format("{}<text x=\"{}\" y=\"16\">{}</text>\n",
+                        fmt::format(fmt::runtime(box), coordinate(x)), coordinate(x + 18),
+                        escaped_xml(what));
+    x += 18 + static_cast<double>(what.size()) * 6.3 + 16;
+  };
+  for (std::size_t paint = 0; paint < used.size(); ++paint)
+    if (used[paint])
+      add(paint_legend[paint],
+          fmt::format("<path class=\"{}\" d=\"M{{}} 12h13\" stroke-width=\"10\"/>",
+                      paint_names[paint]));
+  if (hatched)
+    add("no kernel runs while a collective is under way",
+        "<rect x=\"{}\" y=\"7\" width=\"13\" height=\"10\" fill=\"url(#" + id_ + "-key)\"/>");
+  if (buckets)
+    add("buckets: fill, wait, all-reduce",
+        "<path class=\"copy\" d=\"M{0} 12h4\" stroke-width=\"10\"/><path class=\"launch\" "
+        "d=\"M{0} 12m4 0h4\" stroke-width=\"10\"/><path class=\"collective\" d=\"M{0} 12m8 0h5\" "
+        "stroke-width=\"10\"/>");
+  return text;
+}
+
+std::string Timelines::svg() const {
+  std::string text = svg_head(
+      left + time_width + right, bottom_ + 4, "Timeline of " + scenario_.name,
+      "What the host, the device's streams and the buckets of rank 0 do in one training step, "
+      "under each strategy on one scale.");
+  const double per_pixel =
+      end_ == Duration::zero() ? 1 : static_cast<double>(end_ / tick_) / time_width;
+  constexpr std::string_view hatch =
+      "<pattern id=\"{}\" patternUnits=\"userSpaceOnUse\" width=\"6\" height=\"6\" "
+      "patternTransform=\"scale({} 1)\"><path d=\"M0 6L6 0M-1 1L1 -1M5 7L7 5\" "
+      "style=\"stroke:var(--hatch);stroke-width:1.4\"/></pattern>";
+  text += "<defs>" + fmt::format(hatch, id_ + "-hatch", coordinate(per_pixel)) +
+          fmt::format(hatch, id_ + "-key", "1") + "</defs>\n";
+  text += legend();
+  // Time: lines across all lanes.
+  const double length = in_ms(end_), step = tick_step(length, 10);
+  text += "<g class=\"axis\">\n";
+  for (double at = 0; at <= length * (1 + 1e-9); at += step) {
+    const std::string x = coordinate(left + (length > 0 ? at / length * time_width : 0));
+    text += fmt::format(
+        "<path class=\"grid\" d=\"M{0} {1}V{2}\"/><text class=\"soft\" x=\"{0}\" y=\"{3}\" "
+        "text-anchor=\"middle\">{4}</text>\n",
+        x, coordinate(legend_height + axis_height), coordinate(bottom_),
+        coordinate(legend_height + axis_height - 6), tick_label(at, step));
+    if (step <= 0) break;
+  }
+  text += "</g>\n";
+  text += fmt::format("<text class=\"soft\" x=\"{}\" y=\"{}\" text-anchor=\"end\">ms</text>\n",
+                      coordinate(left - 10), coordinate(legend_height + axis_height - 6));
+  for (std::size_t i = 0; i < steps_.size(); ++i)
+    text += fmt::format(
+        "<text x=\"8\" y=\"{0}\" style=\"font-weight:600\">{1}</text><text x=\"{2}\" y=\"{0}\" "
+        "text-anchor=\"end\">{3}</text>\n",
+        coordinate(heads_[i] + 19), escaped_xml(steps_[i].name), coordinate(left + time_width),
+        escaped_xml(fmt::format("{:.2f} ms", in_ms(steps_[i].step->timeline.end))));
+  for (const Lane& lane : lanes_)
+    text += fmt::format(
+        "<text class=\"soft\" x=\"{}\" y=\"{}\" text-anchor=\"end\" style=\"font-size:11px\">{}"
+        "</text>\n",
+        coordinate(left - 8), coordinate(lane.top + lane.height / 2 + 4), escaped_xml(lane.label));
+  text += fmt::format(
+      "<svg class=\"bars\" x=\"{}\" y=\"0\" width=\"{}\" height=\"{}\" viewBox=\"0 0 {} {}\" "
+      "preserveAspectRatio=\"none\">\n",
+      coordinate(left), coordinate(time_width), coordinate(bottom_),
+      std::max<std::int64_t>(1, end_ / tick_), coordinate(bottom_));
+  for (const Lane& lane : lanes_) text += bars_of(lane);
+  text += "</svg>\n<g class=\"labels\">\n";
+  for (const Lane& lane : lanes_) text += labels_of(lane);
+  return text + "</g>\n</svg>\n";
+}
+
+std::string Timelines::json() const {
+  nlohmann::json lanes = nlohmann::json::array();
+  for (const Lane& lane : lanes_) {
+    nlohmann::json tasks = nlohmann::json::array();
+    std::int64_t at = 0;
+    for (const Bar& bar : lane.bars) {
+      const std::int64_t from = ticks(bar.start), to = ticks(bar.end);
+      for (const std::int64_t value : {from - at, to - from, std::int64_t{bar.name},
+                                       std::int64_t{bar.detail}, std::int64_t{bar.why}})
+        tasks.push_back(value);
+      at = to;
+    }
+    lanes.push_back({{"label", lane.label},
+                     {"step", printable(steps_[lane.step].name)},
+                     {"top", lane.top},
+                     {"height", lane.height},
+                     {"tasks", std::move(tasks)}});
+  }
+  const nlohmann::json all{{"tick_ns", tick_.count() / 1000},
+                           {"left", left},
+                           {"width", time_width},
+                           {"axis", legend_height + axis_height},
+                           {"bottom", bottom_},
+                           {"end", end_ / tick_},
+                           {"names", names_.json()},
+                           {"details", details_.json()},
+                           {"lanes", std::move(lanes)}};
+  std::string text = all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  // Nothing in it may end the element it stands in.
+  for (std::size_t at = 0; (at = text.find("</", at)) != std::string::npos; at += 3)
+    text.replace(at, 2, "<\\/");
+  for (std::size_t at = 0; (at = text.find("<!", at)) != std::string::npos; at += 7)
+    text.replace(at, 1, "\\u003c");
+  return text;
+}
+
+}  // namespace
+
+TimelinePicture timeline_picture(const Scenario& scenario, const std::vector<NamedStep>& steps,
+                                 std::string_view id) {
+  const Timelines drawn(scenario, steps, id);
+  return {drawn.svg(), drawn.json()};
+}
+
+}  // namespace ddpsim

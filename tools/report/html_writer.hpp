@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/report/page.hpp"
+
+namespace ddpsim {
+
+/// A part of a report: what was found of one scenario.
+struct ReportSection {
+  std::string title;
+  std::string verdict;  ///< the finding, in a sentence or two
+  Page page;
+  /// What it was made from, to copy: a name and the text under it.
+  std::vector<std::pair<std::string, std::string>> sources{};
+};
+
+/// A page for a browser. It is one file that asks nothing of the network (its content policy
+/// forbids it), reads without its script, prints, and follows the browser's light or dark colours.
+std::string html_of(const std::string& title, const std::vector<ReportSection>& sections);
+
+/// A table as HTML. Its headings say what the columns mean; its first column names the rows.
+std::string html_of(const Table& table);
+
+}  // namespace ddpsim

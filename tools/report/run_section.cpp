@@ -1,0 +1,54 @@
+#include "tools/report/run_section.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "model/cost/cost_model.hpp"
+#include "tools/picture/timeline_picture.hpp"
+#include "tools/report/cluster_report.hpp"
+#include "tools/report/why_report.hpp"
+
+namespace ddpsim {
+
+std::string run_verdict(const Comparison& run) {
+  const std::vector<Result> results = run.results();
+  const Result* best = nullptr;
+  for (const Result& result : results)
+    if (result.step->training.strategy != Strategy::none &&
+        (best == nullptr || result.step->metrics.step < best->step->metrics.step))
+      best = &result;
+  if (best == nullptr)
+    return fmt::format("A step without communication takes {}.",
+                       to_string(results.front().step->metrics.step));
+  const StepMetrics& metrics = best->step->metrics;
+  const int ranks = run.scenario.cluster.ranks();
+  std::string text =
+      fmt::format("The shortest step on {} rank{} is {}, under {}: {:.2f} times as fast as naive.",
+                  ranks, ranks == 1 ? "" : "s", to_string(metrics.step),
+                  strategy_label(best->step->training), best->speedup());
+  if (metrics.communication == Duration::zero()) return text;
+  return text + fmt::format(
+                    " {:.0f} % of its {} of communication hides behind computation; {} is exposed, "
+                    "{:.1f} % of the step.",
+                    100 * overlap_ratio(metrics, *best->none), to_string(metrics.communication),
+                    to_string(std::max(Duration{}, exposed(metrics, *best->none))),
+                    100 * std::max(0.0, in_seconds(exposed(metrics, *best->none))) /
+                        in_seconds(metrics.step));
+}
+
+ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const std::string& id) {
+  ReportSection section;
+  section.title = run.scenario.name;
+  section.verdict = run_verdict(run);
+  TimelinePicture drawn = timeline_picture(run.scenario, run.named(), id);
+  section.page.add(
+      Picture{"Timeline", std::move(drawn.svg), std::move(drawn.tasks),
+              "Rank 0 of one step, every strategy on one scale. A bucket's bar shows how it fills, "
+              "waits, and is reduced."});
+  section.page.add(run_page(run, more));
+  if (!more.request.why) section.page.add(why_page(run));
+  return section;
+}
+
+}  // namespace ddpsim

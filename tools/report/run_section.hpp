@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "tools/report/html_writer.hpp"
+#include "tools/report/run_report.hpp"
+
+namespace ddpsim {
+
+/// The finding of a comparison in a sentence or two: the best strategy, what it gains over naive,
+/// what stays exposed.
+std::string run_verdict(const Comparison& run);
+
+/// What `ddpsim run --report` says of one scenario: the verdict, the timelines, the tables of
+/// run_page, and what exposes each bucket. `id` tells its pictures from others on the page.
+ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const std::string& id);
+
+}  // namespace ddpsim
