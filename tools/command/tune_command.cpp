@@ -5,10 +5,12 @@
 
 #include "scenarios/reader/link_reader.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
+#include "sim/predict/predict.hpp"
 #include "sim/tune/tune.hpp"
 #include "tools/command/cluster_flags.hpp"
 #include "tools/command/command.hpp"
 #include "tools/command/pages.hpp"
+#include "tools/command/reports.hpp"
 #include "tools/report/cluster_report.hpp"
 #include "tools/report/csv.hpp"
 #include "tools/report/json_writer.hpp"
@@ -16,6 +18,7 @@
 #include "tools/report/output.hpp"
 #include "tools/report/progress.hpp"
 #include "tools/report/tune_report.hpp"
+#include "tools/report/tune_section.hpp"
 #include "tools/study/flag_values.hpp"
 #include "tools/study/measured_rows.hpp"
 #include "tools/study/names.hpp"
@@ -163,12 +166,22 @@ Scenario read(const CommonOptions& options) {
                                    : read_scenario(file, options.set);
 }
 
+/// The scenario's training with those buckets.
+Training bucketed(Training training, const Choice& choice) {
+  training.strategy = Strategy::bucketed;
+  training.bucket_caps.clear();
+  training.parameter_groups = 0;
+  training.buckets = choice.buckets;
+  return training;
+}
+
 }  // namespace
 
 int tune_command(const std::vector<std::string>& arguments) {
   CommonOptions options;
   Flags flags;
-  if (!parse(arguments, usage, Flag::set | Flag::json | Flag::csv | Flag::tables | Flag::laws_only,
+  if (!parse(arguments, usage,
+             Flag::set | Flag::json | Flag::csv | Flag::tables | Flag::laws_only | Flag::report,
              flags.described(), options))
     return exit_done;
   if (options.files.size() != 1)
@@ -199,8 +212,17 @@ int tune_command(const std::vector<std::string>& arguments) {
     if (priced.fit) page.add(Paragraph{describe_calibration(*priced.fit)});
     pages.add(page);
   }
+  Reports reports(options);
+  if (reports.wanted()) {
+    const Step standard = predict(priced.model, bucketed(scenario.training, tuning.standard));
+    const Step advised = predict(priced.model, bucketed(scenario.training, tuning.advice.choice));
+    std::vector<NamedStep> steps{{"DDP's default", &standard}};
+    if (tuning.advice.pays) steps.push_back({"recommended", &advised});
+    reports.add(tune_section(scenario, tuning, tuning_options, steps), options.files.front());
+  }
   Outputs outputs;
   pages.add_to(outputs);
+  reports.add_to(outputs, "Bucket sizes");
   outputs.add(options.json, json_text(json_of(tune_record(scenario, tuning))));
   outputs.add(options.csv, csv_of(caps_table(tuning)));
   if (!flags.buckets.empty())
