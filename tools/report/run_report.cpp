@@ -6,11 +6,25 @@
 #include "tools/report/results.hpp"
 #include "tools/report/step_report.hpp"
 #include "tools/report/steps_fields.hpp"
+#include "tools/report/throughput_report.hpp"
 #include "tools/report/why_fields.hpp"
 #include "tools/report/why_report.hpp"
+#include "tools/study/known_accuracy.hpp"
 #include "tools/study/names.hpp"
 
 namespace ddpsim {
+
+namespace {
+
+/// How far predictions like these were off; "" where nothing is known of such.
+std::string accuracy_text(const Comparison& run) {
+  const auto kind = kind_of(run.scenario, run.priced.fit);
+  if (!kind) return "";
+  const auto accuracy = known_accuracy(read_known_errors(), *kind);
+  return accuracy ? sentence(*accuracy) : "";
+}
+
+}  // namespace
 
 void check(const RunRequest& request) {
   if (request.steps && (*request.steps < 1 || *request.steps > most_steps))
@@ -30,6 +44,7 @@ MoreOfSteps more_of(const Comparison& run, const RunRequest& request) {
 Page run_page(const Comparison& run, const MoreOfSteps& more) {
   Page page = run_page(run.scenario, run.results());
   if (run.priced.fit) page.add(Paragraph{describe_calibration(*run.priced.fit)});
+  page.add(Paragraph{accuracy_text(run)});
   page.add(Paragraph{hooks_text(run)});
   if (!more.steps.empty()) page.add(steps_table(run, more.steps));
   if (!more.joined.empty()) page.add(run_ahead_page(run, more.steps, more.joined));
@@ -45,6 +60,7 @@ Record run_record(const Comparison& run, const MoreOfSteps& more) {
   List records;
   for (std::size_t i = 0; i < results.size(); ++i) {
     Record record = result_record(run.scenario, results[i]);
+    record.add(throughput_record(run.scenario, results[i]));
     if (!more.steps.empty())
       record.add(fields::steps, steps_record(run, more.steps[i], results[i]));
     if (!more.joined.empty())

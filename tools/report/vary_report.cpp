@@ -7,6 +7,7 @@
 #include "sim/predict/step_sequence.hpp"
 #include "tools/report/cluster_report.hpp"
 #include "tools/report/results.hpp"
+#include "tools/report/throughput_report.hpp"
 #include "tools/report/vary_fields.hpp"
 #include "tools/study/names.hpp"
 
@@ -109,7 +110,8 @@ List varied_records(const std::vector<VariedRun>& runs) {
   for (const VariedRun& varied : runs) {
     List results;
     for (const Result& result : varied.run.results())
-      results.emplace_back(result_record(varied.run.scenario, result));
+      results.emplace_back(result_record(varied.run.scenario, result)
+                               .add(throughput_record(varied.run.scenario, result)));
     all.emplace_back(
         run_record(varied.run.scenario, std::move(results)).add(fields::set, varied.settings));
   }
