@@ -80,8 +80,12 @@ po::options_description described(RunFlags& flags) {
         flags.request.steps = count;
       }),
       "N consecutive steps from the first on: initial buckets, rebuild, steady state")(
-      "run-ahead", po::bool_switch(&flags.request.run_ahead),
-      "with --steps: also as one run, in which the host launches steps ahead of the GPU")(
+      "scaling", po::value<int>()->value_name("RANKS")->notifier([&flags](int most) {
+        flags.request.scaling = most;
+      }),
+      "step, efficiency and throughput on 1, 2, 4, ... ranks up to so many, each with the same "
+      "batch")("run-ahead", po::bool_switch(&flags.request.run_ahead),
+               "with --steps: also as one run, in which the host launches steps ahead of the GPU")(
       "phase", po::value(&flags.phase)->value_name("steady|first"),
       "DDP's first iteration, or the steady state: the same as --set training.phase=first")(
       "ddp-statistics", po::bool_switch(&flags.request.ddp_statistics),
@@ -113,6 +117,8 @@ void check(const RunFlags& flags) {
   if (flags.vary.empty()) return;
   if (flags.steps_asked() || flags.request.ddp_statistics)
     throw InputError("--vary takes neither --steps nor --ddp-statistics");
+  if (flags.request.scaling)
+    throw InputError("--scaling takes no --vary: cluster.ranks varies by itself");
   if (flags.request.why) throw InputError("--why takes no --vary");
   if (!flags.log.empty()) throw InputError("--hooks-log takes no --vary");
   if (common.files.size() > 1) throw InputError("--vary takes one scenario at a time");

@@ -18,6 +18,7 @@ namespace ddpsim {
 const std::vector<FieldGroup>& all_fields() {
   static const std::vector<FieldGroup> groups{{"run", fields::of_run},
                                               {"throughput", fields::of_throughput},
+                                              {"scaling", fields::of_scaling},
                                               {"cluster", fields::of_cluster},
                                               {"described", fields::of_description},
                                               {"buckets", fields::of_bucket},

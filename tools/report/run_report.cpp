@@ -6,6 +6,7 @@
 #include "tools/report/results.hpp"
 #include "tools/report/step_report.hpp"
 #include "tools/report/steps_fields.hpp"
+#include "tools/report/throughput_fields.hpp"
 #include "tools/report/throughput_report.hpp"
 #include "tools/report/why_fields.hpp"
 #include "tools/report/why_report.hpp"
@@ -35,8 +36,11 @@ void check(const RunRequest& request) {
 }
 
 MoreOfSteps more_of(const Comparison& run, const RunRequest& request) {
-  MoreOfSteps more{request, {}, {}};
+  MoreOfSteps more{request, {}, {}, {}};
   if (request.steps) more.steps = steps_of(run, *request.steps);
+  if (request.scaling)
+    more.curves =
+        scaling_curves(run.scenario, run.scenario.compare, run.priced.fit, request.scaling);
   if (request.run_ahead) more.joined = joined_runs(run, more.steps);
   return more;
 }
@@ -46,6 +50,7 @@ Page run_page(const Comparison& run, const MoreOfSteps& more) {
   if (run.priced.fit) page.add(Paragraph{describe_calibration(*run.priced.fit)});
   page.add(Paragraph{accuracy_text(run)});
   page.add(Paragraph{hooks_text(run)});
+  if (!more.curves.empty()) page.add(scaling_table(more.curves));
   if (!more.steps.empty()) page.add(steps_table(run, more.steps));
   if (!more.joined.empty()) page.add(run_ahead_page(run, more.steps, more.joined));
   if (more.request.ddp_statistics) page.add(statistics_page(run, more.steps));
@@ -61,6 +66,10 @@ Record run_record(const Comparison& run, const MoreOfSteps& more) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     Record record = result_record(run.scenario, results[i]);
     record.add(throughput_record(run.scenario, results[i]));
+    if (!more.curves.empty())
+      record.add(fields::scaling, scaling_records(more.curves[i]))
+          .add(fields::scaling_missing,
+               more.curves[i].missing.empty() ? FieldValue() : FieldValue(more.curves[i].missing));
     if (!more.steps.empty())
       record.add(fields::steps, steps_record(run, more.steps[i], results[i]));
     if (!more.joined.empty())

@@ -124,4 +124,14 @@ inline constexpr Field scaling =
 inline constexpr Field scaling_missing =
     text_field("scaling_missing", "", "Why numbers of ranks that were asked for are not there.");
 
+inline constexpr std::array of_scaling{&scaling,
+                                       &scaling_missing,
+                                       &ranks,
+                                       &nodes,
+                                       &ranks_per_node,
+                                       &step_ms,
+                                       &scaling_efficiency,
+                                       &samples_per_second,
+                                       &tokens_per_second};
+
 }  // namespace ddpsim::fields

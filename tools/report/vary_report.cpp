@@ -82,7 +82,7 @@ Record row_record(const VariedRun& varied, const Step& step, const VariedRun& fi
       .add(fields::exposed_ms, in_ms(lasts - varied.run.none.metrics.step))
       .add(fields::communication_ms, in_ms(metrics.communication))
       .add(fields::collectives, metrics.collectives)
-      .add(fields::wire_bytes, metrics.wire.count)
+      .add(fields::wire_bytes, step.schedule.ranks > 1 ? metrics.wire.count : 0)
       .add(fields::comm_hook_ms, in_ms(metrics.comm_hook))
       .add(fields::comm_hook_memory_bytes, step.schedule.comm_hook_memory.count)
       .add(fields::bound, name_of(metrics.bound));

@@ -61,7 +61,7 @@ std::string some_of(const std::set<std::string>& names, std::string_view what) {
   return fmt::format("{} kinds of {}", names.size(), what);
 }
 
-KnownAccuracy summary_of(const std::vector<const KnownErrors*>& chosen) {
+KnownAccuracy summary_of(const std::vector<const KnownErrors*>& chosen, std::string subject) {
   std::vector<double> sizes;
   std::set<std::string> setups, devices, links;
   std::set<int> ranks;
@@ -72,8 +72,8 @@ KnownAccuracy summary_of(const std::vector<const KnownErrors*>& chosen) {
     if (!each->link.empty()) links.insert(each->link);
     ranks.insert(each->ranks);
   }
-  KnownAccuracy accuracy{sizes.size(), setups.size(), quantile(sizes, 0.5), quantile(sizes, 0.9),
-                         some_of(devices, "device")};
+  KnownAccuracy accuracy{sizes.size(),         setups.size(),      quantile(sizes, 0.5),
+                         quantile(sizes, 0.9), std::move(subject), some_of(devices, "device")};
   if (!links.empty()) accuracy.rows_of += ", " + some_of(links, "link");
   accuracy.rows_of += fmt::format(", {}, {}", ranks_text(ranks), fitted_text(chosen[0]->fitted));
   return accuracy;
@@ -82,7 +82,9 @@ KnownAccuracy summary_of(const std::vector<const KnownErrors*>& chosen) {
 }  // namespace
 
 std::optional<PredictionKind> kind_of(const Scenario& scenario, const std::optional<Fit>& fit) {
-  if (scenario.cluster.calibration || !has_shapes(scenario.workload)) return std::nullopt;
+  if (scenario.cluster.calibration || !has_shapes(scenario.workload) ||
+      scenario.cluster.device.synchronous)
+    return std::nullopt;
   const int ranks = scenario.cluster.ranks();
   return PredictionKind{
       scenario.cluster.device.name,
@@ -95,36 +97,46 @@ std::optional<KnownAccuracy> known_accuracy(const std::vector<KnownErrors>& all,
   const auto device = [&](const KnownErrors& each) { return each.device == kind.device; };
   const auto link = [&](const KnownErrors& each) { return each.link == kind.link; };
   const auto ranks = [&](const KnownErrors& each) { return each.ranks == kind.ranks; };
-  using Wanted = std::function<bool(const KnownErrors&)>;
-  const std::array<Wanted, 5> widening{
-      [&](const KnownErrors& each) { return device(each) && link(each) && ranks(each); },
-      [&](const KnownErrors& each) { return device(each) && link(each); },
-      [&](const KnownErrors& each) { return link(each) && ranks(each); },
-      [&](const KnownErrors& each) { return link(each); },
-      [](const KnownErrors&) { return true; },
+  struct Wanted {
+    std::function<bool(const KnownErrors&)> includes;
+    const char* subject;
   };
+  const char* of_link =
+      kind.ranks == 1 ? "Predictions of one rank" : "Predictions over such a link";
+  const std::array<Wanted, 5> widening{{
+      {[&](const KnownErrors& each) { return device(each) && link(each) && ranks(each); },
+       "Predictions of this kind"},
+      {[&](const KnownErrors& each) { return device(each) && link(each); },
+       "Predictions of this kind"},
+      {[&](const KnownErrors& each) { return link(each) && ranks(each); }, of_link},
+      {link, of_link},
+      {[](const KnownErrors&) { return true; },
+       "Too few rows of this kind were measured; predictions of all kinds"},
+  }};
   std::vector<const KnownErrors*> chosen;
+  std::string subject;
   for (const Wanted& wanted : widening) {
     chosen.clear();
+    subject = wanted.subject;
     std::size_t rows = 0;
     for (const KnownErrors& each : all)
-      if (each.fitted == kind.fitted && wanted(each)) {
+      if (each.fitted == kind.fitted && wanted.includes(each)) {
         chosen.push_back(&each);
         rows += each.errors.size();
       }
     if (rows >= enough_rows) break;
   }
   if (chosen.empty()) return std::nullopt;
-  return summary_of(chosen);
+  return summary_of(chosen, std::move(subject));
 }
 
 std::string sentence(const KnownAccuracy& accuracy) {
   return fmt::format(
-      "Predictions of this kind were {:.1f} % off in the median (9 in 10 within {:.1f} %) on {} "
+      "{} were {:.1f} % off in the median (9 in 10 within {:.1f} %) on {} "
       "measured row{} of {} setup{}: {}.",
-      100 * accuracy.median_error, 100 * accuracy.ninth_decile_error, accuracy.rows,
-      accuracy.rows == 1 ? "" : "s", accuracy.setups, accuracy.setups == 1 ? "" : "s",
-      accuracy.rows_of);
+      accuracy.subject, 100 * accuracy.median_error, 100 * accuracy.ninth_decile_error,
+      accuracy.rows, accuracy.rows == 1 ? "" : "s", accuracy.setups,
+      accuracy.setups == 1 ? "" : "s", accuracy.rows_of);
 }
 
 }  // namespace ddpsim

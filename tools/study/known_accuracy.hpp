@@ -17,8 +17,8 @@ struct PredictionKind {
   int ranks = 1;
   FittedOn fitted = FittedOn::laws;
 };
-/// Of a scenario's predictions. None where nothing is known of such: what a calibration of the
-/// machine or a workload profile prices is no law's.
+/// Of a scenario's predictions. None where nothing is known of such: a calibration of the machine
+/// or a workload profile is no law, and no published row is of a CPU.
 std::optional<PredictionKind> kind_of(const Scenario& scenario, const std::optional<Fit>& fit);
 
 /// How far predictions of a kind were off on measured rows. Errors are of the step, without signs.
@@ -26,6 +26,7 @@ struct KnownAccuracy {
   std::size_t rows = 0;
   std::size_t setups = 0;  ///< files of scenarios/measured that these rows are of
   double median_error = 0, ninth_decile_error = 0;
+  std::string subject;  ///< "Predictions of this kind", or in which way they are not
   std::string rows_of;  ///< what they have in common: "h100-sxm, nvlink, 2 to 8 ranks"
 };
 /// Of rows of the same device, kind of link and number of ranks; where they are fewer than eight, of

@@ -98,8 +98,8 @@ std::vector<ScalingCurve> scaling_curves(const Scenario& scenario,
                                          const std::optional<Fit>& fit,
                                          std::optional<int> most_ranks) {
   if (most_ranks && (*most_ranks < 1 || *most_ranks > most_asked))
-    throw InputError(
-        fmt::format("expected a number of ranks from 1 to {}, got {}", most_asked, *most_ranks));
+    throw InputError(fmt::format("--scaling: expected a number of ranks from 1 to {}, got {}",
+                                 most_asked, *most_ranks));
   std::vector<ScalingCurve> curves;
   std::string missing;
   const std::vector<Size> sizes =

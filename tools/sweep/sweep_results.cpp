@@ -101,8 +101,13 @@ Table rows_table(const Sweep& sweep, const PointResults& results, bool all,
   const auto add = [&](std::size_t point, const TableRow& figures, const std::string& remark) {
     TableRow row;
     for (auto& [key, value] : sweep.grid.settings(point)) row.emplace_back(value);
-    for (std::size_t c = axes.size(); c + 1 < table.columns.size(); ++c)
-      row.push_back(figures.empty() ? FieldValue() : figures[figure(table.columns[c])]);
+    const bool communicates =
+        !figures.empty() && figures[figure(fields::communication_ms)].number().value_or(0) > 0;
+    for (std::size_t c = axes.size(); c + 1 < table.columns.size(); ++c) {
+      const bool known =
+          !figures.empty() && (communicates || table.columns[c].name != fields::overlap_ratio.name);
+      row.push_back(known ? figures[figure(table.columns[c])] : FieldValue());
+    }
     row.emplace_back(remark);
     table.add(std::move(row));
   };
