@@ -10,6 +10,7 @@
 
 #include "backend/version.hpp"
 #include "model/cost/cost_model.hpp"
+#include "model/timeline/busy_overlap.hpp"
 #include "scenarios/reader/input_error.hpp"
 #include "tools/report/gzip.hpp"
 #include "tools/report/kineto_rank.hpp"
@@ -74,6 +75,11 @@ class TraceFile {
                            fmt::format("GPU {}", rank % scenario_.cluster.ranks_per_node),
                            2 * process + 1);
     write_rank(events_, traced, correlation_);
+    ranks_ += fmt::format(
+        "{}\n {{\"name\": {}, \"rank\": {}, \"process\": {}, \"step_ms\": {}, \"busy_overlap\": "
+        "{}}}",
+        process == 0 ? "" : ",", json_quoted(name), rank, traced.where.host,
+        in_ms(step.metrics.step), busy_overlap(step.schedule, step.timeline, like).ratio());
   }
 
   std::string text() const {
@@ -81,10 +87,10 @@ class TraceFile {
     std::string text = fmt::format(
         "{{\n\"schemaVersion\": 1,\n\"deviceProperties\": [{}],\n"
         "\"distributedInfo\": {{\"backend\": \"{}\", \"rank\": {}, \"world_size\": {}}},\n"
-        "\"ddpsim\": {{\"version\": {}, \"scenario\": {}}},\n"
+        "\"ddpsim\": {{\"version\": {}, \"scenario\": {}, \"ranks\": [{}]}},\n"
         "\"traceName\": {},\n\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [\n",
         device(), on_hosts_ ? "gloo" : "nccl", first_rank_, scenario_.cluster.ranks(),
-        json_quoted(version), json_quoted(scenario_.name), json_quoted(title_));
+        json_quoted(version), json_quoted(scenario_.name), ranks_, json_quoted(title_));
     text += events_.text();
     return text + "\n]}\n";
   }
@@ -104,6 +110,7 @@ class TraceFile {
   const Scenario& scenario_;
   const std::string title_;
   TraceEvents events_;
+  std::string ranks_;  ///< what our own header says of each
   int processes_ = 0, first_rank_ = 0;
   bool on_hosts_ = false;
   std::int64_t correlation_ = 0;
