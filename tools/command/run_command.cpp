@@ -180,7 +180,8 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
   Reports reports(options);
   List records;
   Table rows{run_columns()};
-  std::string trace, hooks;
+  std::string hooks;
+  Outputs outputs;
   for (const std::string& file : options.files) {
     Scenario scenario = read_scenario(file, options.set);
     if (!flags.plugin.files.empty()) check_plugins(plugins, scenario.training);
@@ -195,16 +196,14 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
           file);
     for (const Result& result : run.results()) rows.add(run_row(run.scenario, result));
     if (!options.json.empty()) records.emplace_back(run_record(run, more));
-    if (!options.trace.empty()) trace = chrome_trace(run.scenario, run.named());
+    add_trace(outputs, options.trace, run.scenario, run.named(), options.traced_ranks());
     if (!flags.log.empty()) hooks = hooks_of(run, wants_json(flags.log));
   }
-  Outputs outputs;
   pages.add_to(outputs);
   reports.add_to(outputs, "Predicted training steps");
   outputs.add(options.json,
               json_text(json_of(records.size() == 1 ? records.front() : FieldValue(records))));
   outputs.add(options.csv, csv_of(rows));
-  outputs.add(options.trace, trace);
   outputs.add(flags.log, hooks);
   outputs.commit();
 }

@@ -146,7 +146,7 @@ Bytes enough_for(const std::vector<Schedule>& schedules) {
 
 /// What rank 0 says in the end.
 int report(const Request& request, const Validation& validation) {
-  std::string trace;
+  Outputs outputs;
   if (!request.common.trace.empty()) {
     std::vector<NamedStep> named;
     for (const ValidatedStep& step : validation.steps) {
@@ -154,14 +154,13 @@ int report(const Request& request, const Validation& validation) {
       named.push_back({label + ", predicted", &step.predicted});
       named.push_back({label + ", measured", &step.measured});
     }
-    trace = chrome_trace(validation.scenario, named);
+    add_trace(outputs, request.common.trace, validation.scenario, named,
+              request.common.traced_ranks());
   }
-  Outputs outputs;
   Pages pages(request.common, {request.log});
   if (pages.wanted()) pages.add(validation_page(validation));
   pages.add_to(outputs);
   outputs.add(request.common.json, json_text(json_of(validation_record(validation))));
-  outputs.add(request.common.trace, trace);
   if (!request.log.empty()) {
     std::vector<LoggedStep> logged;
     for (const ValidatedStep& step : validation.steps) {
