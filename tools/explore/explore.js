@@ -6,6 +6,7 @@
   const moved = new Map();     // control -> value, as the server takes it
   const controls = new Map();  // control -> {description, input, output, row}
   const page = window.ddpsimExplore = {answer: null, answers: 0, busy: false, milliseconds: 0};
+  const shown = new Set();     // strategies whose timelines are drawn
   let given = null;            // the answer of the scenario as it was given
   let wanted = null;           // what is to be asked next
   let since = 0;               // when the move was made that is to be answered next
@@ -25,7 +26,7 @@
 
   // --- asking: one request at a time, and behind it only the newest
 
-  function asked() { return {moved: Object.fromEntries(moved)}; }
+  function asked() { return {moved: Object.fromEntries(moved), shown: [...shown]}; }
 
   function ask() {
     if (wanted === null) since = performance.now();
@@ -255,9 +256,23 @@
       if (value !== '') moved.set(id, value);
   }
 
+  // Which timelines are drawn: at first the one that the page is about.
+  function makeChoiceOfTimelines() {
+    const results = given.record.results;
+    shown.add(chief(results).strategy);
+    for (const {strategy} of results) {
+      const box = element('input', {type: 'checkbox', id: `show-${strategy}`, checked: shown.has(strategy)});
+      box.addEventListener('change', () => {
+        if (box.checked) shown.add(strategy); else shown.delete(strategy);
+        ask();
+      });
+      byId('shown').append(element('label', {}, box, ` ${strategy}`));
+    }
+  }
+
   async function save() {
     try {
-      const answer = await post('save', asked());
+      const answer = await post('save', {moved: Object.fromEntries(moved)});
       byId('saved').textContent = answer.error ?? `written: ${answer.file}`;
     } catch (problem) {
       byId('saved').textContent = `not saved: ${problem.message}`;
@@ -270,14 +285,14 @@
       byId('name').textContent = site.scenario;
       document.title = `${site.scenario}: ddpsim explore`;
       makeControls(site.controls);
-      given = await post('answer', {moved: {}});
+      given = await post('answer', {moved: {}, shown: []});
       if (given.error !== undefined) return refuse(given.error);
     } catch (problem) {
       return refuse(`ddpsim explore does not answer (${problem.message}): is it still running?`);
     }
+    makeChoiceOfTimelines();
     readAddress();
-    show(given);
-    if (moved.size > 0) ask();
+    ask();
     window.addEventListener('hashchange', () => { readAddress(); ask(); });
     byId('reset').addEventListener('click', () => { moved.clear(); showMoved(); ask(); });
     byId('save').addEventListener('click', save);

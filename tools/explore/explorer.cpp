@@ -1,8 +1,10 @@
 #include "tools/explore/explorer.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -20,6 +22,7 @@
 #include "tools/report/memory_record.hpp"
 #include "tools/report/output.hpp"
 #include "tools/report/run_report.hpp"
+#include "tools/report/step_fields.hpp"
 #include "tools/study/comparison.hpp"
 
 namespace ddpsim {
@@ -47,19 +50,58 @@ const char* name_of(Measure measure) {
   return "";
 }
 
-/// Throws InputError for what is no request.
-Moved moved_in(const std::string& asked) {
-  const InputError malformed("expected {\"moved\": {\"bucket_cap\": \"50 MiB\"}}");
-  const Json json = Json::parse(asked, nullptr, false);
-  if (!json.is_object() || json.size() != 1 || !json.contains("moved")) throw malformed;
-  const Json& values = json["moved"];
-  if (!values.is_object()) throw malformed;
+/// What a page asks.
+struct Asked {
   Moved moved;
-  for (const auto& [id, value] : values.items()) {
+  std::optional<std::vector<std::string>> shown;  ///< strategies in the picture; none: all
+};
+
+/// Throws InputError for what is no request.
+Asked asked_in(const std::string& text) {
+  const InputError malformed(
+      "expected {\"moved\": {\"bucket_cap\": \"50 MiB\"}, \"shown\": [\"bucketed\"]}");
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object() || !json.contains("moved") || !json["moved"].is_object()) throw malformed;
+  Asked asked;
+  for (const auto& [id, value] : json["moved"].items()) {
     if (!value.is_string()) throw malformed;
-    moved[id] = value.get<std::string>();
+    asked.moved[id] = value.get<std::string>();
   }
-  return moved;
+  for (const auto& [key, value] : json.items()) {
+    if (key == "moved") continue;
+    if (key != "shown" || !value.is_array()) throw malformed;
+    asked.shown.emplace();
+    for (const Json& each : value) {
+      if (!each.is_string() || !strategy_named(each.get<std::string>())) throw malformed;
+      asked.shown->push_back(each.get<std::string>());
+    }
+  }
+  return asked;
+}
+
+/// The steps to draw.
+std::vector<NamedStep> shown_of(const Comparison& run, const Asked& asked) {
+  std::vector<NamedStep> steps = run.named();
+  if (asked.shown)
+    std::erase_if(steps, [&](const NamedStep& named) {
+      return std::find(asked.shown->begin(), asked.shown->end(),
+                       name_of(named.step->training.strategy)) == asked.shown->end();
+    });
+  return steps;
+}
+
+/// What `ddpsim run --json` says, but for the buckets: their figures are in the picture.
+Json record_of(const Comparison& run) {
+  Record record = run_record(run, more_of(run, {}));
+  for (NamedValue& entry : record.entries) {
+    auto* results = std::get_if<List>(&entry.value.held);
+    if (entry.field->name != fields::results.name || results == nullptr) continue;
+    for (FieldValue& result : *results)
+      std::erase_if(std::get<Record>(result.held).entries, [](const NamedValue& each) {
+        return each.field->name == fields::buckets.name;
+      });
+  }
+  return json_of(record);
 }
 
 std::string shell_word(const std::string& text) {
@@ -138,7 +180,8 @@ std::string Explorer::command(const std::string& file, const std::vector<Setting
 
 std::string Explorer::answer(const std::string& asked) const {
   try {
-    const Moved moved = moved_in(asked);
+    const Asked request = asked_in(asked);
+    const Moved& moved = request.moved;
     const std::vector<Setting> settings = controls_.settings(moved);
     const Comparison run(read_scenario(file_, settings), laws_only_);
     Json set = Json::array();
@@ -149,8 +192,8 @@ std::string Explorer::answer(const std::string& asked) const {
     std::vector<std::string> notes = cluster_notes(run.scenario, settings);
     for (std::string& line : memory_warnings(run.scenario, run.named()))
       notes.push_back(std::move(line));
-    const TimelinePicture picture = timeline_picture(run.scenario, run.named());
-    std::string json = one_line({{"record", json_of(run_record(run, more_of(run, {})))},
+    const TimelinePicture picture = timeline_picture(run.scenario, shown_of(run, request));
+    std::string json = one_line({{"record", record_of(run)},
                                  {"settings", std::move(set)},
                                  {"command", command(file_, settings)},
                                  {"positions", std::move(positions)},
@@ -168,7 +211,7 @@ std::string Explorer::answer(const std::string& asked) const {
 
 std::string Explorer::save(const std::string& asked) const {
   try {
-    const std::vector<Setting> settings = controls_.settings(moved_in(asked));
+    const std::vector<Setting> settings = controls_.settings(asked_in(asked).moved);
     Comparison(read_scenario(file_, settings), laws_only_);  // or it is refused
     std::string text = fmt::format("# Saved by ddpsim explore, of {}",
                                    printable(std::filesystem::path(file_).filename().string()));

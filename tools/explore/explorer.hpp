@@ -18,9 +18,10 @@ class Explorer {
   /// {scenario, file, controls: [{id, label, group, measure, options, unavailable}]}
   std::string controls() const;
 
-  /// `asked`: `{"moved": {"bucket_cap": "50 MiB"}}`. The answer:
+  /// `asked`: `{"moved": {"bucket_cap": "50 MiB"}, "shown": ["bucketed"]}`, the strategies to draw
+  /// (all, if it is left out). The answer:
   ///
-  ///     record      what `ddpsim run --json` says of the same settings, to the bit
+  ///     record      what `ddpsim run --json` says of the same settings, to the bit, but for buckets
   ///     settings    [[key, value]]: what was moved, as `--set` takes it
   ///     command     that run, for a shell
   ///     positions   of the sliders: {id: {option, text}}
