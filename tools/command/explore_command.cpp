@@ -27,7 +27,7 @@ const Usage usage{
     "the one given, under a name that is free. Ctrl-C ends it. Only this machine can reach the "
     "page, and only with the\n"
     "address as it is printed: a part of it is random.",
-    "ddpsim explore scenarios/examples/first.yaml --for 10min"};
+    "ddpsim explore scenarios/examples/first.yaml"};
 
 struct ExploreFlags {
   CommonOptions common;

@@ -114,9 +114,9 @@ std::string percent(double share) {
 }
 
 std::string quoted(const std::string& text) {
-  std::string result = "'";
-  for (const char c : text) result += c == '\'' ? "''" : std::string(1, c);
-  return result + "'";
+  std::string inner;
+  for (const char c : text) inner += c == '\'' ? "''" : std::string(1, c);
+  return fmt::format("'{}'", inner);
 }
 
 /// The value of a key two mappings deep, if the file or the settings have it.

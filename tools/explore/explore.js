@@ -206,7 +206,9 @@
 
   function makeControl(description) {
     const {id, options} = description, fixed = description.unavailable !== '';
-    const label = element('label', {htmlFor: id, textContent: description.label});
+    // The group's legend says the rest.
+    const words = description.label.replace(` ${description.group}`, '');
+    const label = element('label', {htmlFor: id, textContent: words});
     const back = element('button', {type: 'button', textContent: '\u21ba', title: 'as given'});
     back.setAttribute('aria-label', `${description.label}: as given`);
     back.addEventListener('click', () => move(id, ''));

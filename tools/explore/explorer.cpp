@@ -108,9 +108,9 @@ std::string shell_word(const std::string& text) {
   constexpr const char* plain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:+%@";
   if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? "'\\''" : std::string(1, c);
-  return word + "'";
+  std::string inner;
+  for (const char c : text) inner += c == '\'' ? "'\\''" : std::string(1, c);
+  return fmt::format("'{}'", inner);
 }
 
 std::string error_answer(const std::exception& problem) {
