@@ -6,8 +6,8 @@
 namespace ddpsim {
 namespace {
 
-const std::vector<std::string> all_commands{"run",    "sweep", "schedule", "tune",  "score",
-                                            "import", "list",  "explain",  "schema"};
+const std::vector<std::string> all_commands{"run",   "explore", "sweep", "schedule", "tune",
+                                            "score", "import",  "list",  "explain",  "schema"};
 
 TEST_CASE("help names every command, and each tells its usage", "[tools][help]") {
   for (const char* word : {"--help", "-h", "help"}) {
@@ -36,8 +36,10 @@ TEST_CASE("the example in a command's help works from the project's folder", "[t
     // A folder that looks like the project's, so that an example may write its files.
     const Scratch scratch;
     std::filesystem::create_symlink(DDPSIM_SCENARIOS, scratch.path("scenarios"));
+    // What serves a page until Ctrl-C ends by itself here.
     const std::string line =
-        fmt::format("{} {}", DDPSIM_PROGRAM, lines.back().substr(begin.size()));
+        fmt::format("{} {}{}", DDPSIM_PROGRAM, lines.back().substr(begin.size()),
+                    command == "explore" ? " --for 1s" : "");
     CAPTURE(line);
     const Outcome outcome = execute({"/bin/sh", "-c", line}, scratch.folder());
     CHECK(outcome.code == 0);

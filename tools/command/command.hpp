@@ -25,6 +25,7 @@ struct Command {
 const std::vector<Command>& commands();
 
 int run_command(const std::vector<std::string>& arguments);
+int explore_command(const std::vector<std::string>& arguments);
 int sweep_command(const std::vector<std::string>& arguments);
 int schedule_command(const std::vector<std::string>& arguments);
 int calibrate_command(const std::vector<std::string>& arguments);

@@ -1,0 +1,286 @@
+#!/usr/bin/env python3
+"""The page of `ddpsim explore` in a headless Chromium, whose sliders are moved.
+
+    explore_test.py --ddpsim PROGRAM [CASE]
+    explore_test.py --list
+
+Exit code: 0; 1 if something is wrong; 77 if there is no browser.
+"""
+import argparse
+import contextlib
+import json
+import pathlib
+import re
+import shlex
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import devtools
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+SCENARIO = '''name: explored
+workload: {model: gpt2, batch: 2, sequence: 256, dtype: bf16, optimizer: adamw-fused}
+cluster: {device: h100-sxm, nodes: 2, ranks_per_node: 4, intra_node: nvlink4, inter_node: ib-ndr}
+'''
+LARGE = SCENARIO.replace('gpt2', 'gpt2-xl')
+SLIDERS = ('bucket_cap', 'first_bucket_cap', 'batch', 'nodes', 'ranks_per_node', 'intra_bandwidth',
+           'intra_latency', 'inter_bandwidth', 'inter_latency', 'skew')
+
+
+def check(true, *said):
+    if not true:
+        raise AssertionError(' '.join(map(str, said)))
+
+
+@contextlib.contextmanager
+def explored(program, text=SCENARIO, *flags):
+    """The address of a served page, and the folder of its scenario."""
+    with tempfile.TemporaryDirectory(prefix='ddpsim-test-') as folder:
+        file = pathlib.Path(folder, 'mine.yaml')
+        file.write_text(text)
+        process = subprocess.Popen([program, 'explore', str(file), *flags], text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        try:
+            yield process.stdout.readline().strip(), file
+        finally:
+            process.send_signal(signal.SIGINT)
+            code = process.wait(10)
+            process.stdout.close()
+        check(code == 0, 'explore ended with', code)
+
+
+def opened(browser, address):
+    page = browser.open(address)
+    page.wait_for('window.ddpsimExplore?.answer && !ddpsimExplore.busy')
+    return page
+
+
+def settle(page, answers):
+    page.wait_for(f'!ddpsimExplore.busy && ddpsimExplore.answers > {answers}')
+
+
+def move(page, control, value):
+    """Sets a slider to one of its positions, or a choice to a value, as its user would."""
+    answers = page.value('ddpsimExplore.answers')
+    page.value(f'''(() => {{
+      const input = document.getElementById({json.dumps(control)});
+      input.value = {json.dumps(value)};
+      input.dispatchEvent(new Event(input.tagName === 'SELECT' ? 'change' : 'input'));
+    }})()''')
+    settle(page, answers)
+
+
+def predicted(program, command):
+    """What the command that the page shows says, as JSON, without its buckets."""
+    words = shlex.split(command)
+    check(words[0] == 'ddpsim', command)
+    out = subprocess.run([program, *words[1:], '--quiet', '--json', '-'], check=True, text=True,
+                         capture_output=True).stdout
+    record = json.loads(out)
+    for result in record['results']:
+        del result['buckets']
+    return record
+
+
+def check_state(program, page):
+    """The figures on the page are those of the command on the page."""
+    record = predicted(program, page.value('document.getElementById("command").textContent'))
+    answer = page.value('ddpsimExplore.answer.record')
+    check(record == answer, 'another record than run --json')
+    for result in record['results']:
+        cell = page.value(f'''document.querySelector('tr[data-strategy="{result["strategy"]}"] '''
+                          f'''td[data-key="step_ms"] span').textContent''')
+        check(cell == f'{result["step_ms"]:.2f}', cell, 'for', result['step_ms'])
+    heads = page.value('[...document.querySelectorAll("#drawn svg text")].map(e => e.textContent)')
+    chief = next(each for each in record['results'] if each['strategy'] == 'bucketed')
+    check(f'{chief["step_ms"]:.2f} ms' in heads, 'the picture shows', heads[:12])
+
+
+def each_slider(program):
+    """Every slider to both its ends and back: the figures are those of run."""
+    with explored(program) as (address, _), devtools.Browser() as browser:
+        page = opened(browser, address)
+        check_state(program, page)
+        given = page.value('ddpsimExplore.answer.record')
+        for slider in SLIDERS:
+            last = page.value(f'Number(document.getElementById("{slider}").max)')
+            for position in (0, last):
+                move(page, slider, str(position))
+                check(page.value('document.getElementById("refusal").hidden'), slider, 'refused')
+                said = page.value(f'document.querySelector("output[for={slider}]").textContent')
+                heard = page.value(
+                    f'document.getElementById("{slider}").getAttribute("aria-valuetext")')
+                check(said == heard and said, slider, 'shows', said, 'and tells', heard)
+                check(len(page.value('ddpsimExplore.answer.settings')) >= 1, slider)
+                check_state(program, page)
+            answers = page.value('ddpsimExplore.answers')
+            page.value(f'document.getElementById("{slider}").closest(".control")'
+                       '.querySelector("button").click()')
+            settle(page, answers)
+            check(page.value('ddpsimExplore.answer.record') == given, slider, 'did not go back')
+        check(page.problems == [], page.problems)
+        check(all(each.startswith((address, 'data:')) for each in page.requests), page.requests)
+
+
+def each_choice(program):
+    """Comm hooks and links."""
+    with explored(program) as (address, _), devtools.Browser() as browser:
+        page = opened(browser, address)
+        for control in ('comm_hook', 'intra_link', 'inter_link'):
+            values = page.value(f'[...document.getElementById("{control}").options]'
+                                '.map(each => each.value)')
+            check(values[0] == '' and len(values) > 5, control, values)
+            for value in values[1:4] + values[-1:]:
+                move(page, control, value)
+                check_state(program, page)
+            move(page, control, '')
+        check(page.value('ddpsimExplore.answer.settings') == [], 'something is left')
+        check(page.problems == [], page.problems)
+
+
+def keyboard(program):
+    """A slider with the focus follows the arrow keys."""
+    with explored(program) as (address, _), devtools.Browser() as browser:
+        page = opened(browser, address)
+        page.value('document.getElementById("bucket_cap").focus()')
+        before = page.value('document.querySelector("output[for=bucket_cap]").textContent')
+        answers = page.value('ddpsimExplore.answers')
+        page.press('ArrowRight', 39)
+        settle(page, answers)
+        after = page.value('document.querySelector("output[for=bucket_cap]").textContent')
+        check((before, after) == ('25 MiB', '32 MiB'), before, after)
+        check_state(program, page)
+        names = page.value('''[...document.querySelectorAll('input, select, button')].map(each =>
+          (each.labels?.[0]?.textContent || each.getAttribute('aria-label') ||
+           each.textContent).trim())''')
+        check(all(names) and len(names) > 20, 'something has no name:', names)
+        check(page.problems == [], page.problems)
+
+
+def links(program):
+    """A link to a state opens that state; Back in the address field works too."""
+    with explored(program) as (address, _), devtools.Browser() as browser:
+        page = opened(browser, address)
+        move(page, 'bucket_cap', '0')
+        move(page, 'inter_link', 'ethernet-100g')
+        link = page.value('document.getElementById("link").textContent')
+        check(link.startswith(address + '#'), link)
+        record = page.value('ddpsimExplore.answer.record')
+        other = opened(browser, link)
+        check(other.value('ddpsimExplore.answer.record') == record, 'the link opens another state')
+        check(other.value('document.getElementById("inter_link").value') == 'ethernet-100g')
+        answers = other.value('ddpsimExplore.answers')
+        other.value('location.hash = "bucket_cap=37+MiB"')
+        settle(other, answers)
+        check_state(program, other)
+        check(other.value('document.querySelector("output[for=bucket_cap]").textContent') ==
+              '37 MiB')
+        answers = other.value('ddpsimExplore.answers')
+        other.value('location.hash = "bucket_cap=<script>alert(1)</script>&nosuch=1"')
+        settle(other, answers)
+        check(other.value('!document.getElementById("refusal").hidden'), 'nothing is refused')
+        check(page.problems == [] and other.problems == [], page.problems, other.problems)
+
+
+def save(program):
+    """Saved scenarios say what the page says, and lie beside the one given, which stays."""
+    with explored(program) as (address, file), devtools.Browser() as browser:
+        page = opened(browser, address)
+        move(page, 'bucket_cap', '0')
+        move(page, 'nodes', '3')
+        record = page.value('ddpsimExplore.answer.record')
+        for name in ('mine-explored.yaml', 'mine-explored-2.yaml'):
+            page.value('document.getElementById("saved").textContent = ""')
+            page.value('document.getElementById("save").click()')
+            page.wait_for('document.getElementById("saved").textContent')
+            saved = file.with_name(name)
+            check(page.value('document.getElementById("saved").textContent') ==
+                  f'written: {saved}', name)
+            check(predicted(program, f'ddpsim run {saved}') == record, 'another scenario')
+        check(file.read_text() == SCENARIO, 'the scenario that was given has changed')
+        check(sorted(each.name for each in file.parent.iterdir()) ==
+              ['mine-explored-2.yaml', 'mine-explored.yaml', 'mine.yaml'], 'something is left')
+
+
+def timeline(program):
+    """The picture has the strategies that are ticked, its zoom stays, and a pointer finds tasks."""
+    with explored(program) as (address, _), devtools.Browser() as browser:
+        page = opened(browser, address)
+        page.wait_for('window.ddpsimTimelines?.length === 1')
+        lanes = 'ddpsimTimelines[0].lanes.map(each => each.step)'
+        check(set(page.value(lanes)) == {'bucketed, 25 MiB'}, page.value(lanes))
+        answers = page.value('ddpsimExplore.answers')
+        page.value('document.getElementById("show-naive").click()')
+        settle(page, answers)
+        check(set(page.value(lanes)) == {'naive', 'bucketed, 25 MiB'}, page.value(lanes))
+        page.value('ddpsimTimelines[0].zoom(0.25)')
+        before = page.value('ddpsimTimelines[0].to - ddpsimTimelines[0].from')
+        move(page, 'skew', '5')
+        after = page.value('ddpsimTimelines[0].to - ddpsimTimelines[0].from')
+        check(abs(after - before) <= 2, 'the zoom went from', before, 'to', after)
+        end = page.value('ddpsimTimelines[0].data.end * ddpsimTimelines[0].data.tick_ns / 1e6')
+        longest = page.value('Math.max(...ddpsimExplore.answer.record.results'
+                             '.filter(each => ["naive", "bucketed"].includes(each.strategy))'
+                             '.map(each => each.step_ms))')
+        check(abs(end - longest) < 1e-4 * longest, 'the picture ends at', end, 'not', longest)
+        check(page.problems == [], page.problems)
+
+
+def pace(program):
+    """From a move to the drawn timeline: 50 ms at most for the median, of a large model. On a
+    machine that is busy with other things the quickest moves are what counts."""
+    with explored(program, LARGE) as (address, _), devtools.Browser() as browser:
+        page = opened(browser, address)
+        page.wait_for('window.ddpsimTimelines?.length === 1')
+        times = []
+        for i in range(40):
+            move(page, 'bucket_cap', str(i % 14 + 1))
+            times.append(page.value('ddpsimExplore.milliseconds'))
+        times.sort()
+        print(f'quickest {times[0]:.1f} ms, median {statistics.median(times):.1f} ms')
+        check(times[len(times) // 4] <= 50, 'a quarter of the moves took', times[len(times) // 4])
+        check(page.problems == [], page.problems)
+
+
+def gone(program):
+    """When the program has ended the page says so."""
+    with devtools.Browser() as browser:
+        with explored(program) as (address, _):
+            page = opened(browser, address)
+        answers = page.value('ddpsimExplore.answers')
+        page.value('document.getElementById("skew").dispatchEvent(new Event("input"))')
+        settle(page, answers)
+        said = page.value('document.getElementById("refusal").textContent')
+        check(re.search('is it still running', said), said)
+
+
+CASES = {'each slider': each_slider, 'each choice': each_choice, 'keyboard': keyboard,
+         'links': links, 'save': save, 'timeline': timeline, 'pace': pace, 'gone': gone}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--ddpsim', default=str(ROOT / 'build/release/tools/ddpsim'))
+    parser.add_argument('--list', action='store_true')
+    parser.add_argument('case', nargs='?', choices=CASES)
+    flags = parser.parse_args()
+    if flags.list:
+        print('\n'.join(CASES))
+        return 0
+    if devtools.program() is None:
+        print('NOT RUN: there is no Chromium')
+        return 77
+    for name in [flags.case] if flags.case else CASES:
+        begin = time.monotonic()
+        CASES[name](shutil.which(flags.ddpsim) or flags.ddpsim)
+        print(f'{name}: {time.monotonic() - begin:.1f} s')
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
