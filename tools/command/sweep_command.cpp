@@ -12,6 +12,7 @@
 #include "tools/command/command.hpp"
 #include "tools/command/interruptible.hpp"
 #include "tools/command/pages.hpp"
+#include "tools/command/reports.hpp"
 #include "tools/report/best.hpp"
 #include "tools/report/cluster_report.hpp"
 #include "tools/report/notes.hpp"
@@ -21,6 +22,7 @@
 #include "tools/sweep/mpi_points.hpp"
 #include "tools/sweep/sweep_reader.hpp"
 #include "tools/sweep/sweep_results.hpp"
+#include "tools/sweep/sweep_section.hpp"
 
 namespace ddpsim {
 namespace {
@@ -58,7 +60,8 @@ bool parse_sweep(const std::vector<std::string>& arguments, SweepFlags& flags) {
       "sorts the table by a figure, the best first: step, mfu, tokens_per_second, ... (files keep "
       "the order of the grid)");
   flags.cluster.add_to(own);
-  if (!parse(arguments, usage, Flag::set | Flag::json | Flag::csv | Flag::tables | Flag::laws_only,
+  if (!parse(arguments, usage,
+             Flag::set | Flag::json | Flag::csv | Flag::tables | Flag::laws_only | Flag::report,
              own, flags.common))
     return false;
   flags.common.prepend(flags.cluster.settings());
@@ -139,8 +142,13 @@ class SweepFiles {
   void write_all() const {
     Pages pages(options_);
     if (pages.wanted()) pages.add(sweep_page(sweep_, results_, best_));
+    Reports reports(options_);
+    if (reports.wanted())
+      reports.add(sweep_section(sweep_, results_, sweep_page(sweep_, results_, best_)),
+                  sweep_.file);
     Outputs outputs;
     pages.add_to(outputs);
+    reports.add_to(outputs, "Sweep");
     if (!options_.csv.empty()) outputs.add(options_.csv, sweep_csv(sweep_, results_));
     if (!options_.json.empty()) outputs.add(options_.json, sweep_json(sweep_, results_));
     outputs.commit();

@@ -17,15 +17,17 @@ namespace ddpsim {
 
 namespace {
 
-/// How far predictions like these were off; "" where nothing is known of such.
 std::string accuracy_text(const Comparison& run) {
-  const auto kind = kind_of(run.scenario, run.priced.fit);
-  if (!kind) return "";
-  const auto accuracy = known_accuracy(read_known_errors(), *kind);
+  const auto accuracy = accuracy_of(run);
   return accuracy ? sentence(*accuracy) : "";
 }
 
 }  // namespace
+
+std::optional<KnownAccuracy> accuracy_of(const Comparison& run) {
+  const auto kind = kind_of(run.scenario, run.priced.fit);
+  return kind ? known_accuracy(read_known_errors(), *kind) : std::nullopt;
+}
 
 void check(const RunRequest& request) {
   if (request.steps && (*request.steps < 1 || *request.steps > most_steps))

@@ -7,6 +7,7 @@
 #include "tools/report/page.hpp"
 #include "tools/report/run_ahead_report.hpp"
 #include "tools/study/comparison.hpp"
+#include "tools/study/known_accuracy.hpp"
 
 namespace ddpsim {
 
@@ -30,6 +31,9 @@ struct MoreOfSteps {
   std::vector<ScalingCurve> curves{};   ///< likewise
 };
 MoreOfSteps more_of(const Comparison& run, const RunRequest& request);
+
+/// How far predictions like these were off; none where nothing is known of such.
+std::optional<KnownAccuracy> accuracy_of(const Comparison& run);
 
 /// What `ddpsim run` prints of one scenario.
 Page run_page(const Comparison& run, const MoreOfSteps& more);
