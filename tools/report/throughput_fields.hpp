@@ -94,10 +94,12 @@ inline constexpr Field device_hours_per_million_samples =
                 "Hours of all devices, added up, that a million samples take (GPU-hours).");
 inline constexpr Field cost_per_billion_tokens =
     price_field("cost_per_billion_tokens", "cost/1e9 tokens", "currency",
-                "What a billion tokens cost at cluster.price; nothing without one.");
+                "What a billion tokens cost at cluster.price; nothing without one.")
+        .with(much);
 inline constexpr Field cost_per_million_samples =
     price_field("cost_per_million_samples", "cost/1e6 samples", "currency",
-                "What a million samples cost at cluster.price; nothing without one.");
+                "What a million samples cost at cluster.price; nothing without one.")
+        .with(much);
 inline constexpr Field currency =
     text_field("currency", "currency", "Of the costs, as cluster.price names it.");
 
