@@ -11,7 +11,7 @@ namespace {
 const std::string workload = "workload: {model: gpt2, batch: 1, sequence: 64}\n";
 const std::string cluster = "cluster: {device: a100-80, ranks_per_node: 2, intra_node: nvlink3}\n";
 
-const std::string profile =
+const std::string timed_profile =
     "format: ddpsim.workload/1\nforward: 1 ms\nbackward: 2 ms\nparameters:\n"
     "  - {name: w, shape: [1000], ready: 2 ms}\n";
 
@@ -61,11 +61,11 @@ const std::vector<Slip>& slips() {
        "s.yaml:5:34: parameters.ready: a gradient cannot be ready after the backward pass has "
        "ended (98.380000 ms)"},
       {"a link nobody knows",
-       profile,
+       timed_profile,
        {"tune", "s.yaml", "--device", "a100-80", "--ranks", "2", "--link", "nosuch"},
        "--link nosuch: unknown name \"nosuch\"; known: "},
       {"a device nobody knows",
-       profile,
+       timed_profile,
        {"tune", "s.yaml", "--device", "nosuch", "--ranks", "2", "--link", "nvlink3"},
        "--device nosuch: unknown name \"nosuch\"; known: "}};
   return all;
