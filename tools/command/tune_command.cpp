@@ -92,11 +92,22 @@ bool joins_nodes(const Link& link) {
   return network && link.all_reduce.empty();
 }
 
+/// Throws InputError, naming the flag where there is no such link.
+Link link_named(const std::string& name) {
+  try {
+    return read_link(Yaml::of_text(name));
+  } catch (const InputError& problem) {
+    const std::string_view text = problem.what();
+    if (!text.starts_with("unknown name")) throw;
+    throw InputError(fmt::format("--link {}: {}", name, text));
+  }
+}
+
 /// The links of a profile's cluster, [inside a node, between nodes]; "" for none.
 std::array<std::string, 2> links_of(const std::vector<std::string>& given) {
   std::array<std::string, 2> links;
   for (const std::string& name : given) {
-    const bool between = joins_nodes(read_link(Yaml::of_text(name)));
+    const bool between = joins_nodes(link_named(name));
     std::string& place = links[between ? 1 : 0];
     if (!place.empty())
       throw InputError(fmt::format("--link {} and --link {} both join {}: give one of each kind",
@@ -160,10 +171,18 @@ std::vector<Setting> settings_of(const Flags& flags, const std::string& file) {
   return settings;
 }
 
-Scenario read(const CommonOptions& options) {
+/// Throws InputError; what is wrong with a flag is told of the flag, not of the key it sets.
+Scenario read(const CommonOptions& options, const Flags& flags) {
   const std::string& file = options.files.front();
-  return is_workload_profile(file) ? read_profile_as_scenario(file, options.set)
-                                   : read_scenario(file, options.set);
+  try {
+    return is_workload_profile(file) ? read_profile_as_scenario(file, options.set)
+                                     : read_scenario(file, options.set);
+  } catch (const InputError& problem) {
+    const std::string set = fmt::format("--set cluster.device={}: ", flags.device);
+    const std::string_view text = problem.what();
+    if (flags.device.empty() || !text.starts_with(set)) throw;
+    throw InputError(fmt::format("--device {}: {}", flags.device, text.substr(set.size())));
+  }
 }
 
 /// The scenario's training with those buckets.
@@ -191,7 +210,7 @@ int tune_command(const std::vector<std::string>& arguments) {
   inputs.insert(inputs.end(), {flags.device, flags.cluster.cluster});
   check_results(options, {{"--buckets", flags.buckets}}, {inputs, {}});
   options.prepend(settings_of(flags, options.files.front()));
-  const Scenario scenario = read(options);
+  const Scenario scenario = read(options, flags);
   const CalibratedModel priced = price_calibrated(scenario, options.laws_only);
   if (!options.quiet) add_notes(cluster_notes(scenario, options.set));
   TuneOptions tuning_options = tune_options(flags.request, scenario);
