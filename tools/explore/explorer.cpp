@@ -117,9 +117,9 @@ std::string error_answer(const std::exception& problem) {
   return one_line({{"error", printable(problem.what())}});
 }
 
-/// The rows of a scenario were measured with the scenario as it was given, and fits are made of them
-/// so. In a file that says something else the same rows would fit something else. Buckets are no
-/// matter: rows of `bucketed` fit nothing. Throws InputError where it matters.
+/// The rows of a scenario were measured with the scenario as it was given, and fits are made of
+/// them so. In a file that says something else the same rows would fit something else. Buckets are
+/// no matter: rows of `bucketed` fit nothing. Throws InputError where it matters.
 void check_measured(const std::vector<Setting>& settings) {
   for (const auto& [key, value] : settings)
     if (key != "training.bucket_cap" && key != "training.first_bucket_cap" &&
