@@ -9,8 +9,8 @@ libfmt-dev nlohmann-json3-dev zlib1g-dev libeigen3-dev libgloo-dev libhiredis-de
 libbenchmark-dev"
 # The oracle of what only older releases of PyTorch do: torch 1.13. A validator of JSON Schemas. A
 # real Redis to meet at. Hosts and links of a chosen rate: ip and tc. MPI, for `sweep` on several
-# machines: without it everything else builds. What a Python module compiles with. A browser, for the
-# pages.
+# machines: without it everything else builds. What a Python module compiles with. A
+# browser, for the pages.
 TEST_PACKAGES="python3-venv python3-dev python3-torch python3-numpy libopenblas0-pthread \
 python3-jsonschema python3-yaml \
 redis-server iproute2 libopenmpi-dev openmpi-bin chromium"

@@ -117,6 +117,19 @@ std::string error_answer(const std::exception& problem) {
   return one_line({{"error", printable(problem.what())}});
 }
 
+/// The rows of a scenario were measured with the scenario as it was given, and fits are made of
+/// them so. In a file that says something else the same rows would fit something else. Buckets are
+/// no matter: rows of `bucketed` fit nothing. Throws InputError where it matters.
+void check_measured(const std::vector<Setting>& settings) {
+  for (const auto& [key, value] : settings)
+    if (key != "training.bucket_cap" && key != "training.first_bucket_cap" &&
+        key != "training.comm_hook")
+      throw InputError(
+          fmt::format("not saved: the scenario's measured rows were not taken with {}={}: keep the "
+                      "command instead",
+                      key, value));
+}
+
 /// The first NAME-explored.yaml, NAME-explored-2.yaml, ... that is not there yet, as an empty file
 /// that nobody else has now. Throws InputError if there can be none.
 std::filesystem::path claimed_file(const std::filesystem::path& scenario) {
@@ -212,12 +225,14 @@ std::string Explorer::answer(const std::string& asked) const {
 std::string Explorer::save(const std::string& asked) const {
   try {
     const std::vector<Setting> settings = controls_.settings(asked_in(asked).moved);
-    Comparison(read_scenario(file_, settings), laws_only_);  // or it is refused
+    const Comparison run(read_scenario(file_, settings), laws_only_);  // or it is refused
+    if (run.scenario.measured) check_measured(settings);
     std::string text = fmt::format("# Saved by ddpsim explore, of {}",
                                    printable(std::filesystem::path(file_).filename().string()));
     for (const auto& [key, value] : settings)
       text += printable(fmt::format("\n#   with {}={}", key, value), "\n");
-    text += "\n" + scenario_text(file_, settings);
+    text += '\n';
+    text += scenario_text(file_, settings);
     const std::filesystem::path path = claimed_file(file_);
     try {
       Outputs outputs;

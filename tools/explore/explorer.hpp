@@ -21,7 +21,8 @@ class Explorer {
   /// `asked`: `{"moved": {"bucket_cap": "50 MiB"}, "shown": ["bucketed"]}`, the strategies to draw
   /// (all, if it is left out). The answer:
   ///
-  ///     record      what `ddpsim run --json` says of the same settings, to the bit, but for buckets
+  ///     record      what `ddpsim run --json` says of the same settings, to the bit, buckets left
+  ///                 out
   ///     settings    [[key, value]]: what was moved, as `--set` takes it
   ///     command     that run, for a shell
   ///     positions   of the sliders: {id: {option, text}}

@@ -10,7 +10,7 @@
 
 namespace ddpsim {
 
-/// A request, as far as anybody here looks at it. A header that is not there, or there twice, is "".
+/// A request, as far as anybody here looks at it. A header that is not there, or twice, is "".
 struct HttpRequest {
   std::string method, target, host, origin, content_type, body;
 };
