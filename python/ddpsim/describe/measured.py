@@ -1,7 +1,7 @@
 """Times of single operations on this machine's CPU, in the state of caches that a step has.
 
 Each operation is run by itself on memory of its own. Before it is timed, memory that is twice as
-large as the caches is read, the same operation runs once on other memory, so that its code is
+large as the caches is read, the same operation runs on other memory, so that its code is
 there, and those of its inputs are read that the step touched shortly before.
 """
 import time
@@ -9,6 +9,10 @@ import time
 import torch
 
 from .operations import cache_bytes
+
+
+_WARMING = 3     # runs that bring an operation's code into the caches
+_LONG = 500_000  # nanoseconds of a run beside which its code counts for nothing
 
 
 class Bench:
@@ -22,7 +26,7 @@ class Bench:
         generator = torch.Generator().manual_seed(seed)
         self._ready = [_Ready(operation, generator) for operation in distinct]
         self._flushed = torch.ones(2 * cache_bytes() // 4)
-        self.samples = [[] for _ in self._ready]  # seconds of wall time, seconds of processor time
+        self.samples = [[] for _ in self._ready]  # seconds
 
     def __len__(self):
         return len(self._ready)
@@ -32,9 +36,9 @@ class Bench:
             for ready, samples in zip(self._ready, self.samples):
                 samples.append(ready.timed(self._flushed))
 
-    def seconds(self, statistic, which=0):
+    def seconds(self, statistic):
         """One number for each operation of the step."""
-        each = [statistic([sample[which] for sample in samples]) for samples in self.samples]
+        each = [statistic(samples) for samples in self.samples]
         return [each[number] for number in self._number]
 
 
@@ -56,18 +60,22 @@ class _Ready:
         self._before = [(memory[number], memory[number].clone()) for number in operation.written]
 
     def timed(self, flushed):
-        """(wall time, processor time) of one run, in seconds."""
+        """Seconds that one run takes."""
         func = self.operation.func
-        args, kwargs, _ = self._first
         for memory, values in self._before:
             memory.copy_(values)
         flushed.sum()
-        kept = func(*args, **kwargs)  # holds its memory, so that the timed run takes other memory
+        args, kwargs, _ = self._first
+        for _ in range(_WARMING):
+            begin = time.perf_counter_ns()
+            kept = func(*args, **kwargs)  # holds its memory, so that the timed run takes other
+            if time.perf_counter_ns() - begin > _LONG:
+                break
         args, kwargs, _ = self._timed
         for lines in self._warm:
             lines.sum()
-        begin, begin_busy = time.perf_counter_ns(), time.thread_time_ns()
+        begin = time.perf_counter_ns()
         result = func(*args, **kwargs)
-        end_busy, end = time.thread_time_ns(), time.perf_counter_ns()
+        end = time.perf_counter_ns()
         del kept, result
-        return (end - begin) * 1e-9, (end_busy - begin_busy) * 1e-9
+        return (end - begin) * 1e-9

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from .errors import DescribeError
 from .tensors import tensors_in
 
 
@@ -118,35 +119,47 @@ class Recorder:
         self._touched = {}  # storage -> bytes that were moved until it was last read or written
 
     def add(self, call, kernels):
-        """The number of the call in `operations`."""
-        numbers, sizes, warm = {}, [], []
-
-        def kept(value):
-            if isinstance(value, torch.Tensor):
-                storage = value.untyped_storage()
-                if storage._cdata not in numbers:
-                    numbers[storage._cdata] = len(sizes)
-                    sizes.append(storage.nbytes())
-                    touched = self._touched.get(storage._cdata)
-                    warm.append(touched is not None and self._moved - touched <= self._cache)
-                return Place(tuple(value.shape), value.stride(), value.storage_offset(),
-                             value.dtype, numbers[storage._cdata])
-            if isinstance(value, (list, tuple)):
-                return (_LIST, *map(kept, value))
-            if isinstance(value, torch.device):
-                return torch.device('cpu')
-            return value
-        args = tuple(map(kept, call.args))
-        kwargs = tuple((name, kept(value)) for name, value in sorted(call.kwargs.items()))
-        changed = {tensor.untyped_storage()._cdata for tensor in call.changed}
+        """The number of the call in `operations`. No tensor of the call is held on to: autograd
+        copies a gradient that anyone else holds."""
+        memory = _Memory(self._moved - self._cache, self._touched)
+        args = tuple(memory.kept(value) for value in call.args)
+        kwargs = tuple((name, memory.kept(value)) for name, value in sorted(call.kwargs.items()))
+        changed = sorted(memory.numbers[_storage_of(tensor)] for tensor in call.changed)
         self._moved += sum(kernel.read + kernel.written for kernel in kernels)
         for tensor in tensors_in((call.args, call.kwargs, call.result)):
             if tensor.layout is torch.strided:
-                self._touched[tensor.untyped_storage()._cdata] = self._moved
-        self.operations.append(Operation(
-            call.func, args, kwargs, tuple(sizes), tuple(warm),
-            tuple(sorted(numbers[c] for c in changed))))
+                self._touched[_storage_of(tensor)] = self._moved
+        self.operations.append(Operation(call.func, args, kwargs, tuple(memory.sizes),
+                                         tuple(memory.warm), tuple(dict.fromkeys(changed))))
         return len(self.operations) - 1
+
+
+class _Memory:
+    """The pieces of memory of one call, numbered as they come."""
+
+    def __init__(self, since, touched):
+        self.numbers, self.sizes, self.warm = {}, [], []
+        self._since, self._touched = since, touched
+
+    def kept(self, value):
+        """The value, with a Place for each tensor."""
+        if isinstance(value, torch.Tensor):
+            if value.layout is not torch.strided:
+                raise DescribeError('measure: an operation on a sparse tensor is not measured')
+            storage = _storage_of(value)
+            if storage not in self.numbers:
+                self.numbers[storage] = len(self.sizes)
+                self.sizes.append(value.untyped_storage().nbytes())
+                self.warm.append(self._touched.get(storage, self._since - 1) >= self._since)
+            return Place(tuple(value.shape), value.stride(), value.storage_offset(), value.dtype,
+                         self.numbers[storage])
+        if isinstance(value, (list, tuple)):
+            return (_LIST, *(self.kept(inner) for inner in value))
+        return torch.device('cpu') if isinstance(value, torch.device) else value
+
+
+def _storage_of(tensor):
+    return tensor.untyped_storage()._cdata
 
 
 def cache_bytes():
