@@ -1,0 +1,277 @@
+#!/usr/bin/env python3
+"""The pages that --report writes, in a headless Chromium.
+
+    pages_test.py --ddpsim PROGRAM [CASE]
+    pages_test.py --list
+    pages_test.py --ddpsim PROGRAM --screenshots FOLDER
+
+The last form writes a picture of each page of docs/pages.md, for a person to look at.
+Exit code: 0; 1 if something is wrong; 77 if there is no browser.
+"""
+import argparse
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import devtools
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+DOCUMENT = ROOT / 'docs/pages.md'
+RUN = ('run', 'scenarios/examples/first.yaml')
+LARGEST_PAGE = 2_000_000  # bytes
+
+# Each text with its colour and what lies behind it; SVG's texts lie on the picture's paper.
+TEXTS = '''(() => {
+  const rgb = text => text.match(/[0-9.]+/g).map(Number);
+  const behind = node => {
+    for (let at = node; at; at = at.parentElement) {
+      const paint = rgb(getComputedStyle(at).backgroundColor);
+      if (paint.length === 3 || paint[3] > 0) return paint;
+    }
+    return [255, 255, 255];
+  };
+  const found = [];
+  const walk = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const node = walk.currentNode.parentElement, text = walk.currentNode.textContent.trim();
+    if (!text || node.closest('script,style,title,desc,.on,.only-heard,details:not([open]) > pre'))
+      continue;
+    const style = getComputedStyle(node), svg = node.closest('svg');
+    found.push({text: text.slice(0, 40), ink: rgb(svg ? style.fill : style.color),
+                paper: behind(svg ? svg.parentElement : node)});
+  }
+  return found;
+})()'''
+
+
+def check(true, *said):
+    if not true:
+        raise AssertionError(' '.join(map(str, said)))
+
+
+def written(program, folder, *arguments):
+    """The page of a command."""
+    file = pathlib.Path(folder, 'page.html')
+    done = subprocess.run([program, *arguments, '--quiet', '--report', str(file)], cwd=ROOT,
+                          capture_output=True, text=True)
+    check(done.returncode == 0, *arguments, done.stderr)
+    return file
+
+
+def opened(browser, file):
+    return browser.open(file.resolve().as_uri())
+
+
+def documented():
+    """[(name, arguments)] of the pages that docs/pages.md shows how to write."""
+    pages = []
+    for line in DOCUMENT.read_text().splitlines():
+        found = re.match(r'^(?:build/release/tools/)?ddpsim (.*) --report (\S+)\.html$', line.strip())
+        if found:
+            pages.append((found[2], tuple(found[1].split())))
+    return pages
+
+
+def each_page_is_whole(program, browser, folder):
+    pages = documented()
+    check(len(pages) == 8, 'pages in the document:', len(pages))
+    for name, arguments in pages:
+        file = written(program, folder, *arguments)
+        check(file.stat().st_size < LARGEST_PAGE, name, file.stat().st_size, 'bytes')
+        page = opened(browser, file)
+        check(page.problems == [], name, page.problems)
+        check(page.requests == [file.resolve().as_uri()], name, page.requests)
+        check(page.value('document.querySelectorAll("svg.ddpsim").length') > 0, name, 'no picture')
+        check(page.value('document.querySelectorAll("table").length') > 0, name, 'no table')
+        check(page.value('document.querySelector(".verdict").textContent.length') > 30, name)
+
+
+def a_large_model_stays_small(program, browser, folder):
+    """The catalogue's longest step has the largest page."""
+    for model in ('llama2-7b', 'gpt2-xl', 't5-3b'):
+        scenario = pathlib.Path(folder, 'large.yaml')
+        scenario.write_text(f'name: large\nworkload: {{model: {model}, batch: 1, optimizer: none}}\n'
+                            'cluster: {device: b200, ranks_per_node: 2, intra_node: nvlink5}\n')
+        file = written(program, folder, 'run', str(scenario))
+        check(file.stat().st_size < LARGEST_PAGE, model, file.stat().st_size, 'bytes')
+
+
+def figures(program, *arguments):
+    done = subprocess.run([program, *arguments, '--json', '-'], cwd=ROOT, capture_output=True,
+                          text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def table_picture_and_json_agree(program, browser, folder):
+    page = opened(browser, written(program, folder, *RUN))
+    answer = figures(program, *RUN)
+    rows = page.value('''[...document.querySelectorAll('table')].filter(table =>
+      table.querySelector('th').textContent === 'strategy')[0].innerText.split('\\n')''')
+    shown = page.value('''[...document.querySelectorAll('figure.timeline svg > text[text-anchor=end]')]
+      .map(each => each.textContent).filter(text => text.endsWith(' ms'))''')
+    for result, drawn in zip(answer['results'], shown, strict=True):
+        step = f"{result['step_ms']:.2f}"
+        check(drawn == f'{step} ms', drawn, step)
+        check(any(row.startswith(result['strategy']) and step in row.split() for row in rows),
+              result['strategy'], step, rows)
+
+
+def middle_of(page, strategy, lane, number):
+    """Where a task is drawn, in the window: of a lane whose strategy's name begins so."""
+    return page.value(f'''(() => {{
+      const timeline = ddpsimTimelines[0];
+      const lane = timeline.lanes.find(each => each.step.startsWith({json.dumps(strategy)}) &&
+                                               each.label === {json.dumps(lane)});
+      timeline.box.scrollIntoView();
+      const box = timeline.svg.getBoundingClientRect();
+      const scale = box.width / timeline.svg.viewBox.baseVal.width;
+      const i = {number};
+      return {{x: box.left + timeline.xOf((lane.from[i] + lane.to[i]) / 2) * scale,
+              y: box.top + (lane.top + lane.height / 2) * scale,
+              name: timeline.data.names[lane.name[i]],
+              from: timeline.ms(lane.from[i]), to: timeline.ms(lane.to[i])}};
+    }})()''')
+
+
+def hover_says_the_task(program, browser, folder):
+    page = opened(browser, written(program, folder, *RUN))
+    answer = figures(program, *RUN)
+    bucketed = next(each for each in answer['results'] if each['strategy'] == 'bucketed')
+    for number, bucket in enumerate(bucketed['buckets']):
+        at = middle_of(page, 'bucketed', 'communication', number)
+        page.ask('Input.dispatchMouseEvent', type='mouseMoved', x=at['x'], y=at['y'])
+        page.wait_for('!document.querySelector(".tip").hidden')
+        said = page.value('document.querySelector(".tip").innerText')
+        check(at['name'] in said, said)
+        check(abs(at['from'] - bucket['start_ms']) < 0.01, at, bucket['start_ms'])
+        check(abs(at['to'] - bucket['end_ms']) < 0.01, at, bucket['end_ms'])
+        size = next(line for line in said.splitlines() if 'all-reduce of' in line)
+        check(re.search(r'[KMG]iB| B', size), size)
+    kernel = middle_of(page, 'bucketed', 'compute', 3)
+    page.ask('Input.dispatchMouseEvent', type='mouseMoved', x=kernel['x'], y=kernel['y'])
+    said = page.value('document.querySelector(".tip").innerText')
+    check(said.splitlines()[0] != '', said)
+
+
+def zoom_and_keys_work(program, browser, folder):
+    page = opened(browser, written(program, folder, *RUN))
+    shown = '(() => [ddpsimTimelines[0].from, ddpsimTimelines[0].to])()'
+    whole = page.value(shown)
+    page.value('ddpsimTimelines[0].box.focus()')
+    page.press('+', 187)
+    closer = page.value(shown)
+    check(abs((closer[1] - closer[0]) * 2 - whole[1]) < 2, whole, closer)
+    page.press('ArrowRight', 39)
+    check(page.value(shown)[0] > closer[0], 'arrow')
+    check(page.value('ddpsimTimelines[0].bars.getAttribute("viewBox")').split()[0] ==
+          f'{page.value(shown)[0]:g}', 'what is drawn')
+    page.press('0', 48)
+    check(page.value(shown) == whole, 'whole step')
+    page.press(']', 221)
+    said = page.value('document.querySelector(".said").textContent')
+    check('compute' in said and 'long' in said, said)
+    page.value('document.querySelector("button[aria-label=\\"zoom in\\"]").click()')
+    check(page.value(shown) != whole, 'button')
+    at = middle_of(page, 'bucketed', 'compute', 0)
+    page.value('ddpsimTimelines[0].show(0, ddpsimTimelines[0].data.end)')
+    page.ask('Input.dispatchMouseEvent', type='mouseWheel', x=at['x'] + 300, y=at['y'], deltaX=0,
+             deltaY=-200)
+    page.wait_for('ddpsimTimelines[0].to - ddpsimTimelines[0].from < ddpsimTimelines[0].data.end')
+
+
+def luminance(colour):
+    def part(value):
+        value /= 255
+        return value / 12.92 if value <= 0.03928 else ((value + 0.055) / 1.055) ** 2.4
+    return sum(weight * part(value) for weight, value in zip((0.2126, 0.7152, 0.0722), colour))
+
+
+def contrast(ink, paper):
+    light, dark = sorted((luminance(ink), luminance(paper)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def texts_can_be_read(program, browser, folder):
+    """WCAG 2's 4.5 to 1 for every text, light and dark."""
+    for name, arguments in documented()[:3]:
+        page = opened(browser, written(program, folder, *arguments))
+        for scheme in ('light', 'dark'):
+            page.ask('Emulation.setEmulatedMedia',
+                     features=[{'name': 'prefers-color-scheme', 'value': scheme}])
+            texts = page.value(TEXTS)
+            check(len(texts) > 50, name, len(texts))
+            for each in texts:
+                ratio = contrast(each['ink'][:3], each['paper'][:3])
+                check(ratio >= 4.5, name, scheme, each, f'{ratio:.2f}')
+
+
+def all_that_is_used_has_a_name(program, browser, folder):
+    """By the browser's own tree for those who do not see the page."""
+    roles = {'button', 'image', 'table', 'link', 'group', 'columnheader', 'heading'}
+    for name, arguments in documented()[:3]:
+        page = opened(browser, written(program, folder, *arguments))
+        page.ask('Accessibility.enable')
+        nodes = page.ask('Accessibility.getFullAXTree')['nodes']
+        seen = set()
+        for node in nodes:
+            role = node.get('role', {}).get('value')
+            if node.get('ignored') or role not in roles:
+                continue
+            seen.add(role)
+            if role in ('table', 'group'):
+                continue
+            check(node.get('name', {}).get('value', '').strip(), name, role, 'has no name')
+        check({'button', 'image', 'columnheader', 'heading'} <= seen, name, seen)
+
+
+def names_cannot_leave_their_place(program, browser, folder):
+    scenario = pathlib.Path(folder, 'odd.yaml')
+    evil = '</script><script>window.broken=1</script><img src=x onerror=alert(1)>&\\"'
+    scenario.write_text((ROOT / RUN[1]).read_text())
+    text = re.sub(r'^name:.*$', lambda _: f'name: "{evil}"', scenario.read_text(), flags=re.M)
+    scenario.write_text(text)
+    page = opened(browser, written(program, folder, 'run', str(scenario)))
+    check(page.value('window.broken') is None, 'a script ran')
+    check(page.value('document.querySelectorAll("img").length') == 0, 'an image')
+    check(page.problems == [], page.problems)
+    check('<img src=x' in page.value('document.querySelector("h2").textContent'))
+
+
+CASES = {each.__name__.replace('_', ' '): each for each in (
+    each_page_is_whole, a_large_model_stays_small, table_picture_and_json_agree,
+    hover_says_the_task, zoom_and_keys_work, texts_can_be_read, all_that_is_used_has_a_name,
+    names_cannot_leave_their_place)}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--ddpsim', type=pathlib.Path)
+    parser.add_argument('--list', action='store_true')
+    parser.add_argument('--screenshots', type=pathlib.Path)
+    parser.add_argument('case', nargs='?')
+    given = parser.parse_args()
+    if given.list:
+        print('\n'.join(CASES))
+        return 0
+    if devtools.program() is None:
+        print('NOT RUN: there is no Chromium')
+        return 77
+    program = str(given.ddpsim.resolve())
+    with devtools.Browser() as browser, tempfile.TemporaryDirectory(prefix='ddpsim-test-') as folder:
+        if given.screenshots:
+            given.screenshots.mkdir(parents=True, exist_ok=True)
+            for name, arguments in documented():
+                page = opened(browser, written(program, folder, *arguments))
+                page.screenshot(given.screenshots / f'{pathlib.Path(name).name}.png')
+            return 0
+        for name in [given.case] if given.case else CASES:
+            CASES[name](program, browser, folder)
+            print(name, 'holds')
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
