@@ -6,8 +6,8 @@
 namespace ddpsim {
 namespace {
 
-const std::vector<std::string> all_commands{"run",    "sweep", "schedule", "tune",  "score",
-                                            "import", "list",  "explain",  "schema"};
+const std::vector<std::string> all_commands{"run",    "sweep", "schedule", "tune",   "score",
+                                            "import", "list",  "explain",  "schema", "completion"};
 
 TEST_CASE("help names every command, and each tells its usage", "[tools][help]") {
   for (const char* word : {"--help", "-h", "help"}) {
