@@ -6,8 +6,9 @@
 namespace ddpsim {
 namespace {
 
-const std::vector<std::string> all_commands{"run",   "explore", "sweep", "schedule", "tune",
-                                            "score", "import",  "list",  "explain",  "schema"};
+const std::vector<std::string> all_commands{"run",     "explore", "sweep",     "schedule",
+                                            "tune",    "score",   "import",    "list",
+                                            "explain", "schema",  "completion"};
 
 TEST_CASE("help names every command, and each tells its usage", "[tools][help]") {
   for (const char* word : {"--help", "-h", "help"}) {

@@ -12,6 +12,7 @@
 #include "scenarios/reader/named_files.hpp"
 #include "scenarios/reader/nearest.hpp"
 #include "scenarios/reader/yaml.hpp"
+#include "tools/command/flag_listing.hpp"
 #include "tools/report/notes.hpp"
 #include "tools/report/trace.hpp"
 
@@ -25,7 +26,7 @@ std::string overview() {
       "not hide\n"
       "behind the backward pass.\n\nusage: ddpsim COMMAND [flags]\n\n";
   for (const Command& command : commands())
-    text += fmt::format("  {:<10} {}\n", command.name, command.summary);
+    text += fmt::format("  {:<11} {}\n", command.name, command.summary);
   return text +
          "\nddpsim COMMAND --help tells a command's flags, with an example; --version\n"
          "tells which build this is.\n";
@@ -36,6 +37,23 @@ void print(const std::string& text) {
   Outputs outputs;
   outputs.add_text(text);
   outputs.commit();
+}
+
+/// While flags_of asks a command: where parse() lists its flags instead of reading them.
+std::vector<ListedFlag>* listing = nullptr;
+
+std::vector<ListedFlag> listed(const po::options_description& flags) {
+  std::vector<ListedFlag> list;
+  for (const auto& flag : flags.options()) {
+    // "-q" of --quiet
+    const std::string shown =
+        flag->canonical_display_name(po::command_line_style::allow_dash_for_short);
+    const bool letter = shown.size() == 2 && shown[0] == '-' && shown[1] != '-';
+    list.push_back({flag->long_name(), letter ? shown.substr(1) : "",
+                    flag->semantic()->max_tokens() > 0 ? flag->format_parameter() : "",
+                    flag->description()});
+  }
+  return list;
 }
 
 bool has(unsigned flags, Flag flag) {
@@ -66,7 +84,8 @@ const std::vector<Command>& commands() {
        "mean",
        list_command},
       {"explain", "what a key of a scenario or profile means", explain_command},
-      {"schema", "the JSON Schema of a scenario or profile, for editors", schema_command}};
+      {"schema", "the JSON Schema of a scenario or profile, for editors", schema_command},
+      {"completion", "what makes a shell complete commands and flags", completion_command}};
   return all;
 }
 
@@ -104,6 +123,10 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
     add("quiet,q", po::bool_switch(&options.quiet), "print no table");
   }
   add("help,h", "print this");
+  if (listing != nullptr) {
+    *listing = listed(visible);
+    return false;
+  }
   po::options_description all;
   all.add(visible).add_options()("file", po::value(&options.files));
   const std::string command = usage.line.substr(0, usage.line.find(" ["));
@@ -146,6 +169,15 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
     }
   }
   return true;
+}
+
+std::vector<ListedFlag> flags_of(const Command& command) {
+  std::vector<ListedFlag> flags;
+  if (command.run == describe_command) return flags;  // Python reads these
+  listing = &flags;
+  command.run({});
+  listing = nullptr;
+  return flags;
 }
 
 void check_results(const CommonOptions& options, const std::vector<ResultPlace>& others,

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/command/command.hpp"
+
+namespace ddpsim {
+
+/// A flag of a command, as its --help lists it.
+struct ListedFlag {
+  std::string name;     ///< without the dashes: "quiet"
+  std::string letter;   ///< likewise, its short form: "q"; "": there is none
+  std::string value;    ///< what it takes: "FILE|-"; "": nothing
+  std::string meaning;  ///< a few words
+};
+
+/// The flags of a command, in the order of its --help. None of `describe`: Python reads those.
+std::vector<ListedFlag> flags_of(const Command& command);
+
+int completion_command(const std::vector<std::string>& arguments);
+
+}  // namespace ddpsim
