@@ -107,7 +107,8 @@ TEST_CASE("scaling efficiency is held against one rank by itself and against one
   const Scratch scratch;
   const std::string file = scratch.write("s.yaml", two_nodes).string();
   const Json all = run_json({}, file);
-  const Json one = run_json({"--set", "cluster.ranks=1", "--set", "compare=[none]"}, file);
+  const Json one =
+      run_json({"--set", "cluster={device: a100-80}", "--set", "compare=[none]"}, file);
   const Json node = run_json({"--set", "cluster.nodes=1"}, file);
   const double alone = one["results"][0]["step_ms"];
   for (std::size_t i = 0; i < all["results"].size(); ++i) {
@@ -160,8 +161,9 @@ TEST_CASE("a scaling curve holds what run predicts at each number of ranks", "[t
       ranks.push_back(point["ranks"]);
       const bool one = ranks.back() == 1;
       const std::string strategy = one ? "none" : result["strategy"].get<std::string>();
-      const Json same = run_json({"--set", "cluster.ranks=" + std::to_string(ranks.back()), "--set",
-                                  "compare=[" + strategy + "]"},
+      const Json same = run_json({"--set", "cluster.nodes=" + point["nodes"].dump(), "--set",
+                                  "cluster.ranks_per_node=" + point["ranks_per_node"].dump(),
+                                  "--set", "compare=[" + strategy + "]"},
                                  file);
       CHECK(point["step_ms"] == same["results"][0]["step_ms"]);
       CHECK(point["samples_per_second"] == same["results"][0]["samples_per_second"]);
