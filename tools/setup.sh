@@ -76,12 +76,17 @@ build() {
 
 # python_package PRESET: the wheel of the Python package, of what PRESET has built, with what its
 # tests need, in the virtual environment build/torch. Nothing but the Python module is compiled.
-PYTHON_PACKAGES="scikit-build-core pybind11 pytest mypy pyyaml transformers"
+# Traces are read by Holistic Trace Analysis, with what it imports and without the notebooks it
+# names among its needs.
+PYTHON_PACKAGES="scikit-build-core pybind11 pytest mypy pyyaml transformers \
+pandas plotly networkx psutil"
+TRACE_READER="HolisticTraceAnalysis==0.5.0"
 python_package() {
   python=$PWD/build/torch/bin/python
   [ -x "$python" ] || /usr/bin/python3 -m venv build/torch
   # shellcheck disable=SC2086
   "$python" -m pip install --quiet --disable-pip-version-check $PYTHON_PACKAGES
+  "$python" -m pip install --quiet --disable-pip-version-check --no-deps "$TRACE_READER"
   cmake --preset "$1" -DDDPSIM_PYTHON_MODULE=ON -DPython_EXECUTABLE="$python" >/dev/null
   cmake --build --preset "$1" --target ddpsim ddpsim_python
   "$python" -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps \

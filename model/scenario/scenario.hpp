@@ -10,6 +10,7 @@
 
 #include "model/cost/calibration.hpp"
 #include "model/ddp/training.hpp"
+#include "model/scenario/price.hpp"
 #include "model/workload/optimizer.hpp"
 #include "model/workload/workload.hpp"
 
@@ -84,11 +85,14 @@ struct Scenario {
   std::string file;
   Workload workload;
   std::optional<Described> described;  ///< of a workload that was described
-  int d_model = 0;                     ///< of a transformer; 0: none
-  int num_layers = 0;                  ///< of a transformer; 0: none
+  int batch = 0;       ///< samples of a micro-batch of one rank; 0: not known (a workload profile)
+  int sequence = 0;    ///< tokens of a sample; 0: it has none, or how many is not known
+  int d_model = 0;     ///< of a transformer; 0: none
+  int num_layers = 0;  ///< of a transformer; 0: none
   Optimizer optimizer = Optimizer::none;
   MeasuredTimes times;
   CalibratedCluster cluster;
+  std::optional<Price> price;  ///< none: not said
   Training training;
   std::vector<Strategy> compare{Strategy::naive, Strategy::flat, Strategy::overlap,
                                 Strategy::bucketed};

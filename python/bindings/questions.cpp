@@ -130,16 +130,17 @@ std::string run_answer(const Question& question, const RunRequest& request, bool
 }
 
 std::string vary_answer(const Question& question, const std::vector<std::string>& axes) {
-  const std::vector<VariedRun> runs =
+  const Variants variants =
       run_variants(question.file, question.set, Grid(axes_of(axes)), question.laws_only);
+  if (!variants.refused.empty()) throw InputError(variants.refused.front().problem);
   Notes notes;
-  for (const VariedRun& varied : runs) {
+  for (const VariedRun& varied : variants.runs) {
     std::vector<Setting> settings = question.set;
     settings.insert(settings.end(), varied.settings.begin(), varied.settings.end());
     add_each_once(notes, cluster_notes(varied.run.scenario, settings));
   }
-  return one_line(
-      answer(json_of(varied_records(runs)), json_of(varied_table(runs)), varied_page(runs), notes));
+  return one_line(answer(json_of(varied_records(variants)), json_of(varied_table(variants)),
+                         varied_page(variants), notes));
 }
 
 std::string schedule_answer(const Question& question, bool tasks, std::optional<int> steps) {

@@ -34,6 +34,7 @@ struct ClusterDraft : CalibratedCluster {
   LaunchChange launch_change;
   std::optional<double> given_skew;
   std::optional<int> ranks_given;
+  std::optional<Price> price;
   std::string source;
   std::vector<Yaml> layers;  ///< the ready cluster's mapping, if there is one, then the scenario's
 
@@ -418,7 +419,13 @@ void add_costs(Map<ClusterDraft>& map) {
                        "rate, as PyTorch's Gloo does with CUDA tensors. The links are then those "
                        "between hosts.",
             .otherwise = "collectives run on the devices",
-            .example = "20 GB/s"});
+            .example = "20 GB/s"})
+      .key("price", value::price(), &ClusterDraft::price,
+           {.meaning = "What an hour of one rank's device costs, its share of the host and the "
+                       "network included. Results then say what a billion tokens, or a million "
+                       "samples, cost. No prediction depends on it.",
+            .otherwise = "no result speaks of money",
+            .example = "2.5 USD/h"});
 }
 
 Map<ClusterDraft> make_cluster_map() {
@@ -453,10 +460,11 @@ const MapDescription& cluster_keys() {
   return cluster_map().description();
 }
 
-CalibratedCluster read_cluster(const Yaml& given) {
+CalibratedCluster read_cluster(const Yaml& given, std::optional<Price>& price) {
   ClusterDraft cluster;
   cluster.layers = layers_of(entry_with_bases(given, cluster_entries, "system"));
   cluster_map().read(std::vector<Yaml>(cluster.layers), cluster);
+  price = cluster.price;
   return cluster;
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <optional>
+
 #include "model/cost/calibration.hpp"
+#include "model/scenario/price.hpp"
 #include "scenarios/reader/yaml.hpp"
 
 namespace ddpsim {
@@ -11,8 +14,8 @@ struct MapDescription;
 const MapDescription& cluster_keys();
 
 /// `cluster:` of a scenario: a mapping, whose `system` may name a ready cluster, or the name of
-/// one. Throws InputError.
-CalibratedCluster read_cluster(const Yaml& given);
+/// one. `price` becomes what it says of that, or nothing. Throws InputError.
+CalibratedCluster read_cluster(const Yaml& given, std::optional<Price>& price);
 
 /// An entry of the catalogue of clusters: one node.
 struct ReadyCluster {

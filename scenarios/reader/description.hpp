@@ -30,6 +30,7 @@ struct DescribedKernel {
   std::int64_t read = 0, written = 0;  ///< bytes, all launches together
   double flops = 0;                    ///< masks not discounted
   int launches = 1;
+  std::optional<Duration> time;  ///< measured, all launches together
 };
 
 /// So many times in a row the kernel with this index.

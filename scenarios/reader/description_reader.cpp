@@ -145,6 +145,12 @@ const Map<DescribedKernel>& kernel_map() {
                            "is discounted."})
           .key("launches", value::whole(1, 100'000), &DescribedKernel::launches,
                {.meaning = "How many kernels the host enqueues for it."})
+          .key("time", value::time_or_zero(), &DescribedKernel::time,
+               {.meaning = "How long all its launches take together, where that was measured. It "
+                           "goes before every law, on any device: such a description is of the "
+                           "device that it was measured on.",
+                .otherwise = "the laws say",
+                .example = "120 us"})
           .check(finish_kernel);
   return map;
 }

@@ -50,17 +50,19 @@ class DescribedPass {
 
  private:
   void append(const Kernel& kernel, int count) {
-    if (open_ && !kernel.gemm) {
+    if (open_ && !kernel.gemm && kernel.time.has_value() == kernels_.back().time.has_value()) {
       if (merged_ == 0) kernels_.back().name += " and others";
       ++merged_;
     } else {
       kernels_.push_back(kernel);
       kernels_.back().traffic = {};
       kernels_.back().launches = 0;
+      if (kernel.time) kernels_.back().time = Duration::zero();
       merged_ = 0;
     }
     kernels_.back().traffic += count * kernel.traffic;
     kernels_.back().launches += count * kernel.launches;
+    if (kernel.time) *kernels_.back().time += count * *kernel.time;
     open_ = !kernel.gemm;
   }
 
@@ -108,6 +110,7 @@ std::optional<Kernel> priced(const DescribedKernel& described, std::optional<DTy
   kernel.traffic = Bytes{described.read + described.written};
   kernel.launches = described.launches;
   kernel.type = multiplied_as(described, compute, device);
+  kernel.time = described.time;
   return kernel;
 }
 

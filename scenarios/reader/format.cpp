@@ -79,6 +79,8 @@ std::string description_of(const Form& form, const std::string& quote) {
       return "a rate of floating-point operations";
     case Form::Kind::percent:
       return "a percentage";
+    case Form::Kind::price:
+      return "a price per hour";
     case Form::Kind::choice:
     case Form::Kind::constant:
       return choices_of(form, quote);

@@ -32,6 +32,7 @@ struct Form {
     bandwidth,  ///< above zero
     flop_rate,  ///< above zero
     percent,    ///< "1 %"
+    price,      ///< above zero, per hour: "2.5 USD/h"
     choice,     ///< one of `choices`, in any case
     constant,   ///< exactly the one of `choices`
     entry,      ///< the name of an entry of `catalogue`, or the path of a file that holds one

@@ -76,6 +76,20 @@ std::optional<FlopRate> parse_flop_rate(std::string_view text) {
   return FlopRate{*rate};
 }
 
+std::optional<Price> parse_price(std::string_view text) {
+  constexpr std::size_t code = 3;
+  constexpr std::string_view hourly = "/h";
+  if (text.size() <= code + hourly.size() || !text.ends_with(hourly)) return std::nullopt;
+  text.remove_suffix(hourly.size());
+  const std::string_view currency = text.substr(text.size() - code);
+  for (const char c : currency)
+    if (c < 'A' || c > 'Z') return std::nullopt;
+  const std::array unit{Unit{currency, 1}};
+  const auto per_hour = parse(text, unit);
+  if (!per_hour) return std::nullopt;
+  return Price{*per_hour, std::string(currency)};
+}
+
 std::optional<std::int64_t> parse_integer(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -135,6 +149,10 @@ std::string integer_pattern() {
 
 std::string number_pattern() {
   return std::string("^-?") + unsigned_number + "$";
+}
+
+std::string price_pattern() {
+  return std::string("^(?=[0-9.]*[1-9])") + unsigned_number + " *[A-Z]{3}/h$";
 }
 
 std::string percent_pattern() {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/base/quantity.hpp"
+#include "model/scenario/price.hpp"
 
 namespace ddpsim {
 
@@ -18,6 +19,8 @@ std::optional<Duration> parse_duration(std::string_view text);
 std::optional<Bytes> parse_bytes(std::string_view text);
 std::optional<Bandwidth> parse_bandwidth(std::string_view text);
 std::optional<FlopRate> parse_flop_rate(std::string_view text);
+/// "2.5 USD/h": three capital letters name the currency.
+std::optional<Price> parse_price(std::string_view text);
 
 /// A plain decimal integer or number, nothing else around it ("010" is ten).
 std::optional<std::int64_t> parse_integer(std::string_view text);
@@ -37,5 +40,6 @@ std::string quantity_pattern(Quantity quantity, Sign sign);
 std::string integer_pattern();
 std::string number_pattern();
 std::string percent_pattern();
+std::string price_pattern();  ///< above zero
 
 }  // namespace ddpsim

@@ -195,6 +195,7 @@ class Page {
     bullet("Sizes: " + units_of(Quantity::bytes) + ". KiB, MiB, GiB and TiB are powers of 1024.");
     bullet("Rates of bytes or bits: " + units_of(Quantity::bandwidth) + ".");
     bullet("Rates of floating-point operations: " + units_of(Quantity::flop_rate) + ".");
+    bullet("Prices per hour: three capital letters for the currency, such as 2.5 USD/h.");
     paragraph(
         "Names of a closed set and of the catalogue match in any case. Unknown and repeated keys "
         "are errors. `--set KEY=VALUE` replaces any key of a scenario by its dotted path, such as "

@@ -23,7 +23,9 @@ Map<Scenario> make_scenario_map() {
       .key_read(
           "cluster",
           {{.kind = Form::Kind::entry, .catalogue = cluster_entries}, value::map(&cluster_keys)},
-          [](Scenario& scenario, const Yaml& given) { scenario.cluster = read_cluster(given); },
+          [](Scenario& scenario, const Yaml& given) {
+            scenario.cluster = read_cluster(given, scenario.price);
+          },
           {.meaning = "The devices, and what connects them: a ready cluster by its name, or a "
                       "mapping of keys.",
            .example = "{device: h100-sxm, ranks_per_node: 2, intra_node: nvlink4}",

@@ -122,6 +122,8 @@ std::vector<Json> scalars_of(const Form& form) {
       return quantity(Quantity::flop_rate, Sign::positive);
     case Kind::percent:
       return {texts(percent_pattern())};
+    case Kind::price:
+      return {texts(price_pattern())};
     case Kind::choice: {
       std::vector<std::string> names;
       for (const NamedChoice& choice : form.choices) names.push_back(choice.name);

@@ -81,6 +81,22 @@ Value<FlopRate> flop_rate() {
   return quantity<FlopRate>({.kind = Form::Kind::flop_rate}, &Yaml::flop_rate, exact_text);
 }
 
+Value<Price> price() {
+  return {{{.kind = Form::Kind::price}},
+          [](const Yaml& given) {
+            constexpr std::string_view expected = "a price per hour, such as \"2.5 USD/h\"";
+            const std::string text = given.text(expected);
+            const auto price = parse_price(text);
+            if (!price || price->per_hour <= 0)
+              given.fail(fmt::format("expected {} and above zero, got \"{}\"", expected,
+                                     text.substr(0, 40)));
+            return *price;
+          },
+          [](YAML::Emitter& out, const Price& held) {
+            out << fmt::format("{} {}/h", held.per_hour, held.currency);
+          }};
+}
+
 Value<std::monostate> constant(std::string word) {
   Form form{.kind = Form::Kind::constant, .choices = {{word, ""}}};
   return {{form},

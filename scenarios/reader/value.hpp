@@ -10,6 +10,7 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include "model/scenario/price.hpp"
 #include "scenarios/reader/format.hpp"
 #include "scenarios/reader/yaml.hpp"
 
@@ -37,6 +38,7 @@ Value<Bytes> size();
 Value<Bytes> size_or_count();  ///< where the key says bytes: a whole number too
 Value<Bandwidth> bandwidth();
 Value<FlopRate> flop_rate();
+Value<Price> price();
 /// This word, which says what a file is. Becomes nothing.
 Value<std::monostate> constant(std::string word);
 

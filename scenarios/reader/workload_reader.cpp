@@ -254,6 +254,8 @@ void read_described(const Yaml& given, const Entry& entry, WorkloadDraft& draft,
   refuse_other_devices(given, description, draft.compute, device);
   scenario.workload = workload_of(description, entry.name, draft.compute, device);
   scenario.optimizer = description.optimizer.value_or(Optimizer::none);
+  scenario.batch = description.batch;
+  scenario.sequence = description.sequence.value_or(0);
   const MaskedFlops flops = masked_flops(description);
   scenario.described = Described{.source = description.source,
                                  .batch = description.batch,
@@ -303,7 +305,9 @@ void read_workload(const Yaml& given, Scenario& scenario) {
     } catch (const std::invalid_argument& problem) {
       model.fail(problem.what());
     }
+    scenario.batch = draft.size.batch;
     if (blocks) {
+      scenario.sequence = draft.size.sequence;
       scenario.d_model = blocks->d_model;
       scenario.num_layers = blocks->layers;
     }

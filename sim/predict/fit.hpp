@@ -14,7 +14,8 @@ struct CalibrationRow {
   const MeasuredRow* row = nullptr;
   Training training;
   StepModel model;
-  std::string link{};  ///< the kind of link that decides, for who groups rows by it
+  std::string link{};    ///< the kind of link that decides, for who groups rows by it
+  std::string device{};  ///< its name, likewise
 };
 
 /// What real rows say about a setup. Nothing but these numbers is ever taken from a measurement.

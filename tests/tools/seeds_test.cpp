@@ -117,11 +117,12 @@ TEST_CASE("run --vary compares combinations and refuses what it cannot", "[tools
   const Outcome table = ddpsim({"run", seed, "--vary", "training.no_sync=false,true", "--vary",
                                 "training.bucket_cap=10MiB,25MiB"});
   CHECK(table.code == 0);
-  CHECK_THAT(table.out, Catch::Contains("no_sync: true, bucket_cap: 10MiB") &&
+  CHECK_THAT(table.out, Catch::Contains("\nno_sync  bucket_cap  strategy ") &&
+                            Catch::Contains("\ntrue          10MiB  bucketed ") &&
                             Catch::Contains("shortest: no_sync: true"));
   const Outcome csv = ddpsim({"run", seed, "--vary", "training.no_sync=false,true", "--csv", "-"});
-  CHECK_THAT(csv.out, Catch::Contains("bound,peak_memory_bytes,set\n") &&
-                          Catch::Contains("training.no_sync=true"));
+  CHECK_THAT(csv.out,
+             Catch::Contains(",currency,set,error\n") && Catch::Contains("training.no_sync=true"));
   const auto refused = [&](std::vector<std::string> more, const std::string& why) {
     more.insert(more.begin(), {"run", seed});
     const Outcome outcome = ddpsim(more);
@@ -131,6 +132,74 @@ TEST_CASE("run --vary compares combinations and refuses what it cannot", "[tools
   refused({"--vary", "training.no_sync=maybe"}, "training.no_sync");
   refused({"--vary", "training.bucket_cap=1MiB..1100MiB"}, "at most 1000");
   refused({"--vary", "training.no_sync=false", "--why"}, "--why takes no --vary");
+}
+
+TEST_CASE("run --vary has a row with the error of a point that is refused", "[tools][vary]") {
+  const std::vector<std::string> words{"run",    first_example,
+                                       "--vary", "training.bucket_cap=1 MiB..4 MiB*4,5",
+                                       "--set",  "compare=[bucketed]"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return ddpsim(all);
+  };
+  const std::string why = "--vary training.bucket_cap=5: expected a size with its unit";
+  const Outcome table = with({});
+  CHECK(table.code == 2);
+  CHECK(lines_of(table.err).size() == 1);
+  CHECK_THAT(table.err, Catch::StartsWith("ddpsim: 1 of 3 points are refused; the first, ") &&
+                            Catch::Contains(why));
+  CHECK_THAT(table.out, Catch::Contains("\n4MiB ") && Catch::Contains("\n5 "));
+  const Outcome csv = with({"--csv", "-"});
+  CHECK(csv.code == 2);
+  const std::vector<std::string> lines = lines_of(csv.out);
+  REQUIRE(lines.size() >= 4);
+  CHECK_THAT(lines[3], Catch::StartsWith(",,,,") && Catch::Contains(why));
+  const Outcome json = with({"--json", "-"});
+  const Json runs = json.json();
+  REQUIRE(runs.size() == 3);
+  CHECK(runs[2]["set"]["training.bucket_cap"] == "5");
+  CHECK(runs[2]["results"].empty());
+  CHECK_THAT(runs[2]["error"].get<std::string>(), Catch::StartsWith(why));
+}
+
+TEST_CASE("--best sorts run --vary by any figure, the better first", "[tools][vary]") {
+  const auto order = [](const std::string& figure, const std::string& column) {
+    const Outcome outcome =
+        ddpsim({"run", first_example, "--vary", "cluster.ranks=1..8*2", "--set",
+                "compare=[bucketed, naive]", "--best", figure, "--csv", "-", "-q"});
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    const std::vector<std::string> lines = lines_of(outcome.out);
+    const auto cells = [](const std::string& line) {
+      std::istringstream stream(line);
+      std::vector<std::string> fields;
+      for (std::string field; std::getline(stream, field, ',');) fields.push_back(field);
+      return fields;
+    };
+    const std::vector<std::string> header = cells(lines[0]);
+    const auto at =
+        static_cast<std::size_t>(std::find(header.begin(), header.end(), column) - header.begin());
+    std::vector<double> values;
+    for (std::size_t i = 1; i <= 8; ++i) values.push_back(std::stod(cells(lines[i])[at]));
+    return values;
+  };
+  const std::vector<double> steps = order("step", "avg_step_time_ms");
+  CHECK(std::is_sorted(steps.begin(), steps.end()));
+  const std::vector<double> rates = order("tokens_per_second", "tokens_per_second");
+  CHECK(std::is_sorted(rates.rbegin(), rates.rend()));
+  const std::vector<double> exposed = order("exposed", "exposed_ms");
+  CHECK(std::is_sorted(exposed.begin(), exposed.end()));
+  for (const char* command : {"run", "sweep"})
+    for (const char* wrong : {"speed", "bound", "strategy", "world_size"}) {
+      const Outcome refused =
+          ddpsim({command, first_example, "--vary", "cluster.ranks=1..8*2", "--best", wrong});
+      CAPTURE(command, wrong, refused.err);
+      CHECK(refused.code == 2);
+      CHECK(lines_of(refused.err).size() == 1);
+      CHECK_THAT(refused.err, Catch::Contains("known: step, ") && Catch::Contains("mfu"));
+    }
+  CHECK(ddpsim({"run", first_example, "--best", "step"}).code == 2);
 }
 
 }  // namespace

@@ -331,7 +331,7 @@ TEST_CASE("a file that is no result of the sweep is refused and left alone", "[t
           "rows: row 1: training.bucket_cap=5MiB is no point of this grid");
   refused("--csv", with(csv, ",gpt2,768,", ",gpt2,many,"),
           "rows:2: d_model: expected a number, got \"many\"");
-  refused("--csv", with(csv, ",gpt2,768,", ",gpt2,768,,"), "rows:2: expected 24 fields, got 25");
+  refused("--csv", with(csv, ",gpt2,768,", ",gpt2,768,,"), "rows:2: expected 39 fields, got 40");
   refused("--csv", with(csv, ",flat,flat,", ",overlap,flat,"), "rows:3: this row is one too many");
   refused("--csv", csv + lines_of(csv)[1] + "\n", "rows:26: this row is one too many");
 }
@@ -386,6 +386,52 @@ TEST_CASE("a combination the scenario refuses is a row that says why", "[tools][
     CHECK_THAT(rows[4], Catch::StartsWith("\"[1 GiB, 1 MiB]\",gpt2,,,,"));
     CHECK_THAT(rows[4], Catch::Contains("this cap closes no bucket"));
   }
+}
+
+TEST_CASE("a bad value of the only key is a row that says why", "[tools][sweep]") {
+  const Scratch scratch;
+  const Outcome outcome = sweep({first_example, "--vary", "training.bucket_cap=1MiB,none", "--set",
+                                 "compare=[bucketed]", "--csv", "rows.csv"},
+                                scratch.folder());
+  CHECK(outcome.code == 2);
+  const Words rows = lines_of(content_of(scratch.path("rows.csv")));
+  REQUIRE(rows.size() == 3);
+  CHECK_THAT(rows[1], Catch::StartsWith("1MiB,bucketed,"));
+  CHECK_THAT(rows[2], Catch::StartsWith("none,,,") && Catch::Contains("expected a size"));
+}
+
+TEST_CASE("ranks double from one to a thousand in one range", "[tools][sweep]") {
+  const Outcome outcome = sweep({first_example, "--vary", "cluster.ranks=1..1024*2", "--set",
+                                 "cluster=dgx-h100", "--set", "compare=[bucketed]", "--json", "-"});
+  REQUIRE(outcome.code == 0);
+  const Json rows = outcome.json()["rows"];
+  REQUIRE(rows.size() == 11);
+  for (std::size_t i = 0; i < rows.size(); ++i) CHECK(rows[i]["world_size"] == 1 << i);
+  // At one rank nothing is hidden, for nothing is sent.
+  const Outcome table = sweep({first_example, "--vary", "cluster.ranks=1,2", "--set",
+                               "cluster=dgx-h100", "--set", "compare=[bucketed]"});
+  CHECK(table.out.find("100 %") == std::string::npos);
+}
+
+TEST_CASE("--best sorts a sweep's table and leaves its file in order", "[tools][sweep]") {
+  const Scratch scratch;
+  const Words line{
+      first_example, "--vary", "cluster.ranks=1..8*2,7.5", "--set", "compare=[bucketed]", "--csv",
+      "rows.csv",    "--best", "samples_per_second"};
+  const Outcome outcome = sweep(line, scratch.folder());
+  CHECK(outcome.code == 2);
+  Words ranks;
+  for (const std::string& row : lines_of(outcome.out))
+    if (row.find("bucketed") != std::string::npos || row.find("refused") != std::string::npos)
+      ranks.push_back(row.substr(0, row.find(' ')));
+  CHECK(ranks == Words{"8", "4", "2", "1", "7.5"});
+  CHECK_THAT(outcome.out, Catch::Contains("sorted by samples_per_second, the highest first"));
+  Words in_file;
+  for (const std::string& row : lines_of(content_of(scratch.path("rows.csv"))))
+    in_file.push_back(row.substr(0, row.find(',')));
+  CHECK(in_file == Words{"cluster.ranks", "1", "2", "4", "8", "7.5"});
+  CHECK_THAT(sweep(line, scratch.folder()).err,
+             Catch::StartsWith("5 points: 5 were in rows.csv, 0 computed\n"));
 }
 
 TEST_CASE("the strategies compared can be varied too", "[tools][sweep]") {

@@ -1,6 +1,7 @@
 // Errors that say what to write: a line for each mistake that a trial of the program found badly
 // told.
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "tests/tools/program.hpp"
 
@@ -9,6 +10,10 @@ namespace {
 
 const std::string workload = "workload: {model: gpt2, batch: 1, sequence: 64}\n";
 const std::string cluster = "cluster: {device: a100-80, ranks_per_node: 2, intra_node: nvlink3}\n";
+
+const std::string timed_profile =
+    "format: ddpsim.workload/1\nforward: 1 ms\nbackward: 2 ms\nparameters:\n"
+    "  - {name: w, shape: [1000], ready: 2 ms}\n";
 
 struct Slip {
   std::string what;
@@ -54,7 +59,15 @@ const std::vector<Slip>& slips() {
        "  - {name: w, shape: [4], ready: 98.5 ms}\n",
        {"tune", "s.yaml", "--device", "a100-80", "--ranks", "2", "--link", "nvlink3"},
        "s.yaml:5:34: parameters.ready: a gradient cannot be ready after the backward pass has "
-       "ended (98.380000 ms)"}};
+       "ended (98.380000 ms)"},
+      {"a link nobody knows",
+       timed_profile,
+       {"tune", "s.yaml", "--device", "a100-80", "--ranks", "2", "--link", "nosuch"},
+       "--link nosuch: unknown name \"nosuch\"; known: "},
+      {"a device nobody knows",
+       timed_profile,
+       {"tune", "s.yaml", "--device", "nosuch", "--ranks", "2", "--link", "nvlink3"},
+       "--device nosuch: unknown name \"nosuch\"; known: "}};
   return all;
 }
 
@@ -83,6 +96,25 @@ TEST_CASE("what was refused for its spelling is taken", "[tools]") {
              scratch.folder());
   INFO(tuned.err);
   CHECK(tuned.code == 0);
+}
+
+TEST_CASE("a cap that makes no bucket is noted", "[tools]") {
+  const Scratch scratch;
+  const auto said = [&](const std::string& training) {
+    scratch.write("s.yaml", workload + cluster + "training: {" + training + "}\n");
+    const Outcome run = ddpsim({"run", "s.yaml"}, scratch.folder());
+    CHECK(run.code == 0);
+    return run.out + run.err;
+  };
+  for (const auto& [key, value] :
+       {std::pair("parameter_groups", "2"), std::pair("bucket_caps", "[1 MiB, 4 MiB]")}) {
+    const std::string set = fmt::format("{}: {}", key, value);
+    CHECK_THAT(said("bucket_cap: 5 MiB, " + set),
+               Catch::Contains(fmt::format(
+                   "bucket_cap: 5 MiB makes no bucket: {} says what the buckets are", key)));
+    CHECK_THAT(said(set), !Catch::Contains("makes no bucket"));
+  }
+  CHECK_THAT(said("bucket_cap: 5 MiB"), !Catch::Contains("makes no bucket"));
 }
 
 TEST_CASE("help of a command is that command's", "[tools]") {

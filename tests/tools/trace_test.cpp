@@ -1,7 +1,11 @@
+// What --trace writes: the shape of PyTorch's profiler, held by its own rules (spans nest, launches
+// lead to kernels) and against the figures that `run --json` gives.
+
 #include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include <catch2/catch.hpp>
@@ -11,15 +15,17 @@
 namespace ddpsim {
 namespace {
 
-using Thread = std::pair<int, int>;  // pid, tid
+using Row = std::pair<int, int>;  // pid, tid
 
 /// An event with its times as whole picoseconds, which floating point would not keep.
 struct Event {
   Json json;
   std::int64_t start = 0, duration = 0;
 
-  Thread thread() const { return {json["pid"].get<int>(), json["tid"].get<int>()}; }
+  Row row() const { return {json["pid"].get<int>(), json.value("tid", 0)}; }
   std::int64_t end() const { return start + duration; }
+  std::string name() const { return json["name"]; }
+  std::string category() const { return json.value("cat", ""); }
 };
 
 /// "ts":12.345678 is microseconds with six digits: 12345678 ps. -1 if there is no such key or it is
@@ -51,10 +57,33 @@ std::vector<Event> of_phase(const std::vector<Event>& events, const std::string&
   return some;
 }
 
+std::vector<Event> of_category(const std::vector<Event>& events, const std::string& category) {
+  std::vector<Event> some;
+  std::copy_if(events.begin(), events.end(), std::back_inserter(some), [&](const Event& event) {
+    return event.json["ph"] == "X" && event.category() == category;
+  });
+  return some;
+}
+
+bool is_collective(const Event& event) {
+  return event.name().starts_with("ncclDevKernel_") || event.name().starts_with("gloo:");
+}
+
 struct Traced {
   std::vector<Event> events;
+  Json header;  ///< what stands before the events
   Json run;
+
+  const Json& ranks() const { return header["ddpsim"]["ranks"]; }
 };
+
+Traced parsed(const std::string& text) {
+  Traced trace;
+  trace.events = events_of(text);
+  trace.header = Json::parse(text);
+  trace.header.erase("traceEvents");
+  return trace;
+}
 
 /// A scenario's trace and figures.
 Traced traced(const std::string& file, const std::vector<std::string>& flags = {}) {
@@ -65,38 +94,67 @@ Traced traced(const std::string& file, const std::vector<std::string>& flags = {
   const Outcome outcome = ddpsim(arguments);
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
-  return {events_of(content_of(scratch.path("t.json"))), outcome.json()};
+  Traced trace = parsed(content_of(scratch.path("t.json")));
+  trace.run = outcome.json();
+  return trace;
 }
 
-/// Processes of a strategy: its ranks, up to eight. They follow each other, strategy by strategy.
-std::size_t ranks_shown(const Traced& trace) {
-  return std::min<std::size_t>(8, trace.run["ranks"].get<std::size_t>());
+/// The text of a compressed file, by the program whose format it is.
+std::string unpacked(const std::filesystem::path& file) {
+  const Outcome outcome = execute({"gzip", "-dc", file.string()});
+  REQUIRE(outcome.code == 0);
+  return outcome.out;
 }
 
 const std::vector<std::string> some_scenarios{"examples/first.yaml", "examples/own-profile.yaml",
                                               "examples/cpu-cluster.yaml",
                                               "seeds/ultra-scale-part4-sync.yaml"};
+/// Whose kernels run on a device, with NCCL.
+const std::vector<std::string> gpu_scenarios{"examples/first.yaml", "examples/own-profile.yaml"};
 
-TEST_CASE("a thread of a trace does one thing at a time", "[tools][trace]") {
+TEST_CASE("spans of a row of a trace lie in each other or apart", "[tools][trace]") {
   for (const std::string& name : some_scenarios) {
-    std::map<Thread, std::vector<Event>> threads;
+    std::map<Row, std::vector<Event>> rows;
     const Traced trace = traced(shipped(name));
     for (const Event& span : of_phase(trace.events, "X")) {
       REQUIRE(span.start >= 0);
       REQUIRE(span.duration >= 0);
-      threads[span.thread()].push_back(span);
+      rows[span.row()].push_back(span);
     }
-    CHECK(threads.size() >= 4);
-    for (auto& [thread, spans] : threads) {
+    CHECK(rows.size() >= 4);
+    for (auto& [row, spans] : rows) {
+      // As readers sort them: by start, the longer first, else as they stand.
+      std::stable_sort(spans.begin(), spans.end(), [](const Event& a, const Event& b) {
+        return std::pair(a.start, -a.duration) < std::pair(b.start, -b.duration);
+      });
+      std::vector<const Event*> around;
+      for (const Event& span : spans) {
+        while (!around.empty() && around.back()->end() < span.start) around.pop_back();
+        if (!around.empty() && around.back()->end() < span.end())
+          FAIL_CHECK(name << ": " << around.back()->json.dump() << " " << span.json.dump());
+        around.push_back(&span);
+      }
+    }
+  }
+}
+
+TEST_CASE("a stream of a trace runs one kernel at a time", "[tools][trace]") {
+  for (const std::string& name : gpu_scenarios) {
+    std::map<Row, std::vector<Event>> streams;
+    const Traced trace = traced(shipped(name));
+    for (const char* category : {"kernel", "gpu_memcpy"})
+      for (const Event& span : of_category(trace.events, category)) {
+        streams[span.row()].push_back(span);
+        CHECK(span.json["args"]["stream"] == span.row().second);
+        CHECK(span.json["args"]["device"] == span.row().first);
+      }
+    CHECK(streams.size() >= 2 * trace.ranks().size() - 2);  // `none` has no collectives
+    for (auto& [row, spans] : streams) {
       std::stable_sort(spans.begin(), spans.end(),
                        [](const Event& a, const Event& b) { return a.start < b.start; });
       for (std::size_t i = 1; i < spans.size(); ++i) {
-        if (spans[i - 1].end() <= spans[i].start) continue;
-        CAPTURE(name, spans[i - 1].json.dump(), spans[i].json.dump());
-        CHECK(spans[i - 1].end() <= spans[i].start);
-      }
-      // Nor to a reader that adds floating-point microseconds.
-      for (std::size_t i = 1; i < spans.size(); ++i) {
+        if (spans[i - 1].end() > spans[i].start) FAIL_CHECK(name << ": " << spans[i].json.dump());
+        // Nor do two overlap to a reader that adds floating-point microseconds.
         const double end =
             spans[i - 1].json["ts"].get<double>() + spans[i - 1].json["dur"].get<double>();
         if (end > spans[i].json["ts"]) FAIL_CHECK(name << ": " << spans[i].json.dump());
@@ -105,78 +163,86 @@ TEST_CASE("a thread of a trace does one thing at a time", "[tools][trace]") {
   }
 }
 
-TEST_CASE("every process and thread of a trace has its name", "[tools][trace]") {
+TEST_CASE("every process and row of a trace has its name", "[tools][trace]") {
   for (const std::string& name : some_scenarios) {
     CAPTURE(name);
     const Traced trace = traced(shipped(name));
-    std::map<int, std::string> processes;
-    std::map<Thread, std::string> threads;
+    std::map<int, std::string> processes, labels;
+    std::map<Row, std::string> rows;
     for (const Event& event : of_phase(trace.events, "M")) {
-      const std::string what = event.json["name"], called = event.json["args"]["name"];
-      if (what == "process_name") CHECK(processes.emplace(event.json["pid"], called).second);
-      if (what == "thread_name") CHECK(threads.emplace(event.thread(), called).second);
+      const Json& given = event.json["args"];
+      if (event.name() == "process_name")
+        CHECK(processes.emplace(event.json["pid"], given["name"]).second);
+      if (event.name() == "process_labels")
+        CHECK(labels.emplace(event.json["pid"], given["labels"]).second);
+      if (event.name() == "thread_name") CHECK(rows.emplace(event.row(), given["name"]).second);
     }
-    const std::size_t ranks = ranks_shown(trace);
-    REQUIRE(processes.size() == ranks * trace.run["results"].size());
-    CHECK(threads.size() == 3 * processes.size());
-    for (const auto& [pid, called] : processes) {
-      const std::string strategy =
-          trace.run["results"][static_cast<std::size_t>(pid) / ranks]["strategy"];
-      CHECK_THAT(called, Catch::StartsWith(strategy));
-      CHECK_THAT(called, Catch::Contains(": rank " +
-                                         std::to_string(static_cast<std::size_t>(pid) % ranks)));
-      CHECK(threads.at({pid, 0}) == "host");
-      CHECK(threads.at({pid, 1}) == "compute");
-      CHECK(threads.at({pid, 2}) == "communication");
+    const bool device = trace.header["deviceProperties"].size() == 1;
+    CHECK(processes.size() == (device ? 2 : 1) * trace.ranks().size());
+    for (const Json& rank : trace.ranks()) {
+      const int process = rank["process"];
+      CHECK(processes.at(process) == rank["name"]);
+      CHECK(labels.at(process) == "CPU");
+      CHECK_THAT(rows.at({process, process}), Catch::Contains("pt_main_thread"));
+      CHECK_THAT(rows.at({process, process + 1}), Catch::Contains("pt_autograd_0"));
     }
     for (const Event& event : trace.events)
-      if (event.json["ph"] != "M" && threads.count(event.thread()) == 0)
+      if (event.json["ph"] != "M" && event.json["ph"] != "C" && rows.count(event.row()) == 0)
         FAIL_CHECK(event.json.dump());
   }
 }
 
-TEST_CASE("hooks are instants, one for each parameter of a strategy with hooks", "[tools][trace]") {
+TEST_CASE("every gradient is accumulated once, under every strategy", "[tools][trace]") {
   const Traced trace = traced(shipped("examples/own-profile.yaml"));
-  std::map<int, std::set<std::string>> hooks;  // by process
-  for (const Event& event : of_phase(trace.events, "i")) {
-    CHECK(event.json["cat"] == "hook");
-    CHECK(event.json["s"] == "t");
-    CHECK(event.start >= 0);
-    CHECK(hooks[event.json["pid"]].insert(event.json["name"]).second);
-  }
-  // none, naive, flat, overlap, bucketed: the last two have hooks, for six parameters.
-  REQUIRE(hooks.size() == 2 * ranks_shown(trace));
-  const std::set<std::string> six{"hook 0.bias",   "hook 0.weight", "hook 2.bias",
-                                  "hook 2.weight", "hook 4.bias",   "hook 4.weight"};
-  for (const int pid : {6, 7, 8, 9}) CHECK(hooks[pid] == six);
+  std::map<int, std::multiset<std::string>> gradients;  // by process
+  for (const Event& event : of_category(trace.events, "cpu_op"))
+    if (event.name() == "torch::autograd::AccumulateGrad")
+      gradients[event.json["pid"]].insert(event.json["args"]["parameter"]);
+  CHECK(gradients.size() == trace.ranks().size());
+  for (const auto& [process, names] : gradients)
+    CHECK(names == std::multiset<std::string>{"0.bias", "0.weight", "2.bias", "2.weight", "4.bias",
+                                              "4.weight"});
 }
 
-TEST_CASE("a flow leads from a span on a stream to an all-reduce that begins later",
-          "[tools][trace]") {
-  for (const std::string& name : some_scenarios) {
+TEST_CASE("every kernel of a trace is launched, and an arrow leads to it", "[tools][trace]") {
+  for (const std::string& name : gpu_scenarios) {
     CAPTURE(name);
     const Traced trace = traced(shipped(name));
-    std::set<std::pair<Thread, std::int64_t>> begins, all_reduces;
-    for (const Event& span : of_phase(trace.events, "X")) {
-      begins.emplace(span.thread(), span.start);
-      if (span.json["cat"] == "all-reduce") all_reduces.emplace(span.thread(), span.start);
-    }
-    std::map<int, Event> from, to;  // by id
+    std::map<std::int64_t, Event> launches, from, to;
+    for (const Event& launch : of_category(trace.events, "cuda_runtime"))
+      if (launch.json["args"].contains("correlation"))
+        CHECK(launches.emplace(launch.json["args"]["correlation"], launch).second);
     for (const Event& event : of_phase(trace.events, "s"))
       CHECK(from.emplace(event.json["id"], event).second);
     for (const Event& event : of_phase(trace.events, "f"))
       CHECK(to.emplace(event.json["id"], event).second);
-    CHECK(!from.empty());
     REQUIRE(from.size() == to.size());
-    for (const auto& [id, begin] : from) {
-      REQUIRE(to.count(id) == 1);
-      const Event& end = to.at(id);
-      CAPTURE(begin.json.dump(), end.json.dump());
-      REQUIRE(begin.start <= end.start);
-      REQUIRE(begin.json["pid"] == end.json["pid"]);
-      REQUIRE(begins.count({begin.thread(), begin.start}) == 1);
-      REQUIRE(all_reduces.count({end.thread(), end.start}) == 1);
+    std::size_t kernels = 0;
+    for (const char* category : {"kernel", "gpu_memcpy"})
+      for (const Event& kernel : of_category(trace.events, category)) {
+        ++kernels;
+        const std::int64_t id = kernel.json["args"]["correlation"];
+        CAPTURE(kernel.json.dump());
+        REQUIRE(launches.contains(id));
+        REQUIRE(from.contains(id));
+        const Event& launch = launches.at(id);
+        CHECK(launch.start <= kernel.start);
+        CHECK(from.at(id).category() == "ac2g");
+        CHECK(std::pair(from.at(id).row(), from.at(id).start) ==
+              std::pair(launch.row(), launch.start));
+        CHECK(std::pair(to.at(id).row(), to.at(id).start) == std::pair(kernel.row(), kernel.start));
+      }
+    CHECK(kernels > 0);
+    // The other arrows lead from the last gradient of a bucket to its all-reduce.
+    std::set<std::pair<Row, std::int64_t>> all_reduces;
+    for (const Event& kernel : of_category(trace.events, "kernel"))
+      if (is_collective(kernel)) all_reduces.emplace(kernel.row(), kernel.start);
+    for (const auto& [id, arrow] : to) {
+      if (arrow.category() == "ac2g") continue;
+      CHECK(all_reduces.count({arrow.row(), arrow.start}) == 1);
+      CHECK(from.at(id).start < arrow.start);
     }
+    CHECK(to.size() > kernels);
   }
 }
 
@@ -184,28 +250,64 @@ TEST_CASE("a trace tells what the JSON tells", "[tools][trace]") {
   for (const std::string& name : some_scenarios) {
     CAPTURE(name);
     const Traced trace = traced(shipped(name));
-    const std::vector<Event> spans = of_phase(trace.events, "X");
-    for (std::size_t pid = 0; pid < ranks_shown(trace) * trace.run["results"].size(); ++pid) {
-      const Json& result = trace.run["results"][pid / ranks_shown(trace)];
-      CAPTURE(result["strategy"]);
-      std::int64_t last = 0, collectives = 0, communication = 0;
-      for (const Event& span : spans) {
-        if (span.json["pid"] != pid) continue;
+    const std::size_t each = trace.ranks().size() / trace.run["results"].size();
+    REQUIRE(each * trace.run["results"].size() == trace.ranks().size());
+    const bool device = trace.header["deviceProperties"].size() == 1;
+    for (std::size_t i = 0; i < trace.ranks().size(); ++i) {
+      const Json& result = trace.run["results"][i / each];
+      const int host = trace.ranks()[i]["process"];
+      const int process = device ? static_cast<int>(i) : host;
+      CAPTURE(result["strategy"], i);
+      CHECK(trace.ranks()[i]["step_ms"].get<double>() == result["step_ms"].get<double>());
+      std::int64_t last = 0, step = -1, count = 0, communication = 0;
+      for (const Event& span : of_phase(trace.events, "X")) {
+        if (span.json["pid"] == host && span.name() == "ProfilerStep#2") step = span.end();
+        if (span.json["pid"] != process) continue;
         last = std::max(last, span.end());
-        if (span.json["cat"] != "all-reduce" || span.json["tid"] != 2) continue;
-        ++collectives;
+        if (!is_collective(span)) continue;
+        // What broadcasts buffers is no part of averaging gradients.
+        if (span.json["args"]["Collective name"] == "broadcast") continue;
+        ++count;
         communication += span.duration;
+        CHECK(span.json["args"]["Group size"] == trace.run["ranks"]);
       }
-      CHECK(collectives == result["collectives"]);
+      CHECK(count == result["collectives"]);
       CHECK(static_cast<double>(communication) * 1e-9 ==
             Approx(result["communication_ms"].get<double>()).margin(1e-6));
+      CHECK(last <= step);
       // The last rank is the slowest, and ends the step.
-      const double step = result["step_ms"];
-      if ((pid + 1) % ranks_shown(trace) == 0)
-        CHECK(static_cast<double>(last) * 1e-9 == Approx(step).margin(1e-6));
+      if ((i + 1) % each == 0)
+        CHECK(static_cast<double>(step) * 1e-9 ==
+              Approx(result["step_ms"].get<double>()).margin(1e-6));
       else
-        CHECK(static_cast<double>(last) * 1e-9 < step + 1e-6);
+        CHECK(static_cast<double>(step) * 1e-9 < result["step_ms"].get<double>() + 1e-6);
     }
+  }
+}
+
+TEST_CASE("counters tell what is on the links", "[tools][trace]") {
+  // Two ranks send each byte of an all-reduce once: 2 (2 - 1) / 2.
+  const Traced trace = traced(shipped("examples/own-profile.yaml"));
+  REQUIRE(trace.run["ranks"] == 2);
+  for (std::size_t i = 0; i < trace.ranks().size(); ++i) {
+    const Json& result = trace.run["results"][i / 2];
+    CAPTURE(result["strategy"]);
+    std::map<std::string, std::vector<std::pair<std::int64_t, double>>> values;
+    for (const Event& event : of_phase(trace.events, "C"))
+      if (event.json["pid"] == i)
+        values[event.name()].emplace_back(event.start, *event.json["args"].begin());
+    if (result["collectives"] == 0) {
+      CHECK(values.empty());
+      continue;
+    }
+    double sent = 0;
+    const auto& rates = values.at("link use");
+    CHECK(rates.front() == std::pair(std::int64_t{0}, 0.0));
+    for (std::size_t k = 1; k < rates.size(); ++k)
+      sent += rates[k - 1].second * static_cast<double>(rates[k].first - rates[k - 1].first) * 1e-3;
+    CHECK(sent == Approx(result["wire_bytes"].get<double>()).epsilon(1e-6));
+    CHECK(values.at("bytes in flight").back().second == 0);
+    for (const auto& [at, bytes] : values.at("bytes in flight")) CHECK(bytes >= 0);
   }
 }
 
@@ -232,20 +334,140 @@ TEST_CASE("names with quotes and control characters leave a trace valid", "[tool
   const auto file = scratch.write("s.yaml",
                                   "workload: {model: p.yaml}\ncluster: {device: h100-sxm, "
                                   "ranks_per_node: 2, intra_node: nvlink4}\n");
-  const auto hooks = of_phase(traced(file.string()).events, "i");
-  REQUIRE(!hooks.empty());
-  CHECK(hooks[0].json["name"] == "hook a\"b\\c\n\t\u2028é");
+  int found = 0;
+  for (const Event& event : of_category(traced(file.string()).events, "cpu_op")) {
+    if (event.name() != "torch::autograd::AccumulateGrad") continue;
+    ++found;
+    CHECK(event.json["args"]["parameter"] == "a\"b\\c\n\t\u2028é");
+  }
+  CHECK(found > 0);
 }
 
 TEST_CASE("schedule writes the trace of its one strategy", "[tools][trace]") {
   const Scratch scratch;
   const std::string file = scratch.path("t.json").string();
   REQUIRE(ddpsim({"schedule", shipped("examples/own-profile.yaml"), "--trace", file}).code == 0);
-  const std::vector<Event> events = events_of(content_of(file));
-  std::set<int> pids;
-  for (const Event& event : events) pids.insert(event.json["pid"].get<int>());
-  CHECK(pids == std::set<int>{0, 1});  // two ranks
-  CHECK(of_phase(events, "i").size() == 2 * 6);
+  const Traced trace = parsed(content_of(file));
+  REQUIRE(trace.ranks().size() == 2);
+  for (const Json& rank : trace.ranks())
+    CHECK_THAT(rank["name"].get<std::string>(), Catch::StartsWith("bucketed"));
+}
+
+TEST_CASE("a trace shows the ranks that differ, or all", "[tools][trace]") {
+  const std::vector<std::string> large{"--set", "cluster.nodes=4", "--set",
+                                       "cluster.inter_node=ib-ndr"};
+  // 32 ranks with a skew: 0 to 30 are alike, 31 stands for the slowest.
+  const Traced few = traced(first_example, large);
+  REQUIRE(few.run["ranks"] == 32);
+  REQUIRE(few.ranks().size() == 2 * 4);
+  CHECK(few.ranks()[0]["name"] == "naive: rank 0 (and all up to 30)");
+  CHECK(few.ranks()[1]["name"] == "naive: rank 31 (the slowest of 32)");
+  CHECK(few.ranks()[1]["rank"] == 31);
+  // A small workload, of which five strategies are compared.
+  const Traced all =
+      traced(shipped("examples/own-profile.yaml"),
+             {"--set", "cluster.nodes=16", "--set", "cluster.inter_node=ib-ndr", "--all-ranks"});
+  REQUIRE(all.ranks().size() == 32 * 5);
+  std::set<std::string> names;
+  for (const Json& rank : all.ranks()) CHECK(names.insert(rank["name"]).second);
+  CHECK(names.contains("naive: rank 17"));
+  // Without a skew one rank stands for all.
+  const Traced one = traced(first_example, {"--set", "cluster.skew=0 %"});
+  REQUIRE(one.ranks().size() == 4);
+  CHECK(one.ranks()[0]["name"] == "naive: rank 0 (and all up to 7)");
+}
+
+TEST_CASE("a trace is compressed by its name", "[tools][trace]") {
+  const Scratch scratch;
+  const std::string plain = scratch.path("t.json").string(),
+                    packed = scratch.path("t.json.gz").string();
+  for (const std::string& file : {plain, packed})
+    REQUIRE(ddpsim({"run", first_example, "-q", "--trace", file}).code == 0);
+  CHECK(unpacked(packed) == content_of(plain));
+  CHECK(10 * std::filesystem::file_size(packed) < std::filesystem::file_size(plain));
+}
+
+TEST_CASE("a folder gets a trace for each strategy and rank", "[tools][trace]") {
+  const Scratch scratch;
+  const std::filesystem::path folder = scratch.path("new/traces");
+  const std::vector<std::string> command{"run", shipped("examples/own-profile.yaml"), "-q",
+                                         "--trace", folder.string() + "/"};
+  REQUIRE(ddpsim(command).code == 0);
+  std::set<std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+    if (entry.is_regular_file())
+      files.insert(std::filesystem::relative(entry.path(), folder).string());
+  std::set<std::string> expected;
+  for (const char* step : {"none", "naive", "flat", "overlap", "bucketed-explicit"})
+    for (const char* rank : {"0", "1"})
+      expected.insert(std::string(step) + "/rank" + rank + ".json.gz");
+  CHECK(files == expected);
+  for (const int rank : {0, 1}) {
+    const Traced trace = parsed(
+        unpacked(folder / "bucketed-explicit" / ("rank" + std::to_string(rank) + ".json.gz")));
+    CHECK(trace.header["distributedInfo"] ==
+          Json({{"backend", "nccl"}, {"rank", rank}, {"world_size", 2}}));
+    CHECK(trace.header["deviceProperties"][0]["name"] == "rtx-pro-6000");
+    CHECK(trace.header["schemaVersion"] == 1);
+  }
+  // Again: the same files. With those of another job beside them a reader would mix the two.
+  CHECK(ddpsim(command).code == 0);
+  std::ofstream(folder / "flat/rank7.json.gz") << "old";
+  const Outcome refused = ddpsim(command);
+  CHECK(refused.code == 2);
+  CHECK_THAT(refused.err, Catch::Contains("there is rank7.json.gz already"));
+  CHECK(lines_of(refused.err).size() == 1);
+}
+
+TEST_CASE("places where traces cannot go are refused before the work", "[tools][trace]") {
+  const Scratch scratch;
+  scratch.write("file", "");
+  const auto refused = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> command{"run", first_example, "-q"};
+    command.insert(command.end(), flags.begin(), flags.end());
+    const Outcome outcome = ddpsim(command, scratch.folder());
+    CHECK(outcome.code == 2);
+    CHECK(lines_of(outcome.err).size() == 1);
+    return outcome.err;
+  };
+  CHECK_THAT(refused({"--trace", "file/traces/"}), Catch::Contains("file is no folder"));
+  CHECK_THAT(refused({"--all-ranks"}), Catch::Contains("--all-ranks goes with --trace alone"));
+  CHECK_THAT(refused({"--all-ranks", "--trace", "t.json", "--set", "cluster.nodes=1000", "--set",
+                      "cluster.inter_node=ib-ndr"}),
+             Catch::Contains("without --all-ranks it holds the ranks that differ"));
+}
+
+TEST_CASE("a predicted trace, imported, gives back its step", "[tools][trace]") {
+  const Scratch scratch;
+  const std::string folder = scratch.path("traces/").string();
+  const Json run = ddpsim({"run", first_example, "--trace", folder, "--json", "-"}).json();
+  const std::map<std::string, std::string> folders{{"naive", "naive"},
+                                                   {"flat", "flat"},
+                                                   {"overlap", "overlap"},
+                                                   {"bucketed", "bucketed-25-MiB"}};
+  for (const Json& result : run["results"]) {
+    const std::string strategy = result["strategy"];
+    CAPTURE(strategy);
+    // The slowest rank is the one whose step is the job's.
+    const Outcome outcome =
+        ddpsim({"import", "torch-trace", folder + folders.at(strategy) + "/rank7.json.gz", "-o",
+                scratch.path("p.yaml").string(), "--json", "-"});
+    REQUIRE(outcome.code == 0);
+    const Json found = outcome.json();
+    CHECK(found["strategy"] == strategy);
+    REQUIRE(found["steps"].size() == 1);
+    CHECK(found["steps"][0]["step_ms"].get<double>() ==
+          Approx(result["step_ms"].get<double>()).margin(1e-6));
+    CHECK(found["steps"][0]["collectives_ms"].get<double>() ==
+          Approx(result["communication_ms"].get<double>()).margin(1e-5));
+    REQUIRE(found["buckets"].size() == result["buckets"].size());
+    for (std::size_t b = 0; b < found["buckets"].size(); ++b) {
+      const Json &traced = found["buckets"][b], &bucket = result["buckets"][b];
+      CHECK(4 * traced["elements"].get<std::int64_t>() == bucket["bytes"]);
+      CHECK(traced["start_ms"].get<double>() ==
+            Approx(bucket["start_ms"].get<double>()).margin(1e-6));
+    }
+  }
 }
 
 }  // namespace

@@ -212,7 +212,7 @@ TEST_CASE("validate prints both sides and draws both timelines", "[tools][valida
   const std::string trace = scratch.path("trace.json").string();
   const Outcome outcome =
       ddpsim(with(quick(scenario), {"--backend", "threads", "--ranks", "2", "--trace", trace,
-                                    "--json", scratch.path("all.json").string()}));
+                                    "--all-ranks", "--json", scratch.path("all.json").string()}));
   REQUIRE(outcome.code == 0);
   const double stolen = Json::parse(content_of(scratch.path("all.json"))).at("stolen_share");
   CHECK((outcome.out.find("the host of this virtual machine took") != std::string::npos) ==

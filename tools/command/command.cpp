@@ -13,6 +13,7 @@
 #include "scenarios/reader/nearest.hpp"
 #include "scenarios/reader/yaml.hpp"
 #include "tools/report/notes.hpp"
+#include "tools/report/trace.hpp"
 
 namespace ddpsim {
 namespace po = boost::program_options;
@@ -83,9 +84,13 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
   if (has(flags, Flag::json))
     add("json", po::value(&options.json)->value_name("FILE|-"), "write JSON");
   if (has(flags, Flag::csv)) add("csv", po::value(&options.csv)->value_name("FILE|-"), "write CSV");
-  if (has(flags, Flag::trace))
-    add("trace", po::value(&options.trace)->value_name("FILE"),
-        "write a Chrome trace (opens in ui.perfetto.dev)");
+  if (has(flags, Flag::trace)) {
+    add("trace", po::value(&options.trace)->value_name("FILE|FOLDER/"),
+        "write a trace as PyTorch's profiler does (opens in ui.perfetto.dev); *.gz is compressed, "
+        "a folder gets a file for each strategy and rank");
+    add("all-ranks", po::bool_switch(&options.all_ranks),
+        "with --trace: also ranks that do the same as another");
+  }
   if (has(flags, Flag::report)) {
     add("report", po::value(&options.report)->value_name("FILE.html"),
         "write a page for a browser: pictures, tables, the scenario");
@@ -145,9 +150,16 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
 
 void check_results(const CommonOptions& options, const std::vector<ResultPlace>& others,
                    const MoreInputs& more) {
-  std::vector<ResultPlace> places{{"--json", options.json},     {"--csv", options.csv},
-                                  {"--trace", options.trace},   {"--markdown", options.markdown},
-                                  {"--report", options.report}, {"--svg", options.svg}};
+  if (options.all_ranks && options.trace.empty())
+    throw InputError("--all-ranks goes with --trace alone");
+  const bool trace_folder = is_trace_folder(options.trace);
+  if (trace_folder) check_trace_folder(options.trace);
+  std::vector<ResultPlace> places{{"--json", options.json},
+                                  {"--csv", options.csv},
+                                  {"--trace", trace_folder ? "" : options.trace},
+                                  {"--markdown", options.markdown},
+                                  {"--report", options.report},
+                                  {"--svg", options.svg}};
   places.insert(places.end(), others.begin(), others.end());
   std::vector<std::filesystem::path> inputs;
   const bool files = std::ranges::any_of(

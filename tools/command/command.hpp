@@ -8,6 +8,7 @@
 #include <boost/program_options.hpp>
 
 #include "tools/report/output.hpp"
+#include "tools/report/trace.hpp"
 
 namespace ddpsim {
 
@@ -48,9 +49,12 @@ struct CommonOptions {
   std::vector<std::pair<std::string, std::string>> set;
   std::string json, csv, trace, markdown, report, svg;  ///< paths; "-" is stdout; "" is off
   bool quiet = false;
+  bool all_ranks = false;                        ///< a trace shows ranks that are alike too
   bool wide = false;                             ///< tables keep all their columns
   bool laws_only = false;                        ///< do not calibrate on measured rows
   boost::program_options::variables_map values;  ///< the command's own flags
+
+  TraceRanks traced_ranks() const { return all_ranks ? TraceRanks::all : TraceRanks::different; }
 
   /// What other flags say as --set would; --set itself goes before.
   void prepend(const std::vector<std::pair<std::string, std::string>>& settings) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/command/command.hpp"
@@ -14,6 +16,7 @@ class Reports {
 
   bool wanted() const { return !options_.report.empty() || !options_.svg.empty(); }
 
+  void add(ReportSection section) { sections_.push_back(std::move(section)); }
   /// A part, with the scenario's file below it.
   void add(ReportSection section, const std::string& file);
 

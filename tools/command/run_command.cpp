@@ -9,6 +9,7 @@
 #include "tools/command/pages.hpp"
 #include "tools/command/plugin_flag.hpp"
 #include "tools/command/reports.hpp"
+#include "tools/report/best.hpp"
 #include "tools/report/cluster_report.hpp"
 #include "tools/report/csv.hpp"
 #include "tools/report/hooks_log.hpp"
@@ -68,6 +69,7 @@ struct RunFlags {
   RunRequest request;
   std::string phase, log;
   std::vector<std::string> vary;
+  std::string best;
 
   bool steps_asked() const { return request.steps.has_value(); }
 };
@@ -80,15 +82,21 @@ po::options_description described(RunFlags& flags) {
         flags.request.steps = count;
       }),
       "N consecutive steps from the first on: initial buckets, rebuild, steady state")(
-      "run-ahead", po::bool_switch(&flags.request.run_ahead),
-      "with --steps: also as one run, in which the host launches steps ahead of the GPU")(
+      "scaling", po::value<int>()->value_name("RANKS")->notifier([&flags](int most) {
+        flags.request.scaling = most;
+      }),
+      "step, efficiency and throughput on 1, 2, 4, ... ranks up to so many, each with the same "
+      "batch")("run-ahead", po::bool_switch(&flags.request.run_ahead),
+               "with --steps: also as one run, in which the host launches steps ahead of the GPU")(
       "phase", po::value(&flags.phase)->value_name("steady|first"),
       "DDP's first iteration, or the steady state: the same as --set training.phase=first")(
       "ddp-statistics", po::bool_switch(&flags.request.ddp_statistics),
       "what PyTorch's DDP logger would print, beside ours")(
       "vary", po::value(&flags.vary)->value_name("KEY=VALUES"),
       "the values a key takes, side by side in one table (may be repeated): "
-      "training.comm_hook=none,fp16_compress")(
+      "training.comm_hook=none,fp16_compress, or 1MiB..64MiB*2")(
+      "best", po::value(&flags.best)->value_name("FIGURE"),
+      "with --vary: sorts by a figure, the best first: step, mfu, tokens_per_second, ...")(
       "hooks-log", po::value(&flags.log)->value_name("FILE"),
       "write every hook in the order they fire, with host and device time (CSV; JSON for *.json)");
   flags.cluster.add_to(own);
@@ -106,9 +114,13 @@ void check(const RunFlags& flags) {
   check(flags.request);
   if (flags.steps_asked() && !flags.phase.empty())
     throw InputError("--steps begins with the first: it takes no --phase");
+  if (flags.vary.empty() && !flags.best.empty())
+    throw InputError("--best sorts what --vary makes: say what to vary");
   if (flags.vary.empty()) return;
   if (flags.steps_asked() || flags.request.ddp_statistics)
     throw InputError("--vary takes neither --steps nor --ddp-statistics");
+  if (flags.request.scaling)
+    throw InputError("--scaling takes no --vary: cluster.ranks varies by itself");
   if (flags.request.why) throw InputError("--why takes no --vary");
   if (!flags.log.empty()) throw InputError("--hooks-log takes no --vary");
   if (common.files.size() > 1) throw InputError("--vary takes one scenario at a time");
@@ -116,8 +128,11 @@ void check(const RunFlags& flags) {
     throw InputError("--trace takes no --vary: run the combination you want to look at with --set");
 }
 
-/// Every combination of --vary, side by side.
-void compare_varied(const CommonOptions& options, const std::vector<std::string>& vary) {
+/// Every combination of --vary, side by side; the exit code. `best`: sorted by that figure.
+int compare_varied(const CommonOptions& options, const std::vector<std::string>& vary,
+                   const std::string& best) {
+  const std::optional<Field> sorted_by =
+      best.empty() ? std::nullopt : std::optional(best_field(best));
   std::vector<Axis> axes;
   MoreInputs more;
   for (const std::string& text : vary) {
@@ -125,10 +140,10 @@ void compare_varied(const CommonOptions& options, const std::vector<std::string>
     more.values.insert(more.values.end(), axis.values.begin(), axis.values.end());
   }
   check_results(options, {}, more);
-  const std::vector<VariedRun> runs =
-      run_variants(options.files[0], options.set, Grid(std::move(axes)), options.laws_only);
+  const Grid grid(std::move(axes));
+  const Variants variants = run_variants(options.files[0], options.set, grid, options.laws_only);
   std::vector<std::string> notes;  // each once
-  for (const VariedRun& varied : runs) {
+  for (const VariedRun& varied : variants.runs) {
     std::vector<Setting> settings = options.set;
     settings.insert(settings.end(), varied.settings.begin(), varied.settings.end());
     for (std::string& line : cluster_notes(varied.run.scenario, settings))
@@ -137,12 +152,17 @@ void compare_varied(const CommonOptions& options, const std::vector<std::string>
   }
   if (!options.quiet) add_notes(notes);
   Pages pages(options);
-  if (pages.wanted()) pages.add(varied_page(runs));
+  if (pages.wanted()) pages.add(varied_page(variants, sorted_by));
   Outputs outputs;
   pages.add_to(outputs);
-  outputs.add(options.json, json_text(json_of(varied_records(runs))));
-  outputs.add(options.csv, csv_of(varied_table(runs)));
+  outputs.add(options.json, json_text(json_of(varied_records(variants))));
+  outputs.add(options.csv, csv_of(varied_table(variants, sorted_by)));
   outputs.commit();
+  if (variants.refused.empty()) return exit_done;
+  const RefusedRun& first = variants.refused.front();
+  note("ddpsim: {} of {} points are refused; the first, {}: {}", variants.refused.size(),
+       grid.points(), short_label(first.settings), first.problem);
+  return exit_input;
 }
 
 std::string hooks_of(const Comparison& run, bool json) {
@@ -160,7 +180,8 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
   Reports reports(options);
   List records;
   Table rows{run_columns()};
-  std::string trace, hooks;
+  std::string hooks;
+  Outputs outputs;
   for (const std::string& file : options.files) {
     Scenario scenario = read_scenario(file, options.set);
     if (!flags.plugin.files.empty()) check_plugins(plugins, scenario.training);
@@ -175,16 +196,14 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
           file);
     for (const Result& result : run.results()) rows.add(run_row(run.scenario, result));
     if (!options.json.empty()) records.emplace_back(run_record(run, more));
-    if (!options.trace.empty()) trace = chrome_trace(run.scenario, run.named());
+    add_trace(outputs, options.trace, run.scenario, run.named(), options.traced_ranks());
     if (!flags.log.empty()) hooks = hooks_of(run, wants_json(flags.log));
   }
-  Outputs outputs;
   pages.add_to(outputs);
   reports.add_to(outputs, "Predicted training steps");
   outputs.add(options.json,
               json_text(json_of(records.size() == 1 ? records.front() : FieldValue(records))));
   outputs.add(options.csv, csv_of(rows));
-  outputs.add(options.trace, trace);
   outputs.add(flags.log, hooks);
   outputs.commit();
 }
@@ -202,10 +221,8 @@ int run_command(const std::vector<std::string>& arguments) {
   const Plugins plugins = flags.plugin.open();
   flags.common.prepend(flags.cluster.settings());
   if (!flags.phase.empty()) flags.common.set.emplace_back("training.phase", flags.phase);
-  if (flags.vary.empty())
-    compare_strategies(flags, plugins);
-  else
-    compare_varied(flags.common, flags.vary);
+  if (!flags.vary.empty()) return compare_varied(flags.common, flags.vary, flags.best);
+  compare_strategies(flags, plugins);
   return exit_done;
 }
 

@@ -70,8 +70,8 @@ int schedule_command(const std::vector<std::string>& arguments) {
   Outputs outputs;
   pages.add_to(outputs);
   outputs.add(options.json, json_text(json_of(schedule_record(scenario, steps, steps_asked))));
-  if (!options.trace.empty())
-    outputs.add(options.trace, chrome_trace(scenario, {{strategy_label(step.training), &step}}));
+  add_trace(outputs, options.trace, scenario, {{strategy_label(step.training), &step}},
+            options.traced_ranks());
   outputs.commit();
   return exit_done;
 }

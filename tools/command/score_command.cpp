@@ -5,12 +5,14 @@
 #include "scenarios/reader/input_error.hpp"
 #include "tools/command/command.hpp"
 #include "tools/command/pages.hpp"
+#include "tools/command/reports.hpp"
 #include "tools/report/csv.hpp"
 #include "tools/report/json_writer.hpp"
 #include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
 #include "tools/report/progress.hpp"
 #include "tools/report/score_report.hpp"
+#include "tools/report/score_section.hpp"
 #include "tools/study/flag_values.hpp"
 #include "tools/study/score.hpp"
 
@@ -43,7 +45,8 @@ int score_command(const std::vector<std::string>& arguments) {
                     "of each are left out")(
       "tolerance", boost::program_options::value(&tolerance)->value_name("SHARE"),
       "exit with code 3 if the median error is larger, such as 5%");
-  if (!parse(arguments, usage, Flag::json | Flag::csv | Flag::tables | Flag::set | Flag::laws_only,
+  if (!parse(arguments, usage,
+             Flag::json | Flag::csv | Flag::tables | Flag::set | Flag::laws_only | Flag::report,
              own, options))
     return exit_done;
   if (options.files.empty())
@@ -76,8 +79,11 @@ int score_command(const std::vector<std::string>& arguments) {
   const ScoreSummary summary = summarise(files);
   Pages pages(options);
   if (pages.wanted()) pages.add(score_page(files, summary));
+  Reports reports(options);
+  if (reports.wanted()) reports.add(score_section(files, summary));
   Outputs outputs;
   pages.add_to(outputs);
+  reports.add_to(outputs, "Predictions held against measured rows");
   outputs.add(options.json, json_text(json_of(score_record(files, left_out, summary))));
   outputs.add(options.csv, csv_of(score_table(files)));
   outputs.commit();

@@ -12,6 +12,8 @@
 #include "tools/command/command.hpp"
 #include "tools/command/interruptible.hpp"
 #include "tools/command/pages.hpp"
+#include "tools/command/reports.hpp"
+#include "tools/report/best.hpp"
 #include "tools/report/cluster_report.hpp"
 #include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
@@ -20,6 +22,7 @@
 #include "tools/sweep/mpi_points.hpp"
 #include "tools/sweep/sweep_reader.hpp"
 #include "tools/sweep/sweep_results.hpp"
+#include "tools/sweep/sweep_section.hpp"
 
 namespace ddpsim {
 namespace {
@@ -43,7 +46,7 @@ struct SweepFlags {
   CommonOptions common;
   ClusterFlags cluster;
   std::vector<std::string> vary;
-  std::string jobs;
+  std::string jobs, best;
 };
 
 /// False: help was asked for.
@@ -52,9 +55,13 @@ bool parse_sweep(const std::vector<std::string>& arguments, SweepFlags& flags) {
   using boost::program_options::value;
   own.add_options()("vary", value(&flags.vary)->value_name("KEY=VALUES"),
                     "the values a key of the scenario takes (may be repeated)")(
-      "jobs", value(&flags.jobs)->value_name("N"), "threads of this process (default: all cores)");
+      "jobs", value(&flags.jobs)->value_name("N"), "threads of this process (default: all cores)")(
+      "best", value(&flags.best)->value_name("FIGURE"),
+      "sorts the table by a figure, the best first: step, mfu, tokens_per_second, ... (files keep "
+      "the order of the grid)");
   flags.cluster.add_to(own);
-  if (!parse(arguments, usage, Flag::set | Flag::json | Flag::csv | Flag::tables | Flag::laws_only,
+  if (!parse(arguments, usage,
+             Flag::set | Flag::json | Flag::csv | Flag::tables | Flag::laws_only | Flag::report,
              own, flags.common))
     return false;
   flags.common.prepend(flags.cluster.settings());
@@ -83,7 +90,10 @@ Sweep read_sweep(const SweepFlags& flags) {
 /// Where a sweep's results go, and what of them was there before.
 class SweepFiles {
  public:
-  SweepFiles(const Sweep& sweep, const CommonOptions& options) : sweep_(sweep), options_(options) {
+  /// `best`: the figure that the table is sorted by; "": it keeps the order of the grid.
+  SweepFiles(const Sweep& sweep, const CommonOptions& options, const std::string& best)
+      : sweep_(sweep), options_(options) {
+    if (!best.empty()) best_ = best_field(best);
     MoreInputs more;
     for (const Axis& axis : sweep.grid.axes())
       more.values.insert(more.values.end(), axis.values.begin(), axis.values.end());
@@ -131,9 +141,14 @@ class SweepFiles {
   }
   void write_all() const {
     Pages pages(options_);
-    if (pages.wanted()) pages.add(sweep_page(sweep_, results_));
+    if (pages.wanted()) pages.add(sweep_page(sweep_, results_, best_));
+    Reports reports(options_);
+    if (reports.wanted())
+      reports.add(sweep_section(sweep_, results_, sweep_page(sweep_, results_, best_)),
+                  sweep_.file);
     Outputs outputs;
     pages.add_to(outputs);
+    reports.add_to(outputs, "Sweep");
     if (!options_.csv.empty()) outputs.add(options_.csv, sweep_csv(sweep_, results_));
     if (!options_.json.empty()) outputs.add(options_.json, sweep_json(sweep_, results_));
     outputs.commit();
@@ -160,6 +175,7 @@ class SweepFiles {
 
   const Sweep& sweep_;
   const CommonOptions& options_;
+  std::optional<Field> best_;
   PointResults results_;
   std::vector<std::size_t> missing_;
   std::string source_;  ///< the file that points were taken from
@@ -278,7 +294,7 @@ int sweep_command(const std::vector<std::string>& arguments) {
     }
     threads = flags.jobs.empty() ? default_threads(job) : count_of("--jobs", flags.jobs, 1, 1024);
     sweep.emplace(read_sweep(flags));
-    if (job.rank() == 0) files.emplace(*sweep, flags.common);
+    if (job.rank() == 0) files.emplace(*sweep, flags.common, flags.best);
   };
   if (job.ranks() == 1) {
     prepare();

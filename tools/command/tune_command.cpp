@@ -5,10 +5,12 @@
 
 #include "scenarios/reader/link_reader.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
+#include "sim/predict/predict.hpp"
 #include "sim/tune/tune.hpp"
 #include "tools/command/cluster_flags.hpp"
 #include "tools/command/command.hpp"
 #include "tools/command/pages.hpp"
+#include "tools/command/reports.hpp"
 #include "tools/report/cluster_report.hpp"
 #include "tools/report/csv.hpp"
 #include "tools/report/json_writer.hpp"
@@ -16,6 +18,7 @@
 #include "tools/report/output.hpp"
 #include "tools/report/progress.hpp"
 #include "tools/report/tune_report.hpp"
+#include "tools/report/tune_section.hpp"
 #include "tools/study/flag_values.hpp"
 #include "tools/study/measured_rows.hpp"
 #include "tools/study/names.hpp"
@@ -89,11 +92,22 @@ bool joins_nodes(const Link& link) {
   return network && link.all_reduce.empty();
 }
 
+/// Throws InputError, naming the flag where there is no such link.
+Link link_named(const std::string& name) {
+  try {
+    return read_link(Yaml::of_text(name));
+  } catch (const InputError& problem) {
+    const std::string_view text = problem.what();
+    if (!text.starts_with("unknown name")) throw;
+    throw InputError(fmt::format("--link {}: {}", name, text));
+  }
+}
+
 /// The links of a profile's cluster, [inside a node, between nodes]; "" for none.
 std::array<std::string, 2> links_of(const std::vector<std::string>& given) {
   std::array<std::string, 2> links;
   for (const std::string& name : given) {
-    const bool between = joins_nodes(read_link(Yaml::of_text(name)));
+    const bool between = joins_nodes(link_named(name));
     std::string& place = links[between ? 1 : 0];
     if (!place.empty())
       throw InputError(fmt::format("--link {} and --link {} both join {}: give one of each kind",
@@ -157,10 +171,27 @@ std::vector<Setting> settings_of(const Flags& flags, const std::string& file) {
   return settings;
 }
 
-Scenario read(const CommonOptions& options) {
+/// Throws InputError; what is wrong with a flag is told of the flag, not of the key it sets.
+Scenario read(const CommonOptions& options, const Flags& flags) {
   const std::string& file = options.files.front();
-  return is_workload_profile(file) ? read_profile_as_scenario(file, options.set)
-                                   : read_scenario(file, options.set);
+  try {
+    return is_workload_profile(file) ? read_profile_as_scenario(file, options.set)
+                                     : read_scenario(file, options.set);
+  } catch (const InputError& problem) {
+    const std::string set = fmt::format("--set cluster.device={}: ", flags.device);
+    const std::string_view text = problem.what();
+    if (flags.device.empty() || !text.starts_with(set)) throw;
+    throw InputError(fmt::format("--device {}: {}", flags.device, text.substr(set.size())));
+  }
+}
+
+/// The scenario's training with those buckets.
+Training bucketed(Training training, const Choice& choice) {
+  training.strategy = Strategy::bucketed;
+  training.bucket_caps.clear();
+  training.parameter_groups = 0;
+  training.buckets = choice.buckets;
+  return training;
 }
 
 }  // namespace
@@ -168,7 +199,8 @@ Scenario read(const CommonOptions& options) {
 int tune_command(const std::vector<std::string>& arguments) {
   CommonOptions options;
   Flags flags;
-  if (!parse(arguments, usage, Flag::set | Flag::json | Flag::csv | Flag::tables | Flag::laws_only,
+  if (!parse(arguments, usage,
+             Flag::set | Flag::json | Flag::csv | Flag::tables | Flag::laws_only | Flag::report,
              flags.described(), options))
     return exit_done;
   if (options.files.size() != 1)
@@ -178,7 +210,7 @@ int tune_command(const std::vector<std::string>& arguments) {
   inputs.insert(inputs.end(), {flags.device, flags.cluster.cluster});
   check_results(options, {{"--buckets", flags.buckets}}, {inputs, {}});
   options.prepend(settings_of(flags, options.files.front()));
-  const Scenario scenario = read(options);
+  const Scenario scenario = read(options, flags);
   const CalibratedModel priced = price_calibrated(scenario, options.laws_only);
   if (!options.quiet) add_notes(cluster_notes(scenario, options.set));
   TuneOptions tuning_options = tune_options(flags.request, scenario);
@@ -199,8 +231,17 @@ int tune_command(const std::vector<std::string>& arguments) {
     if (priced.fit) page.add(Paragraph{describe_calibration(*priced.fit)});
     pages.add(page);
   }
+  Reports reports(options);
+  if (reports.wanted()) {
+    const Step standard = predict(priced.model, bucketed(scenario.training, tuning.standard));
+    const Step advised = predict(priced.model, bucketed(scenario.training, tuning.advice.choice));
+    std::vector<NamedStep> steps{{"DDP's default", &standard}};
+    if (tuning.advice.pays) steps.push_back({"recommended", &advised});
+    reports.add(tune_section(scenario, tuning, tuning_options, steps), options.files.front());
+  }
   Outputs outputs;
   pages.add_to(outputs);
+  reports.add_to(outputs, "Bucket sizes");
   outputs.add(options.json, json_text(json_of(tune_record(scenario, tuning))));
   outputs.add(options.csv, csv_of(caps_table(tuning)));
   if (!flags.buckets.empty())

@@ -12,12 +12,14 @@
 #include "tools/command/job_flags.hpp"
 #include "tools/command/pages.hpp"
 #include "tools/command/plugin_flag.hpp"
+#include "tools/command/reports.hpp"
 #include "tools/report/hooks_log.hpp"
 #include "tools/report/json_writer.hpp"
 #include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
 #include "tools/report/progress.hpp"
 #include "tools/report/trace.hpp"
+#include "tools/report/validate_section.hpp"
 #include "tools/report/validation_record.hpp"
 #include "tools/report/validation_report.hpp"
 #include "tools/study/flag_values.hpp"
@@ -146,7 +148,7 @@ Bytes enough_for(const std::vector<Schedule>& schedules) {
 
 /// What rank 0 says in the end.
 int report(const Request& request, const Validation& validation) {
-  std::string trace;
+  Outputs outputs;
   if (!request.common.trace.empty()) {
     std::vector<NamedStep> named;
     for (const ValidatedStep& step : validation.steps) {
@@ -154,14 +156,16 @@ int report(const Request& request, const Validation& validation) {
       named.push_back({label + ", predicted", &step.predicted});
       named.push_back({label + ", measured", &step.measured});
     }
-    trace = chrome_trace(validation.scenario, named);
+    add_trace(outputs, request.common.trace, validation.scenario, named,
+              request.common.traced_ranks());
   }
-  Outputs outputs;
   Pages pages(request.common, {request.log});
   if (pages.wanted()) pages.add(validation_page(validation));
   pages.add_to(outputs);
+  Reports reports(request.common);
+  if (reports.wanted()) reports.add(validate_section(validation), request.common.files[0]);
+  reports.add_to(outputs, "Predicted and measured");
   outputs.add(request.common.json, json_text(json_of(validation_record(validation))));
-  outputs.add(request.common.trace, trace);
   if (!request.log.empty()) {
     std::vector<LoggedStep> logged;
     for (const ValidatedStep& step : validation.steps) {
@@ -214,8 +218,8 @@ std::optional<Request> request_of(const std::vector<std::string>& arguments) {
       "write every hook in the order they fire, predicted and measured (CSV; JSON for *.json)")(
       "tolerance", value(&tolerance)->value_name("SHARE"),
       "exit with code 3 if the median error of the step is larger, such as 5%");
-  if (!parse(arguments, usage, Flag::set | Flag::json | Flag::trace | Flag::tables, own,
-             request.common))
+  if (!parse(arguments, usage, Flag::set | Flag::json | Flag::trace | Flag::tables | Flag::report,
+             own, request.common))
     return std::nullopt;
   if (request.common.files.size() != 1)
     throw InputError(

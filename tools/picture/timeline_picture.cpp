@@ -16,7 +16,7 @@ namespace ddpsim {
 namespace {
 
 constexpr double left = 132, time_width = 960, right = 18;
-constexpr double head_height = 26, axis_height = 22, legend_height = 26;
+constexpr double head_height = 26, axis_height = 24, legend_row = 18;
 constexpr double host_height = 9, stream_height = 20, aside_height = 12, bucket_height = 11;
 constexpr double lane_gap = 3;
 constexpr std::size_t most_bucket_rows = 6;
@@ -120,7 +120,7 @@ class Timelines {
       end_ = std::max(end_, named.step->timeline.end.time_since_epoch());
     tick_ = Duration{1000};  // a nanosecond
     while (end_ / tick_ > 9'999'999) tick_ *= 10;
-    double top = legend_height + axis_height;
+    double top = axis_height;
     for (std::size_t i = 0; i < steps.size(); ++i) {
       heads_.push_back(top);
       top += head_height;
@@ -142,7 +142,8 @@ class Timelines {
   std::vector<Lane> bucket_lanes(std::size_t index);
   Bar bar_of(const Step& step, const Span& span, Instant stream_free);
   void hatch(const Step& step, Lane& compute) const;
-  std::string legend() const;
+  /// What the colours mean, below the lanes, and its height.
+  std::pair<std::string, double> legend() const;
   std::string bars_of(const Lane& lane) const;
   std::string labels_of(const Lane& lane) const;
 
@@ -265,20 +266,20 @@ std::vector<Lane> Timelines::bucket_lanes(std::size_t index) {
   std::vector<std::optional<Instant>> first(schedule.buckets.size());
   for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
     const Task& task = schedule.tasks[i];
-    if (task.parameter == nobody ||
-        (task.operation != Operation::copy_in && task.operation != Operation::hook))
-      continue;
+    if (task.parameter == nobody || task.operation != Operation::copy_in) continue;
     const std::int32_t bucket = bucket_of[static_cast<std::size_t>(task.parameter)];
     if (bucket == nobody) continue;
-    const Instant at = task.operation == Operation::hook ? times[i].issued : times[i].start;
+    const Instant at = times[i].start;
     auto& earliest = first[static_cast<std::size_t>(bucket)];
     if (!earliest || at < *earliest) earliest = at;
   }
   std::vector<Lane> rows;
+  Instant before{};  // without copies a bucket fills from when the one before it was full
   for (std::size_t b = 0; b < schedule.buckets.size(); ++b) {
     const BucketTimes& bucket = step.metrics.buckets[b];
     if (bucket.end <= bucket.start) continue;
-    const Instant ready = bucket.ready, begun = std::min(first[b].value_or(ready), ready);
+    const Instant ready = bucket.ready, begun = std::min(first[b].value_or(before), ready);
+    before = ready;
     std::size_t row = 0;
     while (row < rows.size() && rows[row].bars.back().end > begun) ++row;
     if (row == most_bucket_rows) continue;  // it stands in the table
@@ -352,7 +353,7 @@ std::string Timelines::labels_of(const Lane& lane) const {
   return text;
 }
 
-std::string Timelines::legend() const {
+std::pair<std::string, double> Timelines::legend() const {
   std::array<bool, paint_names.size()> used{};
   bool hatched = false, buckets = false;
   for (const Lane& lane : lanes_) {
@@ -362,12 +363,18 @@ std::string Timelines::legend() const {
     for (const Bar& bar : lane.bars) used[static_cast<std::size_t>(bar.paint)] = true;
   }
   std::string text;
-  double x = left;
+  double x = left, y = 0;
   const auto add = [&](std::string_view what, std::string_view box) {
-    text += fmt::format("{}<text x=\"{}\" y=\"16\">{}</text>\n",
-                        fmt::format(fmt::runtime(box), coordinate(x)), coordinate(x + 18),
-                        escaped_xml(what));
-    x += 18 + static_cast<double>(what.size()) * 6.3 + 16;
+    const double wide = 18 + static_cast<double>(what.size()) * 6.3 + 16;
+    if (x + wide > left + time_width + right) {
+      x = left;
+      y += 18;
+    }
+    text +=
+        fmt::format("<g transform=\"translate(0 {})\">{}<text x=\"{}\" y=\"16\">{}</text></g>\n",
+                    coordinate(bottom_ + y), fmt::format(fmt::runtime(box), coordinate(x)),
+                    coordinate(x + 18), escaped_xml(what));
+    x += wide;
   };
   for (std::size_t paint = 0; paint < used.size(); ++paint)
     if (used[paint])
@@ -382,12 +389,13 @@ std::string Timelines::legend() const {
         "<path class=\"copy\" d=\"M{0} 12h4\" stroke-width=\"10\"/><path class=\"launch\" "
         "d=\"M{0} 12m4 0h4\" stroke-width=\"10\"/><path class=\"collective\" d=\"M{0} 12m8 0h5\" "
         "stroke-width=\"10\"/>");
-  return text;
+  return {text, y + legend_row + 8};
 }
 
 std::string Timelines::svg() const {
+  const auto [legend, legend_height] = this->legend();
   std::string text = svg_head(
-      left + time_width + right, bottom_ + 4, "Timeline of " + scenario_.name,
+      left + time_width + right, bottom_ + legend_height, "Timeline of " + scenario_.name,
       "What the host, the device's streams and the buckets of rank 0 do in one training step, "
       "under each strategy on one scale.");
   const double per_pixel =
@@ -398,7 +406,7 @@ std::string Timelines::svg() const {
       "style=\"stroke:var(--hatch);stroke-width:1.4\"/></pattern>";
   text += "<defs>" + fmt::format(hatch, id_ + "-hatch", coordinate(per_pixel)) +
           fmt::format(hatch, id_ + "-key", "1") + "</defs>\n";
-  text += legend();
+  text += legend;
   // Time: lines across all lanes.
   const double length = in_ms(end_), step = tick_step(length, 10);
   text += "<g class=\"axis\">\n";
@@ -407,13 +415,13 @@ std::string Timelines::svg() const {
     text += fmt::format(
         "<path class=\"grid\" d=\"M{0} {1}V{2}\"/><text class=\"soft\" x=\"{0}\" y=\"{3}\" "
         "text-anchor=\"middle\">{4}</text>\n",
-        x, coordinate(legend_height + axis_height), coordinate(bottom_),
-        coordinate(legend_height + axis_height - 6), tick_label(at, step));
+        x, coordinate(axis_height), coordinate(bottom_), coordinate(axis_height - 6),
+        tick_label(at, step));
     if (step <= 0) break;
   }
   text += "</g>\n";
   text += fmt::format("<text class=\"soft\" x=\"{}\" y=\"{}\" text-anchor=\"end\">ms</text>\n",
-                      coordinate(left - 10), coordinate(legend_height + axis_height - 6));
+                      coordinate(left - 10), coordinate(axis_height - 6));
   for (std::size_t i = 0; i < steps_.size(); ++i)
     text += fmt::format(
         "<text x=\"8\" y=\"{0}\" style=\"font-weight:600\">{1}</text><text x=\"{2}\" y=\"{0}\" "
@@ -457,7 +465,7 @@ std::string Timelines::json() const {
   const nlohmann::json all{{"tick_ns", tick_.count() / 1000},
                            {"left", left},
                            {"width", time_width},
-                           {"axis", legend_height + axis_height},
+                           {"axis", axis_height},
                            {"bottom", bottom_},
                            {"end", end_ / tick_},
                            {"names", names_.json()},

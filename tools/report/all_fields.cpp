@@ -8,6 +8,7 @@
 #include "tools/report/score_fields.hpp"
 #include "tools/report/steps_fields.hpp"
 #include "tools/report/sweep_fields.hpp"
+#include "tools/report/throughput_fields.hpp"
 #include "tools/report/tune_fields.hpp"
 #include "tools/report/validate_fields.hpp"
 #include "tools/report/why_fields.hpp"
@@ -16,6 +17,8 @@ namespace ddpsim {
 
 const std::vector<FieldGroup>& all_fields() {
   static const std::vector<FieldGroup> groups{{"run", fields::of_run},
+                                              {"throughput", fields::of_throughput},
+                                              {"scaling", fields::of_scaling},
                                               {"cluster", fields::of_cluster},
                                               {"described", fields::of_description},
                                               {"buckets", fields::of_bucket},

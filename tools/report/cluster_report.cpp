@@ -96,6 +96,17 @@ void add_idle_network(std::vector<std::string>& notes, const Scenario& scenario)
       port, nics == 1 ? "NIC" : fmt::format("{} NICs", nics), name_of_link(cluster.inter_node)));
 }
 
+/// A cap that makes no bucket, as the scenario says by what else they are made.
+void add_idle_cap(std::vector<std::string>& notes, const Training& training) {
+  const std::string_view instead = training.parameter_groups > 0   ? "parameter_groups"
+                                   : !training.buckets.empty()     ? "buckets"
+                                   : !training.bucket_caps.empty() ? "bucket_caps"
+                                                                   : "";
+  if (instead.empty() || training.bucket_cap == default_bucket_cap) return;
+  notes.push_back(fmt::format("bucket_cap: {} makes no bucket: {} says what the buckets are",
+                              to_string(training.bucket_cap), instead));
+}
+
 }  // namespace
 
 std::string cluster_text(const Scenario& scenario) {
@@ -160,6 +171,7 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
   }
   add_idle_links(notes, scenario.cluster, settings);
   add_idle_network(notes, scenario);
+  add_idle_cap(notes, scenario.training);
   return notes;
 }
 

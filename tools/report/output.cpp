@@ -139,6 +139,10 @@ void Outputs::add(const std::string& path, std::string content) {
 
 void Outputs::commit() const {
   std::string problems;
+  for (const std::string& folder : folders_) {
+    std::error_code error;
+    fs::create_directories(folder, error);  // a file that cannot be written there says so
+  }
   for (const auto& [path, content] : files_) {
     if (path == "-") continue;
     try {

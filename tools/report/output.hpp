@@ -29,6 +29,8 @@ class Outputs {
  public:
   /// "-" is stdout, "" is nowhere.
   void add(const std::string& path, std::string content);
+  /// A folder that files go to; it and those above it are made if they are missing.
+  void add_folder(const std::string& path) { folders_.push_back(path); }
   /// Text for people, on stdout: what a terminal would obey in it, but for the ends of lines, is
   /// spelled out (model/base/printable.hpp).
   void add_text(const std::string& text) { add("-", printable(text, "\n")); }
@@ -38,6 +40,7 @@ class Outputs {
 
  private:
   std::vector<std::pair<std::string, std::string>> files_;
+  std::vector<std::string> folders_;
 };
 
 /// Indented JSON with a final newline; bytes that are no UTF-8 become U+FFFD.

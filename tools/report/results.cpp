@@ -9,6 +9,8 @@
 #include "tools/report/memory_fields.hpp"
 #include "tools/report/memory_record.hpp"
 #include "tools/report/step_fields.hpp"
+#include "tools/report/throughput_fields.hpp"
+#include "tools/report/throughput_report.hpp"
 #include "tools/study/names.hpp"
 
 namespace ddpsim {
@@ -98,26 +100,30 @@ Record run_record(const Scenario& scenario, List results) {
 }
 
 const std::vector<Field>& run_columns() {
-  static const std::vector<Field> columns{fields::implementation,
-                                          fields::model_size,
-                                          fields::d_model,
-                                          fields::num_layers,
-                                          fields::world_size,
-                                          fields::avg_step_time_ms,
-                                          fields::speedup_vs_naive,
-                                          fields::strategy,
-                                          fields::scenario,
-                                          fields::bucket_cap_bytes,
-                                          fields::forward_ms,
-                                          fields::backward_ms,
-                                          fields::optimizer_ms,
-                                          fields::communication_ms,
-                                          fields::exposed_ms,
-                                          fields::overlap_ratio,
-                                          fields::collectives,
-                                          fields::wire_bytes,
-                                          fields::bound,
-                                          fields::peak_memory_bytes};
+  static const std::vector<Field> columns = [] {
+    std::vector<Field> all{fields::implementation,
+                           fields::model_size,
+                           fields::d_model,
+                           fields::num_layers,
+                           fields::world_size,
+                           fields::avg_step_time_ms,
+                           fields::speedup_vs_naive,
+                           fields::strategy,
+                           fields::scenario,
+                           fields::bucket_cap_bytes,
+                           fields::forward_ms,
+                           fields::backward_ms,
+                           fields::optimizer_ms,
+                           fields::communication_ms,
+                           fields::exposed_ms,
+                           fields::overlap_ratio,
+                           fields::collectives,
+                           fields::wire_bytes,
+                           fields::bound,
+                           fields::peak_memory_bytes};
+    for (const Field* field : fields::of_throughput) all.push_back(*field);
+    return all;
+  }();
   return columns;
 }
 
@@ -131,7 +137,8 @@ Record run_row(const Scenario& scenario, const Result& result) {
       .add(fields::avg_step_time_ms, in_ms(result.step->metrics.step))
       .add(fields::scenario, scenario.name)
       .add(fields::peak_memory_bytes,
-           memory_of(scenario, result.step->training, result.step->schedule).peak.count);
+           memory_of(scenario, result.step->training, result.step->schedule).peak.count)
+      .add(throughput_record(scenario, result));
   return record;
 }
 
@@ -162,6 +169,7 @@ Page run_page(const Scenario& scenario, const std::vector<Result>& results) {
   page.add(Paragraph{fmt::format(
       "without communication: {:.2f} ms; speedup is over naive; exposed: step minus that\n{}",
       in_ms(results.front().none->step), memory_text(scenario, steps))});
+  page.add(throughput_table(scenario, results));
   page.add(Drawing{[steps](PageWidth width) { return timeline_chart(steps, width); }});
   return page;
 }

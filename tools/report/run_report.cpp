@@ -6,11 +6,28 @@
 #include "tools/report/results.hpp"
 #include "tools/report/step_report.hpp"
 #include "tools/report/steps_fields.hpp"
+#include "tools/report/throughput_fields.hpp"
+#include "tools/report/throughput_report.hpp"
 #include "tools/report/why_fields.hpp"
 #include "tools/report/why_report.hpp"
+#include "tools/study/known_accuracy.hpp"
 #include "tools/study/names.hpp"
 
 namespace ddpsim {
+
+namespace {
+
+std::string accuracy_text(const Comparison& run) {
+  const auto accuracy = accuracy_of(run);
+  return accuracy ? sentence(*accuracy) : "";
+}
+
+}  // namespace
+
+std::optional<KnownAccuracy> accuracy_of(const Comparison& run) {
+  const auto kind = kind_of(run.scenario, run.priced.fit);
+  return kind ? known_accuracy(read_known_errors(), *kind) : std::nullopt;
+}
 
 void check(const RunRequest& request) {
   if (request.steps && (*request.steps < 1 || *request.steps > most_steps))
@@ -21,8 +38,11 @@ void check(const RunRequest& request) {
 }
 
 MoreOfSteps more_of(const Comparison& run, const RunRequest& request) {
-  MoreOfSteps more{request, {}, {}};
+  MoreOfSteps more{request, {}, {}, {}};
   if (request.steps) more.steps = steps_of(run, *request.steps);
+  if (request.scaling)
+    more.curves =
+        scaling_curves(run.scenario, run.scenario.compare, run.priced.fit, request.scaling);
   if (request.run_ahead) more.joined = joined_runs(run, more.steps);
   return more;
 }
@@ -30,7 +50,9 @@ MoreOfSteps more_of(const Comparison& run, const RunRequest& request) {
 Page run_page(const Comparison& run, const MoreOfSteps& more) {
   Page page = run_page(run.scenario, run.results());
   if (run.priced.fit) page.add(Paragraph{describe_calibration(*run.priced.fit)});
+  page.add(Paragraph{accuracy_text(run)});
   page.add(Paragraph{hooks_text(run)});
+  if (!more.curves.empty()) page.add(scaling_table(more.curves));
   if (!more.steps.empty()) page.add(steps_table(run, more.steps));
   if (!more.joined.empty()) page.add(run_ahead_page(run, more.steps, more.joined));
   if (more.request.ddp_statistics) page.add(statistics_page(run, more.steps));
@@ -45,6 +67,11 @@ Record run_record(const Comparison& run, const MoreOfSteps& more) {
   List records;
   for (std::size_t i = 0; i < results.size(); ++i) {
     Record record = result_record(run.scenario, results[i]);
+    record.add(throughput_record(run.scenario, results[i]));
+    if (!more.curves.empty())
+      record.add(fields::scaling, scaling_records(more.curves[i]))
+          .add(fields::scaling_missing,
+               more.curves[i].missing.empty() ? FieldValue() : FieldValue(more.curves[i].missing));
     if (!more.steps.empty())
       record.add(fields::steps, steps_record(run, more.steps[i], results[i]));
     if (!more.joined.empty())

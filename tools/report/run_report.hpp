@@ -7,15 +7,17 @@
 #include "tools/report/page.hpp"
 #include "tools/report/run_ahead_report.hpp"
 #include "tools/study/comparison.hpp"
+#include "tools/study/known_accuracy.hpp"
 
 namespace ddpsim {
 
 /// What is asked of a comparison besides one step of each strategy.
 struct RunRequest {
-  std::optional<int> steps{};   ///< so many consecutive steps from the first on
-  bool run_ahead = false;       ///< also as one run, in which the host runs ahead; needs `steps`
-  bool ddp_statistics = false;  ///< what PyTorch's DDP logger would say
-  bool why = false;             ///< for each exposed bucket what held it up
+  std::optional<int> steps{};    ///< so many consecutive steps from the first on
+  bool run_ahead = false;        ///< also as one run, in which the host runs ahead; needs `steps`
+  bool ddp_statistics = false;   ///< what PyTorch's DDP logger would say
+  std::optional<int> scaling{};  ///< the curve over numbers of ranks, up to so many
+  bool why = false;              ///< for each exposed bucket what held it up
 };
 
 /// Throws InputError where the parts of a request do not go together.
@@ -26,8 +28,12 @@ struct MoreOfSteps {
   RunRequest request;
   std::vector<ConsecutiveSteps> steps;  ///< [strategy]; empty: not asked for
   std::vector<RunAhead> joined;         ///< likewise
+  std::vector<ScalingCurve> curves{};   ///< likewise
 };
 MoreOfSteps more_of(const Comparison& run, const RunRequest& request);
+
+/// How far predictions like these were off; none where nothing is known of such.
+std::optional<KnownAccuracy> accuracy_of(const Comparison& run);
 
 /// What `ddpsim run` prints of one scenario.
 Page run_page(const Comparison& run, const MoreOfSteps& more);

@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "model/cost/cost_model.hpp"
 #include "tools/picture/timeline_picture.hpp"
-#include "tools/report/cluster_report.hpp"
+#include "tools/report/scaling_section.hpp"
+#include "tools/report/throughput_report.hpp"
 #include "tools/report/why_report.hpp"
 
 namespace ddpsim {
@@ -46,7 +46,17 @@ ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const 
       Picture{"Timeline", std::move(drawn.svg), std::move(drawn.tasks),
               "Rank 0 of one step, every strategy on one scale. A bucket's bar shows how it fills, "
               "waits, and is reduced."});
+  const std::optional<KnownAccuracy> accuracy = accuracy_of(run);
+  if (accuracy) section.verdict += " " + sentence(*accuracy);
   section.page.add(run_page(run, more));
+  if (more.curves.empty()) {
+    const std::vector<ScalingCurve> curves =
+        scaling_curves(run.scenario, run.scenario.compare, run.priced.fit);
+    add_scaling_pictures(section.page, curves, accuracy);
+    if (!curves.empty()) section.page.add(scaling_table(curves));
+  } else {
+    add_scaling_pictures(section.page, more.curves, accuracy);
+  }
   if (!more.request.why) section.page.add(why_page(run));
   return section;
 }

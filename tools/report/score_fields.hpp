@@ -32,6 +32,8 @@ inline constexpr Field calibration_in_words = text_field("calibrates", "", "")
                                                   .with(Look{}.to_the_left().or_blank())
                                                   .with(much)
                                                   .only_for(Audience::people);
+inline constexpr Field score_link =
+    text_field("link", "link", "The kind of the link that decides; nothing of one rank.");
 inline constexpr Field left_out =
     list_field("left_out", "The files that lack a row of a strategy that was to be calibrated on.");
 inline constexpr Field predicted_rows =
@@ -56,10 +58,28 @@ inline constexpr Field median_exposed_error =
     ratio_field("median_exposed_error", "median exposed error", "The median of the exposed errors.",
                 Better::low, tenths_of_percent);
 
-inline constexpr std::array of_score{
-    &format,        &rows,         &file,           &strategy,     &bucket_cap_bytes,
-    &measured_ms,   &predicted_ms, &score_error,    &calibration,  &row_label,
-    &exposed_error, &left_out,     &predicted_rows, &median_error, &ninth_decile_error,
-    &worst_error,   &bias,         &group_of,       &score_groups, &median_exposed_error};
+inline constexpr std::array of_score{&format,
+                                     &rows,
+                                     &file,
+                                     &strategy,
+                                     &bucket_cap_bytes,
+                                     &measured_ms,
+                                     &predicted_ms,
+                                     &score_error,
+                                     &calibration,
+                                     &row_label,
+                                     &exposed_error,
+                                     &left_out,
+                                     &predicted_rows,
+                                     &median_error,
+                                     &ninth_decile_error,
+                                     &worst_error,
+                                     &ranks,
+                                     &device_name,
+                                     &score_link,
+                                     &bias,
+                                     &group_of,
+                                     &score_groups,
+                                     &median_exposed_error};
 
 }  // namespace ddpsim::fields

@@ -20,6 +20,9 @@ Record row_record(const ScoreRow& row) {
       .add(fields::calibration, row.calibration)
       .add(fields::row_label, row.label);
   if (row.exposed_error >= 0) record.add(fields::exposed_error, row.exposed_error);
+  record.add(fields::ranks, row.ranks)
+      .add(fields::device_name, row.device)
+      .add(fields::score_link, row.link.empty() ? FieldValue() : FieldValue(row.link));
   return record;
 }
 

@@ -4,14 +4,35 @@
 #include <vector>
 
 #include "model/scenario/scenario.hpp"
+#include "tools/report/output.hpp"
 #include "tools/study/names.hpp"
 
 namespace ddpsim {
 
-/// A Chrome trace (JSON; opens in Perfetto): a process per step and rank, a thread per stream,
-/// hooks as instants, and a flow arrow from the last gradient of a bucket to its all-reduce. Ranks
-/// that are alike are simulated once and written each, up to eight. Times in microseconds, to the
-/// picosecond.
-std::string chrome_trace(const Scenario& scenario, const std::vector<NamedStep>& steps);
+/// Which ranks a trace shows.
+enum class TraceRanks : std::uint8_t {
+  different,  ///< of ranks that do the same at the same times the first
+  all
+};
+
+/// A trace in the format of PyTorch's profiler (Kineto), which opens in Perfetto: a process for the
+/// host and one for the device of each step and rank (tools/report/kineto_rank.hpp). Times in
+/// microseconds, to the picosecond, from the start of the step.
+/// Throws std::invalid_argument for more ranks than a file should hold.
+std::string chrome_trace(const Scenario& scenario, const std::vector<NamedStep>& steps,
+                         TraceRanks which = TraceRanks::different);
+
+/// Does a place for traces mean a folder: does it end in "/", or is there one?
+bool is_trace_folder(const std::string& place);
+
+/// Throws InputError if traces could not be written to this folder. Leaves nothing behind.
+void check_trace_folder(const std::string& folder);
+
+/// A file holds the trace of all steps, compressed if its name ends in ".gz". A folder gets a file
+/// for each step and rank, as the profiler of a real job leaves them and as tools expect them:
+/// FOLDER/STEP/rank0.json.gz. Throws InputError if FOLDER/STEP holds other traces, which would be
+/// taken for ranks of the same job.
+void add_trace(Outputs& outputs, const std::string& place, const Scenario& scenario,
+               const std::vector<NamedStep>& steps, TraceRanks which);
 
 }  // namespace ddpsim

@@ -6,10 +6,10 @@
 
 namespace ddpsim::fields {
 
-inline constexpr Field combination =
-    text_field("combination", "combination", "The keys that --vary varies, with their values.")
-        .with(most)
-        .only_for(Audience::people);
+/// A key that is varied. `key` and `label` must outlive what is made of the field.
+constexpr Field key_field(std::string_view key, std::string_view label) {
+  return text_field(key, label, "A key of the scenario, as --vary gives it.").with(most);
+}
 inline constexpr Field against_first =
     ratio_field("against_first", "against first",
                 "The step over that of the first combination, less 1.", Better::low, signed_percent)

@@ -5,8 +5,11 @@
 #include <fmt/format.h>
 
 #include "sim/predict/step_sequence.hpp"
+#include "tools/report/best.hpp"
 #include "tools/report/cluster_report.hpp"
 #include "tools/report/results.hpp"
+#include "tools/report/sweep_fields.hpp"
+#include "tools/report/throughput_report.hpp"
 #include "tools/report/vary_fields.hpp"
 #include "tools/study/names.hpp"
 
@@ -40,6 +43,31 @@ struct Shortest {
   }
 };
 
+/// What a key is called above its column: its last part, or all of it where two end alike.
+std::string_view label_of(const std::vector<Setting>& settings, const std::string& key) {
+  const auto last = [](const std::string& of) {
+    return std::string_view(of).substr(of.rfind('.') + 1);
+  };
+  const auto alike = std::count_if(settings.begin(), settings.end(), [&](const Setting& setting) {
+    return last(setting.first) == last(key);
+  });
+  return alike == 1 ? last(key) : std::string_view(key);
+}
+
+std::vector<Field> key_columns(const std::vector<Setting>& settings) {
+  std::vector<Field> columns;
+  for (const auto& [key, value] : settings)
+    columns.push_back(fields::key_field(key, label_of(settings, key)));
+  return columns;
+}
+
+/// The values of those columns.
+Record keys_record(const std::vector<Field>& columns, const std::vector<Setting>& settings) {
+  Record record;
+  for (std::size_t k = 0; k < columns.size(); ++k) record.add(columns[k], settings[k].second);
+  return record;
+}
+
 Record row_record(const VariedRun& varied, const Step& step, const VariedRun& first,
                   Duration lasts) {
   const StepMetrics& metrics = step.metrics;
@@ -47,23 +75,50 @@ Record row_record(const VariedRun& varied, const Step& step, const VariedRun& fi
   FieldValue against;
   if (same != nullptr) against = in_seconds(lasts) / in_seconds(lasting(first, *same)) - 1;
   Record row;
-  row.add(fields::combination, short_label(varied.settings))
-      .add(fields::strategy, name_of(step.training.strategy))
+  row.add(fields::strategy, name_of(step.training.strategy))
       .add(fields::step_ms, in_ms(lasts))
+      .add(fields::avg_step_time_ms, in_ms(lasts))
       .add(fields::against_first, against)
       .add(fields::exposed_ms, in_ms(lasts - varied.run.none.metrics.step))
       .add(fields::communication_ms, in_ms(metrics.communication))
       .add(fields::collectives, metrics.collectives)
-      .add(fields::wire_bytes, metrics.wire.count)
+      .add(fields::wire_bytes, step.schedule.ranks > 1 ? metrics.wire.count : 0)
       .add(fields::comm_hook_ms, in_ms(metrics.comm_hook))
       .add(fields::comm_hook_memory_bytes, step.schedule.comm_hook_memory.count)
       .add(fields::bound, name_of(metrics.bound));
   return row;
 }
 
+/// Sorts the rows by the column of `best`; what has no value stays below.
+void sort_by(Table& table, const Field& best) {
+  const std::size_t column = table.index_of(best);
+  std::stable_sort(table.rows.begin(), table.rows.end(), [&](const TableRow& a, const TableRow& b) {
+    return goes_before(best, a[column], b[column]);
+  });
+}
+
+/// The columns of the table for people; that of `best` among them.
+std::vector<Field> page_columns(const std::vector<Field>& keys, const std::optional<Field>& best,
+                                bool refused) {
+  std::vector<Field> columns = keys;
+  columns.insert(
+      columns.end(),
+      {fields::strategy,
+       best && best->name == fields::avg_step_time_ms.name ? fields::avg_step_time_ms
+                                                           : fields::step_ms,
+       fields::against_first, fields::exposed_ms, fields::communication_ms, fields::collectives,
+       fields::wire_bytes, fields::comm_hook_ms, fields::comm_hook_memory_bytes, fields::bound});
+  const auto is_best = [&](const Field& field) { return field.name == best->name; };
+  if (best && std::none_of(columns.begin(), columns.end(), is_best))
+    columns.push_back(best->with(Importance::most));
+  if (refused) columns.push_back(fields::refusal.with(Look{}.to_the_left().or_blank()));
+  return columns;
+}
+
 }  // namespace
 
-Page varied_page(const std::vector<VariedRun>& runs) {
+Page varied_page(const Variants& variants, const std::optional<Field>& best) {
+  const std::vector<VariedRun>& runs = variants.runs;
   const Scenario& scenario = runs.front().run.scenario;
   Page page;
   const bool others = std::any_of(runs.begin(), runs.end(), [&](const VariedRun& varied) {
@@ -71,10 +126,9 @@ Page varied_page(const std::vector<VariedRun>& runs) {
   });
   page.add(Paragraph{fmt::format("{}\n{}\n{}{}", scenario.name, scenario.workload.name,
                                  others ? "the first: " : "", cluster_text(scenario))});
-  Table table{{fields::combination, fields::strategy, fields::step_ms, fields::against_first,
-               fields::exposed_ms, fields::communication_ms, fields::collectives,
-               fields::wire_bytes, fields::comm_hook_ms, fields::comm_hook_memory_bytes,
-               fields::bound}};
+  const std::vector<Field> keys = key_columns(runs.front().settings);
+  Table table{page_columns(keys, best, !variants.refused.empty())};
+  if (best) table.title = sorted_text(*best);
   Shortest shortest;
   bool averages = false;
   std::size_t strategies = 0;
@@ -86,9 +140,15 @@ Page varied_page(const std::vector<VariedRun>& runs) {
       const Step& step = varied.run.compared[s];
       const Duration lasts = lasting(varied, step);
       averages = averages || lasts != step.metrics.step;
-      table.add(row_record(varied, step, runs.front(), lasts));
+      Record row = row_record(varied, step, runs.front(), lasts);
+      row.add(keys_record(keys, varied.settings));
+      if (best) row.add(run_row(varied.run.scenario, varied.run.results()[s]));
+      table.add(row);
       shortest.consider(varied, step, lasts);
     }
+  if (best) sort_by(table, *best);
+  for (const RefusedRun& refused : variants.refused)
+    table.add(keys_record(keys, refused.settings).add(fields::refusal, refused.problem));
   page.add(std::move(table));
   std::string notes =
       "exposed: step minus the same without communication; wire: handed to collectives by each "
@@ -104,24 +164,36 @@ Page varied_page(const std::vector<VariedRun>& runs) {
   return page;
 }
 
-List varied_records(const std::vector<VariedRun>& runs) {
+List varied_records(const Variants& variants) {
   List all;
-  for (const VariedRun& varied : runs) {
+  for (const VariedRun& varied : variants.runs) {
     List results;
     for (const Result& result : varied.run.results())
-      results.emplace_back(result_record(varied.run.scenario, result));
+      results.emplace_back(result_record(varied.run.scenario, result)
+                               .add(throughput_record(varied.run.scenario, result)));
     all.emplace_back(
         run_record(varied.run.scenario, std::move(results)).add(fields::set, varied.settings));
   }
+  for (const RefusedRun& refused : variants.refused)
+    all.emplace_back(Record()
+                         .add(fields::format, "ddpsim.run/1")
+                         .add(fields::scenario, variants.runs.front().run.scenario.name)
+                         .add(fields::results, List{})
+                         .add(fields::set, refused.settings)
+                         .add(fields::refusal, refused.problem));
   return all;
 }
 
-Table varied_table(const std::vector<VariedRun>& runs) {
+Table varied_table(const Variants& variants, const std::optional<Field>& best) {
   Table table{run_columns()};
   table.columns.push_back(fields::set);
-  for (const VariedRun& varied : runs)
+  table.columns.push_back(fields::refusal);
+  for (const VariedRun& varied : variants.runs)
     for (const Result& result : varied.run.results())
       table.add(run_row(varied.run.scenario, result).add(fields::set, varied.settings));
+  if (best) sort_by(table, *best);
+  for (const RefusedRun& refused : variants.refused)
+    table.add(Record().add(fields::set, refused.settings).add(fields::refusal, refused.problem));
   return table;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <vector>
+#include <optional>
 
 #include "tools/report/page.hpp"
 #include "tools/study/run_variants.hpp"
@@ -8,12 +8,13 @@
 namespace ddpsim {
 
 /// Rows by strategy, each against the first combination, with what a comm hook's own kernels and
-/// memory cost; ends with the shortest step.
-Page varied_page(const std::vector<VariedRun>& runs);
+/// memory cost; ends with the shortest step. A column for each key, and a row for each point that
+/// is refused. `best`: sorted by it. Refers to the keys in `variants`.
+Page varied_page(const Variants& variants, const std::optional<Field>& best = {});
 
-/// As of `run`, each with its settings.
-List varied_records(const std::vector<VariedRun>& runs);
-/// As of `run`, with a last column of settings.
-Table varied_table(const std::vector<VariedRun>& runs);
+/// As of `run`, each with its settings; then those that are refused, with the error.
+List varied_records(const Variants& variants);
+/// As of `run`, with last columns of settings and of the error, sorted in the same way.
+Table varied_table(const Variants& variants, const std::optional<Field>& best = {});
 
 }  // namespace ddpsim

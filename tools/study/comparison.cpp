@@ -12,11 +12,14 @@ Comparison::Comparison(Scenario read, bool laws_only)
     compared.push_back(strategy == Strategy::none    ? none
                        : strategy == Strategy::naive ? naive
                                                      : step(strategy));
+  reference = scaling_reference(scenario, priced.model, scenario.compare, priced.fit);
 }
 
 std::vector<Result> Comparison::results() const {
   std::vector<Result> results;
-  for (const Step& each : compared) results.push_back({&each, &none.metrics, &naive.metrics});
+  for (std::size_t s = 0; s < compared.size(); ++s)
+    results.push_back({&compared[s], &none.metrics, &naive.metrics, reference.one_rank,
+                       reference.one_node.empty() ? Duration::zero() : reference.one_node[s]});
   return results;
 }
 

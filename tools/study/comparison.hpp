@@ -4,6 +4,7 @@
 
 #include "tools/study/measured_rows.hpp"
 #include "tools/study/names.hpp"
+#include "tools/study/scaling.hpp"
 
 namespace ddpsim {
 
@@ -12,6 +13,9 @@ struct Result {
   const Step* step = nullptr;
   const StepMetrics* none = nullptr;   ///< the same step without communication
   const StepMetrics* naive = nullptr;  ///< the same step under `naive`
+  // Zero: not known.
+  Duration one_rank{};  ///< the step of one rank that trains by itself
+  Duration one_node{};  ///< the step of one node, where there are several
 
   double speedup() const { return in_seconds(naive->step) / in_seconds(step->metrics.step); }
 };
@@ -22,6 +26,7 @@ struct Comparison {
   CalibratedModel priced;
   Step none, naive;  ///< what the others are judged by
   std::vector<Step> compared;
+  ScalingReference reference;  ///< of `compared`
 
   /// Calibrated on the scenario's measured rows, unless `laws_only`.
   Comparison(Scenario read, bool laws_only);

@@ -221,6 +221,13 @@ std::vector<Setting> Grid::settings(std::size_t point) const {
   return settings;
 }
 
+std::string by_vary(const Grid& grid, std::string problem) {
+  for (const Axis& axis : grid.axes())
+    if (problem.rfind(fmt::format("--set {}=", axis.key), 0) == 0)
+      return problem.replace(0, std::string_view("--set").size(), "--vary");
+  return problem;
+}
+
 std::string describe_point(const Grid& grid, std::size_t point) {
   std::string text;
   for (const auto& [key, value] : grid.settings(point))

@@ -49,6 +49,9 @@ class Grid {
   std::size_t points_ = 1;
 };
 
+/// An error of a point, which names the flag that its setting came by: --vary in place of --set.
+std::string by_vary(const Grid& grid, std::string problem);
+
 /// "cluster.nodes=2, training.bucket_cap=1MiB", for people.
 std::string describe_point(const Grid& grid, std::size_t point);
 

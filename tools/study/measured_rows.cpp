@@ -40,7 +40,7 @@ std::vector<CalibrationRow> measured_rows(const Scenario& scenario, const Settin
   struct Variant {
     Training training;
     StepModel model;
-    std::string link;
+    std::string link, device;
   };
   std::map<Settings, Variant> variants;
   std::vector<CalibrationRow> rows;
@@ -48,15 +48,16 @@ std::vector<CalibrationRow> measured_rows(const Scenario& scenario, const Settin
     auto found = variants.find(row.set);
     if (found == variants.end()) {
       const Scenario variant = variant_of(scenario, row, settings);
-      found = variants
-                  .emplace(row.set, Variant{variant.training, model_of(variant),
-                                            kind_of_link(variant.cluster)})
-                  .first;
+      found =
+          variants
+              .emplace(row.set, Variant{variant.training, model_of(variant),
+                                        kind_of_link(variant.cluster), variant.cluster.device.name})
+              .first;
     }
     Training training = found->second.training;
     training.strategy = row.strategy;
     if (row.bucket_cap) training.give_cap(*row.bucket_cap);
-    rows.push_back({&row, training, found->second.model, found->second.link});
+    rows.push_back({&row, training, found->second.model, found->second.link, found->second.device});
   }
   return rows;
 }

@@ -14,9 +14,20 @@ struct VariedRun {
   Comparison run;
 };
 
-/// Every combination of `ddpsim run --vary`. Throws InputError for what a scenario refuses, and for
-/// more points than one looks at (1000; `ddpsim sweep` takes more).
-std::vector<VariedRun> run_variants(const std::string& file, const std::vector<Setting>& set,
-                                    const Grid& grid, bool laws_only);
+/// A point that the scenario, or a law, refuses.
+struct RefusedRun {
+  std::vector<Setting> settings;
+  std::string problem;
+};
+
+struct Variants {
+  std::vector<VariedRun> runs;      ///< at least one
+  std::vector<RefusedRun> refused;  ///< likewise in the order of the grid
+};
+
+/// Every combination of `ddpsim run --vary`. Throws InputError if all are refused, and for more
+/// points than one looks at (1000; `ddpsim sweep` takes more).
+Variants run_variants(const std::string& file, const std::vector<Setting>& set, const Grid& grid,
+                      bool laws_only);
 
 }  // namespace ddpsim

@@ -28,6 +28,8 @@ Duration communication_of_row(const MeasuredRow& row, const StepMetrics& predict
   return predicted.communication;
 }
 
+}  // namespace
+
 double quantile(std::vector<double> values, double share) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
@@ -36,8 +38,6 @@ double quantile(std::vector<double> values, double share) {
   const std::size_t above = std::min(below + 1, values.size() - 1);
   return values[below] + (place - std::floor(place)) * (values[above] - values[below]);
 }
-
-}  // namespace
 
 std::vector<Strategy> fitted_strategies(const std::string& list) {
   std::vector<Strategy> strategies;
@@ -83,7 +83,7 @@ std::optional<FileScore> score_file(const std::string& file, const ScoreSettings
     if (row.training.strategy == Strategy::naive && !naive_communication)
       naive_communication = communication_of_row(*row.row, metrics);
     const bool capped = row.training.strategy == Strategy::bucketed;
-    score.rows.push_back({file, label_of(row), row.model.costs.ranks, row.link,
+    score.rows.push_back({file, label_of(row), row.model.costs.ranks, row.link, row.device,
                           row.training.strategy, capped ? row.training.bucket_cap : Bytes{},
                           row.row->step, metrics.step, calibrates[i], -1, row.row->note});
   }

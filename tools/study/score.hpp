@@ -16,6 +16,7 @@ struct ScoreRow {
   std::string label;  ///< strategy, cap and what else the row changes
   int ranks = 1;
   std::string link;  ///< kind of the link that decides: inside the node, or between nodes
+  std::string device;
   Strategy strategy = Strategy::none;
   Bytes bucket_cap;  ///< zero: the strategy has none
   Duration measured{}, predicted{};
@@ -48,6 +49,10 @@ std::vector<Strategy> fitted_strategies(const std::string& list);
 /// row of a strategy calibrates. Nothing if the file lacks a row of a strategy that was asked for:
 /// it cannot be held against the others then. Throws InputError.
 std::optional<FileScore> score_file(const std::string& file, const ScoreSettings& settings);
+
+/// What this share of the values is at or below, between two of them on the straight line; 0 of no
+/// values.
+double quantile(std::vector<double> values, double share);
 
 /// Over all predicted (not calibration) rows; errors as fractions, absolute.
 struct ScoreSummary {

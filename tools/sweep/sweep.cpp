@@ -24,14 +24,6 @@ Scenario scenario_at(const Sweep& sweep, std::size_t point) {
   return read_scenario(sweep.file, settings);
 }
 
-/// Errors name the flag a setting came by.
-std::string by_vary(const Sweep& sweep, std::string problem) {
-  for (const Axis& axis : sweep.grid.axes())
-    if (problem.rfind(fmt::format("--set {}=", axis.key), 0) == 0)
-      return problem.replace(0, std::string_view("--set").size(), "--vary");
-  return problem;
-}
-
 /// The scenario with one axis at `value` and the others at their first value, or at their last.
 Scenario try_value(const Sweep& sweep, std::size_t axis, std::size_t value) {
   std::vector<std::size_t> lowest(sweep.grid.axes().size()), highest;
@@ -44,7 +36,7 @@ Scenario try_value(const Sweep& sweep, std::size_t axis, std::size_t value) {
         return scenario_at(sweep, sweep.grid.point_of(highest));
       } catch (const InputError&) {
       }
-    throw InputError(by_vary(sweep, problem.what()));
+    throw InputError(by_vary(sweep.grid, problem.what()));
   }
 }
 
@@ -134,7 +126,7 @@ const std::vector<Field>& figure_columns() {
 
 PointResult compute_point(const Sweep& sweep, std::size_t point) {
   const auto refused = [&](const char* problem) {
-    return PointResult{{}, by_vary(sweep, printable(problem))};
+    return PointResult{{}, by_vary(sweep.grid, printable(problem))};
   };
   try {
     const Comparison comparison(scenario_at(sweep, point), sweep.laws_only);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/reader/scenario_reader.hpp"
+#include "tools/report/best.hpp"
 #include "tools/report/cluster_report.hpp"
 #include "tools/report/csv.hpp"
 #include "tools/report/json_writer.hpp"
@@ -71,10 +72,28 @@ std::map<std::string, Best> best_points(const PointResults& results) {
   return best;
 }
 
-Table rows_table(const Sweep& sweep, const PointResults& results, bool all) {
+/// Sorts the rows by the column of `best`, and keeps the first where there are many.
+void sort_by(Table& table, const Field& best) {
+  const std::size_t column = table.index_of(best);
+  std::stable_sort(table.rows.begin(), table.rows.end(), [&](const TableRow& a, const TableRow& b) {
+    return goes_before(best, a[column], b[column]);
+  });
+  table.title = sorted_text(best);
+  if (table.rows.size() <= most_rows_shown) return;
+  table.notes = fmt::format("the first {} of {} rows; --csv FILE holds all", most_rows_shown,
+                            table.rows.size());
+  table.rows.resize(most_rows_shown);
+}
+
+/// `all`: also rows that are no strategy's shortest step.
+Table rows_table(const Sweep& sweep, const PointResults& results, bool all,
+                 const std::optional<Field>& sorted_by) {
   Table table{{fields::strategy, fields::avg_step_time_ms, fields::communication_ms,
                fields::exposed_ms, fields::overlap_ratio, fields::speedup_vs_naive, fields::bound,
                fields::remark}};
+  if (sorted_by && std::none_of(table.columns.begin(), table.columns.end(),
+                                [&](const Field& each) { return each.name == sorted_by->name; }))
+    table.columns.insert(table.columns.end() - 1, sorted_by->with(Importance::most));
   const std::vector<Axis>& axes = sweep.grid.axes();
   for (std::size_t a = axes.size(); a-- > 0;)
     table.columns.insert(table.columns.begin(), axis_field(axes[a]));
@@ -82,8 +101,13 @@ Table rows_table(const Sweep& sweep, const PointResults& results, bool all) {
   const auto add = [&](std::size_t point, const TableRow& figures, const std::string& remark) {
     TableRow row;
     for (auto& [key, value] : sweep.grid.settings(point)) row.emplace_back(value);
-    for (std::size_t c = axes.size(); c + 1 < table.columns.size(); ++c)
-      row.push_back(figures.empty() ? FieldValue() : figures[figure(table.columns[c])]);
+    const bool communicates =
+        !figures.empty() && figures[figure(fields::communication_ms)].number().value_or(0) > 0;
+    for (std::size_t c = axes.size(); c + 1 < table.columns.size(); ++c) {
+      const bool known =
+          !figures.empty() && (communicates || table.columns[c].name != fields::overlap_ratio.name);
+      row.push_back(known ? figures[figure(table.columns[c])] : FieldValue());
+    }
     row.emplace_back(remark);
     table.add(std::move(row));
   };
@@ -95,6 +119,7 @@ Table rows_table(const Sweep& sweep, const PointResults& results, bool all) {
       if (all || is_best) add(point, figures, is_best ? "best " + strategy : "");
     }
   }
+  if (sorted_by) sort_by(table, *sorted_by);
   return table;
 }
 
@@ -145,19 +170,19 @@ std::string sweep_json(const Sweep& sweep, const PointResults& results) {
   return text + "\n ]\n}\n";
 }
 
-Page sweep_page(const Sweep& sweep, const PointResults& results) {
+Page sweep_page(const Sweep& sweep, const PointResults& results, const std::optional<Field>& best) {
   std::size_t rows = 0, points = 0;
   for (const PointResult& each : results) {
     rows += each.rows.size() + (each.error.empty() ? 0 : 1);
     points += each.known() ? 1 : 0;
   }
-  const bool all = rows <= most_rows_shown;
+  const bool all = best || rows <= most_rows_shown;
   Page page;
   page.add(Paragraph{
       fmt::format("{}: {} of {} points{}{}", sweep.file, points, sweep.grid.points(),
                   all ? "" : "; the shortest step of each strategy (--csv FILE holds all rows)",
                   first_cluster(sweep))});
-  page.add(rows_table(sweep, results, all));
+  page.add(rows_table(sweep, results, all, best));
   return page;
 }
 

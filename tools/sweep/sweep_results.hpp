@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ std::string sweep_csv(const Sweep& sweep, const PointResults& results);
 std::string sweep_json(const Sweep& sweep, const PointResults& results);
 
 /// For people: the rows with each strategy's shortest step marked; of a large grid only those.
-Page sweep_page(const Sweep& sweep, const PointResults& results);
+/// `best`: the rows sorted by it, and of a large grid the first.
+Page sweep_page(const Sweep& sweep, const PointResults& results,
+                const std::optional<Field>& best = {});
 
 }  // namespace ddpsim

@@ -65,7 +65,7 @@ def attention_on_cuda(query, key, value, mask, dropout, causal, scale, grouped, 
 
 def attention_on_cpu(query, key, value, mask, dropout, causal, scale, grouped, wanted, used):
     """What a CPU does: a fused kernel without dropout, of tensors of heads (sdp_utils_cpp.cpp)."""
-    fused = (wanted != 'math' and not dropout and query.dim() == 4 and not grouped
+    fused = (wanted != 'math' and not dropout and query.dim() == 4
              and not (mask is not None and mask.requires_grad)
              and query.shape[-1] == key.shape[-1] == value.shape[-1])
     choice = 'flash' if fused else 'math'

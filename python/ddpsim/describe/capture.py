@@ -28,6 +28,7 @@ class Launch:
     kernel: Kernel
     path: Optional[str]
     position: Optional[int] = None  # of a backward kernel: the forward launches before its forward
+    operation: Optional[int] = None  # its number in the recorder's list, where there is one
 
 
 @dataclass
@@ -44,11 +45,12 @@ class Step:
 
 class Capture(TorchDispatchMode):
     """Use as a context around the forward pass; call `backward_begins` before loss.backward().
-    Kernels whose operation begins with `without` are left out."""
+    Kernels whose operation begins with `without` are left out. `recorder`: is given every call."""
 
-    def __init__(self, model, allow_unknown=False, without=None):
+    def __init__(self, model, allow_unknown=False, without=None, recorder=None):
         super().__init__()
         self.step = Step()
+        self.recorder = recorder
         self.allow_unknown = allow_unknown
         self._without = without
         self._in_backward = False
@@ -148,16 +150,17 @@ class Capture(TorchDispatchMode):
                     '--allow-unknown prices it by its bytes')
             self.step.unpriced[call.op] = self.step.unpriced.get(call.op, 0) + 1
             kernels = [call.memory()]
-        self.launch(kernels)
+        operation = self.recorder.add(call, kernels) if self.recorder else None
+        self.launch(kernels, operation)
 
-    def launch(self, kernels):
+    def launch(self, kernels, operation=None):
         if self._without:
             kernels = [k for k in kernels if not k.op.startswith(self._without)]
         if not self._in_backward:
-            self.step.forward += [Launch(kernel, self.path) for kernel in kernels]
+            self.step.forward += [Launch(kernel, self.path, None, operation) for kernel in kernels]
             return
         path, position = self._place_in_backward()
-        self.step.backward += [Launch(kernel, path, position) for kernel in kernels]
+        self.step.backward += [Launch(kernel, path, position, operation) for kernel in kernels]
 
     def _know_node(self):
         """Remembers where the autograd node just made stands. Nodes are numbered as they are made;

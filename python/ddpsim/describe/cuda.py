@@ -2,14 +2,15 @@
 
 Composite operations are replaced above autograd for meta tensors: attention by the kernel CUDA
 chooses, dropout and RMS norm by their fused kernels, recurrent layers by cuDNN's;
-torch.autocast works. A CPU has only its own fused attention. Everything is undone when the context
-ends.
+torch.autocast works. What a CPU does instead is in cpu.py, and its fused attention in attention.py.
+Everything is undone when the context ends.
 """
 import contextlib
 
 import torch
 
 from . import attention as attention_rules
+from . import cpu
 from .autocast import autocast_on_meta
 from .errors import DescribeError
 from .fused_norm import rms_norm_for
@@ -52,6 +53,10 @@ def what_a_device_does(model, capture, device, attention, notes):
             library.impl('rms_norm', rms_norm_for(capture), 'AutogradMeta')
             for kind in GATES:
                 library.impl(f'{kind}.input', recurrent_for(capture, kind, count), 'AutogradMeta')
+        else:
+            library.impl('one_hot', cpu.one_hot, 'AutogradMeta')
+            for kind in cpu.KINDS:
+                library.impl(f'{kind}.input', cpu.recurrent_on_cpu(kind), 'AutogradMeta')
         with autocast_on_meta(), as_in_training(model, notes):
             yield
     notes += [f'{what} (x {number})' for what, number in counts.items()]

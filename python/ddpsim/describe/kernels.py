@@ -48,6 +48,7 @@ class Kernel:
     kind: str = 'memory'
     gemm: Optional[Gemm] = None
     attention: Optional[Attention] = None
+    time: Optional[float] = None  # seconds, measured
 
     @property
     def flops(self):

@@ -11,6 +11,7 @@ from .errors import DescribeError
 from .fused import fuse
 from .layers import Depth, cut
 from .meta import OnMeta, batch_on_meta, model_on_meta
+from .operations import Recorder, cache_bytes
 from .optimizers import name_of
 from .tensors import format_of, tensors_in
 from .transformers_models import without_padding
@@ -19,7 +20,7 @@ from .workload import Buffers, Parameter, Workload
 
 def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attention=None,
              device='cuda', micro_batches=1, tf32=None, allow_unknown=False, fused=False,
-             source=None):
+             measure=None, source=None):
     """Describes one training step of `model` on `batch`, on no device.
 
     loss: a function of (model, batch) that returns the number to call backward() on; or a loss of
@@ -37,6 +38,8 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     allow_unknown: operations without a rule are priced by their bytes, and listed as partial.
     fused: a bound of what a compiler does: chains of kernels that only move memory read their
     first inputs and write their last results.
+    measure: a function from the operations of the step (a list of operations.Operation) to the
+    seconds that each takes; the kernels of an operation carry its time, shared by their bytes.
 
     The model is not changed. Raises DescribeError, whose text is one line.
     """
@@ -45,7 +48,10 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     model = model_on_meta(model)
     batch = without_padding(model, batch, notes)
     value_of = loss_function(loss, notes)
-    capture = Capture(model, allow_unknown, without='cudnn.' if device == 'cpu' else None)
+    if measure and (device != 'cpu' or fused):
+        raise DescribeError('measure: operations are measured on a CPU, and not fused')
+    recorder = Recorder(cache_bytes()) if measure else None
+    capture = Capture(model, allow_unknown, 'cudnn.' if device == 'cpu' else None, recorder)
     gradients = {p: p.grad for p in model.parameters()}
     try:
         with contextlib.ExitStack() as contexts:
@@ -63,6 +69,8 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     finally:
         for parameter, gradient in gradients.items():
             parameter.grad = gradient
+    if measure:
+        with_times(capture.step, measure(recorder.operations))
     in_tf32(capture.step, tf32, notes, device)
     if device == 'cpu':
         notes.append('described as PyTorch runs on a CPU')
@@ -98,6 +106,21 @@ def run(model, batch, value_of, capture, autocast):
             raise
         except Exception as problem:
             raise said_by_model(problem, capture, f'{name} (backward)') from problem
+
+
+def with_times(step, seconds):
+    """Every kernel with its share of its operation's time."""
+    launches = step.forward + step.backward
+    moved = {}
+    for launch in launches:
+        moved.setdefault(launch.operation, []).append(_weight(launch.kernel))
+    for launch in launches:
+        share = _weight(launch.kernel) / sum(moved[launch.operation])
+        launch.kernel = replace(launch.kernel, time=share * seconds[launch.operation])
+
+
+def _weight(kernel):
+    return max(1, kernel.read + kernel.written)
 
 
 def in_tf32(step, which, notes, device):

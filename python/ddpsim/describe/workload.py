@@ -100,9 +100,11 @@ def _kernel(kernel):
     if kernel.attention:
         pairs.append(('attention', _flow((key, str(value).lower()) for key, value
                                          in kernel.attention._asdict().items())))
-    return _flow(pairs + [('type', kernel.type), ('read', kernel.read),
-                          ('written', kernel.written), ('flops', kernel.flops),
-                          ('launches', kernel.launches)])
+    pairs += [('type', kernel.type), ('read', kernel.read), ('written', kernel.written),
+              ('flops', kernel.flops), ('launches', kernel.launches)]
+    if kernel.time is not None:
+        pairs.append(('time', f'{1e6 * kernel.time:.3f} us'))
+    return _flow(pairs)
 
 
 def _runs(kernels, index_of):

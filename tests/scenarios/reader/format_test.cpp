@@ -230,6 +230,28 @@ TEST_CASE("a quantity's pattern takes what its parser takes", "[scenarios][quant
   CHECK(taken > 300);
 }
 
+TEST_CASE("a price's pattern takes what its parser takes above zero",
+          "[scenarios][quantity_text]") {
+  const std::regex pattern(price_pattern());
+  int taken = 0;
+  for (const std::string text :
+       {"2.5 USD/h",  "2.5USD/h",   "2.5   EUR/h", ".5 GBP/h",     "1e-3 USD/h",
+        "0 USD/h",    "-1 USD/h",   "2.5 usd/h",   "2.5 US/h",     "2.5 USDT/h",
+        "2.5 USD",    "2.5",        "USD/h",       "2.5 USD/hour", "",
+        "2.5 USD/h ", " 2.5 USD/h", "2.5 $/h",     "2.5\tUSD/h",   "/h",
+        "D/h",        "nan USD/h"}) {
+    CAPTURE(text);
+    const auto price = parse_price(text);
+    CHECK(std::regex_match(text, pattern) == (price && price->per_hour > 0));
+    taken += price ? 1 : 0;
+  }
+  CHECK(taken == 7);  // those of the first line and a half
+  const auto price = parse_price("2.5 USD/h");
+  REQUIRE(price);
+  CHECK(price->per_hour == 2.5);
+  CHECK(price->currency == "USD");
+}
+
 TEST_CASE("a number's pattern takes what its parser takes", "[scenarios][quantity_text]") {
   const std::regex integer(integer_pattern()), number(number_pattern());
   for (const std::string text :

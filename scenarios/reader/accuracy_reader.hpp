@@ -1,0 +1,36 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ddpsim {
+
+/// What predictions were fitted to before they were held against measured rows: nothing, the step
+/// without communication, the `naive` step, or the `naive` and the `overlap` one.
+enum class FittedOn : std::uint8_t { laws, none, naive, both };
+inline constexpr std::array all_fitted_on{FittedOn::laws, FittedOn::none, FittedOn::naive,
+                                          FittedOn::both};
+constexpr std::string_view name_of(FittedOn fitted) {
+  constexpr std::array<std::string_view, all_fitted_on.size()> names{"laws", "none", "naive",
+                                                                     "both"};
+  return names[static_cast<std::size_t>(fitted)];
+}
+
+/// How far predictions of one measured setup were off.
+struct KnownErrors {
+  std::string setup;   ///< the name of its file in scenarios/measured
+  std::string device;  ///< of each rank
+  std::string link;    ///< the kind of the link that decides; "" of one rank
+  int ranks = 1;
+  FittedOn fitted = FittedOn::laws;
+  std::vector<double> errors;  ///< the predicted over the measured step, less 1; a row each
+};
+
+/// The file accuracy.yaml of the catalogue, which tools/accuracy writes; nothing where the catalogue
+/// has none. Throws InputError.
+std::vector<KnownErrors> read_known_errors();
+
+}  // namespace ddpsim

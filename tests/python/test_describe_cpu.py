@@ -1,0 +1,112 @@
+"""Descriptions for a CPU, held against the operations that real steps run there."""
+import pytest
+from describe_models import SMALL, example, from_transformers, torch, value_of
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ddpsim.describe import DescribeError, describe, rules
+from ddpsim.describe.kernels import Call
+from ddpsim.describe.operations import Place
+
+# A real step also reads two numbers back where it makes one-hot vectors, which takes no kernel.
+READ_BACK = 'aten._local_scalar_dense'
+
+
+class Seen(TorchDispatchMode):
+    """Operations of a real step, with shapes, strides and types of all their tensors."""
+
+    def __init__(self):
+        super().__init__()
+        self.operations = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        call = Call(func, args, kwargs or {}, result)
+        if func.namespace not in ('prim', 'profiler') and not rules.launches_nothing(call):
+            self.operations.append((str(func), looks((args, kwargs or {}))))
+        return result
+
+
+def looks(value):
+    """Shape, stride and type of each tensor among arguments, in order."""
+    found = []
+    if isinstance(value, (torch.Tensor, Place)):
+        stride = value.stride() if isinstance(value, torch.Tensor) else value.stride
+        if getattr(value, 'layout', torch.strided) is torch.strided:
+            found.append((tuple(value.shape), tuple(stride), value.dtype))
+    elif isinstance(value, dict):
+        for _, inner in sorted(value.items()):
+            found += looks(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            found += looks(inner)
+    return found
+
+
+def made(name):
+    if ':' not in name:
+        return example(name)
+    model, batch, loss, optimizer = from_transformers(name.split(':')[1])
+    model.config.use_cache = False  # a cache of keys appends to tensors without elements
+    return model, batch, loss, optimizer
+
+
+def recorded(model, batch, loss):
+    """The operations of the description, and the description with a microsecond for each."""
+    kept = []
+
+    def measure(operations):
+        kept.extend(operations)
+        return [1e-6] * len(operations)
+    workload = describe(model, batch, loss, device='cpu', measure=measure)
+    return kept, workload
+
+
+@pytest.mark.parametrize('name', [n for n in SMALL if n != 'sparse_embedding'] + [
+    f'transformers:{n}' for n in ('gpt2', 'llama', 'bert', 'vit')])
+def test_a_description_for_a_cpu_has_the_operations_of_a_real_step_in_their_order(name):
+    model, batch, loss, _ = made(name)
+    operations, _ = recorded(model, batch, loss)
+    with Seen() as seen:
+        value_of(model, batch, loss).backward()
+    real = [each for each in seen.operations if not each[0].startswith(READ_BACK)]
+    described = [(str(op.func), looks((op.args, dict(op.kwargs)))) for op in operations]
+    assert len(described) > 15
+    assert described == real
+
+
+def test_kernels_share_the_time_of_their_operation_and_all_times_are_there():
+    model, batch, loss, _ = example('resnext')
+    operations, workload = recorded(model, batch, loss)
+    total = sum(kernel.time for kernel in workload.forward + workload.backward)
+    assert total == pytest.approx(1e-6 * len(operations))
+    assert len(workload.forward + workload.backward) > len(operations)  # two of some
+    assert ' us}' in workload.text()
+
+
+@pytest.mark.parametrize('name', ['unet', 'mixture', 't5', 'gru', 'llama3'])
+def test_each_operation_runs_again_on_tensors_of_its_own(name):
+    model, batch, loss, _ = example(name)
+    operations, _ = recorded(model, batch, loss)
+    with torch.no_grad():
+        for operation in operations:
+            args, kwargs, _ = operation.arguments()
+            assert looks((args, kwargs)) == looks((operation.args, dict(operation.kwargs)))
+            result = operation.func(*args, **kwargs)
+            for tensor in (result if isinstance(result, tuple) else (result,)):
+                if isinstance(tensor, torch.Tensor):
+                    assert tensor.device.type == 'cpu'
+
+
+def test_an_operation_is_warm_that_follows_closely_and_cold_at_first():
+    model, batch, loss, _ = example('vit')
+    operations, _ = recorded(model, batch, loss)
+    first = next(op for op in operations if 'convolution' in str(op.func))
+    assert first.warm == (False, False, False)  # pictures, weight and bias
+    second = next(op for op in operations if 'native_layer_norm' in str(op.func))
+    assert second.warm == (True, False, False)
+
+
+def test_only_a_cpu_is_measured():
+    model, batch, loss, _ = example('vit')
+    with pytest.raises(DescribeError, match='measure: operations are measured on a CPU'):
+        describe(model, batch, loss, measure=lambda operations: [])

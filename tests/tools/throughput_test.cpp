@@ -1,0 +1,268 @@
+// What a step amounts to: samples and tokens per second, MFU, scaling, cost; the curve over ranks.
+
+#include "tools/study/throughput.hpp"
+
+#include <cmath>
+
+#include <catch2/catch.hpp>
+
+#include "scenarios/reader/scenario_reader.hpp"
+#include "tests/tools/program.hpp"
+#include "tools/study/comparison.hpp"
+#include "tools/study/known_accuracy.hpp"
+#include "tools/study/scaling.hpp"
+
+namespace ddpsim {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Json run_json(const Words& more, const std::string& scenario = first_example) {
+  Words words{"run", scenario, "--json", "-"};
+  words.insert(words.end(), more.begin(), more.end());
+  const Outcome outcome = ddpsim(words);
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  return outcome.json();
+}
+
+const std::string two_nodes =
+    "workload: {model: {family: mlp, widths: [512, 512, 512]}, batch: 64}\n"
+    "cluster: {device: a100-80, nodes: 2, ranks_per_node: 4, intra_node: nvlink3, inter_node: "
+    "ib-hdr}\n";
+
+TEST_CASE("throughput is the samples and tokens of a step over its time", "[tools][throughput]") {
+  // first.yaml: GPT-2 on eight ranks; three micro-batches are three times the samples.
+  const Scenario scenario = read_scenario(first_example);
+  const Json run = run_json({"--set", "training.micro_batches=3"});
+  for (const Json& result : run["results"]) {
+    const double seconds = result["step_ms"].get<double>() / 1000;
+    const double samples = 3.0 * 8 * scenario.batch;
+    CHECK(result["samples_per_second"].get<double>() == Approx(samples / seconds));
+    CHECK(result["samples_per_second_per_device"].get<double>() == Approx(samples / seconds / 8));
+    const double tokens = samples * scenario.sequence;
+    CHECK(result["tokens_per_second"].get<double>() == Approx(tokens / seconds));
+    CHECK(result["tokens_per_second_per_device"].get<double>() == Approx(tokens / seconds / 8));
+    CHECK(result["communication_share"].get<double>() ==
+          Approx(result["exposed_ms"].get<double>() / result["step_ms"].get<double>()));
+    CHECK(result["fits_device"] == (result["memory"]["peak_bytes"].get<double>() <=
+                                    result["memory"]["device_bytes"].get<double>()));
+    // Eight devices for the steps that a billion tokens are.
+    CHECK(result["device_hours_per_billion_tokens"].get<double>() ==
+          Approx(1e9 / tokens * seconds * 8 / 3600));
+    CHECK(result["device_hours_per_million_samples"].get<double>() ==
+          Approx(1e6 / samples * seconds * 8 / 3600));
+    CHECK(result["cost_per_billion_tokens"].is_null());
+    CHECK(result["currency"].is_null());
+  }
+}
+
+TEST_CASE("model FLOPs of a transformer are 6 for each weight and token, and attention's",
+          "[tools][throughput]") {
+  // GPT-2 without fused attention: a block has 12 d^2 weights in its matrices, and the tied head
+  // d x vocabulary; queries x keys and scores x values are 2 x 2 s d a token and layer forward, and
+  // twice that backward. The first layer's inputs are trained too, so no product is left out.
+  const Scenario scenario = read_scenario(first_example);
+  const double d = 768, layers = 12, vocabulary = 50257, s = scenario.sequence;
+  const double tokens = static_cast<double>(scenario.batch) * s;
+  const double weights = layers * 12 * d * d + vocabulary * d;
+  const double least = 6 * weights * tokens;
+  const auto flops = model_flops(scenario.workload, scenario.cluster.device, 1);
+  REQUIRE(flops);
+  // Fused attention of a causal mask: half of the scores; 2 products forward, 5 backward.
+  CHECK(flops->flops > least);
+  CHECK(flops->flops < least + layers * 7 * 2 * s * d * tokens);
+  CHECK(model_flops(scenario.workload, scenario.cluster.device, 4)->flops == 4 * flops->flops);
+  const Json run = run_json({});
+  const double peak = scenario.cluster.device.peak_of(DType::bf16).flops_per_second;
+  for (const Json& result : run["results"]) {
+    CHECK(result["model_flops"].get<double>() == flops->flops);
+    CHECK(result["mfu"].get<double>() ==
+          Approx(flops->flops / peak / (result["step_ms"].get<double>() / 1000)));
+  }
+}
+
+TEST_CASE("a workload profile tells neither samples nor FLOPs", "[tools][throughput]") {
+  const Scratch scratch;
+  scratch.write("p.yaml",
+                "format: ddpsim.workload/1\nforward: 5 ms\nbackward: 10 ms\n"
+                "parameters: [{name: w, shape: [1024, 1024], dtype: fp32, ready: 10 ms}]\n");
+  const std::string file = scratch
+                               .write("s.yaml",
+                                      "workload: {model: p.yaml}\ncluster: {device: t4, "
+                                      "ranks_per_node: 2, intra_node: pcie3, price: 1 EUR/h}\n")
+                               .string();
+  const Json result = run_json({}, file)["results"][0];
+  for (const char* key : {"samples_per_second", "tokens_per_second", "model_flops", "mfu",
+                          "device_hours_per_million_samples", "cost_per_million_samples"}) {
+    CAPTURE(key);
+    CHECK(result[key].is_null());
+  }
+  CHECK(result["scaling_efficiency"].is_number());
+  CHECK(ddpsim({"run", file}).out.find("samples/s") == std::string::npos);
+}
+
+TEST_CASE("scaling efficiency is held against one rank by itself and against one node",
+          "[tools][throughput]") {
+  const Scratch scratch;
+  const std::string file = scratch.write("s.yaml", two_nodes).string();
+  const Json all = run_json({}, file);
+  const Json one = run_json({"--set", "cluster.ranks=1", "--set", "compare=[none]"}, file);
+  const Json node = run_json({"--set", "cluster.nodes=1"}, file);
+  const double alone = one["results"][0]["step_ms"];
+  for (std::size_t i = 0; i < all["results"].size(); ++i) {
+    const Json& result = all["results"][i];
+    const double step = result["step_ms"];
+    CHECK(result["scaling_efficiency"].get<double>() == Approx(alone / step));
+    CHECK(result["scaling_efficiency_node"].get<double>() ==
+          Approx(node["results"][i]["step_ms"].get<double>() / step));
+    CHECK(node["results"][i]["scaling_efficiency_node"].is_null());
+  }
+}
+
+TEST_CASE("a price makes costs of device-hours", "[tools][throughput]") {
+  const Json plain = run_json({})["results"][0];
+  const Json priced = run_json({"--set", "cluster.price=2.5 USD/h"})["results"][0];
+  CHECK(priced["step_ms"] == plain["step_ms"]);
+  CHECK(priced["cost_per_billion_tokens"].get<double>() ==
+        Approx(2.5 * plain["device_hours_per_billion_tokens"].get<double>()));
+  CHECK(priced["cost_per_million_samples"].get<double>() ==
+        Approx(2.5 * plain["device_hours_per_million_samples"].get<double>()));
+  CHECK(priced["currency"] == "USD");
+  CHECK_THAT(ddpsim({"run", first_example, "--wide", "--set", "cluster.price=2.5 USD/h"}).out,
+             Catch::Contains("cost in USD at 2.5 an hour of each device"));
+  for (const char* wrong : {"2.5", "2.5 USD", "2.5 usd/h", "0 USD/h", "-1 USD/h", "x USD/h",
+                            "1e999 USD/h", "USD/h", "2.5 $/h", "2.5 USD/hour"}) {
+    const Outcome outcome =
+        ddpsim({"run", first_example, "--set", std::string("cluster.price=") + wrong});
+    CAPTURE(wrong, outcome.err);
+    CHECK(outcome.code == 2);
+    CHECK_THAT(outcome.err, Catch::Contains("expected a price per hour, such as \"2.5 USD/h\""));
+  }
+}
+
+TEST_CASE("CSV has the new figures behind the old ones", "[tools][throughput]") {
+  const std::string header = lines_of(ddpsim({"run", first_example, "--csv", "-"}).out)[0];
+  CHECK_THAT(header, Catch::StartsWith("implementation,model_size,d_model,num_layers,world_size,"
+                                       "avg_step_time_ms,speedup_vs_naive,") &&
+                         Catch::Contains(",bound,peak_memory_bytes,samples_per_second,") &&
+                         Catch::EndsWith(",cost_per_million_samples,currency"));
+}
+
+TEST_CASE("a scaling curve holds what run predicts at each number of ranks", "[tools][scaling]") {
+  const Scratch scratch;
+  const std::string file = scratch.write("s.yaml", two_nodes).string();
+  const Json run = run_json({"--scaling", "16", "--set", "compare=[bucketed, flat]"}, file);
+  for (const Json& result : run["results"]) {
+    std::vector<int> ranks;
+    double alone = 0;
+    for (const Json& point : result["scaling"]) {
+      ranks.push_back(point["ranks"]);
+      const bool one = ranks.back() == 1;
+      const std::string strategy = one ? "none" : result["strategy"].get<std::string>();
+      const Json same = run_json({"--set", "cluster.ranks=" + std::to_string(ranks.back()), "--set",
+                                  "compare=[" + strategy + "]"},
+                                 file);
+      CHECK(point["step_ms"] == same["results"][0]["step_ms"]);
+      CHECK(point["samples_per_second"] == same["results"][0]["samples_per_second"]);
+      CHECK(point["nodes"] == same["cluster"]["nodes"]);
+      if (one) alone = point["step_ms"];
+      CHECK(point["scaling_efficiency"].get<double>() ==
+            Approx(alone / point["step_ms"].get<double>()));
+    }
+    CHECK(ranks == std::vector<int>{1, 2, 4, 8, 16});
+    CHECK(result["scaling_missing"].is_null());
+  }
+}
+
+TEST_CASE("a scaling curve ends where no link goes on, and takes the cluster's own size in",
+          "[tools][scaling]") {
+  const auto ranks_of = [](const ScalingCurve& curve) {
+    std::vector<int> ranks;
+    for (const ScalingPoint& point : curve.points) ranks.push_back(point.ranks());
+    return ranks;
+  };
+  const Scratch scratch;
+  const std::string file = scratch.write("s.yaml", two_nodes).string();
+  const Scenario three = read_scenario(file, {{"cluster.nodes", "3"}});
+  CHECK(ranks_of(scaling_curve(three, Strategy::flat)) == std::vector<int>{1, 2, 4, 8, 12});
+  CHECK(ranks_of(scaling_curve(three, Strategy::flat, {}, 17)) ==
+        std::vector<int>{1, 2, 4, 8, 12, 16});
+  CHECK(ranks_of(scaling_curve(three, Strategy::flat, {}, 3)) == std::vector<int>{1, 2, 3});
+  const Scenario one_node = read_scenario(first_example);
+  const ScalingCurve ended = scaling_curve(one_node, Strategy::bucketed, {}, 64);
+  CHECK(ranks_of(ended) == std::vector<int>{1, 2, 4, 8});
+  CHECK_THAT(ended.missing, Catch::Contains("no link between nodes"));
+  for (const char* wrong : {"0", "-4", "1048577", "many"}) {
+    const Outcome outcome = ddpsim({"run", first_example, "--scaling", wrong});
+    CAPTURE(wrong, outcome.err);
+    CHECK(outcome.code == 2);
+    CHECK(lines_of(outcome.err).size() == 1);
+  }
+}
+
+KnownErrors errors_of(const char* device, const char* link, int ranks, std::vector<double> errors,
+                      FittedOn fitted = FittedOn::laws) {
+  return {std::string(device) + link + std::to_string(ranks),
+          device,
+          link,
+          ranks,
+          fitted,
+          std::move(errors)};
+}
+
+TEST_CASE("known accuracy is of the rows most like a prediction that are enough",
+          "[tools][known_accuracy]") {
+  const std::vector<double> eight{0.01, -0.02, 0.03, -0.04, 0.05, -0.06, 0.07, -0.08};
+  const std::vector<double> two{0.5, 0.5};
+  const std::vector<KnownErrors> all{
+      errors_of("h100", "nvlink", 2, eight), errors_of("h100", "nvlink", 8, two),
+      errors_of("a100", "nvlink", 4, eight), errors_of("a100", "pcie", 2, two),
+      errors_of("h100", "nvlink", 8, eight, FittedOn::naive)};
+  const auto rows = [&](const char* device, const char* link, int ranks,
+                        FittedOn fitted = FittedOn::laws) {
+    const auto found = known_accuracy(all, {device, link, ranks, fitted});
+    return found ? found->rows : 0;
+  };
+  CHECK(rows("h100", "nvlink", 2) == 8);
+  CHECK(rows("h100", "nvlink", 8) == 10);   // two are too few: any ranks
+  CHECK(rows("v100", "nvlink", 4) == 8);    // any device
+  CHECK(rows("v100", "nvlink", 16) == 18);  // any device and ranks
+  CHECK(rows("a100", "pcie", 2) == 20);     // all there are
+  CHECK(rows("a100", "pcie", 2, FittedOn::naive) == 8);
+  CHECK(rows("h100", "nvlink", 2, FittedOn::both) == 0);
+  // Halfway between the fourth and the fifth; 0.9 x 7 = 6.3, between the seventh and the eighth.
+  const auto found = known_accuracy(all, {"h100", "nvlink", 2, FittedOn::laws});
+  REQUIRE(found);
+  CHECK(found->median_error == Approx(0.045));
+  CHECK(found->ninth_decile_error == Approx(0.073));
+  CHECK(sentence(*found) ==
+        "Predictions of this kind were 4.5 % off in the median (9 in 10 within 7.3 %) on 8 "
+        "measured rows of 1 setup: h100, nvlink, 2 ranks, nothing fitted.");
+}
+
+TEST_CASE("the catalogue's known errors are those that score finds", "[tools][known_accuracy]") {
+  const std::string file = shipped("measured/damek-b4-s512.yaml");
+  const Json score = ddpsim({"score", file, "--calibrate-on", "naive", "--json", "-", "-q"}).json();
+  std::vector<double> expected;
+  for (const Json& row : score["rows"])
+    if (!row["calibration"]) expected.push_back(row["error"]);
+  bool found = false;
+  for (const KnownErrors& known : read_known_errors()) {
+    if (known.setup != "damek-b4-s512" || known.fitted != FittedOn::naive) continue;
+    found = true;
+    CHECK(known.device == "a100-80");
+    CHECK(known.link == "pcie");
+    REQUIRE(known.errors.size() == expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      CHECK(known.errors[i] == Approx(expected[i]).margin(0.00006));
+  }
+  CHECK(found);
+  CHECK_THAT(ddpsim({"run", file}).out, Catch::Contains("Predictions of this kind were "));
+  // No published row is of a CPU.
+  CHECK(ddpsim({"run", shipped("examples/mlp-2ranks.yaml")}).out.find("Predictions of") ==
+        std::string::npos);
+}
+
+}  // namespace
+}  // namespace ddpsim

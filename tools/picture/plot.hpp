@@ -1,0 +1,55 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ddpsim {
+
+/// A line of a plot.
+struct Curve {
+  std::string name;
+  std::vector<std::pair<double, double>> points;  ///< x growing
+  bool dashed = false;
+  bool stairs = false;  ///< a value holds until the next point
+  /// [point] how far it may lie off, as lowest and highest value; empty: not known.
+  std::vector<std::pair<double, double>> band{};
+};
+
+/// A point that is pointed out.
+struct Mark {
+  double x = 0, y = 0;
+  std::string text;
+};
+
+/// A value that holds everywhere, such as a bound.
+struct Level {
+  double y = 0;
+  std::string text;
+};
+
+/// Curves over one axis.
+struct Plot {
+  std::string title, description;
+  std::string x_label, y_label;
+  bool log_x = false, from_zero = false;
+  std::function<std::string(double)> x_text{};  ///< of a tick; none: the number
+  std::vector<double> x_ticks{};                ///< none: steps of 1, 2 or 5
+  std::vector<Curve> curves;
+  std::vector<Mark> marks{};
+  std::vector<Level> levels{};
+};
+std::string plot_picture(const Plot& plot);
+
+/// A table of numbers as colours, for two keys that are varied.
+struct HeatMap {
+  std::string title, description;
+  std::string x_label, y_label, unit;
+  std::vector<std::string> x, y;
+  std::vector<std::vector<double>> values;  ///< [y][x]; not a number: there is none
+  bool low_is_good = true;
+};
+std::string heat_picture(const HeatMap& map);
+
+}  // namespace ddpsim

@@ -1,0 +1,107 @@
+#include "tools/report/tune_section.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "tools/picture/plot.hpp"
+#include "tools/picture/timeline_picture.hpp"
+#include "tools/report/tune_report.hpp"
+
+namespace ddpsim {
+namespace {
+
+double in_bytes(Bytes size) {
+  return static_cast<double>(size.count);
+}
+
+/// The band: how far the step may lie off where all-reduces and kernels may, by the corners'
+/// spread around the prediction.
+std::vector<std::pair<double, double>> band_of(const Tuning& tuning, const Curve& curve) {
+  if (tuning.advice.corners.empty()) return {};
+  const Corner& predicted = tuning.advice.corners.front();
+  double low = 1, high = 1;
+  for (const Corner& corner : tuning.advice.corners) {
+    const double factor = in_seconds(corner.recommended) / in_seconds(predicted.recommended);
+    low = std::min(low, factor);
+    high = std::max(high, factor);
+  }
+  std::vector<std::pair<double, double>> band;
+  for (const auto& [cap, step] : curve.points) band.emplace_back(step * low, step * high);
+  return band;
+}
+
+Picture caps_picture(const Scenario& scenario, const Tuning& tuning) {
+  Plot plot;
+  plot.title = "Step against bucket cap";
+  plot.description = fmt::format(
+      "The predicted step of {} for every bucket cap that makes other buckets.", scenario.name);
+  plot.x_label = "bucket cap";
+  plot.y_label = "step, ms";
+  plot.log_x = true;
+  plot.x_text = [](double bytes) {
+    return to_string(Bytes{static_cast<std::int64_t>(std::llround(bytes))});
+  };
+  Curve curve{"step", {}, false, true, {}};
+  for (const Choice& choice : tuning.caps) {
+    if (choice.cap.count <= 0) continue;
+    curve.points.emplace_back(in_bytes(choice.cap), in_ms(choice.step));
+  }
+  if (!curve.points.empty()) {
+    const Choice& last = tuning.caps.back();
+    const double end = std::max(2 * curve.points.back().first, in_bytes(Bytes{32 * MiB.count}));
+    curve.points.emplace_back(end, in_ms(last.step));
+    double tick = 1024;
+    while (tick < curve.points.front().first) tick *= 2;
+    const double octaves = std::log2(end / tick);
+    const double step = std::pow(2.0, std::max(1.0, std::ceil(octaves / 10)));
+    for (; tick <= end; tick *= step) plot.x_ticks.push_back(tick);
+  }
+  curve.band = band_of(tuning, curve);
+  plot.curves.push_back(std::move(curve));
+  plot.levels.push_back({in_ms(tuning.lower_bound), "lower bound"});
+  const auto mark = [&](const Choice& choice, const std::string& text) {
+    if (choice.cap.count > 0)
+      plot.marks.push_back({in_bytes(choice.cap), in_ms(choice.step), text});
+  };
+  mark(tuning.standard, "default, " + to_string(tuning.standard.cap));
+  if (tuning.advice.pays)
+    mark(tuning.advice.choice, "recommended, " + to_string(tuning.advice.choice.cap));
+  return {plot.title, plot_picture(plot), "",
+          "The first bucket of the default has a cap of its own, so that the default need not lie "
+          "on the curve. The band is what the uncertainty asked for does to the step."};
+}
+
+std::string tune_verdict(const Tuning& tuning) {
+  const double gain = 100 * tuning.gain();
+  const Choice& best = tuning.advice.choice;
+  std::string text =
+      tuning.advice.pays
+          ? fmt::format("Change the bucket cap to {}: the step goes from {} to {}, {:.1f} % less.",
+                        to_string(best.cap), to_string(tuning.standard.step), to_string(best.step),
+                        gain)
+          : fmt::format(
+                "Keep DDP's default buckets: the step is {}, and no cap makes it shorter by "
+                "enough to be worth a setting.",
+                to_string(tuning.standard.step));
+  return text + fmt::format(" No buckets at all are faster than {} ({:.1f} % below).",
+                            to_string(tuning.lower_bound),
+                            100 * (1 - in_seconds(tuning.lower_bound) / in_seconds(best.step)));
+}
+
+}  // namespace
+
+ReportSection tune_section(const Scenario& scenario, const Tuning& tuning,
+                           const TuneOptions& options, const std::vector<NamedStep>& steps) {
+  ReportSection section;
+  section.title = scenario.name;
+  section.verdict = tune_verdict(tuning);
+  section.page.add(caps_picture(scenario, tuning));
+  TimelinePicture drawn = timeline_picture(scenario, steps);
+  section.page.add(Picture{"Timeline", std::move(drawn.svg), std::move(drawn.tasks), ""});
+  section.page.add(tune_page(scenario, tuning, options));
+  return section;
+}
+
+}  // namespace ddpsim

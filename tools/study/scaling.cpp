@@ -1,0 +1,160 @@
+#include "tools/study/scaling.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "model/ddp/build_schedule.hpp"
+#include "scenarios/reader/input_error.hpp"
+#include "sim/predict/predict.hpp"
+#include "tools/study/throughput.hpp"
+
+namespace ddpsim {
+namespace {
+
+constexpr int most_asked = 1 << 20;
+
+struct Size {
+  int nodes = 1, ranks_per_node = 1;
+  int ranks() const { return nodes * ranks_per_node; }
+};
+
+bool is_there(const Link& link) {
+  return link.bandwidth.bytes_per_second > 0 || !link.all_reduce.empty();
+}
+
+/// Powers of two below `last`, then `last`.
+std::vector<int> doubling(int last) {
+  std::vector<int> counts;
+  for (int count = 1; count < last; count *= 2) counts.push_back(count);
+  counts.push_back(last);
+  return counts;
+}
+
+std::vector<Size> sizes_of(const CalibratedCluster& cluster, int most, std::string& missing) {
+  const int of_node = cluster.ranks_per_node;
+  std::vector<Size> sizes;
+  for (const int ranks : doubling(std::min(of_node, most))) sizes.push_back({1, ranks});
+  const int nodes = most / of_node;
+  if (nodes < 2) return sizes;
+  if (cluster.nodes == 1 && !is_there(cluster.inter_node)) {
+    missing = fmt::format("the curve ends at {} rank{}: the cluster has no link between nodes",
+                          of_node, of_node == 1 ? "" : "s");
+    return sizes;
+  }
+  std::vector<int> counts = doubling(nodes);
+  if (cluster.nodes < nodes) counts.push_back(cluster.nodes);
+  std::sort(counts.begin(), counts.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  for (const int count : counts)
+    if (count > 1) sizes.push_back({count, of_node});
+  return sizes;
+}
+
+/// The steps of a scenario at its own size, with what was fitted at another.
+StepModel fitted_model(const Scenario& scenario, const std::optional<Fit>& fit) {
+  StepModel model = model_of(scenario);
+  if (fit) apply(*fit, model.costs);
+  return model;
+}
+
+Duration step_under(const StepModel& model, Training training, Strategy strategy) {
+  training.strategy = strategy;
+  return predict(model, training).metrics.step;
+}
+
+ScalingPoint point_of(const Scenario& scenario, Duration step, Duration one_rank) {
+  ScalingPoint point{scenario.cluster.nodes, scenario.cluster.ranks_per_node, step};
+  point.efficiency = in_seconds(one_rank) / in_seconds(step);
+  if (const auto samples = samples_of(scenario, scenario.training)) {
+    point.samples_per_second = samples->samples / in_seconds(step);
+    if (samples->tokens) point.tokens_per_second = *samples->tokens / in_seconds(step);
+  }
+  return point;
+}
+
+/// One rank has nobody to run out of inputs before it.
+Scenario alone(const Scenario& scenario) {
+  Scenario one = resized(scenario, 1, 1);
+  one.training.join.reset();
+  one.training.strategy = Strategy::none;
+  return one;
+}
+
+}  // namespace
+
+Scenario resized(Scenario scenario, int nodes, int ranks_per_node) {
+  CalibratedCluster& cluster = scenario.cluster;
+  for (Link* link : {&cluster.intra_node, &cluster.inter_node})
+    if (!link->all_reduce.empty() && link->table_ranks == 0) link->table_ranks = cluster.ranks();
+  cluster.nodes = nodes;
+  cluster.ranks_per_node = ranks_per_node;
+  return scenario;
+}
+
+std::vector<ScalingCurve> scaling_curves(const Scenario& scenario,
+                                         const std::vector<Strategy>& strategies,
+                                         const std::optional<Fit>& fit,
+                                         std::optional<int> most_ranks) {
+  if (most_ranks && (*most_ranks < 1 || *most_ranks > most_asked))
+    throw InputError(fmt::format("--scaling: expected a number of ranks from 1 to {}, got {}",
+                                 most_asked, *most_ranks));
+  std::vector<ScalingCurve> curves;
+  std::string missing;
+  const std::vector<Size> sizes =
+      sizes_of(scenario.cluster, most_ranks.value_or(scenario.cluster.ranks()), missing);
+  const Scenario one = alone(scenario);
+  const Duration one_rank = step_under(fitted_model(one, fit), one.training, Strategy::none);
+  for (const Strategy strategy : strategies)
+    curves.push_back({strategy, {point_of(one, one_rank, one_rank)}, missing});
+  for (const Size& size : sizes) {
+    if (size.ranks() == 1) continue;
+    const Scenario larger = resized(scenario, size.nodes, size.ranks_per_node);
+    std::string problem;
+    const auto refuse = [&](ScalingCurve& curve, const std::exception& error) {
+      if (curve.missing.empty())
+        curve.missing = fmt::format("{} ranks: {}", size.ranks(), error.what());
+    };
+    try {
+      const StepModel model = fitted_model(larger, fit);
+      for (ScalingCurve& curve : curves) try {
+          const Duration step = step_under(model, larger.training, curve.strategy);
+          curve.points.push_back(point_of(larger, step, one_rank));
+        } catch (const std::invalid_argument& error) {
+          refuse(curve, error);
+        }
+    } catch (const std::invalid_argument& error) {
+      for (ScalingCurve& curve : curves) refuse(curve, error);
+    }
+  }
+  return curves;
+}
+
+ScalingCurve scaling_curve(const Scenario& scenario, Strategy strategy,
+                           const std::optional<Fit>& fit, std::optional<int> most_ranks) {
+  return scaling_curves(scenario, {strategy}, fit, most_ranks).front();
+}
+
+ScalingReference scaling_reference(const Scenario& scenario, const StepModel& model,
+                                   const std::vector<Strategy>& strategies,
+                                   const std::optional<Fit>& fit) {
+  ScalingReference reference;
+  // Without communication a rank by itself differs from one of many only in that it waits for none.
+  CostModel costs = model.costs;
+  costs.slowest_rank = 1;
+  Training training = scenario.training;
+  training.strategy = Strategy::none;
+  reference.one_rank = step_length(costs, build_schedule(model.works, training));
+  if (scenario.cluster.nodes == 1) return reference;
+  try {
+    const StepModel node = fitted_model(resized(scenario, 1, scenario.cluster.ranks_per_node), fit);
+    for (const Strategy strategy : strategies)
+      reference.one_node.push_back(step_under(node, scenario.training, strategy));
+  } catch (const std::invalid_argument&) {  // one node of it cannot train so
+    reference.one_node.clear();
+  }
+  return reference;
+}
+
+}  // namespace ddpsim
