@@ -4,7 +4,7 @@
     explore_test.py --ddpsim PROGRAM [CASE]
     explore_test.py --list
 
-Exit code: 0; 1 if something is wrong; 77 if there is no browser.
+Exit code: 0; 1 if something is wrong; 77 if there is no browser, or for `pace` no quiet machine.
 """
 import argparse
 import contextlib
@@ -231,16 +231,40 @@ def timeline(program):
         check(page.problems == [], page.problems)
 
 
+class NotRun(Exception):
+    pass
+
+
+def busy():
+    """The share of this machine's processors that are at work, within a second."""
+    def times():
+        return [int(each) for each in pathlib.Path('/proc/stat').read_text().split()[1:9]]
+    before = times()
+    time.sleep(1)
+    passed = [after - each for each, after in zip(before, times())]
+    return 1 - (passed[3] + passed[4]) / max(1, sum(passed))
+
+
 def pace(program):
-    """From a move to the drawn timeline of a large model: within 50 ms. Only the quickest of many
-    moves is held to that: the others say what else the machine was doing."""
+    """From a move to the drawn timeline of a large model: the quickest move within 50 ms. The
+    others say what else the machine does; on a busy one that is all they say."""
+    share = busy()
+    if share > 0.25:
+        raise NotRun(f'others use {100 * share:.0f} % of the processors')
     with explored(program, LARGE) as (address, _), devtools.Browser() as browser:
         page = opened(browser, address)
         page.wait_for('window.ddpsimTimelines?.length === 1')
-        times = []
-        for i in range(40):
-            move(page, 'bucket_cap', str(i % 14 + 1))
-            times.append(page.value('ddpsimExplore.milliseconds'))
+        # In the page itself, so that nothing of the test runs meanwhile.
+        times = page.value('''(async () => {
+          const input = document.getElementById('bucket_cap'), times = [];
+          for (let i = 0; i < 100; ++i) {
+            input.value = i % 14 + 1;
+            input.dispatchEvent(new Event('input'));
+            while (ddpsimExplore.busy) await new Promise(later => setTimeout(later, 1));
+            times.push(ddpsimExplore.milliseconds);
+          }
+          return times;
+        })()''')
         times.sort()
         print(f'quickest {times[0]:.1f} ms, median {statistics.median(times):.1f} ms')
         check(times[0] <= 50, 'the quickest move took', times[0])
@@ -277,7 +301,13 @@ def main():
         return 77
     for name in [flags.case] if flags.case else CASES:
         begin = time.monotonic()
-        CASES[name](shutil.which(flags.ddpsim) or flags.ddpsim)
+        try:
+            CASES[name](shutil.which(flags.ddpsim) or flags.ddpsim)
+        except NotRun as why:
+            print(f'NOT RUN: {name}: {why}')
+            if flags.case:
+                return 77
+            continue
         print(f'{name}: {time.monotonic() - begin:.1f} s')
     return 0
 

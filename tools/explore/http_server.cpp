@@ -90,8 +90,7 @@ class HttpServer::Implementation {
 
   void run(const Handler& asked, std::optional<std::chrono::nanoseconds> longest) {
     handler = asked;
-    asio::signal_set signals(io, SIGINT, SIGTERM);
-    signals.async_wait([this](boost::system::error_code error, int) {
+    signals_.async_wait([this](boost::system::error_code error, int) {
       if (!error) io.stop();
     });
     asio::steady_timer end(io);
@@ -122,6 +121,8 @@ class HttpServer::Implementation {
 
   tcp::acceptor acceptor_;
   asio::steady_timer pause_{io};
+  /// From the beginning on: one that comes before run() ends it at once.
+  asio::signal_set signals_{io, SIGINT, SIGTERM};
 };
 
 class HttpServer::Implementation::Session : public std::enable_shared_from_this<Session> {
