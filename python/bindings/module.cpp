@@ -39,7 +39,11 @@ void translate(std::exception_ptr problem) {
 
 std::string call_run(const Question& question, std::optional<int> steps, bool run_ahead,
                      bool ddp_statistics, bool why, bool trace, const py::object& progress) {
-  const RunRequest request{steps, run_ahead, ddp_statistics, why};
+  RunRequest request;
+  request.steps = steps;
+  request.run_ahead = run_ahead;
+  request.ddp_statistics = ddp_statistics;
+  request.why = why;
   return in_background([=](const Tell&) { return run_answer(question, request, trace); }, progress);
 }
 

@@ -56,8 +56,8 @@ class Labels {
       if (!taken && at > top + 8 && at < height - bottom - 4) break;
     }
     boxes_.push_back({from, from + wide, at});
-    return fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", coordinate(from), coordinate(at),
-                       escaped_xml(text));
+    return fmt::format("<text class=\"pointed\" x=\"{}\" y=\"{}\">{}</text>\n", coordinate(from),
+                       coordinate(at), escaped_xml(text));
   }
   void keep_off(double from, double to, double y) { boxes_.push_back({from, to, y}); }
 

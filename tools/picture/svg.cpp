@@ -34,6 +34,7 @@ font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,san
 .ddpsim .launch{stroke:var(--launch)}.ddpsim .fill{stroke:var(--fill)}
 .ddpsim .odd{opacity:.78}.ddpsim .on{fill:#fff;font-size:10px;pointer-events:none}
 .ddpsim .curve{fill:none;stroke:var(--forward);stroke-width:2}
+.ddpsim .pointed{paint-order:stroke;stroke:var(--paper);stroke-width:4px;stroke-linejoin:round}
 .ddpsim .dash{stroke-dasharray:5 4}
 </style>)";
 
@@ -93,7 +94,7 @@ double tick_step(double length, int most) {
 
 std::string tick_label(double value, double step) {
   const int digits = std::clamp(static_cast<int>(-std::floor(std::log10(step) + 1e-9)), 0, 9);
-  return fmt::format("{:.{}f}", value, digits);
+  return fmt::format("{:.{}f}", std::abs(value) < step * 1e-6 ? 0.0 : value, digits);
 }
 
 }  // namespace ddpsim

@@ -38,15 +38,19 @@ void add_scaling_pictures(Page& page, const std::vector<ScalingCurve>& curves,
   if (curves.empty() || curves.front().points.size() < 2) return;
   Plot steps = over_ranks(curves, "Step over ranks", "step, ms",
                           [](const ScalingPoint& point) { return in_ms(point.step); });
-  if (accuracy)
-    for (Curve& curve : steps.curves)
-      for (const auto& [ranks, step] : curve.points)
-        curve.band.emplace_back(step * (1 - accuracy->ninth_decile_error),
-                                step * (1 + accuracy->ninth_decile_error));
+  if (accuracy) {  // of the last alone: the others' would lie on it
+    Curve& curve = steps.curves.back();
+    for (const auto& [ranks, step] : curve.points)
+      curve.band.emplace_back(step * (1 - accuracy->median_error),
+                              step * (1 + accuracy->median_error));
+  }
   page.add(Picture{
       steps.title, plot_picture(steps), "",
-      accuracy ? fmt::format("Each rank keeps its batch. Bands: {}", sentence(*accuracy))
-               : "Each rank keeps its batch. How far such predictions are off is not known."});
+      accuracy
+          ? fmt::format("Each rank keeps its batch. Half of such predictions lay within the band "
+                        "around {}. {}",
+                        steps.curves.back().name, sentence(*accuracy))
+          : "Each rank keeps its batch. How far such predictions are off is not known."});
   Plot efficiency = over_ranks(curves, "Scaling efficiency", "% of ranks that train alone",
                                [](const ScalingPoint& point) { return 100 * point.efficiency; });
   page.add(Picture{efficiency.title, plot_picture(efficiency), "",

@@ -9,7 +9,7 @@
 
 namespace ddpsim {
 
-/// The curves as pictures: the step against the number of ranks, with the band that nine in ten
+/// The curves as pictures: the step against the number of ranks, with the band that half of the
 /// predictions of this kind kept to, where that is known; and the scaling efficiency.
 void add_scaling_pictures(Page& page, const std::vector<ScalingCurve>& curves,
                           const std::optional<KnownAccuracy>& accuracy);

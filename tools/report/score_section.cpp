@@ -49,10 +49,9 @@ ReportSection score_section(const std::vector<FileScore>& files, const ScoreSumm
     plot.from_zero = true;
     plot.curves.push_back(shares_of("all", all));
     if (by_link.size() > 1)
-      for (auto& [link, errors] : by_link)
-        plot.curves.push_back(
-            shares_of(fmt::format("{} ({})", link.empty() ? "one rank" : link, errors.size()),
-                      std::move(errors)));
+      for (const auto& [link, errors] : by_link)
+        plot.curves.push_back(shares_of(
+            fmt::format("{} ({})", link.empty() ? "one rank" : link, errors.size()), errors));
     plot.levels.push_back({90, "nine in ten"});
     section.page.add(
         Picture{plot.title, plot_picture(plot), "", "Rows that were fitted are not counted."});

@@ -85,7 +85,7 @@ std::string tune_verdict(const Tuning& tuning) {
                 "Keep DDP's default buckets: the step is {}, and no cap makes it shorter by "
                 "enough to be worth a setting.",
                 to_string(tuning.standard.step));
-  return text + fmt::format(" No buckets at all are faster than {} ({:.1f} % below).",
+  return text + fmt::format(" No way to make buckets has a step below {} ({:.1f} % shorter).",
                             to_string(tuning.lower_bound),
                             100 * (1 - in_seconds(tuning.lower_bound) / in_seconds(best.step)));
 }

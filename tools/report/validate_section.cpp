@@ -25,7 +25,8 @@ ReportSection validate_section(const Validation& validation) {
   std::sort(errors.begin(), errors.end());
   if (!errors.empty())
     section.verdict = fmt::format(
-        "Predicted and measured steps differ by {:.1f} % (the middle one) and {:.1f} % at most, over "
+        "Predicted and measured steps differ by {:.1f} % (the middle one) and {:.1f} % at most, "
+        "over "
         "{} ({}).",
         100 * errors[errors.size() / 2], 100 * errors.back(),
         errors.size() == 1 ? "one strategy" : fmt::format("{} strategies", errors.size()),
