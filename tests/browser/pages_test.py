@@ -68,8 +68,8 @@ def opened(browser, file):
 def documented():
     """[(name, arguments)] of the pages that docs/pages.md shows how to write."""
     pages = []
-    for line in DOCUMENT.read_text().splitlines():
-        found = re.match(r'^(?:build/release/tools/)?ddpsim (.*) --report (\S+)\.html$', line.strip())
+    for line in DOCUMENT.read_text().replace('\\\n', '').splitlines():
+        found = re.match(r'^ddpsim (.*) --report (\S+)\.html$', line)
         if found:
             pages.append((found[2], tuple(found[1].split())))
     return pages

@@ -71,7 +71,15 @@ struct Usage {
 
 /// `tables`: what goes with tables on stdout, --quiet, --wide and --markdown. `report`: --report and
 /// --svg.
-enum class Flag : unsigned { set = 1, json = 2, csv = 4, trace = 8, tables = 16, laws_only = 32, report = 64 };
+enum class Flag : unsigned {
+  set = 1,
+  json = 2,
+  csv = 4,
+  trace = 8,
+  tables = 16,
+  laws_only = 32,
+  report = 64
+};
 constexpr unsigned operator|(Flag a, Flag b) {
   return static_cast<unsigned>(a) | static_cast<unsigned>(b);
 }

@@ -29,9 +29,10 @@ struct KnownAccuracy {
   std::string subject;  ///< "Predictions of this kind", or in which way they are not
   std::string rows_of;  ///< what they have in common: "h100-sxm, nvlink, 2 to 8 ranks"
 };
-/// Of rows of the same device, kind of link and number of ranks; where they are fewer than eight, of
-/// any number of ranks above one; then of any device by that kind of link, with the same ranks and
-/// with any; then of all rows that were predicted from what these were. None: there is no such row.
+/// Of rows of the same device, kind of link and number of ranks; where they are fewer than eight,
+/// of any number of ranks above one; then of any device by that kind of link, with the same ranks
+/// and with any; then of all rows that were predicted from what these were. None: there is no such
+/// row.
 std::optional<KnownAccuracy> known_accuracy(const std::vector<KnownErrors>& all,
                                             const PredictionKind& kind);
 

@@ -33,8 +33,8 @@ struct ScalingCurve {
 /// 1, 2, 4, ... ranks, up to a whole node; then 2, 4, ... nodes, up to `most_ranks` (none: up to
 /// what the cluster has). The cluster's own size is always among them where it is not beyond that.
 /// Beyond one node a link between nodes is needed, and where there is none the curve ends. A fit of
-/// measured rows holds at every size. Throws InputError, of `--scaling`, if `most_ranks` is below 1 or above
-/// 1048576.
+/// measured rows holds at every size. Throws InputError, of `--scaling`, if `most_ranks` is below 1
+/// or above 1048576.
 std::vector<ScalingCurve> scaling_curves(const Scenario& scenario,
                                          const std::vector<Strategy>& strategies,
                                          const std::optional<Fit>& fit = {},

@@ -11,8 +11,8 @@ struct StepSamples {
   double samples = 0;
   std::optional<double> tokens;  ///< none: samples are no sequences
 };
-/// `batch` x micro-batches x ranks that have inputs. None: a workload profile does not say how large
-/// its batch was.
+/// `batch` x micro-batches x ranks that have inputs. None: a workload profile does not say how
+/// large its batch was.
 std::optional<StepSamples> samples_of(const Scenario& scenario, const Training& training);
 
 /// The matrix products of the forward and backward passes of a step, of one rank.
