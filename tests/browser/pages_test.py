@@ -93,7 +93,9 @@ def a_large_model_stays_small(program, browser, folder):
     """The catalogue's longest step has the largest page."""
     for model in ('llama3-70b', 'gpt2-xl', 't5-large'):
         scenario = pathlib.Path(folder, 'large.yaml')
-        scenario.write_text(f'name: large\nworkload: {{model: {model}, batch: 1, sequence: 512, optimizer: adamw}}\n'
+        scenario.write_text('name: large\n'
+                            f'workload: {{model: {model}, batch: 1, sequence: 512, '
+                            'optimizer: adamw}\n'
                             'cluster: {device: b200, ranks_per_node: 2, intra_node: nvlink5}\n')
         file = written(program, folder, 'run', str(scenario))
         check(file.stat().st_size < LARGEST_PAGE, model, file.stat().st_size, 'bytes')
@@ -110,8 +112,9 @@ def table_picture_and_json_agree(program, browser, folder):
     answer = figures(program, *RUN)
     rows = page.value('''[...document.querySelectorAll('table')].filter(table =>
       table.querySelector('th').textContent === 'strategy')[0].innerText.split('\\n')''')
-    shown = page.value('''[...document.querySelectorAll('figure.timeline svg > text[text-anchor=end]')]
-      .map(each => each.textContent).filter(text => text.endsWith(' ms'))''')
+    shown = page.value('''[...document.querySelectorAll(
+        'figure.timeline svg > text[text-anchor=end]')].map(each => each.textContent)
+      .filter(text => text.endsWith(' ms'))''')
     for result, drawn in zip(answer['results'], shown, strict=True):
         step = f"{result['step_ms']:.2f}"
         check(drawn == f'{step} ms', drawn, step)
@@ -241,10 +244,22 @@ def names_cannot_leave_their_place(program, browser, folder):
     check('<img src=x' in page.value('document.querySelector("h2").textContent'))
 
 
+def the_picture_in_the_readme_is_the_programs(program, browser, folder):
+    command = re.search(r'`ddpsim (run \S+) --svg (docs/\S+\.svg)`',
+                        (ROOT / 'README.md').read_text())
+    file = pathlib.Path(folder, 'picture.svg')
+    subprocess.run([program, *command[1].split(), '--quiet', '--svg', str(file)], cwd=ROOT,
+                   check=True)
+    check(file.read_text() == (ROOT / command[2]).read_text(), command[2], 'is an older one')
+    page = opened(browser, ROOT / command[2])
+    check(page.value('document.documentElement.tagName') == 'svg', 'no picture')
+    check(page.problems == [], page.problems)
+
+
 CASES = {each.__name__.replace('_', ' '): each for each in (
     each_page_is_whole, a_large_model_stays_small, table_picture_and_json_agree,
     hover_says_the_task, zoom_and_keys_work, texts_can_be_read, all_that_is_used_has_a_name,
-    names_cannot_leave_their_place)}
+    names_cannot_leave_their_place, the_picture_in_the_readme_is_the_programs)}
 
 
 def main():
@@ -261,7 +276,8 @@ def main():
         print('NOT RUN: there is no Chromium')
         return 77
     program = str(given.ddpsim.resolve())
-    with devtools.Browser() as browser, tempfile.TemporaryDirectory(prefix='ddpsim-test-') as folder:
+    scratch = tempfile.TemporaryDirectory(prefix='ddpsim-test-')
+    with devtools.Browser() as browser, scratch as folder:
         if given.screenshots:
             given.screenshots.mkdir(parents=True, exist_ok=True)
             for name, arguments in documented():

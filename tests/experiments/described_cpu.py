@@ -7,10 +7,10 @@
 Ten small models of different kinds are described by `ddpsim.describe` for a CPU. Each distinct
 operation of a description is measured, one at a time, on tensors of its own
 (python/ddpsim/describe/measured.py); `ddpsim run` predicts forward and backward from the
-description with these times. Between rounds of operations the same models take real steps, whose passes are
-timed. One thread; the allocator keeps its memory between steps (MALLOC_ENVIRONMENT), as PyTorch
-does on a GPU and other allocators do on a CPU. Wall time and the thread's own processor time are
-both kept: where they differ, something else ran.
+description with these times. Between rounds of operations the same models take real steps, whose
+passes are timed. One thread; the allocator keeps its memory between steps (MALLOC_ENVIRONMENT), as
+PyTorch does on a GPU and other allocators do on a CPU. Wall time and the thread's own processor
+time are both kept: where they differ, something else ran.
 """
 import argparse
 import json

@@ -69,8 +69,8 @@ struct Usage {
   std::string example;  ///< a line that works
 };
 
-/// `tables`: what goes with tables on stdout, --quiet, --wide and --markdown. `report`: --report and
-/// --svg.
+/// `tables`: what goes with tables on stdout, --quiet, --wide and --markdown. `report`: --report
+/// and --svg.
 enum class Flag : unsigned {
   set = 1,
   json = 2,
