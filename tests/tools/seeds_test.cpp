@@ -163,7 +163,7 @@ TEST_CASE("run --vary has a row with the error of a point that is refused", "[to
   CHECK_THAT(runs[2]["error"].get<std::string>(), Catch::StartsWith(why));
 }
 
-TEST_CASE("--best sorts run --vary by any figure, the better first", "[tools][vary]") {
+TEST_CASE("the flag --best sorts run --vary by any figure, the better first", "[tools][vary]") {
   const auto order = [](const std::string& figure, const std::string& column) {
     const Outcome outcome =
         ddpsim({"run", first_example, "--vary", "cluster.ranks=1..8*2", "--set",

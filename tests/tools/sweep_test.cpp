@@ -413,7 +413,7 @@ TEST_CASE("ranks double from one to a thousand in one range", "[tools][sweep]") 
   CHECK(table.out.find("100 %") == std::string::npos);
 }
 
-TEST_CASE("--best sorts a sweep's table and leaves its file in order", "[tools][sweep]") {
+TEST_CASE("the flag --best sorts a sweep's table and leaves its file in order", "[tools][sweep]") {
   const Scratch scratch;
   const Words line{
       first_example, "--vary", "cluster.ranks=1..8*2,7.5", "--set", "compare=[bucketed]", "--csv",

@@ -68,11 +68,12 @@ TEST_CASE("every field says what it means in a sentence", "[tools][report][field
 
 TEST_CASE("every key of a command's JSON is described", "[tools][report][fields]") {
   const std::string hooked = shipped("seeds/comm-hooks-fast-link.yaml");
-  check_described({"run", first_example, "--json", "-", "--why", "--steps", "3", "--run-ahead",
-                   "--ddp-statistics"},
-                  {"run", "cluster", "memory", "buckets", "steps", "kinds of steps", "why"});
+  check_described(
+      {"run", first_example, "--json", "-", "--why", "--steps", "3", "--run-ahead",
+       "--ddp-statistics"},
+      {"run", "throughput", "cluster", "memory", "buckets", "steps", "kinds of steps", "why"});
   check_described({"run", hooked, "--json", "-", "--vary", "training.comm_hook=noop,allreduce"},
-                  {"run", "cluster", "memory", "buckets"});
+                  {"run", "throughput", "cluster", "memory", "buckets"});
   check_described({"score", shipped("seeds/cs336-xl-2xh100.yaml"), "--json", "-"}, {"score"});
   check_described(
       {"tune", shipped("examples/two-workstations.yaml"), "--json", "-", "--uncertainty", "10%"},
@@ -87,7 +88,7 @@ TEST_CASE("every key of validate's JSON is described", "[tools][validate]") {
   check_described({"validate", scenario, "--backend", "threads", "--ranks", "2", "--steps", "1",
                    "--warm-up", "0", "--repeats", "1", "--set", "compare=[bucketed]", "--vary",
                    "training.gradient_as_bucket_view=false,true", "--json", "-"},
-                  {"run", "cluster", "memory", "buckets", "validate"});
+                  {"run", "throughput", "cluster", "memory", "buckets", "validate"});
 }
 
 TEST_CASE("every column of a command's CSV is described", "[tools][report][fields]") {
@@ -104,11 +105,11 @@ TEST_CASE("every column of a command's CSV is described", "[tools][report][field
       CHECK((names.contains(column) || column.find('.') != std::string::npos));
     }
   };
-  check({"run", first_example, "--csv", "-"}, {"run", "memory"});
+  check({"run", first_example, "--csv", "-"}, {"run", "throughput", "memory"});
   check({"run", first_example, "--csv", "-", "--vary", "training.bucket_cap=1MiB,2MiB"},
-        {"run", "memory"});
+        {"run", "throughput", "memory"});
   check({"sweep", first_example, "--csv", "-", "--vary", "training.bucket_cap=1MiB,2MiB"},
-        {"run", "memory", "sweep"});
+        {"run", "throughput", "memory", "sweep"});
   check({"score", shipped("seeds/cs336-xl-2xh100.yaml"), "--csv", "-"}, {"score"});
   check({"tune", shipped("examples/two-workstations.yaml"), "--csv", "-"}, {"tune"});
   check({"run", first_example, "--hooks-log", "-"}, {"hooks-log"});

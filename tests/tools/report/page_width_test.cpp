@@ -88,7 +88,7 @@ TEST_CASE("a narrow table keeps what matters most and says what is left out",
   const Outcome narrow = in_columns("80", {"run", first_example});
   std::string header;
   for (const std::string& line : lines_of(narrow.out))
-    if (line.starts_with("strategy ")) header = line;
+    if (header.empty() && line.starts_with("strategy ")) header = line;
   for (const char* kept : {"strategy", "step ms", "exposed ms", "overlap", "speedup"})
     CHECK_THAT(header, Catch::Contains(kept));
   CHECK_THAT(header, !Catch::Contains("forward ms"));
