@@ -25,14 +25,15 @@ std::set<std::string> offered(const Scratch& scratch, const std::string& words, 
   return {lines.begin(), lines.end()};
 }
 
-/// The flags that a command's help lists: "--json", from lines such as "  --json FILE|-  write".
+/// The flags that a command's help lists: "--json", from lines such as "  --json FILE|-  write";
+/// what follows two spaces is the flag's description.
 std::set<std::string> flags_in_help(const std::string& command) {
   std::set<std::string> flags;
   bool listed = false;
   for (const std::string& line : lines_of(ddpsim({command, "--help"}).out)) {
     listed = listed || line == "flags:";
     if (!listed || line.rfind("  -", 0) != 0) continue;
-    std::istringstream words(line.substr(0, 36));
+    std::istringstream words(line.substr(0, line.find("  ", 2)));
     for (std::string word; words >> word;)
       if (word.rfind("--", 0) == 0) flags.insert(word);
   }

@@ -107,7 +107,7 @@ TEST_CASE("every column of a command's CSV is described", "[tools][report][field
   };
   check({"run", first_example, "--csv", "-"}, {"run", "throughput", "memory"});
   check({"run", first_example, "--csv", "-", "--vary", "training.bucket_cap=1MiB,2MiB"},
-        {"run", "throughput", "memory"});
+        {"run", "throughput", "memory", "sweep"});
   check({"sweep", first_example, "--csv", "-", "--vary", "training.bucket_cap=1MiB,2MiB"},
         {"run", "throughput", "memory", "sweep"});
   check({"score", shipped("seeds/cs336-xl-2xh100.yaml"), "--csv", "-"}, {"score"});
