@@ -93,7 +93,8 @@ def written(program):
 def good(program, validators):
     """Returns what is refused."""
     wrong = []
-    files = sorted(SCENARIOS.rglob('*.yaml'))
+    # tools/accuracy writes this one and the program reads it back: nobody edits it.
+    files = sorted(set(SCENARIOS.rglob('*.yaml')) - {SCENARIOS / 'catalogue/accuracy.yaml'})
     for file in files:
         content = yaml.load(file.read_text(), Core)
         for error in validators[format_of(file, content)].iter_errors(content):
