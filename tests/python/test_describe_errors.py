@@ -1,5 +1,8 @@
 """What cannot be described is one line that names the module and the line of the model."""
+import contextlib
+import io
 import os
+import runpy
 import subprocess
 import sys
 import textwrap
@@ -14,6 +17,28 @@ SETTINGS = {**os.environ, 'PYTHONPATH': os.pathsep.join(p for p in sys.path if p
 def run(*words, where, settings=SETTINGS):
     return subprocess.run([sys.executable, '-W', 'ignore', '-m', 'ddpsim.describe', *words],
                           text=True, capture_output=True, cwd=where, env=settings)
+
+
+@pytest.fixture
+def described(monkeypatch):
+    """As `run`, within this process, which has imported torch already: for models that register no
+    operation of their own, since no process registers one twice."""
+    def call(*words, where):
+        monkeypatch.chdir(where)
+        monkeypatch.setattr(sys, 'argv', ['ddpsim.describe', *words])
+        monkeypatch.setattr(sys, 'path', sys.path.copy())
+        monkeypatch.delitem(sys.modules, 'my_model', raising=False)
+        monkeypatch.delitem(sys.modules, 'ddpsim.describe.__main__', raising=False)
+        code = 0
+        with (contextlib.redirect_stdout(io.StringIO()) as out,
+              contextlib.redirect_stderr(io.StringIO()) as err):
+            try:
+                runpy.run_module('ddpsim.describe', run_name='__main__')
+            except SystemExit as ending:
+                code = ending.code
+        sys.modules.pop('my_model', None)
+        return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
+    return call
 
 
 @pytest.fixture
@@ -62,8 +87,8 @@ def one_line(result):
     ('return self.linear(x)[x > 0]', 'aten.nonzero'),
     ('return torch.unique(self.linear(x))', 'aten._unique2'),
 ])
-def test_code_that_needs_values_is_one_line(file, forward, op):
-    line = one_line(run('my_model.py:make', where=file(forward)))
+def test_code_that_needs_values_is_one_line(file, described, forward, op):
+    line = one_line(described('my_model.py:make', where=file(forward)))
     assert 'needs the values of a tensor' in line
     assert 'describe: body: my_model.py:9: ' in line
 
@@ -102,19 +127,19 @@ def test_a_custom_operation_without_shapes_says_how_to_give_them(file):
     assert 'torch.library.register_fake' in line and 'body: my_model.py:9' in line
 
 
-def test_mistakes_of_the_model_are_one_line(file):
-    line = one_line(run('my_model.py', where=file('return self.linear(x.t())')))
+def test_mistakes_of_the_model_are_one_line(file, described):
+    line = one_line(described('my_model.py', where=file('return self.linear(x.t())')))
     assert line.startswith('describe: body.linear: my_model.py:9: RuntimeError')
-    assert 'no such file' in one_line(run('other.py:make', where=file('return x')))
+    assert 'no such file' in one_line(described('other.py:make', where=file('return x')))
     assert 'has no function mak; it has make' in one_line(
-        run('my_model.py:mak', where=file('return x')))
+        described('my_model.py:mak', where=file('return x')))
     assert 'does not depend on any parameter' in one_line(
-        run('my_model.py', where=file('return x * 2')))
+        described('my_model.py', where=file('return x * 2')))
 
 
-def test_the_batch_is_handed_to_the_function(file):
+def test_the_batch_is_handed_to_the_function(file, described):
     where = file('return self.linear(x)')
-    written = yaml.safe_load(run('my_model.py:make', '--batch', '16', where=where).stdout)
+    written = yaml.safe_load(described('my_model.py:make', '--batch', '16', where=where).stdout)
     assert written['batch'] == 16
 
 
