@@ -4,8 +4,8 @@
 # ddpsim_model_base for model/base. LINKS are the rooms and libraries its headers show, PRIVATE
 # those that only its sources need. EXCLUDE names sources of the folder that the caller compiles
 # otherwise. TOGETHER compiles an optimised room several files at once, in about half the time: no
-# two of its files may give a name of their own to different things. Headers are included from the project's root. tools/check_includes holds every #include
-# against the same arrows.
+# two of its files may give one name of their own to different things. Headers are included from the
+# project's root. tools/check_includes holds every #include against the same arrows.
 function(ddpsim_room folder)
   cmake_parse_arguments(room "TOGETHER" "" "LINKS;PRIVATE;EXCLUDE" ${ARGN})
   string(REPLACE "/" "_" target "ddpsim_${folder}")
