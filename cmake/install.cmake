@@ -67,6 +67,7 @@ endforeach()
 set_property(TARGET ddpsim_plugin PROPERTY INTERFACE_COMPILE_FEATURES)
 
 install(TARGETS ddpsim EXPORT ddpsimTargets RUNTIME DESTINATION bin)
+install(FILES ${PROJECT_BINARY_DIR}/tools/ddpsim.1 DESTINATION share/man/man1)
 set_target_properties(ddpsim ${modules} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 if(modules)
   install(TARGETS ${modules} LIBRARY DESTINATION lib/ddpsim)

@@ -6,9 +6,9 @@
 namespace ddpsim {
 namespace {
 
-const std::vector<std::string> all_commands{"run",     "explore", "sweep",     "schedule",
-                                            "tune",    "score",   "import",    "list",
-                                            "explain", "schema",  "completion"};
+const std::vector<std::string> all_commands{"init",     "run",     "explore", "sweep",
+                                            "schedule", "tune",    "score",   "import",
+                                            "list",     "explain", "schema",  "completion"};
 
 TEST_CASE("help names every command, and each tells its usage", "[tools][help]") {
   for (const char* word : {"--help", "-h", "help"}) {
@@ -47,6 +47,21 @@ TEST_CASE("the example in a command's help works from the project's folder", "[t
     CHECK(!outcome.out.empty());
     CHECK_THAT(outcome.err, !Catch::Contains("ddpsim:"));
   }
+}
+
+TEST_CASE("the manual page holds every command and flag, and man reads it", "[tools][help]") {
+  const Scratch scratch;
+  const Outcome outcome = ddpsim({"--man"});
+  CHECK(outcome.code == 0);
+  scratch.write("ddpsim.1", outcome.out);
+  for (const std::string& command : all_commands)
+    CHECK_THAT(outcome.out, Catch::Contains("\n.SS " + command + "\n"));
+  CHECK_THAT(outcome.out, Catch::Contains("\\fB\\-\\-vary\\fR"));
+  if (execute({"sh", "-c", "command -v groff"}).code != 0) return;
+  const Outcome read = execute({"groff", "-man", "-ww", "-Tutf8", "ddpsim.1"}, scratch.folder());
+  CHECK(read.code == 0);
+  CHECK(read.err.empty());
+  CHECK_THAT(read.out, Catch::Contains("predicts how fast a step"));
 }
 
 TEST_CASE("the flag --version says the version", "[tools][help]") {

@@ -12,7 +12,9 @@
 #include "scenarios/reader/named_files.hpp"
 #include "scenarios/reader/nearest.hpp"
 #include "scenarios/reader/yaml.hpp"
-#include "tools/command/flag_listing.hpp"
+#include "tools/command/command_help.hpp"
+#include "tools/command/man_page.hpp"
+#include "tools/report/color.hpp"
 #include "tools/report/notes.hpp"
 #include "tools/report/trace.hpp"
 
@@ -28,8 +30,8 @@ std::string overview() {
   for (const Command& command : commands())
     text += fmt::format("  {:<11} {}\n", command.name, command.summary);
   return text +
-         "\nddpsim COMMAND --help tells a command's flags, with an example; --version\n"
-         "tells which build this is.\n";
+         "\nddpsim COMMAND --help tells a command's flags, with an example; --man writes all of\n"
+         "that as a manual page; --version tells which build this is.\n";
 }
 
 /// Throws std::runtime_error if stdout takes nothing.
@@ -39,8 +41,8 @@ void print(const std::string& text) {
   outputs.commit();
 }
 
-/// While flags_of asks a command: where parse() lists its flags instead of reading them.
-std::vector<ListedFlag>* listing = nullptr;
+/// While help_of asks a command: where parse() puts its help instead of reading flags.
+CommandHelp* listing = nullptr;
 
 std::vector<ListedFlag> listed(const po::options_description& flags) {
   std::vector<ListedFlag> list;
@@ -64,6 +66,7 @@ bool has(unsigned flags, Flag flag) {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> all{
+      {"init", "write a scenario to start from, with a comment beside each key", init_command},
       {"run", "predict every strategy of a scenario and compare them", run_command},
       {"sweep", "predict a grid of scenarios: every combination of the values of some keys",
        sweep_command},
@@ -120,11 +123,14 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
         "write the tables as Markdown");
     add("wide", po::bool_switch(&options.wide),
         "show all columns, however narrow the terminal (or COLUMNS) is");
+    add("color", po::value(&options.color)->value_name("auto|always|never"),
+        "colours in tables and timelines; auto, the default: on a terminal, unless NO_COLOR is "
+        "set");
     add("quiet,q", po::bool_switch(&options.quiet), "print no table");
   }
   add("help,h", "print this");
   if (listing != nullptr) {
-    *listing = listed(visible);
+    *listing = {usage, listed(visible)};
     return false;
   }
   po::options_description all;
@@ -159,6 +165,7 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
                       fmt::to_string(fmt::streamed(visible)), usage.example));
     return false;
   }
+  wish_color(options.color);
   if (options.values.count("set") > 0) {
     for (const std::string& change : options.values["set"].as<std::vector<std::string>>()) {
       const auto equals = change.find('=');
@@ -171,13 +178,12 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
   return true;
 }
 
-std::vector<ListedFlag> flags_of(const Command& command) {
-  std::vector<ListedFlag> flags;
-  if (command.run == describe_command) return flags;  // Python reads these
-  listing = &flags;
-  command.run({});
+CommandHelp help_of(const Command& command) {
+  CommandHelp help;
+  listing = &help;
+  command.run({"--help"});
   listing = nullptr;
-  return flags;
+  return help;
 }
 
 void check_results(const CommonOptions& options, const std::vector<ResultPlace>& others,
@@ -222,6 +228,12 @@ int run_program(const std::vector<std::string>& arguments) {
         arguments[0] == "help") {
       print(overview());
       return arguments.empty() ? exit_input : exit_done;
+    }
+    if (arguments[0] == "--man") {
+      Outputs outputs;
+      outputs.add("-", man_page());
+      outputs.commit();
+      return exit_done;
     }
     if (arguments[0] == "--version") {
       print(fmt::format("ddpsim {}\n", version));

@@ -24,6 +24,7 @@ struct Command {
 };
 const std::vector<Command>& commands();
 
+int init_command(const std::vector<std::string>& arguments);
 int run_command(const std::vector<std::string>& arguments);
 int explore_command(const std::vector<std::string>& arguments);
 int sweep_command(const std::vector<std::string>& arguments);
@@ -48,6 +49,7 @@ struct CommonOptions {
   std::vector<std::string> files;
   std::vector<std::pair<std::string, std::string>> set;
   std::string json, csv, trace, markdown, report, svg;  ///< paths; "-" is stdout; "" is off
+  std::string color = "auto";                    ///< auto, always or never
   bool quiet = false;
   bool all_ranks = false;                        ///< a trace shows ranks that are alike too
   bool wide = false;                             ///< tables keep all their columns
@@ -69,7 +71,8 @@ struct Usage {
   std::string example;  ///< a line that works
 };
 
-/// `tables`: what goes with tables on stdout, --quiet, --wide and --markdown. `report`: --report
+/// `tables`: what goes with tables on stdout, --quiet, --wide, --color and
+/// --markdown. `report`: --report
 /// and --svg.
 enum class Flag : unsigned {
   set = 1,

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/reader/input_error.hpp"
-#include "tools/command/flag_listing.hpp"
+#include "tools/command/command_help.hpp"
 
 namespace ddpsim {
 namespace {
@@ -36,7 +36,7 @@ std::string bash() {
   std::string cases;
   for (const Command& command : commands()) {
     std::string flags;
-    for (const ListedFlag& flag : flags_of(command))
+    for (const ListedFlag& flag : help_of(command).flags)
       flags += (flags.empty() ? "--" : " --") + flag.name;
     cases += fmt::format("    {}) words=\"{}\" ;;\n", command.name, flags);
   }
@@ -75,7 +75,7 @@ std::string zsh() {
     described += fmt::format(
         "    {}\n", in_quotes(fmt::format("{}:{}", command.name, for_zsh(command.summary))));
     std::string flags;
-    for (const ListedFlag& flag : flags_of(command)) {
+    for (const ListedFlag& flag : help_of(command).flags) {
       const std::string value =
           flag.value.empty() ? "" : fmt::format(":{}:_files", for_zsh(flag.value));
       flags += fmt::format("        {} \\\n", in_quotes(fmt::format("*--{}[{}]{}", flag.name,
@@ -120,7 +120,7 @@ std::string fish() {
     text += fmt::format("complete -c ddpsim -n __fish_use_subcommand -f -a {} -d {}\n",
                         command.name, for_fish(command.summary));
   for (const Command& command : commands())
-    for (const ListedFlag& flag : flags_of(command))
+    for (const ListedFlag& flag : help_of(command).flags)
       text +=
           fmt::format("complete -c ddpsim -n '__fish_seen_subcommand_from {}' -l {}{}{} -d {}\n",
                       command.name, flag.name, flag.letter.empty() ? "" : " -s " + flag.letter,

@@ -3,12 +3,12 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/link_reader.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/tune/tune.hpp"
 #include "tools/command/cluster_flags.hpp"
 #include "tools/command/command.hpp"
+#include "tools/command/link_flags.hpp"
 #include "tools/command/pages.hpp"
 #include "tools/command/reports.hpp"
 #include "tools/report/cluster_report.hpp"
@@ -85,37 +85,6 @@ struct Flags {
     return own;
   }
 };
-
-/// Does a link join nodes? A measured table is of ranks as they were, which are taken as one node.
-bool joins_nodes(const Link& link) {
-  const bool network = link.kind == LinkKind::ethernet || link.kind == LinkKind::infiniband;
-  return network && link.all_reduce.empty();
-}
-
-/// Throws InputError, naming the flag where there is no such link.
-Link link_named(const std::string& name) {
-  try {
-    return read_link(Yaml::of_text(name));
-  } catch (const InputError& problem) {
-    const std::string_view text = problem.what();
-    if (!text.starts_with("unknown name")) throw;
-    throw InputError(fmt::format("--link {}: {}", name, text));
-  }
-}
-
-/// The links of a profile's cluster, [inside a node, between nodes]; "" for none.
-std::array<std::string, 2> links_of(const std::vector<std::string>& given) {
-  std::array<std::string, 2> links;
-  for (const std::string& name : given) {
-    const bool between = joins_nodes(link_named(name));
-    std::string& place = links[between ? 1 : 0];
-    if (!place.empty())
-      throw InputError(fmt::format("--link {} and --link {} both join {}: give one of each kind",
-                                   place, name, between ? "nodes" : "the ranks of a node"));
-    place = name;
-  }
-  return links;
-}
 
 /// Throws InputError where the links do not suit the numbers of nodes and ranks.
 void check_flags(const Flags& flags, const std::array<std::string, 2>& links) {

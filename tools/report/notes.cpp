@@ -3,12 +3,16 @@
 #include <cstdio>
 #include <string>
 
+#include <unistd.h>
+
 #include "model/base/printable.hpp"
+#include "tools/report/color.hpp"
 
 namespace ddpsim {
 
 void note(std::string_view line) {
-  draw(printable(line) + "\n");
+  const std::string plain = printable(line);
+  draw((has_color(STDERR_FILENO) ? note_in_color(plain) : plain) + "\n");
 }
 
 void add_notes(const std::vector<std::string>& lines) {

@@ -12,7 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "model/base/printable.hpp"
 #include "scenarios/reader/input_error.hpp"
+#include "tools/report/color.hpp"
 
 namespace ddpsim {
 namespace {
@@ -135,6 +137,11 @@ void check_places(const std::vector<ResultPlace>& given, const std::vector<fs::p
 
 void Outputs::add(const std::string& path, std::string content) {
   if (!path.empty()) files_.emplace_back(path, std::move(content));
+}
+
+void Outputs::add_text(const std::string& text) {
+  const std::string plain = printable(text, "\n");
+  add("-", has_color(STDOUT_FILENO) ? in_color(plain) : plain);
 }
 
 void Outputs::commit() const {

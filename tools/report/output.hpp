@@ -7,8 +7,6 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "model/base/printable.hpp"
-
 namespace ddpsim {
 
 /// The place that a flag names for a result. "-" is stdout, "" is nowhere.
@@ -32,8 +30,8 @@ class Outputs {
   /// A folder that files go to; it and those above it are made if they are missing.
   void add_folder(const std::string& path) { folders_.push_back(path); }
   /// Text for people, on stdout: what a terminal would obey in it, but for the ends of lines, is
-  /// spelled out (model/base/printable.hpp).
-  void add_text(const std::string& text) { add("-", printable(text, "\n")); }
+  /// spelled out (model/base/printable.hpp). It gets colours where stdout has them (color.hpp).
+  void add_text(const std::string& text);
   /// Writes all that can be written. Then throws InputError if a file could not be,
   /// std::runtime_error if stdout alone could not.
   void commit() const;

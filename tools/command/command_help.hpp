@@ -15,8 +15,13 @@ struct ListedFlag {
   std::string meaning;  ///< a few words
 };
 
-/// The flags of a command, in the order of its --help. None of `describe`: Python reads those.
-std::vector<ListedFlag> flags_of(const Command& command);
+/// What a command's --help prints, flags in its order. Of `describe`'s flags there is --help alone:
+/// Python reads the others.
+struct CommandHelp {
+  Usage usage;
+  std::vector<ListedFlag> flags;
+};
+CommandHelp help_of(const Command& command);
 
 int completion_command(const std::vector<std::string>& arguments);
 

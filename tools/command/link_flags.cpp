@@ -1,0 +1,45 @@
+#include "tools/command/link_flags.hpp"
+
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/link_reader.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// Does a link join nodes? A measured table is of ranks as they were, which are taken as one node.
+bool joins_nodes(const Link& link) {
+  const bool network = link.kind == LinkKind::ethernet || link.kind == LinkKind::infiniband;
+  return network && link.all_reduce.empty();
+}
+
+/// Throws InputError, naming the flag where there is no such link.
+Link link_named(const std::string& name) {
+  try {
+    return read_link(Yaml::of_text(name));
+  } catch (const InputError& problem) {
+    const std::string_view text = problem.what();
+    if (!text.starts_with("unknown name")) throw;
+    throw InputError(fmt::format("--link {}: {}", name, text));
+  }
+}
+
+}  // namespace
+
+std::array<std::string, 2> links_of(const std::vector<std::string>& given) {
+  std::array<std::string, 2> links;
+  for (const std::string& name : given) {
+    const bool between = joins_nodes(link_named(name));
+    std::string& place = links[between ? 1 : 0];
+    if (!place.empty())
+      throw InputError(fmt::format("--link {} and --link {} both join {}: give one of each kind",
+                                   place, name, between ? "nodes" : "the ranks of a node"));
+    place = name;
+  }
+  return links;
+}
+
+}  // namespace ddpsim

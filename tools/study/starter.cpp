@@ -1,0 +1,224 @@
+#include "tools/study/starter.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+#include <string_view>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "model/ddp/peak_memory.hpp"
+#include "scenarios/reader/cluster_reader.hpp"
+#include "scenarios/reader/device_reader.hpp"
+#include "scenarios/reader/memory_file.hpp"
+#include "scenarios/reader/model_reader.hpp"
+#include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/yaml_text.hpp"
+#include "sim/predict/predict.hpp"
+
+namespace ddpsim {
+namespace {
+
+bool is_file(const std::string& name) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(name, error);
+}
+
+/// A text as a value of YAML: quoted, unless it reads as it stands.
+std::string value_of(const std::string& text) {
+  const auto letter = [](unsigned char c) { return std::isalnum(c) != 0; };
+  const auto simple = [&](unsigned char c) {
+    return letter(c) || c == '-' || c == '_' || c == '.' || c == '/' || c == ' ';
+  };
+  if (!text.empty() &&
+      (letter(text.front()) || text.starts_with("./") || text.starts_with("../")) &&
+      letter(text.back()) && std::ranges::all_of(text, simple))
+    return text;
+  YAML::Emitter out;
+  write_text(out, text);
+  return out.c_str();
+}
+
+/// What names a file from here names it from `folder`; what names an entry stays.
+std::string named_from(const std::filesystem::path& folder, const std::string& name) {
+  if (!is_file(name)) return value_of(name);
+  const std::string path = std::filesystem::absolute(name).lexically_proximate(folder).string();
+  // A lone word would be looked for in the catalogue.
+  return value_of(path.find('/') == std::string::npos ? "./" + path : path);
+}
+
+/// `key: value`, and what it means in a column of its own.
+std::string line(std::string_view key, const std::string& value, std::string_view meaning = "") {
+  const std::string said = fmt::format("  {}: {}", key, value);
+  return meaning.empty() ? said + "\n" : fmt::format("{:<31} # {}\n", said, meaning);
+}
+
+/// How a network is fed and trained, where its own file does not say.
+struct Feed {
+  int samples = 8;   ///< of a rank, if they fit
+  int sequence = 0;  ///< tokens of a sample; 0: it takes none
+  bool pictures = false;
+  const char* optimizer = "adamw";
+};
+
+Feed feed_of(const Architecture& architecture) {
+  constexpr int usual_sequence = 1024, encoder_sequence = 512, pictures = 32;
+  if (const auto* transformer = std::get_if<TransformerShape>(&architecture))
+    return {.sequence = transformer->positions > 0
+                            ? std::min(transformer->positions, usual_sequence)
+                            : usual_sequence};
+  if (std::holds_alternative<T5Shape>(architecture)) return {.sequence = encoder_sequence};
+  if (std::holds_alternative<MixtralShape>(architecture)) return {.sequence = usual_sequence};
+  const bool vit = std::holds_alternative<VitShape>(architecture);
+  return {.samples = pictures,
+          .pictures = !std::holds_alternative<MlpShape>(architecture),
+          .optimizer = vit ? "adamw" : "sgd"};
+}
+
+/// Nothing where the file is a profile or a description of a step, which holds all of that.
+std::optional<Feed> feed_of(const std::string& model) {
+  if (is_file(model) && is_workload_profile(model)) return std::nullopt;
+  return feed_of(read_model(entry_with_bases(Yaml::of_text(model), model_entries)).architecture);
+}
+
+Device device_of(const Starter& starter) {
+  return starter.cluster.empty() ? read_device(Yaml::of_text(starter.device))
+                                 : read_ready_cluster(starter.cluster).cluster.device;
+}
+
+/// The keys of `workload:` and `cluster:` with what they mean.
+class StarterText {
+ public:
+  StarterText(const Starter& starter, const std::filesystem::path& place)
+      : starter_(starter),
+        folder_(std::filesystem::absolute(place).parent_path()),
+        file_(place.filename().string()),
+        feed_(feed_of(starter.model)),
+        device_(device_of(starter)) {}
+
+  bool takes_batch() const { return feed_.has_value(); }
+  int most_samples() const { return feed_->samples; }
+
+  std::string with_batch(int batch) const {
+    return head() + workload(batch) + cluster() + training();
+  }
+
+ private:
+  std::string head() const {
+    return fmt::format(
+        R"(# What is trained, on what, and how. `ddpsim explain KEY` tells what a key means.
+#   ddpsim run {0}        predicts a step under each strategy
+#   ddpsim tune {0}       finds the best bucket sizes, and prints what to paste
+#   ddpsim explore {0}    has sliders for caps, ranks and links, in a browser
+name: {1}
+)",
+        file_, value_of(title()));
+  }
+
+  std::string title() const {
+    const std::string network = is_file(starter_.model)
+                                    ? std::filesystem::path(starter_.model).stem().string()
+                                    : starter_.model;
+    return fmt::format("{} on {}", network,
+                       starter_.cluster.empty() ? starter_.device : starter_.cluster);
+  }
+
+  std::string workload(int batch) const {
+    const std::string model = named_from(folder_, starter_.model);
+    if (!feed_) return "workload:\n" + line("model", model, "holds its batch, types and optimizer");
+    std::string text = "workload:\n" +
+                       line("model", model, "ddpsim list models; or a file of your own") +
+                       line("batch", fmt::format("{}", batch), "samples of each rank");
+    if (feed_->sequence > 0)
+      text += line("sequence", fmt::format("{}", feed_->sequence), "tokens of a sample");
+    if (feed_->pictures) text += line("image", "224", "side of a picture, in pixels");
+    text += line("dtype", "fp32", "of parameters and gradients ...");
+    for (const DType type : {DType::bf16, DType::fp16}) {
+      if (device_.peak_of(type) <= FlopRate{}) continue;
+      text += line("compute", std::string(name_of(type)),
+                   "... while matrices are multiplied as under autocast");
+      break;
+    }
+    return text +
+           line("optimizer", feed_->optimizer, "ddpsim explain workload.optimizer lists them");
+  }
+
+  std::string cluster() const {
+    std::string text = "cluster:\n";
+    const auto count = [](int number) { return fmt::format("{}", number); };
+    if (!starter_.cluster.empty())
+      text += line("system", named_from(folder_, starter_.cluster), "ddpsim list clusters") +
+              line("nodes", count(starter_.nodes));
+    else
+      text += line("device", named_from(folder_, starter_.device), "ddpsim list devices") +
+              line("nodes", count(starter_.nodes)) +
+              line("ranks_per_node", count(starter_.ranks_per_node),
+                   "a rank is a process with a device of its own");
+    if (!starter_.links[0].empty())
+      text += line("intra_node", named_from(folder_, starter_.links[0]), "ddpsim list links");
+    if (!starter_.links[1].empty())
+      text += line("inter_node", named_from(folder_, starter_.links[1]),
+                   "{base: ib-ndr, nics: 8} has eight to a node");
+    return text +
+           "  # price: 2.5 USD/h            # of a rank's device; results then say the cost\n";
+  }
+
+  static std::string training() {
+    return R"(training:
+  bucket_cap: 25 MiB            # PyTorch's bucket_cap_mb; `ddpsim tune` finds a better one
+  # micro_batches: 4            # gradient accumulation; no_sync: true sends the last one's alone
+  # comm_hook: bf16_compress    # ddpsim list hooks
+compare: [none, naive, flat, overlap, bucketed]
+# A measured step makes predictions better. With one, remove the marks before these lines.
+# measured:
+#   rows:
+#     - {strategy: naive, step: 531.7 ms}
+)";
+  }
+
+  const Starter& starter_;
+  std::filesystem::path folder_;
+  std::string file_;
+  std::optional<Feed> feed_;
+  Device device_;
+};
+
+Scenario read_as(const std::string& text, const std::filesystem::path& place) {
+  const MemoryFile file(place, text);
+  return read_scenario(place);
+}
+
+/// Does DDP's step fit on the device? Where the device's memory is not known it does.
+bool fits(const Scenario& scenario) {
+  Training training = scenario.training;
+  training.strategy = Strategy::bucketed;
+  const Step step = predict(model_of(scenario), training);
+  const Bytes memory = scenario.cluster.device.memory;
+  return memory <= Bytes{} ||
+         step_memory(scenario.workload, scenario.optimizer, training, step.schedule).peak <= memory;
+}
+
+}  // namespace
+
+StarterScenario starter_scenario(const Starter& starter, const std::filesystem::path& place) {
+  const StarterText starting(starter, place);
+  int batch = starter.batch;
+  if (starting.takes_batch() && batch == 0) {
+    batch = starting.most_samples();
+    while (batch > 1 && !fits(read_as(starting.with_batch(batch), place))) batch /= 2;
+  }
+  StarterScenario made{.text = starting.with_batch(batch), .summary = {}};
+  const Scenario scenario = read_as(made.text, place);
+  const int nodes = scenario.cluster.nodes, each = scenario.cluster.ranks_per_node;
+  const auto counted = [](int count, const char* noun) {
+    return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+  };
+  made.summary =
+      fmt::format("{}: {} of {}", scenario.name, counted(nodes, "node"), counted(each, "rank"));
+  if (scenario.batch > 0) made.summary += ", " + counted(scenario.batch, "sample") + " each";
+  made.fits = fits(scenario);
+  return made;
+}
+
+}  // namespace ddpsim
