@@ -1,6 +1,7 @@
 // Tables keep to the width of the terminal, or of COLUMNS, and show everything elsewhere.
 
 #include <cstdlib>
+#include <regex>
 
 #include <catch2/catch.hpp>
 #include <sys/ioctl.h>
@@ -26,7 +27,13 @@ std::size_t widest(const std::string& text) {
   return width;
 }
 
-/// Runs ddpsim with stdout on a terminal of so many columns.
+/// `text` without the sequences that choose a colour.
+std::string without_color(const std::string& text) {
+  static const std::regex sequence("\x1b\\[[0-9;]*m");
+  return std::regex_replace(text, sequence, "");
+}
+
+/// What ddpsim prints on a terminal of so many columns that shows colours.
 std::string on_terminal(unsigned short columns, Words arguments) {
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
   REQUIRE(terminal >= 0);
@@ -39,6 +46,8 @@ std::string on_terminal(unsigned short columns, Words arguments) {
   const pid_t child = fork();
   if (child == 0) {
     unsetenv("COLUMNS");
+    unsetenv("NO_COLOR");
+    setenv("TERM", "xterm", 1);
     const int out = open(name.c_str(), O_WRONLY | O_NOCTTY);
     if (out < 0 || dup2(out, STDOUT_FILENO) < 0) _exit(126);
     close(out);
@@ -105,11 +114,15 @@ TEST_CASE("COLUMNS that is no number of columns is not followed", "[tools][repor
 }
 
 TEST_CASE("a table fits the terminal it is printed on", "[tools][report][page_width]") {
-  const std::string narrow = on_terminal(70, {"run", first_example});
+  const std::string colored = on_terminal(70, {"run", first_example});
+  const std::string narrow = without_color(colored);
+  CHECK(narrow != colored);
   CHECK(widest(narrow) <= 70);
   CHECK_THAT(narrow, Catch::Contains(remark));
-  CHECK(on_terminal(70, {"run", first_example, "--wide"}) == ddpsim({"run", first_example}).out);
-  CHECK(on_terminal(200, {"run", first_example}) == ddpsim({"run", first_example}).out);
+  CHECK(on_terminal(70, {"run", first_example, "--color", "never"}) == narrow);
+  const std::string all = ddpsim({"run", first_example}).out;
+  CHECK(without_color(on_terminal(70, {"run", first_example, "--wide"})) == all);
+  CHECK(without_color(on_terminal(200, {"run", first_example})) == all);
 }
 
 TEST_CASE("the width changes tables alone, not what programs read", "[tools][report][page_width]") {
