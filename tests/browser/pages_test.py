@@ -122,6 +122,35 @@ def table_picture_and_json_agree(program, browser, folder):
               result['strategy'], step, rows)
 
 
+def exposed_buckets_are_drawn_as_the_table_says(program, browser, folder):
+    """Every bar of the picture is as long as JSON says, in parts that add up to it."""
+    words = (*RUN, '--set', 'cluster.intra_node=pcie4')
+    page = opened(browser, written(program, folder, *words))
+    rows = page.value('''[...document.querySelectorAll('svg[aria-label^="What exposes"] g')]
+      .map(bar => ({said: bar.querySelector('title').textContent,
+                    wide: [...bar.querySelectorAll('rect')].map(each => each.width.baseVal.value)}))
+      ''')
+    wanted = {}  # what a bar says: how long it is
+    for result in figures(program, *words, '--why')['results']:
+        for bucket in result['why']['buckets']:
+            wanted[f'{bucket["index"]} {result["strategy"]}'] = bucket
+    shown = [row for row in rows if ' more, together' not in row['said']]
+    check(len(shown) >= 4, rows)
+    scale = None
+    for row in shown:
+        parts = {name: float(value) for name, value in
+                 re.findall(r'(?:: |, )([a-z ]+) ([0-9.]+) ms', row['said'])}
+        index = row['said'].split(' ')[0]
+        same = [each for key, each in wanted.items() if key.split(' ')[0] == index
+                and abs(each['exposed_ms'] - sum(parts.values())) < 0.003]
+        check(same, row, 'is no bucket of the JSON')
+        for name, value in parts.items():
+            said = same[0]['exposed_by_ms'][name.replace(' ', '_')]
+            check(abs(said - value) < 0.001, row, said)
+        scale = scale or sum(row['wide']) / sum(parts.values())
+        check(abs(sum(row['wide']) - scale * sum(parts.values())) < 0.5, row, scale)
+
+
 def middle_of(page, strategy, lane, number):
     """Where a task is drawn, in the window: of a lane whose strategy's name begins so."""
     return page.value(f'''(() => {{
@@ -258,7 +287,7 @@ def the_picture_in_the_readme_is_the_programs(program, browser, folder):
 
 CASES = {each.__name__.replace('_', ' '): each for each in (
     each_page_is_whole, a_large_model_stays_small, table_picture_and_json_agree,
-    hover_says_the_task, zoom_and_keys_work, texts_can_be_read, all_that_is_used_has_a_name,
+    exposed_buckets_are_drawn_as_the_table_says, hover_says_the_task, zoom_and_keys_work, texts_can_be_read, all_that_is_used_has_a_name,
     names_cannot_leave_their_place, the_picture_in_the_readme_is_the_programs)}
 
 

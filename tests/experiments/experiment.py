@@ -74,7 +74,7 @@ def provenance(ddpsim, rates=()):
             'machine': machine(),
             'load_before': ' '.join(f'{value:.2f}' for value in os.getloadavg()),
             'command': command_line()}
-    made['conditions'] = [*map(lets_through, rates), pace.measure()[0]] if rates else []
+    made['conditions'] = [*map(lets_through, rates), pace.measure()[0]]
     print('\n'.join(provenance_lines(made)), file=sys.stderr)
     return made
 

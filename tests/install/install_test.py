@@ -83,6 +83,13 @@ def the_program_finds_everything_beside_itself(folder):
             expect(str(TREE) not in file.read_text(), file)
 
 
+def the_manual_page_is_what_the_program_says(folder):
+    prefix = install(folder)
+    page = (prefix / 'share/man/man1/ddpsim.1').read_text()
+    expect(page.startswith('.TH DDPSIM 1'), page[:200])
+    expect(page == run(prefix / 'bin/ddpsim', '--man'), page[:200])
+
+
 def modules_are_installed_if_they_were_built(folder):
     installed = sorted(file.name for file in (install(folder) / 'lib/ddpsim').glob('*.so'))
     built = sorted(file.name for file in (options.build / 'modules').glob('*.so'))

@@ -8,13 +8,17 @@
 namespace ddpsim {
 namespace {
 
-/// A stand-in for Python: `checks` is its exit code where it is asked for modules (3: no torch, 4:
-/// no package); otherwise it says its words and where it looks for packages, and exits with 7.
-std::string stand_in(const Scratch& scratch, int checks) {
+/// What a Python says that has torch and the package.
+constexpr const char* complete = "3.11.2\\n2.13.0\\nyes";
+
+/// A stand-in for Python that says `answer` where it is asked for what it has; otherwise it says
+/// its words and where it looks for packages, and exits with 7.
+std::string stand_in(const Scratch& scratch, const std::string& answer) {
   const std::filesystem::path file =
-      scratch.write("python", fmt::format("#!/bin/sh\nif [ \"$1\" = -c ]; then exit {}; fi\n"
+      scratch.write("python", fmt::format("#!/bin/sh\n"
+                                          "if [ \"$1\" = -c ]; then printf '{}\\n'; exit; fi\n"
                                           "echo \"$@\"\necho \"path $PYTHONPATH\"\nexit 7\n",
-                                          checks));
+                                          answer));
   std::filesystem::permissions(file, std::filesystem::perms::owner_all);
   return file.string();
 }
@@ -29,7 +33,7 @@ TEST_CASE("describe hands its words to Python and its exit code back",
           "[tools][describe_command]") {
   const Scratch scratch;
   const Outcome outcome =
-      describe_with(stand_in(scratch, 0), scratch, "'my model.py:make' -o x.yaml --batch 4");
+      describe_with(stand_in(scratch, complete), scratch, "'my model.py:make' -o x.yaml --batch 4");
   CHECK(outcome.code == 7);
   CHECK_THAT(outcome.out,
              Catch::StartsWith("-m ddpsim.describe my model.py:make -o x.yaml --batch 4\npath /"));
@@ -45,11 +49,12 @@ TEST_CASE("describe says in a line what is missing", "[tools][describe_command]"
     CHECK(lines_of(outcome.err).size() == 1);
     return outcome.err;
   };
-  CHECK_THAT(said(stand_in(scratch, 3)), Catch::Contains("has no module torch; run") &&
+  CHECK_THAT(said(stand_in(scratch, "3.11.2\\n\\nyes")), Catch::Contains("has no module torch; run") &&
                                              Catch::Contains("or set DDPSIM_PYTHON"));
-  CHECK_THAT(said(stand_in(scratch, 4)), Catch::Contains("needs the Python package ddpsim"));
+  CHECK_THAT(said(stand_in(scratch, "3.11.2\\n2.13.0\\nno")), Catch::Contains("needs the Python package ddpsim"));
+  CHECK_THAT(said(stand_in(scratch, "Usage: python FILE")), Catch::Contains("does not run Python"));
   CHECK_THAT(said("no-such-python"), Catch::Contains("DDPSIM_PYTHON=no-such-python: no such"));
-  CHECK_THAT(said(stand_in(scratch, 0), ""), Catch::Contains("describe needs a model"));
+  CHECK_THAT(said(stand_in(scratch, complete), ""), Catch::Contains("describe needs a model"));
 }
 
 TEST_CASE("describe tells its flags without Python", "[tools][describe_command]") {

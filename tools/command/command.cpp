@@ -82,6 +82,7 @@ const std::vector<Command>& commands() {
       {"validate", "run the same schedules for real and compare", validate_command},
       {"import", "turn traces and logs of others into profiles", import_command},
       {"backends", "what can run schedules for real here, and what is missing", backends_command},
+      {"doctor", "what can be done on this machine, and how evenly it computes", doctor_command},
       {"list",
        "what the catalogue holds: models, devices, links, clusters, hooks, backends; what results "
        "mean",

@@ -39,6 +39,7 @@ int explain_command(const std::vector<std::string>& arguments);
 int schema_command(const std::vector<std::string>& arguments);
 int describe_command(const std::vector<std::string>& arguments);
 int backends_command(const std::vector<std::string>& arguments);
+int doctor_command(const std::vector<std::string>& arguments);
 
 /// The whole program: finds the command, runs it and turns exceptions into one line on stderr and a
 /// code.
@@ -71,9 +72,8 @@ struct Usage {
   std::string example;  ///< a line that works
 };
 
-/// `tables`: what goes with tables on stdout, --quiet, --wide, --color and
-/// --markdown. `report`: --report
-/// and --svg.
+/// `tables`: what goes with tables on stdout, --quiet, --wide, --color and --markdown. `report`:
+/// --report and --svg.
 enum class Flag : unsigned {
   set = 1,
   json = 2,

@@ -2,6 +2,7 @@
 
 #include "tools/report/cluster_fields.hpp"
 #include "tools/report/described_fields.hpp"
+#include "tools/report/doctor_fields.hpp"
 #include "tools/report/hook_fields.hpp"
 #include "tools/report/memory_fields.hpp"
 #include "tools/report/schedule_fields.hpp"
@@ -32,7 +33,8 @@ const std::vector<FieldGroup>& all_fields() {
                                               {"validate", fields::of_validate},
                                               {"schedule", fields::of_schedule},
                                               {"collectives", fields::of_collectives},
-                                              {"hooks-log", fields::of_hooks}};
+                                              {"hooks-log", fields::of_hooks},
+                                              {"doctor", fields::of_doctor}};
   return groups;
 }
 

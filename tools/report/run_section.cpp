@@ -7,6 +7,7 @@
 #include "tools/picture/timeline_picture.hpp"
 #include "tools/report/scaling_section.hpp"
 #include "tools/report/throughput_report.hpp"
+#include "tools/report/why_picture.hpp"
 #include "tools/report/why_report.hpp"
 
 namespace ddpsim {
@@ -57,6 +58,7 @@ ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const 
   } else {
     add_scaling_pictures(section.page, more.curves, accuracy);
   }
+  if (auto picture = why_picture(run)) section.page.add(std::move(*picture));
   if (!more.request.why) section.page.add(why_page(run));
   return section;
 }

@@ -19,14 +19,6 @@ std::string ms(Duration time) {
   return fmt::format("{:.3f}", in_ms(time));
 }
 
-/// "h.11.mlp.weight +3": the first parameter of a bucket and how many more it has.
-std::string contents(const Scenario& scenario, const Bucket& bucket) {
-  const auto first = static_cast<std::size_t>(bucket.parameters.at(0));
-  const std::string& name = scenario.workload.parameters[first].name;
-  if (bucket.parameters.size() == 1) return name;
-  return fmt::format("{} +{}", name, bucket.parameters.size() - 1);
-}
-
 /// "previous 2.100, gradients 1.250": the causes, the largest first.
 std::string because(const ExposedBucket& bucket) {
   std::vector<Cause> causes(all_causes.begin(), all_causes.end());
@@ -93,12 +85,11 @@ Table buckets_table(const Comparison& comparison, const Step& step,
                fields::launched_ms, fields::previous_end_ms, fields::start, fields::end,
                fields::exposed, fields::because, fields::how}};
   for (std::size_t i = 0; i < shown; ++i) {
-    const Bucket& bucket = step.schedule.buckets[buckets[i].bucket];
     Record record = bucket_record(buckets[i]);
     record
         .add(fields::bucket_in_words,
-             fmt::format("{} {}", buckets[i].bucket, contents(comparison.scenario, bucket)))
-        .add(fields::bytes, bucket.size.count)
+             bucket_label(comparison.scenario, step.schedule, buckets[i].bucket))
+        .add(fields::bytes, step.schedule.buckets[buckets[i].bucket].size.count)
         .add(fields::because, because(buckets[i]))
         .add(fields::how, choice_text(buckets[i].times.choice));
     table.add(record);
@@ -160,6 +151,14 @@ Table changes_table(const Comparison& comparison) {
 }
 
 }  // namespace
+
+std::string bucket_label(const Scenario& scenario, const Schedule& schedule, std::size_t bucket) {
+  const std::vector<int>& parameters = schedule.buckets[bucket].parameters;
+  const std::string& first =
+      scenario.workload.parameters[static_cast<std::size_t>(parameters.at(0))].name;
+  if (parameters.size() == 1) return fmt::format("{} {}", bucket, first);
+  return fmt::format("{} {} +{}", bucket, first, parameters.size() - 1);
+}
 
 Page why_page(const Comparison& comparison) {
   Page page;

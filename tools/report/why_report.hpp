@@ -9,6 +9,9 @@ namespace ddpsim {
 /// them up; then the steps under each change of sim/predict/what_if.hpp.
 Page why_page(const Comparison& comparison);
 
+/// "12 h.11.mlp.weight +3": the bucket's number, its first parameter and how many more it has.
+std::string bucket_label(const Scenario& scenario, const Schedule& schedule, std::size_t bucket);
+
 /// One record per compared strategy, for "why" in the results of `run --json`.
 std::vector<Record> why_records(const Comparison& comparison);
 

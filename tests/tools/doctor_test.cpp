@@ -1,0 +1,145 @@
+// `ddpsim doctor`: what it says of this machine, and of machines that lack something.
+#include <filesystem>
+#include <thread>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "tests/tools/program.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// The object of that part or ability.
+Json entry(const Json& list, const std::string& key, const std::string& name) {
+  for (const Json& each : list)
+    if (each.at(key) == name) return each;
+  FAIL("no " << name << " in " << list.dump());
+  return {};
+}
+Json part(const Outcome& outcome, const std::string& name) {
+  return entry(outcome.json().at("checks"), "part", name);
+}
+Json ability(const Outcome& outcome, const std::string& name) {
+  return entry(outcome.json().at("abilities"), "ability", name);
+}
+
+Outcome doctor(const Environment& environment = {}, const std::string& seconds = "0") {
+  const Outcome outcome =
+      execute({DDPSIM_PROGRAM, "doctor", "--seconds", seconds, "--json", "-"}, {}, environment);
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  return outcome;
+}
+
+std::string script(const Scratch& scratch, const std::string& name, const std::string& lines) {
+  const std::filesystem::path file = scratch.write(name, "#!/bin/sh\n" + lines + "\n");
+  std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+  return file.string();
+}
+
+TEST_CASE("doctor finds what the tests use", "[tools][doctor]") {
+  const Outcome outcome = doctor();
+  CHECK(part(outcome, "catalogue").at("health") == "good");
+  CHECK_THAT(part(outcome, "catalogue").at("found").get<std::string>(),
+             Catch::Contains(" models, ") && Catch::Contains(" clusters"));
+  CHECK(part(outcome, "gloo").at("health") == "good");
+  CHECK_THAT(part(outcome, "gloo").at("found").get<std::string>(), Catch::Contains(" GB/s"));
+  CHECK_THAT(part(outcome, "processors").at("found").get<std::string>(),
+             Catch::Contains(fmt::format("{} cores", std::thread::hardware_concurrency())) ||
+                 Catch::Contains("of which this process may use"));
+  CHECK_THAT(part(outcome, "memory").at("found").get<std::string>(), Catch::Contains(" GiB free") || Catch::Contains(" of it free"));
+  CHECK(ability(outcome, "predict, tune, sweep, explore").at("possible") == "yes");
+  CHECK(ability(outcome, "calibrate and validate on processors").at("possible") == "yes");
+  CHECK(outcome.json().at("pace").is_null());
+  // It agrees with `backends`.
+  const bool gpus =
+      entry(ddpsim({"backends", "--json", "-"}).json(), "backend", "nccl").at("status") == "ready";
+  CHECK((part(outcome, "GPUs").at("health") != "missing") == gpus);
+  if (!gpus) CHECK(ability(outcome, "calibrate and validate on GPUs").at("possible") == "no");
+}
+
+TEST_CASE("doctor watches the pace of every processor", "[tools][doctor]") {
+  const Outcome outcome = doctor({}, "1");
+  const Json pace = outcome.json().at("pace");
+  CHECK(pace.at("low_ms") > 0.0);
+  CHECK(pace.at("high_ms") >= pace.at("low_ms"));
+  CHECK(pace.at("stolen_share") >= 0.0);
+  const Json check = part(outcome, "pace");
+  if (pace.at("one_pace") == false) CHECK(check.at("health") == "doubtful");
+  // As many digits as people are shown.
+  CHECK_THAT(check.at("found").get<std::string>(),
+             Catch::Contains(fmt::format("{:.3f} to {:.3f} ms", pace.at("low_ms").get<double>(),
+                                         pace.at("high_ms").get<double>())));
+}
+
+TEST_CASE("doctor says what describe would need of Python", "[tools][doctor]") {
+  const Scratch scratch;
+  const std::string what = "describe and profile PyTorch models";
+  const auto with = [&](const std::string& answer) {
+    const std::string python = script(scratch, "python", "printf '" + answer + "\\n'");
+    return doctor({{"DDPSIM_PYTHON", python}});
+  };
+  const Outcome complete = with("3.12.1\\n2.13.0\\nyes");
+  CHECK(part(complete, "Python").at("health") == "good");
+  CHECK_THAT(part(complete, "Python").at("found").get<std::string>(),
+             Catch::Contains("3.12.1, PyTorch 2.13.0, the package ddpsim"));
+  CHECK(ability(complete, what).at("possible") == "yes");
+  CHECK(ability(complete, what).at("because").is_null());
+
+  for (const char* answer : {"3.12.1\\n\\nyes", "3.12.1\\n1.13.1\\nyes", "3.12.1\\n2.13.0\\nno"}) {
+    CAPTURE(answer);
+    const Outcome incomplete = with(answer);
+    CHECK(part(incomplete, "Python").at("health") == "missing");
+    CHECK_THAT(part(incomplete, "Python").at("advice").get<std::string>(),
+               Catch::Contains(" -m pip install "));
+    CHECK(ability(incomplete, what).at("possible") == "no");
+  }
+  CHECK_THAT(part(with("nonsense"), "Python").at("found").get<std::string>(),
+             Catch::Contains("does not run Python"));
+  const Outcome none = doctor({{"DDPSIM_PYTHON", ""}, {"VIRTUAL_ENV", ""}, {"PATH", "/nowhere"}});
+  CHECK_THAT(part(none, "Python").at("found").get<std::string>(),
+             Catch::Contains("there is no python3 on PATH"));
+  CHECK(ability(none, "predict, tune, sweep, explore").at("possible") == "yes");
+}
+
+TEST_CASE("a Python that never answers, or never stops, does not stop doctor", "[tools][doctor]") {
+  const Scratch scratch;
+  const std::string silent = script(scratch, "silent", "exec sleep 100");
+  const std::string lingering = script(scratch, "lingering", "exec >&-\nexec sleep 100");
+  const std::string endless = script(scratch, "endless", "exec yes");
+  for (const std::string& python : {silent, lingering, endless}) {
+    CAPTURE(python);
+    const auto begin = std::chrono::steady_clock::now();
+    const Json check = part(doctor({{"DDPSIM_PYTHON", python}}), "Python");
+    CHECK(check.at("health") == "missing");
+    CHECK_THAT(check.at("found").get<std::string>(),
+               Catch::Contains(python == endless ? "does not run Python" : "does not answer within"));
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));
+  }
+}
+
+TEST_CASE("doctor goes on where the catalogue cannot be read", "[tools][doctor]") {
+  const Scratch scratch;
+  const Outcome outcome = doctor({{"DDPSIM_CATALOGUE", scratch.folder().string()}});
+  CHECK(part(outcome, "catalogue").at("health") == "missing");
+  for (const char* what : {"predict, tune, sweep, explore", "calibrate and validate on processors"})
+    CHECK(ability(outcome, what).at("possible") == "no");
+}
+
+TEST_CASE("doctor prints tables, and refuses what it does not take", "[tools][doctor]") {
+  const Outcome outcome = ddpsim({"doctor", "--seconds", "0"});
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out, Catch::Contains("what to do") && Catch::Contains("because") &&
+                              Catch::Contains("predict, tune, sweep, explore"));
+  CHECK(ddpsim({"doctor", "-q", "--seconds", "0"}).out.empty());
+  for (const std::vector<std::string>& wrong : std::vector<std::vector<std::string>>{
+           {"doctor", "me"}, {"doctor", "--seconds", "-1"}, {"doctor", "--seconds", "long"}}) {
+    const Outcome refused = ddpsim(wrong);
+    CHECK(refused.code == 2);
+    CHECK(lines_of(refused.err).size() == 1);
+  }
+}
+
+}  // namespace
+}  // namespace ddpsim
