@@ -1,6 +1,6 @@
 # What the wheel of the Python package holds besides python/ddpsim: the program, which becomes
-# bin/ddpsim of the environment, its catalogue and manual page below share/ and its modules below lib/ as `cmake
-# --install` has them, and the Python module inside the package.
+# bin/ddpsim of the environment, its catalogue and manual page below share/ and its modules below
+# lib/ as `cmake --install` has them, and the Python module inside the package.
 #
 # -DDDPSIM_PREBUILT=BUILD takes them from a build folder in which the Python module was built, and
 # compiles nothing: tests/python run against such a wheel.

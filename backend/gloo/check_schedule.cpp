@@ -38,7 +38,7 @@ void check_delayed(const Schedule& schedule) {
   if (delayed && schedule.collectives_at_once > 1)
     throw std::invalid_argument(
         "delay_all_reduce for real takes collectives one at a time: nobody waits for it, and the "
-        "optimizer could read what is being sent: take cluster.collectives_at_once out");
+        "optimizer could read what is being sent: write cluster.collectives_at_once: 1");
 }
 
 void check_owners(const Schedule& schedule, int ranks) {

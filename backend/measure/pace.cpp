@@ -62,9 +62,8 @@ Duration Pace::high() const {
 }
 
 bool Pace::changes() const {
-  return std::ranges::any_of(processors, [](const ProcessorPace& each) {
-    return more_than(most, each.high, each.low);
-  });
+  return std::ranges::any_of(
+      processors, [](const ProcessorPace& each) { return more_than(most, each.high, each.low); });
 }
 
 bool Pace::differs() const {

@@ -10,7 +10,7 @@ namespace ddpsim {
 
 /// How long one processor takes for the same work, over and over.
 struct ProcessorPace {
-  int processor = 0;  ///< its number in the system
+  int processor = 0;                 ///< its number in the system
   Duration low{}, median{}, high{};  ///< 10th, 50th and 90th percentile
 };
 

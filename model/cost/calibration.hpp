@@ -45,6 +45,9 @@ struct OperationFactor {
 struct AllReduceCost {
   Bytes size;
   Spread time;  ///< from the last rank's arrival; above zero
+  /// Of a stream of them, how long each takes: Calibration::collectives_at_once are under way, and
+  /// what is no transfer of one hides behind the others. Above zero; none: not measured.
+  std::optional<Duration> streamed{};
 
   bool operator==(const AllReduceCost&) const = default;
 };
@@ -87,6 +90,7 @@ struct Calibration {
 
   int ranks = 1;
   bool synchronous = true;          ///< kernels run on the host thread
+  int collectives_at_once = 1;      ///< of one communicator, as the backend has them under way
   Launch launch;                    ///< host time of a kernel, a collective, a hook
   std::vector<MeasuredWork> tasks;  ///< each piece of work once
   /// How much longer than typical the slowest rank computes, in the median step.

@@ -21,6 +21,15 @@ CalibratedCluster with_measured_link(CalibratedCluster cluster) {
   return cluster;
 }
 
+/// What each of a stream of all-reduces takes, where that was measured.
+AllReduceTable streamed_table(const CalibratedCluster& cluster) {
+  AllReduceTable table;
+  if (cluster.calibration)
+    for (const AllReduceCost& point : cluster.calibration->all_reduce)
+      if (point.streamed) table.emplace_back(point.size, *point.streamed);
+  return growing(std::move(table));
+}
+
 /// The ring goes through every link once: its slowest hop sets the pace. A node's NICs share the
 /// load.
 RingLaw ring_law(const Cluster& cluster) {
@@ -113,10 +122,12 @@ CollectiveLaw::CollectiveLaw(const CalibratedCluster& given) : ranks_(given.rank
     case CollectiveModel::table:
       if (link.all_reduce.empty()) throw std::invalid_argument("the link has no all_reduce table");
       law_ = growing(link.all_reduce);
+      streamed_ = streamed_table(given);
       table_ranks_ = link.table_ranks;
-      for (const auto& [size, time] : link.all_reduce)
-        table_peak_.bytes_per_second = std::max(table_peak_.bytes_per_second,
-                                                static_cast<double>(size.count) / in_seconds(time));
+      for (const AllReduceTable& table : {link.all_reduce, streamed_})
+        for (const auto& [size, time] : table)
+          table_peak_.bytes_per_second = std::max(
+              table_peak_.bytes_per_second, static_cast<double>(size.count) / in_seconds(time));
       return;
     case CollectiveModel::gloo:
       if (nccl_knows && !cluster.through_host)
@@ -166,7 +177,9 @@ CollectiveCost CollectiveLaw::from_gloo(const GlooLaw& law, Bytes size) {
 CollectiveCost CollectiveLaw::from_table(const AllReduceTable& table, Bytes size) const {
   const Duration time = table_time(table, size);
   CollectiveCost cost;
-  cost.transfer = std::min(time, size / table_peak_);
+  cost.transfer = std::min(
+      time, streamed_.empty() ? size / table_peak_
+                              : std::max(size / table_peak_, table_time(streamed_, size)));
   cost.latency = time - cost.transfer;
   if (table_ranks_ > 1 && table_ranks_ != ranks_) {
     // A ring of n takes 2 (n - 1) steps and moves 2 (n - 1) / n of the bytes.

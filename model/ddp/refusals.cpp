@@ -218,7 +218,7 @@ Refused zero_step_refusal(const WorkloadGradients& workload, const Training& tra
   if (device.collectives_at_once > 1 || device.through_host)
     return why(
         "ZeRO's hooks are for NCCL, whose collectives run one at a time on the devices: take "
-        "cluster.collectives_at_once and cluster.through_host out");
+        "cluster.through_host out, and write cluster.collectives_at_once: 1");
   return std::nullopt;
 }
 

@@ -112,6 +112,10 @@ const Map<AllReduceCost>& all_reduce_map() {
              .required = true});
     add_spread(all, &AllReduceCost::time, value::time(),
                "How long it takes from the last rank's arrival, in the median.");
+    all.key("streamed", value::time(), &AllReduceCost::streamed,
+            {.meaning = "How long each of a stream of them takes, `collectives_at_once` under way.",
+             .otherwise = "what its bytes take at the best rate of the list",
+             .example = "50 us"});
     return all;
   }();
   return map;
@@ -301,6 +305,10 @@ Map<Calibration> make_calibration_map() {
             .example = "true",
             .required = true,
             .remark = "whether kernels run on the host thread"})
+      .key("collectives_at_once", value::whole(1, 8), &Calibration::collectives_at_once,
+           {.meaning = "How many collectives of one communicator the backend has under way at "
+                       "once, unless the cluster says.",
+            .example = "2"})
       .key("launch", value::mapping(&launch_map), &Calibration::launch,
            {.meaning = "What each kind of call costs the host.",
             .otherwise = "nothing",

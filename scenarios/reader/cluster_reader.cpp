@@ -33,6 +33,7 @@ constexpr int most_nodes = 100'000, most_ranks_per_node = 1024;
 struct ClusterDraft : CalibratedCluster {
   LaunchChange launch_change;
   std::optional<double> given_skew;
+  std::optional<int> at_once;
   std::optional<int> ranks_given;
   std::optional<Price> price;
   std::string source;
@@ -278,6 +279,8 @@ void finish_cluster(ClusterDraft& cluster, const YamlMap& map) {
     map.node().fail("missing key \"device\"");
   }
   divide_ranks(cluster, map);
+  cluster.collectives_at_once =
+      cluster.at_once.value_or(cluster.calibration ? cluster.calibration->collectives_at_once : 1);
   if (cluster.launch_change.synchronous) cluster.device.synchronous = true;
   cluster.launch = cluster.calibration ? cluster.calibration->launch : default_launch;
   if (cluster.device.synchronous) cluster.launch.kernel = Duration::zero();  // a call, no launch
@@ -410,9 +413,10 @@ void add_costs(Map<ClusterDraft>& map) {
             .source = "6 us and 12 us: see model/cost/kernel_cost.hpp; 35 us: pytorch pull request "
                       "147820"})
       .key(
-          "collectives_at_once", value::whole(1, 8), &ClusterDraft::collectives_at_once,
+          "collectives_at_once", value::whole(1, 8), &ClusterDraft::at_once,
           {.meaning = "How many collectives of one communicator may be under way at once, begun in "
                       "order. PyTorch's Gloo has two threads for them, NCCL one stream.",
+           .otherwise = "as the calibration says; else 1",
            .example = "2"})
       .key("through_host", value::bandwidth(), &ClusterDraft::through_host,
            {.meaning = "Collectives run on the hosts, over copies out of each GPU and back at this "

@@ -396,14 +396,12 @@ class Engine {
     }
     touched_.clear();
     if (transferring_ == 0) return;
-    double sharing = 0;  // collectives that transfer, at this moment of their average life
-    for (const Flight& each : flights_) sharing += each.transferring ? 1 - each.latency : 0;
+    const double sharing = transferring_ > 1 ? transfers_slowed() : 1;
     for (std::uint32_t f = 0; f < flights_.size(); ++f) {
       Flight& flight = flights_[f];
       if (!flight.transferring) continue;
       double slowdown = active_ > 0 ? flight.beside_compute : 1;
-      if (transferring_ > 1)
-        slowdown *= flight.latency + (1 - flight.latency) * std::max(1.0, sharing);
+      slowdown *= flight.latency + (1 - flight.latency) * sharing;
       if (slowdown != flight.transfer.slowdown)
         flight.transfer.change(slowdown, now_);
       else if (!flight.fresh)
@@ -412,6 +410,29 @@ class Engine {
       queue_.push(flight.transfer.end(),
                   {Event::Kind::collective_done, f, flight.transfer.generation});
     }
+  }
+
+  /// How many times longer transfers take, so that the collectives under way together fill the link
+  /// and move no more: each fills it for the part of its time that is transfer, and these parts
+  /// must not be more than the whole. 1: they are less.
+  double transfers_slowed() const {
+    // Filled parts fall with s and are convex in it: from below, Newton's steps never go too far.
+    constexpr int most_steps = 20;
+    constexpr double close = 1e-13;
+    double s = 1;
+    for (int step = 0; step < most_steps; ++step) {
+      double filled = 0, slope = 0;
+      for (const Flight& each : flights_) {
+        if (!each.transferring) continue;
+        const double transfer = 1 - each.latency, time = each.latency + transfer * s;
+        if (transfer <= 0) continue;
+        filled += transfer / time;
+        slope -= transfer * transfer / (time * time);
+      }
+      if (filled <= 1 + close) break;
+      s += (filled - 1) / -slope;
+    }
+    return s;
   }
 
   /// Of what this rank computes: the most that any collective it stands at causes.

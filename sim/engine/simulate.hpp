@@ -25,12 +25,12 @@ struct RankPlan {
 /// host's own take turns. The k-th collective of a communicator is one operation of all ranks: it
 /// starts when the last rank arrives and ends for all at once. Of one communicator,
 /// Schedule::collectives_at_once may be under way; those under way at the same time, of any
-/// communicator, share the links evenly: their transfers, not their latencies, take as many times
-/// longer. A rank that has arrived holds its SMs while it waits for the others. While a kernel and
-/// a collective are active on a rank both run slower by the collective's WorkCost::beside,
-/// re-evaluated whenever either starts or ends. A run of launches the host has not finished
-/// enqueueing counts as active to its end: its gaps are shorter than what a collective moves at a
-/// time.
+/// communicator, share the links: their transfers, not their latencies, take as many times longer
+/// as keeps all together from moving more than one transfer alone would. A rank that has arrived
+/// holds its SMs while it waits for the others. While a kernel and a collective are active on a
+/// rank both run slower by the collective's WorkCost::beside, re-evaluated whenever either starts
+/// or ends. A run of launches the host has not finished enqueueing counts as active to its end: its
+/// gaps are shorter than what a collective moves at a time.
 ///
 /// A collective that was handed over (Task::handed_over) is taken up no earlier than
 /// Costs::handover after it was enqueued.

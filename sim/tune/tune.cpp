@@ -328,14 +328,30 @@ class Tuner {
     tuning.partition_proven = best.step == tuning.lower_bound;
   }
 
-  /// With a comm hook there is no ideal problem to start from: the best caps are polished, and no
-  /// step is shorter than its passes.
+  /// A lower bound where several collectives are under way at a time. However they share the link,
+  /// the first k of them have not ended before one after the other would have that takes its
+  /// transfers alone: the same steps with one at a time, and no latency, are no longer. None where
+  /// those have to be simulated, too.
+  std::optional<Duration> bound_of_transfers() const {
+    if (model_.works.device.collectives_at_once == 1) return std::nullopt;
+    StepModel one = model_;
+    one.works.device.collectives_at_once = 1;
+    one.costs.collective.latency_factor = 0;
+    BucketedSteps steps(std::move(one), training_);
+    if (steps.why_simulated()) return std::nullopt;
+    const Partition ideal = best_partition(steps.ideal());
+    return lower_bound(steps, ideal.step);
+  }
+
+  /// With a comm hook, or several collectives under way at a time, there is no ideal problem to
+  /// start from: the best caps are polished, and no step is shorter than its passes.
   void search_simulated(Tuning& tuning) {
     Training alone = training_;
     alone.strategy = Strategy::none;
     const StepMetrics passes = predict(model_, alone).metrics;
     const bool optimizer = !updates_parameters(training_.comm_hook.kind);
-    tuning.lower_bound = optimizer ? passes.step : passes.forward + passes.backward;
+    tuning.lower_bound = std::max(optimizer ? passes.step : passes.forward + passes.backward,
+                                  bound_of_transfers().value_or(Duration::zero()));
     if (!one_type_) return;
     std::vector<Ends> starts;
     for (const Choice* each :

@@ -287,8 +287,9 @@ def the_picture_in_the_readme_is_the_programs(program, browser, folder):
 
 CASES = {each.__name__.replace('_', ' '): each for each in (
     each_page_is_whole, a_large_model_stays_small, table_picture_and_json_agree,
-    exposed_buckets_are_drawn_as_the_table_says, hover_says_the_task, zoom_and_keys_work, texts_can_be_read, all_that_is_used_has_a_name,
-    names_cannot_leave_their_place, the_picture_in_the_readme_is_the_programs)}
+    exposed_buckets_are_drawn_as_the_table_says, hover_says_the_task, zoom_and_keys_work,
+    texts_can_be_read, all_that_is_used_has_a_name, names_cannot_leave_their_place,
+    the_picture_in_the_readme_is_the_programs)}
 
 
 def main():

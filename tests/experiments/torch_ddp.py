@@ -67,12 +67,14 @@ def perceptron_step(widths, rows):
 
 
 class Trainee:
-    """A copy of the network, with DDP at a cap or, for None, without."""
+    """A copy of the network, with DDP at a cap, as it is by default for a cap of 0, or, for None,
+    without."""
 
     def __init__(self, made, cap):
         network, self.batch, self.loss, self.optimizer = made
         self.cap = cap
-        self.model = network if cap is None else DistributedDataParallel(network, bucket_cap_mb=cap)
+        settings = {'bucket_cap_mb': cap} if cap else {}
+        self.model = network if cap is None else DistributedDataParallel(network, **settings)
         self.times = {phase: [] for phase in PHASES}
         self.made_again = 0
 
@@ -156,7 +158,8 @@ def main():
     parser.add_argument('--batch', type=int, default=64, help='rows per rank')
     parser.add_argument('--script', help='train what make() of this file returns: '
                                          '(model, batch, loss, optimizer)')
-    parser.add_argument('--caps', default='1,4,10,25,60', help='bucket_cap_mb of each copy, in MiB')
+    parser.add_argument('--caps', default='1,4,10,25,60',
+                        help='bucket_cap_mb of each copy, in MiB; 0: the default')
     parser.add_argument('--steps', type=int, default=20, help='timed steps of each copy')
     parser.add_argument('--warmup', type=int, default=5,
                         help='steps before them; DDP needs 2 to settle its buckets')

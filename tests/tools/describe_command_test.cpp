@@ -49,9 +49,11 @@ TEST_CASE("describe says in a line what is missing", "[tools][describe_command]"
     CHECK(lines_of(outcome.err).size() == 1);
     return outcome.err;
   };
-  CHECK_THAT(said(stand_in(scratch, "3.11.2\\n\\nyes")), Catch::Contains("has no module torch; run") &&
-                                             Catch::Contains("or set DDPSIM_PYTHON"));
-  CHECK_THAT(said(stand_in(scratch, "3.11.2\\n2.13.0\\nno")), Catch::Contains("needs the Python package ddpsim"));
+  CHECK_THAT(
+      said(stand_in(scratch, "3.11.2\\n\\nyes")),
+      Catch::Contains("has no module torch; run") && Catch::Contains("or set DDPSIM_PYTHON"));
+  CHECK_THAT(said(stand_in(scratch, "3.11.2\\n2.13.0\\nno")),
+             Catch::Contains("needs the Python package ddpsim"));
   CHECK_THAT(said(stand_in(scratch, "Usage: python FILE")), Catch::Contains("does not run Python"));
   CHECK_THAT(said("no-such-python"), Catch::Contains("DDPSIM_PYTHON=no-such-python: no such"));
   CHECK_THAT(said(stand_in(scratch, complete), ""), Catch::Contains("describe needs a model"));

@@ -48,7 +48,8 @@ TEST_CASE("doctor finds what the tests use", "[tools][doctor]") {
   CHECK_THAT(part(outcome, "processors").at("found").get<std::string>(),
              Catch::Contains(fmt::format("{} cores", std::thread::hardware_concurrency())) ||
                  Catch::Contains("of which this process may use"));
-  CHECK_THAT(part(outcome, "memory").at("found").get<std::string>(), Catch::Contains(" GiB free") || Catch::Contains(" of it free"));
+  CHECK_THAT(part(outcome, "memory").at("found").get<std::string>(),
+             Catch::Contains(" GiB free") || Catch::Contains(" of it free"));
   CHECK(ability(outcome, "predict, tune, sweep, explore").at("possible") == "yes");
   CHECK(ability(outcome, "calibrate and validate on processors").at("possible") == "yes");
   CHECK(outcome.json().at("pace").is_null());
@@ -113,8 +114,9 @@ TEST_CASE("a Python that never answers, or never stops, does not stop doctor", "
     const auto begin = std::chrono::steady_clock::now();
     const Json check = part(doctor({{"DDPSIM_PYTHON", python}}), "Python");
     CHECK(check.at("health") == "missing");
-    CHECK_THAT(check.at("found").get<std::string>(),
-               Catch::Contains(python == endless ? "does not run Python" : "does not answer within"));
+    CHECK_THAT(
+        check.at("found").get<std::string>(),
+        Catch::Contains(python == endless ? "does not run Python" : "does not answer within"));
     CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));
   }
 }

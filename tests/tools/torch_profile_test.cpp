@@ -405,6 +405,14 @@ TEST_CASE("two ranks write link, calibration and a scenario that runs as it is",
   CHECK(scenario.workload.step_spread == 0);  // how much later the slowest rank is was measured
   // 4 KiB to 1 MiB in powers of two.
   REQUIRE(calibration.all_reduce.size() == 9);
+  // torch's Gloo has two threads for collectives.
+  CHECK(calibration.collectives_at_once == 2);
+  CHECK(scenario.cluster.collectives_at_once == 2);
+  for (const AllReduceCost& point : calibration.all_reduce) {
+    REQUIRE(point.streamed);
+    CHECK(*point.streamed <= point.time.median);
+    CHECK(*point.streamed > scaled(point.time.median, 0.49));
+  }
   CHECK(calibration.all_reduce.front().size == Bytes{4096});
   CHECK(calibration.all_reduce.back().size == Bytes{1 << 20});
   CHECK(calibration.launch.collective > Duration::zero());

@@ -8,8 +8,7 @@
 
 namespace ddpsim::fields {
 
-inline constexpr Field version_of_program =
-    text_field("version", "version", "Of this program.");
+inline constexpr Field version_of_program = text_field("version", "version", "Of this program.");
 inline constexpr Field checks = list_field("checks", "One object for each part of the machine.");
 inline constexpr Field part = text_field("part", "part", "What was looked at.").with(most);
 inline constexpr Field health =
@@ -18,8 +17,9 @@ inline constexpr Field health =
                "done without it.")
         .with(most)
         .with(Look{}.to_the_left());
-inline constexpr Field found =
-    text_field("found", "found", "What there is, with units.").with(much).with(Look{}.to_the_left());
+inline constexpr Field found = text_field("found", "found", "What there is, with units.")
+                                   .with(much)
+                                   .with(Look{}.to_the_left());
 inline constexpr Field advice =
     text_field("advice", "what to do", "What would help; nothing where nothing has to be done.")
         .with(much)
@@ -34,8 +34,8 @@ inline constexpr Field why_not =
     text_field("because", "because", "Why not; nothing where it can be done.")
         .with(much)
         .with(Look{}.to_the_left().or_blank());
-inline constexpr Field pace = record_field(
-    "pace", "How evenly the processors compute; nothing where --seconds is 0.");
+inline constexpr Field pace =
+    record_field("pace", "How evenly the processors compute; nothing where --seconds is 0.");
 inline constexpr Field one_pace = flag_field(
     "one_pace", "Whether no processor's pace changes, and none is slower than another, by 25 %.");
 inline constexpr Field pace_low_ms =
@@ -49,9 +49,9 @@ inline constexpr Field pace_stolen =
                 "Of the time in which processors had work, what the machine's host gave to others.",
                 Better::low, percent);
 
-inline constexpr std::array of_doctor{&version_of_program, &checks,      &part,         &health,
-                                      &found,              &advice,      &abilities,    &ability,
-                                      &possible,           &why_not,     &pace,         &one_pace,
-                                      &pace_low_ms,        &pace_high_ms, &pace_stolen};
+inline constexpr std::array of_doctor{
+    &version_of_program, &checks,       &part,       &health,  &found, &advice,
+    &abilities,          &ability,      &possible,   &why_not, &pace,  &one_pace,
+    &pace_low_ms,        &pace_high_ms, &pace_stolen};
 
 }  // namespace ddpsim::fields

@@ -48,12 +48,12 @@ void add_rows(BarPicture& bars, const Comparison& comparison, const Step& step) 
   // A row that says "2 more" is no shorter than the two.
   const std::size_t shown = buckets.size() <= most_rows + 1 ? buckets.size() : most_rows;
   for (std::size_t i = 0; i < shown; ++i)
-    bars.rows.push_back(row_of(bucket_label(comparison.scenario, step.schedule, buckets[i].bucket),
-                               {buckets[i]}));
+    bars.rows.push_back(
+        row_of(bucket_label(comparison.scenario, step.schedule, buckets[i].bucket), {buckets[i]}));
   if (shown < buckets.size())
-    bars.rows.push_back(row_of(fmt::format("{} more, together", buckets.size() - shown),
-                               {buckets.begin() + static_cast<std::ptrdiff_t>(shown),
-                                buckets.end()}));
+    bars.rows.push_back(
+        row_of(fmt::format("{} more, together", buckets.size() - shown),
+               {buckets.begin() + static_cast<std::ptrdiff_t>(shown), buckets.end()}));
 }
 
 }  // namespace

@@ -172,8 +172,8 @@ MachineCheck catalogue() {
 MachineCheck ranks_here(std::chrono::milliseconds timeout) {
   constexpr std::int64_t size = 16 << 20;
   constexpr int repeats = 7;
-  void* shared = mmap(nullptr, sizeof(double), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                      -1, 0);
+  void* shared =
+      mmap(nullptr, sizeof(double), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return {"gloo", Health::missing, "no memory for two ranks"};
   double& rate = *static_cast<double*>(shared);
   MachineCheck check{"gloo", Health::missing, {}};
@@ -189,7 +189,8 @@ MachineCheck ranks_here(std::chrono::milliseconds timeout) {
     });
     if (code == 0) {
       check.health = Health::good;
-      check.found = fmt::format("two ranks reduce {:.2f} GB/s over TCP on this machine", rate / 1e9);
+      check.found =
+          fmt::format("two ranks reduce {:.2f} GB/s over TCP on this machine", rate / 1e9);
     } else {
       check.found = "two ranks on this machine did not end well";
       check.advice = "see what they said on stderr";
@@ -261,13 +262,14 @@ MachineCheck python_check(std::chrono::milliseconds timeout) {
     check.found += python.has_package ? ", the package ddpsim" : ", no package ddpsim";
     if (python.torch.empty() || python.torch.starts_with("1.")) {
       check.health = Health::missing;
-      check.advice = fmt::format("{} -m pip install torch, or let DDPSIM_PYTHON name a Python that "
-                                 "has PyTorch 2",
-                                 python.program.string());
+      check.advice = fmt::format(
+          "{} -m pip install torch, or let DDPSIM_PYTHON name a Python that "
+          "has PyTorch 2",
+          python.program.string());
     } else if (!python.has_package) {
       check.health = Health::missing;
-      check.advice = fmt::format("{} -m pip install . in ddpsim's sources",
-                                 python.program.string());
+      check.advice =
+          fmt::format("{} -m pip install . in ddpsim's sources", python.program.string());
     }
     return check;
   } catch (const InputError& problem) {

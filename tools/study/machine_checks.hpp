@@ -37,13 +37,13 @@ struct Ability {
 struct MachineReport {
   std::vector<MachineCheck> checks;
   std::vector<Ability> abilities;
-  std::optional<Pace> pace;             ///< none: it was not asked for
+  std::optional<Pace> pace;              ///< none: it was not asked for
   std::optional<double> stolen_share{};  ///< while the pace was measured (steal.hpp)
 };
 
 /// What the checks may take.
 struct CheckLimits {
-  std::chrono::milliseconds pace{5000};     ///< to watch the pace; 0: not at all
+  std::chrono::milliseconds pace{5000};      ///< to watch the pace; 0: not at all
   std::chrono::milliseconds timeout{10000};  ///< for ranks, and for Python to answer
 };
 

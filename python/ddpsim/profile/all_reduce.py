@@ -11,8 +11,7 @@ from .spread import Spread
 def all_reduce_time(job, size, patience):
     """Seconds from the last rank's arrival to the last rank's end, nothing beside it.
 
-    With a clock of their own each, ranks compare no times of day: the shortest span of a rank is
-    that of the one that arrived last. A sample is the mean of several in a row, for a step is a sum
+    A sample is the mean of several in a row, for a step is a sum
     of calls: Gloo's, that wake threads, take a fraction of a millisecond or several, and what they
     take on average counts. The median of such samples leaves out what befell the machine once.
     """
@@ -29,15 +28,50 @@ def all_reduce_time(job, size, patience):
             job.dist.all_reduce(data)
         end = job.clock.mark()
         job.clock.settle()
-        if job.machines == 1 and job.device.type == 'cpu':
-            everyone = job.numbers([start, end])
-            last_begin = max(theirs[0] for theirs in everyone)
-            sample = 1e-9 * (max(theirs[1] for theirs in everyone) - last_begin) / row
-        else:
-            sample = min(theirs[0] for theirs in job.numbers([job.clock.seconds(start, end)])) / row
+        sample = span(job, start, end) / row
         samples.append(sample)
         spent += row * sample
     return Spread(samples)
+
+
+# Threads that torch's ProcessGroupGloo has for collectives, unless its options say otherwise: so
+# many of them are under way at a time. Source: torch 2.13, ProcessGroupGloo::Options.
+GLOO_THREADS = 2
+LARGEST_STREAMED = 16 * MIB  # of larger ones a stream saves next to nothing
+
+
+def stream_time(job, size, single, patience):
+    """Seconds of each of several all-reduces that are under way together, as DDP's are when they
+    queue: what is no transfer of one hides behind the others. `single`: what one takes alone.
+
+    What several take beyond one is theirs. No more than alone, and no less than would do with as
+    many links as there are threads.
+    """
+    count = 9 if size <= MIB else 5
+    data = [torch.zeros(size // 4, device=job.device) for _ in range(count)]
+    samples, spent = [], 0.0
+    while len(samples) < 5 or (len(samples) < 20 and spent < patience):
+        job.barrier()
+        start = job.clock.mark()
+        works = [job.dist.all_reduce(each, async_op=True) for each in data]
+        for work in works:
+            work.wait()
+        end = job.clock.mark()
+        job.clock.settle()
+        all_of_them = span(job, start, end)
+        samples.append((all_of_them - single) / (count - 1))
+        spent += all_of_them
+    return min(single, max(single / GLOO_THREADS, statistics.median(samples)))
+
+
+def span(job, start, end):
+    """Seconds from the last rank's `start` to the last rank's `end`. Ranks of several machines
+    compare no times of day: the shortest span of one is that of the one that arrived last."""
+    if job.machines == 1 and job.device.type == 'cpu':
+        everyone = job.numbers([start, end])
+        return 1e-9 * (max(theirs[1] for theirs in everyone)
+                       - max(theirs[0] for theirs in everyone))
+    return min(theirs[0] for theirs in job.numbers([job.clock.seconds(start, end)]))
 
 
 def issue_time(job):

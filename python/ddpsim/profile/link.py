@@ -7,7 +7,8 @@ import time
 
 import torch
 
-from .all_reduce import all_reduce_time, issue_time, without_disturbance
+from .all_reduce import (GLOO_THREADS, LARGEST_STREAMED, all_reduce_time, issue_time, stream_time,
+                         without_disturbance)
 from .computation import Multiplications, Passes
 from .copies import copy_times, flatten_times
 from .files import device_name, milliseconds, quoted, source_text
@@ -22,7 +23,7 @@ def measure_link(job, compute, largest, seconds, progress):
     began = time.monotonic()
     for number, size in enumerate(sizes):
         progress(f'all-reduce of {size // KIB} KiB')
-        measured[size] = all_reduce_time(job, size, 0.5 * seconds / len(sizes))
+        measured[size] = all_reduce_time(job, size, 0.4 * seconds / len(sizes))
         if 2 <= number < len(sizes) - 1 and job.most(time.monotonic() - began) > 0.6 * seconds:
             if job.rank == 0:
                 note(
@@ -33,8 +34,9 @@ def measure_link(job, compute, largest, seconds, progress):
 
     def measure_again(size):
         progress(f'all-reduce of {size // KIB} KiB, again')
-        return all_reduce_time(job, size, 0.5 * seconds / len(sizes))
+        return all_reduce_time(job, size, 0.4 * seconds / len(sizes))
     measured = without_disturbance(measured, measure_again)
+    streamed = streams(job, measured, 0.15 * seconds, progress)
     progress('copies')
     copies = copy_times(job, min(largest, 64 * MIB))
     copies += flatten_times(job, min(largest, 64 * MIB))
@@ -51,21 +53,24 @@ def measure_link(job, compute, largest, seconds, progress):
     for size in (64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB):
         if size not in measured:
             continue
-        idle = measured[size].median
+        idle = streamed.get(size, measured[size].median)
         progress(f'all-reduces of {size // KIB} KiB beside computation')
         each, handover = beside_compute(job, size, seconds / 16, idle)
         progress(f'computation beside all-reduces of {size // KIB} KiB')
-        slowdown = compute_slowdown(job, compute, alone, size, each, beside)
+        longer = each / idle
+        slowdown = compute_slowdown(job, compute, alone, size, measured[size].median * longer,
+                                    beside)
         if slowdown is None:
             continue
         points.append(
-            {'bytes': size, 'compute_slowdown': slowdown, 'communication_slowdown': each / idle})
+            {'bytes': size, 'compute_slowdown': slowdown, 'communication_slowdown': longer})
         if size >= MIB:
             handovers.append(handover)
     return {
         'ranks': job.ranks,
         'backend': job.backend,
         'all_reduce': measured,
+        'streamed': streamed,
         'copies': copies,
         'issue': issue,
         'handover': statistics.median(handovers) if handovers and job.device.type == 'cpu' else 0.0,
@@ -77,6 +82,18 @@ def measure_link(job, compute, largest, seconds, progress):
                    else 'matrix multiplications'),
         'machines': job.machines
     }
+
+
+def streams(job, measured, seconds, progress):
+    """{size: seconds of each of a stream}, where several are under way at a time: under Gloo."""
+    if job.backend != 'gloo':
+        return {}
+    sizes = [size for size in measured if size <= LARGEST_STREAMED]
+    times = {}
+    for size in sizes:
+        progress(f'all-reduces of {size // KIB} KiB, several under way')
+        times[size] = stream_time(job, size, measured[size].median, seconds / len(sizes))
+    return times
 
 
 def link_text(job, link):
@@ -110,6 +127,7 @@ def calibration_text(job, link, workload):
         f'date: {quoted(f"{now:%Y-%m-%dT%H:%M:%SZ}")}', f'workload: {quoted(workload)}',
         f'ranks: {link["ranks"]}',
         f'synchronous: {"true" if job.device.type == "cpu" else "false"}',
+        *([f'collectives_at_once: {GLOO_THREADS}'] if link['streamed'] else []),
         f'launch: {{collective: {milliseconds(link["issue"])}, handover: '
         f'{milliseconds(link["handover"])}}}',
         f'slowest_rank: {max(1.0, link["slowest"]):.4f}', 'tasks:'
@@ -117,9 +135,8 @@ def calibration_text(job, link, workload):
     lines += [f'  - {{operation: {operation}, traffic: {traffic} B, {spread.text()}}}'
               for operation, traffic, spread in link['copies']]
     lines.append('all_reduce:')
-    lines += [
-        f'  - {{bytes: {size}, {spread.text()}}}' for size, spread in link['all_reduce'].items()
-    ]
+    lines += [f'  - {{bytes: {size}, {spread.text()}{streamed_text(link, size)}}}'
+              for size, spread in link['all_reduce'].items()]
     if link['interference']:
         lines.append('interference:')
         lines += [
@@ -129,6 +146,10 @@ def calibration_text(job, link, workload):
         ]
     lines.append('end: ddpsim.calibration/1')
     return '\n'.join(lines) + '\n'
+
+
+def streamed_text(link, size):
+    return f', streamed: {milliseconds(link["streamed"][size])}' if size in link['streamed'] else ''
 
 
 def link_summary(link):

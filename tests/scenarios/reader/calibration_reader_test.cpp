@@ -155,6 +155,32 @@ TEST_CASE("all but format, ranks, synchronous and end may be missing",
   CHECK(refused(ends + "ranks: 3\n") == "c.yaml:1:1: missing key \"synchronous\"");
 }
 
+TEST_CASE("how many collectives are under way is the calibration's, unless the cluster says",
+          "[scenarios][calibration_reader]") {
+  const Scratch scratch;
+  std::string text = good_calibration;
+  const auto put = [&](const std::string& before, const std::string& after) {
+    text.replace(text.find(before), before.size(), after);
+  };
+  put("launch:", "collectives_at_once: 2\nlaunch:");
+  put("{bytes: 1048576, time: 1 ms}", "{bytes: 1048576, time: 1 ms, streamed: 0.75 ms}");
+  scratch.write("c.yaml", text);
+  const auto cluster = [&](const std::string& more) {
+    std::string scenario = calibrated_scenario;
+    scenario.insert(scenario.find("compare"), more);
+    return read_scenario(scratch.write("s.yaml", scenario)).cluster;
+  };
+  const CalibratedCluster plain = cluster("");
+  CHECK(plain.collectives_at_once == 2);
+  CHECK(plain.calibration->all_reduce[1].streamed == Duration{std::chrono::microseconds{750}});
+  CHECK(!plain.calibration->all_reduce[0].streamed);
+  CHECK(cluster("  collectives_at_once: 1\n").collectives_at_once == 1);
+  // What hides behind others of a stream is latency; the rest is transfer.
+  const CollectiveCost cost = CollectiveLaw(plain).all_reduce(MiB);
+  CHECK(cost.transfer == Duration{std::chrono::microseconds{750}});
+  CHECK(cost.time() == Duration{std::chrono::milliseconds{1}});
+}
+
 TEST_CASE("a calibration that was cut off is refused, wherever that was",
           "[scenarios][calibration_reader]") {
   const std::size_t last = good_calibration.rfind("end: ");
@@ -194,8 +220,9 @@ TEST_CASE("a calibration is refused where it is wrong", "[scenarios][calibration
         "c.yaml:11:14: synchronous: expected true or false, got \"maybe\"");
   CHECK(refused(with("backend", "backnd: gloo")) ==
         "c.yaml:2:1: backnd: unknown key; did you mean \"backend\"?; known: format, backend, "
-        "machine, cpu, link, versions, date, workload, complete, ranks, synchronous, launch, "
-        "slowest_rank, backward_beside_hook, tasks, factors, all_reduce, interference, fits, end");
+        "machine, cpu, link, versions, date, workload, complete, ranks, synchronous, "
+        "collectives_at_once, launch, slowest_rank, backward_beside_hook, tasks, factors, "
+        "all_reduce, interference, fits, end");
   CHECK(refused(with("backend", "cpu: twice")) == "c.yaml:4:1: repeated key \"cpu\"");
   CHECK(refused(with("launch", "launch: {kernel: 2 s}")) ==
         "c.yaml:12:18: launch.kernel: expected a launch of at most one second");
@@ -257,7 +284,7 @@ TEST_CASE("tables grow in size and hold nothing absurd", "[scenarios][calibratio
         "c.yaml:21:26: all_reduce.time: expected a time above zero");
   CHECK(point("bytes: 8 KiB, time: 1 ms, tme: 2 ms") ==
         "c.yaml:21:32: all_reduce.tme: unknown key; did you mean \"time\"?; known: bytes, time, "
-        "low, high, repeats, outliers");
+        "low, high, repeats, outliers, streamed");
   CHECK(refused(with("ranks", "ranks: 1")) ==
         "c.yaml:20:3: all_reduce: all-reduces take at least two ranks");
   const auto slow = [](const std::string& text) {

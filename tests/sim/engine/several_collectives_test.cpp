@@ -67,6 +67,23 @@ TEST_CASE("R37: what is latency is not shared", "[sim][rules]") {
   CHECK(length(simulate(step)) == 8ms);
 }
 
+TEST_CASE("R37: collectives together fill the link, and move no more than it lets through",
+          "[sim][rules]") {
+  Script step;
+  step.schedule.collectives_at_once = 2;
+  PricedTask each = collective(10ms);
+  each.latency = 2ms;
+  for (int i = 0; i < 4; ++i) step.add(each);
+  // 8 ms of transfer each: two at a time take 16.
+  CHECK(std::chrono::abs(length(simulate(step)) - 32ms) < 10ns);
+  // 4 ms of transfer each: there is room for both.
+  Script light;
+  light.schedule.collectives_at_once = 2;
+  each.latency = 6ms;
+  for (int i = 0; i < 4; ++i) light.add(each);
+  CHECK(length(simulate(light)) == 20ms);
+}
+
 TEST_CASE("R17: collectives of two groups overlap, of one group they do not", "[sim][rules]") {
   Script step = issued_together(2, 10ms);
   CHECK(start(simulate(step), 1) == 10ms);

@@ -251,16 +251,30 @@ class SlowSolver {
       if (std::ranges::any_of(ranks_, computing))
         slowdown =
             std::max(slowdown, Real{ranks_[r].cost(collective.tasks[r]).beside.communication});
-    Real sharing = 0;
-    int under_way = 0;
-    for (const Collective& each : collectives_) {
-      if (!running(each)) continue;
-      ++under_way;
-      sharing += 1 - latency_of(each);
-    }
     const Real latency = latency_of(collective);
-    return under_way > 1 ? slowdown * (latency + (1 - latency) * std::max(Real{1}, sharing))
-                         : slowdown;
+    return slowdown * (latency + (1 - latency) * transfers_slowed());
+  }
+
+  /// How many times longer transfers take, so that together they fill the link once and no more:
+  /// by halving an interval that holds it.
+  Real transfers_slowed() const {
+    const auto filled = [&](Real slowed) {
+      Real sum = 0;
+      for (const Collective& each : collectives_) {
+        if (!running(each)) continue;
+        const Real transfer = 1 - latency_of(each);
+        sum += transfer / (latency_of(each) + transfer * slowed);
+      }
+      return sum;
+    };
+    Real low = 1, high = 1;
+    if (filled(low) <= 1) return low;
+    while (filled(high) > 1) high *= 2;
+    for (int halving = 0; halving < 80; ++halving) {
+      const Real middle = (low + high) / 2;
+      (filled(middle) > 1 ? low : high) = middle;
+    }
+    return high;
   }
 
   Real next_moment() const {

@@ -137,6 +137,29 @@ TEST_CASE("the free partition is between the bound and every other choice", "[si
   CHECK(proven > cases / 10);
 }
 
+TEST_CASE("no partition is shorter than the bound where several collectives are under way",
+          "[sim][tune]") {
+  int communicating = 0, cases = 0;
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+    Dice dice(seed);
+    StepModel model = fixtures::random_one_type_model(dice, 8, dice.one_in(2));
+    model.works.device.collectives_at_once = dice.between(2, 3);
+    const Tuning tuning = tune(model, {});
+    CAPTURE(seed);
+    BucketedSteps steps(model, {});
+    REQUIRE(steps.why_simulated());
+    fixtures::for_each_partition(steps.size(), [&](const std::vector<int>& ends) {
+      REQUIRE(steps.of(ends) >= tuning.lower_bound);
+    });
+    Training alone;
+    alone.strategy = Strategy::none;
+    // What a bound by the passes alone would not know.
+    communicating += tuning.lower_bound > predict(model, alone).metrics.step ? 1 : 0;
+    ++cases;
+  }
+  CHECK(communicating > cases / 2);
+}
+
 TEST_CASE("the number of threads changes nothing", "[sim][tune]") {
   int scattered = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
