@@ -77,16 +77,19 @@ build() {
 # python_package PRESET: the wheel of the Python package, of what PRESET has built, with what its
 # tests need, in the virtual environment build/torch. Nothing but the Python module is compiled.
 # Traces are read by Holistic Trace Analysis, with what it imports and without the notebooks it
-# names among its needs.
+# names among its needs. Pages are held by axe-core, of a package whose driver of browsers is not
+# used.
 PYTHON_PACKAGES="scikit-build-core pybind11 pytest mypy pyyaml transformers \
 pandas plotly networkx psutil"
 TRACE_READER="HolisticTraceAnalysis==0.5.0"
+PAGE_CHECKER="axe-playwright-python==0.1.8"
 python_package() {
   python=$PWD/build/torch/bin/python
   [ -x "$python" ] || /usr/bin/python3 -m venv build/torch
   # shellcheck disable=SC2086
   "$python" -m pip install --quiet --disable-pip-version-check $PYTHON_PACKAGES
-  "$python" -m pip install --quiet --disable-pip-version-check --no-deps "$TRACE_READER"
+  "$python" -m pip install --quiet --disable-pip-version-check --no-deps "$TRACE_READER" \
+    "$PAGE_CHECKER"
   cmake --preset "$1" -DDDPSIM_PYTHON_MODULE=ON -DPython_EXECUTABLE="$python" >/dev/null
   cmake --build --preset "$1" --target ddpsim ddpsim_python
   "$python" -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps \

@@ -30,6 +30,7 @@ class Operation(NamedTuple):
     storages: tuple    # bytes of each piece of memory
     warm: tuple        # of each: does a cache hold it when the call begins?
     written: tuple     # numbers of the pieces that the call changes
+    resident: bool = False  # all memory of the step is in a cache, that of results too
 
     def arguments(self, generator=None):
         """(args, kwargs, memory): real tensors on the CPU, with values as any step may have them,
@@ -110,11 +111,13 @@ def _bounds(operation):
 
 class Recorder:
     """Takes each call of a step, in order. `cache`: bytes that a processor's caches hold. Memory
-    that was touched so many bytes ago or less is taken to be there still."""
+    that was touched so many bytes ago or less is taken to be there still; all of it, where all that
+    the step ever holds is no more: one step finds what the last one left."""
 
     def __init__(self, cache):
-        self.operations = []
+        self._operations = []
         self._cache = cache
+        self._held = 0      # bytes of all memory of the step, none of it given back meanwhile
         self._moved = 0
         self._touched = {}  # storage -> bytes that were moved until it was last read or written
 
@@ -126,12 +129,24 @@ class Recorder:
         kwargs = tuple((name, memory.kept(value)) for name, value in sorted(call.kwargs.items()))
         changed = sorted(memory.numbers[_storage_of(tensor)] for tensor in call.changed)
         self._moved += sum(kernel.read + kernel.written for kernel in kernels)
+        self._held += sum(size for storage, size in zip(memory.numbers, memory.sizes)
+                          if storage not in self._touched)
+        made = {}
         for tensor in tensors_in((call.args, call.kwargs, call.result)):
             if tensor.layout is torch.strided:
                 self._touched[_storage_of(tensor)] = self._moved
-        self.operations.append(Operation(call.func, args, kwargs, tuple(memory.sizes),
-                                         tuple(memory.warm), tuple(dict.fromkeys(changed))))
-        return len(self.operations) - 1
+                made[_storage_of(tensor)] = tensor.untyped_storage().nbytes()
+        self._held += sum(size for storage, size in made.items() if storage not in memory.numbers)
+        self._operations.append(Operation(call.func, args, kwargs, tuple(memory.sizes),
+                                          tuple(memory.warm), tuple(dict.fromkeys(changed))))
+        return len(self._operations) - 1
+
+    @property
+    def operations(self):
+        if self._held > self._cache:
+            return self._operations
+        return [each._replace(warm=(True,) * len(each.warm), resident=True)
+                for each in self._operations]
 
 
 class _Memory:
