@@ -61,8 +61,8 @@ class _Ready:
         self._first = operation.arguments(generator)
         self._timed = operation.arguments(generator)
         memory = self._timed[2]
-        self._warm = [piece[::64] for piece, warm in zip(memory, operation.warm)
-                      if warm and piece is not None]
+        self._warm = [memory[number][begin:end:64] for number, begin, end in operation.regions()
+                      if operation.warm[number]]
         self._before = [(memory[number], memory[number].clone()) for number in operation.written]
 
     def timed(self, flushed):

@@ -54,6 +54,15 @@ class Operation(NamedTuple):
         kwargs = {name: real(value) for name, value in self.kwargs}
         return args, kwargs, memory
 
+    def regions(self):
+        """(number of a piece of memory, first byte, one past the last) of each tensor that the call
+        is given: of a large piece it may see a small part."""
+        for place in _places(self):
+            last = sum((size - 1) * stride for size, stride in zip(place.shape, place.stride))
+            if 0 not in place.shape:
+                yield (place.storage, place.offset * place.dtype.itemsize,
+                       (place.offset + last + 1) * place.dtype.itemsize)
+
 
 def _flat(memory, dtype, elements):
     return memory[:elements * dtype.itemsize].view(dtype)
