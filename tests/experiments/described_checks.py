@@ -27,7 +27,7 @@ DESCRIBED_S, DESCRIBED_BYTES, PREDICTED_S = 30, 4e9, 1
 PROPERTIES = [
     ('parameters and buffers are those of the module', 'test_describe_models.py',
      'test_parameters_are_those'),
-    ('FLOPs equal those of torch\'s own counter, operation by operation',
+    ('FLOPs are those of torch\'s counter, operation by operation',
      'test_describe_kernels.py', 'test_flops_equal_torchs'),
     ('FLOPs of a whole step equal those of a real one', 'test_describe_kernels.py',
      'test_flops_equal_those_of_a_real'),

@@ -98,7 +98,36 @@ def test_each_operation_runs_again_on_tensors_of_its_own(name):
                     assert tensor.device.type == 'cpu'
 
 
-def test_an_operation_is_warm_that_follows_closely_and_cold_at_first():
+def with_cache(monkeypatch, size):
+    monkeypatch.setattr('ddpsim.describe.step.cache_bytes', lambda: size)
+
+
+def test_where_caches_hold_the_step_all_of_it_is_warm(monkeypatch):
+    with_cache(monkeypatch, 1 << 40)
+    model, batch, loss, _ = example('vit')
+    operations, _ = recorded(model, batch, loss)
+    assert all(op.resident and all(op.warm) for op in operations)
+    with_cache(monkeypatch, 1 << 10)
+    operations, _ = recorded(model, batch, loss)
+    assert not any(op.resident for op in operations)
+
+
+def test_only_what_an_operation_sees_is_read_before_it(monkeypatch):
+    class Half(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = torch.nn.Parameter(torch.randn(8, 4))
+
+        def forward(self, batch):
+            return self.w[2:6].sigmoid().sum()
+    operations, _ = recorded(Half(), torch.zeros(1), lambda model, batch: model(batch))
+    sigmoid = next(op for op in operations if 'sigmoid.default' in str(op.func))
+    assert sigmoid.storages == (8 * 4 * 4,)
+    assert list(sigmoid.regions()) == [(0, 2 * 4 * 4, 6 * 4 * 4)]
+
+
+def test_an_operation_is_warm_that_follows_closely_and_cold_at_first(monkeypatch):
+    with_cache(monkeypatch, 256 << 10)  # less than the step holds
     model, batch, loss, _ = example('vit')
     operations, _ = recorded(model, batch, loss)
     first = next(op for op in operations if 'convolution' in str(op.func))
