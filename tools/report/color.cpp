@@ -91,6 +91,8 @@ bool has_color(int descriptor) {
   if (wish() != ColorWish::automatic) return wish() == ColorWish::always;
   const char* refused = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");
+  // Open MPI gives its processes a terminal of its own, wherever mpirun's output goes.
+  if (std::getenv("OMPI_COMM_WORLD_RANK") != nullptr) return false;
   return (refused == nullptr || *refused == '\0') && terminal != nullptr &&
          std::string_view(terminal) != "dumb" && isatty(descriptor) == 1;
 }
