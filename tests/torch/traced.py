@@ -1,8 +1,8 @@
 """One rank of a DistributedDataParallel training over Gloo, traced by torch's profiler.
 
-    traced.py SCRIPT:FUNCTION FOLDER        with RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT
+    traced.py SCRIPT:FUNCTION FOLDER STEPS        with RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT
 
-Each rank writes FOLDER/rankN.json, the profiler's own Kineto JSON of five steps; rank 0 also
+Each rank writes FOLDER/rankN.json, the profiler's own Kineto JSON of STEPS steps; rank 0 also
 said.json: the bytes of each bucket, as DistributedDataParallel says them.
 """
 import os
@@ -24,7 +24,7 @@ CAP_MIB = 2
 
 
 def main():
-    script, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+    script, folder, steps = sys.argv[1], pathlib.Path(sys.argv[2]), int(sys.argv[3])
     torch.set_num_threads(1)
     torch.manual_seed(0)
     dist.init_process_group('gloo')
@@ -39,10 +39,10 @@ def main():
         step()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU],
                                 record_shapes=True,
-                                schedule=torch.profiler.schedule(wait=0, warmup=1, active=5),
+                                schedule=torch.profiler.schedule(wait=0, warmup=1, active=steps),
                                 on_trace_ready=lambda found: found.export_chrome_trace(
                                     str(folder / f'rank{dist.get_rank()}.json'))) as profile:
-        for _ in range(6):
+        for _ in range(1 + steps):
             step()
             profile.step()
     if dist.get_rank() == 0:

@@ -8,9 +8,10 @@
 Two real ranks train a model with DistributedDataParallel over Gloo, and torch's profiler writes its
 Kineto JSON (traced.py). Imported are its steps, each by itself: buckets must be those that DDP
 says it has, and the step that `ddpsim run` predicts from the profile and the link of rank 0's trace
-must be the traced one within 3 %, in the median over the steps of one of up to three trainings. The
-device of the prediction is the machine as the trace shows it: its memory is as fast as the trace's
-copies into buckets.
+must be the traced one within 3 %, in the median over the five shortest of twenty steps of one of up
+to three trainings: whatever else uses the processors only lengthens a step, and then its parts do
+not add up to it. The device of the prediction is the machine as the trace shows it: its memory is
+as fast as the trace's copies into buckets.
 
 Exit code 0; 3 if not so; 77 without torch 2 (1 with DDPSIM_TORCH=required); 1 if a rank fails.
 """
@@ -32,6 +33,8 @@ MODELS = HERE.parent / 'data' / 'torch_models'
 CASES = {'residual network': 'convnet.py:make', 'encoder': 'encoder.py:make',
          'recurrent': 'recurrent.py:make'}
 TOLERANCE = 0.03
+STEPS = 20
+JUDGED = 5  # the shortest of them
 TRAININGS = 3
 COPY_IN = 'torch::distributed::reducer::mul_out'
 
@@ -40,7 +43,7 @@ def traced(script, folder):
     place = {**os.environ, 'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': str(collect.free_port()),
              'WORLD_SIZE': '2', 'GLOO_SOCKET_IFNAME': 'lo'}
     ranks = [
-        subprocess.Popen([sys.executable, '-B', HERE / 'traced.py', script, folder],
+        subprocess.Popen([sys.executable, '-B', HERE / 'traced.py', script, folder, str(STEPS)],
                          env={**place, 'RANK': str(rank)}, stdout=subprocess.PIPE,
                          stderr=subprocess.STDOUT, text=True) for rank in range(2)
     ]
@@ -100,8 +103,7 @@ def predicted(program, step, said, folder):
 
 
 def held(program, case):
-    """Whether one training out of three is held: where others take the processors meanwhile, a
-    trace's parts do not add up to its step."""
+    """Whether one training out of three is held."""
     return any(training_held(program, case) for _ in range(TRAININGS))
 
 
@@ -112,8 +114,9 @@ def training_held(program, case):
         said = json.loads((folder / 'said.json').read_text())
         trace = json.loads((folder / 'rank0.json').read_text())
         pairs = [predicted(program, step, said, folder) for step in steps_of(trace)]
-    if None in pairs or len(pairs) < 5:
-        raise collect.Failure(f'{case}: other buckets than DDP says, or {len(pairs)} steps of 5')
+    if None in pairs or len(pairs) < STEPS:
+        raise collect.Failure(f'{case}: other buckets than DDP says, or only {len(pairs)} steps')
+    pairs = sorted(pairs)[:JUDGED]
     errors = [guess / real - 1 for real, guess in pairs]
     middle = statistics.median(map(abs, errors))
     length = statistics.median(real for real, _ in pairs)
