@@ -1,6 +1,11 @@
 #include "scenarios/reader/yaml_syntax.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 namespace ddpsim {
@@ -35,11 +40,48 @@ bool has_two_colons(const std::string& line) {
          line.find(": ", first + 2) != std::string::npos;
 }
 
+/// An apostrophe within a word opens no quotes.
+bool begins_value(const std::string& line, int column) {
+  return column == 0 ||
+         std::string_view(" \t,[{:").find(line[static_cast<std::size_t>(column - 1)]) !=
+             std::string_view::npos;
+}
+
+/// The bracket that is open where the reader stumbled, the innermost; its text is '{' or '['.
+std::optional<SyntaxProblem> open_bracket(const std::vector<std::string>& lines,
+                                          const SyntaxProblem& noticed) {
+  std::vector<SyntaxProblem> open;
+  char quote = 0;
+  for (int row = 0; row <= std::min<int>(noticed.line, std::ssize(lines) - 1); ++row) {
+    const std::string& line = lines[static_cast<std::size_t>(row)];
+    const int end = row < noticed.line ? static_cast<int>(line.size())
+                                       : std::min(noticed.column, static_cast<int>(line.size()));
+    for (int column = 0; column < end; ++column) {
+      const char c = line[static_cast<std::size_t>(column)];
+      if (quote != 0)
+        quote = c == quote ? '\0' : quote;
+      else if ((c == '"' || c == '\'') && begins_value(line, column))
+        quote = c;
+      else if (c == '{' || c == '[')
+        open.push_back({row, column, std::string(1, c)});
+      else if ((c == '}' || c == ']') && !open.empty())
+        open.pop_back();
+    }
+  }
+  if (open.empty()) return std::nullopt;
+  return open.back();
+}
+
 }  // namespace
 
 SyntaxProblem explain_syntax(const std::string& content, const SyntaxProblem& noticed) {
   const std::vector<std::string> lines = lines_of(content);
   const int last = static_cast<int>(lines.size()) - 1;
+  if (noticed.text.find(" flow") != std::string::npos)
+    if (const auto open = open_bracket(lines, noticed))
+      return {open->line, open->column,
+              fmt::format("this {} is not closed: its {} is missing", open->text,
+                          open->text == "{" ? "}" : "]")};
   const int at = noticed.line;
   if (at < 0 || at > last) return noticed;
   const auto line = [&](int i) -> const std::string& { return lines[static_cast<std::size_t>(i)]; };

@@ -177,7 +177,7 @@ TEST_CASE("a file that holds no mapping is refused with what was expected",
   CHECK(refusal(scratch, "name: a\n---\nname: b\n") ==
         "s.yaml:2:1: a second YAML document begins here: expected one");
   CHECK_THAT(refusal(scratch, "a: b: c\n"), Catch::StartsWith("s.yaml:1:5: not YAML: "));
-  CHECK_THAT(refusal(scratch, "a: [1, 2\nb: 3\n"), Catch::StartsWith("s.yaml:2:2: not YAML: "));
+  CHECK_THAT(refusal(scratch, "a: [1, 2\nb: 3\n"), Catch::StartsWith("s.yaml:1:4: not YAML: "));
 }
 
 TEST_CASE("a profile of twenty thousand parameters is read or refused in good time",
