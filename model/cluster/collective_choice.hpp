@@ -24,6 +24,14 @@ constexpr std::string_view name_of(NcclProtocol protocol) {
   return names[static_cast<std::size_t>(protocol)];
 }
 
+/// Releases of NCCL that choose differently: 2.28 reckons a step of an NVLS tree between nodes
+/// longer than releases before it, and so keeps to trees for larger messages.
+enum class NcclRelease : std::uint8_t { before_2_28, from_2_28 };
+inline constexpr std::array all_nccl_releases{NcclRelease::before_2_28, NcclRelease::from_2_28};
+constexpr std::string_view name_of(NcclRelease release) {
+  return release == NcclRelease::before_2_28 ? "2.26" : "2.28";
+}
+
 /// How Gloo's collectives run, on hosts.
 enum class GlooAlgorithm : std::uint8_t { ring, halving_doubling };
 inline constexpr std::array all_gloo_algorithms{GlooAlgorithm::ring,
@@ -33,12 +41,13 @@ constexpr std::string_view name_of(GlooAlgorithm algorithm) {
 }
 
 /// What a scenario forces upon NCCL, as NCCL_ALGO, NCCL_PROTO and NCCL_MAX_NCHANNELS do, or asks of
-/// Gloo.
+/// Gloo, and the release of NCCL that chooses the rest.
 struct ForcedChoice {
   std::optional<NcclAlgorithm> algorithm;
   std::optional<NcclProtocol> protocol;
   std::optional<int> channels;             ///< at most so many
   std::optional<GlooAlgorithm> gloo = {};  ///< counts where collectives are Gloo's
+  NcclRelease release = NcclRelease::from_2_28;
 };
 
 /// What most of a collective's time goes to.

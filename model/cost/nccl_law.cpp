@@ -27,6 +27,7 @@ constexpr Latencies nvlink_latency{{{0.6, 1.25, 4.0}, {0.6, 1.9, 3.4}, {0, 0, 25
 constexpr Latencies pcie_latency{{{1.0, 1.9, 4.0}, {1.0, 2.5, 5.7}, {0, 0, 0}, {0, 0, 0}}};
 constexpr Latencies network_latency{
     {{5.0, 8.5, 14.0}, {2.7, 4.0, 14.0}, {0, 0, 18.0}, {0, 0, 20.9}}};
+constexpr double nvls_tree_network_latency_before_2_28 = 14.0;
 
 // getNetOverhead: what posting one message to a NIC costs the host.
 constexpr double network_overhead_amd = 2.0, network_overhead_other = 1.0;
@@ -200,7 +201,11 @@ double latency_us(const Entry& entry, const StepTimes& inside, const StepTimes& 
   Entry network = entry;
   if (system.ranks_per_node == 1) network.algorithm = NcclAlgorithm::tree;
   // Simple also waits for the NIC's flush.
-  const double inter = step(network.from(network_latency), outside) +
+  const bool earlier = system.release == NcclRelease::before_2_28;
+  const double usual_inter = entry.is(NcclAlgorithm::nvls_tree) && earlier
+                                 ? nvls_tree_network_latency_before_2_28
+                                 : network.from(network_latency);
+  const double inter = step(usual_inter, outside) +
                        in_us(system.nic_latency) * (entry.is(NcclProtocol::simple) ? 2 : 1);
   const int levels = static_cast<int>(std::bit_width(static_cast<unsigned>(system.nodes))) - 1;
   switch (entry.algorithm) {

@@ -27,6 +27,7 @@ struct NcclSystem {
   int ranks_per_node = 1;
   int compute_capability = 80;  ///< times ten; the lowest of the ranks
   CpuVendor cpu = CpuVendor::intel;
+  NcclRelease release = NcclRelease::from_2_28;
   NcclGraph ring, tree, nvls;
   int channels = 2;       ///< of the communicator: 2 x ring.channels before clipping
   int nvls_channels = 0;  ///< CTAs an NVLS collective takes

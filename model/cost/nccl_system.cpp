@@ -262,6 +262,7 @@ NcclSystem nccl_system(const Cluster& cluster) {
   system.ranks_per_node = cluster.ranks_per_node;
   system.compute_capability = node.capability;
   system.cpu = cluster.cpu;
+  system.release = cluster.forced.release;
   system.ring = graph_of(ring, channels, node.nvlink);
   system.tree = graph_of(tree, channels, node.nvlink);
   system.channels = communicator_channels(node, channels, ring.intra);

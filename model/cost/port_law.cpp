@@ -40,6 +40,12 @@ constexpr std::size_t index_of(Enumerator value) {
 /// nodes.
 constexpr std::array<double, all_nccl_protocols.size()> tree_share{0.92 * 2 / 3.8, 0.92, 0.92};
 
+/// What NVLS reaches on a generation, of what it does on Hopper: as NCCL has it
+/// (src/graph/tuning.cc, nvlsEfficiency: 0.85 and 0.74).
+double nvls_of_hopper(const NcclSystem& system) {
+  return system.compute_capability >= 100 ? 0.74 / 0.85 : 1;
+}
+
 struct Port {
   CollectiveBound name = CollectiveBound::port;
   LinkKind kind = LinkKind::plain;
@@ -158,6 +164,9 @@ StepTimes steps_of(const Link& link, LinkKind usual) {
   return {std::min(1.0, latency / reference), std::max(0.0, latency - reference)};
 }
 
+/// From so many bytes on the quickest algorithm runs, whatever NCCL reckons: bytes alone count.
+constexpr double large = 512.0 * 1024 * 1024;
+
 /// NCCL's view of the cluster without what its search made of bandwidths: which algorithms there
 /// are depends on what is wired to what, not on how fast it is.
 NcclSystem wired(const Cluster& cluster) {
@@ -198,7 +207,9 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants)
   const StepTimes inside =
       steps_of(cluster.intra_node, system_.ring.nvlink ? LinkKind::nvlink : LinkKind::pcie);
   // NCCL's figures for NVLink's steps are Hopper's: before, they take what they do over PCIe.
+  // Chunks are counted apart, so an NVLS tree's step is the shorter one of earlier releases.
   NcclSystem stepping = system_;
+  stepping.release = NcclRelease::before_2_28;
   if (cluster.device.compute_capability < 90) stepping.ring.nvlink = stepping.tree.nvlink = false;
   const bool blackwell = nvlink && cluster.device.compute_capability >= 100;
   const double start_us = constants.start_us + (blackwell ? blackwell_start_us : 0);
@@ -232,7 +243,7 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants)
         for (std::size_t i = 0; i < ports.size(); ++i) {
           const Port& port = ports[i];
           reached[i] =
-              port.rate * (i == 0 && nvls ? constants.nvls
+              port.rate * (i == 0 && nvls ? constants.nvls * nvls_of_hopper(system_)
                                           : data_share[p] * constants.share[index_of(port.kind)]);
           if (port.per_byte > 0) bound(port.name, port.per_byte / reached[i] / of_ring);
         }
@@ -251,10 +262,23 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants)
       throw std::invalid_argument(
           "NCCL does not offer that algorithm and protocol on these links and devices");
   }
+  if (cluster.forced.algorithm) return;
+  choice_ = NcclChoice(cluster);
+  const Candidates& candidates = candidates_[index_of(Collective::all_reduce)];
+  const auto at = [](const Candidate* candidate, double bytes) {
+    return Larger{candidate, bytes, candidate->time(bytes)};
+  };
+  Larger larger = at(quickest(candidates, large, std::nullopt), large);
+  for (std::size_t range = choice_.count; range-- > 0;) {
+    larger_[range] = larger;
+    const double from = choice_.ranges[range].from;
+    const Candidate* first = quickest(candidates, from, choice_.ranges[range].algorithm);
+    if (first && first->time(from) < larger.time) larger = at(first, from);
+  }
 }
 
-PortLaw::Price PortLaw::price(const Candidate& candidate, Bytes size) const {
-  const double bytes = static_cast<double>(std::max<std::int64_t>(size.count, 0));
+PortLaw::Price PortLaw::price(const Candidate& candidate, double bytes) const {
+  const Bytes size{static_cast<std::int64_t>(bytes)};
   Price price{
       from_seconds(candidate.latency(bytes)), from_seconds(bytes * candidate.seconds_per_byte), {}};
   int channels = nccl_channels(system_, candidate.algorithm, candidate.protocol, size);
@@ -265,14 +289,44 @@ PortLaw::Price PortLaw::price(const Candidate& candidate, Bytes size) const {
   return price;
 }
 
+const PortLaw::Candidate* PortLaw::quickest(const Candidates& candidates, double bytes,
+                                            std::optional<NcclAlgorithm> algorithm) {
+  const Candidate* best = nullptr;
+  for (std::size_t c = 0; c < candidates.count; ++c) {
+    const Candidate& each = candidates.of[c];
+    if (algorithm && each.algorithm != *algorithm) continue;
+    if (!best || each.time(bytes) < best->time(bytes)) best = &each;
+  }
+  return best;
+}
+
 PortLaw::Price PortLaw::cheapest(Collective collective, Bytes size) const {
   const Candidates& candidates = candidates_[index_of(collective)];
   if (candidates.count == 0) return {};  // one rank
   const double bytes = static_cast<double>(std::max<std::int64_t>(size.count, 0));
-  const Candidate* best = candidates.of.data();
-  for (std::size_t c = 1; c < candidates.count; ++c)
-    if (candidates.of[c].time(bytes) < best->time(bytes)) best = &candidates.of[c];
-  return price(*best, size);
+  if (collective == Collective::all_reduce && choice_.count > 0 && bytes < large)
+    return as_chosen(bytes);
+  return price(*quickest(candidates, bytes, std::nullopt), bytes);
+}
+
+/// Where NCCL moves to a slower algorithm the time jumps up, which is as it is in logs; but it is
+/// no more than that of a larger message, or of so many smaller ones that hold the same bytes.
+PortLaw::Price PortLaw::as_chosen(double bytes) const {
+  const Candidates& candidates = candidates_[index_of(Collective::all_reduce)];
+  std::size_t range = choice_.count - 1;
+  while (range > 0 && bytes < choice_.ranges[range].from) --range;
+  const Candidate* best = quickest(candidates, bytes, choice_.ranges[range].algorithm);
+  if (!best) best = quickest(candidates, bytes, std::nullopt);
+  const Larger& larger = larger_[range];
+  Price found = best->time(bytes) > larger.time ? price(*larger.candidate, larger.bytes)
+                                                : price(*best, bytes);
+  if (range == 0) return found;
+  int parts = 1;
+  while (bytes / parts >= choice_.ranges[range].from) parts *= 2;
+  Price split = as_chosen(bytes / parts);
+  split.latency *= parts;
+  split.transfer *= parts;
+  return split.time() < found.time() ? split : found;
 }
 
 std::optional<PortLaw::Price> PortLaw::price(Collective collective, NcclAlgorithm algorithm,
@@ -280,7 +334,7 @@ std::optional<PortLaw::Price> PortLaw::price(Collective collective, NcclAlgorith
   const Candidates& candidates = candidates_[index_of(collective)];
   for (std::size_t c = 0; c < candidates.count; ++c)
     if (candidates.of[c].algorithm == algorithm && candidates.of[c].protocol == protocol)
-      return price(candidates.of[c], size);
+      return price(candidates.of[c], static_cast<double>(size.count));
   return std::nullopt;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "model/cost/nccl_choice.hpp"
 #include "model/cost/nccl_chunks.hpp"
 #include "model/cost/nccl_law.hpp"
 
@@ -88,17 +89,28 @@ class PortLaw {
     double latency(double size) const { return start + chunks.of(size) * hops; }
     double time(double size) const { return latency(size) + size * seconds_per_byte; }
   };
-  Price price(const Candidate& candidate, Bytes size) const;
-
-  NcclSystem system_;
-  int nics_ = 0;
-  std::optional<int> most_channels_;
   static constexpr std::size_t most_candidates = 10;
   struct Candidates {
     std::array<Candidate, most_candidates> of;
     std::size_t count = 0;
   };
+  Price price(const Candidate& candidate, double bytes) const;
+  /// The quickest of one algorithm's candidates, or of all; null: there is none.
+  static const Candidate* quickest(const Candidates& candidates, double bytes,
+                                   std::optional<NcclAlgorithm> algorithm);
+  Price as_chosen(double bytes) const;
+
+  NcclSystem system_;
+  int nics_ = 0;
+  std::optional<int> most_channels_;
   std::array<Candidates, all_collectives.size()> candidates_{};  ///< [collective]
+  NcclChoice choice_;  ///< among all-reduces; empty: the quickest runs
+  /// The quickest of all larger messages than a range has: [range of choice_]
+  struct Larger {
+    const Candidate* candidate = nullptr;
+    double bytes = 0, time = 0;
+  };
+  std::array<Larger, NcclChoice::most_ranges> larger_{};
 };
 
 }  // namespace ddpsim

@@ -342,7 +342,9 @@ TEST_CASE("on any cluster more bytes, less bandwidth and more latency never take
     slowed.bandwidth.bytes_per_second /= factor;
     (dice.share() < 0.5 ? later.intra_node : later.inter_node).latency +=
         from_seconds(1e-6 * dice.spread(0.01, 1000));
-    fewer.inter_node.nics = dice.whole(1, std::max(1, fewer.inter_node.nics));
+    // A second NIC brings NVLS trees into being, which NCCL takes even where they are slower.
+    const int least_nics = std::min(2, fewer.inter_node.nics);
+    fewer.inter_node.nics = dice.whole(least_nics, fewer.inter_node.nics);
     for (const Collective collective : all_collectives) {
       const Duration time = time_of_all(cluster, collective, size);
       CAPTURE(static_cast<int>(collective), size.count, in_us(time));
@@ -402,8 +404,10 @@ TEST_CASE("a large all-reduce takes little more than its bytes through the narro
       CHECK(in_seconds(cost.time()) >= line);
       return;
     }
-    // NVLS: 1.6 is what is measured, 252 GB/s of an array of 1 GiB through eight ports of 450.
-    CHECK(in_seconds(cost.time()) <= (nvls ? 1.75 : 1.35) * line);
+    // NVLS: 1.6 is what is measured, 252 GB/s of an array of 1 GiB through eight ports of 450; of
+    // Blackwell 2.1, 435 GB/s of 8 GiB through 72 ports of 900.
+    const double most = !nvls ? 1.35 : cluster.device.compute_capability < 100 ? 1.75 : 2.1;
+    CHECK(in_seconds(cost.time()) <= most * line);
     CHECK(in_seconds(cost.time()) >= line);
   });
 }

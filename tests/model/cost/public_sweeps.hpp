@@ -168,6 +168,8 @@ inline std::vector<Sweep> all_sweeps(const std::string& folder) {
        true},
   };
   for (Sweep& sweep : sweeps) {
+    // All of these logs are older than NCCL 2.28.
+    sweep.cluster.forced.release = NcclRelease::before_2_28;
     sweep.points = points_of(folder + "/" + sweep.file + ".csv");
     // By the notes of their headers: host noise below 32 MiB, and the set-up of an algorithm.
     const auto drop = [&](std::int64_t from, std::int64_t to) {
