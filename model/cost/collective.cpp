@@ -177,9 +177,9 @@ CollectiveCost CollectiveLaw::from_gloo(const GlooLaw& law, Bytes size) {
 CollectiveCost CollectiveLaw::from_table(const AllReduceTable& table, Bytes size) const {
   const Duration time = table_time(table, size);
   CollectiveCost cost;
-  cost.transfer = std::min(
-      time, streamed_.empty() ? size / table_peak_
-                              : std::max(size / table_peak_, table_time(streamed_, size)));
+  cost.transfer =
+      std::min(time, streamed_.empty() ? size / table_peak_
+                                       : std::max(size / table_peak_, table_time(streamed_, size)));
   cost.latency = time - cost.transfer;
   if (table_ranks_ > 1 && table_ranks_ != ranks_) {
     // A ring of n takes 2 (n - 1) steps and moves 2 (n - 1) / n of the bytes.

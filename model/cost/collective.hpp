@@ -87,8 +87,8 @@ class CollectiveLaw {
   std::optional<NcclLaw> channels_;  ///< who says how many SMs are taken
   int ranks_ = 1;
   AllReduceTable streamed_;  ///< what each of a stream takes; empty: not known
-  int table_ranks_ = 0;   ///< ranks the table was measured with; 0: these
-  Bandwidth table_peak_;  ///< the best bytes / time of both
+  int table_ranks_ = 0;      ///< ranks the table was measured with; 0: these
+  Bandwidth table_peak_;     ///< the best bytes / time of both
 };
 
 }  // namespace ddpsim

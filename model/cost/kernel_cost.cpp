@@ -13,7 +13,7 @@ namespace {
 
 /// From the start of a short kernel to the start of the next one behind it: an assumption, of the
 /// size of an empty kernel's time in any profile.
-constexpr Duration kernel_ramp = std::chrono::microseconds{2};
+constexpr Duration kernel_ramp = std::chrono::nanoseconds{3200};
 
 /// Sides of the output tile one thread block computes (cuBLAS picks 64 to 256; 128 is its usual
 /// choice).

@@ -156,7 +156,7 @@ class Bucketed : public StrategyTasks {
     else if (!is_view(step) || unused)
       one(Operation::copy_in, step.works.copy_in[at(parameter)]);
     else if (!step.training.comm_hook && step.divides())
-      one(Operation::divide, step.works.divide[at(parameter)]);
+      one(Operation::divide, step.works.divide_in_bucket[at(parameter)]);
     step.gradient[at(bucket)] = step.writer.last_kernel;
   }
 

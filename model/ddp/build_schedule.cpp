@@ -29,7 +29,7 @@ namespace {
 class Step {
  public:
   Step(const StepWorks& works, const Training& training)
-      : step_(works, training), strategy_(make_strategy(training.strategy)), hooks_(step_) {}
+      : step_(works, training), strategy_(make_strategy(training)), hooks_(step_) {}
 
   Schedule build() {
     reserve();

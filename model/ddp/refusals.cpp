@@ -169,6 +169,26 @@ Refused average_refusal(const WorkloadGradients&, const Training& training) {
   return std::nullopt;
 }
 
+/// What a wrapper of one's own has not.
+Refused flattened_refusal(const WorkloadGradients& workload, const Training& training) {
+  if (!training.flattened_buckets) return std::nullopt;
+  const auto why = [](std::string_view key) {
+    return refused(
+        "training.flattened_buckets",
+        fmt::format("{} is DistributedDataParallel's: take it out, or flattened_buckets", key));
+  };
+  if (training.comm_hook) return why("comm_hook");
+  if (training.join) return why("join");
+  if (training.delayed) return why("delay_all_reduce");
+  if (training.gradient_as_bucket_view) return why("gradient_as_bucket_view");
+  if (training.batched_grad_copy) return why("batched_grad_copy");
+  if (training.find_unused_parameters) return why("find_unused_parameters");
+  if (training.static_graph) return why("static_graph");
+  for (const GradientInfo& gradient : workload.gradients)
+    if (gradient.sparse) return why("reducing a sparse gradient");
+  return std::nullopt;
+}
+
 // What DDP and comm hooks cannot do with parameters.
 
 /// A dynamic graph that does not look for unused parameters waits for them in vain (rule R35).
@@ -230,7 +250,7 @@ void check(const Refused& refusal) {
 
 Refused bucket_refusal(const WorkloadGradients& workload, const Training& training) {
   for (const auto rule : {delayed_mode_refusal, delayed_order_refusal, groups_refusal,
-                          buckets_refusal, average_refusal})
+                          buckets_refusal, average_refusal, flattened_refusal})
     if (Refused why = rule(workload, training)) return why;
   return std::nullopt;
 }

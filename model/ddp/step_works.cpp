@@ -38,11 +38,12 @@ StepWorks::StepWorks(const Workload& workload, const Cluster& cluster, Optimizer
   for (const Parameter& parameter : workload.parameters) {
     const Bytes size = parameter.size();
     copy_in.push_back(copying(Operation::copy_in, copied_in(parameter)));
-    copy_out.push_back(copying(Operation::copy_out, 2 * size));
+    copy_out.push_back(known(moving(Operation::copy_out, 2 * size, Caller::python_loop)));
     Work back = moving(Operation::copy_out, 2 * size);
     back.known_time = workload.copy_back;
     copy_back.push_back(known(back));
-    divide.push_back(copying(Operation::divide, 2 * size));
+    divide.push_back(known(moving(Operation::divide, 2 * size, Caller::python_loop)));
+    divide_in_bucket.push_back(copying(Operation::divide, 2 * size));
     accumulate.push_back(known(moving(Operation::accumulate, 3 * size, Caller::autograd)));
     sparse.push_back(parameter.sparse
                          ? SparseSizes{parameter.sparse_indices(), parameter.sparse_values()}

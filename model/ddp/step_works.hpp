@@ -38,7 +38,8 @@ struct StepWorks : WorkloadGradients {
   /// Reads the gradient once and writes it once; of an unused one it only writes (zeros), and of a
   /// sparse one it divides the rows where they are.
   std::vector<KnownWork> copy_in;
-  std::vector<KnownWork> copy_out, divide;
+  std::vector<KnownWork> copy_out, divide;  ///< by a loop in Python: flat, naive, overlap
+  std::vector<KnownWork> divide_in_bucket;  ///< by DDP
   std::vector<KnownWork> copy_back;   ///< out of DDP's buckets: as copy_out, or as it was measured
   std::vector<KnownWork> accumulate;  ///< gradient += new gradient: two reads, one write
   std::vector<SparseSizes> sparse;

@@ -2,8 +2,8 @@
 
 namespace ddpsim {
 
-std::unique_ptr<StrategyTasks> make_strategy(Strategy strategy) {
-  switch (strategy) {
+std::unique_ptr<StrategyTasks> make_strategy(const Training& training) {
+  switch (training.strategy) {
     case Strategy::none:
       return std::make_unique<StrategyTasks>();
     case Strategy::naive:
@@ -13,7 +13,7 @@ std::unique_ptr<StrategyTasks> make_strategy(Strategy strategy) {
     case Strategy::overlap:
       return make_overlap();
     case Strategy::bucketed:
-      return make_bucketed();
+      return training.flattened_buckets ? make_flattened() : make_bucketed();
   }
   return nullptr;
 }

@@ -31,11 +31,12 @@ class StrategyTasks {
   virtual bool computes_aside(const StepBuilder&) const { return false; }
 };
 
-std::unique_ptr<StrategyTasks> make_strategy(Strategy strategy);
+std::unique_ptr<StrategyTasks> make_strategy(const Training& training);
 
 std::unique_ptr<StrategyTasks> make_naive();
 std::unique_ptr<StrategyTasks> make_flat();
 std::unique_ptr<StrategyTasks> make_overlap();
 std::unique_ptr<StrategyTasks> make_bucketed();
+std::unique_ptr<StrategyTasks> make_flattened();
 
 }  // namespace ddpsim

@@ -98,6 +98,8 @@ struct Training {
   bool gradient_as_bucket_view = false;
   /// A bucket's gradients are copied into it together and divided together, once all are there.
   bool batched_grad_copy = false;
+  /// Buckets are a wrapper's of one's own, not DistributedDataParallel's: see flattened.cpp.
+  bool flattened_buckets = false;
   /// Bucketed: rank 0's buffers to all before each synchronised forward.
   bool broadcast_buffers = true;
   Average average = Average::divide;

@@ -252,6 +252,11 @@ void add_modes(Map<TrainingDraft>& map) {
       .key("batched_grad_copy", value::boolean(), &TrainingDraft::batched_grad_copy,
            {.meaning = "Whether a bucket's gradients are copied into it and divided together, once "
                        "all are there."})
+      .key("flattened_buckets", value::boolean(), &TrainingDraft::flattened_buckets,
+           {.meaning = "Whether buckets are those of a wrapper of your own around torch's "
+                       "_flatten_dense_tensors: each is made one tensor and sent once it is full, "
+                       "divided and copied back after the backward pass; one gradient alone is "
+                       "sent as it is."})
       .key("average",
            value::one_of(all_averages,
                          {"kernels divide the sum by the number of ranks, as "
