@@ -144,7 +144,7 @@ CollectiveLaw::CollectiveLaw(const CalibratedCluster& given) : ranks_(given.rank
 
 CollectiveCost CollectiveLaw::from_ports(const PortLaw& law, Collective collective,
                                          Bytes size) const {
-  const PortLaw::Price price = law.cheapest(collective, size);
+  const PortLaw::Price price = law.chosen(collective, size);
   CollectiveCost cost;
   cost.latency = price.latency;
   cost.transfer = price.transfer;
@@ -242,7 +242,7 @@ CollectiveCost CollectiveLaw::of(Collective collective, Bytes payload, int ranks
 Duration CollectiveLaw::broadcast(Bytes size) const {
   if (ranks_ == 1) return {};
   if (const auto* ports = std::get_if<PortLaw>(&law_))
-    return ports->cheapest(Collective::broadcast, size).time();
+    return ports->chosen(Collective::broadcast, size).time();
   return (all_reduce(size).time() - call_overhead) / 2;
 }
 

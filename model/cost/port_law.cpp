@@ -300,7 +300,7 @@ const PortLaw::Candidate* PortLaw::quickest(const Candidates& candidates, double
   return best;
 }
 
-PortLaw::Price PortLaw::cheapest(Collective collective, Bytes size) const {
+PortLaw::Price PortLaw::chosen(Collective collective, Bytes size) const {
   const Candidates& candidates = candidates_[index_of(collective)];
   if (candidates.count == 0) return {};  // one rank
   const double bytes = static_cast<double>(std::max<std::int64_t>(size.count, 0));

@@ -35,12 +35,11 @@ const PortConstants& fitted_ports();
 /// below the usual latency of the link's kind a step shrinks in proportion, above it every step
 /// takes that much more.
 ///
-/// Of the combinations that NCCL offers the cheapest runs, as in NCCL; but by these times, not by
-/// NCCL's. NCCL's model cannot be the price: its search rounds speeds to a list, so more bandwidth
-/// may cost more time, and below the list all links are alike. Nor can it choose while another law
-/// prices: where it moves from one algorithm to the next the price would jump, and fall as messages
-/// grow. The least of several times, each of which falls with bandwidth and grows with size and
-/// latency, does so itself.
+/// NCCL's tuner picks the algorithm of an all-reduce, as it would on links as sold
+/// (nccl_choice.hpp); of the protocols, and of other collectives and messages of 512 MiB and more,
+/// the quickest runs. NCCL's model cannot be the price as well: its search rounds speeds to a list,
+/// so more bandwidth may cost more time, and below the list all links are alike. Each of these
+/// times falls with bandwidth and grows with size and latency, and so does the least of several.
 ///
 /// Limits besides ports: the flags of LL (NCCL's llMaxBw), and the channels a scenario allows.
 /// Sources: NCCL 2.28.9, src/graph/tuning.cc, and for the bytes its device code: a ring sends
@@ -61,7 +60,7 @@ class PortLaw {
   explicit PortLaw(const Cluster& cluster, const PortConstants& constants = fitted_ports());
 
   /// What NCCL runs for `size` bytes (the whole array, as nccl-tests counts). One rank: nothing.
-  Price cheapest(Collective collective, Bytes size) const;
+  Price chosen(Collective collective, Bytes size) const;
 
   /// One combination, or nothing where it is not to be had.
   std::optional<Price> price(Collective collective, NcclAlgorithm algorithm, NcclProtocol protocol,

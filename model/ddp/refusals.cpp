@@ -222,6 +222,9 @@ Refused zero_step_refusal(const WorkloadGradients& workload, const Training& tra
   const auto why = [](std::string reason) {
     return refused("training.comm_hook", std::move(reason));
   };
+  for (const DType type : training.comm_hook.wrappers)
+    if (const std::string reason = wrapper_refusal(training.comm_hook.kind, type); !reason.empty())
+      return why(reason);
   if (never_rebuilt(training.find_unused_parameters, training.static_graph))
     return why(
         "ZeRO's hooks begin once DDP has rebuilt its buckets, which it never does with "

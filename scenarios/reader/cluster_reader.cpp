@@ -103,8 +103,8 @@ Value<CollectiveModel> law_value() {
   auto value = value::one_of(
       all_collective_models,
       {"a table if the link has one, NCCL's if the link's kind is known, else alpha-beta",
-       "the cheapest of NCCL's algorithms and protocols, by the bytes through each port and the "
-       "steps",
+       "NCCL's: the algorithm that its tuner picks, in the quickest protocol, by the bytes through "
+       "each port and the steps",
        "a ring of the link's latency and bandwidth", "the measured table of the link",
        "Gloo's ring, or halving and doubling, over TCP between CPUs: by the bytes through each "
        "port "
@@ -135,7 +135,7 @@ const Map<Collectives>& collectives_map() {
               [](Collectives& c, Algorithm given) { force(c.forced, given); },
               {.meaning = "The algorithm of every all-reduce: Gloo has `ring` and "
                           "`halving_doubling`, NCCL the others and `ring`.",
-               .otherwise = "NCCL's cheapest; of Gloo a ring, as PyTorch's",
+               .otherwise = "as NCCL's tuner picks; of Gloo a ring, as PyTorch's",
                .example = "ring",
                .elsewhere = {{"NCCL_ALGO", "NCCL's"}}})
           .key_taken(
@@ -144,7 +144,7 @@ const Map<Collectives>& collectives_map() {
                                                  "a flag with every 120 bytes", "whole chunks"}),
               [](Collectives& c, NcclProtocol given) { c.forced.protocol = given; },
               {.meaning = "The protocol of every collective.",
-               .otherwise = "the cheapest",
+               .otherwise = "the quickest",
                .example = "simple",
                .elsewhere = {{"NCCL_PROTO", "NCCL's"}}})
           .key_taken("channels", value::whole<int>(1, 64),
@@ -152,7 +152,18 @@ const Map<Collectives>& collectives_map() {
                      {.meaning = "At most so many channels, each a thread block on an SM.",
                       .otherwise = "as many as NCCL finds",
                       .example = "16",
-                      .elsewhere = {{"NCCL_MAX_NCHANNELS", "NCCL's"}}});
+                      .elsewhere = {{"NCCL_MAX_NCHANNELS", "NCCL's"}}})
+          .key_taken("release",
+                     value::one_of(all_nccl_releases,
+                                   {"and earlier ones: from some MiB on an NVLS tree where 2.28 "
+                                    "still takes a tree",
+                                    "and later ones"}),
+                     [](Collectives& c, NcclRelease given) { c.forced.release = given; },
+                     {.meaning = "The release of NCCL, whose tuner picks the algorithm.",
+                      .unset = "2.28",
+                      .example = "2.26",
+                      .source = "src/graph/tuning.cc: the latency of an NVLS tree's step between "
+                                "nodes, 14 us before 2.28 and 20.9 us since"});
   return map;
 }
 

@@ -57,7 +57,7 @@ std::vector<double> ratios(const Sweep& sweep, const PortConstants& constants) {
   const PortLaw law(sweep.cluster, constants);
   std::vector<double> ratios;
   for (const sweeps::Point& point : sweep.points) {
-    const double time = in_us(law.cheapest(Collective::all_reduce, point.size).time());
+    const double time = in_us(law.chosen(Collective::all_reduce, point.size).time());
     ratios.push_back(std::max(time, sweep.at_least_us()) / point.time_us);
   }
   return ratios;
@@ -149,7 +149,7 @@ void print_rows(const Sweep& sweep) {
   std::printf("%s\n%12s %12s %12s %7s  %s\n", sweep.file.c_str(), "bytes", "measured us", "law us",
               "error", "chosen, bound by; all others in us");
   for (const sweeps::Point& point : sweep.points) {
-    const PortLaw::Price found = law.cheapest(Collective::all_reduce, point.size);
+    const PortLaw::Price found = law.chosen(Collective::all_reduce, point.size);
     const double time = std::max(in_us(found.time()), sweep.at_least_us());
     std::printf("%12lld %12.1f %12.1f %+5.0f %%  %s %s, %s;",
                 static_cast<long long>(point.size.count), point.time_us, time,

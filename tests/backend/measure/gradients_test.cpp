@@ -130,6 +130,24 @@ TEST_CASE("R25: gradients that are copied and divided together end as the same m
     }
 }
 
+TEST_CASE("gradients of flattened buckets, shared or not, end as the same mean",
+          "[backend][gradients]") {
+  const SmallJob job(2);
+  const std::string backend = GENERATE("threads", "gloo");
+  for (const int micro_batches : {1, 2})
+    for (const Bytes cap : {Bytes{1}, 25 * MiB}) {
+      CAPTURE(backend, micro_batches, cap.count);
+      Training training = training_of(Strategy::bucketed);
+      training.micro_batches = micro_batches;
+      training.bucket_cap = cap;
+      training.first_bucket_cap.reset();
+      const auto of_ddp = gradients_after(job, training, 2, backend);
+      training.flattened_buckets = true;
+      CHECK(gradients_after(job, training, 2, backend) == of_ddp);
+      CHECK(of_ddp[0] == of_ddp[1]);
+    }
+}
+
 TEST_CASE("R36: ranks without inputs send zeros, and all end with the others' mean",
           "[backend][gradients]") {
   const SmallJob job(3);

@@ -203,12 +203,12 @@ TEST_CASE("the law of GPUs is that of their ports", "[model][collective]") {
   const CollectiveLaw law(cluster);
   const PortLaw ports(cluster);
   for (const Bytes size : {8 * KiB, 25 * MiB, 1 * GiB}) {
-    const PortLaw::Price price = ports.cheapest(Collective::all_reduce, size);
+    const PortLaw::Price price = ports.chosen(Collective::all_reduce, size);
     const CollectiveCost cost = law.all_reduce(size);
     CHECK(cost.time() == price.time());
     CHECK(cost.latency == price.latency);
     CHECK(cost.channels == price.choice.channels);
-    CHECK(law.broadcast(size) == ports.cheapest(Collective::broadcast, size).time());
+    CHECK(law.broadcast(size) == ports.chosen(Collective::broadcast, size).time());
   }
 }
 

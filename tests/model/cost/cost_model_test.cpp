@@ -18,7 +18,7 @@ Cluster round_pair() {
   return ring(2, 1us, gigabytes_per_second(1));
 }
 
-constexpr Duration kernel_start = 2us;
+constexpr Duration kernel_start = 3200ns;
 
 /// A model that has times to fit.
 CostModel scaled_by(CostModel model, const PassFactors& factors) {

@@ -31,7 +31,7 @@ KernelCost cost_of(const Kernel& kernel, const Device& device = half_device()) {
   return kernel_cost(kernel, device, 6us, Caller::library);
 }
 
-constexpr Duration ramp = 2us;  // per launch
+constexpr Duration ramp = 3200ns;  // per launch
 
 }  // namespace
 
@@ -45,7 +45,7 @@ TEST_CASE("a kernel that only moves memory takes its traffic over the bandwidth"
   CHECK(one.launches == 1);
   const KernelCost four = streaming_cost({1'000'000}, 4, half_device(), 6us, Caller::library);
   CHECK(four.work == 2us + 4 * ramp);
-  CHECK(four.last_launch == Duration{2'500ns});  // a quarter of it
+  CHECK(four.last_launch == Duration{3'700ns});  // a quarter of it
   CHECK(four.launches == 4);
 
   Kernel kernel;

@@ -85,7 +85,7 @@ TEST_CASE("eight H100 take the times of the worked example", "[model][port_law]"
   };
   CHECK(us(NcclAlgorithm::ring) == Approx(182.6).margin(0.1));
   CHECK(us(NcclAlgorithm::nvls) == Approx(147.2).margin(0.1));
-  const PortLaw::Price price = law.cheapest(Collective::all_reduce, 25 * MiB);
+  const PortLaw::Price price = law.chosen(Collective::all_reduce, 25 * MiB);
   CHECK(price.choice.algorithm == NcclAlgorithm::nvls);
   CHECK(price.choice.protocol == NcclProtocol::simple);
   CHECK(price.choice.channels == 16);
@@ -175,8 +175,32 @@ TEST_CASE("a ring sends as many bytes through each port as clusters count", "[mo
   }
 }
 
+TEST_CASE("an all-reduce takes what NCCL's choice takes, where another would be quicker",
+          "[model][port_law]") {
+  // Four nodes of eight, two logs of NCCL 2.26: 82.2 and 93.3 us for 1 MiB, 132.2 and 156.4 for 2.
+  Cluster four =
+      sweeps::nodes(4, sweeps::node(90, 8, LinkKind::nvlink, 450), 8, 50, LinkKind::infiniband);
+  four.forced.release = NcclRelease::before_2_28;
+  const PortLaw law(four);
+  const PortLaw::Price one = law.chosen(Collective::all_reduce, MiB),
+                       two = law.chosen(Collective::all_reduce, 2 * MiB);
+  CHECK(one.choice.algorithm == NcclAlgorithm::tree);
+  CHECK(two.choice.algorithm == NcclAlgorithm::nvls_tree);
+  CHECK(
+      two.time() >
+      law.price(Collective::all_reduce, NcclAlgorithm::tree, NcclProtocol::ll128, 2 * MiB)->time());
+  CHECK(in_us(one.time()) == Approx(82.2).epsilon(0.05));
+  CHECK(in_us(two.time()) == Approx(132.2).epsilon(0.05));
+  // Just beyond the change-over no more is charged than two messages of half the size would take.
+  for (double bytes = 1 << 20; bytes < 1 << 22; bytes *= 1.01) {
+    const Bytes size{static_cast<std::int64_t>(bytes)}, half{size.count / 2};
+    REQUIRE(law.chosen(Collective::all_reduce, size).time() <=
+            2 * law.chosen(Collective::all_reduce, half).time() + Duration{1000});
+  }
+}
+
 TEST_CASE("the law is as near the public sweeps as stated", "[model][port_law]") {
-  // What `fit_ports tests/data` prints: 9.8, 29.4 and 6.5 %. NCCL's own model: 23.2, 41.4 and 18.6
+  // What `fit_ports tests/data` prints: 9.4, 27.2 and 6.8 %. NCCL's own model: 23.2, 41.4 and 18.6
   // %.
   std::vector<double> errors, gibibyte;
   for (const sweeps::Sweep& sweep : sweeps::all_sweeps(DDPSIM_TEST_DATA)) {
@@ -193,7 +217,7 @@ TEST_CASE("the law is as near the public sweeps as stated", "[model][port_law]")
     return values[static_cast<std::size_t>(share * static_cast<double>(values.size()))];
   };
   CHECK(quantile(errors, 0.5) < 0.10);
-  CHECK(quantile(errors, 0.9) < 0.30);
+  CHECK(quantile(errors, 0.9) < 0.28);
   CHECK(quantile(gibibyte, 0.5) < 0.07);
 }
 

@@ -166,6 +166,48 @@ TEST_CASE("flat gradients that become views are not copied back", "[model][build
   CHECK_THROWS_WITH(check_not_simulated_only(schedule), Catch::Contains("training.flat_views"));
 }
 
+TEST_CASE("a wrapper of one's own flattens what shares a bucket, and sends one gradient as it is",
+          "[model][build_schedule]") {
+  Training training = two_buckets();
+  training.flattened_buckets = true;
+  const Schedule schedule = build_schedule(two_layer_works(), training);
+  CHECK(story(schedule) == forward + Story{"backward 1.0", "hook 2 -> 0", "hook 1 -> 0",
+                                           "concatenate 0", "all-reduce 0", "backward 1.1",
+                                           "backward 0.0", "hook 0 -> 1", "all-reduce 1", "wait 0",
+                                           "divide 0", "copy out 2 -> 0", "copy out 1 -> 0",
+                                           "wait 1", "divide 1", "optimizer"});
+  CHECK(waits_for(schedule, "all-reduce 0") == Story{"concatenate 0"});
+  CHECK(waits_for(schedule, "all-reduce 1") == Story{"backward 0.0"});
+  CHECK(schedule.buckets[0].in_place == false);
+  CHECK(schedule.buckets[1].in_place == true);
+  CHECK_NOTHROW(check_not_simulated_only(schedule));
+  // No bucket waits for an earlier one: what is full first goes first.
+  training.buckets = {{0}, {2, 1}};
+  const Story lines = story(build_schedule(two_layer_works(), training));
+  const auto sent = std::find(lines.begin(), lines.end(), "all-reduce 1");
+  CHECK(std::find(lines.begin(), lines.end(), "all-reduce 0") > sent);
+}
+
+TEST_CASE("what is DistributedDataParallel's does not go with buckets of a wrapper of one's own",
+          "[model][build_schedule]") {
+  const auto refused = [](auto&& change) {
+    Training training = two_buckets();
+    training.flattened_buckets = true;
+    change(training);
+    const auto refusal = bucket_refusal(WorkloadGradients(two_layers()), training);
+    return refusal ? refusal->key + ": " + refusal->reason : "";
+  };
+  CHECK(refused([](Training&) {}).empty());
+  CHECK(refused([](Training& training) { training.gradient_as_bucket_view = true; }) ==
+        "training.flattened_buckets: gradient_as_bucket_view is DistributedDataParallel's: take it "
+        "out, or flattened_buckets");
+  CHECK_FALSE(refused([](Training& t) { t.comm_hook.kind = CommHookKind::allreduce; }).empty());
+  CHECK_FALSE(refused([](Training& t) { t.join = Join{}; }).empty());
+  CHECK_FALSE(refused([](Training& t) { t.batched_grad_copy = true; }).empty());
+  CHECK_FALSE(refused([](Training& t) { t.find_unused_parameters = true; }).empty());
+  CHECK_FALSE(refused([](Training& t) { t.static_graph = true; }).empty());
+}
+
 TEST_CASE("a task has the costs of what it does", "[model][build_schedule]") {
   StepWorks works = two_layer_works();
   for (std::size_t i = 0; i < 3; ++i)

@@ -207,6 +207,14 @@ inline Training random_training(Draw& draw, const Workload& workload) {
     training.buckets.clear();
     training.parameter_groups = 0;
   }
+  if (draw.one_in(10)) {  // a wrapper of one's own has little else
+    training.flattened_buckets = true;
+    training.comm_hook = {};
+    training.join.reset();
+    training.delayed.reset();
+    training.gradient_as_bucket_view = training.batched_grad_copy = false;
+    training.find_unused_parameters = training.static_graph = false;
+  }
   if (draw.one_in(3))
     for (int left = draw.between(1, 3); left > 0; --left)
       training.hooks.push_back(random_user_hook(draw, workload));

@@ -45,10 +45,11 @@ TEST_CASE("a measured optimizer stands in place of the law", "[model][step_works
 
 TEST_CASE("equal pieces of work are one, whatever layer or parameter they belong to",
           "[model][step_works]") {
-  // Seven layers alike: one forward kernel, one backward kernel, one copy in, one copy out, one
-  // division of a gradient, one sum of two, and all gradients concatenated and divided.
+  // Seven layers alike: one forward kernel, one backward kernel, one copy in, a copy out and a
+  // division of a gradient by DDP and by a loop in Python, one sum of two, and all gradients
+  // concatenated and divided.
   const StepWorks works = works_of(chain(7, 1ms, 2ms, {1000}), two_ranks());
-  CHECK(works.table.size() == 8);
+  CHECK(works.table.size() == 10);
   CHECK(works.layers[0].forward[0].number == works.layers[6].forward[0].number);
   CHECK(works.layers[0].forward[0].number != works.layers[0].backward[0].number);
   CHECK(works.copy_in[0].number == works.copy_in[6].number);

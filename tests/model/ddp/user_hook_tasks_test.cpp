@@ -138,7 +138,7 @@ TEST_CASE("a hook costs its passes over the gradient and its firing", "[model][u
                      [](const Task& task) { return task.operation == Operation::gradient_hook; });
     return step.of(*fired);
   };
-  const auto ramps = [](int launches) { return launches * Duration{2us}; };
+  const auto ramps = [](int launches) { return launches * Duration{3200ns}; };
   CHECK(cost_of_hook(on_gradients(UserHookKind::scale, {{1}})).work == ramps(1) + Duration{800});
   CHECK(cost_of_hook(on_gradients(UserHookKind::decay, {{1}})).work == ramps(1) + Duration{1200});
   CHECK(cost_of_hook(on_gradients(UserHookKind::noise, {{1}})).work == ramps(2) + Duration{1600});

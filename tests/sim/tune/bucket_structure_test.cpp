@@ -145,6 +145,13 @@ const std::vector<Case>& cases() {
        }},
       {"kernels work on whole buckets",
        training_with([](Training& training) { training.batched_grad_copy = true; }), nothing},
+      {"kernels work on whole buckets",
+       training_with([](Training& training) { training.flattened_buckets = true; }), nothing},
+      {"kernels work on whole buckets", training_with([](Training& training) {
+         training.flattened_buckets = true;
+         training.average = Average::all_reduce;
+       }),
+       nothing},
       {"a bucket is not one all-reduce",
        {},
        [](Schedule& whole, Schedule&) {
