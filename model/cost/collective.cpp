@@ -103,7 +103,8 @@ Duration table_time(const AllReduceTable& table, Bytes size) {
   return size < table.front().first ? std::max(line, in_proportion(table.front())) : line;
 }
 
-CollectiveLaw::CollectiveLaw(const CalibratedCluster& given) : ranks_(given.ranks()) {
+CollectiveLaw::CollectiveLaw(const CalibratedCluster& given, const NcclChoice& known)
+    : ranks_(given.ranks()) {
   const CalibratedCluster cluster = with_measured_link(given);
   channels_ = who_takes_sms(cluster);
   const Link& link = deciding_link(cluster);
@@ -117,7 +118,7 @@ CollectiveLaw::CollectiveLaw(const CalibratedCluster& given) : ranks_(given.rank
     case CollectiveModel::nccl:
       if (cluster.device.compute_capability == 0)
         throw std::invalid_argument("NCCL's time model needs a CUDA device");
-      law_ = PortLaw(cluster);
+      law_ = PortLaw(cluster, fitted_ports(), known);
       return;
     case CollectiveModel::table:
       if (link.all_reduce.empty()) throw std::invalid_argument("the link has no all_reduce table");
@@ -244,6 +245,11 @@ Duration CollectiveLaw::broadcast(Bytes size) const {
   if (const auto* ports = std::get_if<PortLaw>(&law_))
     return ports->chosen(Collective::broadcast, size).time();
   return (all_reduce(size).time() - call_overhead) / 2;
+}
+
+NcclChoice CollectiveLaw::choice() const {
+  const auto* ports = std::get_if<PortLaw>(&law_);
+  return ports ? ports->choice() : NcclChoice{};
 }
 
 const char* CollectiveLaw::name() const {

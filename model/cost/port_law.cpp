@@ -198,7 +198,7 @@ const PortConstants& fitted_ports() {
   return fitted;
 }
 
-PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants)
+PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants, const NcclChoice& known)
     : system_(wired(cluster)),
       nics_(cluster.nodes > 1 ? nics_per_node(cluster) : 0),
       most_channels_(cluster.forced.channels) {
@@ -263,17 +263,17 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants)
           "NCCL does not offer that algorithm and protocol on these links and devices");
   }
   if (cluster.forced.algorithm) return;
-  choice_ = NcclChoice(cluster);
+  choice_ = known.count > 0 ? known : NcclChoice(cluster);
   const Candidates& candidates = candidates_[index_of(Collective::all_reduce)];
-  const auto at = [](const Candidate* candidate, double bytes) {
-    return Larger{candidate, bytes, candidate->time(bytes)};
+  const auto at = [&](double bytes, std::optional<NcclAlgorithm> algorithm) {
+    const std::size_t candidate = quickest(candidates, bytes, algorithm);
+    return Larger{candidate, bytes, candidates.of[candidate].time(bytes)};
   };
-  Larger larger = at(quickest(candidates, large, std::nullopt), large);
+  Larger larger = at(large, std::nullopt);
   for (std::size_t range = choice_.count; range-- > 0;) {
     larger_[range] = larger;
-    const double from = choice_.ranges[range].from;
-    const Candidate* first = quickest(candidates, from, choice_.ranges[range].algorithm);
-    if (first && first->time(from) < larger.time) larger = at(first, from);
+    const Larger first = at(choice_.ranges[range].from, choice_.ranges[range].algorithm);
+    if (first.time < larger.time) larger = first;
   }
 }
 
@@ -289,15 +289,15 @@ PortLaw::Price PortLaw::price(const Candidate& candidate, double bytes) const {
   return price;
 }
 
-const PortLaw::Candidate* PortLaw::quickest(const Candidates& candidates, double bytes,
-                                            std::optional<NcclAlgorithm> algorithm) {
-  const Candidate* best = nullptr;
+std::size_t PortLaw::quickest(const Candidates& candidates, double bytes,
+                              std::optional<NcclAlgorithm> algorithm) {
+  constexpr std::size_t none = most_candidates;
+  std::size_t best = none;
   for (std::size_t c = 0; c < candidates.count; ++c) {
-    const Candidate& each = candidates.of[c];
-    if (algorithm && each.algorithm != *algorithm) continue;
-    if (!best || each.time(bytes) < best->time(bytes)) best = &each;
+    if (algorithm && candidates.of[c].algorithm != *algorithm) continue;
+    if (best == none || candidates.of[c].time(bytes) < candidates.of[best].time(bytes)) best = c;
   }
-  return best;
+  return best == none ? quickest(candidates, bytes) : best;
 }
 
 PortLaw::Price PortLaw::chosen(Collective collective, Bytes size) const {
@@ -306,7 +306,7 @@ PortLaw::Price PortLaw::chosen(Collective collective, Bytes size) const {
   const double bytes = static_cast<double>(std::max<std::int64_t>(size.count, 0));
   if (collective == Collective::all_reduce && choice_.count > 0 && bytes < large)
     return as_chosen(bytes);
-  return price(*quickest(candidates, bytes, std::nullopt), bytes);
+  return price(candidates.of[quickest(candidates, bytes)], bytes);
 }
 
 /// Where NCCL moves to a slower algorithm the time jumps up, which is as it is in logs; but it is
@@ -315,11 +315,12 @@ PortLaw::Price PortLaw::as_chosen(double bytes) const {
   const Candidates& candidates = candidates_[index_of(Collective::all_reduce)];
   std::size_t range = choice_.count - 1;
   while (range > 0 && bytes < choice_.ranges[range].from) --range;
-  const Candidate* best = quickest(candidates, bytes, choice_.ranges[range].algorithm);
-  if (!best) best = quickest(candidates, bytes, std::nullopt);
+  const Candidate& best =
+      candidates.of[quickest(candidates, bytes, choice_.ranges[range].algorithm)];
   const Larger& larger = larger_[range];
-  Price found = best->time(bytes) > larger.time ? price(*larger.candidate, larger.bytes)
-                                                : price(*best, bytes);
+  Price found = best.time(bytes) > larger.time
+                    ? price(candidates.of[larger.candidate], larger.bytes)
+                    : price(best, bytes);
   if (range == 0) return found;
   int parts = 1;
   while (bytes / parts >= choice_.ranges[range].from) parts *= 2;

@@ -56,8 +56,13 @@ class PortLaw {
   };
 
   /// Throws std::invalid_argument if there is nothing to choose from: a forced choice that NCCL
-  /// does not offer here, or a link that has no bandwidth.
-  explicit PortLaw(const Cluster& cluster, const PortConstants& constants = fitted_ports());
+  /// does not offer here, or a link that has no bandwidth. `known`: NCCL's choice, if another law of
+  /// this cluster, on links of the same kinds, has asked for it already.
+  explicit PortLaw(const Cluster& cluster, const PortConstants& constants = fitted_ports(),
+                   const NcclChoice& known = {});
+
+  /// NCCL's choice among all-reduces; empty where one is forced.
+  const NcclChoice& choice() const { return choice_; }
 
   /// What NCCL runs for `size` bytes (the whole array, as nccl-tests counts). One rank: nothing.
   Price chosen(Collective collective, Bytes size) const;
@@ -94,9 +99,9 @@ class PortLaw {
     std::size_t count = 0;
   };
   Price price(const Candidate& candidate, double bytes) const;
-  /// The quickest of one algorithm's candidates, or of all; null: there is none.
-  static const Candidate* quickest(const Candidates& candidates, double bytes,
-                                   std::optional<NcclAlgorithm> algorithm);
+  /// The quickest of one algorithm's candidates; where there is none, or for no algorithm, of all.
+  static std::size_t quickest(const Candidates& candidates, double bytes,
+                              std::optional<NcclAlgorithm> algorithm = {});
   Price as_chosen(double bytes) const;
 
   NcclSystem system_;
@@ -106,7 +111,7 @@ class PortLaw {
   NcclChoice choice_;  ///< among all-reduces; empty: the quickest runs
   /// The quickest of all larger messages than a range has: [range of choice_]
   struct Larger {
-    const Candidate* candidate = nullptr;
+    std::size_t candidate = 0;
     double bytes = 0, time = 0;
   };
   std::array<Larger, NcclChoice::most_ranges> larger_{};
