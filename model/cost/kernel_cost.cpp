@@ -13,8 +13,9 @@ namespace {
 
 /// From the start of a kernel of some KB to the start of the next one behind it: 2.2 us, the median
 /// of the 161 gradients that DDP copies into its buckets, most of which are that small, and 1.0 us
-/// between kernels that the host has enqueued ahead. Source: a trace of ResNet-50 on an A100, github:facebookresearch/
-/// HolisticTraceAnalysis@f4d0062: tests/data/nccl_parser_config/nccl_data.json.gz.
+/// between kernels that the host has enqueued ahead. Source: a trace of ResNet-50 on an A100,
+/// github:facebookresearch/HolisticTraceAnalysis@f4d0062:
+/// tests/data/nccl_parser_config/nccl_data.json.gz.
 constexpr Duration kernel_ramp = std::chrono::nanoseconds{3200};
 
 /// Sides of the output tile one thread block computes (cuBLAS picks 64 to 256; 128 is its usual

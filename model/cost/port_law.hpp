@@ -56,8 +56,8 @@ class PortLaw {
   };
 
   /// Throws std::invalid_argument if there is nothing to choose from: a forced choice that NCCL
-  /// does not offer here, or a link that has no bandwidth. `known`: NCCL's choice, if another law of
-  /// this cluster, on links of the same kinds, has asked for it already.
+  /// does not offer here, or a link that has no bandwidth. `known`: NCCL's choice, if another law
+  /// of this cluster, on links of the same kinds, has asked for it already.
   explicit PortLaw(const Cluster& cluster, const PortConstants& constants = fitted_ports(),
                    const NcclChoice& known = {});
 

@@ -1,7 +1,7 @@
 // Buckets of a wrapper of one's own, as scripts write them around torch's _flatten_dense_tensors
-// (Training::flattened_buckets): once a bucket's last gradient is there its hook makes one tensor of
-// them all and all-reduces it at once, whatever the buckets before it do; after backward, in that
-// order: wait, divide, copy every gradient back.
+// (Training::flattened_buckets): once a bucket's last gradient is there its hook makes one tensor
+// of them all and all-reduces it at once, whatever the buckets before it do; after backward, in
+// that order: wait, divide, copy every gradient back.
 //
 // A bucket of one gradient is that gradient: torch gives back the tensor itself, and a copy onto
 // itself does nothing. So with a small cap such a wrapper copies less than DistributedDataParallel.

@@ -122,17 +122,21 @@ void print(const char* what, const std::vector<double>& ratios) {
 
 template <class RatiosOf>
 void print_all(const std::vector<Sweep>& sweeps, const RatiosOf& ratios_of, bool each) {
-  std::vector<double> all, with_outside, gibibyte;
+  std::vector<double> all, with_outside, usual, gibibyte;
   for (const Sweep& sweep : sweeps) {
     const std::vector<double> found = ratios_of(sweep);
     if (each) print(sweep.file.c_str(), found);
     with_outside.insert(with_outside.end(), found.begin(), found.end());
     if (sweep.outside) continue;
     all.insert(all.end(), found.begin(), found.end());
-    for (std::size_t i = 0; i < found.size(); ++i)
-      if (sweep.points[i].size == GiB) gibibyte.push_back(found[i]);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const Bytes size = sweep.points[i].size;
+      if (size == GiB) gibibyte.push_back(found[i]);
+      if (size >= KiB && size <= 8 * GiB) usual.push_back(found[i]);
+    }
   }
   print("all but containers and clouds' plugins", all);
+  print("of these, 1 KiB to 8 GiB", usual);
   print("all", with_outside);
   print("at 1 GiB", gibibyte);
 }
@@ -143,7 +147,7 @@ void print(const PortConstants& values) {
     std::printf("%-20s %.3f\n", constant.name, constant.of(copy));
 }
 
-/// One line for each row of a sweep, with every combination's time beside the cheapest.
+/// One line for each row of a sweep, with every combination's time beside the chosen one's.
 void print_rows(const Sweep& sweep) {
   const PortLaw law(sweep.cluster);
   std::printf("%s\n%12s %12s %12s %7s  %s\n", sweep.file.c_str(), "bytes", "measured us", "law us",

@@ -11,6 +11,10 @@ tests/links/hosts tells them (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, GLOO_S
     tests/links/hosts 2 1gbit tests/experiments/torch_ddp.py \
         --script tests/data/torch_models/convnet.py
 
+With --loops copies are trained without DDP, by loops and hooks as people write them: `naive`,
+`flat` and `overlap` as ddpsim's strategies of these names, and `flattened`, buckets of 4 MiB around
+torch's _flatten_dense_tensors (ddpsim's training.flattened_buckets).
+
 A step is forward, backward and optimizer; before it gradients are dropped and the ranks meet at a
 barrier, both untimed. Its time is that of the slower rank. Each phase is the slower rank's too, so
 the phases of a step need not add up to it. Compute has one thread. A step that the host of this
@@ -44,6 +48,8 @@ import steal  # of tests/links
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / 'python'))
 from ddpsim.profile import memory
 
+LOOPS = ('naive', 'flat', 'overlap', 'flattened')
+FLATTENED_CAP = 4 << 20
 PHASES = ('step', 'forward', 'backward', 'optimizer')
 
 
@@ -86,10 +92,14 @@ class Trainee:
         loss = self.loss(self.model, self.batch)
         forward = time.perf_counter()
         loss.backward()
+        self.after_backward()
         backward = time.perf_counter()
         self.optimizer.step()
         end = time.perf_counter()
         return end - start, forward - start, backward - forward, end - backward
+
+    def after_backward(self):
+        """What is left to do for the mean of the gradients: DDP has done it all."""
 
     def timed_step(self):
         for again in (True, False):
@@ -129,6 +139,75 @@ class Trainee:
                 **{f'{phase}_ms': statistics.median(self.times[phase]) for phase in PHASES[1:]}}
 
 
+class OwnLoop(Trainee):
+    """A copy of the network whose gradients a loop of one's own averages."""
+
+    def __init__(self, made, loop, cap=FLATTENED_CAP):
+        super().__init__(made, None)
+        self.loop, self.sent = loop, []
+        self.parameters = [*self.model.parameters()]
+        if loop == 'overlap':
+            for parameter in self.parameters:
+                parameter.register_post_accumulate_grad_hook(self.send)
+        if loop == 'flattened':
+            self.fill_buckets(cap)
+
+    def send(self, parameter):
+        self.sent.append((dist.all_reduce(parameter.grad, async_op=True), parameter.grad, ()))
+
+    def fill_buckets(self, cap):
+        bucket = []
+        for parameter in reversed(self.parameters):
+            bucket.append(parameter)
+            if sum(each.nbytes for each in bucket) >= cap or parameter is self.parameters[0]:
+                self.watch(bucket)
+                bucket = []
+
+    def watch(self, bucket):
+        missing = set()
+
+        def ready(parameter):
+            missing.discard(parameter)
+            if missing:
+                return
+            missing.update(bucket)
+            gradients = [each.grad for each in bucket]
+            flat = torch._utils._flatten_dense_tensors(gradients)
+            self.sent.append((dist.all_reduce(flat, async_op=True), flat, gradients))
+
+        missing.update(bucket)
+        for parameter in bucket:
+            parameter.register_post_accumulate_grad_hook(ready)
+
+    def average(self):
+        ranks = dist.get_world_size()
+        if self.loop == 'naive':
+            for parameter in self.parameters:
+                dist.all_reduce(parameter.grad)
+                parameter.grad /= ranks
+        if self.loop == 'flat':
+            gradients = [parameter.grad for parameter in self.parameters]
+            flat = torch._utils._flatten_dense_tensors(gradients)
+            dist.all_reduce(flat)
+            flat /= ranks
+            self.copy_back(flat, gradients)
+        for work, flat, gradients in self.sent:
+            work.wait()
+            flat /= ranks
+            self.copy_back(flat, gradients)
+        self.sent.clear()
+
+    @staticmethod
+    def copy_back(flat, gradients):
+        if gradients:
+            means = torch._utils._unflatten_dense_tensors(flat, gradients)
+            for gradient, mean in zip(gradients, means):
+                gradient.copy_(mean)
+
+    def after_backward(self):
+        self.average()
+
+
 def max_over_ranks(values):
     everyone = [torch.empty(len(values), dtype=torch.float64) for _ in range(dist.get_world_size())]
     dist.all_gather(everyone, torch.tensor(values, dtype=torch.float64))
@@ -160,6 +239,7 @@ def main():
                                          '(model, batch, loss, optimizer)')
     parser.add_argument('--caps', default='1,4,10,25,60',
                         help='bucket_cap_mb of each copy, in MiB; 0: the default')
+    parser.add_argument('--loops', default='', help=f'some of {",".join(LOOPS)}')
     parser.add_argument('--steps', type=int, default=20, help='timed steps of each copy')
     parser.add_argument('--warmup', type=int, default=5,
                         help='steps before them; DDP needs 2 to settle its buckets')
@@ -179,10 +259,11 @@ def main():
             else lambda: perceptron_step(widths, arguments.batch))
     none = Trainee(make(), None)
     trainees = [Trainee(make(), cap) for cap in caps]
+    loops = [OwnLoop(make(), loop) for loop in arguments.loops.split(',') if loop]
     for _ in range(arguments.warmup):
-        for trainee in [none, *trainees]:
+        for trainee in [none, *trainees, *loops]:
             trainee.step()
-    order = [none, *trainees]
+    order = [none, *trainees, *loops]
     for turn in range(arguments.steps):
         first = turn % len(order)
         for trainee in order[first:] + order[:first]:
@@ -194,6 +275,7 @@ def main():
            else {'widths': widths, 'batch': arguments.batch}),
         'results': [{'bucket_cap_mb': trainee.cap, **trainee.report(),
                      'buckets_bytes': trainee.buckets()} for trainee in trainees],
+        'loops': [{'loop': trainee.loop, **trainee.report()} for trainee in loops],
         'none_ms': statistics.median(none.times['step']), 'none': none.report()}
     if not arguments.no_all_reduce:
         result['all_reduce'] = [{'bytes': size, 'median_ms': time_all_reduce(size)}
