@@ -106,7 +106,7 @@ struct FixedInterference {
 /// for all that makes a rank late: clocks and silicon (GPUs of one model spread over 8 %, arXiv
 /// 2208.11035), input pipelines, hosts. Even data on even GPUs spreads by 0.5 %
 /// (ByteDance-Seed/StragglerAnalysis).
-inline constexpr double usual_skew = 0.03;
+inline constexpr double usual_skew = 0.033;
 
 struct Cluster {
   Device device;

@@ -103,7 +103,8 @@ Duration table_time(const AllReduceTable& table, Bytes size) {
   return size < table.front().first ? std::max(line, in_proportion(table.front())) : line;
 }
 
-CollectiveLaw::CollectiveLaw(const CalibratedCluster& given, const NcclChoice& known)
+CollectiveLaw::CollectiveLaw(const CalibratedCluster& given,
+                             const std::optional<NvlsTreeSizes>& known)
     : ranks_(given.ranks()) {
   const CalibratedCluster cluster = with_measured_link(given);
   channels_ = who_takes_sms(cluster);
@@ -247,9 +248,9 @@ Duration CollectiveLaw::broadcast(Bytes size) const {
   return (all_reduce(size).time() - call_overhead) / 2;
 }
 
-NcclChoice CollectiveLaw::choice() const {
+std::optional<NvlsTreeSizes> CollectiveLaw::nvls_tree_sizes() const {
   const auto* ports = std::get_if<PortLaw>(&law_);
-  return ports ? ports->choice() : NcclChoice{};
+  return ports ? std::optional(ports->nvls_tree_sizes()) : std::nullopt;
 }
 
 const char* CollectiveLaw::name() const {

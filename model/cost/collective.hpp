@@ -53,11 +53,13 @@ class CollectiveLaw {
   /// is `inter_node` between several nodes and `intra_node` otherwise; the all-reduces of a
   /// calibration, where the cluster has one, are that link's table. Throws std::invalid_argument if
   /// the law asked for lacks its figures.
-  /// `known`: NCCL's choice, if another law of this cluster, on links of the same kinds, has it.
-  explicit CollectiveLaw(const CalibratedCluster& given, const NcclChoice& known = {});
+  /// `known`: of nvls_tree_sizes(), if another law of this cluster, on links of the same kinds, has
+  /// them.
+  explicit CollectiveLaw(const CalibratedCluster& given,
+                         const std::optional<NvlsTreeSizes>& known = {});
 
-  /// NCCL's choice among all-reduces, where this is NCCL's law; else empty.
-  NcclChoice choice() const;
+  /// As PortLaw's, where this is NCCL's law.
+  std::optional<NvlsTreeSizes> nvls_tree_sizes() const;
 
   CollectiveCost all_reduce(Bytes size) const;
 

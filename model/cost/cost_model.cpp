@@ -94,7 +94,7 @@ void CostModel::use_links(const Link& intra_node, const Link& inter_node) {
         "all-reduces take what a table of measurements says: another link would change nothing");
   cluster_.intra_node = intra_node;
   cluster_.inter_node = inter_node;
-  CollectiveLaw law(cluster_, collective.choice());
+  CollectiveLaw law(cluster_, collective.nvls_tree_sizes());
   buffers_ = law;
   law.call_overhead = collective.call_overhead;
   law.latency_factor = collective.latency_factor;

@@ -9,72 +9,41 @@
 namespace ddpsim {
 namespace {
 
-/// Data sheets: NVLink of the device's generation, per direction; as NCCL counts it, GB/s.
-double usual_nvlink(int capability) {
-  if (capability >= 100) return 18 * 40.1;
-  if (capability >= 90) return 18 * 20.6;
-  return (capability >= 80 ? 12 : 6) * 20.0;
-}
+constexpr double least = 64.0 * 1024, most = 512.0 * 1024 * 1024;
 
-/// PCIe x16 of the device's generation, as NCCL counts it, GB/s.
-double usual_pcie(int capability) {
-  if (capability >= 90) return 48;
-  return capability >= 80 ? 24 : 12;
-}
-
-/// A NIC of the device's time: 100, 200 and 400 Gbit/s, GB/s.
-double usual_nic(int capability) {
-  if (capability >= 90) return 50;
-  return capability >= 80 ? 25 : 12.5;
-}
-
-/// The algorithm of the least estimate, among the protocols that are allowed.
-NcclAlgorithm least_estimate(const NcclLaw& law, Bytes size, std::optional<NcclProtocol> allowed) {
-  std::optional<NcclEstimate> best;
-  for (const NcclAlgorithm algorithm : all_nccl_algorithms)
-    for (const NcclProtocol protocol : all_nccl_protocols) {
-      if (allowed && protocol != *allowed) continue;
-      const auto found = law.estimate(Collective::all_reduce, algorithm, protocol, size);
-      if (found && (!best || found->time < best->time)) best = found;
-    }
-  return best ? best->algorithm : NcclAlgorithm::ring;
-}
-
-/// The cluster on links as sold, with a NIC for each GPU of an NVLink island.
+/// The cluster on links as sold, as NCCL counts them in GB/s: 18 NVLinks of Hopper or Blackwell,
+/// NICs of 400 Gbit/s, one for each GPU. (No earlier GPU has NVLS.)
 Cluster as_sold(Cluster cluster) {
-  const int capability = cluster.device.compute_capability;
-  const bool nvlink = cluster.intra_node.kind == LinkKind::nvlink;
   cluster.intra_node.bandwidth =
-      gigabytes_per_second(nvlink ? usual_nvlink(capability) : usual_pcie(capability));
+      gigabytes_per_second(18 * (cluster.device.compute_capability >= 100 ? 40.1 : 20.6));
   cluster.intra_node.nccl_bandwidth = {};
-  cluster.inter_node.bandwidth = gigabytes_per_second(usual_nic(capability));
+  cluster.inter_node.bandwidth = gigabytes_per_second(50);
   cluster.inter_node.nccl_bandwidth = {};
-  cluster.inter_node.nics = nvlink ? cluster.ranks_per_node : 1;
+  cluster.inter_node.nics = cluster.ranks_per_node;
   return cluster;
 }
 
 }  // namespace
 
-NcclChoice::NcclChoice(const Cluster& cluster) {
+NvlsTreeSizes nvls_tree_sizes(const Cluster& cluster) {
+  const bool possible = cluster.nodes > 1 && cluster.device.compute_capability >= 90 &&
+                        cluster.intra_node.kind == LinkKind::nvlink && cluster.intra_node.nvswitch;
+  if (!possible) return {};
   const NcclLaw law(nccl_system(as_sold(cluster)));
-  const auto chosen = [&](double bytes) {
-    return least_estimate(law, Bytes{static_cast<std::int64_t>(bytes)}, cluster.forced.protocol);
+  const auto taken = [&](double bytes) {
+    return law.choose(Collective::all_reduce, Bytes{static_cast<std::int64_t>(bytes)}).algorithm ==
+           NcclAlgorithm::nvls_tree;
   };
-  constexpr double least = 1024, most = 512.0 * 1024 * 1024;
-  const auto begin = [&](double from, NcclAlgorithm algorithm) {
-    if (count < most_ranges) ranges[count++] = {from, algorithm};
-  };
-  begin(0, chosen(least));
-  for (double size = least; size < most; size *= 2) {
-    const NcclAlgorithm next = chosen(2 * size);
-    if (next == ranges[count - 1].algorithm) continue;
-    double low = size, high = 2 * size;
-    for (int halvings = 0; halvings < 8; ++halvings) {
-      const double middle = 0.5 * (low + high);
-      (chosen(middle) == next ? high : low) = middle;
-    }
-    begin(high, next);
+  NvlsTreeSizes sizes;
+  for (sizes.from = least; !taken(sizes.from); sizes.from *= 2)
+    if (sizes.from >= most) return {};
+  for (sizes.to = sizes.from; sizes.to < most && taken(sizes.to); sizes.to *= 2) continue;
+  double below = sizes.from / 2;  // where it changes over, to a part in 500
+  for (int halvings = 0; sizes.from > least && halvings < 8; ++halvings) {
+    const double middle = 0.5 * (below + sizes.from);
+    (taken(middle) ? sizes.from : below) = middle;
   }
+  return sizes;
 }
 
 }  // namespace ddpsim

@@ -1,33 +1,22 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
-
 #include "model/cost/nccl_law.hpp"
 
 namespace ddpsim {
 
-/// Which algorithm NCCL's tuner takes for an all-reduce, by its size.
-///
-/// NCCL ranks by estimates of its own (nccl_law.hpp), and so takes an NVLS tree where a tree would
-/// be quicker, and the other way round. Asked are its estimates for links as sold: NVLink, PCIe and
-/// NICs of the device's generation. So the choice depends on what is wired to what and on the size,
-/// and not on how fast a link is; a price by it neither jumps nor grows with bandwidth. What the
-/// choice then costs is PortLaw's.
-class NcclChoice {
- public:
-  /// Nothing is chosen: any algorithm may run, at any size.
-  NcclChoice() = default;
-  explicit NcclChoice(const Cluster& cluster);
+/// The sizes of all-reduces for which NCCL's tuner takes an NVLS tree, where a tree of the LL128
+/// protocol would be quicker: the one choice of its that costs much (nccl_law.hpp ranks by
+/// estimates). Bytes; `from` >= `to`: none.
+struct NvlsTreeSizes {
+  double from = 0, to = 0;
 
-  /// From `from` bytes on `algorithm` runs, up to the next entry's.
-  struct Range {
-    double from = 0;
-    NcclAlgorithm algorithm = NcclAlgorithm::ring;
-  };
-  static constexpr std::size_t most_ranges = 8;
-  std::array<Range, most_ranges> ranges{};  ///< the first `count`, by size
-  std::size_t count = 0;
+  bool contain(double bytes) const { return bytes >= from && bytes < to; }
+  bool operator==(const NvlsTreeSizes&) const = default;
 };
+
+/// As NCCL of the cluster's release would choose on links as sold: NVLink and NICs of the device's
+/// generation. So the choice depends on what is wired to what, and not on how fast a link is: a
+/// price by it neither jumps nor grows with bandwidth. Up to 512 MiB; beyond, bytes alone count.
+NvlsTreeSizes nvls_tree_sizes(const Cluster& cluster);
 
 }  // namespace ddpsim

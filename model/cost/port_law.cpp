@@ -164,9 +164,6 @@ StepTimes steps_of(const Link& link, LinkKind usual) {
   return {std::min(1.0, latency / reference), std::max(0.0, latency - reference)};
 }
 
-/// From so many bytes on the quickest algorithm runs, whatever NCCL reckons: bytes alone count.
-constexpr double large = 512.0 * 1024 * 1024;
-
 /// NCCL's view of the cluster without what its search made of bandwidths: which algorithms there
 /// are depends on what is wired to what, not on how fast it is.
 NcclSystem wired(const Cluster& cluster) {
@@ -198,7 +195,8 @@ const PortConstants& fitted_ports() {
   return fitted;
 }
 
-PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants, const NcclChoice& known)
+PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants,
+                 const std::optional<NvlsTreeSizes>& known)
     : system_(wired(cluster)),
       nics_(cluster.nodes > 1 ? nics_per_node(cluster) : 0),
       most_channels_(cluster.forced.channels) {
@@ -263,18 +261,8 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants, const N
           "NCCL does not offer that algorithm and protocol on these links and devices");
   }
   if (cluster.forced.algorithm) return;
-  choice_ = known.count > 0 ? known : NcclChoice(cluster);
-  const Candidates& candidates = candidates_[index_of(Collective::all_reduce)];
-  const auto at = [&](double bytes, std::optional<NcclAlgorithm> algorithm) {
-    const std::size_t candidate = quickest(candidates, bytes, algorithm);
-    return Larger{candidate, bytes, candidates.of[candidate].time(bytes)};
-  };
-  Larger larger = at(large, std::nullopt);
-  for (std::size_t range = choice_.count; range-- > 0;) {
-    larger_[range] = larger;
-    const Larger first = at(choice_.ranges[range].from, choice_.ranges[range].algorithm);
-    if (first.time < larger.time) larger = first;
-  }
+  if (price(Collective::all_reduce, NcclAlgorithm::nvls_tree, NcclProtocol::simple, MiB))
+    nvls_tree_ = known ? *known : ddpsim::nvls_tree_sizes(cluster);
 }
 
 PortLaw::Price PortLaw::price(const Candidate& candidate, double bytes) const {
@@ -289,45 +277,39 @@ PortLaw::Price PortLaw::price(const Candidate& candidate, double bytes) const {
   return price;
 }
 
-std::size_t PortLaw::quickest(const Candidates& candidates, double bytes,
-                              std::optional<NcclAlgorithm> algorithm) {
-  constexpr std::size_t none = most_candidates;
-  std::size_t best = none;
-  for (std::size_t c = 0; c < candidates.count; ++c) {
-    if (algorithm && candidates.of[c].algorithm != *algorithm) continue;
-    if (best == none || candidates.of[c].time(bytes) < candidates.of[best].time(bytes)) best = c;
-  }
-  return best == none ? quickest(candidates, bytes) : best;
+const PortLaw::Candidate& PortLaw::quickest(const Candidates& candidates, double bytes) {
+  const Candidate* best = candidates.of.data();
+  for (std::size_t c = 1; c < candidates.count; ++c)
+    if (candidates.of[c].time(bytes) < best->time(bytes)) best = &candidates.of[c];
+  return *best;
 }
 
 PortLaw::Price PortLaw::chosen(Collective collective, Bytes size) const {
   const Candidates& candidates = candidates_[index_of(collective)];
   if (candidates.count == 0) return {};  // one rank
   const double bytes = static_cast<double>(std::max<std::int64_t>(size.count, 0));
-  if (collective == Collective::all_reduce && choice_.count > 0 && bytes < large)
-    return as_chosen(bytes);
-  return price(candidates.of[quickest(candidates, bytes)], bytes);
+  if (collective == Collective::all_reduce && nvls_tree_.contain(bytes)) return of_nvls_tree(bytes);
+  return price(quickest(candidates, bytes), bytes);
 }
 
-/// Where NCCL moves to a slower algorithm the time jumps up, which is as it is in logs; but it is
-/// no more than that of a larger message, or of so many smaller ones that hold the same bytes.
-PortLaw::Price PortLaw::as_chosen(double bytes) const {
+/// Where NCCL changes over to it the time jumps up, which is as it is in logs; but it is no more
+/// than that of a message which is too large for it, or of so many smaller ones that hold the same
+/// bytes.
+PortLaw::Price PortLaw::of_nvls_tree(double bytes) const {
   const Candidates& candidates = candidates_[index_of(Collective::all_reduce)];
-  std::size_t range = choice_.count - 1;
-  while (range > 0 && bytes < choice_.ranges[range].from) --range;
-  const Candidate& best =
-      candidates.of[quickest(candidates, bytes, choice_.ranges[range].algorithm)];
-  const Larger& larger = larger_[range];
-  Price found = best.time(bytes) > larger.time
-                    ? price(candidates.of[larger.candidate], larger.bytes)
-                    : price(best, bytes);
-  if (range == 0) return found;
+  Price found;
+  for (std::size_t c = 0; c < candidates.count; ++c)
+    if (candidates.of[c].algorithm == NcclAlgorithm::nvls_tree)
+      found = price(candidates.of[c], bytes);
   int parts = 1;
-  while (bytes / parts >= choice_.ranges[range].from) parts *= 2;
-  Price split = as_chosen(bytes / parts);
+  while (bytes / parts >= nvls_tree_.from) parts *= 2;
+  Price split = price(quickest(candidates, bytes / parts), bytes / parts);
   split.latency *= parts;
   split.transfer *= parts;
-  return split.time() < found.time() ? split : found;
+  const Price larger = price(quickest(candidates, nvls_tree_.to), nvls_tree_.to);
+  for (const Price& other : {split, larger})
+    if (other.time() < found.time()) found = other;
+  return found;
 }
 
 std::optional<PortLaw::Price> PortLaw::price(Collective collective, NcclAlgorithm algorithm,

@@ -35,9 +35,8 @@ const PortConstants& fitted_ports();
 /// below the usual latency of the link's kind a step shrinks in proportion, above it every step
 /// takes that much more.
 ///
-/// NCCL's tuner picks the algorithm of an all-reduce, as it would on links as sold
-/// (nccl_choice.hpp); of the protocols, and of other collectives and messages of 512 MiB and more,
-/// the quickest runs. NCCL's model cannot be the price as well: its search rounds speeds to a list,
+/// Of the combinations that NCCL offers the quickest runs, by these times; but where NCCL's tuner
+/// takes an NVLS tree though a tree is quicker (nccl_choice.hpp), an NVLS tree runs. NCCL's model cannot be the price as well: its search rounds speeds to a list,
 /// so more bandwidth may cost more time, and below the list all links are alike. Each of these
 /// times falls with bandwidth and grows with size and latency, and so does the least of several.
 ///
@@ -56,13 +55,13 @@ class PortLaw {
   };
 
   /// Throws std::invalid_argument if there is nothing to choose from: a forced choice that NCCL
-  /// does not offer here, or a link that has no bandwidth. `known`: NCCL's choice, if another law
-  /// of this cluster, on links of the same kinds, has asked for it already.
+  /// does not offer here, or a link that has no bandwidth. `known`: of
+  /// nvls_tree_sizes(), if another law of this cluster, on links of the same kinds, has them.
   explicit PortLaw(const Cluster& cluster, const PortConstants& constants = fitted_ports(),
-                   const NcclChoice& known = {});
+                   const std::optional<NvlsTreeSizes>& known = {});
 
-  /// NCCL's choice among all-reduces; empty where one is forced.
-  const NcclChoice& choice() const { return choice_; }
+  /// For which all-reduces NCCL takes an NVLS tree; none where an algorithm is forced.
+  const NvlsTreeSizes& nvls_tree_sizes() const { return nvls_tree_; }
 
   /// What NCCL runs for `size` bytes (the whole array, as nccl-tests counts). One rank: nothing.
   Price chosen(Collective collective, Bytes size) const;
@@ -99,22 +98,14 @@ class PortLaw {
     std::size_t count = 0;
   };
   Price price(const Candidate& candidate, double bytes) const;
-  /// The quickest of one algorithm's candidates; where there is none, or for no algorithm, of all.
-  static std::size_t quickest(const Candidates& candidates, double bytes,
-                              std::optional<NcclAlgorithm> algorithm = {});
-  Price as_chosen(double bytes) const;
+  static const Candidate& quickest(const Candidates& candidates, double bytes);
+  Price of_nvls_tree(double bytes) const;
 
   NcclSystem system_;
   int nics_ = 0;
   std::optional<int> most_channels_;
   std::array<Candidates, all_collectives.size()> candidates_{};  ///< [collective]
-  NcclChoice choice_;  ///< among all-reduces; empty: the quickest runs
-  /// The quickest of all larger messages than a range has: [range of choice_]
-  struct Larger {
-    std::size_t candidate = 0;
-    double bytes = 0, time = 0;
-  };
-  std::array<Larger, NcclChoice::most_ranges> larger_{};
+  NvlsTreeSizes nvls_tree_;                                      ///< among all-reduces
 };
 
 }  // namespace ddpsim

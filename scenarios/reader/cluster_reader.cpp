@@ -103,8 +103,8 @@ Value<CollectiveModel> law_value() {
   auto value = value::one_of(
       all_collective_models,
       {"a table if the link has one, NCCL's if the link's kind is known, else alpha-beta",
-       "NCCL's: the algorithm that its tuner picks, in the quickest protocol, by the bytes through "
-       "each port and the steps",
+       "the quickest of NCCL's algorithms and protocols, by the bytes through each port and the "
+       "steps; or an NVLS tree where NCCL's tuner takes one",
        "a ring of the link's latency and bandwidth", "the measured table of the link",
        "Gloo's ring, or halving and doubling, over TCP between CPUs: by the bytes through each "
        "port "
@@ -135,7 +135,7 @@ const Map<Collectives>& collectives_map() {
               [](Collectives& c, Algorithm given) { force(c.forced, given); },
               {.meaning = "The algorithm of every all-reduce: Gloo has `ring` and "
                           "`halving_doubling`, NCCL the others and `ring`.",
-               .otherwise = "as NCCL's tuner picks; of Gloo a ring, as PyTorch's",
+               .otherwise = "NCCL's quickest; of Gloo a ring, as PyTorch's",
                .example = "ring",
                .elsewhere = {{"NCCL_ALGO", "NCCL's"}}})
           .key_taken(
@@ -159,7 +159,7 @@ const Map<Collectives>& collectives_map() {
                                     "still takes a tree",
                                     "and later ones"}),
                      [](Collectives& c, NcclRelease given) { c.forced.release = given; },
-                     {.meaning = "The release of NCCL, whose tuner picks the algorithm.",
+                     {.meaning = "The release of NCCL, whose tuner may take an NVLS tree.",
                       .unset = "2.28",
                       .example = "2.26",
                       .source = "src/graph/tuning.cc: the latency of an NVLS tree's step between "
