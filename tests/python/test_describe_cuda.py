@@ -57,7 +57,7 @@ def test_the_chosen_attention_is_said_and_can_be_another():
         assert workload.attention == said
         kernel = workload.forward[0]
         assert (kernel.op, kernel.kind) == (op, 'attention')
-        assert tuple(kernel.attention) == (2, 4, 8, 8, 16, True, False)
+        assert tuple(kernel.attention) == (2, 4, 8, 8, 16, 16, True, False)
         # Two products forward, five backward; a causal mask is discounted in pricing alone.
         assert kernel.flops == 2 * 2 * 2 * 4 * 8 * 8 * 16
         assert [k.flops for k in workload.backward if k.attention] == [kernel.flops * 5 // 2]

@@ -2,9 +2,11 @@
 import contextlib
 import io
 import os
+import pathlib
 import runpy
 import subprocess
 import sys
+import sysconfig
 import textwrap
 
 import pytest
@@ -163,3 +165,14 @@ def test_help_and_import_need_no_torch(tmp_path):
                           env=settings, check=True).stdout
     assert said.split() == ['Workload', 'True']
     assert 'no torch' in one_line(run('my_model.py', where=tmp_path, settings=settings))
+    (tmp_path / 'torch.py').write_text('__version__ = "2.5.1+cu124"\n')
+    assert 'PyTorch 2.6 or later is needed; this is 2.5.1' in one_line(
+        run('my_model.py', where=tmp_path, settings=settings))
+
+
+def test_the_program_tells_every_flag():
+    from ddpsim.describe.__main__ import parser
+    told = subprocess.run([pathlib.Path(sysconfig.get_path('scripts'), 'ddpsim'), 'describe',
+                           '--help'], text=True, capture_output=True, check=True).stdout
+    for action in parser()._actions:
+        assert action.option_strings[-1:] == [] or action.option_strings[-1] in told

@@ -19,8 +19,8 @@ from .workload import Buffers, Parameter, Workload
 
 
 def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attention=None,
-             device='cuda', micro_batches=1, tf32=None, allow_unknown=False, fused=False,
-             measure=None, source=None):
+             device='cuda', micro_batches=1, tf32=None, clip_gradients=False,
+             allow_unknown=False, fused=False, measure=None, source=None):
     """Describes one training step of `model` on `batch`, on no device.
 
     loss: a function of (model, batch) that returns the number to call backward() on; or a loss of
@@ -35,6 +35,7 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     are added to what is there.
     tf32: 'conv' (convolutions of fp32 numbers multiply in TF32: PyTorch's default on GPUs since the
     A100) or 'all' (matrix products too: set_float32_matmul_precision('high')). Left out: fp32.
+    clip_gradients: the step clips gradients by the norm of all of them (clip_grad_norm_).
     allow_unknown: operations without a rule are priced by their bytes, and listed as partial.
     fused: a bound of what a compiler does: chains of kernels that only move memory read their
     first inputs and write their last results.
@@ -51,7 +52,7 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     if measure and (device != 'cpu' or fused):
         raise DescribeError('measure: operations are measured on a CPU, and not fused')
     recorder = Recorder(cache_bytes()) if measure else None
-    capture = Capture(model, allow_unknown, 'cudnn.' if device == 'cpu' else None, recorder)
+    capture = Capture(model, allow_unknown, device, recorder)
     gradients = {p: p.grad for p in model.parameters()}
     try:
         with contextlib.ExitStack() as contexts:
@@ -76,7 +77,9 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
         notes.append('described as PyTorch runs on a CPU')
     if micro_batches > 1:
         notes.append(f'one of the later of {micro_batches} micro-batches: gradients are added')
-    return assembled(model, batch, capture, optimizer, fused, notes, source)
+    workload = assembled(model, batch, capture, optimizer, fused, notes, source)
+    workload.clip_gradients = bool(clip_gradients)
+    return workload
 
 
 def run(model, batch, value_of, capture, autocast):
@@ -222,6 +225,10 @@ def assembled(model, batch, capture, optimizer, fused, notes, source):
     if len(step.used) > 1:
         notes.append('attention of more than one kind: ' + ', '.join(
             f'{kind} x {count}' for kind, count in sorted(step.used.items())))
+    if any(launch.kernel.op == 'aten._grouped_mm' and launch.kernel.operations == 1
+           for launch in step.forward):
+        notes.append('products of experts described as one kernel for all, as GPUs have it since '
+                     'Hopper; others launch one for each')
     if any(p.sparse for p in parameters):
         notes.append('sparse gradients: every index of the batch is taken as a row of its own')
     return Workload(
