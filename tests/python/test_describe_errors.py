@@ -139,6 +139,15 @@ def test_mistakes_of_the_model_are_one_line(file, described):
         described('my_model.py', where=file('return x * 2')))
 
 
+def test_wrong_words_are_one_line(file, described):
+    where = file('return self.linear(x)')
+    for words, said in ((('--bogus',), 'unrecognized arguments: --bogus; --help tells the flags'),
+                        (('--batch', '0'), 'expected a whole number above zero, got "0"'),
+                        (('--device', 'tpu'), "invalid choice: 'tpu'")):
+        assert said in one_line(described('my_model.py', *words, where=where))
+    assert 'are required: FILE.py:FUNCTION' in one_line(described(where=where))
+
+
 def test_the_batch_is_handed_to_the_function(file, described):
     where = file('return self.linear(x)')
     written = yaml.safe_load(described('my_model.py:make', '--batch', '16', where=where).stdout)

@@ -30,8 +30,15 @@ optimizer is only named. Whatever device the code names, everything is made on t
 """
 
 
+class Parser(argparse.ArgumentParser):
+    """What is wrong with the words is one line."""
+
+    def error(self, message):
+        raise DescribeError(f'{message}; --help tells the flags')
+
+
 def parser():
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog='ddpsim describe', description=DESCRIPTION, allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument('model', metavar='FILE.py:FUNCTION', help='default FUNCTION: make')
@@ -58,15 +65,14 @@ def parser():
                       help='price operations without a rule by their bytes, and list them')
     made.add_argument('--fused', action='store_true',
                       help='bound of a compiler: chains of memory-bound kernels count their ends')
-    made.add_argument('--quiet', action='store_true', help='no notes on standard error')
+    made.add_argument('-q', '--quiet', action='store_true', help='no notes on standard error')
     return made
 
 
 def positive(text):
-    value = int(text)
-    if value < 1:
-        raise ValueError
-    return value
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f'expected a whole number above zero, got "{text}"')
+    return int(text)
 
 
 def main(words=None):

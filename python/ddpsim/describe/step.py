@@ -45,6 +45,7 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     The model is not changed. Raises DescribeError, whose text is one line.
     """
     notes = []
+    compiled = compiled_parts(model, loss)
     model, batch = unwrapped(model, notes), batch_on_meta(batch)
     model = model_on_meta(model)
     batch = without_padding(model, batch, notes)
@@ -57,7 +58,8 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     try:
         with contextlib.ExitStack() as contexts:
             for context in (torch.random.fork_rng(devices=[]), torch.enable_grad(),
-                            torch.compiler.set_stance('force_eager'), OnMeta(),
+                            torch.compiler.set_stance('force_eager'), seen_compiled(compiled),
+                            OnMeta(),
                             what_a_device_does(model, capture, device, attention,
                                                notes)):
                 contexts.enter_context(context)
@@ -70,6 +72,10 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     finally:
         for parameter, gradient in gradients.items():
             parameter.grad = gradient
+    if compiled:
+        notes.append(f'torch.compile is not captured: {" and ".join(compiled)} described eager (a '
+                     'compiler fuses kernels: fewer launches, fewer bytes; fused, or --fused, '
+                     'bounds them)')
     if measure:
         with_times(capture.step, measure(recorder.operations))
     in_tf32(capture.step, tf32, notes, device)
@@ -145,16 +151,44 @@ def in_tf32(step, which, notes, device):
                      'it, as PyTorch does')
 
 
+def is_compiled(function):
+    """By torch.compile."""
+    return hasattr(function, '_torchdynamo_orig_callable')
+
+
+def compiled_parts(model, loss):
+    """What of the step torch.compile is asked to compile, in words."""
+    modules = sum(hasattr(module, '_orig_mod') or getattr(module, '_compiled_call_impl', None)
+                  is not None or is_compiled(module.forward)
+                  for module in (model.modules() if isinstance(model, torch.nn.Module) else ()))
+    parts = [f'{modules} compiled {"module" if modules == 1 else "modules"}'] if modules else []
+    return parts + (['the compiled loss'] if is_compiled(loss) else [])
+
+
+@contextlib.contextmanager
+def seen_compiled(parts):
+    """Adds compiled functions that the step calls, where nothing else of it is compiled."""
+    from torch._dynamo import eval_frame
+    name = '_callback_from_stance'  # is asked at every call of what is compiled
+    found = getattr(eval_frame, name, None)
+
+    def asked(callback):
+        if callback not in (None, False) and not parts:
+            parts.append('compiled functions')
+        return found(callback)
+    if found:
+        setattr(eval_frame, name, asked)
+    try:
+        yield
+    finally:
+        if found:
+            setattr(eval_frame, name, found)
+
+
 def unwrapped(model, notes):
-    """The user's own module; compiled ones are described eager."""
+    """The user's own module."""
     if not isinstance(model, torch.nn.Module):
         raise DescribeError(f'the model is a {type(model).__name__}, not a torch.nn.Module')
-    compiled = sum(hasattr(module, '_orig_mod') or getattr(module, '_compiled_call_impl', None)
-                   is not None for module in model.modules())
-    if compiled:
-        notes.append(f'torch.compile is not captured: {compiled} compiled '
-                     f'{"module" if compiled == 1 else "modules"} described eager (a compiler '
-                     'fuses kernels: fewer launches, fewer bytes)')
     while hasattr(model, '_orig_mod') or type(model).__name__ == 'DistributedDataParallel':
         model = model._orig_mod if hasattr(model, '_orig_mod') else model.module
     if not model.training:

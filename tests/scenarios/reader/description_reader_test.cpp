@@ -211,6 +211,19 @@ TEST_CASE("a description stands where a scenario does, with a cluster",
   CHECK_THROWS_WITH(read_scenario(file), Catch::Contains("say what it is to run on"));
 }
 
+TEST_CASE("a description on one rank is compared with nothing, unless it is asked for",
+          "[scenarios][description_reader]") {
+  const Scratch scratch;
+  const std::filesystem::path file = scratch.write("d.yaml", good_description);
+  std::vector<Override> set{{"cluster.device", "h100-sxm"},
+                            {"training.find_unused_parameters", "true"}};
+  CHECK(read_scenario(file, set).compare == std::vector{Strategy::none});
+  set.emplace_back("compare", "[naive, bucketed]");
+  CHECK(read_scenario(file, set).compare == std::vector{Strategy::naive, Strategy::bucketed});
+  set = {{"cluster", "dgx-h100"}, {"training.find_unused_parameters", "true"}};
+  CHECK(read_scenario(file, set).compare.size() == 4);
+}
+
 TEST_CASE("a fused kernel of attention is a product of the visible scores alone",
           "[scenarios][description_reader]") {
   // 2 samples x 3 heads of 16 queries and keys of 8 elements. Counted: two products of 2 x 16 x 16
