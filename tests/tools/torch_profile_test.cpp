@@ -589,11 +589,9 @@ TEST_CASE("ranks that look for each other without an end are told that they did 
       "import torch; from ddpsim.profile.job import Job\n"
       "torch.distributed.init_process_group = lambda *_, **__: time.sleep(60)\n"
       "Job(torch.device('cpu'), 0.1)\n";
-  const Outcome outcome = execute({torch_python(), "-B", "-c", script, package}, "",
-                                  {{"RANK", "1"},
-                                   {"WORLD_SIZE", "2"},
-                                   {"MASTER_ADDR", "127.0.0.1"},
-                                   {"MASTER_PORT", "1"}});
+  const Outcome outcome = execute(
+      {torch_python(), "-B", "-c", script, package}, "",
+      {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "1"}});
   CHECK(outcome.code == 1);
   CHECK(outcome.err ==
         "ddpsim.profile: rank 1: the ranks did not find each other at 127.0.0.1:1 within 2.15 s\n");

@@ -4,7 +4,7 @@ import torch
 
 def result_of(func, args, kwargs):
     """What the operation returns, on meta."""
-    make = _MAKERS.get(func)
+    make = _MAKERS.get(str(func))
     made = make(func, args, kwargs) if make else None
     return func(*args, **kwargs) if made is None else made
 
@@ -42,6 +42,6 @@ def lstm_layer_backward(func, args, kwargs):
     return tuple(results)
 
 
-_MAKERS = {torch.ops.aten._grouped_mm.default: grouped_products,
-           torch.ops.aten.mkldnn_rnn_layer.default: lstm_layer,
-           torch.ops.aten.mkldnn_rnn_layer_backward.default: lstm_layer_backward}
+_MAKERS = {'aten._grouped_mm.default': grouped_products,  # not every release has all of them
+           'aten.mkldnn_rnn_layer.default': lstm_layer,
+           'aten.mkldnn_rnn_layer_backward.default': lstm_layer_backward}
