@@ -34,6 +34,7 @@ Kernel kernel_of(const Work& work) {
   kernel.gemm = work.gemm;
   kernel.traffic = work.traffic;
   kernel.launches = work.launches;
+  kernel.followers = work.followers;
   kernel.type = work.type;
   kernel.time = work.known_time;
   return kernel;

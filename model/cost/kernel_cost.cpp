@@ -77,6 +77,7 @@ double launches_per_operation(Caller caller) {
 
 KernelCost kernel_cost(const Kernel& kernel, const Device& device, Duration launch, Caller caller) {
   KernelCost cost = streaming_cost(kernel.traffic, kernel.launches, device, launch, caller);
+  cost.host -= scaled(kernel.followers * launch, launches_per_operation(caller) - 1);
   if (kernel.time) {
     cost.work = *kernel.time;
     cost.last_launch = cost.work / kernel.launches;

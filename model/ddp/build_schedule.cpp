@@ -155,6 +155,11 @@ class Step {
 Schedule build_schedule(const StepWorks& works, const Training& training) {
   if (training.strategy == Strategy::bucketed) {
     check(step_refusal(works, training, works.device));
+    if (works.clips_gradients && updates_parameters(training.comm_hook.kind))
+      check(Refusal{"training.comm_hook",
+                    fmt::format("{} updates parameters before all gradients are there, whose norm "
+                                "clipping takes: take workload.clip_gradients out",
+                                name_of(training.comm_hook.kind))});
   }
   return Step(works, training).build();
 }

@@ -29,7 +29,7 @@ StepWorks::StepWorks(const Workload& workload, const Cluster& cluster, Optimizer
     LayerWorks& works = layers.emplace_back();
     for (const Kernel& kernel : layer.forward) {
       works.forward.push_back(known(work_of(Operation::forward, kernel, Caller::forward_module)));
-      operations += kernel.launches;
+      operations += kernel.launches - kernel.followers;
     }
     for (const Kernel& kernel : layer.backward)
       works.backward.push_back(known(work_of(Operation::backward, kernel, Caller::autograd)));
@@ -67,6 +67,10 @@ StepWorks::StepWorks(const Workload& workload, const Cluster& cluster, Optimizer
     timed.time = workload.optimizer;
     optimizer.push_back(known(work_of(Operation::optimizer, timed, Caller::library)));
   } else {
+    clips_gradients = workload.clip_gradients;
+    if (clips_gradients)
+      for (const Kernel& kernel : clip_kernels(workload))
+        optimizer.push_back(known(work_of(Operation::optimizer, kernel, Caller::library)));
     for (const Kernel& kernel : optimizer_kernels(kind, workload))
       optimizer.push_back(known(work_of(Operation::optimizer, kernel, optimizer_caller(kind))));
   }

@@ -46,6 +46,7 @@ struct StepWorks : WorkloadGradients {
   std::vector<MatrixShape> matrices;  ///< as comm hooks see them
 
   std::vector<KnownWork> optimizer;    ///< in order; a kernel per tensor, or one for all
+  bool clips_gradients = false;        ///< `optimizer` begins with that
   std::vector<BufferWorks> buffers;    ///< as they are broadcast
   KnownWork concatenate, flat_divide;  ///< read and write all gradients in one launch
   Duration outside{};                  ///< of the passes: the host's, before the first

@@ -48,7 +48,7 @@ class Hash {
 
   void add(const Work& work) {
     add(work.operation, work.message, work.gemm, work.traffic, work.type, work.launches,
-        work.known_time);
+        work.followers, work.known_time);
     add(work.caller, work.aside, work.beside_hook, work.optimizer_share, work.host,
         work.hook_calls);
     add(work.payload, work.group, work.communicator);
@@ -62,7 +62,8 @@ class Hash {
   }
 
   void add(const Kernel& kernel) {
-    add(kernel.name, kernel.gemm, kernel.traffic, kernel.launches, kernel.type, kernel.time);
+    add(kernel.name, kernel.gemm, kernel.traffic, kernel.launches, kernel.followers, kernel.type,
+        kernel.time);
   }
 
   void add(const CommStep& step) {

@@ -24,6 +24,7 @@ Work work_of(Operation operation, const Kernel& kernel, Caller caller) {
   work.traffic = kernel.traffic;
   work.type = kernel.type;
   work.launches = kernel.launches;
+  work.followers = kernel.followers;
   work.known_time = kernel.time;
   work.caller = caller;
   return work;
@@ -81,6 +82,7 @@ std::size_t WorkHash::operator()(const Work& work) const {
   hash = mixed(hash, static_cast<std::uint64_t>(work.payload.count));
   hash = mixed(hash, static_cast<std::uint64_t>(work.launches) << 32 ^
                          static_cast<std::uint64_t>(work.group));
+  if (work.followers > 0) hash = mixed(hash, static_cast<std::uint64_t>(work.followers));
   if (work.known_time) hash = mixed(hash, static_cast<std::uint64_t>(work.known_time->count()));
   if (work.optimizer_share > 0)
     hash = mixed(hash, std::bit_cast<std::uint64_t>(work.optimizer_share));

@@ -27,6 +27,7 @@ struct Work {
   Bytes traffic;                       ///< read from and written to device memory, together
   DType type = DType::fp32;            ///< how a GEMM multiplies
   std::int32_t launches = 1;           ///< kernels the host enqueues for it
+  std::int32_t followers = 0;          ///< those of them that follow another of the same operation
   std::optional<Duration> known_time;  ///< from a profile
   Caller caller = Caller::library;     ///< who enqueues them
   /// A comm hook's, behind a collective: beside the backward pass, with the caches that one leaves.

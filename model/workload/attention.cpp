@@ -12,6 +12,12 @@ std::int64_t products(const Attention& attention) {
   return attention.backward ? 5 : 2;
 }
 
+/// Elements that these products go over, summed.
+std::int64_t elements_per_score(const Attention& attention) {
+  const std::int64_t of_values = attention.value_size > 0 ? attention.value_size : attention.size;
+  return attention.backward ? 3 * attention.size + 2 * of_values : attention.size + of_values;
+}
+
 }  // namespace
 
 double score_count(const Attention& attention) {
@@ -30,18 +36,19 @@ double visible_scores(const Attention& attention) {
 }
 
 double counted_flops(const Attention& attention) {
-  return 2.0 * static_cast<double>(products(attention)) * score_count(attention) *
-         static_cast<double>(attention.size);
+  return 2.0 * score_count(attention) * static_cast<double>(elements_per_score(attention));
 }
 
 Gemm fused_attention_gemm(const Attention& attention) {
   const std::int64_t tiled = attention.backward ? attention.keys : attention.queries;
   const std::int64_t walked = attention.backward ? attention.queries : attention.keys;
+  const std::int64_t elements = elements_per_score(attention), count = products(attention);
+  const std::int64_t size = (elements + count - 1) / count;
   const double seen = visible_scores(attention) / score_count(attention);
   const auto length = static_cast<std::int64_t>(
-      std::ceil(static_cast<double>(products(attention) * walked) * seen - 1e-6));
+      std::ceil(static_cast<double>(elements * walked) * seen / static_cast<double>(size) - 1e-6));
   return {.m = tiled,
-          .n = attention.size,
+          .n = size,
           .k = std::max<std::int64_t>(length, 1),
           .batch = attention.batch * attention.heads};
 }

@@ -159,7 +159,7 @@ class PictureModules {
       if (!copied || launches == 0) return;
       Kernel kernel = make_.eager(product.name + what, {});
       kernel.traffic = 2 * size;
-      kernel.launches = launches;
+      kernel.launches = kernel.followers = launches;  // of the product's operation
       pass.push_back(std::move(kernel));
     };
     copies(".layout", around.copied_before, around.launches_before);

@@ -122,6 +122,7 @@ class Pass {
       last.name += "+" + kernel.name;
       last.traffic += kernel.traffic;
       last.launches += kernel.launches;
+      last.followers += kernel.followers;
     } else {
       kernels_.push_back(kernel);
     }

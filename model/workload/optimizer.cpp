@@ -160,6 +160,15 @@ std::vector<Kernel> optimizer_kernels(Optimizer optimizer, const Workload& workl
                     law.operations * cuts(workload.elements(), tensors))};
 }
 
+std::vector<Kernel> clip_kernels(const Workload& workload) {
+  const Bytes all = workload.gradient_size();
+  const auto tensors = static_cast<std::int64_t>(workload.parameters.size());
+  const std::int64_t launches = cuts(workload.elements(), tensors);
+  const Bytes norms = tensors * size_of(DType::fp32);
+  return {update_of("clip.norms", all + norms, launches + 2),
+          update_of("clip.factor", 2 * norms, 6), update_of("clip.scale", 2 * all, launches)};
+}
+
 Caller optimizer_caller(Optimizer optimizer) {
   return law_of(optimizer).loop ? Caller::python_loop : Caller::library;
 }

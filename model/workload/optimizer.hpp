@@ -60,6 +60,12 @@ std::optional<Optimizer> optimizer_named(std::string_view name);
 /// (github:EnzoDing-rgb/cs336-assignment2-systems@9cb4efb) where it says 320.
 std::vector<Kernel> optimizer_kernels(Optimizer optimizer, const Workload& workload);
 
+/// Clipping by the norm of all gradients (torch.nn.utils.clip_grad_norm_, foreach), in the order it
+/// runs: the norms of all tensors (1 pass; zeros before, and their sums behind), the norm of these
+/// and the factor (six kernels of one number or few), the product with it (2 passes). Sources:
+/// torch/nn/utils/clip_grad.py (_get_total_norm, _clip_grads_with_norm_); ForeachReduceOp.cu.
+std::vector<Kernel> clip_kernels(const Workload& workload);
+
 /// Who enqueues them.
 Caller optimizer_caller(Optimizer optimizer);
 

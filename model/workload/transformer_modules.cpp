@@ -235,6 +235,7 @@ Module TransformerModules::fused_attention(const std::string& name, Mask mask) c
   Kernel backward = make_.gemm(name + ".grad", fused_attention_gemm(attention), 0);
   backward.traffic = make_.computed(4 * (stream_ + keys_) + stream_) + fp32(3 * rows + 2 * stream_);
   backward.launches = 3;
+  backward.followers = 2;
   Module module;
   module.forward = {forward};
   module.backward = {backward};

@@ -30,6 +30,9 @@ struct Kernel {
   std::optional<Gemm> gemm;  ///< none: the kernel only moves memory
   Bytes traffic;     ///< bytes read from and written to device memory, all launches together
   int launches = 1;  ///< kernels the host enqueues for it, at least 1
+  /// Those of them that follow another of the same operation of PyTorch: a library enqueues them
+  /// right behind it, at the cost of a bare launch.
+  int followers = 0;
   DType type = DType::fp32;      ///< how a GEMM multiplies
   std::optional<Duration> time;  ///< measured; stands in place of the cost law
 };
@@ -93,8 +96,9 @@ struct Workload {
   std::vector<Parameter> parameters;  ///< in registration order
   std::vector<BufferGroup> buffers;   ///< by type; a batch norm has statistics and a counter
   std::vector<int> arrival;  ///< parameter indices in the order their hooks fire; empty: derived
-  /// Measured time of one optimizer step, if the source gives it.
+  /// Measured time of one optimizer step, if the source gives it; of clipping too, if there is any.
   std::optional<Duration> optimizer;
+  bool clip_gradients = false;  ///< by the norm of all, before the optimizer updates parameters
   /// Measured: by how much copying one gradient out of its bucket lengthens the step, whether the
   /// device or the host behind it takes that long. None: the law of copies.
   std::optional<Duration> copy_back;

@@ -37,19 +37,23 @@ void translate(std::exception_ptr problem) {
   }
 }
 
-std::string call_run(const Question& question, std::optional<int> steps, bool run_ahead,
-                     bool ddp_statistics, bool why, bool trace, const py::object& progress) {
+std::string call_run(const Question& question, std::optional<int> steps, std::optional<int> scaling,
+                     bool run_ahead, bool ddp_statistics, bool why, bool trace, bool hooks,
+                     bool page, const py::object& progress) {
   RunRequest request;
   request.steps = steps;
+  request.scaling = scaling;
   request.run_ahead = run_ahead;
   request.ddp_statistics = ddp_statistics;
   request.why = why;
-  return in_background([=](const Tell&) { return run_answer(question, request, trace); }, progress);
+  const RunExtras extras{trace, hooks, page};
+  return in_background([=](const Tell&) { return run_answer(question, request, extras); },
+                       progress);
 }
 
 std::string call_vary(const Question& question, const std::vector<std::string>& axes,
-                      const py::object& progress) {
-  return in_background([=](const Tell&) { return vary_answer(question, axes); }, progress);
+                      const std::string& best, const py::object& progress) {
+  return in_background([=](const Tell&) { return vary_answer(question, axes, best); }, progress);
 }
 
 std::string call_schedule(const Question& question, bool tasks, std::optional<int> steps,
@@ -76,9 +80,9 @@ std::string call_score(const std::vector<std::string>& files, const std::vector<
 }
 
 std::string call_sweep(const Question& question, const std::vector<std::string>& axes, int jobs,
-                       const py::object& progress) {
-  return in_background([=](const Tell& tell) { return sweep_answer(question, axes, jobs, tell); },
-                       progress);
+                       const std::string& best, const py::object& progress) {
+  return in_background(
+      [=](const Tell& tell) { return sweep_answer(question, axes, jobs, best, tell); }, progress);
 }
 
 double step_ms(WhatIfs& study, const std::optional<std::string>& strategy,
@@ -125,9 +129,10 @@ PYBIND11_MODULE(_native, module) {
   py::class_<MemoryFile>(module, "MemoryFile")
       .def(py::init<std::string, std::string>(), py::arg("path"), py::arg("text"));
   const auto arg = [](const char* name) { return py::arg(name); };
-  module.def("run", call_run, arg("question"), arg("steps"), arg("run_ahead"),
-             arg("ddp_statistics"), arg("why"), arg("trace"), arg("progress"));
-  module.def("vary", call_vary, arg("question"), arg("axes"), arg("progress"));
+  module.def("run", call_run, arg("question"), arg("steps"), arg("scaling"), arg("run_ahead"),
+             arg("ddp_statistics"), arg("why"), arg("trace"), arg("hooks"), arg("page"),
+             arg("progress"));
+  module.def("vary", call_vary, arg("question"), arg("axes"), arg("best"), arg("progress"));
   module.def("schedule", call_schedule, arg("question"), arg("tasks"), arg("steps"),
              arg("progress"));
   module.def("tune", call_tune, arg("question"), arg("objective"), arg("within"),
@@ -135,7 +140,8 @@ PYBIND11_MODULE(_native, module) {
              arg("progress"));
   module.def("score", call_score, arg("files"), arg("set"), arg("calibrate_on"), arg("laws_only"),
              arg("progress"));
-  module.def("sweep", call_sweep, arg("question"), arg("axes"), arg("jobs"), arg("progress"));
+  module.def("sweep", call_sweep, arg("question"), arg("axes"), arg("jobs"), arg("best"),
+             arg("progress"));
   module.def("list_entries", list_answer, arg("kind"), Released());
   module.def("explain", explanation, arg("key"));
   module.def("schema", schema_of, arg("format"));

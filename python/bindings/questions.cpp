@@ -9,17 +9,21 @@
 #include "scenarios/reader/scenario_reader.hpp"
 #include "scenarios/reader/yaml.hpp"
 #include "sim/tune/parallel.hpp"
+#include "tools/report/best.hpp"
 #include "tools/report/cluster_report.hpp"
+#include "tools/report/hooks_log.hpp"
 #include "tools/report/json_writer.hpp"
 #include "tools/report/listing.hpp"
 #include "tools/report/memory_record.hpp"
 #include "tools/report/results.hpp"
+#include "tools/report/run_section.hpp"
 #include "tools/report/schedule_report.hpp"
 #include "tools/report/score_report.hpp"
 #include "tools/report/text_writer.hpp"
 #include "tools/report/trace.hpp"
 #include "tools/report/tune_report.hpp"
 #include "tools/report/vary_report.hpp"
+#include "tools/study/names.hpp"
 #include "tools/study/settings.hpp"
 #include "tools/sweep/point_threads.hpp"
 #include "tools/sweep/sweep_results.hpp"
@@ -85,6 +89,18 @@ Json arguments_of(const DdpArguments& made, const Training& training) {
   return arguments;
 }
 
+/// The figure that rows are sorted by; "": none.
+std::optional<Field> sorting(const std::string& best) {
+  return best.empty() ? std::nullopt : std::optional(best_field(best));
+}
+
+Json hooks_of(const Comparison& run) {
+  std::vector<LoggedStep> logged;
+  for (const Step& step : run.compared)
+    logged.push_back({strategy_label(step.training), "predicted", &step});
+  return Json::parse(hooks_log(run.scenario, logged, true)).at("hooks");
+}
+
 Page with_calibration(Page page, const std::optional<Fit>& fit) {
   if (fit) page.add(Paragraph{describe_calibration(*fit)});
   return page;
@@ -116,7 +132,8 @@ Scenario read(const Question& question) {
                                             : read_scenario(question.file, question.set);
 }
 
-std::string run_answer(const Question& question, const RunRequest& request, bool trace) {
+std::string run_answer(const Question& question, const RunRequest& request,
+                       const RunExtras& extras) {
   check(request);
   const Comparison run(read(question), question.laws_only);
   const MoreOfSteps more = more_of(run, request);
@@ -125,22 +142,31 @@ std::string run_answer(const Question& question, const RunRequest& request, bool
   Notes notes = cluster_notes(run.scenario, question.set);
   add_each_once(notes, memory_warnings(run.scenario, run.named()));
   Json found = answer(json_of(run_record(run, more)), json_of(rows), run_page(run, more), notes);
-  if (trace) found["trace"] = chrome_trace(run.scenario, run.named());
+  if (extras.trace) found["trace"] = chrome_trace(run.scenario, run.named());
+  if (extras.hooks) found["hooks"] = hooks_of(run);
+  if (extras.page)
+    found["page"] = html_of("Predicted training steps", {run_section(run, more, "timeline-0")});
   return one_line(found);
 }
 
-std::string vary_answer(const Question& question, const std::vector<std::string>& axes) {
-  const Variants variants =
-      run_variants(question.file, question.set, Grid(axes_of(axes)), question.laws_only);
-  if (!variants.refused.empty()) throw InputError(variants.refused.front().problem);
+std::string vary_answer(const Question& question, const std::vector<std::string>& axes,
+                        const std::string& best) {
+  const std::optional<Field> sorted_by = sorting(best);
+  const Grid grid(axes_of(axes));
+  const Variants variants = run_variants(question.file, question.set, grid, question.laws_only);
   Notes notes;
+  if (!variants.refused.empty())
+    notes.push_back(fmt::format(
+        "{} of {} points are refused; the first, {}: {}", variants.refused.size(), grid.points(),
+        short_label(variants.refused.front().settings), variants.refused.front().problem));
   for (const VariedRun& varied : variants.runs) {
     std::vector<Setting> settings = question.set;
     settings.insert(settings.end(), varied.settings.begin(), varied.settings.end());
     add_each_once(notes, cluster_notes(varied.run.scenario, settings));
   }
-  return one_line(answer(json_of(varied_records(variants)), json_of(varied_table(variants)),
-                         varied_page(variants), notes));
+  return one_line(answer(json_of(varied_records(variants)),
+                         json_of(varied_table(variants, sorted_by)),
+                         varied_page(variants, sorted_by), notes));
 }
 
 std::string schedule_answer(const Question& question, bool tasks, std::optional<int> steps) {
@@ -195,7 +221,8 @@ std::string score_answer(const std::vector<std::string>& files, const std::vecto
 }
 
 std::string sweep_answer(const Question& question, const std::vector<std::string>& axes, int jobs,
-                         const Tell& tell) {
+                         const std::string& best, const Tell& tell) {
+  const std::optional<Field> sorted_by = sorting(best);
   const Sweep sweep =
       plan_sweep(question.file, question.set, question.laws_only, Grid(axes_of(axes)));
   PointResults results(sweep.grid.points());
@@ -215,7 +242,8 @@ std::string sweep_answer(const Question& question, const std::vector<std::string
   }
   Json record = Json::parse(sweep_json(sweep, results));
   Json rows = record.value("rows", Json::array());
-  return one_line(answer(std::move(record), std::move(rows), sweep_page(sweep, results)));
+  return one_line(
+      answer(std::move(record), std::move(rows), sweep_page(sweep, results, sorted_by)));
 }
 
 std::string list_answer(const std::string& kind) {

@@ -31,19 +31,29 @@ Scenario read(const Question& question);
 // table, "notes" what the program says on stderr. All throw InputError or std::invalid_argument for
 // what they refuse.
 
-/// `trace`: with a Chrome trace in "trace".
-std::string run_answer(const Question& question, const RunRequest& request, bool trace);
-/// `axes`: as `--vary` takes them.
-std::string vary_answer(const Question& question, const std::vector<std::string>& axes);
+/// What an answer of `run` has beside that, each if it is asked for.
+struct RunExtras {
+  bool trace = false;  ///< "trace": a Chrome trace
+  bool hooks = false;  ///< "hooks": a list of every hook in the order they fire
+  bool page = false;   ///< "page": what `--report` writes
+};
+
+std::string run_answer(const Question& question, const RunRequest& request,
+                       const RunExtras& extras);
+/// `axes`: as `--vary` takes them; `best`: the figure that rows are sorted by; "": of none. A point
+/// that the scenario refuses has its reason in its row, as long as one is not refused.
+std::string vary_answer(const Question& question, const std::vector<std::string>& axes,
+                        const std::string& best);
 std::string schedule_answer(const Question& question, bool tasks, std::optional<int> steps);
 /// With "ddp", the arguments of DistributedDataParallel, and "ddp_step_ms", the step with them.
 std::string tune_answer(const Question& question, const TuneRequest& request, const Tell& tell);
 /// `calibrate_on`: as the flag takes it; "": as each file says.
 std::string score_answer(const std::vector<std::string>& files, const std::vector<Setting>& set,
                          const std::string& calibrate_on, bool laws_only, const Tell& tell);
-/// `jobs`: threads; 0: all cores. A point that the scenario refuses has its reason in its row.
+/// `jobs`: threads; 0: all cores. `best`: the figure that the text is sorted by; rows keep the
+/// order of the grid. A point that the scenario refuses has its reason in its row.
 std::string sweep_answer(const Question& question, const std::vector<std::string>& axes, int jobs,
-                         const Tell& tell);
+                         const std::string& best, const Tell& tell);
 /// What the catalogue holds, as `ddpsim list` names it.
 std::string list_answer(const std::string& kind);
 /// The keys of a YAML file with those of `set` put into it, as an object of JSON. A scalar is a

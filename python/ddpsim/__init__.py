@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     from ._sources import Scenario
     from .results import Plan, Run, StrategyResult
 
-    def describe(model: Any, batch: Any, loss: Any = None, optimizer: Any = None,
-                 **settings: Any) -> Any: ...
-
-    def profile(*arguments: Any, **settings: Any) -> Any: ...
+    from .describe import describe
+    from .profile import measured as profile
 
 __all__ = ['InputError', 'Plan', 'ProgramError', 'Run', 'Scenario', 'StrategyResult', 'Study',
            'calibrate', 'describe', 'explain', 'import_profile', 'list_backends', 'list_clusters',

@@ -38,26 +38,36 @@ def _answer(text: str) -> results.Record:
 
 def run(scenario: Source, *, set: Settings | None = None, cluster: Any = None,
         nodes: int | None = None, ranks_per_node: int | None = None, ranks: int | None = None,
-        device: Any = None, steps: int | None = None, run_ahead: bool = False,
-        ddp_statistics: bool = False, why: bool = False, trace: bool = False,
-        laws_only: bool = False, progress: Progress = None) -> results.Run:
+        device: Any = None, steps: int | None = None, scaling: int | None = None,
+        run_ahead: bool = False, ddp_statistics: bool = False, why: bool = False,
+        trace: bool = False, hooks: bool = False, page: bool = False, laws_only: bool = False,
+        progress: Progress = None) -> results.Run:
     """Predicts a training step under every strategy in the scenario's `compare` list.
 
     `steps` adds consecutive steps from the first on, `run_ahead` the same with a host that runs
-    ahead, `ddp_statistics` what PyTorch's logger would say, `why` what exposes each bucket, all in
-    `record`; `trace` a Chrome trace.
+    ahead, `scaling` the step on 1, 2, 4, ... ranks up to so many, `ddp_statistics` what PyTorch's
+    logger would say, `why` what exposes each bucket, all in `record`; `trace` a Chrome trace,
+    `hooks` every hook in the order they fire, `page` a page for a browser.
     """
     settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device) + settings_of(set)
     with question(scenario, settings, laws_only) as asked:
-        return results.run(_answer(_native.run(asked, steps, run_ahead, ddp_statistics, why, trace,
-                                               progress)))
+        return results.run(_answer(_native.run(asked, steps, scaling, run_ahead, ddp_statistics,
+                                               why, trace, hooks, page, progress)))
 
 
-def vary(scenario: Source, vary: Mapping[str, Values], *, set: Settings | None = None,
+def vary(scenario: Source, vary: Mapping[str, Values], *, best: str = '',
+         set: Settings | None = None, cluster: Any = None, nodes: int | None = None,
+         ranks_per_node: int | None = None, ranks: int | None = None, device: Any = None,
          laws_only: bool = False, progress: Progress = None) -> results.Variants:
-    """The scenario at every combination of the values of some keys, side by side."""
-    with question(scenario, settings_of(set), laws_only) as asked:
-        return results.Variants(**results.common(_answer(_native.vary(asked, _axes(vary),
+    """The scenario at every combination of the values of some keys, side by side.
+
+    `best` sorts the rows by a figure, the better values first: 'step', 'mfu',
+    'tokens_per_second', ... A combination that the scenario refuses is a row with the reason under
+    'error', as long as another one is not refused.
+    """
+    settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device) + settings_of(set)
+    with question(scenario, settings, laws_only) as asked:
+        return results.Variants(**results.common(_answer(_native.vary(asked, _axes(vary), best,
                                                                       progress))))
 
 
@@ -79,11 +89,14 @@ def tune(workload: Source, cluster: Any = None, nodes: int | None = None, *,
             '' if threads is None else str(threads), progress)))
 
 
-def schedule(scenario: Source, *, set: Settings | None = None, tasks: bool = False,
+def schedule(scenario: Source, *, set: Settings | None = None, cluster: Any = None,
+             nodes: int | None = None, ranks_per_node: int | None = None,
+             ranks: int | None = None, device: Any = None, tasks: bool = False,
              steps: int | None = None, laws_only: bool = False,
              progress: Progress = None) -> results.Schedule:
     """Hooks in firing order, buckets with their contents, and what the step consists of."""
-    with question(scenario, settings_of(set), laws_only) as asked:
+    settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device) + settings_of(set)
+    with question(scenario, settings, laws_only) as asked:
         return results.Schedule(**results.common(_answer(_native.schedule(asked, tasks, steps,
                                                                           progress))))
 
@@ -100,13 +113,17 @@ def score(scenarios: Source | Sequence[Source], *, calibrate_on: str | Sequence[
                                                    progress)))
 
 
-def sweep(scenario: Source, vary: Mapping[str, Values], *, set: Settings | None = None,
+def sweep(scenario: Source, vary: Mapping[str, Values], *, best: str = '',
+          set: Settings | None = None, cluster: Any = None, nodes: int | None = None,
+          ranks_per_node: int | None = None, ranks: int | None = None, device: Any = None,
           jobs: int | None = None, laws_only: bool = False,
           progress: Progress = None) -> results.Sweep:
-    """Predicts a grid: every combination of the values that the keys of `vary` take."""
-    with question(scenario, settings_of(set), laws_only) as asked:
+    """Predicts a grid: every combination of the values that the keys of `vary` take. `best` sorts
+    what is printed by a figure; rows keep the order of the grid."""
+    settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device) + settings_of(set)
+    with question(scenario, settings, laws_only) as asked:
         return results.Sweep(**results.common(_answer(_native.sweep(asked, _axes(vary), jobs or 0,
-                                                                    progress))))
+                                                                    best, progress))))
 
 
 def load(file: str | os.PathLike[str], *, set: Settings | None = None) -> Scenario:

@@ -2,6 +2,7 @@
 with --json; the fields beside it are the figures one asks for most, with their units."""
 from __future__ import annotations
 
+import csv
 import html
 import json
 import os
@@ -35,10 +36,23 @@ class Answer:
         return self._text
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes what the program writes with --json."""
+        """Writes what the program writes with --json; to a file whose name ends in .csv, the rows
+        as a table."""
+        if os.fspath(path).endswith('.csv'):
+            self._save_rows(path)
+            return
         with open(path, 'w', encoding='utf-8') as file:
             json.dump(self.record, file, indent=1, ensure_ascii=False)
             file.write('\n')
+
+    def _save_rows(self, path: str | os.PathLike[str]) -> None:
+        columns = list(dict.fromkeys(name for row in self._rows for name in row))
+        with open(path, 'w', encoding='utf-8', newline='') as file:
+            writer = csv.DictWriter(file, columns, lineterminator='\n')
+            writer.writeheader()
+            for row in self._rows:
+                writer.writerow({name: json.dumps(value) if isinstance(value, (dict, list))
+                                 else value for name, value in row.items()})
 
     def __repr__(self) -> str:
         return self._summary.rstrip('\n')
@@ -99,6 +113,10 @@ class Run(Answer):
     results: tuple[StrategyResult, ...]
     trace: str | None = field(default=None, compare=False)
     """A Chrome trace (it opens in ui.perfetto.dev), if it was asked for."""
+    hooks: tuple[Row, ...] | None = field(default=None, compare=False)
+    """Every hook in the order they fire, if it was asked for."""
+    page: str | None = field(default=None, compare=False)
+    """A page for a browser, as HTML, if it was asked for."""
 
     def __getitem__(self, strategy: str) -> StrategyResult:
         """The first result of a strategy."""
@@ -226,7 +244,8 @@ def run(answer: Record) -> Run:
     record = answer['record']
     return Run(**common(answer), scenario=record['scenario'], ranks=record['ranks'],
                results=tuple(strategy_result(each) for each in record['results']),
-               trace=answer.get('trace'))
+               trace=answer.get('trace'), page=answer.get('page'),
+               hooks=tuple(answer['hooks']) if 'hooks' in answer else None)
 
 
 def plan(answer: Record) -> Plan:

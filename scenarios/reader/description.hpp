@@ -30,6 +30,7 @@ struct DescribedKernel {
   std::int64_t read = 0, written = 0;  ///< bytes, all launches together
   double flops = 0;                    ///< masks not discounted
   int launches = 1;
+  int operations = 1;            ///< of PyTorch whose first launches these are
   std::optional<Duration> time;  ///< measured, all launches together
 };
 
@@ -67,6 +68,7 @@ struct WorkloadDescription {
   DType dtype = DType::fp32;
   std::optional<DType> compute;
   std::optional<Optimizer> optimizer;
+  bool clip_gradients = false;
   std::string attention;  ///< which kernels attention was described as; "": there is none
   std::vector<std::string> notes, partial;
   std::vector<DescribedKernel> kernels;

@@ -58,6 +58,7 @@ const Map<Gemm>& gemm_map() {
 
 const Map<Attention>& attention_map() {
   const auto extent = [] { return value::whole<std::int64_t>(1, most_extent); };
+  const auto extent_or_none = [] { return value::whole<std::int64_t>(0, most_extent); };
   static const auto map =
       Map<Attention>("described_attention", "Attention of a layer in one fused kernel.")
           .key("batch", extent(), &Attention::batch,
@@ -69,7 +70,13 @@ const Map<Attention>& attention_map() {
           .key("keys", extent(), &Attention::keys,
                {.meaning = "Keys of a sample.", .example = "512", .required = true})
           .key("size", extent(), &Attention::size,
-               {.meaning = "Elements of a head.", .example = "64", .required = true})
+               {.meaning = "Elements of a head's queries and keys.",
+                .example = "64",
+                .required = true})
+          .key("value_size", extent_or_none(), &Attention::value_size,
+               {.meaning = "Elements of a head's values, where there are others.",
+                .otherwise = "as `size`",
+                .example = "128"})
           .key("causal", value::boolean(), &Attention::causal,
                {.meaning = "Whether a query sees no key behind it. What is masked is left out when "
                            "the kernel is priced, and there alone."})
@@ -89,6 +96,9 @@ void finish_kernel(DescribedKernel& kernel, const YamlMap& map) {
   };
   only_of("gemm", product);
   only_of("attention", kernel.kind == KernelKind::attention);
+  if (kernel.operations > kernel.launches)
+    map.at("operations")
+        .fail(fmt::format("{} launches begin no more than as many operations", kernel.launches));
   const double counted = product                                ? kernel.gemm->flops()
                          : kernel.kind == KernelKind::attention ? counted_flops(*kernel.attention)
                                                                 : 0;
@@ -96,9 +106,10 @@ void finish_kernel(DescribedKernel& kernel, const YamlMap& map) {
   if (counted > most_step_flops)
     map.node().fail(
         fmt::format("{:.3g} multiplications and additions: no step has so many", counted));
-  if (flops && product && std::abs(kernel.flops - counted) > 1e-9 * counted)
-    flops->fail(fmt::format("the shape makes it {:.0f} (2 m n k batch)", counted));
-  if (product) kernel.flops = counted;
+  if (flops && counted > 0 && std::abs(kernel.flops - counted) > 1e-9 * counted)
+    flops->fail(
+        fmt::format("the shape makes it {:.0f}{}", counted, product ? " (2 m n k batch)" : ""));
+  if (counted > 0) kernel.flops = counted;
 }
 
 const Map<DescribedKernel>& kernel_map() {
@@ -145,6 +156,11 @@ const Map<DescribedKernel>& kernel_map() {
                            "is discounted."})
           .key("launches", value::whole(1, 100'000), &DescribedKernel::launches,
                {.meaning = "How many kernels the host enqueues for it."})
+          .key("operations", value::whole(0, 100'000), &DescribedKernel::operations,
+               {.meaning = "How many of them begin an operation of PyTorch, which costs the host "
+                           "more than a launch: 0 of a kernel that a library launches right behind "
+                           "another, such as the sum of a product in parts.",
+                .example = "0"})
           .key("time", value::time_or_zero(), &DescribedKernel::time,
                {.meaning = "How long all its launches take together, where that was measured. It "
                            "goes before every law, on any device: such a description is of the "
@@ -450,6 +466,8 @@ Map<WorkloadDescription> make_map() {
            {.meaning = "The optimizer that was described, which a scenario may replace.",
             .otherwise = "none",
             .example = "adamw"})
+      .key("clip_gradients", value::boolean(), &D::clip_gradients,
+           {.meaning = "Whether the step clips gradients by the norm of all of them."})
       .key("attention", value::text(), &D::attention,
            {.meaning = "Which kernels attention was described as.",
             .otherwise = "there is none",

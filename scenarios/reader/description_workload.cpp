@@ -1,7 +1,6 @@
 // From a description, which has each distinct kernel once, to a workload of layers of kernels.
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 
@@ -56,12 +55,13 @@ class DescribedPass {
     } else {
       kernels_.push_back(kernel);
       kernels_.back().traffic = {};
-      kernels_.back().launches = 0;
+      kernels_.back().launches = kernels_.back().followers = 0;
       if (kernel.time) kernels_.back().time = Duration::zero();
       merged_ = 0;
     }
     kernels_.back().traffic += count * kernel.traffic;
     kernels_.back().launches += count * kernel.launches;
+    kernels_.back().followers += count * kernel.followers;
     if (kernel.time) *kernels_.back().time += count * *kernel.time;
     open_ = !kernel.gemm;
   }
@@ -81,15 +81,6 @@ class DescribedPass {
   bool open_ = false;
 };
 
-/// What is described counts: heads whose values are wider than their keys differ from the law.
-Gemm attention_gemm(const DescribedKernel& kernel) {
-  Gemm gemm = fused_attention_gemm(*kernel.attention);
-  if (kernel.flops > 0)
-    gemm.k = std::max<std::int64_t>(1, std::llround(static_cast<double>(gemm.k) * kernel.flops /
-                                                    counted_flops(*kernel.attention)));
-  return gemm;
-}
-
 /// Copies of layout are there for kernels of tensor cores: a convolution in fp32 has none.
 bool is_left_out(const DescribedKernel& described, std::optional<DType> compute,
                  const Device& device) {
@@ -106,9 +97,10 @@ std::optional<Kernel> priced(const DescribedKernel& described, std::optional<DTy
   if (is_left_out(described, compute, device)) return std::nullopt;
   Kernel kernel;
   kernel.name = described.op;
-  kernel.gemm = described.attention ? attention_gemm(described) : described.gemm;
+  kernel.gemm = described.attention ? fused_attention_gemm(*described.attention) : described.gemm;
   kernel.traffic = Bytes{described.read + described.written};
   kernel.launches = described.launches;
+  kernel.followers = described.launches - described.operations;
   kernel.type = multiplied_as(described, compute, device);
   kernel.time = described.time;
   return kernel;

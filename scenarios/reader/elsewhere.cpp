@@ -38,15 +38,6 @@ constexpr std::array words{
     Word{"activation_checkpointing", not_modelled},
     Word{"tensor_parallel_size", not_modelled},
     Word{"pipeline_parallel_size", not_modelled},
-    Word{
-        "max_grad_norm",
-        "clipping by the norm of all gradients is not modelled; training.hooks can clip a layer's"},
-    Word{
-        "gradient_clip_val",
-        "clipping by the norm of all gradients is not modelled; training.hooks can clip a layer's"},
-    Word{
-        "gradient_clipping",
-        "clipping by the norm of all gradients is not modelled; training.hooks can clip a layer's"},
     Word{"zero_optimization", zero_hooks},
     Word{"zero_stage", zero_hooks},
     Word{"fsdp", zero_hooks},

@@ -1,5 +1,7 @@
 #include "scenarios/reader/scenario_reader.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "scenarios/reader/catalogue.hpp"
@@ -114,6 +116,11 @@ Scenario read_profile_as_scenario(
   apply_settings(root, overrides);
   Scenario scenario = read(root, profile);
   scenario.measured.reset();  // on another cluster than the keys describe, perhaps
+  const bool says_what = std::any_of(overrides.begin(), overrides.end(), [](const auto& setting) {
+    return setting.first == "compare";
+  });
+  if (scenario.cluster.ranks() == 1 && !says_what)
+    scenario.compare = {Strategy::none};  // nothing is averaged
   return scenario;
 }
 

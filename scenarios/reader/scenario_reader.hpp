@@ -24,7 +24,8 @@ Scenario read_scenario(const std::filesystem::path& file,
 bool is_workload_profile(const std::filesystem::path& file);
 
 /// A scenario of nothing but such a file and the keys given, which must say what the cluster is.
-/// What the profile itself may have `measured`, on some other cluster, is left out.
+/// What the profile itself may have `measured`, on some other cluster, is left out. One rank
+/// averages nothing: it compares `none` alone unless `compare` is given.
 Scenario read_profile_as_scenario(
     const std::filesystem::path& profile,
     const std::vector<std::pair<std::string, std::string>>& overrides);

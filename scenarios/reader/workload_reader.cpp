@@ -21,6 +21,7 @@ struct WorkloadDraft {
   std::optional<DType> compute;
   std::optional<Optimizer> optimizer;
   std::optional<Duration> optimizer_time;
+  std::optional<bool> clip_gradients;
   MeasuredTimes times;
 };
 
@@ -159,6 +160,15 @@ void add_times(Map<WorkloadDraft>& map) {
                 .example = "adamw-fused",
                 .source = "the operations of each: model/workload/optimizer.hpp",
                 .elsewhere = {{"optim", "Hugging Face's"}}})
+      .key("clip_gradients", value::boolean(), &WorkloadDraft::clip_gradients,
+           {.meaning = "Whether gradients are clipped by the norm of all of them before the "
+                       "update, as torch.nn.utils.clip_grad_norm_ does; it counts as the "
+                       "optimizer's. A measured time of an update has it in it.",
+            .otherwise = "false; for a workload description, as described",
+            .example = "true",
+            .elsewhere = {{"gradient_clipping", "DeepSpeed's", "-", "write clip_gradients: true"},
+                          {"gradient_clip_val", "Lightning's", "-", "write clip_gradients: true"},
+                          {"max_grad_norm", "Hugging Face's", "-", "write clip_gradients: true"}}})
       .key("times", value::mapping(&times_map), &WorkloadDraft::times,
            {.meaning = "Measured totals of a step without communication, which scale the laws.",
             .otherwise = "the laws price the step",
@@ -254,6 +264,7 @@ void read_described(const Yaml& given, const Entry& entry, WorkloadDraft& draft,
   refuse_other_devices(given, description, draft.compute, device);
   scenario.workload = workload_of(description, entry.name, draft.compute, device);
   scenario.optimizer = description.optimizer.value_or(Optimizer::none);
+  scenario.workload.clip_gradients = description.clip_gradients;
   scenario.batch = description.batch;
   scenario.sequence = description.sequence.value_or(0);
   const MaskedFlops flops = masked_flops(description);
@@ -317,6 +328,7 @@ void read_workload(const Yaml& given, Scenario& scenario) {
   }
   if (draft.optimizer) scenario.optimizer = *draft.optimizer;
   if (draft.optimizer || draft.optimizer_time) scenario.workload.optimizer = draft.optimizer_time;
+  if (draft.clip_gradients) scenario.workload.clip_gradients = *draft.clip_gradients;
   scenario.times = draft.times;
 }
 

@@ -9,8 +9,9 @@ their shapes, and by how much a described step's figures differ from the catalog
 laws on one A100. The second has the kernels and the busy time of the device in each pass of the
 step of ResNet-50 that the trace shows (github:facebookresearch/HolisticTraceAnalysis@f4d0062:
 tests/data/nccl_parser_config/nccl_data.json.gz: DistributedDataParallel, batch 32, TF32, A100),
-without what DDP does and NCCL's kernels. --keep leaves the descriptions in a folder: those of
-tests/data/descriptions were made so.
+without what DDP does and NCCL's kernels. The third has the same of a step on a V100, of which the
+figures that the tests of PyTorch's profiler keep of a trace stand below. --keep leaves the
+descriptions in a folder: those of tests/data/descriptions were made so.
 
 Needs torch 2 and transformers; docs/accuracy.md has the tables.
 """
@@ -76,6 +77,23 @@ CATALOGUE = {
     'llama2': 'model=llama2-7b batch=1 sequence=4096 dtype=bf16 optimizer=adamw',
 }
 DEVICE = 'a100-40'
+
+# A trace of ResNet-50 on one V100 (batch 32, fp32, torch of 2021, SGD in a loop, gradients zeroed
+# and added to), as the tests of PyTorch's profiler keep what is in it; the trace itself is in the
+# same repository (tb_plugin/samples/resnet50_num_workers_0). Microseconds of the device are of six
+# steps. github:pytorch/kineto@0ab7eadb59b4: tb_plugin/test/result_check_file.txt
+V100_STEPS, V100_KERNELS, V100_KERNEL_US = 6, 8856, 6 * 100868
+V100_TENSORS = 161
+V100_FORWARD_US = {'cudnn_convolution': 135735, 'cudnn_batch_norm': 33292, 'threshold_': 17759,
+                   'max_pool2d_with_indices': 1341, 'add': 325, 'mean': 256, 'addmm': 201,
+                   '_log_softmax': 60, 'nll_loss_forward': 20}
+V100_BACKWARD_US = {'cudnn_convolution_backward_weight': 149670,
+                    'cudnn_convolution_backward_input': 135844, 'cudnn_batch_norm_backward': 56884,
+                    'threshold_backward': 26258, 'max_pool2d_with_indices_backward': 4098,
+                    'zeros_like': 948, 'ones_like': 6, 'mm': 295, 'div': 162,
+                    '_log_softmax_backward_data': 64, 'nll_loss_backward': 18}
+V100_ADD_US, V100_ACCUMULATE_US = 23357, 2915  # aten::add_; of these in AccumulateGrad
+V100_OTHER_US = {'fill_': 2414 - 948 - 6, 'mul_': 2380}  # zero_grad and the optimizer's
 FIGURES = ('forward_ms', 'backward_ms', 'step_ms')
 
 
@@ -221,6 +239,37 @@ def against_trace(program, file, trace):
     print(f'| step | {ours} | {theirs} | {percent(ours, theirs)} | | | |')
 
 
+def v100_busy_ms():
+    """What both passes of a step took. Of the additions in place, all of parameters' sizes but the
+    forward pass's, a third of the former are AccumulateGrad's and two thirds the optimizer's. What
+    no operation has are the engine's sums of gradients where branches meet."""
+    joined = V100_ADD_US - 3 * V100_ACCUMULATE_US
+    known = sum(sum(each.values()) for each in (V100_FORWARD_US, V100_BACKWARD_US, V100_OTHER_US))
+    sums = V100_KERNEL_US - known - V100_ADD_US
+    forward = sum(V100_FORWARD_US.values()) + joined
+    backward = sum(V100_BACKWARD_US.values()) + sums + V100_ACCUMULATE_US
+    return {'forward': forward / V100_STEPS / 1e3, 'backward': backward / V100_STEPS / 1e3}
+
+
+def against_v100(program, folder):
+    file = folder / 'resnet50.v100.yaml'
+    program('describe', f'{folder / "models.py"}:resnet50', '--micro-batches', '2', '--quiet', '-o',
+            str(file))
+    settings = ['cluster.device=v100', 'cluster.launch=1 ns']
+    kernels, figures = (ask(str(file), settings) for ask in (program.kernels, program.figures))
+    # Both passes: all but the optimizer's products and two sums for each tensor, and zero_grad's.
+    seen = V100_KERNELS // V100_STEPS - 4 * V100_TENSORS
+    ours = sum(launches(kernels, phase) for phase in ('forward', 'backward'))
+    print('\n| pass on a V100 | kernels | in the trace | differ | device busy ms | in the trace '
+          '| differ |')
+    print('|---|--:|--:|--:|--:|--:|--:|')
+    for phase, busy in v100_busy_ms().items():
+        figure = figures[phase + '_ms']
+        print(f'| {phase} | {launches(kernels, phase)} | | | {figure:.2f} | {busy:.2f} | '
+              f'{percent(figure, busy)} |')
+    print(f'| both | {ours} | {seen} | {percent(ours, seen)} | | | |')
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--ddpsim', default=str(ROOT / 'build/release/tools/ddpsim'))
@@ -234,6 +283,7 @@ def main():
         against_catalogue(program, files, folder)
         if flags.trace:
             against_trace(program, files['resnet50'], flags.trace)
+        against_v100(program, folder)
         if flags.keep:
             kept = pathlib.Path(flags.keep)
             kept.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,5 @@
 """Objects are answered as files are, and as the program answers."""
+import csv
 import json
 import subprocess
 
@@ -104,6 +105,48 @@ def test_a_refused_point_says_why(small):
                             'training.no_sync': [False, True]})
     assert len(refused.rows()) == 3 * 4 + 1  # one micro-batch under no_sync is refused
     assert sum('one micro-batch' in (row['error'] or '') for row in refused.rows()) == 1
+
+
+def test_a_varied_run_keeps_the_points_that_are_not_refused(small):
+    asked = {**small, 'training': {'strategy': 'bucketed'}, 'compare': ['bucketed']}
+    axes = {'training.micro_batches': [1, 2], 'training.no_sync': [False, True]}
+    varied = ddpsim.vary(asked, axes)
+    errors = [row['error'] for row in varied.rows()]
+    assert len(errors) == 4 and errors[:3] == [None] * 3 and 'one micro-batch' in errors[3]
+    assert '1 of 4 points are refused' in varied.notes[-1]
+    with pytest.raises(ddpsim.InputError, match='one micro-batch'):
+        ddpsim.vary(asked, {'training.no_sync': [True]})
+
+
+def test_the_best_come_first(program, scenarios):
+    first = scenarios / 'examples/first.yaml'
+    axes = {'training.bucket_cap': ['1 MiB', '25 MiB', '200 MiB']}
+    varied = ddpsim.vary(first, axes, best='exposed', set={'compare': ['bucketed']})
+    exposed = [row['exposed_ms'] for row in varied.rows()]
+    assert len(set(exposed)) == 3 and exposed == sorted(exposed)
+    assert 'sorted by exposed' in varied.report()
+    assert 'sorted by mfu, the highest first' in ddpsim.sweep(first, axes, best='mfu').report()
+    with pytest.raises(ddpsim.InputError, match='fastest'):
+        ddpsim.vary(first, axes, best='fastest')
+
+
+def test_a_run_has_what_the_flags_of_the_command_write(program, scenarios, tmp_path):
+    first = scenarios / 'examples/first.yaml'
+    asked = {'set': {'compare': ['bucketed']}, 'cluster': 'dgx-h100'}
+    result = ddpsim.run(first, scaling=16, hooks=True, page=True, **asked)
+    log = tmp_path / 'hooks.json'
+    record = printed(program, 'run', first, '--cluster', 'dgx-h100', '--set', 'compare=[bucketed]',
+                     '--scaling', 16, '--hooks-log', log)
+    assert result.record == record
+    curve = result['bucketed'].record['scaling']
+    assert [row['ranks'] for row in curve] == [1, 2, 4, 8, 16]
+    assert list(result.hooks) == json.loads(log.read_text())['hooks']
+    assert result.page.startswith('<!') and '<svg' in result.page
+    assert ddpsim.run(first).hooks is None
+    result.save(tmp_path / 'rows.csv')
+    with open(tmp_path / 'rows.csv', encoding='utf-8', newline='') as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row['avg_step_time_ms']) for row in rows] == [result['bucketed'].step_ms]
 
 
 def test_lists_are_those_of_the_program(program):

@@ -75,6 +75,39 @@ def test_a_description_for_a_cpu_has_the_operations_of_a_real_step_in_their_orde
     assert described == real
 
 
+def without_workspace(operations):
+    """What oneDNN keeps of a forward pass is opaque bytes, of a size that is estimated."""
+    return [(name, [look for look in tensors if look[2] is not torch.uint8])
+            for name, tensors in operations]
+
+
+LSTMS = [{}, {'bidirectional': True}, {'num_layers': 2, 'bias': False, 'dropout': 0.5},
+         {'num_layers': 2, 'bidirectional': True, 'batch_first': True}]
+
+
+@pytest.mark.parametrize('settings', LSTMS)
+def test_an_lstm_is_one_operation_of_onednn_for_each_layer_and_direction(settings):
+    torch.manual_seed(1)
+    model, batch = torch.nn.LSTM(8, 16, **settings), torch.randn(5, 2, 8)
+
+    def loss(model, batch):
+        return model(batch)[0].sum()
+    operations, workload = recorded(model, batch, loss)
+    with Seen() as seen:
+        loss(model, batch).backward()
+    described = [(str(op.func), looks((op.args, dict(op.kwargs)))) for op in operations]
+    assert without_workspace(described) == without_workspace(seen.operations)
+    layers = settings.get('num_layers', 1) * (2 if settings.get('bidirectional') else 1)
+    assert sum('mkldnn_rnn_layer.default' in name for name, _ in described) == layers
+    backward = next(op for op in operations if 'rnn_layer_backward' in str(op.func))
+    args, kwargs, _ = backward.arguments()
+    assert len(backward.func(*args, **kwargs)) == 7  # it runs again, on memory of its own
+    # The input weights with all inputs, and in each of 5 steps the states with theirs.
+    first = [tuple(k.gemm) for k in workload.forward if k.gemm][:2]
+    samples = 5 if settings.get('batch_first') else 2
+    assert first == [(10, 64, 8, 1), (samples, 64, 16, 1)]
+
+
 def test_kernels_share_the_time_of_their_operation_and_all_times_are_there():
     model, batch, loss, _ = example('resnext')
     operations, workload = recorded(model, batch, loss)

@@ -57,7 +57,7 @@ def test_the_chosen_attention_is_said_and_can_be_another():
         assert workload.attention == said
         kernel = workload.forward[0]
         assert (kernel.op, kernel.kind) == (op, 'attention')
-        assert tuple(kernel.attention) == (2, 4, 8, 8, 16, True, False)
+        assert tuple(kernel.attention) == (2, 4, 8, 8, 16, 16, True, False)
         # Two products forward, five backward; a causal mask is discounted in pricing alone.
         assert kernel.flops == 2 * 2 * 2 * 4 * 8 * 8 * 16
         assert [k.flops for k in workload.backward if k.attention] == [kernel.flops * 5 // 2]
@@ -163,7 +163,16 @@ def test_compiled_modules_are_described_eager_and_it_is_said():
     plain = describe(model, batch, loss)
     compiled = describe(torch.compile(model), batch, loss)
     assert compiled.forward == plain.forward and compiled.parameters == plain.parameters
-    assert any('torch.compile is not captured' in note for note in compiled.notes)
+    assert any('torch.compile is not captured: 1 compiled module described' in note
+               for note in compiled.notes)
+    helper = torch.compile(lambda x: x.tanh())
+    inside = step(lambda x: helper(x), torch.randn(3))
+    assert any('compiled functions described eager' in note for note in inside.notes)
+    assert not any('compile' in note for note in step(lambda x: x.tanh(), torch.randn(3)).notes)
+    model.forward = torch.compile(model.forward)
+    both = describe(model, batch, torch.compile(loss))
+    assert both.forward == plain.forward
+    assert any('1 compiled module and the compiled loss described' in note for note in both.notes)
 
 
 @pytest.mark.parametrize('settings, name', [

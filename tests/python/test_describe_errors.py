@@ -2,9 +2,11 @@
 import contextlib
 import io
 import os
+import pathlib
 import runpy
 import subprocess
 import sys
+import sysconfig
 import textwrap
 
 import pytest
@@ -137,6 +139,15 @@ def test_mistakes_of_the_model_are_one_line(file, described):
         described('my_model.py', where=file('return x * 2')))
 
 
+def test_wrong_words_are_one_line(file, described):
+    where = file('return self.linear(x)')
+    for words, said in ((('--bogus',), 'unrecognized arguments: --bogus; --help tells the flags'),
+                        (('--batch', '0'), 'expected a whole number above zero, got "0"'),
+                        (('--device', 'tpu'), "invalid choice: 'tpu'")):
+        assert said in one_line(described('my_model.py', *words, where=where))
+    assert 'are required: FILE.py:FUNCTION' in one_line(described(where=where))
+
+
 def test_the_batch_is_handed_to_the_function(file, described):
     where = file('return self.linear(x)')
     written = yaml.safe_load(described('my_model.py:make', '--batch', '16', where=where).stdout)
@@ -163,3 +174,14 @@ def test_help_and_import_need_no_torch(tmp_path):
                           env=settings, check=True).stdout
     assert said.split() == ['Workload', 'True']
     assert 'no torch' in one_line(run('my_model.py', where=tmp_path, settings=settings))
+    (tmp_path / 'torch.py').write_text('__version__ = "2.5.1+cu124"\n')
+    assert 'PyTorch 2.6 or later is needed; this is 2.5.1' in one_line(
+        run('my_model.py', where=tmp_path, settings=settings))
+
+
+def test_the_program_tells_every_flag():
+    from ddpsim.describe.__main__ import parser
+    told = subprocess.run([pathlib.Path(sysconfig.get_path('scripts'), 'ddpsim'), 'describe',
+                           '--help'], text=True, capture_output=True, check=True).stdout
+    for action in parser()._actions:
+        assert action.option_strings[-1:] == [] or action.option_strings[-1] in told

@@ -4,7 +4,7 @@ from describe_models import SMALL, example, from_transformers, torch, value_of
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
-from ddpsim.describe import capture, describe
+from ddpsim.describe import capture, describe, results
 from ddpsim.describe.foreach import launches_of
 
 
@@ -98,6 +98,69 @@ def test_linear_takes_its_bias_along_and_its_backward_is_two_products_and_a_sum(
         ('aten.addmm', 'gemm', (5, 4, 8, 1))]
     assert [(k.op, k.gemm and tuple(k.gemm)) for k in backward[1:]] == [
         ('aten.mm', (5, 8, 4, 1)), ('aten.mm', (4, 8, 5, 1)), ('aten.sum', None)]
+
+
+def shapes(m, n, k):
+    return kernels(lambda a, b: a @ b, (m, k), (k, n))
+
+
+def test_a_product_of_few_tiles_is_made_in_parts_and_their_sum():
+    """The classifier of ResNet-50 as traces of an A100 and a V100 show it."""
+    (product, total), _ = shapes(32, 1000, 2048)  # 8 tiles
+    assert (product.op, total.op) == ('aten.mm', 'cublas.sum_of_parts')
+    assert product.written == total.read == 5 * 4 * 32 * 1000 and total.written == 4 * 32 * 1000
+    assert (product.operations, total.operations) == (1, 0)
+    (_, total), _ = shapes(32, 2048, 1000)  # 16 tiles; 5 parts of 200
+    assert total.read == 5 * 4 * 32 * 2048
+    assert len(shapes(1000, 2048, 32)[0]) == 1  # 128 tiles
+    assert len(shapes(32, 1000, 399)[0]) == 1  # no two parts of 200
+    # 53 tiles and 54: an A100 has 108 multiprocessors.
+    (_, total), _ = shapes(128, 53 * 128, 2048)
+    assert total.read == 2 * 4 * 128 * 53 * 128
+    assert len(shapes(128, 54 * 128, 2048)[0]) == 1
+
+
+def test_a_product_in_parts_of_16_bits_adds_up_in_32():
+    (product, total), _ = kernels(lambda a, b: a @ b, torch.randn(32, 800).bfloat16(),
+                                  torch.randn(800, 64).bfloat16())
+    assert (product.type, product.written) == ('bf16', 4 * 4 * 32 * 64)  # 4 parts of 200
+    assert total.written == 2 * 32 * 64
+
+
+@pytest.mark.parametrize('sizes', [(16, 16), (24, 16), (16, 40)])
+def test_flops_of_attention_count_both_sizes_of_heads(sizes):
+    size, value_size = sizes
+    made = [torch.randn(2, 3, 8, each) for each in (size, size, value_size)]
+    forward, backward = kernels(torch.nn.functional.scaled_dot_product_attention, *made)
+    with FlopCounterMode(display=False) as counter:
+        tensors = [each.to('meta').requires_grad_() for each in made]
+        result = torch.ops.aten._scaled_dot_product_efficient_attention(
+            *tensors, None, True)[0]
+        said = counter.get_total_flops()
+        result.sum().backward()
+    assert sum(k.flops for k in forward) == said == 2 * 2 * 3 * 8 * 8 * (size + value_size)
+    assert sum(k.flops for k in backward) == counter.get_total_flops() - said
+
+
+@pytest.mark.parametrize('a, b', [((12, 8), (3, 8, 20)), ((16, 12), (12, 24)),
+                                  ((3, 4, 8), (3, 8, 20)), ((3, 4, 8), (8, 12))])
+def test_grouped_products_of_fp32_have_the_results_of_real_ones(a, b):
+    a, b = torch.randn(a), torch.randn(b)
+    offsets = None if a.dim() == b.dim() == 3 else torch.tensor([4, 8, 12], dtype=torch.int32)
+    real = torch._grouped_mm(a, b, offs=offsets)
+    args = [each if each is None else each.to('meta') for each in (a, b, offsets)]
+    ours = results.result_of(torch.ops.aten._grouped_mm.default, args, {})
+    assert (ours.shape, ours.stride(), ours.dtype) == (real.shape, real.stride(), real.dtype)
+
+
+@pytest.mark.parametrize('dtype, launches', [(torch.bfloat16, 1), (torch.float32, 3)])
+def test_grouped_products_are_one_kernel_in_bf16_and_one_for_each_group_elsewhere(dtype, launches):
+    forward, _ = kernels(
+        lambda a, b: torch._grouped_mm(a, b, offs=torch.zeros(3, dtype=torch.int32)).relu(),
+        torch.randn(12, 8).to(dtype), torch.randn(3, 8, 16).to(dtype))
+    product = next(kernel for kernel in forward if kernel.gemm)
+    assert (product.launches, product.operations) == (launches, launches)
+    assert tuple(product.gemm) == (4, 16, 8, 3)
 
 
 def test_a_grouped_convolution_is_independent_products():

@@ -18,8 +18,11 @@ def test_hooks_fire_as_in_a_real_step(name):
     assert described_order(workload) == real_order(model, batch, loss)
 
 
-def test_on_a_cpu_recurrent_layers_complete_as_in_a_real_step():
+@pytest.mark.parametrize('kind', ['gru', 'lstm'])
+def test_on_a_cpu_recurrent_layers_complete_as_in_a_real_step(kind):
     model, batch, loss, _ = example('gru')
+    if kind == 'lstm':
+        model.gru = nn.LSTM(16, 16, 2, batch_first=True)
     workload = describe(model, batch, loss, device='cpu')
     assert described_order(workload) == real_order(model, batch, loss)
 

@@ -1,5 +1,7 @@
 """The wheel as it was installed."""
+import ast
 import importlib.metadata
+import inspect
 import pathlib
 import shutil
 import subprocess
@@ -68,6 +70,9 @@ def test_types_are_complete(tmp_path):
     copy.mkdir()
     for name in own:
         shutil.copy(PACKAGE / (name + ('.pyi' if name == '_native' else '.py')), copy)
+    for name in ('describe', 'profile'):  # of these the stub says what there is
+        (copy / name).mkdir()
+        shutil.copy(PACKAGE / name / '__init__.pyi', copy / name)
     done = subprocess.run([sys.executable, '-m', 'mypy', '--strict', '--cache-dir',
                            tmp_path / 'cache', 'ddpsim'], capture_output=True, text=True,
                           cwd=tmp_path, check=False)
@@ -79,14 +84,43 @@ def test_types_are_complete(tmp_path):
         "result = ddpsim.run('scenario.yaml', set={'cluster.nodes': 8})\n"
         "reveal_type(result['bucketed'].step_ms)\n"
         "reveal_type(ddpsim.tune({}, cluster='dgx-h100', nodes=4).ddp_kwargs)\n"
-        "reveal_type(ddpsim.Study('scenario.yaml').step_ms(bucket_cap='5 MiB'))\n")
+        "reveal_type(ddpsim.Study('scenario.yaml').step_ms(bucket_cap='5 MiB'))\n"
+        "workload = ddpsim.describe(None, None, clip_gradients=True)\n"
+        'reveal_type(workload)\nreveal_type(workload.forward[0].launches)\n'
+        'ddpsim.tune(workload, cluster="dgx-h100")\n'
+        "reveal_type(ddpsim.profile(None, None, None))\n")
     done = subprocess.run([sys.executable, '-m', 'mypy', '--strict', '--cache-dir', str(tmp_path),
                            str(user)], capture_output=True, text=True, cwd=user.parent,
                           check=False)
     assert done.returncode == 0, done.stdout
     revealed = [line.split('"')[1].replace('builtins.', '')
                 for line in done.stdout.splitlines() if 'Revealed' in line]
-    assert revealed == ['float', 'dict[str, Any]', 'float']
+    assert revealed == ['float', 'dict[str, Any]', 'float', 'ddpsim.describe.Workload', 'int',
+                        'pathlib.Path']
+
+
+def test_stubs_say_what_there_is():
+    """The names of arguments and fields, in order."""
+    pytest.importorskip('torch', reason='NOT RUN: no torch')
+    from ddpsim import profile
+    from ddpsim.describe import kernels, layers, step, workload
+
+    def stubs(package):
+        tree = ast.parse((PACKAGE / package / '__init__.pyi').read_text())
+        return {each.name: each for each in tree.body if hasattr(each, 'name')}
+
+    def arguments(function):
+        return [each.arg for each in (*function.args.args, *function.args.kwonlyargs)]
+    described, profiled = stubs('describe'), stubs('profile')
+    assert arguments(described['describe']) == list(inspect.signature(step.describe).parameters)
+    assert arguments(profiled['measured']) == list(inspect.signature(profile.measured).parameters)
+    made = profiled['Profiler'].body[0]
+    assert arguments(made) == ['self', *inspect.signature(profile.Profiler).parameters]
+    for kind in (kernels.Gemm, kernels.Attention, kernels.Kernel, layers.Layer, workload.Parameter,
+                 workload.Buffers, workload.Workload):
+        fields = [each.target.id for each in described[kind.__name__].body
+                  if isinstance(each, ast.AnnAssign)]
+        assert fields == list(getattr(kind, '_fields', None) or kind.__dataclass_fields__)
 
 
 @pytest.mark.parametrize('how', ['ddpsim.describe', 'import ddpsim.describe',

@@ -40,6 +40,29 @@ TEST_CASE("describe hands its words to Python and its exit code back",
   CHECK(outcome.err.empty());
 }
 
+TEST_CASE("describe runs the Python of the virtual environment that the program is installed in",
+          "[tools][describe_command]") {
+  const Scratch scratch;
+  for (const char* folder : {"bin", "on-path"})
+    std::filesystem::create_directory(scratch.path(folder));
+  std::filesystem::copy_file(DDPSIM_PROGRAM, scratch.path("bin/ddpsim"));
+  const std::filesystem::path own = scratch.path("bin/python3");
+  std::filesystem::rename(stand_in(scratch, complete), own);
+  std::filesystem::rename(stand_in(scratch, "3.11.2\\n\\nno"), scratch.path("on-path/python3"));
+  const auto run = [&](const std::string& set) {
+    return execute(
+        {"/bin/sh", "-c", set + " DDPSIM_PYTHON= PATH=on-path:$PATH bin/ddpsim describe m.py"},
+        scratch.folder());
+  };
+  CHECK_THAT(run("VIRTUAL_ENV=").err, Catch::Contains("on-path/python3 has no module torch"));
+  scratch.write("pyvenv.cfg", "");
+  CHECK_THAT(run("VIRTUAL_ENV=").out, Catch::StartsWith("-m ddpsim.describe m.py\n"));
+  // One that is active goes before.
+  std::filesystem::create_directories(scratch.path("active/bin"));
+  std::filesystem::rename(scratch.path("on-path/python3"), scratch.path("active/bin/python3"));
+  CHECK_THAT(run("VIRTUAL_ENV=active").err, Catch::Contains("active/bin/python3 has no module"));
+}
+
 TEST_CASE("describe says in a line what is missing", "[tools][describe_command]") {
   const Scratch scratch;
   const auto said = [&](const std::string& python, const std::string& words = "m.py") {

@@ -580,5 +580,22 @@ TEST_CASE("a rank that stalls, or never comes, ends the others within the timeou
                                                            "not find each other at 127.0.0.1:"));
 }
 
+TEST_CASE("ranks that look for each other without an end are told that they did not",
+          "[tools][torch_profile]") {
+  if (torch_python().empty()) return;
+  // As on a machine so busy that torch's own time-out, which is shorter, does not come.
+  const std::string script =
+      "import sys, time; sys.path.insert(0, sys.argv[1])\n"
+      "import torch; from ddpsim.profile.job import Job\n"
+      "torch.distributed.init_process_group = lambda *_, **__: time.sleep(60)\n"
+      "Job(torch.device('cpu'), 0.1)\n";
+  const Outcome outcome = execute(
+      {torch_python(), "-B", "-c", script, package}, "",
+      {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "1"}});
+  CHECK(outcome.code == 1);
+  CHECK(outcome.err ==
+        "ddpsim.profile: rank 1: the ranks did not find each other at 127.0.0.1:1 within 2.15 s\n");
+}
+
 }  // namespace
 }  // namespace ddpsim

@@ -126,7 +126,7 @@ def register_hook(model, hook):
     }
     if name in plain:
         model.register_comm_hook(None, plain[name])
-    elif name == 'powersgd':  # torch 1.13's batched one fails its own assertion on every input
+    elif name == 'powersgd':  # torch's batched one fails its own assertion on every input
         torchs = {'rank': 'matrix_approximation_rank', 'start_iteration': 'start_powerSGD_iter',
                   'error_feedback': 'use_error_feedback'}
         state = powerSGD_hook.PowerSGDState(

@@ -99,7 +99,8 @@ def group_of(ranks, ending=lambda call: None):
         def allgather(self, outputs, inputs, options=None):
             for output in outputs[0]:
                 output.copy_(inputs[0])
-            return self.done('all_gather', inputs[0], outputs)
+            # NCCL's future has all outputs in one tensor.
+            return self.done('all_gather', inputs[0], [torch.stack(outputs[0])])
 
         def barrier(self, options=None):
             return work_of(completed([]))
@@ -568,6 +569,34 @@ def powersgd():
         equal(len(sent), 3, 'all-reduces')
         check(all(after - before > 0.9 * late[0] for before, after in zip(sent, sent[1:])),
               f'{sent}')
+
+
+@case('R43: quantisation gathers scales, then a byte for each element, one after the other')
+def quantised():
+    import torch
+    from torch.distributed.algorithms.ddp_comm_hooks import quantization_hooks as hooks
+    late = [None]
+    for hook in (hooks.quantization_pertensor_hook, hooks.quantization_perchannel_hook):
+        with group_of(4, lambda call: late[0] if call.operation == 'all_gather' else None) as group:
+            late[0] = None
+            ddp = wrapped(linears(64, 20), group)
+            ddp.register_comm_hook(None, hook)
+            x = torch.linspace(0, 1, 2 * 64).reshape(2, 64)
+            step(ddp, x)
+            late[0] = LONG / 2
+            step(ddp, x)
+            calls = group.taken('all_gather')[-2:]
+            elements = 64 * 20 + 20
+            # A scale and a zero point of four bytes each, for the bucket or for each 512 elements;
+            # per channel the last of these is filled up.
+            whole = hook is hooks.quantization_pertensor_hook
+            channels = 1 if whole else elements // 512 + 1
+            sent = elements if whole else 512 * channels
+            equal([call.bytes for call in calls], [8 * channels, sent], hook.__name__)
+            check(calls[1].at - calls[0].at > 0.9 * late[0], 'the second waits for the first')
+            # All ranks send what this one does: the mean is its gradient, rounded to 255 steps.
+            expected, found = x.sum(0).expand(20, 64), ddp.module[0].weight.grad
+            check((found - expected).abs().max() <= 2.0 / 255, f'{found} for {expected}')
 
 
 @case('R50: nobody waits for the delayed all-reduce')

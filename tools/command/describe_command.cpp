@@ -29,12 +29,15 @@ const Usage usage{
     "`ddpsim run` prices on any device: ddpsim run model.yaml --cluster dgx-h100.\n"
     "It needs Python with PyTorch 2: the one that DDPSIM_PYTHON names, else that of the active "
     "virtual environment,\n"
-    "else python3. Flags are handed on to its module ddpsim.describe: -o FILE, where to write; "
-    "--batch N, handed to a\n"
-    "FUNCTION that takes it; --autocast bf16|fp16; --attention flash|efficient|math; --optimizer "
-    "NAME; --micro-batches N;\n"
-    "--allow-unknown, which prices operations without a rule by their bytes; --fused, a bound of "
-    "what a compiler saves.",
+    "else that of the one ddpsim is installed in, else python3. Flags are handed on to its module "
+    "ddpsim.describe:\n"
+    "-o FILE (--output), where to write; --batch N, handed to a FUNCTION that takes it; --device "
+    "cuda|cpu, whose kernels;\n"
+    "--autocast bf16|fp16; --tf32 conv|all; --attention flash|efficient|math; --optimizer NAME; "
+    "--clip-gradients;\n"
+    "--micro-batches N; --allow-unknown, which prices operations without a rule by their bytes; "
+    "--fused, a bound of what\n"
+    "a compiler saves; --quiet.",
     "ddpsim describe scenarios/examples/torch_model.py:make -o model.yaml"};
 
 std::vector<char*> pointers(std::vector<std::string>& words) {

@@ -124,7 +124,9 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best) {
   const bool others = std::any_of(runs.begin(), runs.end(), [&](const VariedRun& varied) {
     return cluster_text(varied.run.scenario) != cluster_text(scenario);
   });
-  page.add(Paragraph{fmt::format("{}\n{}\n{}{}", scenario.name, scenario.workload.name,
+  const std::string& network = scenario.workload.name;
+  page.add(Paragraph{fmt::format("{}\n{}{}{}", scenario.name,
+                                 network == scenario.name ? "" : network + "\n",
                                  others ? "the first: " : "", cluster_text(scenario))});
   const std::vector<Field> keys = key_columns(runs.front().settings);
   Table table{page_columns(keys, best, !variants.refused.empty())};

@@ -45,6 +45,19 @@ std::optional<fs::path> on_path(const std::string& program) {
   return std::nullopt;
 }
 
+fs::path own_program() {
+  std::error_code error;
+  return fs::read_symlink("/proc/self/exe", error);
+}
+
+/// The Python of the virtual environment that this program is installed in.
+std::optional<fs::path> beside_program() {
+  const fs::path folder = own_program().parent_path();
+  std::error_code error;
+  if (!fs::exists(folder.parent_path() / "pyvenv.cfg", error)) return std::nullopt;
+  return executable(folder / "python3");
+}
+
 /// Three lines: Python's version; torch's, or nothing; whether the package is found.
 constexpr const char* question =
     "import importlib.util, importlib.metadata, sys\n"
@@ -153,6 +166,7 @@ fs::path python_program() {
   }
   if (const std::string active = environment("VIRTUAL_ENV"); !active.empty())
     if (const auto found = executable(fs::path(active) / "bin/python3")) return *found;
+  if (const auto found = beside_program()) return *found;
   if (const auto found = on_path("python3")) return *found;
   throw InputError(
       "Python with PyTorch 2 is needed: there is no python3 on PATH; install one, or set "
@@ -161,7 +175,7 @@ fs::path python_program() {
 
 void let_python_find_package() {
   std::error_code error;
-  const auto program = fs::read_symlink("/proc/self/exe", error);
+  const fs::path program = own_program();
   for (const fs::path& folder :
        {program.parent_path().parent_path() / "share/ddpsim/python", fs::path(DDPSIM_PYTHON_DIR)}) {
     if (!fs::is_directory(folder / "ddpsim/describe", error)) continue;

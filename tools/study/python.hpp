@@ -14,8 +14,9 @@ struct Python {
   bool has_package = false;  ///< ddpsim.describe is found
 };
 
-/// The one that DDPSIM_PYTHON names, else that of the active virtual environment, else python3.
-/// Throws InputError if there is none.
+/// The one that DDPSIM_PYTHON names, else that of the active virtual environment, else that of the
+/// virtual environment this program is installed in, else python3. Throws InputError if there is
+/// none.
 std::filesystem::path python_program();
 
 /// Puts the folder that holds the Python package, as it is installed beside the program or lies in

@@ -162,6 +162,10 @@ CalibratedCluster calibrated_cluster(const Calibration& calibration, const Clust
 }
 
 void check_optimizer(const Scenario& scenario) {
+  if (scenario.workload.clip_gradients && !scenario.workload.optimizer)
+    throw std::invalid_argument(
+        "no backend clips gradients: take workload.clip_gradients out, or give the optimizer's "
+        "time");
   if (!runs_on_ranks(scenario.optimizer) && !scenario.workload.optimizer)
     throw std::invalid_argument(
         fmt::format("no backend computes {}'s update: choose another optimizer, or give its time",

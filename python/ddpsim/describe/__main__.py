@@ -2,6 +2,7 @@
 import argparse
 import sys
 
+from . import check_torch
 from .errors import DescribeError
 
 DESCRIPTION = """\
@@ -29,8 +30,15 @@ optimizer is only named. Whatever device the code names, everything is made on t
 """
 
 
+class Parser(argparse.ArgumentParser):
+    """What is wrong with the words is one line."""
+
+    def error(self, message):
+        raise DescribeError(f'{message}; --help tells the flags')
+
+
 def parser():
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog='ddpsim describe', description=DESCRIPTION, allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument('model', metavar='FILE.py:FUNCTION', help='default FUNCTION: make')
@@ -49,30 +57,28 @@ def parser():
                       help='whose kernels are described; default: cuda')
     made.add_argument('--optimizer', metavar='NAME',
                       help='instead of the one FUNCTION returns: adamw, adamw-fused, sgd, ...')
+    made.add_argument('--clip-gradients', action='store_true',
+                      help='the step clips gradients by the norm of all of them')
     made.add_argument('--micro-batches', type=positive, default=1, metavar='N',
                       help='more than one: a later micro-batch, whose gradients are added')
     made.add_argument('--allow-unknown', action='store_true',
                       help='price operations without a rule by their bytes, and list them')
     made.add_argument('--fused', action='store_true',
                       help='bound of a compiler: chains of memory-bound kernels count their ends')
-    made.add_argument('--quiet', action='store_true', help='no notes on standard error')
+    made.add_argument('-q', '--quiet', action='store_true', help='no notes on standard error')
     return made
 
 
 def positive(text):
-    value = int(text)
-    if value < 1:
-        raise ValueError
-    return value
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f'expected a whole number above zero, got "{text}"')
+    return int(text)
 
 
 def main(words=None):
     arguments = parser().parse_args(words)
-    try:
-        import torch
-    except ImportError:
-        raise DescribeError('this Python has no torch, which reads the model: pip install torch '
-                            '(its CPU build is enough)') from None
+    check_torch()
+    import torch
     from .optimizers import name_of
     from .step import describe
     from .user_file import made_by
@@ -84,7 +90,7 @@ def main(words=None):
         model, batch, loss, arguments.optimizer or optimizer,
         autocast={None: None, 'bf16': torch.bfloat16, 'fp16': torch.float16}[arguments.autocast],
         attention=arguments.attention, device=arguments.device, tf32=arguments.tf32,
-        micro_batches=arguments.micro_batches,
+        micro_batches=arguments.micro_batches, clip_gradients=arguments.clip_gradients,
         allow_unknown=arguments.allow_unknown, fused=arguments.fused)
     workload.source = (f'torch {version}, meta device, {arguments.model}, batch {workload.batch}')
     if arguments.output == '-':

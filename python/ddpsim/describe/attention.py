@@ -88,10 +88,9 @@ def padded_mask(mask):
 
 
 def shape_of(query, key, value, causal, backward):
-    """Where values are narrower than keys, the products are taken at the mean of both sizes."""
     batch, heads, queries, size = query.shape
-    return Attention(batch, heads, queries, key.shape[2], (size + value.shape[-1]) // 2,
-                     bool(causal), backward)
+    return Attention(batch, heads, queries, key.shape[2], size, value.shape[-1], bool(causal),
+                     backward)
 
 
 def forward(call):

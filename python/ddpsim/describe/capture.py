@@ -7,7 +7,7 @@ hooks of parameters when a gradient is complete, hooks of saved tensors what aut
 import contextlib
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Optional
 
 import torch
@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from .errors import DescribeError, first_line
 from .kernels import Call, Kernel
+from .results import result_of
 from .rules import kernels_of, launches_nothing
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
@@ -45,14 +46,14 @@ class Step:
 
 class Capture(TorchDispatchMode):
     """Use as a context around the forward pass; call `backward_begins` before loss.backward().
-    Kernels whose operation begins with `without` are left out. `recorder`: is given every call."""
+    `device`: whose kernels, 'cuda' or 'cpu'. `recorder`: is given every call."""
 
-    def __init__(self, model, allow_unknown=False, without=None, recorder=None):
+    def __init__(self, model, allow_unknown=False, device='cuda', recorder=None):
         super().__init__()
         self.step = Step()
         self.recorder = recorder
         self.allow_unknown = allow_unknown
-        self._without = without
+        self._device = device
         self._in_backward = False
         self._modules = []       # paths of the modules that are running
         self._node_at = {}       # autograd node -> (path, forward launches before it)
@@ -129,7 +130,7 @@ class Capture(TorchDispatchMode):
         if func.namespace == 'prim' or func.namespace == 'profiler':
             return func(*args, **kwargs)
         try:
-            result = func(*args, **kwargs)
+            result = result_of(func, args, kwargs)
         except (RuntimeError, NotImplementedError) as problem:
             raise self._cannot(func, problem) from None
         self.note(Call(func, args, kwargs, result))
@@ -138,6 +139,7 @@ class Capture(TorchDispatchMode):
     def note(self, call):
         """Writes down the kernels of a call."""
         self._know_node()
+        call.device = self._device
         if call.op == 'aten._sparse_coo_tensor_with_dims_and_tensors':
             self._last_sparse = call['values'].shape[0]
         if launches_nothing(call):
@@ -154,8 +156,7 @@ class Capture(TorchDispatchMode):
         self.launch(kernels, operation)
 
     def launch(self, kernels, operation=None):
-        if self._without:
-            kernels = [k for k in kernels if not k.op.startswith(self._without)]
+        kernels = one_operation(kernels)
         if not self._in_backward:
             self.step.forward += [Launch(kernel, self.path, None, operation) for kernel in kernels]
             return
@@ -201,6 +202,13 @@ class Capture(TorchDispatchMode):
                 f'{self.where()}: {name} has no rule for shapes; a custom operation registers one '
                 'with torch.library.register_fake')
         return problem
+
+
+def one_operation(kernels):
+    """The kernels of one call: what multiplies, or else the first, begins the operation."""
+    main = next((i for i, kernel in enumerate(kernels) if kernel.kind != 'memory'), 0)
+    return [kernel if i == main else replace(kernel, operations=0)
+            for i, kernel in enumerate(kernels)]
 
 
 def needs_values(func, problem):

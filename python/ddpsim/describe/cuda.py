@@ -55,6 +55,7 @@ def what_a_device_does(model, capture, device, attention, notes):
                 library.impl(f'{kind}.input', recurrent_for(capture, kind, count), 'AutogradMeta')
         else:
             library.impl('one_hot', cpu.one_hot, 'AutogradMeta')
+            library.impl('lstm.input', cpu.lstm, 'AutogradMeta')
             for kind in cpu.KINDS:
                 library.impl(f'{kind}.input', cpu.recurrent_on_cpu(kind), 'AutogradMeta')
         with autocast_on_meta(), as_in_training(model, notes):

@@ -28,7 +28,8 @@ def _chains(kernels, ends):
     fused, indices, open_ = [], [], False
     for i, kernel in enumerate(kernels):
         if open_ and kernel.kind == 'memory':
-            fused[-1] = replace(fused[-1], op='fused', written=kernel.written, launches=1)
+            fused[-1] = replace(fused[-1], op='fused', written=kernel.written, launches=1,
+                                operations=1)
         else:
             fused.append(kernel)
         indices.append(len(fused) - 1)

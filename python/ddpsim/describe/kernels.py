@@ -18,12 +18,14 @@ class Gemm(NamedTuple):
 
 
 class Attention(NamedTuple):
-    """A fused attention kernel; `size` is that of a head."""
+    """A fused attention kernel; `size` is that of a head's queries and keys, `value_size` that of
+    its values."""
     batch: int
     heads: int
     queries: int
     keys: int
     size: int
+    value_size: int
     causal: bool
     backward: bool
 
@@ -33,8 +35,9 @@ class Attention(NamedTuple):
 
         Source: torch/utils/flop_counter.py, sdpa_flop_count and sdpa_backward_flop_count.
         """
-        product = 2 * self.batch * self.heads * self.queries * self.keys * self.size
-        return product * (5 if self.backward else 2)
+        over_keys, over_values = (3, 2) if self.backward else (1, 1)
+        return 2 * self.batch * self.heads * self.queries * self.keys * (
+            over_keys * self.size + over_values * self.value_size)
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class Kernel:
     read: int
     written: int
     launches: int = 1
+    operations: int = 1  # that its launches begin: 0 if it follows another kernel of the same one
     kind: str = 'memory'
     gemm: Optional[Gemm] = None
     attention: Optional[Attention] = None
@@ -58,6 +62,8 @@ class Kernel:
 
 class Call:
     """One call of an operation: its arguments, and the tensors it reads and writes."""
+
+    device = 'cuda'  # whose kernels are asked for, or 'cpu'
 
     def __init__(self, func, args, kwargs, result):
         self.func, self.args, self.kwargs, self.result = func, args, kwargs, result

@@ -104,7 +104,12 @@ def model_on_meta(model):
     if not memo:
         return model
     with torch.no_grad():
-        return copy.deepcopy(model, memo)
+        moved = copy.deepcopy(model, memo)
+    for module in moved.modules():  # a compiled method of the model is still that of the first one
+        method = getattr(module.__dict__.get('forward'), '_torchdynamo_orig_callable', None)
+        if method is not None:
+            module.forward = copy.deepcopy(method, memo)
+    return moved
 
 
 def _add_to_memo(value, memo, depth):

@@ -50,7 +50,7 @@ class Operation(NamedTuple):
             if isinstance(value, tuple) and value and value[0] is _LIST:
                 return [real(inner) for inner in value[1:]]
             return value
-        args = tuple(real(value) for value in self.args)
+        args = _with_workspace(self.func, tuple(real(value) for value in self.args))
         kwargs = {name: real(value) for name, value in self.kwargs}
         return args, kwargs, memory
 
@@ -62,6 +62,17 @@ class Operation(NamedTuple):
             if 0 not in place.shape:
                 yield (place.storage, place.offset * place.dtype.itemsize,
                        (place.offset + last + 1) * place.dtype.itemsize)
+
+
+def _with_workspace(func, args):
+    """What oneDNN's forward pass leaves for this backward pass, in place of the last argument."""
+    if func is not torch.ops.aten.mkldnn_rnn_layer_backward.default:
+        return args
+    data, weights, states = args[0], args[1:5], args[5:7]
+    reverse, mode, hidden, layers, biased, train, two_ways, batch_sizes, batch_first = args[13:22]
+    forward = torch.ops.aten.mkldnn_rnn_layer(data, *weights, *states, reverse, batch_sizes, mode,
+                                              hidden, layers, biased, two_ways, batch_first, train)
+    return *args[:-1], forward[3]
 
 
 def _flat(memory, dtype, elements):

@@ -5,19 +5,66 @@ matrix product it is (pixels x output channels, over the window); its groups are
 products. The windows overlap in the input and are never written out, so its bytes are those of
 input, weight and output.
 """
+from dataclasses import replace
+
+import torch
+
 from .kernels import Gemm, Kernel
 from .tensors import bytes_of, format_of, total_bytes
 
 
+# --- products in parts ---
+#
+# A product with few tiles of results leaves multiprocessors idle. cuBLAS cuts its sum into parts,
+# which other blocks add up, writes each part's result in fp32, and launches a second kernel for
+# their sum (splitKreduce). Its heuristics are not public. The classifier of ResNet-50 at batch 32
+# has three products, and traces of an A100 (Holistic Trace Analysis, tests/data/nccl_parser_config)
+# and of a V100 (pytorch/kineto, tb_plugin/test/result_check_file.txt) agree on them:
+#
+#     m x n x k            tiles   A100                V100
+#     32 x 1000 x 2048         8   5 parts             parts
+#     32 x 2048 x 1000        16   5 parts, of 200     parts
+#     1000 x 2048 x 32       128   whole               whole
+#
+# So: where tiles of 128 x 128 are fewer than half of an A100's multiprocessors, in as many parts as
+# fill it, at most 5, each of at least 200. Batched products, of more tiles, are taken as whole.
+
+PARTS_BELOW = 54  # tiles of 128 x 128 of a result
+MULTIPROCESSORS = 108
+MOST_PARTS, SHORTEST_PART = 5, 200
+
+
+def tiles(gemm):
+    return -(-gemm.m // 128) * -(-gemm.n // 128)
+
+
+def parts_of(gemm):
+    """Into how many parts cuBLAS cuts a product; 1: none."""
+    if gemm.batch > 1 or tiles(gemm) >= PARTS_BELOW:
+        return 1
+    return max(1, min(MOST_PARTS, gemm.k // SHORTEST_PART, MULTIPROCESSORS // tiles(gemm)))
+
+
 def product(call, gemm, factors):
-    """One matrix product of `factors`, the tensors multiplied."""
+    """One matrix product of `factors`, the tensors multiplied, by a kernel that writes it whole."""
     return Kernel(op=call.op, kind='gemm', gemm=gemm, type=format_of(factors[0].dtype),
                   read=total_bytes(call.inputs), written=total_bytes(call.outputs))
 
 
+def products(call, gemm, factors):
+    """The kernels of a product, whole or in parts."""
+    parts = parts_of(gemm)
+    whole = product(call, gemm, factors)
+    if parts == 1 or call.device == 'cpu':
+        return [whole]
+    in_parts = 4 * parts * gemm.m * gemm.n
+    return [replace(whole, written=in_parts),
+            call.memory(in_parts, whole.written, op='cublas.sum_of_parts')]
+
+
 def mm(call):
     a, b = call['self'], call['mat2']
-    return [product(call, Gemm(a.shape[0], b.shape[1], a.shape[1]), (a, b))]
+    return products(call, Gemm(a.shape[0], b.shape[1], a.shape[1]), (a, b))
 
 
 def addmm(call):
@@ -25,7 +72,7 @@ def addmm(call):
     1); another addend is copied into the result first and read from there."""
     a, b = call['mat1'], call['mat2']
     added = call['self']
-    kernels = [product(call, Gemm(a.shape[0], b.shape[1], a.shape[1]), (a, b))]
+    kernels = products(call, Gemm(a.shape[0], b.shape[1], a.shape[1]), (a, b))
     in_epilogue = added.dim() == 1 and added.is_contiguous() and call['beta'] == 1
     if not in_epilogue and not call.changed and call['beta'] != 0:
         kernels.insert(0, call.memory(bytes_of(added), bytes_of(call.result), op='aten.copy_'))
@@ -55,7 +102,9 @@ def baddbmm(call):
 
 def grouped_mm(call):
     """Products of different rows with different matrices (experts). Rows are taken as evenly
-    divided among the matrices; where they do not divide, as one product of all rows."""
+    divided among the matrices; where they do not divide, as one product of all rows. In bf16 one
+    kernel (since Hopper); else the host asks where the groups end, and launches a product for each
+    (GroupedBlas.cpp, GroupedMMUtils.h). On a CPU likewise."""
     a, b = call['self'], call['mat2']
     if a.dim() == 2 and b.dim() == 3:  # rows in groups
         groups, rows, n, k = b.shape[0], a.shape[0], b.shape[2], a.shape[1]
@@ -70,7 +119,16 @@ def grouped_mm(call):
                 else Gemm(a.shape[1], columns, a.shape[2]))
     else:
         gemm = Gemm(a.shape[1], b.shape[2], a.shape[2], a.shape[0])
-    return [product(call, gemm, (a, b))]
+    kernel = product(call, gemm, (a, b))
+    if one_grouped_kernel(call, a):
+        return [kernel]
+    groups = max(a.shape[0] if a.dim() == 3 else 1, b.shape[0] if b.dim() == 3 else 1,
+                 call.result.shape[0] if call.result.dim() == 3 else 1)
+    return [replace(kernel, launches=groups, operations=groups)]
+
+
+def one_grouped_kernel(call, rows):
+    return call.device == 'cuda' and rows.dtype == torch.bfloat16
 
 
 def count(sizes):
@@ -121,7 +179,6 @@ class Windows:
 # Tensors with channels last have the kernels alone.
 
 LONG_SUM = 2048  # products added up for one result
-PARTS_BELOW = 54  # tiles of 128 x 128 of a result: half of an A100's multiprocessors
 
 
 def plain_product(data, weight, stride, groups):
@@ -144,7 +201,7 @@ def relaid(call, tensor):
 
 
 def in_parts(gemm):
-    return gemm.batch == 1 and -(-gemm.m // 128) * -(-gemm.n // 128) < PARTS_BELOW
+    return gemm.batch == 1 and tiles(gemm) < PARTS_BELOW
 
 
 def convolution(call):
@@ -153,8 +210,8 @@ def convolution(call):
     moved = bytes_of(call.result)
     kernels = [Kernel(op=call.op, kind='conv', gemm=windows.forward, type=format_of(data.dtype),
                       read=total_bytes([data, weight]), written=moved)]
-    if channels_first(data, call['groups']) and not plain_product(data, weight, call['stride'],
-                                                                  call['groups']):
+    if call.device == 'cuda' and channels_first(data, call['groups']) and not plain_product(
+            data, weight, call['stride'], call['groups']):
         kernels = [relaid(call, data), relaid(call, weight), *kernels]
         if call['transposed'] or windows.forward.k >= LONG_SUM:
             kernels.append(relaid(call, call.result))
@@ -167,8 +224,8 @@ def convolution_backward(call):
     gradient, data, weight = call['grad_output'], call['input'], call['weight']
     windows = Windows(data, weight, gradient.shape, call['transposed'], call['groups'])
     plain = plain_product(data, weight, call['stride'], call['groups'])
-    changes = not plain and data.dim() == 4 and data.is_contiguous() and (
-        call['groups'] < data.shape[1])
+    changes = (call.device == 'cuda' and not plain and data.dim() == 4 and data.is_contiguous()
+               and call['groups'] < data.shape[1])
     kind, kernels = format_of(data.dtype), []
     if call['output_mask'][0]:
         result = call.result[0]
@@ -188,7 +245,7 @@ def weight_gradient(call, gemm, plain, changes):
     gradient, data, result = call['grad_output'], call['input'], call.result[1]
     kernels = [Kernel(op=call.op, kind='conv', gemm=gemm, type=format_of(data.dtype),
                       read=total_bytes([gradient, data]), written=bytes_of(result))]
-    if plain or in_parts(gemm):
+    if call.device == 'cuda' and (plain or in_parts(gemm)):
         kernels.append(call.memory(bytes_of(result), bytes_of(result), op='cudnn.sum_of_parts'))
     if changes:
         kernels = [relaid(call, gradient), relaid(call, data), *kernels]

@@ -19,8 +19,8 @@ from .workload import Buffers, Parameter, Workload
 
 
 def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attention=None,
-             device='cuda', micro_batches=1, tf32=None, allow_unknown=False, fused=False,
-             measure=None, source=None):
+             device='cuda', micro_batches=1, tf32=None, clip_gradients=False,
+             allow_unknown=False, fused=False, measure=None, source=None):
     """Describes one training step of `model` on `batch`, on no device.
 
     loss: a function of (model, batch) that returns the number to call backward() on; or a loss of
@@ -35,6 +35,7 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     are added to what is there.
     tf32: 'conv' (convolutions of fp32 numbers multiply in TF32: PyTorch's default on GPUs since the
     A100) or 'all' (matrix products too: set_float32_matmul_precision('high')). Left out: fp32.
+    clip_gradients: the step clips gradients by the norm of all of them (clip_grad_norm_).
     allow_unknown: operations without a rule are priced by their bytes, and listed as partial.
     fused: a bound of what a compiler does: chains of kernels that only move memory read their
     first inputs and write their last results.
@@ -44,6 +45,7 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     The model is not changed. Raises DescribeError, whose text is one line.
     """
     notes = []
+    compiled = compiled_parts(model, loss)
     model, batch = unwrapped(model, notes), batch_on_meta(batch)
     model = model_on_meta(model)
     batch = without_padding(model, batch, notes)
@@ -51,12 +53,13 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     if measure and (device != 'cpu' or fused):
         raise DescribeError('measure: operations are measured on a CPU, and not fused')
     recorder = Recorder(cache_bytes()) if measure else None
-    capture = Capture(model, allow_unknown, 'cudnn.' if device == 'cpu' else None, recorder)
+    capture = Capture(model, allow_unknown, device, recorder)
     gradients = {p: p.grad for p in model.parameters()}
     try:
         with contextlib.ExitStack() as contexts:
             for context in (torch.random.fork_rng(devices=[]), torch.enable_grad(),
-                            torch.compiler.set_stance('force_eager'), OnMeta(),
+                            torch.compiler.set_stance('force_eager'), seen_compiled(compiled),
+                            OnMeta(),
                             what_a_device_does(model, capture, device, attention,
                                                notes)):
                 contexts.enter_context(context)
@@ -69,6 +72,10 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     finally:
         for parameter, gradient in gradients.items():
             parameter.grad = gradient
+    if compiled:
+        notes.append(f'torch.compile is not captured: {" and ".join(compiled)} described eager (a '
+                     'compiler fuses kernels: fewer launches, fewer bytes; fused, or --fused, '
+                     'bounds them)')
     if measure:
         with_times(capture.step, measure(recorder.operations))
     in_tf32(capture.step, tf32, notes, device)
@@ -76,7 +83,9 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
         notes.append('described as PyTorch runs on a CPU')
     if micro_batches > 1:
         notes.append(f'one of the later of {micro_batches} micro-batches: gradients are added')
-    return assembled(model, batch, capture, optimizer, fused, notes, source)
+    workload = assembled(model, batch, capture, optimizer, fused, notes, source)
+    workload.clip_gradients = bool(clip_gradients)
+    return workload
 
 
 def run(model, batch, value_of, capture, autocast):
@@ -142,16 +151,44 @@ def in_tf32(step, which, notes, device):
                      'it, as PyTorch does')
 
 
+def is_compiled(function):
+    """By torch.compile."""
+    return hasattr(function, '_torchdynamo_orig_callable')
+
+
+def compiled_parts(model, loss):
+    """What of the step torch.compile is asked to compile, in words."""
+    modules = sum(hasattr(module, '_orig_mod') or getattr(module, '_compiled_call_impl', None)
+                  is not None or is_compiled(module.forward)
+                  for module in (model.modules() if isinstance(model, torch.nn.Module) else ()))
+    parts = [f'{modules} compiled {"module" if modules == 1 else "modules"}'] if modules else []
+    return parts + (['the compiled loss'] if is_compiled(loss) else [])
+
+
+@contextlib.contextmanager
+def seen_compiled(parts):
+    """Adds compiled functions that the step calls, where nothing else of it is compiled."""
+    from torch._dynamo import eval_frame
+    name = '_callback_from_stance'  # is asked at every call of what is compiled
+    found = getattr(eval_frame, name, None)
+
+    def asked(callback):
+        if callback not in (None, False) and not parts:
+            parts.append('compiled functions')
+        return found(callback)
+    if found:
+        setattr(eval_frame, name, asked)
+    try:
+        yield
+    finally:
+        if found:
+            setattr(eval_frame, name, found)
+
+
 def unwrapped(model, notes):
-    """The user's own module; compiled ones are described eager."""
+    """The user's own module."""
     if not isinstance(model, torch.nn.Module):
         raise DescribeError(f'the model is a {type(model).__name__}, not a torch.nn.Module')
-    compiled = sum(hasattr(module, '_orig_mod') or getattr(module, '_compiled_call_impl', None)
-                   is not None for module in model.modules())
-    if compiled:
-        notes.append(f'torch.compile is not captured: {compiled} compiled '
-                     f'{"module" if compiled == 1 else "modules"} described eager (a compiler '
-                     'fuses kernels: fewer launches, fewer bytes)')
     while hasattr(model, '_orig_mod') or type(model).__name__ == 'DistributedDataParallel':
         model = model._orig_mod if hasattr(model, '_orig_mod') else model.module
     if not model.training:
@@ -222,6 +259,10 @@ def assembled(model, batch, capture, optimizer, fused, notes, source):
     if len(step.used) > 1:
         notes.append('attention of more than one kind: ' + ', '.join(
             f'{kind} x {count}' for kind, count in sorted(step.used.items())))
+    if any(launch.kernel.op == 'aten._grouped_mm' and launch.kernel.operations == 1
+           for launch in step.forward):
+        notes.append('products of experts described as one kernel for all, as GPUs have it since '
+                     'Hopper; others launch one for each')
     if any(p.sparse for p in parameters):
         notes.append('sparse gradients: every index of the batch is taken as a row of its own')
     return Workload(

@@ -40,6 +40,7 @@ class Workload:
     compute: Optional[str] = None
     sequence: Optional[int] = None
     optimizer: Optional[str] = None
+    clip_gradients: bool = False
     attention: Optional[str] = None
     notes: list = field(default_factory=list)
     partial: list = field(default_factory=list)
@@ -98,13 +99,20 @@ def _kernel(kernel):
     if kernel.gemm:
         pairs.append(('gemm', _flow(kernel.gemm._asdict().items())))
     if kernel.attention:
-        pairs.append(('attention', _flow((key, str(value).lower()) for key, value
-                                         in kernel.attention._asdict().items())))
+        pairs.append(('attention', _flow(_attention(kernel.attention))))
     pairs += [('type', kernel.type), ('read', kernel.read), ('written', kernel.written),
               ('flops', kernel.flops), ('launches', kernel.launches)]
+    if kernel.operations != 1:
+        pairs.append(('operations', kernel.operations))
     if kernel.time is not None:
         pairs.append(('time', f'{1e6 * kernel.time:.3f} us'))
     return _flow(pairs)
+
+
+def _attention(shape):
+    one_size = shape.value_size == shape.size
+    return [(key, str(value).lower()) for key, value in shape._asdict().items()
+            if key != 'value_size' or not one_size]
 
 
 def _runs(kernels, index_of):
@@ -139,6 +147,8 @@ def _lines(workload):
         value = getattr(workload, key)
         if value is not None:
             yield f'{key}: {value}'
+    if workload.clip_gradients:
+        yield 'clip_gradients: true'
     for key in ('notes', 'partial'):
         lines = getattr(workload, key)
         if lines:

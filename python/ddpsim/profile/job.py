@@ -8,6 +8,7 @@ import time
 
 import torch
 
+from .arguments import rank_prefix
 from .clocks import clock_of
 from .messages import ProfileError, RankError, first_line, note
 
@@ -21,8 +22,8 @@ class Job:
         self.dist, self.timeout, self.device, self.clock = dist, timeout, device, clock_of(device)
         if not dist.is_available():
             raise ProfileError('this torch was built without torch.distributed')
-        self.watch()
         self.own = not dist.is_initialized()
+        self.joining = None  # while the ranks look for each other: what is said if they do not
         if self.own:
             for name in ('RANK', 'MASTER_ADDR', 'MASTER_PORT'):
                 if not os.environ.get(name):
@@ -37,13 +38,18 @@ class Job:
                     f'RANK {os.environ["RANK"]} of WORLD_SIZE {os.environ["WORLD_SIZE"]}: ranks '
                     'count from 0'
                 )
+            self.joining = ('the ranks did not find each other at '
+                            f'{os.environ["MASTER_ADDR"]}:{os.environ["MASTER_PORT"]}')
+            self.watch()
             try:
                 dist.init_process_group('nccl' if device.type == 'cuda' else 'gloo',
                                         timeout=datetime.timedelta(seconds=timeout))
             except (RuntimeError, OSError) as problem:
-                at = f'{os.environ["MASTER_ADDR"]}:{os.environ["MASTER_PORT"]}'
-                raise RankError(f'the ranks did not find each other at {at} ({first_line(problem)})'
-                                ) from problem
+                self.deadline = None
+                raise RankError(f'{self.joining} ({first_line(problem)})') from problem
+            self.joining = None
+        else:
+            self.watch()
         self.backend = dist.get_backend()
         self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
         if self.ranks < 2:
@@ -59,15 +65,21 @@ class Job:
                 time.sleep(0.2)
             if deadline is None:
                 return
-            note(
-                f'nothing heard of the other ranks for {self.timeout * 1.5:g} s: did one die or '
-                'fall behind?'
-            )
+            patience = f'{self.patience:g} s'
+            note(rank_prefix() + (
+                f'{self.joining} within {patience}' if self.joining else
+                f'nothing heard of the other ranks for {patience}: did one die or fall behind?'
+            ))
             os._exit(1)
         threading.Thread(target=patrol, daemon=True).start()
 
+    @property
+    def patience(self):
+        """Seconds: longer than torch's own time-out, which says more where it comes first."""
+        return 1.5 * self.timeout + 2
+
     def alive(self):
-        self.deadline = time.monotonic() + 1.5 * self.timeout + 2
+        self.deadline = time.monotonic() + self.patience
 
     def leave(self):
         """The process group is left as it was found; the patrol ends."""

@@ -54,6 +54,24 @@ TEST_CASE("a kernel that only moves memory takes its traffic over the bandwidth"
   CHECK(cost_of(kernel).work == four.work);
 }
 
+TEST_CASE("a launch that follows another of its operation costs the host no more than a launch",
+          "[model][kernel_cost]") {
+  Kernel kernel;
+  kernel.traffic = {1'000'000};
+  kernel.launches = 3;
+  const auto host = [&](Caller caller) {
+    return kernel_cost(kernel, half_device(), 10us, caller).host;
+  };
+  kernel.followers = 2;
+  // Of an operation that autograd runs the first launch takes four times a bare one.
+  CHECK(host(Caller::autograd) == 4 * 10us + 2 * 10us);
+  CHECK(host(Caller::library) == 3 * 10us);
+  kernel.followers = 3;
+  CHECK(host(Caller::autograd) == 3 * 10us);
+  kernel.followers = 0;
+  CHECK(host(Caller::autograd) == 3 * 4 * 10us);
+}
+
 TEST_CASE("the host pays for every launch, by who enqueues it", "[model][kernel_cost]") {
   for (const Caller caller :
        {Caller::forward_module, Caller::autograd, Caller::python_loop, Caller::library}) {

@@ -61,7 +61,7 @@ TEST_CASE("works are equal if all of their fields are", "[model][work]") {
     CHECK(hashes.insert(WorkHash{}(other)).second);
   });
   CHECK(count ==
-        16 + 4 + 1);  // each field, the sides of the GEMM and the absence of the known time
+        17 + 4 + 1);  // each field, the sides of the GEMM and the absence of the known time
 }
 
 TEST_CASE("a kernel's work is its shape, traffic, type, launches, time and caller",

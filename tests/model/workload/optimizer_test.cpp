@@ -51,6 +51,21 @@ TEST_CASE("PyTorch's optimizers run over all tensors at once", "[model][optimize
   CHECK(kernels[0].launches == law.operations);
 }
 
+TEST_CASE("clipping reads all gradients for their norm and scales them", "[model][optimizer]") {
+  // Three tensors of 4000 bytes. Norms: zeros, the norms, their sums. The factor: the norms as one
+  // tensor, its norm, a sum, a reciprocal, a product, a limit. The product: read and write.
+  const std::vector<Kernel> kernels = clip_kernels(tensors(3, 1000));
+  REQUIRE(kernels.size() == 3);
+  CHECK(kernels[0].traffic == Bytes{12000 + 3 * 4});
+  CHECK(kernels[0].launches == 3);
+  CHECK(kernels[1].launches == 6);
+  CHECK(kernels[2].traffic == Bytes{2 * 12000});
+  CHECK(kernels[2].launches == 1);
+  // 111 tensors take two launches of either operation over all of them.
+  CHECK(clip_kernels(tensors(111, 1000))[0].launches == 4);
+  CHECK(clip_kernels(tensors(111, 1000))[2].launches == 2);
+}
+
 TEST_CASE("an operation over much or over many is cut into launches", "[model][optimizer]") {
   const auto launches = [](const Workload& workload) {
     return optimizer_kernels(Optimizer::adamw_fused, workload).at(0).launches;

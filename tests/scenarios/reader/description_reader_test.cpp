@@ -211,6 +211,19 @@ TEST_CASE("a description stands where a scenario does, with a cluster",
   CHECK_THROWS_WITH(read_scenario(file), Catch::Contains("say what it is to run on"));
 }
 
+TEST_CASE("a description on one rank is compared with nothing, unless it is asked for",
+          "[scenarios][description_reader]") {
+  const Scratch scratch;
+  const std::filesystem::path file = scratch.write("d.yaml", good_description);
+  std::vector<Override> set{{"cluster.device", "h100-sxm"},
+                            {"training.find_unused_parameters", "true"}};
+  CHECK(read_scenario(file, set).compare == std::vector{Strategy::none});
+  set.emplace_back("compare", "[naive, bucketed]");
+  CHECK(read_scenario(file, set).compare == std::vector{Strategy::naive, Strategy::bucketed});
+  set = {{"cluster", "dgx-h100"}, {"training.find_unused_parameters", "true"}};
+  CHECK(read_scenario(file, set).compare.size() == 4);
+}
+
 TEST_CASE("a fused kernel of attention is a product of the visible scores alone",
           "[scenarios][description_reader]") {
   // 2 samples x 3 heads of 16 queries and keys of 8 elements. Counted: two products of 2 x 16 x 16
@@ -233,6 +246,17 @@ TEST_CASE("a fused kernel of attention is a product of the visible scores alone"
   const Attention longer{1, 1, 4, 2, 8, true, false};
   CHECK(visible_scores(longer) == 1 + 2 + 2 + 2);
 
+  // Values of 24 elements beside keys of 8. Forward 8 + 24 elements of each score: two products of
+  // 16. Backward 3 x 8 + 2 x 24 = 72: five products of 14.4, taken as 15 over 72 x 16 / 15 = 76.8,
+  // rounded up, of 5 x 16 = 80 queries.
+  Attention wide = whole;
+  wide.value_size = 24;
+  CHECK(counted_flops(wide) == 6 * 2 * 16 * 16 * (8 + 24));
+  CHECK(fused_attention_gemm(wide) == Gemm{16, 16, 32, 6});
+  wide.backward = true;
+  CHECK(counted_flops(wide) == 6 * 2 * 16 * 16 * 72);
+  CHECK(fused_attention_gemm(wide) == Gemm{16, 15, 77, 6});
+
   const Scratch scratch;
   const Scenario scenario = scenario_of(
       scratch,
@@ -244,6 +268,62 @@ TEST_CASE("a fused kernel of attention is a product of the visible scores alone"
   REQUIRE(scenario.described);
   CHECK(scenario.described->attention_flops == 5 * 49152);
   CHECK(scenario.described->masked_flops == Approx(5 * 49152 * (1 - 136.0 / 256)));
+}
+
+TEST_CASE("attention whose values are wider than its keys is read so",
+          "[scenarios][description_reader]") {
+  const Scratch scratch;
+  const std::string shape =
+      "  - {op: flash, kind: attention, attention: {batch: 2, heads: 3, queries: 16, keys: 16, "
+      "size: 8, value_size: 24}, type: bf16, read: 9, written: 2, flops: ";
+  // 6 heads x 16 x 16 scores x (8 + 24) elements, a multiplication and an addition each.
+  CHECK(scenario_of(scratch, with(7, shape + "98304}")).workload.layers[0].forward[0].gemm ==
+        Gemm{16, 16, 32, 6});
+  CHECK(refused(scratch, with(7, shape + "98000}")) ==
+        "d.yaml:7:155: kernels.flops: the shape makes it 98304");
+}
+
+TEST_CASE("kernels behind another of their operation cost the host bare launches",
+          "[scenarios][description_reader]") {
+  const Scratch scratch;
+  // Line 9 launches two kernels, of which a library enqueues the second.
+  const Workload workload =
+      scenario_of(scratch, with(9,
+                                "  - {op: relu, kind: memory, read: 2048, written: 2048, launches: "
+                                "2, operations: 1}"))
+          .workload;
+  // Forward of a: a product, then add and relu as one kernel of three launches.
+  REQUIRE(workload.layers[0].forward.size() == 2);
+  CHECK(workload.layers[0].forward[1].launches == 3);
+  CHECK(workload.layers[0].forward[1].followers == 1);
+  CHECK(scenario_of(scratch, with(8,
+                                  "  - {op: add, kind: memory, read: 2304, written: 2048, "
+                                  "operations: 0}"))
+            .workload.layers[0]
+            .forward[1]
+            .followers == 2);
+  CHECK_THAT(refused(scratch, with(8,
+                                   "  - {op: add, kind: memory, read: 2304, written: 2048, "
+                                   "operations: 2}")),
+             Catch::EndsWith("1 launches begin no more than as many operations"));
+}
+
+TEST_CASE("a description says whether gradients are clipped, and a scenario otherwise",
+          "[scenarios][description_reader]") {
+  const Scratch scratch;
+  const auto optimizer_of = [&](const std::string& description,
+                                const std::vector<Override>& set = {}) {
+    const Scenario scenario = scenario_of(scratch, description, set);
+    return predict(model_of(scenario), scenario.training).metrics.optimizer;
+  };
+  const std::string clipped = with(5, "optimizer: sgd-plain\nclip_gradients: true");
+  const Duration without = optimizer_of(good_description);
+  CHECK(optimizer_of(clipped) > without);
+  CHECK(optimizer_of(clipped, {{"workload.clip_gradients", "false"}}) == without);
+  CHECK(optimizer_of(good_description, {{"workload.clip_gradients", "true"}}) ==
+        optimizer_of(clipped));
+  CHECK_THROWS_WITH(optimizer_of(clipped, {{"training.comm_hook", "optimizer_overlap"}}),
+                    Catch::Contains("take workload.clip_gradients out"));
 }
 
 TEST_CASE("indices of a description point somewhere", "[scenarios][description_reader]") {

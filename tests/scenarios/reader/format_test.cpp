@@ -168,6 +168,9 @@ TEST_CASE("another program's key is answered with ours", "[scenarios][elsewhere]
   CHECK(told("workload.seq_len", "512") ==
         "seq_len is workload.sequence here: write sequence: 512");
   CHECK(told("training.lr", "1e-4") == "it does not change how long a step takes: leave it out");
+  CHECK(told("training.gradient_clipping", "1.0") ==
+        "DeepSpeed's gradient_clipping is workload.clip_gradients here; write clip_gradients: "
+        "true");
   CHECK_THAT(told("training.zero_stage", "2"), Catch::Contains("comm_hook: zero_step"));
   // Not meant: Lightning's `devices` is a number.
   CHECK(told("cluster.devices", "h100-sxm") == "did you mean \"device\"?");

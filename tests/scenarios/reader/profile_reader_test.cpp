@@ -240,7 +240,7 @@ TEST_CASE("a profile has its own batch, types and times", "[scenarios][profile_r
   const Scratch scratch;
   scratch.write("p.yaml", good_profile);
   CHECK(refusal(scratch, "workload: {model: p.yaml, batch: 8}\ncluster: {device: h100-sxm}\n") ==
-        "s.yaml:1:27: workload.batch: unknown key; known: model, optimizer, times");
+        "s.yaml:1:27: workload.batch: unknown key; known: model, optimizer, clip_gradients, times");
 }
 
 TEST_CASE("what a profile measured is the scenario's, unless the scenario has its own",
