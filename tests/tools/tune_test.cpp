@@ -117,8 +117,8 @@ TEST_CASE("tune ends with what to paste", "[tools][tune]") {
   }
   // Here another first bucket is worth its own lines.
   const Outcome first = ddpsim({"tune", workstations, "--set", "workload.dtype=fp32", "--set",
-                                "workload.compute=tf32", "--set", "workload.batch=256", "--set",
-                                "cluster.inter_node.bandwidth=10Gbit/s"});
+                                "workload.compute=tf32", "--set", "workload.batch=512", "--set",
+                                "cluster.inter_node.bandwidth=5Gbit/s"});
   REQUIRE(first.code == 0);
   for (const char* line : {"_DEFAULT_FIRST_BUCKET_BYTES = ", "bucket_cap_mb_list=["}) {
     INFO(line);

@@ -200,7 +200,7 @@ TEST_CASE("an all-reduce takes what NCCL's choice takes, where another would be 
 }
 
 TEST_CASE("the law is as near the public sweeps as stated", "[model][port_law]") {
-  // What `fit_ports tests/data` prints: 9.4, 27.2 and 6.8 %. NCCL's own model: 23.2, 41.4 and 18.6
+  // What `fit_ports tests/data` prints: 9.5, 27.2 and 6.8 %. NCCL's own model: 23.2, 41.4 and 18.6
   // %.
   std::vector<double> errors, gibibyte;
   for (const sweeps::Sweep& sweep : sweeps::all_sweeps(DDPSIM_TEST_DATA)) {
