@@ -157,8 +157,9 @@
 
   function showPicture(answer) {
     const box = byId('drawn'), old = box.querySelector('svg');
-    const parsed = new DOMParser().parseFromString(answer.picture, 'image/svg+xml').documentElement;
-    const picture = document.importNode(parsed, true);
+    const parsed = element('template');
+    parsed.innerHTML = answer.picture;
+    const picture = parsed.content.firstElementChild;
     if (old) old.replaceWith(picture); else box.append(picture);
     const timeline = window.ddpsimTimelines?.[0];
     if (timeline) {

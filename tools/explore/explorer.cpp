@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <future>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "model/base/printable.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
 #include "scenarios/reader/scenario_text.hpp"
+#include "sim/tune/parallel.hpp"
 #include "tools/picture/timeline_picture.hpp"
 #include "tools/report/cluster_report.hpp"
 #include "tools/report/json_writer.hpp"
@@ -90,18 +92,17 @@ std::vector<NamedStep> shown_of(const Comparison& run, const Asked& asked) {
   return steps;
 }
 
+/// The picture of an answer and its tasks: two entries of a JSON object.
+std::string drawn(const Comparison& run, const Asked& asked) {
+  const TimelinePicture picture = timeline_picture(run.scenario, shown_of(run, asked));
+  return fmt::format("\"picture\":{},\"tasks\":{}", one_line(picture.svg), picture.tasks);
+}
+
 /// What `ddpsim run --json` says, but for the buckets: their figures are in the picture.
 Json record_of(const Comparison& run) {
-  Record record = run_record(run, more_of(run, {}));
-  for (NamedValue& entry : record.entries) {
-    auto* results = std::get_if<List>(&entry.value.held);
-    if (entry.field->name != fields::results.name || results == nullptr) continue;
-    for (FieldValue& result : *results)
-      std::erase_if(std::get<Record>(result.held).entries, [](const NamedValue& each) {
-        return each.field->name == fields::buckets.name;
-      });
-  }
-  return json_of(record);
+  RunRequest request;
+  request.buckets = false;
+  return json_of(run_record(run, more_of(run, request)));
 }
 
 std::string shell_word(const std::string& text) {
@@ -196,7 +197,11 @@ std::string Explorer::answer(const std::string& asked) const {
     const Asked request = asked_in(asked);
     const Moved& moved = request.moved;
     const std::vector<Setting> settings = controls_.settings(moved);
-    const Comparison run(read_scenario(file_, settings), laws_only_);
+    const bool two_threads = allowed_cores() > 1;
+    const Comparison run(read_scenario(file_, settings), laws_only_, two_threads);
+    std::future<std::string> drawing =
+        std::async(two_threads ? std::launch::async : std::launch::deferred,
+                   [&] { return drawn(run, request); });
     Json set = Json::array();
     for (const auto& [key, value] : moved_only(settings)) set.push_back({key, value});
     Json positions = Json::object();
@@ -205,16 +210,14 @@ std::string Explorer::answer(const std::string& asked) const {
     std::vector<std::string> notes = cluster_notes(run.scenario, settings);
     for (std::string& line : memory_warnings(run.scenario, run.named()))
       notes.push_back(std::move(line));
-    const TimelinePicture picture = timeline_picture(run.scenario, shown_of(run, request));
     std::string json = one_line({{"record", record_of(run)},
                                  {"settings", std::move(set)},
                                  {"command", command(file_, settings)},
                                  {"positions", std::move(positions)},
                                  {"cluster", cluster_text(run.scenario)},
-                                 {"notes", notes},
-                                 {"picture", picture.svg}});
+                                 {"notes", notes}});
     json.back() = ',';
-    return json + "\"tasks\":" + picture.tasks + "}";
+    return json + drawing.get() + "}";
   } catch (const InputError& problem) {
     return error_answer(problem);
   } catch (const std::invalid_argument& problem) {  // a law refuses what the scenario asks of it

@@ -29,27 +29,37 @@ struct Level {
   std::string text;
 };
 
+/// Values that are as good as one another.
+struct Zone {
+  double low = 0, high = 0;
+  std::string text;
+};
+
 /// Curves over one axis.
 struct Plot {
   std::string title, description;
   std::string x_label, y_label;
-  bool log_x = false, from_zero = false;
+  bool log_x = false, log_y = false, from_zero = false;
+  bool half = false;                            ///< half a page wide
   std::function<std::string(double)> x_text{};  ///< of a tick; none: the number
   std::vector<double> x_ticks{};                ///< none: steps of 1, 2 or 5
   std::vector<Curve> curves;
   std::vector<Mark> marks{};
   std::vector<Level> levels{};
+  std::vector<Zone> zones{};
 };
 std::string plot_picture(const Plot& plot);
 
 /// A table of numbers as colours, for two keys that are varied.
 struct HeatMap {
   std::string title, description;
-  std::string x_label, y_label, unit;
+  std::string x_label, y_label;
   std::vector<std::string> x, y;
   std::vector<std::vector<double>> values;  ///< [y][x]; not a number: there is none
   bool low_is_good = true;
 };
 std::string heat_picture(const HeatMap& map);
+/// Is its picture at most half a page wide?
+bool is_half(const HeatMap& map);
 
 }  // namespace ddpsim

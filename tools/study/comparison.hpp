@@ -28,8 +28,9 @@ struct Comparison {
   std::vector<Step> compared;
   ScalingReference reference;  ///< of `compared`
 
-  /// Calibrated on the scenario's measured rows, unless `laws_only`.
-  Comparison(Scenario read, bool laws_only);
+  /// Calibrated on the scenario's measured rows, unless `laws_only`. On two threads at a time, if
+  /// asked for.
+  Comparison(Scenario read, bool laws_only, bool two_threads = false);
 
   /// These point into this object.
   std::vector<Result> results() const;
