@@ -22,6 +22,9 @@ import time
 
 import devtools
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'links'))
+import pace as machine_pace  # of tests/links
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SCENARIO = '''name: explored
 workload: {model: gpt2, batch: 2, sequence: 256, dtype: bf16, optimizer: adamw-fused}
@@ -246,11 +249,14 @@ def busy():
 
 
 def pace(program):
-    """From a move to the drawn timeline of a large model: the quickest move within 50 ms. The
-    others say what else the machine does; on a busy one that is all they say."""
+    """From a move to the drawn timeline of a large model: the median of 100 moves within 50 ms,
+    where nothing but this test is at work."""
     share = busy()
     if share > 0.25:
         raise NotRun(f'others use {100 * share:.0f} % of the processors')
+    said, is_one_pace = machine_pace.measure(seconds=3)
+    if not is_one_pace:
+        raise NotRun(said)
     with explored(program, LARGE) as (address, _), devtools.Browser() as browser:
         page = opened(browser, address)
         page.wait_for('window.ddpsimTimelines?.length === 1')
@@ -262,12 +268,17 @@ def pace(program):
             input.dispatchEvent(new Event('input'));
             while (ddpsimExplore.busy) await new Promise(later => setTimeout(later, 1));
             times.push(ddpsimExplore.milliseconds);
+            await new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)));
           }
           return times;
         })()''')
         times.sort()
-        print(f'quickest {times[0]:.1f} ms, median {statistics.median(times):.1f} ms')
-        check(times[0] <= 50, 'the quickest move took', times[0])
+        median = statistics.median(times)
+        share = busy()
+        print(f'quickest {times[0]:.1f} ms, median {median:.1f} ms, nine in ten {times[89]:.1f} ms')
+        if share > 0.25:
+            raise NotRun(f'others began: they use {100 * share:.0f} % of the processors')
+        check(median <= 50, 'the median move took', median)
         check(page.problems == [], page.problems)
 
 

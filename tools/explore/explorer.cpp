@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <future>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -17,7 +16,6 @@
 #include "model/base/printable.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
 #include "scenarios/reader/scenario_text.hpp"
-#include "sim/tune/parallel.hpp"
 #include "tools/picture/timeline_picture.hpp"
 #include "tools/report/cluster_report.hpp"
 #include "tools/report/json_writer.hpp"
@@ -90,12 +88,6 @@ std::vector<NamedStep> shown_of(const Comparison& run, const Asked& asked) {
                        name_of(named.step->training.strategy)) == asked.shown->end();
     });
   return steps;
-}
-
-/// The picture of an answer and its tasks: two entries of a JSON object.
-std::string drawn(const Comparison& run, const Asked& asked) {
-  const TimelinePicture picture = timeline_picture(run.scenario, shown_of(run, asked));
-  return fmt::format("\"picture\":{},\"tasks\":{}", one_line(picture.svg), picture.tasks);
 }
 
 /// What `ddpsim run --json` says, but for the buckets: their figures are in the picture.
@@ -197,11 +189,7 @@ std::string Explorer::answer(const std::string& asked) const {
     const Asked request = asked_in(asked);
     const Moved& moved = request.moved;
     const std::vector<Setting> settings = controls_.settings(moved);
-    const bool two_threads = allowed_cores() > 1;
-    const Comparison run(read_scenario(file_, settings), laws_only_, two_threads);
-    std::future<std::string> drawing =
-        std::async(two_threads ? std::launch::async : std::launch::deferred,
-                   [&] { return drawn(run, request); });
+    const Comparison run(read_scenario(file_, settings), laws_only_);
     Json set = Json::array();
     for (const auto& [key, value] : moved_only(settings)) set.push_back({key, value});
     Json positions = Json::object();
@@ -216,13 +204,36 @@ std::string Explorer::answer(const std::string& asked) const {
                                  {"positions", std::move(positions)},
                                  {"cluster", cluster_text(run.scenario)},
                                  {"notes", notes}});
+    TimelinePicture picture = timeline_picture(run.scenario, shown_of(run, request));
     json.back() = ',';
-    return json + drawing.get() + "}";
+    json += fmt::format("\"picture\":{},\"frame\":{}}}", one_line(picture.svg), picture.frame);
+    remember(asked, std::move(picture.tasks));
+    return json;
   } catch (const InputError& problem) {
     return error_answer(problem);
   } catch (const std::invalid_argument& problem) {  // a law refuses what the scenario asks of it
     return error_answer(problem);
   }
+}
+
+void Explorer::remember(const std::string& asked, std::string tasks) const {
+  constexpr std::size_t most_kept = 4;
+  const std::lock_guard lock(guard_);
+  drawn_.emplace_front(asked, std::move(tasks));
+  if (drawn_.size() > most_kept) drawn_.pop_back();
+}
+
+std::string Explorer::tasks(const std::string& asked) const {
+  const auto known = [&]() -> std::optional<std::string> {
+    const std::lock_guard lock(guard_);
+    for (const auto& [question, tasks] : drawn_)
+      if (question == asked) return tasks;
+    return std::nullopt;
+  };
+  if (auto tasks = known()) return *tasks;
+  const std::string again = answer(asked);
+  if (auto tasks = known()) return *tasks;
+  return again;  // an error
 }
 
 std::string Explorer::save(const std::string& asked) const {

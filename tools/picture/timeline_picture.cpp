@@ -179,6 +179,8 @@ class Timelines {
   }
 
   std::string svg() const;
+  /// An object without its end.
+  std::string frame() const;
   std::string json() const;
 
  private:
@@ -552,10 +554,14 @@ std::string Timelines::svg() const {
   return text + "</g>\n</svg>\n";
 }
 
-std::string Timelines::json() const {
-  std::string text = fmt::format(
-      "{{\"tick_ns\":{},\"left\":{},\"width\":{},\"axis\":{},\"bottom\":{},\"end\":{},\"paints\":[",
+std::string Timelines::frame() const {
+  return fmt::format(
+      "{{\"tick_ns\":{},\"left\":{},\"width\":{},\"axis\":{},\"bottom\":{},\"end\":{}",
       tick_.count() / 1000, left, time_width, axis_height, coordinate(bottom_), end_ / tick_);
+}
+
+std::string Timelines::json() const {
+  std::string text = frame() + ",\"paints\":[";
   for (const std::string_view name : paint_names) {
     append_quoted(text, name);
     text += ',';
@@ -601,7 +607,7 @@ void Timelines::append_lane(std::string& json, const Lane& lane) const {
 TimelinePicture timeline_picture(const Scenario& scenario, const std::vector<NamedStep>& steps,
                                  std::string_view id) {
   const Timelines drawn(scenario, steps, id);
-  return {drawn.svg(), drawn.json()};
+  return {drawn.svg(), drawn.frame() + "}", drawn.json()};
 }
 
 }  // namespace ddpsim

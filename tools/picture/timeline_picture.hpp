@@ -12,10 +12,14 @@ namespace ddpsim {
 /// A drawn timeline: the picture, and what a script needs to answer a pointer.
 struct TimelinePicture {
   std::string svg;
+  /// The first entries of `tasks`, to `end`, as a JSON object by themselves: what a script needs to
+  /// zoom.
+  std::string frame;
   /// One JSON object, safe inside a <script> element:
   ///
   ///     tick_ns          one unit of every time below, in nanoseconds
   ///     left, width      of the part of the picture that shows time, in pixels
+  ///     axis, bottom     the rows between which the lanes lie
   ///     end              of the longest step
   ///     paints           what bars are drawn as, each a class of picture.css
   ///     names, details   texts, two entries each: how many letters of the text before it begins

@@ -28,8 +28,8 @@
   }
 
   // Lanes with their tasks at absolute times.
-  function lanesOf(data) {
-    return data.lanes.map(lane => {
+  function lanesOf(lanes) {
+    return lanes.map(lane => {
       const from = [], to = [], name = [], detail = [], why = [], paint = [];
       let at = 0, last = 0;
       for (let i = 0; i < lane.tasks.length; i += 6) {
@@ -97,8 +97,9 @@
 
     // Takes a picture that stands in the box, and its tasks.
     load(data) {
-      this.data = {...data, names: textsOf(data.names), details: textsOf(data.details)};
-      this.lanes = lanesOf(data);
+      // What a task is may come later than the picture.
+      this.data = {...data, names: textsOf(data.names ?? []), details: textsOf(data.details ?? [])};
+      this.lanes = lanesOf(data.lanes ?? []);
       this.svg = this.box.querySelector('svg');
       this.bars = this.svg.querySelector('svg.bars');
       this.patterns = [...this.svg.querySelectorAll('pattern:not([id$="-key"])')];
@@ -162,6 +163,7 @@
     }
 
     drawBars() {
+      if (this.lanes.length === 0) return;
       for (const path of this.bars.querySelectorAll('path:not(.hatched)')) path.remove();
       const made = [];
       for (const lane of this.lanes)
@@ -270,7 +272,10 @@
       const left = event.clientX - outer.left + this.box.scrollLeft;
       const room = outer.width + this.box.scrollLeft - this.tip.offsetWidth - 8;
       this.tip.style.left = `${Math.max(0, Math.min(left + 14, room))}px`;
-      this.tip.style.top = `${event.clientY - outer.top + 18}px`;
+      // Below the pointer or, where there is no room, above it.
+      const top = event.clientY - outer.top, high = this.tip.offsetHeight;
+      const fits = top + 18 + high <= outer.height;
+      this.tip.style.top = `${fits ? top + 18 : Math.max(0, top - 12 - high)}px`;
     }
 
     write(lines) {

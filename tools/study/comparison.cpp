@@ -1,24 +1,18 @@
 #include "tools/study/comparison.hpp"
 
-#include <future>
-
 #include "sim/predict/predict.hpp"
 
 namespace ddpsim {
 
-Comparison::Comparison(Scenario read, bool laws_only, bool two_threads)
+Comparison::Comparison(Scenario read, bool laws_only)
     : scenario(std::move(read)), priced(price_calibrated(scenario, laws_only)) {
-  // The reference is about as much work as all the rest.
-  std::future<ScalingReference> beside = std::async(
-      two_threads ? std::launch::async : std::launch::deferred,
-      [this] { return scaling_reference(scenario, priced.model, scenario.compare, priced.fit); });
   none = step(Strategy::none);
   naive = step(Strategy::naive);
   for (const Strategy strategy : scenario.compare)
     compared.push_back(strategy == Strategy::none    ? none
                        : strategy == Strategy::naive ? naive
                                                      : step(strategy));
-  reference = beside.get();
+  reference = scaling_reference(scenario, priced.model, scenario.compare, priced.fit);
 }
 
 std::vector<Result> Comparison::results() const {

@@ -28,9 +28,8 @@ struct Comparison {
   std::vector<Step> compared;
   ScalingReference reference;  ///< of `compared`
 
-  /// Calibrated on the scenario's measured rows, unless `laws_only`. On two threads at a time, if
-  /// asked for.
-  Comparison(Scenario read, bool laws_only, bool two_threads = false);
+  /// Calibrated on the scenario's measured rows, unless `laws_only`.
+  Comparison(Scenario read, bool laws_only);
 
   /// These point into this object.
   std::vector<Result> results() const;

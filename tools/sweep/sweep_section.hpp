@@ -6,7 +6,7 @@
 namespace ddpsim {
 
 /// What `ddpsim sweep --report` says: the shortest step, the pictures that fit one or two varied
-/// keys (varied_pictures.hpp), and sweep_page's tables, `tables`. `best`: the figure they are sorted
+/// keys (varied_pictures.hpp), and the tables of sweep_page. `best`: the figure they are sorted
 /// by.
 ReportSection sweep_section(const Sweep& sweep, const PointResults& results,
                             const std::optional<Field>& best, Page tables);
