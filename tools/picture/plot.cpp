@@ -19,6 +19,16 @@ constexpr double letter_width = 6.4, row_height = 18;
 constexpr std::array<std::string_view, 6> inks{"forward", "collective", "optimizer",
                                                "hook",    "backward",   "copy"};
 
+std::string_view ink_of(const Curve& curve, std::size_t number) {
+  return curve.ink.empty() ? inks[number % inks.size()] : std::string_view(curve.ink);
+}
+
+/// "20000", "500k", "20M"
+std::string short_number(double value) {
+  if (value >= 1e6) return fmt::format("{:.6g}M", value / 1e6);
+  return value >= 1e5 ? fmt::format("{:.6g}k", value / 1e3) : fmt::format("{:.6g}", value);
+}
+
 /// What part of an axis is shown, and where its values lie.
 struct Axis {
   double low = 0, high = 1, from = 0, to = 1;
@@ -186,7 +196,7 @@ Legend legend_of(const Plot& plot, double width) {
     legend.text += fmt::format(
         "<path class=\"{0}{1}\" d=\"M{2} {3}h22\" fill=\"none\" stroke-width=\"2.5\"/><text "
         "x=\"{4}\" y=\"{5}\">{6}</text>\n",
-        inks[i % inks.size()], curve.dashed ? " dash" : "", coordinate(x), coordinate(y),
+        ink_of(curve, i), curve.dashed ? " dash" : "", coordinate(x), coordinate(y),
         coordinate(x + 27), coordinate(y + 4), escaped_xml(curve.name));
     x += wide;
   }
@@ -226,7 +236,7 @@ class PlotPicture {
     for (const Curve& each : plot_.curves) keep_off(each);
     text += levels();
     for (std::size_t i = 0; i < plot_.curves.size(); ++i)
-      text += curve(plot_.curves[i], inks[i % inks.size()]);
+      text += curve(plot_.curves[i], ink_of(plot_.curves[i], i));
     text += marks();
     return text + legend.text + "</svg>\n";
   }
@@ -278,7 +288,7 @@ class PlotPicture {
           "<path class=\"grid\" d=\"M{0} {1}H{2}\"/><text class=\"soft\" x=\"{3}\" y=\"{4}\" "
           "text-anchor=\"end\">{5}</text>\n",
           coordinate(left), coordinate(y_(at)), coordinate(width_ - right), coordinate(left - 7),
-          coordinate(y_(at) + 4), y_.log ? fmt::format("{:.6g}", at) : tick_label(at, step));
+          coordinate(y_(at) + 4), y_.log ? short_number(at) : tick_label(at, step));
     return text + fmt::format(
                       "<text class=\"soft\" transform=\"translate(16 {}) rotate(-90)\" "
                       "text-anchor=\"middle\">{}</text>\n",
@@ -398,6 +408,17 @@ HeatFrame frame_of(const HeatMap& map) {
 
 std::string plot_picture(const Plot& plot) {
   return PlotPicture(plot).svg();
+}
+
+std::string ink_of_strategy(const std::string& name) {
+  constexpr std::array<std::array<std::string_view, 2>, 5> known{{{"none", "launch"},
+                                                                  {"naive", "forward"},
+                                                                  {"flat", "collective"},
+                                                                  {"overlap", "optimizer"},
+                                                                  {"bucketed", "hook"}}};
+  for (const auto& [strategy, ink] : known)
+    if (strategy == name) return std::string(ink);
+  return "";
 }
 
 bool is_half(const HeatMap& map) {

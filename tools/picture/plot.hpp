@@ -15,6 +15,7 @@ struct Curve {
   bool stairs = false;  ///< a value holds until the next point
   /// [point] how far it may lie off, as lowest and highest value; empty: not known.
   std::vector<std::pair<double, double>> band{};
+  std::string ink{};  ///< a colour of picture.css; empty: one that no curve before it has
 };
 
 /// A point that is pointed out.
@@ -49,6 +50,9 @@ struct Plot {
   std::vector<Zone> zones{};
 };
 std::string plot_picture(const Plot& plot);
+
+/// The colour of a strategy's curves, on every picture the same; empty for what is none.
+std::string ink_of_strategy(const std::string& name);
 
 /// A table of numbers as colours, for two keys that are varied.
 struct HeatMap {

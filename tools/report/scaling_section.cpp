@@ -22,6 +22,7 @@ Plot over_ranks(const std::vector<ScalingCurve>& curves, std::string title, std:
     Curve line;
     line.name = name_of(curve.strategy);
     line.dashed = curve.strategy == Strategy::none;
+    line.ink = ink_of_strategy(line.name);
     for (const ScalingPoint& point : curve.points) {
       line.points.emplace_back(point.ranks(), value(point));
       if (&curve == &curves.front()) plot.x_ticks.push_back(point.ranks());
@@ -64,7 +65,7 @@ void add_scaling_pictures(Page& page, const std::vector<ScalingCurve>& curves,
   Plot rate = over_ranks(curves, tokens ? "Tokens per second" : "Samples per second",
                          tokens ? "tokens/s" : "samples/s", rate_of);
   rate.half = rate.log_y = true;
-  Curve alone{"each rank as fast as one alone", {}, true, false, {}};
+  Curve alone{"each rank as fast as one alone", {}, true, false, {}, "copy"};
   const ScalingPoint& one = curves.front().points.front();
   for (const ScalingPoint& point : curves.front().points)
     alone.points.emplace_back(point.ranks(), rate_of(one) * point.ranks() / one.ranks());

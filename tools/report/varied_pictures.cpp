@@ -67,6 +67,12 @@ bool work_varies(const std::vector<VariedFigures>& figures) {
       });
 }
 
+/// "166.5 million", "1234"
+std::string rate_text(double rate) {
+  if (rate >= 1e6) return fmt::format("{:.4g} million", rate / 1e6);
+  return rate >= 1e3 ? fmt::format("{:.0f}", rate) : fmt::format("{:.1f}", rate);
+}
+
 std::string rate_name(const std::vector<VariedFigures>& figures) {
   const bool tokens = std::any_of(figures.begin(), figures.end(), [](const VariedFigures& each) {
     return each.tokens_per_second.has_value();
@@ -103,7 +109,7 @@ Picture curves_of(const Axis& axis, const std::vector<VariedFigures>& figures, c
     plot.x_ticks.push_back(static_cast<double>(i));
   double low = std::numeric_limits<double>::infinity(), high = 0;
   for (const std::string& name : strategies_in(figures)) {
-    Curve curve{name, {}, name == "none", false, {}};
+    Curve curve{name, {}, name == "none", false, {}, ink_of_strategy(name)};
     for (const VariedFigures& each : figures) {
       if (each.strategy != name) continue;
       const std::optional<double> value = drawn.value(each);
@@ -207,8 +213,8 @@ std::string varied_verdict(const Grid& grid, const std::vector<VariedFigures>& f
     text +=
         fmt::format(" Under bucketed it is {:.2f} ms, {}.", bucketed->step_ms, where(*bucketed));
   if (most != nullptr && work_varies(figures))
-    text += fmt::format(" The most {} are {:.0f} per second, under {} at {}.",
-                        most->tokens_per_second ? "tokens" : "samples", *rate_of(*most),
+    text += fmt::format(" The most {} are {} per second, under {} at {}.",
+                        most->tokens_per_second ? "tokens" : "samples", rate_text(*rate_of(*most)),
                         most->strategy, describe_point(grid, most->point));
   return text;
 }
