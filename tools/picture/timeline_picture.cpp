@@ -447,9 +447,9 @@ std::string Timelines::labels_of(const Lane& lane) const {
     if (bar.name < 0 || room < 3 * letter_width) continue;
     const std::string name = (bar.detail == is_launch ? "launch " : "") + names_[bar.name];
     if (static_cast<double>(name.size()) * letter_width > room) continue;
-    text +=
-        fmt::format("<text class=\"on\" x=\"{}\" y=\"{}\">{}</text>\n", coordinate(left + from + 2),
-                    coordinate(lane.top + lane.height / 2 + 3.5), escaped_xml(name));
+    text += fmt::format("<text class=\"on{}\" x=\"{}\" y=\"{}\">{}</text>\n",
+                        bar.paint == Paint::launch ? " dull" : "", coordinate(left + from + 2),
+                        coordinate(lane.top + lane.height / 2 + 3.5), escaped_xml(name));
   }
   return text;
 }

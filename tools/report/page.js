@@ -214,7 +214,7 @@
             name = name.slice(0, cut) + '\u2026';
           }
           const text = document.createElementNS(svgNs, 'text');
-          text.setAttribute('class', 'on');
+          text.setAttribute('class', this.data.paints[lane.paint[i]] === 'launch' ? 'on dull' : 'on');
           text.setAttribute('x', this.xOf(from) + 2);
           text.setAttribute('y', lane.top + lane.height / 2 + 3.5);
           text.textContent = name;

@@ -151,7 +151,7 @@ Picture map_of(const Grid& grid, const std::vector<VariedFigures>& figures, cons
     if (const std::optional<double> value = drawn.value(each)) map.values[at[0]][at[1]] = *value;
   }
   return {map.title, heat_picture(map), "",
-          fmt::format("{}; the darker, the {}. The {} is bold{}.",
+          fmt::format("{}; the stronger the colour, the {}. The {} is bold{}.",
                       drawn.unit.empty() ? drawn.title : "In " + drawn.unit,
                       drawn.low_is_good ? "less" : "more", drawn.low_is_good ? "least" : "most",
                       missing > 0 ? "; - is a point that was refused" : ""),
