@@ -1,5 +1,7 @@
 #include "model/base/printable.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace ddpsim {
@@ -46,6 +48,8 @@ std::size_t utf8_length(std::string_view text, std::size_t at) {
 }
 
 std::string printable(std::string_view text, std::string_view kept) {
+  const auto plain = [](char c) { return c >= 0x20 && c < 0x7f; };
+  if (std::all_of(text.begin(), text.end(), plain)) return std::string(text);  // as most are
   std::string result;
   result.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {

@@ -141,6 +141,11 @@ class Page:
         picture = self.ask('Page.captureScreenshot', format='png', captureBeyondViewport=True)
         pathlib.Path(file).write_bytes(base64.b64decode(picture['data']))
 
+    def print(self, file):
+        """As a PDF on A4, without backgrounds, as browsers print."""
+        printed = self.ask('Page.printToPDF', paperWidth=8.27, paperHeight=11.69)
+        pathlib.Path(file).write_bytes(base64.b64decode(printed['data']))
+
     def events(self, method):
         self.value('0')  # what has happened so far has come
         return [each['params'] for each in self.browser.events

@@ -245,29 +245,40 @@ def busy():
     return 1 - (passed[3] + passed[4]) / max(1, sum(passed))
 
 
+# In the page itself, so that nothing of the test runs meanwhile.
+MOVES = '''(async () => {
+  const input = document.getElementById('bucket_cap'), times = [];
+  for (let i = 0; i < 100; ++i) {
+    input.value = i % 14 + 1;
+    input.dispatchEvent(new Event('input'));
+    while (ddpsimExplore.busy) await new Promise(later => setTimeout(later, 1));
+    times.push(ddpsimExplore.milliseconds);
+    await new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+  }
+  return times;
+})()'''
+
+
 def pace(program):
-    """From a move to the drawn timeline of a large model: the quickest move within 50 ms. The
-    others say what else the machine does; on a busy one that is all they say."""
-    share = busy()
-    if share > 0.25:
-        raise NotRun(f'others use {100 * share:.0f} % of the processors')
+    """From a move to the drawn timeline of a large model: the median of 100 moves within 50 ms,
+    where nothing but this test is at work. Shared processors are slow for seconds at a time, so
+    that up to three hundreds are asked."""
     with explored(program, LARGE) as (address, _), devtools.Browser() as browser:
         page = opened(browser, address)
         page.wait_for('window.ddpsimTimelines?.length === 1')
-        # In the page itself, so that nothing of the test runs meanwhile.
-        times = page.value('''(async () => {
-          const input = document.getElementById('bucket_cap'), times = [];
-          for (let i = 0; i < 100; ++i) {
-            input.value = i % 14 + 1;
-            input.dispatchEvent(new Event('input'));
-            while (ddpsimExplore.busy) await new Promise(later => setTimeout(later, 1));
-            times.push(ddpsimExplore.milliseconds);
-          }
-          return times;
-        })()''')
-        times.sort()
-        print(f'quickest {times[0]:.1f} ms, median {statistics.median(times):.1f} ms')
-        check(times[0] <= 50, 'the quickest move took', times[0])
+        medians = []
+        for _ in range(3):
+            before = busy()
+            times = sorted(page.value(MOVES)) if before <= 0.25 else []
+            share = max(before, busy())
+            if share > 0.25:
+                raise NotRun(f'others use {100 * share:.0f} % of the processors')
+            medians.append(statistics.median(times))
+            print(f'quickest {times[0]:.1f} ms, median {medians[-1]:.1f} ms, nine in ten '
+                  f'{times[89]:.1f} ms')
+            if medians[-1] <= 50:
+                break
+        check(min(medians) <= 50, 'the median moves took', medians)
         check(page.problems == [], page.problems)
 
 

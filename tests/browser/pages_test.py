@@ -5,7 +5,8 @@
     pages_test.py --list
     pages_test.py --ddpsim PROGRAM --screenshots FOLDER
 
-The last form writes a picture of each page of docs/pages.md, for a person to look at.
+The last form writes pictures of each page of docs/pages.md, light and dark, and the page as it is
+printed, for a person to look at.
 Exit code: 0; 1 if something is wrong; 77 if there is no browser.
 """
 import argparse
@@ -65,6 +66,11 @@ def opened(browser, file):
     return browser.open(file.resolve().as_uri())
 
 
+def show_in(page, scheme):
+    page.ask('Emulation.setEmulatedMedia',
+             features=[{'name': 'prefers-color-scheme', 'value': scheme}])
+
+
 def documented():
     """[(name, arguments)] of the pages that docs/pages.md shows how to write."""
     pages = []
@@ -89,16 +95,17 @@ def each_page_is_whole(program, browser, folder):
         check(page.value('document.querySelector(".verdict").textContent.length') > 30, name)
 
 
-def a_large_model_stays_small(program, browser, folder):
-    """The catalogue's longest step has the largest page."""
-    for model in ('llama3-70b', 'gpt2-xl', 't5-large'):
-        scenario = pathlib.Path(folder, 'large.yaml')
-        scenario.write_text('name: large\n'
-                            f'workload: {{model: {model}, batch: 1, sequence: 512, '
-                            'optimizer: adamw}\n'
-                            'cluster: {device: b200, ranks_per_node: 2, intra_node: nvlink5}\n')
-        file = written(program, folder, 'run', str(scenario))
-        check(file.stat().st_size < LARGEST_PAGE, model, file.stat().st_size, 'bytes')
+def every_model_stays_small(program, browser, folder):
+    scenario, file = pathlib.Path(folder, 'model.yaml'), pathlib.Path(folder, 'page.html')
+    models = json.loads(subprocess.run([program, 'list', 'models', '--json', '-'], check=True,
+                                       capture_output=True, text=True).stdout)
+    names = [each['model'] for each in models]
+    check(len(names) > 20, names)
+    for name in names:
+        subprocess.run([program, 'init', '--model', name, '--cluster', 'dgx-h100', '--nodes', '4',
+                        '--force', str(scenario)], check=True, capture_output=True)
+        written(program, folder, 'run', str(scenario))
+        check(file.stat().st_size < LARGEST_PAGE, name, file.stat().st_size, 'bytes')
 
 
 def figures(program, *arguments):
@@ -151,6 +158,81 @@ def exposed_buckets_are_drawn_as_the_table_says(program, browser, folder):
         check(abs(sum(row['wide']) - scale * sum(parts.values())) < 0.5, row, scale)
 
 
+def predicted_stands_above_measured(program, browser, folder):
+    """The bars of each row are as long as its figures, by score and by run."""
+    file = 'scenarios/measured/brandon-snider-2xh100.yaml'
+    rows = figures(program, 'score', file)['rows']
+    for command in ('score', 'run'):
+        page = opened(browser, written(program, folder, command, file))
+        pairs = page.value('''[...document.querySelectorAll('g.pair')].map(pair => ({
+          said: pair.querySelector('title').textContent,
+          wide: [...pair.querySelectorAll('rect')].map(each => each.width.baseVal.value)}))''')
+        check(len(pairs) == len(rows), command, pairs)
+        scale = pairs[0]['wide'][1] / rows[0]['measured_ms']
+        for pair, row in zip(pairs, rows):
+            wanted = [row['predicted_ms'] * scale, row['measured_ms'] * scale]
+            check(all(abs(a - b) < 0.1 for a, b in zip(pair['wide'], wanted)), pair, row)
+            said = f'{row["predicted_ms"]:.2f} | {row["measured_ms"]:.2f} ms'
+            check(said in pair['said'] and pair['said'].endswith('fitted') == row['calibration'],
+                  pair, row)
+    settings = ('--set', 'workload.batch=4')  # of which nothing was measured
+    page = opened(browser, written(program, folder, 'run', file, *settings))
+    check(page.value('document.querySelectorAll("g.pair").length') == 0, 'rows of another batch')
+
+
+def hatched_is_what_is_exposed(program, browser, folder):
+    """The hatched pieces of a strategy are together as long as its buckets are exposed."""
+    page = opened(browser, written(program, folder, *RUN))
+    hatched = page.value('''[...document.querySelectorAll('path.exposed')].map(path =>
+      path.getAttribute('d').match(/h[0-9]+/g).reduce((sum, each) => sum + Number(each.slice(1)),
+                                                      0) * ddpsimTimelines[0].data.tick_ns / 1e6)
+      ''')
+    answer = figures(program, *RUN)
+    for result, drawn in zip(answer['results'], hatched, strict=True):
+        exposed = sum(bucket['exposed_ms'] for bucket in result['buckets'])
+        check(abs(drawn - exposed) < 0.001 * len(result['buckets']), result['strategy'], drawn,
+              exposed)
+
+
+def tuning_shows_bound_default_and_advice(program, browser, folder):
+    words = ('tune', 'scenarios/examples/two-workstations.yaml')
+    page = opened(browser, written(program, folder, *words, '--uncertainty', '10%'))
+    said = page.value('''[...document.querySelector('svg[aria-label^="Step against"]')
+      .querySelectorAll('text.pointed')].map(each => each.textContent)''')
+    for name in ('lower bound', 'default, 25 MiB', 'recommended, ', 'within 1 % of'):
+        check(any(each.startswith(name) for each in said), name, said)
+    answer = figures(program, *words, '--uncertainty', '10%')
+    advice = answer['recommended_cap_bytes'] / 2 ** 20
+    check(f'recommended, {advice:g} MiB' in said, said, advice)
+    check(page.value('document.querySelectorAll("path.band").length') == 1, 'no band')
+    plain = opened(browser, written(program, folder, *words))
+    check(plain.value('document.querySelectorAll("path.band").length') == 0, 'a band of nothing')
+
+
+def varied_keys_have_their_pictures(program, browser, folder):
+    """run --vary and sweep: curves of one key, maps of two, and points that are refused."""
+    for command in ('run', 'sweep'):
+        one = (command, RUN[1], '--vary', 'training.bucket_cap=1MiB..16MiB*2')
+        page = opened(browser, written(program, folder, *one))
+        points = page.value('document.querySelectorAll("svg circle").length')
+        check(points == 4 * 5, command, points, 'points of four strategies')
+        ranks = (command, RUN[1], '--vary', 'cluster.ranks_per_node=1..8*2', '--best', 'mfu')
+        page = opened(browser, written(program, folder, *ranks))
+        titles = page.value('[...document.querySelectorAll("h3")].map(each => each.textContent)')
+        check(titles == [f'{each} over cluster.ranks_per_node' for each in
+                         ('Step', 'MFU', 'Tokens per second')], command, titles)
+        two = (command, RUN[1], '--set', 'compare=[bucketed]', '--vary',
+               'training.bucket_cap=1MiB,x', '--vary', 'training.first_bucket_cap=1MiB,2MiB')
+        file = pathlib.Path(folder, 'page.html')
+        done = subprocess.run([program, *two, '--quiet', '--report', str(file)], cwd=ROOT,
+                              capture_output=True, text=True)
+        check(done.returncode == 2, command, done)
+        page = opened(browser, file)
+        cells = page.value('''[...document.querySelectorAll('svg.ddpsim text')]
+          .map(each => each.textContent).filter(text => /^([0-9]+\\.[0-9]+|-)$/.test(text))''')
+        check(sorted(cells)[:2] == ['-', '-'] and len(cells) == 4, command, cells)
+
+
 def middle_of(page, strategy, lane, number):
     """Where a task is drawn, in the window: of a lane whose strategy's name begins so."""
     return page.value(f'''(() => {{
@@ -200,6 +282,24 @@ def zoom_and_keys_work(program, browser, folder):
     check(page.value(shown)[0] > closer[0], 'arrow')
     drawn = float(page.value('ddpsimTimelines[0].bars.getAttribute("viewBox")').split()[0])
     check(abs(drawn - page.value(shown)[0]) < 1, 'drawn from', drawn)
+    # What is drawn of a lane is as long as its tasks, wherever one looks.
+    for lane in ('host', 'compute', 'communication'):
+        lengths = page.value(f'''(() => {{
+          const timeline = ddpsimTimelines[0];
+          const lane = timeline.lanes.find(each => each.label === '{lane}');
+          let tasks = 0, drawn = 0;
+          lane.to.forEach((to, i) => {{
+            if (to > timeline.from && lane.from[i] < timeline.to) tasks += to - lane.from[i];
+          }});
+          for (const path of timeline.bars.querySelectorAll('path:not(.hatched)')) {{
+            const d = path.getAttribute('d');
+            if (Number(d.match(/ ([0-9.]+)h/)[1]) !== lane.top + lane.height / 2) continue;
+            for (const each of d.match(/h[0-9]+/g)) drawn += Number(each.slice(1));
+          }}
+          return [tasks, drawn];
+        }})()''')
+        check(abs(lengths[1] - lengths[0]) <= lengths[0] / 16, lane, lengths)
+        check(lengths[0] > 0 or lane == 'host', lane, 'is empty')
     page.press('0', 48)
     check(page.value(shown) == whole, 'whole step')
     page.press(']', 221)
@@ -232,8 +332,7 @@ def texts_can_be_read(program, browser, folder):
     for name, arguments in documented()[:3]:
         page = opened(browser, written(program, folder, *arguments))
         for scheme in ('light', 'dark'):
-            page.ask('Emulation.setEmulatedMedia',
-                     features=[{'name': 'prefers-color-scheme', 'value': scheme}])
+            show_in(page, scheme)
             texts = page.value(TEXTS)
             check(len(texts) > 50, name, len(texts))
             for each in texts:
@@ -286,8 +385,10 @@ def the_picture_in_the_readme_is_the_programs(program, browser, folder):
 
 
 CASES = {each.__name__.replace('_', ' '): each for each in (
-    each_page_is_whole, a_large_model_stays_small, table_picture_and_json_agree,
-    exposed_buckets_are_drawn_as_the_table_says, hover_says_the_task, zoom_and_keys_work,
+    each_page_is_whole, every_model_stays_small, table_picture_and_json_agree,
+    exposed_buckets_are_drawn_as_the_table_says, predicted_stands_above_measured,
+    hatched_is_what_is_exposed, tuning_shows_bound_default_and_advice,
+    varied_keys_have_their_pictures, hover_says_the_task, zoom_and_keys_work,
     texts_can_be_read, all_that_is_used_has_a_name, names_cannot_leave_their_place,
     the_picture_in_the_readme_is_the_programs)}
 
@@ -312,7 +413,10 @@ def main():
             given.screenshots.mkdir(parents=True, exist_ok=True)
             for name, arguments in documented():
                 page = opened(browser, written(program, folder, *arguments))
-                page.screenshot(given.screenshots / f'{pathlib.Path(name).name}.png')
+                for scheme in ('light', 'dark'):
+                    show_in(page, scheme)
+                    page.screenshot(given.screenshots / f'{name}-{scheme}.png')
+                page.print(given.screenshots / f'{name}.pdf')
             return 0
         for name in [given.case] if given.case else CASES:
             CASES[name](program, browser, folder)

@@ -146,8 +146,10 @@ def answers(program):
              {'inter_link': 'ethernet-100g', 'inter_latency': '0 us'},
              {'comm_hook': '{powersgd: {rank: 2}}', 'bucket_cap': '12345 B'}]
     with served(program, SCENARIO, '--set', 'training.micro_batches=2') as site:
-        for moved in moves:
-            answer = site.answer({'moved': moved, 'shown': ['bucketed']})
+        for moved in moves + moves[:1]:  # whose first tasks are forgotten by then
+            question = {'moved': moved, 'shown': ['bucketed']}
+            tasks = site.answer(question, 'tasks')
+            answer = site.answer(question)
             check('error' not in answer, moved, answer.get('error'))
             settings = [['training.micro_batches', '2'], *answer['settings']]
             flags = [word for key, value in settings for word in ('--set', f'{key}={value}')]
@@ -155,6 +157,14 @@ def answers(program):
             words = shlex.split(answer['command'])
             check(words[:3] == ['ddpsim', 'run', str(site.file)] and words[3:] == flags, words)
             check(answer['picture'].startswith('<svg'), answer['picture'][:40])
+            check(answer['frame'].items() <= tasks.items(), answer['frame'])
+            check(site.answer(question, 'tasks') == tasks, moved, 'has other tasks')
+            step = next(each['step_ms'] for each in answer['record']['results']
+                        if each['strategy'] == 'bucketed')
+            check(abs(tasks['end'] * tasks['tick_ns'] / 1e6 - step) < 1e-3, tasks['end'], step)
+            lanes = {lane['label'] for lane in tasks['lanes']}
+            check({'host', 'compute'} <= lanes, lanes)
+            check(('communication' in lanes) == (answer['record']['ranks'] > 1), moved, lanes)
         check(site.answer({'moved': {}, 'shown': []})['record'] ==
               site.answer({'moved': {}})['record'], 'the record depends on what is drawn')
 
@@ -197,7 +207,7 @@ def bad_values(program):
                 ({'moved': {}, 'more': 1}, 'expected {"moved"'), ([], 'expected {"moved"'),
                 ({'moved': {}, 'shown': ['nosuch']}, 'expected {"moved"'),
                 ({'moved': {}, 'shown': 'bucketed'}, 'expected {"moved"')):
-            for name in ('answer', 'save'):
+            for name in ('answer', 'tasks', 'save'):
                 answer = site.answer(content, name)
                 check(list(answer) == ['error'] and said in answer['error'] and
                       '\n' not in answer['error'], content, answer)

@@ -95,6 +95,10 @@ TEST_CASE("what was refused for its spelling is taken", "[tools]") {
   const Scratch scratch;
   scratch.write("true.yaml", workload + cluster + "training: {micro_batches: 2, no_sync: True}\n");
   CHECK(ddpsim({"run", "true.yaml"}, scratch.folder()).code == 0);
+  scratch.write("merged.yaml",
+                "workload: {model: gpt2, batch: 1, sequence: 64}\n"
+                "cluster: {<<: {device: a100-80, ranks_per_node: 2}, intra_node: nvlink3}\n");
+  CHECK(ddpsim({"run", "merged.yaml"}, scratch.folder()).code == 0);
   // A profile's figures are rounded, each by itself; an optimizer of no time is none.
   scratch.write("p.yaml",
                 "format: ddpsim.workload/1\nforward: 1 ms\nbackward: 98.38 ms\noptimizer: 0 ms\n"

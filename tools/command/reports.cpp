@@ -1,10 +1,10 @@
 #include "tools/command/reports.hpp"
 
-#include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "scenarios/reader/input_error.hpp"
 #include "scenarios/reader/named_files.hpp"
 
 namespace ddpsim {
@@ -27,7 +27,7 @@ void Reports::add_to(Outputs& outputs, const std::string& title) const {
     for (const auto& block : section.page.blocks)
       if (const auto* picture = std::get_if<Picture>(&block))
         return outputs.add(options_.svg, picture->svg);
-  throw std::logic_error("--svg: nothing was drawn");
+  throw InputError("--svg: there is nothing to draw here: --report writes the tables as a page");
 }
 
 }  // namespace ddpsim

@@ -21,6 +21,7 @@
 #include "tools/report/run_report.hpp"
 #include "tools/report/run_section.hpp"
 #include "tools/report/trace.hpp"
+#include "tools/report/varied_section.hpp"
 #include "tools/report/vary_report.hpp"
 #include "tools/study/comparison.hpp"
 #include "tools/study/names.hpp"
@@ -153,8 +154,11 @@ int compare_varied(const CommonOptions& options, const std::vector<std::string>&
   if (!options.quiet) add_notes(notes);
   Pages pages(options);
   if (pages.wanted()) pages.add(varied_page(variants, sorted_by));
+  Reports reports(options);
+  if (reports.wanted()) reports.add(varied_section(variants, grid, sorted_by), options.files[0]);
   Outputs outputs;
   pages.add_to(outputs);
+  reports.add_to(outputs, "Predicted training steps");
   outputs.add(options.json, json_text(json_of(varied_records(variants))));
   outputs.add(options.csv, csv_of(varied_table(variants, sorted_by)));
   outputs.commit();
@@ -192,7 +196,8 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
     if (pages.wanted()) pages.add(run_page(run, more));
     if (reports.wanted())
       reports.add(
-          run_section(run, more, fmt::format("timeline-{}", records.size() + rows.rows.size())),
+          run_section(run, more, fmt::format("timeline-{}", records.size() + rows.rows.size()),
+                      {{}, options.laws_only, options.set}),
           file);
     for (const Result& result : run.results()) rows.add(run_row(run.scenario, result));
     if (!options.json.empty()) records.emplace_back(run_record(run, more));

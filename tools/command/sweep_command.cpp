@@ -144,7 +144,7 @@ class SweepFiles {
     if (pages.wanted()) pages.add(sweep_page(sweep_, results_, best_));
     Reports reports(options_);
     if (reports.wanted())
-      reports.add(sweep_section(sweep_, results_, sweep_page(sweep_, results_, best_)),
+      reports.add(sweep_section(sweep_, results_, best_, sweep_page(sweep_, results_, best_)),
                   sweep_.file);
     Outputs outputs;
     pages.add_to(outputs);

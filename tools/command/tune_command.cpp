@@ -202,11 +202,13 @@ int tune_command(const std::vector<std::string>& arguments) {
   }
   Reports reports(options);
   if (reports.wanted()) {
-    const Step standard = predict(priced.model, bucketed(scenario.training, tuning.standard));
-    const Step advised = predict(priced.model, bucketed(scenario.training, tuning.advice.choice));
-    std::vector<NamedStep> steps{{"DDP's default", &standard}};
-    if (tuning.advice.pays) steps.push_back({"recommended", &advised});
-    reports.add(tune_section(scenario, tuning, tuning_options, steps), options.files.front());
+    Training none = scenario.training;
+    none.strategy = Strategy::none;
+    const TunedSteps tuned{predict(priced.model, none),
+                           predict(priced.model, bucketed(scenario.training, tuning.standard)),
+                           predict(priced.model, bucketed(scenario.training, tuning.advice.choice)),
+                           priced.fit};
+    reports.add(tune_section(scenario, tuning, tuning_options, tuned), options.files.front());
   }
   Outputs outputs;
   pages.add_to(outputs);

@@ -46,8 +46,20 @@
       }
       page.milliseconds = performance.now() - begin;
       ++page.answers;
+      if (wanted === null) await nameTasks(now);
     }
     page.busy = false;
+  }
+
+  // What a pointer finds on the picture: asked for once the sliders stand still.
+  async function nameTasks(now) {
+    if (!page.answer) return;
+    try {
+      const tasks = await post('tasks', now);
+      if (tasks.error === undefined) takeUp(tasks);
+    } catch {
+      // The next move says that there is no answer any more.
+    }
   }
 
   // --- showing
@@ -115,12 +127,13 @@
       maximumFractionDigits: column.digits, useGrouping: column.digits === 0}) + (column.unit ?? '');
   }
 
+  // Against the scenario as given; empty where there is none, but it takes its line all the same.
   function changeOf(column, now, before) {
-    if (!column.better || moved.size === 0 || !isNumber(now) || !isNumber(before) || now === before) return '';
-    const points = column.percent || before === 0;
-    const change = points ? now - before : now / before - 1;
-    if (before === 0 && !column.percent) return '';
-    if (Math.abs(change) < 0.0005) return '';
+    const none = () => element('span', {className: 'change'});
+    if (!column.better || moved.size === 0 || !isNumber(now) || !isNumber(before)) return none();
+    if (before === 0 && !column.percent) return none();
+    const change = column.percent ? now - before : now / before - 1;
+    if (Math.abs(change) < 0.0005) return none();
     const good = (change < 0) === (column.better === 'low');
     const text = column.percent ? `${percent(change).slice(0, -2)} points` : percent(change);
     return element('span', {className: `change ${good ? 'better' : 'worse'}`, textContent: text});
@@ -128,7 +141,9 @@
 
   function showTable(answer) {
     const results = answer.record.results;
-    const used = columns.filter(column => results.some(each => isNumber(each[column.key]) || column.key === 'bound'));
+    const known = key => results.some(each => isNumber(each[key]));
+    const used = columns.filter(({key}) => key === 'bound' || (known(key) &&
+      !(key === 'samples_per_second' && known('tokens_per_second'))));
     const head = element('tr', {}, element('th', {scope: 'col', textContent: 'strategy'}),
       ...used.map(column => element('th', {scope: 'col', textContent: column.label})));
     const rows = results.map((now, i) => {
@@ -157,22 +172,28 @@
 
   function showPicture(answer) {
     const box = byId('drawn'), old = box.querySelector('svg');
-    const parsed = new DOMParser().parseFromString(answer.picture, 'image/svg+xml').documentElement;
-    const picture = document.importNode(parsed, true);
+    const parsed = element('template');
+    parsed.innerHTML = answer.picture;
+    const picture = parsed.content.firstElementChild;
     if (old) old.replaceWith(picture); else box.append(picture);
-    const timeline = window.ddpsimTimelines?.[0];
-    if (timeline) {
-      const {from, to} = timeline, whole = to - from >= timeline.data.end;
-      const before = timeline.data.tick_ns;
-      timeline.load(answer.tasks);
-      const scale = before / answer.tasks.tick_ns;
-      if (!whole) timeline.show(from * scale, to * scale);  // what was looked at stays in view
-    } else if (!document.querySelector('script.timelines')) {
+    if (window.ddpsimTimelines) takeUp(answer.frame);
+    else if (!document.querySelector('script.timelines')) {
       // The script of reports takes up the figures that it finds.
       box.after(element('script', {type: 'application/json', className: 'tasks',
-        textContent: JSON.stringify(answer.tasks)}));
+        textContent: JSON.stringify(answer.frame)}));
       document.head.append(element('script', {className: 'timelines', src: 'page.js'}));
     }
+  }
+
+  // Figures of the picture that is drawn; what was zoomed to stays in view.
+  function takeUp(data) {
+    const timeline = window.ddpsimTimelines?.[0], script = document.querySelector('script.tasks');
+    if (!timeline && script) script.textContent = JSON.stringify(data);  // for page.js to find
+    if (!timeline) return;
+    const {from, to} = timeline, whole = to - from >= timeline.data.end;
+    const scale = timeline.data.tick_ns / data.tick_ns;
+    timeline.load(data);
+    if (!whole) timeline.show(from * scale, to * scale);
   }
 
   // --- controls

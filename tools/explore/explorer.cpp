@@ -92,16 +92,9 @@ std::vector<NamedStep> shown_of(const Comparison& run, const Asked& asked) {
 
 /// What `ddpsim run --json` says, but for the buckets: their figures are in the picture.
 Json record_of(const Comparison& run) {
-  Record record = run_record(run, more_of(run, {}));
-  for (NamedValue& entry : record.entries) {
-    auto* results = std::get_if<List>(&entry.value.held);
-    if (entry.field->name != fields::results.name || results == nullptr) continue;
-    for (FieldValue& result : *results)
-      std::erase_if(std::get<Record>(result.held).entries, [](const NamedValue& each) {
-        return each.field->name == fields::buckets.name;
-      });
-  }
-  return json_of(record);
+  RunRequest request;
+  request.buckets = false;
+  return json_of(run_record(run, more_of(run, request)));
 }
 
 std::string shell_word(const std::string& text) {
@@ -205,21 +198,42 @@ std::string Explorer::answer(const std::string& asked) const {
     std::vector<std::string> notes = cluster_notes(run.scenario, settings);
     for (std::string& line : memory_warnings(run.scenario, run.named()))
       notes.push_back(std::move(line));
-    const TimelinePicture picture = timeline_picture(run.scenario, shown_of(run, request));
     std::string json = one_line({{"record", record_of(run)},
                                  {"settings", std::move(set)},
                                  {"command", command(file_, settings)},
                                  {"positions", std::move(positions)},
                                  {"cluster", cluster_text(run.scenario)},
-                                 {"notes", notes},
-                                 {"picture", picture.svg}});
+                                 {"notes", notes}});
+    TimelinePicture picture = timeline_picture(run.scenario, shown_of(run, request));
     json.back() = ',';
-    return json + "\"tasks\":" + picture.tasks + "}";
+    json += fmt::format("\"picture\":{},\"frame\":{}}}", one_line(picture.svg), picture.frame);
+    remember(asked, std::move(picture.tasks));
+    return json;
   } catch (const InputError& problem) {
     return error_answer(problem);
   } catch (const std::invalid_argument& problem) {  // a law refuses what the scenario asks of it
     return error_answer(problem);
   }
+}
+
+void Explorer::remember(const std::string& asked, std::string tasks) const {
+  constexpr std::size_t most_kept = 4;
+  const std::lock_guard lock(guard_);
+  drawn_.emplace_front(asked, std::move(tasks));
+  if (drawn_.size() > most_kept) drawn_.pop_back();
+}
+
+std::string Explorer::tasks(const std::string& asked) const {
+  const auto known = [&]() -> std::optional<std::string> {
+    const std::lock_guard lock(guard_);
+    for (const auto& [question, tasks] : drawn_)
+      if (question == asked) return tasks;
+    return std::nullopt;
+  };
+  if (auto tasks = known()) return *tasks;
+  const std::string again = answer(asked);
+  if (auto tasks = known()) return *tasks;
+  return again;  // an error
 }
 
 std::string Explorer::save(const std::string& asked) const {

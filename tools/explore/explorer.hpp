@@ -1,6 +1,9 @@
 #pragma once
 
+#include <deque>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/explore/controls.hpp"
@@ -28,8 +31,11 @@ class Explorer {
   ///     positions   of the sliders: {id: {option, text}}
   ///     cluster, notes   for people
   ///     picture     the timelines, as SVG
-  ///     tasks       what a script needs to answer a pointer on it (timeline_picture.hpp)
+  ///     frame       what a script needs to zoom it (timeline_picture.hpp)
   std::string answer(const std::string& asked) const;
+  /// What a script needs to answer a pointer on the picture of the same question: it is more than
+  /// all the rest, and nobody points while a slider moves.
+  std::string tasks(const std::string& asked) const;
 
   /// Writes the scenario with what was moved beside the one that is explored, as
   /// NAME-explored.yaml, or NAME-explored-2.yaml and so on where there is such a file already.
@@ -37,6 +43,7 @@ class Explorer {
   std::string save(const std::string& asked) const;
 
  private:
+  void remember(const std::string& asked, std::string tasks) const;
   std::vector<Setting> moved_only(const std::vector<Setting>& settings) const;
   std::string command(const std::string& file, const std::vector<Setting>& settings) const;
 
@@ -45,6 +52,9 @@ class Explorer {
   bool laws_only_;
   std::string name_;
   Controls controls_;
+  mutable std::mutex guard_;
+  /// The last questions, with the tasks of their pictures.
+  mutable std::deque<std::pair<std::string, std::string>> drawn_;
 };
 
 }  // namespace ddpsim

@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* json_type = "application/json";
 constexpr std::array resources{"", "explore.css", "explore.js", "page.js", "controls"};
-constexpr std::array deeds{"answer", "save"};
+constexpr std::array deeds{"answer", "tasks", "save"};
 
 HttpResponse refused(unsigned status, std::string_view why) {
   return {status, "text/plain; charset=utf-8", fmt::format("{}\n", why)};
@@ -87,7 +87,9 @@ HttpResponse Site::deed(const std::string& name, const HttpRequest& request) con
   if (request.origin.empty()) return refused(403, "a POST has to tell its origin");
   if (!is_json(request.content_type)) return refused(415, "send application/json");
   return {200, json_type,
-          name == "save" ? explorer_.save(request.body) : explorer_.answer(request.body)};
+          name == "save"    ? explorer_.save(request.body)
+          : name == "tasks" ? explorer_.tasks(request.body)
+                            : explorer_.answer(request.body)};
 }
 
 }  // namespace ddpsim

@@ -15,17 +15,6 @@ constexpr double row_height = 20, heading_height = 28, legend_height = 30, axis_
 constexpr std::size_t most_letters = 42;  ///< of a label
 constexpr double part_letter = 7, swatch = 12;
 
-/// Names differ at both ends: what is too long loses its middle.
-std::string short_label(const std::string& label) {
-  if (label.size() <= most_letters) return label;
-  const std::size_t kept = most_letters / 2 - 1;
-  std::size_t from = label.size() - kept, to = kept;
-  // No character of several bytes is cut in two.
-  while (to > 0 && (static_cast<unsigned char>(label[to]) & 0xC0U) == 0x80U) --to;
-  while (from < label.size() && (static_cast<unsigned char>(label[from]) & 0xC0U) == 0x80U) ++from;
-  return label.substr(0, to) + "\u2026" + label.substr(from);
-}
-
 double length_of(const BarPicture::Row& row) {
   return std::accumulate(row.lengths.begin(), row.lengths.end(), 0.0);
 }
@@ -83,7 +72,7 @@ std::string bar_picture(const BarPicture& bars) {
         "<path class=\"grid\" d=\"M{0} {1}V{2}\"/><text class=\"soft\" x=\"{0}\" y=\"{3}\" "
         "text-anchor=\"middle\">{4}{5}</text>\n",
         coordinate(x), coordinate(legend_height), coordinate(below), coordinate(below + 16),
-        tick_label(i * step, step), i == 0 ? " " + escaped_xml(bars.unit) : "");
+        tick_label(i * step, step), i == 0 ? fmt::format(" {}", escaped_xml(bars.unit)) : "");
   }
   double y = legend_height;
   for (const BarPicture::Row& row : bars.rows) {
@@ -94,11 +83,12 @@ std::string bar_picture(const BarPicture& bars) {
       continue;
     }
     text += fmt::format(
-        "<text class=\"soft\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>{}<text x=\"{}\" "
-        "y=\"{}\">{:.3f} {}</text>\n",
-        coordinate(label_width - 8), coordinate(y + 14), escaped_xml(short_label(row.label)),
-        parts_of(bars, row, y, scale), coordinate(label_width + length_of(row) * scale + 6),
-        coordinate(y + 14), length_of(row), escaped_xml(bars.unit));
+        "<text class=\"soft\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>{}"
+        "<text class=\"pointed\" x=\"{}\" y=\"{}\">{:.3f} {}</text>\n",
+        coordinate(label_width - 8), coordinate(y + 14),
+        escaped_xml(shortened(row.label, most_letters)), parts_of(bars, row, y, scale),
+        coordinate(label_width + length_of(row) * scale + 6), coordinate(y + 14), length_of(row),
+        escaped_xml(bars.unit));
     y += row_height;
   }
   return text + "</svg>\n";

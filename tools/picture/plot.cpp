@@ -13,10 +13,21 @@
 namespace ddpsim {
 namespace {
 
-constexpr double width = 860, height = 380, left = 74, right = 24, top = 20, bottom = 52;
+constexpr double whole_page = 1110, half_page = 555;
+constexpr double height = 360, left = 74, right = 24, top = 20, bottom = 52;
 constexpr double letter_width = 6.4, row_height = 18;
 constexpr std::array<std::string_view, 6> inks{"forward", "collective", "optimizer",
                                                "hook",    "backward",   "copy"};
+
+std::string_view ink_of(const Curve& curve, std::size_t number) {
+  return curve.ink.empty() ? inks[number % inks.size()] : std::string_view(curve.ink);
+}
+
+/// "20000", "500k", "20M"
+std::string short_number(double value) {
+  if (value >= 1e6) return fmt::format("{:.6g}M", value / 1e6);
+  return value >= 1e5 ? fmt::format("{:.6g}k", value / 1e3) : fmt::format("{:.6g}", value);
+}
 
 /// What part of an axis is shown, and where its values lie.
 struct Axis {
@@ -40,32 +51,76 @@ struct Range {
   bool seen() const { return low <= high; }
 };
 
-/// Labels of points keep off one another: each takes the nearest row that is free there.
+/// A piece of a curve, in pixels.
+struct Segment {
+  double x1, y1, x2, y2;
+};
+
+/// Labels of points keep off one another, and off curves where there is room: each takes the
+/// nearest row that is free there.
 class Labels {
  public:
+  explicit Labels(double width) : width_(width) {}
   std::string place(double x, double y, std::string_view text) {
     const double wide = static_cast<double>(text.size()) * letter_width;
-    const double from = std::clamp(x - wide / 2, left + 2, width - right - wide);
-    double at = y;
-    for (int turn = 0; turn < 24; ++turn) {
-      const double step = (turn + 1) / 2 * row_height * (turn % 2 == 0 ? 1 : -1);
-      at = y + step;
-      const bool taken = std::any_of(boxes_.begin(), boxes_.end(), [&](const Box& box) {
-        return std::abs(box.y - at) < row_height - 3 && box.from < from + wide && from < box.to;
-      });
-      if (!taken && at > top + 8 && at < height - bottom - 4) break;
-    }
+    const double from =
+        std::clamp(x - wide / 2, left + 2, std::max(left + 2, width_ - right - wide));
+    const double at = free_row(from, from + wide, y);
     boxes_.push_back({from, from + wide, at});
-    return fmt::format("<text class=\"pointed\" x=\"{}\" y=\"{}\">{}</text>\n", coordinate(from),
-                       coordinate(at), escaped_xml(text));
+    std::string label = fmt::format("<text class=\"pointed\" x=\"{}\" y=\"{}\">{}</text>\n",
+                                    coordinate(from), coordinate(at), escaped_xml(text));
+    if (std::abs(at - y) < row_height) return label;
+    // Far from what it names.
+    const bool above = at < y;
+    return fmt::format("<path class=\"leader\" d=\"M{0} {1}V{2}\"/>\n", coordinate(x),
+                       coordinate(above ? at + 4 : at - 11), coordinate(above ? y + 5 : y + 19)) +
+           label;
   }
   void keep_off(double from, double to, double y) { boxes_.push_back({from, to, y}); }
+  void keep_off(const Segment& segment) { segments_.push_back(segment); }
 
  private:
   struct Box {
     double from, to, y;
   };
+
+  double free_row(double from, double to, double y) const {
+    double not_taken = y;
+    bool any = false;
+    for (int turn = 0; turn < 28; ++turn) {
+      const double at = y + (turn + 1) / 2 * row_height * (turn % 2 == 0 ? 1 : -1);
+      if (at <= top + 8 || at >= height - bottom - 4 || is_taken(from, to, at)) continue;
+      if (!any) not_taken = at;
+      any = true;
+      if (!crosses_curve(from, to, at)) return at;
+    }
+    return not_taken;
+  }
+  bool is_taken(double from, double to, double y) const {
+    return std::any_of(boxes_.begin(), boxes_.end(), [&](const Box& box) {
+      return std::abs(box.y - y) < row_height - 3 && box.from < to && from < box.to;
+    });
+  }
+  bool crosses_curve(double from, double to, double y) const {
+    const double above = y - 13, below = y + 5;
+    return std::any_of(segments_.begin(), segments_.end(), [&](const Segment& each) {
+      if (each.x2 < from || each.x1 > to) return false;
+      // The heights of the piece where it is within the label's columns.
+      const auto height_at = [&](double x) {
+        if (each.x2 == each.x1) return each.y1;
+        return each.y1 + (each.y2 - each.y1) * (std::clamp(x, each.x1, each.x2) - each.x1) /
+                             (each.x2 - each.x1);
+      };
+      const bool upright = each.x1 == each.x2;
+      const double one = upright ? each.y1 : height_at(from),
+                   other = upright ? each.y2 : height_at(to);
+      return std::max(one, other) > above && std::min(one, other) < below;
+    });
+  }
+
+  double width_;
   std::vector<Box> boxes_;
+  std::vector<Segment> segments_;
 };
 
 std::string path_of(const Curve& curve, const Axis& x, const Axis& y) {
@@ -108,137 +163,298 @@ std::vector<double> ticks_of(const Axis& axis, int most) {
   return ticks;
 }
 
-std::string legend_of(const Plot& plot) {
-  if (plot.curves.size() < 2) return "";
+/// 1, 2 and 5 times the powers of ten between two values; the powers alone where there are many.
+std::vector<double> decades(double low, double high) {
+  std::vector<double> all, powers;
+  for (double power = std::pow(10.0, std::floor(std::log10(low))); power <= high; power *= 10) {
+    if (power >= low) powers.push_back(power);
+    for (const double times : {1.0, 2.0, 5.0})
+      if (power * times >= low * (1 - 1e-9) && power * times <= high * (1 + 1e-9))
+        all.push_back(power * times);
+  }
+  constexpr std::size_t most = 8;
+  return all.size() > most ? powers : all;
+}
+
+/// What the colours mean, below the plot, on as many rows as it takes.
+struct Legend {
   std::string text;
-  double at = left;
+  double height = 0;
+};
+
+Legend legend_of(const Plot& plot, double width) {
+  if (plot.curves.size() < 2) return {};
+  Legend legend;
+  double x = left, y = height + 6;
   for (std::size_t i = 0; i < plot.curves.size(); ++i) {
     const Curve& curve = plot.curves[i];
-    text += fmt::format(
+    const double wide = 27 + static_cast<double>(curve.name.size()) * letter_width + 16;
+    if (x > left && x + wide > width) {
+      x = left;
+      y += row_height;
+    }
+    legend.text += fmt::format(
         "<path class=\"{0}{1}\" d=\"M{2} {3}h22\" fill=\"none\" stroke-width=\"2.5\"/><text "
         "x=\"{4}\" y=\"{5}\">{6}</text>\n",
-        inks[i % inks.size()], curve.dashed ? " dash" : "", coordinate(at), coordinate(height + 6),
-        coordinate(at + 27), coordinate(height + 10), escaped_xml(curve.name));
-    at += 27 + static_cast<double>(curve.name.size()) * letter_width + 20;
+        ink_of(curve, i), curve.dashed ? " dash" : "", coordinate(x), coordinate(y),
+        coordinate(x + 27), coordinate(y + 4), escaped_xml(curve.name));
+    x += wide;
   }
-  return text;
+  legend.height = y + 16 - height;
+  return legend;
+}
+
+/// Draws one plot.
+class PlotPicture {
+ public:
+  explicit PlotPicture(const Plot& plot)
+      : plot_(plot), width_(plot.half ? half_page : whole_page), labels_(width_) {
+    for (const Curve& curve : plot.curves)
+      for (std::size_t i = 0; i < curve.points.size(); ++i) {
+        across_.cover(curve.points[i].first);
+        up_.cover(curve.points[i].second);
+        if (curve.band.empty()) continue;
+        up_.cover(curve.band[i].first);
+        up_.cover(curve.band[i].second);
+      }
+    for (const Level& level : plot.levels) up_.cover(level.y);
+    for (const Zone& zone : plot.zones) up_.cover(zone.low);
+    for (const Mark& mark : plot.marks) {
+      across_.cover(mark.x);
+      up_.cover(mark.y);
+    }
+  }
+
+  std::string svg() {
+    const Legend legend = legend_of(plot_, width_);
+    std::string text = svg_head(width_, height + legend.height, plot_.title, plot_.description);
+    if (!across_.seen() || !up_.seen()) return text + "</svg>\n";
+    set_axes();
+    text += zones();
+    text += upright_axis();
+    text += level_axis();
+    for (const Curve& each : plot_.curves) keep_off(each);
+    text += levels();
+    for (std::size_t i = 0; i < plot_.curves.size(); ++i)
+      text += curve(plot_.curves[i], ink_of(plot_.curves[i], i));
+    text += marks();
+    return text + legend.text + "</svg>\n";
+  }
+
+ private:
+  void set_axes() {
+    if (plot_.from_zero) up_.cover(0);
+    x_ = {across_.low, across_.high, left, width_ - right, plot_.log_x && across_.low > 0};
+    if (plot_.log_y && up_.low > 0) {
+      y_ = {up_.low / 1.15, up_.high * 1.15, height - bottom, top, true};
+      return;
+    }
+    const double room = std::max((up_.high - up_.low) * 0.06, std::abs(up_.high) * 1e-3 + 1e-12);
+    y_ = {plot_.from_zero ? up_.low : up_.low - room, up_.high + room, height - bottom, top, false};
+  }
+
+  void keep_off(const Curve& curve) {
+    for (std::size_t i = 1; i < curve.points.size(); ++i) {
+      const double x1 = x_(curve.points[i - 1].first), y1 = y_(curve.points[i - 1].second);
+      const double x2 = x_(curve.points[i].first), y2 = y_(curve.points[i].second);
+      if (curve.stairs) {
+        labels_.keep_off({x1, y1, x2, y1});
+        labels_.keep_off({x2, y1, x2, y2});
+      } else {
+        labels_.keep_off({x1, y1, x2, y2});
+      }
+    }
+  }
+
+  std::string zones() const {
+    std::string text;
+    for (const Zone& zone : plot_.zones) {
+      const double from = y_(std::min(zone.high, y_.high)), to = y_(std::max(zone.low, y_.low));
+      if (to <= from) continue;
+      text += fmt::format(
+          "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" "
+          "style=\"fill:var(--good);opacity:.13\"/>\n",
+          coordinate(left), coordinate(from), coordinate(width_ - right - left),
+          coordinate(to - from));
+    }
+    return text;
+  }
+
+  std::string upright_axis() const {
+    const double step = tick_step(y_.high - y_.low, 7);
+    std::string text;
+    for (const double at : y_.log ? decades(y_.low, y_.high) : ticks_of(y_, 7))
+      text += fmt::format(
+          "<path class=\"grid\" d=\"M{0} {1}H{2}\"/><text class=\"soft\" x=\"{3}\" y=\"{4}\" "
+          "text-anchor=\"end\">{5}</text>\n",
+          coordinate(left), coordinate(y_(at)), coordinate(width_ - right), coordinate(left - 7),
+          coordinate(y_(at) + 4), y_.log ? short_number(at) : tick_label(at, step));
+    return text + fmt::format(
+                      "<text class=\"soft\" transform=\"translate(16 {}) rotate(-90)\" "
+                      "text-anchor=\"middle\">{}</text>\n",
+                      coordinate((top + height - bottom) / 2), escaped_xml(plot_.y_label));
+  }
+
+  std::string level_axis() const {
+    const std::vector<double> ticks = plot_.x_ticks.empty() ? ticks_of(x_, 9) : plot_.x_ticks;
+    const double step = tick_step(x_.high - x_.low, 9);
+    double last = -1e9;
+    std::string text;
+    for (const double at : ticks) {
+      const std::string label = plot_.x_text ? plot_.x_text(at) : tick_label(at, step);
+      const double wide = static_cast<double>(label.size()) * letter_width;
+      text += fmt::format("<path class=\"grid\" d=\"M{0} {1}v5\"/>", coordinate(x_(at)),
+                          coordinate(height - bottom));
+      if (x_(at) - wide / 2 < last + 6) continue;  // no room: its tick alone
+      last = x_(at) + wide / 2;
+      text +=
+          fmt::format("<text class=\"soft\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
+                      coordinate(std::min(x_(at), width_ - wide / 2)),
+                      coordinate(height - bottom + 19), escaped_xml(label));
+    }
+    return text +
+           fmt::format("<text class=\"soft\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
+                       coordinate((left + width_ - right) / 2), coordinate(height - 10),
+                       escaped_xml(plot_.x_label));
+  }
+
+  std::string levels() {
+    std::string text;
+    for (const Level& level : plot_.levels) {
+      text += fmt::format("<path class=\"launch dash\" d=\"M{} {}H{}\" fill=\"none\"/>\n",
+                          coordinate(left), coordinate(y_(level.y)), coordinate(width_ - right));
+      text += at_the_end(level.text, y_(level.y) - 5);
+    }
+    for (const Zone& zone : plot_.zones)
+      text += at_the_start(zone.text, y_(std::min(zone.high, y_.high)) + 14);
+    return text;
+  }
+
+  std::string at_the_end(const std::string& text, double y) {
+    const double wide = static_cast<double>(text.size()) * letter_width;
+    return labels_.place(width_ - right - wide / 2 - 4, y, text);
+  }
+  std::string at_the_start(const std::string& text, double y) {
+    const double wide = static_cast<double>(text.size()) * letter_width;
+    return labels_.place(left + wide / 2 + 6, y, text);
+  }
+
+  std::string curve(const Curve& curve, std::string_view ink) const {
+    std::string text;
+    if (!curve.band.empty())
+      text += fmt::format(
+          "<path class=\"band\" d=\"{}\" style=\"fill:var(--{});opacity:.16;stroke:none\"/>\n",
+          band_of(curve, x_, y_), ink);
+    text += fmt::format("<path class=\"curve {}{}\" d=\"{}\" style=\"stroke:var(--{})\"/>\n", ink,
+                        curve.dashed ? " dash" : "", path_of(curve, x_, y_), ink);
+    constexpr std::size_t most_points = 40;
+    if (curve.points.size() > most_points) return text;
+    for (const auto& [at, value] : curve.points)
+      text += fmt::format(
+          "<circle cx=\"{}\" cy=\"{}\" r=\"3\" style=\"fill:var(--{})\"><title>{}, {}: {} {}"
+          "</title></circle>\n",
+          coordinate(x_(at)), coordinate(y_(value)), ink, escaped_xml(curve.name),
+          escaped_xml(plot_.x_text ? plot_.x_text(at) : fmt::format("{:g}", at)),
+          fmt::format("{:.4g}", value), escaped_xml(plot_.y_label));
+    return text;
+  }
+
+  std::string marks() {
+    std::string text;
+    for (const Mark& mark : plot_.marks) {
+      text += fmt::format(
+          "<circle class=\"mark\" cx=\"{}\" cy=\"{}\" r=\"5\" style=\"fill:var(--paper);"
+          "stroke:var(--hatch);stroke-width:2\"/>\n",
+          coordinate(x_(mark.x)), coordinate(y_(mark.y)));
+      labels_.keep_off(x_(mark.x) - 7, x_(mark.x) + 7, y_(mark.y) + 4);
+    }
+    for (const Mark& mark : plot_.marks)
+      text += labels_.place(x_(mark.x), y_(mark.y) - 12, mark.text);
+    return text;
+  }
+
+  const Plot& plot_;
+  double width_;
+  Range across_, up_;
+  Axis x_, y_;
+  Labels labels_;
+};
+
+std::size_t letters_in(double room) {
+  return static_cast<std::size_t>(std::max(4.0, room / letter_width));
+}
+
+/// Where the parts of a heat map lie.
+struct HeatFrame {
+  double beside = 0, cell = 0, columns = 0;
+  double width() const { return beside + cell * columns + 10; }
+};
+
+HeatFrame frame_of(const HeatMap& map) {
+  constexpr double least = 46, most = 110;
+  std::size_t longest = 4;
+  for (const std::string& name : map.y) longest = std::max(longest, name.size());
+  HeatFrame frame;
+  frame.beside = std::min(240.0, 24 + static_cast<double>(longest) * letter_width);
+  frame.columns = static_cast<double>(std::max<std::size_t>(1, map.x.size()));
+  const double of_half = (half_page - 10 - frame.beside) / frame.columns;
+  frame.cell = of_half >= least
+                   ? std::min(of_half, most)
+                   : std::clamp((whole_page - 10 - frame.beside) / frame.columns, least, most);
+  return frame;
 }
 
 }  // namespace
 
 std::string plot_picture(const Plot& plot) {
-  Range across, up;
-  for (const Curve& curve : plot.curves)
-    for (std::size_t i = 0; i < curve.points.size(); ++i) {
-      across.cover(curve.points[i].first);
-      up.cover(curve.points[i].second);
-      if (curve.band.empty()) continue;
-      up.cover(curve.band[i].first);
-      up.cover(curve.band[i].second);
-    }
-  for (const Level& level : plot.levels) up.cover(level.y);
-  for (const Mark& mark : plot.marks) {
-    across.cover(mark.x);
-    up.cover(mark.y);
-  }
-  const double legend = plot.curves.size() < 2 ? 0 : 22;
-  std::string text = svg_head(width, height + legend, plot.title, plot.description);
-  if (!across.seen() || !up.seen()) return text + "</svg>\n";
-  if (plot.from_zero) up.cover(0);
-  const double room = std::max((up.high - up.low) * 0.06, std::abs(up.high) * 1e-3 + 1e-12);
-  Axis x{across.low, across.high, left, width - right, plot.log_x && across.low > 0};
-  Axis y{plot.from_zero ? up.low : up.low - room, up.high + room, height - bottom, top, false};
-  const double step = tick_step(y.high - y.low, 7);
-  for (const double at : ticks_of(y, 7))
-    text += fmt::format(
-        "<path class=\"grid\" d=\"M{0} {1}H{2}\"/><text class=\"soft\" x=\"{3}\" y=\"{4}\" "
-        "text-anchor=\"end\">{5}</text>\n",
-        coordinate(left), coordinate(y(at)), coordinate(width - right), coordinate(left - 7),
-        coordinate(y(at) + 4), tick_label(at, step));
-  const std::vector<double> ticks = plot.x_ticks.empty() ? ticks_of(x, 9) : plot.x_ticks;
-  const double x_step = tick_step(x.high - x.low, 9);
-  double last = -1e9;
-  for (const double at : ticks) {
-    const std::string label = plot.x_text ? plot.x_text(at) : tick_label(at, x_step);
-    const double wide = static_cast<double>(label.size()) * letter_width;
-    text += fmt::format("<path class=\"grid\" d=\"M{0} {1}v5\"/>", coordinate(x(at)),
-                        coordinate(height - bottom));
-    if (x(at) - wide / 2 < last + 6) continue;  // no room: its tick alone
-    last = x(at) + wide / 2;
-    text += fmt::format("<text class=\"soft\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
-                        coordinate(x(at)), coordinate(height - bottom + 19), escaped_xml(label));
-  }
-  text += fmt::format(
-      "<text class=\"soft\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n<text "
-      "class=\"soft\" transform=\"translate(16 {}) rotate(-90)\" text-anchor=\"middle\">{}"
-      "</text>\n",
-      coordinate((left + width - right) / 2), coordinate(height - 10), escaped_xml(plot.x_label),
-      coordinate((top + height - bottom) / 2), escaped_xml(plot.y_label));
-  Labels labels;
-  for (const Level& level : plot.levels) {
-    text += fmt::format("<path class=\"launch dash\" d=\"M{} {}H{}\" fill=\"none\"/>\n",
-                        coordinate(left), coordinate(y(level.y)), coordinate(width - right));
-    const double wide = static_cast<double>(level.text.size()) * letter_width;
-    text += labels.place(width - right - wide / 2 - 4, y(level.y) - 5, level.text);
-  }
-  for (std::size_t i = 0; i < plot.curves.size(); ++i) {
-    const Curve& curve = plot.curves[i];
-    const std::string_view ink = inks[i % inks.size()];
-    if (!curve.band.empty())
-      text += fmt::format(
-          "<path class=\"band\" d=\"{}\" style=\"fill:var(--{});opacity:.16;stroke:none\"/>\n",
-          band_of(curve, x, y), ink);
-    text += fmt::format("<path class=\"curve {}{}\" d=\"{}\" style=\"stroke:var(--{})\"/>\n", ink,
-                        curve.dashed ? " dash" : "", path_of(curve, x, y), ink);
-    if (curve.points.size() <= 40)
-      for (const auto& [at, value] : curve.points)
-        text += fmt::format(
-            "<circle cx=\"{}\" cy=\"{}\" r=\"3\" style=\"fill:var(--{})\"><title>{}: {} {}"
-            "</title></circle>\n",
-            coordinate(x(at)), coordinate(y(value)), ink,
-            escaped_xml(plot.x_text ? plot.x_text(at) : fmt::format("{:g}", at)),
-            fmt::format("{:.4g}", value), escaped_xml(plot.y_label));
-  }
-  for (const Mark& mark : plot.marks) {
-    text += fmt::format(
-        "<circle class=\"mark\" cx=\"{}\" cy=\"{}\" r=\"5\" style=\"fill:var(--paper);"
-        "stroke:var(--hatch);stroke-width:2\"/>\n",
-        coordinate(x(mark.x)), coordinate(y(mark.y)));
-    labels.keep_off(x(mark.x) - 7, x(mark.x) + 7, y(mark.y) + 4);
-  }
-  for (const Mark& mark : plot.marks) text += labels.place(x(mark.x), y(mark.y) - 12, mark.text);
-  return text + legend_of(plot) + "</svg>\n";
+  return PlotPicture(plot).svg();
+}
+
+std::string ink_of_strategy(const std::string& name) {
+  constexpr std::array<std::array<std::string_view, 2>, 5> known{{{"none", "launch"},
+                                                                  {"naive", "forward"},
+                                                                  {"flat", "collective"},
+                                                                  {"overlap", "optimizer"},
+                                                                  {"bucketed", "hook"}}};
+  for (const auto& [strategy, ink] : known)
+    if (strategy == name) return std::string(ink);
+  return "";
+}
+
+bool is_half(const HeatMap& map) {
+  return frame_of(map).width() <= half_page;
 }
 
 std::string heat_picture(const HeatMap& map) {
-  constexpr double cell_height = 30;
-  std::size_t longest = 4;
-  for (const std::string& name : map.y) longest = std::max(longest, name.size());
-  const double beside = std::min(240.0, 40 + static_cast<double>(longest) * letter_width);
-  const auto columns = static_cast<double>(std::max<std::size_t>(1, map.x.size()));
-  const double cell_width = std::clamp((1080 - beside) / columns, 46.0, 110.0);
-  const double wide = beside + cell_width * columns + 10;
-  const double high = 40 + cell_height * static_cast<double>(map.y.size()) + 40;
+  constexpr double cell_height = 30, above = 28;
+  const HeatFrame frame = frame_of(map);
+  const double beside = frame.beside, cell_width = frame.cell;
+  const double below = above + cell_height * static_cast<double>(map.y.size());
   Range values;
   for (const auto& row : map.values)
     for (const double value : row) values.cover(value);
-  std::string text = svg_head(wide, high, map.title, map.description);
+  // By the logarithm where values lie far apart; four digits of the largest.
+  const bool apart = values.low > 0 && values.high > 8 * values.low;
+  const int digits =
+      values.seen() && values.high > 0
+          ? std::clamp(3 - static_cast<int>(std::floor(std::log10(values.high))), 0, 6)
+          : 0;
+  std::string text = svg_head(frame.width(), below + 46, map.title, map.description);
   text += fmt::format(
       "<text class=\"soft\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n<text "
-      "class=\"soft\" transform=\"translate(14 {}) rotate(-90)\" text-anchor=\"middle\">{}"
-      "</text>\n",
-      coordinate(beside + cell_width * columns / 2), coordinate(high - 10),
-      escaped_xml(map.x_label),
-      coordinate(30 + cell_height * static_cast<double>(map.y.size()) / 2),
-      escaped_xml(map.y_label));
+      "class=\"soft\" x=\"4\" y=\"18\">{}</text>\n",
+      coordinate(beside + cell_width * frame.columns / 2), coordinate(below + 38),
+      escaped_xml(map.x_label), escaped_xml(map.y_label));
   for (std::size_t c = 0; c < map.x.size(); ++c)
-    text += fmt::format("<text class=\"soft\" x=\"{}\" y=\"22\" text-anchor=\"middle\">{}</text>\n",
+    text += fmt::format("<text class=\"soft\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
                         coordinate(beside + cell_width * (static_cast<double>(c) + 0.5)),
-                        escaped_xml(map.x[c]));
+                        coordinate(below + 17),
+                        escaped_xml(shortened(map.x[c], letters_in(cell_width))));
   for (std::size_t r = 0; r < map.y.size(); ++r) {
-    const double y = 30 + cell_height * static_cast<double>(r);
+    const double y = above + cell_height * static_cast<double>(r);
     text += fmt::format("<text class=\"soft\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n",
-                        coordinate(beside - 8), coordinate(y + 19), escaped_xml(map.y[r]));
+                        coordinate(beside - 8), coordinate(y + 19),
+                        escaped_xml(shortened(map.y[r], letters_in(beside - 12))));
     for (std::size_t c = 0; c < map.x.size(); ++c) {
       const double value = map.values[r][c];
       const double x = beside + cell_width * static_cast<double>(c);
@@ -249,8 +465,6 @@ std::string heat_picture(const HeatMap& map) {
             coordinate(x + cell_width / 2), coordinate(y + 19));
         continue;
       }
-      // By the logarithm where values lie far apart.
-      const bool apart = values.low > 0 && values.high > 8 * values.low;
       double share = values.high > values.low
                          ? apart ? std::log(value / values.low) / std::log(values.high / values.low)
                                  : (value - values.low) / (values.high - values.low)
@@ -259,11 +473,10 @@ std::string heat_picture(const HeatMap& map) {
       const bool best = value == (map.low_is_good ? values.low : values.high);
       text += fmt::format(
           "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" style=\"fill:var(--forward);"
-          "opacity:{:.2f}\"/><text x=\"{}\" y=\"{}\" text-anchor=\"middle\"{}>{}</text>\n",
+          "opacity:{:.2f}\"/><text x=\"{}\" y=\"{}\" text-anchor=\"middle\"{}>{:.{}f}</text>\n",
           coordinate(x + 1), coordinate(y + 1), coordinate(cell_width - 2),
           coordinate(cell_height - 2), 0.06 + 0.5 * share, coordinate(x + cell_width / 2),
-          coordinate(y + 19), best ? " style=\"font-weight:700\"" : "",
-          fmt::format("{:.4g}", value));
+          coordinate(y + 19), best ? " style=\"font-weight:700\"" : "", value, digits);
     }
   }
   return text + "</svg>\n";

@@ -37,6 +37,16 @@ std::string escaped_xml(std::string_view text) {
   return result;
 }
 
+std::string shortened(const std::string& name, std::size_t most) {
+  if (name.size() <= most) return name;
+  const std::size_t kept = std::max<std::size_t>(most / 2, 2) - 1;
+  std::size_t from = name.size() - kept, to = kept;
+  // No character of several bytes is cut in two.
+  while (to > 0 && (static_cast<unsigned char>(name[to]) & 0xC0U) == 0x80U) --to;
+  while (from < name.size() && (static_cast<unsigned char>(name[from]) & 0xC0U) == 0x80U) ++from;
+  return name.substr(0, to) + "\u2026" + name.substr(from);
+}
+
 std::string coordinate(double value) {
   std::string text = fmt::format("{:.2f}", value);
   text.erase(text.find_last_not_of('0') + 1);

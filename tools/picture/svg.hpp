@@ -11,6 +11,9 @@ namespace ddpsim {
 /// may hold is spelled out.
 std::string escaped_xml(std::string_view text);
 
+/// Names differ at both ends: one of more than `most` letters loses its middle.
+std::string shortened(const std::string& name, std::size_t most);
+
 /// A coordinate: at most two digits behind the point, and none that say nothing.
 std::string coordinate(double value);
 

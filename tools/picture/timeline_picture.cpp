@@ -7,9 +7,9 @@
 #include <unordered_map>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "model/base/printable.hpp"
+#include "model/timeline/metrics.hpp"
 #include "tools/picture/svg.hpp"
 
 namespace ddpsim {
@@ -21,6 +21,11 @@ constexpr double host_height = 9, stream_height = 20, aside_height = 12, bucket_
 constexpr double lane_gap = 3;
 constexpr std::size_t most_bucket_rows = 6;
 constexpr double letter_width = 6;  ///< of a label within a bar, about
+
+// Bars that are less than so many pixels wide, and whose gaps are at most so small a part of them,
+// are drawn as one.
+constexpr double narrow_bar = 1.5;
+constexpr std::int64_t least_gap = 16;
 
 /// What a bar is drawn as: a class of the style sheet.
 enum class Paint : std::uint8_t { forward, backward, optimizer, copy, collective, hook, launch };
@@ -52,20 +57,46 @@ Paint paint_of(Operation operation) {
   return is_kernel(operation) ? Paint::hook : Paint::launch;
 }
 
+/// In place of a detail: the host launches the task of this name.
+constexpr std::int32_t is_launch = -2;
+
 /// One piece on a lane.
 struct Bar {
   Instant start{}, end{};
   Paint paint = Paint::launch;
-  std::int32_t name = -1, detail = -1, why = -1;  ///< numbers of texts
+  std::int32_t name = -1, detail = -1, why = -1;  ///< numbers of texts; detail: or is_launch
 };
+
+/// Pieces of time: from, to.
+using Times = std::vector<std::pair<Instant, Instant>>;
 
 struct Lane {
   std::string label;
   std::size_t step = 0;
   double top = 0, height = 0;
-  std::vector<Bar> bars;                             ///< in order, none within another
-  std::vector<std::pair<Instant, Instant>> hatched;  ///< the device waits for communication
+  std::vector<Bar> bars;  ///< in order, none within another
+  Times exposed;          ///< no kernel runs while a collective is under way
+  Times waiting;          ///< likewise while one cannot begin yet
 };
+
+void append_number(std::string& text, std::int64_t number) {
+  const fmt::format_int digits(number);
+  text.append(digits.data(), digits.size());
+}
+
+/// Appends a JSON string that is safe within an element of HTML: nothing in it ends the element.
+void append_quoted(std::string& json, std::string_view text) {
+  json += '"';
+  for (const char c : printable(text)) {
+    if (c == '<') {
+      json += "\\u003c";
+      continue;
+    }
+    if (c == '"' || c == '\\') json += '\\';
+    json += c;
+  }
+  json += '"';
+}
 
 /// Texts that many tasks share, each once.
 class Texts {
@@ -78,10 +109,23 @@ class Texts {
     }
     return at->second;
   }
-  nlohmann::json json() const {
-    nlohmann::json list = nlohmann::json::array();
-    for (const std::string* text : texts_) list.push_back(printable(*text));
-    return list;
+  /// A list of numbers and strings in turn: how much of the text before a text begins with, and
+  /// what follows.
+  void append_to(std::string& json) const {
+    json += '[';
+    std::string before;
+    for (const std::string* each : texts_) {
+      std::string text = printable(*each);
+      const auto same = [](char a, char b) { return a == b && a > 0; };  // one of ASCII
+      const auto end = std::mismatch(text.begin(), text.end(), before.begin(), before.end(), same);
+      const auto shared = end.first - text.begin();
+      if (each != texts_.front()) json += ',';
+      append_number(json, shared);
+      json += ',';
+      append_quoted(json, std::string_view(text).substr(static_cast<std::size_t>(shared)));
+      before = std::move(text);
+    }
+    json += ']';
   }
   const std::string& operator[](std::int32_t number) const {
     return *texts_[static_cast<std::size_t>(number)];
@@ -135,17 +179,22 @@ class Timelines {
   }
 
   std::string svg() const;
+  /// An object without its end.
+  std::string frame() const;
   std::string json() const;
 
  private:
   std::vector<Lane> lanes_of(std::size_t index);
   std::vector<Lane> bucket_lanes(std::size_t index);
   Bar bar_of(const Step& step, const Span& span, Instant stream_free);
-  void hatch(const Step& step, Lane& compute) const;
+  /// The number of what is said of a task's work.
+  std::int32_t detail_of(const Step& step, const Task& task);
+  void hatch(const Step& step, Lane& kernels) const;
   /// What the colours mean, below the lanes, and its height.
   std::pair<std::string, double> legend() const;
   std::string bars_of(const Lane& lane) const;
   std::string labels_of(const Lane& lane) const;
+  void append_lane(std::string& json, const Lane& lane) const;
 
   std::int64_t ticks(Instant at) const { return at.time_since_epoch() / tick_; }
   double pixel(Instant at) const {
@@ -157,6 +206,7 @@ class Timelines {
   std::string id_;  ///< what it refers to within itself is named by it
   Duration end_{}, tick_{};
   Texts names_, details_;
+  std::vector<std::int32_t> detail_of_work_;  ///< of the step whose lanes are made; -1: not yet
   std::vector<double> heads_;
   std::vector<Lane> lanes_;
   double bottom_ = 0;
@@ -168,57 +218,89 @@ Bar Timelines::bar_of(const Step& step, const Span& span, Instant stream_free) {
   const Task& task = schedule.tasks[span.task];
   const bool launches = span.stream == Stream::host && task.stream != Stream::host;
   Bar bar{span.start, span.end, launches ? Paint::launch : paint_of(task.operation)};
-  std::string name = task_label(scenario_, schedule, task);
-  bar.name = names_.number_of(launches ? "launch " + name : name);
-  if (launches) return bar;
-  const Work& work = schedule.work_of(task);
-  if (work.computes() || is_collective(task.operation)) {
-    std::string detail = describe(work);
-    const CollectiveChoice choice = step.timeline.detail_of(task).choice;
-    if (const std::string how = choice_text(choice); !how.empty()) detail += "; " + how;
-    bar.detail = details_.number_of(std::move(detail));
+  bar.name = names_.number_of(task_label(scenario_, schedule, task));
+  if (launches) {
+    bar.detail = is_launch;
+    return bar;
   }
+  bar.detail = detail_of(step, task);
   if (span.stream != Stream::host && span.start - stream_free > tick_)
     bar.why = details_.number_of(why_it_waited(scenario_, schedule, times, task, times[span.task]));
   return bar;
 }
 
-/// Hatches where a collective is under way and no kernel runs.
-void Timelines::hatch(const Step& step, Lane& compute) const {
-  std::vector<std::pair<Instant, Instant>> busy;
-  for (const Bar& bar : compute.bars) {
+std::int32_t Timelines::detail_of(const Step& step, const Task& task) {
+  const Work& work = step.schedule.work_of(task);
+  if (!work.computes() && !is_collective(task.operation)) return -1;
+  std::int32_t& known = detail_of_work_[task.work];
+  if (known >= 0) return known;
+  std::string detail = describe(work);
+  const CollectiveChoice choice = step.timeline.detail_of(task).choice;
+  if (const std::string how = choice_text(choice); !how.empty()) detail += "; " + how;
+  return known = details_.number_of(std::move(detail));
+}
+
+/// When rank 0 has come to a collective: it is launched, and what it waits for has ended.
+Instant arrival_at(const Schedule& schedule, const std::vector<TaskTimes>& times,
+                   std::size_t collective) {
+  Instant arrival = times[collective].enqueued;
+  for (const std::uint32_t other : schedule.waits_for(schedule.tasks[collective]))
+    arrival = std::max(arrival, times[other].end);
+  return std::min(arrival, times[collective].start);
+}
+
+/// What is in `wanted` and not in `busy`; both are in order.
+Times without(const Times& wanted, const Times& busy) {
+  Times rest;
+  auto next = busy.begin();
+  Instant done{};
+  for (auto [from, to] : wanted) {
+    from = std::max(from, done);
+    while (from < to) {
+      while (next != busy.end() && next->second <= from) ++next;
+      if (next == busy.end() || next->first >= to) {
+        rest.emplace_back(from, to);
+        from = to;
+      } else {
+        if (next->first > from) rest.emplace_back(from, next->first);
+        from = next->second;
+      }
+    }
+    done = std::max(done, to);
+  }
+  return rest;
+}
+
+/// Hatches where no kernel runs while a collective is under way or cannot begin yet.
+void Timelines::hatch(const Step& step, Lane& kernels) const {
+  Times busy;
+  for (const Bar& bar : kernels.bars) {
+    if (bar.paint == Paint::launch) continue;
     if (!busy.empty() && bar.start <= busy.back().second)
       busy.back().second = std::max(busy.back().second, bar.end);
     else
       busy.emplace_back(bar.start, bar.end);
   }
   const auto& times = step.timeline.ranks.front();
-  std::vector<std::pair<Instant, Instant>> collectives;
-  for (std::size_t i = 0; i < times.size(); ++i)
-    if (is_collective(step.schedule.tasks[i].operation))
-      collectives.emplace_back(times[i].start, times[i].end);
-  std::sort(collectives.begin(), collectives.end());
-  auto next = busy.begin();
-  Instant done{};
-  for (auto [from, to] : collectives) {
-    from = std::max(from, done);
-    while (from < to) {
-      while (next != busy.end() && next->second <= from) ++next;
-      if (next == busy.end() || next->first >= to) {
-        compute.hatched.emplace_back(from, to);
-        from = to;
-      } else {
-        if (next->first > from) compute.hatched.emplace_back(from, next->first);
-        from = next->second;
-      }
-    }
-    done = std::max(done, to);
+  Times under_way, coming;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    if (!is_collective(step.schedule.tasks[i].operation)) continue;
+    under_way.emplace_back(times[i].start, times[i].end);
+    coming.emplace_back(arrival_at(step.schedule, times, i), times[i].start);
   }
+  std::sort(under_way.begin(), under_way.end());
+  std::sort(coming.begin(), coming.end());
+  kernels.exposed = without(under_way, busy);
+  kernels.waiting = without(without(coming, busy), under_way);
 }
 
 std::vector<Lane> Timelines::lanes_of(std::size_t index) {
   const Step& step = *steps_[index].step;
   const auto& times = step.timeline.ranks.front();
+  detail_of_work_.assign(step.schedule.works.size(), -1);
+  // Who launches nothing runs the kernels itself.
+  const bool on_host = scenario_.cluster.device.synchronous;
+  const Stream runs_kernels = on_host ? Stream::host : Stream::compute;
   std::map<std::pair<Stream, std::size_t>, Lane> lanes;  // collectives may lie side by side
   const auto lane_at = [&](Stream stream, std::size_t row) -> Lane& {
     Lane& lane = lanes[{stream, row}];
@@ -226,13 +308,13 @@ std::vector<Lane> Timelines::lanes_of(std::size_t index) {
       lane.label =
           row == 0 ? std::string(name_of(stream)) : fmt::format("{} {}", name_of(stream), row + 1);
       lane.step = index;
-      lane.height = stream == Stream::host    ? host_height
-                    : stream >= Stream::aside ? aside_height
-                                              : stream_height;
+      lane.height = stream == Stream::host && !on_host ? host_height
+                    : stream >= Stream::aside          ? aside_height
+                                                       : stream_height;
     }
     return lane;
   };
-  lane_at(Stream::compute, 0);
+  lane_at(runs_kernels, 0);
   for (const Span& span : spans_of(step.schedule, times, 0)) {
     std::size_t row = 0;
     if (span.stream == Stream::communication)
@@ -244,10 +326,10 @@ std::vector<Lane> Timelines::lanes_of(std::size_t index) {
     Lane& lane = lane_at(span.stream, row);
     lane.bars.push_back(bar_of(step, span, lane.bars.empty() ? Instant{} : lane.bars.back().end));
   }
-  hatch(step, lanes.at({Stream::compute, 0}));
+  hatch(step, lanes.at({runs_kernels, 0}));
   std::vector<Lane> result;
   for (auto& [key, lane] : lanes)
-    if (!lane.bars.empty() || key.first == Stream::compute) result.push_back(std::move(lane));
+    if (!lane.bars.empty() || key.first == runs_kernels) result.push_back(std::move(lane));
   for (Lane& lane : bucket_lanes(index)) result.push_back(std::move(lane));
   return result;
 }
@@ -273,10 +355,12 @@ std::vector<Lane> Timelines::bucket_lanes(std::size_t index) {
     auto& earliest = first[static_cast<std::size_t>(bucket)];
     if (!earliest || at < *earliest) earliest = at;
   }
+  // Of a measured step the figures are medians of many; these are of the one that is drawn.
+  const std::vector<BucketTimes> buckets = measure(schedule, step.timeline).buckets;
   std::vector<Lane> rows;
   Instant before{};  // without copies a bucket fills from when the one before it was full
   for (std::size_t b = 0; b < schedule.buckets.size(); ++b) {
-    const BucketTimes& bucket = step.metrics.buckets[b];
+    const BucketTimes& bucket = buckets[b];
     if (bucket.end <= bucket.start) continue;
     const Instant ready = bucket.ready, begun = std::min(first[b].value_or(before), ready);
     before = ready;
@@ -284,7 +368,7 @@ std::vector<Lane> Timelines::bucket_lanes(std::size_t index) {
     while (row < rows.size() && rows[row].bars.back().end > begun) ++row;
     if (row == most_bucket_rows) continue;  // it stands in the table
     if (row == rows.size())
-      rows.push_back({row == 0 ? "buckets" : "", index, 0, bucket_height, {}, {}});
+      rows.push_back({row == 0 ? "buckets" : "", index, 0, bucket_height, {}, {}, {}});
     const std::string size = to_string(schedule.buckets[b].size);
     const std::int32_t name = names_.number_of(
         fmt::format("bucket {}: {}, {} gradients", b, size, schedule.buckets[b].parameters.size()));
@@ -301,24 +385,38 @@ std::vector<Lane> Timelines::bucket_lanes(std::size_t index) {
 }
 
 /// A line as thick as the lane is high, a piece for each bar; every other bar of a paint is drawn a
-/// little lighter, so that neighbours are told apart.
+/// little lighter, so that neighbours are told apart. Narrow bars that lie end to end are one
+/// piece: nobody would tell them apart. page.js draws what is zoomed to by the same rule.
 std::string Timelines::bars_of(const Lane& lane) const {
   struct Line {
     std::string path;
     std::int64_t at = 0;
   };
   std::array<std::array<Line, 2>, paint_names.size()> lines;
-  const double middle = lane.top + lane.height / 2;
-  std::size_t turn = 0;
-  for (const Bar& bar : lane.bars) {
-    const std::int64_t from = ticks(bar.start), to = std::max(ticks(bar.end), from + 1);
-    Line& line = lines[static_cast<std::size_t>(bar.paint)][turn++ % 2];
-    if (line.path.empty())
-      line.path = fmt::format("M{} {}", from, coordinate(middle));
-    else
-      line.path += fmt::format("m{} 0", from - line.at);
-    line.path += fmt::format("h{}", to - from);
+  const std::string middle = fmt::format(" {}", coordinate(lane.top + lane.height / 2));
+  const auto add = [&](Paint paint, std::size_t odd, std::int64_t from, std::int64_t to) {
+    Line& line = lines[static_cast<std::size_t>(paint)][odd];
+    const bool first = line.path.empty();
+    line.path += first ? 'M' : 'm';
+    append_number(line.path, from - line.at);
+    line.path += first ? middle : " 0";
+    line.path += 'h';
+    append_number(line.path, to - from);
     line.at = to;
+  };
+  const double narrow = narrow_bar * static_cast<double>(end_ / tick_) / time_width;
+  std::size_t turn = 0;
+  for (auto bar = lane.bars.begin(); bar != lane.bars.end();) {
+    const Paint paint = bar->paint;
+    const std::int64_t from = ticks(bar->start);
+    std::int64_t to = std::max(ticks(bar->end), from + 1);
+    const bool alone = static_cast<double>(to - from) >= narrow;
+    for (++bar; !alone && bar != lane.bars.end() && bar->paint == paint; ++bar) {
+      const std::int64_t next = ticks(bar->start), end = std::max(ticks(bar->end), next + 1);
+      if (static_cast<double>(end - next) >= narrow || (next - to) * least_gap > end - next) break;
+      to = end;
+    }
+    add(paint, alone ? turn++ % 2 : 0, from, to);
   }
   std::string text;
   for (std::size_t paint = 0; paint < lines.size(); ++paint)
@@ -326,14 +424,17 @@ std::string Timelines::bars_of(const Lane& lane) const {
       if (const std::string& path = lines[paint][odd].path; !path.empty())
         text += fmt::format("<path class=\"{}{}\" d=\"{}\" stroke-width=\"{}\"/>\n",
                             paint_names[paint], odd ? " odd" : "", path, coordinate(lane.height));
-  if (!lane.hatched.empty()) {
-    text += fmt::format("<path class=\"exposed\" fill=\"url(#{}-hatch)\" d=\"", id_);
-    for (const auto& [from, to] : lane.hatched)
+  const auto hatch = [&](const Times& hatched, std::string_view what) {
+    if (hatched.empty()) return;
+    text += fmt::format("<path class=\"hatched {0}\" fill=\"url(#{1}-{0})\" d=\"", what, id_);
+    for (const auto& [from, to] : hatched)
       text +=
           fmt::format("M{} {}h{}v{}h-{}z", ticks(from), coordinate(lane.top),
                       ticks(to) - ticks(from), coordinate(lane.height), ticks(to) - ticks(from));
     text += "\"/>\n";
-  }
+  };
+  hatch(lane.exposed, "exposed");
+  hatch(lane.waiting, "waiting");
   return text;
 }
 
@@ -344,20 +445,21 @@ std::string Timelines::labels_of(const Lane& lane) const {
   for (const Bar& bar : lane.bars) {
     const double from = pixel(bar.start), room = pixel(bar.end) - from - 4;
     if (bar.name < 0 || room < 3 * letter_width) continue;
-    const std::string& name = names_[bar.name];
+    const std::string name = (bar.detail == is_launch ? "launch " : "") + names_[bar.name];
     if (static_cast<double>(name.size()) * letter_width > room) continue;
-    text +=
-        fmt::format("<text class=\"on\" x=\"{}\" y=\"{}\">{}</text>\n", coordinate(left + from + 2),
-                    coordinate(lane.top + lane.height / 2 + 3.5), escaped_xml(name));
+    text += fmt::format("<text class=\"on{}\" x=\"{}\" y=\"{}\">{}</text>\n",
+                        bar.paint == Paint::launch ? " dull" : "", coordinate(left + from + 2),
+                        coordinate(lane.top + lane.height / 2 + 3.5), escaped_xml(name));
   }
   return text;
 }
 
 std::pair<std::string, double> Timelines::legend() const {
   std::array<bool, paint_names.size()> used{};
-  bool hatched = false, buckets = false;
+  bool exposed = false, waiting = false, buckets = false;
   for (const Lane& lane : lanes_) {
-    hatched = hatched || !lane.hatched.empty();
+    exposed = exposed || !lane.exposed.empty();
+    waiting = waiting || !lane.waiting.empty();
     if (lane.label == "buckets") buckets = true;
     if (lane.height == bucket_height) continue;
     for (const Bar& bar : lane.bars) used[static_cast<std::size_t>(bar.paint)] = true;
@@ -381,9 +483,13 @@ std::pair<std::string, double> Timelines::legend() const {
       add(paint_legend[paint],
           fmt::format("<path class=\"{}\" d=\"M{{}} 12h13\" stroke-width=\"10\"/>",
                       paint_names[paint]));
-  if (hatched)
-    add("no kernel runs while a collective is under way",
-        "<rect x=\"{}\" y=\"7\" width=\"13\" height=\"10\" fill=\"url(#" + id_ + "-key)\"/>");
+  const auto add_hatch = [&](std::string_view what, std::string_view said) {
+    add(said, fmt::format("<rect x=\"{{}}\" y=\"7\" width=\"13\" height=\"10\" "
+                          "fill=\"url(#{}-{}-key)\"/>",
+                          id_, what));
+  };
+  if (exposed) add_hatch("exposed", "exposed: no kernel runs, a collective is under way");
+  if (waiting) add_hatch("waiting", "no kernel runs, a collective waits to begin");
   if (buckets)
     add("buckets: fill, wait, all-reduce",
         "<path class=\"copy\" d=\"M{0} 12h4\" stroke-width=\"10\"/><path class=\"launch\" "
@@ -401,12 +507,16 @@ std::string Timelines::svg() const {
   const double per_pixel =
       end_ == Duration::zero() ? 1 : static_cast<double>(end_ / tick_) / time_width;
   constexpr std::string_view hatch =
-      "<pattern id=\"{}\" patternUnits=\"userSpaceOnUse\" width=\"6\" height=\"6\" "
+      "<pattern id=\"{}-{}{}\" patternUnits=\"userSpaceOnUse\" width=\"6\" height=\"6\" "
       "patternTransform=\"scale({} 1)\"><path d=\"M0 6L6 0M-1 1L1 -1M5 7L7 5\" "
-      "style=\"stroke:var(--hatch);stroke-width:1.4\"/></pattern>";
-  text += "<defs>" + fmt::format(hatch, id_ + "-hatch", coordinate(per_pixel)) +
-          fmt::format(hatch, id_ + "-key", "1") + "</defs>\n";
-  text += legend;
+      "style=\"stroke:var(--{});stroke-width:{}\"/></pattern>\n";
+  text += "<defs>\n";
+  for (const bool key : {false, true}) {
+    const std::string scale = key ? "1" : coordinate(per_pixel), tail = key ? "-key" : "";
+    text += fmt::format(hatch, id_, "exposed", tail, scale, "hatch", 1.4);
+    text += fmt::format(hatch, id_, "waiting", tail, scale, "launch", 1);
+  }
+  text += "</defs>\n" + legend;
   // Time: lines across all lanes.
   const double length = in_ms(end_), step = tick_step(length, 10);
   text += "<g class=\"axis\">\n";
@@ -424,8 +534,8 @@ std::string Timelines::svg() const {
                       coordinate(left - 10), coordinate(axis_height - 6));
   for (std::size_t i = 0; i < steps_.size(); ++i)
     text += fmt::format(
-        "<text x=\"8\" y=\"{0}\" style=\"font-weight:600\">{1}</text><text x=\"{2}\" y=\"{0}\" "
-        "text-anchor=\"end\">{3}</text>\n",
+        "<text class=\"pointed\" x=\"8\" y=\"{0}\" style=\"font-weight:600\">{1}</text><text "
+        "class=\"pointed\" x=\"{2}\" y=\"{0}\" text-anchor=\"end\">{3}</text>\n",
         coordinate(heads_[i] + 19), escaped_xml(steps_[i].name), coordinate(left + time_width),
         escaped_xml(fmt::format("{:.2f} ms", in_ms(steps_[i].step->timeline.end))));
   for (const Lane& lane : lanes_)
@@ -444,40 +554,52 @@ std::string Timelines::svg() const {
   return text + "</g>\n</svg>\n";
 }
 
+std::string Timelines::frame() const {
+  return fmt::format(
+      "{{\"tick_ns\":{},\"left\":{},\"width\":{},\"axis\":{},\"bottom\":{},\"end\":{}",
+      tick_.count() / 1000, left, time_width, axis_height, coordinate(bottom_), end_ / tick_);
+}
+
 std::string Timelines::json() const {
-  nlohmann::json lanes = nlohmann::json::array();
-  for (const Lane& lane : lanes_) {
-    nlohmann::json tasks = nlohmann::json::array();
-    std::int64_t at = 0;
-    for (const Bar& bar : lane.bars) {
-      const std::int64_t from = ticks(bar.start), to = ticks(bar.end);
-      for (const std::int64_t value : {from - at, to - from, std::int64_t{bar.name},
-                                       std::int64_t{bar.detail}, std::int64_t{bar.why}})
-        tasks.push_back(value);
-      at = to;
-    }
-    lanes.push_back({{"label", lane.label},
-                     {"step", printable(steps_[lane.step].name)},
-                     {"top", lane.top},
-                     {"height", lane.height},
-                     {"tasks", std::move(tasks)}});
+  std::string text = frame() + ",\"paints\":[";
+  for (const std::string_view name : paint_names) {
+    append_quoted(text, name);
+    text += ',';
   }
-  const nlohmann::json all{{"tick_ns", tick_.count() / 1000},
-                           {"left", left},
-                           {"width", time_width},
-                           {"axis", axis_height},
-                           {"bottom", bottom_},
-                           {"end", end_ / tick_},
-                           {"names", names_.json()},
-                           {"details", details_.json()},
-                           {"lanes", std::move(lanes)}};
-  std::string text = all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  // Nothing in it may end the element it stands in.
-  for (std::size_t at = 0; (at = text.find("</", at)) != std::string::npos; at += 3)
-    text.replace(at, 2, "<\\/");
-  for (std::size_t at = 0; (at = text.find("<!", at)) != std::string::npos; at += 7)
-    text.replace(at, 1, "\\u003c");
-  return text;
+  text.back() = ']';
+  text += ",\"names\":";
+  names_.append_to(text);
+  text += ",\"details\":";
+  details_.append_to(text);
+  text += ",\"lanes\":[";
+  for (const Lane& lane : lanes_) {
+    if (&lane != &lanes_.front()) text += ',';
+    append_lane(text, lane);
+  }
+  return text + "]}";
+}
+
+void Timelines::append_lane(std::string& json, const Lane& lane) const {
+  json += "{\"label\":";
+  append_quoted(json, lane.label);
+  json += ",\"step\":";
+  append_quoted(json, steps_[lane.step].name);
+  json += fmt::format(",\"top\":{},\"height\":{},\"tasks\":[", coordinate(lane.top),
+                      coordinate(lane.height));
+  std::int64_t at = 0, name = 0;
+  for (const Bar& bar : lane.bars) {
+    const std::int64_t from = ticks(bar.start), to = ticks(bar.end);
+    for (const std::int64_t value :
+         {from - at, to - from, bar.name - name, std::int64_t{bar.detail}, std::int64_t{bar.why},
+          static_cast<std::int64_t>(bar.paint)}) {
+      append_number(json, value);
+      json += ',';
+    }
+    at = to;
+    name = bar.name;
+  }
+  if (json.back() == ',') json.pop_back();
+  json += "]}";
 }
 
 }  // namespace
@@ -485,7 +607,7 @@ std::string Timelines::json() const {
 TimelinePicture timeline_picture(const Scenario& scenario, const std::vector<NamedStep>& steps,
                                  std::string_view id) {
   const Timelines drawn(scenario, steps, id);
-  return {drawn.svg(), drawn.json()};
+  return {drawn.svg(), drawn.frame() + "}", drawn.json()};
 }
 
 }  // namespace ddpsim

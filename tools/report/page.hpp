@@ -30,10 +30,11 @@ struct Drawing {
 
 /// A picture for a page that is looked at in a browser; text leaves it out.
 struct Picture {
-  std::string title;    ///< the heading above
+  std::string title;  ///< the heading above
   std::string svg;
   std::string tasks{};  ///< JSON for the script that answers a pointer; empty: it need not
   std::string caption{};
+  bool half = false;  ///< half a page wide: two such stand side by side
 };
 
 /// What a command shows to people: blocks below one another, a blank line between them.

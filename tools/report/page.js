@@ -3,6 +3,9 @@
 (() => {
   const svgNs = 'http://www.w3.org/2000/svg';
   const letterWidth = 6;
+  const isLaunch = -2;  // in place of a task's detail: the host launches it
+  // Narrow bars that lie end to end are one piece (timeline_picture.cpp has the same rule).
+  const narrowBar = 1.5, leastGap = 16;
 
   function timeText(ms) {
     if (ms >= 1) return `${ms.toFixed(ms >= 100 ? 1 : 3)} ms`;
@@ -16,21 +19,48 @@
     return power * [1, 2, 5, 10].find(times => power * times >= least * (1 - 1e-9));
   }
 
+  // Texts, each written as how much of the one before it begins with, and the rest.
+  function textsOf(written) {
+    const texts = [];
+    for (let i = 0, text = ''; i < written.length; i += 2)
+      texts.push(text = text.slice(0, written[i]) + written[i + 1]);
+    return texts;
+  }
+
   // Lanes with their tasks at absolute times.
-  function lanesOf(data) {
-    return data.lanes.map(lane => {
-      const from = [], to = [], name = [], detail = [], why = [];
-      let at = 0;
-      for (let i = 0; i < lane.tasks.length; i += 5) {
+  function lanesOf(lanes) {
+    return lanes.map(lane => {
+      const from = [], to = [], name = [], detail = [], why = [], paint = [];
+      let at = 0, last = 0;
+      for (let i = 0; i < lane.tasks.length; i += 6) {
         from.push(at + lane.tasks[i]);
         at = from[from.length - 1] + lane.tasks[i + 1];
         to.push(at);
-        name.push(lane.tasks[i + 2]);
+        name.push(last += lane.tasks[i + 2]);
         detail.push(lane.tasks[i + 3]);
         why.push(lane.tasks[i + 4]);
+        paint.push(lane.tasks[i + 5]);
       }
-      return {...lane, from, to, name, detail, why};
+      return {...lane, from, to, name, detail, why, paint};
     });
+  }
+
+  // The bars of a lane between two times, as the `d` of paths: [paint][every other bar].
+  function pathsOf(lane, begin, end, perPixel) {
+    const paths = [], narrow = narrowBar * perPixel;
+    const length = i => Math.max(lane.to[i] - lane.from[i], 1);
+    let turn = 0;
+    for (let i = firstAfter(lane, begin); i < lane.from.length && lane.from[i] < end;) {
+      const paint = lane.paint[i], from = lane.from[i], alone = length(i) >= narrow;
+      let to = from + length(i);
+      for (++i; !alone && i < lane.from.length && lane.paint[i] === paint; ++i) {
+        if (length(i) >= narrow || (lane.from[i] - to) * leastGap > length(i)) break;
+        to = lane.from[i] + length(i);
+      }
+      const lines = paths[paint] ??= ['', ''];
+      lines[alone ? turn++ % 2 : 0] += `M${from} ${lane.top + lane.height / 2}h${to - from}`;
+    }
+    return paths;
   }
 
   // The first task that ends after `tick`.
@@ -67,11 +97,12 @@
 
     // Takes a picture that stands in the box, and its tasks.
     load(data) {
-      this.data = data;
-      this.lanes = lanesOf(data);
+      // What a task is may come later than the picture.
+      this.data = {...data, names: textsOf(data.names ?? []), details: textsOf(data.details ?? [])};
+      this.lanes = lanesOf(data.lanes ?? []);
       this.svg = this.box.querySelector('svg');
       this.bars = this.svg.querySelector('svg.bars');
-      this.pattern = this.svg.querySelector('pattern');
+      this.patterns = [...this.svg.querySelectorAll('pattern:not([id$="-key"])')];
       this.labels = this.svg.querySelector('g.labels');
       this.axis = this.svg.querySelector('g.axis');
       this.from = 0;
@@ -123,11 +154,29 @@
       this.from = from;
       this.to = from + length;
       this.bars.setAttribute('viewBox', `${from} 0 ${length} ${this.data.bottom}`);
-      if (this.pattern)
-        this.pattern.setAttribute('patternTransform', `scale(${length / this.data.width} 1)`);
+      this.drawBars();
+      for (const pattern of this.patterns)
+        pattern.setAttribute('patternTransform', `scale(${length / this.data.width} 1)`);
       this.drawAxis();
       this.drawLabels();
       this.tip.hidden = true;
+    }
+
+    drawBars() {
+      if (this.lanes.length === 0) return;
+      for (const path of this.bars.querySelectorAll('path:not(.hatched)')) path.remove();
+      const made = [];
+      for (const lane of this.lanes)
+        pathsOf(lane, this.from, this.to, (this.to - this.from) / this.data.width)
+          .forEach((lines, paint) => lines.forEach((d, odd) => {
+            if (d === '') return;
+            const path = document.createElementNS(svgNs, 'path');
+            path.setAttribute('class', this.data.paints[paint] + (odd ? ' odd' : ''));
+            path.setAttribute('d', d);
+            path.setAttribute('stroke-width', lane.height);
+            made.push(path);
+          }));
+      this.bars.prepend(...made);
     }
 
     drawAxis() {
@@ -158,14 +207,14 @@
           const from = Math.max(lane.from[i], this.from), to = Math.min(lane.to[i], this.to);
           const room = (to - from) * scale - 4;
           if (lane.name[i] < 0 || room < 3 * letterWidth) continue;
-          let name = this.data.names[lane.name[i]];
+          let name = this.nameOf(lane, i);
           if (name.length * letterWidth > room) {
             const cut = Math.floor(room / letterWidth) - 1;
             if (cut < 6) continue;
             name = name.slice(0, cut) + '\u2026';
           }
           const text = document.createElementNS(svgNs, 'text');
-          text.setAttribute('class', 'on');
+          text.setAttribute('class', this.data.paints[lane.paint[i]] === 'launch' ? 'on dull' : 'on');
           text.setAttribute('x', this.xOf(from) + 2);
           text.setAttribute('y', lane.top + lane.height / 2 + 3.5);
           text.textContent = name;
@@ -174,9 +223,14 @@
       }
     }
 
+    nameOf(lane, i) {
+      const name = this.data.names[lane.name[i]] ?? '';
+      return lane.detail[i] === isLaunch ? `launch ${name}` : name;
+    }
+
     // What is known of a task, line by line.
     linesOf(lane, i) {
-      const lines = [this.data.names[lane.name[i]] ?? '',
+      const lines = [this.nameOf(lane, i),
                      `${lane.step}, ${lane.label || 'buckets'}: ${timeText(this.ms(lane.from[i]))} to ` +
                      `${timeText(this.ms(lane.to[i]))}, ${timeText(this.ms(lane.to[i] - lane.from[i]))} long`];
       if (lane.detail[i] >= 0) lines.push(this.data.details[lane.detail[i]]);
@@ -218,7 +272,10 @@
       const left = event.clientX - outer.left + this.box.scrollLeft;
       const room = outer.width + this.box.scrollLeft - this.tip.offsetWidth - 8;
       this.tip.style.left = `${Math.max(0, Math.min(left + 14, room))}px`;
-      this.tip.style.top = `${event.clientY - outer.top + 18}px`;
+      // Below the pointer or, where there is no room, above it.
+      const top = event.clientY - outer.top, high = this.tip.offsetHeight;
+      const fits = top + 18 + high <= outer.height;
+      this.tip.style.top = `${fits ? top + 18 : Math.max(0, top - 12 - high)}px`;
     }
 
     write(lines) {

@@ -71,7 +71,7 @@ Record figures_of(const Result& result) {
 
 }  // namespace
 
-Record result_record(const Scenario& scenario, const Result& result) {
+Record record_without_buckets(const Scenario& scenario, const Result& result) {
   const Schedule& schedule = result.step->schedule;
   const StepMetrics& metrics = result.step->metrics;
   Record record = figures_of(result);
@@ -81,9 +81,16 @@ Record result_record(const Scenario& scenario, const Result& result) {
         .add(fields::comm_hook_memory_bytes, schedule.comm_hook_memory.count);
   record.add(fields::memory,
              memory_record(scenario, memory_of(scenario, result.step->training, schedule)));
+  return record;
+}
+
+Record result_record(const Scenario& scenario, const Result& result) {
+  const Schedule& schedule = result.step->schedule;
+  Record record = record_without_buckets(scenario, result);
   List buckets;
   for (std::size_t b = 0; b < schedule.buckets.size(); ++b)
-    buckets.emplace_back(bucket_record(scenario, schedule.buckets[b], metrics.buckets[b], b));
+    buckets.emplace_back(
+        bucket_record(scenario, schedule.buckets[b], result.step->metrics.buckets[b], b));
   record.add(fields::buckets, std::move(buckets));
   return record;
 }

@@ -10,6 +10,7 @@
 namespace ddpsim {
 
 /// One entry of "results"; times in ms, sizes in bytes.
+Record record_without_buckets(const Scenario& scenario, const Result& result);
 Record result_record(const Scenario& scenario, const Result& result);
 
 /// "ddpsim.run/1", of those entries.

@@ -18,16 +18,11 @@ namespace ddpsim {
 namespace {
 
 std::string accuracy_text(const Comparison& run) {
-  const auto accuracy = accuracy_of(run);
+  const auto accuracy = accuracy_of(run.scenario, run.priced.fit);
   return accuracy ? sentence(*accuracy) : "";
 }
 
 }  // namespace
-
-std::optional<KnownAccuracy> accuracy_of(const Comparison& run) {
-  const auto kind = kind_of(run.scenario, run.priced.fit);
-  return kind ? known_accuracy(read_known_errors(), *kind) : std::nullopt;
-}
 
 void check(const RunRequest& request) {
   if (request.steps && (*request.steps < 1 || *request.steps > most_steps))
@@ -66,7 +61,8 @@ Record run_record(const Comparison& run, const MoreOfSteps& more) {
   std::vector<Record> reasons = asked.why ? why_records(run) : std::vector<Record>(results.size());
   List records;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    Record record = result_record(run.scenario, results[i]);
+    Record record = asked.buckets ? result_record(run.scenario, results[i])
+                                  : record_without_buckets(run.scenario, results[i]);
     record.add(throughput_record(run.scenario, results[i]));
     if (!more.curves.empty())
       record.add(fields::scaling, scaling_records(more.curves[i]))

@@ -18,6 +18,7 @@ struct RunRequest {
   bool ddp_statistics = false;   ///< what PyTorch's DDP logger would say
   std::optional<int> scaling{};  ///< the curve over numbers of ranks, up to so many
   bool why = false;              ///< for each exposed bucket what held it up
+  bool buckets = true;           ///< in JSON, the times of each bucket
 };
 
 /// Throws InputError where the parts of a request do not go together.
@@ -31,9 +32,6 @@ struct MoreOfSteps {
   std::vector<ScalingCurve> curves{};   ///< likewise
 };
 MoreOfSteps more_of(const Comparison& run, const RunRequest& request);
-
-/// How far predictions like these were off; none where nothing is known of such.
-std::optional<KnownAccuracy> accuracy_of(const Comparison& run);
 
 /// What `ddpsim run` prints of one scenario.
 Page run_page(const Comparison& run, const MoreOfSteps& more);

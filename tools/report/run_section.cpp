@@ -5,12 +5,26 @@
 #include <fmt/format.h>
 
 #include "tools/picture/timeline_picture.hpp"
+#include "tools/report/measured_picture.hpp"
 #include "tools/report/scaling_section.hpp"
+#include "tools/report/score_report.hpp"
 #include "tools/report/throughput_report.hpp"
 #include "tools/report/why_picture.hpp"
 #include "tools/report/why_report.hpp"
 
 namespace ddpsim {
+
+namespace {
+
+/// Are the measured rows of what was predicted? Settings of how buckets are made change neither
+/// the workload nor the cluster that was measured.
+bool are_of_rows(const Scenario& scenario, const std::vector<Setting>& settings) {
+  return scenario.measured && std::all_of(settings.begin(), settings.end(), [](const auto& each) {
+           return each.first.starts_with("training.") || each.first == "compare";
+         });
+}
+
+}  // namespace
 
 std::string run_verdict(const Comparison& run) {
   const std::vector<Result> results = run.results();
@@ -38,7 +52,8 @@ std::string run_verdict(const Comparison& run) {
                         in_seconds(metrics.step));
 }
 
-ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const std::string& id) {
+ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const std::string& id,
+                          const ScoreSettings& settings) {
   ReportSection section;
   section.title = run.scenario.name;
   section.verdict = run_verdict(run);
@@ -47,18 +62,26 @@ ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const 
       Picture{"Timeline", std::move(drawn.svg), std::move(drawn.tasks),
               "Rank 0 of one step, every strategy on one scale. A bucket's bar shows how it fills, "
               "waits, and is reduced."});
-  const std::optional<KnownAccuracy> accuracy = accuracy_of(run);
+  const std::optional<KnownAccuracy> accuracy = accuracy_of(run.scenario, run.priced.fit);
   if (accuracy) section.verdict += " " + sentence(*accuracy);
   section.page.add(run_page(run, more));
-  if (more.curves.empty()) {
-    const std::vector<ScalingCurve> curves =
-        scaling_curves(run.scenario, run.scenario.compare, run.priced.fit);
-    add_scaling_pictures(section.page, curves, accuracy);
-    if (!curves.empty()) section.page.add(scaling_table(curves));
-  } else {
-    add_scaling_pictures(section.page, more.curves, accuracy);
-  }
-  if (auto picture = why_picture(run)) section.page.add(std::move(*picture));
+  if (accuracy)  // the verdict says it already
+    std::erase_if(section.page.blocks, [&](const auto& block) {
+      const auto* paragraph = std::get_if<Paragraph>(&block);
+      return paragraph != nullptr && paragraph->text == sentence(*accuracy);
+    });
+  if (are_of_rows(run.scenario, settings.set))
+    if (const auto score = score_scenario("measured rows", run.scenario, settings))
+      if (auto picture = measured_picture({*score})) {
+        section.page.add(std::move(*picture));
+        section.page.add(rows_table(*score));
+      }
+  const bool own_curves = more.curves.empty();
+  const std::vector<ScalingCurve> curves =
+      own_curves ? scaling_curves(run.scenario, run.scenario.compare, run.priced.fit) : more.curves;
+  add_scaling_pictures(section.page, curves, accuracy);
+  if (own_curves && !curves.empty()) section.page.add(scaling_table(curves));
+  if (auto picture = why_picture(run.scenario, run.named())) section.page.add(std::move(*picture));
   if (!more.request.why) section.page.add(why_page(run));
   return section;
 }

@@ -4,6 +4,7 @@
 
 #include "tools/report/html_writer.hpp"
 #include "tools/report/run_report.hpp"
+#include "tools/study/score.hpp"
 
 namespace ddpsim {
 
@@ -12,7 +13,10 @@ namespace ddpsim {
 std::string run_verdict(const Comparison& run);
 
 /// What `ddpsim run --report` says of one scenario: the verdict, the timelines, the tables of
-/// run_page, and what exposes each bucket. `id` tells its pictures from others on the page.
-ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const std::string& id);
+/// run_page, what was predicted above what was measured where there are measured rows, the scaling
+/// curves, and what exposes each bucket. `id` tells its pictures from others on the page;
+/// `settings`: with what the scenario was read.
+ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const std::string& id,
+                          const ScoreSettings& settings);
 
 }  // namespace ddpsim

@@ -22,6 +22,7 @@ Plot over_ranks(const std::vector<ScalingCurve>& curves, std::string title, std:
     Curve line;
     line.name = name_of(curve.strategy);
     line.dashed = curve.strategy == Strategy::none;
+    line.ink = ink_of_strategy(line.name);
     for (const ScalingPoint& point : curve.points) {
       line.points.emplace_back(point.ranks(), value(point));
       if (&curve == &curves.front()) plot.x_ticks.push_back(point.ranks());
@@ -46,25 +47,31 @@ void add_scaling_pictures(Page& page, const std::vector<ScalingCurve>& curves,
   }
   page.add(Picture{
       steps.title, plot_picture(steps), "",
-      accuracy
-          ? fmt::format("Each rank keeps its batch. Half of such predictions lay within the band "
-                        "around {}. {}",
-                        steps.curves.back().name, sentence(*accuracy))
-          : "Each rank keeps its batch. How far such predictions are off is not known."});
+      accuracy ? fmt::format("Each rank keeps its batch. Half of such predictions lay within the "
+                             "band around {}: {:.1f} % on {} measured rows ({}).",
+                             steps.curves.back().name, 100 * accuracy->median_error, accuracy->rows,
+                             accuracy->rows_of)
+               : "Each rank keeps its batch. How far such predictions are off is not known."});
   Plot efficiency = over_ranks(curves, "Scaling efficiency", "% of ranks that train alone",
                                [](const ScalingPoint& point) { return 100 * point.efficiency; });
+  efficiency.half = true;
   page.add(Picture{efficiency.title, plot_picture(efficiency), "",
-                   "The step of one rank that trains by itself, over the step."});
+                   "The step of one rank that trains by itself, over the step.", true});
   if (!curves.front().points.front().samples_per_second) return;
   const bool tokens = curves.front().points.front().tokens_per_second.has_value();
-  Plot rate =
-      over_ranks(curves, tokens ? "Tokens per second" : "Samples per second",
-                 tokens ? "thousand tokens/s" : "samples/s", [&](const ScalingPoint& point) {
-                   return tokens ? point.tokens_per_second.value_or(0) / 1e3
-                                 : point.samples_per_second.value_or(0);
-                 });
-  rate.from_zero = true;
-  page.add(Picture{rate.title, plot_picture(rate), "", "Of all ranks together."});
+  const auto rate_of = [&](const ScalingPoint& point) {
+    return tokens ? point.tokens_per_second.value_or(0) : point.samples_per_second.value_or(0);
+  };
+  Plot rate = over_ranks(curves, tokens ? "Tokens per second" : "Samples per second",
+                         tokens ? "tokens/s" : "samples/s", rate_of);
+  rate.half = rate.log_y = true;
+  Curve alone{"each rank as fast as one alone", {}, true, false, {}, "copy"};
+  const ScalingPoint& one = curves.front().points.front();
+  for (const ScalingPoint& point : curves.front().points)
+    alone.points.emplace_back(point.ranks(), rate_of(one) * point.ranks() / one.ranks());
+  rate.curves.push_back(std::move(alone));
+  page.add(Picture{rate.title, plot_picture(rate), "",
+                   "Of all ranks together; both scales are logarithmic.", true});
 }
 
 }  // namespace ddpsim

@@ -26,17 +26,6 @@ Record row_record(const ScoreRow& row) {
   return record;
 }
 
-Table file_table(const FileScore& score) {
-  Table table{{fields::row_label, fields::measured_ms, fields::predicted_ms, fields::score_error,
-               fields::exposed_error, fields::calibration_in_words}};
-  table.title = fmt::format("{}\n  {}", score.file, describe(score.fit));
-  for (const std::string& note : score.fit.notes) table.title += "\n  note: " + note;
-  for (const ScoreRow& row : score.rows)
-    table.add(row_record(row).add(fields::calibration_in_words,
-                                  row.calibration ? FieldValue("calibration") : FieldValue()));
-  return table;
-}
-
 Record summary_record(const ScoreSummary& summary) {
   Record record;
   record.add(fields::predicted_rows, summary.predicted_rows)
@@ -67,9 +56,20 @@ Table group_table(const std::vector<FileScore>& files, const ScoreSummary& summa
 
 }  // namespace
 
+Table rows_table(const FileScore& score) {
+  Table table{{fields::row_label, fields::measured_ms, fields::predicted_ms, fields::score_error,
+               fields::exposed_error, fields::calibration_in_words}};
+  table.title = fmt::format("{}\n  {}", score.file, describe(score.fit));
+  for (const std::string& note : score.fit.notes) table.title += "\n  note: " + note;
+  for (const ScoreRow& row : score.rows)
+    table.add(row_record(row).add(fields::calibration_in_words,
+                                  row.calibration ? FieldValue("calibration") : FieldValue()));
+  return table;
+}
+
 Page score_page(const std::vector<FileScore>& files, const ScoreSummary& summary) {
   Page page;
-  for (const FileScore& file : files) page.add(file_table(file));
+  for (const FileScore& file : files) page.add(rows_table(file));
   page.add(group_table(files, summary));
   page.add(Paragraph{fmt::format(
       "{} predicted rows in {} files: median error {:.1f} %, nine in ten within {:.1f} %, worst "

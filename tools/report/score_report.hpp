@@ -15,6 +15,9 @@ Page score_page(const std::vector<FileScore>& files, const ScoreSummary& summary
 Record score_record(const std::vector<FileScore>& files, const std::vector<std::string>& left_out,
                     const ScoreSummary& summary);
 
+/// The rows of one file, for people.
+Table rows_table(const FileScore& score);
+
 /// The rows of all files.
 Table score_table(const std::vector<FileScore>& files);
 

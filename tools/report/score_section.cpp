@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "tools/picture/plot.hpp"
+#include "tools/report/measured_picture.hpp"
 #include "tools/report/score_report.hpp"
 
 namespace ddpsim {
@@ -40,6 +41,7 @@ ReportSection score_section(const std::vector<FileScore>& files, const ScoreSumm
         all.push_back(100 * std::abs(row.error()));
         by_link[row.link].push_back(all.back());
       }
+  std::optional<Picture> shares;
   if (!all.empty()) {
     Plot plot;
     plot.title = "Rows within an error";
@@ -53,9 +55,10 @@ ReportSection score_section(const std::vector<FileScore>& files, const ScoreSumm
         plot.curves.push_back(shares_of(
             fmt::format("{} ({})", link.empty() ? "one rank" : link, errors.size()), errors));
     plot.levels.push_back({90, "nine in ten"});
-    section.page.add(
-        Picture{plot.title, plot_picture(plot), "", "Rows that were fitted are not counted."});
+    shares = Picture{plot.title, plot_picture(plot), "", "Rows that were fitted are not counted."};
   }
+  if (auto picture = measured_picture(files)) section.page.add(std::move(*picture));
+  if (shares) section.page.add(std::move(*shares));
   section.page.add(score_page(files, summary));
   return section;
 }

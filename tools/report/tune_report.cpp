@@ -13,6 +13,13 @@
 #include "tools/study/settings.hpp"
 
 namespace ddpsim {
+
+std::string cap_text(Bytes low, Bytes high) {
+  if (low == no_cap) return "none";
+  const RoundCap cap = round_cap(low, high);
+  return cap.mib.find('/') == std::string::npos ? cap.mib + " MiB" : to_string(cap.bytes);
+}
+
 namespace {
 
 std::string ms(Duration time) {
@@ -22,12 +29,6 @@ std::string ms(Duration time) {
 /// "+1.2 %"
 std::string share(Duration part, Duration whole) {
   return fmt::format("{:+.2f} %", 100 * (in_seconds(part) / in_seconds(whole) - 1));
-}
-
-std::string cap_text(Bytes low, Bytes high) {
-  if (low == no_cap) return "none";
-  const RoundCap cap = round_cap(low, high);
-  return cap.mib.find('/') == std::string::npos ? cap.mib + " MiB" : to_string(cap.bytes);
 }
 
 std::string caps_text(const Choice& choice) {

@@ -13,6 +13,10 @@ namespace ddpsim {
 /// do to it, a verdict, what to paste. `law` says what all-reduces cost.
 Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions& options);
 
+/// Caps from `low` to `high` make the same buckets: the one that people would write, such as
+/// "80 MiB"; "none" where there is no cap.
+std::string cap_text(Bytes low, Bytes high);
+
 /// A line if the step with the recommended buckets takes more memory than the device has.
 std::vector<std::string> tune_warnings(const Scenario& scenario, const Tuning& tuning);
 

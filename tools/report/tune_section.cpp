@@ -8,6 +8,10 @@
 #include "tools/picture/plot.hpp"
 #include "tools/picture/timeline_picture.hpp"
 #include "tools/report/tune_report.hpp"
+#include "tools/report/why_picture.hpp"
+#include "tools/report/why_report.hpp"
+#include "tools/study/known_accuracy.hpp"
+#include "tools/study/settings.hpp"
 
 namespace ddpsim {
 namespace {
@@ -32,7 +36,7 @@ std::vector<std::pair<double, double>> band_of(const Tuning& tuning, const Curve
   return band;
 }
 
-Picture caps_picture(const Scenario& scenario, const Tuning& tuning) {
+Picture caps_picture(const Scenario& scenario, const Tuning& tuning, const TuneOptions& options) {
   Plot plot;
   plot.title = "Step against bucket cap";
   plot.description = fmt::format(
@@ -49,6 +53,9 @@ Picture caps_picture(const Scenario& scenario, const Tuning& tuning) {
     curve.points.emplace_back(in_bytes(choice.cap), in_ms(choice.step));
   }
   if (!curve.points.empty()) {
+    // The smallest cap is any that closes a bucket with each gradient.
+    if (curve.points.size() > 1)
+      curve.points.front().first = std::max(curve.points.front().first, curve.points[1].first / 4);
     const Choice& last = tuning.caps.back();
     const double end = std::max(2 * curve.points.back().first, in_bytes(Bytes{32 * MiB.count}));
     curve.points.emplace_back(end, in_ms(last.step));
@@ -61,16 +68,27 @@ Picture caps_picture(const Scenario& scenario, const Tuning& tuning) {
   curve.band = band_of(tuning, curve);
   plot.curves.push_back(std::move(curve));
   plot.levels.push_back({in_ms(tuning.lower_bound), "lower bound"});
-  const auto mark = [&](const Choice& choice, const std::string& text) {
-    if (choice.cap.count > 0)
-      plot.marks.push_back({in_bytes(choice.cap), in_ms(choice.step), text});
+  const double recommended = in_ms(tuning.advice.choice.step);
+  plot.zones.push_back({recommended, recommended * (1 + options.noise),
+                        fmt::format("within {:.2g} % of the recommended", 100 * options.noise)});
+  const auto mark = [&](const Choice& choice, const std::string& what) {
+    if (choice.cap.count > 0 && choice.cap != no_cap)
+      plot.marks.push_back({in_bytes(round_cap(choice.cap, choice.highest_cap).bytes),
+                            in_ms(choice.step),
+                            fmt::format("{}, {}", what, cap_text(choice.cap, choice.highest_cap))});
   };
-  mark(tuning.standard, "default, " + to_string(tuning.standard.cap));
+  mark(tuning.standard, tuning.advice.pays ? "default" : "default: recommended");
   if (tuning.advice.pays)
-    mark(tuning.advice.choice, "recommended, " + to_string(tuning.advice.choice.cap));
-  return {plot.title, plot_picture(plot), "",
-          "The first bucket of the default has a cap of its own, so that the default need not lie "
-          "on the curve. The band is what the uncertainty asked for does to the step."};
+    mark(tuning.advice.choice, "recommended");
+  else if (tuning.best_cap.cap != tuning.standard.cap)
+    mark(tuning.best_cap, "best cap");
+  std::string caption =
+      "The first bucket of the default has a cap of its own, so that the default need not lie on "
+      "the curve. Caps in the shaded zone are as good as the recommended one: real steps repeat no "
+      "better.";
+  if (!plot.curves.front().band.empty())
+    caption += " The band around the curve is what the uncertainty asked for does to the step.";
+  return {plot.title, plot_picture(plot), "", caption};
 }
 
 std::string tune_verdict(const Tuning& tuning) {
@@ -79,8 +97,8 @@ std::string tune_verdict(const Tuning& tuning) {
   std::string text =
       tuning.advice.pays
           ? fmt::format("Change the bucket cap to {}: the step goes from {} to {}, {:.1f} % less.",
-                        to_string(best.cap), to_string(tuning.standard.step), to_string(best.step),
-                        gain)
+                        cap_text(best.cap, best.highest_cap), to_string(tuning.standard.step),
+                        to_string(best.step), gain)
           : fmt::format(
                 "Keep DDP's default buckets: the step is {}, and no cap makes it shorter by "
                 "enough to be worth a setting.",
@@ -93,14 +111,24 @@ std::string tune_verdict(const Tuning& tuning) {
 }  // namespace
 
 ReportSection tune_section(const Scenario& scenario, const Tuning& tuning,
-                           const TuneOptions& options, const std::vector<NamedStep>& steps) {
+                           const TuneOptions& options, const TunedSteps& tuned) {
   ReportSection section;
   section.title = scenario.name;
   section.verdict = tune_verdict(tuning);
-  section.page.add(caps_picture(scenario, tuning));
+  if (const auto accuracy = accuracy_of(scenario, tuned.fit))
+    section.verdict += " " + sentence(*accuracy);
+  std::vector<NamedStep> steps{{"DDP's default", &tuned.standard}};
+  if (tuning.advice.pays) steps.push_back({"recommended", &tuned.recommended});
+  section.page.add(caps_picture(scenario, tuning, options));
   TimelinePicture drawn = timeline_picture(scenario, steps);
-  section.page.add(Picture{"Timeline", std::move(drawn.svg), std::move(drawn.tasks), ""});
+  section.page.add(Picture{"Timeline", std::move(drawn.svg), std::move(drawn.tasks),
+                           "Rank 0 of one step. A bucket's bar shows how it fills, waits, and is "
+                           "reduced."});
   section.page.add(tune_page(scenario, tuning, options));
+  if (auto picture = why_picture(scenario, steps)) {
+    section.page.add(std::move(*picture));
+    section.page.add(exposed_page(scenario, steps, &tuned.none.metrics));
+  }
   return section;
 }
 

@@ -1,15 +1,25 @@
 #pragma once
 
+#include <optional>
+
+#include "sim/predict/fit.hpp"
 #include "sim/tune/tune.hpp"
 #include "tools/report/html_writer.hpp"
 #include "tools/study/names.hpp"
 
 namespace ddpsim {
 
+/// The steps that a tuning compares, and what they were priced by.
+struct TunedSteps {
+  Step none;  ///< without communication
+  Step standard, recommended;
+  std::optional<Fit> fit{};
+};
+
 /// What `ddpsim tune --report` says: the verdict, the step against the cap with the bound, the
-/// default and the recommendation, the timelines of both, and tune_page's tables. `steps`: the step
-/// with the default buckets and with the recommended ones.
+/// default and the recommendation, the timelines of both, tune_page's tables, and what exposes each
+/// bucket.
 ReportSection tune_section(const Scenario& scenario, const Tuning& tuning,
-                           const TuneOptions& options, const std::vector<NamedStep>& steps);
+                           const TuneOptions& options, const TunedSteps& tuned);
 
 }  // namespace ddpsim

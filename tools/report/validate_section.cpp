@@ -7,6 +7,8 @@
 
 #include "tools/picture/timeline_picture.hpp"
 #include "tools/report/validation_report.hpp"
+#include "tools/report/why_picture.hpp"
+#include "tools/report/why_report.hpp"
 
 namespace ddpsim {
 
@@ -26,8 +28,7 @@ ReportSection validate_section(const Validation& validation) {
   if (!errors.empty())
     section.verdict = fmt::format(
         "Predicted and measured steps differ by {:.1f} % (the middle one) and {:.1f} % at most, "
-        "over "
-        "{} ({}).",
+        "over {} ({}).",
         100 * errors[errors.size() / 2], 100 * errors.back(),
         errors.size() == 1 ? "one strategy" : fmt::format("{} strategies", errors.size()),
         validation.mode);
@@ -38,6 +39,10 @@ ReportSection validate_section(const Validation& validation) {
                            "Rank 0 of the median measured step, and the same schedule as it was "
                            "predicted."});
   section.page.add(validation_page(validation));
+  if (auto picture = why_picture(validation.scenario, steps)) {
+    section.page.add(std::move(*picture));
+    section.page.add(exposed_page(validation.scenario, steps, nullptr));
+  }
   return section;
 }
 

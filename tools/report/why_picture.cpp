@@ -37,19 +37,20 @@ BarPicture::Row row_of(std::string label, const std::vector<ExposedBucket>& buck
   return row;
 }
 
-void add_rows(BarPicture& bars, const Comparison& comparison, const Step& step) {
+void add_rows(BarPicture& bars, const Scenario& scenario, const NamedStep& named) {
+  const Step& step = *named.step;
   std::vector<ExposedBucket> buckets = why_exposed(step.schedule, step.timeline, step.metrics);
   if (buckets.empty()) return;
   std::stable_sort(buckets.begin(), buckets.end(),
                    [](const ExposedBucket& a, const ExposedBucket& b) {
                      return a.times.exposed > b.times.exposed;
                    });
-  bars.rows.push_back({strategy_label(step.training)});
+  bars.rows.push_back({named.name});
   // A row that says "2 more" is no shorter than the two.
   const std::size_t shown = buckets.size() <= most_rows + 1 ? buckets.size() : most_rows;
   for (std::size_t i = 0; i < shown; ++i)
     bars.rows.push_back(
-        row_of(bucket_label(comparison.scenario, step.schedule, buckets[i].bucket), {buckets[i]}));
+        row_of(bucket_label(scenario, step.schedule, buckets[i].bucket), {buckets[i]}));
   if (shown < buckets.size())
     bars.rows.push_back(
         row_of(fmt::format("{} more, together", buckets.size() - shown),
@@ -58,7 +59,7 @@ void add_rows(BarPicture& bars, const Comparison& comparison, const Step& step) 
 
 }  // namespace
 
-std::optional<Picture> why_picture(const Comparison& comparison) {
+std::optional<Picture> why_picture(const Scenario& scenario, const std::vector<NamedStep>& steps) {
   BarPicture bars;
   bars.title = "What exposes each bucket";
   bars.description =
@@ -66,7 +67,7 @@ std::optional<Picture> why_picture(const Comparison& comparison) {
   bars.unit = "ms";
   for (const Cause cause : all_causes)
     bars.parts.push_back({std::string(name_of(cause)), std::string(paint_of(cause))});
-  for (const Step& step : comparison.compared) add_rows(bars, comparison, step);
+  for (const NamedStep& named : steps) add_rows(bars, scenario, named);
   if (bars.rows.empty()) return std::nullopt;
   return Picture{bars.title, bar_picture(bars), "",
                  "Exposed time of the buckets that are exposed most, by cause: gradients came too "

@@ -74,7 +74,7 @@ Record bucket_record(const ExposedBucket& bucket) {
   return record;
 }
 
-Table buckets_table(const Comparison& comparison, const Step& step,
+Table buckets_table(const Scenario& scenario, const Step& step,
                     std::vector<ExposedBucket> buckets) {
   std::stable_sort(buckets.begin(), buckets.end(),
                    [](const ExposedBucket& a, const ExposedBucket& b) {
@@ -86,9 +86,7 @@ Table buckets_table(const Comparison& comparison, const Step& step,
                fields::exposed, fields::because, fields::how}};
   for (std::size_t i = 0; i < shown; ++i) {
     Record record = bucket_record(buckets[i]);
-    record
-        .add(fields::bucket_in_words,
-             bucket_label(comparison.scenario, step.schedule, buckets[i].bucket))
+    record.add(fields::bucket_in_words, bucket_label(scenario, step.schedule, buckets[i].bucket))
         .add(fields::bytes, step.schedule.buckets[buckets[i].bucket].size.count)
         .add(fields::because, because(buckets[i]))
         .add(fields::how, choice_text(buckets[i].times.choice));
@@ -101,18 +99,20 @@ Table buckets_table(const Comparison& comparison, const Step& step,
   return table;
 }
 
-void add_buckets(Page& page, const Comparison& comparison, const Step& step) {
-  const std::string label = strategy_label(step.training);
+void add_buckets(Page& page, const Scenario& scenario, const NamedStep& named,
+                 const StepMetrics* none) {
+  const Step& step = *named.step;
+  const std::string& label = named.name;
   if (step.metrics.collectives == 0)
     return page.add(Paragraph{fmt::format("{}: nothing is reduced", label)});
   std::vector<ExposedBucket> buckets = why_exposed(step.schedule, step.timeline, step.metrics);
-  const std::string said = fmt::format(
-      "{}: {} of {} buckets are exposed, {} ms; the step is {} ms longer than without "
-      "communication",
-      label, buckets.size(), step.schedule.buckets.size(), ms(sum_of(buckets)),
-      ms(exposed(step.metrics, comparison.none.metrics)));
+  std::string said = fmt::format("{}: {} of {} buckets are exposed, {} ms", label, buckets.size(),
+                                 step.schedule.buckets.size(), ms(sum_of(buckets)));
+  if (none != nullptr)
+    said += fmt::format("; the step is {} ms longer than without communication",
+                        ms(exposed(step.metrics, *none)));
   if (buckets.empty()) return page.add(Paragraph{said});
-  Table table = buckets_table(comparison, step, std::move(buckets));
+  Table table = buckets_table(scenario, step, std::move(buckets));
   table.title = said;
   page.add(std::move(table));
 }
@@ -160,7 +160,8 @@ std::string bucket_label(const Scenario& scenario, const Schedule& schedule, std
   return fmt::format("{} {} +{}", bucket, first, parameters.size() - 1);
 }
 
-Page why_page(const Comparison& comparison) {
+Page exposed_page(const Scenario& scenario, const std::vector<NamedStep>& steps,
+                  const StepMetrics* none) {
   Page page;
   page.add(Paragraph{
       "why (ms; an all-reduce is exposed while the compute stream stands still)\n"
@@ -173,7 +174,12 @@ Page why_page(const Comparison& comparison) {
       "Exposed buckets and the longer step differ by interference, copies, hooks, and what "
       "earlier\n"
       "micro-batches and broadcasts wait for.\n"});
-  for (const Step& step : comparison.compared) add_buckets(page, comparison, step);
+  for (const NamedStep& named : steps) add_buckets(page, scenario, named, none);
+  return page;
+}
+
+Page why_page(const Comparison& comparison) {
+  Page page = exposed_page(comparison.scenario, comparison.named(), &comparison.none.metrics);
   page.add(changes_table(comparison));
   return page;
 }

@@ -5,8 +5,12 @@
 
 namespace ddpsim {
 
-/// For people: of every strategy the buckets that are exposed, the largest first, with what held
-/// them up; then the steps under each change of sim/predict/what_if.hpp.
+/// For people: of every step the buckets that are exposed, the largest first, with what held them
+/// up. `none`: the same step without communication; null: not known.
+Page exposed_page(const Scenario& scenario, const std::vector<NamedStep>& steps,
+                  const StepMetrics* none);
+
+/// exposed_page of every strategy; then the steps under each change of sim/predict/what_if.hpp.
 Page why_page(const Comparison& comparison);
 
 /// "12 h.11.mlp.weight +3": the bucket's number, its first parameter and how many more it has.

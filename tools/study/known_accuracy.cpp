@@ -130,6 +130,11 @@ std::optional<KnownAccuracy> known_accuracy(const std::vector<KnownErrors>& all,
   return summary_of(chosen, std::move(subject));
 }
 
+std::optional<KnownAccuracy> accuracy_of(const Scenario& scenario, const std::optional<Fit>& fit) {
+  const auto kind = kind_of(scenario, fit);
+  return kind ? known_accuracy(read_known_errors(), *kind) : std::nullopt;
+}
+
 std::string sentence(const KnownAccuracy& accuracy) {
   return fmt::format(
       "{} were {:.1f} % off in the median (9 in 10 within {:.1f} %) on {} "

@@ -36,6 +36,9 @@ struct KnownAccuracy {
 std::optional<KnownAccuracy> known_accuracy(const std::vector<KnownErrors>& all,
                                             const PredictionKind& kind);
 
+/// Of predictions of a scenario: what accuracy.yaml says of their kind; none where it says nothing.
+std::optional<KnownAccuracy> accuracy_of(const Scenario& scenario, const std::optional<Fit>& fit);
+
 /// A sentence: "Predictions of this kind were 1.8 % off in the median (9 in 10 within 4.6 %) on 23
 /// measured rows: h100-sxm, nvlink, 2 to 8 ranks, one row fitted."
 std::string sentence(const KnownAccuracy& accuracy);

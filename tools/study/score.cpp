@@ -57,12 +57,17 @@ std::vector<Strategy> fitted_strategies(const std::string& list) {
 
 std::optional<FileScore> score_file(const std::string& file, const ScoreSettings& settings) {
   const Scenario scenario = read_scenario(file, settings.set);
-  const std::vector<Strategy>& calibrate_on = settings.calibrate_on;
   if (!scenario.measured)
     throw InputError(
         fmt::format("{}:1:1: missing key \"measured\": score needs rows such as {{strategy: naive, "
                     "step: 531.7 ms}}",
                     file));
+  return score_scenario(file, scenario, settings);
+}
+
+std::optional<FileScore> score_scenario(const std::string& file, const Scenario& scenario,
+                                        const ScoreSettings& settings) {
+  const std::vector<Strategy>& calibrate_on = settings.calibrate_on;
   std::vector<CalibrationRow> all = measured_rows(scenario, settings.set);
   for (const Strategy asked : calibrate_on)
     if (std::none_of(all.begin(), all.end(),

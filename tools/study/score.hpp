@@ -49,6 +49,9 @@ std::vector<Strategy> fitted_strategies(const std::string& list);
 /// row of a strategy calibrates. Nothing if the file lacks a row of a strategy that was asked for:
 /// it cannot be held against the others then. Throws InputError.
 std::optional<FileScore> score_file(const std::string& file, const ScoreSettings& settings);
+/// The same of a scenario that has measured rows and was read with `settings.set`.
+std::optional<FileScore> score_scenario(const std::string& file, const Scenario& scenario,
+                                        const ScoreSettings& settings);
 
 /// What this share of the values is at or below, between two of them on the straight line; 0 of no
 /// values.

@@ -5,8 +5,10 @@
 
 namespace ddpsim {
 
-/// What `ddpsim sweep --report` says: the shortest step, a picture that fits one or two varied keys
-/// (curves by strategy, or a map of each strategy's steps), and sweep_page's tables, `tables`.
-ReportSection sweep_section(const Sweep& sweep, const PointResults& results, Page tables);
+/// What `ddpsim sweep --report` says: the shortest step, the pictures that fit one or two varied
+/// keys (varied_pictures.hpp), and the tables of sweep_page. `best`: the figure they are sorted
+/// by.
+ReportSection sweep_section(const Sweep& sweep, const PointResults& results,
+                            const std::optional<Field>& best, Page tables);
 
 }  // namespace ddpsim

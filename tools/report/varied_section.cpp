@@ -1,0 +1,55 @@
+#include "tools/report/varied_section.hpp"
+
+#include <fmt/format.h>
+
+#include "tools/report/results.hpp"
+#include "tools/report/varied_pictures.hpp"
+#include "tools/report/vary_report.hpp"
+#include "tools/study/known_accuracy.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// [run] the point of the grid that it is at. Runs are in the order of the points.
+std::vector<std::size_t> points_of(const Variants& variants, const Grid& grid) {
+  std::vector<std::size_t> points;
+  std::size_t point = 0;
+  for (const VariedRun& varied : variants.runs) {
+    while (point + 1 < grid.points() && grid.settings(point) != varied.settings) ++point;
+    points.push_back(point++);
+  }
+  return points;
+}
+
+}  // namespace
+
+ReportSection varied_section(const Variants& variants, const Grid& grid,
+                             const std::optional<Field>& best) {
+  const std::vector<VariedRun>& runs = variants.runs;
+  const std::vector<std::size_t> points = points_of(variants, grid);
+  std::vector<VariedFigures> figures;
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    for (const Result& result : runs[i].run.results())
+      if (auto found =
+              varied_figures(points[i], run_columns(),
+                             row_of(run_columns(), run_row(runs[i].run.scenario, result)), best))
+        figures.push_back(std::move(*found));
+  ReportSection section;
+  section.title = runs.front().run.scenario.name;
+  section.verdict = varied_verdict(grid, figures);
+  const std::size_t shortest = shortest_point(figures).value_or(points.front());
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (points[i] != shortest) continue;
+    const Comparison& run = runs[i].run;
+    if (const auto accuracy = accuracy_of(run.scenario, run.priced.fit))
+      section.verdict += " " + sentence(*accuracy);
+  }
+  if (!variants.refused.empty())
+    section.verdict += fmt::format(" {} of {} points are refused; the table says why.",
+                                   variants.refused.size(), grid.points());
+  add_varied_pictures(section.page, grid, figures, best);
+  section.page.add(varied_page(variants, best));
+  return section;
+}
+
+}  // namespace ddpsim
