@@ -145,7 +145,9 @@ std::string run_answer(const Question& question, const RunRequest& request,
   if (extras.trace) found["trace"] = chrome_trace(run.scenario, run.named());
   if (extras.hooks) found["hooks"] = hooks_of(run);
   if (extras.page)
-    found["page"] = html_of("Predicted training steps", {run_section(run, more, "timeline-0")});
+    found["page"] =
+        html_of("Predicted training steps",
+                {run_section(run, more, "timeline-0", {{}, question.laws_only, question.set})});
   return one_line(found);
 }
 
