@@ -9,19 +9,20 @@
 namespace ddpsim {
 
 /// What predictions were fitted to before they were held against measured rows: nothing, the step
-/// without communication, the `naive` step, or the `naive` and the `overlap` one.
-enum class FittedOn : std::uint8_t { laws, none, naive, both };
-inline constexpr std::array all_fitted_on{FittedOn::laws, FittedOn::none, FittedOn::naive,
-                                          FittedOn::both};
+/// without communication, the `naive` step, the `naive` and the `overlap` one, a calibration of the
+/// machine, or a profile of the model.
+enum class FittedOn : std::uint8_t { laws, none, naive, both, calibration, profile };
+inline constexpr std::array all_fitted_on{FittedOn::laws,  FittedOn::none,        FittedOn::naive,
+                                          FittedOn::both, FittedOn::calibration, FittedOn::profile};
 constexpr std::string_view name_of(FittedOn fitted) {
-  constexpr std::array<std::string_view, all_fitted_on.size()> names{"laws", "none", "naive",
-                                                                     "both"};
+  constexpr std::array<std::string_view, all_fitted_on.size()> names{
+      "laws", "none", "naive", "both", "calibration", "profile"};
   return names[static_cast<std::size_t>(fitted)];
 }
 
 /// How far predictions of one measured setup were off.
 struct KnownErrors {
-  std::string setup;   ///< the name of its file in scenarios/measured
+  std::string setup;   ///< the name of its file in scenarios/measured, or of an experiment's case
   std::string device;  ///< of each rank
   std::string link;    ///< the kind of the link that decides; "" of one rank
   int ranks = 1;

@@ -50,6 +50,10 @@ std::string fitted_text(FittedOn fitted) {
       return "the naive step fitted";
     case FittedOn::both:
       return "the naive and the overlap step fitted";
+    case FittedOn::calibration:
+      return "from a calibration of the machine";
+    case FittedOn::profile:
+      return "from a profile of the model";
   }
   return "";
 }
@@ -82,10 +86,14 @@ KnownAccuracy summary_of(const std::vector<const KnownErrors*>& chosen, std::str
 }  // namespace
 
 std::optional<PredictionKind> kind_of(const Scenario& scenario, const std::optional<Fit>& fit) {
-  if (scenario.cluster.calibration || !has_shapes(scenario.workload) ||
-      scenario.cluster.device.synchronous)
-    return std::nullopt;
   const int ranks = scenario.cluster.ranks();
+  const bool profiled = !has_shapes(scenario.workload);
+  if (scenario.cluster.device.synchronous) {
+    if (!profiled && !scenario.cluster.calibration) return std::nullopt;
+    return PredictionKind{"cpu", ranks == 1 ? "" : "ethernet", ranks,
+                          profiled ? FittedOn::profile : FittedOn::calibration};
+  }
+  if (profiled || scenario.cluster.calibration) return std::nullopt;
   return PredictionKind{
       scenario.cluster.device.name,
       ranks == 1 ? "" : std::string(name_of(deciding_link(scenario.cluster).kind)), ranks,

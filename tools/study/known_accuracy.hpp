@@ -12,13 +12,13 @@ namespace ddpsim {
 
 /// What decides how far predictions are off.
 struct PredictionKind {
-  std::string device;  ///< "h100-sxm"
+  std::string device;  ///< "h100-sxm"; any CPU is a "cpu"
   std::string link;    ///< the kind of the link that decides: "nvlink"; "" of one rank
   int ranks = 1;
   FittedOn fitted = FittedOn::laws;
 };
-/// Of a scenario's predictions. None where nothing is known of such: a calibration of the machine
-/// or a workload profile is no law, and no published row is of a CPU.
+/// Of a scenario's predictions. Steps on CPUs were measured from calibrations and profiles, steps on
+/// GPUs from laws and rows; none where nothing is known of such.
 std::optional<PredictionKind> kind_of(const Scenario& scenario, const std::optional<Fit>& fit);
 
 /// How far predictions of a kind were off on measured rows. Errors are of the step, without signs.
