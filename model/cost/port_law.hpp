@@ -36,9 +36,10 @@ const PortConstants& fitted_ports();
 /// takes that much more.
 ///
 /// Of the combinations that NCCL offers the quickest runs, by these times; but where NCCL's tuner
-/// takes an NVLS tree though a tree is quicker (nccl_choice.hpp), an NVLS tree runs. NCCL's model cannot be the price as well: its search rounds speeds to a list,
-/// so more bandwidth may cost more time, and below the list all links are alike. Each of these
-/// times falls with bandwidth and grows with size and latency, and so does the least of several.
+/// takes an NVLS tree though a tree is quicker (nccl_choice.hpp), an NVLS tree runs. NCCL's model
+/// cannot be the price as well: its search rounds speeds to a list, so more bandwidth may cost more
+/// time, and below the list all links are alike. Each of these times falls with bandwidth and grows
+/// with size and latency, and so does the least of several.
 ///
 /// Limits besides ports: the flags of LL (NCCL's llMaxBw), and the channels a scenario allows.
 /// Sources: NCCL 2.28.9, src/graph/tuning.cc, and for the bytes its device code: a ring sends

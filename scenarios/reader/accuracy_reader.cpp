@@ -13,9 +13,10 @@ constexpr int most_ranks = 1 << 20;
 const Map<KnownErrors>& known_errors_map() {
   static const auto map =
       Map<KnownErrors>("known_errors", "How far predictions of a measured setup were off.")
-          .key("setup", value::text(), &KnownErrors::setup,
-               {.meaning = "The name of its file in scenarios/measured, or of an experiment's case.",
-                .required = true})
+          .key(
+              "setup", value::text(), &KnownErrors::setup,
+              {.meaning = "The name of its file in scenarios/measured, or of an experiment's case.",
+               .required = true})
           .key("device", value::text(), &KnownErrors::device,
                {.meaning = "The device of each rank.", .required = true})
           .key("link", value::text(), &KnownErrors::link,

@@ -12,7 +12,7 @@ namespace ddpsim {
 /// without communication, the `naive` step, the `naive` and the `overlap` one, a calibration of the
 /// machine, or a profile of the model.
 enum class FittedOn : std::uint8_t { laws, none, naive, both, calibration, profile };
-inline constexpr std::array all_fitted_on{FittedOn::laws,  FittedOn::none,        FittedOn::naive,
+inline constexpr std::array all_fitted_on{FittedOn::laws, FittedOn::none,        FittedOn::naive,
                                           FittedOn::both, FittedOn::calibration, FittedOn::profile};
 constexpr std::string_view name_of(FittedOn fitted) {
   constexpr std::array<std::string_view, all_fitted_on.size()> names{

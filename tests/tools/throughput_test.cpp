@@ -261,9 +261,39 @@ TEST_CASE("the catalogue's known errors are those that score finds", "[tools][kn
   }
   CHECK(found);
   CHECK_THAT(ddpsim({"run", file}).out, Catch::Contains("Predictions of this kind were "));
-  // No published row is of a CPU.
-  CHECK(ddpsim({"run", shipped("examples/mlp-2ranks.yaml")}).out.find("Predictions of") ==
-        std::string::npos);
+}
+
+TEST_CASE("what is known of predictions on CPUs is of calibrations and profiles",
+          "[tools][known_accuracy]") {
+  const Scratch scratch;
+  scratch.write("c.yaml",
+                "format: ddpsim.calibration/1\nranks: 2\nsynchronous: true\n"
+                "end: ddpsim.calibration/1\n");
+  const auto known = [&](const std::string& file) {
+    const auto accuracy = accuracy_of(read_scenario(file), std::nullopt);
+    const std::string printed = ddpsim({"run", file}).out;
+    CHECK((printed.find("Predictions of this kind were ") != std::string::npos) ==
+          accuracy.has_value());
+    return accuracy;
+  };
+  const auto on_cpu = [&](const std::string& workload, const std::string& more) {
+    return known(scratch.write("s.yaml",
+                               "workload: {model: " + workload +
+                                   "}\ncluster: {device: generic-cpu, nodes: 2, ranks_per_node: 1, "
+                                   "inter_node: ethernet-10g" +
+                                   more + "}\n"));
+  };
+  const auto profiled = on_cpu(shipped("examples/profiles/profile.yaml"), "");
+  REQUIRE(profiled);
+  CHECK(profiled->rows_of == "cpu, ethernet, 2 ranks, from a profile of the model");
+  CHECK(profiled->rows >= 8);
+  const auto calibrated = on_cpu("resnet18, batch: 2", ", calibration: c.yaml");
+  REQUIRE(calibrated);
+  CHECK(calibrated->rows_of == "cpu, ethernet, 2 ranks, from a calibration of the machine");
+  CHECK(calibrated->rows >= 8);
+  // Neither the laws alone on a CPU nor a profile on a GPU were held against anything.
+  CHECK_FALSE(on_cpu("resnet18, batch: 2", ""));
+  CHECK_FALSE(known(shipped("examples/own-profile.yaml")));
 }
 
 }  // namespace
