@@ -23,7 +23,7 @@ function(ddpsim_room folder)
     set(visibility INTERFACE)
   endif()
   if(room_TOGETHER AND CMAKE_BUILD_TYPE STREQUAL "Release")
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
     target_compile_options(${target} PRIVATE -Wno-shadow)  # of another file's names
   endif()
   target_sources(${target} ${visibility} FILE_SET HEADERS

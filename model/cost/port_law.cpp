@@ -307,8 +307,12 @@ PortLaw::Price PortLaw::of_nvls_tree(double bytes) const {
   split.latency *= parts;
   split.transfer *= parts;
   const Price larger = price(quickest(candidates, nvls_tree_.to), nvls_tree_.to);
-  for (const Price& other : {split, larger})
-    if (other.time() < found.time()) found = other;
+  for (const Price& other : {split, larger}) {
+    if (other.time() >= found.time()) continue;
+    found.latency = other.latency;  // the algorithm is an NVLS tree all the same
+    found.transfer = other.transfer;
+    found.choice.bound = other.choice.bound;
+  }
   return found;
 }
 

@@ -159,7 +159,8 @@ Schedule build_schedule(const StepWorks& works, const Training& training) {
       check(Refusal{"training.comm_hook",
                     fmt::format("{} updates parameters before all gradients are there, whose norm "
                                 "clipping takes: take workload.clip_gradients out",
-                                name_of(training.comm_hook.kind))});
+                                name_of(training.comm_hook.kind)),
+                    {}});
   }
   return Step(works, training).build();
 }

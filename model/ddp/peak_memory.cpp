@@ -57,18 +57,21 @@ Bytes state_of(const Workload& workload, Optimizer optimizer, const Training& tr
 /// The highest of several moments.
 class Peak {
  public:
-  void reach(Bytes held, PeakMoment at) {
-    if (held <= highest_) return;
-    highest_ = held;
+  /// `working`: what an operation takes for itself beside what is held.
+  void reach(Bytes held, Bytes working, PeakMoment at) {
+    if (held + working <= highest_) return;
+    highest_ = held + working;
+    working_ = working;
     at_ = at;
   }
   void write_to(StepMemory& memory) const {
     memory.peak = highest_;
+    memory.working = working_;
     memory.at = at_;
   }
 
  private:
-  Bytes highest_;
+  Bytes highest_, working_;
   PeakMoment at_ = PeakMoment::forward;
 };
 
@@ -85,7 +88,7 @@ void walk_passes(const Workload& workload, Bytes stays, Bytes hook, const Gradie
     for (const ModuleMemory& module : layer.memory) {
       kept += module.kept;
       const Bytes before = gradients.there_before ? gradients.all : Bytes{};
-      peak.reach(stays + before + kept + module.forward_working, PeakMoment::forward);
+      peak.reach(stays + before + kept, module.forward_working, PeakMoment::forward);
     }
   }
   Bytes made;
@@ -95,11 +98,11 @@ void walk_passes(const Workload& workload, Bytes stays, Bytes hook, const Gradie
       // A gradient that is added to another is there beside it for a moment.
       const Bytes there = gradients.there_before ? gradients.all + module->gradients
                                                  : std::min(made, gradients.all);
-      peak.reach(stays + hook + there + kept + module->backward_working, PeakMoment::backward);
+      peak.reach(stays + hook + there + kept, module->backward_working, PeakMoment::backward);
       kept = kept - module->kept;
     }
   }
-  peak.reach(stays + hook + gradients.all, PeakMoment::backward);
+  peak.reach(stays + hook + gradients.all, Bytes{}, PeakMoment::backward);
 }
 
 }  // namespace
@@ -131,8 +134,8 @@ StepMemory step_memory(const Workload& workload, Optimizer optimizer, const Trai
     walk_passes(workload, stays, hook.transient, {memory.gradients, kept_over}, peak);
   }
   peak.reach(stays + memory.gradients + hook.transient + (bucketed ? Bytes{} : memory.buckets),
-             PeakMoment::reduction);
-  peak.reach(stays + memory.gradients + optimizer_working(optimizer, workload),
+             Bytes{}, PeakMoment::reduction);
+  peak.reach(stays + memory.gradients, optimizer_working(optimizer, workload),
              PeakMoment::optimizer);
   peak.write_to(memory);
   return memory;

@@ -28,7 +28,8 @@ struct StepMemory {
   Bytes comm_hook;       ///< what it keeps, and what one bucket takes for a while
   /// What autograd keeps when the forward pass of a micro-batch ends; none: not known.
   std::optional<Bytes> activations;
-  Bytes peak;  ///< at most at one time; where activations are not known, of all the rest
+  Bytes peak;     ///< at most at one time; where activations are not known, of all the rest
+  Bytes working;  ///< of the peak: what the operation that runs then takes for itself
   PeakMoment at = PeakMoment::forward;
 };
 

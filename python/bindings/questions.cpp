@@ -14,7 +14,6 @@
 #include "tools/report/hooks_log.hpp"
 #include "tools/report/json_writer.hpp"
 #include "tools/report/listing.hpp"
-#include "tools/report/memory_record.hpp"
 #include "tools/report/results.hpp"
 #include "tools/report/run_section.hpp"
 #include "tools/report/schedule_report.hpp"
@@ -140,7 +139,7 @@ std::string run_answer(const Question& question, const RunRequest& request,
   Table rows{run_columns()};
   for (const Result& result : run.results()) rows.add(run_row(run.scenario, result));
   Notes notes = cluster_notes(run.scenario, question.set);
-  add_each_once(notes, memory_warnings(run.scenario, run.named()));
+  add_each_once(notes, run_warnings(run));
   Json found = answer(json_of(run_record(run, more)), json_of(rows), run_page(run, more), notes);
   if (extras.trace) found["trace"] = chrome_trace(run.scenario, run.named());
   if (extras.hooks) found["hooks"] = hooks_of(run);

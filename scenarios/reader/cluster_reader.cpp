@@ -343,6 +343,7 @@ void add_machines(Map<ClusterDraft>& map) {
             .elsewhere = {{"nproc_per_node", "torchrun's"},
                           {"devices", "Lightning's", "{}"},
                           {"gpus_per_node", "Slurm's"},
+                          {"gpus", "Lightning's", "{}"},
                           {"num_gpus", "DeepSpeed's"},
                           {"local_world_size", "torchrun's"}}})
       .key("ranks", value::whole(1, most_nodes * most_ranks_per_node), &ClusterDraft::ranks_given,

@@ -68,8 +68,8 @@ Map<Device> make_device_map() {
             .otherwise = "needed, unless the device is synchronous",
             .example = "132"})
       .key("memory", value::size(), &Device::memory,
-           {.meaning = "The size of the device's memory. `ddpsim list devices` shows it; no "
-                       "prediction depends on it.",
+           {.meaning = "The size of the device's memory: whether a step fits, and the batch that "
+                       "`ddpsim init` writes. No time depends on it.",
             .otherwise = "not known",
             .example = "80 GB"})
       .key("memory_bandwidth", value::bandwidth(), &Device::memory_bandwidth,

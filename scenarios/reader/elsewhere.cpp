@@ -36,19 +36,28 @@ constexpr std::array words{
     Word{"dataloader_num_workers", "data loading is not modelled: leave it out"},
     Word{"gradient_checkpointing", not_modelled},
     Word{"activation_checkpointing", not_modelled},
+    Word{"tensor_parallel", not_modelled},
     Word{"tensor_parallel_size", not_modelled},
+    Word{"tensor_model_parallel_size", not_modelled},
+    Word{"pipeline_parallel", not_modelled},
     Word{"pipeline_parallel_size", not_modelled},
+    Word{"pipeline_model_parallel_size", not_modelled},
     Word{"zero_optimization", zero_hooks},
     Word{"zero_stage", zero_hooks},
     Word{"fsdp", zero_hooks},
     Word{"deepspeed", zero_hooks},
 };
 
+/// "DistributedDataParallel's bucket_cap_mb is training.bucket_cap here".
+std::string is_here(const Elsewhere& elsewhere, const std::string& path) {
+  return fmt::format("{}{}{} is {} here", elsewhere.owner, elsewhere.owner.empty() ? "" : " ",
+                     elsewhere.name, path);
+}
+
 /// "DistributedDataParallel's bucket_cap_mb is training.bucket_cap here: write bucket_cap: 25 MiB".
 std::string told(const Elsewhere& elsewhere, const std::string& path, const std::string& key,
                  const Yaml& value) {
-  std::string text = fmt::format("{}{}{} is {} here", elsewhere.owner,
-                                 elsewhere.owner.empty() ? "" : " ", elsewhere.name, path);
+  std::string text = is_here(elsewhere, path);
   constexpr std::size_t most = 40;  // characters of a value worth repeating
   if (value.is_scalar() && elsewhere.value != "-") {
     const std::string& given = value.scalar();
@@ -67,6 +76,13 @@ const Elsewhere* spelt_so(const KeyDescription& key, const std::string& name) {
   return found == all.end() ? nullptr : &*found;
 }
 
+/// Of what others have a key for, and we do not; "" of anything else.
+std::string answer_to(const std::string& name) {
+  const auto word =
+      std::find_if(words.begin(), words.end(), [&](const Word& each) { return each.name == name; });
+  return word == words.end() ? "" : std::string(word->answer);
+}
+
 }  // namespace
 
 bool spelt_elsewhere(const KeyDescription& key, const std::string& name) {
@@ -75,20 +91,30 @@ bool spelt_elsewhere(const KeyDescription& key, const std::string& name) {
 
 std::string told_elsewhere(const std::string& name, const Yaml& value, const MapDescription& here) {
   std::string text;
+  bool of_here = false;
   const auto look = [&](const std::string& path, const MapDescription& map,
                         const KeyDescription& key) {
     const Elsewhere* elsewhere = spelt_so(key, name);
-    if (elsewhere != nullptr && elsewhere->value == "{}" && !parse_number(value.scalar())) return;
+    if (elsewhere == nullptr || of_here) return;
+    if (elsewhere->value == "{}" && !parse_number(value.scalar())) return;
     // Of several keys, the one of this very mapping.
-    if (elsewhere != nullptr && (text.empty() || &map == &here))
-      text = told(*elsewhere, path, key.name, value);
+    of_here = &map == &here;
+    if (text.empty() || of_here) text = told(*elsewhere, path, key.name, value);
   };
   for (const Format& format : all_formats())
     if (text.empty()) walk(format.root(), look);
-  if (!text.empty()) return text;
-  const auto word =
-      std::find_if(words.begin(), words.end(), [&](const Word& each) { return each.name == name; });
-  return word == words.end() ? "" : std::string(word->answer);
+  return text.empty() ? answer_to(name) : text;
+}
+
+std::string told_elsewhere(const std::string& name) {
+  std::string text;
+  for (const Format& format : all_formats())
+    walk(format.root(), [&](const std::string& path, const MapDescription&,
+                            const KeyDescription& key) {
+      if (const Elsewhere* elsewhere = spelt_so(key, name); elsewhere != nullptr && text.empty())
+        text = is_here(*elsewhere, path);
+    });
+  return text.empty() ? answer_to(name) : text;
 }
 
 }  // namespace ddpsim

@@ -312,7 +312,7 @@ const Map<ModelDraft>& map_of(FamilyName family) {
 }
 
 /// The family that a description, or what it is based on, names.
-FamilyName family_of(const std::vector<Entry>& entries) {
+FamilyName family_among(const std::vector<Entry>& entries) {
   for (const Entry& entry : entries)
     if (const auto family = YamlMap(entry.yaml).find("family")) return family_value().read(*family);
   entries.front().yaml.fail("missing key \"family\"");
@@ -385,7 +385,7 @@ std::optional<TokenBlocks> blocks_of(const Architecture& architecture) {
 
 ModelDescription read_model(const std::vector<Entry>& entries) {
   ModelDraft draft;
-  map_of(family_of(entries)).read(layers_of(entries), draft);
+  map_of(family_among(entries)).read(layers_of(entries), draft);
   return {architecture_of(draft), draft.source};
 }
 

@@ -36,16 +36,40 @@ constexpr std::array flop_rates{Unit{"FLOP/s", 1},     Unit{"MFLOP/s", 1e6},  Un
                                 Unit{"TFLOP/s", 1e12}, Unit{"PFLOP/s", 1e15}, Unit{"GFLOPS", 1e9},
                                 Unit{"TFLOPS", 1e12},  Unit{"PFLOPS", 1e15}};
 
+/// A text in two: a number, and what follows it but for spaces between.
+struct Split {
+  double value = 0;
+  std::string_view number, unit;
+};
+
+std::optional<Split> split(std::string_view text) {
+  Split parts;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parts.value);
+  if (error != std::errc{} || !std::isfinite(parts.value)) return std::nullopt;
+  const auto length = static_cast<std::size_t>(end - text.data());
+  parts.number = text.substr(0, length);
+  parts.unit = text.substr(length);
+  while (!parts.unit.empty() && parts.unit.front() == ' ') parts.unit.remove_prefix(1);
+  return parts;
+}
+
 /// The value in base units.
 std::optional<double> parse(std::string_view text, std::span<const Unit> units) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || !std::isfinite(value)) return std::nullopt;
-  std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
-  while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
+  const auto parts = split(text);
+  if (!parts) return std::nullopt;
   for (const Unit& known : units)
-    if (known.name == unit && std::isfinite(value * known.size)) return value * known.size;
+    if (known.name == parts->unit && std::isfinite(parts->value * known.size))
+      return parts->value * known.size;
   return std::nullopt;
+}
+
+/// Without regard to capitals, and to how rates are spelt: "gb/s" and "gbps" are alike.
+std::string plainly(std::string_view unit) {
+  std::string plain;
+  for (const char c : unit) plain += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  if (plain.ends_with("bps"))
+    plain.replace(plain.size() - 2, 2, unit.ends_with("Bps") ? "/s" : "it/s");
+  return plain;
 }
 
 }  // namespace
@@ -130,6 +154,16 @@ std::vector<std::string_view> unit_names(Quantity quantity) {
   std::vector<std::string_view> names;
   for (const Unit& unit : units_of(quantity)) names.push_back(unit.name);
   return names;
+}
+
+std::string quantity_meant(std::string_view text, Quantity quantity) {
+  const auto parts = split(text);
+  constexpr std::size_t longest = 20;
+  if (!parts || parts->unit.empty() || text.size() > longest) return "";
+  for (const std::string_view name : unit_names(quantity))
+    if (plainly(name) == plainly(parts->unit) && name != parts->unit)
+      return std::string(parts->number) + " " + std::string(name);
+  return "";
 }
 
 std::string quantity_pattern(Quantity quantity, Sign sign) {

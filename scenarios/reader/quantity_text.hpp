@@ -30,6 +30,9 @@ std::optional<double> parse_number(std::string_view text);
 
 enum class Quantity : std::uint8_t { duration, bytes, bandwidth, flop_rate };
 std::vector<std::string_view> unit_names(Quantity quantity);
+/// What is likely meant by a text that the parser does not take: "50 MiB" of "50mib", "400 Gbit/s"
+/// of "400 Gbps". "" if nobody can tell.
+std::string quantity_meant(std::string_view text, Quantity quantity);
 
 /// Which sign a text may have.
 enum class Sign : std::uint8_t { any, not_negative, positive };

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/reader/elsewhere.hpp"
 #include "scenarios/reader/format.hpp"
 #include "scenarios/reader/input_error.hpp"
 #include "scenarios/reader/nearest.hpp"
@@ -67,7 +68,9 @@ std::vector<Found> all_keys() {
            const auto [found, first] = position.emplace(&key, all.size());
            if (first) all.push_back({&key, {}});
            const std::string within = format.name == "scenario" ? path : format.name + "." + path;
-           all[found->second].paths.push_back(within);
+           std::vector<std::string>& paths = all[found->second].paths;
+           if (std::find(paths.begin(), paths.end(), within) == paths.end())
+             paths.push_back(within);
          });
   return all;
 }
@@ -312,6 +315,8 @@ std::string explanation(const std::string& key) {
     }
     if (!text.empty()) return text;
   }
+  if (const std::string told = told_elsewhere(key); !told.empty())
+    throw InputError(fmt::format("unknown key \"{}\": {}", key.substr(0, 60), told));
   std::vector<std::string> known;
   for (const Found& found : all) {
     known.push_back(found.key->name);

@@ -72,7 +72,7 @@ std::vector<Json> names_in_any_case(const std::vector<std::string>& names) {
 }
 
 /// The names of a catalogue and those of families with one member.
-std::vector<Json> entries_of(std::string_view catalogue) {
+std::vector<Json> catalogue_entries(std::string_view catalogue) {
   const Json paths = texts("/|.\\.ya?ml$");
   if (catalogue.empty()) return {paths};
   const std::vector<std::string> names = catalogue_names(catalogue);
@@ -86,7 +86,7 @@ std::vector<Json> entries_of(std::string_view catalogue) {
 }
 
 /// What a scalar may be in this form: any of several schemas, none for a list or mapping.
-std::vector<Json> scalars_of(const Form& form) {
+std::vector<Json> scalar_schemas(const Form& form) {
   using Kind = Form::Kind;
   const auto quantity = [](Quantity which, Sign sign) {
     return std::vector{texts(quantity_pattern(which, sign))};
@@ -132,7 +132,7 @@ std::vector<Json> scalars_of(const Form& form) {
     case Kind::constant:
       return {Json::object({{"const", form.choices.front().name}})};
     case Kind::entry:
-      return entries_of(form.catalogue);
+      return catalogue_entries(form.catalogue);
     case Kind::list:
     case Kind::map:
     case Kind::free_map:
@@ -170,7 +170,7 @@ class Writer {
     std::vector<Json> scalars;
     std::set<std::string> containers;
     for (const Form& form : type) {
-      for (Json& scalar : scalars_of(form)) scalars.push_back(std::move(scalar));
+      for (Json& scalar : scalar_schemas(form)) scalars.push_back(std::move(scalar));
       if (form.kind == Form::Kind::anything) return schema;
       if (form.kind == Form::Kind::list) {
         containers.insert("array");
@@ -182,7 +182,7 @@ class Writer {
         schema["$ref"] = reference(form.map());
       } else if (form.kind == Form::Kind::free_map) {
         containers.insert("object");
-        schema["additionalProperties"] = scalars_of({}).front();
+        schema["additionalProperties"] = scalar_schemas({}).front();
       }
     }
     add_scalars(schema, std::move(scalars), containers);

@@ -327,19 +327,37 @@ void add_modes(Map<TrainingDraft>& map) {
       .excludes("iteration", {"phase"}, "iteration and phase exclude each other");
 }
 
+/// Other releases are refused by the name of the one they behave like.
+Value<PyTorch> release_value() {
+  auto release = value::one_of(
+      all_pytorches, {"the first bucket is always of 1 MiB, and zero_grad keeps gradients",
+                      "to about 2.4: the first bucket of 1.13, and zero_grad drops gradients",
+                      "from about 2.5: a cap you give holds for the first bucket too, and "
+                      "zero_grad drops gradients"});
+  release.read = [read = release.read](const Yaml& given) {
+    const std::string text = given.is_scalar() ? given.scalar() : "";
+    constexpr std::string_view two = "2.";
+    constexpr std::int64_t first_like_2_13 = 5;
+    const bool named = text == name_of(PyTorch::v2_0) || text == name_of(PyTorch::v2_13);
+    const std::int64_t minor =
+        text.starts_with(two) && !named ? parse_integer(text.substr(two.size())).value_or(0) : 0;
+    if (minor > 0 && minor < 1000) {
+      const PyTorch alike = minor < first_like_2_13 ? PyTorch::v2_0 : PyTorch::v2_13;
+      given.fail(
+          fmt::format("torch {0} makes buckets as {1} does: write {1}", text, name_of(alike)));
+    }
+    return read(given);
+  };
+  return release;
+}
+
 const Map<TrainingDraft>& training_map() {
   static const Map<TrainingDraft> map = [] {
     Map<TrainingDraft> all("training", "How gradients are averaged, and when.");
     all.key("strategy", strategy_value(), &TrainingDraft::strategy,
             {.meaning = "How gradients are averaged. `compare` says which strategies `run` "
                         "predicts; `tune` and `schedule` take this one."})
-        .key("pytorch",
-             value::one_of(all_pytorches,
-                           {"the first bucket is always of 1 MiB, and zero_grad keeps gradients",
-                            "to about 2.4: the first bucket of 1.13, and zero_grad drops gradients",
-                            "from about 2.5: a cap you give holds for the first bucket too, and "
-                            "zero_grad drops gradients"}),
-             &TrainingDraft::pytorch,
+        .key("pytorch", release_value(), &TrainingDraft::pytorch,
              {.meaning = "The release of PyTorch that is meant, where releases differ.",
               .source = "pytorch pull request 121640 (rule R12)"});
     add_buckets(all);

@@ -45,7 +45,13 @@ Value<double> share(double least, double most) {
       [=](const Yaml& given) {
         std::string text = given.text("a share, such as 1%");
         const auto last = text.find_last_not_of(' ');
-        if (last == std::string::npos || text[last] != '%') return given.number(least, most);
+        if (last == std::string::npos || text[last] != '%') {
+          const auto plain = parse_number(text);
+          if (plain && *plain > most && *plain <= 100 * most)
+            given.fail(fmt::format("expected a share from {} to {}, got {}: write \"{} %\" or {:g}",
+                                   least, most, *plain, *plain, *plain / 100));
+          return given.number(least, most);
+        }
         text.erase(last);
         text.erase(text.find_last_not_of(' ') + 1);
         const auto percent = parse_number(text);

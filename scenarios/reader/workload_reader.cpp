@@ -13,7 +13,7 @@
 namespace ddpsim {
 namespace {
 
-constexpr int many = 10'000'000;
+constexpr int largest_size = 10'000'000;
 
 /// `workload:` as it is written, before it becomes a Workload.
 struct WorkloadDraft {
@@ -86,7 +86,7 @@ void add_size(Map<WorkloadDraft>& map) {
           "compute: tf32");
     return type;
   };
-  map.key("batch", value::whole(1, many), size(&WorkloadSize::batch),
+  map.key("batch", value::whole(1, largest_size), size(&WorkloadSize::batch),
           {.meaning = "How many samples a rank takes in one micro-batch.",
            .otherwise = "needed, unless the model is a workload profile or a workload description",
            .example = "8",
@@ -100,7 +100,7 @@ void add_size(Map<WorkloadDraft>& map) {
                           "that is of all ranks and micro-batches together: divide by both"}}})
       // A network takes tokens or pictures; the other key may stand there, for scenarios that swap
       // models.
-      .key("sequence", value::whole(1, many), size(&WorkloadSize::sequence),
+      .key("sequence", value::whole(1, largest_size), size(&WorkloadSize::sequence),
            {.meaning = "How many tokens a sample has. Only transformers look at it.",
             .otherwise = "needed for transformers",
             .example = "512",

@@ -295,12 +295,18 @@ double Yaml::number(double least, double most) const {
   return *value;
 }
 
+void Yaml::fail_quantity(std::string_view expected, const std::string& given,
+                         Quantity quantity) const {
+  const std::string meant = quantity_meant(given, quantity);
+  fail(fmt::format("expected {}, got \"{}\"{}", expected, shown(given),
+                   meant.empty() ? "" : fmt::format("; did you mean \"{}\"?", meant)));
+}
+
 Duration Yaml::duration_or_zero() const {
   constexpr std::string_view expected = "a time with its unit, such as \"250 ms\" or \"5 us\"";
   const std::string given = text(expected);
   const auto value = parse_duration(given);
-  if (!value || *value < Duration::zero())
-    fail(fmt::format("expected {}, got \"{}\"", expected, shown(given)));
+  if (!value || *value < Duration::zero()) fail_quantity(expected, given, Quantity::duration);
   return *value;
 }
 
@@ -315,7 +321,7 @@ Bytes Yaml::bytes() const {
   const std::string given = text(expected);
   const auto value = parse_bytes(given);
   if (!value || value->count <= 0)
-    fail(fmt::format("expected {} and above zero, got \"{}\"", expected, shown(given)));
+    fail_quantity(std::string(expected) + " and above zero", given, Quantity::bytes);
   return *value;
 }
 
@@ -330,7 +336,7 @@ Bandwidth Yaml::bandwidth() const {
   const std::string given = text(expected);
   const auto value = parse_bandwidth(given);
   if (!value || value->bytes_per_second <= 0)
-    fail(fmt::format("expected {} and above zero, got \"{}\"", expected, shown(given)));
+    fail_quantity(std::string(expected) + " and above zero", given, Quantity::bandwidth);
   return *value;
 }
 
@@ -339,7 +345,7 @@ FlopRate Yaml::flop_rate() const {
   const std::string given = text(expected);
   const auto value = parse_flop_rate(given);
   if (!value || value->flops_per_second <= 0)
-    fail(fmt::format("expected {} and above zero, got \"{}\"", expected, shown(given)));
+    fail_quantity(std::string(expected) + " and above zero", given, Quantity::flop_rate);
   return *value;
 }
 

@@ -14,6 +14,7 @@
 #include "scenarios/reader/input_error.hpp"
 #include "scenarios/reader/names.hpp"
 #include "scenarios/reader/nearest.hpp"
+#include "scenarios/reader/quantity_text.hpp"
 
 namespace ddpsim {
 
@@ -82,6 +83,9 @@ class Yaml {
   }
   /// Is it this word, in any case?
   bool is_word(std::string_view word) const;
+  /// "expected a size with its unit, got "50mib"; did you mean "50 MiB"?"
+  [[noreturn]] void fail_quantity(std::string_view expected, const std::string& given,
+                                  Quantity quantity) const;
   [[noreturn]] void fail_unknown(const std::string& given,
                                  const std::vector<std::string>& known) const;
 

@@ -1,12 +1,12 @@
 #include "scenarios/reader/yaml_syntax.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <sstream>
 #include <string_view>
 #include <vector>
+
+#include <fmt/format.h>
 
 namespace ddpsim {
 namespace {
@@ -42,9 +42,8 @@ bool has_two_colons(const std::string& line) {
 
 /// An apostrophe within a word opens no quotes.
 bool begins_value(const std::string& line, int column) {
-  return column == 0 ||
-         std::string_view(" \t,[{:").find(line[static_cast<std::size_t>(column - 1)]) !=
-             std::string_view::npos;
+  return column == 0 || std::string_view(" \t,[{:").find(
+                            line[static_cast<std::size_t>(column - 1)]) != std::string_view::npos;
 }
 
 /// The bracket that is open where the reader stumbled, the innermost; its text is '{' or '['.
@@ -52,7 +51,7 @@ std::optional<SyntaxProblem> open_bracket(const std::vector<std::string>& lines,
                                           const SyntaxProblem& noticed) {
   std::vector<SyntaxProblem> open;
   char quote = 0;
-  for (int row = 0; row <= std::min<int>(noticed.line, std::ssize(lines) - 1); ++row) {
+  for (int row = 0; row <= std::min(noticed.line, static_cast<int>(lines.size()) - 1); ++row) {
     const std::string& line = lines[static_cast<std::size_t>(row)];
     const int end = row < noticed.line ? static_cast<int>(line.size())
                                        : std::min(noticed.column, static_cast<int>(line.size()));

@@ -141,6 +141,13 @@ void fit_compute(const FittedRow& row, Fit& fit) {
       bisect(least, most, [&](double x) { return predicted_step(row, with(x)) - row.row->step; });
   fit = with(exponent);
   note_unless_met(row, fit, "compute time");
+  constexpr double odd_factor = 4;
+  const double factor = std::exp(exponent);
+  if (fit.notes.empty() && (factor > odd_factor || factor < 1 / odd_factor))
+    fit.notes.push_back(fmt::format(
+        "the {} row wants compute {:.2g} times as long as the laws have it: are device, "
+        "batch and types those that were measured?",
+        name_of(row.row->strategy), factor));
 }
 
 void fit_interference(const FittedRow& row, Fit& fit) {

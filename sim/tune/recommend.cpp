@@ -100,6 +100,11 @@ Advice recommend(const BucketedSteps& steps, const CostModel& costs, const TuneO
     advice.choice = standard;
     for (Corner& corner : advice.corners) corner.recommended = corner.standard;
   }
+  if (advice.corners.empty()) {
+    Duration shortest = standard_allowed ? standard.step : Duration::max();
+    for (const Choice& each : candidates) shortest = std::min(shortest, each.step);
+    advice.regret = regret(advice.choice.step, shortest);
+  }
   for (const Corner& corner : advice.corners)
     advice.regret = std::max(advice.regret, regret(corner.recommended, corner.best));
   return advice;

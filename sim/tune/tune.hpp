@@ -67,7 +67,8 @@ struct Advice {
   Choice choice;
   bool pays = false;
   std::vector<Corner> corners;  ///< empty without uncertainty; the first is the prediction itself
-  double regret = 0;  ///< in the worst corner: the choice's step over the best there, less 1
+  /// The choice's step over the best, less 1; in the worst corner if there are any.
+  double regret = 0;
   std::uint64_t evaluated = 0;  ///< steps simulated for it
 };
 

@@ -312,7 +312,8 @@ TEST_CASE("a file that is no result of the sweep is refused and left alone", "[t
     check_refused(sweep(grid_of(first_example, {flag, "rows"}), scratch.folder()), part);
     CHECK(content_of(scratch.path("rows")) == content);
   };
-  refused("--csv", "my thesis\n", "rows:1: no result of this sweep: expected the columns ");
+  refused("--csv", "my thesis\n",
+          "rows:1: no result of this sweep: column 1 is \"my thesis\", where this sweep has \"");
   refused("--json", "my thesis\n", "rows: no result of this sweep: not JSON; take another file");
   refused("--json", "{}", "rows: no result of this sweep: expected the format ddpsim.sweep/1");
   refused("--json", std::string(1'000'000, '['), "rows: no result of this sweep");

@@ -33,6 +33,54 @@ const std::vector<Slip>& slips() {
        workload + cluster,
        {"tune", "s.yaml", "--uncertainty", "200%"},
        "--uncertainty 200%: expected a share below 100%"},
+      {"a unit in small letters",
+       workload + cluster,
+       {"run", "s.yaml", "--set", "training.bucket_cap=50mib"},
+       "--set training.bucket_cap=50mib: expected a size with its unit, such as \"25 MiB\" or "
+       "\"10 MB\" and above zero, got \"50mib\"; did you mean \"50 MiB\"?"},
+      {"a rate as vendors write it",
+       workload + cluster,
+       {"run", "s.yaml", "--set", "cluster.intra_node={kind: nvlink, bandwidth: 400Gbps}"},
+       "--set cluster.intra_node={kind: nvlink, bandwidth: 400Gbps}: expected a rate with its "
+       "unit, "
+       "such as \"450 GB/s\" or \"400 Gbit/s\" and above zero, got \"400Gbps\"; did you mean "
+       "\"400 Gbit/s\"?"},
+      {"a share without its sign",
+       workload + cluster,
+       {"run", "s.yaml", "--set", "cluster.skew=5"},
+       "--set cluster.skew=5: expected a share from 0 to 1, got 5: write \"5 %\" or 0.05"},
+      {"a release between those that are named",
+       workload + cluster,
+       {"run", "s.yaml", "--set", "training.pytorch=2.4"},
+       "--set training.pytorch=2.4: torch 2.4 makes buckets as 2.0 does: write 2.0"},
+      {"another release",
+       workload + cluster,
+       {"run", "s.yaml", "--set", "training.pytorch=2.10"},
+       "--set training.pytorch=2.10: torch 2.10 makes buckets as 2.13 does: write 2.13"},
+      {"another word for ranks",
+       workload + cluster,
+       {"run", "s.yaml", "--set", "cluster.gpus=8"},
+       "--set cluster.gpus=8: unknown key; Lightning's gpus is cluster.ranks_per_node here: write "
+       "ranks_per_node: 8"},
+      {"what is not modelled",
+       workload + cluster,
+       {"run", "s.yaml", "--set", "cluster.tensor_parallel=2"},
+       "--set cluster.tensor_parallel=2: unknown key; it is not modelled: leave it out"},
+      {"a setting of one of two alike hooks",
+       workload + cluster,
+       {"run", "s.yaml", "--set", "training.comm_hook={powersgd: {matrix_approximation_rank: 4}}"},
+       "--set training.comm_hook={powersgd: {matrix_approximation_rank: 4}}: unknown key; "
+       "PowerSGDState's matrix_approximation_rank is training.comm_hook.powersgd.rank here: write "
+       "rank: 4"},
+      {"a key by another's name, explained",
+       workload + cluster,
+       {"explain", "bucket_cap_mb"},
+       "unknown key \"bucket_cap_mb\": DistributedDataParallel's bucket_cap_mb is "
+       "training.bucket_cap here"},
+      {"a picture by another's name",
+       workload + cluster,
+       {"run", "s.yaml", "--svg", "x.png"},
+       "--svg x.png: what is written is an SVG picture: name the file x.svg"},
       {"a line indented too deep",
        workload + "cluster:\n  device: a100-80\n    nodes: 1\n",
        {"run", "s.yaml"},
@@ -171,6 +219,23 @@ TEST_CASE("a bad value of the one key of a sweep is a row", "[tools][sweep]") {
                scratch.folder())
             .code == 2);
   CHECK(!std::filesystem::exists(scratch.path("o.csv")));
+}
+
+TEST_CASE("times that no device can reach are noticed", "[tools][run]") {
+  const Scratch scratch;
+  scratch.write("s.yaml", workload + cluster + "compare: [bucketed]\n");
+  const Outcome quick =
+      ddpsim({"run", "s.yaml", "--set", "workload.times={forward: 100 us, backward: 200 us}"},
+             scratch.folder());
+  CHECK(quick.code == 0);
+  CHECK_THAT(quick.err, Catch::Contains("more than a100-80 can compute"));
+  const Outcome odd =
+      ddpsim({"run", "s.yaml", "--set",
+              "measured={calibrate_on: [naive], rows: [{strategy: naive, step: 900 ms}]}"},
+             scratch.folder());
+  CHECK(odd.code == 0);
+  CHECK_THAT(odd.out, Catch::Contains("times as long as the laws have it"));
+  CHECK_THAT(odd.out, !Catch::Contains("Predictions "));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-Json run_json(const Words& more, const std::string& scenario = first_example) {
+Json figures_of_run(const Words& more, const std::string& scenario = first_example) {
   Words words{"run", scenario, "--json", "-"};
   words.insert(words.end(), more.begin(), more.end());
   const Outcome outcome = ddpsim(words);
@@ -34,7 +34,7 @@ const std::string two_nodes =
 TEST_CASE("throughput is the samples and tokens of a step over its time", "[tools][throughput]") {
   // first.yaml: GPT-2 on eight ranks; three micro-batches are three times the samples.
   const Scenario scenario = read_scenario(first_example);
-  const Json run = run_json({"--set", "training.micro_batches=3"});
+  const Json run = figures_of_run({"--set", "training.micro_batches=3"});
   for (const Json& result : run["results"]) {
     const double seconds = result["step_ms"].get<double>() / 1000;
     const double samples = 3.0 * 8 * scenario.batch;
@@ -73,7 +73,7 @@ TEST_CASE("model FLOPs of a transformer are 6 for each weight and token, and att
   CHECK(flops->flops > least);
   CHECK(flops->flops < least + layers * 7 * 2 * s * d * tokens);
   CHECK(model_flops(scenario.workload, scenario.cluster.device, 4)->flops == 4 * flops->flops);
-  const Json run = run_json({});
+  const Json run = figures_of_run({});
   const double peak = scenario.cluster.device.peak_of(DType::bf16).flops_per_second;
   for (const Json& result : run["results"]) {
     CHECK(result["model_flops"].get<double>() == flops->flops);
@@ -92,7 +92,7 @@ TEST_CASE("a workload profile tells neither samples nor FLOPs", "[tools][through
                                       "workload: {model: p.yaml}\ncluster: {device: t4, "
                                       "ranks_per_node: 2, intra_node: pcie3, price: 1 EUR/h}\n")
                                .string();
-  const Json result = run_json({}, file)["results"][0];
+  const Json result = figures_of_run({}, file)["results"][0];
   for (const char* key : {"samples_per_second", "tokens_per_second", "model_flops", "mfu",
                           "device_hours_per_million_samples", "cost_per_million_samples"}) {
     CAPTURE(key);
@@ -106,10 +106,10 @@ TEST_CASE("scaling efficiency is held against one rank by itself and against one
           "[tools][throughput]") {
   const Scratch scratch;
   const std::string file = scratch.write("s.yaml", two_nodes).string();
-  const Json all = run_json({}, file);
+  const Json all = figures_of_run({}, file);
   const Json one =
-      run_json({"--set", "cluster={device: a100-80}", "--set", "compare=[none]"}, file);
-  const Json node = run_json({"--set", "cluster.nodes=1"}, file);
+      figures_of_run({"--set", "cluster={device: a100-80}", "--set", "compare=[none]"}, file);
+  const Json node = figures_of_run({"--set", "cluster.nodes=1"}, file);
   const double alone = one["results"][0]["step_ms"];
   for (std::size_t i = 0; i < all["results"].size(); ++i) {
     const Json& result = all["results"][i];
@@ -122,8 +122,8 @@ TEST_CASE("scaling efficiency is held against one rank by itself and against one
 }
 
 TEST_CASE("a price makes costs of device-hours", "[tools][throughput]") {
-  const Json plain = run_json({})["results"][0];
-  const Json priced = run_json({"--set", "cluster.price=2.5 USD/h"})["results"][0];
+  const Json plain = figures_of_run({})["results"][0];
+  const Json priced = figures_of_run({"--set", "cluster.price=2.5 USD/h"})["results"][0];
   CHECK(priced["step_ms"] == plain["step_ms"]);
   CHECK(priced["cost_per_billion_tokens"].get<double>() ==
         Approx(2.5 * plain["device_hours_per_billion_tokens"].get<double>()));
@@ -153,7 +153,7 @@ TEST_CASE("CSV has the new figures behind the old ones", "[tools][throughput]") 
 TEST_CASE("a scaling curve holds what run predicts at each number of ranks", "[tools][scaling]") {
   const Scratch scratch;
   const std::string file = scratch.write("s.yaml", two_nodes).string();
-  const Json run = run_json({"--scaling", "16", "--set", "compare=[bucketed, flat]"}, file);
+  const Json run = figures_of_run({"--scaling", "16", "--set", "compare=[bucketed, flat]"}, file);
   for (const Json& result : run["results"]) {
     std::vector<int> ranks;
     double alone = 0;
@@ -161,10 +161,10 @@ TEST_CASE("a scaling curve holds what run predicts at each number of ranks", "[t
       ranks.push_back(point["ranks"]);
       const bool one = ranks.back() == 1;
       const std::string strategy = one ? "none" : result["strategy"].get<std::string>();
-      const Json same = run_json({"--set", "cluster.nodes=" + point["nodes"].dump(), "--set",
-                                  "cluster.ranks_per_node=" + point["ranks_per_node"].dump(),
-                                  "--set", "compare=[" + strategy + "]"},
-                                 file);
+      const Json same = figures_of_run({"--set", "cluster.nodes=" + point["nodes"].dump(), "--set",
+                                        "cluster.ranks_per_node=" + point["ranks_per_node"].dump(),
+                                        "--set", "compare=[" + strategy + "]"},
+                                       file);
       CHECK(point["step_ms"] == same["results"][0]["step_ms"]);
       CHECK(point["samples_per_second"] == same["results"][0]["samples_per_second"]);
       CHECK(point["nodes"] == same["cluster"]["nodes"]);

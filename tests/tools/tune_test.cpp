@@ -49,7 +49,7 @@ TEST_CASE("tune warns where the recommended buckets do not fit, as run does", "[
   };
   const std::string warned = notes("tune", {});
   const std::regex line(
-      ": bucketed as recommended does not fit: it takes ([0-9.]+) GB of a rank, "
+      ": bucketed as recommended does not fit: it takes ([0-9.]+) GiB of a rank, "
       "and a100-40 has");
   std::smatch match;
   REQUIRE(std::regex_search(warned, match, line));

@@ -28,7 +28,7 @@ std::vector<std::string> quick(const std::string& scenario) {
   return with(measuring(scenario), quickly_calibrated(scenario));
 }
 
-const Json& result(const Json& json, const std::string& strategy, std::int64_t cap = 0) {
+const Json& answer_of(const Json& json, const std::string& strategy, std::int64_t cap = 0) {
   for (const Json& each : json.at("results"))
     if (each.at("strategy") == strategy && (cap == 0 || each.at("bucket_cap_bytes") == cap))
       return each;
@@ -126,10 +126,10 @@ TEST_CASE("validate predicts and runs every strategy and every cap", "[tools][va
   CHECK((stolen >= 0 && stolen <= 1));
   REQUIRE(json.at("results").size() == 7);  // none, naive, flat, overlap, three caps
   // 4 tensors of gradients in 4 KiB buckets, one after the other, up to all in one.
-  CHECK(result(json, "naive").at("measured").at("collectives") == 6);
-  CHECK(result(json, "flat").at("measured").at("collectives") == 1);
-  CHECK(result(json, "bucketed", 4 << 10).at("measured").at("collectives") >
-        result(json, "bucketed", 1 << 20).at("measured").at("collectives"));
+  CHECK(answer_of(json, "naive").at("measured").at("collectives") == 6);
+  CHECK(answer_of(json, "flat").at("measured").at("collectives") == 1);
+  CHECK(answer_of(json, "bucketed", 4 << 10).at("measured").at("collectives") >
+        answer_of(json, "bucketed", 1 << 20).at("measured").at("collectives"));
 }
 
 TEST_CASE("validate runs comm hooks and other trainings in turns", "[tools][validate]") {
@@ -269,7 +269,7 @@ TEST_CASE("a calibration file stands in for measuring, in validate and in run",
   REQUIRE(run.code == 0);
   // The same calibration, the same prediction.
   CHECK(run.json().at("results").at(0).at("communication_ms").get<double>() ==
-        Approx(result(json, "naive").at("predicted").at("communication_ms").get<double>()));
+        Approx(answer_of(json, "naive").at("predicted").at("communication_ms").get<double>()));
 }
 
 TEST_CASE("by itself calibrate measures all-reduces of up to 64 MiB", "[tools][validate]") {
@@ -313,7 +313,7 @@ TEST_CASE("micro-batches, with and without no_sync, and bucket views are validat
   CAPTURE(no_sync, outcome.err);
   REQUIRE(outcome.code == 0);
   check_validation(outcome.json(), 2);
-  CHECK(result(outcome.json(), "flat").at("measured").at("collectives") ==
+  CHECK(answer_of(outcome.json(), "flat").at("measured").at("collectives") ==
         (no_sync == "true" ? 1 : 3));
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <exception>
+#include <filesystem>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ostream.h>
@@ -187,8 +189,24 @@ CommandHelp help_of(const Command& command) {
   return help;
 }
 
+namespace {
+
+/// A picture or page under the name of another kind of file is none that opens.
+void check_ending(const ResultPlace& place, const std::string& kind, const std::string& right) {
+  static const std::set<std::string> others{".png", ".jpg", ".jpeg", ".pdf", ".svg", ".html"};
+  const std::string ending = std::filesystem::path(place.path).extension().string();
+  if (ending != right && others.contains(ending))
+    throw InputError(
+        fmt::format("{} {}: what is written is {}: name the file {}", place.flag, place.path, kind,
+                    std::filesystem::path(place.path).replace_extension(right).string()));
+}
+
+}  // namespace
+
 void check_results(const CommonOptions& options, const std::vector<ResultPlace>& others,
                    const MoreInputs& more) {
+  check_ending({"--report", options.report}, "an HTML page, which browsers print as PDF", ".html");
+  check_ending({"--svg", options.svg}, "an SVG picture", ".svg");
   if (options.all_ranks && options.trace.empty())
     throw InputError("--all-ranks goes with --trace alone");
   const bool trace_folder = is_trace_folder(options.trace);

@@ -14,7 +14,6 @@
 #include "tools/report/csv.hpp"
 #include "tools/report/hooks_log.hpp"
 #include "tools/report/json_writer.hpp"
-#include "tools/report/memory_record.hpp"
 #include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
 #include "tools/report/results.hpp"
@@ -192,7 +191,7 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
     const Comparison run(std::move(scenario), options.laws_only);
     const MoreOfSteps more = more_of(run, flags.request);
     if (!options.quiet) add_notes(cluster_notes(run.scenario, options.set));
-    if (!options.quiet) add_notes(memory_warnings(run.scenario, run.named()));
+    if (!options.quiet) add_notes(run_warnings(run));
     if (pages.wanted()) pages.add(run_page(run, more));
     if (reports.wanted())
       reports.add(

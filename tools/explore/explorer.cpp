@@ -19,7 +19,6 @@
 #include "tools/picture/timeline_picture.hpp"
 #include "tools/report/cluster_report.hpp"
 #include "tools/report/json_writer.hpp"
-#include "tools/report/memory_record.hpp"
 #include "tools/report/output.hpp"
 #include "tools/report/run_report.hpp"
 #include "tools/report/step_fields.hpp"
@@ -196,8 +195,7 @@ std::string Explorer::answer(const std::string& asked) const {
     for (const auto& [id, position] : controls_.positions(run.scenario, moved))
       positions[id] = {{"option", position.option}, {"text", position.text}};
     std::vector<std::string> notes = cluster_notes(run.scenario, settings);
-    for (std::string& line : memory_warnings(run.scenario, run.named()))
-      notes.push_back(std::move(line));
+    for (std::string& line : run_warnings(run)) notes.push_back(std::move(line));
     std::string json = one_line({{"record", record_of(run)},
                                  {"settings", std::move(set)},
                                  {"command", command(file_, settings)},

@@ -215,8 +215,11 @@ class StepReader {
     }
     step.copied = std::max(step.backward_end, index_.passed(last));
     if (copies == 0) return;
-    const Duration behind = std::max(last - step.backward_end, Duration::zero()) -
-                            index_.waiting.within(step.backward_end, last);
+    // Of a host that runs ahead of its device nothing shows behind the backward pass.
+    const Duration behind =
+        last <= step.backward_end
+            ? Duration::zero()
+            : last - step.backward_end - index_.waiting.within(step.backward_end, last);
     const Duration took = index_.trace.device.empty() ? called : std::max(on_device, behind);
     if (took >= copies * Duration{1}) step.found.copy_back = took / copies;
   }

@@ -11,16 +11,16 @@
 namespace ddpsim {
 namespace {
 
-constexpr std::size_t most_rows = 40;
+constexpr std::size_t most_results = 40;
 
 /// The smallest error that is drawn: where there are too many rows, that of the last that fits.
 double least_error(const std::vector<FileScore>& files, std::size_t rows) {
-  if (rows <= most_rows) return 0;
+  if (rows <= most_results) return 0;
   std::vector<double> errors;
   for (const FileScore& file : files)
     for (const ScoreRow& row : file.rows) errors.push_back(std::abs(row.error()));
-  std::nth_element(errors.begin(), errors.begin() + most_rows, errors.end(), std::greater<>());
-  return std::nextafter(errors[most_rows], INFINITY);
+  std::nth_element(errors.begin(), errors.begin() + most_results, errors.end(), std::greater<>());
+  return std::nextafter(errors[most_results], INFINITY);
 }
 
 /// "some-site", of the path of its file.

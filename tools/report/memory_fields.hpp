@@ -36,12 +36,15 @@ inline constexpr Field hook_bytes =
 inline constexpr Field activations_bytes =
     bytes_field("activations_bytes", "activations",
                 "What autograd keeps of a micro-batch's forward pass; nothing of a workload "
-                "profile, which does "
-                "not tell.");
+                "profile, which does not tell.");
+inline constexpr Field working_bytes =
+    bytes_field("working_bytes", "working",
+                "What the operation that runs at the peak takes for itself. All parts together are "
+                "more than the peak: activations go while gradients come.");
 
 inline constexpr std::array of_memory{
-    &memory,        &peak_memory_bytes, &peak_bytes,           &peak_at,
-    &device_bytes,  &parameters_bytes,  &module_buffers_bytes, &gradients_bytes,
-    &buckets_bytes, &optimizer_bytes,   &hook_bytes,           &activations_bytes};
+    &memory,           &peak_memory_bytes,    &peak_bytes,      &peak_at,       &device_bytes,
+    &parameters_bytes, &module_buffers_bytes, &gradients_bytes, &buckets_bytes, &optimizer_bytes,
+    &hook_bytes,       &activations_bytes,    &working_bytes};
 
 }  // namespace ddpsim::fields

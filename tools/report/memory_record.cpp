@@ -7,9 +7,8 @@
 namespace ddpsim {
 namespace {
 
-/// Devices are sold by powers of 1000.
-double in_gb(Bytes size) {
-  return static_cast<double>(size.count) * 1e-9;
+double in_gib(Bytes size) {
+  return static_cast<double>(size.count) / static_cast<double>(GiB.count);
 }
 
 }  // namespace
@@ -31,7 +30,8 @@ Record memory_record(const Scenario& scenario, const StepMemory& memory) {
       .add(fields::optimizer_bytes, memory.optimizer.count)
       .add(fields::hook_bytes, memory.comm_hook.count)
       .add(fields::activations_bytes,
-           memory.activations ? FieldValue(memory.activations->count) : FieldValue());
+           memory.activations ? FieldValue(memory.activations->count) : FieldValue())
+      .add(fields::working_bytes, memory.working.count);
   return record;
 }
 
@@ -46,12 +46,13 @@ std::string memory_text(const Scenario& scenario, const std::vector<NamedStep>& 
   }
   const Bytes device = scenario.cluster.device.memory;
   return fmt::format(
-      "memory per rank: {}{:.3g}{} GB ({}, {}); parameters {:.3g}, optimizer {:.3g}, activations "
-      "{}",
-      most.activations ? "" : "more than ", in_gb(most.peak),
-      device > Bytes{} ? fmt::format(" of {:.3g}", in_gb(device)) : "", name, name_of(most.at),
-      in_gb(most.parameters), in_gb(most.optimizer),
-      most.activations ? fmt::format("{:.3g} GB", in_gb(*most.activations)) : "unknown");
+      "memory per rank: {}{:.3g} GiB{} ({}, {}); parameters {:.3g}, optimizer {:.3g}, activations "
+      "{}, working {:.3g} GiB",
+      most.activations ? "" : "more than ", in_gib(most.peak),
+      device > Bytes{} ? fmt::format(" of {:.3g}", in_gib(device)) : "", name, name_of(most.at),
+      in_gib(most.parameters), in_gib(most.optimizer),
+      most.activations ? fmt::format("{:.3g}", in_gib(*most.activations)) : "unknown",
+      in_gib(most.working));
 }
 
 std::vector<std::string> memory_warnings(const Scenario& scenario,
@@ -63,8 +64,8 @@ std::vector<std::string> memory_warnings(const Scenario& scenario,
     const StepMemory memory = memory_of(scenario, each.step->training, each.step->schedule);
     if (memory.peak <= device) continue;
     warnings.push_back(fmt::format(
-        "{}: {} does not fit: it takes {:.3g} GB of a rank, and {} has {:.3g} GB", scenario.name,
-        each.name, in_gb(memory.peak), scenario.cluster.device.name, in_gb(device)));
+        "{}: {} does not fit: it takes {:.3g} GiB of a rank, and {} has {:.3g} GiB", scenario.name,
+        each.name, in_gib(memory.peak), scenario.cluster.device.name, in_gib(device)));
   }
   return warnings;
 }

@@ -11,7 +11,7 @@
 namespace ddpsim {
 namespace {
 
-constexpr std::size_t most_rows = 20;
+constexpr std::size_t most_kinds = 20;
 
 /// How much shorter the steps are together than one after the other, as a part of that.
 double gain(const ConsecutiveSteps& steps, const RunAhead& joined) {
@@ -54,7 +54,7 @@ void add_rows(Table& table, const std::string& name, const ConsecutiveSteps& ste
   };
   std::size_t rows = 0;
   for (std::size_t begin = 0, end = 0; begin < count; begin = end) {
-    const bool rest = ++rows > most_rows;
+    const bool rest = ++rows > most_kinds;
     end = begin + 1;
     while (end < count && (rest || alike(begin, end))) ++end;
     row(range(begin, end), begin, end,

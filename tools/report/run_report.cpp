@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/reader/input_error.hpp"
+#include "tools/report/memory_record.hpp"
 #include "tools/report/results.hpp"
 #include "tools/report/step_report.hpp"
 #include "tools/report/steps_fields.hpp"
@@ -53,6 +54,21 @@ Page run_page(const Comparison& run, const MoreOfSteps& more) {
   if (more.request.ddp_statistics) page.add(statistics_page(run, more.steps));
   if (more.request.why) page.add(why_page(run));
   return page;
+}
+
+std::vector<std::string> run_warnings(const Comparison& run) {
+  std::vector<std::string> warnings = memory_warnings(run.scenario, run.named());
+  for (const Result& result : run.results()) {
+    const Record figures = throughput_record(run.scenario, result);
+    const FieldValue* mfu = figures.find(fields::mfu);
+    if (mfu == nullptr || mfu->is_nothing() || *mfu->number() <= 1) continue;
+    warnings.push_back(fmt::format(
+        "{}: {} has an MFU of {:.0f} %, more than {} can compute: are the times given of this "
+        "device, batch and type?",
+        run.scenario.name, strategy_label(result.step->training), 100 * *mfu->number(),
+        run.scenario.cluster.device.name));
+  }
+  return warnings;
 }
 
 Record run_record(const Comparison& run, const MoreOfSteps& more) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "sim/predict/step_sequence.hpp"
@@ -35,6 +36,9 @@ MoreOfSteps more_of(const Comparison& run, const RunRequest& request);
 
 /// What `ddpsim run` prints of one scenario.
 Page run_page(const Comparison& run, const MoreOfSteps& more);
+
+/// A line for each strategy that takes more memory, or computes more, than the device can.
+std::vector<std::string> run_warnings(const Comparison& run);
 
 /// "ddpsim.run/1", with all that was asked for.
 Record run_record(const Comparison& run, const MoreOfSteps& more);

@@ -85,10 +85,10 @@ inline constexpr Field per_parameter = record_field("per_parameter", "A bucket f
 inline constexpr Field mg_wfbp =
     record_field("mg_wfbp", "MG-WFBP's merge rule; nothing where gradients are of several types.");
 inline constexpr Field caps = list_field("caps", "One object for each distinct cap, growing.");
-inline constexpr Field regret =
-    ratio_field("regret", "regret",
-                "In the worst corner, the recommended step over the best one there, less 1.",
-                Better::low, hundredths_of_percent);
+inline constexpr Field regret = ratio_field(
+    "regret", "regret",
+    "The recommended step over the best one, less 1; in the worst corner if there are any.",
+    Better::low, hundredths_of_percent);
 inline constexpr Field corners =
     list_field("corners", "One object for each combination of errors in link and kernels.");
 inline constexpr Field link_factor =

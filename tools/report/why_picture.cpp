@@ -11,7 +11,7 @@
 namespace ddpsim {
 namespace {
 
-constexpr std::size_t most_rows = 8;  ///< of a strategy
+constexpr std::size_t most_buckets = 8;  ///< of a strategy
 
 std::string_view paint_of(Cause cause) {
   switch (cause) {
@@ -47,7 +47,7 @@ void add_rows(BarPicture& bars, const Scenario& scenario, const NamedStep& named
                    });
   bars.rows.push_back({named.name});
   // A row that says "2 more" is no shorter than the two.
-  const std::size_t shown = buckets.size() <= most_rows + 1 ? buckets.size() : most_rows;
+  const std::size_t shown = buckets.size() <= most_buckets + 1 ? buckets.size() : most_buckets;
   for (std::size_t i = 0; i < shown; ++i)
     bars.rows.push_back(
         row_of(bucket_label(scenario, step.schedule, buckets[i].bucket), {buckets[i]}));

@@ -139,6 +139,7 @@ std::optional<KnownAccuracy> known_accuracy(const std::vector<KnownErrors>& all,
 }
 
 std::optional<KnownAccuracy> accuracy_of(const Scenario& scenario, const std::optional<Fit>& fit) {
+  if (fit && !fit->notes.empty()) return std::nullopt;  // it is not of their kind
   const auto kind = kind_of(scenario, fit);
   return kind ? known_accuracy(read_known_errors(), *kind) : std::nullopt;
 }

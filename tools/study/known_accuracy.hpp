@@ -17,8 +17,8 @@ struct PredictionKind {
   int ranks = 1;
   FittedOn fitted = FittedOn::laws;
 };
-/// Of a scenario's predictions. Steps on CPUs were measured from calibrations and profiles, steps on
-/// GPUs from laws and rows; none where nothing is known of such.
+/// Of a scenario's predictions. What is known of steps on CPUs is of calibrations and profiles, of
+/// steps on GPUs of laws and rows; none where nothing is known of such.
 std::optional<PredictionKind> kind_of(const Scenario& scenario, const std::optional<Fit>& fit);
 
 /// How far predictions of a kind were off on measured rows. Errors are of the step, without signs.

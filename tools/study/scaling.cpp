@@ -37,7 +37,12 @@ std::vector<Size> sizes_of(const CalibratedCluster& cluster, int most, std::stri
   std::vector<Size> sizes;
   for (const int ranks : doubling(std::min(of_node, most))) sizes.push_back({1, ranks});
   const int nodes = most / of_node;
-  if (nodes < 2) return sizes;
+  if (nodes < 2) {
+    if (of_node < most)
+      missing = fmt::format("the curve ends at {} rank{}: {} are not whole nodes of {}", of_node,
+                            of_node == 1 ? "" : "s", most, of_node);
+    return sizes;
+  }
   if (cluster.nodes == 1 && !is_there(cluster.inter_node)) {
     missing = fmt::format("the curve ends at {} rank{}: the cluster has no link between nodes",
                           of_node, of_node == 1 ? "" : "s");
@@ -49,6 +54,9 @@ std::vector<Size> sizes_of(const CalibratedCluster& cluster, int most, std::stri
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
   for (const int count : counts)
     if (count > 1) sizes.push_back({count, of_node});
+  if (nodes * of_node < most)
+    missing = fmt::format("the curve ends at {} ranks: {} are not whole nodes of {}",
+                          nodes * of_node, most, of_node);
   return sizes;
 }
 

@@ -148,6 +148,19 @@ void add_json_object(Collector& collector, const Json& object, const std::string
   collector.add(row, place);
 }
 
+/// "column 2 is "cluster.nodes", where this sweep has "cluster.ranks""
+std::string differing_column(const Collector& collector, const CsvRecord& header) {
+  const std::vector<Field>& columns = collector.columns();
+  for (std::size_t c = 0; c < columns.size(); ++c)
+    if (c >= header.fields.size() || header.fields[c] != columns[c].name)
+      return fmt::format("column {} is {}, where this sweep has \"{}\"", c + 1,
+                         c < header.fields.size()
+                             ? fmt::format("\"{}\"", printable(header.fields[c].substr(0, 40)))
+                             : "missing",
+                         columns[c].name);
+  return fmt::format("it has {} columns, this sweep {}", header.fields.size(), columns.size());
+}
+
 }  // namespace
 
 PointResults read_sweep_csv(const Sweep& sweep, const std::string& path) {
@@ -158,9 +171,7 @@ PointResults read_sweep_csv(const Sweep& sweep, const std::string& path) {
   CsvRecord record;
   if (!reader.next(record) || !reader.complete() ||
       !std::ranges::equal(record.fields, collector.columns(), {}, {}, &Field::name)) {
-    std::string header = csv_header(collector.columns());
-    header.pop_back();  // the end of the line
-    collector.refuse(":1", fmt::format("no result of this sweep: expected the columns {}", header));
+    collector.refuse(":1", "no result of this sweep: " + differing_column(collector, record));
   }
   while (reader.next(record))
     if (reader.complete())  // else it breaks off here, and its point is computed again

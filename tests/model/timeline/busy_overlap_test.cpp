@@ -14,7 +14,7 @@ Instant at_us(int time) {
 /// A step of one rank; each task runs from and to these microseconds.
 struct Made {
   Schedule schedule;
-  Timeline timeline{.ranks = {{}}};
+  Timeline timeline{.ranks = {{}}, .details = {}};
 
   Made& add(Operation operation, Stream stream, int start, int end, int divisor = 1) {
     Task task;

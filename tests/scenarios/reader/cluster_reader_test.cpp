@@ -333,8 +333,8 @@ TEST_CASE("ranks differ by the usual skew, unless a scenario or a calibration sa
   CHECK(skew("\n  skew: 0 %") == 0);
   CHECK(refusal_at(scratch, 8, "  intra_node: nvlink4\n  skew: 120 %") ==
         "s.yaml:9:9: cluster.skew: expected a share from 0 % to 100 %, got \"120 %\"");
-  CHECK_THAT(refusal_at(scratch, 8, "  intra_node: nvlink4\n  skew: 5"),
-             Catch::StartsWith("s.yaml:9:9: cluster.skew: expected a number from 0 to 1"));
+  CHECK(refusal_at(scratch, 8, "  intra_node: nvlink4\n  skew: 5") ==
+        "s.yaml:9:9: cluster.skew: expected a share from 0 to 1, got 5: write \"5 %\" or 0.05");
 }
 
 TEST_CASE("R37, R38: how many collectives run at once, and whether over the hosts",
