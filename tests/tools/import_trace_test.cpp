@@ -263,6 +263,29 @@ TEST_CASE("a step whose host falls behind predicts itself from its profile and i
   CHECK(flat < bucketed - 10);  // what it copies back does not pass through DDP's host code
 }
 
+TEST_CASE("a step whose host runs ahead predicts itself from its own trace and its link",
+          "[tools][import_trace]") {
+  const Scratch scratch;
+  const Outcome traced = ddpsim({"run", first_example, "--set", "compare=[bucketed]", "--quiet",
+                                 "--json", "-", "--trace", "t/"},
+                                scratch.folder());
+  REQUIRE(traced.code == 0);
+  const double step = traced.json()["results"][0]["step_ms"];
+  REQUIRE(ddpsim({"import", "torch-trace", "t/bucketed-25-MiB/rank0.json.gz", "-o", "p.yaml",
+                  "--link-profile", "link.yaml", "--quiet"},
+                 scratch.folder())
+              .code == 0);
+  scratch.write("s.yaml",
+                "workload: {model: p.yaml}\n"
+                "cluster: {device: a100-40, ranks_per_node: 8, intra_node: link.yaml, skew: 0 %, "
+                "interference: {}}\n"
+                "compare: [bucketed]\n");
+  const Outcome again = ddpsim({"run", "s.yaml", "--quiet", "--json", "-"}, scratch.folder());
+  INFO(again.err);
+  REQUIRE(again.code == 0);
+  CHECK(again.json()["results"][0]["step_ms"].get<double>() == Approx(step).epsilon(0.03));
+}
+
 TEST_CASE("NCCL's and RCCL's names of the kernel are one to the import", "[tools][import_trace]") {
   const Scratch scratch;
   for (const char* kernel :

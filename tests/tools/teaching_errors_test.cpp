@@ -225,7 +225,8 @@ TEST_CASE("times that no device can reach are noticed", "[tools][run]") {
   const Scratch scratch;
   scratch.write("s.yaml", workload + cluster + "compare: [bucketed]\n");
   const Outcome quick =
-      ddpsim({"run", "s.yaml", "--set", "workload.times={forward: 100 us, backward: 200 us}"},
+      ddpsim({"run", "s.yaml", "--set", "workload.times={forward: 1 ms, backward: 2 ms}", "--set",
+              "workload.batch=16", "--set", "workload.sequence=1024"},
              scratch.folder());
   CHECK(quick.code == 0);
   CHECK_THAT(quick.err, Catch::Contains("more than a100-80 can compute"));
