@@ -120,6 +120,10 @@ TEST_CASE("run --vary compares combinations and refuses what it cannot", "[tools
   CHECK_THAT(table.out, Catch::Contains("\nno_sync  bucket_cap  strategy ") &&
                             Catch::Contains("\ntrue          10MiB  bucketed ") &&
                             Catch::Contains("shortest: no_sync: true"));
+  CHECK_THAT(table.out, !Catch::Contains("most samples a second"));  // all have as many
+  CHECK_THAT(ddpsim({"run", seed, "--vary", "training.micro_batches=2,8"}).out,
+             Catch::Contains("shortest: micro_batches: 2") &&
+                 Catch::Contains("most samples a second: micro_batches: 8, "));
   const Outcome csv = ddpsim({"run", seed, "--vary", "training.no_sync=false,true", "--csv", "-"});
   CHECK_THAT(csv.out,
              Catch::Contains(",currency,set,error\n") && Catch::Contains("training.no_sync=true"));

@@ -23,7 +23,7 @@
 namespace ddpsim {
 namespace {
 
-const Usage usage{
+const Usage calibrate_usage{
     "ddpsim calibrate [flags] -o FILE [SCENARIO]",
     "Measures on this machine what predictions need: every distinct kernel of the scenario (or of "
     "a "
@@ -120,7 +120,7 @@ Page page_of(const Calibration& calibration) {
   return page;
 }
 
-struct Request {
+struct CalibrateRequest {
   CommonOptions common;
   JobFlags job;
   std::string output, interrupted;
@@ -129,8 +129,8 @@ struct Request {
 };
 
 /// What the flags ask for; nothing if they ask for help.
-std::optional<Request> request_of(const std::vector<std::string>& arguments) {
-  Request request;
+std::optional<CalibrateRequest> calibrate_request(const std::vector<std::string>& arguments) {
+  CalibrateRequest request;
   auto& [common, job, output, interrupted, options, agreement] = request;
   std::string repeats = "15", smallest, largest;
   boost::program_options::options_description own;
@@ -143,7 +143,8 @@ std::optional<Request> request_of(const std::vector<std::string>& arguments) {
       "smallest all-reduce (default: 4 KiB, on GPUs 1 KiB)")(
       "largest", value(&largest)->value_name("SIZE"),
       "largest all-reduce (default: 64 MiB, on GPUs 1 GiB)");
-  if (!parse(arguments, usage, Flag::set | Flag::tables, own, common)) return std::nullopt;
+  if (!parse(arguments, calibrate_usage, Flag::set | Flag::tables, own, common))
+    return std::nullopt;
   if (output.empty() || common.files.size() > 1)
     throw InputError(
         "calibrate needs -o FILE, and at most one scenario: ddpsim calibrate --ranks 2 "
@@ -177,7 +178,7 @@ std::vector<Training> trainings_of(const Scenario& scenario) {
 }
 
 Calibration measured(Backend& backend, const Scenario& scenario,
-                     const std::vector<Schedule>& schedules, const Request& request) {
+                     const std::vector<Schedule>& schedules, const CalibrateRequest& request) {
   Progress progress(request.common.quiet || backend.rank() != 0);
   Watch watch;
   watch.progress = [&](const std::string& what, double done) { progress.show(what, done); };
@@ -190,7 +191,7 @@ Calibration measured(Backend& backend, const Scenario& scenario,
 }
 
 /// What rank 0 says in the end.
-int report(const Request& request, const Calibration& calibration) {
+int report(const CalibrateRequest& request, const Calibration& calibration) {
   const std::string &output = request.output, &interrupted = request.interrupted;
   Pages pages(request.common, {output});
   if (pages.wanted()) pages.add(page_of(calibration));
@@ -207,9 +208,9 @@ int report(const Request& request, const Calibration& calibration) {
 }  // namespace
 
 int calibrate_command(const std::vector<std::string>& arguments) {
-  const std::optional<Request> asked = request_of(arguments);
+  const std::optional<CalibrateRequest> asked = calibrate_request(arguments);
   if (!asked) return exit_done;
-  const Request& request = *asked;
+  const CalibrateRequest& request = *asked;
   const CommonOptions& common = request.common;
   Scenario scenario =
       common.files.empty() ? standard_set() : read_scenario(common.files[0], common.set);

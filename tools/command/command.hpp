@@ -50,7 +50,7 @@ struct CommonOptions {
   std::vector<std::string> files;
   std::vector<std::pair<std::string, std::string>> set;
   std::string json, csv, trace, markdown, report, svg;  ///< paths; "-" is stdout; "" is off
-  std::string color = "auto";                    ///< auto, always or never
+  std::string color = "auto";                           ///< auto, always or never
   bool quiet = false;
   bool all_ranks = false;                        ///< a trace shows ranks that are alike too
   bool wide = false;                             ///< tables keep all their columns

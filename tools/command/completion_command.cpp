@@ -10,7 +10,7 @@
 namespace ddpsim {
 namespace {
 
-const Usage usage{
+const Usage completion_usage{
     "ddpsim completion bash|zsh|fish",
     "Prints what makes a shell complete ddpsim's commands and flags. Every shell reads it from a "
     "file of its own:\n"
@@ -138,7 +138,7 @@ constexpr std::array shells{Shell{"bash", bash}, Shell{"zsh", zsh}, Shell{"fish"
 
 int completion_command(const std::vector<std::string>& arguments) {
   CommonOptions options;
-  if (!parse(arguments, usage, 0, {}, options)) return exit_done;
+  if (!parse(arguments, completion_usage, 0, {}, options)) return exit_done;
   if (options.files.size() != 1)
     throw InputError("completion needs a shell: bash, zsh or fish; see ddpsim completion --help");
   for (const Shell& shell : shells) {

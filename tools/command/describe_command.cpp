@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 /// A file system of a cluster may take its time for the first look.
 constexpr std::chrono::seconds longest_look{60};
 
-const Usage usage{
+const Usage describe_usage{
     "ddpsim describe [flags] MODEL.py:FUNCTION",
     "Captures one training step of a PyTorch model without running it: no GPU, no weights, no "
     "data. FUNCTION returns\n"
@@ -69,10 +69,10 @@ int describe_command(const std::vector<std::string>& arguments) {
   });
   if (help) {
     CommonOptions options;
-    parse({"--help"}, usage, 0, {}, options);
+    parse({"--help"}, describe_usage, 0, {}, options);
     return exit_done;
   }
-  if (arguments.empty()) throw InputError("describe needs a model: " + usage.example);
+  if (arguments.empty()) throw InputError("describe needs a model: " + describe_usage.example);
   let_python_find_package();
   const fs::path python = python_program();
   check_modules(look_at_python(python, longest_look));

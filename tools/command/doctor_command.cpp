@@ -15,13 +15,14 @@ namespace {
 
 namespace po = boost::program_options;
 
-const Usage usage{"ddpsim doctor [flags]",
-                  "Looks at this machine: what can be done here, what is missing for the rest, and "
-                  "whether the processors\n"
-                  "compute at one pace, without which no timing means much. Two ranks of its own "
-                  "talk to each other; nothing\n"
-                  "is changed. Pace changes for seconds at a time: --seconds 20 sees more of it.",
-                  "ddpsim doctor --seconds 1"};
+const Usage doctor_usage{
+    "ddpsim doctor [flags]",
+    "Looks at this machine: what can be done here, what is missing for the rest, and "
+    "whether the processors\n"
+    "compute at one pace, without which no timing means much. Two ranks of its own "
+    "talk to each other; nothing\n"
+    "is changed. Pace changes for seconds at a time: --seconds 20 sees more of it.",
+    "ddpsim doctor --seconds 1"};
 
 /// How long the pace is watched, as --seconds says.
 std::chrono::milliseconds watched(const std::string& text) {
@@ -70,7 +71,7 @@ int doctor_command(const std::vector<std::string>& arguments) {
   own.add_options()("seconds", po::value(&seconds)->value_name("N"),
                     "how long the pace of the processors is watched (5); 0: not");
   CommonOptions options;
-  if (!parse(arguments, usage, Flag::json | Flag::tables, own, options)) return exit_done;
+  if (!parse(arguments, doctor_usage, Flag::json | Flag::tables, own, options)) return exit_done;
   if (!options.files.empty()) throw InputError("doctor takes no file");
   CheckLimits limits;
   limits.pace = watched(seconds);

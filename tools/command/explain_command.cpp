@@ -7,7 +7,7 @@
 namespace ddpsim {
 namespace {
 
-const Usage usage{
+const Usage explain_usage{
     "ddpsim explain [flags] [KEY...]",
     "Says what a key of a YAML file means: its type, unit and default, where its rule "
     "comes from, and an\nexample. KEY is a dotted path, or the end of one. Without "
@@ -20,7 +20,7 @@ int explain_command(const std::vector<std::string>& arguments) {
   boost::program_options::options_description own;
   own.add_options()("markdown", "print the reference page of all keys, docs/scenario.md");
   CommonOptions options;
-  if (!parse(arguments, usage, 0, own, options)) return exit_done;
+  if (!parse(arguments, explain_usage, 0, own, options)) return exit_done;
   if (options.values.count("markdown") > 0) {
     if (!options.files.empty()) throw InputError("--markdown prints all keys: take KEY out");
     fmt::print("{}", reference_page());

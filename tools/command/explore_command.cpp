@@ -16,7 +16,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-const Usage usage{
+const Usage explore_usage{
     "ddpsim explore [flags] SCENARIO",
     "Serves a page on which bucket caps, ranks, links, batch, comm hook and skew of a scenario are "
     "sliders, and prints\n"
@@ -49,7 +49,7 @@ po::options_description described(ExploreFlags& flags) {
 
 int explore_command(const std::vector<std::string>& arguments) {
   ExploreFlags flags;
-  if (!parse(arguments, usage, Flag::set | Flag::laws_only, described(flags), flags.common))
+  if (!parse(arguments, explore_usage, Flag::set | Flag::laws_only, described(flags), flags.common))
     return exit_done;
   if (flags.common.files.size() != 1)
     throw InputError("explore takes one scenario: ddpsim explore scenarios/examples/first.yaml");

@@ -11,7 +11,7 @@
 namespace ddpsim {
 namespace {
 
-const Usage usage{
+const Usage import_usage{
     "ddpsim import [flags] KIND FILE...",
     "Turns what others measured into a profile that a scenario can name, and prints what it found "
     "and "
@@ -58,7 +58,7 @@ int import_command(const std::vector<std::string>& arguments) {
       "their names and, where the trace lacks them, their sizes");
   own.add_options()("link-profile", boost::program_options::value(&link)->value_name("FILE|-"),
                     "torch-trace: write its all-reduces as a link profile");
-  if (!parse(arguments, usage, Flag::json | Flag::tables, own, options)) return exit_done;
+  if (!parse(arguments, import_usage, Flag::json | Flag::tables, own, options)) return exit_done;
   const bool traces = !options.files.empty() && options.files[0] == "torch-trace";
   if (options.files.size() < 2 || (options.files.size() > 2 && !traces))
     throw InputError("import needs a kind (torch-trace, nccl-tests, torch-profile) and a file");

@@ -23,9 +23,9 @@ namespace po = boost::program_options;
 
 constexpr const char* usual_file = "scenario.yaml";
 constexpr const char* usual_cluster = "dgx-h100";
-constexpr int most_nodes = 100'000, most_ranks = 1024, most_samples = 10'000'000;
+constexpr int most_init_nodes = 100'000, most_init_ranks = 1024, most_samples = 10'000'000;
 
-const Usage usage{
+const Usage init_usage{
     "ddpsim init [flags] [FILE.yaml|-]",
     "Writes a scenario to start from: one that runs, with a comment beside each key that people "
     "change. Without flags,\n"
@@ -113,7 +113,7 @@ Starter starter_of(const InitFlags& flags) {
   check_flag("--model", starter.model, check_model);
   if (!flags.cluster.empty() && !flags.device.empty())
     throw InputError("--cluster says which device there is: leave --device out");
-  if (!flags.nodes.empty()) starter.nodes = count_of("--nodes", flags.nodes, 1, most_nodes);
+  if (!flags.nodes.empty()) starter.nodes = count_of("--nodes", flags.nodes, 1, most_init_nodes);
   if (!flags.batch.empty()) starter.batch = count_of("--batch", flags.batch, 1, most_samples);
   if (flags.device.empty()) {
     if (!flags.links.empty() || !flags.ranks_per_node.empty())
@@ -126,7 +126,7 @@ Starter starter_of(const InitFlags& flags) {
   check_flag("--device", starter.device,
              [](const std::string& name) { read_device(Yaml::of_text(name)); });
   if (!flags.ranks_per_node.empty())
-    starter.ranks_per_node = count_of("--ranks-per-node", flags.ranks_per_node, 1, most_ranks);
+    starter.ranks_per_node = count_of("--ranks-per-node", flags.ranks_per_node, 1, most_init_ranks);
   starter.links = links_of(flags.links);
   check_links(starter);
   return starter;
@@ -173,9 +173,9 @@ Starter asked_starter() {
             if (!is_device(name)) read_ready_cluster(name);
           });
   (is_device(place) ? starter.device : starter.cluster) = place;
-  starter.nodes = ask_count("How many nodes?", most_nodes);
+  starter.nodes = ask_count("How many nodes?", most_init_nodes);
   if (starter.cluster.empty()) {
-    starter.ranks_per_node = ask_count("How many ranks has a node?", most_ranks);
+    starter.ranks_per_node = ask_count("How many ranks has a node?", most_init_ranks);
     if (starter.ranks_per_node > 1)
       starter.links[0] =
           ask_link("What joins the ranks of a node? `ddpsim list links`", usual_link(place), 0);
@@ -189,7 +189,7 @@ Starter asked_starter() {
 int init_command(const std::vector<std::string>& arguments) {
   CommonOptions options;
   InitFlags flags;
-  if (!parse(arguments, usage, 0, described(flags), options)) return exit_done;
+  if (!parse(arguments, init_usage, 0, described(flags), options)) return exit_done;
   if (options.files.size() > 1) throw InputError("init writes one file; see ddpsim init --help");
   const std::string file = options.files.empty() ? usual_file : options.files.front();
   const bool to_stdout = file == "-";

@@ -13,13 +13,14 @@
 namespace ddpsim {
 namespace {
 
-const Usage usage{"ddpsim list [flags] models|devices|links|clusters|hooks|backends|results",
-                  "Prints what the catalogue holds, with the source of its figures. Every entry "
-                  "can also be written inline\n"
-                  "in a scenario, or in a file of its own; `base: NAME` starts from an entry. "
-                  "`results` says what the values\n"
-                  "in our JSON and CSV mean.",
-                  "ddpsim list devices"};
+const Usage list_usage{
+    "ddpsim list [flags] models|devices|links|clusters|hooks|backends|results",
+    "Prints what the catalogue holds, with the source of its figures. Every entry "
+    "can also be written inline\n"
+    "in a scenario, or in a file of its own; `base: NAME` starts from an entry. "
+    "`results` says what the values\n"
+    "in our JSON and CSV mean.",
+    "ddpsim list devices"};
 
 constexpr Field column(std::string_view heading) {
   return fields::text_field(heading, heading, "");
@@ -63,7 +64,7 @@ int backends_command(const std::vector<std::string>& arguments) {
 
 int list_command(const std::vector<std::string>& arguments) {
   CommonOptions options;
-  if (!parse(arguments, usage, Flag::json | Flag::tables, {}, options)) return exit_done;
+  if (!parse(arguments, list_usage, Flag::json | Flag::tables, {}, options)) return exit_done;
   if (options.files.size() != 1)
     throw InputError(
         "list needs one of: models, devices, links, clusters, hooks, backends, results");

@@ -30,7 +30,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-const Usage usage{
+const Usage run_usage{
     "ddpsim run [flags] SCENARIO...",
     "Predicts a training step under every strategy in the scenario's `compare` list and prints "
     "what each costs.\n"
@@ -216,7 +216,7 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
 
 int run_command(const std::vector<std::string>& arguments) {
   RunFlags flags;
-  if (!parse(arguments, usage,
+  if (!parse(arguments, run_usage,
              Flag::set | Flag::json | Flag::csv | Flag::trace | Flag::tables | Flag::laws_only |
                  Flag::report,
              described(flags), flags.common))

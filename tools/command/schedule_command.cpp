@@ -17,7 +17,7 @@
 namespace ddpsim {
 namespace {
 
-const Usage usage{
+const Usage schedule_usage{
     "ddpsim schedule [flags] SCENARIO",
     "Prints the order DDP's own gradient hooks fire in, each bucket with its contents, and what "
     "the "
@@ -44,7 +44,7 @@ int schedule_command(const std::vector<std::string>& arguments) {
   cluster.add_to(own);
   PluginFlag plugin;
   plugin.add_to(own);
-  if (!parse(arguments, usage,
+  if (!parse(arguments, schedule_usage,
              Flag::set | Flag::json | Flag::trace | Flag::tables | Flag::laws_only, own, options))
     return exit_done;
   if (options.files.size() != 1)

@@ -21,7 +21,7 @@ std::string listed(const std::vector<std::string>& names, const char* between) {
   return text;
 }
 
-Usage usage() {
+Usage schema_usage() {
   return {"ddpsim schema [flags] [" + listed(format_names(), "|") + "]",
           "Prints the JSON Schema (draft 2020-12) of a kind of file, by which editors check and "
           "complete YAML.\nWithout a name, that of scenarios.",
@@ -32,7 +32,7 @@ Usage usage() {
 
 int schema_command(const std::vector<std::string>& arguments) {
   CommonOptions options;
-  if (!parse(arguments, usage(), 0, {}, options)) return exit_done;
+  if (!parse(arguments, schema_usage(), 0, {}, options)) return exit_done;
   if (options.files.size() > 1)
     throw InputError("schema takes one format; see ddpsim schema --help");
   const std::string name = options.files.empty() ? "scenario" : options.files.front();

@@ -19,7 +19,7 @@
 namespace ddpsim {
 namespace {
 
-const Usage usage{
+const Usage score_usage{
     "ddpsim score [flags] FILE...",
     "Holds predictions against the rows under `measured:` of each file. Calibration rows fix the "
     "compute time (none or\n"
@@ -45,7 +45,7 @@ int score_command(const std::vector<std::string>& arguments) {
                     "of each are left out")(
       "tolerance", boost::program_options::value(&tolerance)->value_name("SHARE"),
       "exit with code 3 if the median error is larger, such as 5%");
-  if (!parse(arguments, usage,
+  if (!parse(arguments, score_usage,
              Flag::json | Flag::csv | Flag::tables | Flag::set | Flag::laws_only | Flag::report,
              own, options))
     return exit_done;

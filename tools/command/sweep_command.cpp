@@ -29,7 +29,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-const Usage usage{
+const Usage sweep_usage{
     "ddpsim sweep [flags] --vary KEY=VALUE,VALUE,... SCENARIO",
     "Predicts the scenario at every combination of the values that the keys of --vary take, a row "
     "for each point and\n"
@@ -60,7 +60,7 @@ bool parse_sweep(const std::vector<std::string>& arguments, SweepFlags& flags) {
       "sorts the table by a figure, the best first: step, mfu, tokens_per_second, ... (files keep "
       "the order of the grid)");
   flags.cluster.add_to(own);
-  if (!parse(arguments, usage,
+  if (!parse(arguments, sweep_usage,
              Flag::set | Flag::json | Flag::csv | Flag::tables | Flag::laws_only | Flag::report,
              own, flags.common))
     return false;

@@ -30,7 +30,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-const Usage usage{
+const Usage tune_usage{
     "ddpsim tune [flags] SCENARIO|PROFILE",
     "Finds the bucket sizes with the shortest step: the best cap and the best pair of caps over "
     "all "
@@ -168,7 +168,7 @@ Training bucketed(Training training, const Choice& choice) {
 int tune_command(const std::vector<std::string>& arguments) {
   CommonOptions options;
   Flags flags;
-  if (!parse(arguments, usage,
+  if (!parse(arguments, tune_usage,
              Flag::set | Flag::json | Flag::csv | Flag::tables | Flag::laws_only | Flag::report,
              flags.described(), options))
     return exit_done;

@@ -28,7 +28,7 @@
 namespace ddpsim {
 namespace {
 
-const Usage usage{
+const Usage validate_usage{
     "ddpsim validate [flags] SCENARIO",
     "Measures this machine, runs the scenario's steps for real (processes, sockets, "
     "gradients), predicts the very same\n"
@@ -43,7 +43,7 @@ const Usage usage{
     "median error of the step is beyond --tolerance.",
     "ddpsim validate scenarios/examples/mlp-2ranks.yaml --backend gloo --ranks 2"};
 
-struct Request {
+struct ValidateRequest {
   CommonOptions common;
   JobFlags job;
   PluginFlag plugin;
@@ -58,7 +58,7 @@ struct Request {
 constexpr std::size_t most_combinations = 100;  ///< each is run for real
 
 /// What is run, and of each what varies.
-struct Variants {
+struct ValidatedVariants {
   std::vector<Training> trainings;
   std::vector<std::vector<Setting>> settings;
 };
@@ -76,7 +76,7 @@ bool same_tasks(const Schedule& one, const Schedule& other) {
          std::ranges::equal(one.tasks, other.tasks, alike);
 }
 
-Grid grid_of(const Request& request) {
+Grid grid_of(const ValidateRequest& request) {
   std::vector<Axis> axes;
   for (const std::string& text : request.vary) {
     const std::string& key = axes.emplace_back(parse_axis(text)).key;
@@ -99,8 +99,9 @@ Grid grid_of(const Request& request) {
 /// `scenario` as it is, or `bucketed` under each combination of --vary and the others under the
 /// first.
 /// Throws InputError for what would change more than how gradients are averaged.
-Variants variants_of(const Scenario& scenario, const Request& request, const Plugins& plugins) {
-  Variants variants;
+ValidatedVariants variants_of(const Scenario& scenario, const ValidateRequest& request,
+                              const Plugins& plugins) {
+  ValidatedVariants variants;
   if (request.vary.empty()) {
     check_plugins(plugins, scenario.training);
     variants.trainings = trainings_to_validate(scenario, request.caps);
@@ -147,7 +148,7 @@ Bytes enough_for(const std::vector<Schedule>& schedules) {
 }
 
 /// What rank 0 says in the end.
-int report(const Request& request, const Validation& validation) {
+int report(const ValidateRequest& request, const Validation& validation) {
   Outputs outputs;
   if (!request.common.trace.empty()) {
     std::vector<NamedStep> named;
@@ -195,8 +196,8 @@ int report(const Request& request, const Validation& validation) {
 }
 
 /// What the flags ask for; nothing if they ask for help.
-std::optional<Request> request_of(const std::vector<std::string>& arguments) {
-  Request request;
+std::optional<ValidateRequest> validate_request(const std::vector<std::string>& arguments) {
+  ValidateRequest request;
   std::string steps = "20", warm_up = "5", caps, tolerance, repeats = "15";
   boost::program_options::options_description own;
   request.job.add_to(own);
@@ -218,8 +219,9 @@ std::optional<Request> request_of(const std::vector<std::string>& arguments) {
       "write every hook in the order they fire, predicted and measured (CSV; JSON for *.json)")(
       "tolerance", value(&tolerance)->value_name("SHARE"),
       "exit with code 3 if the median error of the step is larger, such as 5%");
-  if (!parse(arguments, usage, Flag::set | Flag::json | Flag::trace | Flag::tables | Flag::report,
-             own, request.common))
+  if (!parse(arguments, validate_usage,
+             Flag::set | Flag::json | Flag::trace | Flag::tables | Flag::report, own,
+             request.common))
     return std::nullopt;
   if (request.common.files.size() != 1)
     throw InputError(
@@ -242,7 +244,7 @@ std::optional<Request> request_of(const std::vector<std::string>& arguments) {
 }
 
 /// Refuses results that cannot be written, or would overwrite what is read.
-void check_outputs(const Request& request) {
+void check_outputs(const ValidateRequest& request) {
   MoreInputs more{request.plugin.files, {}};
   if (!request.calibration.empty()) more.files.push_back(request.calibration);
   for (const std::string& text : request.vary)
@@ -251,8 +253,8 @@ void check_outputs(const Request& request) {
 }
 
 /// Called by every rank; what rank 0 gets back is complete.
-Validation validated(Backend& backend, const Scenario& scenario, const Variants& variants,
-                     const std::vector<Schedule>& schedules, const Request& request) {
+Validation validated(Backend& backend, const Scenario& scenario, const ValidatedVariants& variants,
+                     const std::vector<Schedule>& schedules, const ValidateRequest& request) {
   Progress progress(request.common.quiet || backend.rank() != 0);
   Watch watch;
   watch.progress = [&](const std::string& what, double done) { progress.show(what, done); };
@@ -270,16 +272,16 @@ Validation validated(Backend& backend, const Scenario& scenario, const Variants&
 }  // namespace
 
 int validate_command(const std::vector<std::string>& arguments) {
-  std::optional<Request> asked = request_of(arguments);
+  std::optional<ValidateRequest> asked = validate_request(arguments);
   if (!asked) return exit_done;
-  Request& request = *asked;
+  ValidateRequest& request = *asked;
   Scenario scenario = read_scenario(request.common.files[0], request.common.set);
   check_optimizer(scenario);  // before there are ranks that would all say so
   scenario.cluster.device.synchronous = request.job.synchronous();
   const Plugins plugins = request.plugin.open();
   JobOptions options = request.job.options(scenario.cluster.ranks());
   scenario.cluster = side_by_side(scenario.cluster, link_ranks(options));
-  const Variants variants = variants_of(scenario, request, plugins);
+  const ValidatedVariants variants = variants_of(scenario, request, plugins);
   const std::vector<Schedule> schedules = schedules_of(scenario, variants.trainings);
   request.options.measure.largest =
       std::min(request.options.measure.largest, enough_for(schedules));

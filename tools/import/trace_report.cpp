@@ -39,9 +39,9 @@ std::string said(std::int64_t amount) {
 }
 
 /// Collectives that carry no gradients, alike ones once, with how many there are in all steps.
-using Key = std::tuple<CollectiveKind, std::int64_t, std::string, std::string>;
-std::map<Key, std::size_t> others_of(const TraceFinding& finding) {
-  std::map<Key, std::size_t> others;
+using KindKey = std::tuple<CollectiveKind, std::int64_t, std::string, std::string>;
+std::map<KindKey, std::size_t> others_of(const TraceFinding& finding) {
+  std::map<KindKey, std::size_t> others;
   for (const FoundStep& step : finding.steps)
     for (const FoundCollective& each : step.others)
       ++others[{each.kind, each.elements, each.type, each.group}];
@@ -126,7 +126,7 @@ Table buckets_table(const TraceFinding& finding, const FoundGradients& gradients
   return table;
 }
 
-Table others_table(const TraceFinding& finding, const std::map<Key, std::size_t>& others) {
+Table others_table(const TraceFinding& finding, const std::map<KindKey, std::size_t>& others) {
   constexpr Field kind = fields::text_field("collective", "other collectives", "What kind it is."),
                   count = fields::ratio_field("a_step", "a step", "How many a step has.",
                                               Better::neither, {"{:.3g}"}),

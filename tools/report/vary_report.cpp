@@ -1,6 +1,7 @@
 #include "tools/report/vary_report.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -12,6 +13,7 @@
 #include "tools/report/throughput_report.hpp"
 #include "tools/report/vary_fields.hpp"
 #include "tools/study/names.hpp"
+#include "tools/study/throughput.hpp"
 
 namespace ddpsim {
 namespace {
@@ -29,17 +31,35 @@ const Step* step_under(const VariedRun& varied, Strategy strategy) {
   return nullptr;
 }
 
-/// The step that is the shortest of those that average anything.
-struct Shortest {
+/// A step, how long it lasts, and its samples a second; 0: not known.
+struct ComparedStep {
   const VariedRun* run = nullptr;
   const Step* step = nullptr;
   Duration lasting{};
+  double rate = 0;
 
-  void consider(const VariedRun& varied, const Step& candidate, Duration lasts) {
-    const bool communicates = candidate.training.strategy != Strategy::none &&
-                              (candidate.training.strategy != Strategy::bucketed ||
-                               candidate.training.comm_hook.kind != CommHookKind::noop);
-    if (communicates && (step == nullptr || lasts < lasting)) *this = {&varied, &candidate, lasts};
+  double samples() const { return rate * in_seconds(lasting); }
+  std::string text() const {
+    return fmt::format("{}, {}", short_label(run->settings), strategy_label(step->training));
+  }
+};
+
+/// The best of the steps that average anything: the shortest, and the one of most samples.
+struct BestSteps {
+  ComparedStep shortest, most;
+  bool work_varies = false;  ///< not all steps are of as many samples
+
+  void consider(const ComparedStep& candidate) {
+    const Training& training = candidate.step->training;
+    const bool communicates =
+        training.strategy != Strategy::none &&
+        (training.strategy != Strategy::bucketed || training.comm_hook.kind != CommHookKind::noop);
+    if (!communicates) return;
+    constexpr double alike = 1e-6;
+    work_varies = work_varies || (shortest.step != nullptr &&
+                                  std::abs(candidate.samples() / most.samples() - 1) > alike);
+    if (shortest.step == nullptr || candidate.lasting < shortest.lasting) shortest = candidate;
+    if (most.step == nullptr || candidate.rate > most.rate) most = candidate;
   }
 };
 
@@ -131,7 +151,7 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best) {
   const std::vector<Field> keys = key_columns(runs.front().settings);
   Table table{page_columns(keys, best, !variants.refused.empty())};
   if (best) table.title = sorted_text(*best);
-  Shortest shortest;
+  BestSteps found;
   bool averages = false;
   std::size_t strategies = 0;
   for (const VariedRun& varied : runs)
@@ -146,7 +166,8 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best) {
       row.add(keys_record(keys, varied.settings));
       if (best) row.add(run_row(varied.run.scenario, varied.run.results()[s]));
       table.add(row);
-      shortest.consider(varied, step, lasts);
+      const auto samples = samples_of(varied.run.scenario, step.training);
+      found.consider({&varied, &step, lasts, samples ? samples->samples / in_seconds(lasts) : 0});
     }
   if (best) sort_by(table, *best);
   for (const RefusedRun& refused : variants.refused)
@@ -159,9 +180,11 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best) {
     notes +=
         "post_local_sgd: step and exposed are means over a period, in which models are averaged "
         "once; the rest is of a step between\n";
-  if (shortest.step != nullptr)
-    notes += fmt::format("shortest: {}, {}: {:.2f} ms\n", short_label(shortest.run->settings),
-                         strategy_label(shortest.step->training), in_ms(shortest.lasting));
+  if (found.shortest.step != nullptr)
+    notes += fmt::format("shortest: {}: {:.2f} ms\n", found.shortest.text(),
+                         in_ms(found.shortest.lasting));
+  if (found.work_varies && found.most.rate > 0)
+    notes += fmt::format("most samples a second: {}: {:.1f}\n", found.most.text(), found.most.rate);
   page.add(Paragraph{notes});
   return page;
 }
