@@ -30,8 +30,9 @@ struct DescribedKernel {
   std::int64_t read = 0, written = 0;  ///< bytes, all launches together
   double flops = 0;                    ///< masks not discounted
   int launches = 1;
-  int operations = 1;            ///< of PyTorch whose first launches these are
-  std::optional<Duration> time;  ///< measured, all launches together
+  std::optional<int> launches_in_fp32;  ///< none: as many
+  int operations = 1;                   ///< of PyTorch whose first launches these are
+  std::optional<Duration> time;         ///< measured, all launches together
 };
 
 /// So many times in a row the kernel with this index.

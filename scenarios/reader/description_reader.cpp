@@ -156,6 +156,12 @@ const Map<DescribedKernel>& kernel_map() {
                            "is discounted."})
           .key("launches", value::whole(1, 100'000), &DescribedKernel::launches,
                {.meaning = "How many kernels the host enqueues for it."})
+          .key("launches_in_fp32", value::whole(1, 100'000), &DescribedKernel::launches_in_fp32,
+               {.meaning = "How many they are where a convolution multiplies in fp32, on devices "
+                           "without TF32 or where it is not wanted: cuDNN transforms, scales and "
+                           "computes offsets there.",
+                .otherwise = "as many as `launches`",
+                .example = "4"})
           .key("operations", value::whole(0, 100'000), &DescribedKernel::operations,
                {.meaning = "How many of them begin an operation of PyTorch, which costs the host "
                            "more than a launch: 0 of a kernel that a library launches right behind "
@@ -327,7 +333,8 @@ class StepTotals {
  public:
   /// The problem, or "".
   std::string add(const DescribedKernel& kernel, int count) {
-    launches_ += std::int64_t{count} * kernel.launches;
+    launches_ +=
+        std::int64_t{count} * std::max(kernel.launches, kernel.launches_in_fp32.value_or(1));
     bytes_ += count * static_cast<double>(kernel.read + kernel.written);
     flops_ += count * kernel.flops;
     if (launches_ > most_described_kernels)

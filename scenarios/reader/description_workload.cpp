@@ -81,10 +81,11 @@ class DescribedPass {
   bool open_ = false;
 };
 
-/// Copies of layout are there for kernels of tensor cores: a convolution in fp32 has none.
+/// Copies of layout, and sums of parts, are there for kernels of tensor cores: a convolution in fp32
+/// has none.
 bool is_left_out(const DescribedKernel& described, std::optional<DType> compute,
                  const Device& device) {
-  if (described.op != "cudnn.layout") return false;
+  if (described.op != "cudnn.layout" && described.op != "cudnn.sum_of_parts") return false;
   DescribedKernel convolution;
   convolution.kind = KernelKind::conv;
   convolution.type = described.type;
@@ -99,9 +100,11 @@ std::optional<Kernel> priced(const DescribedKernel& described, std::optional<DTy
   kernel.name = described.op;
   kernel.gemm = described.attention ? fused_attention_gemm(*described.attention) : described.gemm;
   kernel.traffic = Bytes{described.read + described.written};
-  kernel.launches = described.launches;
-  kernel.followers = described.launches - described.operations;
   kernel.type = multiplied_as(described, compute, device);
+  kernel.launches = described.launches;
+  if (described.kind == KernelKind::conv && kernel.type == DType::fp32 && !device.synchronous)
+    kernel.launches = described.launches_in_fp32.value_or(described.launches);
+  kernel.followers = kernel.launches - described.operations;
   kernel.time = described.time;
   return kernel;
 }

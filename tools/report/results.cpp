@@ -61,9 +61,7 @@ Record figures_of(const Result& result) {
       .add(fields::optimizer_ms, in_ms(metrics.optimizer))
       .add(fields::communication_ms, in_ms(metrics.communication))
       .add(fields::exposed_ms, in_ms(exposed(metrics, *result.none)))
-      .add(fields::overlap_ratio, metrics.communication > Duration::zero()
-                                      ? FieldValue(overlap_ratio(metrics, *result.none))
-                                      : FieldValue())
+      .add(fields::overlap_ratio, overlap_ratio(metrics, *result.none))
       .add(fields::collectives, metrics.collectives)
       .add(fields::wire_bytes, result.step->schedule.ranks > 1 ? metrics.wire.count : 0)
       .add(fields::speedup_vs_naive, result.speedup())
@@ -168,7 +166,9 @@ Page run_page(const Scenario& scenario, const std::vector<Result>& results) {
     steps.push_back({strategy_label(result.step->training), result.step});
     Record record = figures_of(result);
     record.add(fields::strategy_in_words, steps.back().name)
-        .add(fields::overlap, *record.find(fields::overlap_ratio));
+        .add(fields::overlap, result.step->metrics.communication > Duration::zero()
+                                  ? *record.find(fields::overlap_ratio)
+                                  : FieldValue());
     table.add(record);
   }
   page.add(std::move(table));

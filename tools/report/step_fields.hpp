@@ -69,10 +69,11 @@ inline constexpr Field exposed_ms =
         .with(much);
 inline constexpr Field overlap_ratio =
     ratio_field("overlap_ratio", "overlap",
-                "max(0, 1 - exposed / communication): the part of communication that is hidden; "
-                "nothing where nothing is communicated.",
+                "max(0, 1 - exposed / communication): the part of communication that is hidden; 1 "
+                "where nothing is communicated.",
                 Better::high, percent)
         .with(much);
+/// The same, or nothing where nothing is communicated.
 inline constexpr Field overlap = overlap_ratio.named("overlap").only_for(Audience::people);
 inline constexpr Field collectives =
     count_field("collectives", "collectives", "How many collectives the step has.", Better::low)

@@ -48,6 +48,7 @@ class Kernel:
     read: int
     written: int
     launches: int = 1
+    launches_in_fp32: Optional[int] = None  # where that is another number
     operations: int = 1  # that its launches begin: 0 if it follows another kernel of the same one
     kind: str = 'memory'
     gemm: Optional[Gemm] = None

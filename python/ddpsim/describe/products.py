@@ -180,6 +180,23 @@ class Windows:
 
 LONG_SUM = 2048  # products added up for one result
 
+# In fp32, without tensor cores, layouts stay as they are, but cuDNN launches helpers, as the kernels
+# of a step of ResNet-50 on a V100 show (pytorch/kineto, tb_plugin/test/result_check_file.txt):
+# Winograd's algorithm, which takes windows of 3 x 3 without stride, transforms data, weight and
+# result; of others a gradient has a kernel that computes offsets or scales, and forward has none
+# (of 40, 10 have one).
+
+FP32_LAUNCHES = {'winograd': 4, 'forward': 1, 'gradient': 2}
+
+
+def fp32_launches(call, weight, which):
+    """Of a convolution's product in fp32; None where nothing is known of it."""
+    if call.device != 'cuda' or weight.dim() != 4 or call['groups'] > 1 or call['transposed']:
+        return None
+    winograd = (tuple(weight.shape[2:]) == (3, 3) and all(step == 1 for step in call['stride'])
+                and all(step == 1 for step in call['dilation']))
+    return FP32_LAUNCHES['winograd' if winograd else which]
+
 
 def plain_product(data, weight, stride, groups):
     """Is the convolution a product of matrices as they lie in memory?"""
@@ -209,7 +226,8 @@ def convolution(call):
     windows = Windows(data, weight, call.result.shape, call['transposed'], call['groups'])
     moved = bytes_of(call.result)
     kernels = [Kernel(op=call.op, kind='conv', gemm=windows.forward, type=format_of(data.dtype),
-                      read=total_bytes([data, weight]), written=moved)]
+                      read=total_bytes([data, weight]), written=moved,
+                      launches_in_fp32=fp32_launches(call, weight, 'forward'))]
     if call.device == 'cuda' and channels_first(data, call['groups']) and not plain_product(
             data, weight, call['stride'], call['groups']):
         kernels = [relaid(call, data), relaid(call, weight), *kernels]
@@ -230,7 +248,8 @@ def convolution_backward(call):
     if call['output_mask'][0]:
         result = call.result[0]
         kernels.append(Kernel(op=call.op, kind='conv', gemm=windows.to_data, type=kind,
-                              read=total_bytes([gradient, weight]), written=bytes_of(result)))
+                              read=total_bytes([gradient, weight]), written=bytes_of(result),
+                              launches_in_fp32=fp32_launches(call, weight, 'gradient')))
         if changes:
             kernels = [relaid(call, weight), relaid(call, gradient), *kernels,
                        relaid(call, result)]
@@ -244,7 +263,8 @@ def convolution_backward(call):
 def weight_gradient(call, gemm, plain, changes):
     gradient, data, result = call['grad_output'], call['input'], call.result[1]
     kernels = [Kernel(op=call.op, kind='conv', gemm=gemm, type=format_of(data.dtype),
-                      read=total_bytes([gradient, data]), written=bytes_of(result))]
+                      read=total_bytes([gradient, data]), written=bytes_of(result),
+                      launches_in_fp32=fp32_launches(call, call['weight'], 'gradient'))]
     if call.device == 'cuda' and (plain or in_parts(gemm)):
         kernels.append(call.memory(bytes_of(result), bytes_of(result), op='cudnn.sum_of_parts'))
     if changes:

@@ -102,6 +102,8 @@ def _kernel(kernel):
         pairs.append(('attention', _flow(_attention(kernel.attention))))
     pairs += [('type', kernel.type), ('read', kernel.read), ('written', kernel.written),
               ('flops', kernel.flops), ('launches', kernel.launches)]
+    if kernel.launches_in_fp32 not in (None, kernel.launches) and kernel.type == 'fp32':
+        pairs.append(('launches_in_fp32', kernel.launches_in_fp32))
     if kernel.operations != 1:
         pairs.append(('operations', kernel.operations))
     if kernel.time is not None:
