@@ -81,7 +81,7 @@ class DescribedPass {
   bool open_ = false;
 };
 
-/// Copies of layout, and sums of parts, are there for kernels of tensor cores: a convolution in fp32
+/// Copies of layout and sums of parts are there for kernels of tensor cores: a convolution in fp32
 /// has none.
 bool is_left_out(const DescribedKernel& described, std::optional<DType> compute,
                  const Device& device) {

@@ -180,8 +180,9 @@ class Windows:
 
 LONG_SUM = 2048  # products added up for one result
 
-# In fp32, without tensor cores, layouts stay as they are, but cuDNN launches helpers, as the kernels
-# of a step of ResNet-50 on a V100 show (pytorch/kineto, tb_plugin/test/result_check_file.txt):
+# In fp32, without tensor cores, layouts stay as they are, but cuDNN launches helpers, as the
+# kernels of a step of ResNet-50 on a V100 show (pytorch/kineto,
+# tb_plugin/test/result_check_file.txt):
 # Winograd's algorithm, which takes windows of 3 x 3 without stride, transforms data, weight and
 # result; of others a gradient has a kernel that computes offsets or scales, and forward has none
 # (of 40, 10 have one).
