@@ -10,13 +10,9 @@
 namespace ddpsim {
 namespace {
 
-/// Channels of a communicator: NCCL takes 16 on nodes of eight Hopper GPUs and NICs, and as many
-/// for NVLS. The same everywhere, for what its search finds elsewhere jumps with the bandwidth.
-constexpr double channels = 16;
-
-/// A double tree's: half of the channels are one tree's and half the other's, whose chunks pass
-/// other ports meanwhile.
-constexpr double tree_channels = channels / 2;
+/// Half of the channels are one tree's and half the other's, whose chunks pass other ports
+/// meanwhile.
+constexpr double tree_channels = nccl_tree_channels, channels = 2 * tree_channels;
 
 /// One step's buffer (NCCL's 8 steps to a buffer): LL and LL128 give some of it to flags.
 constexpr double ll_chunk = 32 * 1024, simple_chunk = 512 * 1024, ll128_chunk = 576'000;

@@ -279,6 +279,23 @@ double nccl_channel_limit(const NcclSystem& system) {
   return ring.cap(cap_ring_ll128);
 }
 
+double nccl_tree_channel_rate(const NcclSystem& system, NcclProtocol protocol, int nodes) {
+  if (protocol == NcclProtocol::ll) return nccl_ll_channel_rate(system);
+  NcclSystem there = system;
+  there.nodes = nodes;
+  const Entry tree{there, Collective::all_reduce, NcclAlgorithm::tree, protocol};
+  return 0.5 * tree.cap(protocol == NcclProtocol::ll128 ? cap_tree_ll128 : cap_tree);
+}
+
+double nccl_ll_channel_rate(const NcclSystem& system) {
+  return cap_ll[generation_of(system)][0] / nccl_tree_channels;
+}
+
+double nccl_ll_channel_bytes(const NcclSystem& system, NcclAlgorithm algorithm) {
+  constexpr double threads_of_8_bytes = 512 * 8;
+  return threads_of_8_bytes * (algorithm == NcclAlgorithm::tree ? 2 : system.ranks());
+}
+
 int nccl_channels(const NcclSystem& system, NcclAlgorithm algorithm, NcclProtocol protocol,
                   Bytes size) {
   return channels_used({system, Collective::all_reduce, algorithm, protocol}, size);

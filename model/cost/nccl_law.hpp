@@ -65,6 +65,25 @@ double nccl_ll_limit(const NcclSystem& system);
 /// GB/s that one channel (a thread block) moves at most.
 double nccl_channel_limit(const NcclSystem& system);
 
+/// Channels of one of a double tree's two trees: half of 16, which NCCL takes on nodes of eight
+/// Hopper GPUs and NICs. The same everywhere, for what its search finds elsewhere jumps with the
+/// bandwidth.
+inline constexpr double nccl_tree_channels = 8;
+
+/// GB/s at which a tree's channel passes on what it got, to ranks of so many nodes: half of NCCL's
+/// figure, which counts a channel's way up and its way down. Of LL, as nccl_ll_channel_rate().
+double nccl_tree_channel_rate(const NcclSystem& system, NcclProtocol protocol, int nodes);
+
+/// GB/s that one channel of LL passes on: NCCL's limit of LL within a node over the channels of a
+/// tree. Public logs show 4.6 GB/s on V100, 14 on H100 and 30 on B200, where that is 4.9, 17.6 and
+/// 35.
+double nccl_ll_channel_rate(const NcclSystem& system);
+
+/// How many bytes of a message with LL one channel sends before a second one helps: 4 KiB (512
+/// threads of 8 bytes) of each rank's part in a ring, and 8 KiB in a tree, where NCCL takes whole
+/// channels only (src/enqueue.cc topoGetAlgoInfo) and logs show it.
+double nccl_ll_channel_bytes(const NcclSystem& system, NcclAlgorithm algorithm);
+
 /// Channels of the communicator that a message of this size takes.
 int nccl_channels(const NcclSystem& system, NcclAlgorithm algorithm, NcclProtocol protocol,
                   Bytes size);

@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
 // Worked example: eight H100 on an NVSwitch of 450 GB/s ports, 25 MiB.
 //
-//     ring, Simple   2 x 7/8 = 1.75 of the bytes through each port at 0.825 x 450 = 371 GB/s:
-//                    123.6 us, after 3 us and 56 us of steps: 182.6 us
-//     NVLS           1 + 1/8 of the bytes at 0.638 x 450 = 287.1 GB/s: 102.7 us, after 3 us, 25 us
-//                    of steps and 16.4 us until the first 4 MiB are added up: 147.2 us, so NVLS
+//     ring, Simple   2 x 7/8 = 1.75 of the bytes through each port at 0.76 x 450 = 342 GB/s:
+//                    134.1 us, after 3 us and 56 us of steps: 193.1 us
+//     NVLS           1 + 1/8 of the bytes at 0.635 x 450 = 285.8 GB/s: 103.2 us, after 3 us, 25 us
+//                    of steps and 16.5 us until the first 4 MiB are added up: 147.7 us, so NVLS
 //                    runs
 
 namespace ddpsim {
@@ -21,7 +22,7 @@ namespace {
 // also of sources left out of the fit. NVLink's share is bounded so that 1 GiB takes at most 1.35
 // times its bytes at line rate, the start by what the smallest messages on Hopper take.
 constexpr PortConstants fitted{
-    .share = {1.00, 0.825, 0.84, 0.965, 0.92}, .nvls = 0.638, .start_us = 3.0};
+    .share = {1.00, 0.79, 0.82, 0.965, 0.92}, .host = 0.92, .nvls = 0.635, .start_us = 3.0};
 
 /// What of the bytes that cross a link is data: half with LL, 15/16 with LL128
 /// (src/device/prims_ll.h and prims_ll128.h; the rest are flags).
@@ -35,10 +36,25 @@ constexpr std::size_t index_of(Enumerator value) {
   return static_cast<std::size_t>(value);
 }
 
-/// A tree's share of a ring's bandwidth as NCCL counts (src/graph/tuning.cc): 0.92, and LL is
-/// divided by 3.8 where a ring's is halved. Whole chunks of Simple lose nothing between
-/// nodes.
-constexpr std::array<double, all_nccl_protocols.size()> tree_share{0.92 * 2 / 3.8, 0.92, 0.92};
+/// What a kernel reaches of the rate that its data has on a port, as NCCL counts
+/// (src/graph/tuning.cc): a tree 0.92 of a ring, and with LL it is divided by 3.8 where a ring's
+/// rate is halved; LL128 7/9 of a line within one node, flags and all, which NCCL says of trees and
+/// a public log of eight A100 of rings, and a ring 0.92 of it between nodes. Trees of Simple lose
+/// nothing in public logs.
+double of_kernel(const Cluster& cluster, NcclAlgorithm algorithm, NcclProtocol protocol) {
+  const bool tree = algorithm == NcclAlgorithm::tree;
+  constexpr double tree_of_ring = 0.92, data_of_ll128 = data_share[index_of(NcclProtocol::ll128)];
+  switch (protocol) {
+    case NcclProtocol::ll:
+      return tree ? tree_of_ring * 2 / 3.8 : 1;
+    case NcclProtocol::ll128:
+      if (cluster.nodes == 1) return (tree ? tree_of_ring : 1) * 7 / 9 / data_of_ll128;
+      return tree ? tree_of_ring : 0.92 / data_of_ll128;
+    case NcclProtocol::simple:
+      break;
+  }
+  return 1;
+}
 
 /// What NVLS reaches on a generation, of what it does on Hopper: as NCCL has it
 /// (src/graph/tuning.cc, nvlsEfficiency: 0.85 and 0.74).
@@ -134,28 +150,59 @@ Ports ports_of(const Cluster& cluster, Collective collective, NcclAlgorithm algo
   return ports;
 }
 
+int tree_levels(const Cluster& cluster) {
+  return static_cast<int>(std::bit_width(static_cast<unsigned>(cluster.nodes))) - 1;
+}
+
+/// Hops of a tree's chain inside a node, up and down; the last one is counted by the bytes.
+int chain_hops(const Cluster& cluster) {
+  return std::max(0, 2 * cluster.ranks_per_node - 3);
+}
+
+/// Bytes/s at which the channels of one of a double tree's two trees pass on a chunk, between ranks
+/// that stand in so many nodes. Not so with Simple: by NCCL's figures 1536 V100 would take 1.4
+/// times what they take for 32 to 64 MiB.
+double of_one_tree(const NcclSystem& system, NcclProtocol protocol, int nodes) {
+  if (protocol == NcclProtocol::simple) return std::numeric_limits<double>::infinity();
+  return nccl_tree_channels * 1e9 * nccl_tree_channel_rate(system, protocol, nodes);
+}
+
 /// Seconds that a byte of a chunk takes over all hops, one after the other: up and down a tree's
-/// chains inside the nodes and its levels between them; NVLS adds up in one hop. A
-/// tree's last hop is counted by the bytes themselves. `reached`: bytes/s
-/// of data through each port.
-double hops_per_byte(const Cluster& cluster, NcclAlgorithm algorithm, const Ports& ports,
+/// chains inside the nodes and its levels between them; NVLS adds up in one hop. `reached`: bytes/s
+/// of data through each port. A tree's hop is as fast as the port and its channels are.
+double hops_per_byte(const Cluster& cluster, const NcclSystem& system, NcclAlgorithm algorithm,
+                     NcclProtocol protocol, const Ports& ports,
                      const std::array<double, ports_of_a_way>& reached) {
   if (algorithm == NcclAlgorithm::ring) return 0;
+  const bool tree = algorithm == NcclAlgorithm::tree;
   double seconds = 0;
   if (ports[0].per_byte > 0) {
     const double copies = through_host(cluster) ? 2 : 1;
-    const bool tree = algorithm == NcclAlgorithm::tree;
-    const double hops = tree ? (2 * cluster.ranks_per_node - 3) * copies : ports[0].per_byte;
-    seconds += hops / reached[0];
+    seconds +=
+        tree ? chain_hops(cluster) * copies / std::min(reached[0], of_one_tree(system, protocol, 1))
+             : ports[0].per_byte / reached[0];
   }
   if (cluster.nodes > 1 && algorithm != NcclAlgorithm::nvls) {
-    const int levels = static_cast<int>(std::bit_width(static_cast<unsigned>(cluster.nodes))) - 1;
     // NCCL opens its channels by NIC, so a NIC of few passes on no more at once than one of eight.
     double node = reached[2] * std::max(8, nics_per_node(cluster));
     if (ports[1].per_byte > 0) node = std::min(node, reached[1] * cluster.ranks_per_node);
-    seconds += 2 * levels / node;
+    if (tree) node = std::min(node, of_one_tree(system, protocol, cluster.nodes));
+    seconds += 2 * tree_levels(cluster) / node;
   }
   return seconds;
+}
+
+/// A short message of LL, which one channel sends alone, passes on each hop at that channel's rate:
+/// seconds for each of its bytes, and how many bytes at most are sent so.
+struct OneChannel {
+  double seconds_per_byte = 0, bytes = 0;
+};
+OneChannel one_channel(const Cluster& cluster, const NcclSystem& system, Collective collective,
+                       NcclAlgorithm algorithm) {
+  const bool tree = algorithm == NcclAlgorithm::tree;
+  const double hops =
+      tree ? chain_hops(cluster) + 2 * tree_levels(cluster) : ring_share(cluster, collective);
+  return {hops / (1e9 * nccl_ll_channel_rate(system)), nccl_ll_channel_bytes(system, algorithm)};
 }
 
 /// `usual`: the kind of link whose steps NCCL's figures are.
@@ -222,12 +269,10 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants,
       for (const NcclProtocol protocol : all_nccl_protocols) {
         if (!nccl_offers(system_, collective, algorithm, protocol)) continue;
         if (is_forced_out(forced, algorithm, protocol)) continue;
-        const bool tree = algorithm == NcclAlgorithm::tree;
         const bool nvls = algorithm == NcclAlgorithm::nvls || algorithm == NcclAlgorithm::nvls_tree;
         const std::size_t p = index_of(protocol);
         Candidate candidate{algorithm, protocol};
-        const bool wide_tree = tree && protocol == NcclProtocol::simple && cluster.nodes > 1;
-        const double of_ring = tree && !wide_tree ? tree_share[p] : 1;
+        const double kernel = of_kernel(cluster, algorithm, protocol);
         const double steps =
             nccl_latency_us(stepping, collective, algorithm, protocol, inside, between);
         candidate.start = 1e-6 * (start_us + steps);
@@ -240,16 +285,22 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants,
         std::array<double, ports_of_a_way> reached{};  // bytes/s of data
         for (std::size_t i = 0; i < ports.size(); ++i) {
           const Port& port = ports[i];
-          reached[i] =
-              port.rate * (i == 0 && nvls ? constants.nvls * nvls_of_hopper(system_)
-                                          : data_share[p] * constants.share[index_of(port.kind)]);
-          if (port.per_byte > 0) bound(port.name, port.per_byte / reached[i] / of_ring);
+          const bool inside_node = i == 0;
+          reached[i] = port.rate * (inside_node && nvls ? constants.nvls * nvls_of_hopper(system_)
+                                    : inside_node && through_host(cluster)
+                                        ? data_share[p] * constants.host
+                                        : data_share[p] * constants.share[index_of(port.kind)]);
+          if (port.per_byte > 0) bound(port.name, port.per_byte / reached[i] / kernel);
         }
         candidate.chunks = nccl_chunks(system_, algorithm, protocol);
-        candidate.hops = hops_per_byte(cluster, algorithm, ports, reached);
+        candidate.hops = hops_per_byte(cluster, system_, algorithm, protocol, ports, reached);
         const double bus = ring_share(cluster, collective);
-        if (protocol == NcclProtocol::ll)
+        if (protocol == NcclProtocol::ll) {
+          const OneChannel alone = one_channel(cluster, system_, collective, algorithm);
+          candidate.alone = alone.seconds_per_byte;
+          candidate.alone_bytes = alone.bytes;
           bound(CollectiveBound::sms, bus * 1e-9 / nccl_ll_limit(system_));
+        }
         if (most_channels_)
           bound(CollectiveBound::sms, bus * 1e-9 / (*most_channels_ * nccl_channel_limit(system_)));
         if (!(candidate.seconds_per_byte < 1))  // a byte a second: no bandwidth, or next to none
@@ -261,14 +312,16 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants,
           "NCCL does not offer that algorithm and protocol on these links and devices");
   }
   if (cluster.forced.algorithm) return;
-  if (price(Collective::all_reduce, NcclAlgorithm::nvls_tree, NcclProtocol::simple, MiB))
-    nvls_tree_ = known ? *known : ddpsim::nvls_tree_sizes(cluster);
+  if (!price(Collective::all_reduce, NcclAlgorithm::nvls_tree, NcclProtocol::simple, MiB)) return;
+  nvls_tree_ = known ? *known : ddpsim::nvls_tree_sizes(cluster);
+  nvls_tree_line_ =
+      narrowest(cluster, Collective::all_reduce, NcclAlgorithm::nvls_tree).seconds_per_byte;
 }
 
 PortLaw::Price PortLaw::price(const Candidate& candidate, double bytes) const {
   const Bytes size{static_cast<std::int64_t>(bytes)};
-  Price price{
-      from_seconds(candidate.latency(bytes)), from_seconds(bytes * candidate.seconds_per_byte), {}};
+  const double transfer = bytes * candidate.seconds_per_byte;
+  Price price{from_seconds(candidate.time(bytes) - transfer), from_seconds(transfer), {}};
   int channels = nccl_channels(system_, candidate.algorithm, candidate.protocol, size);
   if (most_channels_) channels = std::min(channels, *most_channels_);
   price.choice = {candidate.algorithm, candidate.protocol, static_cast<std::int16_t>(channels),
@@ -307,10 +360,12 @@ PortLaw::Price PortLaw::of_nvls_tree(double bytes) const {
   split.latency *= parts;
   split.transfer *= parts;
   const Price larger = price(quickest(candidates, nvls_tree_.to), nvls_tree_.to);
+  const CollectiveChoice nvls_tree = found.choice;
   for (const Price& other : {split, larger}) {
     if (other.time() >= found.time()) continue;
-    found.latency = other.latency;  // the algorithm is an NVLS tree all the same
-    found.transfer = other.transfer;
+    found = other;
+    if (in_seconds(other.transfer) < bytes * nvls_tree_line_) continue;  // too quick for NVLS
+    found.choice = nvls_tree;  // the algorithm is an NVLS tree all the same
     found.choice.bound = other.choice.bound;
   }
   return found;

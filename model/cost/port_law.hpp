@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -14,6 +15,7 @@ namespace ddpsim {
 /// kernel's start takes beside NCCL's own figures.
 struct PortConstants {
   std::array<double, all_link_kinds.size()> share;  ///< with Simple, whose bytes are all data
+  double host = 1;      ///< of PCIe, where GPUs copy through the host's memory, twice over the bus
   double nvls = 1;      ///< of an NVLink port, where the switch adds up (Hopper)
   double start_us = 0;  ///< from a kernel's start to its first step
 };
@@ -27,7 +29,9 @@ const PortConstants& fitted_ports();
 ///         + size x max over ports of (bytes per byte / (share x line rate))
 ///
 /// The third term is a pipeline that fills: each hop of a tree, and NVLS, passes a chunk on when it
-/// is there (nccl_chunks.hpp), so the last hop begins that much later.
+/// is there (nccl_chunks.hpp), so the last hop begins that much later; what a channel moves bounds
+/// a tree's hops too. A message of a few KiB with LL is sent by one channel, and takes no less than
+/// its bytes over all hops at that channel's rate.
 ///
 /// A port is what joins a GPU to the others of its node (NVLink, or PCIe), a GPU's way to the NICs,
 /// or a node's NICs. How many bytes cross it is a matter of the algorithm alone; line rates are the
@@ -87,11 +91,15 @@ class PortLaw {
     CollectiveBound bound = CollectiveBound::port;  ///< of the bytes
     double start = 0;                               ///< seconds: the kernel's start, and steps
     double hops = 0;                                ///< seconds per byte of a chunk
+    double alone = 0;        ///< seconds per byte over all hops, by one channel (LL)
+    double alone_bytes = 0;  ///< the most that a message sends by one alone
     double seconds_per_byte = 0;
     NcclChunks chunks{};
 
-    double latency(double size) const { return start + chunks.of(size) * hops; }
-    double time(double size) const { return latency(size) + size * seconds_per_byte; }
+    double time(double size) const {
+      return start + std::max(chunks.of(size) * hops + size * seconds_per_byte,
+                              std::min(size, alone_bytes) * alone);
+    }
   };
   static constexpr std::size_t most_candidates = 10;
   struct Candidates {
@@ -107,6 +115,7 @@ class PortLaw {
   std::optional<int> most_channels_;
   std::array<Candidates, all_collectives.size()> candidates_{};  ///< [collective]
   NvlsTreeSizes nvls_tree_;                                      ///< among all-reduces
+  double nvls_tree_line_ = 0;  ///< seconds per byte through its narrowest port at line rate
 };
 
 }  // namespace ddpsim

@@ -246,7 +246,7 @@ def busy():
 
 
 def settled():
-    """The same, once the browser has done what it does for a second or two after a page is there."""
+    """The same, once the browser has done what it does in the seconds after a page is there."""
     for _ in range(5):
         share = busy()
         if share <= 0.25:

@@ -83,8 +83,8 @@ TEST_CASE("eight H100 take the times of the worked example", "[model][port_law]"
     return in_us(
         law.price(Collective::all_reduce, algorithm, NcclProtocol::simple, 25 * MiB)->time());
   };
-  CHECK(us(NcclAlgorithm::ring) == Approx(182.6).margin(0.1));
-  CHECK(us(NcclAlgorithm::nvls) == Approx(147.2).margin(0.1));
+  CHECK(us(NcclAlgorithm::ring) == Approx(188.0).margin(0.1));
+  CHECK(us(NcclAlgorithm::nvls) == Approx(147.7).margin(0.1));
   const PortLaw::Price price = law.chosen(Collective::all_reduce, 25 * MiB);
   CHECK(price.choice.algorithm == NcclAlgorithm::nvls);
   CHECK(price.choice.protocol == NcclProtocol::simple);
@@ -107,11 +107,45 @@ TEST_CASE("chunks grow with the message, and a tree's pipeline waits for one at 
   CHECK(chunks.of(10e6) == 8 * 72000);
   CHECK(chunks.of(1e9) == 8 * 576000);
   CHECK(nccl_chunks(nccl_system(four), NcclAlgorithm::ring, NcclProtocol::simple).of(1e9) == 0);
-  // 576 kB take 13 hops at 0.7734375 x 450 GB/s and 4 at 0.8625 x 400 GB/s: 28.2 us more than 3 us
-  // to start and NCCL's own 14 + 2 (7 x 1.25 + 2 x 8.5) = 65.5 us.
+  // 576 kB take 13 hops at 8 x 36.7 / 2 and 4 at 8 x 29 / 2 GB/s, what eight channels pass on, for
+  // the ports would carry more: 70.9 us more than 3 us to start and NCCL's own 14 + 2 (7 x 1.25 + 2
+  // x 8.5) = 65.5 us.
   const auto price = PortLaw(four).price(Collective::all_reduce, NcclAlgorithm::tree,
                                          NcclProtocol::ll128, Bytes{10'000'000});
-  CHECK(in_us(price->latency) == Approx(68.5 + 0.576e6 * (13 / 0.348046875e6 + 4 / 0.345e6)));
+  CHECK(in_us(price->latency) == Approx(68.5 + 0.576 * (13 / 0.1468 + 4 / 0.116)));
+}
+
+TEST_CASE("no collective is quicker than the algorithm that it names", "[model][port_law]") {
+  // NCCL takes an NVLS tree here, whose bytes take longer than a tree's: 1.5 times an array through
+  // each port, and the ports are slow.
+  Cluster slow = sweeps::nodes(17, sweeps::node(100, 2, LinkKind::nvlink, 0.018), 10, 0.087,
+                               LinkKind::ethernet);
+  const PortLaw law(slow);
+  for (double bytes = 1 << 16; bytes < 1 << 30; bytes *= 1.3) {
+    const PortLaw::Price price =
+        law.chosen(Collective::all_reduce, Bytes{static_cast<std::int64_t>(bytes)});
+    const double line =
+        PortLaw::narrowest(slow, Collective::all_reduce, *price.choice.algorithm).seconds_per_byte;
+    REQUIRE(in_seconds(price.transfer) >= 0.999999 * bytes * line);
+  }
+}
+
+TEST_CASE("one channel sends a short message of LL, hop after hop", "[model][port_law]") {
+  // 96 nodes of 16 V100: 29 hops inside nodes and 12 between them, at 39 / 8 GB/s, until 8 KiB are
+  // sent by one channel. A public log has 111.6, 144.5 and 180.7 us for 1, 4 and 8 KiB.
+  const Cluster many =
+      sweeps::nodes(96, sweeps::node(70, 16, LinkKind::nvlink, 150), 8, 12.5, LinkKind::infiniband);
+  const PortLaw law(many);
+  const auto us = [&](Bytes size) {
+    return in_us(
+        law.price(Collective::all_reduce, NcclAlgorithm::tree, NcclProtocol::ll, size)->time());
+  };
+  const double start = us(Bytes{0});
+  CHECK(us(4 * KiB) - start == Approx(41 * 4.096 / 4.875));
+  CHECK(us(8 * KiB) - start == Approx(41 * 8.192 / 4.875));
+  CHECK(us(16 * KiB) == Approx(us(8 * KiB)));
+  CHECK(us(4 * KiB) == Approx(144.5).epsilon(0.1));
+  CHECK(us(8 * KiB) == Approx(180.7).epsilon(0.1));
 }
 
 TEST_CASE("what bounds a collective is said", "[model][port_law]") {
@@ -189,7 +223,8 @@ TEST_CASE("an all-reduce takes what NCCL's choice takes, where another would be 
   CHECK(
       two.time() >
       law.price(Collective::all_reduce, NcclAlgorithm::tree, NcclProtocol::ll128, 2 * MiB)->time());
-  CHECK(in_us(one.time()) == Approx(82.2).epsilon(0.05));
+  CHECK(in_us(one.time()) >= 82.2);
+  CHECK(in_us(one.time()) <= 93.3);
   CHECK(in_us(two.time()) == Approx(132.2).epsilon(0.05));
   // Just beyond the change-over no more is charged than two messages of half the size would take.
   for (double bytes = 1 << 20; bytes < 1 << 22; bytes *= 1.01) {
