@@ -101,12 +101,12 @@ struct FixedInterference {
 
 /// How much ranks differ in computing time where a scenario says nothing: the standard deviation,
 /// as a share. Fitted on the development files that begin from one GPU's step (33 rows of 4
-/// sources, 1 to 32 V100 or A100): with 3.3 % the sources' mean errors, each counting alike, are
-/// zero. Their steps grow so with ranks, whatever the buckets. It stands
-/// for all that makes a rank late: clocks and silicon (GPUs of one model spread over 8 %, arXiv
+/// sources, 1 to 32 V100 or A100) by least squares, each source counting alike, to a quarter of a
+/// per cent. Their steps grow so with ranks, whatever the buckets. It stands for all that makes a
+/// rank late: clocks and silicon (GPUs of one model spread over 8 %, arXiv
 /// 2208.11035), input pipelines, hosts. Even data on even GPUs spreads by 0.5 %
 /// (ByteDance-Seed/StragglerAnalysis).
-inline constexpr double usual_skew = 0.033;
+inline constexpr double usual_skew = 0.035;
 
 struct Cluster {
   Device device;
