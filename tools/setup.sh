@@ -52,7 +52,7 @@ torch_environment() {
   rm -rf build/torch
   /usr/bin/python3 -m venv build/torch
   # shellcheck disable=SC2086
-  build/torch/bin/python -m pip install --quiet --disable-pip-version-check $TORCH_PACKAGES
+  build/torch/bin/python -m pip install --quiet --disable-pip-version-check --no-compile $TORCH_PACKAGES
   echo "$TORCH_PACKAGES" >build/torch/installed
 }
 
@@ -87,8 +87,8 @@ python_package() {
   python=$PWD/build/torch/bin/python
   [ -x "$python" ] || /usr/bin/python3 -m venv build/torch
   # shellcheck disable=SC2086
-  "$python" -m pip install --quiet --disable-pip-version-check $PYTHON_PACKAGES
-  "$python" -m pip install --quiet --disable-pip-version-check --no-deps "$TRACE_READER" \
+  "$python" -m pip install --quiet --disable-pip-version-check --no-compile $PYTHON_PACKAGES
+  "$python" -m pip install --quiet --disable-pip-version-check --no-compile --no-deps "$TRACE_READER" \
     "$PAGE_CHECKER"
   cmake --preset "$1" -DDDPSIM_PYTHON_MODULE=ON -DPython_EXECUTABLE="$python" >/dev/null
   cmake --build --preset "$1" --target ddpsim ddpsim_python
