@@ -45,6 +45,13 @@ install() {
     apt-get install -y -qq --no-install-recommends $missing >/dev/null
 }
 
+# pip_install PYTHON WHAT...: modules are compiled when they are first imported, and most never are.
+pip_install() {
+  interpreter=$1
+  shift
+  "$interpreter" -m pip install --quiet --disable-pip-version-check --no-compile "$@"
+}
+
 # torch_environment: TORCH_PACKAGES in the virtual environment build/torch, from pip's index.
 torch_environment() {
   [ "$(cat build/torch/installed 2>/dev/null)" = "$TORCH_PACKAGES" ] && return 0
@@ -52,7 +59,8 @@ torch_environment() {
   rm -rf build/torch
   /usr/bin/python3 -m venv build/torch
   # shellcheck disable=SC2086
-  build/torch/bin/python -m pip install --quiet --disable-pip-version-check --no-compile $TORCH_PACKAGES
+  pip_install build/torch/bin/python $TORCH_PACKAGES
+  build/torch/bin/python -c 'import torch.distributed, torch.nn.parallel, torch.profiler'
   echo "$TORCH_PACKAGES" >build/torch/installed
 }
 
@@ -87,12 +95,11 @@ python_package() {
   python=$PWD/build/torch/bin/python
   [ -x "$python" ] || /usr/bin/python3 -m venv build/torch
   # shellcheck disable=SC2086
-  "$python" -m pip install --quiet --disable-pip-version-check --no-compile $PYTHON_PACKAGES
-  "$python" -m pip install --quiet --disable-pip-version-check --no-compile --no-deps "$TRACE_READER" \
-    "$PAGE_CHECKER"
+  pip_install "$python" $PYTHON_PACKAGES
+  pip_install "$python" --no-deps "$TRACE_READER" "$PAGE_CHECKER"
   cmake --preset "$1" -DDDPSIM_PYTHON_MODULE=ON -DPython_EXECUTABLE="$python" >/dev/null
   cmake --build --preset "$1" --target ddpsim ddpsim_python
-  "$python" -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps \
-    --force-reinstall --config-settings=build-dir=build/wheel-tests \
+  pip_install "$python" --no-build-isolation --no-deps --force-reinstall \
+    --config-settings=build-dir=build/wheel-tests \
     "--config-settings=cmake.define.DDPSIM_PREBUILT=$PWD/build/$1" .
 }
