@@ -45,11 +45,14 @@ install() {
     apt-get install -y -qq --no-install-recommends $missing >/dev/null
 }
 
-# pip_install PYTHON WHAT...: modules are compiled when they are first imported, and most never are.
+# pip_install PYTHON WHAT...: compiled on all processors, which pip does on one. Some packages bring
+# files that no Python 3 compiles.
 pip_install() {
   interpreter=$1
   shift
   "$interpreter" -m pip install --quiet --disable-pip-version-check --no-compile "$@"
+  "$interpreter" -m compileall -q -j 0 "$("$interpreter" -c \
+    'import sysconfig; print(sysconfig.get_path("purelib"))')" >/dev/null || true
 }
 
 # torch_environment: TORCH_PACKAGES in the virtual environment build/torch, from pip's index.
@@ -60,7 +63,6 @@ torch_environment() {
   /usr/bin/python3 -m venv build/torch
   # shellcheck disable=SC2086
   pip_install build/torch/bin/python $TORCH_PACKAGES
-  build/torch/bin/python -c 'import torch.distributed, torch.nn.parallel, torch.profiler'
   echo "$TORCH_PACKAGES" >build/torch/installed
 }
 

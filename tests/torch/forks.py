@@ -8,6 +8,7 @@ them (default: 1) run at a time, in this order. Printed is a list of {"code", "o
 Python: Fork.
 """
 import atexit
+import contextlib
 import json
 import os
 import runpy
@@ -21,6 +22,9 @@ import traceback
 os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')  # before torch loads its BLAS
 
 import torch  # for the forks
+
+with contextlib.suppress(ImportError):  # torch 1.13 has none
+    import torch._dynamo  # a DistributedDataParallel of torch 2 imports it: 800 modules
 
 
 class Fork:
