@@ -6,10 +6,12 @@
 #include <stdexcept>
 #include <string>
 
+#include "model/cost/collective_ports.hpp"
+
 // Worked example: eight H100 on an NVSwitch of 450 GB/s ports, 25 MiB.
 //
-//     ring, Simple   2 x 7/8 = 1.75 of the bytes through each port at 0.76 x 450 = 342 GB/s:
-//                    134.1 us, after 3 us and 56 us of steps: 193.1 us
+//     ring, Simple   2 x 7/8 = 1.75 of the bytes through each port at 0.79 x 450 = 355.5 GB/s:
+//                    129.0 us, after 3 us and 56 us of steps: 188.0 us
 //     NVLS           1 + 1/8 of the bytes at 0.635 x 450 = 285.8 GB/s: 103.2 us, after 3 us, 25 us
 //                    of steps and 16.5 us until the first 4 MiB are added up: 147.7 us, so NVLS
 //                    runs
@@ -60,94 +62,6 @@ double of_kernel(const Cluster& cluster, NcclAlgorithm algorithm, NcclProtocol p
 /// (src/graph/tuning.cc, nvlsEfficiency: 0.85 and 0.74).
 double nvls_of_hopper(const NcclSystem& system) {
   return system.compute_capability >= 100 ? 0.74 / 0.85 : 1;
-}
-
-struct Port {
-  CollectiveBound name = CollectiveBound::port;
-  LinkKind kind = LinkKind::plain;
-  double per_byte = 0;  ///< bytes that cross it for a byte of the collective
-  double rate = 0;      ///< line rate, bytes/s
-
-  double seconds() const { return per_byte > 0 ? per_byte / rate : 0; }
-};
-inline constexpr std::size_t ports_of_a_way = 3;
-using Ports = std::array<Port, ports_of_a_way>;  ///< inside the node, GPU to NICs, NICs
-
-double line_rate(const Link& link) {
-  return (link.bandwidth.bytes_per_second > 0 ? link.bandwidth : link.nccl_bandwidth)
-      .bytes_per_second;
-}
-
-/// From a GPU to the NICs: the link inside the node if that is PCIe, else PCIe x16 of the device's
-/// generation (data sheets): 5 from Hopper, 4 from Ampere, 3 before.
-double pcie_rate(const Cluster& cluster) {
-  if (cluster.intra_node.kind == LinkKind::pcie && line_rate(cluster.intra_node) > 0)
-    return line_rate(cluster.intra_node);
-  const int capability = cluster.device.compute_capability;
-  return (capability >= 90 ? 63.0 : capability >= 80 ? 31.5 : 15.75) * 1e9;
-}
-
-/// Bytes of a ring through each of its hops for a byte of the collective.
-double ring_share(const Cluster& cluster, Collective collective) {
-  const double n = cluster.ranks();
-  switch (collective) {
-    case Collective::all_reduce:
-      return 2 * (n - 1) / n;
-    case Collective::all_gather:
-    case Collective::reduce_scatter:
-      return (n - 1) / n;
-    case Collective::broadcast:
-    case Collective::reduce:
-      return 1;
-  }
-  return 1;
-}
-
-/// Do the GPUs of a node copy to each other through the host's memory?
-bool through_host(const Cluster& cluster) {
-  return cluster.intra_node.kind == LinkKind::pcie && !cluster.device.peer_to_peer;
-}
-
-/// The busiest node of a double tree.
-double tree_between(int nodes) {
-  if (nodes == 2) return 1;
-  return nodes == 3 ? 1.5 : 2;
-}
-
-Ports ports_of(const Cluster& cluster, Collective collective, NcclAlgorithm algorithm) {
-  const double g = cluster.ranks_per_node, ring = ring_share(cluster, collective);
-  // Of a ring between nodes each GPU's port carries what does not leave the node there: the mean
-  // over the GPUs, for rings leave by several.
-  double inside = cluster.nodes > 1 ? ring * (1 - 1 / g) : ring, between = ring;
-  switch (algorithm) {
-    case NcclAlgorithm::ring:
-      break;
-    case NcclAlgorithm::tree:
-      inside = 2 * (g - 1) / g;
-      between = tree_between(cluster.nodes);
-      break;
-    case NcclAlgorithm::nvls:
-    case NcclAlgorithm::nvls_tree:
-      inside = collective == Collective::all_reduce ? 1 + 1 / g : 1;
-      between = tree_between(cluster.nodes);
-      break;
-  }
-  Ports ports;
-  const bool inner = cluster.ranks_per_node > 1, outer = cluster.nodes > 1;
-  const LinkKind kind = cluster.intra_node.kind;
-  // GPUs that may not copy to each other do so through the host's memory: twice over the bus.
-  if (through_host(cluster)) inside *= 2;
-  // What goes to the NICs shares a PCIe port with what goes to other GPUs.
-  const bool own_way = outer && (kind == LinkKind::nvlink || !inner);
-  if (outer && !own_way) inside += between / g;
-  // Where nobody said how fast the inside of a node is, the NICs alone bound what leaves it.
-  const bool known = !outer || line_rate(cluster.intra_node) > 0;
-  ports[0] = {CollectiveBound::port, kind, inner && known ? inside : 0,
-              line_rate(cluster.intra_node)};
-  ports[1] = {CollectiveBound::pcie, LinkKind::pcie, own_way ? between / g : 0, pcie_rate(cluster)};
-  ports[2] = {CollectiveBound::nic, cluster.inter_node.kind,
-              outer ? between / nics_per_node(cluster) : 0, line_rate(cluster.inter_node)};
-  return ports;
 }
 
 int tree_levels(const Cluster& cluster) {

@@ -46,9 +46,7 @@ const PortConstants& fitted_ports();
 /// with size and latency, and so does the least of several.
 ///
 /// Limits besides ports: the flags of LL (NCCL's llMaxBw), and the channels a scenario allows.
-/// Sources: NCCL 2.28.9, src/graph/tuning.cc, and for the bytes its device code: a ring sends
-/// 2 (n-1)/n of an all-reduce through each port, NVLS 1 + 1/g of it through the ports of g GPUs, a
-/// double tree up to twice through the NICs of a node (once for two nodes, 1.5 times for three).
+/// Sources: NCCL 2.28.9, src/graph/tuning.cc; for the bytes, collective_ports.hpp.
 class PortLaw {
  public:
   struct Price {

@@ -1,0 +1,83 @@
+#include "model/cost/collective_ports.hpp"
+
+namespace ddpsim {
+namespace {
+
+double line_rate(const Link& link) {
+  return (link.bandwidth.bytes_per_second > 0 ? link.bandwidth : link.nccl_bandwidth)
+      .bytes_per_second;
+}
+
+/// From a GPU to the NICs: the link inside the node if that is PCIe, else PCIe x16 of the device's
+/// generation (data sheets): 5 from Hopper, 4 from Ampere, 3 before.
+double pcie_rate(const Cluster& cluster) {
+  if (cluster.intra_node.kind == LinkKind::pcie && line_rate(cluster.intra_node) > 0)
+    return line_rate(cluster.intra_node);
+  const int capability = cluster.device.compute_capability;
+  return (capability >= 90 ? 63.0 : capability >= 80 ? 31.5 : 15.75) * 1e9;
+}
+
+/// The busiest node of a double tree.
+double tree_between(int nodes) {
+  if (nodes == 2) return 1;
+  return nodes == 3 ? 1.5 : 2;
+}
+
+}  // namespace
+
+double ring_share(const Cluster& cluster, Collective collective) {
+  const double n = cluster.ranks();
+  switch (collective) {
+    case Collective::all_reduce:
+      return 2 * (n - 1) / n;
+    case Collective::all_gather:
+    case Collective::reduce_scatter:
+      return (n - 1) / n;
+    case Collective::broadcast:
+    case Collective::reduce:
+      return 1;
+  }
+  return 1;
+}
+
+bool through_host(const Cluster& cluster) {
+  return cluster.intra_node.kind == LinkKind::pcie && !cluster.device.peer_to_peer;
+}
+
+Ports ports_of(const Cluster& cluster, Collective collective, NcclAlgorithm algorithm) {
+  const double g = cluster.ranks_per_node, ring = ring_share(cluster, collective);
+  // Of a ring between nodes each GPU's port carries what does not leave the node there: the mean
+  // over the GPUs, for rings leave by several.
+  double inside = cluster.nodes > 1 ? ring * (1 - 1 / g) : ring, between = ring;
+  switch (algorithm) {
+    case NcclAlgorithm::ring:
+      break;
+    case NcclAlgorithm::tree:
+      inside = 2 * (g - 1) / g;
+      between = tree_between(cluster.nodes);
+      break;
+    case NcclAlgorithm::nvls:
+    case NcclAlgorithm::nvls_tree:
+      inside = collective == Collective::all_reduce ? 1 + 1 / g : 1;
+      between = tree_between(cluster.nodes);
+      break;
+  }
+  Ports ports;
+  const bool inner = cluster.ranks_per_node > 1, outer = cluster.nodes > 1;
+  const LinkKind kind = cluster.intra_node.kind;
+  // GPUs that may not copy to each other do so through the host's memory: twice over the bus.
+  if (through_host(cluster)) inside *= 2;
+  // What goes to the NICs shares a PCIe port with what goes to other GPUs.
+  const bool own_way = outer && (kind == LinkKind::nvlink || !inner);
+  if (outer && !own_way) inside += between / g;
+  // Where nobody said how fast the inside of a node is, the NICs alone bound what leaves it.
+  const bool known = !outer || line_rate(cluster.intra_node) > 0;
+  ports[0] = {CollectiveBound::port, kind, inner && known ? inside : 0,
+              line_rate(cluster.intra_node)};
+  ports[1] = {CollectiveBound::pcie, LinkKind::pcie, own_way ? between / g : 0, pcie_rate(cluster)};
+  ports[2] = {CollectiveBound::nic, cluster.inter_node.kind,
+              outer ? between / nics_per_node(cluster) : 0, line_rate(cluster.inter_node)};
+  return ports;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "model/cluster/cluster.hpp"
+#include "model/cost/nccl_law.hpp"
+
+namespace ddpsim {
+
+/// What joins GPUs or nodes, and how much of a collective crosses it.
+struct Port {
+  CollectiveBound name = CollectiveBound::port;
+  LinkKind kind = LinkKind::plain;
+  double per_byte = 0;  ///< bytes that cross it for a byte of the collective
+  double rate = 0;      ///< line rate, bytes/s
+
+  double seconds() const { return per_byte > 0 ? per_byte / rate : 0; }
+};
+inline constexpr std::size_t ports_of_a_way = 3;
+using Ports = std::array<Port, ports_of_a_way>;  ///< inside the node, GPU to NICs, NICs
+
+/// The ports on a collective's way, each with the bytes that cross it and its line rate by the data
+/// sheet: of a GPU to the others of its node, of a GPU to the NICs, and a node's NICs. A ring sends
+/// 2 (n-1)/n of an all-reduce through each port, NVLS 1 + 1/g of it through the ports of g GPUs, a
+/// double tree up to twice through the NICs of a node (once for two nodes, 1.5 times for three).
+/// Source: NCCL's device code.
+Ports ports_of(const Cluster& cluster, Collective collective, NcclAlgorithm algorithm);
+
+/// Bytes of a ring through each of its hops for a byte of the collective.
+double ring_share(const Cluster& cluster, Collective collective);
+
+/// Do the GPUs of a node copy to each other through the host's memory?
+bool through_host(const Cluster& cluster);
+
+}  // namespace ddpsim
