@@ -36,6 +36,8 @@ Kernel kernel_of(const Work& work) {
   kernel.launches = work.launches;
   kernel.followers = work.followers;
   kernel.type = work.type;
+  kernel.convolution = work.convolution;
+  kernel.blocks = work.blocks;
   kernel.time = work.known_time;
   return kernel;
 }

@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "model/workload/convolution.hpp"
-
 namespace ddpsim {
 namespace {
 
@@ -18,20 +16,34 @@ namespace {
 /// tests/data/nccl_parser_config/nccl_data.json.gz.
 constexpr Duration kernel_ramp = std::chrono::nanoseconds{3200};
 
-/// Sides of the output tile one thread block computes (cuBLAS picks 64 to 256; 128 is its usual
-/// choice).
-constexpr double tile = 128;
+/// What a thread block computes of an output.
+struct Tile {
+  double rows = 128, columns = 128;
+};
+
+/// cuBLAS picks sides of 64 to 256; 128 is its usual choice.
+constexpr Tile usual_tile{128, 128};
+/// Of convolutions with few channels, and of those of one pixel, which are multiplied picture by
+/// picture (traces: cutlass_80_tensorop_s1688gemm_256x64_16x4, tilesize256x64x32, 64x64_16x6).
+constexpr Tile narrow_tile{128, 64};
+constexpr std::int64_t few_channels = 64;
+
 /// An assumption as well: the shortest piece of k worth a block of its own when an output has fewer
 /// tiles than the device has SMs.
 constexpr double shortest_split = 512;
+/// In fp32, without tensor cores, there are tiles a quarter as high for outputs that are as low
+/// (ampere_sgemm_128x32_sliced1x4, 64x32, 32x32).
+constexpr std::int64_t low_output = 32;
 
 Duration ramps(int launches, const Device& device) {
   return device.synchronous ? Duration::zero() : launches * kernel_ramp;
 }
 
-double fill(const Gemm& gemm, int multiprocessors) {
-  const double rows = std::ceil(static_cast<double>(gemm.m) / tile);
-  const double columns = std::ceil(static_cast<double>(gemm.n) / tile);
+/// How well tiles fill whole waves of SMs. Of a tile `edge` counts as used whether it is or not:
+/// smaller tiles are taken for edges.
+double fill(const Gemm& gemm, const Tile& tile, double edge, int multiprocessors) {
+  const double rows = std::ceil(static_cast<double>(gemm.m) / tile.rows);
+  const double columns = std::ceil(static_cast<double>(gemm.n) / tile.columns);
   double blocks = rows * columns * static_cast<double>(gemm.batch);
   const double sms = multiprocessors;
   if (blocks < sms)
@@ -42,21 +54,38 @@ double fill(const Gemm& gemm, int multiprocessors) {
   const double wave_loss =
       waves < 1 ? waves : 1 - 0.5 * (std::ceil(waves) - waves) / std::ceil(waves);
   const double used = static_cast<double>(gemm.m) * static_cast<double>(gemm.n);
-  const double edge = used / std::max(used, rows * columns * tile * tile * 0.5);
-  return std::max(0.02, wave_loss * edge);
+  const double tiles = rows * columns * tile.rows * tile.columns;
+  return std::max(0.02, wave_loss * used / std::max(used, tiles * edge));
 }
 
-/// What implicit products in TF32 reach of the rate of plain ones: those of convolutions, whose
-/// windows overlap, so that operands are gathered and not read in rows. Fitted to the sums of
-/// ResNet-50's convolutions on an A100, forward and backward (github:facebookresearch/
-/// HolisticTraceAnalysis@f4d0062: tests/data/nccl_parser_config); published steps of it in fp32 on
-/// V100 show no such loss.
-constexpr double implicit_tf32 = 0.45;
+/// What convolutions in TF32 reach of the rate of plain products: windows overlap, so that operands
+/// are gathered and not read in rows. Fitted to forward passes of six networks on two A100
+/// (tests/experiments/forward_passes.py).
+constexpr double gathered_tf32 = 0.85;
+/// Half a tile needs 1.5 times the operands for a product.
+constexpr double narrow_rate = 2.0 / 3;
 
-double gathering(const Kernel& kernel) {
-  const bool implicit = kernel.type == DType::tf32 && kernel.traffic.count > 0 &&
-                        kernel.traffic < plain_traffic(*kernel.gemm, size_of(DType::fp32));
-  return implicit ? implicit_tf32 : 1;
+/// What of the device's arithmetic a product has.
+double arithmetic_share(const Kernel& kernel, const Device& device) {
+  const Gemm& gemm = *kernel.gemm;
+  const int sms = device.multiprocessors;
+  if (kernel.convolution && kernel.type == DType::tf32) {
+    const std::int64_t narrower = std::min(gemm.m, gemm.n);
+    if (gemm.batch == 1 && narrower > few_channels)
+      return gathered_tf32 * fill(gemm, usual_tile, 0.5, sms);
+    const bool along_rows = gemm.m >= gemm.n;
+    const Tile tile = along_rows ? narrow_tile : Tile{narrow_tile.columns, narrow_tile.rows};
+    return gathered_tf32 * narrow_rate * fill(gemm, tile, 1, sms);
+  }
+  const bool low = kernel.type == DType::fp32 && std::min(gemm.m, gemm.n) <= low_output;
+  return fill(gemm, usual_tile, low ? 0.25 : 0.5, sms);
+}
+
+/// How much longer memory takes for a kernel whose blocks are fewer than the SMs: each SM has its
+/// share of the bandwidth.
+double idle_factor(const Kernel& kernel, const Device& device) {
+  if (kernel.blocks == 0 || device.synchronous) return 1;
+  return std::max(1.0, static_cast<double>(device.multiprocessors) / kernel.blocks);
 }
 
 }  // namespace
@@ -77,6 +106,9 @@ double launches_per_operation(Caller caller) {
 
 KernelCost kernel_cost(const Kernel& kernel, const Device& device, Duration launch, Caller caller) {
   KernelCost cost = streaming_cost(kernel.traffic, kernel.launches, device, launch, caller);
+  const Duration ramp = ramps(kernel.launches, device);
+  cost.work = scaled(cost.work - ramp, idle_factor(kernel, device)) + ramp;
+  cost.last_launch = cost.work / kernel.launches;
   cost.host -= scaled(kernel.followers * launch, launches_per_operation(caller) - 1);
   if (kernel.time) {
     cost.work = *kernel.time;
@@ -92,8 +124,7 @@ KernelCost kernel_cost(const Kernel& kernel, const Device& device, Duration laun
   const Gemm& gemm = *kernel.gemm;
   const Duration arithmetic =
       from_seconds(gemm.flops() / (peak * device.efficiency_of(kernel.type) *
-                                   fill(gemm, device.multiprocessors) * gathering(kernel)));
-  const Duration ramp = ramps(kernel.launches, device);
+                                   arithmetic_share(kernel, device)));
   const Duration memory = cost.work - ramp;
   cost.work = std::max(arithmetic, memory) + ramp;
   cost.last_launch = cost.work / kernel.launches;

@@ -32,12 +32,13 @@ double launches_per_operation(Caller caller);
 /// Device time of one kernel: a roofline.
 ///
 ///     GEMM     max(2 m n k batch / (peak x efficiency x fill x gathering), traffic / bandwidth)
-///     others   traffic / bandwidth
+///     others   traffic / bandwidth x max(1, SMs / blocks)
 ///
-/// plus 2 us of ramp and gap per launch (none on a synchronous device). `fill` is how well the 128
-/// x 128 tiles of the output fill whole waves of the device's SMs (short outputs split along k);
-/// `gathering` is 0.45 for TF32 where operands overlap, as a convolution's windows do, and else 1;
-/// bandwidth is peak x memory_efficiency. A measured `kernel.time` stands in place of it all.
+/// plus 3.2 us of ramp and gap per launch (none on a synchronous device). `fill` is how well tiles
+/// of the output fill whole waves of the device's SMs (short outputs split along k); `gathering` is
+/// what convolutions in TF32 reach of the rate of plain products, else 1; `blocks` are those of a
+/// kernel that has few; bandwidth is peak x memory_efficiency. A measured `kernel.time` stands in
+/// place of it all.
 /// Throws std::invalid_argument if the device has no peak for the kernel's type.
 KernelCost kernel_cost(const Kernel& kernel, const Device& device, Duration launch, Caller caller);
 

@@ -47,8 +47,8 @@ class Hash {
   void add(const Gemm& gemm) { add(gemm.m, gemm.n, gemm.k, gemm.batch); }
 
   void add(const Work& work) {
-    add(work.operation, work.message, work.gemm, work.traffic, work.type, work.launches,
-        work.followers, work.known_time);
+    add(work.operation, work.message, work.gemm, work.traffic, work.type, work.convolution,
+        work.blocks, work.launches, work.followers, work.known_time);
     add(work.caller, work.aside, work.beside_hook, work.optimizer_share, work.host,
         work.hook_calls);
     add(work.payload, work.group, work.communicator);
@@ -63,7 +63,7 @@ class Hash {
 
   void add(const Kernel& kernel) {
     add(kernel.name, kernel.gemm, kernel.traffic, kernel.launches, kernel.followers, kernel.type,
-        kernel.time);
+        kernel.convolution, kernel.blocks, kernel.time);
   }
 
   void add(const CommStep& step) {

@@ -23,6 +23,8 @@ Work work_of(Operation operation, const Kernel& kernel, Caller caller) {
   work.gemm = kernel.gemm;
   work.traffic = kernel.traffic;
   work.type = kernel.type;
+  work.convolution = kernel.convolution;
+  work.blocks = kernel.blocks;
   work.launches = kernel.launches;
   work.followers = kernel.followers;
   work.known_time = kernel.time;
@@ -74,6 +76,7 @@ std::size_t WorkHash::operator()(const Work& work) const {
                                     static_cast<std::uint64_t>(work.caller) << 24 |
                                     static_cast<std::uint64_t>(work.aside) << 32 |
                                     static_cast<std::uint64_t>(work.beside_hook) << 33 |
+                                    static_cast<std::uint64_t>(work.convolution) << 34 |
                                     static_cast<std::uint64_t>(work.communicator) << 40);
   if (work.gemm)
     for (const std::int64_t side : {work.gemm->m, work.gemm->n, work.gemm->k, work.gemm->batch})
@@ -82,7 +85,9 @@ std::size_t WorkHash::operator()(const Work& work) const {
   hash = mixed(hash, static_cast<std::uint64_t>(work.payload.count));
   hash = mixed(hash, static_cast<std::uint64_t>(work.launches) << 32 ^
                          static_cast<std::uint64_t>(work.group));
-  if (work.followers > 0) hash = mixed(hash, static_cast<std::uint64_t>(work.followers));
+  if (work.followers > 0 || work.blocks > 0)
+    hash = mixed(hash, static_cast<std::uint64_t>(work.followers) |
+                           static_cast<std::uint64_t>(work.blocks) << 32);
   if (work.known_time) hash = mixed(hash, static_cast<std::uint64_t>(work.known_time->count()));
   if (work.optimizer_share > 0)
     hash = mixed(hash, std::bit_cast<std::uint64_t>(work.optimizer_share));

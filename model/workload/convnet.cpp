@@ -38,8 +38,8 @@ class PictureModules {
   explicit PictureModules(const WorkloadSize& size) : make_(size.dtype, size.compute) {}
 
   /// Of each group of channels an implicit matrix product: pixels x output channels, over the
-  /// window. The windows overlap in the input and are never written out, so that input, weight and
-  /// output are moved once each.
+  /// window; of a window of one pixel a product for each picture. The windows overlap in the input
+  /// and are never written out, so that input, weight and output are moved once each.
   Module convolution(const std::string& name, Pictures& pictures, std::int64_t channels,
                      const Window& window, bool biased = false, Input input = Input::activation,
                      std::int64_t groups = 1) const {
@@ -60,17 +60,19 @@ class PictureModules {
         .wide_window = window.size > 1};
     Module module;
     std::vector<Kernel>& backward = module.backward;
-    const Gemm forward{pixels, outputs, taps, groups};
-    run(module.forward, make_.gemm(name, forward, moved),
+    const std::int64_t products = layout.plain ? pictures.batch : groups;
+    const std::int64_t of_each = layout.plain ? pixels / pictures.batch : pixels;
+    const Gemm forward{of_each, outputs, taps, products};
+    run(module.forward, product(name, forward, moved, layout.first_of_network),
         around_forward(layout, forward, read, weight, written));
     // The data gradient gathers from every output channel; under a stride from fewer places each,
     // for more pixels: the product of the extents is the same.
-    const Gemm to_data{pixels, before.channels / groups, outputs * window_area, groups};
+    const Gemm to_data{of_each, before.channels / groups, outputs * window_area, products};
     if (input == Input::activation)
-      run(backward, make_.gemm(name + ".grad_data", to_data, moved),
+      run(backward, product(name + ".grad_data", to_data, moved),
           around_data_gradient(layout, written, weight, read));
-    const Gemm to_weight{outputs, taps, pixels, groups};
-    run(backward, make_.gemm(name + ".grad_weight", to_weight, moved),
+    const Gemm to_weight{outputs, taps, of_each, products};
+    run(backward, product(name + ".grad_weight", to_weight, moved),
         around_weight_gradient(layout, to_weight, written, read, weight));
     if (biased) backward.push_back(make_.eager(name + ".grad_bias", {{pictures.elements(), {1}}}));
 
@@ -88,11 +90,15 @@ class PictureModules {
     return module;
   }
 
-  /// Both ways the statistics take a pass of their own before the result can be written.
+  /// Both ways the statistics take a pass of their own before the result can be written, in one
+  /// kernel of cuDNN's that has a block of threads for each channel.
   Module batch_norm(const std::string& name, const Pictures& pictures) const {
     const std::int64_t elements = pictures.elements();
-    // Forward also counts the batch.
-    Module module = make_.elementwise(name, {elements, {3, 0}}, {elements, {5}});
+    Module module = make_.elementwise(name, {elements, {3}}, {elements, {5}});
+    for (auto* pass : {&module.forward, &module.backward})
+      pass->front().blocks = static_cast<int>(std::min<std::int64_t>(pictures.channels, 1 << 20));
+    // Forward also counts the batch: eight bytes, read and written.
+    module.forward.insert(module.forward.begin(), make_.eager(name + ".count", {{2, {2}}}));
     module.parameters = {make_.parameter(name + ".weight", {pictures.channels}),
                          make_.parameter(name + ".bias", {pictures.channels})};
     module.statistics = pictures.channels;
@@ -152,19 +158,28 @@ class PictureModules {
   }
 
  private:
+  /// A convolution's product. `without_tensor_cores`: not in TF32.
+  Kernel product(const std::string& name, const Gemm& shape, std::int64_t moved,
+                 bool without_tensor_cores = false) const {
+    Kernel kernel = make_.gemm(name, shape, moved);
+    kernel.convolution = true;
+    if (without_tensor_cores && kernel.type == DType::tf32) kernel.type = DType::fp32;
+    return kernel;
+  }
+
   /// A product of a convolution, with what cuDNN runs around it in TF32.
   void run(std::vector<Kernel>& pass, Kernel product, const AroundProduct& around) const {
     const bool copied = product.type == DType::tf32;
-    const auto copies = [&](const char* what, Bytes size, int launches) {
+    const auto copies = [&](const char* what, Bytes moved, int launches) {
       if (!copied || launches == 0) return;
       Kernel kernel = make_.eager(product.name + what, {});
-      kernel.traffic = 2 * size;
+      kernel.traffic = moved;
       kernel.launches = kernel.followers = launches;  // of the product's operation
       pass.push_back(std::move(kernel));
     };
-    copies(".layout", around.copied_before, around.launches_before);
+    copies(".layout", around.moved_before, around.launches_before);
     pass.push_back(product);
-    copies(".layout_back", around.copied_after, around.launches_after);
+    copies(".layout_back", around.moved_after, around.launches_after);
   }
 
   /// A module over pictures, of which `kept` elements are kept. Returns what is kept, to add to.

@@ -20,36 +20,28 @@ AroundProduct around_forward(const ConvolutionLayout& layout, const Gemm& gemm, 
                              Bytes weight, Bytes result) {
   if (layout.plain || layout.first_of_network) return {};
   const bool back = gemm.k >= long_sum;
-  return {data + weight, back ? result : Bytes{}, 2, back ? 1 : 0};
+  return {2 * (data + weight), back ? 2 * result : Bytes{}, 2, back ? 1 : 0};
 }
 
 AroundProduct around_data_gradient(const ConvolutionLayout& layout, Bytes gradient, Bytes weight,
                                    Bytes result) {
   if (layout.plain) return {};
-  return {gradient + weight, result, 2, 1};
+  return {2 * (gradient + weight), 2 * result, 2, 1};
 }
 
 AroundProduct around_weight_gradient(const ConvolutionLayout& layout, const Gemm& gemm,
                                      Bytes gradient, Bytes data, Bytes result) {
   AroundProduct around;
-  if (layout.plain || in_parts(gemm)) ++around.launches_after;
-  if (!layout.plain) {
-    around.copied_before = gradient + data;
-    around.launches_before = 2;
-    if (layout.wide_window) ++around.launches_after;
+  if (layout.plain) {  // the product writes each picture's part; all are read, and the sum written
+    around.moved_after = (2 * gemm.batch + 1) * result;
+    around.launches_after = 1;
+    return around;
   }
-  around.copied_after = around.launches_after * result;
+  around.moved_before = 2 * (gradient + data);
+  around.launches_before = 2;
+  around.launches_after = (in_parts(gemm) ? 1 : 0) + (layout.wide_window ? 1 : 0);
+  around.moved_after = 2 * around.launches_after * result;
   return around;
-}
-
-Bytes plain_traffic(const Gemm& gemm, Bytes element) {
-  const auto extent = [](std::int64_t length) { return static_cast<double>(length); };
-  const double elements =
-      extent(gemm.batch) * (extent(gemm.m) * extent(gemm.k) + extent(gemm.k) * extent(gemm.n) +
-                            extent(gemm.m) * extent(gemm.n));
-  constexpr double most = 0x1p62;  // far beyond any memory
-  return Bytes{
-      static_cast<std::int64_t>(std::min(elements * static_cast<double>(element.count), most))};
 }
 
 }  // namespace ddpsim

@@ -11,23 +11,26 @@ namespace ddpsim {
 /// Seen for the 53 convolutions of ResNet-50 in a trace of an A100 (github:facebookresearch/
 /// HolisticTraceAnalysis@f4d0062: tests/data/nccl_parser_config):
 ///
-///     a window of one pixel, no stride, rows of 16 bytes   a product of matrices, without copies
+///     a window of one pixel, no stride, rows of 16 bytes   a product of matrices for each picture,
+///                                                          in one launch, without copies
 ///     others, forward            copies of data and weight; of the result if the sum is long
 ///     others, gradient of data   copies of weight and gradient, and of the result
 ///     others, of the weight      copies of gradient and data; of the result if the window is
 ///                                larger
 ///
 /// The sum over all pixels that a weight's gradient is comes in parts if the result is small, or
-/// the convolution a plain product; a kernel of its own adds them up.
+/// of each picture if the convolution is a plain product; a kernel of its own adds them up.
+///
+/// Pictures of three channels are multiplied in fp32, forward: tensor cores want channels in fours.
 struct ConvolutionLayout {
   bool first_of_network = false;  ///< its pictures have three channels, which forward leaves alone
   bool plain = false;
   bool wide_window = false;
 };
-/// Copies (two bytes moved for one) before and after the product, and the sum of parts; none is a
-/// kernel without launches.
+/// What copies move before and after the product, and the sum of parts; none is a kernel without
+/// launches.
 struct AroundProduct {
-  Bytes copied_before, copied_after;
+  Bytes moved_before, moved_after;
   int launches_before = 0, launches_after = 0;
 };
 AroundProduct around_forward(const ConvolutionLayout& layout, const Gemm& gemm, Bytes data,
@@ -36,9 +39,5 @@ AroundProduct around_data_gradient(const ConvolutionLayout& layout, Bytes gradie
                                    Bytes result);
 AroundProduct around_weight_gradient(const ConvolutionLayout& layout, const Gemm& gemm,
                                      Bytes gradient, Bytes data, Bytes result);
-
-/// What a plain product moves: operands and result once each. A convolution whose windows overlap
-/// moves less, one that skips pixels more.
-Bytes plain_traffic(const Gemm& gemm, Bytes element);
 
 }  // namespace ddpsim

@@ -111,13 +111,14 @@ Module ModuleMaker::linear(LinearKind kind, std::int64_t rows, std::int64_t in,
 
 namespace {
 
-/// Kernels in the order they run; neighbours that only move memory are one.
+/// Kernels in the order they run; neighbours that only move memory are one, unless it is few blocks
+/// that do.
 class Pass {
  public:
   /// Returns the kernel's index. `closed`: a gradient is complete here, so the next is a kernel
   /// apart.
   int run(const Kernel& kernel, bool closed) {
-    if (open_ && !kernel.gemm) {
+    if (open_ && !kernel.gemm && kernel.blocks == 0) {
       Kernel& last = kernels_.back();
       last.name += "+" + kernel.name;
       last.traffic += kernel.traffic;
@@ -126,7 +127,7 @@ class Pass {
     } else {
       kernels_.push_back(kernel);
     }
-    open_ = !kernel.gemm && !closed;
+    open_ = !kernel.gemm && kernel.blocks == 0 && !closed;
     return static_cast<int>(kernels_.size()) - 1;
   }
 

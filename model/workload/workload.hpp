@@ -34,6 +34,10 @@ struct Kernel {
   /// right behind it, at the cost of a bare launch.
   int followers = 0;
   DType type = DType::fp32;      ///< how a GEMM multiplies
+  bool convolution = false;      ///< the GEMM is a convolution's, which cuDNN multiplies
+  /// Thread blocks that work on it, where they are few: a device's other SMs are idle. 0: as many
+  /// as there is use for.
+  int blocks = 0;
   std::optional<Duration> time;  ///< measured; stands in place of the cost law
 };
 

@@ -167,6 +167,22 @@ const Map<DescribedKernel>& kernel_map() {
                            "more than a launch: 0 of a kernel that a library launches right behind "
                            "another, such as the sum of a product in parts.",
                 .example = "0"})
+          .key("blocks", value::whole(1, 1'000'000), &DescribedKernel::blocks,
+               {.meaning = "How many blocks of threads work on it, where that is few: a batch norm "
+                           "of cuDNN's has one for each channel, and a GPU's other multiprocessors "
+                           "are idle meanwhile.",
+                .otherwise = "as many as there is use for",
+                .example = "64"})
+          .key("tensor_cores", value::boolean(), &DescribedKernel::tensor_cores,
+               {.meaning = "Whether tensor cores can multiply it in TF32. A convolution's forward "
+                           "pass whose channels do not come in fours they cannot, such as that of "
+                           "pictures of three colours: it multiplies in fp32."})
+          .key("multiprocessors", value::whole(1, 1'000'000), &DescribedKernel::multiprocessors,
+               {.meaning = "The fewest multiprocessors of a GPU that launches it. A product of few "
+                           "tiles is cut into parts where it would leave half of them idle, and "
+                           "only there is there a sum of parts.",
+                .otherwise = "every device launches it",
+                .example = "97"})
           .key("time", value::time_or_zero(), &DescribedKernel::time,
                {.meaning = "How long all its launches take together, where that was measured. It "
                            "goes before every law, on any device: such a description is of the "

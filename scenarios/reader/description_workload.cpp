@@ -49,7 +49,8 @@ class DescribedPass {
 
  private:
   void append(const Kernel& kernel, int count) {
-    if (open_ && !kernel.gemm && kernel.time.has_value() == kernels_.back().time.has_value()) {
+    if (open_ && !kernel.gemm && kernel.blocks == 0 &&
+        kernel.time.has_value() == kernels_.back().time.has_value()) {
       if (merged_ == 0) kernels_.back().name += " and others";
       ++merged_;
     } else {
@@ -63,7 +64,7 @@ class DescribedPass {
     kernels_.back().launches += count * kernel.launches;
     kernels_.back().followers += count * kernel.followers;
     if (kernel.time) *kernels_.back().time += count * *kernel.time;
-    open_ = !kernel.gemm;
+    open_ = !kernel.gemm && kernel.blocks == 0;
   }
 
   /// A gradient is complete behind the last entry.
@@ -82,9 +83,10 @@ class DescribedPass {
 };
 
 /// Copies of layout and sums of parts are there for kernels of tensor cores: a convolution in fp32
-/// has none.
+/// has none. Sums of parts are there on devices that the parts fill.
 bool is_left_out(const DescribedKernel& described, std::optional<DType> compute,
                  const Device& device) {
+  if (described.multiprocessors && device.multiprocessors < *described.multiprocessors) return true;
   if (described.op != "cudnn.layout" && described.op != "cudnn.sum_of_parts") return false;
   DescribedKernel convolution;
   convolution.kind = KernelKind::conv;
@@ -105,6 +107,8 @@ std::optional<Kernel> priced(const DescribedKernel& described, std::optional<DTy
   if (described.kind == KernelKind::conv && kernel.type == DType::fp32 && !device.synchronous)
     kernel.launches = described.launches_in_fp32.value_or(described.launches);
   kernel.followers = kernel.launches - described.operations;
+  kernel.convolution = described.kind == KernelKind::conv;
+  kernel.blocks = described.blocks.value_or(0);
   kernel.time = described.time;
   return kernel;
 }
@@ -164,6 +168,7 @@ DType multiplied_as(const DescribedKernel& kernel, std::optional<DType> compute,
     type = *compute;
   else if (kernel.kind == KernelKind::conv)
     type = DType::tf32;
+  if (type == DType::tf32 && !kernel.tensor_cores) type = DType::fp32;
   return device.peak_of(type).flops_per_second > 0 ? type : DType::fp32;
 }
 

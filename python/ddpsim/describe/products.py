@@ -26,10 +26,13 @@ from .tensors import bytes_of, format_of, total_bytes
 #     32 x 2048 x 1000        16   5 parts, of 200     parts
 #     1000 x 2048 x 32       128   whole               whole
 #
-# So: where tiles of 128 x 128 are fewer than half of an A100's multiprocessors, in as many parts as
-# fill it, at most 5, each of at least 200. Batched products, of more tiles, are taken as whole.
+# So: where tiles of 128 x 128 are fewer than half of a device's multiprocessors, in as many parts as
+# fill an A100, at most 5, each of at least 200. On devices with fewer multiprocessors the product is
+# whole: the kernel of the sum says how many it takes. Of 36 products of 1024 rows of DistilBERT an
+# RTX 5070 Ti for laptops, with 46, cuts none (anshulk-cmu/HDAI---cuDNN-Profiling@e6b5040,
+# results/tables/baseline_breakdown.csv). Batched products, of more tiles, are taken as whole.
 
-PARTS_BELOW = 54  # tiles of 128 x 128 of a result
+PARTS_BELOW = 80  # tiles of 128 x 128 of a result: half of what the largest devices have
 MULTIPROCESSORS = 108
 MOST_PARTS, SHORTEST_PART = 5, 200
 
@@ -42,7 +45,13 @@ def parts_of(gemm):
     """Into how many parts cuBLAS cuts a product; 1: none."""
     if gemm.batch > 1 or tiles(gemm) >= PARTS_BELOW:
         return 1
-    return max(1, min(MOST_PARTS, gemm.k // SHORTEST_PART, MULTIPROCESSORS // tiles(gemm)))
+    filling = max(2, MULTIPROCESSORS // tiles(gemm))
+    return max(1, min(MOST_PARTS, gemm.k // SHORTEST_PART, filling))
+
+
+def cutting(gemm):
+    """The fewest multiprocessors of a device on which a product is cut into parts."""
+    return 2 * tiles(gemm) + 1
 
 
 def product(call, gemm, factors):
@@ -57,9 +66,9 @@ def products(call, gemm, factors):
     whole = product(call, gemm, factors)
     if parts == 1 or call.device == 'cpu':
         return [whole]
-    in_parts = 4 * parts * gemm.m * gemm.n
-    return [replace(whole, written=in_parts),
-            call.memory(in_parts, whole.written, op='cublas.sum_of_parts')]
+    size = 4 * parts * gemm.m * gemm.n  # written by the product, and counted with the sum
+    return [whole, replace(call.memory(size, size + whole.written, op='cublas.sum_of_parts'),
+                           multiprocessors=cutting(gemm))]
 
 
 def mm(call):
@@ -166,8 +175,8 @@ class Windows:
 # have channels first, as a Kineto trace of ResNet-50 on an A100 shows it for all 53 convolutions
 # (Holistic Trace Analysis, tests/data/nccl_parser_config), in order of launches:
 #
-#     1 x 1 window, stride 1, rows of 16 bytes   forward: one product. Data: one product. Weight: a
-#                                                product in parts, and their sum
+#     1 x 1 window, stride 1, rows of 16 bytes   a product for each picture, in one launch; the
+#                                                pictures' parts of a weight's gradient are summed
 #     others, forward                            copies of data and weight, the kernel, and with a
 #                                                long sum (2048 and more) a copy of the result
 #     others, data                               copies of weight and gradient, the kernel, a copy
@@ -179,6 +188,11 @@ class Windows:
 # Tensors with channels last have the kernels alone.
 
 LONG_SUM = 2048  # products added up for one result
+
+# Tensor cores multiply in TF32 where a forward pass has channels in fours: for pictures of three
+# channels cuDNN takes a kernel in fp32 (the trace above; the same in a training of AlexNet,
+# KempnerInstitute's handbook, and of one channel on an RTX A6000).
+ALIGNED = 4
 
 # In fp32, without tensor cores, layouts stay as they are, but cuDNN launches helpers, as the
 # kernels of a step of ResNet-50 on a V100 show (pytorch/kineto,
@@ -200,11 +214,20 @@ def fp32_launches(call, weight, which):
 
 
 def plain_product(data, weight, stride, groups):
-    """Is the convolution a product of matrices as they lie in memory?"""
+    """Is the convolution a product of matrices as they lie in memory, one for each picture?"""
     places = count(data.shape[2:])
     return (groups == 1 and all(size == 1 for size in weight.shape[2:])
             and all(step == 1 for step in stride)
             and places * data.element_size() % 16 == 0)
+
+
+def by_pictures(gemm, data, rows):
+    """A plain product as cuDNN multiplies it: pictures by themselves. `rows`: which side of the
+    product counts the pixels of all pictures."""
+    if not data.is_contiguous():  # channels last: the pixels of all pictures lie in one matrix
+        return gemm
+    pictures = data.shape[0]
+    return gemm._replace(**{rows: getattr(gemm, rows) // pictures}, batch=pictures)
 
 
 def channels_first(data, groups):
@@ -225,12 +248,14 @@ def in_parts(gemm):
 def convolution(call):
     data, weight, bias = call['input'], call['weight'], call['bias']
     windows = Windows(data, weight, call.result.shape, call['transposed'], call['groups'])
+    plain = call.device == 'cuda' and plain_product(data, weight, call['stride'], call['groups'])
+    gemm = by_pictures(windows.forward, data, 'm') if plain else windows.forward
     moved = bytes_of(call.result)
-    kernels = [Kernel(op=call.op, kind='conv', gemm=windows.forward, type=format_of(data.dtype),
+    kernels = [Kernel(op=call.op, kind='conv', gemm=gemm, type=format_of(data.dtype),
                       read=total_bytes([data, weight]), written=moved,
-                      launches_in_fp32=fp32_launches(call, weight, 'forward'))]
-    if call.device == 'cuda' and channels_first(data, call['groups']) and not plain_product(
-            data, weight, call['stride'], call['groups']):
+                      launches_in_fp32=fp32_launches(call, weight, 'forward'),
+                      tensor_cores=windows.inputs % ALIGNED == 0)]
+    if call.device == 'cuda' and channels_first(data, call['groups']) and not plain:
         kernels = [relaid(call, data), relaid(call, weight), *kernels]
         if call['transposed'] or windows.forward.k >= LONG_SUM:
             kernels.append(relaid(call, call.result))
@@ -242,13 +267,15 @@ def convolution(call):
 def convolution_backward(call):
     gradient, data, weight = call['grad_output'], call['input'], call['weight']
     windows = Windows(data, weight, gradient.shape, call['transposed'], call['groups'])
-    plain = plain_product(data, weight, call['stride'], call['groups'])
-    changes = (call.device == 'cuda' and not plain and data.dim() == 4 and data.is_contiguous()
+    on_gpu = call.device == 'cuda'
+    plain = on_gpu and plain_product(data, weight, call['stride'], call['groups'])
+    changes = (on_gpu and not plain and data.dim() == 4 and data.is_contiguous()
                and call['groups'] < data.shape[1])
     kind, kernels = format_of(data.dtype), []
     if call['output_mask'][0]:
         result = call.result[0]
-        kernels.append(Kernel(op=call.op, kind='conv', gemm=windows.to_data, type=kind,
+        gemm = by_pictures(windows.to_data, data, 'm') if plain else windows.to_data
+        kernels.append(Kernel(op=call.op, kind='conv', gemm=gemm, type=kind,
                               read=total_bytes([gradient, weight]), written=bytes_of(result),
                               launches_in_fp32=fp32_launches(call, weight, 'gradient')))
         if changes:
@@ -263,11 +290,17 @@ def convolution_backward(call):
 
 def weight_gradient(call, gemm, plain, changes):
     gradient, data, result = call['grad_output'], call['input'], call.result[1]
+    if plain:
+        gemm = by_pictures(gemm, data, 'k')
     kernels = [Kernel(op=call.op, kind='conv', gemm=gemm, type=format_of(data.dtype),
                       read=total_bytes([gradient, data]), written=bytes_of(result),
                       launches_in_fp32=fp32_launches(call, call['weight'], 'gradient'))]
     if call.device == 'cuda' and (plain or in_parts(gemm)):
-        kernels.append(call.memory(bytes_of(result), bytes_of(result), op='cudnn.sum_of_parts'))
+        size = bytes_of(result)
+        # What the product writes of pictures' parts is counted here: in fp32 there are none.
+        parts = gemm.batch * size if plain else 0
+        total = call.memory(parts or size, parts + size, op='cudnn.sum_of_parts')
+        kernels.append(total if plain else replace(total, multiprocessors=cutting(gemm)))
     if changes:
         kernels = [relaid(call, gradient), relaid(call, data), *kernels]
         if count(result.shape[2:]) > 1:

@@ -139,8 +139,9 @@ def in_tf32(step, which, notes, device):
     kinds = {None: (), 'conv': ('conv',), 'all': ('conv', 'gemm')}[which]
     changed = 0
     for launch in step.forward + step.backward:
-        if launch.kernel.kind in kinds and launch.kernel.type == 'fp32':
-            launch.kernel = replace(launch.kernel, type='tf32')
+        kernel = launch.kernel
+        if kernel.kind in kinds and kernel.type == 'fp32' and kernel.tensor_cores:
+            launch.kernel = replace(kernel, type='tf32')
             changed += 1
     if changed:
         notes.append(f'{changed} products of fp32 numbers in TF32')

@@ -106,6 +106,12 @@ def _kernel(kernel):
         pairs.append(('launches_in_fp32', kernel.launches_in_fp32))
     if kernel.operations != 1:
         pairs.append(('operations', kernel.operations))
+    if kernel.blocks is not None:
+        pairs.append(('blocks', kernel.blocks))
+    if not kernel.tensor_cores:
+        pairs.append(('tensor_cores', 'false'))
+    if kernel.multiprocessors is not None:
+        pairs.append(('multiprocessors', kernel.multiprocessors))
     if kernel.time is not None:
         pairs.append(('time', f'{1e6 * kernel.time:.3f} us'))
     return _flow(pairs)

@@ -110,11 +110,53 @@ TEST_CASE("a GEMM is slower on tiles that do not fill the device", "[model][kern
   // Four tiles, each split along k into 8192 / 512 = 16: 64 of 100 SMs. 65.536 us / 0.64.
   CHECK(cost_of(gemm(256, 256, 8192)).work == Duration{102'400ns} + ramp);
   // 100 tiles of 32 columns: half of what tiles half as wide would hold. 50 us / 0.5.
-  CHECK(cost_of(gemm(12800, 32, 1000)).work == 100us + ramp);
+  Kernel low = gemm(12800, 32, 1000);
+  low.type = DType::bf16;
+  CHECK(cost_of(low).work == 100us + ramp);
+  // In fp32 there are tiles of 32 columns.
+  low.type = DType::fp32;
+  CHECK(cost_of(low).work == 50us + ramp);
   // A batch fills the device as rows do.
   Kernel batched = gemm(128, 128, 1000);
   batched.gemm->batch = 100;
   CHECK(cost_of(batched).work == 200us + ramp);
+}
+
+TEST_CASE("convolutions in TF32 gather their operands, narrow ones on narrow tiles",
+          "[model][kernel_cost]") {
+  Kernel kernel = gemm(1280, 1280, 1000);
+  kernel.convolution = true;
+  CHECK(cost_of(kernel).work == 200us + ramp);  // in fp32 as any product
+  kernel.type = DType::tf32;
+  CHECK(in_us(cost_of(kernel).work - ramp) == Approx(200 / 0.85));
+  // 64 channels: 100 tiles of 128 x 64, at two thirds of that rate. 100 us of arithmetic.
+  kernel.gemm = Gemm{12800, 64, 1000};
+  CHECK(in_us(cost_of(kernel).work - ramp) == Approx(100 / (0.85 * 2 / 3)));
+  // A weight's gradient of 64 channels lies across.
+  kernel.gemm = Gemm{64, 12800, 1000};
+  CHECK(in_us(cost_of(kernel).work - ramp) == Approx(100 / (0.85 * 2 / 3)));
+  // Pictures of 14 x 14 pixels by themselves: 196 of 256 rows of two tiles are used.
+  kernel.gemm = Gemm{196, 64, 1000, 50};
+  CHECK(in_us(cost_of(kernel).work - ramp) ==
+        Approx(100.0 * 196 / 256 / (0.85 * 2 / 3 * 196 / 256)));
+}
+
+TEST_CASE("a kernel of few blocks leaves multiprocessors idle", "[model][kernel_cost]") {
+  Kernel kernel;
+  kernel.traffic = {1'000'000};  // 2 us on all of 100 SMs
+  kernel.launches = 2;
+  kernel.blocks = 50;
+  CHECK(cost_of(kernel).work == 4us + 2 * ramp);
+  CHECK(cost_of(kernel).last_launch == 2us + ramp);
+  kernel.blocks = 100;
+  CHECK(cost_of(kernel).work == 2us + 2 * ramp);
+  kernel.blocks = 1000;
+  CHECK(cost_of(kernel).work == 2us + 2 * ramp);
+  // A CPU has no blocks.
+  kernel.blocks = 50;
+  Device cpu = half_device();
+  cpu.synchronous = true;
+  CHECK(cost_of(kernel, cpu).work == 2us);
 }
 
 TEST_CASE("a measured time stands in place of the law", "[model][kernel_cost]") {

@@ -61,10 +61,10 @@ TEST_CASE("works are equal if all of their fields are", "[model][work]") {
     CHECK(hashes.insert(WorkHash{}(other)).second);
   });
   CHECK(count ==
-        17 + 4 + 1);  // each field, the sides of the GEMM and the absence of the known time
+        19 + 4 + 1);  // each field, the sides of the GEMM and the absence of the known time
 }
 
-TEST_CASE("a kernel's work is its shape, traffic, type, launches, time and caller",
+TEST_CASE("a kernel's work is its shape, traffic, type, launches, blocks, time and caller",
           "[model][work]") {
   Kernel kernel;
   kernel.name = "of no account";
@@ -72,6 +72,8 @@ TEST_CASE("a kernel's work is its shape, traffic, type, launches, time and calle
   kernel.traffic = {5};
   kernel.launches = 6;
   kernel.type = DType::bf16;
+  kernel.convolution = true;
+  kernel.blocks = 8;
   kernel.time = 7us;
   Work expected;
   expected.operation = Operation::backward;
@@ -79,6 +81,8 @@ TEST_CASE("a kernel's work is its shape, traffic, type, launches, time and calle
   expected.traffic = {5};
   expected.launches = 6;
   expected.type = DType::bf16;
+  expected.convolution = true;
+  expected.blocks = 8;
   expected.known_time = 7us;
   expected.caller = Caller::autograd;
   CHECK(work_of(Operation::backward, kernel, Caller::autograd) == expected);
