@@ -31,7 +31,7 @@ constexpr std::int64_t few_channels = 64;
 /// An assumption as well: the shortest piece of k worth a block of its own when an output has fewer
 /// tiles than the device has SMs.
 constexpr double shortest_split = 512;
-/// In fp32, without tensor cores, there are tiles a quarter as high for outputs that are as low
+/// In fp32, without tensor cores, GPUs have tiles a quarter as high for outputs that are as low
 /// (ampere_sgemm_128x32_sliced1x4, 64x32, 32x32).
 constexpr std::int64_t low_output = 32;
 
@@ -77,7 +77,8 @@ double arithmetic_share(const Kernel& kernel, const Device& device) {
     const Tile tile = along_rows ? narrow_tile : Tile{narrow_tile.columns, narrow_tile.rows};
     return gathered_tf32 * narrow_rate * fill(gemm, tile, 1, sms);
   }
-  const bool low = kernel.type == DType::fp32 && std::min(gemm.m, gemm.n) <= low_output;
+  const bool low =
+      !device.synchronous && kernel.type == DType::fp32 && std::min(gemm.m, gemm.n) <= low_output;
   return fill(gemm, usual_tile, low ? 0.25 : 0.5, sms);
 }
 
@@ -122,9 +123,8 @@ KernelCost kernel_cost(const Kernel& kernel, const Device& device, Duration laun
     throw std::invalid_argument(
         fmt::format("device {} does not multiply {}", device.name, name_of(kernel.type)));
   const Gemm& gemm = *kernel.gemm;
-  const Duration arithmetic =
-      from_seconds(gemm.flops() / (peak * device.efficiency_of(kernel.type) *
-                                   arithmetic_share(kernel, device)));
+  const Duration arithmetic = from_seconds(
+      gemm.flops() / (peak * device.efficiency_of(kernel.type) * arithmetic_share(kernel, device)));
   const Duration memory = cost.work - ramp;
   cost.work = std::max(arithmetic, memory) + ramp;
   cost.last_launch = cost.work / kernel.launches;

@@ -37,8 +37,8 @@ PROPERTIES = [
     ('buckets are those of a real reducer', 'test_describe_order.py', 'buckets_of_a_real_reducer'),
     ('operations on a CPU are those of a real step, in order', 'test_describe_cpu.py',
      'operations_of_a_real_step'),
-    ('kernels of forward passes are as many as traces of a laptop\'s GPU have',
-     'test_describe_cuda.py', 'what_a_laptops_gpu_did'),
+    ('a forward pass launches what another GPU did', 'test_describe_cuda.py',
+     'what_a_laptops_gpu_did'),
     ('what cannot be captured is one line that names the model\'s', 'test_describe_errors.py',
      'one_line'),
 ]

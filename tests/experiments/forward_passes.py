@@ -13,9 +13,10 @@ files of every GPU): results/timing/{A100_modal,A100-80GB_modal,L40S_modal,T4_mo
 baseline_time_torch.json, and KernelBench/level3 for the networks.
 
 The first table has predicted forward passes, by the laws alone, against these timings. The second
-has the errors for other rates of convolutions in TF32 (gathered_tf32 in model/cost/kernel_cost.cpp):
-the rate is fitted to the networks of `FITTED` on both A100, by least squares, to a twentieth. Of
-the step of ResNet-50 that described.py holds against a trace of an A100 nothing enters the fit.
+has the errors for other rates of convolutions in TF32 (gathered_tf32, model/cost/kernel_cost.cpp):
+the rate is fitted to the networks of `FITTED` on both A100, by least squares, to a twentieth. Its
+last columns have what the step of ResNet-50 that described.py holds against a trace of an A100
+(12.63 and 24.63 ms) takes by each rate; nothing of it enters the fit.
 
 Needs torch 2; docs/accuracy.md has the tables.
 """
@@ -29,6 +30,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CATALOGUE = ROOT / 'scenarios/catalogue/devices'
+TRACED = ROOT / 'tests/data/descriptions/resnet50.yaml'
 
 NETWORKS = '''
 import torch
@@ -196,7 +198,8 @@ TIMED = {
     'inception_module': (17.5, 16.1, None, None),  # 6_GoogleNetInceptionModule
 }
 # Those whose time is mostly that of convolutions with windows: AlexNet's passes are so short that
-# launches and its first convolution, in fp32, decide; the module's are mostly a pool without stride.
+# launches and its first convolution, in fp32, decide; the module's are mostly a pool that does not
+# stride.
 FITTED = ('vgg16', 'vgg19', 'residual_block', 'dense_block', 'plain_stages', 'unet')
 FITTED_ON = ('a100-40', 'a100-80')
 FITTED_RATE = 0.85  # gathered_tf32
@@ -211,10 +214,14 @@ class Program:
         return subprocess.run([self.path, *words], check=True, stdout=subprocess.PIPE,
                               text=True).stdout
 
+    def passes_ms(self, file, device, *settings):
+        words = [f'cluster.device={device}', 'compare=[none]', *settings]
+        words = [word for setting in words for word in ('--set', setting)]
+        result = json.loads(self('run', str(file), *words, '--json', '-', '-q'))['results'][0]
+        return result['forward_ms'], result['backward_ms']
+
     def forward_ms(self, file, device):
-        result = json.loads(self('run', str(file), '--set', f'cluster.device={device}', '--set',
-                                 'compare=[none]', '--json', '-', '-q'))
-        return result['results'][0]['forward_ms']
+        return self.passes_ms(file, device)[0]
 
 
 def described(program, folder):
@@ -242,23 +249,20 @@ def percent(error):
 
 
 def against_timings(program, files):
-    print('| forward pass of | ' + ' | '.join(
-        f'{device}: predicted ms | timed ms | differ' for device in DEVICES) + ' |')
-    print('|---|' + '--:|--:|--:|' * len(DEVICES))
+    print('| forward pass of | on | predicted ms | timed ms | differ |')
+    print('|---|---|--:|--:|--:|')
     for name, times in TIMED.items():
-        cells = [name.replace('_', ' ')]
         for device, timed in zip(DEVICES, times):
-            if timed is None:
-                cells += ['', '', '']
-                continue
-            predicted = program.forward_ms(files[name], device)
-            cells += [f'{predicted:.2f}', f'{timed:g}', percent(predicted / timed - 1)]
-        print('| ' + ' | '.join(cells) + ' |')
+            if timed is not None:
+                predicted = program.forward_ms(files[name], device)
+                print(f'| {name.replace("_", " ")} | {device} | {predicted:.2f} | {timed:g} | '
+                      f'{percent(predicted / timed - 1)} |')
 
 
 def by_rate(program, files):
-    print('\n| rate of convolutions in TF32 | root of the mean square | mean error |')
-    print('|--:|--:|--:|')
+    print('\n| rate of convolutions in TF32 | root of the mean square | mean error | '
+          'ResNet-50, forward ms | backward ms |')
+    print('|--:|--:|--:|--:|--:|')
     for rate in RATES:
         errors = []
         for device in FITTED_ON:
@@ -267,7 +271,10 @@ def by_rate(program, files):
                 timed = TIMED[name][DEVICES.index(device)]
                 errors.append(program.forward_ms(files[name], changed) / timed - 1)
         square = math.sqrt(sum(error ** 2 for error in errors) / len(errors))
-        print(f'| {rate:g} | {100 * square:.1f} % | {percent(sum(errors) / len(errors))} |')
+        forward, backward = program.passes_ms(TRACED, with_rate('a100-40', rate),
+                                              'workload.compute=tf32', 'cluster.launch=1 ns')
+        print(f'| {rate:g} | {100 * square:.1f} % | {percent(sum(errors) / len(errors))} | '
+              f'{forward:.2f} | {backward:.2f} |')
 
 
 def main():

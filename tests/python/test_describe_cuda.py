@@ -329,9 +329,9 @@ def distilbert():
 
 @pytest.mark.parametrize('make, seen', [(resnet_18, 114), (distilbert, 76)])
 def test_forward_passes_launch_what_a_laptops_gpu_did(make, seen):
-    """Traces of 10 passes in evaluation on an RTX 5070 Ti with 46 multiprocessors, torch 2.10, cuDNN
-    9.10; nothing of them entered the rules of convolutions (anshulk-cmu/HDAI---cuDNN-Profiling@
-    e6b5040, results/tables/baseline_breakdown.csv, events_per_iter)."""
+    """Traces of 10 passes in evaluation on an RTX 5070 Ti with 46 multiprocessors, torch 2.10 and
+    cuDNN 9.10; nothing of them entered the rules of convolutions (anshulk-cmu/
+    HDAI---cuDNN-Profiling@e6b5040, results/tables/baseline_breakdown.csv, events_per_iter)."""
     model, batch, loss = make()
     workload = describe(model.eval(), batch, loss, tf32='conv')
     assert workload.forward[-1].op == 'aten.sum'  # the loss, which the traces have not
