@@ -31,7 +31,7 @@ struct Kernel {
   Bytes traffic;     ///< bytes read from and written to device memory, all launches together
   int launches = 1;  ///< kernels the host enqueues for it, at least 1
   /// Those of them that follow another of the same operation of PyTorch: a library enqueues them
-  /// right behind it, at the cost of a bare launch.
+  /// right behind it, at half the cost of a bare launch.
   int followers = 0;
   DType type = DType::fp32;      ///< how a GEMM multiplies
   bool convolution = false;      ///< the GEMM is a convolution's, which cuDNN multiplies

@@ -6,8 +6,8 @@ rate of convolutions in TF32 to them.
 
 KernelBench times networks in eager PyTorch 2.5 (CUDA 12.4): 100 forward passes after 3 to warm up,
 of fp32 numbers, convolutions in TF32 where a GPU has it, products of matrices not. The networks are
-those of its level 3 that are made of convolutions and take a GPU longer than their host; below they
-stand in the sizes they were timed in. Sources:
+those of its level 3 that are made of convolutions and take a GPU longer than their host, and some
+of other kinds; below they stand in the sizes they were timed in. Sources:
 github:yoenoo/kernel_bench_stuff@47f78d7 (a copy of ScalingIntelligence/KernelBench that has the
 files of every GPU): results/timing/{A100_modal,A100-80GB_modal,L40S_modal,T4_modal}/
 baseline_time_torch.json, and KernelBench/level3 for the networks.
@@ -183,6 +183,75 @@ class Inception(nn.Module):
 
 def inception_module():
     return forward_of(Inception(480), 10, 480, 224, 224)
+
+
+class CausalAttention(nn.Module):
+    def __init__(self, width, heads, softmax=True, projected=True):
+        super().__init__()
+        self.heads, self.weigh = heads, nn.Softmax(-1) if softmax else nn.ReLU()
+        self.inputs = nn.Linear(width, 3 * width)
+        self.output = nn.Linear(width, width) if projected else None
+        self.register_buffer('seen', torch.ones(1024, 1024).tril())
+
+    def forward(self, tokens):
+        batch, length, width = tokens.shape
+        queries, keys, values = (part.unflatten(2, (self.heads, -1)).transpose(1, 2)
+                                 for part in self.inputs(tokens).split(width, 2))
+        scores = queries @ keys.transpose(2, 3) * queries.shape[-1] ** -0.5
+        scores = scores.masked_fill(self.seen[:length, :length] == 0, float('-inf'))
+        result = (self.weigh(scores) @ values).transpose(1, 2).contiguous().flatten(2)
+        return result if self.output is None else self.output(result)
+
+
+class ManyKernelsOfGelu(nn.Module):
+    def forward(self, x):
+        return 0.5 * x * (1.0 + torch.tanh(0.7978845608 * (x + 0.044715 * torch.pow(x, 3.0))))
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.attention = nn.Sequential(nn.LayerNorm(width), CausalAttention(width, heads))
+        self.mlp = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 4 * width),
+                                 ManyKernelsOfGelu(), nn.Linear(4 * width, width))
+
+    def forward(self, tokens):
+        tokens = tokens + self.attention(tokens)
+        return tokens + self.mlp(tokens)
+
+
+def causal_attention():
+    return forward_of(CausalAttention(768, 8), 128, 512, 768)
+
+
+def relu_attention():
+    return forward_of(CausalAttention(768, 12, softmax=False, projected=False), 16, 1024, 768)
+
+
+def transformer_block():
+    return forward_of(Block(768, 8), 128, 512, 768)
+
+
+class Recurrent(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = layers
+
+    def forward(self, tokens):
+        return self.layers(tokens)[0]
+
+
+def lstm():
+    return forward_of(Recurrent(nn.LSTM(128, 256, 6, batch_first=True)), 10, 512, 128)
+
+
+def lstm_both_ways():
+    return forward_of(Recurrent(nn.LSTM(128, 256, 6, batch_first=True, bidirectional=True)),
+                      10, 512, 128)
+
+
+def gru():
+    return forward_of(Recurrent(nn.GRU(128, 256, 6)), 512, 10, 128)
 '''
 
 DEVICES = ('a100-40', 'a100-80', 'l40s', 't4')
@@ -196,6 +265,12 @@ TIMED = {
     'unet': (9.95, 9.4, 8.4, 79.9),               # 45_UNetSoftmax
     'alexnet': (1.32, 1.36, None, None),          # 5_AlexNet
     'inception_module': (17.5, 16.1, None, None),  # 6_GoogleNetInceptionModule
+    'transformer_block': (75.4, 71.7, 69.2, 339.0),  # 44_MiniGPTBlock
+    'causal_attention': (30.9, 29.6, 28.1, 137.0),   # 43_MinGPTCausalAttention
+    'relu_attention': (12.7, 12.0, 14.8, 52.7),      # 50_ReLUSelfAttention
+    'lstm': (28.3, 32.4, 19.2, 32.3),                # 35_LTSM
+    'lstm_both_ways': (58.4, 50.8, 38.7, 71.8),      # 38_LTSMBidirectional
+    'gru': (36.7, 25.7, 19.6, 28.1),                 # 39_GRU
 }
 # Those whose time is mostly that of convolutions with windows: AlexNet's passes are so short that
 # launches and its first convolution, in fp32, decide; the module's are mostly a pool that does not

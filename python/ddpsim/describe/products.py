@@ -27,10 +27,10 @@ from .tensors import bytes_of, format_of, total_bytes
 #     1000 x 2048 x 32       128   whole               whole
 #
 # So: where tiles of 128 x 128 are fewer than half of a device's multiprocessors, in as many parts
-# as fill an A100, at most 5, each of at least 200. On devices with fewer multiprocessors the product
-# is whole: the kernel of the sum says how many it takes. Of 36 products of 1024 rows of DistilBERT
-# an RTX 5070 Ti for laptops, with 46, cuts none (anshulk-cmu/HDAI---cuDNN-Profiling@e6b5040,
-# results/tables/baseline_breakdown.csv). Batched products, of more tiles, are taken as whole.
+# as fill an A100, at most 5, each of at least 200. On devices with fewer multiprocessors the
+# product is whole: the kernel of the sum says how many it takes. Of 36 products of 1024 rows of
+# DistilBERT an RTX 5070 Ti for laptops, with 46, cuts none (anshulk-cmu/HDAI---cuDNN-Profiling@
+# e6b5040, results/tables/baseline_breakdown.csv). Batched products, of more tiles, are taken whole.
 
 PARTS_BELOW = 80  # tiles of 128 x 128 of a result: half of what the largest devices have
 MULTIPROCESSORS = 108
