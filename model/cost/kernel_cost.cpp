@@ -16,9 +16,9 @@ namespace {
 /// tests/data/nccl_parser_config/nccl_data.json.gz.
 constexpr Duration kernel_ramp = std::chrono::nanoseconds{3200};
 
-/// What a library's launch right behind another costs the host, in bare launches: six layers of an
-/// LSTM over 512 steps, of two kernels each, take 19.2 ms on an L40S, 3.1 us a launch
-/// (tests/experiments/forward_passes.py).
+/// What a library's launch right behind another costs the host, in bare launches: an upper bound.
+/// Six layers of an LSTM over 512 steps, of two kernels each, take 19.2 ms on an L40S, 3.1 us for
+/// each of 6144 launches, whatever else bounds them (tests/experiments/forward_passes.py).
 constexpr double follower_launch = 0.5;
 
 /// What a thread block computes of an output.
@@ -74,9 +74,11 @@ constexpr double narrow_rate = 2.0 / 3;
 double arithmetic_share(const Kernel& kernel, const Device& device) {
   const Gemm& gemm = *kernel.gemm;
   const int sms = device.multiprocessors;
-  if (kernel.convolution && kernel.type == DType::tf32) {
-    const std::int64_t narrower = std::min(gemm.m, gemm.n);
-    if (gemm.batch == 1 && narrower > few_channels)
+  const bool gathered = kernel.convolution == Convolution::windows;
+  if (gathered && gemm.batch > 1 && std::min(gemm.m, gemm.n) == 1)
+    return 1;  // every channel by itself: no product of matrices
+  if (kernel.convolution != Convolution::none && kernel.type == DType::tf32) {
+    if (gathered && std::min(gemm.m, gemm.n) > few_channels)
       return gathered_tf32 * fill(gemm, usual_tile, 0.5, sms);
     const bool along_rows = gemm.m >= gemm.n;
     const Tile tile = along_rows ? narrow_tile : Tile{narrow_tile.columns, narrow_tile.rows};
@@ -92,9 +94,9 @@ double arithmetic_share(const Kernel& kernel, const Device& device) {
 }
 
 /// How much longer memory takes for a kernel whose blocks are fewer than the SMs: each SM has its
-/// share of the bandwidth.
+/// share of the bandwidth. Such kernels are known of cuDNN alone.
 double idle_factor(const Kernel& kernel, const Device& device) {
-  if (kernel.blocks == 0 || device.synchronous) return 1;
+  if (kernel.blocks == 0 || device.compute_capability == 0) return 1;
   return std::max(1.0, static_cast<double>(device.multiprocessors) / kernel.blocks);
 }
 

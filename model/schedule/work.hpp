@@ -26,7 +26,7 @@ struct Work {
   std::optional<Gemm> gemm;
   Bytes traffic;                       ///< read from and written to device memory, together
   DType type = DType::fp32;            ///< how a GEMM multiplies
-  bool convolution = false;            ///< the GEMM is a convolution's
+  Convolution convolution = Convolution::none;
   std::int32_t blocks = 0;             ///< of threads, where few work on it
   std::int32_t launches = 1;           ///< kernels the host enqueues for it
   std::int32_t followers = 0;          ///< those of them that follow another of the same operation

@@ -35,7 +35,9 @@ std::int64_t side_after(std::int64_t side, const Window& window) {
 /// The modules of convolutional networks; those that change the pictures' shape write it back.
 class PictureModules {
  public:
-  explicit PictureModules(const WorkloadSize& size) : make_(size.dtype, size.compute) {}
+  explicit PictureModules(const WorkloadSize& size)
+      : make_(size.dtype, size.compute),
+        run_(make_.casts() ? size.compute : size.dtype, size.compute) {}
 
   /// Of each group of channels an implicit matrix product: pixels x output channels, over the
   /// window; of a window of one pixel a product for each picture. The windows overlap in the input
@@ -51,8 +53,8 @@ class PictureModules {
     const std::int64_t outputs = channels / groups;                    // of a group
     const std::int64_t moved = before.elements() + channels * taps + pictures.elements();
 
-    const Bytes read = make_.stored(before.elements()), weight = make_.stored(channels * taps),
-                written = make_.stored(pictures.elements());
+    const Bytes read = make_.computed(before.elements()), weight = make_.computed(channels * taps),
+                written = make_.computed(pictures.elements());
     const bool unit_window = window.size == 1 && window.stride == 1;
     const ConvolutionLayout layout{
         .first_of_network = input == Input::data,
@@ -63,18 +65,25 @@ class PictureModules {
     const std::int64_t products = layout.plain ? pictures.batch : groups;
     const std::int64_t of_each = layout.plain ? pixels / pictures.batch : pixels;
     const Gemm forward{of_each, outputs, taps, products};
-    run(module.forward, product(name, forward, moved, layout.first_of_network),
+    run(module.forward, product(name, forward, moved, layout, layout.first_of_network),
         around_forward(layout, forward, read, weight, written));
     // The data gradient gathers from every output channel; under a stride from fewer places each,
     // for more pixels: the product of the extents is the same.
     const Gemm to_data{of_each, before.channels / groups, outputs * window_area, products};
     if (input == Input::activation)
-      run(backward, product(name + ".grad_data", to_data, moved),
+      run(backward, product(name + ".grad_data", to_data, moved, layout),
           around_data_gradient(layout, written, weight, read));
     const Gemm to_weight{outputs, taps, of_each, products};
-    run(backward, product(name + ".grad_weight", to_weight, moved),
+    run(backward, product(name + ".grad_weight", to_weight, moved, layout),
         around_weight_gradient(layout, to_weight, written, read, weight));
-    if (biased) backward.push_back(make_.eager(name + ".grad_bias", {{pictures.elements(), {1}}}));
+    if (biased) backward.push_back(run_.eager(name + ".grad_bias", {{pictures.elements(), {1}}}));
+    if (make_.casts()) {  // autocast copies the weight, and backward its gradient
+      Kernel cast = make_.eager(name + ".cast", {{channels * taps, {1}}});
+      cast.traffic += make_.computed(channels * taps);
+      module.forward.insert(module.forward.begin(), cast);
+      cast.name = name + ".grad_cast";
+      backward.push_back(std::move(cast));
+    }
 
     const int last = static_cast<int>(backward.size()) - 1;
     const std::vector<std::int64_t> shape{channels, before.channels / groups, window.size,
@@ -94,7 +103,7 @@ class PictureModules {
   /// kernel of cuDNN's that has a block of threads for each channel.
   Module batch_norm(const std::string& name, const Pictures& pictures) const {
     const std::int64_t elements = pictures.elements();
-    Module module = make_.elementwise(name, {elements, {3}}, {elements, {5}});
+    Module module = run_.elementwise(name, {elements, {3}}, {elements, {5}});
     for (auto* pass : {&module.forward, &module.backward})
       pass->front().blocks = static_cast<int>(std::min<std::int64_t>(pictures.channels, 1 << 20));
     // Forward also counts the batch: eight bytes, read and written.
@@ -109,17 +118,17 @@ class PictureModules {
 
   /// In place, as torchvision writes it: what it reads is gone, its result is kept.
   Module relu(const std::string& name, std::int64_t elements) const {
-    Module module = make_.elementwise(name, {elements, {2}}, {elements, {3}});
+    Module module = run_.elementwise(name, {elements, {2}}, {elements, {3}});
     in_computed_format(module, elements, elements);
     return module;
   }
 
   Module add(const std::string& name, const Pictures& pictures) const {
-    return make_.elementwise(name, {pictures.elements(), {3}}, {});
+    return run_.elementwise(name, {pictures.elements(), {3}}, {});
   }
 
   Module fork(const std::string& name, const Pictures& pictures) const {
-    return make_.fork(name, pictures.elements());
+    return run_.fork(name, pictures.elements());
   }
 
   /// Keeps for every output where its maximum was, in 8 bytes.
@@ -127,8 +136,8 @@ class PictureModules {
     const std::int64_t before = pictures.elements();
     pictures.side = side_after(pictures.side, window);
     // One kernel each way, over both sizes.
-    Module module = make_.elementwise(name, {before + pictures.elements(), {1}},
-                                      {before + pictures.elements(), {1}});
+    Module module = run_.elementwise(name, {before + pictures.elements(), {1}},
+                                     {before + pictures.elements(), {1}});
     for (auto* pass : {&module.forward, &module.backward})
       pass->front().traffic += pictures.elements() * Bytes{8};
     in_computed_format(module, before, pictures.elements()) += pictures.elements() * Bytes{8};
@@ -140,7 +149,7 @@ class PictureModules {
     const std::int64_t before = pictures.elements();
     pictures.side = side;
     const std::int64_t elements = before + pictures.elements();
-    Module module = make_.elementwise(name, {elements, {1}}, {elements, {1}});
+    Module module = run_.elementwise(name, {elements, {1}}, {elements, {1}});
     in_computed_format(module, before, 0);
     return module;
   }
@@ -160,19 +169,19 @@ class PictureModules {
  private:
   /// A convolution's product. `without_tensor_cores`: not in TF32.
   Kernel product(const std::string& name, const Gemm& shape, std::int64_t moved,
-                 bool without_tensor_cores = false) const {
-    Kernel kernel = make_.gemm(name, shape, moved);
-    kernel.convolution = true;
+                 const ConvolutionLayout& layout, bool without_tensor_cores = false) const {
+    Kernel kernel = run_.gemm(name, shape, moved);
+    kernel.convolution = layout.plain ? Convolution::pictures : Convolution::windows;
     if (without_tensor_cores && kernel.type == DType::tf32) kernel.type = DType::fp32;
     return kernel;
   }
 
-  /// A product of a convolution, with what cuDNN runs around it in TF32.
+  /// A product of a convolution, with what cuDNN runs around it on tensor cores.
   void run(std::vector<Kernel>& pass, Kernel product, const AroundProduct& around) const {
-    const bool copied = product.type == DType::tf32;
+    const bool copied = product.type != DType::fp32;
     const auto copies = [&](const char* what, Bytes moved, int launches) {
       if (!copied || launches == 0) return;
-      Kernel kernel = make_.eager(product.name + what, {});
+      Kernel kernel = run_.eager(product.name + what, {});
       kernel.traffic = moved;
       kernel.launches = kernel.followers = launches;  // of the product's operation
       pass.push_back(std::move(kernel));
@@ -190,6 +199,7 @@ class PictureModules {
   }
 
   ModuleMaker make_;
+  ModuleMaker run_;  ///< of kernels: pictures have the format of products, under autocast too
 };
 
 /// A residual block (`planes`: the channels of its stage): 3x3 - 3x3, or, as a bottleneck, 1x1 -

@@ -32,9 +32,9 @@ AroundProduct around_data_gradient(const ConvolutionLayout& layout, Bytes gradie
 AroundProduct around_weight_gradient(const ConvolutionLayout& layout, const Gemm& gemm,
                                      Bytes gradient, Bytes data, Bytes result) {
   AroundProduct around;
-  if (layout.plain) {  // the product writes each picture's part; all are read, and the sum written
-    around.moved_after = (2 * gemm.batch + 1) * result;
-    around.launches_after = 1;
+  if (layout.plain) {  // the product writes each picture's part, the sum reads them
+    around.moved_after = gemm.batch > 1 ? 2 * gemm.batch * result : Bytes{};
+    around.launches_after = gemm.batch > 1 ? 1 : 0;
     return around;
   }
   around.moved_before = 2 * (gradient + data);

@@ -6,10 +6,10 @@
 
 namespace ddpsim {
 
-/// A convolution as cuDNN runs it in TF32 on tensors with channels first, as PyTorch has them
-/// unless told otherwise: its kernels want channels last, and around them copies change the layout.
-/// Seen for the 53 convolutions of ResNet-50 in a trace of an A100 (github:facebookresearch/
-/// HolisticTraceAnalysis@f4d0062: tests/data/nccl_parser_config):
+/// A convolution as cuDNN runs it on tensor cores, on tensors with channels first, as PyTorch has
+/// them unless told otherwise: its kernels want channels last, and around them copies change the
+/// layout. Seen for the 53 convolutions of ResNet-50 in TF32 in a trace of an A100
+/// (github:facebookresearch/HolisticTraceAnalysis@f4d0062: tests/data/nccl_parser_config):
 ///
 ///     a window of one pixel, no stride, rows of 16 bytes   a product of matrices for each picture,
 ///                                                          in one launch, without copies

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <compare>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,13 @@ struct Gemm {
   auto operator<=>(const Gemm&) const = default;
 };
 
+/// How a GEMM is a convolution's, which cuDNN multiplies; none: it is not.
+enum class Convolution : std::uint8_t {
+  none,
+  windows,   ///< gathers its operands from windows of the pictures
+  pictures,  ///< of windows of one pixel: each picture by itself
+};
+
 /// What a device runs in one go: one kernel, or a run of small ones of the same purpose (the eager
 /// elementwise kernels of a normalisation, say), which the host enqueues one by one.
 struct Kernel {
@@ -34,7 +42,7 @@ struct Kernel {
   /// right behind it, at half the cost of a bare launch.
   int followers = 0;
   DType type = DType::fp32;      ///< how a GEMM multiplies
-  bool convolution = false;      ///< the GEMM is a convolution's, which cuDNN multiplies
+  Convolution convolution = Convolution::none;
   /// Thread blocks that work on it, where they are few: a device's other SMs are idle. 0: as many
   /// as there is use for.
   int blocks = 0;

@@ -32,6 +32,7 @@ struct DescribedKernel {
   int launches = 1;
   std::optional<int> launches_in_fp32;  ///< none: as many
   int operations = 1;                   ///< of PyTorch whose first launches these are
+  bool by_picture = false;              ///< a convolution that multiplies each picture by itself
   std::optional<int> blocks;            ///< of threads, where few work on it
   bool tensor_cores = true;             ///< whether they can multiply a convolution in TF32
   std::optional<int> multiprocessors;   ///< the fewest of a device that launches it

@@ -167,6 +167,10 @@ const Map<DescribedKernel>& kernel_map() {
                            "more than a launch: 0 of a kernel that a library launches right behind "
                            "another, such as the sum of a product in parts.",
                 .example = "0"})
+          .key(
+              "by_picture", value::boolean(), &DescribedKernel::by_picture,
+              {.meaning = "Whether a convolution, of windows of one pixel, multiplies each picture "
+                          "by itself, as cuDNN does where channels come first."})
           .key("blocks", value::whole(1, 1'000'000), &DescribedKernel::blocks,
                {.meaning = "How many blocks of threads work on it, where that is few: a batch norm "
                            "of cuDNN's has one for each channel, and a GPU's other multiprocessors "
@@ -179,8 +183,8 @@ const Map<DescribedKernel>& kernel_map() {
                            "pictures of three colours: it multiplies in fp32."})
           .key("multiprocessors", value::whole(1, 1'000'000), &DescribedKernel::multiprocessors,
                {.meaning = "The fewest multiprocessors of a GPU that launches it. A product of few "
-                           "tiles is cut into parts where it would leave half of them idle, and "
-                           "only there is there a sum of parts.",
+                           "tiles is cut into parts where it would leave more than half of them "
+                           "idle, and only there is there a sum of parts.",
                 .otherwise = "every device launches it",
                 .example = "97"})
           .key("time", value::time_or_zero(), &DescribedKernel::time,

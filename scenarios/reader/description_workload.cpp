@@ -107,7 +107,8 @@ std::optional<Kernel> priced(const DescribedKernel& described, std::optional<DTy
   if (described.kind == KernelKind::conv && kernel.type == DType::fp32 && !device.synchronous)
     kernel.launches = described.launches_in_fp32.value_or(described.launches);
   kernel.followers = kernel.launches - described.operations;
-  kernel.convolution = described.kind == KernelKind::conv;
+  if (described.kind == KernelKind::conv)
+    kernel.convolution = described.by_picture ? Convolution::pictures : Convolution::windows;
   kernel.blocks = described.blocks.value_or(0);
   kernel.time = described.time;
   return kernel;

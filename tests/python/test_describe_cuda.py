@@ -204,9 +204,14 @@ def test_cudnn_changes_layouts_around_convolutions_with_channels_first():
     point = convolution(torch.randn(2, 64, 8, 8), torch.randn(64, 64, 1, 1))
     assert launched(point.forward) == ['aten.convolution']
     assert launched(point.backward) == [kernel, kernel, 'cudnn.sum_of_parts']
-    last = convolution(torch.randn(2, 64, 8, 8).to(memory_format=torch.channels_last),
-                       torch.randn(64, 64, 3, 3).to(memory_format=torch.channels_last), padding=1)
+    network = nn.Sequential(
+        nn.Conv2d(64, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64), nn.ReLU(),
+        nn.MaxPool2d(2), nn.Conv2d(64, 32, 3, padding=1, bias=False), nn.Conv2d(32, 64, 1))
+    last = describe(network.to(memory_format=torch.channels_last),
+                    torch.randn(2, 64, 8, 8).to(memory_format=torch.channels_last),
+                    lambda model, batch: model(batch).sum())
     assert layout not in launched(last.forward + last.backward)
+    assert not any(k.by_picture or k.blocks for k in last.forward + last.backward)
 
 
 def test_convolutions_of_one_pixel_are_a_product_for_each_picture():
@@ -218,10 +223,16 @@ def test_convolutions_of_one_pixel_are_a_product_for_each_picture():
     assert products(point) == [(64, 64, 32, 2), (64, 32, 64, 2), (64, 32, 64, 2)]
     parts = next(k for k in point.backward if k.op == 'cudnn.sum_of_parts')
     size = 4 * weight.numel()
-    assert (parts.read, parts.written) == (2 * size, 3 * size)  # a part of each picture, the sum
+    assert (parts.read, parts.written) == (2 * size, 2 * size)  # a part of each picture
     assert point.flops == 3 * 2 * 2 * 64 * 64 * 32
+    assert all(k.by_picture for k in point.forward + point.backward if k.gemm)
+    one = convolution(data[:1], weight)  # a picture, with nothing to sum
+    assert products(one)[0] == (64, 64, 32, 1)
+    assert all(k.by_picture for k in one.forward + one.backward if k.gemm)
+    assert 'cudnn.sum_of_parts' not in launched(one.backward)
     last = convolution(data.to(memory_format=torch.channels_last), weight)
     assert products(last)[0] == (128, 64, 32, 1)
+    assert not any(k.by_picture for k in last.forward + last.backward)
     # Rows of 49 numbers are not of 16 bytes: the convolution is gathered as others are.
     assert products(convolution(torch.randn(2, 32, 7, 7), weight))[0] == (98, 64, 32, 1)
 
@@ -234,17 +245,23 @@ def test_tensor_cores_want_channels_in_fours():
 
     assert on_tensor_cores(64) == [True, True, True]
     assert on_tensor_cores(3) == on_tensor_cores(6) == [False, True, True]
-    assert on_tensor_cores(64, groups=64) == [False, True, True]
+    assert on_tensor_cores(64, groups=32) == [False, True, True]
+    assert on_tensor_cores(64, groups=64) == [False, False, False]  # a kernel of PyTorch's own
+    grouped = convolution(torch.randn(2, 24, 8, 8), torch.randn(48, 6, 3, 3), groups=4)
+    assert launched(grouped.forward) == ['aten.convolution']  # in fp32 no layout changes
     found = step(lambda x, w: nn.functional.conv2d(x, w), torch.randn(2, 3, 8, 8),
                  torch.randn(64, 3, 3, 3))
     assert 'tensor_cores: false' in found.text() and found.text().count('tensor_cores') == 1
 
 
-@pytest.mark.parametrize('device, training, blocks', [
-    ('cuda', True, [48, 48]), ('cuda', False, [None, None]), ('cpu', True, [None, None])])
-def test_batch_norms_have_a_block_for_each_channel(device, training, blocks):
-    norm = nn.BatchNorm2d(48).train(training)
-    found = describe(norm, torch.randn(4, 48, 8, 8), lambda m, x: m(x).sum(), device=device)
+@pytest.mark.parametrize('device, training, dtype, blocks', [
+    ('cuda', True, torch.float32, [48, 48]), ('cuda', True, torch.float16, [48, 48]),
+    ('cuda', True, torch.bfloat16, [None, None]), ('cuda', False, torch.float32, [None, None]),
+    ('cpu', True, torch.float32, [None, None])])
+def test_batch_norms_have_a_block_for_each_channel(device, training, dtype, blocks):
+    norm = nn.BatchNorm2d(48, dtype=dtype).train(training)
+    found = describe(norm, torch.randn(4, 48, 8, 8, dtype=dtype), lambda m, x: m(x).sum(),
+                     device=device)
     assert [k.blocks for k in found.forward + found.backward if 'batch_norm' in k.op] == blocks
     assert ('blocks: 48' in found.text()) == (48 in blocks)
 

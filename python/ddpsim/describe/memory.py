@@ -9,6 +9,8 @@ cross entropy are also those of public Kineto traces of A100 and V100.
 """
 from dataclasses import replace
 
+import torch
+
 from .tensors import bytes_of, total_bytes
 
 
@@ -180,7 +182,10 @@ def batch_norm_backward(call):
 
 
 def norm_blocks(call, data):
-    return data.shape[1] if call.device == 'cuda' and data.dim() > 2 else None
+    """None where PyTorch does not take that kernel, or it is not known."""
+    taken = (call.device == 'cuda' and data.dim() > 2 and data.is_contiguous()
+             and data.dtype in (torch.float32, torch.float16))
+    return data.shape[1] if taken else None
 
 
 def nll_loss(call):

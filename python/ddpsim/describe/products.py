@@ -32,7 +32,7 @@ from .tensors import bytes_of, format_of, total_bytes
 # DistilBERT an RTX 5070 Ti for laptops, with 46, cuts none (anshulk-cmu/HDAI---cuDNN-Profiling@
 # e6b5040, results/tables/baseline_breakdown.csv). Batched products, of more tiles, are taken whole.
 
-PARTS_BELOW = 80  # tiles of 128 x 128 of a result: half of what the largest devices have
+PARTS_BELOW = 152  # tiles of 128 x 128 of a result: half of what the largest devices have
 MULTIPROCESSORS = 108
 MOST_PARTS, SHORTEST_PART = 5, 200
 
@@ -66,8 +66,9 @@ def products(call, gemm, factors):
     whole = product(call, gemm, factors)
     if parts == 1 or call.device == 'cpu':
         return [whole]
-    size = 4 * parts * gemm.m * gemm.n  # written by the product, and counted with the sum
-    return [whole, replace(call.memory(size, size + whole.written, op='cublas.sum_of_parts'),
+    # Parts are written by the product, which elsewhere writes the result: both is counted here.
+    size = 4 * parts * gemm.m * gemm.n
+    return [whole, replace(call.memory(size, size, op='cublas.sum_of_parts'),
                            multiprocessors=cutting(gemm))]
 
 
@@ -185,7 +186,8 @@ class Windows:
 #                                                parts if the result is small, and where the window
 #                                                is larger than 1 a copy of the result
 #
-# Tensors with channels last have the kernels alone.
+# Tensors with channels last have the kernels alone. A convolution of every channel by itself is a
+# kernel of PyTorch's own, which changes no layout (DepthwiseConv2d.cu).
 
 LONG_SUM = 2048  # products added up for one result
 
@@ -208,6 +210,8 @@ def fp32_launches(call, weight, which):
     """Of a convolution's product in fp32; None where nothing is known of it."""
     if call.device != 'cuda' or weight.dim() != 4 or call['groups'] > 1 or call['transposed']:
         return None
+    if which == 'forward' and weight.shape[1] % ALIGNED:
+        return 1  # implicit_convolve_sgemm
     winograd = (tuple(weight.shape[2:]) == (3, 3) and all(step == 1 for step in call['stride'])
                 and all(step == 1 for step in call['dilation']))
     return FP32_LAUNCHES['winograd' if winograd else which]
@@ -216,24 +220,26 @@ def fp32_launches(call, weight, which):
 def plain_product(data, weight, stride, groups):
     """Is the convolution a product of matrices as they lie in memory, one for each picture?"""
     places = count(data.shape[2:])
-    return (groups == 1 and all(size == 1 for size in weight.shape[2:])
+    return (groups == 1 and data.is_contiguous() and all(size == 1 for size in weight.shape[2:])
             and all(step == 1 for step in stride)
             and places * data.element_size() % 16 == 0)
+
+
+def by_channel(data, weight, groups):
+    """Is every channel convolved by itself?"""
+    return groups == data.shape[1] and weight.shape[1] == 1
 
 
 def by_pictures(gemm, data, rows):
     """A plain product as cuDNN multiplies it: pictures by themselves. `rows`: which side of the
     product counts the pixels of all pictures."""
-    if not data.is_contiguous():  # channels last: the pixels of all pictures lie in one matrix
-        return gemm
     pictures = data.shape[0]
     return gemm._replace(**{rows: getattr(gemm, rows) // pictures}, batch=pictures)
 
 
 def channels_first(data, groups):
     """Does cuDNN change the layout? Convolutions of single channels have kernels of their own."""
-    return (data.dim() == 4 and data.is_contiguous() and groups < data.shape[1]
-            and data.shape[1] % 4 == 0)
+    return data.dim() == 4 and data.is_contiguous() and groups < data.shape[1]
 
 
 def relaid(call, tensor):
@@ -251,11 +257,12 @@ def convolution(call):
     plain = call.device == 'cuda' and plain_product(data, weight, call['stride'], call['groups'])
     gemm = by_pictures(windows.forward, data, 'm') if plain else windows.forward
     moved = bytes_of(call.result)
+    aligned = windows.inputs % ALIGNED == 0
     kernels = [Kernel(op=call.op, kind='conv', gemm=gemm, type=format_of(data.dtype),
-                      read=total_bytes([data, weight]), written=moved,
+                      read=total_bytes([data, weight]), written=moved, by_picture=plain,
                       launches_in_fp32=fp32_launches(call, weight, 'forward'),
-                      tensor_cores=windows.inputs % ALIGNED == 0)]
-    if call.device == 'cuda' and channels_first(data, call['groups']) and not plain:
+                      tensor_cores=aligned or call.device != 'cuda')]
+    if call.device == 'cuda' and aligned and channels_first(data, call['groups']) and not plain:
         kernels = [relaid(call, data), relaid(call, weight), *kernels]
         if call['transposed'] or windows.forward.k >= LONG_SUM:
             kernels.append(relaid(call, call.result))
@@ -271,36 +278,39 @@ def convolution_backward(call):
     plain = on_gpu and plain_product(data, weight, call['stride'], call['groups'])
     changes = (on_gpu and not plain and data.dim() == 4 and data.is_contiguous()
                and call['groups'] < data.shape[1])
+    by_itself = on_gpu and by_channel(data, weight, call['groups'])
     kind, kernels = format_of(data.dtype), []
     if call['output_mask'][0]:
         result = call.result[0]
         gemm = by_pictures(windows.to_data, data, 'm') if plain else windows.to_data
         kernels.append(Kernel(op=call.op, kind='conv', gemm=gemm, type=kind,
                               read=total_bytes([gradient, weight]), written=bytes_of(result),
+                              by_picture=plain, tensor_cores=not by_itself,
                               launches_in_fp32=fp32_launches(call, weight, 'gradient')))
         if changes:
             kernels = [relaid(call, weight), relaid(call, gradient), *kernels,
                        relaid(call, result)]
     if call['output_mask'][1]:
-        kernels += weight_gradient(call, windows.to_weight, plain, changes)
+        kernels += weight_gradient(call, windows.to_weight, plain, changes, by_itself)
     if call['output_mask'][2]:
         kernels.append(call.memory(bytes_of(gradient), bytes_of(call.result[2]), op='aten.sum'))
     return kernels
 
 
-def weight_gradient(call, gemm, plain, changes):
+def weight_gradient(call, gemm, plain, changes, by_itself):
     gradient, data, result = call['grad_output'], call['input'], call.result[1]
     if plain:
         gemm = by_pictures(gemm, data, 'k')
     kernels = [Kernel(op=call.op, kind='conv', gemm=gemm, type=format_of(data.dtype),
                       read=total_bytes([gradient, data]), written=bytes_of(result),
+                      by_picture=plain, tensor_cores=not by_itself,
                       launches_in_fp32=fp32_launches(call, call['weight'], 'gradient'))]
-    if call.device == 'cuda' and (plain or in_parts(gemm)):
-        size = bytes_of(result)
-        # What the product writes of pictures' parts is counted here: in fp32 there are none.
-        parts = gemm.batch * size if plain else 0
-        total = call.memory(parts or size, parts + size, op='cudnn.sum_of_parts')
-        kernels.append(total if plain else replace(total, multiprocessors=cutting(gemm)))
+    if plain and gemm.batch > 1:  # as with cublas.sum_of_parts
+        parts = gemm.batch * bytes_of(result)
+        kernels.append(call.memory(parts, parts, op='cudnn.sum_of_parts'))
+    elif call.device == 'cuda' and not plain and in_parts(gemm):
+        total = call.memory(bytes_of(result), bytes_of(result), op='cudnn.sum_of_parts')
+        kernels.append(replace(total, multiprocessors=cutting(gemm)))
     if changes:
         kernels = [relaid(call, gradient), relaid(call, data), *kernels]
         if count(result.shape[2:]) > 1:

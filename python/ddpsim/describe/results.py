@@ -42,6 +42,31 @@ def lstm_layer_backward(func, args, kwargs):
     return tuple(results)
 
 
-_MAKERS = {'aten._grouped_mm.default': grouped_products,  # not every release has all of them
+def lies_last(tensor):
+    """Do its channels lie last in memory, and nothing else?"""
+    return (tensor.dim() == 4 and not tensor.is_contiguous()
+            and tensor.is_contiguous(memory_format=torch.channels_last))
+
+
+def convolution(func, args, kwargs):
+    """With channels last where cuDNN writes it so: where data or weight have them last
+    (ConvUtils.h, cudnn_conv_suggest_memory_format). Meta writes channels first."""
+    if not any(map(lies_last, args[:2])):
+        return None
+    return func(*args, **kwargs).to(memory_format=torch.channels_last)
+
+
+def convolution_backward(func, args, kwargs):
+    """Likewise the gradients of data and weight."""
+    if not any(map(lies_last, args[1:3])):
+        return None
+    *gradients, bias = func(*args, **kwargs)
+    return *(each if each is None else each.to(memory_format=torch.channels_last)
+             for each in gradients), bias
+
+
+_MAKERS = {'aten.convolution.default': convolution,
+           'aten.convolution_backward.default': convolution_backward,
+           'aten._grouped_mm.default': grouped_products,  # not every release has all of them
            'aten.mkldnn_rnn_layer.default': lstm_layer,
            'aten.mkldnn_rnn_layer_backward.default': lstm_layer_backward}

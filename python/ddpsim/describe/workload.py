@@ -102,10 +102,12 @@ def _kernel(kernel):
         pairs.append(('attention', _flow(_attention(kernel.attention))))
     pairs += [('type', kernel.type), ('read', kernel.read), ('written', kernel.written),
               ('flops', kernel.flops), ('launches', kernel.launches)]
-    if kernel.launches_in_fp32 not in (None, kernel.launches) and kernel.type == 'fp32':
+    if kernel.launches_in_fp32 not in (None, kernel.launches) and kernel.type in ('fp32', 'tf32'):
         pairs.append(('launches_in_fp32', kernel.launches_in_fp32))
     if kernel.operations != 1:
         pairs.append(('operations', kernel.operations))
+    if kernel.by_picture:
+        pairs.append(('by_picture', 'true'))
     if kernel.blocks is not None:
         pairs.append(('blocks', kernel.blocks))
     if not kernel.tensor_cores:

@@ -15,6 +15,7 @@ namespace {
 Device half_device() {
   Device device = timed::round_device();
   device.memory_efficiency = 0.5;
+  device.compute_capability = 90;
   device.peak.fill(teraflops_per_second(32.768));
   device.gemm_efficiency.fill(0.5);
   return device;
@@ -133,7 +134,7 @@ TEST_CASE("a GEMM is slower on tiles that do not fill the device", "[model][kern
 TEST_CASE("convolutions in TF32 gather their operands, narrow ones on narrow tiles",
           "[model][kernel_cost]") {
   Kernel kernel = gemm(1280, 1280, 1000);
-  kernel.convolution = true;
+  kernel.convolution = Convolution::windows;
   CHECK(cost_of(kernel).work == 200us + ramp);  // in fp32 as any product
   kernel.type = DType::tf32;
   CHECK(in_us(cost_of(kernel).work - ramp) == Approx(200 / 0.85));
@@ -143,10 +144,24 @@ TEST_CASE("convolutions in TF32 gather their operands, narrow ones on narrow til
   // A weight's gradient of 64 channels lies across.
   kernel.gemm = Gemm{64, 12800, 1000};
   CHECK(in_us(cost_of(kernel).work - ramp) == Approx(100 / (0.85 * 2 / 3)));
-  // Pictures of 14 x 14 pixels by themselves: 196 of 256 rows of two tiles are used.
+  // Groups of many channels are as wide as ungrouped ones.
+  kernel.gemm = Gemm{1280, 128, 1000, 10};
+  CHECK(in_us(cost_of(kernel).work - ramp) == Approx(200 / 0.85));
+  // Pictures of 14 x 14 pixels by themselves: 196 of 256 rows of two tiles are used, of one picture
+  // as of 50 on 50 times the SMs.
+  kernel.convolution = Convolution::pictures;
   kernel.gemm = Gemm{196, 64, 1000, 50};
-  CHECK(in_us(cost_of(kernel).work - ramp) ==
-        Approx(100.0 * 196 / 256 / (0.85 * 2 / 3 * 196 / 256)));
+  const double all = 100.0 * 196 / 256 / (0.85 * 2 / 3 * 196 / 256);
+  CHECK(in_us(cost_of(kernel).work - ramp) == Approx(all));
+  Device small = half_device();
+  small.multiprocessors = 2;
+  kernel.gemm = Gemm{196, 64, 1000, 1};
+  CHECK(in_us(cost_of(kernel, small).work - ramp) == Approx(all / 50));
+  // A channel by itself is no product of matrices: its arithmetic fits beside its bytes.
+  kernel.convolution = Convolution::windows;
+  kernel.gemm = Gemm{16384, 1, 9, 100};
+  kernel.type = DType::fp32;
+  CHECK(in_us(cost_of(kernel).work - ramp) == Approx(2 * 16384 * 9 * 100 / 16.384e6));
 }
 
 TEST_CASE("a kernel of few blocks leaves multiprocessors idle", "[model][kernel_cost]") {
@@ -160,11 +175,11 @@ TEST_CASE("a kernel of few blocks leaves multiprocessors idle", "[model][kernel_
   CHECK(cost_of(kernel).work == 2us + 2 * ramp);
   kernel.blocks = 1000;
   CHECK(cost_of(kernel).work == 2us + 2 * ramp);
-  // A CPU has no blocks.
+  // They are cuDNN's: a device without CUDA has others.
   kernel.blocks = 50;
-  Device cpu = half_device();
-  cpu.synchronous = true;
-  CHECK(cost_of(kernel, cpu).work == 2us);
+  Device other = half_device();
+  other.compute_capability = 0;
+  CHECK(cost_of(kernel, other).work == 2us + 2 * ramp);
 }
 
 TEST_CASE("a measured time stands in place of the law", "[model][kernel_cost]") {

@@ -72,7 +72,7 @@ TEST_CASE("a kernel's work is its shape, traffic, type, launches, blocks, time a
   kernel.traffic = {5};
   kernel.launches = 6;
   kernel.type = DType::bf16;
-  kernel.convolution = true;
+  kernel.convolution = Convolution::windows;
   kernel.blocks = 8;
   kernel.time = 7us;
   Work expected;
@@ -81,7 +81,7 @@ TEST_CASE("a kernel's work is its shape, traffic, type, launches, blocks, time a
   expected.traffic = {5};
   expected.launches = 6;
   expected.type = DType::bf16;
-  expected.convolution = true;
+  expected.convolution = Convolution::windows;
   expected.blocks = 8;
   expected.known_time = 7us;
   expected.caller = Caller::autograd;
