@@ -27,8 +27,9 @@ import json
 import math
 import pathlib
 import re
-import subprocess
 import tempfile
+
+import described
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CATALOGUE = ROOT / 'scenarios/catalogue/devices'
@@ -320,14 +321,7 @@ FITTED_RATE = float(re.search(r'gathered_tf32 = ([0-9.]+);', LAW)[1])
 RATES = (0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 
 
-class Program:
-    def __init__(self, path):
-        self.path = path
-
-    def __call__(self, *words):
-        return subprocess.run([self.path, *words], check=True, stdout=subprocess.PIPE,
-                              text=True).stdout
-
+class Program(described.Program):
     def passes_ms(self, file, device, *settings):
         words = [f'cluster.device={device}', 'compare=[none]', *settings]
         words = [word for setting in words for word in ('--set', setting)]
@@ -338,7 +332,7 @@ class Program:
         return self.passes_ms(file, device)[0]
 
 
-def described(program, folder):
+def describe(program, folder):
     """Writes a description of every network. Returns their files by name."""
     script = folder / 'networks.py'
     script.write_text(NETWORKS)
@@ -396,7 +390,7 @@ def main():
     parser.add_argument('--ddpsim', default=str(ROOT / 'build/release/tools/ddpsim'))
     program = Program(parser.parse_args().ddpsim)
     with tempfile.TemporaryDirectory() as scratch:
-        files = described(program, pathlib.Path(scratch))
+        files = describe(program, pathlib.Path(scratch))
         against_timings(program, files)
         by_rate(program, files)
 

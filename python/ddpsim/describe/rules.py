@@ -1,11 +1,11 @@
 """Which kernels CUDA launches for an operation: one table, from operations to rules."""
 import torch
 
-from . import attention, cpu, memory, products
+from . import attention, convolutions, cpu, memory, products
 from .foreach import multi_tensor_launches
 from .memory import generic
 
-RULES = {**memory.RULES, **products.RULES, **attention.RULES, **cpu.RULES}
+RULES = {**memory.RULES, **products.RULES, **convolutions.RULES, **attention.RULES, **cpu.RULES}
 
 
 def launches_nothing(call):
