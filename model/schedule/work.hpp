@@ -24,8 +24,8 @@ struct Work {
 
   // A kernel. Without `gemm`, `traffic` and `known_time` the device computes nothing.
   std::optional<Gemm> gemm;
-  Bytes traffic;                       ///< read from and written to device memory, together
-  DType type = DType::fp32;            ///< how a GEMM multiplies
+  Bytes traffic;             ///< read from and written to device memory, together
+  DType type = DType::fp32;  ///< how a GEMM multiplies
   Convolution convolution = Convolution::none;
   std::int32_t blocks = 0;             ///< of threads, where few work on it
   std::int32_t launches = 1;           ///< kernels the host enqueues for it

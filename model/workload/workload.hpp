@@ -41,7 +41,7 @@ struct Kernel {
   /// Those of them that follow another of the same operation of PyTorch: a library enqueues them
   /// right behind it, at half the cost of a bare launch.
   int followers = 0;
-  DType type = DType::fp32;      ///< how a GEMM multiplies
+  DType type = DType::fp32;  ///< how a GEMM multiplies
   Convolution convolution = Convolution::none;
   /// Thread blocks that work on it, where they are few: a device's other SMs are idle. 0: as many
   /// as there is use for.
