@@ -50,21 +50,29 @@ std::size_t pass_of(Operation operation) {
   return operation == Operation::forward ? 0 : operation == Operation::backward ? 1 : 2;
 }
 
-/// The factors on one pass of a schedule.
-struct PassScale {
-  double host = 1, work = 1;
-};
-
-/// Device times follow the factor. So do host times where the host bounds the pass, or else its
-/// length would not; where the device does, a slow one does not slow the host, and a fast one needs
-/// it to keep up.
-PassScale scale_of(const std::vector<std::uint32_t>& pass, double factor, const Costs& costs) {
+/// Does the host take longer to enqueue a pass than the device to compute it?
+bool host_bounds(const std::vector<std::uint32_t>& pass, const Costs& costs) {
   double host = 0, work = 0;
   for (const std::uint32_t each : pass) {
     host += in_seconds(costs.works[each].host);
     work += in_seconds(costs.works[each].work);
   }
-  return {host > work ? factor : std::min(factor, 1.0), factor};
+  return host > work;
+}
+
+/// [pass] What its host times are multiplied by; device times are by its factor. A fast device
+/// needs a host that keeps up. A slow one does not slow the host: only where the host bounds a pass
+/// is the host slower than its law, or the pass would not be longer. Where forward and backward
+/// share a factor and the device bounds one of them, the factor is the device's.
+std::array<double, 3> host_factors(const Passes& passes, const PassFactors& factors,
+                                   const Costs& costs) {
+  bool forward = host_bounds(passes.forward, costs), backward = host_bounds(passes.backward, costs);
+  if (factors.forward == factors.backward) forward = backward = forward && backward;
+  const auto on_host = [](double factor, bool host) {
+    return host ? factor : std::min(factor, 1.0);
+  };
+  return {on_host(factors.forward, forward), on_host(factors.backward, backward),
+          on_host(factors.optimizer, host_bounds(passes.optimizer, costs))};
 }
 
 }  // namespace
@@ -114,25 +122,26 @@ Costs CostModel::price(const Schedule& schedule) const {
   share_optimizer(schedule, costs);
   for (std::size_t w = 0; w < schedule.works.size(); ++w) {
     WorkCost& cost = costs.works[w];
-    cost.first_launch =
-        schedule.works[w].launches > 1 ? cost.host / schedule.works[w].launches : cost.host;
+    const int launches = schedule.works[w].launches;
+    cost.first_launch = launches > 1 ? cost.host / launches : cost.host;
+    if (is_kernel(schedule.works[w].operation) && cost.work > Duration::zero())
+      cost.launch_rate = static_cast<float>(launches / in_seconds(cost.work));
   }
   return costs;
 }
 
 void CostModel::scale_passes(const Schedule& schedule, Costs& costs) const {
   for (const PassFactors& factors : passes) {
-    const std::array scales{scale_of(schedule.passes.forward, factors.forward, costs),
-                            scale_of(schedule.passes.backward, factors.backward, costs),
-                            scale_of(schedule.passes.optimizer, factors.optimizer, costs)};
+    const std::array on_host = host_factors(schedule.passes, factors, costs);
+    const std::array on_device{factors.forward, factors.backward, factors.optimizer};
     for (std::size_t w = 0; w < schedule.works.size(); ++w) {
       const Work& work = schedule.works[w];
       if (!is_pass(work.operation)) continue;
-      const PassScale& scale = scales[pass_of(work.operation)];
+      const std::size_t pass = pass_of(work.operation);
       WorkCost& cost = costs.works[w];
-      cost.host = scaled(cost.host, scale.host);
-      cost.work = scaled(cost.work, scale.work);
-      cost.last_launch = scaled(cost.last_launch, scale.work);
+      cost.host = scaled(cost.host, on_host[pass]);
+      cost.work = scaled(cost.work, on_device[pass]);
+      cost.last_launch = scaled(cost.last_launch, on_device[pass]);
     }
   }
   for (std::size_t w = 0; w < schedule.works.size(); ++w) {
