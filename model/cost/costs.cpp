@@ -17,6 +17,7 @@ Costs slowed_down(const Schedule& schedule, Costs costs, double factor) {
     if (!is_computed(schedule, schedule.works[w])) continue;
     costs.works[w].work = scaled(costs.works[w].work, factor);
     costs.works[w].last_launch = scaled(costs.works[w].last_launch, factor);
+    costs.works[w].launch_rate /= static_cast<float>(factor);
   }
   return costs;
 }

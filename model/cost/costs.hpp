@@ -16,6 +16,7 @@ struct WorkCost {
   Duration last_launch{};
   Duration latency{};         ///< collectives: the part of `work` that is not transfer
   float memory_fraction = 0;  ///< of `work`, bounded by memory bandwidth
+  float launch_rate = 0;      ///< kernels: launches per second of `work`
   Interference beside;        ///< collectives: how it and the kernels beside it slow each other
   CollectiveChoice choice{};  ///< collectives: how it runs, and what bounds it
 };

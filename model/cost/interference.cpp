@@ -4,19 +4,27 @@
 #include <cmath>
 
 #include "model/cluster/deciding_link.hpp"
+#include "model/cost/collective_ports.hpp"
 
 namespace ddpsim {
 namespace {
 
-constexpr double memory_traffic_per_link_byte = 2.5;            // k
-constexpr double lost_over_nvlink = 0.5, lost_over_pcie = 0.4;  // g
+constexpr double memory_traffic_per_link_byte = 2.5;  // k
 constexpr double least_memory_share = 0.2;  // a kernel is never starved of memory altogether
+
+using Law = InterferenceLaw;
+
+/// Do collectives of GPUs go through the memory of their only host?
+bool by_host(const Cluster& cluster) {
+  return cluster.nodes == 1 && !cluster.device.synchronous && through_host(cluster);
+}
 
 /// Of the bandwidth of a collective over such links, beside kernels.
 double lost_beside_compute(const Cluster& cluster) {
+  if (by_host(cluster)) return Law::lost_through_host;
   const LinkKind kind = deciding_link(cluster).kind;
   const bool nvlink = kind == LinkKind::nvlink || kind == LinkKind::plain;
-  return nvlink ? lost_over_nvlink : lost_over_pcie;
+  return nvlink ? Law::lost_over_nvlink : Law::lost_over_pcie;
 }
 
 double memory_slowdown(const MeasuredInterference& point) {
@@ -44,7 +52,8 @@ InterferenceLaw::InterferenceLaw(const CalibratedCluster& cluster)
       synchronous_(cluster.device.synchronous),
       memory_{cluster.device.memory_bandwidth.bytes_per_second * cluster.device.memory_efficiency},
       fixed_(cluster.interference),
-      lost_(lost_beside_compute(cluster)) {
+      lost_(lost_beside_compute(cluster)),
+      later_(by_host(cluster) ? seconds_later_through_host : 0) {
   if (!cluster.calibration) return;
   for (const MeasuredInterference& point : cluster.calibration->interference)
     if (point.channels == 0) measured_.push_back(point);
@@ -56,7 +65,7 @@ InterferenceLaw::InterferenceLaw(const CalibratedCluster& cluster)
 }
 
 Interference InterferenceLaw::beside(const CollectiveCost& collective, Bytes size) const {
-  double compute_bound = 1, memory_bound = 1, communication = 1;
+  double compute_bound = 1, memory_bound = 1, communication = 1, later = 0;
   if (fixed_) {
     compute_bound = memory_bound = fixed_->compute_slowdown;
     communication = fixed_->communication_slowdown;
@@ -77,11 +86,13 @@ Interference InterferenceLaw::beside(const CollectiveCost& collective, Bytes siz
     const double latency = in_seconds(collective.latency),
                  transfer = in_seconds(collective.transfer);
     communication = (latency + transfer / left) / (latency + transfer);
+    later = later_;
   }
   const auto felt = [&](double slowdown) {
     return static_cast<float>(1 + strength * (slowdown - 1));
   };
-  return {felt(compute_bound), felt(memory_bound), felt(communication)};
+  return {felt(compute_bound), felt(memory_bound), felt(communication),
+          static_cast<float>(strength * later)};
 }
 
 }  // namespace ddpsim

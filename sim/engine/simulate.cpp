@@ -442,9 +442,12 @@ class Engine {
     double slowdown = 1;
     for (const Flight& flight : flights_) {
       if (flight.task[r] == none) continue;
-      const float memory = flight.transferring ? rank.cost(tasks[rank.kernel]).memory_fraction : 0;
+      const Interference& beside = rank.cost(tasks[flight.task[r]]).beside;
+      const WorkCost& kernel = rank.cost(tasks[rank.kernel]);
       slowdown = std::max<double>(
-          slowdown, compute_slowdown(rank.cost(tasks[flight.task[r]]).beside, memory));
+          slowdown, flight.transferring
+                        ? compute_slowdown(beside, kernel.memory_fraction, kernel.launch_rate)
+                        : compute_slowdown(beside, 0));
     }
     return slowdown;
   }

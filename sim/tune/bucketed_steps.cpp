@@ -178,6 +178,7 @@ void BucketedSteps::write_work(Writing& writing, const Task& task, const WorkCos
   } else {
     Item item;
     item.memory_fraction = cost.memory_fraction;
+    item.launch_rate = cost.launch_rate;
     item.host = cost.host;
     item.first = issued + cost.first_launch;
     item.work = cost.work;
@@ -286,12 +287,15 @@ BucketedSteps::Backward BucketedSteps::backward() const {
   std::size_t end = none.item[gradients];  // the first wait
   while (end < lane.items.size() && lane.items[end].kind != Item::Kind::wait) ++end;
   Backward backward;
+  backward.launch_rate = std::numeric_limits<float>::max();
   for (std::size_t i = none.item[at(fired_.front())]; i < end; ++i) {
     const Item& item = lane.items[i];
     if (item.work == Duration::zero()) continue;
     backward.memory_fraction = std::min(backward.memory_fraction, item.memory_fraction);
+    backward.launch_rate = std::min(backward.launch_rate, item.launch_rate);
     ++backward.kernels;
   }
+  if (backward.kernels == 0) backward.launch_rate = 0;
   for (std::size_t i = 0; i < gradients; ++i) {
     const std::size_t fired = at(fired_[i]);
     const Duration left = lane.left[none.item[fired]] - lane.left[end];
@@ -519,6 +523,7 @@ bool BucketedSteps::advance(Lane& lane) {
       continue;
     }
     lane.memory_fraction = item.memory_fraction;
+    lane.launch_rate = item.launch_rate;
     lane.computing.begin(item.work, now_);
     lane.busy = lane.fresh = true;
     lane.draining = false;
@@ -573,7 +578,7 @@ void BucketedSteps::race(Lane& lane) {
     if (alone) {
       done = begin + item->work;
     } else {
-      const double slowdown = compute_slowdown(*beside, item->memory_fraction);
+      const double slowdown = compute_slowdown(*beside, item->memory_fraction, item->launch_rate);
       done = begin + (slowdown == 1 ? item->work : scaled(item->work, slowdown));
     }
     if constexpr (!synchronous) done = std::max(done, origin + item->drained);
@@ -659,7 +664,9 @@ void BucketedSteps::set_rates() {
     if (!lane.busy || lane.draining) continue;
     double slowdown = 1;
     if (lane.arrived)
-      slowdown = compute_slowdown(issued_[head_]->beside, transferring_ ? lane.memory_fraction : 0);
+      slowdown = transferring_ ? compute_slowdown(issued_[head_]->beside, lane.memory_fraction,
+                                                  lane.launch_rate)
+                               : compute_slowdown(issued_[head_]->beside, 0);
     if (slowdown != lane.computing.slowdown)
       lane.computing.change(slowdown, now_);
     else if (!lane.fresh)

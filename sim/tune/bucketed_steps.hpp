@@ -56,6 +56,7 @@ class BucketedSteps {
     std::vector<Instant> at;     ///< [gradient] computation is so far when its hook has fired
     std::vector<Duration> left;  ///< [gradient] and has so much work left before the first wait
     float memory_fraction = 1;   ///< the least of a kernel in it
+    float launch_rate = 0;       ///< likewise
     std::int64_t kernels = 0;
   };
   Backward backward() const;
@@ -75,7 +76,7 @@ class BucketedSteps {
   struct Item {
     enum class Kind : std::uint8_t { kernel, host, launch, wait, fixed_launch, fixed_wait };
     Kind kind = Kind::kernel;
-    float memory_fraction = 0;
+    float memory_fraction = 0, launch_rate = 0;
     /// launch: hooks fired before it, in its round; wait: of a gradient; fixed_launch: which;
     /// fixed_wait: collectives issued since the one it waits for.
     std::int32_t position = 0;
@@ -112,7 +113,7 @@ class BucketedSteps {
     Instant end{};                  ///< of what it computes
     Instant drained{};
     Activity computing;
-    float memory_fraction = 0;
+    float memory_fraction = 0, launch_rate = 0;
     bool busy = false, draining = false, fresh = false, arrived = false;
   };
   /// Prices of all-reduces by size: a hash table that grows up to a limit.

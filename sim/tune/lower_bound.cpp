@@ -46,7 +46,8 @@ Duration lower_bound(BucketedSteps& steps, Duration ideal) {
   const std::vector<Duration> lost =
       least_sums(steps, problem.sizes, [&](const AllReduce& collective, bool last) {
         if (last && last_alone) return collective.work;
-        const double compute = compute_slowdown(collective.beside, backward.memory_fraction);
+        const double compute =
+            compute_slowdown(collective.beside, backward.memory_fraction, backward.launch_rate);
         const double share = communication_slowdown(collective) * (1 - 1 / compute);
         return share < 1 ? scaled(collective.work, std::max(share, 0.0)) : collective.work;
       });

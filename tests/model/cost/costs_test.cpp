@@ -32,7 +32,7 @@ Schedule one_of_each_kind(bool synchronous) {
 
 Costs alike(const Schedule& schedule) {
   Costs costs;
-  costs.works.assign(schedule.works.size(), WorkCost{1us, 1us, 10us, 4us, {}, 0, {}});
+  costs.works.assign(schedule.works.size(), WorkCost{1us, 1us, 10us, 4us, {}, 0, 3, {}, {}});
   return costs;
 }
 
@@ -51,6 +51,7 @@ TEST_CASE("a slower rank computes longer, and communicates and launches as ever"
                           (task.operation == Operation::cast && !synchronous);
     CHECK(slow.of(task).work == (computed ? 15us : 10us));
     CHECK(slow.of(task).last_launch == (computed ? 6us : 4us));
+    CHECK(slow.of(task).launch_rate == Approx(computed ? 2 : 3));
     CHECK(slow.of(task).host == 1us);
     CHECK(slow.of(task).first_launch == 1us);
   }

@@ -1,5 +1,10 @@
 #include "model/cost/interference.hpp"
 
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <string>
+
 #include <catch2/catch.hpp>
 
 #include "tests/model/workload/timed.hpp"
@@ -59,6 +64,61 @@ TEST_CASE("a collective loses half of its bandwidth and none of its latency",
   CHECK(beside(law, collective(1ms, 0ms, 0, 1)).communication == Approx(1));
 }
 
+TEST_CASE("through the host's memory collectives lose little, and kernels start later",
+          "[model][interference]") {
+  Cluster cluster = lawful();
+  cluster.intra_node.kind = LinkKind::pcie;
+  cluster.device.peer_to_peer = true;
+  CHECK(beside(InterferenceLaw(cluster), collective(0ms, 3ms, 0, 1)).communication ==
+        Approx(1 / 0.53));
+  CHECK(beside(InterferenceLaw(cluster), collective(0ms, 3ms, 0, 1)).per_launch == 0);
+  cluster.device.peer_to_peer = false;
+  InterferenceLaw law(cluster);
+  CHECK(beside(law, collective(0ms, 3ms, 0, 1)).communication == Approx(1 / 0.98));
+  CHECK(beside(law, collective(0ms, 3ms, 0, 1)).per_launch == Approx(30e-6));
+  CHECK(beside(law, CollectiveCost{}).per_launch == 0);
+  law.strength = 2;
+  CHECK(beside(law, collective(0ms, 3ms, 0, 1)).per_launch == Approx(60e-6));
+  // Between nodes bytes go to a NIC, whatever GPUs of a node can do; a CPU launches nothing.
+  cluster.nodes = 2;
+  CHECK(beside(InterferenceLaw(cluster), collective(0ms, 3ms, 0, 1)).per_launch == 0);
+  cluster.nodes = 1;
+  cluster.device.synchronous = true;
+  CHECK(beside(InterferenceLaw(cluster), collective(0ms, 3ms, 0, 1)).per_launch == 0);
+}
+
+TEST_CASE("what crossing the host's memory costs is the mean of published measurements",
+          "[model][interference]") {
+  struct Sum {
+    int cells = 0;
+    double later = 0, slower = 0;
+  };
+  std::map<std::string, Sum> gpus;
+  std::ifstream file(DDPSIM_TEST_DATA "/beside_collectives.csv");
+  REQUIRE(file);
+  for (std::string line; std::getline(file, line);) {
+    char gpu[8], kernels[16];
+    double message, alone, kernels_slower, collective_slower;
+    int launches;
+    if (std::sscanf(line.c_str(), "%7[^,],%lf,%15[^,],%d,%lf,%lf,%lf", gpu, &message, kernels,
+                    &launches, &alone, &kernels_slower, &collective_slower) != 7)
+      continue;  // a comment or the header
+    Sum& sum = gpus[gpu];
+    ++sum.cells;
+    sum.later += 1e-6 * alone * (kernels_slower - 1) / launches;
+    sum.slower += collective_slower;
+  }
+  REQUIRE(gpus.size() == 2);
+  double later = 0, slower = 0;
+  for (const auto& [gpu, sum] : gpus) {
+    later += sum.later / sum.cells / 2;
+    slower += sum.slower / sum.cells / 2;
+  }
+  // To 10 us and to a per cent.
+  CHECK(InterferenceLaw::seconds_later_through_host == Approx(later).margin(5e-6));
+  CHECK(1 / (1 - InterferenceLaw::lost_through_host) == Approx(slower).margin(0.005));
+}
+
 TEST_CASE("a collective of no length slows nothing", "[model][interference]") {
   const Interference felt = beside(InterferenceLaw(lawful()), CollectiveCost{});
   CHECK(felt.compute_bound == 1);
@@ -103,4 +163,7 @@ TEST_CASE("a kernel suffers the worse of both losses", "[model][interference]") 
   CHECK(compute_slowdown(beside, 0.1F) == Approx(1.2));  // 1.1 of memory alone
   CHECK(compute_slowdown(beside, 0.5F) == Approx(1.5));
   CHECK(compute_slowdown(beside, 1) == Approx(2));
+  // And each launch comes later: 100 launches in 10 ms by 30 us each.
+  const Interference later{1.2F, 2, 1, 30e-6F};
+  CHECK(compute_slowdown(later, 0.5F, 100 / 0.01F) == Approx(1.5 + 0.3));
 }

@@ -68,7 +68,8 @@ inline std::vector<Script> random_schedules(Dice& dice, const Shape& shape) {
   for (Duration& each : latencies) each = dice.time(5);
   std::vector<Interference> beside(static_cast<std::size_t>(collectives));
   if (shape.interference)
-    for (Interference& each : beside) each = {dice.slowdown(), dice.slowdown(), dice.slowdown()};
+    for (Interference& each : beside)
+      each = {dice.slowdown(), dice.slowdown(), dice.slowdown(), 5e-6F * (dice.slowdown() - 1)};
   std::vector<Script> ranks;
   for (int rank = 0; rank < shape.ranks; ++rank) {
     Script step;

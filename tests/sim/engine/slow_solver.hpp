@@ -227,9 +227,10 @@ class SlowSolver {
     for (std::size_t i = 0; i < rank.states.size(); ++i) {
       if (!rank.states[i].arrived || rank.states[i].ended()) continue;
       const bool moving = rank.states[i].running();
-      slowdown = std::max(slowdown,
-                          Real{compute_slowdown(rank.cost(i).beside,
-                                                moving ? rank.cost(kernel).memory_fraction : 0)});
+      const WorkCost& cost = rank.cost(kernel);
+      slowdown = std::max(
+          slowdown, Real{compute_slowdown(rank.cost(i).beside, moving ? cost.memory_fraction : 0,
+                                          moving ? cost.launch_rate : 0)});
     }
     return slowdown;
   }

@@ -114,6 +114,8 @@ struct Script {
     cost.last_launch = priced.last_launch;
     cost.latency = priced.latency;
     cost.memory_fraction = priced.memory_fraction;
+    if (priced.work > Duration::zero())
+      cost.launch_rate = static_cast<float>(priced.launches / in_seconds(priced.work));
     cost.beside = priced.beside;
     return index;
   }

@@ -115,8 +115,8 @@ TEST_CASE("a synchronous device computes the same step, one thing at a time", "[
 
 TEST_CASE("a schedule that is built already is predicted like the step it is of",
           "[sim][predict]") {
-  int different = 0, equally_long = 0, built_ones = 0;
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  int different = 0, equally_long = 0, shorter = 0, built_ones = 0;
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     CAPTURE(seed);
     Dice dice(seed);
     const Workload workload = any_workload(dice);
@@ -139,7 +139,8 @@ TEST_CASE("a schedule that is built already is predicted like the step it is of"
     // Lengths alone, for which the slowest rank stands for all: but for what a typical rank's
     // kernels do to a collective while the slowest computes nothing.
     const Duration length = step_length(model.costs, schedule);
-    CHECK(in_us(length) == Approx(in_us(whole.metrics.step)).epsilon(0.005));
+    CHECK(in_us(length) == Approx(in_us(whole.metrics.step)).epsilon(0.05));
+    shorter += in_us(length) < 0.995 * in_us(whole.metrics.step);
     CHECK(length <= whole.metrics.step);
     equally_long += length == whole.metrics.step;
     CHECK(built.schedule.tasks.size() == whole.schedule.tasks.size());
@@ -152,6 +153,7 @@ TEST_CASE("a schedule that is built already is predicted like the step it is of"
   }
   CHECK(different > 80);
   CHECK(equally_long >= built_ones * 98 / 100);
+  CHECK(shorter <= built_ones * 5 / 1000);
 }
 
 TEST_CASE("a step beyond six hours is refused, whoever asks", "[sim][predict]") {

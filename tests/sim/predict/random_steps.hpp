@@ -41,6 +41,11 @@ inline Cluster random_cluster(Dice& dice, bool interference) {
   cluster.device.synchronous = dice.one_in(5);
   cluster.launch = {dice.time(10), dice.time(20), dice.time(5)};
   if (interference) cluster.interference = FixedInterference{dice.slowdown(), dice.slowdown()};
+  if (interference && dice.one_in(3)) {  // by the law, of kernels that start later
+    cluster.interference.reset();
+    cluster.intra_node.kind = LinkKind::pcie;
+    cluster.device.peer_to_peer = false;
+  }
   return cluster;
 }
 

@@ -1,0 +1,129 @@
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include "model/cost/interference.hpp"
+#include "scenarios/reader/scenario_reader.hpp"
+#include "tools/study/measured_rows.hpp"
+
+// Fits the share of its bandwidth that a collective between GPUs over PCIe loses beside kernels
+// (model/cost/interference.hpp) on measured rows:
+//
+//     fit_interference FILE...
+//
+// Of the files whose GPUs copy to each other over PCIe the naive row is fitted, and the overlapped
+// and bucketed rows are predicted under shares from 0.3 to 0.6. A source is the first word of a
+// file's name, and counts once however many rows it has. Prints, by share: the mean error of each
+// source, and the root of the mean of their mean squares; then the share with the least of all
+// sources, and with each left out.
+
+namespace ddpsim {
+namespace {
+
+constexpr int lowest = 30, highest = 60;  // hundredths
+using Shares = std::array<double, highest + 1>;
+
+struct Source {
+  int rows = 0;
+  Shares errors{}, squares{};  // sums, by share
+};
+
+/// By how much interference is stronger at a share than the law has it: of PCIe, next to nothing
+/// but the collective's own slowdown is left to be scaled.
+double strength_at(double share) {
+  const auto longer = [](double lost) { return 1 / (1 - lost) - 1; };
+  return longer(share) / longer(InterferenceLaw::lost_over_pcie);
+}
+
+void add_rows(const std::string& file, Source& source) {
+  const Scenario scenario = read_scenario(file, {});
+  std::vector<CalibrationRow> rows = measured_rows(scenario);
+  const Fit fitted = fit_chosen(rows, calibrating(rows, {Strategy::naive}));
+  for (const CalibrationRow& row : rows) {
+    const Strategy strategy = row.training.strategy;
+    if (strategy != Strategy::overlap && strategy != Strategy::bucketed) continue;
+    ++source.rows;
+    for (std::size_t share = lowest; share <= highest; ++share) {
+      Fit fit = fitted;
+      fit.interference = strength_at(0.01 * static_cast<double>(share));
+      StepModel model = row.model;
+      apply(fit, model.costs);
+      const double error =
+          in_seconds(predict(model, row.training).metrics.step) / in_seconds(row.row->step) - 1;
+      source.errors[share] += error;
+      source.squares[share] += error * error;
+    }
+  }
+}
+
+bool copies_over_pcie(const Cluster& cluster) {
+  return cluster.nodes == 1 && cluster.ranks_per_node > 1 &&
+         cluster.intra_node.kind == LinkKind::pcie && cluster.device.peer_to_peer;
+}
+
+double mean_square(const std::map<std::string, Source>& sources, std::size_t share,
+                   const std::string& left_out = {}) {
+  double sum = 0;
+  int count = 0;
+  for (const auto& [name, source] : sources) {
+    if (name == left_out) continue;
+    sum += source.squares[share] / source.rows;
+    ++count;
+  }
+  return sum / count;
+}
+
+std::size_t best(const std::map<std::string, Source>& sources, const std::string& left_out = {}) {
+  std::size_t least = lowest;
+  for (std::size_t share = lowest; share <= highest; ++share)
+    if (mean_square(sources, share, left_out) < mean_square(sources, least, left_out))
+      least = share;
+  return least;
+}
+
+void print(const std::map<std::string, Source>& sources) {
+  for (std::size_t share = lowest; share <= highest; ++share) {
+    std::printf("0.%02zu: %.3f %%", share, 100 * std::sqrt(mean_square(sources, share)));
+    for (const auto& [name, source] : sources)
+      std::printf(", %s %+.2f %%", name.c_str(), 100 * source.errors[share] / source.rows);
+    std::printf("\n");
+  }
+  int rows = 0;
+  for (const auto& [name, source] : sources) rows += source.rows;
+  std::printf("best: 0.%02zu, of %d rows of %zu sources\n", best(sources), rows, sources.size());
+  for (const auto& [name, source] : sources) {
+    const std::size_t share = best(sources, name);
+    std::printf("without %s: 0.%02zu, %s %+.2f %%\n", name.c_str(), share, name.c_str(),
+                100 * source.errors[share] / source.rows);
+  }
+}
+
+}  // namespace
+}  // namespace ddpsim
+
+int main(int count, char** words) {
+  using namespace ddpsim;
+  std::map<std::string, Source> sources;
+  try {
+    for (int i = 1; i < count; ++i) {
+      const std::string file = words[i], name = file.substr(file.rfind('/') + 1);
+      const Scenario scenario = read_scenario(file, {});
+      if (!scenario.measured || !copies_over_pcie(scenario.cluster)) continue;
+      const std::vector<CalibrationRow> rows = measured_rows(scenario);
+      const auto has = [&](Strategy strategy) {
+        for (const CalibrationRow& row : rows)
+          if (row.training.strategy == strategy) return true;
+        return false;
+      };
+      if (has(Strategy::naive) && has(Strategy::overlap))
+        add_rows(file, sources[name.substr(0, name.find('-'))]);
+    }
+    if (sources.empty()) throw std::runtime_error("no file of GPUs that copy over PCIe");
+    print(sources);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}
