@@ -37,22 +37,23 @@ inline float compute_slowdown(const Interference& beside, float memory_fraction,
 /// GEMMs, 107 -> 206 ms on eight V100 (parasailteam/coconet#6) and "up to 2x" with free SMs
 /// (NVIDIA/nccl#1433), both halve its bandwidth; only the transfer suffers. g = 0.47 between GPUs
 /// that copy to each other over PCIe, where d = 0: least squares over the overlapped rows of the
-/// seven development files with such GPUs, each source counting alike
+/// seven measured files with such GPUs, each source counting alike
 /// (tests/experiments/fit_interference.cpp). Over NICs, to which the bytes go by PCIe, the same: no
 /// public row tells. g = 0.02 and d = 30 us where GPUs of one node reach each other through the
 /// host's memory: the memory or the bus is the bottleneck there, not what the GPU does beside it,
-/// and kernels run as fast as ever but with longer gaps. Both are the mean of four A40
-/// (2.8 % and 43 us, the mean of nine published cells) and four L4 (1 % and 18 us, of three); see
+/// and kernels run as fast as ever but with longer gaps. Both are the mean of four A40 (2.8 % and
+/// 43 us, the mean of nine published cells) and four L4 (1 % and 18 us, of three):
 /// tests/data/beside_collectives.csv.
-/// B is the bus bandwidth that is left, H the bandwidth streaming kernels reach. At most half of the
-/// SMs are taken, and at least a fifth of the memory is left: bounds that no published case reaches.
-/// On a CPU no SMs are taken.
+///
+/// B is the bus bandwidth that is left, H the bandwidth streaming kernels reach. At most half of
+/// the SMs are taken, and at least a fifth of the memory is left: bounds that no published case
+/// reaches. On a CPU no SMs are taken.
 /// A scenario's fixed factors go before all that, and then what a calibration measured: compute and
 /// communication of the sizes beside this one, linear in log(size), and of the last beyond the
 /// ends; a measured factor below 1 is noise, and 1.
 /// Source: NVIDIA/nccl issues 1428 and 1433; github:kopernik278/nccl-network-benchmark@69fb1ef:
-/// docs/experiments/p7b-overlap.md and p8-contention.md; arXiv 2507.03114 (compute 18.9 % slower on average on
-/// H100 and A100; the first line gives 1.14 to 1.29 there).
+/// docs/experiments/p7b-overlap.md and p8-contention.md; arXiv 2507.03114 (compute 18.9 % slower on
+/// average on H100 and A100; the first line gives 1.14 to 1.29 there).
 class InterferenceLaw {
  public:
   static constexpr double lost_over_nvlink = 0.5, lost_over_pcie = 0.47,

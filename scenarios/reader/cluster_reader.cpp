@@ -404,7 +404,8 @@ void add_costs(Map<ClusterDraft>& map) {
                              "or by two factors.",
                   .unset = "auto",
                   .example = "{compute_slowdown: 1.15, communication_slowdown: 1.05}",
-                  .source = "NVIDIA/nccl issues 1428 and 1433; arXiv 2507.03114"})
+                  .source = "NVIDIA/nccl issues 1428 and 1433; arXiv 2507.03114; "
+                            "github:kopernik278/nccl-network-benchmark@69fb1ef"})
       .key_taken(
           "skew", value::share(0, 1),
           [](ClusterDraft& cluster, double skew) { cluster.given_skew = skew; },

@@ -73,9 +73,9 @@ Timeline checked_timeline(const CostModel& costs, const Schedule& schedule) {
 
 /// For who asks for lengths alone. Of GPUs the slowest rank decides them by itself: their hosts
 /// take alike, so it is never earlier than a typical one. Left out is what a typical rank's kernels
-/// do to a collective while the slowest computes nothing: seldom more than a few in a thousand. Of four
-/// thousand random steps, with factors of up to 3, five were too short by more than that, one by 4 %.
-/// Where launches come later beside collectives it may be more, and both are simulated.
+/// do to a collective while the slowest computes nothing: seldom more than a few in a thousand. Of
+/// four thousand random steps, with factors of up to 3, five were too short by more than that, one
+/// by 4 %. Where launches come later beside collectives it may be more, and both are simulated.
 Timeline timeline_for_lengths(const CostModel& costs, const Schedule& schedule) {
   if (costs.synchronous || !has_slower_rank(costs) || costs.interference.delays_launches() ||
       different_ranks(schedule, costs.ranks) > 1)

@@ -17,7 +17,7 @@
 // and bucketed rows are predicted under shares from 0.3 to 0.6. A source is the first word of a
 // file's name, and counts once however many rows it has. Prints, by share: the mean error of each
 // source, and the root of the mean of their mean squares; then the share with the least of all
-// sources, and with each left out.
+// sources, with each left out, and if each row counted once.
 
 namespace ddpsim {
 namespace {
@@ -63,27 +63,38 @@ bool copies_over_pcie(const Cluster& cluster) {
          cluster.intra_node.kind == LinkKind::pcie && cluster.device.peer_to_peer;
 }
 
-double mean_square(const std::map<std::string, Source>& sources, std::size_t share,
-                   const std::string& left_out = {}) {
+using Sources = std::map<std::string, Source>;
+
+double mean_square(const Sources& sources, std::size_t share) {
   double sum = 0;
-  int count = 0;
-  for (const auto& [name, source] : sources) {
-    if (name == left_out) continue;
-    sum += source.squares[share] / source.rows;
-    ++count;
-  }
-  return sum / count;
+  for (const auto& [name, source] : sources) sum += source.squares[share] / source.rows;
+  return sum / static_cast<double>(sources.size());
 }
 
-std::size_t best(const std::map<std::string, Source>& sources, const std::string& left_out = {}) {
+std::size_t best(const Sources& sources) {
   std::size_t least = lowest;
   for (std::size_t share = lowest; share <= highest; ++share)
-    if (mean_square(sources, share, left_out) < mean_square(sources, least, left_out))
-      least = share;
+    if (mean_square(sources, share) < mean_square(sources, least)) least = share;
   return least;
 }
 
-void print(const std::map<std::string, Source>& sources) {
+Sources without(Sources sources, const std::string& name) {
+  sources.erase(name);
+  return sources;
+}
+
+/// All rows as those of one source.
+Sources together(const Sources& sources) {
+  Source all;
+  for (const auto& [name, source] : sources) {
+    all.rows += source.rows;
+    for (std::size_t share = lowest; share <= highest; ++share)
+      all.squares[share] += source.squares[share];
+  }
+  return {{"all", all}};
+}
+
+void print(const Sources& sources) {
   for (std::size_t share = lowest; share <= highest; ++share) {
     std::printf("0.%02zu: %.3f %%", share, 100 * std::sqrt(mean_square(sources, share)));
     for (const auto& [name, source] : sources)
@@ -94,10 +105,12 @@ void print(const std::map<std::string, Source>& sources) {
   for (const auto& [name, source] : sources) rows += source.rows;
   std::printf("best: 0.%02zu, of %d rows of %zu sources\n", best(sources), rows, sources.size());
   for (const auto& [name, source] : sources) {
-    const std::size_t share = best(sources, name);
+    if (sources.size() == 1) break;
+    const std::size_t share = best(without(sources, name));
     std::printf("without %s: 0.%02zu, %s %+.2f %%\n", name.c_str(), share, name.c_str(),
                 100 * source.errors[share] / source.rows);
   }
+  std::printf("rows alike: 0.%02zu\n", best(together(sources)));
 }
 
 }  // namespace
@@ -105,7 +118,7 @@ void print(const std::map<std::string, Source>& sources) {
 
 int main(int count, char** words) {
   using namespace ddpsim;
-  std::map<std::string, Source> sources;
+  Sources sources;
   try {
     for (int i = 1; i < count; ++i) {
       const std::string file = words[i], name = file.substr(file.rfind('/') + 1);

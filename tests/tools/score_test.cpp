@@ -85,6 +85,27 @@ TEST_CASE("score --set changes every row's scenario, but not what a row itself s
   CHECK(later == 8);
 }
 
+TEST_CASE("steps of four A40 over the host's memory come out as a public run had them",
+          "[tools][score]") {
+  const std::string file = std::string(DDPSIM_TEST_DATA) + "/four_a40.yaml";
+  const Json score = score_json({file}),
+             peers = score_json({file, "--set", "cluster.device={base: a40, peer_to_peer: true}"});
+  double shortest = 0;
+  int predicted = 0;
+  for (std::size_t i = 0; i < score["rows"].size(); ++i) {
+    const Json& row = score["rows"][i];
+    if (row["calibration"] == true) continue;
+    ++predicted;
+    CAPTURE(row["label"].get<std::string>());
+    CHECK(std::abs(row["error"].get<double>()) < 0.09);
+    CHECK(std::abs(peers["rows"][i]["error"].get<double>()) > 0.14);
+    // As measured, larger buckets make longer steps.
+    CHECK(row["predicted_ms"].get<double>() > shortest);
+    shortest = row["predicted_ms"];
+  }
+  CHECK(predicted == 4);
+}
+
 TEST_CASE("score gives its figures by number of ranks and kind of link", "[tools][score]") {
   const Json score = score_json({capped, shipped("measured/pytorch-resnet50-v100.yaml")});
   std::vector<double> errors, of_two;
