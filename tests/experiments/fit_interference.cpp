@@ -17,7 +17,7 @@
 // and bucketed rows are predicted under shares from 0.3 to 0.6. A source is the first word of a
 // file's name, and counts once however many rows it has. Prints, by share: the mean error of each
 // source, and the root of the mean of their mean squares; then the share with the least of all
-// sources, with each left out, and if each row counted once.
+// sources, of each alone, with each left out, and if each row counted once.
 
 namespace ddpsim {
 namespace {
@@ -101,9 +101,11 @@ void print(const Sources& sources) {
       std::printf(", %s %+.2f %%", name.c_str(), 100 * source.errors[share] / source.rows);
     std::printf("\n");
   }
-  int rows = 0;
-  for (const auto& [name, source] : sources) rows += source.rows;
-  std::printf("best: 0.%02zu, of %d rows of %zu sources\n", best(sources), rows, sources.size());
+  std::printf("best: 0.%02zu\n", best(sources));
+  for (const auto& [name, source] : sources) {
+    const Sources alone{{name, source}};
+    std::printf("alone %s: 0.%02zu, %d rows\n", name.c_str(), best(alone), source.rows);
+  }
   for (const auto& [name, source] : sources) {
     if (sources.size() == 1) break;
     const std::size_t share = best(without(sources, name));

@@ -104,6 +104,9 @@ TEST_CASE("steps of four A40 over the host's memory come out as a public run had
     shortest = row["predicted_ms"];
   }
   CHECK(predicted == 4);
+  const std::string said = "through the host's memory";
+  CHECK(ddpsim({"run", file}).out.find(said) != std::string::npos);
+  CHECK(ddpsim({"run", shipped("measured/enzoding-b2.yaml")}).out.find(said) == std::string::npos);
 }
 
 TEST_CASE("score gives its figures by number of ranks and kind of link", "[tools][score]") {

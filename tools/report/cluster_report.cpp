@@ -6,6 +6,7 @@
 
 #include "model/cluster/deciding_link.hpp"
 #include "model/cost/collective.hpp"
+#include "model/cost/collective_ports.hpp"
 #include "model/cost/cost_model.hpp"
 #include "tools/report/cluster_fields.hpp"
 #include "tools/report/described_report.hpp"
@@ -117,8 +118,10 @@ std::string cluster_text(const Scenario& scenario) {
           ? fmt::format("{} of line rate per {}", to_string(rate),
                         cluster.device.compute_capability > 0 ? "GPU" : "device")
           : "line rate not known";
-  const std::string inside =
-      cluster.ranks_per_node > 1 ? " by " + name_of_link(cluster.intra_node) : "";
+  std::string inside;
+  if (cluster.ranks_per_node > 1) inside = " by " + name_of_link(cluster.intra_node);
+  if (cluster.ranks_per_node > 1 && !cluster.device.synchronous && through_host(cluster))
+    inside += " through the host's memory";
   std::string text =
       fmt::format("{} node{} x {} {}{}", cluster.nodes, cluster.nodes == 1 ? "" : "s",
                   cluster.ranks_per_node, cluster.device.name, inside);
