@@ -41,7 +41,8 @@ double ring_share(const Cluster& cluster, Collective collective) {
 }
 
 bool through_host(const Cluster& cluster) {
-  return cluster.intra_node.kind == LinkKind::pcie && !cluster.device.peer_to_peer;
+  return cluster.intra_node.kind == LinkKind::pcie && !cluster.device.peer_to_peer &&
+         !cluster.device.synchronous;
 }
 
 Ports ports_of(const Cluster& cluster, Collective collective, NcclAlgorithm algorithm) {

@@ -16,7 +16,7 @@ using Law = InterferenceLaw;
 
 /// Do collectives of GPUs go through the memory of their only host?
 bool by_host(const Cluster& cluster) {
-  return cluster.nodes == 1 && !cluster.device.synchronous && through_host(cluster);
+  return cluster.nodes == 1 && through_host(cluster);
 }
 
 /// Of the bandwidth of a collective over such links, beside kernels.

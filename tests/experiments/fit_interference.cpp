@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -37,9 +38,12 @@ double strength_at(double share) {
   return longer(share) / longer(InterferenceLaw::lost_over_pcie);
 }
 
-void add_rows(const std::string& file, Source& source) {
-  const Scenario scenario = read_scenario(file, {});
-  std::vector<CalibrationRow> rows = measured_rows(scenario);
+bool has(const std::vector<CalibrationRow>& rows, Strategy strategy) {
+  return std::any_of(rows.begin(), rows.end(),
+                     [&](const CalibrationRow& row) { return row.training.strategy == strategy; });
+}
+
+void add_rows(const std::vector<CalibrationRow>& rows, Source& source) {
   const Fit fitted = fit_chosen(rows, calibrating(rows, {Strategy::naive}));
   for (const CalibrationRow& row : rows) {
     const Strategy strategy = row.training.strategy;
@@ -127,13 +131,8 @@ int main(int count, char** words) {
       const Scenario scenario = read_scenario(file, {});
       if (!scenario.measured || !copies_over_pcie(scenario.cluster)) continue;
       const std::vector<CalibrationRow> rows = measured_rows(scenario);
-      const auto has = [&](Strategy strategy) {
-        for (const CalibrationRow& row : rows)
-          if (row.training.strategy == strategy) return true;
-        return false;
-      };
-      if (has(Strategy::naive) && has(Strategy::overlap))
-        add_rows(file, sources[name.substr(0, name.find('-'))]);
+      if (has(rows, Strategy::naive) && has(rows, Strategy::overlap))
+        add_rows(rows, sources[name.substr(0, name.find('-'))]);
     }
     if (sources.empty()) throw std::runtime_error("no file of GPUs that copy over PCIe");
     print(sources);

@@ -120,8 +120,7 @@ std::string cluster_text(const Scenario& scenario) {
           : "line rate not known";
   std::string inside;
   if (cluster.ranks_per_node > 1) inside = " by " + name_of_link(cluster.intra_node);
-  if (cluster.ranks_per_node > 1 && !cluster.device.synchronous && through_host(cluster))
-    inside += " through the host's memory";
+  if (cluster.ranks_per_node > 1 && through_host(cluster)) inside += " through the host's memory";
   std::string text =
       fmt::format("{} node{} x {} {}{}", cluster.nodes, cluster.nodes == 1 ? "" : "s",
                   cluster.ranks_per_node, cluster.device.name, inside);
