@@ -35,7 +35,7 @@ inline float compute_slowdown(const Interference& beside, float memory_fraction,
 /// k = 2.5: a collective moves each byte of link traffic two to three times through memory
 /// (NVIDIA/nccl#1428). g = 0.5 over NVLink: the two public measurements of a collective beside
 /// GEMMs, 107 -> 206 ms on eight V100 (parasailteam/coconet#6) and "up to 2x" with free SMs
-/// (NVIDIA/nccl#1433), both halve its bandwidth; only the transfer suffers. g = 0.47 between GPUs
+/// (NVIDIA/nccl#1433), both halve its bandwidth; only the transfer suffers. g = 0.45 between GPUs
 /// that copy to each other over PCIe, where d = 0: least squares over the overlapped rows of the
 /// seven measured files with such GPUs, each source counting alike
 /// (tests/experiments/fit_interference.cpp). Over NICs, to which the bytes go by PCIe, the same: no
@@ -56,7 +56,7 @@ inline float compute_slowdown(const Interference& beside, float memory_fraction,
 /// average on H100 and A100; the first line gives 1.14 to 1.29 there).
 class InterferenceLaw {
  public:
-  static constexpr double lost_over_nvlink = 0.5, lost_over_pcie = 0.47,
+  static constexpr double lost_over_nvlink = 0.5, lost_over_pcie = 0.45,
                           lost_through_host = 0.02;            ///< g
   static constexpr double seconds_later_through_host = 30e-6;  ///< d
 

@@ -1,5 +1,6 @@
 // Each gradient hook all-reduces its gradient in place, asynchronously; after backward, for each
-// parameter in that order: wait, divide.
+// parameter in that order: wait, divide. Or first all waits, then all divisions, none of which then
+// hides behind an all-reduce (Training::wait_for_all).
 
 #include "model/ddp/strategy_tasks.hpp"
 
@@ -21,8 +22,11 @@ class Overlap : public StrategyTasks {
   }
 
   void after_backward(StepBuilder& step) override {
-    for (std::int32_t b = 0; b < step.bucket_count(); ++b) {
-      step.wait(b);
+    const std::int32_t all = step.bucket_count();
+    if (step.training.wait_for_all)
+      for (std::int32_t b = 0; b < all; ++b) step.wait(b);
+    for (std::int32_t b = 0; b < all; ++b) {
+      if (!step.training.wait_for_all) step.wait(b);
       if (step.divides()) step.per_parameter(Operation::divide, step.works.divide, b);
     }
   }

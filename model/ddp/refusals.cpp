@@ -170,13 +170,16 @@ Refused average_refusal(const WorkloadGradients&, const Training& training) {
 }
 
 /// What a wrapper of one's own has not.
-Refused flattened_refusal(const WorkloadGradients& workload, const Training& training) {
-  if (!training.flattened_buckets) return std::nullopt;
-  const auto why = [](std::string_view key) {
-    return refused(
-        "training.flattened_buckets",
-        fmt::format("{} is DistributedDataParallel's: take it out, or flattened_buckets", key));
+Refused own_buckets_refusal(const WorkloadGradients& workload, const Training& training) {
+  if (!training.own_buckets()) return std::nullopt;
+  const std::string_view own = training.flattened_buckets ? "flattened_buckets" : "copied_buckets";
+  const auto why = [own](std::string_view key) {
+    return refused(fmt::format("training.{}", own),
+                   fmt::format("{} is DistributedDataParallel's: take it out, or {}", key, own));
   };
+  if (training.flattened_buckets && training.copied_buckets)
+    return refused("training.copied_buckets",
+                   "buckets are flattened or copied: take this out, or flattened_buckets");
   if (training.comm_hook) return why("comm_hook");
   if (training.join) return why("join");
   if (training.delayed) return why("delay_all_reduce");
@@ -253,7 +256,7 @@ void check(const Refused& refusal) {
 
 Refused bucket_refusal(const WorkloadGradients& workload, const Training& training) {
   for (const auto rule : {delayed_mode_refusal, delayed_order_refusal, groups_refusal,
-                          buckets_refusal, average_refusal, flattened_refusal})
+                          buckets_refusal, average_refusal, own_buckets_refusal})
     if (Refused why = rule(workload, training)) return why;
   return std::nullopt;
 }

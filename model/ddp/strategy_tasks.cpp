@@ -13,7 +13,7 @@ std::unique_ptr<StrategyTasks> make_strategy(const Training& training) {
     case Strategy::overlap:
       return make_overlap();
     case Strategy::bucketed:
-      return training.flattened_buckets ? make_flattened() : make_bucketed();
+      return training.own_buckets() ? make_own_buckets() : make_bucketed();
   }
   return nullptr;
 }

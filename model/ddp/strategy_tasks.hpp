@@ -37,6 +37,6 @@ std::unique_ptr<StrategyTasks> make_naive();
 std::unique_ptr<StrategyTasks> make_flat();
 std::unique_ptr<StrategyTasks> make_overlap();
 std::unique_ptr<StrategyTasks> make_bucketed();
-std::unique_ptr<StrategyTasks> make_flattened();
+std::unique_ptr<StrategyTasks> make_own_buckets();
 
 }  // namespace ddpsim

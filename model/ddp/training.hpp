@@ -98,8 +98,13 @@ struct Training {
   bool gradient_as_bucket_view = false;
   /// A bucket's gradients are copied into it together and divided together, once all are there.
   bool batched_grad_copy = false;
-  /// Buckets are a wrapper's of one's own, not DistributedDataParallel's: see flattened.cpp.
-  bool flattened_buckets = false;
+  /// Buckets are a wrapper's of one's own, not DistributedDataParallel's: see own_buckets.cpp. At
+  /// most one of the two.
+  bool flattened_buckets = false, copied_buckets = false;
+  bool own_buckets() const { return flattened_buckets || copied_buckets; }
+  /// Overlap and buckets of one's own: all results are waited for before anything is divided or
+  /// copied back.
+  bool wait_for_all = false;
   /// Bucketed: rank 0's buffers to all before each synchronised forward.
   bool broadcast_buffers = true;
   Average average = Average::divide;

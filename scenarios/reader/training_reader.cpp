@@ -257,6 +257,15 @@ void add_modes(Map<TrainingDraft>& map) {
                        "_flatten_dense_tensors: each is made one tensor and sent once it is full, "
                        "divided and copied back after the backward pass; one gradient alone is "
                        "sent as it is."})
+      .key("copied_buckets", value::boolean(), &TrainingDraft::copied_buckets,
+           {.meaning = "Whether buckets are those of a wrapper of your own that keeps a buffer for "
+                       "each: gradients are copied into it one by one once all are there, and it "
+                       "is sent at once, divided and copied back after the backward pass."})
+      .key("wait_for_all", value::boolean(), &TrainingDraft::wait_for_all,
+           {.meaning = "Whether a wrapper of your own (`overlap`, `flattened_buckets`, "
+                       "`copied_buckets`) waits for all results before it divides or copies back "
+                       "the first, so that none of that hides behind all-reduces. "
+                       "DistributedDataParallel waits bucket by bucket."})
       .key("average",
            value::one_of(all_averages,
                          {"kernels divide the sum by the number of ranks, as "

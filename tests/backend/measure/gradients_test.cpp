@@ -130,7 +130,7 @@ TEST_CASE("R25: gradients that are copied and divided together end as the same m
     }
 }
 
-TEST_CASE("gradients of flattened buckets, shared or not, end as the same mean",
+TEST_CASE("gradients in buckets of one's own, shared or not, end as the same mean",
           "[backend][gradients]") {
   const SmallJob job(2);
   const std::string backend = GENERATE("threads", "gloo");
@@ -142,8 +142,13 @@ TEST_CASE("gradients of flattened buckets, shared or not, end as the same mean",
       training.bucket_cap = cap;
       training.first_bucket_cap.reset();
       const auto of_ddp = gradients_after(job, training, 2, backend);
-      training.flattened_buckets = true;
-      CHECK(gradients_after(job, training, 2, backend) == of_ddp);
+      for (const bool wait_for_all : {false, true})
+        for (const bool copied : {false, true}) {
+          training.copied_buckets = copied;
+          training.flattened_buckets = !copied;
+          training.wait_for_all = wait_for_all;
+          CHECK(gradients_after(job, training, 2, backend) == of_ddp);
+        }
       CHECK(of_ddp[0] == of_ddp[1]);
     }
 }

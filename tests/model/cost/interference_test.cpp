@@ -70,7 +70,7 @@ TEST_CASE("through the host's memory collectives lose little, and kernels start 
   cluster.intra_node.kind = LinkKind::pcie;
   cluster.device.peer_to_peer = true;
   CHECK(beside(InterferenceLaw(cluster), collective(0ms, 3ms, 0, 1)).communication ==
-        Approx(1 / 0.53));
+        Approx(1 / 0.55));
   CHECK(beside(InterferenceLaw(cluster), collective(0ms, 3ms, 0, 1)).per_launch == 0);
   cluster.device.peer_to_peer = false;
   InterferenceLaw law(cluster);

@@ -188,6 +188,41 @@ TEST_CASE("a wrapper of one's own flattens what shares a bucket, and sends one g
   CHECK(std::find(lines.begin(), lines.end(), "all-reduce 0") > sent);
 }
 
+TEST_CASE("a wrapper of one's own copies gradients one by one into a buffer that it keeps",
+          "[model][build_schedule]") {
+  Training training = two_buckets();
+  training.copied_buckets = true;
+  const Schedule schedule = build_schedule(two_layer_works(), training);
+  CHECK(story(schedule) ==
+        forward + Story{"backward 1.0", "hook 2 -> 0", "hook 1 -> 0", "copy in 2 -> 0",
+                        "copy in 1 -> 0", "all-reduce 0", "backward 1.1", "backward 0.0",
+                        "hook 0 -> 1", "copy in 0 -> 1", "all-reduce 1", "wait 0", "divide 0",
+                        "copy out 2 -> 0", "copy out 1 -> 0", "wait 1", "divide 1",
+                        "copy out 0 -> 1", "optimizer"});
+  CHECK(waits_for(schedule, "all-reduce 0") == Story{"copy in 1 -> 0"});
+  for (const Bucket& bucket : schedule.buckets) CHECK(bucket.in_place == false);
+  // The division is the one behind the all-reduce: copies divide nothing.
+  for (const Task& task : schedule.tasks)
+    if (task.operation == Operation::copy_in) CHECK(task.divisor == 1);
+  CHECK_NOTHROW(check_not_simulated_only(schedule));
+}
+
+TEST_CASE("a wrapper of one's own may wait for all before it divides the first",
+          "[model][build_schedule]") {
+  Training training = two_buckets();
+  training.copied_buckets = training.wait_for_all = true;
+  const Story own = story(build_schedule(two_layer_works(), training));
+  CHECK(Story(own.end() - 8, own.end()) ==
+        Story{"wait 0", "wait 1", "divide 0", "copy out 2 -> 0", "copy out 1 -> 0", "divide 1",
+              "copy out 0 -> 1", "optimizer"});
+  training = training_of(Strategy::overlap);
+  training.wait_for_all = true;
+  const Story overlap = story(build_schedule(two_layer_works(), training));
+  CHECK(Story(overlap.end() - 7, overlap.end()) ==
+        Story{"wait 0", "wait 1", "wait 2", "divide 2 -> 0", "divide 1 -> 1", "divide 0 -> 2",
+              "optimizer"});
+}
+
 TEST_CASE("what is DistributedDataParallel's does not go with buckets of a wrapper of one's own",
           "[model][build_schedule]") {
   const auto refused = [](auto&& change) {
@@ -201,6 +236,15 @@ TEST_CASE("what is DistributedDataParallel's does not go with buckets of a wrapp
   CHECK(refused([](Training& training) { training.gradient_as_bucket_view = true; }) ==
         "training.flattened_buckets: gradient_as_bucket_view is DistributedDataParallel's: take it "
         "out, or flattened_buckets");
+  CHECK(refused([](Training& training) { training.copied_buckets = true; }) ==
+        "training.copied_buckets: buckets are flattened or copied: take this out, or "
+        "flattened_buckets");
+  CHECK(refused([](Training& training) {
+          training.flattened_buckets = false;
+          training.copied_buckets = training.static_graph = true;
+        }) ==
+        "training.copied_buckets: static_graph is DistributedDataParallel's: take it out, or "
+        "copied_buckets");
   CHECK_FALSE(refused([](Training& t) { t.comm_hook.kind = CommHookKind::allreduce; }).empty());
   CHECK_FALSE(refused([](Training& t) { t.join = Join{}; }).empty());
   CHECK_FALSE(refused([](Training& t) { t.batched_grad_copy = true; }).empty());

@@ -207,8 +207,9 @@ inline Training random_training(Draw& draw, const Workload& workload) {
     training.buckets.clear();
     training.parameter_groups = 0;
   }
+  training.wait_for_all = draw.one_in(4);
   if (draw.one_in(10)) {  // a wrapper of one's own has little else
-    training.flattened_buckets = true;
+    (draw.one_in(2) ? training.flattened_buckets : training.copied_buckets) = true;
     training.comm_hook = {};
     training.join.reset();
     training.delayed.reset();

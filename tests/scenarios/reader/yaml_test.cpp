@@ -31,7 +31,7 @@ TEST_CASE("an unknown key is refused where it stands, with the nearest known one
         "strategy, pytorch, bucket_cap, bucket_rule, first_bucket_cap, last_bucket_cap, "
         "bucket_caps, buckets, parameter_groups, micro_batches, no_sync, find_unused_parameters, "
         "skip_all_reduce_unused_params, static_graph, gradient_as_bucket_view, batched_grad_copy, "
-        "flattened_buckets, average, flat_views, "
+        "flattened_buckets, copied_buckets, wait_for_all, average, flat_views, "
         "broadcast_buffers, comm_hook, hooks, join, delay_all_reduce, phase, iteration");
   CHECK(refusal_at(scratch, 12, "zebra_crossing: 1") ==
         "s.yaml:12:1: zebra_crossing: unknown key" + known_in_scenario);
