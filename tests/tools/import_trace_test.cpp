@@ -1,6 +1,8 @@
 // Traces of PyTorch's profiler: made up with times known to the microsecond (kineto_trace.hpp), in
 // the variants that versions of PyTorch, NCCL and RCCL write.
 
+#include <map>
+
 #include <catch2/catch.hpp>
 
 #include "scenarios/reader/scenario_reader.hpp"
@@ -210,6 +212,29 @@ TEST_CASE("the all-reduces of a trace are a link profile, and say from whose arr
     std::sort(expected.begin(), expected.end());
     CHECK(sizes == expected);
   }
+}
+
+TEST_CASE("an all-reduce beside an earlier one counts from the end of that",
+          "[tools][import_trace]") {
+  // Called 30.6, 35.1, 38.7, 54 and 78.3 ms into the step, when their buckets are full.
+  const Scratch scratch;
+  TraceOptions options;
+  options.all_reduce = 6000;
+  imported(scratch, KinetoTrace(options).text(), {"--link-profile", "l.yaml"});
+  scratch.write("s.yaml",
+                "workload: {model: p.yaml}\ncluster: {device: h100-sxm, ranks_per_node: 2, "
+                "intra_node: l.yaml}\n");
+  const std::map<std::int64_t, double> expected{{4 * 2'049'000, 6000},
+                                                {4 * 7'875'584, 41'100 - 36'600},
+                                                {4 * 6'563'840, 44'700 - 41'100},
+                                                {4 * 6'637'568, 6000},
+                                                {4 * 2'431'040, 6000}};
+  std::map<std::int64_t, double> found;
+  const Link link = read_scenario(scratch.path("s.yaml")).cluster.intra_node;
+  for (const auto& [size, time] : link.all_reduce)
+    found[size.count] = in_us(time);
+  REQUIRE(found.size() == expected.size());
+  for (const auto& [size, us] : expected) CHECK(found[size] == Approx(us));
 }
 
 TEST_CASE("traces that tell nothing of a link together are refused", "[tools][import_trace]") {

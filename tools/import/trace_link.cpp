@@ -11,8 +11,16 @@
 namespace ddpsim {
 namespace {
 
-Duration took(const FoundCollective& each) {
-  return std::max(each.end - each.start, Duration{1});
+/// [all-reduce] how long it took, from the end of those that were issued before it where they were
+/// still under way: Gloo has two threads, and what overlaps would count twice.
+std::vector<Duration> times_taken(const std::vector<FoundCollective>& all_reduces) {
+  std::vector<Duration> times;
+  Duration ended{};
+  for (const FoundCollective& each : all_reduces) {
+    times.push_back(std::max(each.end - std::max(each.start, ended), Duration{1}));
+    ended = std::max(ended, each.end);
+  }
+  return times;
 }
 
 /// The same step of another rank; none: it has no such step.
@@ -52,13 +60,26 @@ std::vector<std::vector<Duration>> times_of(const TraceFinding& finding,
       ranks.push_back(theirs);
     }
     if (ranks.size() != others.size() + 1) continue;
-    for (std::size_t b = 0; b < step.all_reduces.size(); ++b) {
-      Duration shortest = took(step.all_reduces[b]);
-      for (const FoundStep* rank : ranks) shortest = std::min(shortest, took(rank->all_reduces[b]));
-      times[b].push_back(shortest);
+    std::vector<Duration> shortest = times_taken(step.all_reduces);
+    for (const FoundStep* rank : ranks) {
+      const std::vector<Duration> theirs = times_taken(rank->all_reduces);
+      for (std::size_t b = 0; b < times.size(); ++b)
+        shortest[b] = std::min(shortest[b], theirs[b]);
     }
+    for (std::size_t b = 0; b < times.size(); ++b) times[b].push_back(shortest[b]);
   }
   return times;
+}
+
+/// [step] of these buckets: they follow each other, so it is their sum that a step feels.
+std::vector<Duration> means_by_step(const std::vector<std::vector<Duration>>& times,
+                                    const std::vector<std::size_t>& buckets) {
+  std::vector<Duration> means(times.front().size());
+  for (std::size_t step = 0; step < means.size(); ++step) {
+    for (const std::size_t bucket : buckets) means[step] += times[bucket][step];
+    means[step] /= static_cast<std::int64_t>(buckets.size());
+  }
+  return means;
 }
 
 }  // namespace
@@ -69,7 +90,7 @@ Link link_of(TraceFinding& finding, const FoundGradients& gradients, const std::
   if (times.empty() || times.front().empty())
     throw InputError(
         fmt::format("{}: no whole step of it is in the traces of the other ranks", file));
-  std::map<Bytes, std::vector<Duration>> by_size;
+  std::map<Bytes, std::vector<std::size_t>> by_size;  // buckets
   for (std::size_t b = 0; b < times.size(); ++b) {
     const std::int64_t bytes = b < gradients.buckets.size() ? bytes_of(gradients.buckets[b]) : -1;
     if (bytes <= 0)
@@ -77,11 +98,11 @@ Link link_of(TraceFinding& finding, const FoundGradients& gradients, const std::
           fmt::format("{}: the trace does not say how large its all-reduces are: profile with "
                       "record_shapes=True, or name the network with --model",
                       file));
-    std::vector<Duration>& of_size = by_size[Bytes{bytes}];
-    of_size.insert(of_size.end(), times[b].begin(), times[b].end());
+    by_size[Bytes{bytes}].push_back(b);
   }
   Link link;
-  for (auto& [size, all] : by_size) link.all_reduce.emplace_back(size, median(std::move(all)));
+  for (const auto& [size, buckets] : by_size)
+    link.all_reduce.emplace_back(size, median(means_by_step(times, buckets)));
   constexpr int most_ranks = 1'000'000;  // of a link profile
   if (finding.ranks > 0 && finding.ranks <= most_ranks) link.table_ranks = finding.ranks;
   const std::string counted =

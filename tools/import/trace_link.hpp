@@ -10,7 +10,8 @@
 namespace ddpsim {
 
 /// The link profile of a trace: how long its all-reduces of gradients took, by size, in the median
-/// over the steps and over buckets of one size.
+/// over the steps, of each the mean over buckets of one size. What overlaps an earlier all-reduce
+/// counts from that one's end, for predictions run them one after the other.
 ///
 /// Of one rank's trace an all-reduce counts from that rank's arrival, so that waiting for the other
 /// ranks is in it. With the traces of other ranks (`others`) it counts from the last arrival: the
