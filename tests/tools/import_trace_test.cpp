@@ -231,8 +231,7 @@ TEST_CASE("an all-reduce beside an earlier one counts from the end of that",
                                                 {4 * 2'431'040, 6000}};
   std::map<std::int64_t, double> found;
   const Link link = read_scenario(scratch.path("s.yaml")).cluster.intra_node;
-  for (const auto& [size, time] : link.all_reduce)
-    found[size.count] = in_us(time);
+  for (const auto& [size, time] : link.all_reduce) found[size.count] = in_us(time);
   REQUIRE(found.size() == expected.size());
   for (const auto& [size, us] : expected) CHECK(found[size] == Approx(us));
 }

@@ -1,3 +1,4 @@
+#include <map>
 #include <set>
 
 #include <catch2/catch.hpp>
@@ -29,6 +30,15 @@ TEST_CASE("list shows every entry of the catalogue", "[tools][list]") {
   CHECK(names_in("devices", "device") == files_in("devices"));
   CHECK(names_in("links", "link") == files_in("links"));
   CHECK(names_in("clusters", "cluster") == files_in("clusters"));
+}
+
+TEST_CASE("list says which devices copy to each other over PCIe", "[tools][list]") {
+  std::map<std::string, std::string> peers;
+  for (const Json& row : ddpsim({"list", "devices", "--json", "-"}).json())
+    peers[row["device"]] = row["peer_to_peer"];
+  CHECK(peers["a40"] == "yes");
+  CHECK(peers["t4"] == "no");
+  CHECK(peers["generic-cpu"] == "-");
 }
 
 TEST_CASE("list shows hooks and backends", "[tools][list]") {

@@ -63,8 +63,7 @@ std::vector<std::vector<Duration>> times_of(const TraceFinding& finding,
     std::vector<Duration> shortest = times_taken(step.all_reduces);
     for (const FoundStep* rank : ranks) {
       const std::vector<Duration> theirs = times_taken(rank->all_reduces);
-      for (std::size_t b = 0; b < times.size(); ++b)
-        shortest[b] = std::min(shortest[b], theirs[b]);
+      for (std::size_t b = 0; b < times.size(); ++b) shortest[b] = std::min(shortest[b], theirs[b]);
     }
     for (std::size_t b = 0; b < times.size(); ++b) times[b].push_back(shortest[b]);
   }

@@ -34,6 +34,8 @@ Listing models() {
 Listing devices() {
   Listing listing{{{column("device"), counted("SMs"), column("memory"), column("bandwidth")}}};
   for (const DType type : all_dtypes) listing.table.columns.push_back(column(name_of(type)));
+  // Whether it copies to other GPUs over PCIe, by the key of a device's file.
+  listing.table.columns.push_back(column("peer_to_peer"));
   listing.table.columns.push_back(source);
   for (const Device& device : list_devices()) {
     TableRow row{device.name, device.multiprocessors, to_string(device.memory),
@@ -41,6 +43,7 @@ Listing devices() {
     for (const DType type : all_dtypes)
       row.emplace_back(device.peak_of(type).flops_per_second > 0 ? to_string(device.peak_of(type))
                                                                  : "-");
+    row.emplace_back(device.synchronous ? "-" : device.peer_to_peer ? "yes" : "no");
     row.emplace_back(device.source);
     listing.table.add(std::move(row));
   }

@@ -193,12 +193,12 @@ TEST_CASE("a wrapper of one's own copies gradients one by one into a buffer that
   Training training = two_buckets();
   training.copied_buckets = true;
   const Schedule schedule = build_schedule(two_layer_works(), training);
-  CHECK(story(schedule) ==
-        forward + Story{"backward 1.0", "hook 2 -> 0", "hook 1 -> 0", "copy in 2 -> 0",
-                        "copy in 1 -> 0", "all-reduce 0", "backward 1.1", "backward 0.0",
-                        "hook 0 -> 1", "copy in 0 -> 1", "all-reduce 1", "wait 0", "divide 0",
-                        "copy out 2 -> 0", "copy out 1 -> 0", "wait 1", "divide 1",
-                        "copy out 0 -> 1", "optimizer"});
+  CHECK(story(schedule) == forward + Story{"backward 1.0", "hook 2 -> 0", "hook 1 -> 0",
+                                           "copy in 2 -> 0", "copy in 1 -> 0", "all-reduce 0",
+                                           "backward 1.1", "backward 0.0", "hook 0 -> 1",
+                                           "copy in 0 -> 1", "all-reduce 1", "wait 0", "divide 0",
+                                           "copy out 2 -> 0", "copy out 1 -> 0", "wait 1",
+                                           "divide 1", "copy out 0 -> 1", "optimizer"});
   CHECK(waits_for(schedule, "all-reduce 0") == Story{"copy in 1 -> 0"});
   for (const Bucket& bucket : schedule.buckets) CHECK(bucket.in_place == false);
   // The division is the one behind the all-reduce: copies divide nothing.
@@ -212,15 +212,15 @@ TEST_CASE("a wrapper of one's own may wait for all before it divides the first",
   Training training = two_buckets();
   training.copied_buckets = training.wait_for_all = true;
   const Story own = story(build_schedule(two_layer_works(), training));
-  CHECK(Story(own.end() - 8, own.end()) ==
-        Story{"wait 0", "wait 1", "divide 0", "copy out 2 -> 0", "copy out 1 -> 0", "divide 1",
-              "copy out 0 -> 1", "optimizer"});
+  CHECK(Story(own.end() - 8, own.end()) == Story{"wait 0", "wait 1", "divide 0", "copy out 2 -> 0",
+                                                 "copy out 1 -> 0", "divide 1", "copy out 0 -> 1",
+                                                 "optimizer"});
   training = training_of(Strategy::overlap);
   training.wait_for_all = true;
   const Story overlap = story(build_schedule(two_layer_works(), training));
-  CHECK(Story(overlap.end() - 7, overlap.end()) ==
-        Story{"wait 0", "wait 1", "wait 2", "divide 2 -> 0", "divide 1 -> 1", "divide 0 -> 2",
-              "optimizer"});
+  CHECK(Story(overlap.end() - 7, overlap.end()) == Story{"wait 0", "wait 1", "wait 2",
+                                                         "divide 2 -> 0", "divide 1 -> 1",
+                                                         "divide 0 -> 2", "optimizer"});
 }
 
 TEST_CASE("what is DistributedDataParallel's does not go with buckets of a wrapper of one's own",
