@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/nccl/step_events.hpp"
+#include "model/base/index.hpp"
 
 namespace ddpsim {
 namespace {
@@ -14,10 +15,11 @@ constexpr int longest_batch = 64;
 }  // namespace
 
 GpuBackground::GpuBackground(Gpu& gpu, GpuCollectives& collectives, Communicator& communicator,
-                             Bytes size, std::uint32_t tasks)
+                             const GpuStepClock& clock, Bytes size, std::uint32_t tasks)
     : gpu_(gpu),
       collectives_(collectives),
       communicator_(communicator),
+      clock_(clock),
       size_(size),
       tasks_(tasks),
       stopped_(size == Bytes{}) {
@@ -39,8 +41,10 @@ void GpuBackground::feed(bool computed) {
     stopped_ = done > 0;
     for (int i = 0; i < batch() && !stopped_; ++i, ++issued_) {
       gpu_.record(background_start_event(tasks_, issued_), Stream::communication);
+      const Instant issued = clock_.now();
       collectives_.all_reduce(collectives_.next_values(size_),
                               std::max<std::int64_t>(1, size_.count / 4), DType::fp32);
+      enqueued_.push_back(issued + (clock_.now() - issued) / collectives_.calls());
       gpu_.record(background_end_event(tasks_, issued_), Stream::communication);
     }
   }
@@ -50,18 +54,19 @@ int GpuBackground::last_event() const {
   return background_end_event(tasks_, issued_ - 1);
 }
 
-Instant GpuBackground::begun(const GpuStepClock& clock) const {
-  return clock.instant_of(background_start_event(tasks_, 0));
+Instant GpuBackground::begun() const {
+  return clock_.instant_of(background_start_event(tasks_, 0));
 }
 
-void GpuBackground::report(Instant begun, Instant computed_at, const GpuStepClock& clock,
-                           RankRun& run) const {
+void GpuBackground::report(Instant begun, Instant computed_at, RankRun& run) const {
   run.background_begun = begun - Instant{};
   Duration busy{};
   Instant end = begun;
   for (int i = 0; i < issued_ && end < computed_at; ++i) {
-    end = std::min(computed_at, clock.instant_of(background_end_event(tasks_, i)));
-    const Instant start = std::max(begun, clock.instant_of(background_start_event(tasks_, i)));
+    end = std::min(computed_at, clock_.instant_of(background_end_event(tasks_, i)));
+    // On an idle stream the event before it has long been when the host has enqueued it.
+    const Instant start =
+        std::max({begun, clock_.instant_of(background_start_event(tasks_, i)), enqueued_[at(i)]});
     busy += std::max(Duration::zero(), end - start);  // it may start when all is computed
     run.background_ended += end < computed_at ? 1 : 0;
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "backend/backend.hpp"
 #include "backend/job/communicator.hpp"
 #include "backend/nccl/gpu_collectives.hpp"
@@ -13,8 +15,8 @@ namespace ddpsim {
 class GpuBackground {
  public:
   /// Of this size beside a step of so many tasks; none of size zero. All must outlive this object.
-  GpuBackground(Gpu& gpu, GpuCollectives& collectives, Communicator& communicator, Bytes size,
-                std::uint32_t tasks);
+  GpuBackground(Gpu& gpu, GpuCollectives& collectives, Communicator& communicator,
+                const GpuStepClock& clock, Bytes size, std::uint32_t tasks);
 
   /// Issues up to two more batches, if there is room and every rank still computes. A rank that has
   /// computed says so in the next agreement; all make that one, and it is the last.
@@ -26,9 +28,9 @@ class GpuBackground {
   /// Of the last one; some have been issued.
   int last_event() const;
   /// When this rank issued the first one.
-  Instant begun(const GpuStepClock& clock) const;
+  Instant begun() const;
   /// Puts what became of them into `run`, given when the last rank had begun.
-  void report(Instant begun, Instant computed_at, const GpuStepClock& clock, RankRun& run) const;
+  void report(Instant begun, Instant computed_at, RankRun& run) const;
 
  private:
   int batch() const;
@@ -36,9 +38,11 @@ class GpuBackground {
   Gpu& gpu_;
   GpuCollectives& collectives_;
   Communicator& communicator_;
+  const GpuStepClock& clock_;
   Bytes size_;
   std::uint32_t tasks_;
   int issued_ = 0;
+  std::vector<Instant> enqueued_;  ///< [issued] by the host, its first call
   bool stopped_;
 };
 

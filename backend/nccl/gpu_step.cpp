@@ -19,7 +19,7 @@ namespace ddpsim {
 namespace {
 
 /// Four marks of so many are well below what a stream takes.
-constexpr int entries_per_mark = 100;
+constexpr int entries_per_mark = 200;
 
 }  // namespace
 
@@ -30,8 +30,8 @@ GpuStep::GpuStep(const GpuDevices& devices, const Schedule& schedule, const RunO
       options_(options),
       profile_(profile),
       tasks_(static_cast<std::uint32_t>(schedule.tasks.size())),
-      background_(devices.gpu, devices.collectives, devices.communicator, schedule.background.size,
-                  tasks_) {
+      background_(devices.gpu, devices.collectives, devices.communicator, devices.clock,
+                  schedule.background.size, tasks_) {
   devices_.memory.arrange(schedule);
   devices_.hook_data.arrange(schedule);
   for (const Task& task : schedule.tasks)
@@ -171,11 +171,11 @@ void GpuStep::learn_starts(Instant computed_at) {
       collectives.push_back(i);
       arrivals.push_back(run_.times[i].start);
     }
-  if (background_.issued() > 0) arrivals.push_back(background_.begun(devices_.clock));
+  if (background_.issued() > 0) arrivals.push_back(background_.begun());
   if (arrivals.empty()) return;
   const std::vector<Instant> last = devices_.clock.latest(std::move(arrivals));
   start_with_last_rank(collectives, last, run_.times);
-  if (background_.issued() > 0) background_.report(last.back(), computed_at, devices_.clock, run_);
+  if (background_.issued() > 0) background_.report(last.back(), computed_at, run_);
 }
 
 }  // namespace ddpsim

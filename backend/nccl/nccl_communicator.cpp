@@ -1,7 +1,10 @@
 #include "backend/nccl/nccl_communicator.hpp"
 
+#include <cstdlib>
 #include <cstring>
+#include <future>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -29,7 +32,7 @@ std::string one_line(const char* text) {
 
 /// `communicator` may be null.
 void check_result(ncclResult_t result, const char* call, int line, ncclComm_t communicator) {
-  if (result != ncclSuccess && result != ncclInProgress)
+  if (result != ncclSuccess)
     fail_call(call, __FILE_NAME__, line,
               fmt::format("{} ({})", ncclGetErrorString(result),
                           one_line(ncclGetLastError(communicator))));
@@ -61,39 +64,55 @@ void NcclCommunicator::connect(std::span<const std::byte> bytes, int rank, int r
   rank_ = rank;
   stream_ = stream;
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
+  config.blocking = 1;
   if (channels > 0) {
     config.minCTAs = 1;
     config.maxCTAs = channels;
   }
-  settle(ncclCommInitRankConfig(&communicator_, ranks, id, rank, &config), "ncclCommInitRankConfig",
-         __LINE__);
+  setenv("NCCL_RUNTIME_CONNECT", "0", 0);  // a call of ours must not wait for other ranks
+  int device = 0;
+  cudaGetDevice(&device);
+  std::packaged_task<std::pair<ncclResult_t, ncclComm_t>()> make([=]() mutable {
+    cudaSetDevice(device);  // of this thread
+    ncclComm_t made = nullptr;
+    const ncclResult_t result = ncclCommInitRankConfig(&made, ranks, id, rank, &config);
+    return std::pair(result, made);
+  });
+  auto made = make.get_future();
+  std::thread(std::move(make)).detach();
+  if (made.wait_for(timeout_) != std::future_status::ready)
+    fail_call("ncclCommInitRankConfig", __FILE_NAME__, __LINE__,
+              fmt::format("no answer within {:g} s; a rank may be gone",
+                          static_cast<double>(timeout_.count()) / 1000));
+  const auto [result, communicator] = made.get();
+  check_result(result, "ncclCommInitRankConfig", __LINE__, nullptr);
+  communicator_ = communicator;
 }
 
 void NcclCommunicator::all_reduce(void* values, std::int64_t count, DType type) {
-  settle(ncclAllReduce(values, values, static_cast<std::size_t>(count), nccl_type(type), ncclSum,
-                       communicator_, stream_),
-         "ncclAllReduce", __LINE__);
+  check(ncclAllReduce(values, values, static_cast<std::size_t>(count), nccl_type(type), ncclSum,
+                      communicator_, stream_),
+        "ncclAllReduce", __LINE__);
 }
 
 void NcclCommunicator::broadcast(void* bytes, Bytes size) {
-  settle(ncclBroadcast(bytes, bytes, static_cast<std::size_t>(size.count), ncclInt8, 0,
-                       communicator_, stream_),
-         "ncclBroadcast", __LINE__);
+  check(ncclBroadcast(bytes, bytes, static_cast<std::size_t>(size.count), ncclInt8, 0,
+                      communicator_, stream_),
+        "ncclBroadcast", __LINE__);
 }
 
 void NcclCommunicator::all_gather(void* parts, Bytes size) {
   const auto count = static_cast<std::size_t>(size.count);
-  settle(ncclAllGather(static_cast<std::byte*>(parts) + rank_ * size.count, parts, count, ncclInt8,
-                       communicator_, stream_),
-         "ncclAllGather", __LINE__);
+  check(ncclAllGather(static_cast<std::byte*>(parts) + rank_ * size.count, parts, count, ncclInt8,
+                      communicator_, stream_),
+        "ncclAllGather", __LINE__);
 }
 
 void NcclCommunicator::reduce_scatter(void* parts, std::int64_t count, DType type) {
-  settle(ncclReduceScatter(
-             parts, static_cast<std::byte*>(parts) + rank_ * count * size_of(type).count,
-             static_cast<std::size_t>(count), nccl_type(type), ncclSum, communicator_, stream_),
-         "ncclReduceScatter", __LINE__);
+  check(ncclReduceScatter(
+            parts, static_cast<std::byte*>(parts) + rank_ * count * size_of(type).count,
+            static_cast<std::size_t>(count), nccl_type(type), ncclSum, communicator_, stream_),
+        "ncclReduceScatter", __LINE__);
 }
 
 void NcclCommunicator::exchange(const void* from, void* to, Bytes size) {
@@ -104,7 +123,7 @@ void NcclCommunicator::exchange(const void* from, void* to, Bytes size) {
   const ncclResult_t ended = ncclGroupEnd();  // also after an error: an open group takes no abort
   check(sent, "ncclSend", __LINE__);
   check(received, "ncclRecv", __LINE__);
-  settle(ended, "ncclGroupEnd", __LINE__);
+  check(ended, "ncclGroupEnd", __LINE__);
 }
 
 std::string NcclCommunicator::failure() const {
@@ -124,21 +143,6 @@ void NcclCommunicator::abort() {
 
 void NcclCommunicator::check(ncclResult_t result, const char* call, int line) const {
   check_result(result, call, line, communicator_);
-}
-
-/// Until the communicator has taken the call: it does not block.
-void NcclCommunicator::settle(ncclResult_t result, const char* call, int line) const {
-  check(result, call, line);
-  const auto deadline = std::chrono::steady_clock::now() + timeout_;
-  while (result == ncclInProgress) {
-    std::this_thread::yield();
-    check(ncclCommGetAsyncError(communicator_, &result), call, line);
-    check(result, call, line);
-    if (std::chrono::steady_clock::now() > deadline)
-      fail_call(call, __FILE_NAME__, line,
-                fmt::format("no answer within {:g} s; a rank may be gone",
-                            static_cast<double>(timeout_.count()) / 1000));
-  }
 }
 
 }  // namespace ddpsim
