@@ -63,8 +63,9 @@ TEST_CASE("what is calibrated on an asynchronous device predicts its steps", "[t
   for (const ValidatedStep& step : validation.steps) {
     CAPTURE(name_of(step.measured.training.strategy), step.measured.training.bucket_cap.count,
             in_ms(step.predicted.metrics.step), in_ms(step.measured.metrics.step));
+    // Eight ranks on one GPU: none is slower than another, whatever the scenario's cluster has.
     CHECK(in_ms(step.predicted.metrics.step) ==
-          Approx(in_ms(step.measured.metrics.step)).epsilon(0.05));
+          Approx(in_ms(step.measured.metrics.step)).epsilon(0.03));
     if (step.measured.training.strategy == Strategy::none) continue;
     const ValidatedStep& none = validation.steps.front();
     CHECK(overlap_ratio(step.predicted.metrics, none.predicted.metrics) ==
