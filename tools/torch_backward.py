@@ -96,21 +96,22 @@ def milliseconds(run, repeats):
 
 
 def milliseconds_each(run, repeats):
-    """Of one call among many: the GPU is kept busy until all are enqueued, and no operand is still
-    in its cache."""
+    """Of one call among many, each with an event behind it, as ddpsim's kernels have: without one,
+    a kernel begins before the last has ended. The GPU is kept busy until all are enqueued, and no
+    operand is still in its cache."""
     calls = 4 * SETS
     for i in range(SETS):
         run(i)
     times = []
     for _ in range(repeats):
         torch.cuda._sleep(20_000_000)  # about 10 ms: the host gets ahead
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        begin.record()
+        events = [torch.cuda.Event(enable_timing=True) for _ in range(calls + 1)]
+        events[0].record()
         for i in range(calls):
             run(i % SETS)
-        end.record()
+            events[i + 1].record()
         torch.cuda.synchronize()
-        times.append(begin.elapsed_time(end) / calls)
+        times.append(events[0].elapsed_time(events[-1]) / calls)
     return statistics.median(times)
 
 

@@ -85,6 +85,14 @@ TEST_CASE("score --set changes every row's scenario, but not what a row itself s
   CHECK(later == 8);
 }
 
+TEST_CASE("what an H200 measured in loopback comes out of its calibration", "[tools][score]") {
+  const std::string folder = std::string(DDPSIM_TEST_DATA) + "/../gpu/h200/measured-";
+  const Json score = score_json({folder + "bf16.yaml", folder + "fp32.yaml", "--laws-only"});
+  CHECK(score["predicted_rows"] == 18);
+  CHECK(score["median_error"].get<double>() < 0.015);
+  CHECK(score["worst_error"].get<double>() < 0.03);
+}
+
 TEST_CASE("steps of four A40 over the host's memory come out as a public run had them",
           "[tools][score]") {
   const std::string file = std::string(DDPSIM_TEST_DATA) + "/four_a40.yaml";
