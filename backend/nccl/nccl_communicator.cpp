@@ -1,8 +1,10 @@
 #include "backend/nccl/nccl_communicator.hpp"
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <future>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -38,6 +40,36 @@ void check_result(ncclResult_t result, const char* call, int line, ncclComm_t co
                           one_line(ncclGetLastError(communicator))));
 }
 
+/// Made by a thread of its own, for it waits for every rank. One that is made too late is aborted
+/// there.
+ncclComm_t made_within(std::chrono::milliseconds timeout, ncclUniqueId id, int rank, int ranks,
+                       ncclConfig_t config) {
+  // All connections of collectives are made now, so that no collective waits for a rank that is
+  // gone. Send and receive connect when first used, here a rank with itself.
+  setenv("NCCL_RUNTIME_CONNECT", "0", 1);
+  int device = 0;
+  CHECKED(cudaGetDevice(&device));
+  const auto late = std::make_shared<std::atomic<bool>>(false);
+  std::packaged_task<std::pair<ncclResult_t, ncclComm_t>()> make([=]() mutable {
+    ncclComm_t made = nullptr;
+    if (cudaSetDevice(device) != cudaSuccess) return std::pair(ncclUnhandledCudaError, made);
+    const ncclResult_t result = ncclCommInitRankConfig(&made, ranks, id, rank, &config);
+    if (*late && made != nullptr) ncclCommAbort(made);
+    return std::pair(result, made);
+  });
+  auto making = make.get_future();
+  std::thread(std::move(make)).detach();
+  if (making.wait_for(timeout) != std::future_status::ready) {
+    *late = true;
+    fail_call("ncclCommInitRankConfig", __FILE_NAME__, __LINE__,
+              fmt::format("no answer within {:g} s; a rank may be gone",
+                          static_cast<double>(timeout.count()) / 1000));
+  }
+  const auto [result, made] = making.get();
+  check_result(result, "ncclCommInitRankConfig", __LINE__, nullptr);
+  return made;
+}
+
 }  // namespace
 
 int nccl_version() {
@@ -69,24 +101,7 @@ void NcclCommunicator::connect(std::span<const std::byte> bytes, int rank, int r
     config.minCTAs = 1;
     config.maxCTAs = channels;
   }
-  setenv("NCCL_RUNTIME_CONNECT", "0", 0);  // a call of ours must not wait for other ranks
-  int device = 0;
-  cudaGetDevice(&device);
-  std::packaged_task<std::pair<ncclResult_t, ncclComm_t>()> make([=]() mutable {
-    cudaSetDevice(device);  // of this thread
-    ncclComm_t made = nullptr;
-    const ncclResult_t result = ncclCommInitRankConfig(&made, ranks, id, rank, &config);
-    return std::pair(result, made);
-  });
-  auto made = make.get_future();
-  std::thread(std::move(make)).detach();
-  if (made.wait_for(timeout_) != std::future_status::ready)
-    fail_call("ncclCommInitRankConfig", __FILE_NAME__, __LINE__,
-              fmt::format("no answer within {:g} s; a rank may be gone",
-                          static_cast<double>(timeout_.count()) / 1000));
-  const auto [result, communicator] = made.get();
-  check_result(result, "ncclCommInitRankConfig", __LINE__, nullptr);
-  communicator_ = communicator;
+  communicator_ = made_within(timeout_, id, rank, ranks, config);
 }
 
 void NcclCommunicator::all_reduce(void* values, std::int64_t count, DType type) {

@@ -23,8 +23,7 @@ std::vector<std::byte> make_nccl_id();
 ///
 /// Its calls return once their work is enqueued, as PyTorch's do. (Of a communicator that does not
 /// block, NCCL 2.28 starts a thread for every call: 62 us of the host's time on an H200.) Only the
-/// making of one waits for other ranks, so a thread of its own makes it, and all connections are
-/// made then.
+/// making of one waits for other ranks.
 class NcclCommunicator {
  public:
   explicit NcclCommunicator(std::chrono::milliseconds timeout) : timeout_(timeout) {}

@@ -158,7 +158,7 @@ CalibratedCluster calibrated_cluster(const Calibration& calibration, const Clust
   cluster.interference.reset();
   cluster.launch = calibration.launch;
   cluster.calibration = calibration;
-  cluster.skew = 0;  // a calibration has looked at its ranks: nothing is assumed beside it
+  cluster.skew = 0;
   return cluster;
 }
 

@@ -58,7 +58,8 @@ CalibratedCluster side_by_side(CalibratedCluster cluster, int ranks);
 std::vector<Schedule> schedules_of(const Scenario& scenario,
                                    const std::vector<Training>& trainings);
 
-/// The cluster of a scenario replaced by the calibrated machine, with so many ranks.
+/// The cluster of a scenario replaced by the calibrated machine, with so many ranks. Of how far
+/// these differ counts what the calibration saw, not the scenario's skew.
 CalibratedCluster calibrated_cluster(const Calibration& calibration, const Cluster& given,
                                      int ranks);
 
