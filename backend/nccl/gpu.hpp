@@ -138,8 +138,8 @@ class Gpu {
 
   /// What rank 0 makes, and every rank connects with.
   virtual std::vector<std::byte> make_id() = 0;
-  /// Blocks until every rank has connected. `channels`: the most thread blocks a collective may
-  /// take; 0: NCCL decides. Replaces an earlier connection.
+  /// Blocks until every rank has connected, or fails at the timeout. `channels`: the most thread
+  /// blocks a collective may take; 0: NCCL decides. Replaces an earlier connection.
   virtual void connect(std::span<const std::byte> id, int rank, int ranks, int channels) = 0;
   /// These run on the communication stream. Sums; in place.
   virtual void all_reduce(void* values, std::int64_t count, DType type) = 0;

@@ -42,7 +42,7 @@ class GpuBackground {
   Bytes size_;
   std::uint32_t tasks_;
   int issued_ = 0;
-  std::vector<Instant> enqueued_;  ///< [issued] by the host, its first call
+  std::vector<Instant> enqueued_;  ///< [issued] when the host had made its first call
   bool stopped_;
 };
 

@@ -18,8 +18,8 @@
 namespace ddpsim {
 namespace {
 
-/// Five times so many, counted generously and over all streams, are what one stream takes. Hosts
-/// that run PyTorch are as far ahead.
+/// The host is at most five times so many entries ahead. A stream takes about a thousand before a
+/// call blocks, and most tasks give their streams fewer entries than are counted here.
 constexpr int entries_per_mark = 200;
 
 }  // namespace
