@@ -39,6 +39,7 @@ Kernel kernel_of(const Work& work) {
   kernel.convolution = work.convolution;
   kernel.blocks = work.blocks;
   kernel.time = work.known_time;
+  kernel.by_class = work.by_class;
   return kernel;
 }
 

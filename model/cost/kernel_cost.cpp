@@ -40,6 +40,9 @@ constexpr double shortest_split = 512;
 /// where these would leave SMs idle (ampere_sgemm_128x32_sliced1x4, 32x32_sliced1x4).
 constexpr Tile low_tile{32, 128}, lowest_tile{32, 32};
 
+/// What a launch costs the reference host of laws by class, whatever else an operation does there.
+constexpr std::chrono::duration<double, std::pico> usual_launch = std::chrono::microseconds{6};
+
 Duration ramps(int launches, const Device& device) {
   return device.synchronous ? Duration::zero() : launches * kernel_ramp;
 }
@@ -126,6 +129,13 @@ KernelCost kernel_cost(const Kernel& kernel, const Device& device, Duration laun
     cost.work = *kernel.time;
     cost.last_launch = cost.work / kernel.launches;
     cost.memory_fraction = 0.5F;  // nothing is known of a measured kernel: half and half
+    return cost;
+  }
+  if (kernel.by_class) {
+    cost.host = scaled(kernel.by_class->host, launch / usual_launch);
+    cost.work = kernel.by_class->work;
+    cost.last_launch = cost.work / kernel.launches;
+    cost.memory_fraction = kernel.by_class->memory_fraction;
     return cost;
   }
   if (!kernel.gemm) return cost;

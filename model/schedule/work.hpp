@@ -31,6 +31,7 @@ struct Work {
   std::int32_t launches = 1;           ///< kernels the host enqueues for it
   std::int32_t followers = 0;          ///< those of them that follow another of the same operation
   std::optional<Duration> known_time;  ///< from a profile
+  std::optional<ClassCost> by_class;   ///< by the law of its class, on the device it is priced for
   Caller caller = Caller::library;     ///< who enqueues them
   /// A comm hook's, behind a collective: beside the backward pass, with the caches that one leaves.
   bool aside = false;
