@@ -193,6 +193,13 @@ KernelTime convolution_time(const ConvolutionShape& shape, DType type, Bytes tra
                        seconds_of(real(traffic.count), 4.2, machine),
                    memory);
   ProductRates rates;
+  // Pictures multiplied by themselves, whose rows do not begin at 16 bytes, take a kernel of the
+  // generation before that loads two numbers at a time.
+  constexpr std::int64_t together = 8;
+  constexpr double unaligned_rate = 140.0 / 790;
+  const bool by_itself = shape.direction != ConvolutionDirection::weight && !shape.channels_last &&
+                         shape.window == 1 && shape.places == shape.pixels;
+  const bool unaligned = narrow && by_itself && shape.pixels % together != 0;
   rates.memory_rate = 3.6;
   rates.element = real(size_of(type).count);
   // Shares of what plain products reach on the H200.
@@ -206,6 +213,7 @@ KernelTime convolution_time(const ConvolutionShape& shape, DType type, Bytes tra
     rates.most_parts = 64;
   }
   if (shape.window > 1 && narrow) rates.rate *= 0.83;
+  if (unaligned) rates.rate = std::min(rates.rate, rate * unaligned_rate);
   Gemm gemm = implicit(shape);
   if (shape.groups > 1) {
     gemm.batch = shape.groups;

@@ -56,6 +56,7 @@ class Hash {
     add(work.caller, work.aside, work.beside_hook, work.optimizer_share, work.host,
         work.hook_calls);
     add(work.payload, work.group, work.communicator);
+    if (work.tensors > 0 || work.call != Duration::zero()) add(work.tensors, work.call);
     if (work.by_class) add(*work.by_class);
   }
 
@@ -69,6 +70,7 @@ class Hash {
   void add(const Kernel& kernel) {
     add(kernel.name, kernel.gemm, kernel.traffic, kernel.launches, kernel.followers, kernel.type,
         kernel.convolution, kernel.blocks, kernel.time);
+    if (kernel.tensors > 0 || kernel.call != Duration::zero()) add(kernel.tensors, kernel.call);
     if (kernel.by_class) add(*kernel.by_class);
   }
 

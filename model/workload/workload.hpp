@@ -55,7 +55,11 @@ struct Kernel {
   /// Thread blocks that work on it, where they are few: a device's other SMs are idle. 0: as many
   /// as there is use for.
   int blocks = 0;
-  std::optional<Duration> time;  ///< measured; stands in place of the cost law
+  /// Tensors that a multi-tensor kernel of an optimizer goes over; 0: it is none.
+  int tensors = 0;
+  /// Of its call besides its launches, where PyTorch calls it and a launch takes the host 6 us.
+  Duration call{};
+  std::optional<Duration> time;       ///< measured; stands in place of the cost law
   std::optional<ClassCost> by_class;  ///< goes before the roofline of all kernels
 };
 
