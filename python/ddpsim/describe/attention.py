@@ -9,7 +9,7 @@ a softmax. Where cuDNN could take what PyTorch gives to flash or efficient, the 
 import torch
 
 from .errors import DescribeError
-from .kernels import Attention, Kernel, Pattern
+from .kernels import FILL, Attention, Kernel, Pattern
 from .tensors import bytes_of, format_of, total_bytes
 
 CHOICES = ('flash', 'efficient', 'math')
@@ -148,7 +148,7 @@ def efficient_backward(call):
                    call.memory(size, rows, op='aten.sum',
                                pattern=Pattern('reduce', count, call['value'].shape[-1])),
                    call.memory(rows, rows, op='aten.copy_', pattern=Pattern('strided'))]
-    kernels.append(call.memory(0, 4 * query.numel(), op='aten.fill_', pattern=Pattern('fill')))
+    kernels.append(call.memory(0, 4 * query.numel(), op='aten.fill_', pattern=FILL))
     return [*kernels,
             Kernel(op=call.op, kind='attention', type=format_of(query.dtype),
                    attention=shape_of(call, True),

@@ -151,7 +151,7 @@ class Capture(TorchDispatchMode):
         if call.op == 'aten._sparse_coo_tensor_with_dims_and_tensors':
             self._last_sparse = call['values'].shape[0]
         if launches_nothing(call):
-            if call.func.is_view and call.op != 'aten.t':  # whose is in the row of what multiplies
+            if call.func.is_view and call.op != 'aten.t' and not self._in_backward:
                 self._waiting += host.VIEW
             return
         kernels = kernels_of(call)

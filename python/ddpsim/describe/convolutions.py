@@ -7,8 +7,7 @@ input, weight and output.
 """
 from dataclasses import replace
 
-from .kernels import Conv, Gemm, Kernel, Pattern
-from .memory import FILL
+from .kernels import FILL, Conv, Gemm, Kernel, Pattern
 from .products import HOPPER, counted_tiles, tiles
 from .results import lies_last
 from .tensors import bytes_of, format_of, total_bytes
@@ -88,8 +87,9 @@ ALIGNED = 4
 # cuDNN takes follows no rule that would be known; the kernels of ResNet-101 on an H200 are:
 #
 #     forward  1 kernel; 3 x 3 on small pictures, stride 1: FFT, 5 (data, filter, flip, product, result)
-#     data     2 (scales, then one engine); one where channels are 2 or more times as many as go out
-#              and pictures are large (half of each)
+#     data     2 (scales, then one engine); 1 of 1 x 1 windows of large pictures whose channels are
+#              as many as come out and more; 3 x 3 on pictures of 28 x 28 to 64 x 64, stride 1: FFT,
+#              the filter once, and data, product and result for every tile of 32 x 32
 #     weight   3 x 3, stride 1: Winograd's, 4 (data, gradient, product, result); else a memset and one
 #              kernel where pictures have 784 pixels and more; two copies and one, 3, below, and
 #              a copy of the result with a window
@@ -112,6 +112,8 @@ def fp32_launches(call, weight, which, places):
     if which == 'forward':
         return 5 if plain_window and places <= SMALL_PICTURE else 1
     if which == 'input':
+        if plain_window and SMALL_PICTURE <= places <= 64 * 64:
+            return 1 + 3 * (1 if places <= 32 * 32 else 4)
         wide = point and weight.shape[1] >= weight.shape[0] and places >= SMALL_PICTURE
         return 1 if wide else 2
     if plain_window:

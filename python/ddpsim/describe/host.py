@@ -7,10 +7,13 @@ is not in the processor's caches, a call costs more by a factor, which is ddpsim
 
 A row holds all that its loop called: the view and the cast around attention, the cast of a
 convolution's picture under autocast, and a batch norm's count of batches are taken out again, for
-they are calls of their own in a step. An operation without a row takes the one that is nearest in
+they are calls of their own in a step. Views of the backward pass are in the rows of its nodes, and
+memsets in those of what they are for. An operation without a row takes the one that is nearest in
 kind: what multiplies matrices, matmul or linear; what is normalised, layer norm; a fused or rolled
 up operation of several kernels, the convolution; everything else, reductions and copies too, add.
 """
+
+from .kernels import FILL
 
 PLAIN = {'add': 6.96}
 GRAD = {'add': 7.58, 'gelu': 7.58, 'linear': 25.43, 'layer_norm': 14.46, 'conv2d': 24.19,
@@ -32,10 +35,10 @@ _FORWARD = {
     'aten._scaled_mm': ('matmul', 1), 'aten.convolution': ('conv2d', 2),
     'aten._convolution': ('conv2d', 2), 'aten.native_layer_norm': ('layer_norm', 1),
     'aten._fused_rms_norm': ('layer_norm', 1), 'aten.native_group_norm': ('layer_norm', 1),
-    'aten.native_batch_norm': ('batch_norm', 1), 'aten.cudnn_batch_norm': ('batch_norm', 1),
-    'aten._native_batch_norm_legit': ('batch_norm', 1),
-    'aten._native_batch_norm_legit_no_training': ('batch_norm', 1),
-    'aten._batch_norm_with_update': ('batch_norm', 1), 'aten._softmax': ('softmax', 1),
+    'aten.native_batch_norm': ('batch_norm', 3), 'aten.cudnn_batch_norm': ('batch_norm', 3),
+    'aten._native_batch_norm_legit': ('batch_norm', 3),
+    'aten._native_batch_norm_legit_no_training': ('batch_norm', 3),
+    'aten._batch_norm_with_update': ('batch_norm', 3), 'aten._softmax': ('softmax', 1),
     'aten._log_softmax': ('softmax', 1), 'aten._to_copy': ('cast', 1), 'aten.gelu': ('gelu', 1),
     'aten._scaled_dot_product_flash_attention': ('sdpa', 2),
     'aten._scaled_dot_product_efficient_attention': ('sdpa', 2)}
@@ -43,8 +46,8 @@ _BACKWARD = {
     'aten.convolution_backward': ('conv2d', 3), 'aten.native_layer_norm_backward': ('layer_norm', 2),
     'aten._fused_rms_norm_backward': ('layer_norm', 2),
     'aten.native_group_norm_backward': ('layer_norm', 2),
-    'aten.native_batch_norm_backward': ('batch_norm', 1),
-    'aten.batch_norm_backward': ('batch_norm', 1),
+    'aten.native_batch_norm_backward': ('batch_norm', 2),
+    'aten.batch_norm_backward': ('batch_norm', 2),
     'aten._softmax_backward_data': ('softmax', 1), 'aten._log_softmax_backward_data': ('softmax', 1),
     'aten.gelu_backward': ('gelu', 1), 'aten.silu_backward': ('gelu', 1),
     'aten._scaled_dot_product_flash_attention_backward': ('conv2d', 4),
@@ -83,13 +86,18 @@ def backward(op, first=True, of_linear=False):
     return BACKWARD['add'], 1
 
 
+def is_memset(kernel):
+    return kernel.pattern == FILL and kernel.written <= 4 * kernel.launches
+
+
 def shared(kernels, cost):
     """What the host takes for each kernel of a call: the call's figure for the first, and for
     launches beyond those that it holds a bare one each."""
     figure, held = cost
     shares = []
     for number, kernel in enumerate(kernels):
-        more = max(0, kernel.launches - held)
-        held = max(0, held - kernel.launches)
+        launches = 0 if is_memset(kernel) else kernel.launches
+        more = max(0, launches - held)
+        held = max(0, held - launches)
         shares.append(LAUNCH * more + (figure if number == 0 else 0))
     return shares

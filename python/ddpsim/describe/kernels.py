@@ -41,6 +41,9 @@ class Pattern(NamedTuple):
     channels_last: bool = False
 
 
+FILL = Pattern('fill')
+
+
 class Attention(NamedTuple):
     """A fused attention kernel; `size` is that of a head's queries and keys, `value_size` that of
     its values. `implementation`: flash, efficient, or default, where the device and the release

@@ -12,10 +12,8 @@ from dataclasses import replace
 import torch
 
 from . import patterns
-from .kernels import Pattern
+from .kernels import FILL, Pattern
 from .tensors import bytes_of, total_bytes
-
-FILL = Pattern('fill')
 
 
 def generic(call):
@@ -43,9 +41,9 @@ def reduction(call):
     return kernels
 
 
-def memset(call, op='memset'):
+def memset(call, op='memset', launches=1):
     """Of a few bytes that blocks count in."""
-    return call.memory(0, 4, op=op, pattern=FILL)
+    return call.memory(0, 4 * launches, launches, op, FILL)
 
 
 def softmax(name, backward=False):
@@ -131,8 +129,16 @@ def gather(call):
     """Rows are read where they are taken from, not the whole table."""
     source, *indices = call.inputs
     del source
-    return [call.memory(total_bytes(indices) + total_bytes(call.outputs),
+    copies = made_contiguous(call, call['indices']) if call.op == 'aten.embedding' else []
+    return [*copies, call.memory(total_bytes(indices) + total_bytes(call.outputs),
                         pattern=patterns.gathered(call))]
+
+
+def made_contiguous(call, indices):
+    """Indices that lie apart are copied."""
+    size = bytes_of(indices)
+    return [] if indices.is_contiguous() else [call.memory(size, size, op='aten.copy_',
+                                                           pattern=Pattern('strided'))]
 
 
 def scatter(call):
@@ -190,9 +196,10 @@ def embedding_backward(call):
         return kernels + [call.memory(bytes_of(gradient) + bytes_of(indices) + touched, touched,
                                       pattern=pattern)]
     positions, sort = sorted_pairs(call, count)
-    return kernels + [positions, call.memory(
-        sort.read + 6 * 8 * count + bytes_of(gradient) + touched,
-        sort.written + 6 * 8 * count + 2 * touched, 29, pattern=pattern)]
+    return kernels + [*made_contiguous(call, indices), positions, memset(call, launches=10),
+                      call.memory(sort.read + 6 * 8 * count + bytes_of(gradient) + touched,
+                                  sort.written + 6 * 8 * count + 2 * touched, 19,
+                                  pattern=pattern)]
 
 
 def layer_norm_backward(call):

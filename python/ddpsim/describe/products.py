@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import torch
 
-from .kernels import Gemm, Kernel
-from .memory import FILL
+from .kernels import FILL, Gemm, Kernel
 from .tensors import bytes_of, format_of, total_bytes
 
 
@@ -60,9 +59,12 @@ def cutting(gemm):
 # there are many: on an H200 products of 1024 tiles of 128 x 256 and more have the memset, and those
 # of fewer have none (tests/data/h200; convolutions of 588 to 1470 tiles are not of one kind). TF32's
 # have it too, which the device decides. A GPU without such kernels is known by its multiprocessors.
+# In fp32 the gradients of weights that are made whole have one, with which parts of a long sum are
+# added one after the other (cutlass_80_simt, sums of 8192 there; none with sums of 96).
 
 HOPPER = 109  # an A100 has 108
 COUNTED_TILES = 1000
+LONG_SUM = 1024  # between those
 
 
 def counted_tiles(gemm):
@@ -93,6 +95,8 @@ def products(call, gemm, factors):
         return [replace(counter, multiprocessors=HOPPER), whole]
     parts = 1 if call.tf32 == 'all' else parts_of(gemm)
     if parts == 1:
+        if call.tf32 != 'all' and whole.along_k == 0 and gemm.k >= LONG_SUM:
+            return [call.memory(0, 4, op='cublas.memset', pattern=FILL), whole]
         return [whole]
     # Parts are written by the product, which elsewhere writes the result: both is counted here.
     size = 4 * parts * gemm.m * gemm.n
