@@ -99,7 +99,8 @@ class Capture(TorchDispatchMode):
     def _module_begins(self, module, inputs):
         path = self._paths.get(module)
         self._modules.append(self.path if path is None else path)
-        self._waiting += host.MODULE
+        if type(module).__name__ != 'OptimizedModule':  # of torch.compile, described eager
+            self._waiting += host.MODULE
 
     def _module_ends(self, module, inputs, output):
         if self._modules:
@@ -151,7 +152,8 @@ class Capture(TorchDispatchMode):
         if call.op == 'aten._sparse_coo_tensor_with_dims_and_tensors':
             self._last_sparse = call['values'].shape[0]
         if launches_nothing(call):
-            if call.func.is_view and call.op != 'aten.t' and not self._in_backward:
+            if (call.func.is_view and not self._in_backward
+                    and call.op not in host.VIEWS_OF_OTHERS):
                 self._waiting += host.VIEW
             return
         kernels = kernels_of(call)

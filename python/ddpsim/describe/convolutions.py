@@ -67,14 +67,16 @@ class Windows:
 #     others, weight                         copies of gradient and data, the kernel, a sum of parts
 #                                            if the result is small, a copy of the result
 #
-# Weights of a 1 x 1 window lie alike in both layouts and are not copied. Pixels of which rows are not
-# of 4 bytes can not be loaded in pairs. Tensors with channels last have the kernels alone; where
+# Pixels of which rows are not of 4 bytes can not be loaded in pairs. Weights of a 1 x 1 window, which
+# lie alike in both layouts, are copied before Hopper alone, a few microseconds. In TF32 a sum of up to
+# 256 is Ampere's kernel on Hopper too: it writes the result as it lies. Tensors with channels last have the kernels alone; where
 # their 1 x 1 product has few results, its sum is in parts. Hopper's kernels have a small helper
 # before each: a memset, or a kernel that prepares what blocks count in. Single channels are convolved
 # by kernels of PyTorch's own with channels first (DepthwiseConv2d.cu) and by cuDNN's with channels
 # last, whose gradient of the weight is in parts.
 
 LONG_SUM = 2048  # products added up for one result
+SHORT_SUM = 256
 FEW_TILES = 10   # of a gradient of a weight, which is then made in parts, as the H200 shows it
 SPLIT_TILES = 16  # of a 1 x 1 window's with channels last
 
@@ -157,10 +159,6 @@ def relaid(call, tensor, of_hopper=False):
     return replace(kernel, multiprocessors=HOPPER) if of_hopper else kernel
 
 
-def relaid_weight(call, weight):
-    return [relaid(call, weight)] if count(weight.shape[2:]) > 1 else []
-
-
 def helper(call):
     """What prepares the memory that blocks of Hopper's kernels count in."""
     return replace(call.memory(0, 4, op='cudnn.helper', pattern=FILL), multiprocessors=HOPPER)
@@ -196,12 +194,16 @@ def convolution(call):
                       launches_in_fp32=fp32_launches(call, weight, 'forward',
                                                      count(windows.small[2:])),
                       tensor_cores=aligned or call.device != 'cuda')]
-    if aligned and not single and call['groups'] == 1:
+    changes = (call.device == 'cuda' and aligned and channels_first(data, call['groups'])
+               and not plain)
+    as_ampere = changes and data.element_size() == 4 and windows.forward.k <= SHORT_SUM
+    if aligned and not single and call['groups'] == 1 and not as_ampere:
         kernels = [*helpers(call, gemm, plain, data), *kernels]
-    if call.device == 'cuda' and aligned and channels_first(data, call['groups']) and not plain:
+    if changes:
+        kernels = [relaid(call, data), relaid(call, weight), *kernels]
         long_sum = call['transposed'] or windows.forward.k >= LONG_SUM
-        kernels = [relaid(call, data), *relaid_weight(call, weight), *kernels,
-                   relaid(call, call.result, of_hopper=not long_sum)]
+        if not as_ampere or call['transposed']:
+            kernels.append(relaid(call, call.result, of_hopper=not long_sum))
     if bias is not None:  # cuDNN's result has none; _convolution adds it (Convolution.cpp)
         kernels.append(call.memory(moved + bytes_of(bias), moved, op='aten.add_',
                                    pattern=Pattern('strided')))
@@ -230,7 +232,7 @@ def convolution_backward(call):
         if helped:
             kernels = [*helpers(call, gemm, plain, data), *kernels]
         if changes:
-            kernels = [*relaid_weight(call, weight), relaid(call, gradient), *kernels,
+            kernels = [relaid(call, weight), relaid(call, gradient), *kernels,
                        relaid(call, result)]
     if call['output_mask'][1]:
         kernels += weight_gradient(call, windows, plain, changes, by_itself)
@@ -266,7 +268,8 @@ def weight_gradient(call, windows, plain, changes, by_itself):
     last_point = point and lies_last(data) and all(step == 1 for step in call['stride'])
     if plain:
         if gemm.batch > 1:  # each picture writes a part
-            parts = gemm.batch * count(result.shape) * 4
+            parts = 4 * gemm.batch * count(result.shape)
+            kernels[0] = replace(kernels[0], written=parts)
             kernels.append(call.memory(parts, bytes_of(result), op='cudnn.sum_of_parts'))
     elif last_point:
         if gemm.batch == 1 and tiles(gemm) <= SPLIT_TILES:

@@ -24,6 +24,8 @@ BACKWARD = {'add': 15.17, 'gelu': 22.51, 'linear': 77.43, 'layer_norm': 43.92, '
             'batch_norm': 46.52, 'softmax': 25.73}
 
 VIEW = GRAD['view']
+# A linear layer's is in the row of what multiplies; the other is the capture's own.
+VIEWS_OF_OTHERS = ('aten.t', 'aten.detach')
 MODULE = 3.0      # the Python of a module's call, and
 ACCUMULATE = 3.0  # the node that hands a parameter its gradient: fits of whole steps (kernels of
 LAUNCH = 5.0      # ResNet-101 there); a launch within a call, of its profile: 4 to 7
@@ -35,10 +37,10 @@ _FORWARD = {
     'aten._scaled_mm': ('matmul', 1), 'aten.convolution': ('conv2d', 2),
     'aten._convolution': ('conv2d', 2), 'aten.native_layer_norm': ('layer_norm', 1),
     'aten._fused_rms_norm': ('layer_norm', 1), 'aten.native_group_norm': ('layer_norm', 1),
-    'aten.native_batch_norm': ('batch_norm', 3), 'aten.cudnn_batch_norm': ('batch_norm', 3),
-    'aten._native_batch_norm_legit': ('batch_norm', 3),
-    'aten._native_batch_norm_legit_no_training': ('batch_norm', 3),
-    'aten._batch_norm_with_update': ('batch_norm', 3), 'aten._softmax': ('softmax', 1),
+    'aten.native_batch_norm': ('batch_norm', 1), 'aten.cudnn_batch_norm': ('batch_norm', 1),
+    'aten._native_batch_norm_legit': ('batch_norm', 1),
+    'aten._native_batch_norm_legit_no_training': ('batch_norm', 1),
+    'aten._batch_norm_with_update': ('batch_norm', 1), 'aten._softmax': ('softmax', 1),
     'aten._log_softmax': ('softmax', 1), 'aten._to_copy': ('cast', 1), 'aten.gelu': ('gelu', 1),
     'aten._scaled_dot_product_flash_attention': ('sdpa', 2),
     'aten._scaled_dot_product_efficient_attention': ('sdpa', 2)}
@@ -46,8 +48,8 @@ _BACKWARD = {
     'aten.convolution_backward': ('conv2d', 3), 'aten.native_layer_norm_backward': ('layer_norm', 2),
     'aten._fused_rms_norm_backward': ('layer_norm', 2),
     'aten.native_group_norm_backward': ('layer_norm', 2),
-    'aten.native_batch_norm_backward': ('batch_norm', 2),
-    'aten.batch_norm_backward': ('batch_norm', 2),
+    'aten.native_batch_norm_backward': ('batch_norm', 1),
+    'aten.batch_norm_backward': ('batch_norm', 1),
     'aten._softmax_backward_data': ('softmax', 1), 'aten._log_softmax_backward_data': ('softmax', 1),
     'aten.gelu_backward': ('gelu', 1), 'aten.silu_backward': ('gelu', 1),
     'aten._scaled_dot_product_flash_attention_backward': ('conv2d', 4),
@@ -87,7 +89,7 @@ def backward(op, first=True, of_linear=False):
 
 
 def is_memset(kernel):
-    return kernel.pattern == FILL and kernel.written <= 4 * kernel.launches
+    return kernel.pattern == FILL and not kernel.op.startswith('aten.')
 
 
 def shared(kernels, cost):

@@ -72,8 +72,9 @@ def counted_tiles(gemm):
 
 
 def along_k(a, b):
-    """How many of the factors a [m, k] and b [k, n] lie along k in memory."""
-    return (a.stride(-1) == 1) + (b.stride(-2) == 1)
+    """How many of the factors a [m, k] and b [k, n] lie along k in memory. One that lies along
+    neither side is copied before, and its rows are then as they are read."""
+    return (a.stride(-1) == 1 or a.stride(-2) != 1) + (b.stride(-2) == 1)
 
 
 def product(call, gemm, factors):
