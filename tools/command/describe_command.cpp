@@ -37,7 +37,7 @@ const Usage describe_usage{
     "--clip-gradients;\n"
     "--micro-batches N; --allow-unknown, which prices operations without a rule by their bytes; "
     "--fused, a bound of what\n"
-    "a compiler saves; --quiet.",
+    "a compiler saves; --release 2.6|2.11|2.13, of PyTorch, whose choices are meant; --quiet.",
     "ddpsim describe scenarios/examples/torch_model.py:make -o model.yaml"};
 
 std::vector<char*> pointers(std::vector<std::string>& words) {

@@ -13,6 +13,7 @@ from typing import Optional
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from . import host
 from .errors import DescribeError, first_line
 from .kernels import Call, Kernel
 from .results import result_of
@@ -46,14 +47,18 @@ class Step:
 
 class Capture(TorchDispatchMode):
     """Use as a context around the forward pass; call `backward_begins` before loss.backward().
-    `device`: whose kernels, 'cuda' or 'cpu'. `recorder`: is given every call."""
+    `device`: whose kernels, 'cuda' or 'cpu'. `recorder`: is given every call. `tf32`: which products
+    of fp32 numbers multiply in TF32. `attention`: the user's choice of it."""
 
-    def __init__(self, model, allow_unknown=False, device='cuda', recorder=None):
+    def __init__(self, model, allow_unknown=False, device='cuda', recorder=None, tf32=None,
+                 attention=None):
         super().__init__()
         self.step = Step()
         self.recorder = recorder
         self.allow_unknown = allow_unknown
-        self._device = device
+        self._device, self._tf32, self._attention = device, tf32, attention
+        self._waiting = 0.0      # microseconds of the host since the last kernel's call
+        self._node = None        # the backward node of the last call
         self._in_backward = False
         self._modules = []       # paths of the modules that are running
         self._node_at = {}       # autograd node -> (path, forward launches before it)
@@ -94,6 +99,8 @@ class Capture(TorchDispatchMode):
     def _module_begins(self, module, inputs):
         path = self._paths.get(module)
         self._modules.append(self.path if path is None else path)
+        if type(module).__name__ != 'OptimizedModule':  # of torch.compile, described eager
+            self._waiting += host.MODULE
 
     def _module_ends(self, module, inputs, output):
         if self._modules:
@@ -110,6 +117,7 @@ class Capture(TorchDispatchMode):
     def _completes(self, name):
         def hook(parameter):
             self.step.completed.append((name, len(self.step.backward)))
+            self._waiting += host.ACCUMULATE
             if parameter.grad is not None and parameter.grad.is_sparse:
                 self.step.sparse_rows[name] = min(self._last_sparse, parameter.shape[0])
         return hook
@@ -139,10 +147,14 @@ class Capture(TorchDispatchMode):
     def note(self, call):
         """Writes down the kernels of a call."""
         self._know_node()
-        call.device = self._device
+        call.device, call.tf32 = self._device, self._tf32
+        call.chosen_attention = self._attention
         if call.op == 'aten._sparse_coo_tensor_with_dims_and_tensors':
             self._last_sparse = call['values'].shape[0]
         if launches_nothing(call):
+            if (call.func.is_view and not self._in_backward
+                    and call.op not in host.VIEWS_OF_OTHERS):
+                self._waiting += host.VIEW
             return
         kernels = kernels_of(call)
         if kernels is None:
@@ -153,15 +165,35 @@ class Capture(TorchDispatchMode):
             self.step.unpriced[call.op] = self.step.unpriced.get(call.op, 0) + 1
             kernels = [call.memory()]
         operation = self.recorder.add(call, kernels) if self.recorder else None
-        self.launch(kernels, operation)
+        self.launch(kernels, self._cost(call), operation)
 
-    def launch(self, kernels, operation=None):
-        kernels = one_operation(kernels)
+    def launch(self, kernels, cost, operation=None):
+        """Writes down kernels of one call; `cost`: what it takes the host, and the launches that
+        this holds."""
+        kernels = one_operation(kernels, self._shares(kernels, cost))
         if not self._in_backward:
             self.step.forward += [Launch(kernel, self.path, None, operation) for kernel in kernels]
             return
         path, position = self._place_in_backward()
         self.step.backward += [Launch(kernel, path, position, operation) for kernel in kernels]
+
+    def _cost(self, call):
+        if not self._in_backward or self._modules:  # a checkpointed module runs again
+            half = call.inputs and call.inputs[-1].dtype.itemsize == 2
+            return host.forward(call.op, half)
+        node = torch._C._current_autograd_node()
+        number = None if node is None else node._sequence_nr()
+        first, self._node = number is not None and number != self._node, number
+        return host.backward(call.op, first, call.op == 'aten.sum' and not first)
+
+    def _shares(self, kernels, cost):
+        """What of the host's time is each kernel's; of a CPU, which runs them itself, none."""
+        if self._device != 'cuda' or not kernels:
+            return [None] * len(kernels)
+        shares = host.shared(kernels, cost)
+        shares[0] += self._waiting
+        self._waiting = 0.0
+        return [round(share, 1) for share in shares]
 
     def _know_node(self):
         """Remembers where the autograd node just made stands. Nodes are numbered as they are made;
@@ -204,11 +236,12 @@ class Capture(TorchDispatchMode):
         return problem
 
 
-def one_operation(kernels):
-    """The kernels of one call: what multiplies, or else the first, begins the operation."""
+def one_operation(kernels, shares):
+    """The kernels of one call, each with its share of the host's time: what multiplies, or else the
+    first, begins the operation."""
     main = next((i for i, kernel in enumerate(kernels) if kernel.kind != 'memory'), 0)
-    return [kernel if i == main else replace(kernel, operations=0)
-            for i, kernel in enumerate(kernels)]
+    return [replace(kernel, operations=kernel.operations if i == main else 0, host=share)
+            for i, (kernel, share) in enumerate(zip(kernels, shares))]
 
 
 def needs_values(func, problem):
