@@ -123,6 +123,8 @@ CollectiveLaw::CollectiveLaw(const CalibratedCluster& given,
       return;
     case CollectiveModel::table:
       if (link.all_reduce.empty()) throw std::invalid_argument("the link has no all_reduce table");
+      if (link.table_ranks == 1 && ranks_ > 1)
+        throw std::invalid_argument("the link's all-reduces are of one rank: nothing crossed it");
       law_ = growing(link.all_reduce);
       streamed_ = streamed_table(given);
       table_ranks_ = link.table_ranks;

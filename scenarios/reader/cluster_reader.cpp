@@ -203,6 +203,18 @@ void check_gloo(const ClusterDraft& cluster, const Yaml& value) {
   }
 }
 
+/// All-reduces of one rank crossed no link, and say nothing of several ranks.
+void check_table(const ClusterDraft& cluster, const Link& link) {
+  const bool used = cluster.collectives == CollectiveModel::automatic ||
+                    cluster.collectives == CollectiveModel::table;
+  if (cluster.ranks() == 1 || !used || link.all_reduce.empty() || link.table_ranks != 1) return;
+  if (const auto value = cluster.given(cluster.nodes > 1 ? "inter_node" : "intra_node"))
+    value->fail(fmt::format(
+        "expected all-reduces of two or more ranks, got those of one ({}: ranks: 1), of "
+        "which nothing crossed a link; name another link: `ddpsim list links`",
+        link.name));
+}
+
 /// What links the ranks, and whether the law of collectives can work with it.
 void check_links(ClusterDraft& cluster, const YamlMap& map) {
   const bool intra = cluster.given("intra_node").has_value();
@@ -253,6 +265,7 @@ void check_links(ClusterDraft& cluster, const YamlMap& map) {
           !link.all_reduce.empty() || linked ? CollectiveModel::table : CollectiveModel::alpha_beta;
     if (!cluster.interference && !linked) cluster.interference = FixedInterference{};
   }
+  if (!linked) check_table(cluster, link);
 }
 
 /// `ranks`, as nodes and the ranks of each.

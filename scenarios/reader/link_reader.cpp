@@ -145,7 +145,8 @@ Map<Link> make_link_map() {
             .example = "8"})
       .key("ranks", value::whole(1, 1000000), &Link::table_ranks,
            {.meaning = "How many ranks the table was measured with. For another number of ranks it "
-                       "is scaled as a ring's.",
+                       "is scaled as a ring's. Of one rank it is refused where several would use "
+                       "it: nothing crossed a link.",
             .otherwise = "the table holds for the cluster's ranks as it is",
             .example = "8"})
       .key("all_reduce", table_value(), &Link::all_reduce,

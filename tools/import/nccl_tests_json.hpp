@@ -12,8 +12,8 @@ namespace ddpsim {
 /// Does the file begin as JSON does? (So does "[1,0]<stdout>:" not.)
 bool is_nccl_tests_json(const std::filesystem::path& file);
 
-/// Reads the JSON that nccl-tests writes (-J, since 2.17.3): one object, or a list of them. Throws
-/// InputError if it is larger than 16 MiB, no JSON, or not nccl-tests'.
+/// Reads the JSON that nccl-tests writes (-J, since 2.17.3): one object, or a list of them; or that
+/// of rccl-tests. Throws InputError if it is larger than 16 MiB, no JSON, or neither's.
 std::vector<NcclTestsRun> read_nccl_tests_json(const std::filesystem::path& file);
 
 /// "/opt/nccl-tests/build/all_reduce_perf": "all_reduce".

@@ -125,6 +125,17 @@ TEST_CASE("a table is latency above the best bandwidth it reached", "[model][col
   CHECK(CollectiveLaw(cluster).all_reduce(64 * KiB).latency == 0us);
 }
 
+TEST_CASE("a table of one rank is none of several ranks", "[model][collective]") {
+  Cluster cluster = constant(1, 1ms);
+  cluster.intra_node.all_reduce = table;
+  cluster.intra_node.table_ranks = 1;
+  CHECK(CollectiveLaw(cluster).all_reduce(1 * KiB).time() == 0us);
+  cluster = constant(2, 1ms);
+  cluster.intra_node.all_reduce = table;
+  cluster.intra_node.table_ranks = 1;
+  CHECK_THROWS_AS(CollectiveLaw(cluster), std::invalid_argument);
+}
+
 TEST_CASE("a table of other ranks is scaled as a ring would be", "[model][collective]") {
   // Measured on two ranks: 2 steps, once the bytes. Eight ranks: 14 steps, 1.75 times the bytes.
   Cluster cluster = constant(8, 1ms);
