@@ -301,7 +301,7 @@ const Map<DescribedParameter>& parameter_map() {
                               "a list of whole numbers, such as [768, 768]"),
                &DescribedParameter::shape,
                {.meaning = "Its shape.", .example = "[768, 768]", .required = true})
-          .key("dtype", value::one_of(all_dtypes), &DescribedParameter::dtype,
+          .key("dtype", value::one_of(stored_dtypes), &DescribedParameter::dtype,
                {.meaning = "How it and its gradient are stored.", .always_written = true})
           .key("layer", value::whole(0, most), &DescribedParameter::layer,
                {.meaning = "The layer, by its index in `layers`, whose backward pass completes its "
@@ -483,7 +483,7 @@ Map<WorkloadDescription> make_map() {
            {.meaning = "Samples of a micro-batch.", .example = "8", .required = true})
       .key("sequence", value::whole(1, 100'000'000), &D::sequence,
            {.meaning = "Tokens of a sample.", .otherwise = "there are none", .example = "512"})
-      .key("dtype", value::one_of(all_dtypes), &D::dtype,
+      .key("dtype", value::one_of(stored_dtypes), &D::dtype,
            {.meaning = "How most parameters are stored.", .always_written = true})
       .key("compute", value::one_of(all_dtypes), &D::compute,
            {.meaning = "How most matrices are multiplied.",

@@ -5,18 +5,22 @@ operation below autograd, forward and backward; hooks of modules say where in th
 hooks of parameters when a gradient is complete, hooks of saved tensors what autograd keeps.
 """
 import contextlib
+import functools
 import os
 import sys
+import weakref
 from dataclasses import dataclass, field, replace
 from typing import Optional
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .errors import DescribeError, first_line
+from . import collectives, results
+from .alive import Alive, rounded
+from .errors import DescribeError, first_line, own_fault
 from .kernels import Call, Kernel
-from .results import result_of
 from .rules import kernels_of, launches_nothing
+from .tensors import UNLIKE
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -30,6 +34,8 @@ class Launch:
     path: Optional[str]
     position: Optional[int] = None  # of a backward kernel: the forward launches before its forward
     operation: Optional[int] = None  # its number in the recorder's list, where there is one
+    held: int = 0     # bytes alive when it runs, beside what was there before the step
+    settled: int = 0  # of a backward kernel: bytes of gradients that were parameters' by then
 
 
 @dataclass
@@ -42,13 +48,30 @@ class Step:
     sparse_rows: dict = field(default_factory=dict)  # parameter's name -> rows of its gradient
     unpriced: dict = field(default_factory=dict)  # operation -> count
     used: dict = field(default_factory=dict)      # what was taken to be CUDA's -> count
+    collectives: list = field(default_factory=list)  # that the model sends
+    unlike: dict = field(default_factory=dict)    # type -> products of it, which have no rate
+    settled: int = 0  # bytes of gradients of parameters, when backward has ended
+
+
+def own(method):
+    """What goes wrong in it is ddpsim's own fault."""
+    @functools.wraps(method)
+    def run(self, *args):
+        try:
+            return method(self, *args)
+        except DescribeError:
+            raise
+        except Exception as problem:
+            raise own_fault(problem, self.where()) from problem
+    return run
 
 
 class Capture(TorchDispatchMode):
     """Use as a context around the forward pass; call `backward_begins` before loss.backward().
-    `device`: whose kernels, 'cuda' or 'cpu'. `recorder`: is given every call."""
+    `device`: whose kernels, 'cuda' or 'cpu'. `recorder`: is given every call. `there`: tensors that
+    are there before the step, beside parameters and buffers."""
 
-    def __init__(self, model, allow_unknown=False, device='cuda', recorder=None):
+    def __init__(self, model, allow_unknown=False, device='cuda', recorder=None, there=()):
         super().__init__()
         self.step = Step()
         self.recorder = recorder
@@ -57,8 +80,9 @@ class Capture(TorchDispatchMode):
         self._in_backward = False
         self._modules = []       # paths of the modules that are running
         self._node_at = {}       # autograd node -> (path, forward launches before it)
-        self._kept = {}          # storage -> itself, so that it stays itself
-        self._last_sparse = None
+        self._kept = {}          # storage -> a weak reference to it
+        self._sparse_rows = 0    # of sparse gradients that no parameter has yet
+        self.alive = Alive((*model.parameters(), *model.buffers(), *there))
         self._silent = 0
         self._paths = {}
         for name, module in model.named_modules():
@@ -71,7 +95,8 @@ class Capture(TorchDispatchMode):
     def __enter__(self):
         model = self._model
         for tensor in (*model.parameters(), *model.buffers()):
-            self._kept[tensor.untyped_storage()._cdata] = tensor
+            storage = tensor.untyped_storage()
+            self._kept[storage._cdata] = weakref.ref(storage)
         hooks = torch.nn.modules.module
         for handle in (hooks.register_module_forward_pre_hook(self._module_begins),
                        hooks.register_module_forward_hook(self._module_ends, always_call=True),
@@ -85,6 +110,7 @@ class Capture(TorchDispatchMode):
 
     def __exit__(self, *problem):
         result = super().__exit__(*problem)
+        self.step.settled = self.alive.settled
         self._hooks.close()
         return result
 
@@ -108,18 +134,26 @@ class Capture(TorchDispatchMode):
         return self._paths.get(module) if isinstance(module, torch.nn.Module) else None
 
     def _completes(self, name):
-        def hook(parameter):
-            self.step.completed.append((name, len(self.step.backward)))
-            if parameter.grad is not None and parameter.grad.is_sparse:
-                self.step.sparse_rows[name] = min(self._last_sparse, parameter.shape[0])
-        return hook
+        return functools.partial(self._completed, name)
 
+    @own
+    def _completed(self, name, parameter):
+        self.step.completed.append((name, len(self.step.backward)))
+        if parameter.grad is None:
+            return
+        self.alive.settle(parameter.grad)
+        if parameter.grad.is_sparse:  # of one that is made another way nothing but the table is known
+            rows, self._sparse_rows = self._sparse_rows or parameter.shape[0], 0
+            self.step.sparse_rows[name] = min(rows, parameter.shape[0])
+
+    @own
     def _keep(self, tensor):
         """Each storage once, where it is kept first."""
         if not self._in_backward and tensor.layout is torch.strided:
             storage = tensor.untyped_storage()
-            if storage._cdata not in self._kept:
-                self._kept[storage._cdata] = storage
+            known = self._kept.get(storage._cdata)
+            if known is None or known() is None:
+                self._kept[storage._cdata] = weakref.ref(storage)
                 self.step.kept.append((len(self.step.forward), self.path, storage.nbytes()))
         return tensor.detach()
 
@@ -129,22 +163,33 @@ class Capture(TorchDispatchMode):
         kwargs = kwargs or {}
         if func.namespace == 'prim' or func.namespace == 'profiler':
             return func(*args, **kwargs)
+        sends = func.namespace in collectives.NAMESPACES
         try:
-            result = result_of(func, args, kwargs)
+            result = (collectives if sends else results).result_of(func, args, kwargs)
         except (RuntimeError, NotImplementedError) as problem:
             raise self._cannot(func, problem) from None
-        self.note(Call(func, args, kwargs, result))
+        self.alive.add(result)
+        if not sends:
+            self.note(Call(func, args, kwargs, result))
+        elif collectives.name_of(func):
+            self.sends(collectives.name_of(func), collectives.given(func, args, kwargs))
         return result
 
+    def sends(self, op, size):
+        """Writes down a collective of the model's own."""
+        path = self._place_in_backward()[0] if self._in_backward else self.path
+        self.step.collectives.append(collectives.Collective(
+            op, 'backward' if self._in_backward else 'forward', path or '', size))
+
+    @own
     def note(self, call):
         """Writes down the kernels of a call."""
         self._know_node()
         call.device = self._device
-        if call.op == 'aten._sparse_coo_tensor_with_dims_and_tensors':
-            self._last_sparse = call['values'].shape[0]
+        self._sparse_rows += sparse_rows_of(call)
         if launches_nothing(call):
             return
-        kernels = kernels_of(call)
+        kernels = self._in_known_formats(call, kernels_of(call))
         if kernels is None:
             if not self.allow_unknown:
                 raise DescribeError(
@@ -157,11 +202,30 @@ class Capture(TorchDispatchMode):
 
     def launch(self, kernels, operation=None):
         kernels = one_operation(kernels)
+        held, settled = self.alive.held + taken_aside(kernels), self.alive.settled
         if not self._in_backward:
-            self.step.forward += [Launch(kernel, self.path, None, operation) for kernel in kernels]
+            self.step.forward += [Launch(kernel, self.path, None, operation, held)
+                                  for kernel in kernels]
             return
         path, position = self._place_in_backward()
-        self.step.backward += [Launch(kernel, path, position, operation) for kernel in kernels]
+        self.step.backward += [Launch(kernel, path, position, operation, held, settled)
+                               for kernel in kernels]
+
+    def _in_known_formats(self, call, kernels):
+        """Products of numbers that no device has a rate for, as those of fp32 that stand for
+        them."""
+        factors = next((t.dtype for t in call.inputs if t.dtype in UNLIKE), None)
+        if kernels is None or factors is None:
+            return kernels
+        changed = []
+        for kernel in kernels:
+            if kernel.gemm:
+                count = UNLIKE[factors]
+                gemm = kernel.gemm._replace(batch=count * kernel.gemm.batch)
+                kernel = replace(kernel, gemm=gemm, type='fp32', tensor_cores=False)
+                self.step.unlike[factors] = self.step.unlike.get(factors, 0) + 1
+            changed.append(kernel)
+        return changed
 
     def _know_node(self):
         """Remembers where the autograd node just made stands. Nodes are numbered as they are made;
@@ -202,6 +266,20 @@ class Capture(TorchDispatchMode):
                 f'{self.where()}: {name} has no rule for shapes; a custom operation registers one '
                 'with torch.library.register_fake')
         return problem
+
+
+def sparse_rows_of(call):
+    """Rows of the sparse gradient that a call makes, each index a row of its own."""
+    if call.op == 'aten._sparse_coo_tensor_with_dims_and_tensors':
+        return call['values'].shape[0]
+    if call.op == 'aten._embedding_bag_backward' and call['sparse']:
+        return call['indices'].numel()
+    return 0
+
+
+def taken_aside(kernels):
+    """Bytes that an operation takes for itself while it runs: copies in another layout."""
+    return sum(rounded(kernel.written) for kernel in kernels if kernel.op == 'cudnn.layout')
 
 
 def one_operation(kernels):

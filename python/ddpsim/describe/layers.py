@@ -15,6 +15,8 @@ class Layer:
     forward: list = field(default_factory=list)   # Kernel
     backward: list = field(default_factory=list)  # Kernel
     kept: int = 0
+    forward_peak: int = 0   # the most bytes alive at one time in its forward pass
+    backward_peak: int = 0  # likewise, less what gradients of its parameters are there at its end
 
 
 class Depth:
@@ -123,9 +125,25 @@ def cut(step, depth, whole):
     places = descending(own, len(layers))
     for launch, place in zip(step.backward, places):
         layers[place].backward.append(launch.kernel)
+    _peaks(step, layers, layer_at, places)
     for position, path, size in step.kept:
         layers[_keeper(position, depth.layer_of(path), layer_at, layers)].kept += size
     return layers, places
+
+
+def _peaks(step, layers, layer_at, places):
+    """What layers hold at most. Gradients of parameters are counted with those in a step's memory
+    once a layer ends; what else there is then, at most, is its `backward_peak`."""
+    for launch, place in zip(step.forward, layer_at):
+        layers[place].forward_peak = max(layers[place].forward_peak, launch.held)
+    most, begins = {}, {}
+    for launch, place in zip(step.backward, places):
+        most[place] = max(most.get(place, 0), launch.held + launch.settled)
+        begins.setdefault(place, launch.settled)
+    ends = step.settled
+    for place in sorted(begins):  # from the last to run to the first
+        layers[place].backward_peak = max(0, most[place] - ends)
+        ends = begins[place]
 
 
 def _keeper(position, name, layer_at, layers):

@@ -20,7 +20,7 @@ def as_in_training(model, notes):
     _register_attention()
     if any(use_cache for _, use_cache, _ in kept):
         notes.append('transformers: use_cache is off, as training has it')
-    with _unpacked_sequences():
+    with _unpacked_sequences(), _padding_not_looked_for():
         try:
             for config, use_cache, implementation in kept:
                 if use_cache:
@@ -62,6 +62,22 @@ def _unpacked_sequences():
     finally:
         if found:
             setattr(masking_utils, name, found)
+
+
+@contextlib.contextmanager
+def _padding_not_looked_for():
+    """Where a batch has no mask, the library looks into the indices whether there is padding, to
+    warn. The user's mask was taken out here (without_padding), or there is none to see."""
+    from transformers import PreTrainedModel
+    name = 'warn_if_padding_and_no_attention_mask'
+    found = getattr(PreTrainedModel, name, None)
+    if found:
+        setattr(PreTrainedModel, name, lambda *args, **kwargs: None)
+    try:
+        yield
+    finally:
+        if found:
+            setattr(PreTrainedModel, name, found)
 
 
 def without_padding(model, batch, notes):
