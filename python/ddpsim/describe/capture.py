@@ -16,11 +16,12 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import collectives, results
-from .alive import Alive, rounded
+from .alive import Alive
 from .errors import DescribeError, first_line, own_fault
 from .kernels import Call, Kernel
 from .rules import kernels_of, launches_nothing
 from .tensors import UNLIKE
+from .workspaces import copies, transforms
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -35,6 +36,7 @@ class Launch:
     position: Optional[int] = None  # of a backward kernel: the forward launches before its forward
     operation: Optional[int] = None  # its number in the recorder's list, where there is one
     held: int = 0     # bytes alive when it runs, beside what was there before the step
+    in_fp32: int = 0  # that it takes more where convolutions multiply in fp32
     settled: int = 0  # of a backward kernel: bytes of gradients that were parameters' by then
 
 
@@ -142,7 +144,7 @@ class Capture(TorchDispatchMode):
         if parameter.grad is None:
             return
         self.alive.settle(parameter.grad)
-        if parameter.grad.is_sparse:  # of one that is made another way nothing but the table is known
+        if parameter.grad.is_sparse:  # all rows of the table where it is made in another way
             rows, self._sparse_rows = self._sparse_rows or parameter.shape[0], 0
             self.step.sparse_rows[name] = min(rows, parameter.shape[0])
 
@@ -198,17 +200,19 @@ class Capture(TorchDispatchMode):
             self.step.unpriced[call.op] = self.step.unpriced.get(call.op, 0) + 1
             kernels = [call.memory()]
         operation = self.recorder.add(call, kernels) if self.recorder else None
-        self.launch(kernels, operation)
+        self.launch(kernels, operation, transforms(call) if self._device == 'cuda' else 0)
 
-    def launch(self, kernels, operation=None):
+    def launch(self, kernels, operation=None, in_fp32=0):
         kernels = one_operation(kernels)
-        held, settled = self.alive.held + taken_aside(kernels), self.alive.settled
+        copied = copies(kernels)
+        held, settled = self.alive.held + copied, self.alive.settled
+        more = max(0, in_fp32 - copied)
         if not self._in_backward:
-            self.step.forward += [Launch(kernel, self.path, None, operation, held)
+            self.step.forward += [Launch(kernel, self.path, None, operation, held, more)
                                   for kernel in kernels]
             return
         path, position = self._place_in_backward()
-        self.step.backward += [Launch(kernel, path, position, operation, held, settled)
+        self.step.backward += [Launch(kernel, path, position, operation, held, more, settled)
                                for kernel in kernels]
 
     def _in_known_formats(self, call, kernels):
@@ -277,11 +281,6 @@ def sparse_rows_of(call):
     return 0
 
 
-def taken_aside(kernels):
-    """Bytes that an operation takes for itself while it runs: copies in another layout."""
-    return sum(rounded(kernel.written) for kernel in kernels if kernel.op == 'cudnn.layout')
-
-
 def one_operation(kernels):
     """The kernels of one call: what multiplies, or else the first, begins the operation."""
     main = next((i for i, kernel in enumerate(kernels) if kernel.kind != 'memory'), 0)
@@ -323,8 +322,26 @@ def line_of(problem):
     return found
 
 
+# Mistakes of a program, as one makes them in Python. torch's operations raise others.
+_MISTAKES = (TypeError, AttributeError, LookupError, NameError, ArithmeticError, AssertionError)
+# Files of ours that call what users wrote.
+_CALLERS = ('step.py', 'user_file.py', 'meta.py')
+
+
+def is_ours(problem):
+    """Was it ddpsim's code that failed, not the model's?"""
+    trace = problem.__traceback__
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    file = trace.tb_frame.f_code.co_filename
+    return (isinstance(problem, _MISTAKES) and file.startswith(_HERE)
+            and os.path.basename(file) not in _CALLERS)
+
+
 def said_by_model(problem, capture, where):
     """An exception of the model's code as one line: the innermost module, its line, the text."""
+    if is_ours(problem):
+        return own_fault(problem, where)
     trace = problem.__traceback__
     while trace is not None:
         where = capture.path_of(trace.tb_frame.f_locals.get('self')) or where

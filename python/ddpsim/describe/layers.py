@@ -16,7 +16,9 @@ class Layer:
     backward: list = field(default_factory=list)  # Kernel
     kept: int = 0
     forward_peak: int = 0   # the most bytes alive at one time in its forward pass
-    backward_peak: int = 0  # likewise, less what gradients of its parameters are there at its end
+    backward_peak: int = 0  # likewise, less the gradients of parameters that are there at its end
+    forward_peak_in_fp32: int = 0   # the same where convolutions multiply in fp32
+    backward_peak_in_fp32: int = 0
 
 
 class Depth:
@@ -135,14 +137,20 @@ def _peaks(step, layers, layer_at, places):
     """What layers hold at most. Gradients of parameters are counted with those in a step's memory
     once a layer ends; what else there is then, at most, is its `backward_peak`."""
     for launch, place in zip(step.forward, layer_at):
-        layers[place].forward_peak = max(layers[place].forward_peak, launch.held)
-    most, begins = {}, {}
+        layer = layers[place]
+        layer.forward_peak = max(layer.forward_peak, launch.held)
+        layer.forward_peak_in_fp32 = max(layer.forward_peak_in_fp32, launch.held + launch.in_fp32)
+    begins = {}
     for launch, place in zip(step.backward, places):
-        most[place] = max(most.get(place, 0), launch.held + launch.settled)
+        layer, there = layers[place], launch.held + launch.settled
+        layer.backward_peak = max(layer.backward_peak, there)
+        layer.backward_peak_in_fp32 = max(layer.backward_peak_in_fp32, there + launch.in_fp32)
         begins.setdefault(place, launch.settled)
     ends = step.settled
     for place in sorted(begins):  # from the last to run to the first
-        layers[place].backward_peak = max(0, most[place] - ends)
+        layer = layers[place]
+        layer.backward_peak = max(0, layer.backward_peak - ends)
+        layer.backward_peak_in_fp32 = max(0, layer.backward_peak_in_fp32 - ends)
         ends = begins[place]
 
 

@@ -202,6 +202,10 @@ def _lines(workload):
         yield f'    kept: {layer.kept}'
         yield f'    forward_peak: {layer.forward_peak}'
         yield f'    backward_peak: {layer.backward_peak}'
+        for key in ('forward_peak', 'backward_peak'):
+            in_fp32 = getattr(layer, f'{key}_in_fp32')
+            if in_fp32 > getattr(layer, key):
+                yield f'    {key}_in_fp32: {in_fp32}'
     yield 'parameters:' if workload.parameters else 'parameters: []'
     yield from (f'  - {_parameter(parameter)}' for parameter in workload.parameters)
     yield f'arrival: {workload.arrival}'
