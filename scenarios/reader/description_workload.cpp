@@ -160,6 +160,12 @@ Parameter parameter_of(const DescribedParameter& described) {
   return parameter;
 }
 
+Bytes gradient_of(const DescribedParameter& described) {
+  const Parameter parameter = parameter_of(described);
+  return parameter.sparse ? parameter.sparse_values() + parameter.sparse_indices()
+                          : parameter.size();
+}
+
 }  // namespace
 
 std::string_view name_of(KernelKind kind) {
@@ -201,7 +207,7 @@ Workload workload_of(const WorkloadDescription& description, const std::string& 
   // [layer]: after which entry of its backward pass how many bytes of gradients are complete.
   std::vector<std::map<int, std::int64_t>> gradients(description.layers.size());
   for (const DescribedParameter& each : description.parameters)
-    if (!each.unused) gradients[index(*each.layer)][*each.after] += parameter_of(each).size().count;
+    if (!each.unused) gradients[index(*each.layer)][*each.after] += gradient_of(each).count;
 
   std::vector<DescribedPass> backwards;
   for (std::size_t l = 0; l < description.layers.size(); ++l) {

@@ -189,6 +189,44 @@ def test_a_model_that_looks_for_padding_is_described(function, more):
     assert any('attention_mask taken as all ones' in note for note in workload.notes)
 
 
+TEXT = dict(vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+            intermediate_size=48, max_position_embeddings=64, pad_token_id=0)
+
+
+@pytest.mark.parametrize('family, more', [
+    ('BigBird', {'attention_type': 'original_full'}), ('RoFormer', {}), ('ConvBert', {}),
+    ('SqueezeBert', {'embedding_size': 32}), ('Electra', {'embedding_size': 16}),
+    ('DebertaV2', {'relative_attention': True, 'pos_att_type': ['p2c', 'c2p'],
+                   'position_buckets': 8})])
+def test_models_that_make_masks_of_their_own_are_described(family, more):
+    transformers = pytest.importorskip('transformers')
+    config = getattr(transformers, f'{family}Config')(**TEXT, **more)
+    model = getattr(transformers, f'{family}ForMaskedLM')(config)
+    ids = torch.randint(3, 64, (2, 16))
+    workload = describe(model, {'input_ids': ids, 'labels': ids,
+                                'attention_mask': torch.ones_like(ids)})
+    trained = [p for p in model.parameters() if p.requires_grad]
+    assert len(workload.parameters) == len(trained)
+
+
+def test_a_model_that_compares_the_name_of_its_attention_is_described():
+    transformers = pytest.importorskip('transformers')
+    model = transformers.FalconForCausalLM(transformers.FalconConfig(
+        vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, pad_token_id=0))
+    ids = torch.randint(3, 64, (2, 16))
+    workload = describe(model, {'input_ids': ids, 'labels': ids,
+                                'attention_mask': torch.ones_like(ids)})
+    assert workload.attention == 'efficient'
+
+
+def test_a_layer_that_is_dropped_by_a_drawn_number_is_described():
+    class Model(torch.nn.Linear):
+        def forward(self, x):
+            return x if torch.rand([]) < 0 else super().forward(x)
+    workload = describe(Model(4, 4), torch.randn(2, 4), lambda model, batch: model(batch).sum())
+    assert any(kernel.op == 'aten.addmm' for kernel in workload.forward)
+
+
 # --- whose fault ---
 
 def test_a_mistake_of_ours_is_not_the_models(monkeypatch):
