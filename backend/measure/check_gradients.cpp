@@ -43,6 +43,15 @@ double epsilon(DType type) {
       return 0x1p-7;
     case DType::fp16:
       return 0x1p-10;
+    case DType::fp64:
+    case DType::complex128:
+      return 0x1p-52;
+    case DType::complex64:
+      return 0x1p-23;
+    case DType::fp8_e4m3:
+      return 0x1p-3;
+    case DType::fp8_e5m2:
+      return 0x1p-2;
   }
   return 0x1p-23;
 }

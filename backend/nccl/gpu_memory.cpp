@@ -29,6 +29,11 @@ GpuMemory::GpuMemory(Gpu& gpu, const Workload& workload, Optimizer optimizer, in
     if (each.dtype == DType::tf32)
       throw std::invalid_argument(fmt::format(
           "{} is tf32, which is how numbers are multiplied: store it as fp32", each.name));
+    if (std::find(all_dtypes.begin(), all_dtypes.end(), each.dtype) == all_dtypes.end())
+      throw std::invalid_argument(fmt::format(
+          "the nccl backend computes in fp32, bf16 and fp16, and {} is {}: such a step is only "
+          "predicted",
+          each.name, name_of(each.dtype)));
     one_type_ = one_type_ && each.dtype == workload.parameters.front().dtype;
   }
   make_stores(optimizer);

@@ -80,6 +80,15 @@ struct Gradients {
   bool there_before;  ///< when forward begins
 };
 
+/// A pass of a module over what is there: the most it is known to hold, or what is kept and what it
+/// is taken to hold beside that.
+void reach_in(std::optional<Bytes> most, Bytes kept, Bytes working, Bytes there, PeakMoment at,
+              Peak& peak) {
+  if (!most) return peak.reach(there + kept, working, at);
+  const Bytes of_peak = std::min(kept, *most);
+  peak.reach(there + of_peak, *most - of_peak, at);
+}
+
 /// The passes of one micro-batch over what stays: activations pile up and go, gradients come.
 void walk_passes(const Workload& workload, Bytes stays, Bytes hook, const Gradients& gradients,
                  Peak& peak) {
@@ -88,7 +97,8 @@ void walk_passes(const Workload& workload, Bytes stays, Bytes hook, const Gradie
     for (const ModuleMemory& module : layer.memory) {
       kept += module.kept;
       const Bytes before = gradients.there_before ? gradients.all : Bytes{};
-      peak.reach(stays + before + kept, module.forward_working, PeakMoment::forward);
+      reach_in(module.forward_peak, kept, module.forward_working, stays + before,
+               PeakMoment::forward, peak);
     }
   }
   Bytes made;
@@ -98,7 +108,8 @@ void walk_passes(const Workload& workload, Bytes stays, Bytes hook, const Gradie
       // A gradient that is added to another is there beside it for a moment.
       const Bytes there = gradients.there_before ? gradients.all + module->gradients
                                                  : std::min(made, gradients.all);
-      peak.reach(stays + hook + there + kept, module->backward_working, PeakMoment::backward);
+      reach_in(module->backward_peak, kept, module->backward_working, stays + hook + there,
+               PeakMoment::backward, peak);
       kept = kept - module->kept;
     }
   }
@@ -115,6 +126,9 @@ StepMemory step_memory(const Workload& workload, Optimizer optimizer, const Trai
     if (!is_view(workload, p, training)) memory.gradients += gradient_size(workload.parameters[p]);
   }
   for (const BufferGroup& group : workload.buffers) memory.module_buffers += group.size;
+  memory.frozen = workload.frozen;
+  memory.inputs = workload.inputs;
+  memory.workspaces = workload.workspaces;
   for (const Bucket& bucket : schedule.buckets)
     if (!bucket.in_place && !bucket.sparse) memory.buckets += bucket.size;
   memory.optimizer = state_of(workload, optimizer, training, schedule);
@@ -122,7 +136,8 @@ StepMemory step_memory(const Workload& workload, Optimizer optimizer, const Trai
   memory.comm_hook = hook.kept + hook.transient;
 
   const bool bucketed = training.strategy == Strategy::bucketed;
-  const Bytes stays = memory.parameters + memory.module_buffers + memory.optimizer + hook.kept +
+  const Bytes stays = memory.parameters + memory.module_buffers + memory.frozen + memory.inputs +
+                      memory.workspaces + memory.optimizer + hook.kept +
                       (bucketed ? memory.buckets : Bytes{});
   const bool kept_over = training.micro_batches > 1 || training.gradient_as_bucket_view ||
                          training.pytorch == PyTorch::v1_13;
@@ -139,6 +154,19 @@ StepMemory step_memory(const Workload& workload, Optimizer optimizer, const Trai
              PeakMoment::optimizer);
   peak.write_to(memory);
   return memory;
+}
+
+Bytes cublas_workspaces(int compute_capability) {
+  constexpr int hopper = 90;
+  constexpr Bytes since_hopper{32 << 20}, before{8320 << 10};
+  if (compute_capability <= 0) return {};
+  return 2 * (compute_capability >= hopper ? since_hopper : before);
+}
+
+bool fits(Bytes peak, Bytes device) {
+  const double needed = static_cast<double>(peak.count) * (1 + memory_margin) +
+                        static_cast<double>(context_memory.count);
+  return needed <= static_cast<double>(device.count);
 }
 
 }  // namespace ddpsim

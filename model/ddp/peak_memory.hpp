@@ -22,6 +22,9 @@ constexpr std::string_view name_of(PeakMoment moment) {
 struct StepMemory {
   Bytes parameters;
   Bytes module_buffers;  ///< statistics of batch norms
+  Bytes frozen;          ///< parameters that are not trained, tensors that modules hold
+  Bytes inputs;          ///< the batch, where it is known
+  Bytes workspaces;      ///< what cuBLAS keeps of the allocator's memory
   Bytes gradients;       ///< without those that are views of their buckets
   Bytes buckets;         ///< DDP's, for good; `flat`'s one, from the end of backward on
   Bytes optimizer;       ///< its state, of the rank that holds most of it
@@ -42,14 +45,26 @@ struct StepMemory {
 ///     reduction   all gradients; `flat`'s bucket
 ///     optimizer   all gradients, and what the optimizer takes beside its state
 ///
-/// What stays: parameters, buffers, optimizer state, DDP's buckets, a comm hook's state. Left out:
-/// the CUDA context and the buffers of NCCL (which grow with the number of channels), workspaces of
-/// cuBLAS and cuDNN, what the allocator rounds up or cannot use for fragmentation, the batch, and
-/// what the user's hooks hold.
+/// What stays: parameters (frozen ones too), buffers, optimizer state, DDP's buckets, a comm hook's
+/// state, the batch of a described model, workspaces of cuBLAS. Left out: the CUDA context and the
+/// buffers of NCCL (which grow with the number of channels), most workspaces of cuDNN, what the
+/// allocator cannot use for fragmentation, and what the user's hooks hold.
 ///
 /// Source: PyTorch's autograd and optimizers op by op (model/workload); distributed.py and
-/// reducer.cpp for buckets; zero_redundancy_optimizer.py for whose the state is.
+/// reducer.cpp for buckets; zero_redundancy_optimizer.py for whose the state is. Held against what
+/// the allocator of an H200 counted: tests/experiments/peak_memory.py.
 StepMemory step_memory(const Workload& workload, Optimizer optimizer, const Training& training,
                        const Schedule& schedule);
+
+/// What cuBLAS takes of PyTorch's allocator for its workspaces, once for the thread of forward and
+/// once for autograd's: 32 MiB each since Hopper, 8.125 MiB on earlier GPUs; none on what is no CUDA
+/// device. Source: aten/src/ATen/cuda/CublasHandlePool.cpp (getChosenWorkspaceSize).
+Bytes cublas_workspaces(int compute_capability);
+
+/// Does a step fit on a device? With a margin over what is reckoned, for a wrong yes is the worst
+/// answer: the CUDA context, and what the allocator has reserved and cannot use.
+inline constexpr double memory_margin = 0.05;   ///< of the peak
+inline constexpr Bytes context_memory{512 << 20};
+bool fits(Bytes peak, Bytes device);
 
 }  // namespace ddpsim

@@ -218,6 +218,24 @@ Refused sparse_refusal(const WorkloadGradients& workload, const Training& traini
   return std::nullopt;
 }
 
+/// Comm hooks that compute do so with real numbers of 16 or 32 bits.
+Refused format_refusal(const WorkloadGradients& workload, const Training& training) {
+  const CommHookKind kind = training.comm_hook.kind;
+  const bool computes = !training.comm_hook.wrappers.empty() ||
+                        (kind != CommHookKind::none && kind != CommHookKind::allreduce &&
+                         kind != CommHookKind::noop && kind != CommHookKind::post_local_sgd);
+  if (!computes) return std::nullopt;
+  for (std::size_t i = 0; i < workload.parameters(); ++i) {
+    const DType type = workload.gradients[i].dtype;
+    if (std::find(all_dtypes.begin(), all_dtypes.end(), type) == all_dtypes.end())
+      return refused("training.comm_hook",
+                     fmt::format("comm hooks are modelled for gradients of fp32, bf16 and fp16, and "
+                                 "that of {} is {}: take comm_hook out",
+                                 shown(workload, static_cast<std::int32_t>(i)), name_of(type)));
+  }
+  return std::nullopt;
+}
+
 /// Why PyTorch's ZeRO hook would fail or never begin in this training.
 Refused zero_step_refusal(const WorkloadGradients& workload, const Training& training,
                           const ScheduleWriter::Device& device) {
@@ -271,6 +289,7 @@ Refused step_refusal(const WorkloadGradients& workload, const Training& training
                      const ScheduleWriter::Device& device) {
   if (Refused why = unused_refusal(workload, training)) return why;
   if (Refused why = sparse_refusal(workload, training)) return why;
+  if (Refused why = format_refusal(workload, training)) return why;
   return zero_step_refusal(workload, training, device);
 }
 

@@ -93,6 +93,9 @@ struct ModuleMemory {
   /// their way.
   Bytes forward_working, backward_working;
   Bytes gradients;  ///< of its parameters, which its backward pass makes
+  /// The most that is alive at one time in its passes, of the whole step: what is kept by then and
+  /// what the passes hold beside it, gradients of parameters not counted. None: kept and working.
+  std::optional<Bytes> forward_peak, backward_peak;
 };
 
 struct Layer {
@@ -121,6 +124,9 @@ struct Workload {
   std::vector<Layer> layers;          ///< in forward order; backward runs them last to first
   std::vector<Parameter> parameters;  ///< in registration order
   std::vector<BufferGroup> buffers;   ///< by type; a batch norm has statistics and a counter
+  Bytes frozen;      ///< of what lives on the device beside them: parameters that are not trained
+  Bytes inputs;      ///< of the batch; zero: not known
+  Bytes workspaces;  ///< that libraries keep for their kernels from the first one on
   std::vector<int> arrival;  ///< parameter indices in the order their hooks fire; empty: derived
   /// Measured time of one optimizer step, if the source gives it; of clipping too, if there is any.
   std::optional<Duration> optimizer;

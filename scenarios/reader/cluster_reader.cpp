@@ -358,7 +358,9 @@ void add_machines(Map<ClusterDraft>& map) {
                           {"gpus_per_node", "Slurm's"},
                           {"gpus", "Lightning's", "{}"},
                           {"num_gpus", "DeepSpeed's"},
-                          {"local_world_size", "torchrun's"}}})
+                          {"local_world_size", "torchrun's"},
+                          {"num_gpus_per_node", ""},
+                          {"slots_per_node", "Horovod's"}}})
       .key("ranks", value::whole(1, most_nodes * most_ranks_per_node), &ClusterDraft::ranks_given,
            {.meaning = "How many ranks there are in all, in place of `nodes` or `ranks_per_node` "
                        "or both. Beside one of the two the other follows. Beside a `system` whole "

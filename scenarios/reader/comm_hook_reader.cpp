@@ -1,6 +1,8 @@
 #include "scenarios/reader/comm_hook_reader.hpp"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -26,6 +28,32 @@ std::vector<std::string> names() {
   return all;
 }
 
+/// What PyTorch's functions and Accelerate's enumeration call comm hooks, and we do otherwise.
+std::string ours_of(const std::string& name) {
+  using Pair = std::pair<std::string_view, CommHookKind>;
+  constexpr std::array theirs{Pair{"allreduce_hook", CommHookKind::allreduce},
+                              Pair{"noop_hook", CommHookKind::noop},
+                              Pair{"fp16_compress_hook", CommHookKind::fp16_compress},
+                              Pair{"bf16_compress_hook", CommHookKind::bf16_compress},
+                              Pair{"fp16", CommHookKind::fp16_compress},
+                              Pair{"bf16", CommHookKind::bf16_compress},
+                              Pair{"powerSGD_hook", CommHookKind::powersgd},
+                              Pair{"power_sgd", CommHookKind::powersgd},
+                              Pair{"batched_powerSGD_hook", CommHookKind::batched_powersgd},
+                              Pair{"batched_power_sgd", CommHookKind::batched_powersgd},
+                              Pair{"quantization_pertensor_hook",
+                                   CommHookKind::quantization_pertensor},
+                              Pair{"quantization_perchannel_hook",
+                                   CommHookKind::quantization_perchannel},
+                              Pair{"post_localSGD_hook", CommHookKind::post_local_sgd},
+                              Pair{"hook_with_zero_step", CommHookKind::zero_step},
+                              Pair{"hook_with_zero_step_interleaved",
+                                   CommHookKind::zero_step_interleaved}};
+  for (const auto& [spelled, kind] : theirs)
+    if (spelled == name) return std::string(name_of(kind));
+  return "";
+}
+
 CommHookKind kind_named(const Yaml& where, const std::string& name) {
   const std::vector<std::string> known = names();
   const auto position = position_of(name, known);
@@ -33,6 +61,8 @@ CommHookKind kind_named(const Yaml& where, const std::string& name) {
   for (const CommHookKind kind : all_comm_hooks)
     if (name_of(kind) == meant && kind != CommHookKind::steps && kind != CommHookKind::plugin)
       return kind;
+  if (const std::string ours = ours_of(name); !ours.empty())
+    where.fail(fmt::format("{} is {} here: write {}", name, ours, ours));
   if (meant == "plugin")
     where.fail("which of the plugin's comm hooks is missing: write {plugin: its_name}");
   if (meant.ends_with("_compress_wrapper"))
@@ -327,6 +357,20 @@ void add_wrapper(Map<NamedHook>& map, std::string name, DType type) {
                 .example = "{powersgd: {rank: 1}}"});
 }
 
+/// What PyTorch calls the function of a comm hook that has settings.
+std::vector<Elsewhere> names_of(CommHookKind kind) {
+  switch (kind) {
+    case CommHookKind::powersgd:
+      return {{"powerSGD_hook", "PyTorch's", "-"}};
+    case CommHookKind::batched_powersgd:
+      return {{"batched_powerSGD_hook", "PyTorch's", "-"}};
+    case CommHookKind::post_local_sgd:
+      return {{"post_localSGD_hook", "PyTorch's", "-"}};
+    default:
+      return {};
+  }
+}
+
 Map<NamedHook> make_hook_map() {
   Map<NamedHook> map("comm_hook", "A comm hook with its settings.");
   const auto settings = [&](CommHookKind kind, const auto& of, auto field, const char* example) {
@@ -336,7 +380,7 @@ Map<NamedHook> make_hook_map() {
     };
     map.key_read(std::string(name_of(kind)),
                  {value::map([of]() -> const auto& { return of().description(); })}, read,
-                 {.meaning = meaning_of(kind), .example = example});
+                 {.meaning = meaning_of(kind), .example = example, .elsewhere = names_of(kind)});
   };
   static NoSettings nothing;
   const auto powersgd = [](CommHook & hook) -> auto& {

@@ -64,6 +64,25 @@ struct DescribedLayer {
   std::string name;
   std::vector<KernelRun> forward, backward;
   std::optional<std::int64_t> kept;  ///< bytes that autograd keeps; none: not known
+  /// The most bytes alive at one time in its passes; none: not known.
+  std::optional<std::int64_t> forward_peak, backward_peak;
+  /// Likewise where convolutions multiply in fp32; none: as above.
+  std::optional<std::int64_t> forward_peak_in_fp32, backward_peak_in_fp32;
+};
+
+enum class StepPass : std::uint8_t { forward, backward };
+inline constexpr std::array all_step_passes{StepPass::forward, StepPass::backward};
+constexpr std::string_view name_of(StepPass pass) {
+  return pass == StepPass::forward ? "forward" : "backward";
+}
+
+/// A collective that the model itself sends.
+struct DescribedCollective {
+  std::string op;
+  StepPass pass = StepPass::forward;
+  std::string module;      ///< the path of the one that sends it; "": the model, or its loss
+  std::int64_t bytes = 0;  ///< that a rank gives
+  int count = 1;
 };
 
 struct DescribedParameter {
@@ -95,6 +114,9 @@ struct WorkloadDescription {
   std::vector<DescribedParameter> parameters;
   std::vector<int> arrival;
   std::vector<BufferGroup> buffers;
+  std::vector<BufferGroup> frozen;
+  std::int64_t inputs = 0;  ///< bytes of the batch; 0: not known
+  std::vector<DescribedCollective> collectives;
 };
 
 /// The most kernels a description may have a step launch, each repetition counted: a model of 70

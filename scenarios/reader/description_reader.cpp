@@ -219,7 +219,30 @@ const Map<DescribedLayer>& layer_map() {
                {.meaning = "Bytes that autograd keeps of its forward pass until its backward pass, "
                            "each storage with the layer that keeps it first; without parameters.",
                 .otherwise = "not known, and then neither is the memory of a step",
-                .example = "12345678"});
+                .example = "12345678"})
+          .key("forward_peak", value::whole<std::int64_t>(0, most_bytes),
+               &DescribedLayer::forward_peak,
+               {.meaning = "The most bytes alive at one time in its forward pass, of the whole "
+                           "step: all that was made since the step began and is still held.",
+                .otherwise = "what is kept, and the largest result of a kernel",
+                .example = "23456789"})
+          .key("backward_peak", value::whole<std::int64_t>(0, most_bytes),
+               &DescribedLayer::backward_peak,
+               {.meaning = "Likewise in its backward pass, less the gradients of parameters that "
+                           "are there when it ends.",
+                .otherwise = "what is kept, and the largest gradient and that of the input",
+                .example = "34567890"})
+          .key("forward_peak_in_fp32", value::whole<std::int64_t>(0, most_bytes),
+               &DescribedLayer::forward_peak_in_fp32,
+               {.meaning = "`forward_peak` where convolutions multiply in fp32, on devices without "
+                           "TF32 or where it is not wanted: cuDNN transforms them there.",
+                .otherwise = "as `forward_peak`",
+                .example = "45678901"})
+          .key("backward_peak_in_fp32", value::whole<std::int64_t>(0, most_bytes),
+               &DescribedLayer::backward_peak_in_fp32,
+               {.meaning = "`backward_peak` there.",
+                .otherwise = "as `backward_peak`",
+                .example = "45678901"});
   return map;
 }
 
@@ -279,7 +302,7 @@ const Map<DescribedParameter>& parameter_map() {
                               "a list of whole numbers, such as [768, 768]"),
                &DescribedParameter::shape,
                {.meaning = "Its shape.", .example = "[768, 768]", .required = true})
-          .key("dtype", value::one_of(all_dtypes), &DescribedParameter::dtype,
+          .key("dtype", value::one_of(stored_dtypes), &DescribedParameter::dtype,
                {.meaning = "How it and its gradient are stored.", .always_written = true})
           .key("layer", value::whole(0, most), &DescribedParameter::layer,
                {.meaning = "The layer, by its index in `layers`, whose backward pass completes its "
@@ -303,6 +326,43 @@ const Map<DescribedParameter>& parameter_map() {
           .needs_also({{.key = "layer"}, {.key = "unused", .value = {value::word("true")}}})
           .needs_also({{.key = "after"}, {.key = "unused", .value = {value::word("true")}}})
           .check(finish_parameter);
+  return map;
+}
+
+const Map<DescribedCollective>& described_collective_map() {
+  static const auto map =
+      Map<DescribedCollective>("described_collective",
+                               "A collective that the model itself sends, beside those of "
+                               "DistributedDataParallel. None is priced.")
+          .key("op", value::text("the name of a collective"), &DescribedCollective::op,
+               {.meaning = "Which it is.", .example = "all_gather", .required = true})
+          .key("pass", value::one_of(all_step_passes), &DescribedCollective::pass,
+               {.meaning = "In which pass it is sent.",
+                .example = "forward",
+                .required = true})
+          .key("module", value::text(), &DescribedCollective::module,
+               {.meaning = "The path of the module that sends it.",
+                .otherwise = "the model itself, or its loss",
+                .example = "norms.1"})
+          .key("bytes", value::whole<std::int64_t>(0, most_bytes), &DescribedCollective::bytes,
+               {.meaning = "Bytes that a rank gives.", .example = "516", .required = true})
+          .key("count", value::whole(1, 1'000'000), &DescribedCollective::count,
+               {.meaning = "How often it is sent in a step."});
+  return map;
+}
+
+const Map<BufferGroup>& frozen_map() {
+  static const auto map =
+      Map<BufferGroup>("described_frozen",
+                       "Tensors of one type that live on the device and are not trained, beside "
+                       "buffers.")
+          .key("tensors", value::whole(1, 1'000'000), &BufferGroup::tensors,
+               {.meaning = "How many there are.", .example = "190", .required = true})
+          .key("bytes", value::whole<std::int64_t>(1, most_extent),
+               [](auto& group) -> auto& { return group.size.count; },
+               {.meaning = "How many bytes they have together.",
+                .example = "1594613760",
+                .required = true});
   return map;
 }
 
@@ -461,7 +521,7 @@ Map<WorkloadDescription> make_map() {
            {.meaning = "Samples of a micro-batch.", .example = "8", .required = true})
       .key("sequence", value::whole(1, 100'000'000), &D::sequence,
            {.meaning = "Tokens of a sample.", .otherwise = "there are none", .example = "512"})
-      .key("dtype", value::one_of(all_dtypes), &D::dtype,
+      .key("dtype", value::one_of(stored_dtypes), &D::dtype,
            {.meaning = "How most parameters are stored.", .always_written = true})
       .key("compute", value::one_of(all_dtypes), &D::compute,
            {.meaning = "How most matrices are multiplied.",
@@ -527,6 +587,24 @@ Map<WorkloadDescription> make_map() {
            {.meaning = "The buffers that are broadcast before each forward pass, by type.",
             .otherwise = "there are none",
             .example = "[{tensors: 106, bytes: 212992}]"})
+      .key("frozen",
+           value::list_of(value::mapping(&frozen_map),
+                          "a list of {tensors, bytes}, one for each type"),
+           &D::frozen,
+           {.meaning = "What else lives on the device: parameters that are not trained, and "
+                       "tensors that modules hold as plain attributes, by type.",
+            .otherwise = "there is nothing",
+            .example = "[{tensors: 190, bytes: 1594613760}]"})
+      .key("inputs", value::whole<std::int64_t>(0, most_bytes), &D::inputs,
+           {.meaning = "Bytes of the batch on the device.", .unset = "0", .example = "57802752"})
+      .key("collectives",
+           counted(value::list_of(value::mapping(&described_collective_map),
+                                  "a list of collectives")),
+           &D::collectives,
+           {.meaning = "What the model itself sends, such as synchronised batch norms: each "
+                       "distinct one once. None of it is priced.",
+            .otherwise = "it sends nothing",
+            .example = "[{op: all_gather, pass: forward, module: norm, bytes: 516}]"})
       .check(finish_description);
   add_end(map, "ddpsim.workload/2");
   return map;

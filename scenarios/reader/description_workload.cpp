@@ -189,15 +189,22 @@ std::int64_t largest_result(const WorkloadDescription& description,
   return most;
 }
 
-/// What a layer takes: what it keeps is described. What its passes hold beside that is estimated
-/// as the largest result of a kernel; backward its gradient and that of the input.
+/// What a layer takes: what it keeps is described, and the most that is alive. Of descriptions that
+/// do not say the latter, what its passes hold beside what is kept is estimated as the largest
+/// result of a kernel; backward its gradient and that of the input.
 ModuleMemory memory_of(const WorkloadDescription& description, const DescribedLayer& layer,
-                       const std::map<int, std::int64_t>& gradients) {
+                       const std::map<int, std::int64_t>& gradients, bool convolutions_in_fp32) {
   ModuleMemory memory;
   memory.kept = Bytes{*layer.kept};
   memory.forward_working = Bytes{largest_result(description, layer.forward, {})};
   memory.backward_working = 2 * Bytes{largest_result(description, layer.backward, gradients)};
   for (const auto& [entry, size] : gradients) memory.gradients += Bytes{size};
+  const auto peak = [&](const auto& usual, const auto& in_fp32) -> std::optional<Bytes> {
+    if (!usual) return std::nullopt;
+    return Bytes{convolutions_in_fp32 ? in_fp32.value_or(*usual) : *usual};
+  };
+  memory.forward_peak = peak(layer.forward_peak, layer.forward_peak_in_fp32);
+  memory.backward_peak = peak(layer.backward_peak, layer.backward_peak_in_fp32);
   return memory;
 }
 
@@ -210,6 +217,12 @@ Parameter parameter_of(const DescribedParameter& described) {
   parameter.sparse_rows = described.sparse_rows;
   parameter.unused = described.unused;
   return parameter;
+}
+
+Bytes gradient_of(const DescribedParameter& described) {
+  const Parameter parameter = parameter_of(described);
+  return parameter.sparse ? parameter.sparse_values() + parameter.sparse_indices()
+                          : parameter.size();
 }
 
 }  // namespace
@@ -257,6 +270,13 @@ Workload workload_of(const WorkloadDescription& description, const std::string& 
   workload.source = description.source;
   workload.buffers = description.buffers;
   workload.arrival = description.arrival;
+  for (const BufferGroup& group : description.frozen) workload.frozen += group.size;
+  workload.inputs = Bytes{description.inputs};
+  const bool in_fp32 = std::any_of(
+      description.kernels.begin(), description.kernels.end(), [&](const DescribedKernel& kernel) {
+        return kernel.kind == KernelKind::conv && kernel.tensor_cores &&
+               multiplied_as(kernel, compute, device) == DType::fp32;
+      });
   std::vector<std::optional<Kernel>> kernels;  // [kernel of the description]
   for (const DescribedKernel& each : description.kernels)
     kernels.push_back(priced(each, compute, device, description.release));
@@ -264,7 +284,7 @@ Workload workload_of(const WorkloadDescription& description, const std::string& 
   // [layer]: after which entry of its backward pass how many bytes of gradients are complete.
   std::vector<std::map<int, std::int64_t>> gradients(description.layers.size());
   for (const DescribedParameter& each : description.parameters)
-    if (!each.unused) gradients[index(*each.layer)][*each.after] += parameter_of(each).size().count;
+    if (!each.unused) gradients[index(*each.layer)][*each.after] += gradient_of(each).count;
 
   std::vector<DescribedPass> backwards;
   for (std::size_t l = 0; l < description.layers.size(); ++l) {
@@ -280,7 +300,7 @@ Workload workload_of(const WorkloadDescription& description, const std::string& 
     Layer& layer = workload.layers.emplace_back();
     layer.name = described.name;
     layer.forward = std::move(forward).take();
-    if (described.kept) layer.memory = {memory_of(description, described, gradients[l])};
+    if (described.kept) layer.memory = {memory_of(description, described, gradients[l], in_fp32)};
   }
   for (const DescribedParameter& described : description.parameters) {
     Parameter& parameter = workload.parameters.emplace_back(parameter_of(described));

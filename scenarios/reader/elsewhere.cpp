@@ -20,6 +20,23 @@ constexpr std::string_view zero_hooks =
     "sharded training is not modelled, except for ZeRO's comm hooks: write training.comm_hook: "
     "zero_step";
 constexpr std::string_view not_modelled = "it is not modelled: leave it out";
+constexpr std::string_view ready_data = "data loading is not modelled: leave it out";
+constexpr std::string_view synchronised_norms =
+    "a described model sends them itself: convert it (SyncBatchNorm.convert_sync_batchnorm), "
+    "`ddpsim describe` it, and leave this out";
+constexpr std::string_view compiled =
+    "compilation is not modelled: `ddpsim describe --fused` bounds what a compiler does; leave this "
+    "out";
+constexpr std::string_view ddp_overlaps =
+    "overlap is a strategy here: write strategy: bucketed where gradients are sent during the "
+    "backward pass, strategy: flat where they are sent behind it";
+constexpr std::string_view gradients_as_stored =
+    "gradients are sent in the format of their parameters: write workload.dtype, or a comm hook "
+    "that casts, such as training.comm_hook: bf16_compress";
+constexpr std::string_view divided =
+    "who divides does not change how long a step takes, unless the collective itself does: write "
+    "training.average";
+constexpr std::string_view checks = "checks are not modelled: leave it out";
 constexpr std::array words{
     Word{"lr", no_time},
     Word{"learning_rate", no_time},
@@ -32,10 +49,52 @@ constexpr std::array words{
     Word{"num_train_epochs", no_time},
     Word{"max_epochs", no_time},
     Word{"max_steps", no_time},
-    Word{"num_workers", "data loading is not modelled: leave it out"},
-    Word{"dataloader_num_workers", "data loading is not modelled: leave it out"},
+    Word{"num_workers", ready_data},
+    Word{"dataloader_num_workers", ready_data},
+    Word{"dataloader_pin_memory", ready_data},
+    Word{"dataloader_prefetch_factor", ready_data},
+    Word{"dispatch_batches", ready_data},
+    Word{"split_batches", ready_data},
+    Word{"sync_batchnorm", synchronised_norms},
+    Word{"convert_sync_batchnorm", synchronised_norms},
+    Word{"sync_bn", synchronised_norms},
+    Word{"torch_compile", compiled},
+    Word{"torch_compile_backend", compiled},
+    Word{"torch_compile_mode", compiled},
+    Word{"dynamo_backend", compiled},
+    Word{"dynamo_config", compiled},
+    Word{"compile", compiled},
+    Word{"jit", compiled},
+    Word{"overlap_comm", ddp_overlaps},
+    Word{"overlap_grad_reduce", ddp_overlaps},
+    Word{"communication_data_type", gradients_as_stored},
+    Word{"grad_reduce_in_fp32", gradients_as_stored},
+    Word{"accumulate_allreduce_grads_in_fp32", gradients_as_stored},
+    Word{"fp32_allreduce", gradients_as_stored},
+    Word{"prescale_gradients", divided},
+    Word{"gradient_predivide_factor", divided},
+    Word{"gradient_average", divided},
+    Word{"check_for_nan_in_grad", checks},
+    Word{"check_for_nan_in_loss_and_grad", checks},
+    Word{"detect_anomaly", checks},
+    Word{"ddp_timeout", no_time},
+    Word{"ddp_backend", "the collectives are those of the cluster: write cluster.collectives"},
+    Word{"process_group_backend",
+         "the collectives are those of the cluster: write cluster.collectives"},
+    Word{"limit_train_batches", no_time},
+    Word{"log_every_n_steps", no_time},
+    Word{"logging_steps", no_time},
+    Word{"eval_steps", no_time},
+    Word{"save_steps", no_time},
+    Word{"seed", no_time},
     Word{"gradient_checkpointing", not_modelled},
+    Word{"gradient_checkpointing_kwargs", not_modelled},
     Word{"activation_checkpointing", not_modelled},
+    Word{"recompute_granularity", not_modelled},
+    Word{"recompute_activations", not_modelled},
+    Word{"sequence_parallel", not_modelled},
+    Word{"context_parallel_size", not_modelled},
+    Word{"expert_model_parallel_size", not_modelled},
     Word{"tensor_parallel", not_modelled},
     Word{"tensor_parallel_size", not_modelled},
     Word{"tensor_model_parallel_size", not_modelled},
@@ -44,7 +103,14 @@ constexpr std::array words{
     Word{"pipeline_model_parallel_size", not_modelled},
     Word{"zero_optimization", zero_hooks},
     Word{"zero_stage", zero_hooks},
+    Word{"zero3_init_flag", zero_hooks},
+    Word{"use_distributed_optimizer", zero_hooks},
+    Word{"overlap_param_gather", zero_hooks},
+    Word{"allgather_bucket_size", zero_hooks},
     Word{"fsdp", zero_hooks},
+    Word{"fsdp_config", zero_hooks},
+    Word{"fsdp_plugin", zero_hooks},
+    Word{"deepspeed_plugin", zero_hooks},
     Word{"deepspeed", zero_hooks},
 };
 

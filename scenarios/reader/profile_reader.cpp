@@ -47,7 +47,7 @@ const Map<ProfiledParameter>& parameter_map() {
                               "a list of whole numbers, such as [1024, 1024]"),
                &ProfiledParameter::shape,
                {.meaning = "Its shape.", .example = "[1024, 1024]", .required = true})
-          .key("dtype", value::one_of(all_dtypes), &ProfiledParameter::dtype,
+          .key("dtype", value::one_of(stored_dtypes), &ProfiledParameter::dtype,
                {.meaning = "How it and its gradient are stored.", .always_written = true})
           .key(
               "sparse", value::boolean(), &ProfiledParameter::sparse,

@@ -149,10 +149,6 @@ std::vector<Bytes> read_caps(const Yaml& given) {
 void finish_training(TrainingDraft& training, const YamlMap& map) {
   training.give_rule(training.bucket_rule);
   if (map.has("bucket_cap")) training.give_cap(training.bucket_cap);
-  if (training.no_sync && training.micro_batches == 1)
-    map.find("no_sync")->fail(
-        "there is one micro-batch, which always communicates: set micro_batches to how many there "
-        "are between updates, or leave no_sync out");
   training.iteration = training.given_iteration.value_or(training.phase == Phase::first ? 1 : 0);
 }
 
@@ -167,7 +163,13 @@ void add_buckets(Map<TrainingDraft>& map) {
                          {"reduce_bucket_size", "DeepSpeed's", "-",
                           "that counts elements, this one bytes"},
                          {"allreduce_bucket_size", "DeepSpeed's", "-",
-                          "that counts elements, this one bytes"}}})
+                          "that counts elements, this one bytes"},
+                         {"ddp_bucket_size", "Megatron's", "-",
+                          "that counts elements, this one bytes"},
+                         {"bucket_size", "Megatron's", "-",
+                          "that counts elements, this one bytes"},
+                         {"fusion_threshold", "Horovod's", "-",
+                          "with a unit, and bucket_rule: before_overflow"}}})
       .key("bucket_rule",
            value::one_of(all_bucket_rules,
                          {"once its size has reached the cap, as PyTorch does",
@@ -233,10 +235,15 @@ void add_modes(Map<TrainingDraft>& map) {
            .example = "4",
            .elsewhere = {{"gradient_accumulation_steps", "Hugging Face's and DeepSpeed's"},
                          {"accumulate_grad_batches", "Lightning's"},
-                         {"num_microbatches", "Megatron's"}}})
+                         {"num_microbatches", "Megatron's"},
+                         {"num_micro_batches", ""},
+                         {"grad_accum", ""},
+                         {"accumulation_steps", ""},
+                         {"backward_passes_per_step", "Horovod's"}}})
       .key("no_sync", value::boolean(), &TrainingDraft::no_sync,
            {.meaning = "Whether only the last micro-batch communicates, as under "
-                       "DistributedDataParallel.no_sync()."})
+                       "DistributedDataParallel.no_sync(). With one micro-batch that is every "
+                       "one."})
       .key("find_unused_parameters", value::boolean(), &TrainingDraft::find_unused_parameters,
            {.meaning = "Whether DistributedDataParallel searches the graph for parameters that no "
                        "gradient will reach.",
@@ -274,7 +281,9 @@ void add_modes(Map<TrainingDraft>& map) {
                           "divided (simulated only)"}),
            &TrainingDraft::average,
            {.meaning = "Who makes the mean of the gradients' sum, in a loop or wrapper of your "
-                       "own."})
+                       "own.",
+            .elsewhere = {{"average_in_collective", "Megatron's", "-",
+                           "where it is true write average: all_reduce"}}})
       .key("flat_views", value::boolean(), &TrainingDraft::flat_views,
            {.meaning = "Under `flat`, whether gradients become views of the concatenated gradient "
                        "after its all-reduce, so that nothing is copied back (simulated only)."})
@@ -296,7 +305,16 @@ void add_modes(Map<TrainingDraft>& map) {
            .source = "torch/distributed/algorithms/ddp_comm_hooks; see `ddpsim list hooks`",
            .elsewhere = {{"ddp_comm_hook", "Lightning's"},
                          {"ddp_comm_wrapper", "Lightning's", "-",
-                          "write {bf16_compress_wrapper: powersgd}"}}})
+                          "write {bf16_compress_wrapper: powersgd}"},
+                         {"comm_wrapper", "Accelerate's", "-",
+                          "write comm_hook: {bf16_compress_wrapper: powersgd}"},
+                         {"powerSGD_hook", "PyTorch's", "-", "write comm_hook: powersgd"},
+                         {"batched_powerSGD_hook", "PyTorch's", "-",
+                          "write comm_hook: batched_powersgd"},
+                         {"fp16_compress_hook", "PyTorch's", "-", "write comm_hook: fp16_compress"},
+                         {"bf16_compress_hook", "PyTorch's", "-", "write comm_hook: bf16_compress"},
+                         {"post_localSGD_hook", "PyTorch's", "-",
+                          "write comm_hook: post_local_sgd"}}})
       .key_read(
           "hooks", user_hooks_type(),
           [](TrainingDraft& training, const Yaml& given) {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "model/ddp/peak_memory.hpp"
 #include "scenarios/reader/catalogue.hpp"
 #include "scenarios/reader/description_reader.hpp"
 #include "scenarios/reader/map.hpp"
@@ -117,7 +118,8 @@ void add_size(Map<WorkloadDraft>& map) {
             .elsewhere = {{"image_size", "torchvision's"}, {"img_size", "timm's"}}})
       .key("dtype", stored, size(&WorkloadSize::dtype),
            {.meaning = "How parameters, gradients and activations are stored.",
-            .elsewhere = {{"torch_dtype", "Hugging Face's", "-"}}})
+            .elsewhere = {{"torch_dtype", "Hugging Face's", "-"},
+                          {"params_dtype", "Megatron's", "-"}}})
       .key("compute", value::one_of(all_dtypes, formats), &WorkloadDraft::compute,
            {.meaning = "How matrices are multiplied, where that differs from `dtype`: bf16 over "
                        "fp32 is what autocast does.",
@@ -128,8 +130,11 @@ void add_size(Map<WorkloadDraft>& map) {
                 {"bf16", "Hugging Face's and DeepSpeed's", "-", "write compute: bf16"},
                 {"fp16", "Hugging Face's and DeepSpeed's", "-", "write compute: fp16"},
                 {"tf32", "Hugging Face's", "-", "write compute: tf32"},
+                {"bf16_full_eval", "Hugging Face's", "-", "that is of evaluation: leave it out"},
                 {"mixed_precision", "Accelerate's"},
-                {"autocast", "torch.amp's", "-", "write compute: bf16"}}});
+                {"autocast", "torch.amp's", "-", "write compute: bf16"},
+                {"allow_tf32", "torch.backends'", "-", "write compute: tf32"},
+                {"float32_matmul_precision", "PyTorch's", "-", "high is compute: tf32"}}});
 }
 
 /// The name of a law, or a duration.
@@ -168,7 +173,9 @@ void add_times(Map<WorkloadDraft>& map) {
             .example = "true",
             .elsewhere = {{"gradient_clipping", "DeepSpeed's", "-", "write clip_gradients: true"},
                           {"gradient_clip_val", "Lightning's", "-", "write clip_gradients: true"},
-                          {"max_grad_norm", "Hugging Face's", "-", "write clip_gradients: true"}}})
+                          {"max_grad_norm", "Hugging Face's", "-", "write clip_gradients: true"},
+                          {"clip_grad", "Megatron's", "-", "write clip_gradients: true"},
+                          {"clip_grad_norm", "", "-", "write clip_gradients: true"}}})
       .key("times", value::mapping(&times_map), &WorkloadDraft::times,
            {.meaning = "Measured totals of a step without communication, which scale the laws.",
             .otherwise = "the laws price the step",
@@ -330,6 +337,8 @@ void read_workload(const Yaml& given, Scenario& scenario) {
   if (draft.optimizer || draft.optimizer_time) scenario.workload.optimizer = draft.optimizer_time;
   if (draft.clip_gradients) scenario.workload.clip_gradients = *draft.clip_gradients;
   scenario.times = draft.times;
+  if (has_shapes(scenario.workload))
+    scenario.workload.workspaces = cublas_workspaces(scenario.cluster.device.compute_capability);
 }
 
 Workload read_catalogue_model(const std::string& name) {

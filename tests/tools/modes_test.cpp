@@ -121,4 +121,28 @@ TEST_CASE("what a mode cannot do for real is refused before anything is measured
              Catch::Contains("joined_ranks is 3, and there are 3 ranks"));
 }
 
+TEST_CASE("no_sync with one micro-batch is a note: a sweep over micro-batches goes on",
+          "[tools][modes]") {
+  const Scratch scratch;
+  scratch.write("s.yaml",
+                "workload: {model: {family: mlp, widths: [64, 64]}, batch: 8}\ncluster: {device: "
+                "a100-80, ranks_per_node: 2, intra_node: nvlink3}\ntraining: {no_sync: true}\n");
+  const auto step = [&](const std::string& setting) {
+    const Outcome outcome = ddpsim({"run", "s.yaml", "--set", setting, "--json", "-"},
+                                   scratch.folder());
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+    CHECK((outcome.err.find("note: training.no_sync: there is one micro-batch, which always "
+                            "communicates") != std::string::npos) ==
+          (setting != "training.micro_batches=2"));
+    return outcome.json()["results"].back()["step_ms"].get<double>();
+  };
+  CHECK(step("training.micro_batches=1") == step("training.no_sync=true"));
+  CHECK(step("training.micro_batches=2") > step("training.micro_batches=1"));
+  const Outcome swept =
+      ddpsim({"run", "s.yaml", "--vary", "training.micro_batches=1,2,4", "--csv", "-"},
+             scratch.folder());
+  CHECK(swept.code == 0);
+}
+
 }  // namespace ddpsim

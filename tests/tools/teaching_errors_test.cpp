@@ -24,11 +24,6 @@ struct Slip {
 
 const std::vector<Slip>& slips() {
   static const std::vector<Slip> all{
-      {"no_sync of one micro-batch",
-       workload + cluster + "training: {no_sync: true}\n",
-       {"run", "s.yaml"},
-       "s.yaml:3:21: training.no_sync: there is one micro-batch, which always communicates: set "
-       "micro_batches"},
       {"an uncertainty beyond everything",
        workload + cluster,
        {"tune", "s.yaml", "--uncertainty", "200%"},

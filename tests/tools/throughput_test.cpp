@@ -45,8 +45,10 @@ TEST_CASE("throughput is the samples and tokens of a step over its time", "[tool
     CHECK(result["tokens_per_second_per_device"].get<double>() == Approx(tokens / seconds / 8));
     CHECK(result["communication_share"].get<double>() ==
           Approx(result["exposed_ms"].get<double>() / result["step_ms"].get<double>()));
-    CHECK(result["fits_device"] == (result["memory"]["peak_bytes"].get<double>() <=
-                                    result["memory"]["device_bytes"].get<double>()));
+    // With 5 % and half a GiB to spare.
+    CHECK(result["fits_device"] ==
+          (1.05 * result["memory"]["peak_bytes"].get<double>() + (512 << 20) <=
+           result["memory"]["device_bytes"].get<double>()));
     // Eight devices for the steps that a billion tokens are.
     CHECK(result["device_hours_per_billion_tokens"].get<double>() ==
           Approx(1e9 / tokens * seconds * 8 / 3600));

@@ -35,9 +35,13 @@ const Usage describe_usage{
     "cuda|cpu, whose kernels;\n"
     "--autocast bf16|fp16; --tf32 conv|all; --attention flash|efficient|math; --optimizer NAME; "
     "--clip-gradients;\n"
-    "--micro-batches N; --allow-unknown, which prices operations without a rule by their bytes; "
-    "--fused, a bound of what\n"
-    "a compiler saves; --release 2.6|2.11|2.13, of PyTorch, whose choices are meant; --quiet.",
+    "--micro-batches N; --ranks N, of which the model sees itself as one; --allow-unknown, which "
+    "prices operations without
+"
+    "a rule by their bytes; --fused, a bound of what a compiler saves; --release 2.6|2.11|2.13, of "
+    "PyTorch, whose choices
+"
+    "are meant; --quiet.",
     "ddpsim describe scenarios/examples/torch_model.py:make -o model.yaml"};
 
 std::vector<char*> pointers(std::vector<std::string>& words) {

@@ -174,6 +174,10 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
   add_idle_links(notes, scenario.cluster, settings);
   add_idle_network(notes, scenario);
   add_idle_cap(notes, scenario.training);
+  if (scenario.training.no_sync && scenario.training.micro_batches == 1)
+    notes.emplace_back(
+        "training.no_sync: there is one micro-batch, which always communicates; micro_batches says "
+        "how many there are between updates");
   return notes;
 }
 

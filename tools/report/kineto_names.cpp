@@ -30,6 +30,16 @@ constexpr TypeName type_name(DType type) {
       return {"BFloat16", "c10::BFloat16", "bf16", 2};
     case DType::fp16:
       return {"Half", "c10::Half", "f16", 2};
+    case DType::fp64:
+      return {"Double", "double", "f64", 8};
+    case DType::complex64:  // sent as pairs of real numbers (ProcessGroupNCCL.cpp, view_as_real)
+      return {"Float", "c10::complex<float>", "f32", 4};
+    case DType::complex128:
+      return {"Double", "c10::complex<double>", "f64", 8};
+    case DType::fp8_e4m3:
+      return {"Float8_e4m3fn", "c10::Float8_e4m3fn", "f8e4m3", 1};
+    case DType::fp8_e5m2:
+      return {"Float8_e5m2", "c10::Float8_e5m2", "f8e5m2", 1};
   }
   return {"Float", "float", "f32", 4};
 }

@@ -25,6 +25,9 @@ Record memory_record(const Scenario& scenario, const StepMemory& memory) {
       .add(fields::device_bytes, device > Bytes{} ? FieldValue(device.count) : FieldValue())
       .add(fields::parameters_bytes, memory.parameters.count)
       .add(fields::module_buffers_bytes, memory.module_buffers.count)
+      .add(fields::frozen_bytes, memory.frozen.count)
+      .add(fields::inputs_bytes, memory.inputs.count)
+      .add(fields::workspaces_bytes, memory.workspaces.count)
       .add(fields::gradients_bytes, memory.gradients.count)
       .add(fields::buckets_bytes, memory.buckets.count)
       .add(fields::optimizer_bytes, memory.optimizer.count)
@@ -46,11 +49,13 @@ std::string memory_text(const Scenario& scenario, const std::vector<NamedStep>& 
   }
   const Bytes device = scenario.cluster.device.memory;
   return fmt::format(
-      "memory per rank: {}{:.3g} GiB{} ({}, {}); parameters {:.3g}, optimizer {:.3g}, activations "
+      "memory per rank: {}{:.3g} GiB{} ({}, {}); parameters {:.3g}, {}optimizer {:.3g}, activations "
       "{}, working {:.3g} GiB",
       most.activations ? "" : "more than ", in_gib(most.peak),
       device > Bytes{} ? fmt::format(" of {:.3g}", in_gib(device)) : "", name, name_of(most.at),
-      in_gib(most.parameters), in_gib(most.optimizer),
+      in_gib(most.parameters),
+      most.frozen > Bytes{} ? fmt::format("frozen {:.3g}, ", in_gib(most.frozen)) : "",
+      in_gib(most.optimizer),
       most.activations ? fmt::format("{:.3g}", in_gib(*most.activations)) : "unknown",
       in_gib(most.working));
 }
@@ -62,10 +67,15 @@ std::vector<std::string> memory_warnings(const Scenario& scenario,
   if (device <= Bytes{}) return warnings;
   for (const NamedStep& each : steps) {
     const StepMemory memory = memory_of(scenario, each.step->training, each.step->schedule);
-    if (memory.peak <= device) continue;
+    if (fits(memory.peak, device)) continue;
+    const bool within = memory.peak <= device;
     warnings.push_back(fmt::format(
-        "{}: {} does not fit: it takes {:.3g} GiB of a rank, and {} has {:.3g} GiB", scenario.name,
-        each.name, in_gib(memory.peak), scenario.cluster.device.name, in_gib(device)));
+        "{}: {} {}: it takes {:.3g} GiB of a rank, and {} has {:.3g} GiB{}", scenario.name,
+        each.name, within ? "may not fit" : "does not fit", in_gib(memory.peak),
+        scenario.cluster.device.name, in_gib(device),
+        within ? fmt::format(" (fits is judged with {:g} % and {:.2g} GiB to spare)",
+                             100 * memory_margin, in_gib(context_memory))
+               : ""));
   }
   return warnings;
 }

@@ -196,7 +196,9 @@ bool fits(const Scenario& scenario) {
   const Step step = predict(model_of(scenario), training);
   const Bytes memory = scenario.cluster.device.memory;
   return memory <= Bytes{} ||
-         step_memory(scenario.workload, scenario.optimizer, training, step.schedule).peak <= memory;
+         ddpsim::fits(
+             step_memory(scenario.workload, scenario.optimizer, training, step.schedule).peak,
+             memory);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@ import argparse
 import sys
 
 from . import check_torch
-from .errors import DescribeError
+from .errors import DescribeError, OwnFault, own_fault
 
 DESCRIPTION = """\
 Describes one training step of your PyTorch model for ddpsim, on no device: nothing is computed and
@@ -64,6 +64,9 @@ def parser():
                       help='the step clips gradients by the norm of all of them')
     made.add_argument('--micro-batches', type=positive, default=1, metavar='N',
                       help='more than one: a later micro-batch, whose gradients are added')
+    made.add_argument('--ranks', type=positive, default=2, metavar='N',
+                      help='of how many ranks the model sees itself as one, where it asks '
+                           'torch.distributed; default: 2')
     made.add_argument('--allow-unknown', action='store_true',
                       help='price operations without a rule by their bytes, and list them')
     made.add_argument('--fused', action='store_true',
@@ -94,7 +97,8 @@ def main(words=None):
         autocast={None: None, 'bf16': torch.bfloat16, 'fp16': torch.float16}[arguments.autocast],
         attention=arguments.attention, device=arguments.device, tf32=arguments.tf32,
         micro_batches=arguments.micro_batches, clip_gradients=arguments.clip_gradients,
-        allow_unknown=arguments.allow_unknown, fused=arguments.fused, release=arguments.release)
+        allow_unknown=arguments.allow_unknown, fused=arguments.fused, release=arguments.release,
+        ranks=arguments.ranks)
     workload.source = (f'torch {version}, meta device, {arguments.model}, batch {workload.batch}')
     if arguments.output == '-':
         sys.stdout.write(workload.text())
@@ -122,6 +126,9 @@ if __name__ == '__main__':
         main()
     except DescribeError as problem:
         print(f'describe: {problem}', file=sys.stderr)
-        sys.exit(2)
+        sys.exit(1 if isinstance(problem, OwnFault) else 2)
     except KeyboardInterrupt:
         sys.exit(130)
+    except Exception as problem:
+        print(f'describe: {own_fault(problem, "a model that it captured")}', file=sys.stderr)
+        sys.exit(1)

@@ -5,19 +5,23 @@ operation below autograd, forward and backward; hooks of modules say where in th
 hooks of parameters when a gradient is complete, hooks of saved tensors what autograd keeps.
 """
 import contextlib
+import functools
 import os
 import sys
+import weakref
 from dataclasses import dataclass, field, replace
 from typing import Optional
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import host
-from .errors import DescribeError, first_line
+from . import collectives, host, results
+from .alive import Alive
+from .errors import DescribeError, first_line, own_fault
 from .kernels import Call, Kernel
-from .results import result_of
 from .rules import kernels_of, launches_nothing
+from .tensors import UNLIKE
+from .workspaces import copies, transforms
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -31,6 +35,9 @@ class Launch:
     path: Optional[str]
     position: Optional[int] = None  # of a backward kernel: the forward launches before its forward
     operation: Optional[int] = None  # its number in the recorder's list, where there is one
+    held: int = 0     # bytes alive when it runs, beside what was there before the step
+    in_fp32: int = 0  # that it takes more where convolutions multiply in fp32
+    settled: int = 0  # of a backward kernel: bytes of gradients that were parameters' by then
 
 
 @dataclass
@@ -43,15 +50,32 @@ class Step:
     sparse_rows: dict = field(default_factory=dict)  # parameter's name -> rows of its gradient
     unpriced: dict = field(default_factory=dict)  # operation -> count
     used: dict = field(default_factory=dict)      # what was taken to be CUDA's -> count
+    collectives: list = field(default_factory=list)  # that the model sends
+    unlike: dict = field(default_factory=dict)    # type -> products of it, which have no rate
+    settled: int = 0  # bytes of gradients of parameters, when backward has ended
+
+
+def own(method):
+    """What goes wrong in it is ddpsim's own fault."""
+    @functools.wraps(method)
+    def run(self, *args):
+        try:
+            return method(self, *args)
+        except DescribeError:
+            raise
+        except Exception as problem:
+            raise own_fault(problem, self.where()) from problem
+    return run
 
 
 class Capture(TorchDispatchMode):
     """Use as a context around the forward pass; call `backward_begins` before loss.backward().
     `device`: whose kernels, 'cuda' or 'cpu'. `recorder`: is given every call. `tf32`: which products
-    of fp32 numbers multiply in TF32. `attention`: the user's choice of it."""
+    of fp32 numbers multiply in TF32. `attention`: the user's choice of it. `there`: tensors that are
+    there before the step, beside parameters and buffers."""
 
     def __init__(self, model, allow_unknown=False, device='cuda', recorder=None, tf32=None,
-                 attention=None):
+                 attention=None, there=()):
         super().__init__()
         self.step = Step()
         self.recorder = recorder
@@ -62,8 +86,9 @@ class Capture(TorchDispatchMode):
         self._in_backward = False
         self._modules = []       # paths of the modules that are running
         self._node_at = {}       # autograd node -> (path, forward launches before it)
-        self._kept = {}          # storage -> itself, so that it stays itself
-        self._last_sparse = None
+        self._kept = {}          # storage -> a weak reference to it
+        self._sparse_rows = 0    # of sparse gradients that no parameter has yet
+        self.alive = Alive((*model.parameters(), *model.buffers(), *there))
         self._silent = 0
         self._paths = {}
         for name, module in model.named_modules():
@@ -76,7 +101,8 @@ class Capture(TorchDispatchMode):
     def __enter__(self):
         model = self._model
         for tensor in (*model.parameters(), *model.buffers()):
-            self._kept[tensor.untyped_storage()._cdata] = tensor
+            storage = tensor.untyped_storage()
+            self._kept[storage._cdata] = weakref.ref(storage)
         hooks = torch.nn.modules.module
         for handle in (hooks.register_module_forward_pre_hook(self._module_begins),
                        hooks.register_module_forward_hook(self._module_ends, always_call=True),
@@ -90,6 +116,7 @@ class Capture(TorchDispatchMode):
 
     def __exit__(self, *problem):
         result = super().__exit__(*problem)
+        self.step.settled = self.alive.settled
         self._hooks.close()
         return result
 
@@ -115,19 +142,27 @@ class Capture(TorchDispatchMode):
         return self._paths.get(module) if isinstance(module, torch.nn.Module) else None
 
     def _completes(self, name):
-        def hook(parameter):
-            self.step.completed.append((name, len(self.step.backward)))
-            self._waiting += host.ACCUMULATE
-            if parameter.grad is not None and parameter.grad.is_sparse:
-                self.step.sparse_rows[name] = min(self._last_sparse, parameter.shape[0])
-        return hook
+        return functools.partial(self._completed, name)
 
+    @own
+    def _completed(self, name, parameter):
+        self.step.completed.append((name, len(self.step.backward)))
+        self._waiting += host.ACCUMULATE
+        if parameter.grad is None:
+            return
+        self.alive.settle(parameter.grad)
+        if parameter.grad.is_sparse:  # all rows of the table where it is made in another way
+            rows, self._sparse_rows = self._sparse_rows or parameter.shape[0], 0
+            self.step.sparse_rows[name] = min(rows, parameter.shape[0])
+
+    @own
     def _keep(self, tensor):
         """Each storage once, where it is kept first."""
         if not self._in_backward and tensor.layout is torch.strided:
             storage = tensor.untyped_storage()
-            if storage._cdata not in self._kept:
-                self._kept[storage._cdata] = storage
+            known = self._kept.get(storage._cdata)
+            if known is None or known() is None:
+                self._kept[storage._cdata] = weakref.ref(storage)
                 self.step.kept.append((len(self.step.forward), self.path, storage.nbytes()))
         return tensor.detach()
 
@@ -137,27 +172,40 @@ class Capture(TorchDispatchMode):
         kwargs = kwargs or {}
         if func.namespace == 'prim' or func.namespace == 'profiler':
             return func(*args, **kwargs)
+        sends = func.namespace in collectives.NAMESPACES
         try:
-            result = result_of(func, args, kwargs)
+            result = (collectives if sends else results).result_of(func, args, kwargs)
         except (RuntimeError, NotImplementedError) as problem:
             raise self._cannot(func, problem) from None
-        self.note(Call(func, args, kwargs, result))
+        self.alive.add(result)
+        if not sends:
+            self.note(Call(func, args, kwargs, result))
+        elif collectives.name_of(func):
+            self.sends(collectives.name_of(func), collectives.given(func, args, kwargs))
         return result
 
+    def sends(self, op, size):
+        """Writes down a collective of the model's own."""
+        path = self._place_in_backward()[0] if self._in_backward else self.path
+        self.step.collectives.append(collectives.Collective(
+            op, 'backward' if self._in_backward else 'forward', path or '', size))
+
+    @own
     def note(self, call):
         """Writes down the kernels of a call."""
         self._know_node()
         call.device, call.tf32 = self._device, self._tf32
         call.chosen_attention = self._attention
-        if call.op == 'aten._sparse_coo_tensor_with_dims_and_tensors':
-            self._last_sparse = call['values'].shape[0]
+        self._sparse_rows += sparse_rows_of(call)
         if launches_nothing(call):
             if (call.func.is_view and not self._in_backward
                     and call.op not in host.VIEWS_OF_OTHERS):
                 self._waiting += host.VIEW
             return
-        kernels = kernels_of(call)
+        kernels = self._in_known_formats(call, kernels_of(call))
         if kernels is None:
+            if call.inputs and all(tensor.device.type == 'cpu' for tensor in call.inputs):
+                return  # a number that decides what runs, drawn on the host
             if not self.allow_unknown:
                 raise DescribeError(
                     f'{self.where()}: no rule says what {call.op} launches; '
@@ -165,17 +213,39 @@ class Capture(TorchDispatchMode):
             self.step.unpriced[call.op] = self.step.unpriced.get(call.op, 0) + 1
             kernels = [call.memory()]
         operation = self.recorder.add(call, kernels) if self.recorder else None
-        self.launch(kernels, self._cost(call), operation)
+        self.launch(kernels, self._cost(call), operation,
+                    transforms(call) if self._device == 'cuda' else 0)
 
-    def launch(self, kernels, cost, operation=None):
+    def launch(self, kernels, cost, operation=None, in_fp32=0):
         """Writes down kernels of one call; `cost`: what it takes the host, and the launches that
         this holds."""
         kernels = one_operation(kernels, self._shares(kernels, cost))
+        copied = copies(kernels)
+        held, settled = self.alive.held + copied, self.alive.settled
+        more = max(0, in_fp32 - copied)
         if not self._in_backward:
-            self.step.forward += [Launch(kernel, self.path, None, operation) for kernel in kernels]
+            self.step.forward += [Launch(kernel, self.path, None, operation, held, more)
+                                  for kernel in kernels]
             return
         path, position = self._place_in_backward()
-        self.step.backward += [Launch(kernel, path, position, operation) for kernel in kernels]
+        self.step.backward += [Launch(kernel, path, position, operation, held, more, settled)
+                               for kernel in kernels]
+
+    def _in_known_formats(self, call, kernels):
+        """Products of numbers that no device has a rate for, as those of fp32 that stand for
+        them."""
+        factors = next((t.dtype for t in call.inputs if t.dtype in UNLIKE), None)
+        if kernels is None or factors is None:
+            return kernels
+        changed = []
+        for kernel in kernels:
+            if kernel.gemm:
+                count = UNLIKE[factors]
+                gemm = kernel.gemm._replace(batch=count * kernel.gemm.batch)
+                kernel = replace(kernel, gemm=gemm, type='fp32', tensor_cores=False)
+                self.step.unlike[factors] = self.step.unlike.get(factors, 0) + 1
+            changed.append(kernel)
+        return changed
 
     def _cost(self, call):
         if not self._in_backward or self._modules:  # a checkpointed module runs again
@@ -236,6 +306,15 @@ class Capture(TorchDispatchMode):
         return problem
 
 
+def sparse_rows_of(call):
+    """Rows of the sparse gradient that a call makes, each index a row of its own."""
+    if call.op == 'aten._sparse_coo_tensor_with_dims_and_tensors':
+        return call['values'].shape[0]
+    if call.op == 'aten._embedding_bag_backward' and call['sparse']:
+        return call['indices'].numel()
+    return 0
+
+
 def one_operation(kernels, shares):
     """The kernels of one call, each with its share of the host's time: what multiplies, or else the
     first, begins the operation."""
@@ -278,8 +357,26 @@ def line_of(problem):
     return found
 
 
+# Mistakes of a program, as one makes them in Python. torch's operations raise others.
+_MISTAKES = (TypeError, AttributeError, LookupError, NameError, ArithmeticError, AssertionError)
+# Files of ours that call what users wrote.
+_CALLERS = ('step.py', 'user_file.py', 'meta.py')
+
+
+def is_ours(problem):
+    """Was it ddpsim's code that failed, not the model's?"""
+    trace = problem.__traceback__
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    file = trace.tb_frame.f_code.co_filename
+    return (isinstance(problem, _MISTAKES) and file.startswith(_HERE)
+            and os.path.basename(file) not in _CALLERS)
+
+
 def said_by_model(problem, capture, where):
     """An exception of the model's code as one line: the innermost module, its line, the text."""
+    if is_ours(problem):
+        return own_fault(problem, where)
     trace = problem.__traceback__
     while trace is not None:
         where = capture.path_of(trace.tb_frame.f_locals.get('self')) or where

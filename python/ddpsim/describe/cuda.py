@@ -12,6 +12,7 @@ import torch
 from . import attention as attention_rules
 from . import cpu
 from .autocast import autocast_on_meta
+from .collectives import synchronised_norms
 from .errors import DescribeError
 from .fused_norm import FUSED_RMS_NORM, rms_norm_for
 from .recurrent import GATES, recurrent_for
@@ -60,6 +61,6 @@ def what_a_device_does(model, capture, device, attention, release, notes):
             library.impl('lstm.input', cpu.lstm, 'AutogradMeta')
             for kind in cpu.KINDS:
                 library.impl(f'{kind}.input', cpu.recurrent_on_cpu(kind), 'AutogradMeta')
-        with autocast_on_meta(), as_in_training(model, notes):
+        with autocast_on_meta(), as_in_training(model, notes), synchronised_norms(capture):
             yield
     notes += [f'{what} (x {number})' for what, number in counts.items()]

@@ -15,6 +15,10 @@ class Layer:
     forward: list = field(default_factory=list)   # Kernel
     backward: list = field(default_factory=list)  # Kernel
     kept: int = 0
+    forward_peak: int = 0   # the most bytes alive at one time in its forward pass
+    backward_peak: int = 0  # likewise, less the gradients of parameters that are there at its end
+    forward_peak_in_fp32: int = 0   # the same where convolutions multiply in fp32
+    backward_peak_in_fp32: int = 0
 
 
 class Depth:
@@ -123,9 +127,31 @@ def cut(step, depth, whole):
     places = descending(own, len(layers))
     for launch, place in zip(step.backward, places):
         layers[place].backward.append(launch.kernel)
+    _peaks(step, layers, layer_at, places)
     for position, path, size in step.kept:
         layers[_keeper(position, depth.layer_of(path), layer_at, layers)].kept += size
     return layers, places
+
+
+def _peaks(step, layers, layer_at, places):
+    """What layers hold at most. Gradients of parameters are counted with those in a step's memory
+    once a layer ends; what else there is then, at most, is its `backward_peak`."""
+    for launch, place in zip(step.forward, layer_at):
+        layer = layers[place]
+        layer.forward_peak = max(layer.forward_peak, launch.held)
+        layer.forward_peak_in_fp32 = max(layer.forward_peak_in_fp32, launch.held + launch.in_fp32)
+    begins = {}
+    for launch, place in zip(step.backward, places):
+        layer, there = layers[place], launch.held + launch.settled
+        layer.backward_peak = max(layer.backward_peak, there)
+        layer.backward_peak_in_fp32 = max(layer.backward_peak_in_fp32, there + launch.in_fp32)
+        begins.setdefault(place, launch.settled)
+    ends = step.settled
+    for place in sorted(begins):  # from the last to run to the first
+        layer = layers[place]
+        layer.backward_peak = max(0, layer.backward_peak - ends)
+        layer.backward_peak_in_fp32 = max(0, layer.backward_peak_in_fp32 - ends)
+        ends = begins[place]
 
 
 def _keeper(position, name, layer_at, layers):

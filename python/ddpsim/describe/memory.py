@@ -253,6 +253,16 @@ def pattern_of_groups(call, backward):
                    patterns.lies_last(data))
 
 
+def embedding_bag_backward(call):
+    """Dense as an embedding's. A sparse gradient has a row for each index, that of its bag
+    (EmbeddingBag.cpp, _embedding_bag_sparse_backward)."""
+    if not call['sparse']:
+        return embedding_backward(call)
+    rows, width = call['indices'].numel(), call['grad'].shape[1]
+    moved = rows * width * call['grad'].element_size()
+    return [call.memory(moved + 8 * rows, moved, op='aten.index_select')]
+
+
 # A batch norm is one kernel of cuDNN's, of one block of threads for each channel (bn_fw_tr_1C11 and
 # bn_bw_1C11, as traces name them): with 64 channels, 64 multiprocessors work. On an H100, which has
 # 132, one of 64 channels over 4.3 GB takes 8.8 ms, 2.05 times what its three passes need at the
@@ -441,7 +451,7 @@ RULES.update({
     'aten._unsafe_index_put': index_put, 'aten._index_put_impl_': index_put,
     'aten.embedding_dense_backward': embedding_backward,
     'aten._embedding_bag_dense_backward': embedding_backward,
-    'aten._embedding_bag_backward': embedding_backward,
+    'aten._embedding_bag_backward': embedding_bag_backward,
     'aten.native_layer_norm_backward': layer_norm_backward,
     'aten._fused_rms_norm_backward': rms_norm_backward,
     'aten.native_group_norm': group_norm, 'aten.native_group_norm_backward': group_norm_backward,

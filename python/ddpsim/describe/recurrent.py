@@ -22,9 +22,7 @@ class Recurrent(torch.autograd.Function):
         """`rest`: the weights, then the first states."""
         result = data.new_empty(*data.shape[:2], shape.directions * shape.hidden)
         states = [torch.empty_like(state) for state in rest[len(rest) - shape.states:]]
-        # What cuDNN keeps for backward: the gates and the results of every layer.
-        reserve = data.new_empty(shape.layers * shape.directions * shape.tokens
-                                 * (shape.gates + 1) * shape.hidden)
+        reserve = data.new_empty(shape.kept_elements())
         ctx.save_for_backward(data, *rest, result, reserve)
         ctx.capture, ctx.shape, ctx.format = capture, shape, format_of(data.dtype)
         capture.launch(shape.forward(ctx.format, data.element_size()),
@@ -50,6 +48,13 @@ class Shape:
         self.first_trained = any(state.requires_grad for state in states)
         self.tokens = self.steps * self.batch
         self.op = f'aten.{kind}'
+
+    def kept_elements(self):
+        """What cuDNN keeps for backward: of every layer its gates and one state more (an LSTM's
+        cells; the product with the new gate's weights, or the results, of others), and the results
+        of an LSTM's layers but the last, which are the inputs of the next one."""
+        rows = self.layers * (self.gates + 1) + (self.layers - 1 if self.states == 2 else 0)
+        return rows * self.directions * self.tokens * self.hidden
 
     def _layers(self):
         """Width of the input of every layer, once for each direction."""

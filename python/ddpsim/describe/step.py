@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import torch
 
+from . import collectives
 from .capture import Capture, said_by_model
 from .cuda import what_a_device_does
 from .errors import DescribeError
@@ -14,14 +15,14 @@ from .meta import OnMeta, batch_on_meta, model_on_meta
 from .operations import Recorder, cache_bytes
 from .optimizers import name_of
 from .releases import NEWEST, check_release
-from .tensors import format_of, tensors_in
+from .tensors import UNLIKE, shown_type, stored_as, tensors_in
 from .transformers_models import without_padding
-from .workload import Buffers, Parameter, Workload
+from .workload import Buffers, Frozen, Parameter, Workload
 
 
 def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attention=None,
              device='cuda', micro_batches=1, tf32=None, clip_gradients=False,
-             allow_unknown=False, fused=False, measure=None, source=None, release=NEWEST):
+             allow_unknown=False, fused=False, measure=None, source=None, release=NEWEST, ranks=2):
     """Describes one training step of `model` on `batch`, on no device.
 
     loss: a function of (model, batch) that returns the number to call backward() on; or a loss of
@@ -46,6 +47,9 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     measure: a function from the operations of the step (a list of operations.Operation) to the
     seconds that each takes; the kernels of an operation carry its time, shared by their bytes.
 
+    ranks: of how many ranks a model sees itself as one, where it asks torch.distributed: what it
+    sends itself (synchronised batch norms, losses that gather) is written down.
+
     The model is not changed. Raises DescribeError, whose text is one line.
     """
     check_release(release)
@@ -60,13 +64,14 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     recorder = Recorder(cache_bytes()) if measure else None
     if tf32 not in (None, 'conv', 'all'):
         raise DescribeError(f'tf32: unknown choice "{tf32}"; known: conv, all')
-    capture = Capture(model, allow_unknown, device, recorder, tf32, attention)
+    capture = Capture(model, allow_unknown, device, recorder, tf32, attention,
+                      there=[*tensors_in(batch), *plain_tensors(model)])
     gradients = {p: p.grad for p in model.parameters()}
     try:
         with contextlib.ExitStack() as contexts:
             for context in (torch.random.fork_rng(devices=[]), torch.enable_grad(),
                             torch.compiler.set_stance('force_eager'), seen_compiled(compiled),
-                            OnMeta(),
+                            OnMeta(), collectives.one_of(ranks),
                             what_a_device_does(model, capture, device, attention, release,
                                                notes)):
                 contexts.enter_context(context)
@@ -79,6 +84,9 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     finally:
         for parameter, gradient in gradients.items():
             parameter.grad = gradient
+    sent = collectives.in_words(capture.step.collectives, ranks)
+    notes += [sent] if sent else []
+    notes += [unlike_note(*each) for each in capture.step.unlike.items()]
     if compiled:
         notes.append(f'torch.compile is not captured: {" and ".join(compiled)} described eager (a '
                      'compiler fuses kernels: fewer launches, fewer bytes; fused, or --fused, '
@@ -156,6 +164,16 @@ def in_tf32(step, which, notes, device):
             for launch in step.forward):
         notes.append('convolutions of fp32 numbers: ddpsim multiplies in TF32 on GPUs that have '
                      'it, as PyTorch does')
+
+
+def unlike_note(dtype, count):
+    """Of products in a format that no device of the catalogue has a rate for."""
+    instead = ('one product of fp32 numbers' if UNLIKE[dtype] == 1
+               else f'{UNLIKE[dtype]} real products of fp32 numbers')
+    doubles = dtype in (torch.float64, torch.complex128)
+    return (f'{count} products of {shown_type(dtype)} numbers priced as {instead}'
+            + (', as fast as the tensor cores of an A100 or H100 have them; other devices take 2 '
+               'to 64 times as long' if doubles else ''))
 
 
 def is_compiled(function):
@@ -256,7 +274,9 @@ def assembled(model, batch, capture, optimizer, fused, notes, source):
                 forward_gemms[kernel.type] = forward_gemms.get(kernel.type, 0) + kernel.flops
     by_type = {}
     for parameter in model.parameters():
-        key = format_of(parameter.dtype)
+        if not parameter.requires_grad:
+            continue
+        key = stored_as('parameters', parameter.dtype)
         by_type[key] = by_type.get(key, 0) + parameter.numel()
     dtype = max(by_type, key=by_type.get) if by_type else 'fp32'
     compute = max(forward_gemms, key=forward_gemms.get) if forward_gemms else dtype
@@ -278,6 +298,7 @@ def assembled(model, batch, capture, optimizer, fused, notes, source):
         model=type(model).__name__, batch=samples, sequence=sequence, dtype=dtype,
         compute=None if compute == dtype else compute, optimizer=optimizer, attention=attention,
         layers=layers, parameters=parameters, arrival=arrival, buffers=buffers_of(model),
+        frozen=frozen_of(model), inputs=inputs_of(batch), collectives=step.collectives,
         notes=notes, partial=[f'{op} x {count}' for op, count in step.unpriced.items()])
 
 
@@ -294,7 +315,7 @@ def parameters_of(model, step, places, ends):
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:
             continue
-        shape, dtype = tuple(parameter.shape), format_of(parameter.dtype)
+        shape, dtype = tuple(parameter.shape), stored_as(name, parameter.dtype)
         if name not in completed:
             parameters.append(Parameter(name, shape, dtype, unused=True))
             continue
@@ -313,6 +334,37 @@ def buffers_of(model):
         tensors, size = groups.get(buffer.dtype, (0, 0))
         groups[buffer.dtype] = tensors + 1, size + buffer.numel() * buffer.element_size()
     return [Buffers(*group) for group in groups.values()]
+
+
+def plain_tensors(model):
+    """Tensors that modules hold as plain attributes."""
+    return [tensor for module in model.modules() for name, value in vars(module).items()
+            if not name.startswith('_') for tensor in tensors_in(value)
+            if tensor.layout is torch.strided]
+
+
+def frozen_of(model):
+    """What lives on the device and is neither trained nor broadcast, each piece of memory once."""
+    seen = {_storage_of(t) for t in (*model.buffers(), *(p for p in model.parameters()
+                                                         if p.requires_grad))}
+    groups = {}
+    for tensor in (*model.parameters(), *plain_tensors(model)):
+        key = _storage_of(tensor)
+        if key is None or key in seen or tensor.requires_grad and not tensor.is_leaf:
+            continue
+        seen.add(key)
+        tensors, size = groups.get(tensor.dtype, (0, 0))
+        groups[tensor.dtype] = tensors + 1, size + tensor.untyped_storage().nbytes()
+    return [Frozen(*group) for group in groups.values() if group[1]]
+
+
+def inputs_of(batch):
+    """Bytes of a batch, each of whose tensors is moved to the device by itself."""
+    return sum(t.numel() * t.element_size() for t in tensors_in(batch))
+
+
+def _storage_of(tensor):
+    return tensor.untyped_storage()._cdata if tensor.layout is torch.strided else None
 
 
 def size_of(batch):

@@ -1,15 +1,38 @@
 """Sizes of tensors as a device moves them."""
 import torch
 
+from .errors import DescribeError
+
 # How ddpsim spells the formats that gradients and matrix products come in.
 FORMATS = {torch.float32: 'fp32', torch.bfloat16: 'bf16', torch.float16: 'fp16'}
+# And those that are only stored, sent and updated: there are rates of no device for them.
+STORED = {**FORMATS, torch.float64: 'fp64', torch.complex64: 'complex64',
+          torch.complex128: 'complex128', torch.float8_e4m3fn: 'fp8_e4m3',
+          torch.float8_e5m2: 'fp8_e5m2'}
 
 
 def format_of(dtype):
-    """ddpsim's name of a type. Types it has no word for are known by one of equal width."""
+    """How a device multiplies numbers of a type, in ddpsim's words. Those it has no word for are
+    known by one of equal width; `UNLIKE` says of which that is not true."""
     if dtype in FORMATS:
         return FORMATS[dtype]
     return 'bf16' if dtype.itemsize <= 2 else 'fp32'
+
+
+# Real products of fp32 numbers that stand for one product of numbers of the type.
+UNLIKE = {torch.float64: 1, torch.complex64: 4, torch.complex128: 4}
+
+
+def stored_as(name, dtype):
+    """ddpsim's name of the format a parameter has, its gradient too."""
+    if dtype not in STORED:
+        raise DescribeError(f'{name}: parameters of type {shown_type(dtype)} are not described; '
+                            f'known: {", ".join(map(shown_type, STORED))}')
+    return STORED[dtype]
+
+
+def shown_type(dtype):
+    return str(dtype).removeprefix('torch.')
 
 
 def bytes_of(tensor):

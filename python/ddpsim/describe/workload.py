@@ -25,6 +25,14 @@ class Buffers:
     bytes: int
 
 
+@dataclass(frozen=True)
+class Frozen:
+    """Tensors of one type that live on the device beside parameters that are trained and buffers:
+    parameters that are not trained, and tensors that modules hold as plain attributes."""
+    tensors: int
+    bytes: int
+
+
 @dataclass
 class Workload:
     """One training step: kernels of forward and backward by layer, parameters and the order in
@@ -36,6 +44,9 @@ class Workload:
     parameters: list             # Parameter, registration order
     arrival: list                # indices of parameters in the order their hooks fire
     buffers: list                # Buffers
+    frozen: list = field(default_factory=list)       # Frozen
+    inputs: int = 0              # bytes of the batch
+    collectives: list = field(default_factory=list)  # that the model itself sends
     dtype: str = 'fp32'
     compute: Optional[str] = None
     sequence: Optional[int] = None
@@ -163,6 +174,20 @@ def _parameter(parameter):
     return _flow(pairs)
 
 
+def _counted(collectives):
+    """Each distinct one once, in order, with how often it is sent."""
+    counts = {}
+    for each in collectives:
+        counts[each] = counts.get(each, 0) + 1
+    return counts.items()
+
+
+def _collective(sent, count):
+    pairs = [('op', sent.op), ('pass', sent.phase), ('module', quoted(sent.module)),
+             ('bytes', sent.bytes)]
+    return pairs + ([('count', count)] if count > 1 else [])
+
+
 def _lines(workload):
     yield 'format: ddpsim.workload/2'
     yield f'source: {json.dumps(workload.source, ensure_ascii=False)}'
@@ -192,8 +217,24 @@ def _lines(workload):
         yield f'    forward: {_runs(layer.forward, index_of)}'
         yield f'    backward: {_runs(layer.backward, index_of)}'
         yield f'    kept: {layer.kept}'
+        yield f'    forward_peak: {layer.forward_peak}'
+        yield f'    backward_peak: {layer.backward_peak}'
+        for key in ('forward_peak', 'backward_peak'):
+            in_fp32 = getattr(layer, f'{key}_in_fp32')
+            if in_fp32 > getattr(layer, key):
+                yield f'    {key}_in_fp32: {in_fp32}'
     yield 'parameters:' if workload.parameters else 'parameters: []'
     yield from (f'  - {_parameter(parameter)}' for parameter in workload.parameters)
     yield f'arrival: {workload.arrival}'
-    yield 'buffers: [' + ', '.join(_flow([('tensors', group.tensors), ('bytes', group.bytes)])
-                                   for group in workload.buffers) + ']'
+    for key in ('buffers', 'frozen'):
+        groups = getattr(workload, key)
+        if groups or key == 'buffers':
+            yield f'{key}: [' + ', '.join(_flow([('tensors', group.tensors),
+                                                 ('bytes', group.bytes)])
+                                          for group in groups) + ']'
+    if workload.inputs:
+        yield f'inputs: {workload.inputs}'
+    if workload.collectives:
+        yield 'collectives:'
+        yield from (f'  - {_flow(_collective(*each))}'
+                    for each in _counted(workload.collectives))

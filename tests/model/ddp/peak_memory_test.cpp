@@ -158,3 +158,68 @@ TEST_CASE("published peaks of a course model are met", "[model][ddp][memory]") {
   CHECK(gib(memory.peak) == Approx(row.peak).epsilon(row.tolerance));
   CHECK(memory.at == row.at);
 }
+
+TEST_CASE("what is frozen, the batch and workspaces stay beside parameters",
+          "[model][ddp][memory]") {
+  Workload workload = build(perceptron, 1);
+  const Training training = trained(Strategy::naive);
+  const Bytes before = memory_of(workload, Optimizer::adamw_fused, training).peak;
+  workload.frozen = Bytes{1'594'613'760};
+  workload.inputs = Bytes{65'600};
+  workload.workspaces = 2 * Bytes{32 << 20};
+  const StepMemory memory = memory_of(workload, Optimizer::adamw_fused, training);
+  CHECK(memory.frozen == workload.frozen);
+  CHECK(memory.inputs == workload.inputs);
+  CHECK(memory.workspaces == workload.workspaces);
+  CHECK(memory.peak == before + Bytes{1'594'613'760 + 65'600 + (64 << 20)});
+  // None of it is sent or updated.
+  CHECK(memory.optimizer == 2 * memory.parameters);
+}
+
+TEST_CASE("where it is known what is alive at most, that is what a pass holds",
+          "[model][ddp][memory]") {
+  // Two layers that keep 100 and 10 bytes. Backward the second one makes 40 bytes of gradients, and
+  // the first 8: at most 300 + 40, and 500 + 48, beside the parameters' own 48.
+  Workload workload;
+  workload.layers = {{"a", {timed::kernel(1ms)}, {timed::kernel(1ms)}},
+                     {"b", {timed::kernel(1ms)}, {timed::kernel(1ms)}}};
+  workload.parameters = {timed::parameter("a", Bytes{8}, 0, 0),
+                         timed::parameter("b", Bytes{40}, 1, 0)};
+  workload.layers[0].memory = {{.kept = {100},
+                                .forward_working = {},
+                                .backward_working = {},
+                                .gradients = {8},
+                                .forward_peak = Bytes{120},
+                                .backward_peak = Bytes{500}}};
+  workload.layers[1].memory = {{.kept = {10},
+                                .forward_working = {},
+                                .backward_working = {},
+                                .gradients = {40},
+                                .forward_peak = Bytes{250},
+                                .backward_peak = Bytes{300}}};
+  const auto memory = [&] {
+    return memory_of(workload, Optimizer::none, trained(Strategy::naive));
+  };
+  CHECK(memory().peak == Bytes{48 + 500 + 48});
+  CHECK(memory().at == PeakMoment::backward);
+  CHECK(memory().working == Bytes{500 - 100});
+  CHECK(memory().activations == Bytes{110});
+  workload.layers[1].memory[0].forward_peak = Bytes{1000};
+  CHECK(memory().peak == Bytes{48 + 1000});
+  CHECK(memory().at == PeakMoment::forward);
+}
+
+TEST_CASE("cuBLAS keeps 32 MiB for each of two threads since Hopper, a quarter of that before",
+          "[model][ddp][memory]") {
+  CHECK(cublas_workspaces(90) == Bytes{2 * (32 << 20)});
+  CHECK(cublas_workspaces(100) == Bytes{2 * (32 << 20)});
+  CHECK(cublas_workspaces(80) == Bytes{2 * 8320 * 1024});
+  CHECK(cublas_workspaces(0) == Bytes{});
+}
+
+TEST_CASE("a step fits with 5 % and half a GiB to spare", "[model][ddp][memory]") {
+  // 100 GiB, of which 105 and the context are wanted.
+  CHECK(fits(100 * GiB, 106 * GiB));
+  CHECK(!fits(100 * GiB, 105 * GiB));
+  CHECK(!fits(100 * GiB, 100 * GiB));
+}

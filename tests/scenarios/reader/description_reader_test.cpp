@@ -138,6 +138,59 @@ TEST_CASE("a description says what its layers keep, and so the memory of a step 
   CHECK(!has_memory(unknown.workload));
 }
 
+TEST_CASE("what is alive at most, what is frozen and the batch are read",
+          "[scenarios][description_reader]") {
+  const Scratch scratch;
+  const std::string peaks = in_place_of(
+      with(12, "  - {name: a, forward: [0, 1, 2], backward: [2, [3, 4], 0, 1], kept: 4096, "
+               "forward_peak: 5000, backward_peak: 6000, backward_peak_in_fp32: 7000}"),
+      "arrival:",
+      "frozen: [{tensors: 190, bytes: 1594613760}, {tensors: 1, bytes: 8}]\ninputs: 65600\n"
+      "collectives: [{op: all_gather, pass: forward, module: norm, bytes: 516, count: 20}]\n"
+      "arrival:");
+  const Scenario scenario = scenario_of(scratch, peaks);
+  CHECK(scenario.workload.frozen == Bytes{1594613760 + 8});
+  CHECK(scenario.workload.inputs == Bytes{65600});
+  CHECK(scenario.workload.workspaces == Bytes{64 << 20});
+  CHECK(scenario.workload.layers[0].memory[0].forward_peak == Bytes{5000});
+  CHECK(scenario.workload.layers[0].memory[0].backward_peak == Bytes{6000});
+  CHECK(!scenario.workload.layers[1].memory[0].forward_peak);
+  // With a convolution that multiplies in fp32, on a device without TF32 or where it is not wanted.
+  const std::string conv = in_place_of(
+      peaks, "{op: mm, kind: gemm,", "{op: conv, kind: conv,");
+  const auto backward = [&](const std::vector<Override>& set) {
+    return scenario_of(scratch, conv, set).workload.layers[0].memory[0].backward_peak;
+  };
+  CHECK(backward({}) == Bytes{6000});
+  CHECK(backward({{"workload.compute", "fp32"}}) == Bytes{7000});
+  CHECK(backward({{"cluster.device", "v100-sxm2-32"}}) == Bytes{7000});
+  CHECK_THAT(refused(scratch, in_place_of(peaks, "pass: forward", "pass: sideways")),
+             Catch::Contains("pass: expected forward or backward, got \"sideways\""));
+}
+
+TEST_CASE("formats that are only stored have their size, and buckets of their own",
+          "[scenarios][description_reader]") {
+  const Scratch scratch;
+  const Scenario scenario = scenario_of(
+      scratch, with(17, "  - {name: b.weight, shape: [32, 64], dtype: complex64, layer: 1, "
+                        "after: 1}"));
+  CHECK(scenario.workload.parameters[2].size() == Bytes{8 * 32 * 64});
+  const Step step = predict(model_of(scenario), scenario.training);
+  REQUIRE(step.schedule.buckets.size() == 2);
+  for (const DType type : stored_dtypes) CHECK(dtype_named(name_of(type)) == type);
+  CHECK(size_of(DType::fp64) == Bytes{8});
+  CHECK(size_of(DType::complex128) == Bytes{16});
+  CHECK(size_of(DType::fp8_e4m3) == Bytes{1});
+  // What a comm hook computes is not known for them.
+  CHECK_THAT(refusal(scratch, scenario_of_it, {{"training.comm_hook", "powersgd"}}),
+             Catch::Contains("comm hooks are modelled for gradients of fp32, bf16 and fp16, and "
+                             "that of b.weight is complex64: take comm_hook out"));
+  // No device multiplies them.
+  CHECK_THAT(refused(scratch, with(7, "  - {op: mm, kind: gemm, gemm: {m: 8, n: 64, k: 32}, type: "
+                                      "fp64, read: 9, written: 2}")),
+             Catch::Contains("fp32, tf32, bf16 or fp16"));
+}
+
 TEST_CASE("a described size is fixed: a scenario may repeat it, not change it",
           "[scenarios][description_reader]") {
   const Scratch scratch;

@@ -171,9 +171,46 @@ TEST_CASE("another program's key is answered with ours", "[scenarios][elsewhere]
   CHECK(told("training.gradient_clipping", "1.0") ==
         "DeepSpeed's gradient_clipping is workload.clip_gradients here; write clip_gradients: "
         "true");
+  CHECK(told("training.average_in_collective", "true") ==
+        "Megatron's average_in_collective is training.average here; where it is true write "
+        "average: all_reduce");
+  CHECK(told("training.powerSGD_hook", "true") ==
+        "PyTorch's powerSGD_hook is training.comm_hook here; write comm_hook: powersgd");
+  CHECK_THAT(told("training.sync_batchnorm", "true"), Catch::Contains("`ddpsim describe` it"));
+  CHECK_THAT(told("training.torch_compile", "true"), Catch::Contains("describe --fused"));
+  CHECK_THAT(told("training.overlap_comm", "true"), Catch::Contains("write strategy: bucketed"));
+  CHECK_THAT(told("training.overlap_grad_reduce", "true"),
+             Catch::Contains("write strategy: bucketed"));
+  CHECK_THAT(told("training.use_distributed_optimizer", "true"),
+             Catch::Contains("comm_hook: zero_step"));
+  CHECK_THAT(told("training.communication_data_type", "fp16"),
+             Catch::Contains("training.comm_hook: bf16_compress"));
+  CHECK_THAT(told("training.prescale_gradients", "true"), Catch::Contains("training.average"));
+  CHECK_THAT(told("cluster.ddp_backend", "nccl"), Catch::Contains("write cluster.collectives"));
+  CHECK(told("workload.clip_grad", "1.0") ==
+        "Megatron's clip_grad is workload.clip_gradients here; write clip_gradients: true");
+  CHECK(told("training.bucket_size", "40000000") ==
+        "Megatron's bucket_size is training.bucket_cap here; that counts elements, this one bytes");
   CHECK_THAT(told("training.zero_stage", "2"), Catch::Contains("comm_hook: zero_step"));
   // Not meant: Lightning's `devices` is a number.
   CHECK(told("cluster.devices", "h100-sxm") == "did you mean \"device\"?");
+}
+
+TEST_CASE("a comm hook by the name of PyTorch's function is told by ours",
+          "[scenarios][elsewhere]") {
+  const Scratch scratch;
+  const auto told = [&](const std::string& hook) {
+    return refusal(scratch, good_scenario, {{"training.comm_hook", hook}});
+  };
+  for (const auto& [theirs, ours] :
+       {std::pair<std::string, std::string>{"powerSGD_hook", "powersgd"},
+        {"fp16_compress_hook", "fp16_compress"},
+        {"post_localSGD_hook", "post_local_sgd"},
+        {"power_sgd", "powersgd"}})
+    CHECK(told(theirs) == "--set training.comm_hook=" + theirs + ": " + theirs + " is " + ours +
+                              " here: write " + ours);
+  CHECK_THAT(told("{powerSGD_hook: {rank: 2}}"),
+             Catch::Contains("PyTorch's powerSGD_hook is training.comm_hook.powersgd here"));
 }
 
 TEST_CASE("a missing key that another program spells differently is told by that name",
