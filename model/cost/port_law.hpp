@@ -16,6 +16,8 @@ namespace ddpsim {
 struct PortConstants {
   std::array<double, all_link_kinds.size()> share;  ///< with Simple, whose bytes are all data
   double host = 1;      ///< of PCIe, where GPUs copy through the host's memory, twice over the bus
+  /// Bytes/s on the bus, at most, where they do so: what kernels load from there, not lanes.
+  double through_host = 2.6e9;
   double nvls = 1;      ///< of an NVLink port, where the switch adds up (Hopper)
   double start_us = 0;  ///< from a kernel's start to its first step
 };
@@ -45,7 +47,8 @@ const PortConstants& fitted_ports();
 /// time, and below the list all links are alike. Each of these times falls with bandwidth and grows
 /// with size and latency, and so does the least of several.
 ///
-/// Limits besides ports: the flags of LL (NCCL's llMaxBw), and the channels a scenario allows.
+/// Limits besides ports: the flags of LL (NCCL's llMaxBw), the channels a scenario allows, and,
+/// between GPUs that cannot copy to each other, how fast kernels load from the host's memory.
 /// Sources: NCCL 2.28.9, src/graph/tuning.cc; for the bytes, collective_ports.hpp.
 class PortLaw {
  public:

@@ -284,6 +284,7 @@ void divide_ranks(ClusterDraft& cluster, const YamlMap& map) {
 void finish_cluster(ClusterDraft& cluster, const YamlMap& map) {
   // A calibration has looked at its ranks: nothing is assumed beside it.
   cluster.skew = cluster.given_skew.value_or(cluster.calibration ? 0 : usual_skew);
+  cluster.skew_is_usual = !cluster.given_skew && !cluster.calibration;
   if (cluster.device.memory_bandwidth.bytes_per_second <= 0) {
     if (const auto calibration = cluster.given("calibration"))
       calibration->fail("no task was measured: name the \"device\" as well");
@@ -414,9 +415,10 @@ void add_costs(Map<ClusterDraft>& map) {
                       "pace. A workload profile's `step_spread`, and a calibration that "
                       "measured the slowest rank, go before it.",
            .unset = fmt::format("{:g} %", 100 * usual_skew),
-           .otherwise = "",
-           .example = "0.5 %",
-           .source = "fitted on public runs on 1 to 32 GPUs: docs/accuracy.md"})
+           .otherwise = fmt::format("{:g} % with `training.input: decoded`",
+                                    100 * usual_skew_of_decoded_input),
+           .example = "2 %",
+           .source = "public runs on one to eight GPUs of a host: docs/accuracy.md"})
       .key("launch", launch_value(), &ClusterDraft::launch_change,
            {.meaning = "What the host pays to enqueue a kernel or a collective: one time for both, "
                        "a time for each kind of call, or `sync` for CPUs, whose kernels run on the "
