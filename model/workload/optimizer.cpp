@@ -179,8 +179,8 @@ std::vector<Kernel> optimizer_kernels(Optimizer optimizer, const Workload& workl
       else if (optimizer == Optimizer::adam_8bit)
         kernels.push_back(update_of_8bit_adam(parameter));
       else
-        kernels.push_back(update_of(name + "." + parameter.name, law.passes * parameter.size(),
-                                    law.operations));
+        kernels.push_back(
+            update_of(name + "." + parameter.name, law.passes * parameter.size(), law.operations));
     }
     return kernels;
   }

@@ -155,15 +155,20 @@ const Map<Collectives>& collectives_map() {
                       .elsewhere = {{"NCCL_MAX_NCHANNELS", "NCCL's"}}})
           .key_taken("release",
                      value::one_of(all_nccl_releases,
-                                   {"and earlier ones: from some MiB on an NVLS tree where 2.28 "
-                                    "still takes a tree",
+                                   {"and earlier ones: trees for small messages alone, as long as "
+                                    "their steps take longer than their bytes, and rings for all "
+                                    "others",
+                                    "from 2.5 on: from some MiB on an NVLS tree where 2.28 still "
+                                    "takes a tree",
                                     "and later ones"}),
                      [](Collectives& c, NcclRelease given) { c.forced.release = given; },
-                     {.meaning = "The release of NCCL, whose tuner may take an NVLS tree.",
+                     {.meaning = "The release of NCCL, which chooses between rings, trees and NVLS "
+                                 "trees.",
                       .unset = "2.28",
                       .example = "2.26",
                       .source = "src/graph/tuning.cc: the latency of an NVLS tree's step between "
-                                "nodes, 14 us before 2.28 and 20.9 us since"});
+                                "nodes, 14 us before 2.28 and 20.9 us since; NCCL's user guide: "
+                                "NCCL_TREE_THRESHOLD, of 2.4"});
   return map;
 }
 

@@ -250,11 +250,10 @@ struct InputChoice {
 
 /// `ready`, `decoded`, or a mapping.
 Value<InputChoice> input_value() {
-  const auto word =
-      value::one_of(all_inputs,
-                    {"batches are there when a step begins: synthetic, cached, or tokens",
-                     "hosts decode them while GPUs compute, at a pace that nobody said: ranks are "
-                     "late as they are in public runs of that kind, by the usual `cluster.skew`"});
+  const auto word = value::one_of(
+      all_inputs, {"batches are there when a step begins: synthetic, cached, or tokens",
+                   "hosts decode them while GPUs compute, at a pace that nobody said: ranks are "
+                   "late as they are in public runs of that kind, by the usual `cluster.skew`"});
   const auto mapping = value::mapping(&pipeline_map);
   return {value::either({word.type, mapping.type}),
           [=](const Yaml& given) -> InputChoice {

@@ -94,8 +94,8 @@ TEST_CASE("an optimizer that no backend computes is refused in one line, before 
   const Scratch scratch;
   scratch.write("s.yaml", small_mlp);
   const std::string file = (scratch.folder() / "s.yaml").string();
-  for (const std::string optimizer : {"sgd-plain", "lamb", "adafactor", "muon", "rmsprop",
-                                      "novograd", "lion", "adam-8bit"}) {
+  for (const std::string optimizer :
+       {"sgd-plain", "lamb", "adafactor", "muon", "rmsprop", "novograd", "lion", "adam-8bit"}) {
     for (const char* backend : {"gloo", "threads"}) {
       CAPTURE(optimizer, backend);
       const Outcome outcome = ddpsim(

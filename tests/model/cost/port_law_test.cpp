@@ -234,6 +234,28 @@ TEST_CASE("an all-reduce takes what NCCL's choice takes, where another would be 
   }
 }
 
+TEST_CASE("NCCL 2.4 sends what is large by rings, also between two nodes", "[model][port_law]") {
+  // Two nodes of eight V100 with two NICs of 12.5 GB/s. A ring sends 2 x 15/16 of 1 GiB through 23
+  // GB/s of them, a tree 1 GiB; a public log of that setup has 87.9 ms.
+  Cluster two = sweeps::nodes(2, sweeps::node(70, 8, LinkKind::nvlink, 150, false), 2, 12.5);
+  const auto chosen = [&](Bytes size) { return PortLaw(two).chosen(Collective::all_reduce, size); };
+  CHECK(chosen(GiB).choice.algorithm == NcclAlgorithm::tree);
+  two.forced.release = NcclRelease::before_2_5;
+  CHECK(chosen(GiB).choice.algorithm == NcclAlgorithm::ring);
+  CHECK(in_ms(chosen(GiB).time()) == Approx(87.9).epsilon(0.01));
+  CHECK(chosen(4 * KiB).choice.algorithm == NcclAlgorithm::tree);
+  // More bytes never take less.
+  Duration before{};
+  for (double bytes = 1024; bytes < 1e9; bytes *= 1.1) {
+    const Duration time = chosen(Bytes{static_cast<std::int64_t>(bytes)}).time();
+    REQUIRE(time >= before);
+    before = time;
+  }
+  // Who forces a tree has it.
+  two.forced.algorithm = NcclAlgorithm::tree;
+  CHECK(chosen(GiB).choice.algorithm == NcclAlgorithm::tree);
+}
+
 TEST_CASE("the law is as near the public sweeps as stated", "[model][port_law]") {
   // What `fit_ports tests/data` prints: 9.5, 27.2 and 6.8 %. NCCL's own model: 23.2, 41.4 and 18.6
   // %.

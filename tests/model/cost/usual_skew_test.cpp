@@ -10,9 +10,10 @@
 
 using namespace ddpsim;
 
-TEST_CASE("the usual skews are what eight public GPUs lose, ready and decoded, to a quarter of a "
-          "per cent",
-          "[model][cost_model]") {
+TEST_CASE(
+    "the usual skews are what eight public GPUs lose, ready and decoded, to a quarter of a "
+    "per cent",
+    "[model][cost_model]") {
   // Of eight times one GPU's rate. Ready: at the batch of 64, where exchanging gradients costs
   // least. Decoded: what decoding adds, as a spread beside the other.
   std::ifstream file(DDPSIM_TEST_DATA "/input_pipelines.csv");

@@ -19,24 +19,65 @@ bool holds(std::string_view kind, const std::string& name) {
 }
 
 TEST_CASE("the catalogue holds every promised device", "[scenarios][catalogue]") {
-  for (const char* name :
-       {"t4",        "v100",         "a10",         "a100-40",   "a100-80", "h100-sxm",
-        "h100-pcie", "h200",         "b200",        "rtx2080ti", "rtx3090", "rtx4090",
-        "rtx5090",   "rtx-pro-6000", "generic-cpu", "gh200",     "a40",     "l40s",
-        "l4",        "mi300x",       "mi250x",      "gb200",   "a100-pcie-40",
-        "a100-pcie-80", "rtx-6000-ada", "l40", "h20", "quadro-rtx-6000", "quadro-rtx-8000",
-        "titan-rtx"}) {
+  for (const char* name : {"t4",
+                           "v100",
+                           "a10",
+                           "a100-40",
+                           "a100-80",
+                           "h100-sxm",
+                           "h100-pcie",
+                           "h200",
+                           "b200",
+                           "rtx2080ti",
+                           "rtx3090",
+                           "rtx4090",
+                           "rtx5090",
+                           "rtx-pro-6000",
+                           "generic-cpu",
+                           "gh200",
+                           "a40",
+                           "l40s",
+                           "l4",
+                           "mi300x",
+                           "mi250x",
+                           "gb200",
+                           "a100-pcie-40",
+                           "a100-pcie-80",
+                           "rtx-6000-ada",
+                           "l40",
+                           "h20",
+                           "quadro-rtx-6000",
+                           "quadro-rtx-8000",
+                           "titan-rtx"}) {
     CAPTURE(name);
     CHECK(holds(device_entries, name));
   }
 }
 
 TEST_CASE("the catalogue holds every promised link", "[scenarios][catalogue]") {
-  for (const char* name : {"nvlink2", "nvlink3", "nvlink4", "nvlink5", "pcie3", "pcie4", "pcie5",
-                           "ethernet-10g", "ethernet-25g", "ethernet-40g", "ethernet-100g",
-                           "ethernet-200g", "ethernet-400g", "ethernet-800g", "ib-hdr", "ib-ndr",
-                           "efa-100g", "infinity-fabric-mi300x", "infinity-fabric-mi250x",
-                           "ethernet-1g", "slingshot-11", "nvlink3-bridge", "nvlink2-bridge"}) {
+  for (const char* name : {"nvlink2",
+                           "nvlink3",
+                           "nvlink4",
+                           "nvlink5",
+                           "pcie3",
+                           "pcie4",
+                           "pcie5",
+                           "ethernet-10g",
+                           "ethernet-25g",
+                           "ethernet-40g",
+                           "ethernet-100g",
+                           "ethernet-200g",
+                           "ethernet-400g",
+                           "ethernet-800g",
+                           "ib-hdr",
+                           "ib-ndr",
+                           "efa-100g",
+                           "infinity-fabric-mi300x",
+                           "infinity-fabric-mi250x",
+                           "ethernet-1g",
+                           "slingshot-11",
+                           "nvlink3-bridge",
+                           "nvlink2-bridge"}) {
     CAPTURE(name);
     CHECK(holds(link_entries, name));
   }
@@ -128,9 +169,10 @@ TEST_CASE("every ready cluster of the catalogue is one node as its data sheet sa
 
 TEST_CASE("an Ethernet link moves the bits its name says", "[scenarios][catalogue]") {
   // 1 Gbit/s is 0.125 GB/s.
-  const std::map<std::string, double> gigabits{
-      {"ethernet-1g", 1},     {"ethernet-10g", 10},   {"ethernet-25g", 25},   {"ethernet-40g", 40},  {"ethernet-100g", 100},
-      {"ethernet-200g", 200}, {"ethernet-400g", 400}, {"ethernet-800g", 800}};
+  const std::map<std::string, double> gigabits{{"ethernet-1g", 1},     {"ethernet-10g", 10},
+                                               {"ethernet-25g", 25},   {"ethernet-40g", 40},
+                                               {"ethernet-100g", 100}, {"ethernet-200g", 200},
+                                               {"ethernet-400g", 400}, {"ethernet-800g", 800}};
   for (const auto& [name, rate] : gigabits) {
     CAPTURE(name);
     CHECK(read_link(Yaml::of_text(name)).bandwidth.bytes_per_second == Approx(rate * 0.125e9));
