@@ -105,8 +105,8 @@ struct FixedInterference {
 /// slowest rank took all of it, in public runs that no other constant comes from
 /// (tests/data/input_pipelines.csv), to a quarter of a per cent. Clocks and silicon of GPUs of one
 /// model in several clusters spread by more (arXiv 2208.11035: 8 % from end to end); one rank from
-/// step to step by 0.2 to 0.4 % (github:adamdivak/distrain@d34dada), even data on even GPUs by 0.5 %
-/// (ByteDance-Seed/StragglerAnalysis).
+/// step to step by 0.2 to 0.4 % (github:adamdivak/distrain@d34dada), even data on even GPUs by
+/// 0.5 % (ByteDance-Seed/StragglerAnalysis).
 inline constexpr double usual_skew = 0.005, usual_skew_of_decoded_input = 0.035;
 
 struct Cluster {

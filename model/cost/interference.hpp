@@ -46,8 +46,8 @@ inline float compute_slowdown(const Interference& beside, float memory_fraction,
 /// tests/data/beside_collectives.csv. That is a host of 6 GB/s on the bus. On hosts of 2.3 GB/s
 /// kernels of every kind advance at a quarter of their speed meanwhile: of the all-reduces of four
 /// published steps 22 to 27 % hide, whether computing takes 0.6 or 6 times as long
-/// (tests/data/through_host_steps.csv). Between the two the speed follows the logarithm of the rate,
-/// and the gaps grow as the speed does.
+/// (tests/data/through_host_steps.csv). Between the two the speed follows the logarithm of the
+/// rate, and the gaps grow as the speed does.
 ///
 /// B is the bus bandwidth that is left, H the bandwidth streaming kernels reach. At most half of
 /// the SMs are taken, and at least a fifth of the memory is left: bounds that no published case
@@ -63,8 +63,8 @@ class InterferenceLaw {
   static constexpr double lost_over_nvlink = 0.5, lost_over_pcie = 0.45,
                           lost_through_host = 0.02;            ///< g
   static constexpr double seconds_later_through_host = 30e-6;  ///< d
-  /// Through the host's memory: what hosts move on the bus, bytes/s, and how fast kernels are beside
-  /// that on the slow ones.
+  /// Through the host's memory: what hosts move on the bus, bytes/s, and how fast kernels are
+  /// beside that on the slow ones.
   static constexpr double slow_host = 2.3e9, fast_host = 6e9, speed_beside_slow_host = 0.25;
 
   explicit InterferenceLaw(const CalibratedCluster& cluster);

@@ -30,10 +30,10 @@ constexpr PortConstants fitted{.share = {1.00, 0.79, 0.82, 0.965, 0.92},
                                .start_us = 3.0};
 
 /// Up to PCIe 4 the kernels that copy through the host's memory, and not its lanes, set the pace: a
-/// load takes a round trip, and few are under way. 2.6 GB/s is the median of eleven public setups of
-/// 2.2 to 5 (tests/data/through_host_rates.csv), the same from 8 to 512 MiB and from two to eight
-/// GPUs; pinned copies reach 24 GB/s on the same hosts. With PCIe 5 the only public log, of four RTX
-/// 5090, has 27 GB/s: what its lanes carry.
+/// load takes a round trip, and few are under way. 2.6 GB/s is the median of eleven public setups
+/// of 2.2 to 5 (tests/data/through_host_rates.csv), the same from 8 to 512 MiB and from two to
+/// eight GPUs; pinned copies reach 24 GB/s on the same hosts. With PCIe 5 the only public log, of
+/// four RTX 5090, has 27 GB/s: what its lanes carry.
 constexpr double lanes_of_pcie4 = 31.5e9;
 
 /// What of the bytes that cross a link is data: half with LL, 15/16 with LL128

@@ -87,8 +87,8 @@ Kernel adafactor_update(const Parameter& parameter) {
                    factored ? 18 : 9);
 }
 
-/// bitsandbytes keeps the states of tensors that are not small in a byte an element, with a scale for
-/// every block.
+/// bitsandbytes keeps the states of tensors that are not small in a byte an element, with a scale
+/// for every block.
 constexpr std::int64_t least_in_8_bits = 4096, elements_per_scale = 256;
 
 Bytes states_of_8bit_adam(const Parameter& parameter) {

@@ -50,9 +50,9 @@ std::optional<Optimizer> optimizer_named(std::string_view name);
 ///     rmsprop       13 passes,  5 operations      novograd   6 passes, 3 operations
 ///     lion          19 passes,  8 operations, one kernel each per tensor
 ///     adafactor     17 passes, 18 operations of a matrix; 19 and 9 of a vector; one by one
-///     adam-8bit     parameter and gradient 3 passes, two states of a byte an element and a scale in
-///                   fp32 for 256 of them, read and written; one kernel per tensor. Tensors of less
-///                   than 4096 elements keep states in fp32
+///     adam-8bit     parameter and gradient 3 passes, two states of a byte an element and a scale
+///                   in fp32 for 256 of them, read and written; one kernel per tensor. Tensors of
+///                   less than 4096 elements keep states in fp32
 ///
 /// Muon orthogonalises what momentum makes of a hidden layer's matrix in bf16, by five
 /// Newton-Schulz steps of three products each; all else is updated by AdamW. Hidden are all layers

@@ -108,6 +108,19 @@ TEST_CASE("an optimizer that no backend computes is refused in one line, before 
   }
 }
 
+TEST_CASE("input that is made at a pace is refused on real ranks, which load no data",
+          "[tools][validate]") {
+  const Scratch scratch;
+  scratch.write("s.yaml", small_mlp);
+  const std::string file = (scratch.folder() / "s.yaml").string();
+  const Outcome outcome = ddpsim({"validate", file, "--backend", "threads", "--set",
+                                  "training.input={time: 480 ms, cores: 4}"});
+  CHECK(outcome.code == 2);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err ==
+        file + ": training.input: real ranks load no data: write ready, or take it out\n");
+}
+
 TEST_CASE("validate predicts and runs every strategy and every cap", "[tools][validate]") {
   const Scratch scratch;
   const std::string scenario = scratch.write("small.yaml", small_mlp).string();

@@ -55,9 +55,9 @@ TEST_CASE("beyond the ends of a table its last lines go on", "[model][collective
 }
 
 TEST_CASE("two points that are close say nothing of what is beyond them", "[model][collective]") {
-  // 1 GB in 10 ms; a last point of 1.1 GB happens to have taken long. By the slope of the two 4.4 GB
-  // would take 61 ms. From a point of half the size a MB takes 10.8 us, and 10 us at the best rate of
-  // the table: 33 ms for 3.3 GB more.
+  // 1 GB in 10 ms; a last point of 1.1 GB happens to have taken long. By the slope of the two 4.4
+  // GB would take 61 ms. From a point of half the size a MB takes 10.8 us, and 10 us at the best
+  // rate of the table: 33 ms for 3.3 GB more.
   const auto ms = [](double value) { return from_seconds(1e-3 * value); };
   const AllReduceTable close{{Bytes{500'000'000}, ms(5)},
                              {Bytes{1'000'000'000}, ms(10)},
