@@ -208,7 +208,10 @@ TEST_CASE("every model of the catalogue has exactly its published tensors and el
                                           {"t5-small", {131, 60'506'624}},
                                           {"t5-base", {257, 222'903'552}},
                                           {"t5-large", {509, 737'668'096}},
-                                          {"mixtral-8x7b", {995, 46'702'792'704}}};
+                                          {"mixtral-8x7b", {995, 46'702'792'704}},
+                                          {"efficientnet-b0", {213, 5'288'548}},
+                                          {"efficientnet-b4", {418, 19'341'616}},
+                                          {"efficientnet-b7", {711, 66'347'960}}};
   const std::vector<ModelSummary> models = list_models();
   CHECK(models.size() == sizes.size());
   for (const ModelSummary& model : models) {

@@ -53,7 +53,7 @@ TEST_CASE("no step is shorter than its batches take to be made", "[sim][predict]
   StepModel model = three_layers();
   const auto tuned = [&] {
     BucketedSteps steps(model, Training{});
-    return steps.of({{2, 1, 0}});
+    return steps.of(std::vector<std::vector<int>>{{2, 1, 0}});
   };
   const Duration of_one_bucket = tuned();
   model.costs.least_step = 20ms;
