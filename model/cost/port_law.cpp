@@ -29,12 +29,12 @@ constexpr PortConstants fitted{.share = {1.00, 0.79, 0.82, 0.965, 0.92},
                                .nvls = 0.635,
                                .start_us = 3.0};
 
-/// Up to PCIe 4 the kernels that copy through the host's memory, and not its lanes, set the pace: a
-/// load takes a round trip, and few are under way. 2.6 GB/s is the median of eleven public setups
-/// of 2.2 to 5 (tests/data/through_host_rates.csv), the same from 8 to 512 MiB and from two to
-/// eight GPUs; pinned copies reach 24 GB/s on the same hosts. With PCIe 5 the only public log, of
-/// four RTX 5090, has 27 GB/s: what its lanes carry.
-constexpr double lanes_of_pcie4 = 31.5e9;
+/// GPUs up to PCIe 4, those before Hopper: there the kernels that copy through the host's memory,
+/// and not its lanes, set the pace, for a load takes a round trip, and few are under way. 2.6 GB/s
+/// is the median of eleven public setups of 2.2 to 5 (tests/data/through_host_rates.csv), the same
+/// from 8 to 512 MiB and from two to eight GPUs; pinned copies reach 24 GB/s on the same hosts. Of
+/// GPUs with PCIe 5 the only public log, of four RTX 5090, has 27 GB/s: what the lanes carry.
+constexpr int first_with_pcie5 = 90;
 
 /// What of the bytes that cross a link is data: half with LL, 15/16 with LL128
 /// (src/device/prims_ll.h and prims_ll128.h; the rest are flags).
@@ -91,10 +91,12 @@ double of_one_tree(const NcclSystem& system, NcclProtocol protocol, int nodes) {
   return nccl_tree_channels * 1e9 * nccl_tree_channel_rate(system, protocol, nodes);
 }
 
-/// Bytes/s that pass a GPU's port where they go through the host's memory, there and back.
-double reached_through_host(double line_rate, const PortConstants& constants) {
-  const double lanes = constants.host * line_rate;
-  return line_rate > lanes_of_pcie4 ? lanes : std::min(lanes, 2 * constants.through_host);
+/// Bytes/s that pass a GPU's port where some go through the host's memory, there and back.
+double reached_through_host(const Cluster& cluster, const Port& port,
+                            const PortConstants& constants) {
+  const double lanes = constants.host * port.rate;
+  if (cluster.device.compute_capability >= first_with_pcie5 || port.loaded <= 0) return lanes;
+  return std::min(lanes, constants.through_host * port.per_byte / port.loaded);
 }
 
 /// Seconds that a byte of a chunk takes over all hops, one after the other: up and down a tree's
@@ -221,7 +223,7 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants,
           if (inside_node && nvls)
             reached[i] = port.rate * constants.nvls * nvls_of_hopper(system_);
           else if (inside_node && through_host(cluster))
-            reached[i] = data_share[p] * reached_through_host(port.rate, constants);
+            reached[i] = data_share[p] * reached_through_host(cluster, port, constants);
           else
             reached[i] = port.rate * data_share[p] * constants.share[index_of(port.kind)];
           if (port.per_byte > 0) bound(port.name, port.per_byte / reached[i] / kernel);

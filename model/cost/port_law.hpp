@@ -16,7 +16,7 @@ namespace ddpsim {
 struct PortConstants {
   std::array<double, all_link_kinds.size()> share;  ///< with Simple, whose bytes are all data
   double host = 1;  ///< of PCIe, where GPUs copy through the host's memory, twice over the bus
-  /// Bytes/s on the bus, at most, where they do so: what kernels load from there, not lanes.
+  /// Bytes/s that a GPU's kernels load from there, up to PCIe 4.
   double through_host = 2.6e9;
   double nvls = 1;      ///< of an NVLink port, where the switch adds up (Hopper)
   double start_us = 0;  ///< from a kernel's start to its first step

@@ -237,6 +237,7 @@ TEST_CASE("GPUs that may not reach each other over PCIe send twice over the bus"
   cluster.intra_node.nvswitch = false;
   cluster.intra_node.bandwidth = gigabytes_per_second(24);
   cluster.forced = {NcclAlgorithm::ring, NcclProtocol::simple, {}};
+  cluster.device.compute_capability = 120;  // before PCIe 5 kernels, not lanes, set the pace
   cluster.device.peer_to_peer = true;
   const CollectiveCost direct = CollectiveLaw(cluster).all_reduce(25 * MiB);
   cluster.device.peer_to_peer = false;

@@ -31,7 +31,10 @@ std::vector<std::vector<std::string>> rows_of(const std::string& name) {
 }
 
 Cluster geforce(int gpus, double gigabytes) {
-  return sweeps::node(89, gpus, LinkKind::pcie, gigabytes);
+  Cluster cluster = sweeps::node(89, gpus, LinkKind::pcie, gigabytes);
+  cluster.device.memory_bandwidth = gigabytes_per_second(1008);
+  cluster.device.multiprocessors = 128;
+  return cluster;
 }
 
 double bus_gigabytes(const Cluster& cluster, Bytes size) {
