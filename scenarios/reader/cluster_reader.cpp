@@ -155,15 +155,20 @@ const Map<Collectives>& collectives_map() {
                       .elsewhere = {{"NCCL_MAX_NCHANNELS", "NCCL's"}}})
           .key_taken("release",
                      value::one_of(all_nccl_releases,
-                                   {"and earlier ones: from some MiB on an NVLS tree where 2.28 "
-                                    "still takes a tree",
+                                   {"and earlier ones: trees for small messages alone, as long as "
+                                    "their steps take longer than their bytes, and rings for all "
+                                    "others",
+                                    "from 2.5 on: from some MiB on an NVLS tree where 2.28 still "
+                                    "takes a tree",
                                     "and later ones"}),
                      [](Collectives& c, NcclRelease given) { c.forced.release = given; },
-                     {.meaning = "The release of NCCL, whose tuner may take an NVLS tree.",
+                     {.meaning = "The release of NCCL, which chooses between rings, trees and NVLS "
+                                 "trees.",
                       .unset = "2.28",
                       .example = "2.26",
                       .source = "src/graph/tuning.cc: the latency of an NVLS tree's step between "
-                                "nodes, 14 us before 2.28 and 20.9 us since"});
+                                "nodes, 14 us before 2.28 and 20.9 us since; NCCL's user guide: "
+                                "NCCL_TREE_THRESHOLD, of 2.4"});
   return map;
 }
 
@@ -297,6 +302,7 @@ void divide_ranks(ClusterDraft& cluster, const YamlMap& map) {
 void finish_cluster(ClusterDraft& cluster, const YamlMap& map) {
   // A calibration has looked at its ranks: nothing is assumed beside it.
   cluster.skew = cluster.given_skew.value_or(cluster.calibration ? 0 : usual_skew);
+  cluster.skew_is_usual = !cluster.given_skew && !cluster.calibration;
   if (cluster.device.memory_bandwidth.bytes_per_second <= 0) {
     if (const auto calibration = cluster.given("calibration"))
       calibration->fail("no task was measured: name the \"device\" as well");
@@ -429,9 +435,10 @@ void add_costs(Map<ClusterDraft>& map) {
                       "pace. A workload profile's `step_spread`, and a calibration that "
                       "measured the slowest rank, go before it.",
            .unset = fmt::format("{:g} %", 100 * usual_skew),
-           .otherwise = "",
-           .example = "0.5 %",
-           .source = "fitted on public runs on 1 to 32 GPUs: docs/accuracy.md"})
+           .otherwise = fmt::format("{:g} % with `training.input: decoded`",
+                                    100 * usual_skew_of_decoded_input),
+           .example = "2 %",
+           .source = "public runs on one to eight GPUs of a host: docs/accuracy.md"})
       .key("launch", launch_value(), &ClusterDraft::launch_change,
            {.meaning = "What the host pays to enqueue a kernel or a collective: one time for both, "
                        "a time for each kind of call, or `sync` for CPUs, whose kernels run on the "

@@ -68,10 +68,10 @@ Map<Device> make_device_map() {
             .otherwise = "needed, unless the device is synchronous",
             .example = "132"})
       .key("memory", value::size(), &Device::memory,
-           {.meaning = "The size of the device's memory: whether a step fits, and the batch that "
-                       "`ddpsim init` writes. No time depends on it.",
+           {.meaning = "The size of the device's memory, as its driver reports it: whether a step "
+                       "fits, and the batch that `ddpsim init` writes. No time depends on it.",
             .otherwise = "not known",
-            .example = "80 GB"})
+            .example = "81559 MiB"})
       .key("memory_bandwidth", value::bandwidth(), &Device::memory_bandwidth,
            {.meaning = "The peak rate of the device's memory, reads and writes together.",
             .otherwise = "needed",

@@ -156,7 +156,10 @@ void add_times(Map<WorkloadDraft>& map) {
        "a Python loop of AdamW over tensors, as in CS336", "LAMB, as apex's FusedLAMB",
        "Adafactor, as PyTorch's loop over tensors",
        "Muon for the matrices of hidden layers, as PyTorch's loop over tensors, and AdamW for all "
-       "else"});
+       "else",
+       "RMSprop without momentum, as PyTorch's foreach code", "NovoGrad, as apex's FusedNovoGrad",
+       "Lion, as its authors' loop over tensors",
+       "Adam with states of 8 bits, as bitsandbytes' loop over tensors"});
   map.key_read("optimizer", value::either({law.type, value::time().type}), read_optimizer,
                {.meaning = "The optimizer, whose update is priced by its reads and writes, or the "
                            "measured time of an update.",

@@ -216,9 +216,10 @@ class Capture(TorchDispatchMode):
         self.launch(kernels, self._cost(call), operation,
                     transforms(call) if self._device == 'cuda' else 0)
 
-    def launch(self, kernels, cost, operation=None, in_fp32=0):
+    def launch(self, kernels, cost=None, operation=None, in_fp32=0):
         """Writes down kernels of one call; `cost`: what it takes the host, and the launches that
-        this holds."""
+        this holds; left out: a plain elementwise call."""
+        cost = cost or (host.backward('') if self._in_backward else host.forward('', False))
         kernels = one_operation(kernels, self._shares(kernels, cost))
         copied = copies(kernels)
         held, settled = self.alive.held + copied, self.alive.settled

@@ -49,7 +49,8 @@ TEST_CASE("an optimizer that is neither a law nor a time is refused",
   CHECK(refusal_at(scratch, 4, "  optimizer: adamww") ==
         "s.yaml:4:14: workload.optimizer: unknown name \"adamww\"; did you mean \"adamw\"?; known: "
         "none, "
-        "sgd, sgd-plain, adam, adamw, adamw-fused, adamw-loop, lamb, adafactor, muon");
+        "sgd, sgd-plain, adam, adamw, adamw-fused, adamw-loop, lamb, adafactor, muon, "
+        "rmsprop, novograd, lion, adam-8bit");
   CHECK(refusal_at(scratch, 4, "  optimizer: 12") ==
         "s.yaml:4:14: workload.optimizer: expected a time with its unit, such as \"250 ms\" or \"5 "
         "us\", "
