@@ -243,11 +243,21 @@ def description(rows):
                       'parameters: [{name: p, shape: [1], layer: 0, after: 0}]']) + '\n'
 
 
-def priced(rows, tests, device='h200'):
-    """Predicted us of each row. Those in fp32 are priced with TF32 off."""
+def priced(rows, tests, device='h200', laws_alone=False):
+    """Predicted us of each row. Those in fp32 are priced with TF32 off. `laws_alone`: as if nothing
+    had been measured on the device."""
+    with tempfile.NamedTemporaryFile('w', suffix='.yaml') as file:
+        file.write(f'base: {device}\n{"operations: none" if laws_alone else ""}\n')
+        file.flush()
+        return priced_on(rows, tests, file.name)
+
+
+def priced_on(rows, tests, device):
     found = [0.0] * len(rows)
     for compute in ('fp32', None):
         wanted = [n for n, row in enumerate(rows) if (row[1]['dtype'] == 'fp32') == bool(compute)]
+        if not wanted:
+            continue
         for n, time in zip(wanted, priced_alike([rows[n] for n in wanted], tests, device, compute)):
             found[n] = time
     return found
