@@ -2,16 +2,18 @@
 """Makes the table of measured operations of the catalogue's H200 from what one H200 took for single
 operations (tests/data/h200/operations.csv.gz).
 
-    tests/experiments/operations_table.py [--ddpsim-tests build/release/tests] [-o FILE] [--check]
+    tests/experiments/operations_table.py [-o FILE] [--check]
 
-A row of the table is one kernel. Of a measured row the events' 2.7 us are taken off, and, where an
-operation has other kernels around it (copies of layout around a convolution), what the laws say of
-those and of the gaps; half of the row at least is left. Products of tensor cores are multiplied by
-0.95: repeated in a loop of their own they run below a step's clock (model/kernel/product_law.hpp).
+A row of the table is one kernel. The 2.7 us of the events are taken off each row. A convolution of
+tensor cores with channels first copies its tensors to channels last and runs the kernels of that
+layout: it has the time of the row with channels last, for its copies are kernels of their own.
+Repeated in a loop of their own, products of tensor cores run below a step's clock, and their rows
+are multiplied by what one product of each format takes in a step over its time in a loop; of
+convolutions by the factor of their law (model/kernel/product_law.hpp).
 
-In the table are matrix products and convolutions, which are as quick in a step as by themselves.
-Left out are rows that measure the host, and what moves memory: single operations find a cold
-second-level cache, kernels of a step do not, and the laws of those classes know the difference.
+In the table are matrix products and convolutions. Left out are rows that measure the host, and what
+moves memory: single operations find a cold second-level cache, kernels of a step do not, and the
+laws of those classes know the difference.
 
 --check compares the table with FILE and fails if they differ.
 """
@@ -22,7 +24,9 @@ import sys
 import single_operations as single
 
 TABLE = single.ROOT / 'scenarios/catalogue/operations/h200.yaml'
-OF_A_STEP = 0.95  # model/kernel/product_law.hpp
+# Of 8192 x 4096 x 1024 on the H200, us in a step of lm350 and in a loop (tests/data/h200).
+PRODUCTS_IN_A_STEP = {'tf32': 174 / 190, 'bf16': 97.5 / 99, 'fp32': 1}
+CONVOLUTIONS_IN_A_STEP = 0.95  # model/kernel/product_law.hpp, of_a_step
 HEAD = """\
 # Written by tests/experiments/operations_table.py.
 format: ddpsim.operations/1
@@ -35,43 +39,38 @@ operations:
 """
 
 
-def main_kernel(kernels):
-    """The kernel that the row is about, and those around it."""
-    found = [each for each in kernels if 'conv' in each or 'gemm' in each]
-    return found[0], [each for each in kernels if each is not found[0]]
-
-
 def is_wanted(row):
     return row['kind'] in ('gemm', 'bmm') or row['kind'].startswith('conv')
 
 
-def table_rows(tests, data=single.DATA):
+def main_kernel(kernels):
+    return next(each for each in kernels if 'conv' in each or 'gemm' in each)
+
+
+def us_of_kernel(row, kernels, last):
+    """`last`: [what, dtype, shape] the rows of convolutions with channels last."""
+    if len(kernels) > 1:
+        row = last[row['what'], row['dtype'], row['shape']]
+    us = float(row['us']) - single.EVENTS
+    if not row['kind'].startswith('conv'):
+        return us * PRODUCTS_IN_A_STEP[row['dtype']]
+    shape = main_kernel(kernels)['conv']
+    tensor_cores = row['dtype'] != 'fp32' and shape['groups'] == 1 and shape['channels'] % 4 == 0
+    return us * CONVOLUTIONS_IN_A_STEP if tensor_cores else us
+
+
+def table_rows(data=single.DATA):
     """[(kernel, us)]"""
-    rows = [row for row in single.measured_rows(data) if is_wanted(row[1])]
-    split = [(name, row, *main_kernel(kernels)) for name, row, kernels in rows]
-    around = [(name, row, others) for name, row, _, others in split if others]
-    times = dict(zip((id(row) for _, row, _ in around),
-                     single.priced(around, tests, 'h200', laws_alone=True)))
-    made = []
-    for _, row, kernel, others in split:
-        whole = float(row['us']) - single.EVENTS
-        # `priced` counts the events, and the gaps between the kernels; one more is there with ours.
-        rest = times[id(row)] - single.EVENTS + single.GAP if others else 0
-        us = max(whole - rest, whole / 2)
-        if row['dtype'] != 'fp32' and 'gemm' in kernel and 'conv' not in kernel:
-            us *= OF_A_STEP
-        made.append((kernel, us))
-    return made
+    rows = [(row, kernels) for _, row, kernels in single.measured_rows(data) if is_wanted(row)]
+    last = {(row['what'], row['dtype'], row['shape']): row for row, _ in rows
+            if row['kind'] == 'conv nhwc'}
+    return [(main_kernel(kernels), us_of_kernel(row, kernels, last)) for row, kernels in rows]
 
 
 def line(kernel, us):
-    keys = {key: kernel[key] for key in (('conv',) if 'conv' in kernel else ('gemm',))}
-    if 'conv' in keys:
-        shape = dict(keys['conv'])
-        for key, usual in (('groups', 1), ('channels_last', 'false')):
-            if shape[key] == usual:
-                del shape[key]
-        keys['conv'] = shape
+    kind = 'conv' if 'conv' in kernel else 'gemm'
+    usual = {'groups': 1, 'channels_last': 'false', 'batch': 1, 'along_k': 2}
+    keys = {kind: {key: value for key, value in kernel[kind].items() if usual.get(key) != value}}
     keys |= {key: kernel[key] for key in ('type', 'read', 'written')}
     return f'  - {single.flow(keys | {"time": f"{us:.1f} us"})}\n'
 
@@ -79,12 +78,11 @@ def line(kernel, us):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--ddpsim-tests', default=single.ROOT / 'build/release/tests')
     parser.add_argument('--data', default=single.DATA)
     parser.add_argument('-o', '--output', type=pathlib.Path, default=TABLE)
     parser.add_argument('--check', action='store_true')
     arguments = parser.parse_args()
-    text = HEAD + ''.join(line(*row) for row in table_rows(arguments.ddpsim_tests, arguments.data))
+    text = HEAD + ''.join(line(*row) for row in table_rows(arguments.data))
     if not arguments.check:
         arguments.output.write_text(text)
     elif not arguments.output.is_file() or arguments.output.read_text() != text:
