@@ -33,7 +33,8 @@ def calls(torch):
 
 
 def measured(seconds):
-    """[name] Microseconds of a call: the median of rounds in which each operation has its turn."""
+    """[name] Microseconds of a call: the median of rounds in which each operation has its turn. Of
+    the thread's processor time, so that other processes do not count."""
     import torch
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -46,10 +47,10 @@ def measured(seconds):
                 function = functions[name]
                 for _ in range(10):
                     function()
-                begin = time.perf_counter()
+                begin = time.thread_time()
                 for _ in range(CALLS):
                     function()
-                rounds[name].append((time.perf_counter() - begin) / CALLS * 1e6)
+                rounds[name].append((time.thread_time() - begin) / CALLS * 1e6)
     finally:
         torch.set_num_threads(threads)
     return {name: statistics.median(times) for name, times in rounds.items()}
