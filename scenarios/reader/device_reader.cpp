@@ -205,6 +205,8 @@ std::shared_ptr<const OperationTable> operations_of(const std::vector<Entry>& en
     const auto given = YamlMap(entries[i].yaml).find("operations");
     if (!given) continue;
     if (given->is_word("none")) return nullptr;
+    if (device.synchronous)
+      given->fail("measured operations are of GPUs: a calibration measures a CPU's kernels");
     if (given->is_map()) {
       if (!of_another) return nullptr;
       scaled_from_map().read(*given);

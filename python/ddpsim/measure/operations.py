@@ -144,7 +144,7 @@ def run(path, device_text, seconds, classes, say):
     clock = clock_of(device) if missing else None
     try:
         for case in missing:
-            if time.monotonic() - begin > seconds:
+            if done and time.monotonic() - begin > seconds:
                 break
             done += 1
             found = measure_case(clock, case, device)
