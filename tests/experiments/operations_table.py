@@ -75,6 +75,10 @@ def line(kernel, us):
     return f'  - {single.flow(keys | {"time": f"{us:.1f} us"})}\n'
 
 
+def text_of(rows):
+    return HEAD + ''.join(line(*row) for row in rows)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -82,7 +86,7 @@ def main():
     parser.add_argument('-o', '--output', type=pathlib.Path, default=TABLE)
     parser.add_argument('--check', action='store_true')
     arguments = parser.parse_args()
-    text = HEAD + ''.join(line(*row) for row in table_rows(arguments.data))
+    text = text_of(table_rows(arguments.data))
     if not arguments.check:
         arguments.output.write_text(text)
     elif not arguments.output.is_file() or arguments.output.read_text() != text:
