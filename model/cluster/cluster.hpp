@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,8 @@
 #include "model/cluster/launch.hpp"
 
 namespace ddpsim {
+
+class OperationTable;  // model/kernel/operation_table.hpp
 
 /// One accelerator (or CPU) as its data sheet and published measurements describe it.
 struct Device {
@@ -29,6 +32,9 @@ struct Device {
   /// Can GPUs copy to each other over PCIe (else NCCL goes through the host).
   bool peer_to_peer = true;
   bool synchronous = false;  ///< kernels run on the host thread (a CPU)
+  /// Single operations that were measured on it, or on another device whose times are scaled; null:
+  /// the laws alone price kernels.
+  std::shared_ptr<const OperationTable> operations{};
 
   FlopRate peak_of(DType type) const { return peak[static_cast<std::size_t>(type)]; }
   double efficiency_of(DType type) const { return gemm_efficiency[static_cast<std::size_t>(type)]; }

@@ -13,16 +13,34 @@
 
 namespace ddpsim {
 
+/// Where the time of a kernel comes from.
+enum class KernelSource : std::uint8_t {
+  law,       ///< of its class
+  measured,  ///< a row of the device's table of operations
+  between,   ///< two rows of it
+  beyond,    ///< the nearest row of it, and the law for the rest of the way
+};
+constexpr std::string_view name_of(KernelSource source) {
+  constexpr std::array<std::string_view, 4> names{"law", "measured", "between", "beyond"};
+  return names[static_cast<std::size_t>(source)];
+}
+
 struct KernelTime {
   Duration busy{};  ///< of all launches; gaps between them not counted
   int launches = 1;
   float memory_fraction = 1;  ///< how much of it memory bandwidth bounds
+  KernelSource source = KernelSource::law;
 };
 
-/// How long the kernel keeps a GPU busy that has nothing else to do.
+/// How long the kernel keeps a GPU busy that has nothing else to do: by the device's table of
+/// measured operations (operation_table.hpp), and by the law of its class where that does not know
+/// it.
 /// Throws std::invalid_argument if the device does not multiply the kernel's format, and of a
 /// device whose kernels run on the host thread.
 KernelTime kernel_time(const DeviceKernel& kernel, const Device& device);
+
+/// The same by the law of its class alone.
+KernelTime law_time(const DeviceKernel& kernel, const Device& device);
 
 /// From the end of a kernel to the start of the next that the host has enqueued by then. Measured
 /// between kernels of whole steps on an H200: 1.3 to 2.6 us a kernel, with the first launch and the

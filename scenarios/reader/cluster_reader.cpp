@@ -14,6 +14,7 @@
 #include "scenarios/reader/cluster_shape.hpp"
 #include "scenarios/reader/device_reader.hpp"
 #include "scenarios/reader/entry_keys.hpp"
+#include "scenarios/reader/host_reader.hpp"
 #include "scenarios/reader/launch_reader.hpp"
 #include "scenarios/reader/link_reader.hpp"
 #include "scenarios/reader/map.hpp"
@@ -32,6 +33,7 @@ constexpr int most_nodes = 100'000, most_ranks_per_node = 1024;
 /// A cluster, with what the scenario says of `launch` and of the number of ranks.
 struct ClusterDraft : CalibratedCluster {
   LaunchChange launch_change;
+  Host host;
   std::optional<double> given_skew;
   std::optional<int> at_once;
   std::optional<int> ranks_given;
@@ -314,6 +316,8 @@ void finish_cluster(ClusterDraft& cluster, const YamlMap& map) {
   if (cluster.launch_change.synchronous) cluster.device.synchronous = true;
   cluster.launch = cluster.calibration ? cluster.calibration->launch : default_launch;
   if (cluster.device.synchronous) cluster.launch.kernel = Duration::zero();  // a call, no launch
+  for (Duration* time : {&cluster.launch.kernel, &cluster.launch.collective, &cluster.launch.hook})
+    *time = scaled(*time, cluster.host.factor);
   cluster.launch_change.apply(cluster.launch);
   check_links(cluster, map);
 }
@@ -447,6 +451,16 @@ void add_costs(Map<ClusterDraft>& map) {
             .example = "{kernel: 6 us, collective: 35 us, hook: 12 us}",
             .source = "6 us and 12 us: see model/cost/kernel_cost.hpp; 35 us: pytorch pull request "
                       "147820"})
+      .key_read("host",
+                Type{{.kind = Form::Kind::entry, .catalogue = host_entries},
+                     value::map([]() -> const auto& { return host_map().description(); })},
+                [](ClusterDraft& cluster, const Yaml& given) { cluster.host = read_host(given); },
+                {.meaning = "The hosts' processors: by how much all that the host pays (to enqueue "
+                            "kernels and collectives, to run hooks) takes longer than on the "
+                            "reference host. Times that `launch` gives stand as they are.",
+                 .unset = "reference",
+                 .example = "{base: reference, factor: 1.4}",
+                 .source = "tests/data/h200; hosts of one kind differ by a third: docs/devices.md"})
       .key(
           "collectives_at_once", value::whole(1, 8), &ClusterDraft::at_once,
           {.meaning = "How many collectives of one communicator may be under way at once, begun in "
@@ -475,6 +489,8 @@ Map<ClusterDraft> make_cluster_map() {
   map.needs({"device", "calibration", "system"})
       .excludes("system", {"calibration"},
                 "a calibration is of another machine: write its name in place of the system's")
+      .excludes("host", {"calibration"},
+                "a calibration has measured its own host: its times need no factor")
       .needs_also(
           {{.key = "intra_node"},
            {.key = "calibration"},

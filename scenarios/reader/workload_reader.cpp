@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "model/ddp/peak_memory.hpp"
+#include "model/kernel/operation_table.hpp"
 #include "scenarios/reader/catalogue.hpp"
 #include "scenarios/reader/description_reader.hpp"
 #include "scenarios/reader/map.hpp"
@@ -265,6 +266,31 @@ void refuse_other_devices(const Yaml& given, const WorkloadDescription& descript
   }
 }
 
+/// What is to be said of kernels whose times were measured on the device, or on another; "": none
+/// were.
+std::string operations_note(const WorkloadDescription& description, std::optional<DType> compute,
+                            const Device& device) {
+  if (!device.operations) return "";
+  int priced = 0, measured = 0, beyond = 0;
+  for (const DescribedKernel& kernel : description.kernels) {
+    const auto time = class_time(kernel, compute, device, description.release);
+    if (!time) continue;
+    ++priced;
+    if (time->source != KernelSource::law) ++measured;
+    if (time->source == KernelSource::beyond) ++beyond;
+  }
+  if (measured == 0) return "";
+  std::string note = fmt::format("{} of {} distinct kernels priced by measured operations",
+                                 measured, priced);
+  if (const auto& other = device.operations->measured_on())
+    note += fmt::format(" of {}, scaled to {} by the laws", other->name, device.name);
+  if (beyond > 0)
+    note += fmt::format(", {} of them beyond the sizes that were measured, by the laws from the "
+                        "nearest",
+                        beyond);
+  return note;
+}
+
 void read_described(const Yaml& given, const Entry& entry, WorkloadDraft& draft,
                     Scenario& scenario) {
   const WorkloadDescription description = read_workload_description(entry.yaml);
@@ -286,6 +312,8 @@ void read_described(const Yaml& given, const Entry& entry, WorkloadDraft& draft,
                                  .partial = description.partial,
                                  .attention_flops = flops.counted,
                                  .masked_flops = flops.masked};
+  if (const std::string note = operations_note(description, draft.compute, device); !note.empty())
+    scenario.described->notes.push_back(note);
 }
 
 Workload built(const std::string& name, const ModelDescription& model, const WorkloadSize& size) {

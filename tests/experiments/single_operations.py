@@ -3,12 +3,17 @@
 (tests/data/h200/operations.csv.gz).
 
     tests/experiments/single_operations.py [--ddpsim-tests build/release/tests] [--rows] [--json FILE]
+    tests/experiments/single_operations.py --table
 
 Each measured operation becomes a layer of a workload description, with the kernels that it
 launches, and price_description prices it; a row holds 2.7 us of the events around it. Rows of
 several kernels and little work measure the host and are left out: backward passes of norms and
 attention below 150 us, of embeddings (31 kernels), optimizers. Prints, for each class, the
-median error and what nine in ten are within.
+median error and what nine in ten are within, of the laws alone: the catalogue's table of measured
+operations is made of the same rows.
+
+--table scores that table where sizes between its rows have a meaning: products of a number of rows
+(samples) that is left out of the table, each of the four in turn. A convolution has one size only.
 """
 import argparse
 import csv
@@ -243,11 +248,21 @@ def description(rows):
                       'parameters: [{name: p, shape: [1], layer: 0, after: 0}]']) + '\n'
 
 
-def priced(rows, tests, device='h200'):
-    """Predicted us of each row. Those in fp32 are priced with TF32 off."""
+def priced(rows, tests, device='h200', laws_alone=False):
+    """Predicted us of each row. Those in fp32 are priced with TF32 off. `laws_alone`: as if nothing
+    had been measured on the device."""
+    with tempfile.NamedTemporaryFile('w', suffix='.yaml') as file:
+        file.write(f'base: {device}\n{"operations: none" if laws_alone else ""}\n')
+        file.flush()
+        return priced_on(rows, tests, file.name)
+
+
+def priced_on(rows, tests, device):
     found = [0.0] * len(rows)
     for compute in ('fp32', None):
         wanted = [n for n, row in enumerate(rows) if (row[1]['dtype'] == 'fp32') == bool(compute)]
+        if not wanted:
+            continue
         for n, time in zip(wanted, priced_alike([rows[n] for n in wanted], tests, device, compute)):
             found[n] = time
     return found
@@ -270,6 +285,35 @@ def priced_alike(rows, tests, device, compute):
     return [us + EVENTS + GAP * (launches - 1) for us, launches in zip(busy, count)]
 
 
+def samples_of(kernel):
+    """Rows of a product; of a weight's gradient the length of its sum."""
+    gemm = kernel['gemm']
+    return gemm['k'] if gemm.get('along_k', 2) == 0 else gemm['m']
+
+
+def by_table_without_size(tests, data=DATA):
+    """{class: errors} of products by the H200's table, without the rows of their own size."""
+    import operations_table
+    rows = [row for row in measured_rows(data) if row[1]['kind'] == 'gemm']
+    kept = operations_table.table_rows(data)
+    errors = {}
+    for size in sorted({int(row['shape'].split('x')[0]) for _, row, _ in rows}):
+        others = [each for each in kept if 'gemm' not in each[0] or 'conv' in each[0]
+                  or samples_of(each[0]) != size]
+        some = [row for row in rows if int(row[1]['shape'].split('x')[0]) == size]
+        with tempfile.TemporaryDirectory() as folder:
+            table, device = pathlib.Path(folder, 't.yaml'), pathlib.Path(folder, 'device.yaml')
+            table.write_text(operations_table.text_of(others))
+            device.write_text('base: h200\noperations: t.yaml\n')
+            times = priced_on(some, tests, device)
+        for (name, row, _), time in zip(some, times):
+            inside = 'outside' if size in (512, 32768) else 'between'
+            row_us = EVENTS + (float(row['us']) - EVENTS) * operations_table.PRODUCTS_IN_A_STEP[
+                row['dtype']]
+            errors.setdefault(f'{name}, {inside}', []).append(time / row_us - 1)
+    return errors
+
+
 def measured_rows(data=DATA):
     """[(class, row, kernels)]"""
     rows = []
@@ -286,23 +330,33 @@ def spread(errors):
     return statistics.median(sizes), sizes[math.ceil(0.9 * len(sizes)) - 1]
 
 
+def by_laws(arguments):
+    """{class: errors}"""
+    rows = measured_rows(arguments.data)
+    errors = {}
+    for (name, row, _), time in zip(rows, priced(rows, arguments.ddpsim_tests, laws_alone=True)):
+        error = time / float(row['us']) - 1
+        errors.setdefault(name, []).append(error)
+        if arguments.rows:
+            print(f'{name:24} {row["kind"]:10} {row["what"]:26} {row["dtype"]:5} '
+                  f'{row["shape"]:28} {float(row["us"]):10.2f} {time:10.2f} {100 * error:+7.1f} %')
+    return errors
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--ddpsim-tests', default=ROOT / 'build/release/tests')
     parser.add_argument('--data', default=DATA)
     parser.add_argument('--rows', action='store_true', help='print every row')
+    parser.add_argument('--table', action='store_true',
+                        help='the table of measured operations, sizes left out')
     parser.add_argument('--json', help='write the figures of each class')
     arguments = parser.parse_args()
-    rows = measured_rows(arguments.data)
-    times = priced(rows, arguments.ddpsim_tests)
-    errors = {}
-    for (name, row, _), time in zip(rows, times):
-        error = time / float(row['us']) - 1
-        errors.setdefault(name, []).append(error)
-        if arguments.rows:
-            print(f'{name:24} {row["kind"]:10} {row["what"]:26} {row["dtype"]:5} '
-                  f'{row["shape"]:28} {float(row["us"]):10.2f} {time:10.2f} {100 * error:+7.1f} %')
+    if arguments.table:
+        errors = by_table_without_size(arguments.ddpsim_tests, arguments.data)
+    else:
+        errors = by_laws(arguments)
     print(f'{"class":26} rows  median  nine in ten   bias')
     for name, some in errors.items():
         median, ninth = spread(some)
