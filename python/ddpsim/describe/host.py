@@ -45,12 +45,14 @@ _FORWARD = {
     'aten._scaled_dot_product_flash_attention': ('sdpa', 2),
     'aten._scaled_dot_product_efficient_attention': ('sdpa', 2)}
 _BACKWARD = {
-    'aten.convolution_backward': ('conv2d', 3), 'aten.native_layer_norm_backward': ('layer_norm', 2),
+    'aten.convolution_backward': ('conv2d', 3),
+    'aten.native_layer_norm_backward': ('layer_norm', 2),
     'aten._fused_rms_norm_backward': ('layer_norm', 2),
     'aten.native_group_norm_backward': ('layer_norm', 2),
     'aten.native_batch_norm_backward': ('batch_norm', 1),
     'aten.batch_norm_backward': ('batch_norm', 1),
-    'aten._softmax_backward_data': ('softmax', 1), 'aten._log_softmax_backward_data': ('softmax', 1),
+    'aten._softmax_backward_data': ('softmax', 1),
+    'aten._log_softmax_backward_data': ('softmax', 1),
     'aten.gelu_backward': ('gelu', 1), 'aten.silu_backward': ('gelu', 1),
     'aten._scaled_dot_product_flash_attention_backward': ('conv2d', 4),
     'aten._scaled_dot_product_efficient_attention_backward': ('conv2d', 4),
