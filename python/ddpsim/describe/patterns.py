@@ -101,7 +101,7 @@ def gathered(call):
 def of_batch_norm(name, data, backward=False):
     channels = data.shape[1] if data.dim() > 1 else data.numel()
     return Pattern(name, channels, data.numel() // max(1, channels), backward, lies_last(data),
-                   data[0, 0].numel() if data.dim() > 2 else 0)
+                   data.shape[2:].numel() if data.dim() > 2 else 0)
 
 
 def pooled(call, name, result, backward=False):
