@@ -283,6 +283,10 @@ void read_described(const Yaml& given, const Entry& entry, WorkloadDraft& draft,
                                  .partial = description.partial,
                                  .attention_flops = flops.counted,
                                  .masked_flops = flops.masked};
+  for (const DescribedCollective& each : description.collectives) {
+    scenario.described->collectives += each.count;
+    scenario.described->collective_bytes += each.count * Bytes{each.bytes};
+  }
 }
 
 Workload built(const std::string& name, const ModelDescription& model, const WorkloadSize& size) {
