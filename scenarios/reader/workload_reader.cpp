@@ -314,6 +314,10 @@ void read_described(const Yaml& given, const Entry& entry, WorkloadDraft& draft,
                                  .masked_flops = flops.masked};
   if (const std::string note = operations_note(description, draft.compute, device); !note.empty())
     scenario.described->notes.push_back(note);
+  for (const DescribedCollective& each : description.collectives) {
+    scenario.described->collectives += each.count;
+    scenario.described->collective_bytes += each.count * Bytes{each.bytes};
+  }
 }
 
 Workload built(const std::string& name, const ModelDescription& model, const WorkloadSize& size) {

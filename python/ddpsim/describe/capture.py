@@ -359,8 +359,9 @@ def line_of(problem):
     return found
 
 
-# Mistakes of a program, as one makes them in Python. torch's operations raise others.
-_MISTAKES = (TypeError, AttributeError, LookupError, NameError, ArithmeticError, AssertionError)
+# Mistakes of a program, as one makes them in Python. torch's operations raise others, and an
+# IndexError where a tensor has not so many dimensions.
+_MISTAKES = (TypeError, AttributeError, KeyError, NameError, ArithmeticError, AssertionError)
 # Files of ours that call what users wrote.
 _CALLERS = ('step.py', 'user_file.py', 'meta.py')
 
