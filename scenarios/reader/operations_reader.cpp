@@ -10,6 +10,8 @@
 #include "scenarios/reader/device_kernel_reader.hpp"
 #include "scenarios/reader/file_end.hpp"
 #include "scenarios/reader/map.hpp"
+#include "scenarios/reader/named_files.hpp"
+#include "scenarios/reader/operation_lines.hpp"
 
 namespace ddpsim {
 namespace {
@@ -162,7 +164,10 @@ class RowsOfFile {
 
   /// Throws InputError.
   const OperationRows& get() {
-    std::call_once(read_, [&] { rows_ = rows_of(read_operations(Yaml::load(file_)).rows); });
+    std::call_once(read_, [&] {
+      const auto on_lines = operations_on_lines(content_of_file(file_));
+      rows_ = rows_of(on_lines ? *on_lines : read_operations(Yaml::load(file_)).rows);
+    });
     return rows_;
   }
 

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
+#include "scenarios/reader/operation_lines.hpp"
 #include "tests/scenarios/reader/refusal.hpp"
 
 namespace ddpsim {
@@ -217,6 +218,66 @@ TEST_CASE("a table that is wrong is refused with its place", "[scenarios][operat
   CHECK(said(table, "{base: generic-cpu, operations: t.yaml}") ==
         "s.yaml:3:43: cluster.device.operations: measured operations are of GPUs: a calibration "
         "measures a CPU's kernels");
+}
+
+/// Both readers, one row after the other.
+void check_alike(const std::filesystem::path& file) {
+  const auto quick = operations_on_lines(content_of(file));
+  REQUIRE(quick);
+  const auto& rows = read_operations(Yaml::load(file)).rows;
+  REQUIRE(quick->size() == rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    CAPTURE(i);
+    const MeasuredOperation &one = (*quick)[i], &other = rows[i];
+    CHECK(place_of(one.kernel) == place_of(other.kernel));
+    CHECK(one.kernel.traffic.count == other.kernel.traffic.count);
+    CHECK(one.time == other.time);
+  }
+}
+
+TEST_CASE("rows on a line each are read as YAML, only faster", "[scenarios][operations_reader]") {
+  const Scratch scratch;
+  check_alike(std::filesystem::path(DDPSIM_SCENARIOS) / "catalogue/operations/h200.yaml");
+  const std::string rows =
+      "  - {\"conv\": {\"direction\": \"weight\", \"pictures\": 2, \"channels\": 16, \"pixels\": 9, "
+      "\"outputs\": 16, \"places\": 9, \"groups\": 4, \"channels_last\": true}, \"type\": \"fp16\", "
+      "\"read\": 5, \"written\": 6, \"time\": \"0.25 us\"}\n"
+      "  - {attention: {batch: 2, heads: 3, queries: 4, keys: 5, size: 6, value_size: 7, causal: "
+      "true, backward: true, masked: true, implementation: cudnn}, type: bf16, read: 1, written: "
+      "2, time: 3 us}\n"
+      "  - {pattern: {of: batch_norm, rows: 64, columns: 100, inner: 50, backward: true, "
+      "channels_last: true}, read: 1, written: 2, time: 3.125 us}\n"
+      "  - {gemm: {m: 1, n: 2, k: 3, batch: 4, along_k: 0}, type: tf32, read: 0, written: 2, time: "
+      "1e3 us}\n";
+  check_alike(scratch.write("t.yaml", table.substr(0, table.find("  - {gemm: {m: 64")) + rows));
+}
+
+TEST_CASE("what stands otherwise, or is wrong, is left to the reader of YAML",
+          "[scenarios][operations_reader]") {
+  const std::string head = "format: ddpsim.operations/1\ndevice: a card\noperations:\n";
+  const auto row = [&](const std::string& text) { return head + "  - " + text + "\n"; };
+  const std::string good = "{gemm: {m: 1, n: 2, k: 3}, read: 1, written: 1, time: 1 us}";
+  CHECK(operations_on_lines(row(good)));
+  for (const char* other :
+       {"{gemm: {m: 1, n: 2, k: 3}, read: 1, written: 1, time: 1 ms}",
+        "{gemm: {m: 1, n: 2}, read: 1, written: 1, time: 1 us}",
+        "{gemm: {m: 1, n: 2, k: 0}, read: 1, written: 1, time: 1 us}",
+        "{gemm: {m: 1, n: 2, k: 3, q: 3}, read: 1, written: 1, time: 1 us}",
+        "{gemm: {m: 1, m: 1, n: 2, k: 3}, read: 1, written: 1, time: 1 us}",
+        "{gemm: {m: 1, n: 2, k: 3}, written: 1, time: 1 us}",
+        "{gemm: {m: 1, n: 2, k: 3}, pattern: {of: sum}, read: 1, written: 1, time: 1 us}",
+        "{attention: {batch: 1, heads: 1, queries: 1, keys: 1, size: 8}, read: 1, written: 1, "
+        "time: 1 us}",
+        "{gemm: {m: 1, n: 2, k: 3}, read: 1, written: 1, time: 1 us",
+        "{gemm: {m: 1, n: 2, k: 3}, read: 1, written: 1, time: 1 us} # a comment",
+        "{gemm: {m: 1, n: 2, k: 3}, read: 1, written: 1, time: -1 us}", "gemm"}) {
+    CAPTURE(other);
+    CHECK_FALSE(operations_on_lines(row(other)));
+  }
+  CHECK_FALSE(operations_on_lines(row(good) + "  - " + good + "\n"));  // twice
+  CHECK_FALSE(operations_on_lines(head));
+  CHECK_FALSE(operations_on_lines("written_by: a program\n" + row(good)));  // cut off
+  CHECK_FALSE(operations_on_lines(row(good) + "other: 1\n"));
 }
 
 TEST_CASE("a table that a program wrote is whole", "[scenarios][operations_reader]") {
