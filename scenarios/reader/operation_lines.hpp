@@ -12,7 +12,7 @@ namespace ddpsim {
 /// line, as programs write them:
 ///
 ///     operations:
-///       - {gemm: {m: 512, n: 768, k: 768}, type: bf16, read: 1966080, written: 786432, time: 4.7 us}
+///       - {gemm: {m: 64, n: 8, k: 8}, type: bf16, read: 1152, written: 1024, time: 4.7 us}
 ///
 /// Nothing where anything is written otherwise or is wrong: the reader of YAML then reads the file,
 /// or says what is wrong. It needs 0.1 s for a thousand rows, which every run would pay; this needs
