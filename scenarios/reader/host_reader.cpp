@@ -51,13 +51,14 @@ Map<Host> make_host_map() {
                   .otherwise = "nothing",
                   .example = "{add: 1.4 us, view: 0.8 us, linear: 4 us, layer_norm: 5 us, conv2d: "
                              "9 us}"})
-      .key_taken("factor", value::number(0.05, 100),
-                 [](Host& host, double factor) { host.factor *= factor; },
-                 {.meaning = "How many times as long its calls take as those of its `base`; without "
-                             "one, as those of the reference host. `python -m ddpsim.measure host` "
-                             "measures it between two hosts.",
-                  .unset = "1",
-                  .example = "1.4"})
+      .key_taken(
+          "factor", value::number(0.05, 100),
+          [](Host& host, double factor) { host.factor *= factor; },
+          {.meaning = "How many times as long its calls take as those of its `base`; without "
+                      "one, as those of the reference host. `python -m ddpsim.measure host` "
+                      "measures it between two hosts.",
+           .unset = "1",
+           .example = "1.4"})
       .needs({"base", "factor"},
              "no factor over another host: write one, or measure against that host's file (python "
              "-m ddpsim.measure host --reference FILE)");

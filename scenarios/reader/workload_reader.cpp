@@ -280,14 +280,15 @@ std::string operations_note(const WorkloadDescription& description, std::optiona
     if (time->source == KernelSource::beyond) ++beyond;
   }
   if (measured == 0) return "";
-  std::string note = fmt::format("{} of {} distinct kernels priced by measured operations",
-                                 measured, priced);
+  std::string note =
+      fmt::format("{} of {} distinct kernels priced by measured operations", measured, priced);
   if (const auto& other = device.operations->measured_on())
     note += fmt::format(" of {}, scaled to {} by the laws", other->name, device.name);
   if (beyond > 0)
-    note += fmt::format(", {} of them beyond the sizes that were measured, by the laws from the "
-                        "nearest",
-                        beyond);
+    note += fmt::format(
+        ", {} of them beyond the sizes that were measured, by the laws from the "
+        "nearest",
+        beyond);
   return note;
 }
 

@@ -14,7 +14,7 @@ import torch
 REPEATS = 7
 WARM_UP = 3
 FLUSHED = 256 << 20        # bytes: more than any second-level cache has
-NO_WORK = 1.2e-6           # seconds that a kernel of next to no work takes (model/kernel/machine.cpp)
+NO_WORK = 1.2e-6           # seconds that a kernel of next to no work takes: machine.cpp
 
 
 class GpuClock:
