@@ -49,8 +49,8 @@ def test_the_hosts_figures_are_the_measured_ones():
     ('lm350-amp', 17.4, 35.5), ('resnet101-last', 17.0, 24.4)])
 def test_the_hosts_time_of_a_step_is_near_that_of_a_measured_one(experiment, case, forward,
                                                                  backward):
-    """Both are bound by the host; in a step calls cost 1.65 times what they cost in a loop, which
-    was found on these two networks and not from this table."""
+    """Passes that end with a synchronisation: there calls cost 1.65 times what they cost in a loop,
+    which was found on these two networks and not from this table."""
     workload, _ = experiment.described(case)
     for kernels, milliseconds in ((workload.forward, forward), (workload.backward, backward)):
         ours = 1.65e-3 * sum(kernel.host for kernel in kernels)
