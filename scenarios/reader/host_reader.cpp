@@ -17,15 +17,16 @@ const Map<HostTimes>& host_times_map() {
   static const auto map =
       Map<HostTimes>("host_times",
                      "What a call of PyTorch on small CPU tensors takes on the host, by operation.")
-          .key("add", value::time(), &HostTimes::add, {.meaning = "x + y.", .example = "1.4 us"})
+          .key("add", value::time(), &HostTimes::add,
+               {.meaning = "x + y.", .example = "1.4 us", .required = true})
           .key("view", value::time(), &HostTimes::view,
-               {.meaning = "x.view().", .example = "0.8 us"})
+               {.meaning = "x.view().", .example = "0.8 us", .required = true})
           .key("linear", value::time(), &HostTimes::linear,
-               {.meaning = "torch.nn.Linear.", .example = "4 us"})
+               {.meaning = "torch.nn.Linear.", .example = "4 us", .required = true})
           .key("layer_norm", value::time(), &HostTimes::layer_norm,
-               {.meaning = "torch.nn.LayerNorm.", .example = "5 us"})
+               {.meaning = "torch.nn.LayerNorm.", .example = "5 us", .required = true})
           .key("conv2d", value::time(), &HostTimes::conv2d,
-               {.meaning = "torch.nn.Conv2d.", .example = "9 us"});
+               {.meaning = "torch.nn.Conv2d.", .example = "9 us", .required = true});
   return map;
 }
 
