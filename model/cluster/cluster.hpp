@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,8 @@
 #include "model/cluster/launch.hpp"
 
 namespace ddpsim {
+
+class OperationTable;  // model/kernel/operation_table.hpp
 
 /// One accelerator (or CPU) as its data sheet and published measurements describe it.
 struct Device {
@@ -29,6 +32,9 @@ struct Device {
   /// Can GPUs copy to each other over PCIe (else NCCL goes through the host).
   bool peer_to_peer = true;
   bool synchronous = false;  ///< kernels run on the host thread (a CPU)
+  /// Single operations that were measured on it, or on another device whose times are scaled; null:
+  /// the laws alone price kernels.
+  std::shared_ptr<const OperationTable> operations{};
 
   FlopRate peak_of(DType type) const { return peak[static_cast<std::size_t>(type)]; }
   double efficiency_of(DType type) const { return gemm_efficiency[static_cast<std::size_t>(type)]; }
@@ -100,13 +106,14 @@ struct FixedInterference {
 };
 
 /// How much ranks differ in computing time where a scenario says nothing: the standard deviation,
-/// as a share. Fitted on the development files that begin from one GPU's step (33 rows of 4
-/// sources, 1 to 32 V100 or A100) by least squares, each source counting alike, to a quarter of a
-/// per cent. Their steps grow so with ranks, whatever the buckets. It stands for all that makes a
-/// rank late: clocks and silicon (GPUs of one model spread over 8 %, arXiv
-/// 2208.11035), input pipelines, hosts. Even data on even GPUs spreads by 0.5 %
-/// (ByteDance-Seed/StragglerAnalysis).
-inline constexpr double usual_skew = 0.035;
+/// as a share, for input that is ready when a step begins, and for pictures that the hosts decode
+/// meanwhile. Both are what eight GPUs of one host lose of eight times one GPU's rate, as if the
+/// slowest rank took all of it, in public runs that no other constant comes from
+/// (tests/data/input_pipelines.csv), to a quarter of a per cent. Clocks and silicon of GPUs of one
+/// model in several clusters spread by more (arXiv 2208.11035: 8 % from end to end); one rank from
+/// step to step by 0.2 to 0.4 % (github:adamdivak/distrain@d34dada), even data on even GPUs by
+/// 0.5 % (ByteDance-Seed/StragglerAnalysis).
+inline constexpr double usual_skew = 0.005, usual_skew_of_decoded_input = 0.035;
 
 struct Cluster {
   Device device;
@@ -119,6 +126,7 @@ struct Cluster {
   ForcedChoice forced;                            ///< counts where they are NCCL's or Gloo's
   std::optional<FixedInterference> interference;  ///< none: the law of interference.hpp
   double skew = 0;  ///< standard deviation of the ranks' computing times, as a share of them
+  bool skew_is_usual = false;  ///< nobody said so: it depends on where batches come from
   Launch launch;
   int collectives_at_once = 1;  ///< of one communicator; PyTorch's Gloo: 2
   /// Collectives run on the hosts, over copies out of GPUs and back at this rate (PyTorch's Gloo

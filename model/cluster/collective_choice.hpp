@@ -24,12 +24,15 @@ constexpr std::string_view name_of(NcclProtocol protocol) {
   return names[static_cast<std::size_t>(protocol)];
 }
 
-/// Releases of NCCL that choose differently: 2.28 reckons a step of an NVLS tree between nodes
-/// longer than releases before it, and so keeps to trees for larger messages.
-enum class NcclRelease : std::uint8_t { before_2_28, from_2_28 };
-inline constexpr std::array all_nccl_releases{NcclRelease::before_2_28, NcclRelease::from_2_28};
+/// Releases of NCCL that choose differently: 2.4 takes trees for small messages alone; 2.28 reckons
+/// a step of an NVLS tree between nodes longer than releases before it, and so keeps to trees for
+/// larger messages.
+enum class NcclRelease : std::uint8_t { before_2_5, before_2_28, from_2_28 };
+inline constexpr std::array all_nccl_releases{NcclRelease::before_2_5, NcclRelease::before_2_28,
+                                              NcclRelease::from_2_28};
 constexpr std::string_view name_of(NcclRelease release) {
-  return release == NcclRelease::before_2_28 ? "2.26" : "2.28";
+  constexpr std::array<std::string_view, all_nccl_releases.size()> names{"2.4", "2.26", "2.28"};
+  return names[static_cast<std::size_t>(release)];
 }
 
 /// How Gloo's collectives run, on hosts.

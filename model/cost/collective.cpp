@@ -76,6 +76,24 @@ std::optional<NcclLaw> who_takes_sms(Cluster cluster) {
   return NcclLaw(nccl_system(cluster));
 }
 
+/// Beyond the last point of a table a byte takes what it took between that point and the largest of
+/// at most half its size: two points close to each other say little of a slope. It takes no more
+/// than a byte of the table's quickest point does, latency and all.
+Duration table_time_beyond(const AllReduceTable& table, Bytes size) {
+  const auto& [last_size, last] = table.back();
+  double least = in_seconds(last) / static_cast<double>(last_size.count);
+  for (const auto& [bytes, time] : table)
+    least = std::min(least, in_seconds(time) / static_cast<double>(bytes.count));
+  for (std::size_t i = table.size() - 1; i-- > 0;) {
+    const auto& [bytes, time] = table[i];
+    if (bytes.count > last_size.count / 2) continue;
+    least = std::min(least, std::max(0.0, in_seconds(last - time)) /
+                                static_cast<double>((last_size - bytes).count));
+    break;
+  }
+  return last + from_seconds(least * static_cast<double>((size - last_size).count));
+}
+
 }  // namespace
 
 AllReduceTable growing(AllReduceTable table) {
@@ -91,6 +109,7 @@ Duration table_time(const AllReduceTable& table, Bytes size) {
     return scaled(point.second, bytes / static_cast<double>(point.first.count));
   };
   if (table.size() == 1) return in_proportion(table.front());
+  if (size > table.back().first) return table_time_beyond(table, size);
   const auto above = std::upper_bound(table.begin(), table.end(), size,
                                       [](Bytes s, const auto& entry) { return s < entry.first; });
   const auto right =
@@ -123,6 +142,8 @@ CollectiveLaw::CollectiveLaw(const CalibratedCluster& given,
       return;
     case CollectiveModel::table:
       if (link.all_reduce.empty()) throw std::invalid_argument("the link has no all_reduce table");
+      if (link.table_ranks == 1 && ranks_ > 1)
+        throw std::invalid_argument("the link's all-reduces are of one rank: nothing crossed it");
       law_ = growing(link.all_reduce);
       streamed_ = streamed_table(given);
       table_ranks_ = link.table_ranks;

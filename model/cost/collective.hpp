@@ -34,9 +34,10 @@ struct RingLaw {
 };
 
 /// Time of `size` in a measured table: between two points a latency and a bandwidth, the straight
-/// line that joins them. Above the last point the last two go on; below the first the first two do,
-/// and no lower than in proportion to the size. One point: time proportional to size. Where times
-/// fall, the line is level. Throws std::invalid_argument if the table is empty.
+/// line that joins them. Above the last point the line through it and the largest of at most half
+/// its size goes on, but no steeper than the table's best bytes over time; below the first the
+/// first two do, and no lower than in proportion to the size. One point: time proportional to size.
+/// Where times fall, the line is level. Throws std::invalid_argument if the table is empty.
 Duration table_time(const AllReduceTable& table, Bytes size);
 
 /// The table with every point that takes longer than a larger one lowered to that one: more bytes

@@ -67,6 +67,7 @@ Ports ports_of(const Cluster& cluster, Collective collective, NcclAlgorithm algo
   const bool inner = cluster.ranks_per_node > 1, outer = cluster.nodes > 1;
   const LinkKind kind = cluster.intra_node.kind;
   // GPUs that may not copy to each other do so through the host's memory: twice over the bus.
+  const double loaded = through_host(cluster) ? inside : 0;
   if (through_host(cluster)) inside *= 2;
   // What goes to the NICs shares a PCIe port with what goes to other GPUs.
   const bool own_way = outer && (kind == LinkKind::nvlink || !inner);
@@ -74,7 +75,7 @@ Ports ports_of(const Cluster& cluster, Collective collective, NcclAlgorithm algo
   // Where nobody said how fast the inside of a node is, the NICs alone bound what leaves it.
   const bool known = !outer || line_rate(cluster.intra_node) > 0;
   ports[0] = {CollectiveBound::port, kind, inner && known ? inside : 0,
-              line_rate(cluster.intra_node)};
+              line_rate(cluster.intra_node), inner && known ? loaded : 0};
   ports[1] = {CollectiveBound::pcie, LinkKind::pcie, own_way ? between / g : 0, pcie_rate(cluster)};
   ports[2] = {CollectiveBound::nic, cluster.inter_node.kind,
               outer ? between / nics_per_node(cluster) : 0, line_rate(cluster.inter_node)};

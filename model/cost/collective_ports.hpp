@@ -14,6 +14,8 @@ struct Port {
   LinkKind kind = LinkKind::plain;
   double per_byte = 0;  ///< bytes that cross it for a byte of the collective
   double rate = 0;      ///< line rate, bytes/s
+  /// Of these bytes, what kernels load from the host's memory.
+  double loaded = 0;
 
   double seconds() const { return per_byte > 0 ? per_byte / rate : 0; }
 };

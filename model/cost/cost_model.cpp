@@ -38,7 +38,10 @@ Kernel kernel_of(const Work& work) {
   kernel.type = work.type;
   kernel.convolution = work.convolution;
   kernel.blocks = work.blocks;
+  kernel.tensors = work.tensors;
+  kernel.call = work.call;
   kernel.time = work.known_time;
+  kernel.by_class = work.by_class;
   return kernel;
 }
 

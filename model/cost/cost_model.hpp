@@ -52,6 +52,8 @@ class CostModel {
   bool synchronous = false;         ///< kernels run on the host thread
   double backward_beside_hook = 1;  ///< as in Calibration
   double slowest_rank = 1;          ///< its computation takes so much longer than a typical one's
+  /// No step is shorter, whatever it computes: a node makes its ranks' batches no quicker.
+  Duration least_step{};
   int ranks = 1;
   int ranks_per_node = 1;
 

@@ -27,6 +27,13 @@ double lost_beside_compute(const Cluster& cluster) {
   return nvlink ? Law::lost_over_nvlink : Law::lost_over_pcie;
 }
 
+/// Where a host that moves so many bytes/s on the bus stands between slow ones and fast ones: 0 to
+/// 1.
+double between_hosts(double rate) {
+  if (!(rate > Law::slow_host)) return 0;
+  return std::min(1.0, std::log(rate / Law::slow_host) / std::log(Law::fast_host / Law::slow_host));
+}
+
 double memory_slowdown(const MeasuredInterference& point) {
   return point.memory_slowdown.value_or(point.compute_slowdown);
 }
@@ -53,7 +60,7 @@ InterferenceLaw::InterferenceLaw(const CalibratedCluster& cluster)
       memory_{cluster.device.memory_bandwidth.bytes_per_second * cluster.device.memory_efficiency},
       fixed_(cluster.interference),
       lost_(lost_beside_compute(cluster)),
-      later_(by_host(cluster) ? seconds_later_through_host : 0) {
+      by_host_(by_host(cluster)) {
   if (!cluster.calibration) return;
   for (const MeasuredInterference& point : cluster.calibration->interference)
     if (point.channels == 0) measured_.push_back(point);
@@ -86,7 +93,13 @@ Interference InterferenceLaw::beside(const CollectiveCost& collective, Bytes siz
     const double latency = in_seconds(collective.latency),
                  transfer = in_seconds(collective.transfer);
     communication = (latency + transfer / left) / (latency + transfer);
-    later = later_;
+    if (by_host_) {
+      const double fast = between_hosts(collective.bus.bytes_per_second);
+      const double slower = 1 / std::lerp(speed_beside_slow_host, 1.0, fast);
+      compute_bound = std::max(compute_bound, slower);
+      memory_bound = std::max(memory_bound, slower);
+      later = fast * seconds_later_through_host;
+    }
   }
   const auto felt = [&](double slowdown) {
     return static_cast<float>(1 + strength * (slowdown - 1));

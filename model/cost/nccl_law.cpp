@@ -201,7 +201,7 @@ double latency_us(const Entry& entry, const StepTimes& inside, const StepTimes& 
   Entry network = entry;
   if (system.ranks_per_node == 1) network.algorithm = NcclAlgorithm::tree;
   // Simple also waits for the NIC's flush.
-  const bool earlier = system.release == NcclRelease::before_2_28;
+  const bool earlier = system.release != NcclRelease::from_2_28;
   const double usual_inter = entry.is(NcclAlgorithm::nvls_tree) && earlier
                                  ? nvls_tree_network_latency_before_2_28
                                  : network.from(network_latency);

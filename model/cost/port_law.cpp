@@ -23,8 +23,18 @@ namespace {
 // tests/data/nccl-tests and tests/data/clusters, and rounded; the same program prints the errors,
 // also of sources left out of the fit. NVLink's share is bounded so that 1 GiB takes at most 1.35
 // times its bytes at line rate, the start by what the smallest messages on Hopper take.
-constexpr PortConstants fitted{
-    .share = {1.00, 0.79, 0.82, 0.965, 0.92}, .host = 0.92, .nvls = 0.635, .start_us = 3.0};
+constexpr PortConstants fitted{.share = {1.00, 0.79, 0.82, 0.965, 0.92},
+                               .host = 0.90,
+                               .through_host = 2.6e9,
+                               .nvls = 0.635,
+                               .start_us = 3.0};
+
+/// GPUs up to PCIe 4, those before Hopper: there the kernels that copy through the host's memory,
+/// and not its lanes, set the pace, for a load takes a round trip, and few are under way. 2.6 GB/s
+/// is the median of eleven public setups of 2.2 to 5 (tests/data/through_host_rates.csv), the same
+/// from 8 to 512 MiB and from two to eight GPUs; pinned copies reach 24 GB/s on the same hosts. Of
+/// GPUs with PCIe 5 the only public log, of four RTX 5090, has 27 GB/s: what the lanes carry.
+constexpr int first_with_pcie5 = 90;
 
 /// What of the bytes that cross a link is data: half with LL, 15/16 with LL128
 /// (src/device/prims_ll.h and prims_ll128.h; the rest are flags).
@@ -79,6 +89,14 @@ int chain_hops(const Cluster& cluster) {
 double of_one_tree(const NcclSystem& system, NcclProtocol protocol, int nodes) {
   if (protocol == NcclProtocol::simple) return std::numeric_limits<double>::infinity();
   return nccl_tree_channels * 1e9 * nccl_tree_channel_rate(system, protocol, nodes);
+}
+
+/// Bytes/s that pass a GPU's port where some go through the host's memory, there and back.
+double reached_through_host(const Cluster& cluster, const Port& port,
+                            const PortConstants& constants) {
+  const double lanes = constants.host * port.rate;
+  if (cluster.device.compute_capability >= first_with_pcie5 || port.loaded <= 0) return lanes;
+  return std::min(lanes, constants.through_host * port.per_byte / port.loaded);
 }
 
 /// Seconds that a byte of a chunk takes over all hops, one after the other: up and down a tree's
@@ -160,7 +178,9 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants,
                  const std::optional<NvlsTreeSizes>& known)
     : system_(wired(cluster)),
       nics_(cluster.nodes > 1 ? nics_per_node(cluster) : 0),
-      most_channels_(cluster.forced.channels) {
+      most_channels_(cluster.forced.channels),
+      only_short_trees_(cluster.forced.release == NcclRelease::before_2_5 &&
+                        !cluster.forced.algorithm) {
   if (cluster.ranks() == 1) return;
   const bool nvlink = cluster.intra_node.kind == LinkKind::nvlink;
   const StepTimes inside =
@@ -200,10 +220,12 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants,
         for (std::size_t i = 0; i < ports.size(); ++i) {
           const Port& port = ports[i];
           const bool inside_node = i == 0;
-          reached[i] = port.rate * (inside_node && nvls ? constants.nvls * nvls_of_hopper(system_)
-                                    : inside_node && through_host(cluster)
-                                        ? data_share[p] * constants.host
-                                        : data_share[p] * constants.share[index_of(port.kind)]);
+          if (inside_node && nvls)
+            reached[i] = port.rate * constants.nvls * nvls_of_hopper(system_);
+          else if (inside_node && through_host(cluster))
+            reached[i] = data_share[p] * reached_through_host(cluster, port, constants);
+          else
+            reached[i] = port.rate * data_share[p] * constants.share[index_of(port.kind)];
           if (port.per_byte > 0) bound(port.name, port.per_byte / reached[i] / kernel);
         }
         candidate.chunks = nccl_chunks(system_, algorithm, protocol);
@@ -244,11 +266,18 @@ PortLaw::Price PortLaw::price(const Candidate& candidate, double bytes) const {
   return price;
 }
 
-const PortLaw::Candidate& PortLaw::quickest(const Candidates& candidates, double bytes) {
-  const Candidate* best = candidates.of.data();
-  for (std::size_t c = 1; c < candidates.count; ++c)
-    if (candidates.of[c].time(bytes) < best->time(bytes)) best = &candidates.of[c];
-  return *best;
+const PortLaw::Candidate& PortLaw::quickest(const Candidates& candidates, double bytes) const {
+  const auto taken = [&](const Candidate& candidate) {
+    return !only_short_trees_ || candidate.algorithm != NcclAlgorithm::tree ||
+           bytes * candidate.seconds_per_byte < candidate.start;
+  };
+  const Candidate* best = nullptr;
+  for (std::size_t c = 0; c < candidates.count; ++c) {
+    const Candidate& candidate = candidates.of[c];
+    if (!taken(candidate)) continue;
+    if (best == nullptr || candidate.time(bytes) < best->time(bytes)) best = &candidate;
+  }
+  return *best;  // a ring is always to be had
 }
 
 PortLaw::Price PortLaw::chosen(Collective collective, Bytes size) const {

@@ -15,7 +15,9 @@ namespace ddpsim {
 /// kernel's start takes beside NCCL's own figures.
 struct PortConstants {
   std::array<double, all_link_kinds.size()> share;  ///< with Simple, whose bytes are all data
-  double host = 1;      ///< of PCIe, where GPUs copy through the host's memory, twice over the bus
+  double host = 1;  ///< of PCIe, where GPUs copy through the host's memory, twice over the bus
+  /// Bytes/s that a GPU's kernels load from there, up to PCIe 4.
+  double through_host = 2.6e9;
   double nvls = 1;      ///< of an NVLink port, where the switch adds up (Hopper)
   double start_us = 0;  ///< from a kernel's start to its first step
 };
@@ -45,7 +47,13 @@ const PortConstants& fitted_ports();
 /// time, and below the list all links are alike. Each of these times falls with bandwidth and grows
 /// with size and latency, and so does the least of several.
 ///
-/// Limits besides ports: the flags of LL (NCCL's llMaxBw), and the channels a scenario allows.
+/// NCCL 2.4 takes a tree below a threshold that grows with the number of ranks, and is published
+/// nowhere: here as long as a tree's steps take longer than its bytes. It sends all else by rings,
+/// so between two nodes nearly twice the bytes that a tree would. From 2.5 on NCCL ranks by
+/// estimates (github.com/NVIDIA/nccl/issues/457 and 754).
+///
+/// Limits besides ports: the flags of LL (NCCL's llMaxBw), the channels a scenario allows, and,
+/// between GPUs that cannot copy to each other, how fast kernels load from the host's memory.
 /// Sources: NCCL 2.28.9, src/graph/tuning.cc; for the bytes, collective_ports.hpp.
 class PortLaw {
  public:
@@ -105,12 +113,13 @@ class PortLaw {
     std::size_t count = 0;
   };
   Price price(const Candidate& candidate, double bytes) const;
-  static const Candidate& quickest(const Candidates& candidates, double bytes);
+  const Candidate& quickest(const Candidates& candidates, double bytes) const;
   Price of_nvls_tree(double bytes) const;
 
   NcclSystem system_;
   int nics_ = 0;
   std::optional<int> most_channels_;
+  bool only_short_trees_ = false;                                ///< NCCL 2.4
   std::array<Candidates, all_collectives.size()> candidates_{};  ///< [collective]
   NvlsTreeSizes nvls_tree_;                                      ///< among all-reduces
   double nvls_tree_line_ = 0;  ///< seconds per byte through its narrowest port at line rate

@@ -53,6 +53,24 @@ constexpr std::string_view name_of(Average average) {
   return average == Average::divide ? "divide" : "all_reduce";
 }
 
+/// Where batches come from.
+enum class Input : std::uint8_t {
+  ready,    ///< they are there when a step begins: synthetic, cached, or tokens
+  decoded,  ///< hosts decode and augment them while GPUs compute, at a pace that nobody said
+};
+inline constexpr std::array all_inputs{Input::ready, Input::decoded};
+constexpr std::string_view name_of(Input input) {
+  return input == Input::ready ? "ready" : "decoded";
+}
+
+/// What making batches costs the cores of a node, ahead of the steps that take them.
+struct InputPipeline {
+  Duration batch{};  ///< a core's time for one batch of one rank
+  int cores = 1;     ///< of a node, for all of its ranks
+
+  bool operator==(const InputPipeline&) const = default;
+};
+
 /// Uneven inputs: DDP's forward within `join()`, as a rank that still has inputs runs it.
 struct Join {
   bool throw_on_early_termination = false;
@@ -90,6 +108,8 @@ struct Training {
   std::vector<std::vector<int>> buckets;
   int parameter_groups = 0;  ///< if positive: so many contiguous groups are the buckets
   BucketRule bucket_rule = BucketRule::torch;
+  Input input = Input::ready;
+  std::optional<InputPipeline> pipeline;  ///< none: batches hold up no step
   int micro_batches = 1;
   bool no_sync = false;  ///< only the last micro-batch communicates
   bool find_unused_parameters = false;
@@ -126,6 +146,12 @@ struct Training {
     const bool hooked = strategy == Strategy::bucketed && comm_hook;
     const bool active = join && !join->divide_by_initial_world_size && !hooked;
     return active ? ranks - join->joined_ranks : ranks;
+  }
+
+  /// No step is shorter than its node takes to make its ranks' batches.
+  Duration least_step(int ranks_per_node) const {
+    if (!pipeline) return {};
+    return pipeline->batch * (std::int64_t{micro_batches} * ranks_per_node) / pipeline->cores;
   }
 
   /// As DDP's user gives `bucket_cap_mb`.

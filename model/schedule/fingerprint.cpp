@@ -46,12 +46,18 @@ class Hash {
 
   void add(const Gemm& gemm) { add(gemm.m, gemm.n, gemm.k, gemm.batch); }
 
+  void add(const ClassCost& cost) {
+    add(cost.work, cost.host, static_cast<double>(cost.memory_fraction));
+  }
+
   void add(const Work& work) {
     add(work.operation, work.message, work.gemm, work.traffic, work.type, work.convolution,
         work.blocks, work.launches, work.followers, work.known_time);
     add(work.caller, work.aside, work.beside_hook, work.optimizer_share, work.host,
         work.hook_calls);
     add(work.payload, work.group, work.communicator);
+    if (work.tensors > 0 || work.call != Duration::zero()) add(work.tensors, work.call);
+    if (work.by_class) add(*work.by_class);
   }
 
   void add(const Task& task) {
@@ -64,6 +70,8 @@ class Hash {
   void add(const Kernel& kernel) {
     add(kernel.name, kernel.gemm, kernel.traffic, kernel.launches, kernel.followers, kernel.type,
         kernel.convolution, kernel.blocks, kernel.time);
+    if (kernel.tensors > 0 || kernel.call != Duration::zero()) add(kernel.tensors, kernel.call);
+    if (kernel.by_class) add(*kernel.by_class);
   }
 
   void add(const CommStep& step) {

@@ -27,7 +27,10 @@ Work work_of(Operation operation, const Kernel& kernel, Caller caller) {
   work.blocks = kernel.blocks;
   work.launches = kernel.launches;
   work.followers = kernel.followers;
+  work.tensors = kernel.tensors;
+  work.call = kernel.call;
   work.known_time = kernel.time;
+  work.by_class = kernel.by_class;
   work.caller = caller;
   return work;
 }
@@ -89,6 +92,14 @@ std::size_t WorkHash::operator()(const Work& work) const {
     hash = mixed(hash, static_cast<std::uint64_t>(work.followers) |
                            static_cast<std::uint64_t>(work.blocks) << 32);
   if (work.known_time) hash = mixed(hash, static_cast<std::uint64_t>(work.known_time->count()));
+  if (work.tensors > 0 || work.call != Duration::zero()) {
+    hash = mixed(hash, static_cast<std::uint64_t>(work.tensors));
+    hash = mixed(hash, static_cast<std::uint64_t>(work.call.count()));
+  }
+  if (work.by_class) {
+    hash = mixed(hash, static_cast<std::uint64_t>(work.by_class->work.count()));
+    hash = mixed(hash, static_cast<std::uint64_t>(work.by_class->host.count()));
+  }
   if (work.optimizer_share > 0)
     hash = mixed(hash, std::bit_cast<std::uint64_t>(work.optimizer_share));
   hash = mixed(hash, static_cast<std::uint64_t>(work.host.count()) ^

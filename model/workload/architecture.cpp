@@ -23,6 +23,9 @@ Workload build(const ResNetShape& shape, const WorkloadSize& size) {
 Workload build(const VggShape& shape, const WorkloadSize& size) {
   return vgg_workload(shape, size);
 }
+Workload build(const EfficientNetShape& shape, const WorkloadSize& size) {
+  return efficientnet_workload(shape, size);
+}
 Workload build(const MlpShape& shape, const WorkloadSize& size) {
   return mlp_workload(shape, size);
 }

@@ -45,6 +45,14 @@ struct VggShape {
   int classes = 1000;
 };
 
+/// torchvision's EfficientNets B0 to B7: seven stages of inverted bottlenecks with depthwise
+/// convolutions and squeeze-and-excitation, scaled in channels and in blocks.
+struct EfficientNetShape {
+  double width = 1;  ///< factor on channels, which are rounded to eights
+  double depth = 1;  ///< factor on the blocks of a stage, rounded up
+  int classes = 1000;
+};
+
 /// torchvision's vision transformers: patches of `patch` by `patch` pixels are the tokens.
 struct VitShape {
   int patch = 0;
@@ -91,7 +99,7 @@ struct MlpShape {
 };
 
 using Architecture = std::variant<TransformerShape, ResNetShape, VggShape, MlpShape, VitShape,
-                                  T5Shape, MixtralShape>;
+                                  T5Shape, MixtralShape, EfficientNetShape>;
 
 /// What one rank feeds the network in one micro-batch, and in which number formats.
 struct WorkloadSize {

@@ -10,5 +10,6 @@ namespace ddpsim {
 /// has not four stages, or the picture is pooled away.
 Workload resnet_workload(const ResNetShape& shape, const WorkloadSize& size);
 Workload vgg_workload(const VggShape& shape, const WorkloadSize& size);
+Workload efficientnet_workload(const EfficientNetShape& shape, const WorkloadSize& size);
 
 }  // namespace ddpsim

@@ -11,9 +11,10 @@
 namespace ddpsim {
 
 /// PyTorch's optimizers as they run by default (`adam`, `adamw`, `sgd` with momentum and weight
-/// decay, `sgd-plain` with neither: the multi-tensor "foreach" code; `adafactor` and `muon`: a loop
-/// over tensors), fused AdamW, apex's FusedLAMB, and the per-tensor Python loop of the CS336
-/// course.
+/// decay, `sgd-plain` with neither, `rmsprop` without momentum: the multi-tensor "foreach" code;
+/// `adafactor` and `muon`: a loop over tensors), fused AdamW, apex's FusedLAMB and FusedNovoGrad,
+/// Lion as its authors' loop over tensors, bitsandbytes' Adam with states of 8 bits, and the
+/// per-tensor Python loop of the CS336 course.
 enum class Optimizer : std::uint8_t {
   none,
   sgd,
@@ -24,12 +25,17 @@ enum class Optimizer : std::uint8_t {
   adamw_loop,
   lamb,
   adafactor,
-  muon
+  muon,
+  rmsprop,
+  novograd,
+  lion,
+  adam_8bit
 };
 inline constexpr std::array all_optimizers{
     Optimizer::none,      Optimizer::sgd,         Optimizer::sgd_plain,  Optimizer::adam,
     Optimizer::adamw,     Optimizer::adamw_fused, Optimizer::adamw_loop, Optimizer::lamb,
-    Optimizer::adafactor, Optimizer::muon};
+    Optimizer::adafactor, Optimizer::muon,        Optimizer::rmsprop,    Optimizer::novograd,
+    Optimizer::lion,      Optimizer::adam_8bit};
 std::string_view name_of(Optimizer optimizer);
 std::optional<Optimizer> optimizer_named(std::string_view name);
 
@@ -41,14 +47,21 @@ std::optional<Optimizer> optimizer_named(std::string_view name);
 ///     adamw         20 passes,  8 operations      adam  18 passes, 7 operations
 ///     adamw-fused    7 passes,  1 operation       sgd   11 passes, 4 operations
 ///     lamb          13 passes,  8 operations      sgd-plain  3 passes, 1 operation
+///     rmsprop       13 passes,  5 operations      novograd   6 passes, 3 operations
+///     lion          19 passes,  8 operations, one kernel each per tensor
 ///     adafactor     17 passes, 18 operations of a matrix; 19 and 9 of a vector; one by one
+///     adam-8bit     parameter and gradient 3 passes, two states of a byte an element and a scale
+///                   in fp32 for 256 of them, read and written; one kernel per tensor. Tensors of
+///                   less than 4096 elements keep states in fp32
 ///
 /// Muon orthogonalises what momentum makes of a hidden layer's matrix in bf16, by five
 /// Newton-Schulz steps of three products each; all else is updated by AdamW. Hidden are all layers
 /// but the first and the last (embeddings and the head), as its author has it. Adafactor reads two
 /// norms of each tensor back to the host, which is not counted.
 /// Sources: torch/optim/sgd.py, _adafactor.py (2.5), _muon.py (2.9: _zeropower_via_newtonschulz);
-/// apex/optimizers/fused_lamb.py, csrc/multi_tensor_lamb.cu; github.com/KellerJordan/Muon.
+/// apex/optimizers/fused_lamb.py, csrc/multi_tensor_lamb.cu; github.com/KellerJordan/Muon;
+/// torch/optim/rmsprop.py; apex/optimizers/fused_novograd.py, csrc/multi_tensor_novograd.cu;
+/// github.com/google/automl, lion/lion_pytorch.py; bitsandbytes/optim/optimizer.py.
 ///
 /// The counts are those of the statements: e.g. the loop's m = b1*m + (1-b1)*g is mul, mul, add:
 /// 2+2+3 passes. A foreach or fused operation over many tensors is cut into launches of at most 320

@@ -31,6 +31,15 @@ enum class Convolution : std::uint8_t {
   pictures,  ///< of windows of one pixel: each picture by itself
 };
 
+/// What a kernel costs by the law of its class on the device it is priced for (model/kernel).
+struct ClassCost {
+  Duration work{};            ///< on the device, gaps behind its launches included
+  Duration host{};            ///< of the reference host, to enqueue it in a step
+  float memory_fraction = 1;  ///< how much of `work` memory bandwidth bounds
+
+  bool operator==(const ClassCost&) const = default;
+};
+
 /// What a device runs in one go: one kernel, or a run of small ones of the same purpose (the eager
 /// elementwise kernels of a normalisation, say), which the host enqueues one by one.
 struct Kernel {
@@ -46,7 +55,12 @@ struct Kernel {
   /// Thread blocks that work on it, where they are few: a device's other SMs are idle. 0: as many
   /// as there is use for.
   int blocks = 0;
-  std::optional<Duration> time;  ///< measured; stands in place of the cost law
+  /// Tensors that a multi-tensor kernel of an optimizer goes over; 0: it is none.
+  int tensors = 0;
+  /// Of its call besides its launches, where PyTorch calls it and a launch takes the host 6 us.
+  Duration call{};
+  std::optional<Duration> time;       ///< measured; stands in place of the cost law
+  std::optional<ClassCost> by_class;  ///< goes before the roofline of all kernels
 };
 
 /// A tensor that is trained; its gradient has the same shape and type.

@@ -64,18 +64,23 @@ std::vector<std::string> catalogue_names(std::string_view kind) {
   return names;
 }
 
-Entry find_entry(const Yaml& given, std::string_view kind) {
-  if (given.is_map()) return {given, "inline"};
+EntryFile find_entry_file(const Yaml& given, std::string_view kind) {
   const std::string text =
       given.text(fmt::format("a name from the catalogue of {}, a path or a mapping", kind));
   if (is_path(text)) {
     const std::filesystem::path path = given.folder() / text;
     if (const std::string reason = unreadable(path); !reason.empty())
       given.fail(fmt::format("{}: {}", path.string(), reason));
-    return {Yaml::load(path), std::filesystem::path(text).stem().string()};
+    return {path, std::filesystem::path(text).stem().string(), false};
   }
   const std::string name = name_meant(given, text, catalogue_names(kind));
-  return {Yaml::load(catalogue_folder() / kind / (name + ".yaml")), name};
+  return {catalogue_folder() / kind / (name + ".yaml"), name, true};
+}
+
+Entry find_entry(const Yaml& given, std::string_view kind) {
+  if (given.is_map()) return {given, "inline"};
+  const EntryFile file = find_entry_file(given, kind);
+  return {Yaml::load(file.path), file.name};
 }
 
 std::vector<Entry> entry_with_bases(const Yaml& given, std::string_view kind,

@@ -11,7 +11,8 @@ namespace ddpsim {
 
 /// The kinds of entries, which are also the names of the folders.
 inline constexpr std::string_view device_entries = "devices", link_entries = "links",
-                                  model_entries = "models", cluster_entries = "clusters";
+                                  model_entries = "models", cluster_entries = "clusters",
+                                  operation_entries = "operations", host_entries = "hosts";
 
 /// Where the catalogue is, the first of these that holds: $DDPSIM_CATALOGUE; the folder of
 /// `use_catalogue`; ../share/ddpsim/catalogue beside the folder of the running program, as it is
@@ -33,6 +34,15 @@ struct Entry {
 };
 /// Throws InputError if there is no such file or entry, with the nearest name.
 Entry find_entry(const Yaml& given, std::string_view kind);
+
+/// The file that `given` names, by a path or a name of the catalogue. Throws InputError as
+/// find_entry does.
+struct EntryFile {
+  std::filesystem::path path;
+  std::string name;           ///< catalogue name or file name
+  bool of_catalogue = false;  ///< else a path of the user's
+};
+EntryFile find_entry_file(const Yaml& given, std::string_view kind);
 
 /// An entry and those it is based on (`base:`, or another key that says so), the outermost first.
 /// Throws InputError on a cycle.

@@ -3,6 +3,7 @@
 #include "scenarios/reader/catalogue.hpp"
 #include "scenarios/reader/device_reader.hpp"
 #include "scenarios/reader/link_reader.hpp"
+#include "scenarios/reader/operations_reader.hpp"
 #include "scenarios/reader/workload_reader.hpp"
 
 namespace ddpsim {
@@ -36,6 +37,23 @@ std::vector<ReadyCluster> list_clusters() {
   for (const std::string& name : catalogue_names(cluster_entries))
     clusters.push_back(read_ready_cluster(name));
   return clusters;
+}
+
+std::vector<Host> list_hosts() {
+  std::vector<Host> hosts;
+  for (const std::string& name : catalogue_names(host_entries))
+    hosts.push_back(read_host(Yaml::of_text(name)));
+  return hosts;
+}
+
+std::vector<OperationsSummary> list_operations() {
+  std::vector<OperationsSummary> tables;
+  for (const std::string& name : catalogue_names(operation_entries)) {
+    const auto path = find_entry_file(Yaml::of_text(name), operation_entries).path;
+    const OperationsFile file = read_operations(Yaml::load(path));
+    tables.push_back({name, file.device, file.source, file.rows.size()});
+  }
+  return tables;
 }
 
 }  // namespace ddpsim

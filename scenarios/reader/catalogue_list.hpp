@@ -5,6 +5,7 @@
 
 #include "model/cluster/cluster.hpp"
 #include "scenarios/reader/cluster_reader.hpp"
+#include "scenarios/reader/host_reader.hpp"
 
 namespace ddpsim {
 
@@ -15,10 +16,17 @@ struct ModelSummary {
   Bytes gradients;
 };
 
+struct OperationsSummary {
+  std::string name, device, source;
+  std::size_t operations = 0;
+};
+
 /// Everything the catalogue holds, read and checked. Throw InputError.
 std::vector<ModelSummary> list_models();
 std::vector<Device> list_devices();
 std::vector<Link> list_links();
 std::vector<ReadyCluster> list_clusters();
+std::vector<Host> list_hosts();
+std::vector<OperationsSummary> list_operations();
 
 }  // namespace ddpsim

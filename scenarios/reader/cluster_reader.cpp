@@ -14,6 +14,7 @@
 #include "scenarios/reader/cluster_shape.hpp"
 #include "scenarios/reader/device_reader.hpp"
 #include "scenarios/reader/entry_keys.hpp"
+#include "scenarios/reader/host_reader.hpp"
 #include "scenarios/reader/launch_reader.hpp"
 #include "scenarios/reader/link_reader.hpp"
 #include "scenarios/reader/map.hpp"
@@ -32,6 +33,7 @@ constexpr int most_nodes = 100'000, most_ranks_per_node = 1024;
 /// A cluster, with what the scenario says of `launch` and of the number of ranks.
 struct ClusterDraft : CalibratedCluster {
   LaunchChange launch_change;
+  Host host;
   std::optional<double> given_skew;
   std::optional<int> at_once;
   std::optional<int> ranks_given;
@@ -155,15 +157,20 @@ const Map<Collectives>& collectives_map() {
                       .elsewhere = {{"NCCL_MAX_NCHANNELS", "NCCL's"}}})
           .key_taken("release",
                      value::one_of(all_nccl_releases,
-                                   {"and earlier ones: from some MiB on an NVLS tree where 2.28 "
-                                    "still takes a tree",
+                                   {"and earlier ones: trees for small messages alone, as long as "
+                                    "their steps take longer than their bytes, and rings for all "
+                                    "others",
+                                    "from 2.5 on: from some MiB on an NVLS tree where 2.28 still "
+                                    "takes a tree",
                                     "and later ones"}),
                      [](Collectives& c, NcclRelease given) { c.forced.release = given; },
-                     {.meaning = "The release of NCCL, whose tuner may take an NVLS tree.",
+                     {.meaning = "The release of NCCL, which chooses between rings, trees and NVLS "
+                                 "trees.",
                       .unset = "2.28",
                       .example = "2.26",
                       .source = "src/graph/tuning.cc: the latency of an NVLS tree's step between "
-                                "nodes, 14 us before 2.28 and 20.9 us since"});
+                                "nodes, 14 us before 2.28 and 20.9 us since; NCCL's user guide: "
+                                "NCCL_TREE_THRESHOLD, of 2.4"});
   return map;
 }
 
@@ -201,6 +208,18 @@ void check_gloo(const ClusterDraft& cluster, const Yaml& value) {
   } catch (const std::invalid_argument& error) {
     value.fail(error.what());
   }
+}
+
+/// All-reduces of one rank crossed no link, and say nothing of several ranks.
+void check_table(const ClusterDraft& cluster, const Link& link) {
+  const bool used = cluster.collectives == CollectiveModel::automatic ||
+                    cluster.collectives == CollectiveModel::table;
+  if (cluster.ranks() == 1 || !used || link.all_reduce.empty() || link.table_ranks != 1) return;
+  if (const auto value = cluster.given(cluster.nodes > 1 ? "inter_node" : "intra_node"))
+    value->fail(fmt::format(
+        "expected all-reduces of two or more ranks, got those of one ({}: ranks: 1), of "
+        "which nothing crossed a link; name another link: `ddpsim list links`",
+        link.name));
 }
 
 /// What links the ranks, and whether the law of collectives can work with it.
@@ -253,6 +272,7 @@ void check_links(ClusterDraft& cluster, const YamlMap& map) {
           !link.all_reduce.empty() || linked ? CollectiveModel::table : CollectiveModel::alpha_beta;
     if (!cluster.interference && !linked) cluster.interference = FixedInterference{};
   }
+  if (!linked) check_table(cluster, link);
 }
 
 /// `ranks`, as nodes and the ranks of each.
@@ -284,6 +304,7 @@ void divide_ranks(ClusterDraft& cluster, const YamlMap& map) {
 void finish_cluster(ClusterDraft& cluster, const YamlMap& map) {
   // A calibration has looked at its ranks: nothing is assumed beside it.
   cluster.skew = cluster.given_skew.value_or(cluster.calibration ? 0 : usual_skew);
+  cluster.skew_is_usual = !cluster.given_skew && !cluster.calibration;
   if (cluster.device.memory_bandwidth.bytes_per_second <= 0) {
     if (const auto calibration = cluster.given("calibration"))
       calibration->fail("no task was measured: name the \"device\" as well");
@@ -295,6 +316,8 @@ void finish_cluster(ClusterDraft& cluster, const YamlMap& map) {
   if (cluster.launch_change.synchronous) cluster.device.synchronous = true;
   cluster.launch = cluster.calibration ? cluster.calibration->launch : default_launch;
   if (cluster.device.synchronous) cluster.launch.kernel = Duration::zero();  // a call, no launch
+  for (Duration* time : {&cluster.launch.kernel, &cluster.launch.collective, &cluster.launch.hook})
+    *time = scaled(*time, cluster.host.factor);
   cluster.launch_change.apply(cluster.launch);
   check_links(cluster, map);
 }
@@ -416,9 +439,10 @@ void add_costs(Map<ClusterDraft>& map) {
                       "pace. A workload profile's `step_spread`, and a calibration that "
                       "measured the slowest rank, go before it.",
            .unset = fmt::format("{:g} %", 100 * usual_skew),
-           .otherwise = "",
-           .example = "0.5 %",
-           .source = "fitted on public runs on 1 to 32 GPUs: docs/accuracy.md"})
+           .otherwise = fmt::format("{:g} % with `training.input: decoded`",
+                                    100 * usual_skew_of_decoded_input),
+           .example = "2 %",
+           .source = "public runs on one to eight GPUs of a host: docs/accuracy.md"})
       .key("launch", launch_value(), &ClusterDraft::launch_change,
            {.meaning = "What the host pays to enqueue a kernel or a collective: one time for both, "
                        "a time for each kind of call, or `sync` for CPUs, whose kernels run on the "
@@ -427,6 +451,16 @@ void add_costs(Map<ClusterDraft>& map) {
             .example = "{kernel: 6 us, collective: 35 us, hook: 12 us}",
             .source = "6 us and 12 us: see model/cost/kernel_cost.hpp; 35 us: pytorch pull request "
                       "147820"})
+      .key_read("host",
+                Type{{.kind = Form::Kind::entry, .catalogue = host_entries},
+                     value::map([]() -> const auto& { return host_map().description(); })},
+                [](ClusterDraft& cluster, const Yaml& given) { cluster.host = read_host(given); },
+                {.meaning = "The hosts' processors: by how much all that the host pays (to enqueue "
+                            "kernels and collectives, to run hooks) takes longer than on the "
+                            "reference host. Times that `launch` gives stand as they are.",
+                 .unset = "reference",
+                 .example = "{base: reference, factor: 1.4}",
+                 .source = "tests/data/h200; hosts of one kind differ by a third: docs/devices.md"})
       .key(
           "collectives_at_once", value::whole(1, 8), &ClusterDraft::at_once,
           {.meaning = "How many collectives of one communicator may be under way at once, begun in "
@@ -455,6 +489,8 @@ Map<ClusterDraft> make_cluster_map() {
   map.needs({"device", "calibration", "system"})
       .excludes("system", {"calibration"},
                 "a calibration is of another machine: write its name in place of the system's")
+      .excludes("host", {"calibration"},
+                "a calibration has measured its own host: its times need no factor")
       .needs_also(
           {{.key = "intra_node"},
            {.key = "calibration"},

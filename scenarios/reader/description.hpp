@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "model/cluster/cluster.hpp"
-#include "model/workload/attention.hpp"
+#include "model/kernel/kernel_law.hpp"
+#include "model/workload/device_kernel.hpp"
 #include "model/workload/optimizer.hpp"
 #include "model/workload/workload.hpp"
 
@@ -20,12 +21,24 @@ inline constexpr std::array all_kernel_kinds{KernelKind::gemm, KernelKind::conv,
                                              KernelKind::attention, KernelKind::memory};
 std::string_view name_of(KernelKind kind);
 
+/// Releases of PyTorch that differ in the kernels they choose.
+enum class DescribedRelease : std::uint8_t { v2_6, v2_11, v2_13 };
+inline constexpr std::array all_described_releases{DescribedRelease::v2_6, DescribedRelease::v2_11,
+                                                   DescribedRelease::v2_13};
+std::string_view name_of(DescribedRelease release);
+/// 211 is 2.11.
+int number_of(DescribedRelease release);
+
 /// A kernel as `ddpsim describe` writes it, each distinct one once.
 struct DescribedKernel {
   std::string op;  ///< "aten.addmm"
   KernelKind kind = KernelKind::memory;
-  std::optional<Gemm> gemm;            ///< of gemm and conv
-  std::optional<Attention> attention;  ///< of attention
+  std::optional<Product> gemm;                  ///< of gemm and conv
+  std::optional<AttentionOperation> attention;  ///< of attention
+  std::optional<ConvolutionShape> conv;         ///< of conv; none: not known
+  std::optional<MemoryPattern> pattern;         ///< of memory; none: elementwise
+  /// Of its call on the reference host, in a warm loop; none: the description knows no classes.
+  std::optional<Duration> host;
   DType type = DType::fp32;            ///< how it multiplies
   std::int64_t read = 0, written = 0;  ///< bytes, all launches together
   double flops = 0;                    ///< masks not discounted
@@ -93,6 +106,7 @@ struct WorkloadDescription {
   std::optional<DType> compute;
   std::optional<Optimizer> optimizer;
   bool clip_gradients = false;
+  DescribedRelease release = DescribedRelease::v2_13;
   std::string attention;  ///< which kernels attention was described as; "": there is none
   std::vector<std::string> notes, partial;
   std::vector<DescribedKernel> kernels;
@@ -114,6 +128,11 @@ inline constexpr std::int64_t most_described_kernels = 1'000'000;
 /// told not to (torch.backends.cudnn.allow_tf32), on devices that have it.
 DType multiplied_as(const DescribedKernel& kernel, std::optional<DType> compute,
                     const Device& device);
+
+/// How long a described kernel keeps the device busy, by the law of its class, in all its launches;
+/// none where the device runs none, and where the description knows no class. `compute` as above.
+std::optional<KernelTime> class_time(const DescribedKernel& kernel, std::optional<DType> compute,
+                                     const Device& device, DescribedRelease release);
 
 /// The description as a workload of kernels with known shapes. Neighbours that only move memory
 /// become one kernel with all their launches, unless a gradient is complete in between, so that

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/reader/device_kernel_reader.hpp"
 #include "scenarios/reader/file_end.hpp"
 #include "scenarios/reader/map.hpp"
 
@@ -39,52 +40,6 @@ Value<double> flops_value() {
 
 // --- kernels ---
 
-const Map<Gemm>& gemm_map() {
-  const auto extent = [] { return value::whole<std::int64_t>(1, most_extent); };
-  static const auto map =
-      Map<Gemm>("described_gemm",
-                "A matrix product: C of m x n elements += A of m x k times B of k x n.")
-          .key("m", extent(), &Gemm::m,
-               {.meaning = "Rows of C.", .example = "4096", .required = true})
-          .key("n", extent(), &Gemm::n,
-               {.meaning = "Columns of C.", .example = "768", .required = true})
-          .key("k", extent(), &Gemm::k,
-               {.meaning = "Columns of A.", .example = "768", .required = true})
-          .key("batch", extent(), &Gemm::batch,
-               {.meaning = "How many independent products of that shape: a convolution's groups, "
-                           "for example."});
-  return map;
-}
-
-const Map<Attention>& attention_map() {
-  const auto extent = [] { return value::whole<std::int64_t>(1, most_extent); };
-  const auto extent_or_none = [] { return value::whole<std::int64_t>(0, most_extent); };
-  static const auto map =
-      Map<Attention>("described_attention", "Attention of a layer in one fused kernel.")
-          .key("batch", extent(), &Attention::batch,
-               {.meaning = "Samples.", .example = "8", .required = true})
-          .key("heads", extent(), &Attention::heads,
-               {.meaning = "Heads of the queries.", .example = "12", .required = true})
-          .key("queries", extent(), &Attention::queries,
-               {.meaning = "Queries of a sample.", .example = "512", .required = true})
-          .key("keys", extent(), &Attention::keys,
-               {.meaning = "Keys of a sample.", .example = "512", .required = true})
-          .key("size", extent(), &Attention::size,
-               {.meaning = "Elements of a head's queries and keys.",
-                .example = "64",
-                .required = true})
-          .key("value_size", extent_or_none(), &Attention::value_size,
-               {.meaning = "Elements of a head's values, where there are others.",
-                .otherwise = "as `size`",
-                .example = "128"})
-          .key("causal", value::boolean(), &Attention::causal,
-               {.meaning = "Whether a query sees no key behind it. What is masked is left out when "
-                           "the kernel is priced, and there alone."})
-          .key("backward", value::boolean(), &Attention::backward,
-               {.meaning = "Whether it is the gradients of queries, keys and values."});
-  return map;
-}
-
 void finish_kernel(DescribedKernel& kernel, const YamlMap& map) {
   const bool product = kernel.kind == KernelKind::gemm || kernel.kind == KernelKind::conv;
   const auto only_of = [&](const char* key, bool wanted) {
@@ -96,12 +51,19 @@ void finish_kernel(DescribedKernel& kernel, const YamlMap& map) {
   };
   only_of("gemm", product);
   only_of("attention", kernel.kind == KernelKind::attention);
+  const auto at_most_of = [&](const char* key, KernelKind kind) {
+    if (const auto there = map.find(key); there && kernel.kind != kind)
+      there->fail(fmt::format("a kernel of kind {} has no {}", name_of(kernel.kind), key));
+  };
+  at_most_of("conv", KernelKind::conv);
+  at_most_of("pattern", KernelKind::memory);
   if (kernel.operations > kernel.launches)
     map.at("operations")
         .fail(fmt::format("{} launches begin no more than as many operations", kernel.launches));
-  const double counted = product                                ? kernel.gemm->flops()
-                         : kernel.kind == KernelKind::attention ? counted_flops(*kernel.attention)
-                                                                : 0;
+  const double counted = product ? kernel.gemm->gemm.flops()
+                         : kernel.kind == KernelKind::attention
+                             ? counted_flops(kernel.attention->shape)
+                             : 0;
   const auto flops = map.find("flops");
   if (counted > most_step_flops)
     map.node().fail(
@@ -129,7 +91,7 @@ const Map<DescribedKernel>& kernel_map() {
                {.meaning = "What it does, which decides how it is priced.",
                 .example = "gemm",
                 .required = true})
-          .key("gemm", value::mapping(&gemm_map), &DescribedKernel::gemm,
+          .key("gemm", value::mapping(&product_map), &DescribedKernel::gemm,
                {.meaning = "The shape of a product or a convolution.",
                 .otherwise = "needed for gemm and conv",
                 .example = "{m: 4096, n: 768, k: 768, batch: 1}"})
@@ -138,6 +100,22 @@ const Map<DescribedKernel>& kernel_map() {
               {.meaning = "The shape of attention.",
                .otherwise = "needed for attention",
                .example = "{batch: 8, heads: 12, queries: 512, keys: 512, size: 64, causal: true}"})
+          .key("conv", value::mapping(&convolution_map), &DescribedKernel::conv,
+               {.meaning = "The shape of a convolution, beside the product that it is.",
+                .otherwise = "it is priced as its product",
+                .example = "{direction: forward, pictures: 64, channels: 256, pixels: 3136, "
+                           "outputs: 512, places: 784, window: 9}"})
+          .key("pattern", value::mapping(&pattern_map), &DescribedKernel::pattern,
+               {.meaning = "What a kernel of kind memory does.",
+                .otherwise = "an operation on each element",
+                .example = "{of: layer_norm, rows: 8192, columns: 1024}"})
+          .key("host", value::time_or_zero(), &DescribedKernel::host,
+               {.meaning = "What its call of PyTorch costs the reference host where it is called "
+                           "again and again, with calls before it that launch nothing. Where it is "
+                           "written the kernel is priced by the law of its class.",
+                .otherwise = "as `launches` and `operations` say, and the kernel is priced by the "
+                             "roofline of all kernels",
+                .example = "25.4 us"})
           .key("type", value::one_of(all_dtypes), &DescribedKernel::type,
                {.meaning = "How it multiplies. A convolution in fp32 runs as tf32 on devices that "
                            "have it, as PyTorch has it by default; `workload.compute` says "
@@ -559,6 +537,13 @@ Map<WorkloadDescription> make_map() {
            {.meaning = "Which kernels attention was described as.",
             .otherwise = "there is none",
             .example = "flash"})
+      .key("release",
+           value::one_of(all_described_releases,
+                         {"FlashAttention is taken by itself on every GPU that has it",
+                          "cuDNN's attention goes first on Hopper and Blackwell", "as 2.11"}),
+           &D::release,
+           {.meaning = "The release of PyTorch whose choice of kernels is meant.",
+            .example = "2.13"})
       .key("notes", lines(), &D::notes,
            {.meaning = "What was described as CUDA does it, where the meta device does something "
                        "else.",

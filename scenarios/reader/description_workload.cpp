@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "model/kernel/host_law.hpp"
+#include "model/kernel/kernel_law.hpp"
 #include "scenarios/reader/description.hpp"
 
 namespace ddpsim {
@@ -50,7 +52,8 @@ class DescribedPass {
  private:
   void append(const Kernel& kernel, int count) {
     if (open_ && !kernel.gemm && kernel.blocks == 0 &&
-        kernel.time.has_value() == kernels_.back().time.has_value()) {
+        kernel.time.has_value() == kernels_.back().time.has_value() &&
+        kernel.by_class.has_value() == kernels_.back().by_class.has_value()) {
       if (merged_ == 0) kernels_.back().name += " and others";
       ++merged_;
     } else {
@@ -58,13 +61,26 @@ class DescribedPass {
       kernels_.back().traffic = {};
       kernels_.back().launches = kernels_.back().followers = 0;
       if (kernel.time) kernels_.back().time = Duration::zero();
+      if (kernel.by_class) kernels_.back().by_class = ClassCost{{}, {}, 0};
       merged_ = 0;
     }
     kernels_.back().traffic += count * kernel.traffic;
     kernels_.back().launches += count * kernel.launches;
     kernels_.back().followers += count * kernel.followers;
     if (kernel.time) *kernels_.back().time += count * *kernel.time;
+    if (kernel.by_class) add(*kernels_.back().by_class, *kernel.by_class, count);
     open_ = !kernel.gemm && kernel.blocks == 0;
+  }
+
+  /// Adds so many of a kernel to a sum, of which memory bounds the mean share.
+  static void add(ClassCost& sum, const ClassCost& each, int count) {
+    const Duration more = count * each.work;
+    const double bound = in_seconds(sum.work) * static_cast<double>(sum.memory_fraction) +
+                         in_seconds(more) * static_cast<double>(each.memory_fraction);
+    sum.work += more;
+    sum.host += count * each.host;
+    if (sum.work > Duration::zero())
+      sum.memory_fraction = static_cast<float>(bound / in_seconds(sum.work));
   }
 
   /// A gradient is complete behind the last entry.
@@ -82,35 +98,80 @@ class DescribedPass {
   bool open_ = false;
 };
 
-/// Copies of layout and sums of parts are there for kernels of tensor cores: a convolution in fp32
-/// has none. Sums of parts are there on devices that the parts fill.
+/// Copies of layout, helpers and sums of parts are there for kernels of tensor cores: those of a
+/// convolution in fp32 are among its own launches. Sums of parts are there on devices that the parts fill.
 bool is_left_out(const DescribedKernel& described, std::optional<DType> compute,
                  const Device& device) {
   if (described.multiprocessors && device.multiprocessors < *described.multiprocessors) return true;
-  if (described.op != "cudnn.layout" && described.op != "cudnn.sum_of_parts") return false;
+  if (described.op != "cudnn.layout" && described.op != "cudnn.helper" &&
+      described.op != "cudnn.sum_of_parts")
+    return false;
   DescribedKernel convolution;
   convolution.kind = KernelKind::conv;
   convolution.type = described.type;
   return multiplied_as(convolution, compute, device) == DType::fp32;
 }
 
+/// What decides the time of a kernel on a device, by its class.
+DeviceKernel device_kernel(const DescribedKernel& described, DType type, int launches,
+                           const Device& device, DescribedRelease release) {
+  DeviceKernel kernel;
+  kernel.type = type;
+  kernel.traffic = Bytes{described.read + described.written};
+  kernel.launches = launches;
+  if (described.attention) {
+    AttentionOperation operation = *described.attention;
+    operation.implementation = attention_kernel(operation, type, device, number_of(release));
+    kernel.shape = operation;
+    kernel.launches = 1;  // its law knows them
+  } else if (described.conv) {
+    kernel.shape = *described.conv;
+  } else if (described.gemm) {
+    kernel.shape = *described.gemm;
+  } else {
+    kernel.shape = described.pattern.value_or(MemoryPattern{});
+  }
+  return kernel;
+}
+
+/// Is the kernel priced by the law of its class: does the description know it, and the device?
+bool has_class(const DescribedKernel& described, const Device& device) {
+  return described.host && !described.time && !device.synchronous &&
+         device.peak_of(DType::fp32).flops_per_second > 0 &&
+         device.memory_bandwidth.bytes_per_second > 0;
+}
+
+int launches_of(const DescribedKernel& described, DType type, const Device& device) {
+  if (described.kind == KernelKind::conv && type == DType::fp32 && !device.synchronous)
+    return described.launches_in_fp32.value_or(described.launches);
+  return described.launches;
+}
+
 /// A kernel of the description as the law of kernels takes it; none where the device runs none.
 std::optional<Kernel> priced(const DescribedKernel& described, std::optional<DType> compute,
-                             const Device& device) {
+                             const Device& device, DescribedRelease release) {
   if (is_left_out(described, compute, device)) return std::nullopt;
   Kernel kernel;
   kernel.name = described.op;
-  kernel.gemm = described.attention ? fused_attention_gemm(*described.attention) : described.gemm;
+  kernel.gemm = described.attention
+                    ? std::optional(fused_attention_gemm(described.attention->shape))
+                : described.gemm ? std::optional(described.gemm->gemm)
+                                 : std::nullopt;
   kernel.traffic = Bytes{described.read + described.written};
   kernel.type = multiplied_as(described, compute, device);
-  kernel.launches = described.launches;
-  if (described.kind == KernelKind::conv && kernel.type == DType::fp32 && !device.synchronous)
-    kernel.launches = described.launches_in_fp32.value_or(described.launches);
+  kernel.launches = launches_of(described, kernel.type, device);
   kernel.followers = kernel.launches - described.operations;
   if (described.kind == KernelKind::conv)
     kernel.convolution = described.by_picture ? Convolution::pictures : Convolution::windows;
   kernel.blocks = described.blocks.value_or(0);
   kernel.time = described.time;
+  if (const auto time = class_time(described, compute, device, release)) {
+    kernel.launches = time->launches;
+    kernel.followers = std::max(0, kernel.launches - described.operations);
+    kernel.by_class = ClassCost{.work = time->busy + time->launches * kernel_gap,
+                                .host = host_in_step(*described.host),
+                                .memory_fraction = time->memory_fraction};
+  }
   return kernel;
 }
 
@@ -173,6 +234,16 @@ std::string_view name_of(KernelKind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
+std::string_view name_of(DescribedRelease release) {
+  constexpr std::array<std::string_view, 3> names{"2.6", "2.11", "2.13"};
+  return names[static_cast<std::size_t>(release)];
+}
+
+int number_of(DescribedRelease release) {
+  constexpr std::array<int, 3> numbers{206, 211, 213};
+  return numbers[static_cast<std::size_t>(release)];
+}
+
 DType multiplied_as(const DescribedKernel& kernel, std::optional<DType> compute,
                     const Device& device) {
   const bool narrow = kernel.type != DType::fp32 && kernel.type != DType::tf32;
@@ -184,6 +255,14 @@ DType multiplied_as(const DescribedKernel& kernel, std::optional<DType> compute,
     type = DType::tf32;
   if (type == DType::tf32 && !kernel.tensor_cores) type = DType::fp32;
   return device.peak_of(type).flops_per_second > 0 ? type : DType::fp32;
+}
+
+std::optional<KernelTime> class_time(const DescribedKernel& kernel, std::optional<DType> compute,
+                                     const Device& device, DescribedRelease release) {
+  if (!has_class(kernel, device) || is_left_out(kernel, compute, device)) return std::nullopt;
+  const DType type = multiplied_as(kernel, compute, device);
+  return kernel_time(
+      device_kernel(kernel, type, launches_of(kernel, type, device), device, release), device);
 }
 
 Workload workload_of(const WorkloadDescription& description, const std::string& name,
@@ -202,7 +281,7 @@ Workload workload_of(const WorkloadDescription& description, const std::string& 
       });
   std::vector<std::optional<Kernel>> kernels;  // [kernel of the description]
   for (const DescribedKernel& each : description.kernels)
-    kernels.push_back(priced(each, compute, device));
+    kernels.push_back(priced(each, compute, device, description.release));
 
   // [layer]: after which entry of its backward pass how many bytes of gradients are complete.
   std::vector<std::map<int, std::int64_t>> gradients(description.layers.size());
@@ -250,10 +329,10 @@ MaskedFlops masked_flops(const WorkloadDescription& description) {
       for (const KernelRun& run : *pass) {
         const DescribedKernel& kernel = description.kernels[index(run.kernel)];
         if (!kernel.attention) continue;
-        const double counted = run.count * counted_flops(*kernel.attention);
+        const double counted = run.count * counted_flops(kernel.attention->shape);
         flops.counted += counted;
-        flops.masked +=
-            counted * (1 - visible_scores(*kernel.attention) / score_count(*kernel.attention));
+        flops.masked += counted * (1 - visible_scores(kernel.attention->shape) /
+                                           score_count(kernel.attention->shape));
       }
   return flops;
 }

@@ -8,6 +8,7 @@
 
 #include "scenarios/reader/catalogue.hpp"
 #include "scenarios/reader/entry_keys.hpp"
+#include "scenarios/reader/operations_reader.hpp"
 
 namespace ddpsim {
 namespace {
@@ -50,6 +51,25 @@ const Map<Device>& efficiency_map() {
   return map;
 }
 
+/// `operations: {scaled_from: h200}`.
+struct ScaledFrom {
+  std::string device;
+};
+
+const Map<ScaledFrom>& scaled_from_map() {
+  static const auto map =
+      Map<ScaledFrom>("scaled_operations",
+                      "The measured operations of another device, scaled to this one.")
+          .key_read("scaled_from", {{.kind = Form::Kind::entry, .catalogue = device_entries}},
+                    [](ScaledFrom&, const Yaml&) {},  // read_device has followed it
+                    {.meaning = "The device that was measured, which has `operations` of its own. "
+                                "Each time is multiplied by what the laws say of this device over "
+                                "what they say of that one: by their data sheets.",
+                     .example = "h200",
+                     .required = true});
+  return map;
+}
+
 Map<Device> make_device_map() {
   Map<Device> map(
       "device",
@@ -68,10 +88,10 @@ Map<Device> make_device_map() {
             .otherwise = "needed, unless the device is synchronous",
             .example = "132"})
       .key("memory", value::size(), &Device::memory,
-           {.meaning = "The size of the device's memory: whether a step fits, and the batch that "
-                       "`ddpsim init` writes. No time depends on it.",
+           {.meaning = "The size of the device's memory, as its driver reports it: whether a step "
+                       "fits, and the batch that `ddpsim init` writes. No time depends on it.",
             .otherwise = "not known",
-            .example = "80 GB"})
+            .example = "81559 MiB"})
       .key("memory_bandwidth", value::bandwidth(), &Device::memory_bandwidth,
            {.meaning = "The peak rate of the device's memory, reads and writes together.",
             .otherwise = "needed",
@@ -92,11 +112,23 @@ Map<Device> make_device_map() {
            .example = "{fp32: 0.76, bf16: 0.78}"})
       .key("peer_to_peer", value::boolean(), &Device::peer_to_peer,
            {.meaning = "Whether GPUs of this kind can copy to each other over PCIe. If not, NCCL's "
-                       "data goes through the host's memory: slower, but beside kernels hardly "
-                       "slower than alone, while kernels start later."})
+                       "data goes through the host's memory, more slowly, and kernels beside it "
+                       "slow too, or start later."})
       .key("synchronous", value::boolean(), &Device::synchronous,
            {.meaning = "Whether kernels run on the host thread, as on a CPU. Launching a kernel "
                        "then costs nothing besides running it."})
+      .key_read("operations",
+                Type{value::word("none", "the laws alone price kernels"),
+                     {.kind = Form::Kind::entry, .catalogue = operation_entries},
+                     value::map([]() -> const auto& { return scaled_from_map().description(); })},
+                [](Device&, const Yaml&) {},  // read_device has followed it
+                {.meaning = "Single operations that were measured on the device, such as `python "
+                            "-m ddpsim.measure operations` writes. For kernels of workload "
+                            "descriptions they go before the laws. Of a device that takes them "
+                            "from its `base` and has another data sheet they are scaled by the "
+                            "laws.",
+                 .otherwise = "none",
+                 .example = "my-gpu.yaml"})
       .needs_also({{.key = "memory_bandwidth"}, {.key = "base"}})
       .needs_also({{.key = "peak"}, {.key = "base"}})
       .needs_also({{.key = "multiprocessors"},
@@ -112,12 +144,49 @@ const Map<Device>& device_map() {
   return map;
 }
 
-Device read_device(const Yaml& given) {
+namespace {
+
+/// By the keys of entry `first` and of those it is based on.
+Device read_layers(const std::vector<Entry>& entries, std::size_t first) {
   Device device;
   device.gemm_efficiency.fill(0.7);
+  const std::vector<Entry> some(entries.begin() + static_cast<std::ptrdiff_t>(first),
+                                entries.end());
+  device_map().read(layers_of(some), device);
+  device.name = some.front().name;
+  return device;
+}
+
+/// Do the laws of kernels see the same device?
+bool same_sheet(const Device& one, const Device& other) {
+  const auto rates = [](const Device& device) {
+    std::array<double, 2 * all_dtypes.size() + 2> all{};
+    for (const DType type : all_dtypes) {
+      all[2 * static_cast<std::size_t>(type)] = device.peak_of(type).flops_per_second;
+      all[2 * static_cast<std::size_t>(type) + 1] = device.efficiency_of(type);
+    }
+    all[all.size() - 2] = device.memory_bandwidth.bytes_per_second;
+    all[all.size() - 1] = device.memory_efficiency;
+    return all;
+  };
+  return one.compute_capability == other.compute_capability &&
+         one.multiprocessors == other.multiprocessors && rates(one) == rates(other);
+}
+
+std::shared_ptr<const OperationTable> scaled_from(const OperationTable& table, Device measured) {
+  measured.operations.reset();
+  return std::make_shared<const OperationTable>(
+      table.scaled_from(std::make_shared<const Device>(std::move(measured))));
+}
+
+/// The table of the first entry that says something of `operations`; null: there is none.
+/// `of_another`: may it be the table of another device?
+std::shared_ptr<const OperationTable> operations_of(const std::vector<Entry>& entries,
+                                                    const Device& device, bool of_another);
+
+Device read_device(const Yaml& given, bool operations_of_another) {
   const std::vector<Entry> entries = entry_with_bases(given, device_entries);
-  device_map().read(layers_of(entries), device);
-  device.name = entries.front().name;
+  Device device = read_layers(entries, 0);
   const auto need = [&](bool there, const char* key) {
     if (!there) entries.front().yaml.fail(fmt::format("missing key \"{}\"", key));
   };
@@ -126,7 +195,39 @@ Device read_device(const Yaml& given) {
                    [](FlopRate rate) { return rate.flops_per_second > 0; }),
        "peak");
   need(device.synchronous || device.multiprocessors > 1, "multiprocessors");
+  device.operations = operations_of(entries, device, operations_of_another);
   return device;
+}
+
+std::shared_ptr<const OperationTable> operations_of(const std::vector<Entry>& entries,
+                                                    const Device& device, bool of_another) {
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const auto given = YamlMap(entries[i].yaml).find("operations");
+    if (!given) continue;
+    if (given->is_word("none")) return nullptr;
+    if (device.synchronous)
+      given->fail("measured operations are of GPUs: a calibration measures a CPU's kernels");
+    if (given->is_map()) {
+      if (!of_another) return nullptr;
+      scaled_from_map().read(*given);
+      const Yaml name = *YamlMap(*given).find("scaled_from");
+      const Device measured = read_device(name, false);
+      if (!measured.operations)
+        name.fail(fmt::format("device {} has no measured operations of its own", measured.name));
+      return scaled_from(*measured.operations, measured);
+    }
+    auto table = measured_operations(*given);
+    if (i == 0) return table;
+    const Device base = read_layers(entries, i);
+    return same_sheet(device, base) ? table : scaled_from(*table, base);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Device read_device(const Yaml& given) {
+  return read_device(given, true);
 }
 
 }  // namespace ddpsim

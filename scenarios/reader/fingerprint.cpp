@@ -35,7 +35,7 @@ void add_setting(Fingerprint& fingerprint, const fs::path& folder, std::string_v
 }
 
 void add_catalogue(Fingerprint& fingerprint) {
-  for (const char* kind : {"clusters", "devices", "links", "models"})
+  for (const char* kind : {"clusters", "devices", "hosts", "links", "models", "operations"})
     for (const std::string& name : catalogue_names(kind)) {
       fingerprint.add(name);
       contents_into(fingerprint).add_file(catalogue_folder() / kind / (name + ".yaml"));

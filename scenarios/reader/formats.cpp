@@ -5,9 +5,11 @@
 #include "scenarios/reader/description_reader.hpp"
 #include "scenarios/reader/device_reader.hpp"
 #include "scenarios/reader/format.hpp"
+#include "scenarios/reader/host_reader.hpp"
 #include "scenarios/reader/link_reader.hpp"
 #include "scenarios/reader/map.hpp"
 #include "scenarios/reader/model_reader.hpp"
+#include "scenarios/reader/operations_reader.hpp"
 #include "scenarios/reader/profile_reader.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
 
@@ -27,6 +29,10 @@ const std::vector<Format>& all_formats() {
       {"cluster", "a ready cluster of the catalogue", &cluster_keys},
       {"device", "a device of the catalogue",
        []() -> const MapDescription& { return device_map().description(); }},
+      {"host", "a host of the catalogue",
+       []() -> const MapDescription& { return host_map().description(); }},
+      {"operations", "a table of measured operations (`format: ddpsim.operations/1`)",
+       []() -> const MapDescription& { return operations_map().description(); }},
       {"model", "a model description of the catalogue", &model_keys}};
   return all;
 }

@@ -145,13 +145,15 @@ Map<Link> make_link_map() {
             .example = "8"})
       .key("ranks", value::whole(1, 1000000), &Link::table_ranks,
            {.meaning = "How many ranks the table was measured with. For another number of ranks it "
-                       "is scaled as a ring's.",
+                       "is scaled as a ring's. Of one rank it is refused where several would use "
+                       "it: nothing crossed a link.",
             .otherwise = "the table holds for the cluster's ranks as it is",
             .example = "8"})
       .key("all_reduce", table_value(), &Link::all_reduce,
            {.meaning = "Measured all-reduces by size, as a list or as a CSV file whose first "
                        "columns are bytes and time_us. Between two points the time is a "
-                       "latency and a bandwidth; beyond the ends the nearest two go on.",
+                       "latency and a bandwidth; below the first the first two go on, above the "
+                       "last the line from a point of half its size, or the best rate.",
             .otherwise = "nothing was measured",
             .example = "[{bytes: 4096, time: 600 us}, {bytes: 1 MiB, time: 2 ms}]"})
       .needs_also({{.key = "bandwidth"}, {.key = "all_reduce"}, {.key = "base"}});

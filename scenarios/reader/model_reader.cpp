@@ -21,14 +21,17 @@ enum class FamilyName : std::uint8_t {
   mlp,
   vit,
   t5,
-  mixtral
+  mixtral,
+  efficientnet
 };
-constexpr std::array all_families{
-    FamilyName::cs336, FamilyName::llama, FamilyName::gpt2, FamilyName::bert, FamilyName::resnet,
-    FamilyName::vgg,   FamilyName::mlp,   FamilyName::vit,  FamilyName::t5,   FamilyName::mixtral};
+constexpr std::array all_families{FamilyName::cs336,   FamilyName::llama,       FamilyName::gpt2,
+                                  FamilyName::bert,    FamilyName::resnet,      FamilyName::vgg,
+                                  FamilyName::mlp,     FamilyName::vit,         FamilyName::t5,
+                                  FamilyName::mixtral, FamilyName::efficientnet};
 constexpr std::string_view name_of(FamilyName family) {
-  constexpr std::array<std::string_view, 10> names{"cs336", "llama", "gpt2", "bert", "resnet",
-                                                   "vgg",   "mlp",   "vit",  "t5",   "mixtral"};
+  constexpr std::array<std::string_view, 11> names{"cs336",  "llama",   "gpt2",        "bert",
+                                                   "resnet", "vgg",     "mlp",         "vit",
+                                                   "t5",     "mixtral", "efficientnet"};
   return names[static_cast<std::size_t>(family)];
 }
 
@@ -46,7 +49,8 @@ auto family_value() {
        "Hugging Face's T5 1.0: an encoder and a decoder, RMSNorm, ReLU, relative positions, one "
        "table for embeddings and output, eager attention",
        "Hugging Face's Mixtral: Llama with a choice of experts for each token, all chosen equally "
-       "often, on every rank"});
+       "often, on every rank",
+       "torchvision's EfficientNets B0 to B7"});
 }
 
 constexpr int many = 10'000'000, deep = 10'000;
@@ -59,6 +63,7 @@ struct ModelDraft {
   TransformerShape transformer;
   ResNetShape resnet;
   VggShape vgg;
+  EfficientNetShape efficientnet;
   MlpShape mlp;
   VitShape vit;
   T5Shape t5;
@@ -227,6 +232,20 @@ void add_vgg(Map<ModelDraft>& map) {
   add_classes(map, &ModelDraft::vgg);
 }
 
+void add_efficientnet(Map<ModelDraft>& map) {
+  map.key("width", value::number(0.1, 100),
+          in(&ModelDraft::efficientnet, &EfficientNetShape::width),
+          {.meaning = "The factor on channels, which are rounded to eights.",
+           .example = "1.4",
+           .elsewhere = {{"width_mult", "torchvision's"}}})
+      .key("depth", value::number(0.1, 100),
+           in(&ModelDraft::efficientnet, &EfficientNetShape::depth),
+           {.meaning = "The factor on the blocks of each stage, rounded up.",
+            .example = "1.8",
+            .elsewhere = {{"depth_mult", "torchvision's"}}});
+  add_classes(map, &ModelDraft::efficientnet);
+}
+
 void add_mlp(Map<ModelDraft>& map) {
   map.key("widths", counts(1, many), in(&ModelDraft::mlp, &MlpShape::widths),
           {.meaning = "The features between layers: Linear i takes the i-th width to the next.",
@@ -298,6 +317,9 @@ Map<ModelDraft> make_map(FamilyName family) {
     case FamilyName::mixtral:
       add_mixtral(map);
       break;
+    case FamilyName::efficientnet:
+      add_efficientnet(map);
+      break;
   }
   return map;
 }
@@ -334,6 +356,8 @@ Architecture architecture_of(const ModelDraft& draft) {
       return draft.t5;
     case FamilyName::mixtral:
       return draft.mixtral;
+    case FamilyName::efficientnet:
+      return draft.efficientnet;
     case FamilyName::cs336:
       transformer.family = Family::cs336;
       return transformer;

@@ -51,7 +51,11 @@ Map<Scenario> make_scenario_map() {
                        "fits compute times to it.",
             .otherwise = "nothing was measured",
             .example = "{rows: [{strategy: naive, step: 531.7 ms}]}"})
-      .check([](Scenario& scenario, const YamlMap& entries) { check_training(entries, scenario); });
+      .check([](Scenario& scenario, const YamlMap& entries) {
+        if (scenario.cluster.skew_is_usual && scenario.training.input == Input::decoded)
+          scenario.cluster.skew = usual_skew_of_decoded_input;
+        check_training(entries, scenario);
+      });
   return map;
 }
 

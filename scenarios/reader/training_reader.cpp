@@ -229,7 +229,52 @@ void add_buckets(Map<TrainingDraft>& map) {
                  std::string(each.reason));
 }
 
+const Map<InputPipeline>& pipeline_map() {
+  static const auto map =
+      Map<InputPipeline>("input",
+                         "What making batches costs the cores of a node, ahead of the steps that "
+                         "take them. No step is shorter than a node needs for its ranks' batches.")
+          .key("time", value::time(), &InputPipeline::batch,
+               {.meaning = "How long one core works on a batch of one rank.",
+                .example = "480 ms",
+                .required = true})
+          .key("cores", value::whole(1, 100'000), &InputPipeline::cores,
+               {.meaning = "How many cores of a node make batches, for all of its ranks.",
+                .example = "48",
+                .required = true});
+  return map;
+}
+
+struct InputChoice {
+  Input kind = Input::ready;
+  std::optional<InputPipeline> pipeline;
+};
+
+/// `ready`, `decoded`, or a mapping.
+Value<InputChoice> input_value() {
+  const auto word = value::one_of(
+      all_inputs, {"batches are there when a step begins: synthetic, cached, or tokens",
+                   "hosts decode them while GPUs compute, at a pace that nobody said: ranks are "
+                   "late as they are in public runs of that kind, by the usual `cluster.skew`"});
+  const auto mapping = value::mapping(&pipeline_map);
+  return {value::either({word.type, mapping.type}),
+          [=](const Yaml& given) -> InputChoice {
+            if (given.is_map()) return {Input::ready, mapping.read(given)};
+            return {word.read(given), std::nullopt};
+          },
+          {}};
+}
+
 void add_modes(Map<TrainingDraft>& map) {
+  map.key_taken("input", input_value(),
+                [](TrainingDraft& training, const InputChoice& given) {
+                  training.input = given.kind;
+                  training.pipeline = given.pipeline;
+                },
+                {.meaning = "Where batches come from: ready, decoded by the hosts meanwhile, or "
+                            "made by so many cores at a known pace.",
+                 .unset = "ready",
+                 .example = "{time: 480 ms, cores: 48}"});
   map.key("micro_batches", value::whole(1, 1024), &TrainingDraft::micro_batches,
           {.meaning = "How many forward and backward passes there are before an update.",
            .example = "4",

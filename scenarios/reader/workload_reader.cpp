@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "model/ddp/peak_memory.hpp"
+#include "model/kernel/operation_table.hpp"
 #include "scenarios/reader/catalogue.hpp"
 #include "scenarios/reader/description_reader.hpp"
 #include "scenarios/reader/map.hpp"
@@ -155,7 +156,10 @@ void add_times(Map<WorkloadDraft>& map) {
        "a Python loop of AdamW over tensors, as in CS336", "LAMB, as apex's FusedLAMB",
        "Adafactor, as PyTorch's loop over tensors",
        "Muon for the matrices of hidden layers, as PyTorch's loop over tensors, and AdamW for all "
-       "else"});
+       "else",
+       "RMSprop without momentum, as PyTorch's foreach code", "NovoGrad, as apex's FusedNovoGrad",
+       "Lion, as its authors' loop over tensors",
+       "Adam with states of 8 bits, as bitsandbytes' loop over tensors"});
   map.key_read("optimizer", value::either({law.type, value::time().type}), read_optimizer,
                {.meaning = "The optimizer, whose update is priced by its reads and writes, or the "
                            "measured time of an update.",
@@ -261,6 +265,32 @@ void refuse_other_devices(const Yaml& given, const WorkloadDescription& descript
   }
 }
 
+/// What is to be said of kernels whose times were measured on the device, or on another; "": none
+/// were.
+std::string operations_note(const WorkloadDescription& description, std::optional<DType> compute,
+                            const Device& device) {
+  if (!device.operations) return "";
+  int priced = 0, measured = 0, beyond = 0;
+  for (const DescribedKernel& kernel : description.kernels) {
+    const auto time = class_time(kernel, compute, device, description.release);
+    if (!time) continue;
+    ++priced;
+    if (time->source != KernelSource::law) ++measured;
+    if (time->source == KernelSource::beyond) ++beyond;
+  }
+  if (measured == 0) return "";
+  std::string note =
+      fmt::format("{} of {} distinct kernels priced by measured operations", measured, priced);
+  if (const auto& other = device.operations->measured_on())
+    note += fmt::format(" of {}, scaled to {} by the laws", other->name, device.name);
+  if (beyond > 0)
+    note += fmt::format(
+        ", {} of them beyond the sizes that were measured, by the laws from the "
+        "nearest",
+        beyond);
+  return note;
+}
+
 void read_described(const Yaml& given, const Entry& entry, WorkloadDraft& draft,
                     Scenario& scenario) {
   const WorkloadDescription description = read_workload_description(entry.yaml);
@@ -282,6 +312,8 @@ void read_described(const Yaml& given, const Entry& entry, WorkloadDraft& draft,
                                  .partial = description.partial,
                                  .attention_flops = flops.counted,
                                  .masked_flops = flops.masked};
+  if (const std::string note = operations_note(description, draft.compute, device); !note.empty())
+    scenario.described->notes.push_back(note);
   for (const DescribedCollective& each : description.collectives) {
     scenario.described->collectives += each.count;
     scenario.described->collective_bytes += each.count * Bytes{each.bytes};

@@ -1,5 +1,6 @@
 #include "sim/predict/predict.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <vector>
 
@@ -65,10 +66,16 @@ void check_length(const Schedule& schedule, const Costs& costs) {
 
 namespace {
 
+/// The next step begins once its batches are there.
+Timeline after_input(Timeline timeline, const CostModel& costs) {
+  timeline.end = std::max(timeline.end, Instant{costs.least_step});
+  return timeline;
+}
+
 Timeline checked_timeline(const CostModel& costs, const Schedule& schedule) {
   const Costs typical = costs.price(schedule);
   check_length(schedule, typical);
-  return simulate_priced(costs, schedule, typical);
+  return after_input(simulate_priced(costs, schedule, typical), costs);
 }
 
 /// For who asks for lengths alone. Of GPUs the slowest rank decides them by itself: their hosts
@@ -82,7 +89,8 @@ Timeline timeline_for_lengths(const CostModel& costs, const Schedule& schedule) 
     return checked_timeline(costs, schedule);
   Costs typical = costs.price(schedule);
   check_length(schedule, typical);
-  return simulate(schedule, slowed_down(schedule, std::move(typical), costs.slowest_rank));
+  return after_input(
+      simulate(schedule, slowed_down(schedule, std::move(typical), costs.slowest_rank)), costs);
 }
 
 }  // namespace
@@ -122,6 +130,7 @@ Step predict(const StepModel& model, const Training& training) {
 StepModel model_of(const Scenario& scenario) {
   StepModel model(scenario.workload, scenario.cluster, scenario.optimizer);
   fit_times(model, scenario.training, scenario.times);
+  model.costs.least_step = scenario.training.least_step(model.costs.ranks_per_node);
   return model;
 }
 

@@ -42,6 +42,8 @@ BucketedSteps::BucketedSteps(StepModel model, Training training, double link_fac
   training_.buckets = {works.arrival};
   whole_ = build_schedule(works, training_);
   why_simulated_ = why_more_than_buckets(whole_, schedule_of_each());
+  if (!why_simulated_ && model_.costs.least_step > Duration::zero())
+    why_simulated_ = "training.input may take longer than a step";
   take_costs(link_factor);
 }
 

@@ -137,7 +137,7 @@ void print_all(const std::vector<Sweep>& sweeps, const RatiosOf& ratios_of, bool
       if (size >= KiB && size <= 8 * GiB) usual.push_back(found[i]);
     }
   }
-  print("all but containers and clouds' plugins", all);
+  print("all but hosts' memory and clouds' plugins", all);
   print("of these, 1 KiB to 8 GiB", usual);
   print("all", with_outside);
   print("at 1 GiB", gibibyte);

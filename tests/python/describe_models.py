@@ -12,7 +12,7 @@ torch = pytest.importorskip('torch', minversion='2.6')
 
 EXAMPLES = ROOT / 'scenarios' / 'examples' / 'models'
 SMALL = ['vit', 'unet', 'mixture', 't5', 'llama3', 'resnext', 'gru', 'sparse_embedding',
-         'unused_parameters']
+         'unused_parameters', 'dlrm']
 
 
 def example(name, function='small'):

@@ -19,7 +19,8 @@ def kernels(forward, *parameters):
         def forward(self, batch):
             return forward(*self.p)
     workload = describe(Model(), torch.zeros(1), lambda model, batch: model(batch).sum())
-    return workload.forward[:-1], workload.backward  # without the sum
+    forward = workload.forward[:-1]  # without the sum, and what it counts its blocks in
+    return forward[:-1] if forward[-1].op == 'memset' else forward, workload.backward
 
 
 @pytest.mark.parametrize('name', [n for n in SMALL if n != 'gru'] + [
@@ -125,11 +126,45 @@ def test_a_product_of_few_tiles_is_made_in_parts_and_their_sum():
     assert len(shapes(128, 152 * 128, 2048)[0]) == 1
 
 
-def test_a_product_in_parts_of_16_bits_adds_up_in_32():
-    (product, total), _ = kernels(lambda a, b: a @ b, torch.randn(32, 800).bfloat16(),
-                                  torch.randn(800, 64).bfloat16())
+def test_products_in_16_bits_and_in_tf32_are_whole():
+    """As an H200 made all of lm350's (tests/data/h200/kernels.csv.gz)."""
+    (product,), _ = kernels(lambda a, b: a @ b, torch.randn(32, 800).bfloat16(),
+                            torch.randn(800, 64).bfloat16())
     assert (product.type, product.written) == ('bf16', 2 * 32 * 64)
-    assert total.read == total.written == 4 * 4 * 32 * 64  # 4 parts of 200
+    model = nn.Linear(800, 64, bias=False)
+    ops = {tf32: [k.op for k in describe(model, torch.randn(32, 800), lambda m, x: m(x).sum(),
+                                         tf32=tf32).forward] for tf32 in (None, 'all')}
+    assert ops == {None: ['aten.mm', 'cublas.sum_of_parts', 'aten.sum'],
+                   'all': ['aten.mm', 'aten.sum']}
+
+
+def test_products_of_many_tiles_have_a_counter_on_large_gpus():
+    # 8192 x 4096 is 1024 tiles of 128 x 256, 8192 x 2048 half of that.
+    for n, expected in ((4096, ['cublas.memset', 'aten.mm']), (2048, ['aten.mm'])):
+        forward, _ = kernels(lambda a, b: a @ b,
+                             torch.empty(8192, 64, dtype=torch.bfloat16, device='meta'),
+                             torch.empty(64, n, dtype=torch.bfloat16, device='meta'))
+        assert [k.op for k in forward] == expected
+    # In fp32 a gradient of a weight, which sums the batch, has one as well.
+    _, backward = kernels(lambda x, w: nn.functional.linear(x, w).relu(),
+                          torch.empty(8192, 512, device='meta'),
+                          torch.empty(20000, 512, device='meta'))
+    assert [(k.op, k.multiprocessors) for k in backward if 'cublas' in k.op] == [
+        ('cublas.memset', None)]
+
+
+def test_products_say_how_many_operands_lie_along_k():
+    forward, backward = kernels(lambda *given: nn.functional.linear(*given).relu(),
+                                (5, 8), (4, 8), (4,))
+    assert [k.along_k for k in forward if k.gemm] == [2]
+    # The input's gradient reads the weight across; the weight's both.
+    assert [k.along_k for k in backward if k.gemm] == [1, 0]
+    model = nn.Linear(8, 4)
+    text = describe(model, torch.randn(5, 8, requires_grad=True),
+                    lambda m, x: m(x).relu().sum()).text()
+    assert 'gemm: {m: 5, n: 4, k: 8, batch: 1}' in text
+    assert 'gemm: {m: 5, n: 8, k: 4, batch: 1, along_k: 1}' in text
+    assert 'gemm: {m: 4, n: 8, k: 5, batch: 1, along_k: 0}' in text
 
 
 @pytest.mark.parametrize('sizes', [(16, 16), (24, 16), (16, 40)])
@@ -201,7 +236,7 @@ def test_few_indices_of_an_embedding_are_added_by_one_kernel_and_many_are_sorted
                 return self.table(indices).sum()
         made = describe(Model(), torch.zeros(count, dtype=torch.long))
         return [k.launches for k in made.backward if 'embedding' in k.op or 'sort' in k.op
-                or 'zeros' in k.op]
+                or 'fill_' in k.op]
     assert backward(3072) == [1, 1]
     assert sum(backward(3073)) > 10
 

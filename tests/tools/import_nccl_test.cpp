@@ -42,7 +42,10 @@ TEST_CASE("every public log, printed as any version prints it, is read back",
     ++files;
     const PublicLog log = public_log(entry.path());
     for (const NcclTestsStyle style : all_nccl_tests_styles) {
-      for (const std::string prefix : {"", "[1,0]<stdout>:", " 0: "}) {
+      for (const std::string prefix :
+           {"", "[1,0]<stdout>:", " 0: ", "[0] ", "> > ", "2025-03-03T12:00:00.123Z ",
+            "2025-03-03T12:00:00.123456789Z stdout F ", "[pod/nccl-0/main] ", "worker-0  | ",
+            "Mar  3 12:00:00 node-1 job[17]: ", "\x1b[32m[default0]:\x1b[0m"}) {
         for (const bool in_place : {true, false}) {
           CAPTURE(entry.path().filename().string(), static_cast<int>(style), prefix, in_place);
           const auto file =

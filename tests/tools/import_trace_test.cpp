@@ -2,6 +2,7 @@
 // the variants that versions of PyTorch, NCCL and RCCL write.
 
 #include <map>
+#include <tuple>
 
 #include <catch2/catch.hpp>
 
@@ -459,6 +460,69 @@ TEST_CASE("steps that are not marked end with the optimizer", "[tools][import_tr
   // place of the next.
   CHECK(found["steps"][1]["step_ms"].get<double>() == Approx(100));
   CHECK(found["steps"][1]["forward_ms"].get<double>() == Approx(30 + 9.09));
+}
+
+/// The trace of torch 2.0 in tests/data, with these texts put for those.
+std::string trace_of_torch_2_0(const std::vector<std::pair<std::string, std::string>>& changes) {
+  std::string text =
+      content_of(std::filesystem::path(DDPSIM_TEST_DATA) / "traces" / "torch_2_0.json");
+  for (const auto& [from, to] : changes) {
+    REQUIRE(text.find(from) != std::string::npos);
+    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+      text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+TEST_CASE("lists of inputs tell sizes and types as torch 2.0 writes them, and no list is a type",
+          "[tools][import_trace]") {
+  const Scratch scratch;
+  // Types of bytes for 4 and for 2: an element of each.
+  for (const auto& [type, name, size] :
+       {std::tuple{"float", "fp32", 4}, {"c10::BFloat16", "bf16", 2}, {"c10::Half", "fp16", 2}}) {
+    CAPTURE(type);
+    const Json found =
+        imported(scratch, trace_of_torch_2_0({{"\"float\"", fmt::format("\"{}\"", type)}}),
+                 {"--link-profile", "l.yaml"});
+    REQUIRE(found["buckets"].size() == 2);
+    // 10 + 10 * 1024 + 1024 + 1024 * 1024 elements, and 1024 + 1024 * 512.
+    CHECK(found["buckets"][0]["elements"] == 1'059'850);
+    CHECK(found["buckets"][1]["elements"] == 525'312);
+    CHECK(found["buckets"][0]["bytes"] == size * 1'059'850);
+    CHECK(found["buckets"][1]["bytes"] == size * 525'312);
+    CHECK(found["could_not_tell"].size() == 1);  // names
+    const Workload workload = scenario_on_profile(scratch).workload;
+    REQUIRE(workload.parameters.size() == 6);
+    CHECK(workload.parameters.back().shape == std::vector<std::int64_t>{10});
+    for (const Parameter& parameter : workload.parameters) CHECK(name_of(parameter.dtype) == name);
+    CHECK_THAT(content_of(scratch.path("l.yaml")),
+               Catch::Contains(fmt::format("bytes: {}", size * 525'312)) ||
+                   Catch::Contains(to_string(Bytes{size * 525'312})));
+  }
+}
+
+TEST_CASE("a gradient of which no list says the shape has what the others leave of its bucket",
+          "[tools][import_trace]") {
+  const Scratch scratch;
+  // As where autograd never defines it: nothing is copied, and zeros take its place.
+  const std::string shape = "\"parameter\": \"4.bias\", \"Input Dims\": [[10]], ";
+  const Json found =
+      imported(scratch, trace_of_torch_2_0({{shape + "\"Input type\": [\"float\"]", ""}}));
+  CHECK(found["buckets"][0]["elements"] == 1'059'850);
+  CHECK(found["could_not_tell"].size() == 1);  // names
+  const Workload workload = scenario_on_profile(scratch).workload;
+  REQUIRE(workload.parameters.size() == 6);
+  CHECK(workload.parameters.back().elements() == 10);
+  CHECK(workload.parameters.back().dtype == DType::fp32);
+}
+
+TEST_CASE("gradients of types that ddpsim does not have are refused by their type",
+          "[tools][import_trace]") {
+  const Scratch scratch;
+  for (const char* type : {"double", "c10::complex<float>", "c10::Float8_e4m3fn"})
+    CHECK_THAT(
+        refused_trace(scratch, trace_of_torch_2_0({{"\"float\"", fmt::format("\"{}\"", type)}})),
+        Catch::Contains(fmt::format("gradients of type {}: expected", type)));
 }
 
 TEST_CASE("a packed trace and a bare list of events are traces too", "[tools][import_trace]") {

@@ -64,7 +64,8 @@ TEST_CASE("list shows hooks and backends", "[tools][list]") {
 }
 
 TEST_CASE("every list prints a table with a line for each of its names", "[tools][list]") {
-  for (const char* kind : {"models", "devices", "links", "clusters", "backends", "results"}) {
+  for (const char* kind :
+       {"models", "devices", "links", "clusters", "hosts", "operations", "backends", "results"}) {
     CAPTURE(kind);
     const Outcome table = ddpsim({"list", kind});
     CHECK(table.code == 0);
@@ -93,14 +94,14 @@ TEST_CASE("an unknown list is refused with the nearest", "[tools][list]") {
   CHECK(outcome.out.empty());
   CHECK(outcome.err ==
         "ddpsim: unknown list \"modles\"; did you mean \"models\"?; known: models, devices, links, "
-        "clusters, hooks, backends, results\n");
+        "clusters, hosts, operations, hooks, backends, results\n");
   for (const std::vector<std::string>& wrong :
        {std::vector<std::string>{"list"}, {"list", "models", "devices"}}) {
     const Outcome refused = ddpsim(wrong);
     CHECK(refused.code == 2);
     CHECK(refused.err ==
-          "ddpsim: list needs one of: models, devices, links, clusters, hooks, backends, "
-          "results\n");
+          "ddpsim: list needs one of: models, devices, links, clusters, hosts, operations, hooks, "
+          "backends, results\n");
   }
 }
 

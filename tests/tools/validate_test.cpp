@@ -94,7 +94,8 @@ TEST_CASE("an optimizer that no backend computes is refused in one line, before 
   const Scratch scratch;
   scratch.write("s.yaml", small_mlp);
   const std::string file = (scratch.folder() / "s.yaml").string();
-  for (const std::string optimizer : {"sgd-plain", "lamb", "adafactor", "muon"}) {
+  for (const std::string optimizer :
+       {"sgd-plain", "lamb", "adafactor", "muon", "rmsprop", "novograd", "lion", "adam-8bit"}) {
     for (const char* backend : {"gloo", "threads"}) {
       CAPTURE(optimizer, backend);
       const Outcome outcome = ddpsim(
@@ -105,6 +106,19 @@ TEST_CASE("an optimizer that no backend computes is refused in one line, before 
                                "'s update: choose another optimizer, or give its time\n");
     }
   }
+}
+
+TEST_CASE("input that is made at a pace is refused on real ranks, which load no data",
+          "[tools][validate]") {
+  const Scratch scratch;
+  scratch.write("s.yaml", small_mlp);
+  const std::string file = (scratch.folder() / "s.yaml").string();
+  const Outcome outcome = ddpsim({"validate", file, "--backend", "threads", "--set",
+                                  "training.input={time: 480 ms, cores: 4}"});
+  CHECK(outcome.code == 2);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err ==
+        file + ": training.input: real ranks load no data: write ready, or take it out\n");
 }
 
 TEST_CASE("validate predicts and runs every strategy and every cap", "[tools][validate]") {

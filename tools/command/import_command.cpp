@@ -18,9 +18,10 @@ const Usage import_usage{
     "what it could not.\n\n"
     "  torch-trace    a trace of PyTorch's profiler (Chrome JSON, plain or gzip): its training "
     "steps "
-    "become a workload profile, its all-reduces a link profile; more traces, of other ranks of the "
-    "job, tell all-reduces from the last rank's arrival\n"
-    "  nccl-tests     the output of all_reduce_perf, text or JSON: becomes a link profile\n"
+    "become a workload profile, its all-reduces a link profile, unless it is of one rank; more "
+    "traces, of other ranks of the job, tell all-reduces from the last rank's arrival\n"
+    "  nccl-tests     the output of all_reduce_perf, text or JSON, or a file of rccl-tests (-x): "
+    "becomes a link profile\n"
     "  torch-profile  a file that ddpsim.profile wrote: checked in full and written anew",
     "ddpsim import torch-profile scenarios/examples/profiles/profile.yaml -o profile.yaml"};
 

@@ -14,7 +14,7 @@ namespace ddpsim {
 namespace {
 
 const Usage list_usage{
-    "ddpsim list [flags] models|devices|links|clusters|hooks|backends|results",
+    "ddpsim list [flags] models|devices|links|clusters|hosts|operations|hooks|backends|results",
     "Prints what the catalogue holds, with the source of its figures. Every entry "
     "can also be written inline\n"
     "in a scenario, or in a file of its own; `base: NAME` starts from an entry. "
@@ -67,18 +67,20 @@ int list_command(const std::vector<std::string>& arguments) {
   if (!parse(arguments, list_usage, Flag::json | Flag::tables, {}, options)) return exit_done;
   if (options.files.size() != 1)
     throw InputError(
-        "list needs one of: models, devices, links, clusters, hooks, backends, results");
+        "list needs one of: models, devices, links, clusters, hosts, operations, hooks, backends, "
+        "results");
   const std::optional<Listing> listing =
       options.files[0] == "backends" ? backend_list() : listing_of(options.files[0]);
   if (listing) {
     print(*listing, options);
     return exit_done;
   }
-  const std::string guess = nearest(
-      options.files[0], {"models", "devices", "links", "clusters", "hooks", "backends", "results"});
+  const std::string guess =
+      nearest(options.files[0], {"models", "devices", "links", "clusters", "hosts", "operations",
+                                 "hooks", "backends", "results"});
   throw InputError(fmt::format(
-      "unknown list \"{}\"{}; known: models, devices, links, clusters, hooks, backends, "
-      "results",
+      "unknown list \"{}\"{}; known: models, devices, links, clusters, hosts, operations, hooks, "
+      "backends, results",
       options.files[0], guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
 }
 

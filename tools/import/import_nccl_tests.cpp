@@ -34,6 +34,12 @@ int checked_ranks(const std::vector<NcclTestsRun>& runs, const std::string& file
   std::set<int> ranks;
   for (const NcclTestsRun& run : runs) {
     const std::string operation = operation_of(run);
+    if (ranks_of(run) == 1)
+      throw InputError(
+          fmt::format("{}: a log of one rank: nothing crossed a link; where several programs were "
+                      "started, each "
+                      "ran alone: build {} with MPI=1",
+                      file, run.program));
     if (operation.empty())
       throw InputError(
           fmt::format("{}: the log does not say which operation it is of, and its columns fit "
@@ -44,14 +50,17 @@ int checked_ranks(const std::vector<NcclTestsRun>& runs, const std::string& file
       throw InputError(fmt::format(
           "{}: a log of {}: a link profile is made from all-reduces, the output of all_reduce_perf",
           file, operation));
+    if (contradicts_ranks(run))
+      throw InputError(
+          fmt::format("{}: the log is of {} ranks, but its bandwidths are not: expected a bus "
+                      "bandwidth of {:.4g} times the algorithm bandwidth, 2 (n - 1) / n",
+                      file, run.ranks, 2.0 * (run.ranks - 1) / run.ranks));
     ranks.insert(ranks_of(run));
   }
   if (ranks.size() > 1)
     throw InputError(fmt::format(
         "{}: runs of {} and of {} ranks in one file: a link profile is of one number of ranks",
         file, *ranks.begin(), *ranks.rbegin()));
-  if (*ranks.begin() == 1)
-    throw InputError(fmt::format("{}: a log of one rank: nothing crossed a link", file));
   return *ranks.begin();
 }
 
@@ -154,7 +163,7 @@ std::string source_of(const std::vector<NcclTestsRun>& runs, const Link& link,
                       const std::string& file) {
   const NcclTestsRun& run = runs.front();
   std::string source =
-      fmt::format("nccl-tests{}{}, all_reduce", run.version.empty() ? "" : " ", run.version);
+      fmt::format("{}{}{}, all_reduce", run.program, run.version.empty() ? "" : " ", run.version);
   if (!run.rows.empty()) source += fmt::format(" {} {}", run.rows[0].type, run.rows[0].reduction);
   if (link.table_ranks > 0) source += fmt::format(", {} ranks", link.table_ranks);
   if (!run.device.empty()) source += fmt::format(", {}", run.device);

@@ -8,11 +8,14 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/reader/input_error.hpp"
+#include "tools/import/rccl_tests_file.hpp"
 
 namespace ddpsim {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr std::string_view beginning_of_line = "{\"log\":";
 
 class Reader {
  public:
@@ -103,10 +106,72 @@ class Reader {
   std::string name_;
 };
 
+/// `lines_before`: of the file, before the text.
+Json parsed(const Reader& reader, const std::string& name, std::string_view text,
+            std::ptrdiff_t lines_before) {
+  try {
+    constexpr int deepest = 16;
+    return Json::parse(text, [&](int depth, Json::parse_event_t, Json&) {
+      if (depth > deepest) reader.refuse("nested too deeply: is this nccl-tests' output?");
+      return true;
+    });
+  } catch (const Json::parse_error& problem) {
+    const std::size_t at = std::min(problem.byte, text.size());
+    const auto begin = text.begin(), end = begin + static_cast<std::ptrdiff_t>(at);
+    const std::size_t line_begin = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
+    throw InputError(fmt::format(
+        "{}:{}:{}: {}", name, lines_before + 1 + std::count(begin, end, '\n'),
+        line_begin == std::string::npos ? std::max<std::size_t>(at, 1)
+                                        : std::max<std::size_t>(at - line_begin - 1, 1),
+        at >= text.size() ? "the JSON ends too early: the file is cut off" : "not JSON"));
+  } catch (const Json::exception&) {
+    reader.refuse("a number that is too large");
+  }
+}
+
+/// Entries of rccl-tests, each a line of its own, as its first versions wrote them, with or without
+/// commas in between. False: the first line is none, and the text something else.
+bool read_rccl_lines(const std::string& name, std::string_view text,
+                     std::vector<NcclTestsRun>& runs) {
+  const Reader reader(name);
+  RcclEntries entries;
+  bool first = true;
+  std::ptrdiff_t number = 0;
+  for (std::size_t at = 0; at < text.size(); ++number) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = text.substr(at, end - at);
+    at = end + 1;
+    line.remove_suffix(line.size() - (line.find_last_not_of(" \t\r,") + 1));
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    if (line.empty()) continue;
+    constexpr std::size_t longest = 4096;
+    if (first && !(line.size() <= longest && line.starts_with('{') && line.ends_with('}') &&
+                   Json::accept(line) && is_rccl_entry(Json::parse(line))))
+      return false;
+    first = false;
+    entries.take(parsed(reader, name, line, number), fmt::format("{}:{}:1", name, number + 1));
+  }
+  runs = entries.finish();
+  return !first;
+}
+
 }  // namespace
+
+std::optional<std::string> line_in_json(std::string_view line) {
+  if (!line.starts_with(beginning_of_line)) return std::nullopt;
+  const Json object = Json::parse(line, nullptr, false);
+  if (!object.is_object() || !object.contains("log") || !object["log"].is_string())
+    return std::nullopt;
+  return object["log"].get<std::string>();
+}
 
 bool is_nccl_tests_json(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
+  std::string beginning(beginning_of_line.size(), ' ');
+  stream.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
+  if (beginning == beginning_of_line) return false;
+  stream.clear();
+  stream.seekg(0);
   char first = 0, second = 0;
   stream >> first;
   if (first == '{') return true;
@@ -123,26 +188,15 @@ std::vector<NcclTestsRun> read_nccl_tests_json(const std::filesystem::path& file
   std::ostringstream content;
   content << stream.rdbuf();
   const std::string text = content.str();
-  Json root;
-  try {
-    constexpr int deepest = 16;
-    root = Json::parse(text, [&](int depth, Json::parse_event_t, Json&) {
-      if (depth > deepest) reader.refuse("nested too deeply: is this nccl-tests' output?");
-      return true;
-    });
-  } catch (const Json::parse_error& problem) {
-    const std::size_t at = std::min(problem.byte, text.size());
-    const auto begin = text.begin(), end = begin + static_cast<std::ptrdiff_t>(at);
-    const std::size_t line_begin = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
-    throw InputError(fmt::format(
-        "{}:{}:{}: {}", file.string(), 1 + std::count(begin, end, '\n'),
-        line_begin == std::string::npos ? std::max<std::size_t>(at, 1)
-                                        : std::max<std::size_t>(at - line_begin - 1, 1),
-        at >= text.size() ? "the JSON ends too early: the file is cut off" : "not JSON"));
-  } catch (const Json::exception&) {
-    reader.refuse("a number that is too large");
-  }
+  if (std::vector<NcclTestsRun> runs; read_rccl_lines(file.string(), text, runs)) return runs;
+  const Json root = parsed(reader, file.string(), text, 0);
   std::vector<NcclTestsRun> runs;
+  if (root.is_array() && !root.empty() && is_rccl_entry(root.front())) {
+    RcclEntries entries;
+    for (std::size_t i = 0; i < root.size(); ++i)
+      entries.take(root[i], fmt::format("{}: entry {}", file.string(), i));
+    return entries.finish();
+  }
   if (root.is_array())
     for (const Json& object : root) runs.push_back(reader.read(object));
   else

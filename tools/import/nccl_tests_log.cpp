@@ -6,6 +6,7 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -13,111 +14,21 @@
 #include "scenarios/reader/input_error.hpp"
 #include "scenarios/reader/quantity_text.hpp"
 #include "tools/import/nccl_tests_json.hpp"
+#include "tools/import/nccl_tests_line.hpp"
+#include "tools/import/rccl_tests_file.hpp"
 
 namespace ddpsim {
 namespace {
 
-using Words = std::vector<std::string_view>;
+/// The least that several ranks have: two that gather or scatter, (n - 1) / n.
+constexpr double least_ratio_of_ranks = 0.45;
 
-Words words_of(std::string_view line) {
-  Words words;
-  for (std::size_t at = 0; at < line.size();) {
-    const std::size_t begin = line.find_first_not_of(" \t\r", at);
-    if (begin == std::string_view::npos) break;
-    at = std::min(line.find_first_of(" \t\r", begin), line.size());
-    words.push_back(line.substr(begin, at - begin));
-  }
-  return words;
-}
-
-/// Without what mpirun ("[1,0]<stdout>:") or srun (" 0: ") puts before a line, and without its '#'.
-std::string_view bare(std::string_view line) {
-  const auto trim = [&] {
-    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
-  };
-  trim();
-  const std::size_t tag = line.find("<stdout>");
-  if (line.starts_with('[') && tag != std::string_view::npos && tag < 32) {
-    line.remove_prefix(tag + 8);
-    if (line.starts_with(':')) line.remove_prefix(1);
-    trim();
-  }
-  const std::size_t digits = line.find_first_not_of("0123456789");
-  if (digits != std::string_view::npos && digits > 0 && line[digits] == ':') {
-    line.remove_prefix(digits + 1);
-    trim();
-  }
-  if (line.starts_with('#')) line.remove_prefix(1);
-  trim();
-  return line;
-}
-
-/// Where the columns of a log are.
-struct Layout {
-  std::size_t columns = 0;
-  int reduction = -1, root = -1;
-  /// Of each placement, where its time is; -1: not measured. The bandwidths follow, then the check.
-  int out_of_place = -1, in_place = -1;
+/// A row of which not all pieces have been read: NCCL printed something in between.
+struct BrokenRow {
+  NcclTestsRow row;
+  bool wrong = false;
+  std::vector<bool> placements;  ///< [piece that is still to come] is it in place?
 };
-
-/// Of a header line such as "size count type redop root time algbw busbw #wrong time ...".
-std::optional<Layout> layout_of(const Words& words, bool only_in_place) {
-  if (words.size() < 6 || words[0] != "size" || words[1] != "count" || words[2] != "type")
-    return std::nullopt;
-  Layout layout;
-  layout.columns = words.size();
-  std::vector<int> times;
-  for (std::size_t i = 3; i < words.size(); ++i) {
-    const int column = static_cast<int>(i);
-    if (words[i] == "redop") layout.reduction = column;
-    if (words[i] == "root") layout.root = column;
-    if (words[i] == "time" || words[i] == "cputime") times.push_back(column);
-  }
-  if (times.empty() || times.size() > 2 || times.back() + 2 >= static_cast<int>(words.size()))
-    return std::nullopt;
-  if (times.size() == 2) {
-    layout.out_of_place = times[0];
-    layout.in_place = times[1];
-  } else {
-    (only_in_place ? layout.in_place : layout.out_of_place) = times[0];
-  }
-  return layout;
-}
-
-/// Where the header is missing: 13 columns since 2.13, before that none for the root, and neither
-/// for all-gather; the same with one placement.
-std::optional<Layout> layout_without_header(std::size_t columns, bool only_in_place) {
-  Words words{"size", "count", "type"};
-  const bool both = columns >= 11;
-  const std::size_t more = columns - (both ? 8 : 4);
-  if (columns < 7 || more < 3 || more > 5) return std::nullopt;
-  if (more >= 4) words.emplace_back("redop");
-  if (more == 5) words.emplace_back("root");
-  for (int placement = 0; placement < (both ? 2 : 1); ++placement)
-    words.insert(words.end(), {"time", "algbw", "busbw", "#wrong"});
-  return layout_of(words, only_in_place);
-}
-
-bool is_type(std::string_view word) {
-  constexpr std::array<std::string_view, 8> beginnings{"float", "half", "double", "bfloat",
-                                                       "int",   "uint", "f8",     "fp8"};
-  return std::any_of(beginnings.begin(), beginnings.end(),
-                     [&](std::string_view beginning) { return word.starts_with(beginning); });
-}
-
-/// A printed bandwidth and how far rounding may have moved it.
-struct Printed {
-  double value = 0, margin = 0;
-};
-Printed printed(std::string_view text) {
-  const auto value = parse_number(text);
-  if (!value || *value < 0) return {};
-  const std::size_t point = text.find('.');
-  const auto decimals =
-      point == std::string_view::npos ? 0 : static_cast<double>(text.size() - point - 1);
-  const bool exponent = text.find_first_of("eE") != std::string_view::npos;
-  return {*value, exponent ? 0.05 * *value : 0.5 * std::pow(10.0, -std::min(decimals, 20.0))};
-}
 
 class Reader {
  public:
@@ -125,42 +36,35 @@ class Reader {
 
   void take(std::string_view given) {
     ++number_;
-    const std::string_view line = bare(given);
+    const std::optional<std::string> within = line_in_json(given);
+    const std::string line = bare_line(within ? std::string_view(*within) : given);
     const Words words = words_of(line);
     if (words.empty()) return;
-    if (words[0] == "nThread" || line.starts_with("Using devices") ||
-        line.starts_with("Collective test starting:") || line.starts_with("nccl-tests version"))
-      begin_run();
-    if (line.starts_with("Collective test starting:"))
-      run().operation = operation_named(words.back());
-    if (line.starts_with("nccl-tests version") && words.size() > 2) run().version = words[2];
-    if (words.size() > 4 && words[0] == "Rank" && parse_integer(words[1]) &&
-        std::find(words.begin(), words.end(), "Pid") != words.end())
-      take_device(line);
-    if (line.find("out-of-place") != std::string_view::npos)
-      only_in_place_ = false;
-    else if (words.size() == 1 && words[0] == "in-place")
-      only_in_place_ = true;
-    if (words[0] == "size") {
-      if (const auto layout = layout_of(words, only_in_place_)) {
-        if (!run().rows.empty()) begin_run();
-        layout_ = layout;
-      }
+    const auto row = row_in(words, layout_);
+    if (broken_ && !row && take_pieces(words, 0)) return;
+    take_head(words, line);
+    if (const auto size = find_words(words, {"size", "count", "type"})) {
+      if (const auto layout = layout_of(words, *size, only_in_place_)) take_header(*layout);
       return;
     }
-    if (words.size() >= 3 && parse_integer(words[0]) && parse_integer(words[1]) &&
-        is_type(words[2]))
-      take_row(words);
-    else if (layout_ && std::all_of(words[0].begin(), words[0].end(),
-                                    [](unsigned char c) { return std::isdigit(c) != 0; }))
-      ++run().unread;  // a row that breaks off, or of a size beyond all numbers
+    if (row) {
+      leave_broken();
+      take_row(Words(words.begin() + static_cast<std::ptrdiff_t>(*row), words.end()), *row > 0);
+    } else if (layout_ && std::all_of(words[0].begin(), words[0].end(),
+                                      [](unsigned char c) { return std::isdigit(c) != 0; })) {
+      leave_out(line);  // a row that breaks off, or of a size beyond all numbers
+    }
   }
 
   std::vector<NcclTestsRun> finish() {
+    leave_broken();
     std::erase_if(runs_,
                   [](const NcclTestsRun& each) { return each.rows.empty() && each.wrong == 0; });
     return std::move(runs_);
   }
+
+  /// A line that began like a row and was left out; "" if there was none.
+  const std::string& left_out() const { return left_out_; }
 
  private:
   [[noreturn]] void refuse(std::string_view problem) const {
@@ -171,17 +75,65 @@ class Reader {
     if (runs_.empty()) runs_.emplace_back();
     return runs_.back();
   }
-  /// What follows belongs to another run, if this one has rows already.
+  /// What follows belongs to another run, if this one has rows already; else it begins anew, as
+  /// where a program failed before its first row.
   void begin_run() {
-    if (run().rows.empty()) return;
+    group_ranks_.clear();
+    if (run().rows.empty()) {
+      run().ranks = run().programs = 0;
+      return;
+    }
     runs_.emplace_back();
     layout_.reset();
     only_in_place_ = false;
   }
 
-  void take_device(std::string_view line) {
+  void take_header(const Layout& layout) {
+    leave_broken();
+    // Two beginnings, and then two headers, are of two programs at once.
+    const bool other_program = begun_ == 0 && begun_before_ > 1;
+    begun_before_ = begun_;
+    begun_ = 0;
+    if (!run().rows.empty()) begin_run();
+    if (other_program) run().programs = 2;
+    layout_ = layout;
+  }
+
+  void take_head(const Words& words, std::string_view line) {
+    const auto behind = [&](const Words& wanted) -> std::optional<std::string_view> {
+      const auto at = find_words(words, wanted);
+      if (!at || *at + wanted.size() >= words.size()) return std::nullopt;
+      return words[*at + wanted.size()];
+    };
+    const auto operation = behind({"Collective", "test", "starting:"});
+    const auto version = behind({"nccl-tests", "version"});
+    if (behind({"nThread"})) ++begun_;
+    if (behind({"nThread"}) ||
+        (words.back() == "devices" && find_words(words, {"Using", "devices"})) || operation ||
+        version) {
+      leave_broken();
+      begin_run();
+    }
+    if (operation) run().operation = operation_named(*operation);
+    if (version) run().version = version->substr(0, 40);
+    if (const auto rank = behind({"Rank"}); rank && find_words(words, {"Pid"}))
+      if (const auto number = parse_integer(*rank)) take_device(words, *number, line);
+    if (line.find("out-of-place") != std::string_view::npos)
+      only_in_place_ = false;
+    else if (words.back() == "in-place")
+      only_in_place_ = true;
+  }
+
+  void take_device(const Words& words, std::int64_t rank, std::string_view line) {
     ++run().ranks;
-    const std::size_t bus = line.find(']');
+    if (rank == 0) ++run().programs;
+    if (const auto group = find_words(words, {"Group"}); group && *group + 1 < words.size())
+      if (const auto number = parse_integer(words[*group + 1]);
+          number && (group_ranks_.size() < most_groups || group_ranks_.contains(*number)))
+        ++group_ranks_[*number];
+    // With several groups (NCCL_TESTS_SPLIT) each reduces for itself.
+    if (group_ranks_.size() > 1) run().ranks = group_ranks_.begin()->second;
+    const std::size_t bus = line.rfind(']');
     if (run().device.empty() && bus != std::string_view::npos) {
       const Words name = words_of(line.substr(bus + 1));
       for (const std::string_view word : name)
@@ -189,49 +141,128 @@ class Reader {
     }
   }
 
-  void take_row(const Words& words) {
+  /// `prefixed`: other words stood before it.
+  void take_row(const Words& words, bool prefixed) {
+    if (run().programs > 1)
+      throw InputError(fmt::format("{}: {}", name_, programs_alone(run().programs)));
     const std::optional<Layout> layout =
         layout_ ? layout_ : layout_without_header(words.size(), only_in_place_);
+    if (!layout && prefixed) return leave_out(text_of(words));
     if (!layout) refuse("a row of nccl-tests, but what its columns are is not said above it");
-    // A time stamp (-S) stands after the last column.
-    const std::size_t beyond = words.size() - std::min(layout->columns, words.size());
-    if (words.size() < layout->columns || (beyond != 0 && beyond != 2))
-      refuse(fmt::format("expected {} columns as in the header above, got {}: is the log cut off?",
-                         layout->columns, words.size()));
     const auto size = parse_integer(words[0]);
     constexpr std::int64_t largest = std::int64_t{1} << 50;
+    const std::size_t left = layout->left();
+    // A time stamp (-S) stands after the last column.
+    const std::size_t beyond = words.size() - std::min(layout->columns, words.size());
+    const bool whole = words.size() >= layout->columns && (beyond == 0 || beyond == 2);
+    const bool numbers =
+        std::all_of(words.begin() + static_cast<std::ptrdiff_t>(std::min(left, words.size())),
+                    words.end(), is_number);
+    if (!whole && words.size() < left && prefixed) return leave_out(text_of(words));
+    if (!whole && (words.size() < left || (numbers && words.size() > left)))
+      refuse(fmt::format("expected {} columns as in the header above, got {}: is the log cut off?",
+                         layout->columns, words.size()));
     if (!size || *size < 0 || *size > largest) refuse("expected a size in bytes");
     if (*size == 0) return;  // all-gather and reduce-scatter round small sizes down to it
     if (++rows_ > 1'000'000) refuse("more than a million rows");
-    NcclTestsRow row;
-    row.size = Bytes{*size};
+    auto [broken, joined] = left_half(words, *layout, Bytes{*size});
+    if (!whole || joined || !numbers_or_stamp(words, *layout)) {
+      broken_ = std::move(broken);
+      take_pieces(words, left);
+      return;
+    }
+    for (const bool in_place : broken.placements)
+      take_piece(words,
+                 static_cast<std::size_t>(in_place ? layout->in_place : layout->out_of_place),
+                 *layout, in_place, broken);
+    keep(broken);
+  }
+
+  /// What a row says before its times, and whether something is joined with the end of that.
+  Ended<BrokenRow> left_half(const Words& words, const Layout& layout, Bytes size) const {
+    Ended<BrokenRow> half;
+    NcclTestsRow& row = half.value.row;
+    row.size = size;
     row.type = words[2].substr(0, 20);
     const auto word = [&](int column) { return words[static_cast<std::size_t>(column)]; };
-    if (layout->reduction >= 0) row.reduction = word(layout->reduction).substr(0, 20);
-    if (layout->root >= 0) {
-      const auto root = parse_integer(word(layout->root));
-      if (!root || *root < -1 || *root > 10'000'000) refuse("expected a rank, or -1, as root");
-      row.root = static_cast<int>(*root);
+    if (layout.reduction >= 0) {
+      const Ended<std::string> reduction = reduction_in(word(layout.reduction));
+      row.reduction = reduction.value;
+      half.joined = reduction.joined;
     }
-    bool wrong = false;
-    for (const bool in_place : {false, true}) {
-      const int column = in_place ? layout->in_place : layout->out_of_place;
-      if (column < 0) continue;
-      const std::string_view check =
-          column + 3 < static_cast<int>(layout->columns) ? word(column + 3) : "0";
-      const auto errors = parse_integer(check);
-      if (errors && *errors != 0) {
-        wrong = true;
-        continue;
-      }
-      (in_place ? row.in_place : row.out_of_place) = time(word(column));
-      note_ratio(row, printed(word(column + 1)), printed(word(column + 2)));
+    if (layout.root >= 0) {
+      const auto root = root_in(word(layout.root));
+      if (!root) refuse("expected a rank, or -1, as root");
+      row.root = root->value;
+      half.joined = root->joined;
     }
-    if (wrong) ++run().wrong;
-    if (row.out_of_place || row.in_place)
-      run().rows.push_back(std::move(row));
-    else if (!wrong)
+    for (const bool in_place : {false, true})
+      if ((in_place ? layout.in_place : layout.out_of_place) >= 0)
+        half.value.placements.push_back(in_place);
+    return half;
+  }
+
+  /// Is what stands in the columns of the times what may stand there, and nothing joined with it?
+  static bool numbers_or_stamp(const Words& words, const Layout& layout) {
+    for (std::size_t i = layout.left(); i + 1 < layout.columns; ++i)
+      if (words[i].find_first_of("[<:") != std::string_view::npos) return false;
+    return words[layout.columns - 1].find_first_of("[<:") == std::string_view::npos;
+  }
+
+  /// Pieces of the row under way, from this word on; false if there is none of them.
+  bool take_pieces(const Words& words, std::size_t from) {
+    const std::optional<Layout> layout = layout_;
+    bool taken = false;
+    while (broken_ && layout) {
+      const auto at = piece_in(words, from, *layout, broken_->row.size);
+      if (!at) break;
+      const bool in_place = broken_->placements.front();
+      take_piece(words, *at, *layout, in_place, *broken_);
+      broken_->placements.erase(broken_->placements.begin());
+      from = *at + layout->width();
+      taken = true;
+      if (!broken_->placements.empty()) continue;
+      keep(*broken_);
+      broken_.reset();
+    }
+    return taken;
+  }
+
+  /// The time and the check of one placement, whose time is the word `at`.
+  void take_piece(const Words& words, std::size_t at, const Layout& layout, bool in_place,
+                  BrokenRow& into) const {
+    if (layout.width() > 3 && says_wrong(words[at + 3])) {
+      into.wrong = true;
+      return;
+    }
+    (in_place ? into.row.in_place : into.row.out_of_place) = time(words[at]);
+    note_ratio(into.row, printed_number(words[at + 1]), printed_number(words[at + 2]));
+  }
+
+  void keep(BrokenRow& whole) {
+    if (whole.wrong) ++run().wrong;
+    if (whole.row.out_of_place || whole.row.in_place)
+      run().rows.push_back(std::move(whole.row));
+    else if (!whole.wrong)
       ++run().unread;
+  }
+
+  void leave_broken() {
+    if (!broken_) return;
+    broken_.reset();
+    ++run().unread;
+  }
+
+  void leave_out(const std::string& line) {
+    ++run().unread;
+    if (left_out_.empty()) left_out_ = fmt::format("line {}: {}", number_, line.substr(0, 100));
+  }
+
+  static std::string text_of(const Words& words) {
+    std::string text;
+    for (const std::string_view word : words)
+      if (text.size() < 100) text += fmt::format("{}{}", text.empty() ? "" : " ", word);
+    return text;
   }
 
   std::optional<Duration> time(std::string_view text) const {
@@ -245,18 +276,14 @@ class Reader {
     return duration;
   }
 
-  static void note_ratio(NcclTestsRow& row, Printed algorithm, Printed bus) {
-    if (algorithm.value <= 2 * algorithm.margin || bus.value <= bus.margin) return;
-    const double least = (bus.value - bus.margin) / (algorithm.value + algorithm.margin);
-    const double most = (bus.value + bus.margin) / (algorithm.value - algorithm.margin);
-    const bool first = row.most_ratio == 0;
-    row.least_ratio = first ? least : std::max(row.least_ratio, least);
-    row.most_ratio = first ? most : std::min(row.most_ratio, most);
-  }
-
+  static constexpr std::size_t most_groups = 10'000;
   std::string name_;
   std::vector<NcclTestsRun> runs_;
   std::optional<Layout> layout_;
+  std::optional<BrokenRow> broken_;
+  std::map<std::int64_t, int> group_ranks_;
+  std::string left_out_;
+  int begun_ = 0, begun_before_ = 0;  ///< "nThread" since the last header, and before that
   bool only_in_place_ = false;
   std::size_t number_ = 0, rows_ = 0;
 };
@@ -281,6 +308,15 @@ Ratio ratio_of(const NcclTestsRun& run) {
   return ratio;
 }
 
+/// Is the first line with anything on it the header of rccl-tests' CSV?
+bool begins_with_rccl_header(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::array<char, 1024> line{};
+  while (stream.getline(line.data(), line.size()))
+    if (!words_of(line.data()).empty()) return is_rccl_header(line.data());
+  return stream.gcount() > 0 && stream.eof() && is_rccl_header(line.data());
+}
+
 }  // namespace
 
 std::string operation_named(std::string_view program) {
@@ -298,8 +334,11 @@ std::vector<NcclTestsRun> read_nccl_tests(const std::filesystem::path& file) {
   if (!std::filesystem::is_regular_file(file, error))
     throw InputError(fmt::format("{}: not a file", name));
   std::vector<NcclTestsRun> runs;
+  std::string left_out;
   if (is_nccl_tests_json(file)) {
     runs = read_nccl_tests_json(file);
+  } else if (begins_with_rccl_header(file)) {
+    runs = read_rccl_csv(file);
   } else {
     std::ifstream stream(file, std::ios::binary);
     Reader reader(name);
@@ -314,18 +353,44 @@ std::vector<NcclTestsRun> read_nccl_tests(const std::filesystem::path& file) {
       reader.take(std::string_view(line.data()));
     }
     runs = reader.finish();
+    left_out = reader.left_out();
   }
   if (runs.empty())
-    throw InputError(
-        fmt::format("{}: no rows of nccl-tests in it: expected what all_reduce_perf prints, or the "
-                    "file of its -J",
-                    name));
+    throw InputError(fmt::format(
+        "{}: no rows of nccl-tests in it: expected what all_reduce_perf prints, or the file of its "
+        "-J{}",
+        name, left_out.empty() ? "" : fmt::format("; not read as a row: {}", left_out)));
   return runs;
+}
+
+void note_ratio(NcclTestsRow& row, Printed algorithm, Printed bus) {
+  if (algorithm.value <= 2 * algorithm.margin) return;
+  const double least = std::max(0.0, bus.value - bus.margin) / (algorithm.value + algorithm.margin);
+  const double most = (bus.value + bus.margin) / (algorithm.value - algorithm.margin);
+  // A bus bandwidth that rounds to 0 tells something where the other one is large: one rank.
+  if (bus.value <= bus.margin && most >= least_ratio_of_ranks) return;
+  const bool first = row.most_ratio == 0;
+  row.least_ratio = first ? least : std::max(row.least_ratio, least);
+  row.most_ratio = first ? most : std::min(row.most_ratio, most);
+}
+
+std::string programs_alone(int programs) {
+  return fmt::format(
+      "{} programs ran side by side, each alone, with a rank 0 of its own: nothing crossed a link "
+      "between them; build nccl-tests with MPI=1",
+      programs);
+}
+
+bool contradicts_ranks(const NcclTestsRun& run) {
+  const Ratio ratio = ratio_of(run);
+  const double n = run.ranks;
+  return run.ranks > 0 && ratio.known && !ratio.holds(2 * (n - 1) / n);
 }
 
 int ranks_of(const NcclTestsRun& run) {
   if (run.ranks > 0) return run.ranks;
   const Ratio ratio = ratio_of(run);
+  if (ratio.known && ratio.most < least_ratio_of_ranks) return 1;
   if (!ratio.known || ratio.least >= 2 || ratio.most < 1) return 0;
   const double least = 2 / (2 - ratio.least), most = ratio.most < 2 ? 2 / (2 - ratio.most) : 1e9;
   // One whole number in the range, or none that is not a hair outside of it.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/base/quantity.hpp"
+#include "tools/import/nccl_tests_line.hpp"
 
 namespace ddpsim {
 
@@ -24,22 +25,26 @@ struct NcclTestsRow {
 
 /// One run of a program of nccl-tests.
 struct NcclTestsRun {
-  std::string operation;  ///< "all_reduce"; "" if the log does not name it
-  int ranks = 0;          ///< listed devices; 0: none are
-  std::string device;     ///< of rank 0
-  std::string version;    ///< of nccl-tests, "2.19.6"; "" if not said
+  std::string operation;               ///< "all_reduce"; "" if the log does not name it
+  std::string program = "nccl-tests";  ///< or "rccl-tests", AMD's
+  int ranks = 0;                       ///< listed devices that reduce together; 0: none are listed
+  int programs = 0;     ///< how often rank 0 is listed: more than once, and each program is alone
+  std::string device;   ///< of rank 0
+  std::string version;  ///< of nccl-tests, "2.19.6"; "" if not said
   std::vector<NcclTestsRow> rows;
   int wrong = 0;   ///< rows left out because results were wrong
   int unread = 0;  ///< rows left out because they break off, or have no time or size that can be
 };
 
 /// Reads the output of nccl-tests, as text (any version: what the columns are is taken from the
-/// header above them) or as JSON (`-J`), with any number of runs. Prefixes of mpirun and srun, and
-/// whatever else a launcher or NCCL printed in between, are passed over; so are rows of size 0. The
-/// environment that JSON output carries is not looked at.
+/// header above them) or as JSON (`-J`), with any number of runs, and the JSON and CSV that AMD's
+/// rccl-tests writes (`-x`). What a launcher, a log store or NCCL put before lines, in between or
+/// into a row is passed over (nccl_tests_line.hpp); so are rows of size 0. The environment that
+/// JSON output carries is not looked at.
 ///
 /// Throws InputError with file, and line if there is one, for a row that does not fit its header,
-/// damaged JSON, more than a million rows, and files without any row.
+/// rows of several programs that each ran alone, damaged JSON, more than a million rows, and files
+/// without any row.
 std::vector<NcclTestsRun> read_nccl_tests(const std::filesystem::path& file);
 
 /// Which operation a run was of: as named, or from its columns and the ratio of its bandwidths
@@ -47,7 +52,17 @@ std::vector<NcclTestsRun> read_nccl_tests(const std::filesystem::path& file);
 /// 1). "" if that fits several.
 std::string operation_of(const NcclTestsRun& run);
 
-/// Ranks of a run of all-reduces: as listed, or n = 2 / (2 - ratio). 0 if that fits several.
+/// Narrows what a row says of the ratio of its bandwidths by two that it prints.
+void note_ratio(NcclTestsRow& row, Printed algorithm, Printed bus);
+
+/// Why a log of several programs, each of which lists a rank 0 of its own, tells nothing.
+std::string programs_alone(int programs);
+
+/// Do the bandwidths of a run of all-reduces say that not as many ranks took part as are listed?
+bool contradicts_ranks(const NcclTestsRun& run);
+
+/// Ranks of a run of all-reduces: as listed, or n = 2 / (2 - ratio); 1 where the bus bandwidth is
+/// 0. 0 if that fits several.
 int ranks_of(const NcclTestsRun& run);
 
 }  // namespace ddpsim

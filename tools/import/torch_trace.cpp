@@ -28,6 +28,7 @@ std::vector<FoundCollective> found_collectives(const IndexedTrace& index, const 
     collective.elements = each.message.elements;
     collective.type = name_at(index.trace, each.message.type);
     collective.group = name_at(index.trace, each.message.group);
+    collective.group_ranks = each.message.group_ranks;
     collective.launched = each.called - step.begin;
     collective.ran = each.ran.has_value();
     if (each.ran) {
@@ -93,8 +94,17 @@ std::size_t usual(const std::vector<std::size_t>& counts) {
   return best;
 }
 
+/// How many ranks average gradients together: as their all-reduces say, or else all ranks of the
+/// job; 0: not said.
+int group_ranks_of(const std::vector<RawStep>& steps, int ranks) {
+  for (const RawStep& step : steps)
+    for (const FoundCollective& each : step.found.all_reduces)
+      if (each.group_ranks > 0) return each.group_ranks;
+  return ranks;
+}
+
 /// Why a step is not a whole one like the others; "" if it is.
-std::string lacking(const FoundStep& step, std::size_t hooks, std::size_t all_reduces) {
+std::string lacking(const FoundStep& step, std::size_t hooks, std::size_t all_reduces, bool alone) {
   if (step.ready.empty()) return "no backward pass";
   if (step.forward <= Duration::zero()) return "no forward pass";
   if (step.ready.size() != hooks)
@@ -102,10 +112,12 @@ std::string lacking(const FoundStep& step, std::size_t hooks, std::size_t all_re
   if (step.all_reduces.size() != all_reduces)
     return fmt::format("{} all-reduces of gradients instead of {}", step.all_reduces.size(),
                        all_reduces);
+  if (alone) return "";
   const auto ran = std::count_if(step.all_reduces.begin(), step.all_reduces.end(),
                                  [](const FoundCollective& each) { return each.ran; });
   if (static_cast<std::size_t>(ran) != all_reduces)
-    return fmt::format("the trace shows only {} of its {} all-reduces run", ran, all_reduces);
+    return fmt::format("the trace shows only {} of its {} all-reduces run{}", ran, all_reduces,
+                       ran == 0 ? ", and does not say that one rank was alone" : "");
   return "";
 }
 
@@ -128,6 +140,18 @@ void refuse_several_processes(const Trace& trace, const std::string& file) {
     throw InputError(
         fmt::format("{}: gradient hooks of {} processes: import the trace of one rank at a time",
                     file, processes.size()));
+}
+
+/// Does one process train without DistributedDataParallel? It has the hooks of a backward pass, and
+/// calls no collective. (A step of DistributedDataParallel under no_sync calls none either.)
+bool without_ddp(const Trace& trace, const IndexedTrace& index, const std::vector<RawStep>& raw) {
+  const bool hooks =
+      std::any_of(raw.begin(), raw.end(), [](const RawStep& step) { return !step.hooks.empty(); });
+  const bool wrapped = std::any_of(index.host.begin(), index.host.end(), [](const HostSpan& span) {
+    return span.kind == HostKind::forward;
+  });
+  return hooks && !wrapped && index.collectives.empty() && trace.ranks <= 1 &&
+         trace.graph_launches == 0;
 }
 
 [[noreturn]] void refuse_without_gradients(const Trace& trace, const IndexedTrace& index,
@@ -172,14 +196,15 @@ TraceFinding find_training(const Trace& trace, const std::string& file) {
   std::vector<std::vector<FoundCollective>> collectives;
   for (const RawStep& step : raw) collectives.push_back(found_collectives(index, step));
   const auto group = gradient_group(collectives, raw);
-  if (!group) refuse_without_gradients(trace, index, raw, file);
+  const bool plain = !group && without_ddp(trace, index, raw);
+  if (!group && !plain) refuse_without_gradients(trace, index, raw, file);
   std::vector<std::size_t> hooks, all_reduces;
   for (std::size_t i = 0; i < raw.size(); ++i) {
     FoundStep& step = raw[i].found;
     const Duration last_hook =
         raw[i].hooks.empty() ? Duration::max() : raw[i].hooks.back().span.begin - raw[i].begin;
     for (const FoundCollective& each : collectives[i]) {
-      const bool gradients = each.kind == CollectiveKind::all_reduce &&
+      const bool gradients = group && each.kind == CollectiveKind::all_reduce &&
                              each.group == group->first && each.in_hook == group->second &&
                              (each.in_hook || each.launched >= last_hook);
       (gradients ? step.all_reduces : step.others).push_back(each);
@@ -189,9 +214,10 @@ TraceFinding find_training(const Trace& trace, const std::string& file) {
     all_reduces.push_back(step.all_reduces.size());
   }
   account(index, raw);
+  finding.group_ranks = plain ? 1 : group_ranks_of(raw, trace.ranks);
   int most_forwards = 0;
   for (const RawStep& step : raw) {
-    const std::string lack = lacking(step.found, usual(hooks), usual(all_reduces));
+    const std::string lack = lacking(step.found, usual(hooks), usual(all_reduces), finding.alone());
     if (lack.empty()) {
       finding.steps.push_back(step.found);
       most_forwards = std::max(most_forwards, step.forwards);
@@ -207,8 +233,19 @@ TraceFinding find_training(const Trace& trace, const std::string& file) {
     finding.notes.push_back(fmt::format(
         "a step has {} forward passes: all before the last backward pass counts as forward",
         most_forwards));
+  if (plain)
+    finding.notes.emplace_back(
+        "no collective in it: one rank without DistributedDataParallel. This is a profile of "
+        "computation, with hooks, and holds no communication");
+  else if (finding.alone())
+    finding.notes.emplace_back(
+        "the gradients' group has one rank: nothing was sent. This is a profile of computation, "
+        "with "
+        "hooks and buckets, and holds no communication");
   const FoundStep& first = finding.steps.front();
-  if (!group->second)
+  if (!group)
+    finding.strategy = Strategy::none;
+  else if (!group->second)
     finding.strategy = first.all_reduces.size() == 1 ? Strategy::flat : Strategy::naive;
   else if (first.all_reduces.size() == first.ready.size() && first.copied_back.empty())
     finding.strategy = Strategy::overlap;

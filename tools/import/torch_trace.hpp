@@ -19,6 +19,7 @@ struct FoundCollective {
   std::int64_t elements = -1;  ///< -1: the trace does not say
   std::string type;            ///< as the trace spells it, "Float"; "": not said
   std::string group;           ///< its process group
+  int group_ranks = 0;         ///< ranks of that group; 0: not said
   Duration launched{};         ///< the host issued it
   Duration start{}, end{};     ///< it ran
   bool ran = false;            ///< does the trace show that it did?
@@ -75,8 +76,13 @@ struct TraceFinding {
   Strategy strategy = Strategy::bucketed;
   bool on_device = false;  ///< kernels ran on a device
   std::string device_name, backend;
-  int rank = -1, ranks = 0;  ///< -1, 0: not said
+  int rank = -1, ranks = 0;  ///< of the job; -1, 0: not said
+  int group_ranks = 0;       ///< ranks that average gradients together; 0: not said
   std::uint64_t events = 0;
+
+  /// Do gradients stay on one rank? Nothing is then sent: NCCL launches no kernel for a group of
+  /// one rank, and what Gloo runs crosses no link.
+  bool alone() const { return group_ranks == 1; }
 };
 
 /// What a trace shows of data-parallel training.
@@ -87,7 +93,7 @@ struct TraceFinding {
 /// the host had launched by then, or then if that is later": so times are right whether host or
 /// device is behind. Hooks are those of the last backward pass of a step. Steps that differ from
 /// most (their first or last part is missing, another number of all-reduces) are left out and
-/// named.
+/// named. All-reduces have to run in the trace, unless their group has one rank.
 ///
 /// Throws InputError, naming `file`, if there is no whole step or no all-reduce of gradients.
 TraceFinding find_training(const Trace& trace, const std::string& file);

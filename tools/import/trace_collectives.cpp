@@ -17,6 +17,7 @@ void complete(TracedMessage& message, const TracedMessage& other) {
   if (message.elements < 0) message.elements = other.elements;
   if (message.type < 0) message.type = other.type;
   if (message.group < 0) message.group = other.group;
+  if (message.group_ranks == 0) message.group_ranks = other.group_ranks;
 }
 
 struct Call {

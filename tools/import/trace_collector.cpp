@@ -70,7 +70,7 @@ void TraceCollector::take_host(const TraceEvent& event, const NameMeaning& meani
     case HostKind::accumulate:
     case HostKind::copy_in:
     case HostKind::copy_out:
-      if (event.has_extents) span.detail = shape(event);
+      if (event.has_shape()) span.detail = shape(event);
       break;
     case HostKind::call:
     case HostKind::execution:
@@ -139,6 +139,7 @@ std::int32_t TraceCollector::message(const TraceEvent& event, CollectiveKind by_
   }
   given.type = name_index(event.type.empty() ? event.input_type : event.type);
   given.group = name_index(event.group);
+  given.group_ranks = event.group_ranks;
   trace.messages.push_back(given);
   return static_cast<std::int32_t>(trace.messages.size() - 1);
 }

@@ -20,8 +20,15 @@ struct TraceEvent {
   std::uint64_t correlation = 0;
   std::int64_t bytes = -1, elements = -1;
   std::int32_t stream = -1;
+  int group_ranks = 0;                ///< 0: not said
   std::vector<std::int64_t> extents;  ///< of the first tensor among the inputs
   bool has_extents = false, extents_done = false;
+  int types = 0;                     ///< of the inputs, so far
+  bool first_input_untyped = false;  ///< the first of these is ""
+
+  /// Is the shape of a tensor said? A tensor that is not there has neither extents nor a type: the
+  /// gradient of a parameter that took no part in the loss.
+  bool has_shape() const { return has_extents && !(extents.empty() && first_input_untyped); }
 
   void clear() {
     for (std::string* text :
@@ -32,8 +39,11 @@ struct TraceEvent {
     correlation = 0;
     bytes = elements = -1;
     stream = -1;
+    group_ranks = 0;
     extents.clear();
     has_extents = extents_done = false;
+    types = 0;
+    first_input_untyped = false;
   }
 };
 

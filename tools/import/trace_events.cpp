@@ -16,6 +16,12 @@ namespace {
 
 constexpr std::size_t most_extents = 16;
 
+/// An entry of "Input type" names the type of a tensor's elements, or else what kind of argument it
+/// is of: "TensorList", "Scalar", "ScalarList", "" of all others and of tensors that are not there.
+bool is_tensor_type(std::string_view word) {
+  return !word.empty() && word != "Scalar" && !word.ends_with("List");
+}
+
 /// Keys of an event and its `args` that are read; all others are skipped.
 enum class Key : std::uint8_t {
   phase,
@@ -32,6 +38,7 @@ enum class Key : std::uint8_t {
   type,
   collective,
   group,
+  group_size,
   dims,
   input_types,
   other
@@ -43,7 +50,7 @@ constexpr std::array<std::pair<std::string_view, Key>, 7> event_keys{{{"ph", Key
                                                                       {"dur", Key::duration},
                                                                       {"pid", Key::process},
                                                                       {"tid", Key::thread}}};
-constexpr std::array<std::pair<std::string_view, Key>, 9> argument_keys{
+constexpr std::array<std::pair<std::string_view, Key>, 10> argument_keys{
     {{"correlation", Key::correlation},
      {"bytes", Key::bytes},
      {"In msg nelems", Key::elements},
@@ -51,6 +58,7 @@ constexpr std::array<std::pair<std::string_view, Key>, 9> argument_keys{
      {"dtype", Key::type},
      {"Collective name", Key::collective},
      {"Process Group Name", Key::group},
+     {"Group size", Key::group_size},
      {"Input Dims", Key::dims},
      {"Input type", Key::input_types}}};
 
@@ -122,7 +130,8 @@ class TraceReader : public JsonEvents {
           break;
       }
     } else if (in_list_of(Key::input_types)) {
-      if (event_.input_type.empty()) event_.input_type = value;
+      if (event_.types++ == 0) event_.first_input_untyped = value.empty();
+      if (event_.input_type.empty() && is_tensor_type(value)) event_.input_type = value;
     } else if (depth_ == 2 && section_ == "distributedInfo" && top_key_ == "backend") {
       collector_.trace.backend = value;
     } else if (depth_ == 3 && section_ == "deviceProperties" && top_key_ == "name") {
@@ -241,6 +250,10 @@ class TraceReader : public JsonEvents {
         case Key::elements:
           event_.elements = amount(whole);
           break;
+        case Key::group_size:
+          if (whole && *whole > 0 && *whole <= most_ranks)
+            event_.group_ranks = static_cast<int>(*whole);
+          break;
         case Key::stream:
           if (whole && *whole >= 0 && *whole <= std::numeric_limits<std::int32_t>::max())
             event_.stream = static_cast<std::int32_t>(*whole);
@@ -263,6 +276,7 @@ class TraceReader : public JsonEvents {
 
   /// More than any tensor has; sums over all events of a trace still fit.
   static constexpr std::int64_t most_elements = std::int64_t{1} << 40;
+  static constexpr std::int64_t most_ranks = 10'000'000;
 
   std::int64_t amount(std::optional<std::int64_t> whole) const {
     if (!whole || *whole < 0 || *whole > most_elements)
@@ -270,7 +284,6 @@ class TraceReader : public JsonEvents {
     return *whole;
   }
   std::int64_t rank(std::optional<std::int64_t> whole) const {
-    constexpr std::int64_t most_ranks = 10'000'000;
     if (!whole || *whole < 0 || *whole > most_ranks)
       collector_.refuse("distributedInfo: expected a whole number of ranks");
     return *whole;

@@ -44,6 +44,7 @@ struct TracedMessage {
   std::int64_t elements = -1;  ///< -1: not said
   std::int32_t type = -1;      ///< index into Trace::names; -1: not said
   std::int32_t group = -1;     ///< likewise, the name of its process group
+  int group_ranks = 0;         ///< ranks of that group; 0: not said
 };
 
 struct HostSpan {

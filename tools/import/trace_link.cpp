@@ -81,10 +81,21 @@ std::vector<Duration> means_by_step(const std::vector<std::vector<Duration>>& ti
   return means;
 }
 
+void refuse_alone(const TraceFinding& finding, const std::string& file) {
+  if (finding.alone())
+    throw InputError(
+        fmt::format("{}: a log of one rank: nothing crossed a link; leave --link-profile out, and "
+                    "take the link "
+                    "from a trace of several ranks, from nccl-tests, or by its name",
+                    file));
+}
+
 }  // namespace
 
 Link link_of(TraceFinding& finding, const FoundGradients& gradients, const std::string& file,
              const std::vector<TraceFinding>& others, const std::vector<std::string>& other_files) {
+  refuse_alone(finding, file);
+  for (std::size_t i = 0; i < others.size(); ++i) refuse_alone(others[i], other_files[i]);
   const std::vector<std::vector<Duration>> times = times_of(finding, others, other_files);
   if (times.empty() || times.front().empty())
     throw InputError(
@@ -103,7 +114,8 @@ Link link_of(TraceFinding& finding, const FoundGradients& gradients, const std::
   for (const auto& [size, buckets] : by_size)
     link.all_reduce.emplace_back(size, median(means_by_step(times, buckets)));
   constexpr int most_ranks = 1'000'000;  // of a link profile
-  if (finding.ranks > 0 && finding.ranks <= most_ranks) link.table_ranks = finding.ranks;
+  if (finding.group_ranks > 0 && finding.group_ranks <= most_ranks)
+    link.table_ranks = finding.group_ranks;
   const std::string counted =
       others.empty() ? std::string("from this rank's arrival, waiting for the others included")
                      : fmt::format("from the last arrival of {} ranks", others.size() + 1);
@@ -116,6 +128,11 @@ Link link_of(TraceFinding& finding, const FoundGradients& gradients, const std::
                                       others.empty() ? " (more traces, one of each rank, tell it "
                                                        "from the last arrival)"
                                                      : ""));
+  if (link.table_ranks == 0)
+    finding.notes.emplace_back(
+        "the trace does not say how many ranks there were: the link profile is taken for one of "
+        "the "
+        "cluster's ranks, and tells nothing if the trace is of one rank alone");
   for (std::size_t i = 1; i < link.all_reduce.size(); ++i)
     if (link.all_reduce[i].second < link.all_reduce[i - 1].second) {
       finding.notes.emplace_back(

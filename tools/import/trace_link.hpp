@@ -17,8 +17,8 @@ namespace ddpsim {
 /// ranks is in it. With the traces of other ranks (`others`) it counts from the last arrival: the
 /// shortest of the ranks' times of one all-reduce, for the last to arrive waits for nobody; so the
 /// ranks' clocks need not agree. Steps are matched by their names. Notes in `finding` what the
-/// times are. Throws InputError, naming `file` or one of `other_files`, if sizes are not known, if
-/// another rank's steps have other all-reduces, or no step in common.
+/// times are. Throws InputError, naming `file` or one of `other_files`, if one rank was alone, if
+/// sizes are not known, if another rank's steps have other all-reduces, or no step in common.
 Link link_of(TraceFinding& finding, const FoundGradients& gradients, const std::string& file,
              const std::vector<TraceFinding>& others, const std::vector<std::string>& other_files);
 

@@ -99,18 +99,19 @@ Table steps_table(const TraceFinding& finding) {
 }
 
 Table buckets_table(const TraceFinding& finding, const FoundGradients& gradients) {
-  constexpr Look whole{.absent = "?"};
-  constexpr Field
-      index = fields::count_field("index", "all-reduce", "Which all-reduce of the step."),
-      elements = fields::count_field("elements", "elements", "Its elements.").with(whole),
-      tensors = fields::count_field("tensors", "tensors", "The gradients in it."),
-      bytes = fields::count_field("bytes", "bytes", "Their bytes.").with(whole),
-      launched = fields::ms_field("launched_ms", "launched ms", "When it was launched.")
-                     .with(fields::thousandths),
-      start =
-          fields::ms_field("start_ms", "started ms", "When it began.").with(fields::thousandths),
-      end = fields::ms_field("end_ms", "ended ms", "When it ended.").with(fields::thousandths),
-      took = fields::ms_field("took_ms", "took ms", "How long it ran.").with(fields::thousandths);
+  constexpr Look whole{.absent = "?"}, if_it_ran{.pattern = "{:.3f}", .absent = "-"};
+  constexpr Field index =
+                      fields::count_field("index", "all-reduce", "Which all-reduce of the step."),
+                  elements =
+                      fields::count_field("elements", "elements", "Its elements.").with(whole),
+                  tensors = fields::count_field("tensors", "tensors", "The gradients in it."),
+                  bytes = fields::count_field("bytes", "bytes", "Their bytes.").with(whole),
+                  launched = fields::ms_field("launched_ms", "launched ms", "When it was launched.")
+                                 .with(fields::thousandths),
+                  start =
+                      fields::ms_field("start_ms", "started ms", "When it began.").with(if_it_ran),
+                  end = fields::ms_field("end_ms", "ended ms", "When it ended.").with(if_it_ran),
+                  took = fields::ms_field("took_ms", "took ms", "How long it ran.").with(if_it_ran);
   const auto known = [](std::int64_t amount) {
     return amount < 0 ? FieldValue() : FieldValue(amount);
   };
@@ -120,8 +121,12 @@ Table buckets_table(const TraceFinding& finding, const FoundGradients& gradients
                   name_of(finding.strategy));
   for (std::size_t b = 0; b < gradients.buckets.size(); ++b) {
     const FoundBucket& bucket = gradients.buckets[b];
+    const auto if_ran = [&](Duration time) {
+      return bucket.ran ? FieldValue(in_ms(time)) : FieldValue();
+    };
     table.add({b, known(bucket.elements), bucket.tensors, known(bytes_of(bucket)),
-               in_ms(bucket.launched), in_ms(bucket.start), in_ms(bucket.end), in_ms(bucket.took)});
+               in_ms(bucket.launched), if_ran(bucket.start), if_ran(bucket.end),
+               if_ran(bucket.took)});
   }
   return table;
 }
@@ -238,7 +243,7 @@ Page trace_page(const TraceFinding& finding, const FoundGradients& gradients,
       "operator, on a CPU); exposed: the rest of it"});
   page.add(parts_table(finding));
   page.add(Paragraph{account_of(finding)});
-  page.add(buckets_table(finding, gradients));
+  if (!gradients.buckets.empty()) page.add(buckets_table(finding, gradients));
   if (const auto others = others_of(finding); !others.empty())
     page.add(others_table(finding, others));
   page.add(Paragraph{lines_of("notes", finding.notes)});
@@ -287,9 +292,11 @@ nlohmann::ordered_json trace_json(const TraceFinding& finding, const FoundGradie
     entry["tensors"] = bucket.tensors;
     if (!bucket.type.empty()) entry["type"] = bucket.type;
     entry["launched_ms"] = in_ms(bucket.launched);
-    entry["start_ms"] = in_ms(bucket.start);
-    entry["end_ms"] = in_ms(bucket.end);
-    entry["took_ms"] = in_ms(bucket.took);
+    if (bucket.ran) {
+      entry["start_ms"] = in_ms(bucket.start);
+      entry["end_ms"] = in_ms(bucket.end);
+      entry["took_ms"] = in_ms(bucket.took);
+    }
     json["buckets"].push_back(std::move(entry));
   }
   json["others"] = Json::array();

@@ -30,7 +30,8 @@ std::int64_t carried(const FoundStep& step) {
 }
 
 bool all_said(const FoundStep& step) {
-  return std::all_of(step.all_reduces.begin(), step.all_reduces.end(),
+  return !step.all_reduces.empty() &&
+         std::all_of(step.all_reduces.begin(), step.all_reduces.end(),
                      [](const FoundCollective& each) { return each.elements >= 0; });
 }
 
@@ -38,20 +39,54 @@ std::string type_name(const Trace& trace, std::int32_t index) {
   return index < 0 ? "" : trace.names[static_cast<std::size_t>(index)];
 }
 
-/// From what was recorded when the gradients were accumulated.
+/// What the other gradients of each all-reduce leave for one whose shape nobody recorded; false if
+/// they leave nothing, or there are several such.
+bool fill_shapes(const FoundStep& step, std::vector<Tensor>& tensors,
+                 const std::vector<std::size_t>& missing) {
+  std::size_t filled = 0, begin = 0;
+  for (const FoundCollective& each : step.all_reduces) {
+    const std::size_t end = begin + static_cast<std::size_t>(std::max(each.tensors, 0));
+    if (end > tensors.size()) return false;
+    const auto first = std::lower_bound(missing.begin(), missing.end(), begin);
+    const auto last = std::lower_bound(first, missing.end(), end);
+    if (last - first > 1) return false;
+    if (last - first == 1) {
+      std::int64_t left = each.elements;
+      for (std::size_t k = begin; k < end; ++k)
+        if (k != *first) left -= tensors[k].elements();
+      if (left <= 0) return false;
+      tensors[*first] = {{left}, ""};
+      ++filled;
+    }
+    begin = end;
+  }
+  return filled == missing.size();
+}
+
+/// From what was recorded when the gradients were accumulated, or copied out of their buckets.
 std::vector<Tensor> by_shapes(const FoundStep& step, const Trace& trace) {
   std::vector<Tensor> tensors;
-  for (const std::int32_t index : step.hook_shapes) {
-    if (index < 0) return {};
-    const Shape& shape = trace.shapes[static_cast<std::size_t>(index)];
-    tensors.push_back({shape.extents, type_name(trace, shape.type)});
+  std::vector<std::size_t> missing;
+  const bool copies = step.copied_back.size() == step.hook_shapes.size();
+  for (std::size_t k = 0; k < step.hook_shapes.size(); ++k) {
+    const std::int32_t index = step.hook_shapes[k];
+    const Shape* shape = index >= 0 ? &trace.shapes[static_cast<std::size_t>(index)]
+                         : copies && step.copied_back[k].type != Shape::in_bytes
+                             ? &step.copied_back[k]
+                             : nullptr;
+    if (shape == nullptr) missing.push_back(k);
+    tensors.push_back(shape == nullptr ? Tensor{}
+                                       : Tensor{shape->extents, type_name(trace, shape->type)});
   }
+  if (!missing.empty() &&
+      (missing.size() == tensors.size() || !fill_shapes(step, tensors, missing)))
+    return {};
   return tensors;
 }
 
 /// From the copies out of the buckets, which are in the order of their contents.
 std::vector<Tensor> by_copies(const FoundStep& step, const Trace& trace) {
-  if (step.copied_back.size() != step.ready.size()) return {};
+  if (step.all_reduces.empty() || step.copied_back.size() != step.ready.size()) return {};
   const std::string& carried_type = step.all_reduces.front().type;
   std::vector<Tensor> tensors;
   for (const Shape& copy : step.copied_back) {
@@ -154,6 +189,8 @@ std::vector<FoundBucket> buckets_of(TraceFinding& finding, const std::vector<int
       adds_up = adds_up && bucket.elements == sum;
     }
     bucket.launched = median_at([](const FoundCollective& each) { return each.launched; });
+    bucket.ran = std::all_of(finding.steps.begin(), finding.steps.end(),
+                             [&](const FoundStep& step) { return step.all_reduces[b].ran; });
     bucket.start = median_at([](const FoundCollective& each) { return each.start; });
     bucket.end = median_at([](const FoundCollective& each) { return each.end; });
     bucket.took = median_at([](const FoundCollective& each) { return each.end - each.start; });
@@ -196,6 +233,7 @@ std::optional<DType> gradient_type(const std::string& spelled) {
   for (const char c : spelled)
     word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   const auto has = [&](const char* part) { return word.find(part) != std::string::npos; };
+  if (has("complex")) return std::nullopt;
   if (has("bfloat16")) return DType::bf16;
   if (has("half") || has("float16")) return DType::fp16;
   if (has("float") && !has("float8") && !has("float64")) return DType::fp32;
@@ -217,8 +255,9 @@ double accounted(const TraceFinding& finding) {
 }
 
 std::int64_t bytes_of(const FoundBucket& bucket) {
-  if (bucket.elements < 0) return -1;
-  return bucket.elements * size_of(gradient_type(bucket.type).value_or(DType::fp32)).count;
+  const std::optional<DType> type = bucket.type.empty() ? DType::fp32 : gradient_type(bucket.type);
+  if (bucket.elements < 0 || !type) return -1;
+  return bucket.elements * size_of(*type).count;
 }
 
 Duration median(std::vector<Duration> times) {
@@ -311,8 +350,11 @@ WorkloadProfile profile_of(const TraceFinding& finding, const FoundGradients& gr
                                std::filesystem::path(file).filename().string(),
                                finding.steps.size(), finding.steps.size() == 1 ? "" : "s",
                                finding.device_name.empty() ? "" : ", ", finding.device_name);
-  if (finding.ranks > 0) profile.source += fmt::format(", one of {} ranks", finding.ranks);
-  profile.source += "; kernels ran beside collectives, under the profiler";
+  if (finding.alone())
+    profile.source += ", a group of one rank: no communication; under the profiler";
+  else if (finding.ranks > 0)
+    profile.source += fmt::format(", one of {} ranks", finding.ranks);
+  if (!finding.alone()) profile.source += "; kernels ran beside collectives, under the profiler";
   profile.forward = median_of(finding.steps, [](const FoundStep& step) { return step.forward; });
   profile.backward = median_of(finding.steps, [](const FoundStep& step) { return step.backward; });
   for (const ProfiledParameter& parameter : gradients.parameters)
@@ -327,6 +369,7 @@ WorkloadProfile profile_of(const TraceFinding& finding, const FoundGradients& gr
   profile.outside = median_of(finding.steps, [](const FoundStep& step) { return step.outside; });
   profile.parameters = gradients.parameters;
   profile.arrival = gradients.arrival;
+  if (finding.alone()) return profile;
 
   MeasuredRow row;
   row.strategy = finding.strategy;

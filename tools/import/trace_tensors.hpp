@@ -15,10 +15,13 @@ struct FoundBucket {
   std::int64_t elements = -1;  ///< -1: not said
   int tensors = 0;
   std::string type;  ///< as the trace spells it
-  Duration launched{}, start{}, end{}, took{};
+  Duration launched{};
+  bool ran = false;  ///< else the rest is not known
+  Duration start{}, end{}, took{};
 };
 
-/// Bytes of a bucket, of fp32 unless its type is told; -1 if its elements are not.
+/// Bytes of a bucket, of fp32 unless its type is told; -1 if its elements are not, or its type is
+/// none that gradients have here.
 std::int64_t bytes_of(const FoundBucket& bucket);
 
 /// What the gradients of a trace are.
@@ -33,7 +36,8 @@ struct FoundGradients {
 ///
 /// * sizes of the tensors, in the order of their hooks: from the shapes recorded at accumulations,
 ///   or the copies out of the buckets (shapes, or bytes), or `model`; else a parameter stands for
-///   each bucket;
+///   each bucket. A hook without a gradient (its parameter took no part in the loss) has the shape
+///   of its copy out of the bucket, or what the other gradients leave of its bucket;
 /// * which of them each bucket holds: those whose hooks fired since the bucket before, or where
 ///   that does not add up to the elements it carried, those that do.
 ///
@@ -44,7 +48,8 @@ struct FoundGradients {
 FoundGradients find_gradients(TraceFinding& finding, const Trace& trace, const std::string& file,
                               const std::optional<Workload>& model);
 
-/// The workload profile, with a `measured` block of what the traced steps took. Throws InputError,
+/// The workload profile, with a `measured` block of what the traced steps took: not of one rank
+/// alone, whose step a prediction of several must not be held against. Throws InputError,
 /// naming `file`, if the sizes of the gradients are not known.
 WorkloadProfile profile_of(const TraceFinding& finding, const FoundGradients& gradients,
                            const std::string& file);
@@ -53,7 +58,8 @@ WorkloadProfile profile_of(const TraceFinding& finding, const FoundGradients& gr
 /// what finishes backward (all-reduces, copies back), and what it says of `outside`.
 double accounted(const TraceFinding& finding);
 
-/// "Float", "float", "c10::Half", "BFloat16"; nothing for types no gradient has here.
+/// "Float", "float", "c10::Half", "BFloat16"; nothing for types no gradient has here, such as
+/// "c10::complex<float>".
 std::optional<DType> gradient_type(const std::string& spelled);
 
 /// The middle of several, the mean of two middle ones; zero of none.

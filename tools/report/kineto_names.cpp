@@ -187,6 +187,14 @@ std::string optimizer_annotation(Optimizer optimizer) {
         return "Adafactor";
       case Optimizer::muon:
         return "Muon";
+      case Optimizer::rmsprop:
+        return "RMSprop";
+      case Optimizer::novograd:
+        return "FusedNovoGrad";
+      case Optimizer::lion:
+        return "Lion";
+      case Optimizer::adam_8bit:
+        return "Adam8bit";
       case Optimizer::none:
         break;
     }

@@ -72,6 +72,20 @@ Listing clusters() {
   return listing;
 }
 
+Listing hosts() {
+  Listing listing{{{column("host"), column("factor"), source}}};
+  for (const Host& host : list_hosts())
+    listing.table.add({host.name, fmt::format("{:g}", host.factor), host.source});
+  return listing;
+}
+
+Listing operations() {
+  Listing listing{{{column("operations"), column("device"), counted("rows"), source}}};
+  for (const OperationsSummary& table : list_operations())
+    listing.table.add({table.name, table.device, table.operations, table.source});
+  return listing;
+}
+
 Listing hooks() {
   Listing listing{{{column("comm hook"), column("payload of a bucket (bytes)"),
                     column("collectives"), source}}};
@@ -120,7 +134,8 @@ struct Kind {
   Listing (*list)();
 };
 constexpr Kind kinds[]{{"models", models},     {"devices", devices}, {"links", links},
-                       {"clusters", clusters}, {"hooks", hooks},     {"results", results}};
+                       {"clusters", clusters}, {"hosts", hosts},     {"operations", operations},
+                       {"hooks", hooks},       {"results", results}};
 
 }  // namespace
 

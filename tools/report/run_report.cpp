@@ -68,6 +68,13 @@ std::vector<std::string> run_warnings(const Comparison& run) {
         run.scenario.name, strategy_label(result.step->training), 100 * *mfu->number(),
         run.scenario.cluster.device.name));
   }
+  const Duration input = run.scenario.training.least_step(run.scenario.cluster.ranks_per_node);
+  for (const Result& result : run.results())
+    if (input > Duration::zero() && result.step->metrics.step == input)
+      warnings.push_back(fmt::format(
+          "{}: a step of {} waits for its batches: a node makes those of its ranks in {:.3f} ms "
+          "(training.input)",
+          run.scenario.name, strategy_label(result.step->training), in_ms(input)));
   return warnings;
 }
 

@@ -10,6 +10,7 @@
 #include "model/ddp/build_schedule.hpp"
 #include "model/schedule/fingerprint.hpp"
 #include "model/schedule/variants.hpp"
+#include "scenarios/reader/input_error.hpp"
 #include "sim/predict/predict.hpp"
 #include "tools/study/expected_gradients.hpp"
 
@@ -110,6 +111,9 @@ void predict_all(Validation& validation, const std::vector<Training>& trainings,
 
 std::vector<Training> trainings_to_validate(const Scenario& scenario,
                                             const std::vector<Bytes>& caps) {
+  if (scenario.training.pipeline)
+    throw InputError(fmt::format(
+        "{}: training.input: real ranks load no data: write ready, or take it out", scenario.file));
   std::vector<Training> trainings;
   const auto add = [&](Strategy strategy) -> Training& {
     trainings.push_back(scenario.training);

@@ -55,6 +55,9 @@ def parser():
                       help="default: what CUDA chooses, by mask, format and size of heads")
     made.add_argument('--device', choices=('cuda', 'cpu'), default='cuda',
                       help='whose kernels are described; default: cuda')
+    made.add_argument('--release', default='2.13', metavar='RELEASE',
+                      help="of PyTorch whose choices are meant: 2.6, 2.11 or 2.13; default: 2.13. "
+                           'From 2.11 on attention in 16 bits is cuDNN\'s on H100, H200 and B200')
     made.add_argument('--optimizer', metavar='NAME',
                       help='instead of the one FUNCTION returns: adamw, adamw-fused, sgd, ...')
     made.add_argument('--clip-gradients', action='store_true',
@@ -94,7 +97,8 @@ def main(words=None):
         autocast={None: None, 'bf16': torch.bfloat16, 'fp16': torch.float16}[arguments.autocast],
         attention=arguments.attention, device=arguments.device, tf32=arguments.tf32,
         micro_batches=arguments.micro_batches, clip_gradients=arguments.clip_gradients,
-        allow_unknown=arguments.allow_unknown, fused=arguments.fused, ranks=arguments.ranks)
+        allow_unknown=arguments.allow_unknown, fused=arguments.fused, release=arguments.release,
+        ranks=arguments.ranks)
     workload.source = (f'torch {version}, meta device, {arguments.model}, batch {workload.batch}')
     if arguments.output == '-':
         sys.stdout.write(workload.text())

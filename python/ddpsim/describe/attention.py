@@ -3,13 +3,13 @@
 The choice is that of sdp_utils.cpp (torch 2.6, aten/src/ATen/native/transformers/cuda), in the
 order flash, efficient, math. Flash takes 16 bits, heads of one size up to 256 and no mask.
 Efficient takes masks and fp32, but every query head needs its own key. Math is matrix products and
-a softmax. Some GPUs choose otherwise (kernels of cuDNN, old devices without flash): `attention=`
-says which is meant.
+a softmax. Where cuDNN could take what PyTorch gives to flash or efficient, the description says
+`default`: whether it does depends on the GPU and the release. `attention=` says which is meant.
 """
 import torch
 
 from .errors import DescribeError
-from .kernels import Attention, Kernel
+from .kernels import FILL, Attention, Kernel, Pattern
 from .tensors import bytes_of, format_of, total_bytes
 
 CHOICES = ('flash', 'efficient', 'math')
@@ -32,6 +32,15 @@ def chosen(query, key, value, mask, grouped):
             t.shape[-1] % aligned == 0 for t in (query, value)) and size == key.shape[-1]:
         return 'efficient'
     return 'math'
+
+
+def cudnn_takes(query, key, value, dropout):
+    """16 bits, heads of sizes that are multiples of 8 up to 256, dropout in sixteenths; masks and
+    grouped heads too (torch 2.11, sdp_utils.cpp, check_cudnn_*). Sizes above 128 only on some
+    GPUs, which is theirs to say."""
+    return (query.dtype in (torch.bfloat16, torch.float16)
+            and all(t.shape[-1] % 8 == 0 and t.shape[-1] <= 256 for t in (query, value))
+            and query.shape[-1] == key.shape[-1] and dropout * 16 % 1 == 0)
 
 
 def attention_on_cuda(query, key, value, mask, dropout, causal, scale, grouped, wanted, used):
@@ -87,16 +96,22 @@ def padded_mask(mask):
     return torch.nn.functional.pad(mask, (0, aligned - keys % aligned))[..., :keys]
 
 
-def shape_of(query, key, value, causal, backward):
+def shape_of(call, backward):
+    query, key, value = call['query'], call['key'], call['value']
     batch, heads, queries, size = query.shape
-    return Attention(batch, heads, queries, key.shape[2], size, value.shape[-1], bool(causal),
-                     backward)
+    names = {argument.name for argument in call.func._schema.arguments}
+    mask = next((call[name] for name in ('attn_bias', 'attn_mask') if name in names), None)
+    own = 'efficient' if 'efficient' in call.op else 'flash'
+    decided = (call.device == 'cpu' or call.chosen_attention
+               or not cudnn_takes(query, key, value, call['dropout_p']))
+    return Attention(batch, heads, queries, key.shape[2], size, value.shape[-1],
+                     bool(call['is_causal']), backward, own if decided else 'default',
+                     mask is not None)
 
 
 def forward(call):
-    query, key = call['query'], call['key']
-    return [Kernel(op=call.op, kind='attention', type=format_of(query.dtype),
-                   attention=shape_of(query, key, call['value'], call['is_causal'], False),
+    return [Kernel(op=call.op, kind='attention', type=format_of(call['query'].dtype),
+                   attention=shape_of(call, False),
                    read=total_bytes(call.inputs),
                    written=sum(bytes_of(t) for t in call.result[:2] if t is not None))]
 
@@ -109,32 +124,42 @@ def flash_backward(call):
     rows = query.shape[0] * query.shape[1] * query.shape[2] * 4
     summed = query.numel() * 4
     kernels = [Kernel(op=call.op, kind='attention', type=format_of(query.dtype),
-                      attention=shape_of(query, key, call['value'], call['is_causal'], True),
+                      attention=shape_of(call, True),
                       read=(total_bytes(call.inputs) + bytes_of(call['out'])
                             + bytes_of(call['grad_out']) + rows + summed),
                       written=total_bytes(call.outputs) + rows + summed, launches=3)]
     if query.shape[1] != key.shape[1]:
         wide = bytes_of(key) * query.shape[1] // key.shape[1]
-        kernels += 2 * [call.memory(wide, bytes_of(key), op='aten.sum')]
+        sizes = Pattern('sum_of_rows', query.shape[1] // key.shape[1], key.numel())
+        kernels += 2 * [call.memory(wide, bytes_of(key), op='aten.sum', pattern=sizes)]
     return kernels
 
 
 def efficient_backward(call):
-    """Two kernels (attention_backward.cu): the product of result and gradient by rows, and the five
-    products."""
-    query, key = call['query'], call['key']
-    rows = query.shape[0] * query.shape[1] * query.shape[2] * 4
-    return [Kernel(op=call.op, kind='attention', type=format_of(query.dtype),
-                   attention=shape_of(query, key, call['value'], call['is_causal'], True),
+    """The product of result and gradient by rows, in fp32 by three kernels of its own (a product, a
+    sum, a copy of the sums), else by the main one; a fill of the memory in which gradients of the
+    queries are added up in fp32; the five products (attention_backward.cu)."""
+    query = call['query']
+    count = query.shape[0] * query.shape[1] * query.shape[2]
+    rows, size = 4 * count, bytes_of(call['out'])
+    kernels = []
+    if query.dtype == torch.float32 and call.device == 'cuda':
+        kernels = [call.memory(2 * size, size, op='aten.mul'),
+                   call.memory(size, rows, op='aten.sum',
+                               pattern=Pattern('reduce', count, call['value'].shape[-1])),
+                   call.memory(rows, rows, op='aten.copy_', pattern=Pattern('strided'))]
+    kernels.append(call.memory(0, 4 * query.numel(), op='aten.fill_', pattern=FILL))
+    return [*kernels,
+            Kernel(op=call.op, kind='attention', type=format_of(query.dtype),
+                   attention=shape_of(call, True),
                    read=(total_bytes(call.inputs) + bytes_of(call['out'])
                          + bytes_of(call['grad_out_']) + rows),
-                   written=total_bytes(call.outputs) + rows, launches=2)]
+                   written=total_bytes(call.outputs) + rows)]
 
 
 def cpu_backward(call):
-    query, key = call['query'], call['key']
-    return [Kernel(op=call.op, kind='attention', type=format_of(query.dtype),
-                   attention=shape_of(query, key, call['value'], call['is_causal'], True),
+    return [Kernel(op=call.op, kind='attention', type=format_of(call['query'].dtype),
+                   attention=shape_of(call, True),
                    read=total_bytes(call.inputs) + bytes_of(call['out']),
                    written=total_bytes(call.outputs))]
 

@@ -15,7 +15,7 @@ from typing import Optional
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import collectives, results
+from . import collectives, host, results
 from .alive import Alive
 from .errors import DescribeError, first_line, own_fault
 from .kernels import Call, Kernel
@@ -70,15 +70,19 @@ def own(method):
 
 class Capture(TorchDispatchMode):
     """Use as a context around the forward pass; call `backward_begins` before loss.backward().
-    `device`: whose kernels, 'cuda' or 'cpu'. `recorder`: is given every call. `there`: tensors that
-    are there before the step, beside parameters and buffers."""
+    `device`: whose kernels, 'cuda' or 'cpu'. `recorder`: is given every call. `tf32`: which products
+    of fp32 numbers multiply in TF32. `attention`: the user's choice of it. `there`: tensors that are
+    there before the step, beside parameters and buffers."""
 
-    def __init__(self, model, allow_unknown=False, device='cuda', recorder=None, there=()):
+    def __init__(self, model, allow_unknown=False, device='cuda', recorder=None, tf32=None,
+                 attention=None, there=()):
         super().__init__()
         self.step = Step()
         self.recorder = recorder
         self.allow_unknown = allow_unknown
-        self._device = device
+        self._device, self._tf32, self._attention = device, tf32, attention
+        self._waiting = 0.0      # microseconds of the host since the last kernel's call
+        self._node = None        # the backward node of the last call
         self._in_backward = False
         self._modules = []       # paths of the modules that are running
         self._node_at = {}       # autograd node -> (path, forward launches before it)
@@ -122,6 +126,8 @@ class Capture(TorchDispatchMode):
     def _module_begins(self, module, inputs):
         path = self._paths.get(module)
         self._modules.append(self.path if path is None else path)
+        if type(module).__name__ != 'OptimizedModule':  # of torch.compile, described eager
+            self._waiting += host.MODULE
 
     def _module_ends(self, module, inputs, output):
         if self._modules:
@@ -141,6 +147,7 @@ class Capture(TorchDispatchMode):
     @own
     def _completed(self, name, parameter):
         self.step.completed.append((name, len(self.step.backward)))
+        self._waiting += host.ACCUMULATE
         if parameter.grad is None:
             return
         self.alive.settle(parameter.grad)
@@ -187,9 +194,13 @@ class Capture(TorchDispatchMode):
     def note(self, call):
         """Writes down the kernels of a call."""
         self._know_node()
-        call.device = self._device
+        call.device, call.tf32 = self._device, self._tf32
+        call.chosen_attention = self._attention
         self._sparse_rows += sparse_rows_of(call)
         if launches_nothing(call):
+            if (call.func.is_view and not self._in_backward
+                    and call.op not in host.VIEWS_OF_OTHERS):
+                self._waiting += host.VIEW
             return
         kernels = self._in_known_formats(call, kernels_of(call))
         if kernels is None:
@@ -202,10 +213,14 @@ class Capture(TorchDispatchMode):
             self.step.unpriced[call.op] = self.step.unpriced.get(call.op, 0) + 1
             kernels = [call.memory()]
         operation = self.recorder.add(call, kernels) if self.recorder else None
-        self.launch(kernels, operation, transforms(call) if self._device == 'cuda' else 0)
+        self.launch(kernels, self._cost(call), operation,
+                    transforms(call) if self._device == 'cuda' else 0)
 
-    def launch(self, kernels, operation=None, in_fp32=0):
-        kernels = one_operation(kernels)
+    def launch(self, kernels, cost=None, operation=None, in_fp32=0):
+        """Writes down kernels of one call; `cost`: what it takes the host, and the launches that
+        this holds; left out: a plain elementwise call."""
+        cost = cost or (host.backward('') if self._in_backward else host.forward('', False))
+        kernels = one_operation(kernels, self._shares(kernels, cost))
         copied = copies(kernels)
         held, settled = self.alive.held + copied, self.alive.settled
         more = max(0, in_fp32 - copied)
@@ -232,6 +247,25 @@ class Capture(TorchDispatchMode):
                 self.step.unlike[factors] = self.step.unlike.get(factors, 0) + 1
             changed.append(kernel)
         return changed
+
+    def _cost(self, call):
+        if not self._in_backward or self._modules:  # a checkpointed module runs again
+            half = call.inputs and call.inputs[-1].dtype.itemsize == 2
+            return host.forward(call.op, half)
+        node = torch._C._current_autograd_node()
+        number = None if node is None else node._sequence_nr()
+        first, self._node = number is not None and number != self._node, number
+        of_linear = call.op == 'aten.sum' and node is not None and node.name() == 'AddmmBackward0'
+        return host.backward(call.op, first, of_linear)
+
+    def _shares(self, kernels, cost):
+        """What of the host's time is each kernel's; of a CPU, which runs them itself, none."""
+        if self._device != 'cuda' or not kernels:
+            return [None] * len(kernels)
+        shares = host.shared(kernels, cost)
+        shares[0] += self._waiting
+        self._waiting = 0.0
+        return [round(share, 1) for share in shares]
 
     def _know_node(self):
         """Remembers where the autograd node just made stands. Nodes are numbered as they are made;
@@ -283,11 +317,12 @@ def sparse_rows_of(call):
     return 0
 
 
-def one_operation(kernels):
-    """The kernels of one call: what multiplies, or else the first, begins the operation."""
+def one_operation(kernels, shares):
+    """The kernels of one call, each with its share of the host's time: what multiplies, or else the
+    first, begins the operation."""
     main = next((i for i, kernel in enumerate(kernels) if kernel.kind != 'memory'), 0)
-    return [kernel if i == main else replace(kernel, operations=0)
-            for i, kernel in enumerate(kernels)]
+    return [kernel.launched(kernel.operations if i == main else 0, share)
+            for i, (kernel, share) in enumerate(zip(kernels, shares))]
 
 
 def needs_values(func, problem):

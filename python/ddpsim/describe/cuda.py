@@ -14,15 +14,16 @@ from . import cpu
 from .autocast import autocast_on_meta
 from .collectives import synchronised_norms
 from .errors import DescribeError
-from .fused_norm import rms_norm_for
+from .fused_norm import FUSED_RMS_NORM, rms_norm_for
 from .recurrent import GATES, recurrent_for
+from .releases import at_least
 from .transformers_models import as_in_training
 
 DEVICES = ('cuda', 'cpu')
 
 
 @contextlib.contextmanager
-def what_a_device_does(model, capture, device, attention, notes):
+def what_a_device_does(model, capture, device, attention, release, notes):
     if device not in DEVICES:
         raise DescribeError(f'device: unknown kind "{device}"; known: {", ".join(DEVICES)}')
     attention_rules.check_choice(attention)
@@ -51,7 +52,8 @@ def what_a_device_does(model, capture, device, attention, notes):
         library.impl('scaled_dot_product_attention', scaled_dot_product_attention, 'AutogradMeta')
         if device == 'cuda':
             library.impl('dropout', dropout, 'AutogradMeta')
-            library.impl('rms_norm', rms_norm_for(capture), 'AutogradMeta')
+            if at_least(release, FUSED_RMS_NORM):
+                library.impl('rms_norm', rms_norm_for(capture), 'AutogradMeta')
             for kind in GATES:
                 library.impl(f'{kind}.input', recurrent_for(capture, kind, count), 'AutogradMeta')
         else:

@@ -29,7 +29,7 @@ def _chains(kernels, ends):
     for i, kernel in enumerate(kernels):
         if open_ and kernel.kind == 'memory':
             fused[-1] = replace(fused[-1], op='fused', written=kernel.written, launches=1,
-                                operations=1)
+                                operations=1, pattern=None)
         else:
             fused.append(kernel)
         indices.append(len(fused) - 1)

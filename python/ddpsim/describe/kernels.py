@@ -17,9 +17,38 @@ class Gemm(NamedTuple):
         return 2 * self.m * self.n * self.k * self.batch
 
 
+class Conv(NamedTuple):
+    """What a convolution is, beside the product. `direction`: forward, input or weight, of the
+    convolution that a transposed one undoes. `window`: elements of it; `pixels` and `places`: of a
+    picture that goes in and of one that comes out."""
+    direction: str
+    pictures: int
+    channels: int
+    pixels: int
+    outputs: int
+    places: int
+    window: int
+    groups: int
+    channels_last: bool
+
+
+class Pattern(NamedTuple):
+    """How a kernel that only moves memory goes over it: the name of a law, and its sizes."""
+    of: str
+    rows: int = 0
+    columns: int = 0
+    backward: bool = False
+    channels_last: bool = False
+    inner: int = 0  # of a batch norm: pixels of one picture
+
+
+FILL = Pattern('fill')
+
+
 class Attention(NamedTuple):
     """A fused attention kernel; `size` is that of a head's queries and keys, `value_size` that of
-    its values."""
+    its values. `implementation`: flash, efficient, or default, where the device and the release
+    decide whether it is cuDNN's."""
     batch: int
     heads: int
     queries: int
@@ -28,6 +57,8 @@ class Attention(NamedTuple):
     value_size: int
     causal: bool
     backward: bool
+    implementation: str = 'default'
+    masked: bool = False
 
     @property
     def flops(self):
@@ -56,8 +87,18 @@ class Kernel:
     multiprocessors: Optional[int] = None  # the fewest of a device that launches it
     kind: str = 'memory'
     gemm: Optional[Gemm] = None
+    along_k: int = 2  # operands of the product that lie along k in memory
+    conv: Optional[Conv] = None
+    pattern: Optional[Pattern] = None
+    host: Optional[float] = None  # microseconds of the host, for all its launches
     attention: Optional[Attention] = None
     time: Optional[float] = None  # seconds, measured
+
+    def launched(self, operations, host):
+        """The same kernel as one call launches it (dataclasses.replace is several times slower)."""
+        made = object.__new__(Kernel)
+        made.__dict__.update(self.__dict__, operations=operations, host=host)
+        return made
 
     @property
     def flops(self):
@@ -69,11 +110,13 @@ class Call:
     """One call of an operation: its arguments, and the tensors it reads and writes."""
 
     device = 'cuda'  # whose kernels are asked for, or 'cpu'
+    tf32 = None  # which products of fp32 numbers multiply in TF32: None, 'conv' or 'all'
+    chosen_attention = None  # flash, efficient or math, if the user chose
 
     def __init__(self, func, args, kwargs, result):
         self.func, self.args, self.kwargs, self.result = func, args, kwargs, result
         self.op = f'{func.namespace}.{func._overloadpacket.__name__}'
-        self._read = None
+        self._read = self._written = None
 
     def __getitem__(self, name):
         """The argument `name`, or its default."""
@@ -115,8 +158,14 @@ class Call:
     @property
     def outputs(self):
         """All that is written: new results, and arguments that are changed."""
-        changed = {place_of(tensor) for tensor in self.changed}
-        return self.changed + [t for t in tensors_in(self.result) if place_of(t) not in changed]
+        if self._written is None:
+            if self.changed:
+                changed = {place_of(tensor) for tensor in self.changed}
+                self._written = self.changed + [
+                    t for t in tensors_in(self.result) if place_of(t) not in changed]
+            else:
+                self._written = tensors_in(self.result)
+        return self._written
 
     @property
     def type(self):
@@ -124,8 +173,8 @@ class Call:
         tensors = self.outputs or self.inputs
         return format_of(tensors[0].dtype) if tensors else 'fp32'
 
-    def memory(self, read=None, written=None, launches=1, op=None):
+    def memory(self, read=None, written=None, launches=1, op=None, pattern=None):
         """A kernel that moves memory: all tensors of the call once, where nothing else is said."""
-        return Kernel(op=op or self.op, type=self.type, launches=launches,
+        return Kernel(op=op or self.op, type=self.type, launches=launches, pattern=pattern,
                       read=total_bytes(self.inputs) if read is None else read,
                       written=total_bytes(self.outputs) if written is None else written)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import torch
 
-from .kernels import Gemm, Kernel
+from .kernels import FILL, Gemm, Kernel
 from .tensors import bytes_of, format_of, total_bytes
 
 
@@ -28,6 +28,8 @@ from .tensors import bytes_of, format_of, total_bytes
 # product is whole: the kernel of the sum says how many it takes. Of 36 products of 1024 rows of
 # DistilBERT an RTX 5070 Ti for laptops, with 46, cuts none (anshulk-cmu/HDAI---cuDNN-Profiling@
 # e6b5040, results/tables/baseline_breakdown.csv). Batched products, of more tiles, are taken whole.
+# All of these are products in fp32: in 16 bits and in TF32 an H200 makes a product of 64 tiles and
+# a sum of 8192 whole (tests/data/h200: the gradient of a weight of 1024 x 1024; in fp32 it is cut).
 
 PARTS_BELOW = 152  # tiles of 128 x 128 of a result: half of what the largest devices have
 MULTIPROCESSORS = 108
@@ -51,17 +53,52 @@ def cutting(gemm):
     return 2 * tiles(gemm) + 1
 
 
+# --- counted tiles ---
+#
+# In 16 bits the blocks of Hopper's kernels fetch their tiles by a counter, which a memset clears,
+# if there are many: on an H200 products of 1024 tiles of 128 x 256 and more have the memset, and
+# those of fewer have none (tests/data/h200; convolutions of 588 to 1470 tiles are not of one kind).
+# TF32's have it too, which the device decides. A GPU without such kernels is known by its
+# multiprocessors. In fp32 the gradients of weights that are made whole have one, with which parts
+# of a long sum are added one after the other (cutlass_80_simt, sums of 8192 there; none with sums
+# of 96).
+
+HOPPER = 109  # an A100 has 108
+COUNTED_TILES = 1000
+LONG_SUM = 1024  # between those
+
+
+def counted_tiles(gemm):
+    return -(-gemm.m * gemm.n * gemm.batch // (128 * 256)) >= COUNTED_TILES
+
+
+def along_k(a, b):
+    """How many of the factors a [m, k] and b [k, n] lie along k in memory. One that lies along
+    neither side is copied before, and its rows are then as they are read."""
+    return (a.stride(-1) == 1 or a.stride(-2) != 1) + (b.stride(-2) == 1)
+
+
 def product(call, gemm, factors):
     """One matrix product of `factors`, the tensors multiplied, by a kernel that writes it whole."""
     return Kernel(op=call.op, kind='gemm', gemm=gemm, type=format_of(factors[0].dtype),
+                  along_k=along_k(*factors),
                   read=total_bytes(call.inputs), written=total_bytes(call.outputs))
 
 
 def products(call, gemm, factors):
     """The kernels of a product, whole or in parts."""
-    parts = parts_of(gemm)
     whole = product(call, gemm, factors)
-    if parts == 1 or call.device == 'cpu':
+    if call.device == 'cpu':
+        return [whole]
+    if factors[0].element_size() < 4:
+        if not counted_tiles(gemm):
+            return [whole]
+        counter = call.memory(0, 4, op='cublas.memset', pattern=FILL)
+        return [replace(counter, multiprocessors=HOPPER), whole]
+    parts = 1 if call.tf32 == 'all' else parts_of(gemm)
+    if parts == 1:
+        if call.tf32 != 'all' and whole.along_k == 0 and gemm.k >= LONG_SUM:
+            return [call.memory(0, 4, op='cublas.memset', pattern=FILL), whole]
         return [whole]
     # Parts are written by the product, which elsewhere writes the result: both is counted here.
     size = 4 * parts * gemm.m * gemm.n

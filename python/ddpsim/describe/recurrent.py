@@ -9,7 +9,8 @@ some sizes, launch fewer.
 """
 import torch
 
-from .kernels import Gemm, Kernel
+from . import host
+from .kernels import Gemm, Kernel, Pattern
 from .tensors import format_of, tensors_in
 
 GATES = {'lstm': 4, 'gru': 3, 'rnn_tanh': 1, 'rnn_relu': 1}
@@ -24,13 +25,15 @@ class Recurrent(torch.autograd.Function):
         reserve = data.new_empty(shape.kept_elements())
         ctx.save_for_backward(data, *rest, result, reserve)
         ctx.capture, ctx.shape, ctx.format = capture, shape, format_of(data.dtype)
-        capture.launch(shape.forward(ctx.format, data.element_size()))
+        capture.launch(shape.forward(ctx.format, data.element_size()),
+                       host.forward('aten.convolution', data.element_size() == 2))
         return (result, *states)
 
     @staticmethod
     def backward(ctx, *gradients):
         data, *rest = ctx.saved_tensors[:-2]
-        ctx.capture.launch(ctx.shape.backward(ctx.format, data.element_size()))
+        ctx.capture.launch(ctx.shape.backward(ctx.format, data.element_size()),
+                           host.backward('recurrent'))
         made = [torch.empty_like(t) if t.requires_grad or ctx.needs_input_grad[i + 2] else None
                 for i, t in enumerate((data, *rest))]
         return None, None, *made
@@ -59,9 +62,9 @@ class Shape:
             width = self.inputs if layer == 0 else self.directions * self.hidden
             yield from [width] * self.directions
 
-    def _product(self, m, n, k, kind, size):
+    def _product(self, m, n, k, kind, size, along_k=2):
         return Kernel(self.op, kind, size * (m * k + k * n), size * m * n, kind='gemm',
-                      gemm=Gemm(m, n, k))
+                      gemm=Gemm(m, n, k), along_k=along_k)
 
     def forward(self, kind, size):
         wide = self.gates * self.hidden
@@ -78,16 +81,17 @@ class Shape:
         wide, op = self.gates * self.hidden, self.op + '_backward'
         gates = Kernel(op, kind, size * self.batch * (wide + 3 * self.hidden),
                        size * self.batch * (wide + self.hidden))
-        bias = Kernel(op, kind, size * self.tokens * wide, size * wide)
+        bias = Kernel(op, kind, size * self.tokens * wide, size * wide,
+                      pattern=Pattern('sum_of_rows', self.tokens, wide))
         kernels = []
         for width in reversed(list(self._layers())):
-            back = self._product(self.batch, self.hidden, wide, kind, size)
+            back = self._product(self.batch, self.hidden, wide, kind, size, along_k=1)
             kernels += (self.steps - 1) * [gates, back] + [gates]
             if self.first_trained:
                 kernels.append(back)
-            kernels += [self._product(self.tokens, width, wide, kind, size),
-                        self._product(wide, width, self.tokens, kind, size),
-                        self._product(wide, self.hidden, self.tokens, kind, size)]
+            kernels += [self._product(self.tokens, width, wide, kind, size, along_k=1),
+                        self._product(wide, width, self.tokens, kind, size, along_k=0),
+                        self._product(wide, self.hidden, self.tokens, kind, size, along_k=0)]
             if self.biased:
                 kernels += [bias, bias]
         return kernels

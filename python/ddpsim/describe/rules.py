@@ -3,7 +3,7 @@ import torch
 
 from . import attention, convolutions, cpu, memory, products
 from .foreach import multi_tensor_launches
-from .memory import generic
+from .memory import elementwise
 
 RULES = {**memory.RULES, **products.RULES, **convolutions.RULES, **attention.RULES, **cpu.RULES}
 
@@ -25,12 +25,12 @@ def kernels_of(call):
         return [call.memory(launches=multi_tensor_launches(call))]
     if rule is None and call.op.endswith('_'):
         rule = RULES.get(call.op[:-1])
-    if rule is None and elementwise(call.func):
-        rule = generic
+    if rule is None and is_elementwise(call.func):
+        rule = elementwise
     return None if rule is None else rule(call)
 
 
-def elementwise(func):
+def is_elementwise(func):
     if torch.Tag.pointwise in func.tags:
         return True
     name = func._overloadpacket.__name__

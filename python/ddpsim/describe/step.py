@@ -14,6 +14,7 @@ from .layers import Depth, cut
 from .meta import OnMeta, batch_on_meta, model_on_meta
 from .operations import Recorder, cache_bytes
 from .optimizers import name_of
+from .releases import NEWEST, check_release
 from .tensors import UNLIKE, shown_type, stored_as, tensors_in
 from .transformers_models import without_padding
 from .workload import Buffers, Frozen, Parameter, Workload
@@ -21,7 +22,7 @@ from .workload import Buffers, Frozen, Parameter, Workload
 
 def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attention=None,
              device='cuda', micro_batches=1, tf32=None, clip_gradients=False,
-             allow_unknown=False, fused=False, measure=None, source=None, ranks=2):
+             allow_unknown=False, fused=False, measure=None, source=None, release=NEWEST, ranks=2):
     """Describes one training step of `model` on `batch`, on no device.
 
     loss: a function of (model, batch) that returns the number to call backward() on; or a loss of
@@ -40,6 +41,9 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     allow_unknown: operations without a rule are priced by their bytes, and listed as partial.
     fused: a bound of what a compiler does: chains of kernels that only move memory read their
     first inputs and write their last results.
+    release: of PyTorch whose choices are meant, '2.6', '2.11' or '2.13': which attention runs on
+    GPUs that cuDNN has one for, and whether an RMS norm is one kernel. The torch that is installed
+    only captures.
     measure: a function from the operations of the step (a list of operations.Operation) to the
     seconds that each takes; the kernels of an operation carry its time, shared by their bytes.
 
@@ -48,6 +52,7 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
 
     The model is not changed. Raises DescribeError, whose text is one line.
     """
+    check_release(release)
     notes = []
     compiled = compiled_parts(model, loss)
     model, batch = unwrapped(model, notes), batch_on_meta(batch)
@@ -57,7 +62,9 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     if measure and (device != 'cpu' or fused):
         raise DescribeError('measure: operations are measured on a CPU, and not fused')
     recorder = Recorder(cache_bytes()) if measure else None
-    capture = Capture(model, allow_unknown, device, recorder,
+    if tf32 not in (None, 'conv', 'all'):
+        raise DescribeError(f'tf32: unknown choice "{tf32}"; known: conv, all')
+    capture = Capture(model, allow_unknown, device, recorder, tf32, attention,
                       there=[*tensors_in(batch), *plain_tensors(model)])
     gradients = {p: p.grad for p in model.parameters()}
     try:
@@ -65,7 +72,7 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
             for context in (torch.random.fork_rng(devices=[]), torch.enable_grad(),
                             torch.compiler.set_stance('force_eager'), seen_compiled(compiled),
                             OnMeta(), collectives.one_of(ranks),
-                            what_a_device_does(model, capture, device, attention,
+                            what_a_device_does(model, capture, device, attention, release,
                                                notes)):
                 contexts.enter_context(context)
             torch.manual_seed(0)
@@ -93,6 +100,7 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
         notes.append(f'one of the later of {micro_batches} micro-batches: gradients are added')
     workload = assembled(model, batch, capture, optimizer, fused, notes, source)
     workload.clip_gradients = bool(clip_gradients)
+    workload.release = release if device == 'cuda' else None
     return workload
 
 
@@ -142,8 +150,6 @@ def _weight(kernel):
 
 def in_tf32(step, which, notes, device):
     """Products of fp32 numbers as tensor cores multiply them."""
-    if which not in (None, 'conv', 'all'):
-        raise DescribeError(f'tf32: unknown choice "{which}"; known: conv, all')
     kinds = {None: (), 'conv': ('conv',), 'all': ('conv', 'gemm')}[which]
     changed = 0
     for launch in step.forward + step.backward:

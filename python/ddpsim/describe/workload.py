@@ -53,6 +53,7 @@ class Workload:
     optimizer: Optional[str] = None
     clip_gradients: bool = False
     attention: Optional[str] = None
+    release: Optional[str] = None  # of PyTorch, whose choices are meant
     notes: list = field(default_factory=list)
     partial: list = field(default_factory=list)
 
@@ -108,7 +109,12 @@ def _flow(pairs):
 def _kernel(kernel):
     pairs = [('op', quoted(kernel.op)), ('kind', kernel.kind)]
     if kernel.gemm:
-        pairs.append(('gemm', _flow(kernel.gemm._asdict().items())))
+        sizes = list(kernel.gemm._asdict().items())
+        if kernel.along_k != 2 and kernel.kind == 'gemm':
+            sizes.append(('along_k', kernel.along_k))
+        pairs.append(('gemm', _flow(sizes)))
+    if kernel.conv:
+        pairs.append(('conv', _flow(_said(kernel.conv))))
     if kernel.attention:
         pairs.append(('attention', _flow(_attention(kernel.attention))))
     pairs += [('type', kernel.type), ('read', kernel.read), ('written', kernel.written),
@@ -125,15 +131,24 @@ def _kernel(kernel):
         pairs.append(('tensor_cores', 'false'))
     if kernel.multiprocessors is not None:
         pairs.append(('multiprocessors', kernel.multiprocessors))
+    if kernel.pattern:
+        pairs.append(('pattern', _flow(_said(kernel.pattern))))
+    if kernel.host is not None:
+        pairs.append(('host', f'{kernel.host:.1f} us'))
     if kernel.time is not None:
         pairs.append(('time', f'{1e6 * kernel.time:.3f} us'))
     return _flow(pairs)
 
 
+def _said(values):
+    """Pairs of a tuple's fields, without those that are nothing or false."""
+    return [(key, str(value).lower()) for key, value in values._asdict().items() if value]
+
+
 def _attention(shape):
     one_size = shape.value_size == shape.size
     return [(key, str(value).lower()) for key, value in shape._asdict().items()
-            if key != 'value_size' or not one_size]
+            if not (key == 'value_size' and one_size or key == 'masked' and not value)]
 
 
 def _runs(kernels, index_of):
@@ -182,6 +197,8 @@ def _lines(workload):
         value = getattr(workload, key)
         if value is not None:
             yield f'{key}: {value}'
+    if workload.release is not None:
+        yield f'release: {json.dumps(workload.release)}'
     if workload.clip_gradients:
         yield 'clip_gradients: true'
     for key in ('notes', 'partial'):

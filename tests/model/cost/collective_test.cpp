@@ -54,6 +54,23 @@ TEST_CASE("beyond the ends of a table its last lines go on", "[model][collective
   CHECK(table_time({{1 * KiB, 1us}, {4 * KiB, 100us}}, {512}) == 500ns);
 }
 
+TEST_CASE("two points that are close say nothing of what is beyond them", "[model][collective]") {
+  // 1 GB in 10 ms; a last point of 1.1 GB happens to have taken long. By the slope of the two 4.4
+  // GB would take 61 ms. From a point of half the size a MB takes 10.8 us, and 10 us at the best
+  // rate of the table: 33 ms for 3.3 GB more.
+  const auto ms = [](double value) { return from_seconds(1e-3 * value); };
+  const AllReduceTable close{{Bytes{500'000'000}, ms(5)},
+                             {Bytes{1'000'000'000}, ms(10)},
+                             {Bytes{1'100'000'000}, ms(11.5)}};
+  CHECK(table_time(close, Bytes{4'400'000'000}) == ms(11.5 + 33));
+  // Nothing of half the size: the best rate alone.
+  const AllReduceTable two{{Bytes{1'000'000'000}, ms(10)}, {Bytes{1'100'000'000}, ms(11.5)}};
+  CHECK(table_time(two, Bytes{4'400'000'000}) == ms(11.5 + 33));
+  // Small messages are mostly latency: the slope is less than bytes over time.
+  const AllReduceTable small{{Bytes{1'000'000}, ms(1)}, {Bytes{2'000'000}, ms(1.1)}};
+  CHECK(table_time(small, Bytes{12'000'000}) == ms(1.1 + 1));
+}
+
 TEST_CASE("no point of a table is exceeded beside it", "[model][collective]") {
   // 512 KiB took longer than 1 MiB: something disturbed it. A law takes what the larger took.
   const AllReduceTable noisy{{256 * KiB, 60us}, {512 * KiB, 240us}, {1 * MiB, 115us}};
@@ -123,6 +140,17 @@ TEST_CASE("a table is latency above the best bandwidth it reached", "[model][col
   CHECK(cost.transfer == 5us);
   // Better than ever measured, by its slope of 1 from there: bandwidth alone.
   CHECK(CollectiveLaw(cluster).all_reduce(64 * KiB).latency == 0us);
+}
+
+TEST_CASE("a table of one rank is none of several ranks", "[model][collective]") {
+  Cluster cluster = constant(1, 1ms);
+  cluster.intra_node.all_reduce = table;
+  cluster.intra_node.table_ranks = 1;
+  CHECK(CollectiveLaw(cluster).all_reduce(1 * KiB).time() == 0us);
+  cluster = constant(2, 1ms);
+  cluster.intra_node.all_reduce = table;
+  cluster.intra_node.table_ranks = 1;
+  CHECK_THROWS_AS(CollectiveLaw(cluster), std::invalid_argument);
 }
 
 TEST_CASE("a table of other ranks is scaled as a ring would be", "[model][collective]") {
@@ -220,6 +248,7 @@ TEST_CASE("GPUs that may not reach each other over PCIe send twice over the bus"
   cluster.intra_node.nvswitch = false;
   cluster.intra_node.bandwidth = gigabytes_per_second(24);
   cluster.forced = {NcclAlgorithm::ring, NcclProtocol::simple, {}};
+  cluster.device.compute_capability = 120;  // before PCIe 5 kernels, not lanes, set the pace
   cluster.device.peer_to_peer = true;
   const CollectiveCost direct = CollectiveLaw(cluster).all_reduce(25 * MiB);
   cluster.device.peer_to_peer = false;

@@ -75,10 +75,10 @@ TEST_CASE("through the host's memory collectives lose little, and kernels start 
   cluster.device.peer_to_peer = false;
   InterferenceLaw law(cluster);
   CHECK(beside(law, collective(0ms, 3ms, 0, 1)).communication == Approx(1 / 0.98));
-  CHECK(beside(law, collective(0ms, 3ms, 0, 1)).per_launch == Approx(30e-6));
+  CHECK(beside(law, collective(0ms, 3ms, 0, 6)).per_launch == Approx(30e-6));
   CHECK(beside(law, CollectiveCost{}).per_launch == 0);
   law.strength = 2;
-  CHECK(beside(law, collective(0ms, 3ms, 0, 1)).per_launch == Approx(60e-6));
+  CHECK(beside(law, collective(0ms, 3ms, 0, 6)).per_launch == Approx(60e-6));
   // Between nodes bytes go to a NIC, whatever GPUs of a node can do; a CPU launches nothing.
   cluster.nodes = 2;
   CHECK(beside(InterferenceLaw(cluster), collective(0ms, 3ms, 0, 1)).per_launch == 0);

@@ -38,17 +38,23 @@ inline void in_fields(Gemm v, const Visit<Gemm>& visit) {
   auto& [m, n, k, batch] = v;
   in_each(v, visit, m, n, k, batch);
 }
+inline void in_fields(ClassCost v, const Visit<ClassCost>& visit) {
+  auto& [work, host, memory_fraction] = v;
+  in_each(v, visit, work, host, memory_fraction);
+}
 inline void in_fields(Kernel v, const Visit<Kernel>& visit) {
-  auto& [name, gemm, traffic, launches, followers, type, convolution, blocks, time] = v;
-  in_each(v, visit, name, gemm, traffic, launches, followers, type, convolution, blocks, time);
+  auto& [name, gemm, traffic, launches, followers, type, convolution, blocks, tensors, call, time,
+         by_class] = v;
+  in_each(v, visit, name, gemm, traffic, launches, followers, type, convolution, blocks, tensors,
+          call, time, by_class);
 }
 inline void in_fields(Work v, const Visit<Work>& visit) {
-  auto& [operation, message, gemm, traffic, type, convolution, blocks, launches, followers,
-         known_time, caller, aside, beside_hook, optimizer_share, host, hook_calls, payload, group,
-         communicator] = v;
+  auto& [operation, message, gemm, traffic, type, convolution, blocks, launches, followers, tensors,
+         call, known_time, by_class, caller, aside, beside_hook, optimizer_share, host, hook_calls,
+         payload, group, communicator] = v;
   in_each(v, visit, operation, message, gemm, traffic, type, convolution, blocks, launches,
-          followers, known_time, caller, aside, beside_hook, optimizer_share, host, hook_calls,
-          payload, group, communicator);
+          followers, tensors, call, known_time, by_class, caller, aside, beside_hook,
+          optimizer_share, host, hook_calls, payload, group, communicator);
 }
 inline void in_fields(Task v, const Visit<Task>& visit) {
   auto& [operation, stream, host_waits, handed_over, micro_batch, work, layer, kernel, parameter,

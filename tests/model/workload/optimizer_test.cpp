@@ -39,11 +39,15 @@ TEST_CASE("PyTorch's optimizers run over all tensors at once", "[model][optimize
   //     adam   lerp 3, mul 2, addcmul 3, sqrt 2, div 2, add 2, addcdiv 4; adamw: decay 2 as well
   //     fused  reads parameter, gradient and two moments, writes all but the gradient
   //     plain  update 3
+  //     rmsprop   mul 2, addcmul 3, sqrt 2, add 2, addcdiv 4
+  //     novograd  norms of gradients 1, of two kernels; the update reads parameter, gradient and
+  //            moment, writes parameter and moment: 5
   //     lamb   norms of gradients 1, parameters 1, updates 1, each of two kernels; the update, as
   //            fused Adam 7, and its scaled addition 3
   const Law law = GENERATE(Law{Optimizer::sgd, 11, 4}, Law{Optimizer::adam, 18, 7},
                            Law{Optimizer::adamw, 20, 8}, Law{Optimizer::adamw_fused, 7, 1},
-                           Law{Optimizer::sgd_plain, 3, 1}, Law{Optimizer::lamb, 13, 8});
+                           Law{Optimizer::sgd_plain, 3, 1}, Law{Optimizer::lamb, 13, 8},
+                           Law{Optimizer::rmsprop, 13, 5}, Law{Optimizer::novograd, 6, 3});
   CAPTURE(name_of(law.optimizer));
   const std::vector<Kernel> kernels = optimizer_kernels(law.optimizer, tensors(3, 1000));
   REQUIRE(kernels.size() == 1);
@@ -85,7 +89,8 @@ TEST_CASE("no optimizer runs no kernel", "[model][optimizer]") {
 TEST_CASE("loops are enqueued from Python, tensor by tensor", "[model][optimizer]") {
   for (const Optimizer optimizer : all_optimizers) {
     const bool loop = optimizer == Optimizer::adamw_loop || optimizer == Optimizer::adafactor ||
-                      optimizer == Optimizer::muon;
+                      optimizer == Optimizer::muon || optimizer == Optimizer::lion ||
+                      optimizer == Optimizer::adam_8bit;
     CHECK(optimizer_caller(optimizer) == (loop ? Caller::python_loop : Caller::library));
   }
 }
@@ -105,6 +110,40 @@ TEST_CASE("Adafactor keeps a value for each row and each column", "[model][optim
   CHECK(optimizer_state(Optimizer::adafactor, workload, 0) == Bytes{4 * (30 + 40)});
   CHECK(optimizer_state(Optimizer::adafactor, workload, 1) == Bytes{4 * (120 * 5 + 120 * 2)});
   CHECK(optimizer_state(Optimizer::adafactor, workload, 2) == Bytes{4800});
+}
+
+TEST_CASE("Lion runs 8 operations of 19 passes over each tensor and keeps one state",
+          "[model][optimizer]") {
+  // Decay 2; the update mul 2, mul 2, add 3, sign 2, add 3; the moment mul 2, add 3.
+  const Workload workload = tensors(2, 1000);
+  const std::vector<Kernel> kernels = optimizer_kernels(Optimizer::lion, workload);
+  REQUIRE(kernels.size() == 2);
+  CHECK(kernels[0].traffic == Bytes{19 * 4000});
+  CHECK(kernels[0].launches == 8);
+  CHECK(optimizer_state(Optimizer::lion, workload) == Bytes{8000});
+}
+
+TEST_CASE("8-bit Adam keeps two bytes an element and a scale for 256, but of small tensors fp32",
+          "[model][optimizer]") {
+  Workload workload = tensors(2, 10'000);
+  workload.parameters[1].shape = {4000};
+  // 10000 elements: 40 scales of 4 bytes beside each state. Parameter and gradient are read, the
+  // parameter written; both states are read and written.
+  const Bytes state{2 * (10'000 + 40 * 4)}, small{2 * 4 * 4000};
+  CHECK(optimizer_state(Optimizer::adam_8bit, workload, 0) == state);
+  CHECK(optimizer_state(Optimizer::adam_8bit, workload, 1) == small);
+  const std::vector<Kernel> kernels = optimizer_kernels(Optimizer::adam_8bit, workload);
+  REQUIRE(kernels.size() == 2);
+  CHECK(kernels[0].traffic == Bytes{3 * 40'000} + 2 * state);
+  CHECK(kernels[0].launches == 1);
+  CHECK(kernels[1].traffic == Bytes{7 * 16'000});
+}
+
+TEST_CASE("NovoGrad and RMSprop keep one state, and NovoGrad a number for each tensor",
+          "[model][optimizer]") {
+  const Workload workload = tensors(2, 1000);
+  CHECK(optimizer_state(Optimizer::rmsprop, workload) == Bytes{8000});
+  CHECK(optimizer_state(Optimizer::novograd, workload) == Bytes{8000 + 2 * 4});
 }
 
 TEST_CASE("Muon orthogonalises the matrices between the first and the last layer",

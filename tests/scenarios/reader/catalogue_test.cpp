@@ -19,21 +19,65 @@ bool holds(std::string_view kind, const std::string& name) {
 }
 
 TEST_CASE("the catalogue holds every promised device", "[scenarios][catalogue]") {
-  for (const char* name :
-       {"t4",        "v100",         "a10",         "a100-40",   "a100-80", "h100-sxm",
-        "h100-pcie", "h200",         "b200",        "rtx2080ti", "rtx3090", "rtx4090",
-        "rtx5090",   "rtx-pro-6000", "generic-cpu", "gh200",     "a40",     "l40s",
-        "l4",        "mi300x",       "mi250x",      "gb200"}) {
+  for (const char* name : {"t4",
+                           "v100",
+                           "a10",
+                           "a100-40",
+                           "a100-80",
+                           "h100-sxm",
+                           "h100-pcie",
+                           "h200",
+                           "b200",
+                           "rtx2080ti",
+                           "rtx3090",
+                           "rtx4090",
+                           "rtx5090",
+                           "rtx-pro-6000",
+                           "generic-cpu",
+                           "gh200",
+                           "a40",
+                           "l40s",
+                           "l4",
+                           "mi300x",
+                           "mi250x",
+                           "gb200",
+                           "a100-pcie-40",
+                           "a100-pcie-80",
+                           "rtx-6000-ada",
+                           "l40",
+                           "h20",
+                           "quadro-rtx-6000",
+                           "quadro-rtx-8000",
+                           "titan-rtx"}) {
     CAPTURE(name);
     CHECK(holds(device_entries, name));
   }
 }
 
 TEST_CASE("the catalogue holds every promised link", "[scenarios][catalogue]") {
-  for (const char* name : {"nvlink2", "nvlink3", "nvlink4", "nvlink5", "pcie3", "pcie4", "pcie5",
-                           "ethernet-10g", "ethernet-25g", "ethernet-40g", "ethernet-100g",
-                           "ethernet-200g", "ethernet-400g", "ethernet-800g", "ib-hdr", "ib-ndr",
-                           "efa-100g", "infinity-fabric-mi300x", "infinity-fabric-mi250x"}) {
+  for (const char* name : {"nvlink2",
+                           "nvlink3",
+                           "nvlink4",
+                           "nvlink5",
+                           "pcie3",
+                           "pcie4",
+                           "pcie5",
+                           "ethernet-10g",
+                           "ethernet-25g",
+                           "ethernet-40g",
+                           "ethernet-100g",
+                           "ethernet-200g",
+                           "ethernet-400g",
+                           "ethernet-800g",
+                           "ib-hdr",
+                           "ib-ndr",
+                           "efa-100g",
+                           "infinity-fabric-mi300x",
+                           "infinity-fabric-mi250x",
+                           "ethernet-1g",
+                           "slingshot-11",
+                           "nvlink3-bridge",
+                           "nvlink2-bridge"}) {
     CAPTURE(name);
     CHECK(holds(link_entries, name));
   }
@@ -51,6 +95,29 @@ TEST_CASE("every device of the catalogue reads, has a source and can do what tra
     CHECK(device.peak_of(DType::fp32).flops_per_second > 0);
     CHECK(device.synchronous == (device.name == "generic-cpu"));
   }
+}
+
+TEST_CASE("a device of the catalogue has the memory that its driver reports",
+          "[scenarios][catalogue]") {
+  // What nvidia-smi prints as the total, in MiB. A data sheet's 80 GB are 74.5 GiB if GB are 10^9
+  // bytes, and the card has more.
+  const std::map<std::string, std::int64_t> totals{
+      {"h100-sxm", 81559}, {"h200", 143771}, {"a100-40", 40960}, {"a100-80", 81920},
+      {"l4", 23034},       {"t4", 15360},    {"rtx4090", 24564}, {"b200", 183359}};
+  for (const Device& device : list_devices()) {
+    CAPTURE(device.name);
+    const auto total = totals.find(device.name);
+    if (total != totals.end()) CHECK(device.memory == total->second * MiB);
+  }
+}
+
+TEST_CASE("two RTX 3090 on a bridge copy to each other, though they cannot over PCIe",
+          "[scenarios][catalogue]") {
+  // 4 links of 14.0625 GB/s each way (GA102 white paper).
+  const Link bridge = read_link(Yaml::of_text("nvlink3-bridge"));
+  CHECK(bridge.kind == LinkKind::nvlink);
+  CHECK(bridge.bandwidth.bytes_per_second == Approx(56.25e9));
+  CHECK_FALSE(bridge.nvswitch);
 }
 
 TEST_CASE("every link of the catalogue reads, has a source, a latency and a bandwidth",
@@ -102,9 +169,10 @@ TEST_CASE("every ready cluster of the catalogue is one node as its data sheet sa
 
 TEST_CASE("an Ethernet link moves the bits its name says", "[scenarios][catalogue]") {
   // 1 Gbit/s is 0.125 GB/s.
-  const std::map<std::string, double> gigabits{
-      {"ethernet-10g", 10},   {"ethernet-25g", 25},   {"ethernet-40g", 40},  {"ethernet-100g", 100},
-      {"ethernet-200g", 200}, {"ethernet-400g", 400}, {"ethernet-800g", 800}};
+  const std::map<std::string, double> gigabits{{"ethernet-1g", 1},     {"ethernet-10g", 10},
+                                               {"ethernet-25g", 25},   {"ethernet-40g", 40},
+                                               {"ethernet-100g", 100}, {"ethernet-200g", 200},
+                                               {"ethernet-400g", 400}, {"ethernet-800g", 800}};
   for (const auto& [name, rate] : gigabits) {
     CAPTURE(name);
     CHECK(read_link(Yaml::of_text(name)).bandwidth.bytes_per_second == Approx(rate * 0.125e9));
@@ -140,7 +208,10 @@ TEST_CASE("every model of the catalogue has exactly its published tensors and el
                                           {"t5-small", {131, 60'506'624}},
                                           {"t5-base", {257, 222'903'552}},
                                           {"t5-large", {509, 737'668'096}},
-                                          {"mixtral-8x7b", {995, 46'702'792'704}}};
+                                          {"mixtral-8x7b", {995, 46'702'792'704}},
+                                          {"efficientnet-b0", {213, 5'288'548}},
+                                          {"efficientnet-b4", {418, 19'341'616}},
+                                          {"efficientnet-b7", {711, 66'347'960}}};
   const std::vector<ModelSummary> models = list_models();
   CHECK(models.size() == sizes.size());
   for (const ModelSummary& model : models) {

@@ -236,6 +236,34 @@ TEST_CASE("modes are read", "[scenarios][training_reader]") {
         "divide_by_initial_world_size, joined_ranks");
 }
 
+TEST_CASE("where batches come from is read, and says how much ranks usually differ",
+          "[scenarios][training_reader]") {
+  const Three three;
+  const auto skew = [&](const std::string& text) {
+    return read_scenario(three.scratch.write("s.yaml", with_training(text))).cluster.skew;
+  };
+  CHECK(three.read("  micro_batches: 1").input == Input::ready);
+  CHECK(three.read("  input: decoded").input == Input::decoded);
+  CHECK(skew("  input: ready") == usual_skew);
+  CHECK(skew("  input: decoded") == usual_skew_of_decoded_input);
+  // Who says how much they differ is believed.
+  CHECK(read_scenario(three.scratch.write("s.yaml", with_training("  input: decoded")),
+                      {{"cluster.skew", "1 %"}})
+            .cluster.skew == Approx(0.01));
+  const Training made = three.read("  input: {time: 480 ms, cores: 48}\n  micro_batches: 2");
+  CHECK(made.input == Input::ready);
+  // Two micro-batches of eight ranks: 16 batches of 480 ms on 48 cores.
+  CHECK(made.least_step(8) == std::chrono::milliseconds{160});
+  CHECK(three.read("  input: ready").least_step(8) == Duration::zero());
+  CHECK(three.refused("  input: {time: 480 ms}") ==
+        "s.yaml:4:10: training.input: missing key \"cores\"");
+  CHECK(three.refused("  input: {time: 480 ms, cores: 0}") ==
+        "s.yaml:4:32: training.input.cores: expected a whole number from 1 to 100000, got \"0\"");
+  CHECK(three.refused("  input: decode") ==
+        "s.yaml:4:10: training.input: unknown name \"decode\"; did you mean \"decoded\"?; known: "
+        "ready, decoded");
+}
+
 TEST_CASE("an explicit bucket has one type", "[scenarios][training_reader]") {
   const Three three;
   three.scratch.write("p.yaml",

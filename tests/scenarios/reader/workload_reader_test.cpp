@@ -49,7 +49,8 @@ TEST_CASE("an optimizer that is neither a law nor a time is refused",
   CHECK(refusal_at(scratch, 4, "  optimizer: adamww") ==
         "s.yaml:4:14: workload.optimizer: unknown name \"adamww\"; did you mean \"adamw\"?; known: "
         "none, "
-        "sgd, sgd-plain, adam, adamw, adamw-fused, adamw-loop, lamb, adafactor, muon");
+        "sgd, sgd-plain, adam, adamw, adamw-fused, adamw-loop, lamb, adafactor, muon, "
+        "rmsprop, novograd, lion, adam-8bit");
   CHECK(refusal_at(scratch, 4, "  optimizer: 12") ==
         "s.yaml:4:14: workload.optimizer: expected a time with its unit, such as \"250 ms\" or \"5 "
         "us\", "
@@ -100,7 +101,7 @@ TEST_CASE("a model that cannot be is refused at the key that says so",
   CHECK(refusal_at(scratch, 2, "  model: {family: gpt3}") ==
         "s.yaml:2:19: workload.model.family: unknown name \"gpt3\"; did you mean \"gpt2\"?; known: "
         "cs336, "
-        "llama, gpt2, bert, resnet, vgg, mlp, vit, t5, mixtral");
+        "llama, gpt2, bert, resnet, vgg, mlp, vit, t5, mixtral, efficientnet");
   CHECK(refusal_at(scratch, 2, "  model: {family: vgg, channels: [64, -1]}") ==
         "s.yaml:2:39: workload.model.channels: expected a whole number from 0 to 10000000, got "
         "\"-1\"");

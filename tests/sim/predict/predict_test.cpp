@@ -1,10 +1,12 @@
 #include "sim/predict/predict.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
+#include "model/ddp/build_schedule.hpp"
 #include "sim/predict/what_if.hpp"
 #include "sim/tune/bucketed_steps.hpp"
 #include "tests/sim/predict/fixtures.hpp"
@@ -45,6 +47,24 @@ TEST_CASE("what happens after backward adds up", "[sim][predict]") {
   // Three all-reduces of 1 ms, or one of 3 ms, after 18 ms of compute.
   CHECK(step_of(three_layers(), Strategy::naive) == 21ms);
   CHECK(step_of(three_layers(), Strategy::flat) == 21ms);
+}
+
+TEST_CASE("no step is shorter than its batches take to be made", "[sim][predict]") {
+  StepModel model = three_layers();
+  const auto tuned = [&] {
+    BucketedSteps steps(model, Training{});
+    return steps.of(std::vector<std::vector<int>>{{2, 1, 0}});
+  };
+  const Duration of_one_bucket = tuned();
+  model.costs.least_step = 20ms;
+  CHECK(step_of(model, Strategy::none) == 20ms);
+  CHECK(step_of(model, Strategy::overlap) == 20ms);
+  CHECK(step_of(model, Strategy::naive) == 21ms);  // it computes and sends for longer
+  CHECK(step_length(model.costs,
+                    build_schedule(model.works, timed::training_of(Strategy::none))) == 20ms);
+  CHECK(tuned() == std::max<Duration>(of_one_bucket, 20ms));
+  model.costs.least_step = 30ms;
+  CHECK(tuned() == 30ms);
 }
 
 TEST_CASE("only the last gradient cannot hide", "[sim][predict]") {

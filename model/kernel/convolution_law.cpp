@@ -1,0 +1,236 @@
+// Convolutions.
+//
+// On tensor cores a convolution is the law of products over its implicit matrices, which are never
+// written out:
+//
+//     forward   pixels of the result x outputs   += sums over channels x window
+//     input     pixels of the input x channels   += sums over outputs x window, a stride skipping some
+//     weight    outputs x channels x window      += sums over pixels of the result, in up to 64 parts
+//
+// with rates of its own. Copies of layout around it are kernels of their own. Convolutions of every
+// channel by itself have kernels of PyTorch's (channels first) or cuDNN's (channels last), whose
+// time is that of their instructions: so much for each result, and for each element of the window.
+//
+// Of fp32 without TF32 no form was found: cuDNN chooses among direct, Winograd's and Fourier's
+// algorithms. There the law is the median rate of each direction and layout, far off for single
+// shapes (docs/accuracy.md); a measured table goes before it.
+//
+// Constants: 504 convolutions on one H200 (tests/data/h200/operations.csv.gz).
+#include <algorithm>
+#include <cmath>
+
+#include "model/kernel/kernel_law.hpp"
+#include "model/kernel/machine.hpp"
+#include "model/kernel/product_law.hpp"
+
+namespace ddpsim {
+namespace {
+
+double real(std::int64_t value) {
+  return static_cast<double>(value);
+}
+
+KernelTime time_of(double seconds, double memory) {
+  KernelTime time;
+  time.busy = from_seconds(seconds);
+  time.memory_fraction = static_cast<float>(std::min(1.0, memory / std::max(seconds, 1e-12)));
+  return time;
+}
+
+/// Multiplications and additions, those that a stride skips left out.
+double flops_of(const ConvolutionShape& shape) {
+  return 2 * real(shape.pictures) * real(shape.places) * real(shape.outputs) *
+         real(shape.channels) / real(shape.groups) * real(shape.window);
+}
+
+/// A window of every channel, on the multiprocessors' lanes: picoseconds on the H200 for each
+/// result (forward, weight) or pixel of the input, and for each element of the window.
+struct ByChannel {
+  double each, of_window, start = 1.3e-6;
+};
+
+double by_channel_seconds(const ConvolutionShape& shape, bool narrow, const Machine& machine) {
+  const double results = real(shape.pictures) * real(shape.places) * real(shape.outputs);
+  const double inputs = real(shape.pictures) * real(shape.pixels) * real(shape.channels);
+  const double stride =
+      std::max(1.0, real(shape.pixels) / real(std::max<std::int64_t>(1, shape.places)));
+  ByChannel law{};
+  double count = results;
+  if (!shape.channels_last) {
+    switch (shape.direction) {
+      case ConvolutionDirection::forward:
+        law = {3.76, 0.625};
+        break;
+      case ConvolutionDirection::input:
+        law = {11.1, 0.68};
+        count = inputs;
+        break;
+      case ConvolutionDirection::weight:
+        law = {0.9, 1.39, 61e-6};
+        break;
+    }
+  } else {
+    switch (shape.direction) {
+      case ConvolutionDirection::forward:
+        law = narrow ? ByChannel{0.26, 0.151} : ByChannel{0, 0.355};
+        break;
+      case ConvolutionDirection::input:
+        law = narrow ? ByChannel{0.07, 0.362} : ByChannel{0, 0.381};
+        break;
+      case ConvolutionDirection::weight:
+        // Of windows of 7 x 7 in 32 bits: 240 to 520 ps a result.
+        law = narrow ? ByChannel{1.2, 0.085, 19e-6}
+                     : ByChannel{shape.window > 25 ? 350.0 : 1.9, 0, 19e-6};
+        break;
+    }
+    if (stride > 1.5) count *= 2;
+  }
+  return law.start +
+         count * (law.each + law.of_window * real(shape.window)) * 1e-12 / machine.lanes;
+}
+
+/// Pictures of few channels, whose sums are not aligned: FLOP/s by the length of the sum, between
+/// measured windows of 4 x 4, 7 x 7 and 14 x 14 of three channels; in proportion below.
+double few_channels_rate(const ConvolutionShape& shape, DType type, const Machine& machine) {
+  struct Rates {
+    double at_48, at_147, at_588;
+  };
+  const bool weight = shape.direction == ConvolutionDirection::weight;
+  const bool narrow = size_of(type) < size_of(DType::fp32);
+  Rates rates{};
+  if (type == DType::fp32)
+    rates = weight ? Rates{13, 18, 22} : Rates{12, 20, 22};
+  else if (!shape.channels_last)
+    rates = narrow ? (weight ? Rates{8, 30, 50} : Rates{17, 22, 31})
+                   : (weight ? Rates{12, 28, 32} : Rates{12, 24, 30});
+  else
+    rates = narrow ? (weight ? Rates{15, 50, 73} : Rates{14, 33, 38})
+                   : (weight ? Rates{12, 28, 32} : Rates{12, 24, 30});
+  const double sum = real(shape.channels) * real(shape.window);
+  const auto between = [&](double low, double high, double at_low, double at_high) {
+    return at_low + (at_high - at_low) * std::log(sum / low) / std::log(high / low);
+  };
+  double rate = 0;
+  if (sum <= 48)
+    rate = rates.at_48 * sum / 48;
+  else if (sum <= 147)
+    rate = between(48, 147, rates.at_48, rates.at_147);
+  else
+    rate = between(147, 588, rates.at_147, std::min(rates.at_588 * 1.5, rates.at_588));
+  return std::min(rate, rates.at_588) * 1e12 * machine.lanes;
+}
+
+/// Groups of few channels: FLOP/s where each has four, more in proportion.
+double grouped_rate(const ConvolutionShape& shape, DType type, const Machine& machine) {
+  const auto direction = static_cast<std::size_t>(shape.direction);
+  constexpr double narrow_first[]{22, 17, 9}, narrow_last[]{19, 16, 2}, tf32_first[]{15, 2, 5.5},
+      tf32_last[]{13, 13, 4}, fp32_first[]{2, 2, 2}, fp32_last[]{1, 0.5, 1};
+  const double* rates = fp32_first;
+  if (size_of(type) < size_of(DType::fp32))
+    rates = shape.channels_last ? narrow_last : narrow_first;
+  else if (type == DType::tf32)
+    rates = shape.channels_last ? tf32_last : tf32_first;
+  else if (shape.channels_last)
+    rates = fp32_last;
+  const double of_group = real(shape.channels) / real(shape.groups);
+  return rates[direction] * 1e12 * (of_group / 4) * machine.lanes;
+}
+
+/// FLOP/s in fp32, without tensor cores: medians.
+double fp32_rate(const ConvolutionShape& shape, const Machine& machine) {
+  const auto direction = static_cast<std::size_t>(shape.direction);
+  constexpr double pixel_first[]{35, 23, 12}, pixel_last[]{25, 19, 25};
+  constexpr double window_first[]{39, 31, 21}, window_last[]{30, 33, 20};
+  // Winograd's algorithm: weights' gradients of 3 x 3 windows without stride, of many channels.
+  constexpr double winograd = 100, winograd_channels = 128;
+  const bool unstrided = shape.places == shape.pixels;
+  if (shape.window == 9 && unstrided && shape.direction == ConvolutionDirection::weight &&
+      real(std::min(shape.channels, shape.outputs)) >= winograd_channels)
+    return winograd * 1e12 * machine.lanes;
+  const double* rates = shape.window == 1 ? (shape.channels_last ? pixel_last : pixel_first)
+                                          : (shape.channels_last ? window_last : window_first);
+  return rates[direction] * 1e12 * machine.lanes;
+}
+
+/// The implicit product of the whole convolution.
+Gemm implicit(const ConvolutionShape& shape) {
+  const std::int64_t results = shape.pictures * shape.places;
+  const std::int64_t inputs = shape.pictures * shape.pixels;
+  const std::int64_t skipped =
+      std::max<std::int64_t>(1, shape.pixels / std::max<std::int64_t>(1, shape.places));
+  switch (shape.direction) {
+    case ConvolutionDirection::forward:
+      return {results, shape.outputs, shape.channels * shape.window};
+    case ConvolutionDirection::input:
+      return {inputs, shape.channels,
+              std::max<std::int64_t>(1, shape.outputs * shape.window / skipped)};
+    case ConvolutionDirection::weight:
+      return {shape.outputs, shape.channels * shape.window, results};
+  }
+  return {};
+}
+
+}  // namespace
+
+KernelTime convolution_time(const ConvolutionShape& shape, DType type, Bytes traffic,
+                            const Machine& machine) {
+  const double rate = rate_of_products(type, machine);
+  const double memory = seconds_of(real(traffic.count), 3.6, machine);
+  const bool narrow = size_of(type) < size_of(DType::fp32);
+  if (shape.groups > 1 && shape.groups == shape.channels)
+    return time_of(std::max(by_channel_seconds(shape, narrow, machine), memory), memory);
+  const double flops = flops_of(shape);
+  constexpr double usual_start = 3.8e-6;
+  constexpr std::int64_t aligned = 4;  // channels that tensor cores take
+  if (shape.groups > 1 && shape.channels / shape.groups < 32)
+    return time_of(usual_start + std::max(flops / grouped_rate(shape, type, machine), memory),
+                   memory);
+  if (shape.channels % aligned != 0 && shape.channels < 16)
+    return time_of(usual_start + std::max(flops / few_channels_rate(shape, type, machine), memory),
+                   memory);
+  if (type == DType::fp32)
+    return time_of(usual_start + flops / std::min(fp32_rate(shape, machine), 2.5 * rate) +
+                       seconds_of(real(traffic.count), 4.2, machine),
+                   memory);
+  ProductRates rates;
+  // Pictures multiplied by themselves, whose rows do not begin at 16 bytes, take a kernel of the
+  // generation before that loads two numbers at a time.
+  constexpr std::int64_t together = 8;
+  constexpr double unaligned_rate = 140.0 / 790;
+  const bool by_itself = shape.direction != ConvolutionDirection::weight && !shape.channels_last &&
+                         shape.window == 1 && shape.places == shape.pixels;
+  const bool unaligned = narrow && by_itself && shape.pixels % together != 0;
+  rates.memory_rate = 3.6;
+  rates.element = real(size_of(type).count);
+  // Shares of what plain products reach on the H200.
+  rates.rate = rate * (narrow ? 779.0 / 790 : 311.0 / 404);
+  rates.operand_rate = (narrow ? 2009e9 : 767e9) * machine.clock;
+  rates.per_tile = (narrow ? 0.65e-6 : 0.96e-6) / machine.clock;
+  const bool hopper = machine.has_warp_group_products();
+  if (shape.direction == ConvolutionDirection::input) rates.rate *= narrow ? 0.95 : 0.91;
+  if (shape.direction == ConvolutionDirection::weight) {
+    rates.rate *= narrow ? 0.88 : hopper ? 0.55 : 0.9;
+    rates.most_parts = 64;
+  }
+  if (shape.window > 1 && narrow) rates.rate *= 0.83;
+  if (unaligned) rates.rate = std::min(rates.rate, rate * unaligned_rate);
+  Gemm gemm = implicit(shape);
+  if (shape.groups > 1) {
+    gemm.batch = shape.groups;
+    gemm.n /= shape.groups;
+    if (shape.direction != ConvolutionDirection::weight) gemm.k /= shape.groups;
+    if (shape.direction == ConvolutionDirection::weight) {
+      gemm.m /= shape.groups;
+    }
+    gemm.n = std::max<std::int64_t>(1, gemm.n);
+    gemm.k = std::max<std::int64_t>(1, gemm.k);
+    gemm.m = std::max<std::int64_t>(1, gemm.m);
+  }
+  const double start = narrow ? 3.8e-6 : 5.8e-6;
+  const double seconds =
+      tiled_seconds(gemm, type, real(traffic.count), rates, machine) * of_a_step +
+      start / machine.clock;
+  return time_of(seconds, memory);
+}
+
+}  // namespace ddpsim

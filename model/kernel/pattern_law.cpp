@@ -1,0 +1,210 @@
+// Kernels that only move memory: t = t0 + bytes / rate for most, and a form of its own where
+// something else bounds the kernel.
+//
+//  * Elementwise kernels whose bytes fit the second-level cache find part of them there.
+//  * A batch norm with channels first has one block of threads for each channel: with few channels
+//    or long ones a block's own pace counts. The two bounds are joined smoothly,
+//    t = ((n tau)^q + (passes x bytes / rate)^q)^(1/q), n the elements of a channel.
+//  * Softmax over long rows, pools and norms over groups are bound by their instructions: so many
+//    elements a second.
+//
+// Constants: one H200 (tests/data/h200), rates in TB/s of bytes read and written; of batch norms
+// and gradients of layer norms from the kernels of whole steps, of all others from single
+// operations, 2.7 us of events taken off each row.
+#include <algorithm>
+#include <cmath>
+
+#include "model/kernel/kernel_law.hpp"
+#include "model/kernel/machine.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// A pattern with what its laws need.
+struct Pattern {
+  const MemoryPattern& shape;
+  const Machine& machine;
+  double bytes;
+  bool narrow;  ///< 16 bits
+
+  double elements() const {
+    return static_cast<double>(shape.rows) * static_cast<double>(shape.columns);
+  }
+  double at(double start, double terabytes_per_second) const {
+    return start + seconds_of(bytes, terabytes_per_second, machine);
+  }
+  /// Elements at a rate of instructions, 10^9 a second on the H200.
+  double counted(double start, double elements, double giga_per_second) const {
+    return start + elements / (giga_per_second * 1e9 * machine.lanes);
+  }
+};
+
+double elementwise(const Pattern& p) {
+  const double cache = p.machine.cache_bytes;
+  const double warm = p.bytes <= cache ? 1.27 : p.bytes <= 2 * cache ? 1.1 : 1;
+  return p.at(1.3e-6, 4.23 * warm);
+}
+
+/// One block of threads for each channel.
+double by_channel(const Pattern& p, double start, double passes, double tau_ns, double rate,
+                  double sharpness) {
+  const double tensor = p.elements() * (p.narrow ? 2 : 4);
+  const double block = static_cast<double>(p.shape.columns) * tau_ns * 1e-9 / p.machine.clock;
+  const double memory = seconds_of(passes * tensor, rate, p.machine);
+  return start + std::pow(std::pow(block, sharpness) + std::pow(memory, sharpness), 1 / sharpness);
+}
+
+/// cuDNN's, of fp32 and fp16. A channel that fits into a block's registers and shared memory is
+/// read once.
+double batch_norm(const Pattern& p) {
+  const bool forward = !p.shape.backward;
+  if (p.shape.channels_last) {
+    const double tensor = p.elements() * (p.narrow ? 2 : 4);
+    return 7e-6 + seconds_of((forward ? 2 : 3) * tensor, 2.0, p.machine);
+  }
+  constexpr std::int64_t once_forward = 18'816, once_backward = 12'544;  // largest seen so
+  if (forward)
+    return p.shape.columns > once_forward ? by_channel(p, 1e-6, 3, 0.57, 3.0, 3.5)
+                                          : by_channel(p, 2e-6, 2, 0, 2.1, 1);
+  return p.shape.columns > once_backward ? by_channel(p, 5e-6, 5, 1.5, 3.7, 2.5)
+                                         : by_channel(p, 1e-6, 3, 0, 1.8, 1);
+}
+
+double batch_norm_statistics(const Pattern& p) {
+  const double tensor = p.elements() * (p.narrow ? 2 : 4);
+  if (!p.shape.channels_last) return by_channel(p, 4e-6, 1, 0.88, 0.82, 10);
+  if (p.shape.backward) return 2e-6 + seconds_of(2 * tensor, 2.15, p.machine);
+  constexpr std::int64_t few_channels = 48;
+  return 2e-6 + seconds_of(tensor, p.shape.rows <= few_channels ? 0.55 : 0.65, p.machine);
+}
+
+double batch_norm_transform(const Pattern& p) {
+  const double tensor = p.elements() * (p.narrow ? 2 : 4);
+  if (p.shape.channels_last)
+    return p.shape.backward ? 2e-6 + seconds_of(3 * tensor, 2.9, p.machine)
+                            : 2e-6 + seconds_of(2 * tensor, 2.6, p.machine);
+  // A row of threads works on one picture of one channel: small ones leave most of them idle.
+  constexpr std::int64_t small_picture = 64;
+  const bool small = p.shape.inner > 0 && p.shape.inner < small_picture;
+  return 5e-6 + seconds_of(2 * tensor, small ? 0.3 : 2.1, p.machine);
+}
+
+double softmax(const Pattern& p) {
+  if (p.shape.backward) return p.at(2e-6, p.narrow ? 3.2 : 2.9);
+  constexpr std::int64_t held_in_registers = 1024;
+  if (p.shape.columns <= held_in_registers)
+    return p.counted(4.3e-6, p.elements(), 751) + seconds_of(p.bytes, 14, p.machine);
+  return p.counted(4.3e-6, p.elements(), 329);
+}
+
+/// Of a row that does not stay in the second-level cache until it is read again, three reads.
+double log_softmax(const Pattern& p) {
+  if (p.shape.backward) return p.at(2e-6, p.narrow ? 3.2 : 2.9);
+  constexpr std::int64_t held_in_registers = 1024;
+  if (p.shape.columns <= held_in_registers)
+    return p.counted(4.3e-6, p.elements(), 751) + seconds_of(p.bytes, 14, p.machine);
+  if (p.narrow) return p.counted(4e-6, p.elements(), 730);
+  const double in_flight = 2 * p.machine.multiprocessors * 4 * static_cast<double>(p.shape.columns);
+  return p.counted(4e-6, p.elements(), in_flight <= p.machine.cache_bytes ? 311 : 261);
+}
+
+double sum_of_all(const Pattern& p) {
+  constexpr double one_block = 65'536;
+  if (p.elements() <= one_block) return p.counted(1.3e-6, p.elements(), 5.2);
+  return p.at(6.5e-6, 3.9);
+}
+
+/// Sorts and sums of many small kernels; few indices are summed by one.
+double embedding_sum(const Pattern& p, int launches) {
+  const double of_row = 14e-9 * static_cast<double>(p.shape.columns) / 1024;
+  return std::max(launches * 2.2e-6,
+                  6e-6 + static_cast<double>(p.shape.rows) * of_row / p.machine.bandwidth);
+}
+
+double max_pool(const Pattern& p) {
+  const double outputs = static_cast<double>(p.shape.rows);
+  if (!p.shape.backward) return p.counted(3e-6, outputs, p.shape.channels_last ? 52 : 63.8);
+  return p.counted(3e-6, outputs, p.shape.channels_last ? 28 : 22.4);
+}
+
+double group_norm(const Pattern& p) {
+  const double rate = p.shape.channels_last ? (p.narrow ? 89 : 79) : (p.narrow ? 233 : 201);
+  return p.counted(4e-6, p.elements(), p.shape.backward ? rate * 2 / 3 : rate);
+}
+
+double layer_norm(const Pattern& p) {
+  if (p.shape.backward) return p.at(2e-6, 3.7);
+  return p.at(2.9e-6, 3.2) + static_cast<double>(p.shape.rows) * 0.95e-9 / p.machine.lanes;
+}
+
+double seconds_of_pattern(const Pattern& p, int launches) {
+  switch (p.shape.of) {
+    case PatternKind::elementwise:
+      return elementwise(p);
+    case PatternKind::widening:
+      return p.at(1.3e-6, 2.1);
+    case PatternKind::mixed:
+      return p.at(1.3e-6, 2.6);
+    case PatternKind::gelu:
+      return p.narrow ? p.at(1.3e-6, 3.1) : elementwise(p);
+    case PatternKind::dropout:
+      return p.at(1.3e-6, p.narrow ? 3.0 : 3.25);
+    case PatternKind::strided:
+      return p.at(1.3e-6, 3.0);
+    case PatternKind::layout:
+      return p.at(4e-6, p.narrow ? 2.2 : 3.2);
+    case PatternKind::fill:
+      return p.at(0.8e-6, 4.23);
+    case PatternKind::gather:
+      return p.at(1.3e-6, 3.5);
+    case PatternKind::embedding_sum:
+      return embedding_sum(p, launches);
+    case PatternKind::sum:
+      return sum_of_all(p);
+    case PatternKind::sum_of_rows:
+      return p.at(5.8e-6, p.narrow ? 1.8 : 2.5);
+    case PatternKind::reduce:
+      return p.at(3e-6, 3.9);
+    case PatternKind::softmax:
+      return softmax(p);
+    case PatternKind::log_softmax:
+      return log_softmax(p);
+    case PatternKind::layer_norm:
+      return layer_norm(p);
+    case PatternKind::layer_norm_weights:
+      return p.at(2e-6, 1.5);
+    case PatternKind::batch_norm:
+      return batch_norm(p);
+    case PatternKind::batch_norm_own:
+      return by_channel(p, 2e-6, 5, 2.0, 1.5, 2.8);
+    case PatternKind::batch_norm_statistics:
+      return batch_norm_statistics(p);
+    case PatternKind::batch_norm_transform:
+      return batch_norm_transform(p);
+    case PatternKind::group_norm:
+      return group_norm(p);
+    case PatternKind::max_pool:
+      return max_pool(p);
+    case PatternKind::pool:
+      return p.at(3e-6, 2.5);
+  }
+  return 0;
+}
+
+}  // namespace
+
+KernelTime pattern_time(const MemoryPattern& pattern, DType type, Bytes traffic, int launches,
+                        const Machine& machine) {
+  const Pattern p{pattern, machine, static_cast<double>(traffic.count),
+                  size_of(type) < size_of(DType::fp32)};
+  KernelTime time;
+  time.launches = launches;
+  const double more = (launches - 1) * floor_of(machine);
+  const double alone = seconds_of_pattern(p, launches);
+  time.busy = from_seconds(pattern.of == PatternKind::embedding_sum ? alone : alone + more);
+  const double memory = seconds_of(p.bytes, 4.23, machine);
+  time.memory_fraction = static_cast<float>(std::clamp(memory / std::max(alone, 1e-12), 0.5, 1.0));
+  return time;
+}
+
+}  // namespace ddpsim

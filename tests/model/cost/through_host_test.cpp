@@ -1,0 +1,112 @@
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "model/cost/collective.hpp"
+#include "model/cost/interference.hpp"
+#include "tests/model/cost/public_sweeps.hpp"
+
+using namespace ddpsim;
+
+namespace {
+
+/// The rows of a file of tests/data, comments and header left out.
+std::vector<std::vector<std::string>> rows_of(const std::string& name) {
+  std::ifstream file(std::string(DDPSIM_TEST_DATA "/") + name);
+  REQUIRE(file);
+  std::vector<std::vector<std::string>> rows;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line.front() == '#') continue;
+    std::vector<std::string>& row = rows.emplace_back();
+    std::istringstream fields(line);
+    for (std::string field; std::getline(fields, field, ',');) row.push_back(field);
+  }
+  rows.erase(rows.begin());
+  return rows;
+}
+
+Cluster geforce(int gpus, double gigabytes) {
+  Cluster cluster = sweeps::node(89, gpus, LinkKind::pcie, gigabytes);
+  cluster.device.memory_bandwidth = gigabytes_per_second(1008);
+  cluster.device.multiprocessors = 128;
+  return cluster;
+}
+
+double bus_gigabytes(const Cluster& cluster, Bytes size) {
+  const double n = cluster.ranks();
+  return 2 * (n - 1) / n * static_cast<double>(size.count) /
+         in_seconds(CollectiveLaw(cluster).all_reduce(size).time()) * 1e-9;
+}
+
+}  // namespace
+
+TEST_CASE("what crosses the host's memory by kernels is the median of public setups",
+          "[model][port_law]") {
+  std::vector<double> rates;
+  for (const auto& row : rows_of("through_host_rates.csv")) rates.push_back(std::stod(row.at(3)));
+  REQUIRE(rates.size() == 11);
+  std::sort(rates.begin(), rates.end());
+  CHECK(fitted_ports().through_host == Approx(1e9 * rates[rates.size() / 2]).epsilon(1e-9));
+}
+
+TEST_CASE(
+    "the rate through the host's memory depends neither on lanes up to PCIe 4, nor on size, "
+    "nor on how many GPUs there are",
+    "[model][port_law]") {
+  for (const double lanes : {15.75, 31.5})
+    for (const int gpus : {2, 4, 8})
+      for (const Bytes size : {128 * MiB, GiB})
+        CHECK(bus_gigabytes(geforce(gpus, lanes), size) == Approx(2.6).epsilon(0.01));
+  // A narrow link bounds it all the same: 0.9 of 3 GB/s, of which every byte takes two.
+  CHECK(bus_gigabytes(geforce(2, 3), GiB) == Approx(0.9 * 3 / 2).epsilon(0.01));
+  // Four RTX 5090 on PCIe 5: 27 GB/s in a public log.
+  CHECK(bus_gigabytes(sweeps::node(120, 4, LinkKind::pcie, 63), GiB) == Approx(27).epsilon(0.1));
+  // GPUs that copy to each other are not concerned.
+  Cluster peers = geforce(2, 31.5);
+  peers.device.peer_to_peer = true;
+  CHECK(bus_gigabytes(peers, GiB) > 20);
+}
+
+TEST_CASE("a quarter of what crosses a slow host's memory hides", "[model][interference]") {
+  double hidden = 0;
+  const auto rows = rows_of("through_host_steps.csv");
+  REQUIRE(rows.size() == 4);
+  for (const auto& row : rows) {
+    const double compute = std::stod(row.at(4)), serial = std::stod(row.at(5)),
+                 ddp = std::stod(row.at(6));
+    hidden += (serial - ddp) / (serial - compute) / static_cast<double>(rows.size());
+  }
+  CHECK(InterferenceLaw::speed_beside_slow_host == Approx(hidden).margin(0.01));
+}
+
+TEST_CASE("kernels beside what crosses a host's memory are slower the slower the host is",
+          "[model][interference]") {
+  const CalibratedCluster cluster{geforce(2, 31.5)};
+  const InterferenceLaw law(cluster);
+  const auto beside = [&](double gigabytes) {
+    CollectiveCost cost;
+    cost.transfer = std::chrono::milliseconds{10};
+    cost.bus = gigabytes_per_second(gigabytes);
+    return law.beside(cost, MiB);
+  };
+  for (const double slow : {1.0, 2.3}) {
+    CHECK(beside(slow).compute_bound == Approx(4));
+    CHECK(beside(slow).memory_bound == Approx(4));
+    CHECK(beside(slow).per_launch == 0);
+    CHECK(beside(slow).communication == Approx(1 / 0.98));
+  }
+  // As four A40, whose host moves 6 GB/s: gaps before launches and little else.
+  for (const double fast : {6.0, 20.0}) {
+    CHECK(beside(fast).compute_bound == Approx(1));
+    CHECK(beside(fast).per_launch == Approx(30e-6));
+  }
+  // Half way by the logarithm: 5/8 of the speed, and half of the gap.
+  const double between = std::sqrt(2.3 * 6);
+  CHECK(beside(between).compute_bound == Approx(8.0 / 5));
+  CHECK(beside(between).per_launch == Approx(15e-6));
+}
