@@ -54,11 +54,6 @@ std::string ours_of(const std::string& name) {
   return "";
 }
 
-void refuse_theirs(const Yaml& where, const std::string& name) {
-  if (const std::string ours = ours_of(name); !ours.empty())
-    where.fail(fmt::format("{} is {} here: write {}", name, ours, ours));
-}
-
 CommHookKind kind_named(const Yaml& where, const std::string& name) {
   const std::vector<std::string> known = names();
   const auto position = position_of(name, known);
@@ -66,7 +61,8 @@ CommHookKind kind_named(const Yaml& where, const std::string& name) {
   for (const CommHookKind kind : all_comm_hooks)
     if (name_of(kind) == meant && kind != CommHookKind::steps && kind != CommHookKind::plugin)
       return kind;
-  refuse_theirs(where, name);
+  if (const std::string ours = ours_of(name); !ours.empty())
+    where.fail(fmt::format("{} is {} here: write {}", name, ours, ours));
   if (meant == "plugin")
     where.fail("which of the plugin's comm hooks is missing: write {plugin: its_name}");
   if (meant.ends_with("_compress_wrapper"))
@@ -425,8 +421,6 @@ CommHook read_named(const Yaml& given, int depth) {
   }
   if (given.is_list())
     given.fail("a wrapper takes a comm hook by name: begin the list of steps with {cast: fp16}");
-  if (given.is_map())
-    for (const auto& [name, settings] : YamlMap(given).entries()) refuse_theirs(settings, name);
   hook_map().read(given, named);
   return named.hook;
 }

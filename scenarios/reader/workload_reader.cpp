@@ -131,7 +131,6 @@ void add_size(Map<WorkloadDraft>& map) {
                 {"bf16", "Hugging Face's and DeepSpeed's", "-", "write compute: bf16"},
                 {"fp16", "Hugging Face's and DeepSpeed's", "-", "write compute: fp16"},
                 {"tf32", "Hugging Face's", "-", "write compute: tf32"},
-                {"bf16_full_eval", "Hugging Face's", "-", "that is of evaluation: leave it out"},
                 {"mixed_precision", "Accelerate's"},
                 {"autocast", "torch.amp's", "-", "write compute: bf16"},
                 {"allow_tf32", "torch.backends'", "-", "write compute: tf32"},

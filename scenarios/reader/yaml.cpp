@@ -409,8 +409,11 @@ void YamlMap::check_together(const MapDescription& description) const {
   }
   if (description.single.empty()) return;
   if (entries_.size() != 1) node_.fail(description.single);
-  if (description.find(entries_.front().first) == nullptr)
-    node_.fail_unknown(entries_.front().first, description.key_names());
+  const auto& [name, value] = entries_.front();
+  if (description.find(name) != nullptr) return;
+  if (const std::string told = told_elsewhere(name, value, description); !told.empty())
+    place_of_key(name, value).fail(told);
+  node_.fail_unknown(name, description.key_names());
 }
 
 void YamlMap::check_there(const std::vector<YamlMap>& layers, std::string_view key,

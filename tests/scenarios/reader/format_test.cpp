@@ -211,7 +211,8 @@ TEST_CASE("a comm hook by the name of PyTorch's function is told by ours",
     CHECK(told(theirs) == "--set training.comm_hook=" + theirs + ": " + theirs + " is " + ours +
                               " here: write " + ours);
   CHECK_THAT(told("{powerSGD_hook: {rank: 2}}"),
-             Catch::EndsWith("powerSGD_hook is powersgd here: write powersgd"));
+             Catch::EndsWith("PyTorch's powerSGD_hook is training.comm_hook here; write comm_hook: "
+                             "powersgd"));
 }
 
 TEST_CASE("a missing key that another program spells differently is told by that name",
