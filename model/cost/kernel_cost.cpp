@@ -96,8 +96,8 @@ double arithmetic_share(const Kernel& kernel, const Device& device) {
   return fill(lying, blocks < sms ? lowest_tile : low_tile, 1, sms);
 }
 
-/// What a multi-tensor kernel reaches of the rate of one that streams through one tensor: its blocks
-/// are cut from tensors of all sizes. Foreach AdamW reaches 2.7 to 2.9 TB/s over 170 to 390 tensors
+/// What a multi-tensor kernel reaches of the rate of one that streams through one tensor: its
+/// blocks are cut from tensors of all sizes. Foreach AdamW reaches 2.7 to 2.9 TB/s over 170 to 390 tensors
 /// on an H200 and 3.4 to 3.6 over one, where elementwise kernels reach 4.2 (tests/data/h200).
 double streaming_share(int tensors) {
   constexpr int many = 100;

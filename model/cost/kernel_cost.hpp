@@ -38,8 +38,8 @@ double launches_per_operation(Caller caller);
 /// of the output fill whole waves of the device's SMs (short outputs split along k); `gathering` is
 /// what convolutions in TF32 reach of the rate of plain products, else 1; `blocks` are those of a
 /// kernel that has few; bandwidth is peak x memory_efficiency. A measured `kernel.time` stands in
-/// place of it all. So does `kernel.by_class`, the law of the kernel's class of operation: its host's
-/// time is that of a host where a launch takes 6 us, and in proportion to `launch`.
+/// place of it all. So does `kernel.by_class`, the law of the kernel's class of operation: the time
+/// of its host is that of one where a launch takes 6 us, and in proportion to `launch`.
 /// Throws std::invalid_argument if the device has no peak for the kernel's type.
 KernelCost kernel_cost(const Kernel& kernel, const Device& device, Duration launch, Caller caller);
 

@@ -57,8 +57,8 @@ StepMemory step_memory(const Workload& workload, Optimizer optimizer, const Trai
                        const Schedule& schedule);
 
 /// What cuBLAS takes of PyTorch's allocator for its workspaces, once for the thread of forward and
-/// once for autograd's: 32 MiB each since Hopper, 8.125 MiB on earlier GPUs; none on what is no CUDA
-/// device. Source: aten/src/ATen/cuda/CublasHandlePool.cpp (getChosenWorkspaceSize).
+/// once for autograd's: 32 MiB each since Hopper, 8.125 MiB on earlier GPUs; none on what is no
+/// CUDA device. Source: aten/src/ATen/cuda/CublasHandlePool.cpp (getChosenWorkspaceSize).
 Bytes cublas_workspaces(int compute_capability);
 
 /// Does a step fit on a device? With a margin over what is reckoned, for a wrong yes is the worst

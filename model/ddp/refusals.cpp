@@ -229,8 +229,8 @@ Refused format_refusal(const WorkloadGradients& workload, const Training& traini
     const DType type = workload.gradients[i].dtype;
     if (std::find(all_dtypes.begin(), all_dtypes.end(), type) == all_dtypes.end())
       return refused("training.comm_hook",
-                     fmt::format("comm hooks are modelled for gradients of fp32, bf16 and fp16, and "
-                                 "that of {} is {}: take comm_hook out",
+                     fmt::format("comm hooks are modelled for gradients of fp32, bf16 and fp16, "
+                                 "and that of {} is {}: take comm_hook out",
                                  shown(workload, static_cast<std::int32_t>(i)), name_of(type)));
   }
   return std::nullopt;

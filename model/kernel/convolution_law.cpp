@@ -4,8 +4,8 @@
 // written out:
 //
 //     forward   pixels of the result x outputs   += sums over channels x window
-//     input     pixels of the input x channels   += sums over outputs x window, a stride skipping some
-//     weight    outputs x channels x window      += sums over pixels of the result, in up to 64 parts
+//     input     pixels of the input x channels   += sums over outputs x window, less strides
+//     weight    outputs x channels x window      += sums over pixels of the result, in 64 parts
 //
 // with rates of its own. Copies of layout around it are kernels of their own. Convolutions of every
 // channel by itself have kernels of PyTorch's (channels first) or cuDNN's (channels last), whose

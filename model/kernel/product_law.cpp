@@ -13,7 +13,7 @@
 // prologue and epilogue, M the memory's rate.
 //
 // Products of 32-bit numbers on Hopper's tensor cores want operands along k. The gradient of an
-// input has one operand that lies otherwise, that of a weight two, and the kernel turns them itself.
+// input has one operand that lies otherwise, that of a weight two; the kernel turns them itself.
 //
 // Constants: 396 products on one H200 (tests/data/h200/operations.csv.gz), 2.7 us of events taken
 // off each row.

@@ -99,7 +99,8 @@ class DescribedPass {
 };
 
 /// Copies of layout, helpers and sums of parts are there for kernels of tensor cores: those of a
-/// convolution in fp32 are among its own launches. Sums of parts are there on devices that the parts fill.
+/// convolution in fp32 are among its own launches. Sums of parts are there on devices that the
+/// parts fill.
 bool is_left_out(const DescribedKernel& described, std::optional<DType> compute,
                  const Device& device) {
   if (described.multiprocessors && device.multiprocessors < *described.multiprocessors) return true;

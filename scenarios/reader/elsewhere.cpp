@@ -25,8 +25,8 @@ constexpr std::string_view synchronised_norms =
     "a described model sends them itself: convert it (SyncBatchNorm.convert_sync_batchnorm), "
     "`ddpsim describe` it, and leave this out";
 constexpr std::string_view compiled =
-    "compilation is not modelled: `ddpsim describe --fused` bounds what a compiler does; leave this "
-    "out";
+    "compilation is not modelled: `ddpsim describe --fused` bounds what a compiler does; leave "
+    "this out";
 constexpr std::string_view ddp_overlaps =
     "overlap is a strategy here: write strategy: bucketed where gradients are sent during the "
     "backward pass, strategy: flat where they are sent behind it";

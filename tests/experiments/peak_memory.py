@@ -95,7 +95,8 @@ def table(rows):
     for row in rows:
         lines.append(f'| {row["case"]} | {part(row["moving"])} | {row["there"] / 1e6:.1f} | '
                      f'{row["left"] / 1e6:.1f} | {part(row["peak"])} | {part(row["in DDP"])} |')
-    lines += ['', '| | median error | nine in ten | worst | most too low |', '|---|--:|--:|--:|--:|']
+    lines += ['', '| | median error | nine in ten | worst | most too low |',
+              '|---|--:|--:|--:|--:|']
     for kind in KINDS:
         found = summary_of(rows, kind)
         lines.append(f'| {kind} | {found["median"]:.2%} | {found["nine_in_ten"]:.2%} | '

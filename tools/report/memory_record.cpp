@@ -49,8 +49,8 @@ std::string memory_text(const Scenario& scenario, const std::vector<NamedStep>& 
   }
   const Bytes device = scenario.cluster.device.memory;
   return fmt::format(
-      "memory per rank: {}{:.3g} GiB{} ({}, {}); parameters {:.3g}, {}optimizer {:.3g}, activations "
-      "{}, working {:.3g} GiB",
+      "memory per rank: {}{:.3g} GiB{} ({}, {}); parameters {:.3g}, {}optimizer {:.3g}, "
+      "activations {}, working {:.3g} GiB",
       most.activations ? "" : "more than ", in_gib(most.peak),
       device > Bytes{} ? fmt::format(" of {:.3g}", in_gib(device)) : "", name, name_of(most.at),
       in_gib(most.parameters),

@@ -70,9 +70,9 @@ def own(method):
 
 class Capture(TorchDispatchMode):
     """Use as a context around the forward pass; call `backward_begins` before loss.backward().
-    `device`: whose kernels, 'cuda' or 'cpu'. `recorder`: is given every call. `tf32`: which products
-    of fp32 numbers multiply in TF32. `attention`: the user's choice of it. `there`: tensors that are
-    there before the step, beside parameters and buffers."""
+    `device`: whose kernels, 'cuda' or 'cpu'. `recorder`: is given every call. `tf32`: which
+    products of fp32 numbers multiply in TF32. `attention`: the user's choice of it. `there`:
+    tensors that are there before the step, beside parameters and buffers."""
 
     def __init__(self, model, allow_unknown=False, device='cuda', recorder=None, tf32=None,
                  attention=None, there=()):

@@ -29,8 +29,8 @@ VIEWS_OF_OTHERS = ('aten.t', 'aten.detach')
 MODULE = 3.0      # the Python of a module's call, and
 ACCUMULATE = 3.0  # the node that hands a parameter its gradient: fits of whole steps (kernels of
 LAUNCH = 5.0      # ResNet-101 there); a launch within a call, of its profile: 4 to 7
-# A launch of cuDNN's recurrent layers and of sorts: steps of an LSTM and of a recommender, which the
-# host bounds, take 12 to 15 us for each of theirs, which in a loop is 8.
+# A launch of cuDNN's recurrent layers and of sorts: steps of an LSTM and of a recommender, which
+# the host bounds, take 12 to 15 us for each of theirs, which in a loop is 8.
 LIBRARY_LAUNCH = 8.0
 _OF_LIBRARIES = ('lstm', 'gru', 'rnn', 'embedding_dense_backward', 'sort')
 
