@@ -123,9 +123,8 @@ std::optional<OperationTable::Found> OperationTable::find(const DeviceKernel& ke
     const auto& [small, before] = *std::prev(above);
     const auto& [large, after] = *above;
     const double share = (place.size - small) / (large - small);
-    return Found{
-        scaled(before.time + scaled(after.time - before.time, share), to_this_device),
-        KernelSource::between};
+    return Found{scaled(before.time + scaled(after.time - before.time, share), to_this_device),
+                 KernelSource::between};
   }
   const auto& [size, nearest] = above == sizes.end() ? *std::prev(above) : *above;
   if (std::max(size, place.size) > furthest * std::min(size, place.size)) return std::nullopt;

@@ -54,6 +54,11 @@ std::string ours_of(const std::string& name) {
   return "";
 }
 
+void refuse_theirs(const Yaml& where, const std::string& name) {
+  if (const std::string ours = ours_of(name); !ours.empty())
+    where.fail(fmt::format("{} is {} here: write {}", name, ours, ours));
+}
+
 CommHookKind kind_named(const Yaml& where, const std::string& name) {
   const std::vector<std::string> known = names();
   const auto position = position_of(name, known);
@@ -61,8 +66,7 @@ CommHookKind kind_named(const Yaml& where, const std::string& name) {
   for (const CommHookKind kind : all_comm_hooks)
     if (name_of(kind) == meant && kind != CommHookKind::steps && kind != CommHookKind::plugin)
       return kind;
-  if (const std::string ours = ours_of(name); !ours.empty())
-    where.fail(fmt::format("{} is {} here: write {}", name, ours, ours));
+  refuse_theirs(where, name);
   if (meant == "plugin")
     where.fail("which of the plugin's comm hooks is missing: write {plugin: its_name}");
   if (meant.ends_with("_compress_wrapper"))
@@ -357,20 +361,6 @@ void add_wrapper(Map<NamedHook>& map, std::string name, DType type) {
                 .example = "{powersgd: {rank: 1}}"});
 }
 
-/// What PyTorch calls the function of a comm hook that has settings.
-std::vector<Elsewhere> names_of(CommHookKind kind) {
-  switch (kind) {
-    case CommHookKind::powersgd:
-      return {{"powerSGD_hook", "PyTorch's", "-"}};
-    case CommHookKind::batched_powersgd:
-      return {{"batched_powerSGD_hook", "PyTorch's", "-"}};
-    case CommHookKind::post_local_sgd:
-      return {{"post_localSGD_hook", "PyTorch's", "-"}};
-    default:
-      return {};
-  }
-}
-
 Map<NamedHook> make_hook_map() {
   Map<NamedHook> map("comm_hook", "A comm hook with its settings.");
   const auto settings = [&](CommHookKind kind, const auto& of, auto field, const char* example) {
@@ -380,7 +370,7 @@ Map<NamedHook> make_hook_map() {
     };
     map.key_read(std::string(name_of(kind)),
                  {value::map([of]() -> const auto& { return of().description(); })}, read,
-                 {.meaning = meaning_of(kind), .example = example, .elsewhere = names_of(kind)});
+                 {.meaning = meaning_of(kind), .example = example});
   };
   static NoSettings nothing;
   const auto powersgd = [](CommHook & hook) -> auto& {
@@ -435,6 +425,8 @@ CommHook read_named(const Yaml& given, int depth) {
   }
   if (given.is_list())
     given.fail("a wrapper takes a comm hook by name: begin the list of steps with {cast: fp16}");
+  if (given.is_map())
+    for (const auto& [name, settings] : YamlMap(given).entries()) refuse_theirs(settings, name);
   hook_map().read(given, named);
   return named.hook;
 }

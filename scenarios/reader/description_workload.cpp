@@ -98,12 +98,14 @@ class DescribedPass {
   bool open_ = false;
 };
 
-/// Copies of layout and sums of parts are there for kernels of tensor cores: a convolution in fp32
-/// has none. Sums of parts are there on devices that the parts fill.
+/// Copies of layout, helpers and sums of parts are there for kernels of tensor cores: those of a
+/// convolution in fp32 are among its own launches. Sums of parts are there on devices that the parts fill.
 bool is_left_out(const DescribedKernel& described, std::optional<DType> compute,
                  const Device& device) {
   if (described.multiprocessors && device.multiprocessors < *described.multiprocessors) return true;
-  if (described.op != "cudnn.layout" && described.op != "cudnn.sum_of_parts") return false;
+  if (described.op != "cudnn.layout" && described.op != "cudnn.helper" &&
+      described.op != "cudnn.sum_of_parts")
+    return false;
   DescribedKernel convolution;
   convolution.kind = KernelKind::conv;
   convolution.type = described.type;

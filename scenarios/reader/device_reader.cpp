@@ -112,8 +112,8 @@ Map<Device> make_device_map() {
            .example = "{fp32: 0.76, bf16: 0.78}"})
       .key("peer_to_peer", value::boolean(), &Device::peer_to_peer,
            {.meaning = "Whether GPUs of this kind can copy to each other over PCIe. If not, NCCL's "
-                       "data goes through the host's memory: slower, but beside kernels hardly "
-                       "slower than alone, while kernels start later."})
+                       "data goes through the host's memory, more slowly, and kernels beside it "
+                       "slow too, or start later."})
       .key("synchronous", value::boolean(), &Device::synchronous,
            {.meaning = "Whether kernels run on the host thread, as on a CPU. Launching a kernel "
                        "then costs nothing besides running it."})

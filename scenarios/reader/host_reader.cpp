@@ -17,15 +17,16 @@ const Map<HostTimes>& host_times_map() {
   static const auto map =
       Map<HostTimes>("host_times",
                      "What a call of PyTorch on small CPU tensors takes on the host, by operation.")
-          .key("add", value::time(), &HostTimes::add, {.meaning = "x + y.", .example = "1.4 us"})
+          .key("add", value::time(), &HostTimes::add,
+               {.meaning = "x + y.", .example = "1.4 us", .required = true})
           .key("view", value::time(), &HostTimes::view,
-               {.meaning = "x.view().", .example = "0.8 us"})
+               {.meaning = "x.view().", .example = "0.8 us", .required = true})
           .key("linear", value::time(), &HostTimes::linear,
-               {.meaning = "torch.nn.Linear.", .example = "4 us"})
+               {.meaning = "torch.nn.Linear.", .example = "4 us", .required = true})
           .key("layer_norm", value::time(), &HostTimes::layer_norm,
-               {.meaning = "torch.nn.LayerNorm.", .example = "5 us"})
+               {.meaning = "torch.nn.LayerNorm.", .example = "5 us", .required = true})
           .key("conv2d", value::time(), &HostTimes::conv2d,
-               {.meaning = "torch.nn.Conv2d.", .example = "9 us"});
+               {.meaning = "torch.nn.Conv2d.", .example = "9 us", .required = true});
   return map;
 }
 
@@ -51,13 +52,14 @@ Map<Host> make_host_map() {
                   .otherwise = "nothing",
                   .example = "{add: 1.4 us, view: 0.8 us, linear: 4 us, layer_norm: 5 us, conv2d: "
                              "9 us}"})
-      .key_taken("factor", value::number(0.05, 100),
-                 [](Host& host, double factor) { host.factor *= factor; },
-                 {.meaning = "How many times as long its calls take as those of its `base`; without "
-                             "one, as those of the reference host. `python -m ddpsim.measure host` "
-                             "measures it between two hosts.",
-                  .unset = "1",
-                  .example = "1.4"})
+      .key_taken(
+          "factor", value::number(0.05, 100),
+          [](Host& host, double factor) { host.factor *= factor; },
+          {.meaning = "How many times as long its calls take as those of its `base`; without "
+                      "one, as those of the reference host. `python -m ddpsim.measure host` "
+                      "measures it between two hosts.",
+           .unset = "1",
+           .example = "1.4"})
       .needs({"base", "factor"},
              "no factor over another host: write one, or measure against that host's file (python "
              "-m ddpsim.measure host --reference FILE)");

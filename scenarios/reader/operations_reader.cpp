@@ -10,6 +10,8 @@
 #include "scenarios/reader/device_kernel_reader.hpp"
 #include "scenarios/reader/file_end.hpp"
 #include "scenarios/reader/map.hpp"
+#include "scenarios/reader/named_files.hpp"
+#include "scenarios/reader/operation_lines.hpp"
 
 namespace ddpsim {
 namespace {
@@ -65,19 +67,20 @@ const Map<OperationRow>& operation_row_map() {
                {.meaning = "Bytes written to device memory, at least.",
                 .example = "1234",
                 .required = true})
-          .key("time", value::time(), &OperationRow::time,
-               {.meaning = "How long it keeps the device busy, all its kernels and the gaps between "
-                           "them.",
-                .example = "174 us",
-                .required = true})
+          .key(
+              "time", value::time(), &OperationRow::time,
+              {.meaning = "How long it keeps the device busy, all its kernels and the gaps between "
+                          "them.",
+               .example = "174 us",
+               .required = true})
           .needs({"gemm", "conv", "attention", "pattern"}, std::string(one_of_four))
           .excludes("conv", {"gemm", "attention", "pattern"}, std::string(one_of_four))
           .excludes("gemm", {"attention", "pattern"}, std::string(one_of_four))
           .excludes("attention", {"pattern"}, std::string(one_of_four))
           .check([](OperationRow& row, const YamlMap& given) {
             if (row.attention && row.attention->implementation == AttentionKernel::usual)
-              given.at("attention").fail(
-                  "say which kernel was measured: implementation: flash, efficient or cudnn");
+              given.at("attention")
+                  .fail("say which kernel was measured: implementation: flash, efficient or cudnn");
           });
   return map;
 }
@@ -107,8 +110,7 @@ Value<std::vector<MeasuredOperation>> operation_rows_value() {
             std::set<OperationPlace> places;
             const std::vector<Yaml> items = given.list(expected);
             if (items.size() > most_rows)
-              given.fail(
-                  fmt::format("a list of {}: at most {} are read", items.size(), most_rows));
+              given.fail(fmt::format("a list of {}: at most {} are read", items.size(), most_rows));
             for (const Yaml& item : items) {
               const OperationRow row = operation_row_map().read(item);
               all.push_back({measured_kernel(row), row.time});
@@ -148,8 +150,7 @@ Map<OperationsFile> make_operations_map() {
       .key_taken("operations", operation_rows_value(),
                  [](F& file, std::vector<MeasuredOperation> rows) { file.rows = std::move(rows); },
                  {.meaning = "The operations, each once.",
-                  .example = "[{pattern: {of: softmax, rows: 8192, columns: 1024}, type: fp32, "
-                             "read: 33554432, written: 33554432, time: 31.2 us}]",
+                  .example = "[{gemm: {m: 64, n: 8, k: 8}, read: 2304, written: 2048, time: 3 us}]",
                   .required = true});
   add_end(map, "ddpsim.operations/1");
   return map;
@@ -162,7 +163,10 @@ class RowsOfFile {
 
   /// Throws InputError.
   const OperationRows& get() {
-    std::call_once(read_, [&] { rows_ = rows_of(read_operations(Yaml::load(file_)).rows); });
+    std::call_once(read_, [&] {
+      const auto on_lines = operations_on_lines(content_of_file(file_));
+      rows_ = rows_of(on_lines ? *on_lines : read_operations(Yaml::load(file_)).rows);
+    });
     return rows_;
   }
 

@@ -280,14 +280,15 @@ std::string operations_note(const WorkloadDescription& description, std::optiona
     if (time->source == KernelSource::beyond) ++beyond;
   }
   if (measured == 0) return "";
-  std::string note = fmt::format("{} of {} distinct kernels priced by measured operations",
-                                 measured, priced);
+  std::string note =
+      fmt::format("{} of {} distinct kernels priced by measured operations", measured, priced);
   if (const auto& other = device.operations->measured_on())
     note += fmt::format(" of {}, scaled to {} by the laws", other->name, device.name);
   if (beyond > 0)
-    note += fmt::format(", {} of them beyond the sizes that were measured, by the laws from the "
-                        "nearest",
-                        beyond);
+    note += fmt::format(
+        ", {} of them beyond the sizes that were measured, by the laws from the "
+        "nearest",
+        beyond);
   return note;
 }
 
@@ -314,6 +315,10 @@ void read_described(const Yaml& given, const Entry& entry, WorkloadDraft& draft,
                                  .masked_flops = flops.masked};
   if (const std::string note = operations_note(description, draft.compute, device); !note.empty())
     scenario.described->notes.push_back(note);
+  for (const DescribedCollective& each : description.collectives) {
+    scenario.described->collectives += each.count;
+    scenario.described->collective_bytes += each.count * Bytes{each.bytes};
+  }
 }
 
 Workload built(const std::string& name, const ModelDescription& model, const WorkloadSize& size) {

@@ -279,7 +279,8 @@ def text_problems(document, program):
     yield from rule_problems(document)
     everything = '\n'.join([program.help(name) for name in ['', *program.names]]
                            + [file.read_text() for file in scripts()]
-                           + [package_text('ddpsim.describe'), package_text('ddpsim.profile')])
+                           + [package_text(f'ddpsim.{name}')
+                              for name in ('describe', 'measure', 'profile')])
     for number, span in document.spans():
         words = words_of(span)
         if not words:

@@ -30,7 +30,7 @@ CONVOLUTIONS_IN_A_STEP = 0.95  # model/kernel/product_law.hpp, of_a_step
 HEAD = """\
 # Written by tests/experiments/operations_table.py.
 format: ddpsim.operations/1
-source: one H200 (tests/data/h200/operations.csv.gz); how rows become this table tests/experiments/operations_table.py says
+source: one H200 (tests/data/h200/operations.csv.gz, by tests/experiments/operations_table.py)
 device: NVIDIA H200
 torch: 2.11.0
 driver: "580.159"

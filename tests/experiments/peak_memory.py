@@ -18,7 +18,8 @@ Nothing is fitted here. Of the law's constants, the size of a transform's square
 workspaces.py) and what an LSTM keeps (describe/recurrent.py) were told by resnet101-fp32 and by the
 two LSTMs; all else is counted.
 
-Needs Python with torch, transformers and the package ddpsim.
+Needs Python with torch, transformers and the package ddpsim. What it prints is kept in results/
+peak_memory.md, from which tools/accuracy writes docs/accuracy.md.
 """
 import argparse
 import json
@@ -35,6 +36,7 @@ DATA = ROOT / 'tests/data/h200'
 FLAGS = {'amp': ['--autocast', 'bf16'], 'last': ['--autocast', 'bf16'], 'tf32': ['--tf32', 'all'],
          'fp32': [], 'bf16': []}
 COMPUTE = {'fp32': ['--set', 'workload.compute=fp32'], 'tf32': ['--set', 'workload.compute=tf32']}
+KINDS = ('moving', 'peak', 'in DDP')
 THERE = ('parameters_bytes', 'module_buffers_bytes', 'frozen_bytes', 'inputs_bytes',
          'workspaces_bytes', 'optimizer_bytes')
 
@@ -84,21 +86,20 @@ def summary_of(rows, name):
 
 
 def table(rows):
-    kinds = ('moving', 'peak', 'in DDP')
-    lines = [f'{"MB":16}' + f'{"moving":>10}{"measured":>10}{"error":>9}{"there":>9}{"left":>8}'
-             + ''.join(f'{kind:>10}{"measured":>10}{"error":>9}' for kind in kinds[1:])]
-
+    """Markdown: a row for each case, in MB, and a summary of errors."""
     def part(pair):
-        return (f'{pair["predicted"] / 1e6:>10.1f}{pair["measured"] / 1e6:>10.1f}'
-                f'{100 * pair["error"]:>+7.2f} %')
+        return (f'{pair["predicted"] / 1e6:.1f} | {pair["measured"] / 1e6:.1f} | '
+                f'{100 * pair["error"]:+.2f} %')
+    lines = ['| case | moving | measured | error | there | left | peak | measured | error | in DDP '
+             '| measured | error |', '|---|' + 11 * '--:|']
     for row in rows:
-        lines.append(f'{row["case"]:16}{part(row["moving"])}{row["there"] / 1e6:>9.1f}'
-                     f'{row["left"] / 1e6:>8.1f}' + ''.join(part(row[kind]) for kind in kinds[1:]))
-    for kind in kinds:
+        lines.append(f'| {row["case"]} | {part(row["moving"])} | {row["there"] / 1e6:.1f} | '
+                     f'{row["left"] / 1e6:.1f} | {part(row["peak"])} | {part(row["in DDP"])} |')
+    lines += ['', '| | median error | nine in ten | worst | most too low |', '|---|--:|--:|--:|--:|']
+    for kind in KINDS:
         found = summary_of(rows, kind)
-        lines.append(f'{kind}: median {found["median"]:.2%}, nine in ten {found["nine_in_ten"]:.2%}'
-                     f', worst {found["worst"]:.2%}; at most {max(0, -found["lowest"]):.2%} too '
-                     'low')
+        lines.append(f'| {kind} | {found["median"]:.2%} | {found["nine_in_ten"]:.2%} | '
+                     f'{found["worst"]:.2%} | {max(0, -found["lowest"]):.2%} |')
     return '\n'.join(lines)
 
 
@@ -113,7 +114,7 @@ def main():
                 for case, measured in cases.items()]
     print(table(rows))
     if arguments.json:
-        found = {'summary': {kind: summary_of(rows, kind) for kind in ('moving', 'peak', 'in DDP')},
+        found = {'summary': {kind: summary_of(rows, kind) for kind in KINDS},
                  'cases': rows}
         pathlib.Path(arguments.json).write_text(json.dumps(found, indent=1) + '\n')
 

@@ -49,8 +49,7 @@ int main(int argc, char** argv) {
     for (const DescribedLayer& layer : description.layers)
       for (const bool forward : {true, false})
         for (const KernelRun& run : forward ? layer.forward : layer.backward) {
-          const DescribedKernel& kernel =
-              description.kernels[static_cast<std::size_t>(run.kernel)];
+          const DescribedKernel& kernel = description.kernels[static_cast<std::size_t>(run.kernel)];
           const auto time = class_time(kernel, compute, device, description.release);
           const double host = kernel.host ? 1e6 * in_seconds(host_in_step(*kernel.host)) : 0;
           std::printf("%s,%s,%d,%s,%s,%s,%d,%d,%.3f,%.3f,%s\n", layer.name.c_str(),

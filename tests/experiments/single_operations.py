@@ -2,7 +2,8 @@
 """Holds the laws of single kernels against what one H200 took for single operations
 (tests/data/h200/operations.csv.gz).
 
-    tests/experiments/single_operations.py [--ddpsim-tests build/release/tests] [--rows] [--json FILE]
+    tests/experiments/single_operations.py [--ddpsim-tests build/release/tests] [--rows]
+                                           [--json FILE]
     tests/experiments/single_operations.py --table
 
 Each measured operation becomes a layer of a workload description, with the kernels that it

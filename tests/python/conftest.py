@@ -1,5 +1,5 @@
-"""Tests of the installed package. They read the scenarios of this source tree, and nothing else of
-it."""
+"""Tests of the installed package. They read the scenarios of this source tree, and of its tests
+what an H200 measured; nothing else of it."""
 import pathlib
 import sysconfig
 

@@ -120,6 +120,78 @@ def test_the_program_prices_kernels_by_the_table(table, program):
     assert '1 of 1 distinct kernels priced by measured operations' in done.stdout
 
 
+class FakeGpu:
+    """A GPU with one queue and a host that enqueues kernels; time passes as they do. An event is
+    over 1.4 us after what stands before it."""
+    uint8 = None
+
+    def __init__(self):
+        self.host = self.free = 0.0
+        self.flushes = 0
+        gpu = self
+
+        class Event:
+            def __init__(self, enable_timing):
+                pass
+
+            def record(self):
+                gpu.launch(0)
+                gpu.free += 1.4e-6
+                self.at = gpu.free
+
+            def synchronize(self):
+                gpu.host = max(gpu.host, gpu.free)
+
+            def elapsed_time(self, other):
+                return (other.at - self.at) * 1e3
+
+        class Cuda:
+            @staticmethod
+            def synchronize(device):
+                gpu.host = max(gpu.host, gpu.free)
+        Cuda.Event = Event
+        self.cuda = Cuda
+
+    def launch(self, seconds, host=5e-6):
+        self.host += host
+        self.free = max(self.free, self.host) + seconds
+
+    def perf_counter(self):
+        return self.host
+
+    def tensor(self, seconds):
+        gpu = self
+
+        class Tensor:
+            def zero_(self):
+                gpu.flushes += seconds > 1e-5
+                gpu.launch(seconds)
+        return Tensor()
+
+    def empty(self, *_, **__):
+        return self.tensor(60e-6)
+
+    def zeros(self, *_, **__):
+        return self.tensor(1.2e-6)
+
+
+def test_a_gpu_is_timed_without_the_host_and_the_events(monkeypatch):
+    from ddpsim.measure import clocks
+    gpu = FakeGpu()
+    monkeypatch.setattr(clocks, 'torch', gpu)
+    monkeypatch.setattr(clocks, 'time', gpu)
+    clock = clocks.GpuClock('cuda')
+    assert clock.events == pytest.approx(1.4e-6)
+
+    def two_kernels():  # the host is late with the second one
+        gpu.launch(10e-6)
+        gpu.launch(10e-6, host=100e-6)
+    gpu.flushes = 0
+    assert clock.time(two_kernels) == pytest.approx(20e-6)
+    # Of 60 us each, to cover 105 us of the host twice: four, and 7 repeats.
+    assert gpu.flushes == 4 * 7
+
+
 @pytest.mark.parametrize('words, said', [
     (('operations',), 'the following arguments are required: -o/--output'),
     ((), 'required: operations|host'),

@@ -80,8 +80,22 @@ layers:
 parameters:
   - {name: a.weight, shape: [64, 32], layer: 0, after: 0}
 '''
+HOST = '''\
+format: ddpsim.host/1
+source: measured
+measured: {add: 1.5 us, view: 1 us, linear: 4 us, layer_norm: 5 us, conv2d: 9 us}
+factor: 1.2
+'''
+OPERATIONS = '''\
+format: ddpsim.operations/1
+device: a card
+operations:
+  - {gemm: {m: 8, n: 64, k: 32}, type: fp32, read: 9216, written: 2048, time: 4 us}
+  - {pattern: {of: softmax, rows: 8, columns: 64}, read: 2048, written: 2048, time: 3 us}
+'''
 WHOLE = {'scenario': SCENARIO, 'workload': PROFILE, 'description': DESCRIPTION, 'link': LINK,
-         'device': DEVICE, 'model': MODEL, 'calibration': CALIBRATION}
+         'device': DEVICE, 'model': MODEL, 'calibration': CALIBRATION,
+         'host': HOST, 'operations': OPERATIONS}
 
 
 def scenario(line, instead):
@@ -215,4 +229,10 @@ CASES = {
                                      'multiprocessors: 132\nmemory_efficiency: 1.5'),
     'a model without its layers': model('layers: 2\n', ''),
     'a model with a key more': model('heads: 4', 'heads: 4\nblocks: [1, 2]'),
+    'a host without a factor': ('host', HOST.replace('factor: 1.2\n', '')),
+    'a host beyond what can be': ('host', HOST.replace('1.2', '1000')),
+    'an operation of nothing': ('operations', OPERATIONS.replace('gemm: {m: 8, n: 64, k: 32}, ',
+                                                                 '')),
+    'an operation without a time': ('operations', OPERATIONS.replace(', time: 4 us', '')),
+    'a table of no device': ('operations', OPERATIONS.replace('device: a card\n', '')),
 }

@@ -29,7 +29,7 @@ import broken
 
 SCENARIOS = pathlib.Path(__file__).resolve().parents[2] / 'scenarios'
 FORMATS = ('scenario', 'workload', 'description', 'link', 'calibration', 'cluster', 'device',
-           'model')
+           'host', 'operations', 'model')
 # How a scenario uses a file of each other format.
 USERS = {
     'workload': 'workload: {model: broken.yaml}\ncluster: {device: h100-sxm}\n',
@@ -39,6 +39,9 @@ USERS = {
     'calibration': 'workload: {model: resnet18, batch: 8}\ncluster: {calibration: broken.yaml}\n',
     'cluster': 'workload: {model: resnet18, batch: 8}\ncluster: broken.yaml\n',
     'device': 'workload: {model: resnet18, batch: 8}\ncluster: {device: broken.yaml}\n',
+    'host': 'workload: {model: resnet18, batch: 8}\ncluster: {device: h200, host: broken.yaml}\n',
+    'operations': 'workload: {model: resnet18, batch: 8}\n'
+                  'cluster: {device: {base: h200, operations: broken.yaml}}\n',
     'model': 'workload: {model: broken.yaml, batch: 8, sequence: 8}\ncluster: {device: h100-sxm}\n',
 }
 
@@ -74,8 +77,8 @@ def format_of(file, content):
         return 'description'
     if marked:
         return re.fullmatch(r'ddpsim\.(\w+)/1', marked)[1]
-    return {'clusters': 'cluster', 'devices': 'device', 'links': 'link',
-            'models': 'model'}.get(file.parent.name, 'scenario')
+    return {'clusters': 'cluster', 'devices': 'device', 'hosts': 'host',
+            'links': 'link', 'models': 'model'}.get(file.parent.name, 'scenario')
 
 
 def written(program):

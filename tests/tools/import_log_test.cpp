@@ -57,6 +57,14 @@ TEST_CASE("a log with words before its lines, or lines within its rows, is the l
     check_points(found, 4, printed_points);
     CHECK(found["notes"].size() == 1);  // times are out of place: nothing was left out
   }
+  // As Docker keeps it.
+  const Scratch scratch;
+  std::string kept;
+  for (const std::string& line : lines_of(content_of(log_files / "plain.txt")))
+    kept +=
+        nlohmann::json{{"log", line + "\n"}, {"stream", "stdout"}, {"time", "2025-03-03"}}.dump() +
+        "\n";
+  check_points(imported_log(scratch.write("log.json", kept)), 4, printed_points);
 }
 
 /// The log with each row broken up: `between` stands behind its left half and between its

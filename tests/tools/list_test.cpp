@@ -64,7 +64,8 @@ TEST_CASE("list shows hooks and backends", "[tools][list]") {
 }
 
 TEST_CASE("every list prints a table with a line for each of its names", "[tools][list]") {
-  for (const char* kind : {"models", "devices", "links", "clusters", "hosts", "operations", "backends", "results"}) {
+  for (const char* kind :
+       {"models", "devices", "links", "clusters", "hosts", "operations", "backends", "results"}) {
     CAPTURE(kind);
     const Outcome table = ddpsim({"list", kind});
     CHECK(table.code == 0);

@@ -106,7 +106,9 @@ TEST_CASE("steps of four A40 over the host's memory come out as a public run had
     ++predicted;
     CAPTURE(row["label"].get<std::string>());
     CHECK(std::abs(row["error"].get<double>()) < 0.09);
-    CHECK(std::abs(peers["rows"][i]["error"].get<double>()) > 0.14);
+    // The law of GPUs that copy to each other is more than twice as far off.
+    CHECK(std::abs(peers["rows"][i]["error"].get<double>()) >
+          2 * std::abs(row["error"].get<double>()));
     // As measured, larger buckets make longer steps.
     CHECK(row["predicted_ms"].get<double>() > shortest);
     shortest = row["predicted_ms"];

@@ -36,11 +36,9 @@ const Usage describe_usage{
     "--autocast bf16|fp16; --tf32 conv|all; --attention flash|efficient|math; --optimizer NAME; "
     "--clip-gradients;\n"
     "--micro-batches N; --ranks N, of which the model sees itself as one; --allow-unknown, which "
-    "prices operations without
-"
+    "prices operations without\n"
     "a rule by their bytes; --fused, a bound of what a compiler saves; --release 2.6|2.11|2.13, of "
-    "PyTorch, whose choices
-"
+    "PyTorch, whose choices\n"
     "are meant; --quiet.",
     "ddpsim describe scenarios/examples/torch_model.py:make -o model.yaml"};
 

@@ -75,9 +75,9 @@ int list_command(const std::vector<std::string>& arguments) {
     print(*listing, options);
     return exit_done;
   }
-  const std::string guess = nearest(
-      options.files[0], {"models", "devices", "links", "clusters", "hosts", "operations", "hooks",
-                       "backends", "results"});
+  const std::string guess =
+      nearest(options.files[0], {"models", "devices", "links", "clusters", "hosts", "operations",
+                                 "hooks", "backends", "results"});
   throw InputError(fmt::format(
       "unknown list \"{}\"{}; known: models, devices, links, clusters, hosts, operations, hooks, "
       "backends, results",

@@ -15,6 +15,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr std::string_view beginning_of_line = "{\"log\":";
+
 class Reader {
  public:
   explicit Reader(std::string name) : name_(std::move(name)) {}
@@ -155,8 +157,21 @@ bool read_rccl_lines(const std::string& name, std::string_view text,
 
 }  // namespace
 
+std::optional<std::string> line_in_json(std::string_view line) {
+  if (!line.starts_with(beginning_of_line)) return std::nullopt;
+  const Json object = Json::parse(line, nullptr, false);
+  if (!object.is_object() || !object.contains("log") || !object["log"].is_string())
+    return std::nullopt;
+  return object["log"].get<std::string>();
+}
+
 bool is_nccl_tests_json(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
+  std::string beginning(beginning_of_line.size(), ' ');
+  stream.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
+  if (beginning == beginning_of_line) return false;
+  stream.clear();
+  stream.seekg(0);
   char first = 0, second = 0;
   stream >> first;
   if (first == '{') return true;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,7 +10,12 @@
 
 namespace ddpsim {
 
-/// Does the file begin as JSON does? (So does "[1,0]<stdout>:" not.)
+/// What a line of Docker's json-file log holds, {"log": "...", "stream": "stdout", ...}; none: it
+/// is no such line.
+std::optional<std::string> line_in_json(std::string_view line);
+
+/// Does the file begin as JSON does? So does "[1,0]<stdout>:" not, nor a log in Docker's lines of
+/// JSON, which is text.
 bool is_nccl_tests_json(const std::filesystem::path& file);
 
 /// Reads the JSON that nccl-tests writes (-J, since 2.17.3): one object, or a list of them; or that

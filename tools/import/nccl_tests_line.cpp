@@ -61,9 +61,9 @@ bool agree(Bytes size, Printed time, Printed algorithm, Printed bus) {
 Words words_of(std::string_view line) {
   Words words;
   for (std::size_t at = 0; at < line.size();) {
-    const std::size_t begin = line.find_first_not_of(" \t\r", at);
+    const std::size_t begin = line.find_first_not_of(" \t\r\n", at);
     if (begin == std::string_view::npos) break;
-    at = std::min(line.find_first_of(" \t\r", begin), line.size());
+    at = std::min(line.find_first_of(" \t\r\n", begin), line.size());
     words.push_back(line.substr(begin, at - begin));
   }
   return words;

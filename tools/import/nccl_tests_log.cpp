@@ -36,7 +36,8 @@ class Reader {
 
   void take(std::string_view given) {
     ++number_;
-    const std::string line = bare_line(given);
+    const std::optional<std::string> within = line_in_json(given);
+    const std::string line = bare_line(within ? std::string_view(*within) : given);
     const Words words = words_of(line);
     if (words.empty()) return;
     const auto row = row_in(words, layout_);

@@ -74,7 +74,8 @@ Listing clusters() {
 
 Listing hosts() {
   Listing listing{{{column("host"), column("factor"), source}}};
-  for (const Host& host : list_hosts()) listing.table.add({host.name, fmt::format("{:g}", host.factor), host.source});
+  for (const Host& host : list_hosts())
+    listing.table.add({host.name, fmt::format("{:g}", host.factor), host.source});
   return listing;
 }
 

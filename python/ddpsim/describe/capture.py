@@ -255,7 +255,8 @@ class Capture(TorchDispatchMode):
         node = torch._C._current_autograd_node()
         number = None if node is None else node._sequence_nr()
         first, self._node = number is not None and number != self._node, number
-        return host.backward(call.op, first, call.op == 'aten.sum' and not first)
+        of_linear = call.op == 'aten.sum' and node is not None and node.name() == 'AddmmBackward0'
+        return host.backward(call.op, first, of_linear)
 
     def _shares(self, kernels, cost):
         """What of the host's time is each kernel's; of a CPU, which runs them itself, none."""
@@ -320,7 +321,7 @@ def one_operation(kernels, shares):
     """The kernels of one call, each with its share of the host's time: what multiplies, or else the
     first, begins the operation."""
     main = next((i for i, kernel in enumerate(kernels) if kernel.kind != 'memory'), 0)
-    return [replace(kernel, operations=kernel.operations if i == main else 0, host=share)
+    return [kernel.launched(kernel.operations if i == main else 0, share)
             for i, (kernel, share) in enumerate(zip(kernels, shares))]
 
 
@@ -358,8 +359,9 @@ def line_of(problem):
     return found
 
 
-# Mistakes of a program, as one makes them in Python. torch's operations raise others.
-_MISTAKES = (TypeError, AttributeError, LookupError, NameError, ArithmeticError, AssertionError)
+# Mistakes of a program, as one makes them in Python. torch's operations raise others, and an
+# IndexError where a tensor has not so many dimensions.
+_MISTAKES = (TypeError, AttributeError, KeyError, NameError, ArithmeticError, AssertionError)
 # Files of ours that call what users wrote.
 _CALLERS = ('step.py', 'user_file.py', 'meta.py')
 

@@ -53,27 +53,28 @@ class Windows:
 # --- layouts ---
 #
 # cuDNN's kernels for tensor cores want channels last. What it launches around them for tensors that
-# have channels first, in order of launches, as two sources show it: kernels of ResNet-101 and a
-# network of inverted bottlenecks on an H200 in bf16 and TF32 (tests/data/h200/kernels.csv.gz), and a
-# trace of ResNet-50 on an A100 (Holistic Trace Analysis, tests/data/nccl_parser_config):
+# have channels first, in order of launches, as two sources show it: kernels of ResNet-101 and of a
+# network of inverted bottlenecks on an H200 in bf16 and TF32 (tests/data/h200/kernels.csv.gz), and
+# a trace of ResNet-50 on an A100 (Holistic Trace Analysis, tests/data/nccl_parser_config):
 #
-#     1 x 1 window, stride 1, an even        a product for each picture, in one launch. For the
-#     number of pixels                       weight's gradient pictures' parts are summed, where the
-#                                            parts are less than what would be copied; else as below
-#     others, forward                        copies of data and weight, the kernel, a copy of the
-#                                            result (on the A100 only with a sum of 2048 and more)
-#     others, data                           copies of weight and gradient, the kernel, a copy of the
-#                                            result
-#     others, weight                         copies of gradient and data, the kernel, a sum of parts
-#                                            if the result is small, a copy of the result
+#     1 x 1 window, stride 1, an even    a product for each picture, in one launch. For the
+#     number of pixels                   weight's gradient pictures' parts are summed, where
+#                                        they are less than what would be copied; else as below
+#     others, forward                    copies of data and weight, the kernel, a copy of the
+#                                        result (on the A100 only with a sum of 2048 and more)
+#     others, data                       copies of weight and gradient, the kernel, a copy of
+#                                        the result
+#     others, weight                     copies of gradient and data, the kernel, a sum of parts
+#                                        if the result is small, and where the window is larger
+#                                        than 1 a copy of the result
 #
-# Pixels of which rows are not of 4 bytes can not be loaded in pairs. Weights of a 1 x 1 window, which
-# lie alike in both layouts, are copied before Hopper alone, a few microseconds. In TF32 a sum of up to
-# 256 is Ampere's kernel on Hopper too: it writes the result as it lies. Tensors with channels last have the kernels alone; where
-# their 1 x 1 product has few results, its sum is in parts. Hopper's kernels have a small helper
-# before each: a memset, or a kernel that prepares what blocks count in. Single channels are convolved
-# by kernels of PyTorch's own with channels first (DepthwiseConv2d.cu) and by cuDNN's with channels
-# last, whose gradient of the weight is in parts.
+# Rows of pixels that are not of 4 bytes cannot be loaded in pairs. Weights of a 1 x 1 window, which
+# lie alike in both layouts, are copied before Hopper alone: a few microseconds. In TF32 a sum of up
+# to 256 is Ampere's kernel on Hopper too, which writes the result as it lies. Tensors with channels
+# last have the kernels alone; where their 1 x 1 product has few results, its sum is in parts.
+# Hopper's kernels have a small helper before each: a memset, or a kernel that prepares what blocks
+# count in. Single channels are convolved by kernels of PyTorch's own with channels first
+# (DepthwiseConv2d.cu) and by cuDNN's with channels last, whose gradient of the weight is in parts.
 
 LONG_SUM = 2048  # products added up for one result
 SHORT_SUM = 256
@@ -85,18 +86,20 @@ SPLIT_TILES = 16  # of a 1 x 1 window's with channels last
 # KempnerInstitute's handbook, and of one channel on an RTX A6000).
 ALIGNED = 4
 
-# In fp32, without tensor cores, forward and data keep layouts as they are. Which of its algorithms
-# cuDNN takes follows no rule that would be known; the kernels of ResNet-101 on an H200 are:
+# In fp32, without tensor cores, forward and data keep layouts as they are. By which rule cuDNN
+# takes which of its algorithms is not known; the kernels of ResNet-101 on an H200 are:
 #
-#     forward  1 kernel; 3 x 3 on small pictures, stride 1: FFT, 5 (data, filter, flip, product, result)
+#     forward  1 kernel; 3 x 3 on pictures up to 28 x 28, stride 1: FFT, 5 (filter, its flip, data,
+#              product, result)
 #     data     2 (scales, then one engine); 1 of 1 x 1 windows of large pictures whose channels are
 #              as many as come out and more; 3 x 3 on pictures of 28 x 28 to 64 x 64, stride 1: FFT,
 #              the filter once, and data, product and result for every tile of 32 x 32
-#     weight   3 x 3, stride 1: Winograd's, 4 (data, gradient, product, result); else a memset and one
-#              kernel where pictures have 784 pixels and more; two copies and one, 3, below, and
-#              a copy of the result with a window
+#     weight   3 x 3, stride 1: Winograd's, 4 (data, gradient, product, result); else a memset and
+#              one kernel where pictures have 784 pixels and more; below two copies and one kernel,
+#              with a window larger than 1 a copy of the result as well
 #
-# A V100 is alike (pytorch/kineto, tb_plugin/test/result_check_file.txt) with Winograd's also forward.
+# A V100 launches about as many (pytorch/kineto, tb_plugin/test/result_check_file.txt), of which
+# Winograd's also forward.
 
 SMALL_PICTURE = 784  # pixels, 28 x 28
 

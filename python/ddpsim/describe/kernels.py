@@ -39,6 +39,7 @@ class Pattern(NamedTuple):
     columns: int = 0
     backward: bool = False
     channels_last: bool = False
+    inner: int = 0  # of a batch norm: pixels of one picture
 
 
 FILL = Pattern('fill')
@@ -93,6 +94,12 @@ class Kernel:
     attention: Optional[Attention] = None
     time: Optional[float] = None  # seconds, measured
 
+    def launched(self, operations, host):
+        """The same kernel as one call launches it (dataclasses.replace is several times slower)."""
+        made = object.__new__(Kernel)
+        made.__dict__.update(self.__dict__, operations=operations, host=host)
+        return made
+
     @property
     def flops(self):
         shape = self.gemm or self.attention
@@ -109,7 +116,7 @@ class Call:
     def __init__(self, func, args, kwargs, result):
         self.func, self.args, self.kwargs, self.result = func, args, kwargs, result
         self.op = f'{func.namespace}.{func._overloadpacket.__name__}'
-        self._read = None
+        self._read = self._written = None
 
     def __getitem__(self, name):
         """The argument `name`, or its default."""
@@ -151,8 +158,14 @@ class Call:
     @property
     def outputs(self):
         """All that is written: new results, and arguments that are changed."""
-        changed = {place_of(tensor) for tensor in self.changed}
-        return self.changed + [t for t in tensors_in(self.result) if place_of(t) not in changed]
+        if self._written is None:
+            if self.changed:
+                changed = {place_of(tensor) for tensor in self.changed}
+                self._written = self.changed + [
+                    t for t in tensors_in(self.result) if place_of(t) not in changed]
+            else:
+                self._written = tensors_in(self.result)
+        return self._written
 
     @property
     def type(self):

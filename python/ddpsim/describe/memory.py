@@ -2,10 +2,11 @@
 
 Where a table below has nothing to say, an operation reads each argument once and writes each result
 once, in one kernel. Sources, all in torch 2.6's aten/src/ATen/native/cuda unless another is named:
-Reduce.cuh, layer_norm_kernel.cu, Normalization.cu, group_norm_kernel.cu, Loss.cu, NLLLoss2d.cu, Embedding.cu,
-EmbeddingBackwardKernel.cu, Indexing.cu, DilatedMaxPool2d.cu, Sort.cu, ScanKernels.cpp, Dropout.cu,
-TensorFactories.cpp, FunctionsManual.cpp; counts of layer norm, embedding, batch norm, pooling and
-cross entropy are also those of public Kineto traces of A100 and V100.
+Reduce.cuh, layer_norm_kernel.cu, Normalization.cu, group_norm_kernel.cu, Loss.cu, NLLLoss2d.cu,
+Embedding.cu, EmbeddingBackwardKernel.cu, Indexing.cu, DilatedMaxPool2d.cu, Sort.cu,
+ScanKernels.cpp, Dropout.cu, TensorFactories.cpp, FunctionsManual.cpp; counts of layer norm,
+embedding, batch norm, pooling and cross entropy are also those of public Kineto traces of A100 and
+V100.
 """
 from dataclasses import replace
 
@@ -270,8 +271,8 @@ def embedding_bag_backward(call):
 #
 # In bf16 PyTorch takes kernels of its own (Normalization.cpp: cuDNN's do not take it): statistics,
 # a small one that updates the running ones, and one that writes the result; backward one that does
-# all, or with channels last the sums and the result. With channels last, blocks that share a channel
-# count each other in memory that a fill clears before (Normalization.cuh).
+# all, or with channels last the sums and the result. With channels last, blocks that share a
+# channel count each other in memory that a fill clears before (Normalization.cuh).
 
 def batch_norm(call):
     """Statistics take a pass of their own before the result can be written (of statistics that are
@@ -386,7 +387,8 @@ std_mean logsumexp nansum count_nonzero
 '''.split()
 _ONE_KERNEL = '''
 masked_scatter_backward embedding_renorm_ cumsum cumprod cummax cummin logcumsumexp
-_safe_softmax _masked_softmax _weight_norm_interface mse_loss_backward smooth_l1_loss_backward huber_loss_backward
+_safe_softmax _masked_softmax _weight_norm_interface
+mse_loss_backward smooth_l1_loss_backward huber_loss_backward
 binary_cross_entropy_backward leaky_relu_backward elu_backward hardswish_backward
 hardsigmoid_backward hardtanh_backward log_sigmoid_forward log_sigmoid_backward softplus_backward
 softshrink_backward hardshrink_backward mish_backward glu glu_backward prelu _prelu_kernel

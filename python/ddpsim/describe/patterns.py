@@ -1,9 +1,9 @@
 """How a kernel that only moves memory goes over it, which decides how fast it is.
 
 A `Pattern` names the law and its sizes: rows and columns of a softmax, channels of a batch norm. A
-kernel without one reads and writes whole tensors as they lie, at the memory's rate. Which kernels of
-PyTorch are slower than that: TensorIterator's that convert between formats or go over tensors that
-lie differently do not read several elements at once (torch 2.13, aten/src/ATen/native/cuda/
+kernel without one reads and writes whole tensors as they lie, at the memory's rate. Which kernels
+of PyTorch are slower than that: TensorIterator's that convert between formats or go over tensors
+that lie differently do not read several elements at once (torch 2.13, aten/src/ATen/native/cuda/
 CUDALoops.cuh); measured on an H200 (tests/data/h200).
 """
 from .kernels import Pattern
@@ -100,7 +100,8 @@ def gathered(call):
 
 def of_batch_norm(name, data, backward=False):
     channels = data.shape[1] if data.dim() > 1 else data.numel()
-    return Pattern(name, channels, data.numel() // max(1, channels), backward, lies_last(data))
+    return Pattern(name, channels, data.numel() // max(1, channels), backward, lies_last(data),
+                   data.shape[2:].numel() if data.dim() > 2 else 0)
 
 
 def pooled(call, name, result, backward=False):

@@ -55,12 +55,13 @@ def cutting(gemm):
 
 # --- counted tiles ---
 #
-# In 16 bits the blocks of Hopper's kernels fetch their tiles by a counter, which a memset clears, if
-# there are many: on an H200 products of 1024 tiles of 128 x 256 and more have the memset, and those
-# of fewer have none (tests/data/h200; convolutions of 588 to 1470 tiles are not of one kind). TF32's
-# have it too, which the device decides. A GPU without such kernels is known by its multiprocessors.
-# In fp32 the gradients of weights that are made whole have one, with which parts of a long sum are
-# added one after the other (cutlass_80_simt, sums of 8192 there; none with sums of 96).
+# In 16 bits the blocks of Hopper's kernels fetch their tiles by a counter, which a memset clears,
+# if there are many: on an H200 products of 1024 tiles of 128 x 256 and more have the memset, and
+# those of fewer have none (tests/data/h200; convolutions of 588 to 1470 tiles are not of one kind).
+# TF32's have it too, which the device decides. A GPU without such kernels is known by its
+# multiprocessors. In fp32 the gradients of weights that are made whole have one, with which parts
+# of a long sum are added one after the other (cutlass_80_simt, sums of 8192 there; none with sums
+# of 96).
 
 HOPPER = 109  # an A100 has 108
 COUNTED_TILES = 1000

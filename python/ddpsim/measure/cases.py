@@ -44,8 +44,8 @@ class Extent:
     vocabulary: int
 
 
-# What moves memory is larger than second-level caches: a smaller kernel of a step finds its operands
-# there, and a single operation does not.
+# What moves memory is larger than second-level caches: a smaller kernel of a step finds its
+# operands there, and a single operation does not.
 LARGE = Extent((512, 2048, 8192, 32768), 64, (24, 26, 28),
                ((768, 768), (3072, 768), (768, 3072), (1024, 1024), (4096, 1024), (1024, 4096),
                 (2048, 5632), (5632, 2048), (4096, 4096), (14336, 4096), (50304, 1024)),

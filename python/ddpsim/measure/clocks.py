@@ -12,16 +12,22 @@ import time
 import torch
 
 REPEATS = 7
+FEWEST_REPEATS = 3         # of what takes long
+LONG = 0.3                 # seconds of repeats
 WARM_UP = 3
 FLUSHED = 256 << 20        # bytes: more than any second-level cache has
-NO_WORK = 1.2e-6           # seconds that a kernel of next to no work takes (model/kernel/machine.cpp)
+NO_WORK = 1.2e-6           # seconds that a kernel of next to no work takes: machine.cpp
+
+
+def enough(times):
+    return len(times) >= REPEATS or (len(times) >= FEWEST_REPEATS and sum(times) > LONG)
 
 
 class GpuClock:
     def __init__(self, device):
         self.device = device
         self.buffer = torch.empty(FLUSHED, dtype=torch.uint8, device=device)
-        self.flush_time = self._between(self.buffer.zero_)
+        self.flush_time = min(self._between(self.buffer.zero_) for _ in range(WARM_UP))
         self.events = 0.0
         one = torch.zeros(1, device=device)
         self.events = max(0.0, self.time(one.zero_) - NO_WORK)
@@ -31,7 +37,7 @@ class GpuClock:
         host = self._warm_up(function)
         flushes = 1 + int(2 * host / max(self.flush_time, 1e-6))
         times = []
-        for _ in range(REPEATS):
+        while not enough(times):
             for _ in range(flushes):
                 self.buffer.zero_()
             times.append(self._between(function))
@@ -64,7 +70,7 @@ class CpuClock:
         for _ in range(WARM_UP):
             function()
         times = []
-        for _ in range(REPEATS):
+        while not enough(times):
             self.buffer.add_(1)
             begin = time.perf_counter()
             function()

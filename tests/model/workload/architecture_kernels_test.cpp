@@ -86,6 +86,20 @@ TEST_CASE("ResNet-50 multiplies 4.09 billion times a picture", "[model][architec
   CHECK(multiplications == Approx(4.09).margin(0.005));
 }
 
+TEST_CASE(
+    "EfficientNet-B0 multiplies 0.39 billion times a picture of 224, and B4 4.39 billion of "
+    "380",
+    "[model][architecture_kernels]") {
+  // Source: torchvision's model table, 0.39 and 4.39 GFLOPS (multiply-adds).
+  const auto multiplications = [](const EfficientNetShape& shape, int image) {
+    WorkloadSize size;
+    size.image = image;
+    return static_cast<double>(flops(build_workload("net", shape, size), &Layer::forward)) / 2e9;
+  };
+  CHECK(multiplications({}, 224) == Approx(0.39).margin(0.005));
+  CHECK(multiplications({1.4, 1.8}, 380) == Approx(4.39).margin(0.03));
+}
+
 TEST_CASE("a GEMM moves its operands and its result once", "[model][architecture_kernels]") {
   const Workload workload = build(cs336_small);
   const Kernel& w1 = workload.layers[1].forward[11];

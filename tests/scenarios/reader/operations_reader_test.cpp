@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
+#include "scenarios/reader/operation_lines.hpp"
 #include "tests/scenarios/reader/refusal.hpp"
 
 namespace ddpsim {
@@ -34,9 +35,8 @@ std::string description(const std::string& kernel) {
 }
 
 std::string product(int m) {
-  return fmt::format(
-      "kind: gemm, type: fp32, gemm: {{m: {}, n: 64, k: 32}}, read: {}, written: {}", m,
-      4 * 32 * (m + 64), 4 * m * 64);
+  return fmt::format("kind: gemm, type: fp32, gemm: {{m: {}, n: 64, k: 32}}, read: {}, written: {}",
+                     m, 4 * 32 * (m + 64), 4 * m * 64);
 }
 
 const std::string norm =
@@ -46,8 +46,8 @@ const std::string norm =
 Scenario scenario_of(const Scratch& scratch, const std::string& kernel, const std::string& device) {
   scratch.write("d.yaml", description(kernel));
   return read_scenario(
-      scratch.write("s.yaml", fmt::format("workload: {{model: d.yaml}}\ncluster: {{device: {}}}\n",
-                                          device)),
+      scratch.write("s.yaml",
+                    fmt::format("workload: {{model: d.yaml}}\ncluster: {{device: {}}}\n", device)),
       {});
 }
 
@@ -88,8 +88,9 @@ TEST_CASE("beyond the measured sizes a row goes on as the law does, up to a fact
 TEST_CASE("a weight's gradient is of a size by the samples that it sums over",
           "[scenarios][operations_reader]") {
   const Scratch scratch;
-  scratch.write("t.yaml", table + "  - {gemm: {m: 64, n: 32, k: 200, along_k: 0}, read: 76800, "
-                                  "written: 8192, time: 90 us}\n");
+  scratch.write("t.yaml", table +
+                              "  - {gemm: {m: 64, n: 32, k: 200, along_k: 0}, read: 76800, "
+                              "written: 8192, time: 90 us}\n");
   CHECK(time_of(scratch,
                 "kind: gemm, type: fp32, gemm: {m: 64, n: 32, k: 150, along_k: 0}, read: 57600, "
                 "written: 8192",
@@ -122,23 +123,23 @@ TEST_CASE("a row holds the gaps between the kernels of its operation",
   const Scratch scratch;
   scratch.write("t.yaml", table);
   // Three launches: two gaps of 1.3 us are in the row, and all three are added.
-  const Workload workload =
-      scenario_of(scratch, product(300) + ", launches: 3", measured).workload;
+  const Workload workload = scenario_of(scratch, product(300) + ", launches: 3", measured).workload;
   CHECK(workload.layers.front().forward.front().by_class->work == 50us + kernel_gap);
 }
 
 TEST_CASE("on a device with another data sheet a base's operations are scaled by the laws",
           "[scenarios][operations_reader]") {
   const Scratch scratch;
-  scratch.write("t.yaml", "format: ddpsim.operations/1\ndevice: a card\noperations:\n"
-                          "  - {pattern: {of: layer_norm, rows: 8192, columns: 1024}, read: "
-                          "33554432, written: 33554432, time: 100 us}\n");
+  scratch.write("t.yaml",
+                "format: ddpsim.operations/1\ndevice: a card\noperations:\n"
+                "  - {pattern: {of: layer_norm, rows: 8192, columns: 1024}, read: "
+                "33554432, written: 33554432, time: 100 us}\n");
   scratch.write("card.yaml", "base: h200\noperations: t.yaml\n");
   const std::string slower = "{base: card.yaml, memory_bandwidth: 2400 GB/s}";
   CHECK(time_of(scratch, norm, "{base: card.yaml, memory: 10 GB}") == 100us);
   const double law =
-      in_seconds(time_of(
-          scratch, norm, "{base: card.yaml, memory_bandwidth: 2400 GB/s, operations: none}")) /
+      in_seconds(time_of(scratch, norm,
+                         "{base: card.yaml, memory_bandwidth: 2400 GB/s, operations: none}")) /
       in_seconds(time_of(scratch, norm, by_law));
   CHECK(law > 1.5);
   CHECK(in_seconds(time_of(scratch, norm, slower)) == Approx(100e-6 * law));
@@ -192,14 +193,14 @@ TEST_CASE("a table that is wrong is refused with its place", "[scenarios][operat
   scratch.write("d.yaml", description(norm));
   const auto said = [&](const std::string& content, const std::string& device = measured) {
     scratch.write("t.yaml", content);
-    return refusal(scratch, fmt::format("workload: {{model: d.yaml}}\ncluster:\n  device: {}\n",
-                                        device));
+    return refusal(scratch,
+                   fmt::format("workload: {{model: d.yaml}}\ncluster:\n  device: {}\n", device));
   };
   const std::string row = "  - {gemm: {m: 100, n: 64, k: 32}, read: 1, written: 1, time: 1 us}\n";
   CHECK(said(table + row) ==
-        "t.yaml:8:5: operations: the same operation of the same size stands above: take one out");
+        "t.yaml:7:5: operations: the same operation of the same size stands above: take one out");
   CHECK(said(table + "  - {read: 1, written: 1, time: 1 us}\n") ==
-        "t.yaml:8:5: operations: a row has one of gemm, conv, attention and pattern");
+        "t.yaml:7:5: operations: a row has one of gemm, conv, attention and pattern");
   CHECK_THAT(said(table + "  - {gemm: {m: 1, n: 64, k: 32}, pattern: {of: sum}, read: 1, written: "
                           "1, time: 1 us}\n"),
              Catch::Contains("a row has one of gemm, conv, attention and pattern"));
@@ -212,11 +213,73 @@ TEST_CASE("a table that is wrong is refused with its place", "[scenarios][operat
   CHECK_THAT(said(table, "{base: h200, operations: h300}"),
              Catch::StartsWith("s.yaml:3:36: cluster.device.operations: unknown name \"h300\""));
   CHECK(said(table, "{base: a100-80, operations: {scaled_from: l4}}") ==
-        "s.yaml:3:52: cluster.device.operations.scaled_from: device l4 has no measured operations "
+        "s.yaml:3:53: cluster.device.operations.scaled_from: device l4 has no measured operations "
         "of its own");
   CHECK(said(table, "{base: generic-cpu, operations: t.yaml}") ==
         "s.yaml:3:43: cluster.device.operations: measured operations are of GPUs: a calibration "
         "measures a CPU's kernels");
+}
+
+/// Both readers, one row after the other.
+void check_alike(const std::filesystem::path& file) {
+  const auto quick = operations_on_lines(content_of(file));
+  REQUIRE(quick);
+  const auto& rows = read_operations(Yaml::load(file)).rows;
+  REQUIRE(quick->size() == rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    CAPTURE(i);
+    const MeasuredOperation &one = (*quick)[i], &other = rows[i];
+    CHECK(place_of(one.kernel) == place_of(other.kernel));
+    CHECK(one.kernel.traffic.count == other.kernel.traffic.count);
+    CHECK(one.time == other.time);
+  }
+}
+
+TEST_CASE("rows on a line each are read as YAML, only faster", "[scenarios][operations_reader]") {
+  const Scratch scratch;
+  check_alike(std::filesystem::path(DDPSIM_SCENARIOS) / "catalogue/operations/h200.yaml");
+  const std::string rows =
+      "  - {\"conv\": {\"direction\": \"weight\", \"pictures\": 2, \"channels\": 16, \"pixels\": "
+      "9, "
+      "\"outputs\": 16, \"places\": 9, \"groups\": 4, \"channels_last\": true}, \"type\": "
+      "\"fp16\", "
+      "\"read\": 5, \"written\": 6, \"time\": \"0.25 us\"}\n"
+      "  - {attention: {batch: 2, heads: 3, queries: 4, keys: 5, size: 6, value_size: 7, causal: "
+      "true, backward: true, masked: true, implementation: cudnn}, type: bf16, read: 1, written: "
+      "2, time: 3 us}\n"
+      "  - {pattern: {of: batch_norm, rows: 64, columns: 100, inner: 50, backward: true, "
+      "channels_last: true}, read: 1, written: 2, time: 3.125 us}\n"
+      "  - {gemm: {m: 1, n: 2, k: 3, batch: 4, along_k: 0}, type: tf32, read: 0, written: 2, time: "
+      "1e3 us}\n";
+  check_alike(scratch.write("t.yaml", table.substr(0, table.find("  - {gemm: {m: 64")) + rows));
+}
+
+TEST_CASE("what stands otherwise, or is wrong, is left to the reader of YAML",
+          "[scenarios][operations_reader]") {
+  const std::string head = "format: ddpsim.operations/1\ndevice: a card\noperations:\n";
+  const auto row = [&](const std::string& text) { return head + "  - " + text + "\n"; };
+  const std::string good = "{gemm: {m: 1, n: 2, k: 3}, read: 1, written: 1, time: 1 us}";
+  CHECK(operations_on_lines(row(good)));
+  for (const char* other :
+       {"{gemm: {m: 1, n: 2, k: 3}, read: 1, written: 1, time: 1 ms}",
+        "{gemm: {m: 1, n: 2}, read: 1, written: 1, time: 1 us}",
+        "{gemm: {m: 1, n: 2, k: 0}, read: 1, written: 1, time: 1 us}",
+        "{gemm: {m: 1, n: 2, k: 3, q: 3}, read: 1, written: 1, time: 1 us}",
+        "{gemm: {m: 1, m: 1, n: 2, k: 3}, read: 1, written: 1, time: 1 us}",
+        "{gemm: {m: 1, n: 2, k: 3}, written: 1, time: 1 us}",
+        "{gemm: {m: 1, n: 2, k: 3}, pattern: {of: sum}, read: 1, written: 1, time: 1 us}",
+        "{attention: {batch: 1, heads: 1, queries: 1, keys: 1, size: 8}, read: 1, written: 1, "
+        "time: 1 us}",
+        "{gemm: {m: 1, n: 2, k: 3}, read: 1, written: 1, time: 1 us",
+        "{gemm: {m: 1, n: 2, k: 3}, read: 1, written: 1, time: 1 us} # a comment",
+        "{gemm: {m: 1, n: 2, k: 3}, read: 1, written: 1, time: -1 us}", "gemm"}) {
+    CAPTURE(other);
+    CHECK_FALSE(operations_on_lines(row(other)));
+  }
+  CHECK_FALSE(operations_on_lines(row(good) + "  - " + good + "\n"));  // twice
+  CHECK_FALSE(operations_on_lines(head));
+  CHECK_FALSE(operations_on_lines("written_by: a program\n" + row(good)));  // cut off
+  CHECK_FALSE(operations_on_lines(row(good) + "other: 1\n"));
 }
 
 TEST_CASE("a table that a program wrote is whole", "[scenarios][operations_reader]") {
@@ -224,8 +287,8 @@ TEST_CASE("a table that a program wrote is whole", "[scenarios][operations_reade
   const std::string written = "written_by: ddpsim.measure\n" + table;
   CHECK_THROWS_WITH(read_operations(Yaml::load(scratch.write("t.yaml", written))),
                     Catch::Contains("cut off"));
-  const OperationsFile file = read_operations(
-      Yaml::load(scratch.write("t.yaml", written + "end: ddpsim.operations/1\n")));
+  const OperationsFile file =
+      read_operations(Yaml::load(scratch.write("t.yaml", written + "end: ddpsim.operations/1\n")));
   CHECK(file.device == "a card");
   CHECK(file.rows.size() == 3);
 }

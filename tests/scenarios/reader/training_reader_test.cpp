@@ -258,9 +258,10 @@ TEST_CASE("where batches come from is read, and says how much ranks usually diff
   CHECK(three.refused("  input: {time: 480 ms}") ==
         "s.yaml:4:10: training.input: missing key \"cores\"");
   CHECK(three.refused("  input: {time: 480 ms, cores: 0}") ==
-        "s.yaml:4:33: training.input.cores: expected a whole number from 1 to 100000, got \"0\"");
+        "s.yaml:4:32: training.input.cores: expected a whole number from 1 to 100000, got \"0\"");
   CHECK(three.refused("  input: decode") ==
-        "s.yaml:4:10: training.input: unknown \"decode\"; did you mean \"decoded\"?");
+        "s.yaml:4:10: training.input: unknown name \"decode\"; did you mean \"decoded\"?; known: "
+        "ready, decoded");
 }
 
 TEST_CASE("an explicit bucket has one type", "[scenarios][training_reader]") {

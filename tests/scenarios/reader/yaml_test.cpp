@@ -29,7 +29,8 @@ TEST_CASE("an unknown key is refused where it stands, with the nearest known one
   CHECK(refusal_at(scratch, 10, "  bucket_capp: 25 MiB") ==
         "s.yaml:10:3: training.bucket_capp: unknown key; did you mean \"bucket_cap\"?; known: "
         "strategy, pytorch, bucket_cap, bucket_rule, first_bucket_cap, last_bucket_cap, "
-        "bucket_caps, buckets, parameter_groups, micro_batches, no_sync, find_unused_parameters, "
+        "bucket_caps, buckets, parameter_groups, input, micro_batches, no_sync, "
+        "find_unused_parameters, "
         "skip_all_reduce_unused_params, static_graph, gradient_as_bucket_view, batched_grad_copy, "
         "flattened_buckets, copied_buckets, wait_for_all, average, flat_views, "
         "broadcast_buffers, comm_hook, hooks, join, delay_all_reduce, phase, iteration");
@@ -42,7 +43,7 @@ TEST_CASE("an unknown key is refused where it stands, with the nearest known one
               "cluster: {devices: h100-sxm, device: h100-sxm}\n") ==
       "s.yaml:2:11: cluster.devices: unknown key; did you mean \"device\"?; known: system, source, "
       "calibration, device, nodes, ranks_per_node, ranks, intra_node, inter_node, cpu, "
-      "collectives, interference, skew, launch, collectives_at_once, through_host, "
+      "collectives, interference, skew, launch, host, collectives_at_once, through_host, "
       "price");
 }
 

@@ -1,0 +1,85 @@
+#include <filesystem>
+
+#include <catch2/catch.hpp>
+
+#include "tests/tools/program.hpp"
+
+namespace ddpsim {
+namespace operations_test {
+namespace {
+
+/// One product, so long that its time is the step's.
+const std::string described =
+    "format: ddpsim.workload/2\nbatch: 1\nkernels:\n"
+    "  - {op: mm, kind: gemm, type: bf16, gemm: {m: 8192, n: 1024, k: 4096}, host: 1 us, read: "
+    "75497472, written: 16777216}\n"
+    "layers: [{name: a, forward: [0], backward: [0]}]\n"
+    "parameters: [{name: w, shape: [1], layer: 0, after: 0}]\n";
+const std::string table =
+    "format: ddpsim.operations/1\ndevice: my card\noperations:\n"
+    "  - {gemm: {m: 4096, n: 1024, k: 4096}, type: bf16, read: 1, written: 1, time: 40 ms}\n";
+
+Outcome run_on(const Scratch& scratch, const std::string& device) {
+  scratch.write("d.yaml", described);
+  scratch.write("s.yaml",
+                "workload: {model: d.yaml}\ncluster: {device: " + device + "}\ncompare: [none]\n");
+  return execute({DDPSIM_PROGRAM, "run", "s.yaml", "--json", "-"}, scratch.folder());
+}
+
+TEST_CASE("run prices a description by measured operations and says so", "[tools][operations]") {
+  const Scratch scratch;
+  scratch.write("my.yaml", table +
+                               "  - {gemm: {m: 12288, n: 1024, k: 4096}, type: bf16, read: 1, "
+                               "written: 1, time: 80 ms}\n");
+  const Outcome outcome = run_on(scratch, "{base: h200, operations: my.yaml}");
+  REQUIRE(outcome.code == 0);
+  // Half way between 40 and 80 ms.
+  CHECK(outcome.json()["results"][0]["forward_ms"].get<double>() == Approx(60).epsilon(0.001));
+  CHECK(outcome.json()["described"]["notes"] ==
+        Json{"1 of 1 distinct kernels priced by measured operations"});
+  const Outcome by_law = run_on(scratch, "{base: h200, operations: none}");
+  REQUIRE(by_law.code == 0);
+  CHECK(by_law.json()["results"][0]["forward_ms"].get<double>() < 1);
+  CHECK(by_law.json()["described"]["notes"].empty());
+}
+
+TEST_CASE("run says how many kernels lie beyond the measured sizes", "[tools][operations]") {
+  const Scratch scratch;
+  scratch.write("my.yaml", table);
+  const Outcome outcome = run_on(scratch, "{base: h200, operations: my.yaml}");
+  REQUIRE(outcome.code == 0);
+  CHECK_THAT(outcome.json()["described"]["notes"][0].get<std::string>(),
+             Catch::Contains("1 of them beyond the sizes that were measured"));
+}
+
+TEST_CASE("a host's factor lengthens what the host bounds", "[tools][operations]") {
+  const Scratch scratch;
+  // Two products, whose calls take the host 165 us each in a step (1.65 times 100 us), longer than
+  // the device does: the second begins when its own call is made.
+  std::string slow = described;
+  slow.replace(slow.find("host: 1 us"), 10, "host: 100 us");
+  slow.replace(slow.find("forward: [0]"), 12, "forward: [0, 0]");
+  const auto forward = [&](const std::string& host) {
+    scratch.write("d.yaml", slow);
+    scratch.write("s.yaml", "workload: {model: d.yaml}\ncluster: {device: h200" + host +
+                                "}\ncompare: [none]\n");
+    const Outcome outcome =
+        execute({DDPSIM_PROGRAM, "run", "s.yaml", "--json", "-"}, scratch.folder());
+    REQUIRE(outcome.code == 0);
+    return outcome.json()["results"][0]["forward_ms"].get<double>();
+  };
+  CHECK(forward(", host: {factor: 4}") - forward("") == Approx(3 * 0.165).margin(1e-4));
+  CHECK(forward(", host: reference") == forward(""));
+}
+
+TEST_CASE("a table that is wrong is one line and exit code 2", "[tools][operations]") {
+  const Scratch scratch;
+  scratch.write("my.yaml", table + "  - {gemm: {m: 1, n: 1, k: 1}, read: 1, written: 1}\n");
+  const Outcome outcome = run_on(scratch, "{base: h200, operations: my.yaml}");
+  CHECK(outcome.code == 2);
+  CHECK(outcome.err == "ddpsim: my.yaml:5:5: operations: missing key \"time\"\n");
+}
+
+}  // namespace
+}  // namespace operations_test
+}  // namespace ddpsim
