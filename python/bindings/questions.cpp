@@ -105,6 +105,12 @@ Page with_calibration(Page page, const std::optional<Fit>& fit) {
   return page;
 }
 
+/// And with how far such predictions were off, where that is known.
+Page with_accuracy(Page page, const Knowledge& knowledge) {
+  if (knowledge.accuracy) page.add(Paragraph{sentence(*knowledge.accuracy)});
+  return page;
+}
+
 Json tree_of(const Yaml& yaml) {
   if (yaml.is_map()) {
     Json object = Json::object();
@@ -137,7 +143,7 @@ std::string run_answer(const Question& question, const RunRequest& request,
   const Comparison run(read(question), question.laws_only);
   const MoreOfSteps more = more_of(run, request);
   Table rows{run_columns()};
-  for (const Result& result : run.results()) rows.add(run_row(run.scenario, result));
+  for (const Result& result : run.results()) rows.add(run_row(run, result));
   Notes notes = cluster_notes(run.scenario, question.set);
   add_each_once(notes, run_warnings(run));
   Json found = answer(json_of(run_record(run, more)), json_of(rows), run_page(run, more), notes);
@@ -188,9 +194,11 @@ std::string tune_answer(const Question& question, const TuneRequest& request, co
   const Tuning tuning = tune(priced.model, scenario.training, options);
   Notes notes = cluster_notes(scenario, question.set);
   add_each_once(notes, tune_warnings(scenario, tuning));
-  const Page page = with_calibration(tune_page(scenario, tuning, options), priced.fit);
-  Json found =
-      answer(json_of(tune_record(scenario, tuning)), json_of(caps_table(tuning)), page, notes);
+  const Knowledge knowledge = knowledge_of(scenario, priced.fit);
+  const Page page = with_accuracy(
+      with_calibration(tune_page(scenario, tuning, options, knowledge), priced.fit), knowledge);
+  Json found = answer(json_of(tune_record(scenario, tuning, knowledge)),
+                      json_of(caps_table(tuning)), page, notes);
   if (scenario.training.bucket_rule == BucketRule::torch) {
     const DdpArguments made = ddp_arguments(tuning, options, scenario.training, scenario.workload);
     found["ddp"] = arguments_of(made, scenario.training);

@@ -90,6 +90,11 @@ class StrategyResult:
     wire_bytes: int
     speedup_vs_naive: float
     bound: str
+    step_low_ms: float | None
+    """Nine in ten measured steps of such predictions took this or more, in proportion."""
+    step_high_ms: float | None
+    known_from: str
+    """What the step is predicted from: 'laws', 'described model', 'profile', ..."""
     buckets: tuple[Bucket, ...] = field(repr=False)
     record: Record = field(repr=False, compare=False)
 

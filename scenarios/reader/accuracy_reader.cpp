@@ -9,6 +9,8 @@ namespace ddpsim {
 namespace {
 
 constexpr int most_ranks = 1 << 20;
+/// The predicted step is some part of the measured one, so that there is a factor between them.
+constexpr double least_error = -0.9999;
 
 const Map<KnownErrors>& known_errors_map() {
   static const auto map =
@@ -26,7 +28,8 @@ const Map<KnownErrors>& known_errors_map() {
           .key("fitted", value::one_of(all_fitted_on), &KnownErrors::fitted,
                {.meaning = "What was fitted before.", .required = true})
           .key("errors",
-               value::list_of(value::number(-1, 1e6), "a list of numbers", "a list is empty"),
+               value::list_of(value::number(least_error, 1e6), "a list of numbers",
+                              "a list is empty"),
                &KnownErrors::errors,
                {.meaning = "The predicted over the measured step, less 1, of each row.",
                 .required = true});

@@ -10,13 +10,15 @@ namespace ddpsim {
 
 /// What predictions were fitted to before they were held against measured rows: nothing, the step
 /// without communication, the `naive` step, the `naive` and the `overlap` one, a calibration of the
-/// machine, or a profile of the model.
-enum class FittedOn : std::uint8_t { laws, none, naive, both, calibration, profile };
-inline constexpr std::array all_fitted_on{FittedOn::laws, FittedOn::none,        FittedOn::naive,
-                                          FittedOn::both, FittedOn::calibration, FittedOn::profile};
+/// machine, or a profile of the model. `described`: nothing either, and the model was not of the
+/// catalogue but described, operation by operation.
+enum class FittedOn : std::uint8_t { laws, none, naive, both, calibration, profile, described };
+inline constexpr std::array all_fitted_on{
+    FittedOn::laws,        FittedOn::none,    FittedOn::naive,    FittedOn::both,
+    FittedOn::calibration, FittedOn::profile, FittedOn::described};
 constexpr std::string_view name_of(FittedOn fitted) {
   constexpr std::array<std::string_view, all_fitted_on.size()> names{
-      "laws", "none", "naive", "both", "calibration", "profile"};
+      "laws", "none", "naive", "both", "calibration", "profile", "described"};
   return names[static_cast<std::size_t>(fitted)];
 }
 

@@ -38,6 +38,9 @@ def test_run_has_figures_as_fields(scenarios):
     assert [each.strategy for each in result] == ['naive', 'flat', 'overlap', 'bucketed']
     bucketed = result['bucketed']
     assert bucketed.record['step_ms'] == bucketed.step_ms == result.rows()[3]['avg_step_time_ms']
+    assert bucketed.step_low_ms < bucketed.step_high_ms
+    assert bucketed.step_high_ms == bucketed.record['step_high_ms']
+    assert bucketed.known_from == 'laws'
     assert result.best.step_ms == min(each.step_ms for each in result)
     assert sum(bucket.bytes for bucket in bucketed.buckets) == 497759232  # 124439808 numbers
     assert bucketed.label == 'bucketed, 25 MiB'

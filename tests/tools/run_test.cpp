@@ -67,7 +67,10 @@ TEST_CASE("run --json has exactly the fields of ddpsim.run/1", "[tools][run]") {
                                  "device_hours_per_million_samples",
                                  "cost_per_billion_tokens",
                                  "cost_per_million_samples",
-                                 "currency"});
+                                 "currency",
+                                 "step_low_ms",
+                                 "step_high_ms",
+                                 "known_from"});
     for (const char* number :
          {"step_ms", "forward_ms", "backward_ms", "optimizer_ms", "communication_ms", "exposed_ms",
           "overlap_ratio", "speedup_vs_naive"})

@@ -198,7 +198,7 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
           run_section(run, more, fmt::format("timeline-{}", records.size() + rows.rows.size()),
                       {{}, options.laws_only, options.set}),
           file);
-    for (const Result& result : run.results()) rows.add(run_row(run.scenario, result));
+    for (const Result& result : run.results()) rows.add(run_row(run, result));
     if (!options.json.empty()) records.emplace_back(run_record(run, more));
     add_trace(outputs, options.trace, run.scenario, run.named(), options.traced_ranks());
     if (!flags.log.empty()) hooks = hooks_of(run, wants_json(flags.log));

@@ -194,10 +194,12 @@ int tune_command(const std::vector<std::string>& arguments) {
         "sparse");
   if (!options.quiet) add_notes(tune_warnings(scenario, tuning));
 
+  const Knowledge knowledge = knowledge_of(scenario, priced.fit);
   Pages pages(options, {flags.buckets});
   if (pages.wanted()) {
-    Page page = tune_page(scenario, tuning, tuning_options);
+    Page page = tune_page(scenario, tuning, tuning_options, knowledge);
     if (priced.fit) page.add(Paragraph{describe_calibration(*priced.fit)});
+    if (knowledge.accuracy) page.add(Paragraph{sentence(*knowledge.accuracy)});
     pages.add(page);
   }
   Reports reports(options);
@@ -207,13 +209,13 @@ int tune_command(const std::vector<std::string>& arguments) {
     const TunedSteps tuned{predict(priced.model, none),
                            predict(priced.model, bucketed(scenario.training, tuning.standard)),
                            predict(priced.model, bucketed(scenario.training, tuning.advice.choice)),
-                           priced.fit};
+                           knowledge};
     reports.add(tune_section(scenario, tuning, tuning_options, tuned), options.files.front());
   }
   Outputs outputs;
   pages.add_to(outputs);
   reports.add_to(outputs, "Bucket sizes");
-  outputs.add(options.json, json_text(json_of(tune_record(scenario, tuning))));
+  outputs.add(options.json, json_text(json_of(tune_record(scenario, tuning, knowledge))));
   outputs.add(options.csv, csv_of(caps_table(tuning)));
   if (!flags.buckets.empty())
     outputs.add(flags.buckets, buckets_yaml(tuning.best_partition->buckets, scenario.workload));

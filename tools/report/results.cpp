@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/report/band_report.hpp"
 #include "tools/report/chart.hpp"
 #include "tools/report/choice_record.hpp"
 #include "tools/report/cluster_report.hpp"
@@ -129,12 +130,14 @@ const std::vector<Field>& run_columns() {
                            fields::bound,
                            fields::peak_memory_bytes};
     for (const Field* field : fields::of_throughput) all.push_back(*field);
+    all.insert(all.end(), {fields::band_low_ms, fields::band_high_ms, fields::known_from});
     return all;
   }();
   return columns;
 }
 
-Record run_row(const Scenario& scenario, const Result& result) {
+Record run_row(const Comparison& run, const Result& result) {
+  const Scenario& scenario = run.scenario;
   Record record = figures_of(result);
   record.add(fields::implementation, implementation(result.step->training.strategy))
       .add(fields::model_size, scenario.workload.name)
@@ -145,7 +148,8 @@ Record run_row(const Scenario& scenario, const Result& result) {
       .add(fields::scenario, scenario.name)
       .add(fields::peak_memory_bytes,
            memory_of(scenario, result.step->training, result.step->schedule).peak.count)
-      .add(throughput_record(scenario, result));
+      .add(throughput_record(scenario, result))
+      .add(band_record(run.knowledge, result.step->metrics.step));
   return record;
 }
 

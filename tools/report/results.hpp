@@ -19,7 +19,7 @@ Record run_record(const Scenario& scenario, List results);
 /// The columns of `run --csv`, of which the first seven are those of the CS336 tables, and what
 /// stands in a row.
 const std::vector<Field>& run_columns();
-Record run_row(const Scenario& scenario, const Result& result);
+Record run_row(const Comparison& run, const Result& result);
 
 /// The table and the timelines `ddpsim run` prints.
 Page run_page(const Scenario& scenario, const std::vector<Result>& results);

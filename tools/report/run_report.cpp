@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/reader/input_error.hpp"
+#include "tools/report/band_report.hpp"
 #include "tools/report/memory_record.hpp"
 #include "tools/report/results.hpp"
 #include "tools/report/step_report.hpp"
@@ -11,7 +12,6 @@
 #include "tools/report/throughput_report.hpp"
 #include "tools/report/why_fields.hpp"
 #include "tools/report/why_report.hpp"
-#include "tools/study/known_accuracy.hpp"
 #include "tools/study/names.hpp"
 
 namespace ddpsim {
@@ -19,8 +19,8 @@ namespace ddpsim {
 namespace {
 
 std::string accuracy_text(const Comparison& run) {
-  const auto accuracy = accuracy_of(run.scenario, run.priced.fit);
-  return accuracy ? sentence(*accuracy) : "";
+  const auto& accuracy = run.knowledge.accuracy;
+  return accuracy ? sentence(*accuracy) + "\n" + bands_text(run) : "";
 }
 
 }  // namespace
@@ -86,7 +86,8 @@ Record run_record(const Comparison& run, const MoreOfSteps& more) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     Record record = asked.buckets ? result_record(run.scenario, results[i])
                                   : record_without_buckets(run.scenario, results[i]);
-    record.add(throughput_record(run.scenario, results[i]));
+    record.add(throughput_record(run.scenario, results[i]))
+        .add(band_record(run.knowledge, results[i].step->metrics.step));
     if (!more.curves.empty())
       record.add(fields::scaling, scaling_records(more.curves[i]))
           .add(fields::scaling_missing,

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "tools/picture/timeline_picture.hpp"
+#include "tools/report/band_report.hpp"
 #include "tools/report/measured_picture.hpp"
 #include "tools/report/scaling_section.hpp"
 #include "tools/report/score_report.hpp"
@@ -62,14 +63,13 @@ ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const 
       Picture{"Timeline", std::move(drawn.svg), std::move(drawn.tasks),
               "Rank 0 of one step, every strategy on one scale. A bucket's bar shows how it fills, "
               "waits, and is reduced."});
-  const std::optional<KnownAccuracy> accuracy = accuracy_of(run.scenario, run.priced.fit);
+  const std::optional<KnownAccuracy>& accuracy = run.knowledge.accuracy;
   if (accuracy) section.verdict += " " + sentence(*accuracy);
   section.page.add(run_page(run, more));
-  if (accuracy)  // the verdict says it already
-    std::erase_if(section.page.blocks, [&](const auto& block) {
-      const auto* paragraph = std::get_if<Paragraph>(&block);
-      return paragraph != nullptr && paragraph->text == sentence(*accuracy);
-    });
+  if (accuracy)  // the verdict has said the first sentences already
+    for (auto& block : section.page.blocks)
+      if (auto* paragraph = std::get_if<Paragraph>(&block))
+        if (paragraph->text.starts_with(sentence(*accuracy))) paragraph->text = bands_text(run);
   if (are_of_rows(run.scenario, settings.set))
     if (const auto score = score_scenario("measured rows", run.scenario, settings))
       if (auto picture = measured_picture({*score})) {

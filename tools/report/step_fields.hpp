@@ -88,6 +88,17 @@ inline constexpr Field bound =
     text_field("bound", "bound",
                "What most of the critical path is: compute, the link's bandwidth, its latency, or "
                "the host's launches.");
+inline constexpr Field band_low_ms =
+    ms_field("step_low_ms", "step low ms",
+             "Nine in ten measured steps that were predicted from the same kind of knowledge took "
+             "no less than this and no more than step_high_ms, in proportion to the predicted "
+             "step; nothing where no such steps were measured.");
+inline constexpr Field band_high_ms =
+    ms_field("step_high_ms", "step high ms", "The upper end of the same band.");
+inline constexpr Field known_from = text_field(
+    "known_from", "known from",
+    "What the step is predicted from: laws, described model, step without communication, naive "
+    "step, naive and overlap steps, calibration, or profile.");
 inline constexpr Field comm_hook =
     text_field("comm_hook", "comm hook", "What a bucket does instead of a plain all-reduce.");
 inline constexpr Field comm_hook_ms =
@@ -164,6 +175,9 @@ inline constexpr std::array of_run{&format,
                                    &wire_bytes,
                                    &speedup_vs_naive,
                                    &bound,
+                                   &band_low_ms,
+                                   &band_high_ms,
+                                   &known_from,
                                    &comm_hook,
                                    &comm_hook_ms,
                                    &comm_hook_memory_bytes,

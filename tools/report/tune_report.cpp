@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "model/ddp/build_schedule.hpp"
+#include "tools/report/band_report.hpp"
 #include "tools/report/cluster_report.hpp"
 #include "tools/report/described_report.hpp"
 #include "tools/report/memory_fields.hpp"
@@ -256,7 +257,8 @@ std::vector<std::string> tune_warnings(const Scenario& scenario, const Tuning& t
   return memory_warnings(scenario, {{"bucketed as recommended", &step}});
 }
 
-Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions& options) {
+Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions& options,
+               const Knowledge& knowledge) {
   Page page;
   page.add(
       Paragraph{fmt::format("{}\n{}: {} gradients, {}\n{}", scenario.name, scenario.workload.name,
@@ -274,12 +276,13 @@ Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions
           : "; free partitions are not searched where gradients are of several types or sparse")});
   page.add(caps_chart(tuning));
   if (!tuning.advice.corners.empty()) page.add(corners_table(tuning));
-  page.add(Paragraph{verdict(tuning, options)});
+  page.add(Paragraph{verdict(tuning, options) +
+                     (tuning.advice.pays ? saving_text(knowledge, tuning.gain()) : std::string())});
   page.add(Verbatim{settings_to_paste(tuning, scenario.training, scenario.workload)});
   return page;
 }
 
-Record tune_record(const Scenario& scenario, const Tuning& tuning) {
+Record tune_record(const Scenario& scenario, const Tuning& tuning, const Knowledge& knowledge) {
   const auto& partition = tuning.best_partition;
   List caps, corners;
   for (const Choice& choice : tuning.caps)
@@ -307,6 +310,7 @@ Record tune_record(const Scenario& scenario, const Tuning& tuning) {
       .add(fields::without_communication_ms, in_ms(tuning.without))
       .add(fields::recommended_cap_bytes, deployed(tuning.advice.choice))
       .add(fields::recommended_step_ms, in_ms(tuning.advice.choice.step))
+      .add(band_record(knowledge, tuning.advice.choice.step))
       .add(fields::pays, tuning.advice.pays)
       .add(fields::partition_proven, tuning.partition_proven)
       .add(fields::best_pair, choice_or_nothing(tuning.best_pair))

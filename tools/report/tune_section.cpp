@@ -10,7 +10,6 @@
 #include "tools/report/tune_report.hpp"
 #include "tools/report/why_picture.hpp"
 #include "tools/report/why_report.hpp"
-#include "tools/study/known_accuracy.hpp"
 #include "tools/study/settings.hpp"
 
 namespace ddpsim {
@@ -115,8 +114,7 @@ ReportSection tune_section(const Scenario& scenario, const Tuning& tuning,
   ReportSection section;
   section.title = scenario.name;
   section.verdict = tune_verdict(tuning);
-  if (const auto accuracy = accuracy_of(scenario, tuned.fit))
-    section.verdict += " " + sentence(*accuracy);
+  if (const auto& accuracy = tuned.knowledge.accuracy) section.verdict += " " + sentence(*accuracy);
   std::vector<NamedStep> steps{{"DDP's default", &tuned.standard}};
   if (tuning.advice.pays) steps.push_back({"recommended", &tuned.recommended});
   section.page.add(caps_picture(scenario, tuning, options));
@@ -124,7 +122,7 @@ ReportSection tune_section(const Scenario& scenario, const Tuning& tuning,
   section.page.add(Picture{"Timeline", std::move(drawn.svg), std::move(drawn.tasks),
                            "Rank 0 of one step. A bucket's bar shows how it fills, waits, and is "
                            "reduced."});
-  section.page.add(tune_page(scenario, tuning, options));
+  section.page.add(tune_page(scenario, tuning, options, tuned.knowledge));
   if (auto picture = why_picture(scenario, steps)) {
     section.page.add(std::move(*picture));
     section.page.add(exposed_page(scenario, steps, &tuned.none.metrics));

@@ -1,19 +1,17 @@
 #pragma once
 
-#include <optional>
-
-#include "sim/predict/fit.hpp"
 #include "sim/tune/tune.hpp"
 #include "tools/report/html_writer.hpp"
+#include "tools/study/known_accuracy.hpp"
 #include "tools/study/names.hpp"
 
 namespace ddpsim {
 
-/// The steps that a tuning compares, and what they were priced by.
+/// The steps that a tuning compares, and what they are predicted from.
 struct TunedSteps {
   Step none;  ///< without communication
   Step standard, recommended;
-  std::optional<Fit> fit{};
+  Knowledge knowledge{};
 };
 
 /// What `ddpsim tune --report` says: the verdict, the step against the cap with the bound, the

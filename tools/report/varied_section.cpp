@@ -5,7 +5,6 @@
 #include "tools/report/results.hpp"
 #include "tools/report/varied_pictures.hpp"
 #include "tools/report/vary_report.hpp"
-#include "tools/study/known_accuracy.hpp"
 
 namespace ddpsim {
 namespace {
@@ -30,9 +29,8 @@ ReportSection varied_section(const Variants& variants, const Grid& grid,
   std::vector<VariedFigures> figures;
   for (std::size_t i = 0; i < runs.size(); ++i)
     for (const Result& result : runs[i].run.results())
-      if (auto found =
-              varied_figures(points[i], run_columns(),
-                             row_of(run_columns(), run_row(runs[i].run.scenario, result)), best))
+      if (auto found = varied_figures(points[i], run_columns(),
+                                      row_of(run_columns(), run_row(runs[i].run, result)), best))
         figures.push_back(std::move(*found));
   ReportSection section;
   section.title = runs.front().run.scenario.name;
@@ -41,8 +39,7 @@ ReportSection varied_section(const Variants& variants, const Grid& grid,
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (points[i] != shortest) continue;
     const Comparison& run = runs[i].run;
-    if (const auto accuracy = accuracy_of(run.scenario, run.priced.fit))
-      section.verdict += " " + sentence(*accuracy);
+    if (const auto& accuracy = run.knowledge.accuracy) section.verdict += " " + sentence(*accuracy);
   }
   if (!variants.refused.empty())
     section.verdict += fmt::format(" {} of {} points are refused; the table says why.",

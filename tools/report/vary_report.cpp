@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "sim/predict/step_sequence.hpp"
+#include "tools/report/band_report.hpp"
 #include "tools/report/best.hpp"
 #include "tools/report/cluster_report.hpp"
 #include "tools/report/results.hpp"
@@ -164,7 +165,7 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best) {
       averages = averages || lasts != step.metrics.step;
       Record row = row_record(varied, step, runs.front(), lasts);
       row.add(keys_record(keys, varied.settings));
-      if (best) row.add(run_row(varied.run.scenario, varied.run.results()[s]));
+      if (best) row.add(run_row(varied.run, varied.run.results()[s]));
       table.add(row);
       const auto samples = samples_of(varied.run.scenario, step.training);
       found.consider({&varied, &step, lasts, samples ? samples->samples / in_seconds(lasts) : 0});
@@ -195,7 +196,8 @@ List varied_records(const Variants& variants) {
     List results;
     for (const Result& result : varied.run.results())
       results.emplace_back(result_record(varied.run.scenario, result)
-                               .add(throughput_record(varied.run.scenario, result)));
+                               .add(throughput_record(varied.run.scenario, result))
+                               .add(band_record(varied.run.knowledge, result.step->metrics.step)));
     all.emplace_back(
         run_record(varied.run.scenario, std::move(results)).add(fields::set, varied.settings));
   }
@@ -215,7 +217,7 @@ Table varied_table(const Variants& variants, const std::optional<Field>& best) {
   table.columns.push_back(fields::refusal);
   for (const VariedRun& varied : variants.runs)
     for (const Result& result : varied.run.results())
-      table.add(run_row(varied.run.scenario, result).add(fields::set, varied.settings));
+      table.add(run_row(varied.run, result).add(fields::set, varied.settings));
   if (best) sort_by(table, *best);
   for (const RefusedRun& refused : variants.refused)
     table.add(Record().add(fields::set, refused.settings).add(fields::refusal, refused.problem));

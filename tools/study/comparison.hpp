@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "tools/study/known_accuracy.hpp"
 #include "tools/study/measured_rows.hpp"
 #include "tools/study/names.hpp"
 #include "tools/study/scaling.hpp"
@@ -27,6 +28,7 @@ struct Comparison {
   Step none, naive;  ///< what the others are judged by
   std::vector<Step> compared;
   ScalingReference reference;  ///< of `compared`
+  Knowledge knowledge;         ///< what all of these are predicted from
 
   /// Calibrated on the scenario's measured rows, unless `laws_only`.
   Comparison(Scenario read, bool laws_only);

@@ -4,12 +4,15 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "model/cluster/deciding_link.hpp"
+#include "scenarios/reader/catalogue.hpp"
 #include "tools/study/score.hpp"
 
 namespace ddpsim {
@@ -17,6 +20,8 @@ namespace {
 
 /// Fewer rows say little of nine in ten.
 constexpr std::size_t enough_rows = 8;
+/// A band leaves out at most one row in so many at either end.
+constexpr std::size_t rows_at_each_end = 20;
 
 bool is_fitted_on(const Measured& measured, Strategy strategy) {
   const auto is_it = [&](const MeasuredRow& row) { return row.strategy == strategy; };
@@ -30,7 +35,20 @@ FittedOn fitted_on(const Scenario& scenario, const std::optional<Fit>& fit) {
     if (is_fitted_on(*scenario.measured, Strategy::overlap)) return FittedOn::both;
     return is_fitted_on(*scenario.measured, Strategy::none) ? FittedOn::none : FittedOn::naive;
   }
-  return scenario.times.forward || scenario.times.backward ? FittedOn::none : FittedOn::laws;
+  if (scenario.times.forward || scenario.times.backward) return FittedOn::none;
+  return scenario.described && !scenario.cluster.device.synchronous ? FittedOn::described
+                                                                    : FittedOn::laws;
+}
+
+/// Does a description say how long any of its kernels took?
+bool has_measured_kernels(const Scenario& scenario) {
+  if (!scenario.described) return false;
+  const auto is_measured = [](const Kernel& kernel) { return kernel.time.has_value(); };
+  const std::vector<Layer>& layers = scenario.workload.layers;
+  return std::any_of(layers.begin(), layers.end(), [&](const Layer& layer) {
+    return std::any_of(layer.forward.begin(), layer.forward.end(), is_measured) ||
+           std::any_of(layer.backward.begin(), layer.backward.end(), is_measured);
+  });
 }
 
 /// "2 ranks", "2 to 8 ranks".
@@ -54,6 +72,8 @@ std::string fitted_text(FittedOn fitted) {
       return "from a calibration of the machine";
     case FittedOn::profile:
       return "from a profile of the model";
+    case FittedOn::described:
+      return "described, nothing measured";
   }
   return "";
 }
@@ -66,42 +86,30 @@ std::string some_of(const std::set<std::string>& names, std::string_view what) {
 }
 
 KnownAccuracy summary_of(const std::vector<const KnownErrors*>& chosen, std::string subject) {
-  std::vector<double> sizes;
+  std::vector<double> errors, sizes;
   std::set<std::string> setups, devices, links;
   std::set<int> ranks;
   for (const KnownErrors* each : chosen) {
-    for (const double error : each->errors) sizes.push_back(std::abs(error));
+    for (const double error : each->errors) {
+      errors.push_back(error);
+      sizes.push_back(std::abs(error));
+    }
     setups.insert(each->setup);
     devices.insert(each->device);
     if (!each->link.empty()) links.insert(each->link);
     ranks.insert(each->ranks);
   }
-  KnownAccuracy accuracy{sizes.size(),         setups.size(),      quantile(sizes, 0.5),
-                         quantile(sizes, 0.9), std::move(subject), some_of(devices, "device")};
+  KnownAccuracy accuracy{
+      sizes.size(),    setups.size(),      quantile(sizes, 0.5),      quantile(sizes, 0.9),
+      band_of(errors), std::move(subject), some_of(devices, "device")};
   if (!links.empty()) accuracy.rows_of += ", " + some_of(links, "link");
   accuracy.rows_of += fmt::format(", {}, {}", ranks_text(ranks), fitted_text(chosen[0]->fitted));
   return accuracy;
 }
 
-}  // namespace
-
-std::optional<PredictionKind> kind_of(const Scenario& scenario, const std::optional<Fit>& fit) {
-  const int ranks = scenario.cluster.ranks();
-  const bool profiled = !has_shapes(scenario.workload);
-  if (scenario.cluster.device.synchronous) {
-    if (!profiled && !scenario.cluster.calibration) return std::nullopt;
-    return PredictionKind{"cpu", ranks == 1 ? "" : "ethernet", ranks,
-                          profiled ? FittedOn::profile : FittedOn::calibration};
-  }
-  if (profiled || scenario.cluster.calibration) return std::nullopt;
-  return PredictionKind{
-      scenario.cluster.device.name,
-      ranks == 1 ? "" : std::string(name_of(deciding_link(scenario.cluster).kind)), ranks,
-      fitted_on(scenario, fit)};
-}
-
-std::optional<KnownAccuracy> known_accuracy(const std::vector<KnownErrors>& all,
-                                            const PredictionKind& kind) {
+/// Of rows that were predicted from the same; none: there is no such row.
+std::optional<KnownAccuracy> accuracy_of_kind(const std::vector<KnownErrors>& all,
+                                              const PredictionKind& kind) {
   const auto device = [&](const KnownErrors& each) { return each.device == kind.device; };
   const auto link = [&](const KnownErrors& each) { return each.link == kind.link; };
   const auto ranks = [&](const KnownErrors& each) { return each.ranks == kind.ranks; };
@@ -138,19 +146,101 @@ std::optional<KnownAccuracy> known_accuracy(const std::vector<KnownErrors>& all,
   return summary_of(chosen, std::move(subject));
 }
 
+/// What the catalogue says, read once: a sweep asks at each of its points, on several threads.
+const std::vector<KnownErrors>& all_known_errors() {
+  static std::mutex mutex;
+  static std::map<std::filesystem::path, std::vector<KnownErrors>> read;
+  const std::lock_guard lock(mutex);
+  const std::filesystem::path folder = catalogue_folder();
+  auto known = read.find(folder);
+  if (known == read.end()) known = read.emplace(folder, read_known_errors()).first;
+  return known->second;
+}
+
+}  // namespace
+
+FittedOn known_from(const Scenario& scenario, const std::optional<Fit>& fit) {
+  if (!has_shapes(scenario.workload) || has_measured_kernels(scenario)) return FittedOn::profile;
+  if (scenario.cluster.calibration) return FittedOn::calibration;
+  return fitted_on(scenario, fit);
+}
+
+std::string_view knowledge_text(FittedOn from) {
+  switch (from) {
+    case FittedOn::laws:
+      return "laws";
+    case FittedOn::none:
+      return "step without communication";
+    case FittedOn::naive:
+      return "naive step";
+    case FittedOn::both:
+      return "naive and overlap steps";
+    case FittedOn::calibration:
+      return "calibration";
+    case FittedOn::profile:
+      return "profile";
+    case FittedOn::described:
+      return "described model";
+  }
+  return "";
+}
+
+std::optional<PredictionKind> kind_of(const Scenario& scenario, const std::optional<Fit>& fit) {
+  const int ranks = scenario.cluster.ranks();
+  const FittedOn from = known_from(scenario, fit);
+  const bool of_the_machine = from == FittedOn::profile || from == FittedOn::calibration;
+  if (of_the_machine != scenario.cluster.device.synchronous) return std::nullopt;
+  if (of_the_machine) return PredictionKind{"cpu", ranks == 1 ? "" : "ethernet", ranks, from};
+  return PredictionKind{
+      scenario.cluster.device.name,
+      ranks == 1 ? "" : std::string(name_of(deciding_link(scenario.cluster).kind)), ranks, from};
+}
+
+Band band_of(const std::vector<double>& errors) {
+  if (errors.empty()) return {};
+  std::vector<double> factors;
+  for (const double error : errors) factors.push_back(1 / (1 + error));
+  std::sort(factors.begin(), factors.end());
+  const std::size_t left_out = factors.size() / rows_at_each_end;
+  return {factors[left_out], factors[factors.size() - 1 - left_out]};
+}
+
+std::optional<KnownAccuracy> known_accuracy(const std::vector<KnownErrors>& all,
+                                            const PredictionKind& kind) {
+  auto found = accuracy_of_kind(all, kind);
+  if (found || kind.fitted != FittedOn::described) return found;
+  PredictionKind by_laws = kind;
+  by_laws.fitted = FittedOn::laws;
+  found = accuracy_of_kind(all, by_laws);
+  if (found)
+    found->subject =
+        "No step of a described model was measured; predictions of other models by the laws";
+  return found;
+}
+
 std::optional<KnownAccuracy> accuracy_of(const Scenario& scenario, const std::optional<Fit>& fit) {
   if (fit && !fit->notes.empty()) return std::nullopt;  // it is not of their kind
   const auto kind = kind_of(scenario, fit);
-  return kind ? known_accuracy(read_known_errors(), *kind) : std::nullopt;
+  return kind ? known_accuracy(all_known_errors(), *kind) : std::nullopt;
+}
+
+Knowledge knowledge_of(const Scenario& scenario, const std::optional<Fit>& fit) {
+  return {known_from(scenario, fit), accuracy_of(scenario, fit)};
 }
 
 std::string sentence(const KnownAccuracy& accuracy) {
+  const bool all = accuracy.rows < rows_at_each_end;
+  const std::string took =
+      accuracy.rows == 1
+          ? fmt::format("That step took {:.2f}", accuracy.band.low)
+          : fmt::format("{} of these steps took {:.2f} to {:.2f}", all ? "All" : "Nine in ten",
+                        accuracy.band.low, accuracy.band.high);
   return fmt::format(
       "{} were {:.1f} % off in the median (9 in 10 within {:.1f} %) on {} "
-      "measured row{} of {} setup{}: {}.",
+      "measured row{} of {} setup{}: {}. {} times what was predicted.",
       accuracy.subject, 100 * accuracy.median_error, 100 * accuracy.ninth_decile_error,
       accuracy.rows, accuracy.rows == 1 ? "" : "s", accuracy.setups,
-      accuracy.setups == 1 ? "" : "s", accuracy.rows_of);
+      accuracy.setups == 1 ? "" : "s", accuracy.rows_of, took);
 }
 
 }  // namespace ddpsim

@@ -17,30 +17,57 @@ struct PredictionKind {
   int ranks = 1;
   FittedOn fitted = FittedOn::laws;
 };
+/// What a scenario's predictions are made from: the best of what there is. A profile is also a
+/// description that says how long kernels took.
+FittedOn known_from(const Scenario& scenario, const std::optional<Fit>& fit);
+/// In words that need no scenario beside them: "laws", "naive step", "profile".
+std::string_view knowledge_text(FittedOn from);
+
 /// Of a scenario's predictions. What is known of steps on CPUs is of calibrations and profiles, of
 /// steps on GPUs of laws and rows; none where nothing is known of such.
 std::optional<PredictionKind> kind_of(const Scenario& scenario, const std::optional<Fit>& fit);
+
+/// What measured steps took, as factors on the predicted ones.
+struct Band {
+  double low = 1, high = 1;
+
+  double half_width() const { return (high - low) / 2; }
+};
+/// The band that holds nine in ten of the steps with these errors (predicted / measured - 1): the
+/// factors 1 / (1 + error) in order, without as many at either end as one in twenty allows. No
+/// distribution is assumed, and none is of so few rows: below twenty the band holds all of them.
+/// Where predictions were mostly too short, so is its low end above 1.
+Band band_of(const std::vector<double>& errors);
 
 /// How far predictions of a kind were off on measured rows. Errors are of the step, without signs.
 struct KnownAccuracy {
   std::size_t rows = 0;
   std::size_t setups = 0;  ///< files of scenarios/measured that these rows are of
   double median_error = 0, ninth_decile_error = 0;
+  Band band;
   std::string subject;  ///< "Predictions of this kind", or in which way they are not
   std::string rows_of;  ///< what they have in common: "h100-sxm, nvlink, 2 to 8 ranks"
 };
 /// Of rows of the same device, kind of link and number of ranks; where they are fewer than eight,
 /// of any number of ranks above one; then of any device by that kind of link, with the same ranks
-/// and with any; then of all rows that were predicted from what these were. None: there is no such
-/// row.
+/// and with any; then of all rows that were predicted from what these were. Where no described
+/// model was measured, of rows by the laws, and the subject says so. None: there is no such row.
 std::optional<KnownAccuracy> known_accuracy(const std::vector<KnownErrors>& all,
                                             const PredictionKind& kind);
 
 /// Of predictions of a scenario: what accuracy.yaml says of their kind; none where it says nothing.
 std::optional<KnownAccuracy> accuracy_of(const Scenario& scenario, const std::optional<Fit>& fit);
 
-/// A sentence: "Predictions of this kind were 1.8 % off in the median (9 in 10 within 4.6 %) on 23
-/// measured rows: h100-sxm, nvlink, 2 to 8 ranks, one row fitted."
+/// What a prediction is made from, and how far such predictions were off; none: nobody knows.
+struct Knowledge {
+  FittedOn from = FittedOn::laws;
+  std::optional<KnownAccuracy> accuracy{};
+};
+Knowledge knowledge_of(const Scenario& scenario, const std::optional<Fit>& fit);
+
+/// Two sentences: "Predictions of this kind were 1.8 % off in the median (9 in 10 within 4.6 %) on
+/// 23 measured rows of 4 setups: h100-sxm, nvlink, 2 to 8 ranks, nothing fitted. Nine in ten of
+/// these steps took 0.97 to 1.05 times what was predicted."
 std::string sentence(const KnownAccuracy& accuracy);
 
 }  // namespace ddpsim

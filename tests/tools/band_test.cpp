@@ -1,0 +1,205 @@
+// The band around a predicted step: what holds nine in ten of the measured ones.
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <sstream>
+#include <tuple>
+
+#include <catch2/catch.hpp>
+
+#include "tests/tools/program.hpp"
+#include "tools/study/known_accuracy.hpp"
+
+namespace ddpsim {
+namespace {
+
+using Words = std::vector<std::string>;
+
+const std::string gpt2_description = std::string(DDPSIM_TEST_DATA) + "/descriptions/gpt2.yaml";
+
+/// The shipped catalogue, but for these rows in its accuracy.yaml.
+class Catalogue {
+ public:
+  explicit Catalogue(const std::string& rows) {
+    for (const auto& each : std::filesystem::directory_iterator(shipped("catalogue")))
+      if (each.is_directory())
+        std::filesystem::create_directory_symlink(each.path(),
+                                                  scratch_.path(each.path().filename().string()));
+    scratch_.write("accuracy.yaml", "rows:\n" + rows);
+  }
+
+  Outcome ddpsim(Words arguments) const {
+    arguments.insert(arguments.begin(), DDPSIM_PROGRAM);
+    return execute(arguments, {}, {{"DDPSIM_CATALOGUE", scratch_.folder().string()}});
+  }
+
+ private:
+  Scratch scratch_;
+};
+
+/// The text with its lines joined, for a page breaks them where it likes.
+std::string joined(const std::string& text) {
+  std::istringstream words(text);
+  std::string line;
+  for (std::string word; words >> word;) line += (line.empty() ? "" : " ") + word;
+  return line;
+}
+
+/// A description as a scenario on one device, in the folder.
+std::string on_one(const Scratch& scratch, const std::string& device, const std::string& workload) {
+  return scratch.write("one.yaml", "workload: {model: " + workload + "}\ncluster: {device: " +
+                                       device + ", ranks_per_node: 1}\ncompare: [none]\n");
+}
+
+std::size_t inside(const Band& band, const std::vector<double>& errors) {
+  return static_cast<std::size_t>(std::count_if(errors.begin(), errors.end(), [&](double error) {
+    const double factor = 1 / (1 + error);
+    return factor >= band.low && factor <= band.high;
+  }));
+}
+
+}  // namespace
+
+TEST_CASE("a band leaves out one row in twenty at either end, and none of fewer", "[tools][band]") {
+  // Steps that took 1.00, 1.01, ... 1.39 times what was predicted: 40 rows, two out at each end.
+  std::vector<double> errors;
+  for (int i = 39; i >= 0; --i) errors.push_back(1 / (1 + 0.01 * i) - 1);
+  CHECK(band_of(errors).low == Approx(1.02));
+  CHECK(band_of(errors).high == Approx(1.37));
+  CHECK(band_of(errors).half_width() == Approx(0.175));
+  CHECK(inside(band_of(errors), errors) == 36);
+  errors.resize(19);  // 1.21 to 1.39
+  CHECK(band_of(errors).low == Approx(1.21));
+  CHECK(band_of(errors).high == Approx(1.39));
+  // Half as long as measured, and twice as long.
+  CHECK(band_of({-0.5, 1.0}).low == Approx(0.5));
+  CHECK(band_of({-0.5, 1.0}).high == Approx(2.0));
+}
+
+TEST_CASE("nine in ten of the catalogue's rows of a kind lie in the band of that kind",
+          "[tools][band]") {
+  using Kind = std::tuple<FittedOn, std::string, std::string, int>;
+  constexpr std::size_t enough = 10;
+  const std::vector<KnownErrors> all = read_known_errors();
+  // The kinds that are told apart, and all rows that were predicted from the same.
+  std::map<Kind, std::vector<double>> of_kind;
+  for (const KnownErrors& each : all)
+    for (const Kind& kind : {Kind{each.fitted, each.device, each.link, each.ranks},
+                             Kind{each.fitted, "no device", "no link", 1}}) {
+      std::vector<double>& errors = of_kind[kind];
+      errors.insert(errors.end(), each.errors.begin(), each.errors.end());
+    }
+  std::size_t held = 0;
+  for (const auto& [kind, errors] : of_kind) {
+    if (errors.size() < enough) continue;
+    ++held;
+    const auto& [fitted, device, link, ranks] = kind;
+    CAPTURE(name_of(fitted), device, link, ranks, errors.size());
+    const auto known = known_accuracy(all, {device, link, ranks, fitted});
+    REQUIRE(known);
+    CHECK(known->rows == errors.size());
+    CHECK(10 * inside(known->band, errors) >= 9 * errors.size());
+    CHECK(known->band.low < known->band.high);
+  }
+  CHECK(held >= 10);
+}
+
+TEST_CASE("a step of a described model has the band of described models", "[tools][band]") {
+  const Scratch scratch;
+  const std::string file = on_one(scratch, "h200", gpt2_description);
+  const std::string laws =
+      "  - {setup: a, device: h200, ranks: 1, fitted: laws, errors: [0.25, 0.25]}\n";
+  const std::string described =
+      "  - {setup: b, device: h200, ranks: 1, fitted: described, errors: [-0.2, 0.0, 0.25]}\n";
+  const Catalogue both(laws + described);
+  const Json step = both.ddpsim({"run", file, "--json", "-"}).json()["results"][0];
+  CHECK(step["known_from"] == "described model");
+  // Between 1 / 1.25 and 1 / 0.8 of the prediction.
+  CHECK(step["step_low_ms"].get<double>() == Approx(0.8 * step["step_ms"].get<double>()));
+  CHECK(step["step_high_ms"].get<double>() == Approx(1.25 * step["step_ms"].get<double>()));
+  CHECK_THAT(
+      joined(both.ddpsim({"run", file}).out),
+      Catch::Contains("1 rank, described, nothing measured.") &&
+          Catch::Contains("All of these steps took 0.80 to 1.25 times what was predicted.") &&
+          Catch::Contains("That makes none "));
+
+  // What was measured goes before: times of the passes, a calibration, times of kernels.
+  const Words with_times{"run", file, "--json", "-", "--set", "workload.times={forward: 1 ms}"};
+  CHECK(both.ddpsim(with_times).json()["results"][0]["known_from"] == "step without communication");
+  std::string timed = content_of(gpt2_description);
+  const std::string first = "launches: 1}";
+  timed.replace(timed.find(first), first.size(), "launches: 1, time: 1 ms}");
+  const std::string timed_file =
+      on_one(scratch, "h200", scratch.write("timed.yaml", timed).string());
+  const Json profiled = both.ddpsim({"run", timed_file, "--json", "-"}).json()["results"][0];
+  CHECK(profiled["known_from"] == "profile");
+  CHECK(profiled["step_low_ms"].is_null());
+  CHECK(profiled["step_high_ms"].is_null());
+
+  // Without rows of described models, those by the laws, and that is said.
+  const Catalogue only_laws(laws);
+  on_one(scratch, "h200", gpt2_description);
+  const Json by_laws = only_laws.ddpsim({"run", file, "--json", "-"}).json()["results"][0];
+  CHECK(by_laws["known_from"] == "described model");
+  CHECK(by_laws["step_high_ms"].get<double>() == Approx(0.8 * by_laws["step_ms"].get<double>()));
+  CHECK_THAT(joined(only_laws.ddpsim({"run", file}).out),
+             Catch::Contains("No step of a described model was measured; predictions of other"));
+}
+
+TEST_CASE("what no row is known of has no band", "[tools][band]") {
+  const Catalogue nothing(
+      "  - {setup: a, device: cpu, link: ethernet, ranks: 2, fitted: profile, "
+      "errors: [0.1]}\n");
+  const Json run = nothing.ddpsim({"run", first_example, "--json", "-"}).json();
+  for (const Json& step : run["results"]) {
+    CHECK(step["step_low_ms"].is_null());
+    CHECK(step["step_high_ms"].is_null());
+    CHECK(step["known_from"] == "laws");
+  }
+  CHECK_THAT(nothing.ddpsim({"run", first_example}).out, !Catch::Contains("That makes"));
+  const Catalogue wrong("  - {setup: a, device: h200, ranks: 1, fitted: laws, errors: [-1]}\n");
+  const Outcome refused = wrong.ddpsim({"run", first_example});
+  CHECK(refused.code == 2);
+  CHECK_THAT(refused.err, Catch::Contains("accuracy.yaml:2:"));
+}
+
+TEST_CASE("JSON, CSV and sweeps give the same band of a step", "[tools][band]") {
+  const Json run = ddpsim({"run", first_example, "--json", "-"}).json();
+  const double low = run["results"][0]["step_low_ms"], high = run["results"][0]["step_high_ms"];
+  CHECK(low < high);
+  const Json sweep =
+      ddpsim({"sweep", first_example, "--vary", "cluster.nodes=1", "--json", "-", "-q"}).json();
+  const Json row = sweep["rows"][0];
+  CHECK(row["strategy"] == run["results"][0]["strategy"]);
+  CHECK(row["step_low_ms"].get<double>() == Approx(low));
+  CHECK(row["step_high_ms"].get<double>() == Approx(high));
+  CHECK(row["known_from"] == "laws");
+  const Json varied =
+      ddpsim({"run", first_example, "--vary", "cluster.nodes=1", "--json", "-", "-q"}).json();
+  CHECK(varied[0]["results"][0]["step_low_ms"].get<double>() == Approx(low));
+}
+
+TEST_CASE("tune says where a saving is smaller than how far steps are off", "[tools][band][tune]") {
+  const std::string file = shipped("examples/two-workstations.yaml");
+  const auto tuned = [&](const std::string& errors) {
+    const Catalogue catalogue(
+        "  - {setup: a, device: any, link: ethernet, ranks: 4, fitted: laws, errors: [" + errors +
+        "]}\n");
+    const Outcome outcome = catalogue.ddpsim({"tune", file});
+    const std::string said = joined(outcome.out);
+    CHECK_THAT(said, Catch::Contains("verdict: 48 MiB instead of DDP's default saves") &&
+                         Catch::Contains("Predictions over such a link were"));
+    const Json json = catalogue.ddpsim({"tune", file, "--json", "-"}).json();
+    CHECK(json["known_from"] == "laws");
+    CHECK(json["step_low_ms"] < json["recommended_step_ms"]);
+    CHECK(json["step_high_ms"] > json["recommended_step_ms"]);
+    return said;
+  };
+  // 48 MiB saves 5 %. From 1 / 1.25 to 1 / 0.8: 22.5 % to either side; 1 / 1.01 to 1 / 0.99: 1 %.
+  CHECK_THAT(tuned("-0.2, 0.25, 0, 0, 0, 0, 0, 0"),
+             Catch::Contains("is smaller than how far such predictions were off (22.5 % to"));
+  CHECK_THAT(tuned("-0.01, 0.01, 0, 0, 0, 0, 0, 0"), !Catch::Contains("The saving of"));
+}
+
+}  // namespace ddpsim
