@@ -3,15 +3,18 @@
 //
 //     layer,pass,kernel,op,class,type,count,launches,busy_us,host_us,source
 //
-// busy_us and host_us for all `count` of them; source: a law or measured operations. DEVICE is a
-// name of the catalogue or the path of a file. Usage:
+// busy_us and host_us for all `count` of them; source: a law or measured operations. The last lines
+// are those of the described optimizer, its layer and pass both "optimizer". DEVICE is a name of the
+// catalogue or the path of a file. Usage:
 // price_description DESCRIPTION.yaml DEVICE [COMPUTE]
 #include <cstdio>
 #include <cstring>
 #include <optional>
 #include <string>
 
+#include "model/cost/kernel_cost.hpp"
 #include "model/kernel/host_law.hpp"
+#include "model/workload/optimizer.hpp"
 #include "scenarios/reader/description_reader.hpp"
 #include "scenarios/reader/device_reader.hpp"
 #include "scenarios/reader/input_error.hpp"
@@ -32,6 +35,19 @@ std::optional<DType> dtype_named(const char* name) {
     if (name_of(type) == name) return type;
   std::fprintf(stderr, "no number format %s\n", name);
   std::exit(2);
+}
+
+/// On a host where a launch takes 6 us.
+void print_optimizer(const WorkloadDescription& description, std::optional<DType> compute,
+                     const Device& device) {
+  const Optimizer optimizer = description.optimizer.value_or(Optimizer::none);
+  const Workload workload = workload_of(description, "described", compute, device);
+  for (const Kernel& kernel : optimizer_kernels(optimizer, workload)) {
+    const KernelCost cost =
+        kernel_cost(kernel, device, std::chrono::microseconds{6}, optimizer_caller(optimizer));
+    std::printf("optimizer,optimizer,0,%s,optimizer,fp32,1,%d,%.3f,%.3f,law\n", kernel.name.c_str(),
+                kernel.launches, 1e6 * in_seconds(cost.work), 1e6 * in_seconds(cost.host));
+  }
 }
 
 }  // namespace
@@ -60,6 +76,7 @@ int main(int argc, char** argv) {
                       time ? run.count * 1e6 * in_seconds(time->busy) : 0, run.count * host,
                       time ? std::string(name_of(time->source)).c_str() : "");
         }
+    print_optimizer(description, compute, device);
   } catch (const InputError& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 2;
