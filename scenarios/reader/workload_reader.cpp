@@ -311,9 +311,7 @@ void read_described(const Yaml& given, const Entry& entry, WorkloadDraft& draft,
                                  .notes = description.notes,
                                  .partial = description.partial,
                                  .attention_flops = flops.counted,
-                                 .masked_flops = flops.masked,
-                                 .collectives = 0,
-                                 .collective_bytes = {}};
+                                 .masked_flops = flops.masked};
   if (const std::string note = operations_note(description, draft.compute, device); !note.empty())
     scenario.described->notes.push_back(note);
   for (const DescribedCollective& each : description.collectives) {

@@ -93,7 +93,8 @@ def held(case, measured, kernels, arguments, folder):
     row = {'case': case, 'step_ms': said['step_ms'], 'measured_step_ms': measured['step'],
            'error': said['step_ms'] / measured['step'] - 1,
            # Synchronised before and behind: the longer of host and device.
-           'optimizer_ms': max(busy['optimizer'][0], busy['optimizer'][2]), 'measured_optimizer_ms': measured['optimizer']}
+           'optimizer_ms': max(busy['optimizer'][0], busy['optimizer'][2]),
+           'measured_optimizer_ms': measured['optimizer']}
     for each in PASSES:
         row[f'{each}_ms'], row[f'measured_{each}_ms'] = said[f'{each}_ms'], measured[each]
         if (case, each) in kernels:

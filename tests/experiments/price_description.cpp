@@ -4,8 +4,8 @@
 //     layer,pass,kernel,op,class,type,count,launches,busy_us,host_us,source
 //
 // busy_us and host_us for all `count` of them; source: a law or measured operations. The last lines
-// are those of the described optimizer, its layer and pass both "optimizer". DEVICE is a name of the
-// catalogue or the path of a file. Usage:
+// are those of the described optimizer, its layer and pass both "optimizer". DEVICE is a name of
+// the catalogue or the path of a file. Usage:
 // price_description DESCRIPTION.yaml DEVICE [COMPUTE]
 #include <cstdio>
 #include <cstring>
