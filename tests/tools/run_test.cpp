@@ -211,7 +211,8 @@ TEST_CASE("run --csv holds the numbers of run --json, to the bit", "[tools][run]
       CHECK(std::stod(record.fields[c]) == result[key].get<double>());
       ++numbers;
     }
-    CHECK(numbers == 18);  // 8 of the step; 10 of what it amounts to: one node, no price
+    CHECK(numbers ==
+          20);  // 8 of the step, 10 of what it amounts to (one node, no price), 2 of the band
   }
 }
 
