@@ -29,8 +29,8 @@ struct OperationPlace {
 
 /// Operations are of one class if everything about them is equal but one size: the pictures of a
 /// convolution (that of the gradient of a weight of one pixel may be the exchanged one's, which is
-/// the same product); the rows of a product (of a weight's gradient, which has no operand along k, the
-/// length of the sum); heads of all samples of attention; the rows of norms and softmax, the
+/// the same product); the rows of a product (of a weight's gradient, which has no operand along k,
+/// the length of the sum); heads of all samples of attention; the rows of norms and softmax, the
 /// outputs of a pool; the elements of a batch norm's channels; the bytes of what streams through
 /// memory.
 OperationPlace place_of(const DeviceKernel& kernel);
