@@ -63,8 +63,8 @@ double ratio(Duration over, Duration under) {
 }
 
 /// The gradient of the weight of a window of one pixel is a product, and that of one with inputs
-/// and outputs exchanged is the same product, transposed: 644 us and 641 us of 256 and 1024 channels in
-/// fp32 on an H200 (tests/data/h200/kernels.csv.gz).
+/// and outputs exchanged is the same product, transposed: 644 us and 641 us of 256 and 1024
+/// channels in fp32 on an H200 (tests/data/h200/kernels.csv.gz).
 std::optional<DeviceKernel> transposed(const DeviceKernel& kernel) {
   const auto* shape = std::get_if<ConvolutionShape>(&kernel.shape);
   if (shape == nullptr || shape->direction != ConvolutionDirection::weight || shape->window != 1 ||

@@ -98,7 +98,8 @@ std::size_t WorkHash::operator()(const Work& work) const {
   }
   if (work.by_class) {
     hash = mixed(hash, static_cast<std::uint64_t>(work.by_class->work.count()));
-    hash = mixed(hash, static_cast<std::uint64_t>(work.by_class->host.count()));
+    hash = mixed(hash, static_cast<std::uint64_t>(work.by_class->host.count()) ^
+                           std::bit_cast<std::uint32_t>(work.by_class->memory_fraction));
   }
   if (work.optimizer_share > 0)
     hash = mixed(hash, std::bit_cast<std::uint64_t>(work.optimizer_share));

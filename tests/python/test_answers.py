@@ -105,20 +105,20 @@ def test_a_refused_point_says_why(small):
     assert [row['error'] for row in swept.rows()] == [None] * 4
     refused = ddpsim.sweep({**small, 'training': {'strategy': 'bucketed'}},
                            {'training.micro_batches': [1, 2],
-                            'training.no_sync': [False, True]})
-    assert len(refused.rows()) == 3 * 4 + 1  # one micro-batch under no_sync is refused
-    assert sum('one micro-batch' in (row['error'] or '') for row in refused.rows()) == 1
+                            'training.parameter_groups': [1, 1000]})
+    assert len(refused.rows()) == 2 * 4 + 2  # there are fewer parameters than groups
+    assert sum('some would be empty' in (row['error'] or '') for row in refused.rows()) == 2
 
 
 def test_a_varied_run_keeps_the_points_that_are_not_refused(small):
     asked = {**small, 'training': {'strategy': 'bucketed'}, 'compare': ['bucketed']}
-    axes = {'training.micro_batches': [1, 2], 'training.no_sync': [False, True]}
+    axes = {'training.parameter_groups': [1, 2, 3, 1000]}
     varied = ddpsim.vary(asked, axes)
     errors = [row['error'] for row in varied.rows()]
-    assert len(errors) == 4 and errors[:3] == [None] * 3 and 'one micro-batch' in errors[3]
+    assert len(errors) == 4 and errors[:3] == [None] * 3 and 'some would be empty' in errors[3]
     assert '1 of 4 points are refused' in varied.notes[-1]
-    with pytest.raises(ddpsim.InputError, match='one micro-batch'):
-        ddpsim.vary(asked, {'training.no_sync': [True]})
+    with pytest.raises(ddpsim.InputError, match='some would be empty'):
+        ddpsim.vary(asked, {'training.parameter_groups': [1000]})
 
 
 def test_the_best_come_first(program, scenarios):

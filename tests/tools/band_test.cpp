@@ -196,7 +196,8 @@ TEST_CASE("tune says where a saving is smaller than how far steps are off", "[to
     CHECK(json["step_high_ms"] > json["recommended_step_ms"]);
     return said;
   };
-  // The recommended cap saves 5 %. From 1 / 1.25 to 1 / 0.8: 22.5 % to either side; 1 / 1.01 to 1 / 0.99: 1 %.
+  // The recommended cap saves 5 %. From 1 / 1.25 to 1 / 0.8: 22.5 % to either side; 1 / 1.01 to
+  // 1 / 0.99: 1 %.
   CHECK_THAT(tuned("-0.2, 0.25, 0, 0, 0, 0, 0, 0"),
              Catch::Contains("is smaller than how far such predictions were off (22.5 % to"));
   CHECK_THAT(tuned("-0.01, 0.01, 0, 0, 0, 0, 0, 0"), !Catch::Contains("The saving of"));

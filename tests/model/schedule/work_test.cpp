@@ -20,6 +20,9 @@ Work full_work() {
   work.gemm = Gemm{64, 32, 16, 1};
   work.traffic = 12 * KiB;
   work.known_time = Duration{0};
+  work.tensors = 2;
+  work.call = 4us;
+  work.by_class = ClassCost{2us, 3us, 0.5F};
   work.launches = 3;
   work.host = 5us;
   work.hook_calls = 1;
@@ -60,8 +63,9 @@ TEST_CASE("works are equal if all of their fields are", "[model][work]") {
     // Nothing demands it of a hash, but a field that it left out would make tables slow.
     CHECK(hashes.insert(WorkHash{}(other)).second);
   });
-  CHECK(count ==
-        19 + 4 + 1);  // each field, the sides of the GEMM and the absence of the known time
+  // Each field, the sides of the GEMM, the absence of the known time, and of the law's cost three
+  // figures.
+  CHECK(count == 22 + 4 + 1 + 3);
 }
 
 TEST_CASE("a kernel's work is its shape, traffic, type, launches, blocks, time and caller",
