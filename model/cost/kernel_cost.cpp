@@ -88,7 +88,8 @@ double arithmetic_share(const Kernel& kernel, const Device& device) {
     return gathered_tf32 * narrow_rate * fill(gemm, tile, 1, sms);
   }
   const std::int64_t low = std::min(gemm.m, gemm.n), length = std::max(gemm.m, gemm.n);
-  if (device.synchronous || kernel.type != DType::fp32 || low > low_tile.rows)
+  if (device.synchronous || kernel.type != DType::fp32 ||
+      static_cast<double>(low) > low_tile.rows)
     return fill(gemm, usual_tile, 0.5, sms);
   const double blocks =
       std::ceil(static_cast<double>(length) / low_tile.columns) * static_cast<double>(gemm.batch);

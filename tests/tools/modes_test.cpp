@@ -128,8 +128,8 @@ TEST_CASE("no_sync with one micro-batch is a note: a sweep over micro-batches go
                 "workload: {model: {family: mlp, widths: [64, 64]}, batch: 8}\ncluster: {device: "
                 "a100-80, ranks_per_node: 2, intra_node: nvlink3}\ntraining: {no_sync: true}\n");
   const auto step = [&](const std::string& setting) {
-    const Outcome outcome = ddpsim({"run", "s.yaml", "--set", setting, "--json", "-"},
-                                   scratch.folder());
+    const Outcome outcome =
+        ddpsim({"run", "s.yaml", "--set", setting, "--json", "-"}, scratch.folder());
     INFO(outcome.err);
     REQUIRE(outcome.code == 0);
     CHECK((outcome.err.find("note: training.no_sync: there is one micro-batch, which always "
@@ -139,9 +139,8 @@ TEST_CASE("no_sync with one micro-batch is a note: a sweep over micro-batches go
   };
   CHECK(step("training.micro_batches=1") == step("training.no_sync=true"));
   CHECK(step("training.micro_batches=2") > step("training.micro_batches=1"));
-  const Outcome swept =
-      ddpsim({"run", "s.yaml", "--vary", "training.micro_batches=1,2,4", "--csv", "-"},
-             scratch.folder());
+  const Outcome swept = ddpsim(
+      {"run", "s.yaml", "--vary", "training.micro_batches=1,2,4", "--csv", "-"}, scratch.folder());
   CHECK(swept.code == 0);
 }
 

@@ -126,7 +126,8 @@ TEST_CASE("run --vary compares combinations and refuses what it cannot", "[tools
                  Catch::Contains("most samples a second: micro_batches: 8, "));
   const Outcome csv = ddpsim({"run", seed, "--vary", "training.no_sync=false,true", "--csv", "-"});
   CHECK_THAT(csv.out,
-             Catch::Contains(",currency,set,error\n") && Catch::Contains("training.no_sync=true"));
+             Catch::Contains(",currency,step_low_ms,step_high_ms,known_from,set,error\n") &&
+                 Catch::Contains("training.no_sync=true"));
   const auto refused = [&](std::vector<std::string> more, const std::string& why) {
     more.insert(more.begin(), {"run", seed});
     const Outcome outcome = ddpsim(more);

@@ -118,7 +118,8 @@ TEST_CASE("input that is made at a pace is refused on real ranks, which load no 
   CHECK(outcome.code == 2);
   CHECK(outcome.out.empty());
   CHECK(outcome.err ==
-        file + ": training.input: real ranks load no data: write ready, or take it out\n");
+        "ddpsim: " + file +
+            ": training.input: real ranks load no data: write ready, or take it out\n");
 }
 
 TEST_CASE("validate predicts and runs every strategy and every cap", "[tools][validate]") {

@@ -184,8 +184,12 @@ TEST_CASE("the H200 of the catalogue has operations, and two others take them sc
   CHECK(note("h100-sxm") == one + " of h200, scaled to h100-sxm by the laws");
   CHECK(note("b200") == one + " of h200, scaled to b200 by the laws");
   CHECK(note("a100-80").empty());
-  // The same chip, bound by its tensor cores.
-  CHECK(time_of(scratch, kernel, "h100-sxm") == time_of(scratch, kernel, "h200"));
+  // The same chip, bound by its tensor cores, of which the catalogue has products reach 0.78 of the
+  // peak and not 0.80; what starts a kernel is alike.
+  const double slower = in_seconds(time_of(scratch, kernel, "h100-sxm")) /
+                        in_seconds(time_of(scratch, kernel, "h200"));
+  CHECK(slower > 1);
+  CHECK(slower < 0.80 / 0.78);
 }
 
 TEST_CASE("a table that is wrong is refused with its place", "[scenarios][operations_reader]") {
