@@ -192,6 +192,9 @@ KernelTime convolution_time(const ConvolutionShape& shape, DType type, Bytes tra
     return time_of(usual_start + flops / std::min(fp32_rate(shape, machine), 2.5 * rate) +
                        seconds_of(real(traffic.count), 4.2, machine),
                    memory);
+  const bool hopper = machine.has_warp_group_products();
+  // Fitted to forward passes of six networks on two A100 (tests/experiments/forward_passes.py).
+  constexpr double ampere_tf32 = 0.85;
   ProductRates rates;
   // Pictures multiplied by themselves, whose rows do not begin at 16 bytes, take a kernel of the
   // generation before that loads two numbers at a time.
@@ -203,10 +206,9 @@ KernelTime convolution_time(const ConvolutionShape& shape, DType type, Bytes tra
   rates.memory_rate = 3.6;
   rates.element = real(size_of(type).count);
   // Shares of what plain products reach on the H200.
-  rates.rate = rate * (narrow ? 779.0 / 790 : 311.0 / 404);
+  rates.rate = rate * (narrow ? 779.0 / 790 : hopper ? 311.0 / 404 : ampere_tf32);
   rates.operand_rate = (narrow ? 2009e9 : 767e9) * machine.clock;
   rates.per_tile = (narrow ? 0.65e-6 : 0.96e-6) / machine.clock;
-  const bool hopper = machine.has_warp_group_products();
   if (shape.direction == ConvolutionDirection::input) rates.rate *= narrow ? 0.95 : 0.91;
   if (shape.direction == ConvolutionDirection::weight) {
     rates.rate *= narrow ? 0.88 : hopper ? 0.55 : 0.9;

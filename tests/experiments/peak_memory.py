@@ -88,13 +88,13 @@ def summary_of(rows, name):
 def table(rows):
     """Markdown: a row for each case, in MB, and a summary of errors."""
     def part(pair):
-        return (f'{pair["predicted"] / 1e6:.1f} | {pair["measured"] / 1e6:.1f} | '
-                f'{100 * pair["error"]:+.2f} %')
+        return (f'{pair["predicted"] / 1e6:.0f} | {pair["measured"] / 1e6:.0f} | '
+                f'{100 * pair["error"]:+.1f} %')
     lines = ['| case | moving | measured | error | there | left | peak | measured | error | in DDP '
              '| measured | error |', '|---|' + 11 * '--:|']
     for row in rows:
-        lines.append(f'| {row["case"]} | {part(row["moving"])} | {row["there"] / 1e6:.1f} | '
-                     f'{row["left"] / 1e6:.1f} | {part(row["peak"])} | {part(row["in DDP"])} |')
+        lines.append(f'| {row["case"]} | {part(row["moving"])} | {row["there"] / 1e6:.0f} | '
+                     f'{row["left"] / 1e6:.0f} | {part(row["peak"])} | {part(row["in DDP"])} |')
     lines += ['', '| | median error | nine in ten | worst | most too low |',
               '|---|--:|--:|--:|--:|']
     for kind in KINDS:

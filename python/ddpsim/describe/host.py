@@ -29,10 +29,13 @@ VIEWS_OF_OTHERS = ('aten.t', 'aten.detach')
 MODULE = 3.0      # the Python of a module's call, and
 ACCUMULATE = 3.0  # the node that hands a parameter its gradient: fits of whole steps (kernels of
 LAUNCH = 5.0      # ResNet-101 there); a launch within a call, of its profile: 4 to 7
-# A launch of cuDNN's recurrent layers and of sorts: steps of an LSTM and of a recommender, which
-# the host bounds, take 12 to 15 us for each of theirs, which in a loop is 8.
-LIBRARY_LAUNCH = 8.0
-_OF_LIBRARIES = ('lstm', 'gru', 'rnn', 'embedding_dense_backward', 'sort')
+# A launch of cuDNN's recurrent layers in 16 bits, and of sorts: steps of an LSTM and of a
+# recommender, which the host bounds, take 12 to 15 us for each of theirs, which in a loop is 8. In
+# fp32 recurrent layers of public timings take 3 to 5 us a launch
+# (tests/experiments/forward_passes.py).
+LIBRARY_LAUNCH, RECURRENT_LAUNCH_IN_FP32 = 8.0, 3.0
+_RECURRENT = ('aten.lstm', 'aten.gru', 'aten.rnn')
+_SORTS = ('embedding_dense_backward', 'sort')
 
 # Kind of an operation: its row, and how many launches the row holds.
 _FORWARD = {
@@ -98,6 +101,13 @@ def is_memset(kernel):
     return kernel.pattern == FILL and not kernel.op.startswith('aten.')
 
 
+def bare_launch(kernel):
+    """What a launch within a call costs."""
+    if kernel.op.startswith(_RECURRENT):
+        return RECURRENT_LAUNCH_IN_FP32 if kernel.type in ('fp32', 'tf32') else LIBRARY_LAUNCH
+    return LIBRARY_LAUNCH if any(name in kernel.op for name in _SORTS) else LAUNCH
+
+
 def shared(kernels, cost):
     """What the host takes for each kernel of a call: the call's figure for the first, and for
     launches beyond those that it holds a bare one each."""
@@ -107,6 +117,5 @@ def shared(kernels, cost):
         launches = 0 if is_memset(kernel) else kernel.launches
         more = max(0, launches - held)
         held = max(0, held - launches)
-        bare = LIBRARY_LAUNCH if any(name in kernel.op for name in _OF_LIBRARIES) else LAUNCH
-        shares.append(bare * more + (figure if number == 0 else 0))
+        shares.append(bare_launch(kernel) * more + (figure if number == 0 else 0))
     return shares

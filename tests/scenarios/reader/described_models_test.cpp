@@ -27,8 +27,8 @@ const std::vector<Pair> pairs{
     {"resnet50", "{model: resnet50, batch: 32, compute: tf32, optimizer: sgd}"},
     {"llama2", "{model: llama2-7b, batch: 1, sequence: 4096, dtype: bf16}"}};
 
-/// A product and its transposed one are the same. Of convolutions it is how much they multiply: cuDNN
-/// takes pictures by themselves or all together, and a description says so of each.
+/// A product and its transposed one are the same. Of convolutions it is how much they multiply:
+/// cuDNN takes pictures by themselves or all together, and a description says so of each.
 using Product = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
 
 std::map<Product, int> products(const Workload& workload, std::vector<Kernel> Layer::*pass) {
