@@ -213,6 +213,13 @@ def text_of(document):
     return laid_out(document, 0) + '\n'
 
 
+def computed_now(program):
+    """Of a run that measures nothing: when, where and with what it was computed."""
+    return {'date': f'{datetime.datetime.now().astimezone():%Y-%m-%d %H:%M %Z}',
+            'revision': revision(), 'version': first_line([program, '--version']),
+            'machine': machine(), 'command': command_line()}
+
+
 def keys_of(run, key):
     return {tuple(case[part] for part in key) for case in run.get('cases', [])}
 

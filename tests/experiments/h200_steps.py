@@ -27,8 +27,7 @@ import subprocess
 import sys
 import tempfile
 
-from experiment import ROOT, FORMAT, command_line, machine, revision
-import datetime
+from experiment import ROOT, add_run, computed_now, rounded
 
 DATA = ROOT / 'tests/data/h200'
 FLAGS = {'amp': ['--autocast', 'bf16'], 'last': ['--autocast', 'bf16'], 'tf32': ['--tf32', 'all'],
@@ -158,13 +157,8 @@ def main():
             print(f'{case} done', file=sys.stderr)
     show(cases)
     if arguments.json:
-        file = pathlib.Path(arguments.json)
-        kept = json.loads(file.read_text()) if file.exists() else {
-            'format': FORMAT, 'experiment': 'tests/experiments/h200_steps.py', 'runs': []}
-        kept['runs'] = [{'date': f'{datetime.datetime.now().astimezone():%Y-%m-%d %H:%M %Z}',
-                         'revision': revision(), 'machine': machine(), 'command': command_line(),
-                         'cases': cases}]
-        file.write_text(json.dumps(kept, indent=1) + '\n')
+        add_run(arguments.json, __file__,
+                rounded({**computed_now(arguments.ddpsim), 'cases': cases}), ('case',))
 
 
 if __name__ == '__main__':

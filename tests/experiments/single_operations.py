@@ -19,13 +19,14 @@ operations is made of the same rows.
 import argparse
 import csv
 import gzip
-import json
 import math
 import pathlib
 import statistics
 import subprocess
 import sys
 import tempfile
+
+import experiment
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DATA = ROOT / 'tests/data/h200/operations.csv.gz'
@@ -348,11 +349,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--ddpsim-tests', default=ROOT / 'build/release/tests')
+    parser.add_argument('--ddpsim', default=ROOT / 'build/release/tools/ddpsim')
     parser.add_argument('--data', default=DATA)
     parser.add_argument('--rows', action='store_true', help='print every row')
     parser.add_argument('--table', action='store_true',
                         help='the table of measured operations, sizes left out')
-    parser.add_argument('--json', help='write the figures of each class')
+    parser.add_argument('--json', help='results to which the figures of each class are added')
     arguments = parser.parse_args()
     if arguments.table:
         errors = by_table_without_size(arguments.ddpsim_tests, arguments.data)
@@ -367,9 +369,11 @@ def main():
     median, ninth = spread(everything)
     print(f'{"all":26} {len(everything):4} {100 * median:6.1f} % {100 * ninth:8.1f} %')
     if arguments.json:
-        pathlib.Path(arguments.json).write_text(json.dumps(
-            {name: {'rows': len(some), 'median': spread(some)[0], 'ninth_decile': spread(some)[1]}
-             for name, some in [*errors.items(), ('all', everything)]}, indent=1) + '\n')
+        cases = [{'class': name, 'rows': len(some), 'median_error': spread(some)[0],
+                  'ninth_decile_error': spread(some)[1]}
+                 for name, some in [*errors.items(), ('all', everything)]]
+        experiment.add_run(arguments.json, __file__, experiment.rounded(
+            {**experiment.computed_now(arguments.ddpsim), 'cases': cases}), ('class',))
 
 
 if __name__ == '__main__':
