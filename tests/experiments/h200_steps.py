@@ -12,8 +12,7 @@ the number of kernels, by the profiler's list where there is one (kernels.csv.gz
 allocated memory, less what an earlier case had left.
 
 Nothing is fitted here. What of the laws' constants comes from these networks is said where the
-constant stands (model/kernel). `table`: without the device's table of measured operations
-(`operations: none`), steps are of the laws alone.
+constant stands (model/kernel, python/ddpsim/describe/host.py), and in docs/accuracy.md.
 
 Needs Python with torch, transformers and the package ddpsim.
 """
