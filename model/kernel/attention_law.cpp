@@ -11,6 +11,8 @@
 // Constants: attention by each implementation on one H200 (tests/data/h200), backward passes from
 // the kernels of whole steps; a cap for long sequences from cuDNN's own benchmark on H200
 // (github:NVIDIA/cudnn-frontend, benchmark results of 2026).
+// The starts of the backward kernels of flash and of the memory-efficient kernel in 16 bits are
+// assumed: short rows of theirs measure the host.
 #include <algorithm>
 #include <cmath>
 #include <limits>

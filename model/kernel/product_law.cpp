@@ -99,9 +99,10 @@ namespace {
 
 /// What unaligned rows leave of the rate. Tensor cores are fed 16 bytes at a time. Hopper's kernels
 /// then give way to those of the generation before (an H200's batched product of rows of 197
-/// numbers in bf16 takes three times as long as the law, in TF32 1.25 times); earlier devices lose
-/// less (a step of GPT-2 of 124 M in bf16 on an A100, whose vocabulary of 50257 is rounded up to
-/// 50304, gains 3 %: github:karpathy/build-nanogpt).
+/// numbers in bf16 takes three times as long as the law, in TF32 1.25 times). Earlier devices lose
+/// less. Their 0.8 is an assumption, not a measurement: for GPT-2 of 124 M in bf16 on an A100,
+/// whose vocabulary of 50257 it slows, rounding up to 50304 was reported to save 3 % of a step (the
+/// syllabus of the course "Let's reproduce GPT-2 (124M)").
 double alignment_factor(const Gemm& gemm, DType type, const Machine& machine) {
   if (type == DType::fp32) return 1;
   const std::int64_t together = 16 / size_of(type).count;
