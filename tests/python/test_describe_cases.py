@@ -1,10 +1,13 @@
 """Models that were once described wrongly without a word, or blamed for what was not theirs."""
 import gc
+import subprocess
+import sys
 import weakref
 
 import pytest
 from describe_models import ROOT, torch
 
+import ddpsim
 from ddpsim.describe import DescribeError, describe
 from ddpsim.describe.user_file import made_by
 
@@ -247,3 +250,19 @@ def test_a_mistake_of_the_models_is_the_models():
     with pytest.raises(DescribeError, match='AttributeError') as problem:
         describe(Model(4, 4), torch.randn(2, 4), lambda model, batch: model(batch).sum())
     assert 'ddpsim itself' not in str(problem.value)
+
+
+# --- steps that somebody published ---
+
+@pytest.mark.parametrize('flags, compute, published', [
+    ([], 'fp32', 1000), (['--tf32', 'all'], 'tf32', 333), (['--autocast', 'bf16'], None, 300)])
+def test_an_eager_gpt2_takes_what_a_course_says_it_takes(tmp_path, flags, compute, published):
+    """Milliseconds of a step of 16 x 1024 tokens on one A100, from the syllabus of "Let's reproduce
+    GPT-2 (124M)" (classcentral.com)."""
+    file = tmp_path / 'gpt2.yaml'
+    subprocess.run([sys.executable, '-W', 'ignore', '-m', 'ddpsim.describe',
+                    f'{MODELS}/eager_gpt2.py:make', *flags, '-q', '-o', str(file)], check=True)
+    step = ddpsim.run(file, set={
+        'cluster.device': 'a100-80', 'cluster.nodes': 1, 'cluster.ranks_per_node': 1,
+        'compare': ['none'], **({'workload.compute': compute} if compute else {})})
+    assert step.record['results'][0]['step_ms'] == pytest.approx(published, rel=0.2)

@@ -255,3 +255,30 @@ def test_what_is_kept_is_what_autograd_saves_each_storage_once():
     workload = describe(model, torch.randn(2, 8), lambda m, x: m(x).sum())
     # The input (2 x 8) by the first layer, ReLU's result (2 x 16) by ReLU; parameters not.
     assert [layer.kept for layer in workload.layers] == [64, 128, 0]
+
+
+# What operations run inside by torch's own profiler, and is no kernel or one of a CPU alone.
+NO_KERNELS = {'empty', 'empty_like', 'empty_strided', 'resize_', 'as_strided', 'as_strided_', 'view',
+              'expand', 'squeeze', 'squeeze_', 'unsqueeze', 'unsqueeze_', 'real', 'to', 'fill_',
+              'scalar_tensor', 'result_type', 'softmax', '_to_copy', 'copy_'}
+
+
+@pytest.mark.parametrize('name, call, hidden', [
+    ('masked_fill', lambda x: x.masked_fill(x.detach() > 0, 0.0), ['clone', 'masked_fill_']),
+    ('logsumexp', lambda x: x.logsumexp(-1),
+     ['amax', 'abs', 'eq', 'masked_fill_', 'sub', 'exp_', 'sum', 'log_', 'add_']),
+    ('_safe_softmax', lambda x: torch.ops.aten._safe_softmax(x, -1),
+     ['_softmax', 'isneginf', 'all', 'where'])])
+def test_operations_made_of_others_launch_as_many_kernels_as_those(name, call, hidden):
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        call(torch.randn(16, 64))
+    names = [event.name[6:] for event in profile.events() if event.name.startswith('aten::')]
+    inside, made = names[names.index(name) + 1:], []
+    for each in inside:  # abs calls itself, and copies what clones and casts have made
+        if each in hidden and each not in made:
+            made.append(each)
+    assert made == hidden
+    assert set(inside) - set(hidden) <= {*NO_KERNELS, name}
+    forward, _ = kernels(call, (16, 64))
+    known = [kernel for kernel in forward if kernel.op != 'aten.gt']
+    assert sum(kernel.launches for kernel in known) == len(hidden)

@@ -101,6 +101,36 @@ def copy(call):
                         pattern=patterns.of_elementwise(call))]
 
 
+def masked_fill(call):
+    """In place, in a copy (TensorAdvancedIndexing.cpp)."""
+    return [call.memory(bytes_of(call['self']), bytes_of(call.result), op='aten.clone'),
+            call.memory(bytes_of(call.result) + bytes_of(call['mask']), bytes_of(call.result),
+                        pattern=patterns.of_elementwise(call))]
+
+
+def logsumexp(call):
+    """The largest elements of the rows, which are none if they are infinite; what is left of each
+    element; its exponential, in place; their sum, of which the logarithm is taken (ReduceOps.cpp).
+    """
+    data, rows = bytes_of(call['self']), bytes_of(call.result)
+    along = patterns.of_reduction(call)
+    small = call.memory(2 * rows, rows, 3, op='aten.masked_fill_')  # abs, ==, masked_fill_
+    return [call.memory(data, rows, pattern=along), small,
+            call.memory(data + rows, data, op='aten.sub', pattern=Pattern('strided')),
+            call.memory(data, data, op='aten.exp_'), call.memory(data, rows, pattern=along),
+            call.memory(2 * rows, rows, 2, op='aten.add_')]  # log_, add_
+
+
+def safe_softmax(call):
+    """A softmax; which elements were -infinity, and in whole rows (attention.cpp)."""
+    data = bytes_of(call.result)
+    elements, rows = call.result.numel(), call.result.numel() // max(1, call.result.shape[-1])
+    return [call.memory(pattern=patterns.along(call, 'softmax')),
+            call.memory(data, elements, op='aten.isneginf'),
+            call.memory(elements, rows, op='aten.all'),
+            call.memory(rows + data, data, op='aten.where', pattern=Pattern('strided'))]
+
+
 def scaled(read, written, count=1):
     """Passes over the first argument (read) and the first result (written)."""
     def rule(call):
@@ -379,15 +409,15 @@ FREE = {'aten.' + name for name in (
     '_assert_tensor_metadata', 'rename', 'is_pinned', '_pin_memory', 'record_stream', 'device')}
 
 _ELEMENTWISE = '''
-copy _to_copy clone masked_fill masked_fill_
+copy _to_copy clone masked_fill_
 '''.split()
 _REDUCTIONS = '''
 sum mean amax amin prod any all max min argmax argmin norm linalg_vector_norm var std var_mean
-std_mean logsumexp nansum count_nonzero
+std_mean nansum count_nonzero
 '''.split()
 _ONE_KERNEL = '''
 masked_scatter_backward embedding_renorm_ cumsum cumprod cummax cummin logcumsumexp
-_safe_softmax _masked_softmax _weight_norm_interface
+_masked_softmax _weight_norm_interface
 mse_loss_backward smooth_l1_loss_backward huber_loss_backward
 binary_cross_entropy_backward leaky_relu_backward elu_backward hardswish_backward
 hardsigmoid_backward hardtanh_backward log_sigmoid_forward log_sigmoid_backward softplus_backward
@@ -430,7 +460,8 @@ RULES.update({f'aten.{name}_backward': average_pool_backward for name in _POOLS[
 RULES.update({'aten.' + name: write_only for name in _FILLS})
 RULES.update({'aten.' + name: gather for name in _GATHERS})
 RULES.update({
-    'aten.copy_': copy,
+    'aten.copy_': copy, 'aten.masked_fill': masked_fill, 'aten.logsumexp': logsumexp,
+    'aten._safe_softmax': safe_softmax,
     'aten._softmax': softmax('softmax'), 'aten._log_softmax': softmax('log_softmax'),
     'aten._softmax_backward_data': softmax('softmax', True),
     'aten._log_softmax_backward_data': softmax('log_softmax', True),
