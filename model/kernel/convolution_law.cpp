@@ -11,9 +11,9 @@
 // channel by itself have kernels of PyTorch's (channels first) or cuDNN's (channels last), whose
 // time is that of their instructions: so much for each result, and for each element of the window.
 //
-// Of fp32 without TF32 no form was found: cuDNN chooses among direct, Winograd's and Fourier's
-// algorithms. There the law is the median rate of each direction and layout, far off for single
-// shapes (docs/accuracy.md); a measured table goes before it.
+// In fp32 without TF32 cuDNN chooses among direct, Winograd's and Fourier's algorithms, by rules that
+// are not known. Windows of one pixel follow a form; of wider ones the law is a median, far off for
+// single shapes (docs/accuracy.md); a measured table goes before it.
 //
 // Constants: 504 convolutions on one H200 (tests/data/h200/operations.csv.gz).
 #include <algorithm>
@@ -136,20 +136,57 @@ double grouped_rate(const ConvolutionShape& shape, DType type, const Machine& ma
   return rates[direction] * 1e12 * (of_group / 4) * machine.lanes;
 }
 
-/// FLOP/s in fp32, without tensor cores: medians.
+/// `value` over the next multiple of `tile`: what of a tile is used.
+double used(double value, double tile) {
+  return value / (std::ceil(value / tile) * tile);
+}
+
+/// FLOP/s in fp32 of a window of one pixel. A block of threads computes a tile of 128 columns, or a
+/// smaller one that reads its operands more often, and before its first result reads what 50
+/// elements of the sum take; with channels first its rows are pixels of one picture, 64 together.
+double fp32_pixel_rate(const ConvolutionShape& shape, const Machine& machine) {
+  const bool forward = shape.direction == ConvolutionDirection::forward;
+  double rate = 0;
+  if (shape.direction == ConvolutionDirection::weight) {
+    constexpr double smallest = 64.0 * 64;  // elements of a weight, first of which rates were found
+    rate = shape.channels_last
+               ? 19
+               : 8 * std::pow(real(shape.channels) * real(shape.outputs) / smallest, 0.15);
+  } else {
+    const double sum = real(forward ? shape.channels : shape.outputs);
+    const double columns = real(forward ? shape.outputs : shape.channels);
+    rate = forward ? (shape.channels_last ? 27 : 46) : (shape.channels_last ? 23 : 33);
+    rate *= sum / (sum + 50) * std::pow(std::min(1.0, columns / 128), 0.4);
+    if (!shape.channels_last) rate *= used(real(forward ? shape.places : shape.pixels), 64);
+  }
+  return rate * 1e12 * machine.lanes;
+}
+
+/// FLOP/s in fp32, without tensor cores. Of wider windows the rates of forward and of the input's
+/// gradient are medians: where cuDNN takes another algorithm they are up to 2.7 times as high.
 double fp32_rate(const ConvolutionShape& shape, const Machine& machine) {
-  const auto direction = static_cast<std::size_t>(shape.direction);
-  constexpr double pixel_first[]{35, 23, 12}, pixel_last[]{25, 19, 25};
-  constexpr double window_first[]{39, 31, 21}, window_last[]{30, 33, 20};
-  // Winograd's algorithm: weights' gradients of 3 x 3 windows without stride, of many channels.
-  constexpr double winograd = 100, winograd_channels = 128;
-  const bool unstrided = shape.places == shape.pixels;
-  if (shape.window == 9 && unstrided && shape.direction == ConvolutionDirection::weight &&
-      real(std::min(shape.channels, shape.outputs)) >= winograd_channels)
-    return winograd * 1e12 * machine.lanes;
-  const double* rates = shape.window == 1 ? (shape.channels_last ? pixel_last : pixel_first)
-                                          : (shape.channels_last ? window_last : window_first);
-  return rates[direction] * 1e12 * machine.lanes;
+  if (shape.window == 1) return fp32_pixel_rate(shape, machine);
+  // Winograd's algorithm: weights' gradients of 3 x 3 windows without stride, of many channels,
+  // over which it spreads its transforms of tiles of 4 x 4.
+  constexpr double winograd_channels = 128;
+  const double fewest = real(std::min(shape.channels, shape.outputs));
+  double rate = 0;
+  switch (shape.direction) {
+    case ConvolutionDirection::forward:
+      rate = 30;
+      break;
+    case ConvolutionDirection::input:
+      rate = 27;
+      break;
+    case ConvolutionDirection::weight:
+      rate = 21;
+      if (shape.window == 9 && shape.places == shape.pixels && fewest >= winograd_channels) {
+        const double side = used(std::sqrt(real(shape.places)), 4);
+        rate = 165 * fewest / (fewest + 150) * side * side * (shape.channels_last ? 0.87 : 1);
+      }
+      break;
+  }
+  return rate * 1e12 * machine.lanes;
 }
 
 /// The implicit product of the whole convolution.
@@ -189,9 +226,9 @@ KernelTime convolution_time(const ConvolutionShape& shape, DType type, Bytes tra
     return time_of(usual_start + std::max(flops / few_channels_rate(shape, type, machine), memory),
                    memory);
   if (type == DType::fp32)
-    return time_of(usual_start + flops / std::min(fp32_rate(shape, machine), 2.5 * rate) +
-                       seconds_of(real(traffic.count), 4.2, machine),
-                   memory);
+    return time_of(
+        usual_start + std::max(flops / std::min(fp32_rate(shape, machine), 2.5 * rate), memory),
+        memory);
   const bool hopper = machine.has_warp_group_products();
   // Fitted to forward passes of six networks on two A100 (tests/experiments/forward_passes.py).
   constexpr double ampere_tf32 = 0.85;
