@@ -189,6 +189,14 @@ double fp32_rate(const ConvolutionShape& shape, const Machine& machine) {
   return rate * 1e12 * machine.lanes;
 }
 
+/// What a device's multiprocessors do for a convolution besides multiplying (finding and gathering
+/// what a window covers) takes time of their lanes, whatever its tensor cores make of products: the
+/// FLOP/s of a convolution that has `share` of the rate of plain products where that is `plain` and
+/// the lanes `lanes` of the H200's.
+double gathered(double rate, double share, double plain, double lanes, const Machine& machine) {
+  return 1 / (1 / rate + (1 / share - 1) / plain * lanes / machine.lanes);
+}
+
 /// The implicit product of the whole convolution.
 Gemm implicit(const ConvolutionShape& shape) {
   const std::int64_t results = shape.pictures * shape.places;
@@ -231,28 +239,34 @@ KernelTime convolution_time(const ConvolutionShape& shape, DType type, Bytes tra
         memory);
   const bool hopper = machine.has_warp_group_products();
   // Fitted to forward passes of six networks on two A100 (tests/experiments/forward_passes.py).
-  constexpr double ampere_tf32 = 0.85;
+  constexpr double ampere_tf32 = 0.85, lanes_of_a100 = 0.583;
   ProductRates rates;
   // Pictures multiplied by themselves, whose rows do not begin at 16 bytes, take a kernel of the
   // generation before that loads two numbers at a time.
   constexpr std::int64_t together = 8;
-  constexpr double unaligned_rate = 140.0 / 790;
+  constexpr double unaligned_rate = 140e12;  // of the H200's lanes
   const bool by_itself = shape.direction != ConvolutionDirection::weight && !shape.channels_last &&
                          shape.window == 1 && shape.places == shape.pixels;
   const bool unaligned = narrow && by_itself && shape.pixels % together != 0;
   rates.memory_rate = 3.6;
   rates.element = real(size_of(type).count);
-  // Shares of what plain products reach on the H200.
-  rates.rate = rate * (narrow ? 779.0 / 790 : hopper ? 311.0 / 404 : ampere_tf32);
   rates.operand_rate = (narrow ? 2009e9 : 767e9) * machine.clock;
   rates.per_tile = (narrow ? 0.65e-6 : 0.96e-6) / machine.clock;
-  if (shape.direction == ConvolutionDirection::input) rates.rate *= narrow ? 0.95 : 0.91;
+  // What of plain products is reached on the H200, in TF32 before Hopper on an A100.
+  double share = narrow ? 779.0 / 790 : hopper ? 311.0 / 404 : ampere_tf32;
+  if (shape.direction == ConvolutionDirection::input) share *= narrow ? 0.95 : 0.91;
   if (shape.direction == ConvolutionDirection::weight) {
-    rates.rate *= narrow ? 0.88 : hopper ? 0.55 : 0.9;
+    share *= narrow ? 0.88 : hopper ? 0.55 : 0.9;
     rates.most_parts = 64;
   }
-  if (shape.window > 1 && narrow) rates.rate *= 0.83;
-  if (unaligned) rates.rate = std::min(rates.rate, rate * unaligned_rate);
+  if (shape.window > 1 && narrow) share *= 0.83;
+  if (narrow)
+    rates.rate = gathered(rate, share, 790e12, 1, machine);
+  else if (hopper)
+    rates.rate = gathered(rate, share, 404e12, 1, machine);
+  else
+    rates.rate = gathered(rate, share, 131e12, lanes_of_a100, machine);
+  if (unaligned) rates.rate = std::min(rates.rate, unaligned_rate * machine.lanes);
   Gemm gemm = implicit(shape);
   if (shape.groups > 1) {
     gemm.batch = shape.groups;

@@ -67,8 +67,10 @@ double best_of(const std::array<Tile, Count>& tiles, const Gemm& gemm, double by
     const double count = std::ceil(m / tile.rows) * std::ceil(n / tile.columns) * batch;
     const double step = std::max(2 * tile.rows * tile.columns / rate,
                                  (tile.rows + tile.columns) * rates.element / rates.operand_rate);
-    for (double parts = 1;
-         parts <= rates.most_parts && k / parts >= (parts > 1 ? shortest_part : 1); parts *= 2) {
+    // Of very few tiles as many parts as fill the device.
+    const double most = std::max<double>(rates.most_parts, sms / count);
+    for (double parts = 1; parts <= most && k / parts >= (parts > 1 ? shortest_part : 1);
+         parts *= 2) {
       double time =
           std::max(std::ceil(count * parts / sms) * (k / parts * step + rates.per_tile), memory);
       if (parts > 1)

@@ -45,8 +45,11 @@ const Map<Device>& peak_map() {
 
 const Map<Device>& efficiency_map() {
   static const auto map = by_dtype(
-      "gemm_efficiency", "Which share of the peak large matrix products reach.",
-      value::number(0.01, 1), [](auto& device) -> auto& { return device.gemm_efficiency; },
+      "gemm_efficiency",
+      "Which share of the peak large matrix products reach: more than 1 where a card's clock is "
+      "above "
+      "that of its data sheet.",
+      value::number(0.01, 1.5), [](auto& device) -> auto& { return device.gemm_efficiency; },
       {.meaning = "The share of the peak that large matrix products in {} reach.", .unset = "0.7"});
   return map;
 }

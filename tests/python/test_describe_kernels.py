@@ -258,9 +258,9 @@ def test_what_is_kept_is_what_autograd_saves_each_storage_once():
 
 
 # What operations run inside by torch's own profiler, and is no kernel or one of a CPU alone.
-NO_KERNELS = {'empty', 'empty_like', 'empty_strided', 'resize_', 'as_strided', 'as_strided_', 'view',
-              'expand', 'squeeze', 'squeeze_', 'unsqueeze', 'unsqueeze_', 'real', 'to', 'fill_',
-              'scalar_tensor', 'result_type', 'softmax', '_to_copy', 'copy_'}
+NO_KERNELS = {'empty', 'empty_like', 'empty_strided', 'resize_', 'as_strided', 'as_strided_',
+              'view', 'expand', 'squeeze', 'squeeze_', 'unsqueeze', 'unsqueeze_', 'real', 'to',
+              'fill_', 'scalar_tensor', 'result_type', 'softmax', '_to_copy', 'copy_'}
 
 
 @pytest.mark.parametrize('name, call, hidden', [
