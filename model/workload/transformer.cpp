@@ -123,6 +123,7 @@ Recipe gpt2(const TransformerShape& shape, const TransformerModules& x) {
           {
               x.layer_norm("ln_1", Residual::goes_on),
               x.linear(conv1d, d, {"attn.c_attn", 3 * d}, stored),
+              x.gathered_gradients("attn.cat"),
               x.fused_attention("attn", Mask::causal),
               x.linear(conv1d, d, {"attn.c_proj", d}, kept),
               x.add("attn.residual"),
@@ -155,7 +156,7 @@ Recipe bert(const TransformerShape& shape, const TransformerModules& x) {
           {
               x.embedding("embeddings.word_embeddings"),
               x.small_embedding("embeddings.token_type_embeddings", 2),
-              x.add("embeddings.add"),
+              x.sum("embeddings.add"),
               x.position_embedding("embeddings.position_embeddings"),
               x.layer_norm("embeddings.LayerNorm", Residual::ends),
           },

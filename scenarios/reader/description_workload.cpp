@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "model/kernel/host_law.hpp"
-#include "model/kernel/kernel_law.hpp"
+#include "model/kernel/price_by_class.hpp"
+#include "model/workload/host_calls.hpp"
 #include "scenarios/reader/description.hpp"
 
 namespace ddpsim {
@@ -51,7 +51,7 @@ class DescribedPass {
 
  private:
   void append(const Kernel& kernel, int count) {
-    if (open_ && !kernel.gemm && kernel.blocks == 0 &&
+    if (open_ && !kernel.gemm &&
         kernel.time.has_value() == kernels_.back().time.has_value() &&
         kernel.by_class.has_value() == kernels_.back().by_class.has_value()) {
       if (merged_ == 0) kernels_.back().name += " and others";
@@ -59,17 +59,17 @@ class DescribedPass {
     } else {
       kernels_.push_back(kernel);
       kernels_.back().traffic = {};
-      kernels_.back().launches = kernels_.back().followers = 0;
+      kernels_.back().launches = kernels_.back().calls = 0;
       if (kernel.time) kernels_.back().time = Duration::zero();
       if (kernel.by_class) kernels_.back().by_class = ClassCost{{}, {}, 0};
       merged_ = 0;
     }
     kernels_.back().traffic += count * kernel.traffic;
     kernels_.back().launches += count * kernel.launches;
-    kernels_.back().followers += count * kernel.followers;
+    kernels_.back().calls += count * kernel.calls;
     if (kernel.time) *kernels_.back().time += count * *kernel.time;
     if (kernel.by_class) add(*kernels_.back().by_class, *kernel.by_class, count);
-    open_ = !kernel.gemm && kernel.blocks == 0;
+    open_ = !kernel.gemm;
   }
 
   /// Adds so many of a kernel to a sum, of which memory bounds the mean share.
@@ -99,11 +99,9 @@ class DescribedPass {
 };
 
 /// Copies of layout, helpers and sums of parts are there for kernels of tensor cores: those of a
-/// convolution in fp32 are among its own launches. Sums of parts are there on devices that the
-/// parts fill.
+/// convolution in fp32 are among its own launches.
 bool is_left_out(const DescribedKernel& described, std::optional<DType> compute,
                  const Device& device) {
-  if (described.multiprocessors && device.multiprocessors < *described.multiprocessors) return true;
   if (described.op != "cudnn.layout" && described.op != "cudnn.helper" &&
       described.op != "cudnn.sum_of_parts")
     return false;
@@ -113,33 +111,13 @@ bool is_left_out(const DescribedKernel& described, std::optional<DType> compute,
   return multiplied_as(convolution, compute, device) == DType::fp32;
 }
 
-/// What decides the time of a kernel on a device, by its class.
-DeviceKernel device_kernel(const DescribedKernel& described, DType type, int launches,
-                           const Device& device, DescribedRelease release) {
-  DeviceKernel kernel;
-  kernel.type = type;
-  kernel.traffic = Bytes{described.read + described.written};
-  kernel.launches = launches;
-  if (described.attention) {
-    AttentionOperation operation = *described.attention;
-    operation.implementation = attention_kernel(operation, type, device, number_of(release));
-    kernel.shape = operation;
-    kernel.launches = 1;  // its law knows them
-  } else if (described.conv) {
-    kernel.shape = *described.conv;
-  } else if (described.gemm) {
-    kernel.shape = *described.gemm;
-  } else {
-    kernel.shape = described.pattern.value_or(MemoryPattern{});
-  }
-  return kernel;
-}
-
-/// Is the kernel priced by the law of its class: does the description know it, and the device?
-bool has_class(const DescribedKernel& described, const Device& device) {
-  return described.host && !described.time && !device.synchronous &&
-         device.peak_of(DType::fp32).flops_per_second > 0 &&
-         device.memory_bandwidth.bytes_per_second > 0;
+/// What a call takes the reference host of which the description does not say it, as those that
+/// earlier releases wrote: a plain one, with a bare launch for each other kernel.
+Duration host_of(const DescribedKernel& described) {
+  if (described.host) return *described.host;
+  const CallTime call = call_time(Call::elementwise, false, described.type);
+  return described.operations * call.time +
+         std::max(0, described.launches - described.operations) * launch_within_call;
 }
 
 int launches_of(const DescribedKernel& described, DType type, const Device& device) {
@@ -148,10 +126,31 @@ int launches_of(const DescribedKernel& described, DType type, const Device& devi
   return described.launches;
 }
 
+/// What decides the time of a kernel on a device, by its class.
+KernelPart part_of(const DescribedKernel& described, DType type, const Device& device) {
+  KernelPart part;
+  part.host = host_of(described);
+  part.multiprocessors = described.multiprocessors.value_or(0);
+  part.kernel.type = type;
+  part.kernel.traffic = Bytes{described.read + described.written};
+  part.kernel.launches = launches_of(described, type, device);
+  if (described.attention)
+    part.kernel.shape = *described.attention;
+  else if (described.conv)
+    part.kernel.shape = *described.conv;
+  else if (described.gemm)
+    part.kernel.shape = *described.gemm;
+  else
+    part.kernel.shape = described.pattern.value_or(MemoryPattern{});
+  return part;
+}
+
 /// A kernel of the description as the law of kernels takes it; none where the device runs none.
 std::optional<Kernel> priced(const DescribedKernel& described, std::optional<DType> compute,
                              const Device& device, DescribedRelease release) {
-  if (is_left_out(described, compute, device)) return std::nullopt;
+  if (is_left_out(described, compute, device) ||
+      device.multiprocessors < described.multiprocessors.value_or(0))
+    return std::nullopt;
   Kernel kernel;
   kernel.name = described.op;
   kernel.gemm = described.attention
@@ -161,17 +160,13 @@ std::optional<Kernel> priced(const DescribedKernel& described, std::optional<DTy
   kernel.traffic = Bytes{described.read + described.written};
   kernel.type = multiplied_as(described, compute, device);
   kernel.launches = launches_of(described, kernel.type, device);
-  kernel.followers = kernel.launches - described.operations;
-  if (described.kind == KernelKind::conv)
-    kernel.convolution = described.by_picture ? Convolution::pictures : Convolution::windows;
-  kernel.blocks = described.blocks.value_or(0);
+  kernel.calls = described.operations;
   kernel.time = described.time;
   if (const auto time = class_time(described, compute, device, release)) {
-    kernel.launches = time->launches;
-    kernel.followers = std::max(0, kernel.launches - described.operations);
-    kernel.by_class = ClassCost{.work = time->busy + time->launches * kernel_gap,
-                                .host = host_in_step(*described.host),
-                                .memory_fraction = time->memory_fraction};
+    ClassCost cost{{}, {}, 0};
+    kernel.launches = 0;
+    add_part(cost, kernel.launches, part_of(described, kernel.type, device), *time);
+    kernel.by_class = cost;
   }
   return kernel;
 }
@@ -260,10 +255,9 @@ DType multiplied_as(const DescribedKernel& kernel, std::optional<DType> compute,
 
 std::optional<KernelTime> class_time(const DescribedKernel& kernel, std::optional<DType> compute,
                                      const Device& device, DescribedRelease release) {
-  if (!has_class(kernel, device) || is_left_out(kernel, compute, device)) return std::nullopt;
-  const DType type = multiplied_as(kernel, compute, device);
-  return kernel_time(
-      device_kernel(kernel, type, launches_of(kernel, type, device), device, release), device);
+  if (kernel.time || !has_laws(device) || is_left_out(kernel, compute, device)) return std::nullopt;
+  return part_time(part_of(kernel, multiplied_as(kernel, compute, device), device), device,
+                   number_of(release));
 }
 
 Workload workload_of(const WorkloadDescription& description, const std::string& name,

@@ -6,6 +6,7 @@
 
 #include "model/ddp/peak_memory.hpp"
 #include "model/kernel/operation_table.hpp"
+#include "model/kernel/price_by_class.hpp"
 #include "scenarios/reader/catalogue.hpp"
 #include "scenarios/reader/description_reader.hpp"
 #include "scenarios/reader/map.hpp"
@@ -364,9 +365,11 @@ void read_workload(const Yaml& given, Scenario& scenario) {
       scenario.d_model = blocks->d_model;
       scenario.num_layers = blocks->layers;
     }
-    if (scenario.cluster.device.peak_of(draft.size.compute).flops_per_second <= 0)
+    const Device& device = scenario.cluster.device;
+    if (device.peak_of(draft.size.compute).flops_per_second <= 0)
       given.fail(fmt::format("device {} does not multiply {}: choose another compute type",
-                             scenario.cluster.device.name, name_of(draft.size.compute)));
+                             device.name, name_of(draft.size.compute)));
+    price_by_class(scenario.workload, device);
   }
   if (draft.optimizer) scenario.optimizer = *draft.optimizer;
   if (draft.optimizer || draft.optimizer_time) scenario.workload.optimizer = draft.optimizer_time;
