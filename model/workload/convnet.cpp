@@ -80,7 +80,8 @@ class PictureModules {
     if (make_.casts())  // autocast copies the weight, and the network's own pictures
       module.forward.push_back(
           make_.eager(name + ".cast", {make_.to_computed(to_input ? 0 : before.elements()),
-                                       make_.to_computed(channels * taps)}));
+                                       make_.to_computed(channels * taps),
+                                       make_.to_computed(biased ? channels : 0)}));
     run(module.forward, name, {of_each, outputs, taps, products}, forward_parts(call));
     // The data gradient gathers from every output channel; under a stride from fewer places each,
     // for more pixels: the product of the extents is the same.
@@ -96,7 +97,9 @@ class PictureModules {
     }
     if (make_.casts())  // backward the weight's gradient is copied
       backward.push_back(
-          make_.eager(name + ".grad_cast", {make_.to_stored(channels * taps)}, Pass::backward));
+          make_.eager(name + ".grad_cast",
+                      {make_.to_stored(channels * taps), make_.to_stored(biased ? channels : 0)},
+                      Pass::backward));
     module.calls = 1;
 
     const int last = static_cast<int>(backward.size()) - 1;
@@ -192,8 +195,9 @@ class PictureModules {
 
   /// Whole pictures dropped by a random mask of one number each. What it writes is read again.
   Module drop_pictures(const std::string& name, const Pictures& pictures) const {
-    Module module = run_.elementwise(name, {pictures.elements(), {strided(2)}},
-                                     {pictures.elements(), {strided(2)}});
+    Module module = run_.elementwise(
+        name, {pictures.elements(), {only_gpu(fill(0)), only_gpu(0), strided(2)}},
+        {pictures.elements(), {strided(2)}});
     module.calls = 1;
     return module;
   }
@@ -281,7 +285,7 @@ Modules residual_block(const PictureModules& x, Pictures& pictures, const ResNet
   const std::int64_t width = planes * shape.width_per_group / 64 * shape.groups;
   const Window one{1, 1, 0}, three{3, 1, 1}, striding{3, stride, 1}, projecting{1, stride, 0};
   Pictures shortcut = pictures;
-  Modules block{x.fork("shortcut", shortcut)};
+  Modules block{with_calls(x.fork("shortcut", shortcut), 1)};
   const auto convolve = [&](int number, std::int64_t out, const Window& window,
                             std::int64_t groups = 1) {
     block.push_back(x.convolution(fmt::format("conv{}", number), pictures, out, window, false,
@@ -303,7 +307,7 @@ Modules residual_block(const PictureModules& x, Pictures& pictures, const ResNet
     convolve(2, channels, three);
   }
   if (stride != 1 || shortcut.channels != channels) {
-    block.push_back(x.convolution("downsample.0", shortcut, channels, projecting));
+    block.push_back(with_calls(x.convolution("downsample.0", shortcut, channels, projecting), 1));
     block.push_back(x.batch_norm("downsample.1", shortcut));
   }
   block.push_back(x.add("add", pictures));
@@ -335,7 +339,8 @@ void add_convolution(Modules& modules, const PictureModules& x, const std::strin
                      Pictures& pictures, std::int64_t channels, const MobileStage& stage,
                      std::int64_t groups, bool activated, Input input = Input::activation) {
   const Window window{stage.window, stage.stride, (stage.window - 1) / 2};
-  modules.push_back(x.convolution(name + ".0", pictures, channels, window, false, input, groups));
+  modules.push_back(with_calls(
+      x.convolution(name + ".0", pictures, channels, window, false, input, groups), 1));
   modules.push_back(x.batch_norm(name + ".1", pictures));
   if (activated) modules.push_back(x.silu(name + ".2", pictures.elements()));
 }
@@ -349,7 +354,7 @@ Modules inverted_bottleneck(const PictureModules& x, Pictures& pictures, const M
   const std::int64_t expanded = before.channels * stage.expansion;
   const bool adds = stage.stride == 1 && before.channels == stage.channels;
   Modules block;
-  if (adds) block.push_back(x.fork("shortcut", pictures));
+  block.push_back(with_calls(adds ? x.fork("shortcut", pictures) : Module{}, 2));
   int part = 0;
   const auto name = [&] { return fmt::format("block.{}", part++); };
   if (expanded != before.channels)
@@ -359,7 +364,7 @@ Modules inverted_bottleneck(const PictureModules& x, Pictures& pictures, const M
   const std::string excitation = name();
   Pictures mean = pictures;
   block.push_back(x.fork(excitation + ".fork", pictures));
-  block.push_back(x.average_pool(excitation + ".avgpool", mean, 1));
+  block.push_back(with_calls(x.average_pool(excitation + ".avgpool", mean, 1), 1));
   const std::int64_t squeezed = std::max<std::int64_t>(1, before.channels / 4);
   block.push_back(x.convolution(excitation + ".fc1", mean, squeezed, {}, true));
   block.push_back(x.silu(excitation + ".activation", mean.elements()));

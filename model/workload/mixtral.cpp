@@ -104,8 +104,10 @@ Modules expert(const ModuleMaker& make, const Numbers& n, std::int64_t number) {
 Modules block(const ModuleMaker& make, const TransformerModules& x, const Numbers& n) {
   using enum LinearKind;
   Modules modules{
-      x.rms_norm("input_layernorm", Residual::goes_on),
-      x.query_key_value(linear, "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+      with_calls(x.rms_norm("input_layernorm", Residual::goes_on), 1),
+      with_calls(
+          x.query_key_value(linear, "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+          1),
       x.halved_rope("self_attn.rope"),
       x.fused_attention("self_attn", Mask::causal),
       x.linear(linear, n.width, {"self_attn.o_proj", n.width}, Operand::kept),

@@ -153,6 +153,8 @@ Module TransformerModules::rms_norm(const std::string& name, Residual stream) co
       gain({casts && wide_norm_ ? mixed(2) : strided(2),  // * gain: to its input, to the gain
             again(3),                                     // (product, sum over tokens)
             again(sum_of_rows(1, tokens_, d_model_))}),
+      narrow(casts && wide_norm_ ? std::vector{only_gpu(of(Call::cast, 0))}
+                                 : std::vector<EagerKernel>{}),
       widen,
       // x * r: to x and to r (product, sum over the row); rsqrt: r^3, * -1/2, * gradient
       wide({3, again(strided(2)), again(reduced(1, tokens_, d_model_)), 0, again(0), again(0),
@@ -241,21 +243,35 @@ Module TransformerModules::paired_rope(const std::string& name) const {
 }
 
 Module TransformerModules::halved_rope(const std::string& name) const {
-  // x * cos, -half, concatenate, * sin, +
-  const std::vector<EagerKernel> rotate{strided(2), strided(1), 2, strided(2), strided(3)};
+  // x * cos, -half, concatenate, * sin, +. Autocast multiplies tables of fp32, and what comes out
+  // stays in fp32 until the next product.
+  const EagerKernel product = make_.casts() ? mixed(1 + make_.computed_passes()) : strided(2);
   // * sin; two slices (fill, copy half) around -half; their sum; * cos; the sum of both paths
-  const std::vector<EagerKernel> rotate_back{strided(2), strided(1), fill(1),  follows(1),
-                                             fill(1),    follows(1), again(3), strided(2),
-                                             again(strided(3))};
+  const std::vector<EagerKernel> rotate_back{strided(1), fill(1),    follows(1),
+                                             fill(1),    follows(1), again(3)};
   const DType computed = make_.computed_type();
+  std::vector<EagerKernels> forward, backward, narrowed;
+  for (const std::int64_t elements : {stream_, keys_}) {
+    const EagerKernels cast = make_.to_computed(elements);
+    forward.insert(forward.end(), {{elements, {product}},
+                                   {elements, {strided(1), 2}, computed},
+                                   {elements, {product, strided(3)}}});
+    narrowed.push_back(cast);
+    backward.insert(backward.end(), {make_.to_stored(elements),
+                                     {elements, {strided(2)}},
+                                     cast,
+                                     {elements, rotate_back, computed},
+                                     {elements, {strided(2)}},
+                                     cast,
+                                     // Back from heads to tokens is a copy.
+                                     {elements, {again(strided(3)), strided(2)}, computed}});
+  }
+  forward.insert(forward.end(), narrowed.begin(), narrowed.end());
   Module module;
-  module.forward = {
-      make_.eager(name, {{stream_, rotate, computed}, {keys_, rotate, computed}})};
-  module.backward = {make_.eager(name + ".grad",
-                                 {{stream_, rotate_back, computed}, {keys_, rotate_back, computed}},
-                                 Pass::backward)};
+  module.forward = {make_.eager(name, forward)};
+  module.backward = {make_.eager(name + ".grad", backward, Pass::backward)};
   module.forward_working = module.backward_working = make_.stored(2 * (stream_ + keys_));
-  module.views = 16;
+  module.views = 15;
   return module;
 }
 
@@ -329,7 +345,8 @@ namespace {
 /// The kernels of fused attention: one forward. Backward PyTorch's memory-efficient kernel of fp32
 /// has the product of result and gradient by rows in three kernels before it, and clears what the
 /// gradients of queries are added up in. Source: attention_backward.cu.
-std::vector<KernelPart> attention_parts(const Attention& shape, DType type, Bytes traffic) {
+std::vector<KernelPart> attention_parts(const Attention& shape, std::int64_t key_heads, DType type,
+                                        Bytes traffic) {
   CallParts parts(shape.backward ? Pass::backward : Pass::forward);
   const bool wide = size_of(type) == size_of(DType::fp32);
   DeviceKernel kernel;
@@ -340,6 +357,16 @@ std::vector<KernelPart> attention_parts(const Attention& shape, DType type, Byte
   if (!shape.backward || !wide) {
     kernel.launches = shape.backward ? 3 : 1;
     parts.add(kernel, Call::attention);
+    // Gradients of keys and values are made for every head of queries, and added up.
+    const std::int64_t groups = shape.heads / key_heads;
+    if (shape.backward && groups > 1) {
+      const std::int64_t kept = shape.batch * key_heads * shape.keys * shape.size;
+      DeviceKernel sum;
+      sum.shape = MemoryPattern{.of = PatternKind::sum_of_rows, .rows = groups, .columns = kept};
+      sum.type = type;
+      sum.traffic = (groups + 1) * kept * size_of(type);
+      for (int each = 0; each < 2; ++each) parts.add(sum, Call::follows);
+    }
     return std::move(parts).take();
   }
   const std::int64_t rows = shape.batch * shape.heads * shape.queries;
@@ -371,7 +398,7 @@ Module TransformerModules::fused_attention(const std::string& name, Mask mask) c
   // Queries, keys, values and the result; of every row the logarithm of its sum, in fp32.
   Kernel forward = make_.gemm(name, fused_attention_gemm(attention), 0);
   forward.traffic = make_.computed(2 * (stream_ + keys_)) + fp32(rows);
-  forward.parts = attention_parts(attention, make_.computed_type(), forward.traffic);
+  forward.parts = attention_parts(attention, kv_heads_, make_.computed_type(), forward.traffic);
   attention.backward = true;
   // These and their gradients. Three kernels: the product of result and gradient by rows, the
   // gradients, and that of the queries from its sum in fp32. Source: PyTorch's
@@ -379,7 +406,7 @@ Module TransformerModules::fused_attention(const std::string& name, Mask mask) c
   Kernel backward = make_.gemm(name + ".grad", fused_attention_gemm(attention), 0);
   backward.traffic = make_.computed(4 * (stream_ + keys_) + stream_) + fp32(3 * rows + 2 * stream_);
   backward.launches = 3;
-  backward.parts = attention_parts(attention, make_.computed_type(), backward.traffic);
+  backward.parts = attention_parts(attention, kv_heads_, make_.computed_type(), backward.traffic);
   Module module;
   module.forward = {forward};
   module.backward = {backward};
@@ -525,7 +552,7 @@ Module TransformerModules::causal_cross_entropy(const std::string& name) const {
   Module module;
   // Labels: fill, copy; log_softmax, nll_loss.
   module.forward = {make_.eager(
-      name, {widened, {logits_, {fill(0), follows(0), softmax(2), 0}, DType::fp32}})};
+      name, {widened, {logits_, {fill(0), follows(0), only_gpu(0), softmax(2), 0}, DType::fp32}})};
   // One; nll_loss (fill, scatter), log_softmax.
   module.backward = {make_.eager(
       name + ".grad",

@@ -86,15 +86,20 @@ Module packed_projection(const ModuleMaker& make, const Numbers& n) {
                               Operand::stored);
   module.parameters[0].name = "self_attention.in_proj_weight";
   module.parameters[1].name = "self_attention.in_proj_bias";
-  // A GPU brings the tokens of a sample together before.
+  // A GPU brings the tokens of a sample together before, and adds the bias behind (`split`).
+  for (Kernel& kernel : module.forward)
+    if (kernel.gemm) kernel = make.gemm(name, *kernel.gemm, {2, Call::product});
   module.forward.insert(module.forward.begin(),
                         make.eager(name + ".together", {{n.stream(), {only_gpu(strided(2))}}}));
   module.calls = 1;
   return module;
 }
-Module lie_together(const ModuleMaker& make, const std::string& name, std::int64_t elements) {
-  const EagerKernels copy{elements, {strided(2)}, make.computed_type()};
-  return make.elementwise(name, copy, copy);
+/// The heads side by side again. Flash attention, of 16 bits, writes them so.
+Module merge(const ModuleMaker& make, const Numbers& n) {
+  const DType type = make.computed_type();
+  const EagerKernels copy{n.stream(), {strided(2)}, type};
+  return make.elementwise("self_attention.merge", type == DType::fp32 ? copy : EagerKernels{},
+                          copy);
 }
 
 /// Queries, keys and values as they come out of one projection, each lying together. On a GPU the
@@ -115,7 +120,7 @@ Module split(const ModuleMaker& make, const Numbers& n) {
   Module module = make.elementwise("self_attention.split",
                                    {all, {only_gpu(strided(2)), strided(2)}, type},
                                    {all, backward, type});
-  module.views = 15;
+  module.views = 16;
   return module;
 }
 
@@ -123,17 +128,18 @@ Modules block(const ModuleMaker& make, const TransformerModules& x, const VitSha
               const Numbers& n) {
   const std::string attention = "self_attention";
   return {
-      x.layer_norm("ln_1", Residual::goes_on),
+      with_calls(x.layer_norm("ln_1", Residual::goes_on), 1),
       packed_projection(make, n),
       split(make, n),
       x.fused_attention(attention, Mask::none),
-      lie_together(make, attention + ".merge", n.stream()),
+      merge(make, n),
       x.linear(LinearKind::biased, n.width, {attention + ".out_proj", n.width}, Operand::computed),
-      x.add(attention + ".residual"),
+      x.add(attention + ".residual"),  // behind a dropout; the projection is no module's call
       x.layer_norm("ln_2", Residual::goes_on),
-      x.linear(LinearKind::biased, n.width, {"mlp.0", shape.d_ff}, Operand::stored),
+      with_calls(x.linear(LinearKind::biased, n.width, {"mlp.0", shape.d_ff}, Operand::stored), 1),
       x.gelu("mlp.1"),
-      x.linear(LinearKind::biased, shape.d_ff, {"mlp.3", n.width}, Operand::computed),
+      with_calls(x.linear(LinearKind::biased, shape.d_ff, {"mlp.3", n.width}, Operand::computed),
+                 2),
   };
 }
 
