@@ -40,7 +40,8 @@ class PictureModules {
  public:
   explicit PictureModules(const WorkloadSize& size)
       : make_(size.dtype, size.compute),
-        run_(make_.casts() ? size.compute : size.dtype, size.compute) {}
+        run_(make_.casts() ? size.compute : size.dtype, size.compute),
+        last_(size.channels_last) {}
 
   /// Of each group of channels an implicit matrix product: pixels x output channels, over the
   /// window; of a window of one pixel a product for each picture. The windows overlap in the input
@@ -62,7 +63,8 @@ class PictureModules {
                                          .outputs = channels,
                                          .places = pictures.side * pictures.side,
                                          .window = window_area,
-                                         .groups = groups},
+                                         .groups = groups,
+                                         .channels_last = last_},
                                .type = make_.product_type(),
                                .strided = window.stride > 1,
                                .biased = biased};
@@ -124,6 +126,7 @@ class PictureModules {
     const auto kernel = [&](double passes, PatternKind kind) {
       EagerKernel each(passes, kind, pictures.channels, elements / pictures.channels);
       each.pattern.inner = pictures.side * pictures.side;
+      each.pattern.channels_last = last_;
       each.call = Call::batch_norm;
       return each;
     };
@@ -138,12 +141,13 @@ class PictureModules {
             : std::vector{kernel(3, PatternKind::batch_norm)};
     // Forward also counts the batch: eight bytes, read and written.
     module.forward = {make_.eager(name + ".count", {{2, {2}}}), make_.eager(name, {{elements, forward, type}})};
-    module.backward = {make_.eager(
-        name + ".grad",
-        {{elements,
-          {eager::backward(kernel(5, own ? PatternKind::batch_norm_own : PatternKind::batch_norm))},
-          type}},
-        Pass::backward)};
+    // With channels last the blocks of PyTorch's own count each other, and sums come first.
+    std::vector<EagerKernel> backward{
+        eager::backward(kernel(5, own ? PatternKind::batch_norm_own : PatternKind::batch_norm))};
+    if (own && last_)
+      backward = {only_cpu(5), only_gpu(eager::backward(kernel(2, PatternKind::batch_norm_statistics))),
+                  only_gpu(eager::backward(follows(kernel(3, PatternKind::batch_norm_transform))))};
+    module.backward = {make_.eager(name + ".grad", {{elements, backward, type}}, Pass::backward)};
     module.parameters = {make_.parameter(name + ".weight", {pictures.channels}),
                          make_.parameter(name + ".bias", {pictures.channels})};
     module.statistics = pictures.channels;
@@ -216,8 +220,8 @@ class PictureModules {
     const std::int64_t before = pictures.elements();
     pictures.side = side_after(pictures.side, window);
     // One kernel each way, over both sizes; a GPU clears what gradients are added to before.
-    const EagerKernel pool = EagerKernel(1, PatternKind::max_pool, pictures.elements(),
-                                         window.size * window.size);
+    EagerKernel pool(1, PatternKind::max_pool, pictures.elements(), window.size * window.size);
+    pool.pattern.channels_last = last_;
     const double cleared =
         static_cast<double>(before) / static_cast<double>(before + pictures.elements());
     Module module = run_.elementwise(
@@ -239,7 +243,8 @@ class PictureModules {
     const std::int64_t elements = before + pictures.elements();
     // A single mean is a reduction, and backward a quotient; a grid has kernels of its own.
     const EagerKernel forward =
-        side == 1 ? reduced(1, pictures.elements(), window)
+        side == 1 ? last_ ? sum_of_rows(1, window, pictures.elements())
+                          : reduced(1, pictures.elements(), window)
                   : EagerKernel(1, PatternKind::pool, pictures.elements(), window);
     const EagerKernel backward =
         side == 1 ? strided(1)
@@ -272,6 +277,7 @@ class PictureModules {
 
   ModuleMaker make_;
   ModuleMaker run_;  ///< of kernels: pictures have the format of products, under autocast too
+  bool last_;        ///< channels lie together
 };
 
 /// A residual block (`planes`: the channels of its stage): 3x3 - 3x3, or, as a bottleneck, 1x1 -

@@ -8,7 +8,7 @@ namespace {
 constexpr int hopper = 109;              // multiprocessors: an A100 has 108
 constexpr std::int64_t long_sum = 2048;  // products added up for one result
 constexpr std::int64_t short_sum = 256;
-constexpr std::int64_t few_tiles = 10;
+constexpr std::int64_t few_tiles = 10, split_tiles = 16;
 constexpr std::int64_t wide_result = 256;
 constexpr std::int64_t small_picture = 784;
 
@@ -31,7 +31,7 @@ class Rules {
 
   void forward(CallParts& parts) const {
     const bool single = call_.by_channel();
-    const bool changes = on_tensor_cores() && aligned() && keeps_layout_of_groups() && !plain();
+    const bool changes = on_tensor_cores() && aligned() && changes_layout() && !plain();
     const bool as_ampere = changes && wide() && sum() <= short_sum;
     if (changes) {
       relay(parts, data_, Call::convolution);
@@ -46,7 +46,7 @@ class Rules {
   }
 
   void input(CallParts& parts) const {
-    const bool changes = on_tensor_cores() && !plain() && keeps_layout_of_groups();
+    const bool changes = on_tensor_cores() && !plain() && changes_layout();
     if (changes) {
       relay(parts, weight_, Call::convolution);
       relay(parts, result_);
@@ -63,7 +63,7 @@ class Rules {
     const bool parts_are_less = outputs_ * inputs_ < (outputs_ + inputs_) * shape_.pixels;
     const bool by_picture = plain() && parts_are_less;
     const bool changes =
-        on_tensor_cores() && (plain() ? !parts_are_less : keeps_layout_of_groups());
+        on_tensor_cores() && (plain() ? !parts_are_less : changes_layout());
     const Bytes each = 4 * shape_.outputs * inputs_ * shape_.window * Bytes{1};
     const bool summed = on_tensor_cores() && by_picture && shape_.pictures > 1;
     const Call begins = first ? Call::convolution : Call::follows;
@@ -76,7 +76,13 @@ class Rules {
             !call_.by_channel(), changes ? Call::follows : begins);
     if (summed) {
       move(parts, PatternKind::elementwise, shape_.pictures * each + weight_);
-    } else if (on_tensor_cores() && !by_picture && !call_.by_channel() && shape_.groups == 1) {
+    } else if (last_point()) {
+      if (shape_.groups == 1 && tiles(outputs_, inputs_) <= split_tiles)
+        move(parts, PatternKind::elementwise, each + weight_);
+    } else if (call_.by_channel()) {
+      if (shape_.channels_last && on_tensor_cores())
+        move(parts, PatternKind::elementwise, 2 * weight_);
+    } else if (on_tensor_cores() && !by_picture && shape_.groups == 1) {
       parts.add_clearing(hopper);
       if (tiles(outputs_, inputs_ * shape_.window) < few_tiles)
         move(parts, PatternKind::elementwise, 2 * weight_);
@@ -85,10 +91,11 @@ class Rules {
   }
 
   void bias(CallParts& parts) const {
-    DeviceKernel sum = moving(PatternKind::reduce, result_);
+    const bool last = shape_.channels_last;
+    DeviceKernel sum = moving(last ? PatternKind::sum_of_rows : PatternKind::reduce, result_);
     auto& pattern = std::get<MemoryPattern>(sum.shape);
-    pattern.rows = shape_.outputs;
-    pattern.columns = shape_.pictures * shape_.places;
+    pattern.rows = last ? shape_.pictures * shape_.places : shape_.outputs;
+    pattern.columns = last ? shape_.outputs : shape_.pictures * shape_.places;
     parts.add(sum, Call::follows);
   }
 
@@ -98,7 +105,10 @@ class Rules {
   bool plain() const { return call_.is_plain(); }
   /// Tensor cores multiply in TF32 where channels come in fours.
   bool aligned() const { return inputs_ % 4 == 0 || !wide(); }
-  bool keeps_layout_of_groups() const { return shape_.groups < shape_.channels; }
+  /// Are tensors with channels first copied for it? Single channels have kernels of their own.
+  bool changes_layout() const { return !shape_.channels_last && shape_.groups < shape_.channels; }
+  /// A window of one pixel over channels that lie together: a product of matrices.
+  bool last_point() const { return shape_.channels_last && shape_.window == 1 && !call_.strided; }
   std::int64_t sum() const { return inputs_ * shape_.window; }
 
   DeviceKernel moving(PatternKind kind, Bytes moved) const {
@@ -132,8 +142,9 @@ class Rules {
   void help(CallParts& parts, std::int64_t rows, std::int64_t columns,
             std::int64_t pictures) const {
     constexpr std::int64_t counted_tiles = 1000, tile = 128 * 256;
-    if (plain() && wide() && columns < wide_result) return;
-    if (plain() && !wide() && (rows * columns * pictures + tile - 1) / tile < counted_tiles) return;
+    const bool product = plain() || last_point();
+    if (product && wide() && (columns < wide_result || last_point())) return;
+    if (product && !wide() && (rows * columns * pictures + tile - 1) / tile < counted_tiles) return;
     parts.add_clearing(hopper);
   }
 

@@ -6,7 +6,7 @@
 
 namespace ddpsim {
 
-/// A convolution of pictures with channels first, as PyTorch has them unless told otherwise.
+/// A convolution of pictures. PyTorch has channels first unless told otherwise.
 struct ConvolutionCall {
   ConvolutionShape shape;    ///< its direction is not looked at
   DType type = DType::fp32;  ///< how it multiplies
@@ -16,7 +16,8 @@ struct ConvolutionCall {
   bool by_channel() const { return shape.groups > 1 && shape.groups == shape.channels; }
   /// Is it a product of matrices as they lie in memory, one for each picture?
   bool is_plain() const {
-    return shape.groups == 1 && shape.window == 1 && !strided && shape.pixels % 2 == 0;
+    return shape.groups == 1 && shape.window == 1 && !strided && !shape.channels_last &&
+           shape.pixels % 2 == 0;
   }
 };
 

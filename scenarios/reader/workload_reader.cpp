@@ -118,6 +118,12 @@ void add_size(Map<WorkloadDraft>& map) {
            {.meaning = "The side of a square input picture, in pixels. Only convolutional networks "
                        "look at it.",
             .elsewhere = {{"image_size", "torchvision's"}, {"img_size", "timm's"}}})
+      .key("channels_last", value::boolean(), size(&WorkloadSize::channels_last),
+           {.meaning = "Whether pictures lie in a GPU's memory with their channels together "
+                       "(torch.channels_last). Only convolutional networks look at it; a workload "
+                       "description says it of each kernel.",
+            .example = "true",
+            .elsewhere = {{"memory_format", "PyTorch's", "-", "nhwc is channels_last: true"}}})
       .key("dtype", stored, size(&WorkloadSize::dtype),
            {.meaning = "How parameters, gradients and activations are stored.",
             .elsewhere = {{"torch_dtype", "Hugging Face's", "-"},
@@ -243,6 +249,7 @@ void refuse_other_size(const WorkloadDraft& draft, const WorkloadDescription& de
         description.sequence ? fmt::format("sequence {}", *description.sequence)
                              : "samples that are no sequences");
   fixed("image", false, "pictures of one size");
+  fixed("channels_last", false, "pictures as they lie");
   fixed("dtype", draft.size.dtype == description.dtype,
         fmt::format("dtype {}", name_of(description.dtype)));
   const DType described = description.compute.value_or(description.dtype);
