@@ -140,7 +140,8 @@ double grouped_rate(const ConvolutionShape& shape, DType type, const Machine& ma
 /// they move: in all they take 22.6,
 /// 22.6 and 24.9 ms a step of batch 32. Source: a trace, as the tests of PyTorch's profiler keep its
 /// sums (github:pytorch/kineto@0ab7eadb59b4: tb_plugin/test/result_check_file.txt). cuDNN's kernels
-/// for Hopper reach less of their device. That Ampere's are as V100's is an assumption; T4's, which
+/// for Hopper reach less of their device. That those of all devices before are as V100's is an
+/// assumption; T4's, which
 /// reached less still in six networks (docs/accuracy.md), are taken as Hopper's.
 constexpr double share_before_hopper[]{0.975, 0.94, 0.88};
 constexpr int turing = 75, hopper_on = 90;
@@ -149,7 +150,7 @@ constexpr int turing = 75, hopper_on = 90;
 double fp32_rate(const ConvolutionShape& shape, const Machine& machine) {
   const auto direction = static_cast<std::size_t>(shape.direction);
   const int generation = machine.compute_capability;
-  if (generation >= 70 && generation < hopper_on && generation != turing)
+  if (generation < hopper_on && generation != turing)
     return share_before_hopper[direction] * machine.rate_of(DType::fp32);
   constexpr double pixel_first[]{35, 23, 12}, pixel_last[]{25, 19, 25};
   constexpr double window_first[]{39, 31, 21}, window_last[]{30, 33, 20};

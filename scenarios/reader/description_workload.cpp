@@ -31,13 +31,14 @@ class DescribedPass {
   /// complete.
   explicit DescribedPass(std::set<int> closings) : closings_(std::move(closings)) {}
 
-  /// An entry, so many times in a row. None: it is there, but nothing runs.
-  void run(const std::optional<Kernel>& kernel, int count) {
+  /// An entry, so many times in a row. None: it is there, but nothing runs. `alone`: its neighbours
+  /// are other kernels.
+  void run(const std::optional<Kernel>& kernel, int count, bool alone) {
     while (count > 0) {  // in pieces that end where a gradient is complete
       const auto closing = closings_.lower_bound(entries_);
       int piece = closing == closings_.end() ? count : std::min(count, *closing - entries_ + 1);
       if (kernel && kernel->gemm) piece = 1;
-      if (kernel) append(*kernel, piece);
+      if (kernel) append(*kernel, piece, alone);
       entries_ += piece;
       if (closings_.contains(entries_ - 1)) close();
       count -= piece;
@@ -50,8 +51,8 @@ class DescribedPass {
   std::vector<Kernel> take() && { return std::move(kernels_); }
 
  private:
-  void append(const Kernel& kernel, int count) {
-    if (open_ && !kernel.gemm &&
+  void append(const Kernel& kernel, int count, bool alone) {
+    if (open_ && !kernel.gemm && !alone &&
         kernel.time.has_value() == kernels_.back().time.has_value() &&
         kernel.by_class.has_value() == kernels_.back().by_class.has_value()) {
       if (merged_ == 0) kernels_.back().name += " and others";
@@ -69,7 +70,7 @@ class DescribedPass {
     kernels_.back().calls += count * kernel.calls;
     if (kernel.time) *kernels_.back().time += count * *kernel.time;
     if (kernel.by_class) add(*kernels_.back().by_class, *kernel.by_class, count);
-    open_ = !kernel.gemm;
+    open_ = !kernel.gemm && !alone;
   }
 
   /// Adds so many of a kernel to a sum, of which memory bounds the mean share.
@@ -283,17 +284,21 @@ Workload workload_of(const WorkloadDescription& description, const std::string& 
   for (const DescribedParameter& each : description.parameters)
     if (!each.unused) gradients[index(*each.layer)][*each.after] += gradient_of(each).count;
 
+  // A kernel of few blocks of threads stands by itself.
+  const auto is_alone = [&](const KernelRun& run) {
+    return description.kernels[index(run.kernel)].blocks.has_value();
+  };
   std::vector<DescribedPass> backwards;
   for (std::size_t l = 0; l < description.layers.size(); ++l) {
     const DescribedLayer& described = description.layers[l];
     DescribedPass forward({});
     for (const KernelRun& run : described.forward)
-      forward.run(kernels[index(run.kernel)], run.count);
+      forward.run(kernels[index(run.kernel)], run.count, is_alone(run));
     std::set<int> closings;
     for (const auto& [entry, size] : gradients[l]) closings.insert(entry);
     DescribedPass& backward = backwards.emplace_back(std::move(closings));
     for (const KernelRun& run : described.backward)
-      backward.run(kernels[index(run.kernel)], run.count);
+      backward.run(kernels[index(run.kernel)], run.count, is_alone(run));
     Layer& layer = workload.layers.emplace_back();
     layer.name = described.name;
     layer.forward = std::move(forward).take();
