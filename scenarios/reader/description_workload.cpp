@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "model/kernel/host_law.hpp"
 #include "model/kernel/price_by_class.hpp"
 #include "model/workload/host_calls.hpp"
 #include "scenarios/reader/description.hpp"
@@ -48,6 +50,10 @@ class DescribedPass {
   /// The kernel that holds this entry, of those in `closings`.
   int kernel_of(int closing) const { return kernel_of_closing_.at(closing); }
 
+  /// What a call takes the host although the device leaves out the kernel that the description has
+  /// it with.
+  void wait(Duration host) { waiting_ += host; }
+
   std::vector<Kernel> take() && { return std::move(kernels_); }
 
  private:
@@ -70,6 +76,7 @@ class DescribedPass {
     kernels_.back().calls += count * kernel.calls;
     if (kernel.time) *kernels_.back().time += count * *kernel.time;
     if (kernel.by_class) add(*kernels_.back().by_class, *kernel.by_class, count);
+    if (kernel.by_class) kernels_.back().by_class->host += std::exchange(waiting_, {});
     open_ = !kernel.gemm && !alone;
   }
 
@@ -97,6 +104,7 @@ class DescribedPass {
   int entries_ = 0;  ///< that have run, every repetition counted
   int merged_ = 0;   ///< into the last kernel
   bool open_ = false;
+  Duration waiting_{};
 };
 
 /// Copies of layout, helpers and sums of parts are there for kernels of tensor cores: those of a
@@ -125,6 +133,13 @@ int launches_of(const DescribedKernel& described, DType type, const Device& devi
   if (described.kind == KernelKind::conv && type == DType::fp32 && !device.synchronous)
     return described.launches_in_fp32.value_or(described.launches);
   return described.launches;
+}
+
+/// Of a kernel that is left out: what its call takes the host all the same. The first kernel of a
+/// call has its time; one behind has at most a bare launch, which is left out too.
+Duration host_of_call(const DescribedKernel& described) {
+  const Duration host = described.host.value_or(Duration::zero());
+  return host > described.launches * launch_within_call ? host_in_step(host) : Duration::zero();
 }
 
 /// What decides the time of a kernel on a device, by its class.
@@ -284,21 +299,23 @@ Workload workload_of(const WorkloadDescription& description, const std::string& 
   for (const DescribedParameter& each : description.parameters)
     if (!each.unused) gradients[index(*each.layer)][*each.after] += gradient_of(each).count;
 
-  // A kernel of few blocks of threads stands by itself.
-  const auto is_alone = [&](const KernelRun& run) {
-    return description.kernels[index(run.kernel)].blocks.has_value();
+  const auto append = [&](DescribedPass& pass, const KernelRun& run) {
+    const DescribedKernel& described = description.kernels[index(run.kernel)];
+    if (!kernels[index(run.kernel)]) pass.wait(run.count * host_of_call(described));
+    // A kernel of few blocks of threads stands by itself.
+    pass.run(kernels[index(run.kernel)], run.count, described.blocks.has_value());
   };
   std::vector<DescribedPass> backwards;
   for (std::size_t l = 0; l < description.layers.size(); ++l) {
     const DescribedLayer& described = description.layers[l];
     DescribedPass forward({});
     for (const KernelRun& run : described.forward)
-      forward.run(kernels[index(run.kernel)], run.count, is_alone(run));
+      append(forward, run);
     std::set<int> closings;
     for (const auto& [entry, size] : gradients[l]) closings.insert(entry);
     DescribedPass& backward = backwards.emplace_back(std::move(closings));
     for (const KernelRun& run : described.backward)
-      backward.run(kernels[index(run.kernel)], run.count, is_alone(run));
+      append(backward, run);
     Layer& layer = workload.layers.emplace_back();
     layer.name = described.name;
     layer.forward = std::move(forward).take();
