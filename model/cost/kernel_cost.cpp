@@ -72,8 +72,8 @@ KernelCost kernel_cost(const Kernel& kernel, const Device& device, Duration laun
     throw std::invalid_argument(
         fmt::format("device {} does not multiply {}", device.name, name_of(kernel.type)));
   const Gemm& gemm = *kernel.gemm;
-  const Duration arithmetic = from_seconds(
-      gemm.flops() / (peak * device.efficiency_of(kernel.type)));
+  const Duration arithmetic =
+      from_seconds(gemm.flops() / (peak * device.efficiency_of(kernel.type)));
   const Duration memory = cost.work - ramp;
   cost.work = std::max(arithmetic, memory) + ramp;
   cost.last_launch = cost.work / kernel.launches;

@@ -80,10 +80,10 @@ class PictureModules {
     const std::int64_t products = call.is_plain() ? pictures.batch : groups;
     const std::int64_t of_each = call.is_plain() ? pixels / pictures.batch : pixels;
     if (make_.casts())  // autocast copies the weight, and the network's own pictures
-      module.forward.push_back(
-          make_.eager(name + ".cast", {make_.to_computed(to_input ? 0 : before.elements()),
-                                       make_.to_computed(channels * taps),
-                                       make_.to_computed(biased ? channels : 0)}));
+      module.forward.push_back(make_.eager(
+          name + ".cast",
+          {make_.to_computed(to_input ? 0 : before.elements()), make_.to_computed(channels * taps),
+           make_.to_computed(biased ? channels : 0)}));
     run(module.forward, name, {of_each, outputs, taps, products}, forward_parts(call));
     // The data gradient gathers from every output channel; under a stride from fewer places each,
     // for more pixels: the product of the extents is the same.
@@ -140,12 +140,14 @@ class PictureModules {
                           only_gpu(follows(kernel(2, PatternKind::batch_norm_transform)))}
             : std::vector{kernel(3, PatternKind::batch_norm)};
     // Forward also counts the batch: eight bytes, read and written.
-    module.forward = {make_.eager(name + ".count", {{2, {2}}}), make_.eager(name, {{elements, forward, type}})};
+    module.forward = {make_.eager(name + ".count", {{2, {2}}}),
+                      make_.eager(name, {{elements, forward, type}})};
     // With channels last the blocks of PyTorch's own count each other, and sums come first.
     std::vector<EagerKernel> backward{
         eager::backward(kernel(5, own ? PatternKind::batch_norm_own : PatternKind::batch_norm))};
     if (own && last_)
-      backward = {only_cpu(5), only_gpu(eager::backward(kernel(2, PatternKind::batch_norm_statistics))),
+      backward = {only_cpu(5),
+                  only_gpu(eager::backward(kernel(2, PatternKind::batch_norm_statistics))),
                   only_gpu(eager::backward(follows(kernel(3, PatternKind::batch_norm_transform))))};
     module.backward = {make_.eager(name + ".grad", {{elements, backward, type}}, Pass::backward)};
     module.parameters = {make_.parameter(name + ".weight", {pictures.channels}),
@@ -172,8 +174,7 @@ class PictureModules {
   /// In place, as torchvision writes it: autograd copies what it reads first, and keeps the copy;
   /// its result is kept by what reads that.
   Module silu(const std::string& name, std::int64_t elements) const {
-    Module module =
-        run_.elementwise(name, {elements, {2, 2}}, {elements, {of(Call::gelu, 3)}});
+    Module module = run_.elementwise(name, {elements, {2, 2}}, {elements, {of(Call::gelu, 3)}});
     in_computed_format(module, elements, 2 * elements);
     module.calls = 1;
     return module;
@@ -199,9 +200,9 @@ class PictureModules {
 
   /// Whole pictures dropped by a random mask of one number each. What it writes is read again.
   Module drop_pictures(const std::string& name, const Pictures& pictures) const {
-    Module module = run_.elementwise(
-        name, {pictures.elements(), {only_gpu(fill(0)), only_gpu(0), strided(2)}},
-        {pictures.elements(), {strided(2)}});
+    Module module =
+        run_.elementwise(name, {pictures.elements(), {only_gpu(fill(0)), only_gpu(0), strided(2)}},
+                         {pictures.elements(), {strided(2)}});
     module.calls = 1;
     return module;
   }
@@ -226,8 +227,7 @@ class PictureModules {
         static_cast<double>(before) / static_cast<double>(before + pictures.elements());
     Module module = run_.elementwise(
         name, {before + pictures.elements(), {pool}},
-        {before + pictures.elements(), {only_gpu(fill(cleared)),
-                                        eager::backward(follows(pool))}});
+        {before + pictures.elements(), {only_gpu(fill(cleared)), eager::backward(follows(pool))}});
     for (auto* pass : {&module.forward, &module.backward})
       pass->front().traffic += pictures.elements() * Bytes{8};
     in_computed_format(module, before, pictures.elements()) += pictures.elements() * Bytes{8};
@@ -345,8 +345,8 @@ void add_convolution(Modules& modules, const PictureModules& x, const std::strin
                      Pictures& pictures, std::int64_t channels, const MobileStage& stage,
                      std::int64_t groups, bool activated, Input input = Input::activation) {
   const Window window{stage.window, stage.stride, (stage.window - 1) / 2};
-  modules.push_back(with_calls(
-      x.convolution(name + ".0", pictures, channels, window, false, input, groups), 1));
+  modules.push_back(
+      with_calls(x.convolution(name + ".0", pictures, channels, window, false, input, groups), 1));
   modules.push_back(x.batch_norm(name + ".1", pictures));
   if (activated) modules.push_back(x.silu(name + ".2", pictures.elements()));
 }

@@ -62,8 +62,7 @@ class Rules {
   void weight(CallParts& parts, bool first) const {
     const bool parts_are_less = outputs_ * inputs_ < (outputs_ + inputs_) * shape_.pixels;
     const bool by_picture = plain() && parts_are_less;
-    const bool changes =
-        on_tensor_cores() && (plain() ? !parts_are_less : changes_layout());
+    const bool changes = on_tensor_cores() && (plain() ? !parts_are_less : changes_layout());
     const Bytes each = 4 * shape_.outputs * inputs_ * shape_.window * Bytes{1};
     const bool summed = on_tensor_cores() && by_picture && shape_.pictures > 1;
     const Call begins = first ? Call::convolution : Call::follows;
@@ -71,9 +70,10 @@ class Rules {
       relay(parts, result_, begins);
       relay(parts, data_);
     }
-    product(parts, ConvolutionDirection::weight,
-            result_ + data_ + (by_picture && shape_.pictures > 1 ? shape_.pictures * each : weight_),
-            !call_.by_channel(), changes ? Call::follows : begins);
+    product(
+        parts, ConvolutionDirection::weight,
+        result_ + data_ + (by_picture && shape_.pictures > 1 ? shape_.pictures * each : weight_),
+        !call_.by_channel(), changes ? Call::follows : begins);
     if (summed) {
       move(parts, PatternKind::elementwise, shape_.pictures * each + weight_);
     } else if (last_point()) {
@@ -122,7 +122,8 @@ class Rules {
     parts.add(moving(kind, moved), Call::follows);
   }
   /// A copy in the other layout.
-  void relay(CallParts& parts, Bytes tensor, Call call = Call::follows, int multiprocessors = 0) const {
+  void relay(CallParts& parts, Bytes tensor, Call call = Call::follows,
+             int multiprocessors = 0) const {
     parts.add(moving(PatternKind::layout, 2 * tensor), call, multiprocessors);
   }
 

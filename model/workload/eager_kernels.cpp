@@ -51,8 +51,8 @@ void CallParts::add(const DeviceKernel& kernel, Call call, int multiprocessors) 
   if (call != Call::clears) {
     const auto* pattern = std::get_if<MemoryPattern>(&kernel.shape);
     const bool sorts = pattern != nullptr && pattern->of == PatternKind::embedding_sum;
-    part.host += std::max(0, kernel.launches - held_) * (sorts ? launch_of_sort
-                                                               : launch_within_call);
+    part.host +=
+        std::max(0, kernel.launches - held_) * (sorts ? launch_of_sort : launch_within_call);
     held_ = std::max(0, held_ - kernel.launches);
   }
   parts_.push_back(part);

@@ -22,7 +22,7 @@ struct EagerKernel {
   int launches = 1;
   bool on_gpu = true, on_cpu = true;  ///< where it runs
 
-  EagerKernel(int count) : passes(count) {}  // NOLINT: a list of numbers is a list of kernels
+  EagerKernel(int count) : passes(count) {}     // NOLINT: a list of numbers is a list of kernels
   EagerKernel(double count) : passes(count) {}  // NOLINT
   EagerKernel(double count, PatternKind of, std::int64_t rows = 1, std::int64_t columns = 1)
       : passes(count), pattern{.of = of, .rows = rows, .columns = columns} {}
@@ -31,10 +31,16 @@ struct EagerKernel {
 namespace eager {
 
 /// Between tensors that lie differently, or of which one is spread over the other.
-inline EagerKernel strided(double passes) { return {passes, PatternKind::strided}; }
+inline EagerKernel strided(double passes) {
+  return {passes, PatternKind::strided};
+}
 /// Over several number formats.
-inline EagerKernel mixed(double passes) { return {passes, PatternKind::mixed}; }
-inline EagerKernel fill(double passes) { return {passes, PatternKind::fill}; }
+inline EagerKernel mixed(double passes) {
+  return {passes, PatternKind::mixed};
+}
+inline EagerKernel fill(double passes) {
+  return {passes, PatternKind::fill};
+}
 /// `columns` are added up, or the largest of them found, for each of `rows`; or `rows` for each of
 /// `columns`; or all there is.
 inline EagerKernel reduced(double passes, std::int64_t rows, std::int64_t columns) {
@@ -51,9 +57,13 @@ inline EagerKernel of(Call call, EagerKernel kernel) {
   return kernel;
 }
 /// Backward: of the same node as the one before, or added up by the engine.
-inline EagerKernel again(EagerKernel kernel) { return of(Call::again, kernel); }
+inline EagerKernel again(EagerKernel kernel) {
+  return of(Call::again, kernel);
+}
 /// Of the same call as the one before.
-inline EagerKernel follows(EagerKernel kernel) { return of(Call::follows, kernel); }
+inline EagerKernel follows(EagerKernel kernel) {
+  return of(Call::follows, kernel);
+}
 inline EagerKernel backward(EagerKernel kernel) {
   kernel.pattern.backward = true;
   return kernel;

@@ -14,8 +14,8 @@ Kernel ModuleMaker::gemm(std::string name, const Gemm& shape, const ProductCall&
                          Pass pass) const {
   const std::int64_t elements = shape.m * shape.k + shape.k * shape.n + shape.m * shape.n;
   Kernel kernel = gemm(std::move(name), shape, shape.batch * elements);
-  kernel.parts = parts_of(shape, compute_, shape.batch * elements * size_of(computed_type()),
-                          product, pass);
+  kernel.parts =
+      parts_of(shape, compute_, shape.batch * elements * size_of(computed_type()), product, pass);
   return kernel;
 }
 
@@ -178,11 +178,11 @@ Module ModuleMaker::linear(LinearKind kind, std::int64_t rows, std::int64_t in,
     backward.push_back(gemm(name + ".grad_weight", {.m = out, .n = in, .k = rows},
                             {along.weight, call, batched}, Pass::backward));
     if (biased)
-      backward.push_back(
-          eager(name + ".grad_bias",
-                {{rows * out, {eager::of(Call::linear, eager::sum_of_rows(1, rows, out))},
-                  computed_type()}},
-                Pass::backward));
+      backward.push_back(eager(name + ".grad_bias",
+                               {{rows * out,
+                                 {eager::of(Call::linear, eager::sum_of_rows(1, rows, out))},
+                                 computed_type()}},
+                               Pass::backward));
     if (casts())
       backward.push_back(eager(name + ".grad_cast",
                                {to_stored(in * out), to_stored(biased ? out : 0),
@@ -253,9 +253,9 @@ Kernel after_waiting(Kernel kernel, Duration time) {
 }
 
 int gradients_complete(const Module& module, int kernel) {
-  return static_cast<int>(std::count_if(
-      module.parameters.begin(), module.parameters.end(),
-      [&](const Parameter& parameter) { return parameter.ready_after == kernel; }));
+  return static_cast<int>(
+      std::count_if(module.parameters.begin(), module.parameters.end(),
+                    [&](const Parameter& parameter) { return parameter.ready_after == kernel; }));
 }
 
 /// Where the module of a parameter ("attn.q_proj" of "attn.q_proj.weight") stands in

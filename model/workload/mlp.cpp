@@ -35,9 +35,9 @@ Module squared_loss(const ModuleMaker& make, std::int64_t outputs) {
   Module loss;
   loss.forward = {make.eager(
       "loss", {make.to_stored(outputs), {outputs, {3, follows(eager::sum(1, outputs))}}})};
-  loss.backward = {make.eager("loss.grad",
-                              {{outputs, {again(fill(0)), only_cpu(1), 3}}, make.to_computed(outputs)},
-                              Pass::backward)};
+  loss.backward = {make.eager(
+      "loss.grad", {{outputs, {again(fill(0)), only_cpu(1), 3}}, make.to_computed(outputs)},
+      Pass::backward)};
   loss.forward_working = make.stored(outputs);
   loss.backward_working = make.stored(2 * outputs);
   loss.kept = make.stored(2 * outputs);  // what was predicted, and the target

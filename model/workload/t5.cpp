@@ -163,9 +163,9 @@ class Stack {
     const DType type = make_.computed_type();
     const std::vector<EagerKernels> copies{{asked, {strided(2)}, type},
                                            {answered, {strided(2)}, type}};
-    module.forward = {make_.eager(name + ".split", copies),
-                      make_.gemm(name, {a.queries, a.keys, n_.head_size, each},
-                                 {2, Call::product, true})};
+    module.forward = {
+        make_.eager(name + ".split", copies),
+        make_.gemm(name, {a.queries, a.keys, n_.head_size, each}, {2, Call::product, true})};
     module.backward = {make_.gemm(name + ".grad_query", {a.queries, n_.head_size, a.keys, each},
                                   {1, Call::product, true}, Pass::backward),
                        make_.gemm(name + ".grad_key", {a.keys, n_.head_size, a.queries, each},
@@ -183,19 +183,19 @@ class Stack {
     const std::int64_t pairs = a.queries * a.keys;
     const std::string name = a.name + ".relative_attention_bias";
     // Positions (two ranges, difference); sign and magnitude of far ones; near or far; where.
-    const std::vector<EagerKernel> buckets{0, 0, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 3, 4, 3};
+    const std::vector<EagerKernel> buckets{0, 0, 1, 2, 2, 2, 2, 2, 2, 2,
+                                           2, 2, 2, 2, 2, 2, 1, 3, 4, 3};
     Module module;
     module.forward = {make_.eager(name, {{2 * pairs, buckets},  // of indices, 8 bytes each
                                          {n_.heads * pairs, {2}},
                                          {score_elements(a), {strided(1)}}})};
     // Summed over the samples; fill, sort and add up as an embedding's.
-    module.backward = {
-        make_.eager(name + ".grad",
-                    {{score_elements(a), {sum_of_rows(1, n_.batch, n_.heads * pairs)}},
-                     {n_.heads * pairs,
-                      {fill(0), follows(0),
-                       follows({3, PatternKind::embedding_sum, pairs, n_.heads})}}},
-                    Pass::backward)};
+    module.backward = {make_.eager(
+        name + ".grad",
+        {{score_elements(a), {sum_of_rows(1, n_.batch, n_.heads * pairs)}},
+         {n_.heads * pairs,
+          {fill(0), follows(0), follows({3, PatternKind::embedding_sum, pairs, n_.heads})}}},
+        Pass::backward)};
     module.parameters = {make_.parameter(name + ".weight", {n_.buckets, n_.heads})};
     module.kept = pairs * Bytes{8};  // the buckets
     module.forward_working = make_.stored(n_.heads * pairs) + pairs * Bytes{24};
@@ -230,11 +230,12 @@ class Stack {
     const std::string name = a.name + ".values";
     Module module;
     const DType type = make_.computed_type();
-    const EagerKernels of_values{answered, {strided(2)}, type}, of_result{asked, {strided(2)}, type};
-    module.forward = {make_.eager(name + ".split", {of_values}),
-                      make_.gemm(name, {a.queries, n_.head_size, a.keys, each},
-                                 {1, Call::product, true}),
-                      make_.eager(name + ".merge", {of_result})};
+    const EagerKernels of_values{answered, {strided(2)}, type},
+        of_result{asked, {strided(2)}, type};
+    module.forward = {
+        make_.eager(name + ".split", {of_values}),
+        make_.gemm(name, {a.queries, n_.head_size, a.keys, each}, {1, Call::product, true}),
+        make_.eager(name + ".merge", {of_result})};
     module.backward = {make_.eager(name + ".merge.grad", {of_result}, Pass::backward),
                        make_.gemm(name + ".grad_weights", {a.queries, a.keys, n_.head_size, each},
                                   {2, Call::product, true}, Pass::backward),
@@ -387,9 +388,8 @@ Workload t5_workload(const T5Shape& shape, const WorkloadSize& size) {
   // Its tokens are the targets, shifted. Its gradient is added to the head's.
   Modules start{decoder.shared().embedding("decoder.embed_tokens")};
   start.front().parameters.clear();
-  start.front().backward.push_back(
-      make.eager("decoder.embed_tokens.tie", {{n.vocabulary * n.width, {again(3)}}},
-                 Pass::backward));
+  start.front().backward.push_back(make.eager(
+      "decoder.embed_tokens.tie", {{n.vocabulary * n.width, {again(3)}}}, Pass::backward));
   hold(start, {{}, table + table + make.stored(encoder.stream())});
   append_layer(workload, "decoder.embed_tokens", "", start);
 

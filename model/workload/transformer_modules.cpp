@@ -65,8 +65,8 @@ std::vector<EagerKernel> embedding_sums(std::int64_t gathered, std::int64_t widt
 Module TransformerModules::table(const std::string& name, std::int64_t rows,
                                  std::int64_t gathered) const {
   Module module;
-  module.forward = {make_.eager(
-      name, {{gathered * d_model_, {{2, PatternKind::gather, gathered, d_model_}}}})};
+  module.forward = {
+      make_.eager(name, {{gathered * d_model_, {{2, PatternKind::gather, gathered, d_model_}}}})};
   module.backward = {make_.eager(
       name + ".grad",
       {{rows * d_model_, {fill(1)}}, {gathered * d_model_, embedding_sums(gathered, d_model_)}},
@@ -98,9 +98,9 @@ Module TransformerModules::position_embedding(const std::string& name) const {
   Module module = table(name, positions_, sequence_);
   // A GPU makes the positions in two small kernels, and reads the embeddings once for all samples.
   const double spread = 2 + 1.0 / static_cast<double>(batch_);
-  module.forward.push_back(make_.eager(
-      name + ".add", {{sequence_, {only_gpu(fill(1)), only_gpu(2)}, DType::fp32},
-                      {stream_, {only_cpu(3), only_gpu(strided(spread))}}}));
+  module.forward.push_back(
+      make_.eager(name + ".add", {{sequence_, {only_gpu(fill(1)), only_gpu(2)}, DType::fp32},
+                                  {stream_, {only_cpu(3), only_gpu(strided(spread))}}}));
   // The gradient is summed over the batch before it reaches the table.
   module.backward.insert(
       module.backward.begin(),
@@ -135,9 +135,8 @@ Module TransformerModules::rms_norm(const std::string& name, Residual stream) co
   const auto narrow = [&](std::vector<EagerKernel> passes) {
     return EagerKernels{stream_, std::move(passes)};
   };
-  const EagerKernels widen =
-      wide(casts ? std::vector{of(Call::cast, {1.5, PatternKind::widening})}
-                 : std::vector<EagerKernel>{});
+  const EagerKernels widen = wide(casts ? std::vector{of(Call::cast, {1.5, PatternKind::widening})}
+                                        : std::vector<EagerKernel>{});
   const EagerKernels back =
       narrow(casts ? std::vector{of(Call::cast, 3)} : std::vector<EagerKernel>{});
   // The gain multiplies in fp32, or what was cast back.
@@ -146,9 +145,9 @@ Module TransformerModules::rms_norm(const std::string& name, Residual stream) co
   };
   Module module;
   // square, mean, + eps, rsqrt, x * r; * gain
-  module.forward = {make_.eager(
-      name, {widen, wide({2, reduced(1, tokens_, d_model_), 0, 0, strided(2)}),
-             gain({casts && wide_norm_ ? mixed(2) : strided(2)}), back})};
+  module.forward = {
+      make_.eager(name, {widen, wide({2, reduced(1, tokens_, d_model_), 0, 0, strided(2)}),
+                         gain({casts && wide_norm_ ? mixed(2) : strided(2)}), back})};
   std::vector<EagerKernels> backward{
       gain({casts && wide_norm_ ? mixed(2) : strided(2),  // * gain: to its input, to the gain
             again(3),                                     // (product, sum over tokens)
@@ -158,7 +157,7 @@ Module TransformerModules::rms_norm(const std::string& name, Residual stream) co
       widen,
       // x * r: to x and to r (product, sum over the row); rsqrt: r^3, * -1/2, * gradient
       wide({3, again(strided(2)), again(reduced(1, tokens_, d_model_)), 0, again(0), again(0),
-            strided(1),                          // mean: spread over the row
+            strided(1),                         // mean: spread over the row
             2, again(2), again(3), again(3)}),  // square: x^1, * 2, * gradient; both paths added up
       back};
   if (stream == Residual::goes_on) backward.push_back(narrow({again(3)}));
@@ -202,10 +201,8 @@ Module TransformerModules::query_key_value(LinearKind kind, const std::string& q
 Module TransformerModules::paired_rope(const std::string& name) const {
   // Halves: even and odd elements. Index arithmetic, gather cos and sin, products, -, +, stack.
   // Autocast multiplies tables of fp32, whose results stay in fp32 until the next product.
-  const EagerKernel product =
-      make_.casts() ? mixed(1 + make_.computed_passes()) : strided(2);
-  const std::vector<EagerKernel> rotate{0,       0,       0, product, product,
-                                        product, product, 3, 3,       4};
+  const EagerKernel product = make_.casts() ? mixed(1 + make_.computed_passes()) : strided(2);
+  const std::vector<EagerKernel> rotate{0, 0, 0, product, product, product, product, 3, 3, 4};
   const std::vector<EagerKernel> mask{0, 0, 0, 0, 0};  // positions, indices, compare, broadcast,
                                                        // -infinity
   const DType computed = make_.computed_type();
@@ -350,8 +347,8 @@ std::vector<KernelPart> attention_parts(const Attention& shape, std::int64_t key
   CallParts parts(shape.backward ? Pass::backward : Pass::forward);
   const bool wide = size_of(type) == size_of(DType::fp32);
   DeviceKernel kernel;
-  kernel.shape = AttentionOperation{shape, wide ? AttentionKernel::efficient
-                                                : AttentionKernel::usual};
+  kernel.shape =
+      AttentionOperation{shape, wide ? AttentionKernel::efficient : AttentionKernel::usual};
   kernel.type = type;
   kernel.traffic = traffic;
   if (!shape.backward || !wide) {
@@ -420,8 +417,8 @@ Module TransformerModules::fused_attention(const std::string& name, Mask mask) c
 
 Module TransformerModules::gathered_gradients(const std::string& name) const {
   Module module;
-  module.backward = {make_.eager(
-      name, {{stream_ + 2 * keys_, {2}, make_.computed_type()}}, Pass::backward)};
+  module.backward = {
+      make_.eager(name, {{stream_ + 2 * keys_, {2}, make_.computed_type()}}, Pass::backward)};
   return module;
 }
 
@@ -440,9 +437,8 @@ Module TransformerModules::gate_and_up(LinearKind kind, const std::string& gate,
 Module TransformerModules::eager_swiglu(const std::string& name) const {
   // sigmoid, x * sigmoid, * up; backward two products for either *, sigmoid, both paths added up.
   const DType type = make_.computed_type();
-  Module module = make_.elementwise(
-      name, {hidden_, {2, 3, 3}, type},
-      {hidden_, {3, again(3), 3, again(3), 3, again(3)}, type});
+  Module module = make_.elementwise(name, {hidden_, {2, 3, 3}, type},
+                                    {hidden_, {3, again(3), 3, again(3), 3, again(3)}, type});
   module.kept = make_.computed(4 * hidden_);  // the gate, its sigmoid, their product, up
   return module;
 }
@@ -458,9 +454,7 @@ Module TransformerModules::swiglu(const std::string& name) const {
 
 Module TransformerModules::gelu(const std::string& name) const {
   const DType type = make_.computed_type();
-  const auto kernel = [](double passes) {
-    return of(Call::gelu, {passes, PatternKind::gelu});
-  };
+  const auto kernel = [](double passes) { return of(Call::gelu, {passes, PatternKind::gelu}); };
   Module module = make_.elementwise(name, {hidden_, {kernel(2)}, type},
                                     {hidden_, {eager::backward(kernel(3))}, type});
   module.kept = make_.computed(hidden_);  // its input
@@ -475,20 +469,20 @@ Module TransformerModules::tanh_gelu(const std::string& name) const {
   const EagerKernels narrowed = make_.to_computed(hidden_);
   Module module;
   // * 0.5; ^3, * 0.044715, +, * sqrt(2/pi), tanh, + 1, *
-  module.forward = {make_.eager(name, {{hidden_, {2}, type},
-                                       make_.to_stored(hidden_),
-                                       {hidden_, {2, 2, both, 2, 2, 2, both}}})};
-  module.backward = {make_.eager(
-      name + ".grad",
-      {{hidden_, {both, again(3)}},  // the last *, to both sides
-       narrowed,
-       {hidden_, {3, 2}},  // tanh, * sqrt(2/pi)
-       narrowed,
-       {hidden_, {2, 2, again(2), again(3)}},  // * 0.044715; ^3: x^2, * 3, * gradient
-       narrowed,
-       // added to +'s x; * 0.5; all paths to x added up
-       {hidden_, {again(3), 2, again(3)}, type}},
-      Pass::backward)};
+  module.forward = {make_.eager(
+      name,
+      {{hidden_, {2}, type}, make_.to_stored(hidden_), {hidden_, {2, 2, both, 2, 2, 2, both}}})};
+  module.backward = {
+      make_.eager(name + ".grad",
+                  {{hidden_, {both, again(3)}},  // the last *, to both sides
+                   narrowed,
+                   {hidden_, {3, 2}},  // tanh, * sqrt(2/pi)
+                   narrowed,
+                   {hidden_, {2, 2, again(2), again(3)}},  // * 0.044715; ^3: x^2, * 3, * gradient
+                   narrowed,
+                   // added to +'s x; * 0.5; all paths to x added up
+                   {hidden_, {again(3), 2, again(3)}, type}},
+                  Pass::backward)};
   module.forward_working = make_.stored(hidden_);
   module.backward_working = make_.stored(2 * hidden_);
   // x / 2 for the last product; in fp32 under autocast x for ^3, tanh's result, and that + 1.
@@ -520,7 +514,7 @@ Module TransformerModules::eager_cross_entropy(const std::string& name) const {
       name + ".grad",
       {{logits_, {again(fill(0)), 0, fill(1), follows(0), 2, 2}},  // one, mean, gather (fill,
        narrowed,                                                   // scatter); negate; x - log:
-       {logits_, {again(of_row), 0, strided(2)}},  // to the log (-, sum); log, exp
+       {logits_, {again(of_row), 0, strided(2)}},                  // to the log (-, sum); log, exp
        narrowed,
        // both paths to x - max added up; x - max: -, sum, fill, scatter; both paths added up
        {logits_, {again(3), 2, again(of_row), fill(1), follows(0), again(3)}, type}},
@@ -543,9 +537,8 @@ Module TransformerModules::causal_cross_entropy(const std::string& name) const {
           ? EagerKernels{}
           : EagerKernels{logits_, {of(Call::cast, {1.5, PatternKind::widening})}, DType::fp32};
   const EagerKernels narrowed =
-      widened.passes.empty()
-          ? EagerKernels{}
-          : EagerKernels{logits_, {of(Call::cast, 3)}, make_.computed_type()};
+      widened.passes.empty() ? EagerKernels{}
+                             : EagerKernels{logits_, {of(Call::cast, 3)}, make_.computed_type()};
   const auto softmax = [&](double passes) {
     return of(Call::softmax, {passes, PatternKind::log_softmax, tokens_, vocabulary_});
   };
@@ -554,13 +547,13 @@ Module TransformerModules::causal_cross_entropy(const std::string& name) const {
   module.forward = {make_.eager(
       name, {widened, {logits_, {fill(0), follows(0), only_gpu(0), softmax(2), 0}, DType::fp32}})};
   // One; nll_loss (fill, scatter), log_softmax.
-  module.backward = {make_.eager(
-      name + ".grad",
-      {{logits_,
-        {only_gpu(again(fill(0))), fill(1), follows(0), eager::backward(softmax(3))},
-        DType::fp32},
-       narrowed},
-      Pass::backward)};
+  module.backward = {
+      make_.eager(name + ".grad",
+                  {{logits_,
+                    {only_gpu(again(fill(0))), fill(1), follows(0), eager::backward(softmax(3))},
+                    DType::fp32},
+                   narrowed},
+                  Pass::backward)};
   // log_softmax's result, in fp32 whatever the logits are; the targets. Forward the logits and a
   // copy are there beside it; backward the gradients of result and input.
   module.kept = fp32(logits_) + indices(tokens_);

@@ -39,14 +39,14 @@ Module patch_projection(const ModuleMaker& make, const VitShape& shape, const Nu
   module.parameters.front().shape = {n.width, 3, shape.patch, shape.patch};
   module.views = 1;
   const ConvolutionCall call{.shape = {.pictures = n.batch,
-                                 .channels = 3,
-                                 .pixels = image * image,
-                                 .outputs = n.width,
-                                 .places = n.patches,
-                                 .window = std::int64_t{shape.patch} * shape.patch},
-                       .type = make.product_type(),
-                       .strided = true,
-                       .biased = true};
+                                       .channels = 3,
+                                       .pixels = image * image,
+                                       .outputs = n.width,
+                                       .places = n.patches,
+                                       .window = std::int64_t{shape.patch} * shape.patch},
+                             .type = make.product_type(),
+                             .strided = true,
+                             .biased = true};
   for (Kernel& kernel : module.forward)
     if (kernel.gemm) kernel.parts = forward_parts(call);
   const ConvolutionGradients gradients = gradient_parts(call, false);
@@ -61,18 +61,18 @@ Module patch_projection(const ModuleMaker& make, const VitShape& shape, const Nu
 /// sum over the batch.
 Module class_token(const ModuleMaker& make, const Numbers& n) {
   // A GPU's copy makes the format that positions have.
-  Module module = make.elementwise(
-      "class_token", {n.stream(), {2}},
-      {n.stream(), {0, only_cpu(1), only_gpu(sum_of_rows(0, n.batch, n.width))}});
+  Module module =
+      make.elementwise("class_token", {n.stream(), {2}},
+                       {n.stream(), {0, only_cpu(1), only_gpu(sum_of_rows(0, n.batch, n.width))}});
   module.parameters = {make.parameter("class_token", {1, 1, n.width})};
   module.views = 3;
   return module;
 }
 Module positions(const ModuleMaker& make, const Numbers& n) {
   const std::int64_t row = (n.patches + 1) * n.width;
-  Module module = make.elementwise("encoder.pos_embedding", {n.stream(), {only_cpu(3),
-                                   only_gpu(strided(2))}},
-                                   {n.stream(), {sum_of_rows(1, n.batch, row)}});
+  Module module =
+      make.elementwise("encoder.pos_embedding", {n.stream(), {only_cpu(3), only_gpu(strided(2))}},
+                       {n.stream(), {sum_of_rows(1, n.batch, row)}});
   module.parameters = {make.parameter("encoder.pos_embedding", {1, n.patches + 1, n.width})};
   module.calls = 1;
   return module;
@@ -82,8 +82,8 @@ Module positions(const ModuleMaker& make, const Numbers& n) {
 /// own and not a module's; what comes out is copied so that each lies together.
 Module packed_projection(const ModuleMaker& make, const Numbers& n) {
   const std::string name = "self_attention.in_proj";
-  Module module = make.linear(LinearKind::biased, n.tokens, n.width, {{name, 3 * n.width}},
-                              Operand::stored);
+  Module module =
+      make.linear(LinearKind::biased, n.tokens, n.width, {{name, 3 * n.width}}, Operand::stored);
   module.parameters[0].name = "self_attention.in_proj_weight";
   module.parameters[1].name = "self_attention.in_proj_bias";
   // A GPU brings the tokens of a sample together before, and adds the bias behind (`split`).
@@ -117,9 +117,9 @@ Module split(const ModuleMaker& make, const Numbers& n) {
     if (part > 0) backward.push_back(added);
   }
   backward.push_back(only_gpu(strided(2)));
-  Module module = make.elementwise("self_attention.split",
-                                   {all, {only_gpu(strided(2)), strided(2)}, type},
-                                   {all, backward, type});
+  Module module =
+      make.elementwise("self_attention.split", {all, {only_gpu(strided(2)), strided(2)}, type},
+                       {all, backward, type});
   module.views = 16;
   return module;
 }
@@ -197,8 +197,9 @@ Workload vit_workload(const VitShape& shape, const WorkloadSize& size) {
 
   Workload workload;
   workload.source = "torchvision VisionTransformer with fused attention, without dropout";
-  append_layer(workload, "embedding", "",
-               {patch_projection(make, shape, n, size.image), class_token(make, n), positions(make, n)});
+  append_layer(
+      workload, "embedding", "",
+      {patch_projection(make, shape, n, size.image), class_token(make, n), positions(make, n)});
   // A module's own parameters are registered before those of the modules in it.
   std::swap(workload.parameters[1], workload.parameters[2]);
   std::swap(workload.parameters[0], workload.parameters[1]);

@@ -26,8 +26,8 @@ struct ClassCost {
 struct Kernel {
   std::string name;          ///< "attn.q_proj", "attn.q_proj.grad_weight"
   std::optional<Gemm> gemm;  ///< none: the kernel only moves memory
-  Bytes traffic;             ///< bytes read from and written to device memory, all launches together
-  int launches = 1;          ///< kernels the host enqueues for it, at least 1
+  Bytes traffic;     ///< bytes read from and written to device memory, all launches together
+  int launches = 1;  ///< kernels the host enqueues for it, at least 1
   /// Calls of PyTorch that launch them; 0: as many.
   int calls = 0;
   DType type = DType::fp32;  ///< how a GEMM multiplies

@@ -309,13 +309,11 @@ Workload workload_of(const WorkloadDescription& description, const std::string& 
   for (std::size_t l = 0; l < description.layers.size(); ++l) {
     const DescribedLayer& described = description.layers[l];
     DescribedPass forward({});
-    for (const KernelRun& run : described.forward)
-      append(forward, run);
+    for (const KernelRun& run : described.forward) append(forward, run);
     std::set<int> closings;
     for (const auto& [entry, size] : gradients[l]) closings.insert(entry);
     DescribedPass& backward = backwards.emplace_back(std::move(closings));
-    for (const KernelRun& run : described.backward)
-      append(backward, run);
+    for (const KernelRun& run : described.backward) append(backward, run);
     Layer& layer = workload.layers.emplace_back();
     layer.name = described.name;
     layer.forward = std::move(forward).take();

@@ -96,8 +96,9 @@ TEST_CASE("a model of the catalogue takes as long as its description",
   };
   for (const std::string device : {"a100-80", "h200", "v100"})
     for (const Pair& pair : pairs) {
-      const bool has_format = device != "v100" || (pair.catalogue.find("tf32") == std::string::npos &&
-                                                   pair.catalogue.find("bf16") == std::string::npos);
+      const bool has_format =
+          device != "v100" || (pair.catalogue.find("tf32") == std::string::npos &&
+                               pair.catalogue.find("bf16") == std::string::npos);
       if (!has_format) continue;
       CAPTURE(pair.description, device);
       const Scenario ours = scenario_of(scratch, pair.catalogue, device);
