@@ -34,10 +34,7 @@ Kernel kernel_of(const Work& work) {
   kernel.gemm = work.gemm;
   kernel.traffic = work.traffic;
   kernel.launches = work.launches;
-  kernel.followers = work.followers;
   kernel.type = work.type;
-  kernel.convolution = work.convolution;
-  kernel.blocks = work.blocks;
   kernel.tensors = work.tensors;
   kernel.call = work.call;
   kernel.time = work.known_time;

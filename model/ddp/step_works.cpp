@@ -38,7 +38,7 @@ StepWorks::StepWorks(const Workload& workload, const Cluster& cluster, Optimizer
     LayerWorks& works = layers.emplace_back();
     for (const Kernel& kernel : layer.forward) {
       works.forward.push_back(known(work_of(Operation::forward, kernel, Caller::forward_module)));
-      operations += kernel.launches - kernel.followers;
+      operations += kernel.calls > 0 ? kernel.calls : kernel.launches;
     }
     for (const Kernel& kernel : layer.backward)
       works.backward.push_back(known(work_of(Operation::backward, kernel, Caller::autograd)));

@@ -51,8 +51,8 @@ class Hash {
   }
 
   void add(const Work& work) {
-    add(work.operation, work.message, work.gemm, work.traffic, work.type, work.convolution,
-        work.blocks, work.launches, work.followers, work.known_time);
+    add(work.operation, work.message, work.gemm, work.traffic, work.type, work.launches,
+        work.known_time);
     add(work.caller, work.aside, work.beside_hook, work.optimizer_share, work.host,
         work.hook_calls);
     add(work.payload, work.group, work.communicator);
@@ -68,8 +68,7 @@ class Hash {
   }
 
   void add(const Kernel& kernel) {
-    add(kernel.name, kernel.gemm, kernel.traffic, kernel.launches, kernel.followers, kernel.type,
-        kernel.convolution, kernel.blocks, kernel.time);
+    add(kernel.name, kernel.gemm, kernel.traffic, kernel.launches, kernel.type, kernel.time);
     if (kernel.tensors > 0 || kernel.call != Duration::zero()) add(kernel.tensors, kernel.call);
     if (kernel.by_class) add(*kernel.by_class);
   }

@@ -23,10 +23,7 @@ Work work_of(Operation operation, const Kernel& kernel, Caller caller) {
   work.gemm = kernel.gemm;
   work.traffic = kernel.traffic;
   work.type = kernel.type;
-  work.convolution = kernel.convolution;
-  work.blocks = kernel.blocks;
   work.launches = kernel.launches;
-  work.followers = kernel.followers;
   work.tensors = kernel.tensors;
   work.call = kernel.call;
   work.known_time = kernel.time;
@@ -79,7 +76,6 @@ std::size_t WorkHash::operator()(const Work& work) const {
                                     static_cast<std::uint64_t>(work.caller) << 24 |
                                     static_cast<std::uint64_t>(work.aside) << 32 |
                                     static_cast<std::uint64_t>(work.beside_hook) << 33 |
-                                    static_cast<std::uint64_t>(work.convolution) << 48 |
                                     static_cast<std::uint64_t>(work.communicator) << 40);
   if (work.gemm)
     for (const std::int64_t side : {work.gemm->m, work.gemm->n, work.gemm->k, work.gemm->batch})
@@ -88,9 +84,6 @@ std::size_t WorkHash::operator()(const Work& work) const {
   hash = mixed(hash, static_cast<std::uint64_t>(work.payload.count));
   hash = mixed(hash, static_cast<std::uint64_t>(work.launches) << 32 ^
                          static_cast<std::uint64_t>(work.group));
-  if (work.followers > 0 || work.blocks > 0)
-    hash = mixed(hash, static_cast<std::uint64_t>(work.followers) |
-                           static_cast<std::uint64_t>(work.blocks) << 32);
   if (work.known_time) hash = mixed(hash, static_cast<std::uint64_t>(work.known_time->count()));
   if (work.tensors > 0 || work.call != Duration::zero()) {
     hash = mixed(hash, static_cast<std::uint64_t>(work.tensors));

@@ -24,14 +24,11 @@ struct Work {
 
   // A kernel. Without `gemm`, `traffic` and `known_time` the device computes nothing.
   std::optional<Gemm> gemm;
-  Bytes traffic;             ///< read from and written to device memory, together
-  DType type = DType::fp32;  ///< how a GEMM multiplies
-  Convolution convolution = Convolution::none;
-  std::int32_t blocks = 0;     ///< of threads, where few work on it
-  std::int32_t launches = 1;   ///< kernels the host enqueues for it
-  std::int32_t followers = 0;  ///< those of them that follow another of the same operation
-  std::int32_t tensors = 0;    ///< that a multi-tensor kernel of an optimizer goes over
-  Duration call{};  ///< of PyTorch's call besides its launches, where a launch takes 6 us
+  Bytes traffic;              ///< read from and written to device memory, together
+  DType type = DType::fp32;   ///< how a GEMM multiplies
+  std::int32_t launches = 1;  ///< kernels the host enqueues for it
+  std::int32_t tensors = 0;   ///< that a multi-tensor kernel of an optimizer goes over
+  Duration call{};            ///< of PyTorch's call besides its launches, where a launch takes 6 us
   std::optional<Duration> known_time;  ///< from a profile
   std::optional<ClassCost> by_class;   ///< by the law of its class, on the device it is priced for
   Caller caller = Caller::library;     ///< who enqueues them

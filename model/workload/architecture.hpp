@@ -108,6 +108,7 @@ struct WorkloadSize {
   int image = 224;              ///< side of the square input picture; convolutional networks only
   DType dtype = DType::fp32;    ///< parameters, gradients and activations
   DType compute = DType::fp32;  ///< how GEMMs multiply
+  bool channels_last = false;   ///< of pictures in memory, on a GPU; convolutional networks only
 };
 
 /// The network as layers, kernels and parameters: generated, so that counts are a consequence of

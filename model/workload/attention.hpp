@@ -1,8 +1,8 @@
 #pragma once
 
-#include <string>
+#include <cstdint>
 
-#include "model/workload/workload.hpp"
+#include "model/workload/gemm.hpp"
 
 namespace ddpsim {
 

@@ -14,6 +14,7 @@
 namespace ddpsim {
 namespace {
 
+using namespace eager;
 using Modules = std::vector<Module>;
 
 /// What flows through the network: a batch of square pictures.
@@ -39,7 +40,8 @@ class PictureModules {
  public:
   explicit PictureModules(const WorkloadSize& size)
       : make_(size.dtype, size.compute),
-        run_(make_.casts() ? size.compute : size.dtype, size.compute) {}
+        run_(make_.casts() ? size.compute : size.dtype, size.compute),
+        last_(size.channels_last) {}
 
   /// Of each group of channels an implicit matrix product: pixels x output channels, over the
   /// window; of a window of one pixel a product for each picture. The windows overlap in the input
@@ -55,37 +57,52 @@ class PictureModules {
     const std::int64_t outputs = channels / groups;                    // of a group
     const std::int64_t moved = before.elements() + channels * taps + pictures.elements();
 
-    const Bytes read = make_.computed(before.elements()), weight = make_.computed(channels * taps),
-                written = make_.computed(pictures.elements());
-    const bool unit_window = window.size == 1 && window.stride == 1;
-    const ConvolutionLayout layout{
-        .first_of_network = input == Input::data,
-        .plain = unit_window && groups == 1 && before.side * before.side % 4 == 0,
-        .wide_window = window.size > 1};
+    const ConvolutionCall call{.shape = {.pictures = before.batch,
+                                         .channels = before.channels,
+                                         .pixels = before.side * before.side,
+                                         .outputs = channels,
+                                         .places = pictures.side * pictures.side,
+                                         .window = window_area,
+                                         .groups = groups,
+                                         .channels_last = last_},
+                               .type = make_.product_type(),
+                               .strided = window.stride > 1,
+                               .biased = biased};
+    const bool to_input = input == Input::activation;
+    ConvolutionGradients gradients = gradient_parts(call, to_input);
     Module module;
     std::vector<Kernel>& backward = module.backward;
-    const std::int64_t products = layout.plain ? pictures.batch : groups;
-    const std::int64_t of_each = layout.plain ? pixels / pictures.batch : pixels;
-    const Gemm forward{of_each, outputs, taps, products};
-    run(module.forward, product(name, forward, moved, layout, layout.first_of_network),
-        around_forward(layout, forward, read, weight, written));
+    const auto run = [&](std::vector<Kernel>& pass, const std::string& kernel, const Gemm& shape,
+                         std::vector<KernelPart> parts) {
+      pass.push_back(run_.gemm(kernel, shape, moved));
+      pass.back().parts = std::move(parts);
+    };
+    const std::int64_t products = call.is_plain() ? pictures.batch : groups;
+    const std::int64_t of_each = call.is_plain() ? pixels / pictures.batch : pixels;
+    if (make_.casts())  // autocast copies the weight, and the network's own pictures
+      module.forward.push_back(make_.eager(
+          name + ".cast",
+          {make_.to_computed(to_input ? 0 : before.elements()), make_.to_computed(channels * taps),
+           make_.to_computed(biased ? channels : 0)}));
+    run(module.forward, name, {of_each, outputs, taps, products}, forward_parts(call));
     // The data gradient gathers from every output channel; under a stride from fewer places each,
     // for more pixels: the product of the extents is the same.
-    const Gemm to_data{of_each, before.channels / groups, outputs * window_area, products};
-    if (input == Input::activation)
-      run(backward, product(name + ".grad_data", to_data, moved, layout),
-          around_data_gradient(layout, written, weight, read));
-    const Gemm to_weight{outputs, taps, of_each, products};
-    run(backward, product(name + ".grad_weight", to_weight, moved, layout),
-        around_weight_gradient(layout, to_weight, written, read, weight));
-    if (biased) backward.push_back(run_.eager(name + ".grad_bias", {{pictures.elements(), {1}}}));
-    if (make_.casts()) {  // autocast copies the weight, and backward its gradient
-      Kernel cast = make_.eager(name + ".cast", {{channels * taps, {1}}});
-      cast.traffic += make_.computed(channels * taps);
-      module.forward.insert(module.forward.begin(), cast);
-      cast.name = name + ".grad_cast";
-      backward.push_back(std::move(cast));
+    if (to_input)
+      run(backward, name + ".grad_data",
+          {of_each, before.channels / groups, outputs * window_area, products},
+          std::move(gradients.input));
+    run(backward, name + ".grad_weight", {outputs, taps, of_each, products},
+        std::move(gradients.weight));
+    if (biased) {
+      backward.push_back(run_.eager(name + ".grad_bias", {{pictures.elements(), {1}}}));
+      backward.back().parts = std::move(gradients.bias);
     }
+    if (make_.casts())  // backward the weight's gradient is copied
+      backward.push_back(
+          make_.eager(name + ".grad_cast",
+                      {make_.to_stored(channels * taps), make_.to_stored(biased ? channels : 0)},
+                      Pass::backward));
+    module.calls = 1;
 
     const int last = static_cast<int>(backward.size()) - 1;
     const std::vector<std::int64_t> shape{channels, before.channels / groups, window.size,
@@ -97,7 +114,7 @@ class PictureModules {
     if (make_.casts()) module.kept += make_.computed(channels * taps);
     module.forward_working = make_.computed(pictures.elements());
     module.backward_working =
-        make_.computed(pictures.elements() + (input == Input::activation ? before.elements() : 0));
+        make_.computed(pictures.elements() + (to_input ? before.elements() : 0));
     return module;
   }
 
@@ -105,14 +122,38 @@ class PictureModules {
   /// kernel of cuDNN's that has a block of threads for each channel.
   Module batch_norm(const std::string& name, const Pictures& pictures) const {
     const std::int64_t elements = pictures.elements();
-    Module module = run_.elementwise(name, {elements, {3}}, {elements, {5}});
-    for (auto* pass : {&module.forward, &module.backward})
-      pass->front().blocks = static_cast<int>(std::min<std::int64_t>(pictures.channels, 1 << 20));
+    const DType type = make_.computed_type();
+    const auto kernel = [&](double passes, PatternKind kind) {
+      EagerKernel each(passes, kind, pictures.channels, elements / pictures.channels);
+      each.pattern.inner = pictures.side * pictures.side;
+      each.pattern.channels_last = last_;
+      each.call = Call::batch_norm;
+      return each;
+    };
+    Module module;
+    // Of bf16, which cuDNN's kernels do not take, PyTorch's own: statistics, their running means,
+    // the result; backward one kernel.
+    const bool own = type == DType::bf16;
+    const std::vector<EagerKernel> forward =
+        own ? std::vector{only_cpu(3), only_gpu(kernel(1, PatternKind::batch_norm_statistics)),
+                          only_gpu(follows(0)),
+                          only_gpu(follows(kernel(2, PatternKind::batch_norm_transform)))}
+            : std::vector{kernel(3, PatternKind::batch_norm)};
     // Forward also counts the batch: eight bytes, read and written.
-    module.forward.insert(module.forward.begin(), make_.eager(name + ".count", {{2, {2}}}));
+    module.forward = {make_.eager(name + ".count", {{2, {2}}}),
+                      make_.eager(name, {{elements, forward, type}})};
+    // With channels last the blocks of PyTorch's own count each other, and sums come first.
+    std::vector<EagerKernel> backward{
+        eager::backward(kernel(5, own ? PatternKind::batch_norm_own : PatternKind::batch_norm))};
+    if (own && last_)
+      backward = {only_cpu(5),
+                  only_gpu(eager::backward(kernel(2, PatternKind::batch_norm_statistics))),
+                  only_gpu(eager::backward(follows(kernel(3, PatternKind::batch_norm_transform))))};
+    module.backward = {make_.eager(name + ".grad", {{elements, backward, type}}, Pass::backward)};
     module.parameters = {make_.parameter(name + ".weight", {pictures.channels}),
                          make_.parameter(name + ".bias", {pictures.channels})};
     module.statistics = pictures.channels;
+    module.calls = 1;
     // Its input, mean and deviation of every channel.
     in_computed_format(module, elements, elements) += pictures.channels * Bytes{8};
     return module;
@@ -122,6 +163,7 @@ class PictureModules {
   Module relu(const std::string& name, std::int64_t elements) const {
     Module module = run_.elementwise(name, {elements, {2}}, {elements, {3}});
     in_computed_format(module, elements, elements);
+    module.calls = 1;
     return module;
   }
 
@@ -132,28 +174,37 @@ class PictureModules {
   /// In place, as torchvision writes it: autograd copies what it reads first, and keeps the copy;
   /// its result is kept by what reads that.
   Module silu(const std::string& name, std::int64_t elements) const {
-    Module module = run_.elementwise(name, {elements, {2, 2}}, {elements, {3}});
+    Module module = run_.elementwise(name, {elements, {2, 2}}, {elements, {of(Call::gelu, 3)}});
     in_computed_format(module, elements, 2 * elements);
+    module.calls = 1;
     return module;
   }
 
   Module sigmoid(const std::string& name, std::int64_t elements) const {
     Module module = run_.elementwise(name, {elements, {2}}, {elements, {3}});
     in_computed_format(module, elements, elements);
+    module.calls = 1;
     return module;
   }
 
   /// Every channel times its own factor. Backward: both products, one of them summed over pixels.
   Module scale(const std::string& name, const Pictures& pictures) const {
-    Module module =
-        run_.elementwise(name, {pictures.elements(), {2}}, {pictures.elements(), {2, 3, 1}});
+    const std::int64_t rows = pictures.batch * pictures.channels;
+    Module module = run_.elementwise(
+        name, {pictures.elements(), {strided(2)}},
+        {pictures.elements(),
+         {strided(2), again(3), again(reduced(1, rows, pictures.side * pictures.side))}});
     in_computed_format(module, pictures.elements(), pictures.elements());
     return module;
   }
 
   /// Whole pictures dropped by a random mask of one number each. What it writes is read again.
   Module drop_pictures(const std::string& name, const Pictures& pictures) const {
-    return run_.elementwise(name, {pictures.elements(), {2}}, {pictures.elements(), {2}});
+    Module module =
+        run_.elementwise(name, {pictures.elements(), {only_gpu(fill(0)), only_gpu(0), strided(2)}},
+                         {pictures.elements(), {strided(2)}});
+    module.calls = 1;
+    return module;
   }
 
   /// Marks the module's result as kept, by a convolution that reads it.
@@ -169,62 +220,54 @@ class PictureModules {
   Module max_pool(const std::string& name, Pictures& pictures, const Window& window) const {
     const std::int64_t before = pictures.elements();
     pictures.side = side_after(pictures.side, window);
-    // One kernel each way, over both sizes.
-    Module module = run_.elementwise(name, {before + pictures.elements(), {1}},
-                                     {before + pictures.elements(), {1}});
+    // One kernel each way, over both sizes; a GPU clears what gradients are added to before.
+    EagerKernel pool(1, PatternKind::max_pool, pictures.elements(), window.size * window.size);
+    pool.pattern.channels_last = last_;
+    const double cleared =
+        static_cast<double>(before) / static_cast<double>(before + pictures.elements());
+    Module module = run_.elementwise(
+        name, {before + pictures.elements(), {pool}},
+        {before + pictures.elements(), {only_gpu(fill(cleared)), eager::backward(follows(pool))}});
     for (auto* pass : {&module.forward, &module.backward})
       pass->front().traffic += pictures.elements() * Bytes{8};
     in_computed_format(module, before, pictures.elements()) += pictures.elements() * Bytes{8};
+    module.calls = 1;
     return module;
   }
 
   /// The mean of every picture's channels (forward reads, backward fills); or a grid of such means.
   Module average_pool(const std::string& name, Pictures& pictures, std::int64_t side) const {
     const std::int64_t before = pictures.elements();
+    const std::int64_t window = pictures.side / side * (pictures.side / side);
     pictures.side = side;
     const std::int64_t elements = before + pictures.elements();
-    Module module = run_.elementwise(name, {elements, {1}}, {elements, {1}});
+    // A single mean is a reduction, and backward a quotient; a grid has kernels of its own.
+    const EagerKernel forward =
+        side == 1 ? last_ ? sum_of_rows(1, window, pictures.elements())
+                          : reduced(1, pictures.elements(), window)
+                  : EagerKernel(1, PatternKind::pool, pictures.elements(), window);
+    const EagerKernel backward =
+        side == 1 ? strided(1)
+                  : eager::backward({1, PatternKind::pool, pictures.elements(), window});
+    Module module = run_.elementwise(name, {elements, {forward}}, {elements, {backward}});
     in_computed_format(module, before, 0);
+    module.calls = 1;
+    module.views = side == 1 ? 1 : 0;
     return module;
   }
 
   Module linear(const std::string& name, std::int64_t rows, std::int64_t in, std::int64_t out,
                 Operand operand) const {
-    return make_.linear(LinearKind::biased, rows, in, {{name, out}}, operand);
-  }
-
-  Module cross_entropy(const std::string& name, std::int64_t logits) const {
-    // log_softmax, nll_loss; backward fill, scatter, log_softmax
-    Module module = make_.elementwise(name, {logits, {2, 0}}, {logits, {1, 0, 3}});
-    module.kept = logits * Bytes{4};  // log_softmax's result, in fp32
+    Module module = make_.linear(LinearKind::biased, rows, in, {{name, out}}, operand);
+    module.views = 0;  // its rows are no sequences
     return module;
   }
 
+  Module cross_entropy(const std::string& name, std::int64_t rows, std::int64_t classes) const {
+    return class_cross_entropy(make_, name, rows, classes);
+  }
+
  private:
-  /// A convolution's product. `without_tensor_cores`: not in TF32.
-  Kernel product(const std::string& name, const Gemm& shape, std::int64_t moved,
-                 const ConvolutionLayout& layout, bool without_tensor_cores = false) const {
-    Kernel kernel = run_.gemm(name, shape, moved);
-    kernel.convolution = layout.plain ? Convolution::pictures : Convolution::windows;
-    if (without_tensor_cores && kernel.type == DType::tf32) kernel.type = DType::fp32;
-    return kernel;
-  }
-
-  /// A product of a convolution, with what cuDNN runs around it on tensor cores.
-  void run(std::vector<Kernel>& pass, Kernel product, const AroundProduct& around) const {
-    const bool copied = product.type != DType::fp32;
-    const auto copies = [&](const char* what, Bytes moved, int launches) {
-      if (!copied || launches == 0) return;
-      Kernel kernel = run_.eager(product.name + what, {});
-      kernel.traffic = moved;
-      kernel.launches = kernel.followers = launches;  // of the product's operation
-      pass.push_back(std::move(kernel));
-    };
-    copies(".layout", around.moved_before, around.launches_before);
-    pass.push_back(product);
-    copies(".layout_back", around.moved_after, around.launches_after);
-  }
-
   /// A module over pictures, of which `kept` elements are kept. Returns what is kept, to add to.
   Bytes& in_computed_format(Module& module, std::int64_t elements, std::int64_t kept) const {
     module.forward_working = make_.computed(elements);
@@ -234,6 +277,7 @@ class PictureModules {
 
   ModuleMaker make_;
   ModuleMaker run_;  ///< of kernels: pictures have the format of products, under autocast too
+  bool last_;        ///< channels lie together
 };
 
 /// A residual block (`planes`: the channels of its stage): 3x3 - 3x3, or, as a bottleneck, 1x1 -
@@ -247,7 +291,7 @@ Modules residual_block(const PictureModules& x, Pictures& pictures, const ResNet
   const std::int64_t width = planes * shape.width_per_group / 64 * shape.groups;
   const Window one{1, 1, 0}, three{3, 1, 1}, striding{3, stride, 1}, projecting{1, stride, 0};
   Pictures shortcut = pictures;
-  Modules block{x.fork("shortcut", shortcut)};
+  Modules block{with_calls(x.fork("shortcut", shortcut), 1)};
   const auto convolve = [&](int number, std::int64_t out, const Window& window,
                             std::int64_t groups = 1) {
     block.push_back(x.convolution(fmt::format("conv{}", number), pictures, out, window, false,
@@ -269,7 +313,7 @@ Modules residual_block(const PictureModules& x, Pictures& pictures, const ResNet
     convolve(2, channels, three);
   }
   if (stride != 1 || shortcut.channels != channels) {
-    block.push_back(x.convolution("downsample.0", shortcut, channels, projecting));
+    block.push_back(with_calls(x.convolution("downsample.0", shortcut, channels, projecting), 1));
     block.push_back(x.batch_norm("downsample.1", shortcut));
   }
   block.push_back(x.add("add", pictures));
@@ -301,7 +345,8 @@ void add_convolution(Modules& modules, const PictureModules& x, const std::strin
                      Pictures& pictures, std::int64_t channels, const MobileStage& stage,
                      std::int64_t groups, bool activated, Input input = Input::activation) {
   const Window window{stage.window, stage.stride, (stage.window - 1) / 2};
-  modules.push_back(x.convolution(name + ".0", pictures, channels, window, false, input, groups));
+  modules.push_back(
+      with_calls(x.convolution(name + ".0", pictures, channels, window, false, input, groups), 1));
   modules.push_back(x.batch_norm(name + ".1", pictures));
   if (activated) modules.push_back(x.silu(name + ".2", pictures.elements()));
 }
@@ -315,7 +360,7 @@ Modules inverted_bottleneck(const PictureModules& x, Pictures& pictures, const M
   const std::int64_t expanded = before.channels * stage.expansion;
   const bool adds = stage.stride == 1 && before.channels == stage.channels;
   Modules block;
-  if (adds) block.push_back(x.fork("shortcut", pictures));
+  block.push_back(with_calls(adds ? x.fork("shortcut", pictures) : Module{}, 2));
   int part = 0;
   const auto name = [&] { return fmt::format("block.{}", part++); };
   if (expanded != before.channels)
@@ -325,7 +370,7 @@ Modules inverted_bottleneck(const PictureModules& x, Pictures& pictures, const M
   const std::string excitation = name();
   Pictures mean = pictures;
   block.push_back(x.fork(excitation + ".fork", pictures));
-  block.push_back(x.average_pool(excitation + ".avgpool", mean, 1));
+  block.push_back(with_calls(x.average_pool(excitation + ".avgpool", mean, 1), 1));
   const std::int64_t squeezed = std::max<std::int64_t>(1, before.channels / 4);
   block.push_back(x.convolution(excitation + ".fc1", mean, squeezed, {}, true));
   block.push_back(x.silu(excitation + ".activation", mean.elements()));
@@ -386,7 +431,7 @@ Workload resnet_workload(const ResNetShape& shape, const WorkloadSize& size) {
 
   Modules head{x.average_pool("avgpool", pictures, 1)};
   head.push_back(x.linear("fc", size.batch, pictures.channels, shape.classes, Operand::computed));
-  head.push_back(x.cross_entropy("loss", std::int64_t{size.batch} * shape.classes));
+  head.push_back(x.cross_entropy("loss", size.batch, shape.classes));
   append_layer(workload, "head", "", head);
   return workload;
 }
@@ -432,7 +477,7 @@ Workload vgg_workload(const VggShape& shape, const WorkloadSize& size) {
   modules.push_back(x.linear("classifier.3", size.batch, hidden, hidden, Operand::kept));
   modules.push_back(x.relu("classifier.4", size.batch * hidden));
   modules.push_back(x.linear("classifier.6", size.batch, hidden, shape.classes, Operand::kept));
-  modules.push_back(x.cross_entropy("loss", std::int64_t{size.batch} * shape.classes));
+  modules.push_back(x.cross_entropy("loss", size.batch, shape.classes));
   append_layer(workload, "head", "", modules);
   return workload;
 }
@@ -471,7 +516,7 @@ Workload efficientnet_workload(const EfficientNetShape& shape, const WorkloadSiz
   head.push_back(x.average_pool("avgpool", pictures, 1));
   head.push_back(
       x.linear("classifier.1", size.batch, pictures.channels, shape.classes, Operand::computed));
-  head.push_back(x.cross_entropy("loss", std::int64_t{size.batch} * shape.classes));
+  head.push_back(x.cross_entropy("loss", size.batch, shape.classes));
   append_layer(workload, "head", "", head);
   return workload;
 }

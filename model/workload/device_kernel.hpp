@@ -8,7 +8,7 @@
 #include "model/base/dtype.hpp"
 #include "model/base/quantity.hpp"
 #include "model/workload/attention.hpp"
-#include "model/workload/workload.hpp"
+#include "model/workload/gemm.hpp"
 
 namespace ddpsim {
 
@@ -162,6 +162,13 @@ struct DeviceKernel {
   DType type = DType::fp32;  ///< how it multiplies; of one that moves memory: its result's format
   Bytes traffic;             ///< read and written, at least
   int launches = 1;
+};
+
+/// A kernel of a GPU as part of a step.
+struct KernelPart {
+  DeviceKernel kernel;
+  Duration host{};          ///< of its call on the reference host, in a warm loop
+  int multiprocessors = 0;  ///< the fewest of a device that launches it
 };
 
 }  // namespace ddpsim

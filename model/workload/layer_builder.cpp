@@ -1,6 +1,7 @@
 #include "model/workload/layer_builder.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <stdexcept>
 #include <utility>
@@ -9,32 +10,85 @@
 
 namespace ddpsim {
 
-Kernel ModuleMaker::gemm(std::string name, const Gemm& shape) const {
+Kernel ModuleMaker::gemm(std::string name, const Gemm& shape, const ProductCall& product,
+                         Pass pass) const {
   const std::int64_t elements = shape.m * shape.k + shape.k * shape.n + shape.m * shape.n;
-  return gemm(std::move(name), shape, shape.batch * elements);
+  Kernel kernel = gemm(std::move(name), shape, shape.batch * elements);
+  kernel.parts =
+      parts_of(shape, compute_, shape.batch * elements * size_of(computed_type()), product, pass);
+  return kernel;
 }
 
 Kernel ModuleMaker::gemm(std::string name, const Gemm& shape, std::int64_t elements) const {
-  return {.name = std::move(name),
-          .gemm = shape,
-          .traffic = elements * size_of(dtype_),
-          .launches = 1,
-          .type = compute_,
-          .time = std::nullopt};
+  Kernel kernel;
+  kernel.name = std::move(name);
+  kernel.gemm = shape;
+  kernel.traffic = elements * size_of(dtype_);
+  kernel.calls = 1;
+  kernel.type = compute_;
+  return kernel;
 }
 
-Kernel ModuleMaker::eager(std::string name, const std::vector<EagerKernels>& runs) const {
-  Kernel kernel{.name = std::move(name),
-                .gemm = std::nullopt,
-                .traffic = {},
-                .launches = 0,
-                .type = dtype_,
-                .time = std::nullopt};
+Kernel ModuleMaker::eager(std::string name, const std::vector<EagerKernels>& runs,
+                          Pass pass) const {
+  Kernel kernel;
+  kernel.name = std::move(name);
+  kernel.type = dtype_;
+  kernel.launches = 0;
   for (const EagerKernels& run : runs) {
-    kernel.launches += static_cast<int>(run.passes.size());
-    for (const int passes : run.passes) kernel.traffic += passes * run.elements * size_of(dtype_);
+    const double bytes = static_cast<double>(run.elements) *
+                         static_cast<double>(size_of(run.type.value_or(dtype_)).count);
+    for (const EagerKernel& each : run.passes) {
+      if (!each.on_cpu) continue;
+      ++kernel.launches;
+      kernel.traffic += Bytes{std::llround(each.passes * bytes)};
+    }
   }
+  kernel.calls = kernel.launches;
+  kernel.parts = parts_of(runs, pass, dtype_);
   return kernel;
+}
+
+EagerKernels ModuleMaker::to_computed(std::int64_t elements) const {
+  EagerKernels cast{elements, {}, computed_type()};
+  if (casts() && elements > 0) cast.passes = {eager::of(Call::cast, 1 + stored_passes())};
+  return cast;
+}
+
+EagerKernels ModuleMaker::to_stored(std::int64_t elements) const {
+  EagerKernels cast{elements, {}, dtype_};
+  if (casts() && elements > 0)
+    cast.passes = {eager::of(Call::cast, {1 + computed_passes(), PatternKind::widening})};
+  return cast;
+}
+
+Module class_cross_entropy(const ModuleMaker& make, const std::string& name, std::int64_t rows,
+                           std::int64_t classes) {
+  using namespace eager;
+  const std::int64_t logits = rows * classes;
+  const DType type = make.computed_type();
+  const auto softmax = [&](double passes) {
+    return of(Call::softmax, {passes, PatternKind::log_softmax, rows, classes});
+  };
+  Module module;
+  module.forward = {
+      make.eager(name, {{logits, {softmax(2)}, type}, make.to_stored(logits), {logits, {0}}})};
+  module.backward = {make.eager(name + ".grad",
+                                {{logits, {only_gpu(again(fill(0))), fill(1), follows(0)}},
+                                 make.to_computed(logits),
+                                 {logits, {backward(softmax(3))}, type}},
+                                Pass::backward)};
+  module.forward_working = make.stored(logits);
+  module.backward_working = make.stored(2 * logits);
+  module.kept = logits * Bytes{4};  // log_softmax's result, in fp32
+  module.calls = 1;
+  return module;
+}
+
+Module with_calls(Module module, int calls, int views) {
+  module.calls += calls;
+  module.views += views;
+  return module;
 }
 
 Parameter ModuleMaker::parameter(std::string name, std::vector<std::int64_t> shape,
@@ -51,7 +105,8 @@ Module ModuleMaker::elementwise(const std::string& name, const EagerKernels& for
                                 const EagerKernels& backward) const {
   Module module;
   if (!forward.passes.empty()) module.forward = {eager(name, {forward})};
-  if (!backward.passes.empty()) module.backward = {eager(name + ".grad", {backward})};
+  if (!backward.passes.empty())
+    module.backward = {eager(name + ".grad", {backward}, Pass::backward)};
   // A result, and backward its gradient and that of the input.
   module.forward_working = stored(forward.elements);
   module.backward_working = stored(2 * backward.elements);
@@ -59,32 +114,85 @@ Module ModuleMaker::elementwise(const std::string& name, const EagerKernels& for
 }
 
 Module ModuleMaker::fork(const std::string& name, std::int64_t elements) const {
-  return elementwise(name, {}, {elements, {3}});
+  return elementwise(name, {}, {elements, {eager::again(3)}});
 }
+
+namespace {
+
+/// Operands that lie along k: forward, for the gradient of the input, and for that of the weight.
+struct Along {
+  int forward, input, weight;
+};
+Along along_k(LinearKind kind) {
+  return kind == LinearKind::conv1d ? Along{1, 2, 0} : Along{2, 1, 0};
+}
+
+/// Views that a projection of a sequence of tokens makes around its product.
+int views_of(LinearKind kind) {
+  switch (kind) {
+    case LinearKind::linear:
+      return 1;
+    case LinearKind::biased:
+    case LinearKind::conv1d:
+      return 2;
+    case LinearKind::einsum:
+      return 12;
+  }
+  return 0;
+}
+
+}  // namespace
 
 Module ModuleMaker::linear(LinearKind kind, std::int64_t rows, std::int64_t in,
                            const std::vector<Projection>& projections, Operand operand,
                            Input input) const {
   const bool biased = kind == LinearKind::biased || kind == LinearKind::conv1d;
+  const bool batched = kind == LinearKind::einsum;
   const bool to_input = input == Input::activation;
+  const bool casts_input = casts() && operand == Operand::stored;
+  const Call call = biased ? Call::linear : Call::product;
+  const Along along = along_k(kind);
   Module module;
-  for (const auto& [name, out] : projections)
-    module.forward.push_back(gemm(name, {.m = rows, .n = out, .k = in}));
+  for (const auto& [name, out] : projections) {
+    if (casts())
+      module.forward.push_back(
+          eager(name + ".cast", {to_computed(casts_input ? rows * in : 0), to_computed(in * out),
+                                 to_computed(biased ? out : 0)}));
+    module.forward.push_back(
+        gemm(name, {.m = rows, .n = out, .k = in}, {along.forward, call, batched}));
+  }
+  module.calls = static_cast<int>(projections.size());
+  module.views = module.calls * views_of(kind);
 
   std::vector<EagerKernels> accumulate;
   if (to_input && projections.size() > 1)
-    accumulate.push_back({rows * in, std::vector<int>(projections.size() - 1, 3)});
-  const int kernels_each = 1 + (to_input ? 1 : 0) + (biased ? 1 : 0);
+    accumulate.push_back(
+        {rows * in, std::vector<EagerKernel>(projections.size() - 1, eager::again(3))});
+  const int kernels_each = 1 + (to_input ? 1 : 0) + (biased ? 1 : 0) + (casts() ? 1 : 0);
   for (auto projection = projections.rbegin(); projection != projections.rend(); ++projection) {
     const auto& [name, out] = *projection;
     std::vector<Kernel>& backward = module.backward;
-    if (to_input) backward.push_back(gemm(name + ".grad_data", {.m = rows, .n = in, .k = out}));
-    backward.push_back(gemm(name + ".grad_weight", {.m = out, .n = in, .k = rows}));
-    if (biased) backward.push_back(eager(name + ".grad_bias", {{rows * out, {1}}}));
-    if (kind == LinearKind::einsum) accumulate.push_back({in * out, {2}});
+    if (to_input)
+      backward.push_back(gemm(name + ".grad_data", {.m = rows, .n = in, .k = out},
+                              {along.input, call, batched}, Pass::backward));
+    backward.push_back(gemm(name + ".grad_weight", {.m = out, .n = in, .k = rows},
+                            {along.weight, call, batched}, Pass::backward));
+    if (biased)
+      backward.push_back(eager(name + ".grad_bias",
+                               {{rows * out,
+                                 {eager::of(Call::linear, eager::sum_of_rows(1, rows, out))},
+                                 computed_type()}},
+                               Pass::backward));
+    if (casts())
+      backward.push_back(eager(name + ".grad_cast",
+                               {to_stored(in * out), to_stored(biased ? out : 0),
+                                to_stored(casts_input && to_input ? rows * in : 0)},
+                               Pass::backward));
+    if (kind == LinearKind::einsum) accumulate.push_back({in * out, {eager::strided(2)}});
   }
   if (!accumulate.empty())
-    module.backward.push_back(eager(projections.front().name + ".accumulate", accumulate));
+    module.backward.push_back(
+        eager(projections.front().name + ".accumulate", accumulate, Pass::backward));
 
   int ready_after = kernels_each * static_cast<int>(projections.size()) - 1;
   for (const auto& [name, out] : projections) {
@@ -111,23 +219,23 @@ Module ModuleMaker::linear(LinearKind kind, std::int64_t rows, std::int64_t in,
 
 namespace {
 
-/// Kernels in the order they run; neighbours that only move memory are one, unless it is few blocks
-/// that do.
-class Pass {
+/// Kernels in the order they run; neighbours that only move memory are one.
+class LayerPass {
  public:
   /// Returns the kernel's index. `closed`: a gradient is complete here, so the next is a kernel
   /// apart.
   int run(const Kernel& kernel, bool closed) {
-    if (open_ && !kernel.gemm && kernel.blocks == 0) {
+    if (open_ && !kernel.gemm) {
       Kernel& last = kernels_.back();
       last.name += "+" + kernel.name;
       last.traffic += kernel.traffic;
       last.launches += kernel.launches;
-      last.followers += kernel.followers;
+      last.calls += kernel.calls;
+      last.parts.insert(last.parts.end(), kernel.parts.begin(), kernel.parts.end());
     } else {
       kernels_.push_back(kernel);
     }
-    open_ = !kernel.gemm && kernel.blocks == 0 && !closed;
+    open_ = !kernel.gemm && !closed;
     return static_cast<int>(kernels_.size()) - 1;
   }
 
@@ -138,9 +246,16 @@ class Pass {
   bool open_ = false;
 };
 
-bool completes_a_gradient(const Module& module, int kernel) {
-  return std::any_of(module.parameters.begin(), module.parameters.end(),
-                     [&](const Parameter& parameter) { return parameter.ready_after == kernel; });
+/// The kernel, with more time of the host.
+Kernel after_waiting(Kernel kernel, Duration time) {
+  if (!kernel.parts.empty()) kernel.parts.front().host += time;
+  return kernel;
+}
+
+int gradients_complete(const Module& module, int kernel) {
+  return static_cast<int>(
+      std::count_if(module.parameters.begin(), module.parameters.end(),
+                    [&](const Parameter& parameter) { return parameter.ready_after == kernel; }));
 }
 
 /// Where the module of a parameter ("attn.q_proj" of "attn.q_proj.weight") stands in
@@ -174,17 +289,22 @@ void add_statistics(Workload& workload, std::int64_t channels) {
 void append_layer(Workload& workload, const std::string& name, const std::string& prefix,
                   const std::vector<Module>& modules,
                   const std::vector<std::string_view>& registration) {
-  Pass forward;
-  for (const Module& module : modules)
-    for (const Kernel& kernel : module.forward) forward.run(kernel, false);
+  LayerPass forward;
+  Duration waiting{};
+  for (const Module& module : modules) {
+    waiting += module.calls * module_time + module.views * view_time;
+    for (const Kernel& kernel : module.forward)
+      forward.run(after_waiting(kernel, std::exchange(waiting, {})), false);
+  }
 
-  Pass backward;
+  LayerPass backward;
   std::vector<Parameter> parameters;
   for (auto module = modules.rbegin(); module != modules.rend(); ++module) {
     std::vector<int> place;  // of the module's kernels in the layer's pass
     for (const Kernel& kernel : module->backward) {
-      const int index = static_cast<int>(place.size());
-      place.push_back(backward.run(kernel, completes_a_gradient(*module, index)));
+      const int completed = gradients_complete(*module, static_cast<int>(place.size()));
+      place.push_back(
+          backward.run(after_waiting(kernel, completed * accumulate_time), completed > 0));
     }
     if (module->statistics > 0) add_statistics(workload, module->statistics);
     std::vector<Parameter> trained = module->parameters;

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/workload/eager_kernels.hpp"
 #include "model/workload/workload.hpp"
 
 namespace ddpsim {
@@ -17,14 +18,9 @@ struct Module {
   std::vector<Parameter> parameters;
   std::int64_t statistics = 0;                    ///< channels of a batch norm; 0 elsewhere
   Bytes kept, forward_working, backward_working;  ///< as in ModuleMemory
-};
-
-/// Eager kernels over tensors of one size. Each entry is a kernel: how many such tensors it reads
-/// and writes together. A product of two tensors is a 3, a copy a 2, a sum over rows or a fill a 1;
-/// what touches only smaller things (means of rows, a gain, a mask all heads share) is a 0.
-struct EagerKernels {
-  std::int64_t elements = 0;
-  std::vector<int> passes;
+  /// Modules of PyTorch that its forward pass calls, those around it that begin with it among them,
+  /// and views of tensors: both take the host's time alone.
+  int calls = 0, views = 0;
 };
 
 enum class LinearKind : std::uint8_t {
@@ -56,11 +52,13 @@ class ModuleMaker {
   ModuleMaker(DType dtype, DType compute) : dtype_(dtype), compute_(compute) {}
 
   /// One matrix product; each operand is moved once, the result too: mk + kn + mn elements.
-  Kernel gemm(std::string name, const Gemm& shape) const;
-  /// A matrix product that moves `elements` instead: operands that overlap, results that stay
-  /// inside.
+  Kernel gemm(std::string name, const Gemm& shape, const ProductCall& product,
+              Pass pass = Pass::forward) const;
+  /// A matrix product that moves `elements` instead (operands that overlap, results that stay
+  /// inside), and whose parts are the caller's to say.
   Kernel gemm(std::string name, const Gemm& shape, std::int64_t elements) const;
-  Kernel eager(std::string name, const std::vector<EagerKernels>& runs) const;
+  Kernel eager(std::string name, const std::vector<EagerKernels>& runs,
+               Pass pass = Pass::forward) const;
   Parameter parameter(std::string name, std::vector<std::int64_t> shape, int ready_after = 0) const;
 
   /// Bytes of a tensor in the format of parameters, and in that of products: autocast makes it
@@ -69,6 +67,18 @@ class ModuleMaker {
   Bytes computed(std::int64_t elements) const {
     return elements * size_of(casts() ? compute_ : dtype_);
   }
+  DType stored_type() const { return dtype_; }
+  DType computed_type() const { return casts() ? compute_ : dtype_; }
+  /// Passes over a tensor as parameters are stored, counted in bytes of one as products come in, or
+  /// the other way round: what a kernel over both formats moves.
+  double stored_passes() const { return in_units(dtype_, computed_type()); }
+  double computed_passes() const { return in_units(computed_type(), dtype_); }
+  /// The multiplying format: TF32 where products of fp32 numbers are so.
+  DType product_type() const { return compute_; }
+  /// Casts of a tensor from the format of parameters to that of products, or back; nothing where
+  /// both are one.
+  EagerKernels to_computed(std::int64_t elements) const;
+  EagerKernels to_stored(std::int64_t elements) const;
   /// Does autocast multiply copies of operands and weights, in 16 bits?
   bool casts() const { return size_of(compute_) < size_of(dtype_); }
 
@@ -88,9 +98,21 @@ class ModuleMaker {
                 Input input = Input::activation) const;
 
  private:
+  static double in_units(DType type, DType unit) {
+    return static_cast<double>(size_of(type).count) / static_cast<double>(size_of(unit).count);
+  }
+
   DType dtype_;
   DType compute_;
 };
+
+/// Cross-entropy of so many rows of classes: log_softmax, nll_loss; backward fill, scatter,
+/// log_softmax.
+Module class_cross_entropy(const ModuleMaker& make, const std::string& name, std::int64_t rows,
+                           std::int64_t classes);
+
+/// The module, with so many more calls of modules and views.
+Module with_calls(Module module, int calls, int views = 0);
 
 /// Appends a layer that runs `modules` in order, and backward in reverse; its parameters are
 /// named `prefix` + their own. They are registered in the order of the modules, or, where

@@ -18,6 +18,7 @@
 namespace ddpsim {
 namespace {
 
+using namespace eager;
 using Modules = std::vector<Module>;
 
 constexpr std::string_view moe = "block_sparse_moe";
@@ -43,8 +44,10 @@ Modules router(const ModuleMaker& make, const Numbers& n) {
   choice.forward = {make.eager(fmt::format("{}.choice", moe),
                                {{scores, {2, 1}}, {picked, {1, 3, 0, 0}}, {n.stream(), {1}}})};
   // Divide (to the shares, to the sum), both paths added up, top-k (fill, scatter), softmax.
-  choice.backward = {make.eager(fmt::format("{}.choice.grad", moe),
-                                {{picked, {2, 3, 1, 3}}, {scores, {1, 1, 3}}})};
+  choice.backward = {
+      make.eager(fmt::format("{}.choice.grad", moe),
+                 {{picked, {2, again(3), again(1), again(3)}}, {scores, {fill(1), follows(1), 3}}},
+                 Pass::backward)};
   // Softmax's result in fp32; the chosen experts; shares before and sums after the division, fp32.
   choice.kept = (scores + picked + n.tokens) * Bytes{4} + picked * Bytes{8};
   choice.forward_working = make.stored(n.stream()) + scores * Bytes{8};
@@ -58,15 +61,22 @@ Modules expert(const ModuleMaker& make, const Numbers& n, std::int64_t number) {
   const std::string name = fmt::format("{}.experts.{}", moe, number);
   Module gather;
   // Which tokens: nonzero elements of the mask (count, offsets, write); their rows.
-  gather.forward = {make.eager(name + ".gather", {{rows, {0, 0, 0}}, {states, {2}}})};
+  gather.forward = {make.eager(
+      name + ".gather",
+      {{rows, {0, follows(0), follows(0)}}, {states, {{2, PatternKind::gather, rows, n.width}}}})};
   // A gradient of all tokens: fill, sort the indices, add rows; then added to the other paths'.
   gather.backward = {make.eager(name + ".gather.grad",
-                                {{n.stream(), {1}}, {states, {0, 0, 3}}, {n.stream(), {3}}})};
+                                {{n.stream(), {fill(1)}},
+                                 {states, {follows(0), follows(0), follows(3)}},
+                                 {n.stream(), {again(3)}}},
+                                Pass::backward)};
   gather.kept = 2 * rows * Bytes{8};  // which tokens, and by which of their choices
   gather.forward_working = make.stored(states);
   gather.backward_working = make.stored(2 * n.stream() + states);
 
-  Module activation = make.elementwise(name + ".swiglu", {hidden, {2, 3}}, {hidden, {3, 3, 3}});
+  const DType type = make.computed_type();
+  Module activation = make.elementwise(name + ".swiglu", {hidden, {2, 3}, type},
+                                       {hidden, {3, again(3), of(Call::gelu, 3)}, type});
   activation.kept = make.computed(3 * hidden);  // the gate, its silu, up
 
   Module scatter;
@@ -74,7 +84,10 @@ Modules expert(const ModuleMaker& make, const Numbers& n, std::int64_t number) {
   scatter.forward = {make.eager(name + ".scatter", {{rows, {0}}, {states, {2, 3}}})};
   // The rows' gradients; to the states; to the shares: product, sum, fill, scatter, add up.
   scatter.backward = {
-      make.eager(name + ".scatter.grad", {{states, {2, 2, 3, 1}}, {rows, {0, 0, 0}}})};
+      make.eager(name + ".scatter.grad",
+                 {{states, {2, strided(2), again(3), again(reduced(1, rows, n.width))}},
+                  {rows, {fill(0), follows(0), again(0)}}},
+                 Pass::backward)};
   // What is weighted, and the weights; the product, of which index_add's derivative asks the shape.
   scatter.kept = make.computed(states) + make.stored(rows + states);
   scatter.forward_working = make.stored(n.stream() + states);
@@ -92,8 +105,9 @@ Modules expert(const ModuleMaker& make, const Numbers& n, std::int64_t number) {
 Modules block(const ModuleMaker& make, const TransformerModules& x, const Numbers& n) {
   using enum LinearKind;
   Modules modules{
-      x.rms_norm("input_layernorm", Residual::goes_on),
-      x.query_key_value(linear, "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+      with_calls(x.rms_norm("input_layernorm", Residual::goes_on), 1),
+      with_calls(
+          x.query_key_value(linear, "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"), 1),
       x.halved_rope("self_attn.rope"),
       x.fused_attention("self_attn", Mask::causal),
       x.linear(linear, n.width, {"self_attn.o_proj", n.width}, Operand::kept),

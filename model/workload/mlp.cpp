@@ -29,6 +29,22 @@ void check_shape(const MlpShape& shape, const WorkloadSize& size) {
   }
 }
 
+/// Squared difference, mean; backward one, fill, difference times gradient.
+Module squared_loss(const ModuleMaker& make, std::int64_t outputs) {
+  using namespace eager;
+  Module loss;
+  loss.forward = {make.eager(
+      "loss", {make.to_stored(outputs), {outputs, {3, follows(eager::sum(1, outputs))}}})};
+  loss.backward = {make.eager(
+      "loss.grad", {{outputs, {again(fill(0)), only_cpu(1), 3}}, make.to_computed(outputs)},
+      Pass::backward)};
+  loss.forward_working = make.stored(outputs);
+  loss.backward_working = make.stored(2 * outputs);
+  loss.kept = make.stored(2 * outputs);  // what was predicted, and the target
+  loss.calls = 1;
+  return loss;
+}
+
 }  // namespace
 
 Workload mlp_workload(const MlpShape& shape, const WorkloadSize& size) {
@@ -47,13 +63,15 @@ Workload mlp_workload(const MlpShape& shape, const WorkloadSize& size) {
     const Input input = i == 0 ? Input::data : Input::activation;
     std::vector<Module> modules{make.linear(kind, size.batch, in, {{name, out}},
                                             i == 0 ? Operand::stored : Operand::kept, input)};
+    modules.front().views = 0;  // its rows are no sequences
+    const DType type = make.computed_type();
     if (i + 1 < linears) {
-      modules.push_back(
-          make.elementwise(std::to_string(2 * i + 1), {activation, {2}}, {activation, {3}}));
+      modules.push_back(make.elementwise(std::to_string(2 * i + 1), {activation, {2}, type},
+                                         {activation, {3}, type}));
       modules.back().kept = make.computed(activation);  // its result
-    } else {  // squared difference, mean; backward one, fill, difference times gradient
-      modules.push_back(make.elementwise("loss", {activation, {3, 1}}, {activation, {0, 1, 3}}));
-      modules.back().kept = make.stored(2 * activation);  // what was predicted, and the target
+      modules.back().calls = 1;
+    } else {
+      modules.push_back(squared_loss(make, activation));
     }
     append_layer(workload, name, "", modules);
   }

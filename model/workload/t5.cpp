@@ -23,6 +23,7 @@
 namespace ddpsim {
 namespace {
 
+using namespace eager;
 using Modules = std::vector<Module>;
 
 struct Numbers {
@@ -108,7 +109,8 @@ class Stack {
   Modules feed_forward(const std::string& name) const {
     const std::int64_t hidden = rows_ * n_.feed;
     const std::string dense = name + ".DenseReluDense";
-    Module relu = make_.elementwise(dense + ".act", {hidden, {2}}, {hidden, {3}});
+    const DType type = make_.computed_type();
+    Module relu = make_.elementwise(dense + ".act", {hidden, {2}, type}, {hidden, {3}, type});
     relu.kept = make_.computed(hidden);  // its result
     // Under autocast it is cast to the weight's format and back, and then kept once more.
     const Operand operand = make_.casts() ? Operand::stored : Operand::kept;
@@ -124,8 +126,7 @@ class Stack {
     const std::int64_t logits = rows_ * n_.vocabulary;
     // The width's root is the table's scale when it projects.
     const Module scale = make_.elementwise("lm_head.scale", {stream(), {2}}, {stream(), {2}});
-    // log_softmax, nll_loss; backward fill, scatter, log_softmax.
-    Module loss = make_.elementwise("loss", {logits, {2, 0}}, {logits, {1, 0, 3}});
+    Module loss = class_cross_entropy(make_, "loss", rows_, n_.vocabulary);
     loss.kept = make_.stored(logits) + rows_ * Bytes{8};  // the result of log_softmax; the targets
     return {norm("decoder.final_layer_norm", Residual::ends), scale, x_.tied_projection("lm_head"),
             loss};
@@ -159,11 +160,17 @@ class Stack {
     const std::string name = a.name + ".scores";
     Module module;
     // Every head's rows are copied so that they lie together, and their gradients back.
-    module.forward = {make_.eager(name + ".split", {{asked, {2}}, {answered, {2}}}),
-                      make_.gemm(name, {a.queries, a.keys, n_.head_size, each})};
-    module.backward = {make_.gemm(name + ".grad_query", {a.queries, n_.head_size, a.keys, each}),
-                       make_.gemm(name + ".grad_key", {a.keys, n_.head_size, a.queries, each}),
-                       make_.eager(name + ".merge", {{asked, {2}}, {answered, {2}}})};
+    const DType type = make_.computed_type();
+    const std::vector<EagerKernels> copies{{asked, {strided(2)}, type},
+                                           {answered, {strided(2)}, type}};
+    module.forward = {
+        make_.eager(name + ".split", copies),
+        make_.gemm(name, {a.queries, a.keys, n_.head_size, each}, {2, Call::product, true})};
+    module.backward = {make_.gemm(name + ".grad_query", {a.queries, n_.head_size, a.keys, each},
+                                  {1, Call::product, true}, Pass::backward),
+                       make_.gemm(name + ".grad_key", {a.keys, n_.head_size, a.queries, each},
+                                  {0, Call::product, true}, Pass::backward),
+                       make_.eager(name + ".merge", copies, Pass::backward)};
     module.kept = make_.computed(asked + answered);
     module.forward_working = make_.computed(all + asked + answered);
     module.backward_working = make_.computed(all + 2 * (asked + answered));
@@ -176,14 +183,19 @@ class Stack {
     const std::int64_t pairs = a.queries * a.keys;
     const std::string name = a.name + ".relative_attention_bias";
     // Positions (two ranges, difference); sign and magnitude of far ones; near or far; where.
-    const std::vector<int> buckets{0, 0, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 3, 4, 3};
+    const std::vector<EagerKernel> buckets{0, 0, 1, 2, 2, 2, 2, 2, 2, 2,
+                                           2, 2, 2, 2, 2, 2, 1, 3, 4, 3};
     Module module;
     module.forward = {make_.eager(name, {{2 * pairs, buckets},  // of indices, 8 bytes each
                                          {n_.heads * pairs, {2}},
-                                         {score_elements(a), {1}}})};
+                                         {score_elements(a), {strided(1)}}})};
     // Summed over the samples; fill, sort and add up as an embedding's.
-    module.backward = {
-        make_.eager(name + ".grad", {{score_elements(a), {1}}, {n_.heads * pairs, {0, 0, 3}}})};
+    module.backward = {make_.eager(
+        name + ".grad",
+        {{score_elements(a), {sum_of_rows(1, n_.batch, n_.heads * pairs)}},
+         {n_.heads * pairs,
+          {fill(0), follows(0), follows({3, PatternKind::embedding_sum, pairs, n_.heads})}}},
+        Pass::backward)};
     module.parameters = {make_.parameter(name + ".weight", {n_.buckets, n_.heads})};
     module.kept = pairs * Bytes{8};  // the buckets
     module.forward_working = make_.stored(n_.heads * pairs) + pairs * Bytes{24};
@@ -200,11 +212,14 @@ class Stack {
   }
 
   Module softmax(const Attention& a) const {
-    const std::int64_t all = score_elements(a);
-    EagerKernels backward{all, {3}};
+    const std::int64_t all = score_elements(a), rows = all / a.keys;
+    const auto kernel = [&](double passes) {
+      return of(Call::softmax, {passes, PatternKind::softmax, rows, a.keys});
+    };
+    EagerKernels backward{all, {eager::backward(kernel(3))}};
     // The bias's gradient is that of the scores, added to what later blocks gave.
-    if (a.trained_bias && !a.last) backward.passes.push_back(3);
-    Module module = make_.elementwise(a.name + ".softmax", {all, {3, 2}}, backward);
+    if (a.trained_bias && !a.last) backward.passes.push_back(again(3));
+    Module module = make_.elementwise(a.name + ".softmax", {all, {3, kernel(2)}}, backward);
     module.kept = all * Bytes{4};
     return module;
   }
@@ -214,13 +229,19 @@ class Stack {
     const std::int64_t asked = elements(a.queries), answered = elements(a.keys);
     const std::string name = a.name + ".values";
     Module module;
-    module.forward = {make_.eager(name + ".split", {{answered, {2}}}),
-                      make_.gemm(name, {a.queries, n_.head_size, a.keys, each}),
-                      make_.eager(name + ".merge", {{asked, {2}}})};
-    module.backward = {make_.eager(name + ".merge.grad", {{asked, {2}}}),
-                       make_.gemm(name + ".grad_weights", {a.queries, a.keys, n_.head_size, each}),
-                       make_.gemm(name + ".grad_value", {a.keys, n_.head_size, a.queries, each}),
-                       make_.eager(name + ".split.grad", {{answered, {2}}})};
+    const DType type = make_.computed_type();
+    const EagerKernels of_values{answered, {strided(2)}, type},
+        of_result{asked, {strided(2)}, type};
+    module.forward = {
+        make_.eager(name + ".split", {of_values}),
+        make_.gemm(name, {a.queries, n_.head_size, a.keys, each}, {1, Call::product, true}),
+        make_.eager(name + ".merge", {of_result})};
+    module.backward = {make_.eager(name + ".merge.grad", {of_result}, Pass::backward),
+                       make_.gemm(name + ".grad_weights", {a.queries, a.keys, n_.head_size, each},
+                                  {2, Call::product, true}, Pass::backward),
+                       make_.gemm(name + ".grad_value", {a.keys, n_.head_size, a.queries, each},
+                                  {0, Call::product, true}, Pass::backward),
+                       make_.eager(name + ".split.grad", {of_values}, Pass::backward)};
     module.kept = make_.computed(answered);
     if (casts_scores()) module.kept += make_.computed(all);
     module.forward_working = make_.computed(2 * asked);
@@ -367,8 +388,8 @@ Workload t5_workload(const T5Shape& shape, const WorkloadSize& size) {
   // Its tokens are the targets, shifted. Its gradient is added to the head's.
   Modules start{decoder.shared().embedding("decoder.embed_tokens")};
   start.front().parameters.clear();
-  start.front().backward.push_back(
-      make.eager("decoder.embed_tokens.tie", {{n.vocabulary * n.width, {3}}}));
+  start.front().backward.push_back(make.eager(
+      "decoder.embed_tokens.tie", {{n.vocabulary * n.width, {again(3)}}}, Pass::backward));
   hold(start, {{}, table + table + make.stored(encoder.stream())});
   append_layer(workload, "decoder.embed_tokens", "", start);
 

@@ -43,12 +43,12 @@ Recipe cs336(const TransformerShape& shape, const TransformerModules& x) {
   const std::int64_t d = shape.d_model;
   return {
       .source = "the CS336 course model on eager PyTorch",
-      .embedding = {x.embedding("token_embeddings")},
+      .embedding = {with_calls(x.embedding("token_embeddings"), 1)},
       .blocks = "layers.",
       .block =
           {
-              x.rms_norm("ln1", Residual::goes_on),
-              x.query_key_value(einsum, "attn.q_proj", "attn.k_proj", "attn.v_proj"),
+              with_calls(x.rms_norm("ln1", Residual::goes_on), 1),
+              with_calls(x.query_key_value(einsum, "attn.q_proj", "attn.k_proj", "attn.v_proj"), 1),
               x.paired_rope("attn.rope"),
               x.eager_scores("attn.scores"),
               x.eager_softmax("attn.softmax"),
@@ -56,7 +56,7 @@ Recipe cs336(const TransformerShape& shape, const TransformerModules& x) {
               x.linear(einsum, d, {"attn.output_proj", d}, computed),
               x.add("attn.residual"),
               x.rms_norm("ln2", Residual::goes_on),
-              x.gate_and_up(einsum, "ffn.w1", "ffn.w3"),
+              with_calls(x.gate_and_up(einsum, "ffn.w1", "ffn.w3"), 1),
               x.eager_swiglu("ffn.swiglu"),
               x.linear(einsum, shape.d_ff, {"ffn.w2", d}, computed),
           },
@@ -80,18 +80,20 @@ Recipe llama(const TransformerShape& shape, const TransformerModules& x) {
   const std::int64_t d = shape.d_model;
   return {
       .source = "Hugging Face LlamaForCausalLM with fused attention",
-      .embedding = {x.embedding("model.embed_tokens")},
+      .embedding = {with_calls(x.embedding("model.embed_tokens"), 2)},
       .blocks = "model.layers.",
       .block =
           {
-              x.rms_norm("input_layernorm", Residual::goes_on),
-              x.query_key_value(linear, "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+              with_calls(x.rms_norm("input_layernorm", Residual::goes_on), 1),
+              with_calls(x.query_key_value(linear, "self_attn.q_proj", "self_attn.k_proj",
+                                           "self_attn.v_proj"),
+                         1),
               x.halved_rope("self_attn.rope"),
               x.fused_attention("self_attn", Mask::causal),
               x.linear(linear, d, {"self_attn.o_proj", d}, kept),
               x.add("self_attn.residual"),
               x.rms_norm("post_attention_layernorm", Residual::goes_on),
-              x.gate_and_up(linear, "mlp.gate_proj", "mlp.up_proj"),
+              with_calls(x.gate_and_up(linear, "mlp.gate_proj", "mlp.up_proj"), 1),
               x.swiglu("mlp.swiglu"),
               x.linear(linear, shape.d_ff, {"mlp.down_proj", d}, computed),
           },
@@ -117,17 +119,19 @@ Recipe gpt2(const TransformerShape& shape, const TransformerModules& x) {
   const std::int64_t d = shape.d_model;
   return {
       .source = "Hugging Face GPT2LMHeadModel with fused attention, without dropout",
-      .embedding = {x.tied_embedding("transformer.wte"), x.position_embedding("transformer.wpe")},
+      .embedding = {with_calls(x.tied_embedding("transformer.wte"), 2, 1),
+                    x.position_embedding("transformer.wpe")},
       .blocks = "transformer.h.",
       .block =
           {
-              x.layer_norm("ln_1", Residual::goes_on),
-              x.linear(conv1d, d, {"attn.c_attn", 3 * d}, stored),
-              x.fused_attention("attn", Mask::causal),
+              with_calls(x.layer_norm("ln_1", Residual::goes_on), 1),
+              with_calls(x.linear(conv1d, d, {"attn.c_attn", 3 * d}, stored), 1),
+              x.gathered_gradients("attn.cat"),
+              with_calls(x.fused_attention("attn", Mask::causal), 0, 10),
               x.linear(conv1d, d, {"attn.c_proj", d}, kept),
-              x.add("attn.residual"),
+              with_calls(x.add("attn.residual"), 1),
               x.layer_norm("ln_2", Residual::goes_on),
-              x.linear(conv1d, d, {"mlp.c_fc", shape.d_ff}, stored),
+              with_calls(x.linear(conv1d, d, {"mlp.c_fc", shape.d_ff}, stored), 1),
               x.tanh_gelu("mlp.act"),
               x.linear(conv1d, shape.d_ff, {"mlp.c_proj", d}, stored),
           },
@@ -137,7 +141,7 @@ Recipe gpt2(const TransformerShape& shape, const TransformerModules& x) {
               x.tied_projection("lm_head"),
               x.causal_cross_entropy("loss"),
           },
-      .between = x.add("mlp.residual"),
+      .between = with_calls(x.add("mlp.residual"), 1),
       .embedding_registration = {},
       .block_registration = {},
   };
@@ -153,9 +157,9 @@ Recipe bert(const TransformerShape& shape, const TransformerModules& x) {
       .source = "Hugging Face BertModel with pooler and fused attention, without dropout",
       .embedding =
           {
-              x.embedding("embeddings.word_embeddings"),
+              with_calls(x.embedding("embeddings.word_embeddings"), 2, 2),
               x.small_embedding("embeddings.token_type_embeddings", 2),
-              x.add("embeddings.add"),
+              x.sum("embeddings.add"),
               x.position_embedding("embeddings.position_embeddings"),
               x.layer_norm("embeddings.LayerNorm", Residual::ends),
           },
@@ -163,17 +167,18 @@ Recipe bert(const TransformerShape& shape, const TransformerModules& x) {
       .block =
           {
               x.fork("attention"),
-              x.query_key_value(biased, attention + ".query", attention + ".key",
-                                attention + ".value"),
-              x.fused_attention(attention, Mask::none),
-              x.linear(biased, d, {"attention.output.dense", d}, kept),
-              x.add("attention.output.residual"),
+              with_calls(x.query_key_value(biased, attention + ".query", attention + ".key",
+                                           attention + ".value"),
+                         3),
+              with_calls(x.fused_attention(attention, Mask::none), 0, 9),
+              with_calls(x.linear(biased, d, {"attention.output.dense", d}, kept), 1),
+              with_calls(x.add("attention.output.residual"), 1),
               x.layer_norm("attention.output.LayerNorm", Residual::ends),
               x.fork("intermediate"),
-              x.linear(biased, d, {"intermediate.dense", shape.d_ff}, stored),
+              with_calls(x.linear(biased, d, {"intermediate.dense", shape.d_ff}, stored), 1),
               x.gelu("intermediate.gelu"),
-              x.linear(biased, shape.d_ff, {"output.dense", d}, computed),
-              x.add("output.residual"),
+              with_calls(x.linear(biased, shape.d_ff, {"output.dense", d}, computed), 1),
+              with_calls(x.add("output.residual"), 1),
               x.layer_norm("output.LayerNorm", Residual::ends),
           },
       .head = x.pooler("pooler"),

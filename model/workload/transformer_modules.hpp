@@ -30,7 +30,9 @@ class TransformerModules {
   /// Learned positions, the same for every sample, added to the tokens' embeddings.
   Module position_embedding(const std::string& name) const;
 
+  /// What a sublayer gave added to the stream beside it; and of two tensors of the stream's format.
   Module add(const std::string& name) const;
+  Module sum(const std::string& name) const;
   Module fork(const std::string& name) const;
   Module rms_norm(const std::string& name, Residual stream) const;
   Module layer_norm(const std::string& name, Residual stream) const;
@@ -51,6 +53,9 @@ class TransformerModules {
   /// The same products in a fused kernel (model/workload/attention.hpp): only queries, keys, values
   /// and the result touch memory.
   Module fused_attention(const std::string& name, Mask mask) const;
+
+  /// Backward of one tensor that is cut into queries, keys and values: their gradients side by side.
+  Module gathered_gradients(const std::string& name) const;
 
   /// A projection of all tokens.
   Module linear(LinearKind kind, std::int64_t in, const Projection& projection,

@@ -105,8 +105,7 @@ void check(const Workload& workload) {
       for (const Kernel& kernel : *pass) {
         const bool shaped = !kernel.gemm || (kernel.gemm->m > 0 && kernel.gemm->n > 0 &&
                                              kernel.gemm->k > 0 && kernel.gemm->batch > 0);
-        if (!shaped || kernel.traffic.count < 0 || kernel.launches < 1 || kernel.followers < 0 ||
-            kernel.followers > kernel.launches || kernel.blocks < 0)
+        if (!shaped || kernel.traffic.count < 0 || kernel.launches < 1 || kernel.calls < 0)
           fail(fmt::format("kernel {} of layer {} has no positive size", kernel.name, layer.name));
       }
     }

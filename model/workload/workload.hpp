@@ -1,6 +1,5 @@
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,28 +7,10 @@
 
 #include "model/base/dtype.hpp"
 #include "model/base/quantity.hpp"
+#include "model/workload/device_kernel.hpp"
+#include "model/workload/gemm.hpp"
 
 namespace ddpsim {
-
-/// C[m x n] += A[m x k] B[k x n], `batch` of them independent.
-struct Gemm {
-  std::int64_t m = 0, n = 0, k = 0;
-  std::int64_t batch = 1;
-
-  /// Multiplications and additions.
-  double flops() const {
-    return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
-           static_cast<double>(batch);
-  }
-  auto operator<=>(const Gemm&) const = default;
-};
-
-/// How a GEMM is a convolution's, which cuDNN multiplies; none: it is not.
-enum class Convolution : std::uint8_t {
-  none,
-  windows,   ///< gathers its operands from windows of the pictures
-  pictures,  ///< of windows of one pixel: each picture by itself
-};
 
 /// What a kernel costs by the law of its class on the device it is priced for (model/kernel).
 struct ClassCost {
@@ -47,20 +28,17 @@ struct Kernel {
   std::optional<Gemm> gemm;  ///< none: the kernel only moves memory
   Bytes traffic;     ///< bytes read from and written to device memory, all launches together
   int launches = 1;  ///< kernels the host enqueues for it, at least 1
-  /// Those of them that follow another of the same operation of PyTorch: a library enqueues them
-  /// right behind it, at half the cost of a bare launch.
-  int followers = 0;
+  /// Calls of PyTorch that launch them; 0: as many.
+  int calls = 0;
   DType type = DType::fp32;  ///< how a GEMM multiplies
-  Convolution convolution = Convolution::none;
-  /// Thread blocks that work on it, where they are few: a device's other SMs are idle. 0: as many
-  /// as there is use for.
-  int blocks = 0;
   /// Tensors that a multi-tensor kernel of an optimizer goes over; 0: it is none.
   int tensors = 0;
   /// Of its call besides its launches, where PyTorch calls it and a launch takes the host 6 us.
   Duration call{};
-  std::optional<Duration> time;       ///< measured; stands in place of the cost law
-  std::optional<ClassCost> by_class;  ///< goes before the roofline of all kernels
+  std::optional<Duration> time;  ///< measured; stands in place of the cost law
+  /// What a GPU runs for it, in order, as far as it is known by class; empty: it is not.
+  std::vector<KernelPart> parts;
+  std::optional<ClassCost> by_class;  ///< of the parts, on a device; goes before the roofline
 };
 
 /// A tensor that is trained; its gradient has the same shape and type.

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "model/kernel/host_law.hpp"
-#include "model/kernel/kernel_law.hpp"
+#include "model/kernel/price_by_class.hpp"
+#include "model/workload/host_calls.hpp"
 #include "scenarios/reader/description.hpp"
 
 namespace ddpsim {
@@ -31,13 +33,14 @@ class DescribedPass {
   /// complete.
   explicit DescribedPass(std::set<int> closings) : closings_(std::move(closings)) {}
 
-  /// An entry, so many times in a row. None: it is there, but nothing runs.
-  void run(const std::optional<Kernel>& kernel, int count) {
+  /// An entry, so many times in a row. None: it is there, but nothing runs. `alone`: its neighbours
+  /// are other kernels.
+  void run(const std::optional<Kernel>& kernel, int count, bool alone) {
     while (count > 0) {  // in pieces that end where a gradient is complete
       const auto closing = closings_.lower_bound(entries_);
       int piece = closing == closings_.end() ? count : std::min(count, *closing - entries_ + 1);
       if (kernel && kernel->gemm) piece = 1;
-      if (kernel) append(*kernel, piece);
+      if (kernel) append(*kernel, piece, alone);
       entries_ += piece;
       if (closings_.contains(entries_ - 1)) close();
       count -= piece;
@@ -47,11 +50,15 @@ class DescribedPass {
   /// The kernel that holds this entry, of those in `closings`.
   int kernel_of(int closing) const { return kernel_of_closing_.at(closing); }
 
+  /// What a call takes the host although the device leaves out the kernel that the description has
+  /// it with.
+  void wait(Duration host) { waiting_ += host; }
+
   std::vector<Kernel> take() && { return std::move(kernels_); }
 
  private:
-  void append(const Kernel& kernel, int count) {
-    if (open_ && !kernel.gemm && kernel.blocks == 0 &&
+  void append(const Kernel& kernel, int count, bool alone) {
+    if (open_ && !kernel.gemm && !alone &&
         kernel.time.has_value() == kernels_.back().time.has_value() &&
         kernel.by_class.has_value() == kernels_.back().by_class.has_value()) {
       if (merged_ == 0) kernels_.back().name += " and others";
@@ -59,17 +66,18 @@ class DescribedPass {
     } else {
       kernels_.push_back(kernel);
       kernels_.back().traffic = {};
-      kernels_.back().launches = kernels_.back().followers = 0;
+      kernels_.back().launches = kernels_.back().calls = 0;
       if (kernel.time) kernels_.back().time = Duration::zero();
       if (kernel.by_class) kernels_.back().by_class = ClassCost{{}, {}, 0};
       merged_ = 0;
     }
     kernels_.back().traffic += count * kernel.traffic;
     kernels_.back().launches += count * kernel.launches;
-    kernels_.back().followers += count * kernel.followers;
+    kernels_.back().calls += count * kernel.calls;
     if (kernel.time) *kernels_.back().time += count * *kernel.time;
     if (kernel.by_class) add(*kernels_.back().by_class, *kernel.by_class, count);
-    open_ = !kernel.gemm && kernel.blocks == 0;
+    if (kernel.by_class) kernels_.back().by_class->host += std::exchange(waiting_, {});
+    open_ = !kernel.gemm && !alone;
   }
 
   /// Adds so many of a kernel to a sum, of which memory bounds the mean share.
@@ -96,14 +104,13 @@ class DescribedPass {
   int entries_ = 0;  ///< that have run, every repetition counted
   int merged_ = 0;   ///< into the last kernel
   bool open_ = false;
+  Duration waiting_{};
 };
 
 /// Copies of layout, helpers and sums of parts are there for kernels of tensor cores: those of a
-/// convolution in fp32 are among its own launches. Sums of parts are there on devices that the
-/// parts fill.
+/// convolution in fp32 are among its own launches.
 bool is_left_out(const DescribedKernel& described, std::optional<DType> compute,
                  const Device& device) {
-  if (described.multiprocessors && device.multiprocessors < *described.multiprocessors) return true;
   if (described.op != "cudnn.layout" && described.op != "cudnn.helper" &&
       described.op != "cudnn.sum_of_parts")
     return false;
@@ -113,33 +120,13 @@ bool is_left_out(const DescribedKernel& described, std::optional<DType> compute,
   return multiplied_as(convolution, compute, device) == DType::fp32;
 }
 
-/// What decides the time of a kernel on a device, by its class.
-DeviceKernel device_kernel(const DescribedKernel& described, DType type, int launches,
-                           const Device& device, DescribedRelease release) {
-  DeviceKernel kernel;
-  kernel.type = type;
-  kernel.traffic = Bytes{described.read + described.written};
-  kernel.launches = launches;
-  if (described.attention) {
-    AttentionOperation operation = *described.attention;
-    operation.implementation = attention_kernel(operation, type, device, number_of(release));
-    kernel.shape = operation;
-    kernel.launches = 1;  // its law knows them
-  } else if (described.conv) {
-    kernel.shape = *described.conv;
-  } else if (described.gemm) {
-    kernel.shape = *described.gemm;
-  } else {
-    kernel.shape = described.pattern.value_or(MemoryPattern{});
-  }
-  return kernel;
-}
-
-/// Is the kernel priced by the law of its class: does the description know it, and the device?
-bool has_class(const DescribedKernel& described, const Device& device) {
-  return described.host && !described.time && !device.synchronous &&
-         device.peak_of(DType::fp32).flops_per_second > 0 &&
-         device.memory_bandwidth.bytes_per_second > 0;
+/// What a call takes the reference host of which the description does not say it, as those that
+/// earlier releases wrote: a plain one, with a bare launch for each other kernel.
+Duration host_of(const DescribedKernel& described) {
+  if (described.host) return *described.host;
+  const CallTime call = call_time(Call::elementwise, false, described.type);
+  return described.operations * call.time +
+         std::max(0, described.launches - described.operations) * launch_within_call;
 }
 
 int launches_of(const DescribedKernel& described, DType type, const Device& device) {
@@ -148,10 +135,38 @@ int launches_of(const DescribedKernel& described, DType type, const Device& devi
   return described.launches;
 }
 
+/// Of a kernel that is left out: what its call takes the host all the same. The first kernel of a
+/// call has its time; one behind has at most a bare launch, which is left out too.
+Duration host_of_call(const DescribedKernel& described) {
+  const Duration host = described.host.value_or(Duration::zero());
+  return host > described.launches * launch_within_call ? host_in_step(host) : Duration::zero();
+}
+
+/// What decides the time of a kernel on a device, by its class.
+KernelPart part_of(const DescribedKernel& described, DType type, const Device& device) {
+  KernelPart part;
+  part.host = host_of(described);
+  part.multiprocessors = described.multiprocessors.value_or(0);
+  part.kernel.type = type;
+  part.kernel.traffic = Bytes{described.read + described.written};
+  part.kernel.launches = launches_of(described, type, device);
+  if (described.attention)
+    part.kernel.shape = *described.attention;
+  else if (described.conv)
+    part.kernel.shape = *described.conv;
+  else if (described.gemm)
+    part.kernel.shape = *described.gemm;
+  else
+    part.kernel.shape = described.pattern.value_or(MemoryPattern{});
+  return part;
+}
+
 /// A kernel of the description as the law of kernels takes it; none where the device runs none.
 std::optional<Kernel> priced(const DescribedKernel& described, std::optional<DType> compute,
                              const Device& device, DescribedRelease release) {
-  if (is_left_out(described, compute, device)) return std::nullopt;
+  if (is_left_out(described, compute, device) ||
+      device.multiprocessors < described.multiprocessors.value_or(0))
+    return std::nullopt;
   Kernel kernel;
   kernel.name = described.op;
   kernel.gemm = described.attention
@@ -161,17 +176,13 @@ std::optional<Kernel> priced(const DescribedKernel& described, std::optional<DTy
   kernel.traffic = Bytes{described.read + described.written};
   kernel.type = multiplied_as(described, compute, device);
   kernel.launches = launches_of(described, kernel.type, device);
-  kernel.followers = kernel.launches - described.operations;
-  if (described.kind == KernelKind::conv)
-    kernel.convolution = described.by_picture ? Convolution::pictures : Convolution::windows;
-  kernel.blocks = described.blocks.value_or(0);
+  kernel.calls = described.operations;
   kernel.time = described.time;
   if (const auto time = class_time(described, compute, device, release)) {
-    kernel.launches = time->launches;
-    kernel.followers = std::max(0, kernel.launches - described.operations);
-    kernel.by_class = ClassCost{.work = time->busy + time->launches * kernel_gap,
-                                .host = host_in_step(*described.host),
-                                .memory_fraction = time->memory_fraction};
+    ClassCost cost{{}, {}, 0};
+    kernel.launches = 0;
+    add_part(cost, kernel.launches, part_of(described, kernel.type, device), *time);
+    kernel.by_class = cost;
   }
   return kernel;
 }
@@ -260,10 +271,9 @@ DType multiplied_as(const DescribedKernel& kernel, std::optional<DType> compute,
 
 std::optional<KernelTime> class_time(const DescribedKernel& kernel, std::optional<DType> compute,
                                      const Device& device, DescribedRelease release) {
-  if (!has_class(kernel, device) || is_left_out(kernel, compute, device)) return std::nullopt;
-  const DType type = multiplied_as(kernel, compute, device);
-  return kernel_time(
-      device_kernel(kernel, type, launches_of(kernel, type, device), device, release), device);
+  if (kernel.time || !has_laws(device) || is_left_out(kernel, compute, device)) return std::nullopt;
+  return part_time(part_of(kernel, multiplied_as(kernel, compute, device), device), device,
+                   number_of(release));
 }
 
 Workload workload_of(const WorkloadDescription& description, const std::string& name,
@@ -289,17 +299,21 @@ Workload workload_of(const WorkloadDescription& description, const std::string& 
   for (const DescribedParameter& each : description.parameters)
     if (!each.unused) gradients[index(*each.layer)][*each.after] += gradient_of(each).count;
 
+  const auto append = [&](DescribedPass& pass, const KernelRun& run) {
+    const DescribedKernel& described = description.kernels[index(run.kernel)];
+    if (!kernels[index(run.kernel)]) pass.wait(run.count * host_of_call(described));
+    // A kernel of few blocks of threads stands by itself.
+    pass.run(kernels[index(run.kernel)], run.count, described.blocks.has_value());
+  };
   std::vector<DescribedPass> backwards;
   for (std::size_t l = 0; l < description.layers.size(); ++l) {
     const DescribedLayer& described = description.layers[l];
     DescribedPass forward({});
-    for (const KernelRun& run : described.forward)
-      forward.run(kernels[index(run.kernel)], run.count);
+    for (const KernelRun& run : described.forward) append(forward, run);
     std::set<int> closings;
     for (const auto& [entry, size] : gradients[l]) closings.insert(entry);
     DescribedPass& backward = backwards.emplace_back(std::move(closings));
-    for (const KernelRun& run : described.backward)
-      backward.run(kernels[index(run.kernel)], run.count);
+    for (const KernelRun& run : described.backward) append(backward, run);
     Layer& layer = workload.layers.emplace_back();
     layer.name = described.name;
     layer.forward = std::move(forward).take();

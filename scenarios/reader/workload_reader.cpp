@@ -6,6 +6,7 @@
 
 #include "model/ddp/peak_memory.hpp"
 #include "model/kernel/operation_table.hpp"
+#include "model/kernel/price_by_class.hpp"
 #include "scenarios/reader/catalogue.hpp"
 #include "scenarios/reader/description_reader.hpp"
 #include "scenarios/reader/map.hpp"
@@ -117,6 +118,12 @@ void add_size(Map<WorkloadDraft>& map) {
            {.meaning = "The side of a square input picture, in pixels. Only convolutional networks "
                        "look at it.",
             .elsewhere = {{"image_size", "torchvision's"}, {"img_size", "timm's"}}})
+      .key("channels_last", value::boolean(), size(&WorkloadSize::channels_last),
+           {.meaning = "Whether pictures lie in a GPU's memory with their channels together "
+                       "(torch.channels_last). Only convolutional networks look at it; a workload "
+                       "description says it of each kernel.",
+            .example = "true",
+            .elsewhere = {{"memory_format", "PyTorch's", "-", "nhwc is channels_last: true"}}})
       .key("dtype", stored, size(&WorkloadSize::dtype),
            {.meaning = "How parameters, gradients and activations are stored.",
             .elsewhere = {{"torch_dtype", "Hugging Face's", "-"},
@@ -242,6 +249,7 @@ void refuse_other_size(const WorkloadDraft& draft, const WorkloadDescription& de
         description.sequence ? fmt::format("sequence {}", *description.sequence)
                              : "samples that are no sequences");
   fixed("image", false, "pictures of one size");
+  fixed("channels_last", false, "pictures as they lie");
   fixed("dtype", draft.size.dtype == description.dtype,
         fmt::format("dtype {}", name_of(description.dtype)));
   const DType described = description.compute.value_or(description.dtype);
@@ -364,9 +372,11 @@ void read_workload(const Yaml& given, Scenario& scenario) {
       scenario.d_model = blocks->d_model;
       scenario.num_layers = blocks->layers;
     }
-    if (scenario.cluster.device.peak_of(draft.size.compute).flops_per_second <= 0)
+    const Device& device = scenario.cluster.device;
+    if (device.peak_of(draft.size.compute).flops_per_second <= 0)
       given.fail(fmt::format("device {} does not multiply {}: choose another compute type",
-                             scenario.cluster.device.name, name_of(draft.size.compute)));
+                             device.name, name_of(draft.size.compute)));
+    price_by_class(scenario.workload, device);
   }
   if (draft.optimizer) scenario.optimizer = *draft.optimizer;
   if (draft.optimizer || draft.optimizer_time) scenario.workload.optimizer = draft.optimizer_time;

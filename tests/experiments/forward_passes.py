@@ -15,7 +15,8 @@ results/timing/{A100_modal,A100-80GB_modal,L40S_modal,T4_modal}/baseline_time_to
 KernelBench/level3 for the networks.
 
 The first table has predicted forward passes, by the laws alone, against these timings. The second
-has the errors for other rates of convolutions in TF32 (gathered_tf32, model/cost/kernel_cost.cpp):
+has the errors for other rates of convolutions in TF32 (ampere_tf32,
+model/kernel/convolution_law.cpp):
 the rate is fitted to the networks of `FITTED` on both A100, by least squares, to a twentieth. Its
 last columns have what the step of ResNet-50 that described.py holds against a trace of an A100
 (12.63 and 24.63 ms) takes by each rate; nothing of it enters the fit.
@@ -316,8 +317,8 @@ TIMED = {
 # stride.
 FITTED = ('vgg16', 'vgg19', 'residual_block', 'dense_block', 'plain_stages', 'unet')
 FITTED_ON = ('a100-40', 'a100-80')
-LAW = (ROOT / 'model/cost/kernel_cost.cpp').read_text()
-FITTED_RATE = float(re.search(r'gathered_tf32 = ([0-9.]+);', LAW)[1])
+LAW = (ROOT / 'model/kernel/convolution_law.cpp').read_text()
+FITTED_RATE = float(re.search(r'ampere_tf32 = ([0-9.]+);', LAW)[1])
 RATES = (0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 
 

@@ -188,7 +188,7 @@ TEST_CASE("tune says where a saving is smaller than how far steps are off", "[to
         "]}\n");
     const Outcome outcome = catalogue.ddpsim({"tune", file});
     const std::string said = joined(outcome.out);
-    CHECK_THAT(said, Catch::Contains(" instead of DDP's default saves 5") &&
+    CHECK_THAT(said, Catch::Contains(" instead of DDP's default saves 3") &&
                          Catch::Contains("Predictions over such a link were"));
     const Json json = catalogue.ddpsim({"tune", file, "--json", "-"}).json();
     CHECK(json["known_from"] == "laws");

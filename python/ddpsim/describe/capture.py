@@ -196,6 +196,7 @@ class Capture(TorchDispatchMode):
         self._know_node()
         call.device, call.tf32 = self._device, self._tf32
         call.chosen_attention = self._attention
+        call.of_autograd = self._in_backward and not self._modules
         self._sparse_rows += sparse_rows_of(call)
         if launches_nothing(call):
             if (call.func.is_view and not self._in_backward

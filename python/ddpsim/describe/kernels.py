@@ -112,6 +112,7 @@ class Call:
     device = 'cuda'  # whose kernels are asked for, or 'cpu'
     tf32 = None  # which products of fp32 numbers multiply in TF32: None, 'conv' or 'all'
     chosen_attention = None  # flash, efficient or math, if the user chose
+    of_autograd = False  # does a formula of autograd call it?
 
     def __init__(self, func, args, kwargs, result):
         self.func, self.args, self.kwargs, self.result = func, args, kwargs, result

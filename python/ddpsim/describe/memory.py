@@ -173,10 +173,13 @@ def made_contiguous(call, indices):
 
 
 def scatter(call):
-    """Into a copy of the first argument; in place, only the touched elements are moved."""
+    """Into a copy of the first argument; in place, only the touched elements are moved. Formulas of
+    autograd (of gather, of a maximum) work in place, into zeros, and make a copy only where
+    something watches the calls, as the capture does (FunctionsManual.cpp: gather_backward,
+    value_selecting_reduction_backward)."""
     target, *rest = call.inputs
     moved = total_bytes(rest)
-    kernels = [] if call.changed else [call.memory(bytes_of(target), bytes_of(target),
+    kernels = [] if call.changed or call.of_autograd else [call.memory(bytes_of(target), bytes_of(target),
                                                    op='aten.clone')]
     values = bytes_of(rest[-1]) if rest else 0
     return kernels + [call.memory(moved, values)]

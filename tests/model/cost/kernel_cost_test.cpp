@@ -55,24 +55,6 @@ TEST_CASE("a kernel that only moves memory takes its traffic over the bandwidth"
   CHECK(cost_of(kernel).work == four.work);
 }
 
-TEST_CASE("a launch that follows another of its operation costs the host half a launch",
-          "[model][kernel_cost]") {
-  Kernel kernel;
-  kernel.traffic = {1'000'000};
-  kernel.launches = 3;
-  const auto host = [&](Caller caller) {
-    return kernel_cost(kernel, half_device(), 10us, caller).host;
-  };
-  kernel.followers = 2;
-  // Of an operation that autograd runs the first launch takes four times a bare one.
-  CHECK(host(Caller::autograd) == 4 * 10us + 2 * 5us);
-  CHECK(host(Caller::library) == 10us + 2 * 5us);
-  kernel.followers = 3;
-  CHECK(host(Caller::autograd) == 3 * 5us);
-  kernel.followers = 0;
-  CHECK(host(Caller::autograd) == 3 * 4 * 10us);
-}
-
 TEST_CASE("the host pays for every launch, by who enqueues it", "[model][kernel_cost]") {
   for (const Caller caller :
        {Caller::forward_module, Caller::autograd, Caller::python_loop, Caller::library}) {
@@ -102,84 +84,6 @@ TEST_CASE("a GEMM bound by memory takes its traffic", "[model][kernel_cost]") {
   const KernelCost cost = cost_of(gemm(1280, 1280, 1000, {200'000'000}));
   CHECK(cost.work == 400us + ramp);
   CHECK(cost.memory_fraction == Approx(1));
-}
-
-TEST_CASE("a GEMM is slower on tiles that do not fill the device", "[model][kernel_cost]") {
-  // 110 tiles on 100 SMs: 1.1 of 2 waves, of which half of the empty 0.9 counts: 1 - 0.45 / 2 =
-  // 0.775. 2 x 1280 x 1408 x 1000 operations take 220 us / 0.775.
-  CHECK(cost_of(gemm(1280, 1408, 1000)).work == from_seconds(220e-6 / 0.775) + ramp);
-  // Four tiles, each split along k into 8192 / 512 = 16: 64 of 100 SMs. 65.536 us / 0.64.
-  CHECK(cost_of(gemm(256, 256, 8192)).work == Duration{102'400ns} + ramp);
-  // 100 tiles of 32 columns: half of what tiles half as wide would hold. 50 us / 0.5.
-  Kernel low = gemm(12800, 32, 1000);
-  low.type = DType::bf16;
-  CHECK(cost_of(low).work == 100us + ramp);
-  // In fp32 there are tiles of 32 columns, 128 rows high, or 32 where those would leave SMs idle.
-  low.type = DType::fp32;
-  CHECK(cost_of(low).work == 50us + ramp);
-  low.gemm = Gemm{1600, 8, 1000};  // 50 tiles of 32 x 32 on 100 SMs, a quarter of each is used
-  CHECK(in_us(cost_of(low).work - ramp) == Approx(2 * 1600 * 8 * 1000 / 16.384e6 / 0.5 * 4));
-  low.gemm = Gemm{8, 1600, 1000};
-  CHECK(in_us(cost_of(low).work - ramp) == Approx(2 * 1600 * 8 * 1000 / 16.384e6 / 0.5 * 4));
-  Device cpu = half_device();
-  cpu.synchronous = true;  // knows nothing of such tiles
-  low.gemm = Gemm{12800, 32, 1000};
-  CHECK(cost_of(low, cpu).work == 100us);
-  // A batch fills the device as rows do.
-  Kernel batched = gemm(128, 128, 1000);
-  batched.gemm->batch = 100;
-  CHECK(cost_of(batched).work == 200us + ramp);
-}
-
-TEST_CASE("convolutions in TF32 gather their operands, narrow ones on narrow tiles",
-          "[model][kernel_cost]") {
-  Kernel kernel = gemm(1280, 1280, 1000);
-  kernel.convolution = Convolution::windows;
-  CHECK(cost_of(kernel).work == 200us + ramp);  // in fp32 as any product
-  kernel.type = DType::tf32;
-  CHECK(in_us(cost_of(kernel).work - ramp) == Approx(200 / 0.85));
-  // 64 channels: 100 tiles of 128 x 64, at two thirds of that rate. 100 us of arithmetic.
-  kernel.gemm = Gemm{12800, 64, 1000};
-  CHECK(in_us(cost_of(kernel).work - ramp) == Approx(100 / (0.85 * 2 / 3)));
-  // A weight's gradient of 64 channels lies across.
-  kernel.gemm = Gemm{64, 12800, 1000};
-  CHECK(in_us(cost_of(kernel).work - ramp) == Approx(100 / (0.85 * 2 / 3)));
-  // Groups of many channels are as wide as ungrouped ones.
-  kernel.gemm = Gemm{1280, 128, 1000, 10};
-  CHECK(in_us(cost_of(kernel).work - ramp) == Approx(200 / 0.85));
-  // Pictures of 14 x 14 pixels by themselves: 196 of 256 rows of two tiles are used, of one picture
-  // as of 50 on 50 times the SMs.
-  kernel.convolution = Convolution::pictures;
-  kernel.gemm = Gemm{196, 64, 1000, 50};
-  const double all = 100.0 * 196 / 256 / (0.85 * 2 / 3 * 196 / 256);
-  CHECK(in_us(cost_of(kernel).work - ramp) == Approx(all));
-  Device small = half_device();
-  small.multiprocessors = 2;
-  kernel.gemm = Gemm{196, 64, 1000, 1};
-  CHECK(in_us(cost_of(kernel, small).work - ramp) == Approx(all / 50));
-  // A channel by itself is no product of matrices: its arithmetic fits beside its bytes.
-  kernel.convolution = Convolution::windows;
-  kernel.gemm = Gemm{16384, 1, 9, 100};
-  kernel.type = DType::fp32;
-  CHECK(in_us(cost_of(kernel).work - ramp) == Approx(2 * 16384 * 9 * 100 / 16.384e6));
-}
-
-TEST_CASE("a kernel of few blocks leaves multiprocessors idle", "[model][kernel_cost]") {
-  Kernel kernel;
-  kernel.traffic = {1'000'000};  // 2 us on all of 100 SMs
-  kernel.launches = 2;
-  kernel.blocks = 50;
-  CHECK(cost_of(kernel).work == 4us + 2 * ramp);
-  CHECK(cost_of(kernel).last_launch == 2us + ramp);
-  kernel.blocks = 100;
-  CHECK(cost_of(kernel).work == 2us + 2 * ramp);
-  kernel.blocks = 1000;
-  CHECK(cost_of(kernel).work == 2us + 2 * ramp);
-  // They are cuDNN's: a device without CUDA has others.
-  kernel.blocks = 50;
-  Device other = half_device();
-  other.compute_capability = 0;
-  CHECK(cost_of(kernel, other).work == 2us + 2 * ramp);
 }
 
 TEST_CASE("a measured time stands in place of the law", "[model][kernel_cost]") {

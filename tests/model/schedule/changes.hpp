@@ -43,18 +43,19 @@ inline void in_fields(ClassCost v, const Visit<ClassCost>& visit) {
   in_each(v, visit, work, host, memory_fraction);
 }
 inline void in_fields(Kernel v, const Visit<Kernel>& visit) {
-  auto& [name, gemm, traffic, launches, followers, type, convolution, blocks, tensors, call, time,
-         by_class] = v;
-  in_each(v, visit, name, gemm, traffic, launches, followers, type, convolution, blocks, tensors,
-          call, time, by_class);
+  // Kernels of schedules are hooks', of which neither calls nor parts are known.
+  auto& [name, gemm, traffic, launches, calls, type, tensors, call, time, parts, by_class] = v;
+  static_cast<void>(calls);
+  static_cast<void>(parts);
+  in_each(v, visit, name, gemm, traffic, launches, type, tensors, call, time, by_class);
 }
 inline void in_fields(Work v, const Visit<Work>& visit) {
-  auto& [operation, message, gemm, traffic, type, convolution, blocks, launches, followers, tensors,
-         call, known_time, by_class, caller, aside, beside_hook, optimizer_share, host, hook_calls,
-         payload, group, communicator] = v;
-  in_each(v, visit, operation, message, gemm, traffic, type, convolution, blocks, launches,
-          followers, tensors, call, known_time, by_class, caller, aside, beside_hook,
-          optimizer_share, host, hook_calls, payload, group, communicator);
+  auto& [operation, message, gemm, traffic, type, launches, tensors, call, known_time, by_class,
+         caller, aside, beside_hook, optimizer_share, host, hook_calls, payload, group,
+         communicator] = v;
+  in_each(v, visit, operation, message, gemm, traffic, type, launches, tensors, call, known_time,
+          by_class, caller, aside, beside_hook, optimizer_share, host, hook_calls, payload, group,
+          communicator);
 }
 inline void in_fields(Task v, const Visit<Task>& visit) {
   auto& [operation, stream, host_waits, handed_over, micro_batch, work, layer, kernel, parameter,

@@ -65,10 +65,10 @@ TEST_CASE("works are equal if all of their fields are", "[model][work]") {
   });
   // Each field, the sides of the GEMM, the absence of the known time, and of the law's cost three
   // figures.
-  CHECK(count == 22 + 4 + 1 + 3);
+  CHECK(count == 19 + 4 + 1 + 3);
 }
 
-TEST_CASE("a kernel's work is its shape, traffic, type, launches, blocks, time and caller",
+TEST_CASE("a kernel's work is its shape, traffic, type, launches, time and caller",
           "[model][work]") {
   Kernel kernel;
   kernel.name = "of no account";
@@ -76,8 +76,6 @@ TEST_CASE("a kernel's work is its shape, traffic, type, launches, blocks, time a
   kernel.traffic = {5};
   kernel.launches = 6;
   kernel.type = DType::bf16;
-  kernel.convolution = Convolution::windows;
-  kernel.blocks = 8;
   kernel.time = 7us;
   Work expected;
   expected.operation = Operation::backward;
@@ -85,8 +83,6 @@ TEST_CASE("a kernel's work is its shape, traffic, type, launches, blocks, time a
   expected.traffic = {5};
   expected.launches = 6;
   expected.type = DType::bf16;
-  expected.convolution = Convolution::windows;
-  expected.blocks = 8;
   expected.known_time = 7us;
   expected.caller = Caller::autograd;
   CHECK(work_of(Operation::backward, kernel, Caller::autograd) == expected);

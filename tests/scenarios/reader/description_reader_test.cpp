@@ -337,7 +337,7 @@ TEST_CASE("attention whose values are wider than its keys is read so",
         "d.yaml:7:155: kernels.flops: the shape makes it 98304");
 }
 
-TEST_CASE("kernels behind another of their operation cost the host bare launches",
+TEST_CASE("kernels behind another of their operation are of its call",
           "[scenarios][description_reader]") {
   const Scratch scratch;
   // Line 9 launches two kernels, of which a library enqueues the second.
@@ -349,13 +349,13 @@ TEST_CASE("kernels behind another of their operation cost the host bare launches
   // Forward of a: a product, then add and relu as one kernel of three launches.
   REQUIRE(workload.layers[0].forward.size() == 2);
   CHECK(workload.layers[0].forward[1].launches == 3);
-  CHECK(workload.layers[0].forward[1].followers == 1);
+  CHECK(workload.layers[0].forward[1].calls == 2);
   CHECK(scenario_of(scratch, with(8,
                                   "  - {op: add, kind: memory, read: 2304, written: 2048, "
                                   "operations: 0}"))
             .workload.layers[0]
             .forward[1]
-            .followers == 2);
+            .calls == 1);
   CHECK_THAT(refused(scratch, with(8,
                                    "  - {op: add, kind: memory, read: 2304, written: 2048, "
                                    "operations: 2}")),

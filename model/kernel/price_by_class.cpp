@@ -1,0 +1,53 @@
+#include "model/kernel/price_by_class.hpp"
+
+#include <algorithm>
+
+#include "model/kernel/host_law.hpp"
+
+namespace ddpsim {
+
+bool has_laws(const Device& device) {
+  return !device.synchronous && device.peak_of(DType::fp32).flops_per_second > 0 &&
+         device.memory_bandwidth.bytes_per_second > 0;
+}
+
+std::optional<KernelTime> part_time(const KernelPart& part, const Device& device, int release) {
+  if (device.multiprocessors < part.multiprocessors) return std::nullopt;
+  const auto* attention = std::get_if<AttentionOperation>(&part.kernel.shape);
+  if (attention == nullptr) return kernel_time(part.kernel, device);
+  DeviceKernel kernel = part.kernel;
+  AttentionOperation chosen = *attention;
+  chosen.implementation = attention_kernel(chosen, kernel.type, device, release);
+  kernel.shape = chosen;
+  kernel.launches = 1;  // its law knows them
+  return kernel_time(kernel, device);
+}
+
+void add_part(ClassCost& sum, int& launches, const KernelPart& part, const KernelTime& time) {
+  const Duration work = time.busy + time.launches * kernel_gap;
+  const double bound = in_seconds(sum.work) * static_cast<double>(sum.memory_fraction) +
+                       in_seconds(work) * static_cast<double>(time.memory_fraction);
+  sum.work += work;
+  sum.host += host_in_step(part.host);
+  if (sum.work > Duration::zero())
+    sum.memory_fraction = static_cast<float>(bound / in_seconds(sum.work));
+  launches += time.launches;
+}
+
+void price_by_class(Workload& workload, const Device& device, int release) {
+  if (!has_laws(device)) return;
+  for (Layer& layer : workload.layers)
+    for (auto* pass : {&layer.forward, &layer.backward})
+      for (Kernel& kernel : *pass) {
+        if (kernel.time || kernel.parts.empty()) continue;
+        ClassCost sum{{}, {}, 0};
+        int launches = 0;
+        for (const KernelPart& part : kernel.parts)
+          if (const auto time = part_time(part, device, release))
+            add_part(sum, launches, part, *time);
+        kernel.by_class = sum;
+        kernel.launches = std::max(1, launches);
+      }
+}
+
+}  // namespace ddpsim
