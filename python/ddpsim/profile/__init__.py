@@ -4,8 +4,8 @@ Without a cluster, one process writes a workload profile, profile/workload.yaml:
 
     python -m ddpsim.profile --script my_model.py:make
 
-where make() says what a training step is. It returns (model, batch, loss) or (model, batch, loss,
-optimizer):
+where make() says what a training step is, as `ddpsim describe` takes it too. It returns (model,
+batch, loss) or (model, batch, loss, optimizer):
 
     import torch
     def make():
@@ -16,7 +16,9 @@ optimizer):
             return torch.nn.functional.cross_entropy(model(batch[0]), batch[1])
         return model, batch, loss, torch.optim.SGD(model.parameters(), lr=0.01)
 
-(without an optimizer the profile has none). Or three lines in a training loop of your own; nothing
+LOSS_IS
+
+Without an optimizer the profile has none. Or three lines in a training loop of your own; nothing
 else changes:
 
     profiler = ddpsim.profile.Profiler(model, optimizer, output='workload.yaml')
@@ -40,8 +42,12 @@ input; 1 if a rank fails or is not heard of for --timeout seconds.
 import sys
 import types
 
+from .._user_step import LOSS
 
-def measured(model, batch, loss, optimizer=None, *, output='profile', warmup=3, steps=20,
+__doc__ = __doc__.replace('LOSS_IS', LOSS)
+
+
+def measured(model, batch, loss=None, optimizer=None, *, output='profile', warmup=3, steps=20,
              largest=64 << 20, seconds=60.0, timeout=60.0):
     """Profiles training steps, and under torchrun the link between the ranks too. Writes the files
     into the folder `output`, rank 0 alone, and returns the path of the one that ddpsim takes:
