@@ -58,7 +58,7 @@ def parser():
                       help="of PyTorch whose choices are meant: 2.6, 2.11 or 2.13; default: 2.13. "
                            'From 2.11 on attention in 16 bits is cuDNN\'s on H100, H200 and B200')
     made.add_argument('--optimizer', metavar='NAME',
-                      help='instead of the one FUNCTION returns: adamw, adamw-fused, sgd, ...')
+                      help='instead of the one FUNCTION returns: adamw, adamw-fused, lion, ...')
     made.add_argument('--clip-gradients', action='store_true',
                       help='the step clips gradients by the norm of all of them')
     made.add_argument('--micro-batches', type=positive, default=1, metavar='N',
