@@ -16,7 +16,7 @@ from torch import nn
 
 import ddpsim
 from ddpsim.profile import ProfileError
-from ddpsim.profile.in_job import FORMAT
+from ddpsim.profile.job_report import FORMAT
 
 MODEL = '''\
 import sys
@@ -253,6 +253,16 @@ def test_a_loop_that_ends_early_is_told_from_what_there_is(tmp_path, monkeypatch
             train(model, steps)
         assert (watch.report is not None) == (tmp_path / 'ddpsim.json').exists() == written
     assert 'no verdict: 1 whole step after 3 of warm-up; it takes 4' in capsys.readouterr().err
+
+
+def test_a_cluster_that_nobody_knows_leaves_the_measurement(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    model = small()
+    with ddpsim.profile(model, steps=4, cluster='dgx-h1000', nodes=2) as watch:
+        train(model, 8)
+    assert 'unknown name "dgx-h1000"' in watch.report['params']['verdict']
+    assert 'no verdict: ' in capsys.readouterr().err
+    assert (tmp_path / 'ddpsim.json').exists()
 
 
 def test_an_error_in_the_loop_is_the_loops_and_leaves_nothing_behind(tmp_path, monkeypatch):

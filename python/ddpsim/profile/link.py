@@ -52,7 +52,7 @@ def measure_link(job, compute, largest, seconds, progress, beside_one_another=Tr
         'issue': issue,
         'handover': 0.0,
         'slowest': 1.0,
-        'interference': [],
+        'interference': None,  # not asked for
         'beside': 'nothing: times of computation were taken beside communication',
         'machines': job.machines
     }
@@ -199,6 +199,6 @@ def link_doubts(link):
     if falls:
         yield (f'all-reduces of {", ".join(falls)} took less time than smaller ones: measure again '
                'when it is quiet')
-    if link['ranks'] > 1 and not link['interference']:
+    if link['ranks'] > 1 and link['interference'] == []:
         yield ('what all-reduces cost the computation beside them could not be measured in the '
                'time: give more with --seconds')
