@@ -17,6 +17,7 @@ from ._errors import InputError, ProgramError
 from ._sources import Settings, Source, Texts, settings_of, text_of
 
 _BAD_INPUT, _BEYOND_TOLERANCE = 2, 3
+_Path = Union[str, 'os.PathLike[str]']
 
 
 def call(*arguments: str, quiet: bool = True) -> str:
@@ -102,13 +103,18 @@ def calibrate(output: str | os.PathLike[str], *, backend: str = 'gloo', ranks: i
                 arguments.text_or_number('ranks', ranks), *_flags(None, flags))
 
 
-def import_profile(kind: str, file: Union[str, 'os.PathLike[str]'], output: str, **flags: Any,
+def import_profile(kind: str, file: Union[_Path, Sequence[_Path]], output: str, **flags: Any,
                    ) -> results.Measurement:
     """Turns a trace or log of another program ('torch-trace', 'nccl-tests', 'torch-profile') into a
-    profile, the file `output`."""
+    profile, the file `output`. Several files are traces of ranks of one job: `record['lateness']`
+    says who comes late to which all-reduce."""
+    files = [file] if isinstance(file, (str, os.PathLike)) else file
+    if not isinstance(files, Sequence) or isinstance(files, (bytes, bytearray)):
+        raise arguments.refused('file', 'the path of a file, or a list of such', file)
     with tempfile.TemporaryDirectory() as folder:
         place = os.path.join(folder, 'imported.json')
-        text = call('import', arguments.text('kind', kind), arguments.path('file', file), '-o',
+        text = call('import', arguments.text('kind', kind),
+                    *(arguments.path('file', each) for each in files), '-o',
                     arguments.path('output', output), '--json', place, *_flags(None, flags))
         record = json.loads(pathlib.Path(place).read_text(encoding='utf-8'))
     return _measurement(record, (), text)

@@ -151,3 +151,12 @@ def test_validate_takes_a_workload_within_a_dict_and_any_name(scenarios):
     with pytest.raises(ERROR, match='--backend pigeon: unknown'):
         ddpsim.validate(scenario, backend='pigeon')
     assert ddpsim.run(scenario).scenario == 'smile \U0001F600'
+
+
+@pytest.mark.parametrize('file', [3, b'rank0.json', [3], None])
+def test_files_to_import_are_paths(file, tmp_path):
+    with pytest.raises(ERROR, match='file: expected the path of a file'):
+        ddpsim.import_profile('torch-trace', file, tmp_path / 'p.yaml')
+    with pytest.raises(ERROR, match='missing0.json: no such file'):
+        ddpsim.import_profile('torch-trace', ['missing0.json', 'missing1.json'],
+                              tmp_path / 'p.yaml')
