@@ -89,7 +89,7 @@ build() {
 # Traces are read by Holistic Trace Analysis, with what it imports and without the notebooks it
 # names among its needs. Pages are held by axe-core, of a package whose driver of browsers is not
 # used.
-PYTHON_PACKAGES="scikit-build-core pybind11 pytest mypy pyyaml transformers \
+PYTHON_PACKAGES="scikit-build-core pybind11 pytest mypy pyyaml transformers accelerate lightning \
 pandas plotly networkx psutil"
 TRACE_READER="HolisticTraceAnalysis==0.5.0"
 PAGE_CHECKER="axe-playwright-python==0.1.8"

@@ -8,14 +8,16 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Union
 
+from . import _arguments as arguments
 from . import _prefix, results
 from ._errors import InputError, ProgramError
-from ._sources import HasText, Settings, Source, settings_of, text_of
+from ._sources import Settings, Source, Texts, settings_of, text_of
 
 _BAD_INPUT, _BEYOND_TOLERANCE = 2, 3
+_Path = Union[str, 'os.PathLike[str]']
 
 
 def call(*arguments: str, quiet: bool = True) -> str:
@@ -32,18 +34,29 @@ def call(*arguments: str, quiet: bool = True) -> str:
 
 
 @contextlib.contextmanager
-def _as_file(source: Source) -> Iterator[str]:
-    if isinstance(source, (str, os.PathLike)):
-        yield os.fspath(source)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder, 'scenario.yaml')
-        if isinstance(source, HasText):
-            path.write_text(source.text(), encoding='utf-8')
-        else:
-            path.write_text(json.dumps({'name': 'scenario', **source}, default=text_of),
-                            encoding='utf-8')
-        yield str(path)
+def _as_file(source: Source) -> Iterator[Callable[..., str]]:
+    """`call`, of the program with this scenario: the words after its file follow. Objects are
+    written into a folder of their own, whose name the program's lines do not show."""
+    with tempfile.TemporaryDirectory(prefix='ddpsim-') as folder:
+        def keep(path: str, text: str) -> None:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            pathlib.Path(path).write_text(text, encoding='utf-8')
+        texts = Texts(keep, aside=folder)
+        file = texts.of(source)
+
+        def shown(text: str) -> str:
+            for path, name in texts.names.items():
+                text = text.replace(path, name)
+            for here in texts.folders:  # of a file that is missing where its name starts from
+                text = text.replace(os.path.join(folder, ''), os.path.join(here, ''))
+            return text
+
+        def asked(command: str, *words: str) -> str:
+            try:
+                return shown(call(command, file, *words))
+            except InputError as problem:
+                raise InputError.of_text(shown(str(problem))) from None
+        yield asked
 
 
 def _flags(settings: Settings | None, flags: Mapping[str, Any]) -> list[str]:
@@ -56,7 +69,7 @@ def _flags(settings: Settings | None, flags: Mapping[str, Any]) -> list[str]:
         if value is True:
             words.append(flag)
         elif value is not None and value is not False:
-            words += [flag, text_of(value)]
+            words += [flag, text_of(value, name)]
     return words
 
 
@@ -69,10 +82,11 @@ def validate(scenario: Source, *, backend: str = 'gloo', ranks: int = 2,
              set: Settings | None = None, **flags: Any) -> results.Measurement:
     """Runs the same schedules for real, in processes of this machine, and holds both against each
     other. The other arguments are the flags of `ddpsim validate`."""
-    with _as_file(scenario) as file, tempfile.TemporaryDirectory() as folder:
+    words = ['--backend', arguments.text('backend', backend), '--ranks',
+             arguments.text_or_number('ranks', ranks), *_flags(set, flags)]
+    with _as_file(scenario) as asked, tempfile.TemporaryDirectory() as folder:
         place = os.path.join(folder, 'validate.json')
-        text = call('validate', file, '--backend', backend, '--ranks', str(ranks), '--json', place,
-                    *_flags(set, flags))
+        text = asked('validate', '--json', place, *words)
         record = json.loads(pathlib.Path(place).read_text(encoding='utf-8'))
     rows = [{'strategy': each['strategy'], 'bucket_cap_bytes': each['bucket_cap_bytes'],
              'predicted_step_ms': each['predicted']['step_ms'],
@@ -84,18 +98,24 @@ def validate(scenario: Source, *, backend: str = 'gloo', ranks: int = 2,
 def calibrate(output: str | os.PathLike[str], *, backend: str = 'gloo', ranks: int = 2,
               **flags: Any) -> str:
     """Measures this machine into a calibration's file, and returns what the program says."""
-    return call('calibrate', '-o', os.fspath(output), '--backend', backend, '--ranks', str(ranks),
-                *_flags(None, flags))
+    return call('calibrate', '-o', arguments.path('output', output), '--backend',
+                arguments.text('backend', backend), '--ranks',
+                arguments.text_or_number('ranks', ranks), *_flags(None, flags))
 
 
-def import_profile(kind: str, file: Union[str, 'os.PathLike[str]'], output: str, **flags: Any,
+def import_profile(kind: str, file: Union[_Path, Sequence[_Path]], output: str, **flags: Any,
                    ) -> results.Measurement:
     """Turns a trace or log of another program ('torch-trace', 'nccl-tests', 'torch-profile') into a
-    profile, the file `output`."""
+    profile, the file `output`. Several files are traces of ranks of one job: `record['lateness']`
+    says who comes late to which all-reduce."""
+    files = [file] if isinstance(file, (str, os.PathLike)) else file
+    if not isinstance(files, Sequence) or isinstance(files, (bytes, bytearray)):
+        raise arguments.refused('file', 'the path of a file, or a list of such', file)
     with tempfile.TemporaryDirectory() as folder:
         place = os.path.join(folder, 'imported.json')
-        text = call('import', kind, os.fspath(file), '-o', output, '--json', place,
-                    *_flags(None, flags))
+        text = call('import', arguments.text('kind', kind),
+                    *(arguments.path('file', each) for each in files), '-o',
+                    arguments.path('output', output), '--json', place, *_flags(None, flags))
         record = json.loads(pathlib.Path(place).read_text(encoding='utf-8'))
     return _measurement(record, (), text)
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Union
 
 from . import _native, results
+from . import _arguments as arguments
 from ._sources import (Scenario, Settings, Source, cluster_settings, files, question, settings_of,
                        text_of)
 
@@ -22,18 +23,54 @@ Progress = Union[Callable[[str, float], object], bool, None]
 Values = Union[str, Iterable[Any]]
 """Values that a key takes: a list, or a text as `--vary` has it ('1MiB..64MiB*2')."""
 
+_MOST_JOBS = 1024  # as of the program's --jobs
+
 
 def _axes(vary: Mapping[str, Values]) -> list[str]:
+    """As --vary has them."""
+    expected = "a dict such as {'cluster.nodes': [1, 2, 4]}"
     axes = []
-    for key, values in vary.items():
-        text = values if isinstance(values, str) else ','.join(text_of(each) for each in values)
-        axes.append(f'{key}={text}')
+    for key, values in arguments.mapping('vary', expected, vary).items():
+        where = f'vary {key}'
+        if isinstance(values, str):
+            text = arguments.encodable(where, values)
+        elif isinstance(values, (bytes, bytearray)) or not isinstance(values, Iterable):
+            raise arguments.refused(where, "a list of values, or a text such as '1,2,4'", values)
+        else:
+            text = ','.join(_one_value(where, each) for each in values)
+        axes.append(f'{arguments.encodable("vary", key)}={text}')
     return axes
 
 
-def _answer(text: str) -> results.Record:
-    answer: results.Record = json.loads(text)
-    return answer
+def _one_value(where: str, value: Any) -> str:
+    """A value that --vary does not take apart: 'a, b' and '1..3' are one each. Lists and dicts may
+    be written as YAML has them."""
+    text = text_of(value, where)
+    if not isinstance(value, str) or text[:1] in ('[', '{', '"', "'"):
+        return text
+    apart = text != text.strip() or not text or '..' in text or any(c in text for c in ',[]{}')
+    return json.dumps(text, ensure_ascii=False) if apart else text
+
+
+def _value_of(text: Any) -> Any:
+    """What a text of --vary means: a number, true or false, or a text."""
+    if not isinstance(text, str):
+        return text
+    with contextlib.suppress(ValueError):
+        value = json.loads(text)
+        if isinstance(value, (bool, int, float, str)):
+            return value
+    return text
+
+
+def _varied_rows(said: results.Record, vary: Mapping[str, Values]) -> results.Record:
+    """Rows have the keys that were varied as columns, the first ones, and numbers in them."""
+    rows = []
+    for row in said['rows']:
+        of_point = {**row, **row.get('set', {})}
+        rows.append({**{key: _value_of(of_point.get(key)) for key in vary},
+                     **{key: each for key, each in row.items() if key not in {'set', *vary}}})
+    return {**said, 'rows': rows}
 
 
 def run(scenario: Source, *, set: Settings | None = None, cluster: Any = None,
@@ -50,9 +87,11 @@ def run(scenario: Source, *, set: Settings | None = None, cluster: Any = None,
     `hooks` every hook in the order they fire, `page` a page for a browser.
     """
     settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device) + settings_of(set)
-    with question(scenario, settings, laws_only) as asked:
-        return results.run(_answer(_native.run(asked, steps, scaling, run_ahead, ddp_statistics,
-                                               why, trace, hooks, page, progress)))
+    with question(scenario, settings, laws_only) as (read, asked):
+        return results.run(asked.answer(_native.run(
+            read, arguments.whole_or_none('steps', steps),
+            arguments.whole_or_none('scaling', scaling), bool(run_ahead), bool(ddp_statistics),
+            bool(why), bool(trace), bool(hooks), bool(page), arguments.progress(progress))))
 
 
 def vary(scenario: Source, vary: Mapping[str, Values], *, best: str = '',
@@ -66,9 +105,10 @@ def vary(scenario: Source, vary: Mapping[str, Values], *, best: str = '',
     'error', as long as another one is not refused.
     """
     settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device) + settings_of(set)
-    with question(scenario, settings, laws_only) as asked:
-        return results.Variants(**results.common(_answer(_native.vary(asked, _axes(vary), best,
-                                                                      progress))))
+    with question(scenario, settings, laws_only) as (read, asked):
+        said = asked.answer(_native.vary(read, _axes(vary), arguments.text('best', best),
+                                         arguments.progress(progress)))
+    return results.Variants(**results.common(_varied_rows(said, vary)))
 
 
 def tune(workload: Source, cluster: Any = None, nodes: int | None = None, *,
@@ -83,10 +123,14 @@ def tune(workload: Source, cluster: Any = None, nodes: int | None = None, *,
     `ddp_kwargs` go to DistributedDataParallel. The other arguments are the flags of `ddpsim tune`.
     """
     settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device) + settings_of(set)
-    with question(workload, settings, laws_only) as asked:
-        return results.plan(_answer(_native.tune(
-            asked, objective, str(within), largest_bucket, str(noise), str(uncertainty),
-            '' if threads is None else str(threads), progress)))
+    def flag(name: str, value: Any) -> str:
+        return arguments.text_or_number(name, value)
+    with question(workload, settings, laws_only) as (read, asked):
+        return results.plan(asked.answer(_native.tune(
+            read, arguments.text('objective', objective), flag('within', within),
+            flag('largest_bucket', largest_bucket), flag('noise', noise),
+            flag('uncertainty', uncertainty), flag('threads', '' if threads is None else threads),
+            arguments.progress(progress))))
 
 
 def schedule(scenario: Source, *, set: Settings | None = None, cluster: Any = None,
@@ -96,9 +140,10 @@ def schedule(scenario: Source, *, set: Settings | None = None, cluster: Any = No
              progress: Progress = None) -> results.Schedule:
     """Hooks in firing order, buckets with their contents, and what the step consists of."""
     settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device) + settings_of(set)
-    with question(scenario, settings, laws_only) as asked:
-        return results.Schedule(**results.common(_answer(_native.schedule(asked, tasks, steps,
-                                                                          progress))))
+    with question(scenario, settings, laws_only) as (read, asked):
+        return results.Schedule(**results.common(asked.answer(_native.schedule(
+            read, bool(tasks), arguments.whole_or_none('steps', steps),
+            arguments.progress(progress)))))
 
 
 def score(scenarios: Source | Sequence[Source], *, calibrate_on: str | Sequence[str] = '',
@@ -106,11 +151,16 @@ def score(scenarios: Source | Sequence[Source], *, calibrate_on: str | Sequence[
           progress: Progress = None) -> results.Score:
     """Holds predictions against the rows under `measured` of each scenario."""
     one = isinstance(scenarios, (str, os.PathLike, Mapping)) or hasattr(scenarios, 'text')
-    several: Sequence[Any] = [scenarios] if one else scenarios  # type: ignore[assignment]
-    strategies = calibrate_on if isinstance(calibrate_on, str) else ','.join(calibrate_on)
-    with files(*several) as paths:
-        return results.score(_answer(_native.score(paths, settings_of(set), strategies, laws_only,
-                                                   progress)))
+    if not one and not isinstance(scenarios, Iterable):
+        raise arguments.refused('scenarios', 'scenarios, or a list of them', scenarios)
+    several: Sequence[Any] = [scenarios] if one else list(scenarios)  # type: ignore[arg-type]
+    strategies = (arguments.text('calibrate_on', calibrate_on)
+                  if not isinstance(calibrate_on, (list, tuple)) else
+                  ','.join(arguments.text('calibrate_on', each) for each in calibrate_on))
+    with files(*several) as asked:
+        return results.score(asked.answer(_native.score(
+            asked.paths, settings_of(set), strategies, bool(laws_only),
+            arguments.progress(progress))))
 
 
 def sweep(scenario: Source, vary: Mapping[str, Values], *, best: str = '',
@@ -121,30 +171,33 @@ def sweep(scenario: Source, vary: Mapping[str, Values], *, best: str = '',
     """Predicts a grid: every combination of the values that the keys of `vary` take. `best` sorts
     what is printed by a figure; rows keep the order of the grid."""
     settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device) + settings_of(set)
-    with question(scenario, settings, laws_only) as asked:
-        return results.Sweep(**results.common(_answer(_native.sweep(asked, _axes(vary), jobs or 0,
-                                                                    best, progress))))
+    threads = 0 if jobs is None else arguments.whole('jobs', jobs, 1, _MOST_JOBS)
+    with question(scenario, settings, laws_only) as (read, asked):
+        said = asked.answer(_native.sweep(read, _axes(vary), threads,
+                                          arguments.text('best', best),
+                                          arguments.progress(progress)))
+    return results.Sweep(**results.common(_varied_rows(said, vary)))
 
 
 def load(file: str | os.PathLike[str], *, set: Settings | None = None) -> Scenario:
     """The keys of a scenario's file as a dict, to be changed and asked about."""
-    keys = json.loads(_native.load(os.fspath(file), settings_of(set)))
+    keys = json.loads(_native.load(arguments.path('load', file), settings_of(set)))
     return Scenario(keys, os.path.dirname(os.path.abspath(file)))
 
 
 def explain(key: str) -> str:
     """What a key of a scenario means: type, unit, default, source."""
-    return _native.explain(key)
+    return _native.explain(arguments.text('key', key))
 
 
 def schema(format: str = 'scenario') -> dict[str, Any]:
     """The JSON Schema of a format."""
-    found: dict[str, Any] = json.loads(_native.schema(format))
+    found: dict[str, Any] = json.loads(_native.schema(arguments.text('format', format)))
     return found
 
 
 def _listing(kind: str) -> results.Listing:
-    return results.Listing(**results.common(_answer(_native.list_entries(kind))))
+    return results.Listing(**results.common(json.loads(_native.list_entries(kind))))
 
 
 def list_models() -> results.Listing:
@@ -189,8 +242,8 @@ class Study:
                  nodes: int | None = None, ranks_per_node: int | None = None,
                  ranks: int | None = None, device: Any = None, laws_only: bool = False) -> None:
         settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device)
-        with question(scenario, settings + settings_of(set), laws_only) as asked:
-            self._study = _native.Study(asked)
+        with question(scenario, settings + settings_of(set), laws_only) as (read, _):
+            self._study = _native.Study(read)
         self.step_ms = self._study.step_ms
         """The length of a step where this differs from the scenario: `strategy`; `bucket_cap`,
         `first_bucket_cap` or `bucket_caps`; `latency` and `bandwidth` of the link that decides;

@@ -5,10 +5,11 @@ import contextlib
 import itertools
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol, Union, runtime_checkable
 
 from . import _native, _prefix
+from . import _arguments as arguments
 
 
 @runtime_checkable
@@ -24,6 +25,9 @@ Settings = Mapping[str, Any]
 
 Source = Union[str, 'os.PathLike[str]', Mapping[str, Any], HasText]
 """A scenario or a workload: the path of its file, a dict of its keys, or an object with a text."""
+
+EXPECTED = ('the path of a scenario or a workload, a dict of its keys, or what ddpsim.describe '
+            'returns')
 
 _prefix.use_own_catalogue()  # before anything is read
 
@@ -41,26 +45,25 @@ class Scenario(dict[str, Any]):
         self.folder = folder
 
 
-def _plain(value: Any) -> Any:
-    """A number of numpy's as one of Python's; a path as a text."""
-    if isinstance(value, os.PathLike):
-        return os.path.abspath(value)
-    if hasattr(value, 'item') and not isinstance(value, (int, float)):
-        return value.item()
-    return value
-
-
-def text_of(value: Any) -> str:
+def text_of(value: Any, where: str = 'a value') -> str:
     """A value as `--set KEY=VALUE` takes it."""
     if isinstance(value, str):
-        return value
+        return arguments.encodable(where, value)
     if isinstance(value, os.PathLike):
-        return "'" + str(os.path.abspath(value)).replace("'", "''") + "'"
-    return json.dumps(_plain(value), ensure_ascii=False, default=_plain)
+        return _quoted(arguments.path(where, value))
+    return json.dumps(arguments.plain(where, value), ensure_ascii=False)
+
+
+def _quoted(path: str) -> str:
+    return "'" + os.path.abspath(path).replace("'", "''") + "'"
 
 
 def settings_of(settings: Settings | None) -> list[tuple[str, str]]:
-    return [(key, text_of(value)) for key, value in (settings or {}).items()]
+    if settings is None:
+        return []
+    arguments.mapping('set', "a dict such as {'cluster.nodes': 8}", settings)
+    return [(arguments.encodable('set', key), text_of(value, f'set {key}'))
+            for key, value in settings.items()]
 
 
 def cluster_settings(cluster: Any = None, nodes: int | None = None,
@@ -69,65 +72,126 @@ def cluster_settings(cluster: Any = None, nodes: int | None = None,
     """What the flags of the same names say, as settings."""
     settings = []
     if cluster is not None:
-        is_file = not isinstance(cluster, Mapping) and os.path.isfile(cluster)
-        quoted = "'" + os.path.abspath(cluster).replace("'", "''") + "'" if is_file else ''
-        settings.append(('cluster', quoted or text_of(cluster)))
+        is_file = isinstance(cluster, (str, os.PathLike)) and os.path.isfile(cluster)
+        settings.append(('cluster', _quoted(arguments.path('cluster', cluster)) if is_file else
+                         text_of(cluster, 'cluster')))
     for key, value in (('ranks', ranks), ('nodes', nodes), ('ranks_per_node', ranks_per_node),
                        ('device', device)):
         if value is not None:
-            settings.append(('cluster.' + key, text_of(value)))
+            settings.append(('cluster.' + key, text_of(value, key)))
     return settings
 
 
-class _Texts:
-    """Texts in memory that stand in place of files, while this object lives."""
+class Texts:
+    """Texts that stand in place of files: `keep` is given the path and the text of each. `names`
+    has what a person calls each such path.
 
-    def __init__(self) -> None:
-        self.kept: list[_native.MemoryFile] = []
+    `aside`: the folder that all of them go to, where they do not stand beside the files that they
+    name; the paths in them are then absolute.
+    """
 
-    def of(self, source: Source, folder: str = '') -> str:
-        """The path under which the program reads it."""
+    def __init__(self, keep: Callable[[str, str], None], aside: str | None = None) -> None:
+        self._keep, self._aside = keep, aside
+        self.names: dict[str, str] = {}
+        self.folders: list[str] = []  # that paths in the texts start from
+
+    def of(self, source: Source) -> str:
+        """The path under which the program reads it. Throws InputError."""
         if isinstance(source, (str, os.PathLike)):
-            return os.fspath(source)
+            return arguments.path('the scenario', source)
         number = next(_numbers)
         if isinstance(source, Mapping):
-            folder = os.path.abspath(getattr(source, 'folder', folder) or '.')
-            keys = self._without_objects(source)
+            folder = os.path.abspath(getattr(source, 'folder', '') or '.')
+            self.folders.append(folder)
+            keys = arguments.plain('', source, self._of_object)
             if 'format' not in keys:
                 keys.setdefault('name', 'scenario')
-            path = os.path.join(folder, f'.ddpsim-object-{number}.yaml')
-            text = json.dumps(keys, ensure_ascii=False, default=_plain)
-        else:
-            name = str(getattr(source, 'model', '') or 'workload')
-            name = ''.join(c if c.isalnum() or c in '._-' else '_' for c in name)
-            path = os.path.join(os.path.abspath('.'), f'.ddpsim-object-{number}', name + '.yaml')
-            text = source.text()
-        self.kept.append(_native.MemoryFile(path, text))
+            if self._aside:
+                keys = _with_absolute_paths(keys, folder)
+            path = os.path.join(self._aside or folder, f'.ddpsim-object-{number}.yaml')
+            return self._kept(path, json.dumps(keys, ensure_ascii=False),
+                              str(keys.get('name', 'the workload')))
+        path_of_object = self._of_object(source, number)
+        if path_of_object is None:
+            raise arguments.refused('the scenario', EXPECTED, source)
+        return path_of_object
+
+    def _of_object(self, value: Any, number: int | None = None) -> str | None:
+        """The path of an object with a text; None for others."""
+        if not isinstance(value, HasText):
+            return None
+        text = value.text() if callable(value.text) else None
+        if not isinstance(text, str):
+            raise arguments.refused('the scenario', EXPECTED, value)
+        name = str(getattr(value, 'model', '') or 'workload')
+        file = ''.join(c if c.isalnum() or c in '._-' else '_' for c in name)[:100]
+        path = os.path.join(self._aside or os.path.abspath('.'),
+                            f'.ddpsim-object-{number or next(_numbers)}', file + '.yaml')
+        return self._kept(path, text, name)
+
+    def _kept(self, path: str, text: str, name: str) -> str:
+        self._keep(path, text)
+        self.names[path] = name
         return path
 
-    def _without_objects(self, value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {str(key): self._without_objects(each) for key, each in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [self._without_objects(each) for each in value]
-        return self.of(value) if isinstance(value, HasText) else _plain(value)
+
+def _with_absolute_paths(value: Any, folder: str) -> Any:
+    """The same keys, in which texts that name a file by a path from `folder` name it from anywhere.
+    """
+    if isinstance(value, dict):
+        return {key: _with_absolute_paths(each, folder) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_with_absolute_paths(each, folder) for each in value]
+    if isinstance(value, str) and '.' in value and len(value) < 4096 and '\0' not in value:
+        path = os.path.join(folder, value)
+        return path if os.path.isfile(path) else value
+    return value
+
+
+class Asked:
+    """Sources as the program reads them: `paths`; and what it answers about them."""
+
+    def __init__(self, sources: tuple[Source, ...]) -> None:
+        self.memory: list[_native.MemoryFile] = []
+        self._texts = Texts(lambda path, text: self.memory.append(_native.MemoryFile(path, text)))
+        self.paths = [self._texts.of(source) for source in sources]
+
+    def answer(self, text: str) -> Any:
+        """The JSON of an answer as an object. Where it names a text in memory, it has what a person
+        calls that."""
+        said = json.loads(text)
+        for path, name in self._texts.names.items():
+            if os.path.basename(path) in text:
+                said = _renamed(said, path, name)
+        return said
+
+
+def _renamed(value: Any, path: str, name: str) -> Any:
+    if isinstance(value, str):
+        return value.replace(path, name)
+    if isinstance(value, list):
+        return [_renamed(each, path, name) for each in value]
+    if isinstance(value, dict):
+        return {key: _renamed(each, path, name) for key, each in value.items()}
+    return value
 
 
 @contextlib.contextmanager
-def files(*sources: Source) -> Iterator[list[str]]:
-    """The paths under which the program reads them, within the `with`."""
-    texts = _Texts()
+def files(*sources: Source) -> Iterator[Asked]:
+    """Texts in memory stand in place of files within the `with`."""
+    asked = Asked(sources)
     try:
-        yield [texts.of(source) for source in sources]
+        yield asked
     finally:
-        texts.kept.clear()
+        asked.memory.clear()
 
 
 @contextlib.contextmanager
 def question(source: Source, settings: list[tuple[str, str]],
-             laws_only: bool = False) -> Iterator[_native.Question]:
-    with files(source) as (file,):
-        if isinstance(source, HasText) and not any(key == 'name' for key, _ in settings):
+             laws_only: bool = False) -> Iterator[tuple[_native.Question, Asked]]:
+    with files(source) as asked:
+        if not isinstance(source, (str, os.PathLike, Mapping)) and not any(
+                key == 'name' for key, _ in settings):
             name = str(getattr(source, 'model', '') or 'workload')
-            settings = [('name', json.dumps(name)), *settings]
-        yield _native.Question(file, settings, laws_only)
+            settings = [('name', json.dumps(name, ensure_ascii=False)), *settings]
+        yield _native.Question(asked.paths[0], settings, bool(laws_only)), asked

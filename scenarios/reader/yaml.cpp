@@ -12,6 +12,7 @@
 #include "scenarios/reader/elsewhere.hpp"
 #include "scenarios/reader/file_end.hpp"
 #include "scenarios/reader/format.hpp"
+#include "scenarios/reader/json_escapes.hpp"
 #include "scenarios/reader/memory_file.hpp"
 #include "scenarios/reader/quantity_text.hpp"
 #include "scenarios/reader/yaml_merge.hpp"
@@ -104,7 +105,7 @@ Yaml Yaml::load(const std::filesystem::path& file) {
   if (const std::string reason = unreadable(file); !reason.empty())
     throw InputError(fmt::format("{}{}: {}", name,
                                  std::filesystem::is_regular_file(file) ? ":1:1" : "", reason));
-  const std::string content = text_of(file);
+  const std::string content = with_joined_surrogates(text_of(file));
   try {
     if (const auto mark = second_document(content))
       throw InputError(fmt::format("{}:{}:{}: a second YAML document begins here: expected one",
@@ -176,7 +177,7 @@ void Yaml::apply(const std::vector<Override>& overrides) {
     };
     YAML::Node value;
     try {
-      value = YAML::Load(change.second);
+      value = YAML::Load(with_joined_surrogates(change.second));
     } catch (const YAML::Exception& problem) {
       refuse("the value is not YAML: " + shown(problem.msg));
     }

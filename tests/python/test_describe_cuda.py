@@ -1,4 +1,6 @@
 """What CUDA does instead of what the meta device shows."""
+import re
+
 import pytest
 from describe_models import example, torch
 from torch import nn
@@ -7,6 +9,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ddpsim.describe import DescribeError, describe
 from ddpsim.describe.attention import chosen
+from ddpsim.describe.optimizers import NAMES, name_of
 
 
 def step(forward, *parameters, **settings):
@@ -185,6 +188,31 @@ def test_the_optimizer_is_named(settings, name):
     assert describe(model, batch, loss).optimizer is None
     plain = torch.optim.SGD(model.parameters(), lr=0.1)
     assert describe(model, batch, loss, plain).optimizer == 'sgd-plain'
+
+
+def test_every_optimizer_of_the_catalogue_has_its_name_and_its_class():
+    model = nn.Linear(2, 2)
+    for name in NAMES:
+        assert name_of(name, []) == name
+    kinds = {kind: type(kind, (), {}) for kind in ('FusedNovoGrad', 'Lion', 'AdamW8bit', 'LAMB')}
+    assert [name_of(kind, []) for kind in kinds.values()] == [
+        'novograd', 'lion', 'adam-8bit', 'lamb']
+    notes = []
+    assert name_of(torch.optim.RMSprop(model.parameters()), notes) == 'rmsprop' and not notes
+    assert name_of(torch.optim.RMSprop(model.parameters(), momentum=0.9), notes) == 'rmsprop'
+    assert notes == ['RMSprop described without momentum, and not centered']
+    with pytest.raises(DescribeError, match='known: none, sgd, .*, lion, adam-8bit'):
+        name_of('sophia', [])
+
+
+def test_optimizers_are_those_of_the_program():
+    import ddpsim
+    try:
+        said = ddpsim.explain('workload.optimizer')
+    except ImportError:
+        pytest.skip('NOT RUN: no compiled module')
+    assert re.findall(r'^    ([a-z0-9-]+): ', said, re.MULTILINE) == list(NAMES)
+
 
 
 def convolution(data, weight, **settings):

@@ -64,8 +64,8 @@ def test_capture_needs_no_compiled_module(tmp_path):
 def test_types_are_complete(tmp_path):
     pytest.importorskip('mypy', reason='NOT RUN: no mypy')
     assert (PACKAGE / 'py.typed').exists()
-    own = ['_errors', '_native', '_prefix', '_program', '_questions', '_sources', '_timeline',
-           'results', '__main__', '__init__']
+    own = ['_arguments', '_errors', '_native', '_prefix', '_program', '_questions', '_sources',
+           '_timeline', 'results', '__main__', '__init__']
     copy = tmp_path / 'ddpsim'  # mypy says nothing of what is installed
     copy.mkdir()
     for name in own:

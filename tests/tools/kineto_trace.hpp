@@ -27,6 +27,7 @@ struct TraceOptions {
       false;           ///< all-reduces of another process group, in forward and in backward
   double cut = 1e300;  ///< nothing that begins later, in us
   int process = 100;
+  int rank = 0;
   double all_reduce = 1000;  ///< how long each takes, in us
   double copy_in = 20;       ///< of the 300 us of a gradient, its copy's part; then nothing runs
   /// The host falls behind the device after the backward pass: it issues the copies out of the
@@ -84,9 +85,9 @@ class KinetoTrace {
     return fmt::format(
         "{{\n \"schemaVersion\": 1,\n \"deviceProperties\": [{{\"id\": 0, \"name\": \"NVIDIA "
         "H100\"}}],\n"
-        " \"distributedInfo\": {{\"backend\": \"nccl\", \"rank\": 0, \"world_size\": 2}},\n"
+        " \"distributedInfo\": {{\"backend\": \"nccl\", \"rank\": {}, \"world_size\": 2}},\n"
         " \"traceEvents\": [\n{}\n ],\n \"traceName\": \"made up\"\n}}\n",
-        events);
+        options_.rank, events);
   }
 
  private:

@@ -325,9 +325,9 @@ TEST_CASE("bad input of ddpsim.profile is one line and exit code 2", "[tools][to
       {{"--script", "broken.py"}, "broken.py raised SyntaxError"},
       {{"--script", small("raises")}, "raised ValueError: the data set is not there"},
       {{"--script", small("leaves")}, "called sys.exit(7)"},
-      {{"--script", small("pair")},
-       "expected (model, batch, loss) or (model, batch, loss, "
-       "optimizer), got 2 values"},
+      {{"--script", small("alone")},
+       "expected (model, batch), (model, batch, loss) or (model, batch, loss, optimizer), got 1 "
+       "values"},
       {{"--script", small("no_module")}, "the model is a str, not a torch.nn.Module"},
       {{"--script", small("no_optimizer")}, "the optimizer is a str without step()"},
       {{"--script", small("vector")}, "got a tensor of shape [4, 4]"},

@@ -19,7 +19,8 @@ const Usage import_usage{
     "  torch-trace    a trace of PyTorch's profiler (Chrome JSON, plain or gzip): its training "
     "steps "
     "become a workload profile, its all-reduces a link profile, unless it is of one rank; more "
-    "traces, of other ranks of the job, tell all-reduces from the last rank's arrival\n"
+    "traces, of other ranks of the job (rank*.json.gz), tell who comes late to which all-reduce "
+    "and by how much, and all-reduces from the last rank's arrival\n"
     "  nccl-tests     the output of all_reduce_perf, text or JSON, or a file of rccl-tests (-x): "
     "becomes a link profile\n"
     "  torch-profile  a file that ddpsim.profile wrote: checked in full and written anew",
@@ -67,8 +68,6 @@ int import_command(const std::vector<std::string>& arguments) {
   if (!model.empty() && kind.import != import_torch_trace)
     throw InputError("--model goes with torch-trace alone");
   if (!link.empty() && !traces) throw InputError("--link-profile goes with torch-trace alone");
-  if (options.files.size() > 2 && link.empty())
-    throw InputError("traces of several ranks tell how long all-reduces take: add --link-profile");
   check_results(options, {{"-o", output}, {"--link-profile", link}}, {{model}, {}});
   ImportRequest request{options.files[1], model, !output.empty(), options.quiet};
   request.others.assign(options.files.begin() + 2, options.files.end());

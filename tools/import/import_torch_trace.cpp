@@ -6,7 +6,9 @@
 #include "tools/import/imported.hpp"
 #include "tools/import/profile_file.hpp"
 #include "tools/import/torch_trace.hpp"
+#include "tools/import/trace_lateness.hpp"
 #include "tools/import/trace_link.hpp"
+#include "tools/import/trace_ranks.hpp"
 #include "tools/import/trace_report.hpp"
 #include "tools/import/trace_tensors.hpp"
 #include "tools/report/progress.hpp"
@@ -49,10 +51,13 @@ Imported import_torch_trace(const ImportRequest& request) {
   TraceFinding finding = find_training(trace, request.file);
   const FoundGradients gradients = find_gradients(finding, trace, request.file, model);
   std::string link_profile;
+  trace = Trace();
+  const std::vector<TraceFinding> others = findings_of(request);
+  const RankTraces traces{finding, request.file, others, request.others};
+  std::optional<Lateness> lateness;
+  if (!others.empty()) lateness = lateness_of(all_reduce_times(traces));
   if (request.link_wanted) {
-    trace = Trace();
-    const Link link =
-        link_of(finding, gradients, request.file, findings_of(request), request.others);
+    const Link link = link_of(finding, gradients, request.file, others, request.others);
     link_profile = link_profile_yaml(link,
                                      "# A link profile from a profiler's trace: a scenario "
                                      "names this file as its intra_node or inter_node.\n"
@@ -62,6 +67,10 @@ Imported import_torch_trace(const ImportRequest& request) {
   }
   Imported imported{trace_page(finding, gradients, request.file),
                     trace_json(finding, gradients, request.file), "", std::move(link_profile)};
+  if (lateness) {
+    add_lateness(imported.page, *lateness, traces);
+    imported.json["lateness"] = lateness_json(*lateness, traces);
+  }
   if (request.wanted)
     imported.profile = workload_profile_yaml(profile_of(finding, gradients, request.file),
                                              "# A workload profile from a profiler's trace: a "

@@ -7,66 +7,21 @@
 #include <fmt/format.h>
 
 #include "scenarios/reader/input_error.hpp"
+#include "tools/import/trace_ranks.hpp"
 
 namespace ddpsim {
 namespace {
 
-/// [all-reduce] how long it took, from the end of those that were issued before it where they were
-/// still under way: Gloo has two threads, and what overlaps would count twice.
-std::vector<Duration> times_taken(const std::vector<FoundCollective>& all_reduces) {
-  std::vector<Duration> times;
-  Duration ended{};
-  for (const FoundCollective& each : all_reduces) {
-    times.push_back(std::max(each.end - std::max(each.start, ended), Duration{1}));
-    ended = std::max(ended, each.end);
-  }
-  return times;
-}
-
-/// The same step of another rank; none: it has no such step.
-const FoundStep* step_named(const TraceFinding& rank, const std::string& name) {
-  const auto found = std::find_if(rank.steps.begin(), rank.steps.end(),
-                                  [&](const FoundStep& step) { return step.name == name; });
-  return found == rank.steps.end() ? nullptr : &*found;
-}
-
-void check_alike(const FoundStep& mine, const FoundStep& theirs, const std::string& file) {
-  if (mine.all_reduces.size() != theirs.all_reduces.size())
-    throw InputError(
-        fmt::format("{}: {} has {} all-reduces of gradients, and {} in the first "
-                    "trace: are they of one job?",
-                    file, theirs.name, theirs.all_reduces.size(), mine.all_reduces.size()));
-  for (std::size_t b = 0; b < mine.all_reduces.size(); ++b) {
-    const std::int64_t here = theirs.all_reduces[b].elements, there = mine.all_reduces[b].elements;
-    if (here >= 0 && there >= 0 && here != there)
-      throw InputError(
-          fmt::format("{}: {}: all-reduce {} has {} elements, and {} in the first "
-                      "trace: are they of one job?",
-                      file, theirs.name, b, here, there));
-  }
-}
-
-/// [bucket] its times, one of each step that all traces have.
-std::vector<std::vector<Duration>> times_of(const TraceFinding& finding,
-                                            const std::vector<TraceFinding>& others,
-                                            const std::vector<std::string>& other_files) {
-  std::vector<std::vector<Duration>> times(finding.steps.front().all_reduces.size());
-  for (const FoundStep& step : finding.steps) {
-    std::vector<const FoundStep*> ranks{&step};
-    for (std::size_t i = 0; i < others.size(); ++i) {
-      const FoundStep* theirs = step_named(others[i], step.name);
-      if (theirs == nullptr) break;
-      check_alike(step, *theirs, other_files[i]);
-      ranks.push_back(theirs);
+/// [bucket] its times, one of each step: the shortest of the ranks'.
+std::vector<std::vector<Duration>> times_of(const RankTraces& traces) {
+  std::vector<std::vector<Duration>> times(traces.first.steps.front().all_reduces.size());
+  for (const auto& of_step : all_reduce_times(traces))
+    for (std::size_t b = 0; b < times.size(); ++b) {
+      Duration shortest = of_step.front()[b];
+      for (const std::vector<Duration>& of_rank : of_step)
+        shortest = std::min(shortest, of_rank[b]);
+      times[b].push_back(shortest);
     }
-    if (ranks.size() != others.size() + 1) continue;
-    std::vector<Duration> shortest = times_taken(step.all_reduces);
-    for (const FoundStep* rank : ranks) {
-      const std::vector<Duration> theirs = times_taken(rank->all_reduces);
-      for (std::size_t b = 0; b < times.size(); ++b) shortest[b] = std::min(shortest[b], theirs[b]);
-    }
-    for (std::size_t b = 0; b < times.size(); ++b) times[b].push_back(shortest[b]);
-  }
   return times;
 }
 
@@ -81,25 +36,11 @@ std::vector<Duration> means_by_step(const std::vector<std::vector<Duration>>& ti
   return means;
 }
 
-void refuse_alone(const TraceFinding& finding, const std::string& file) {
-  if (finding.alone())
-    throw InputError(
-        fmt::format("{}: a log of one rank: nothing crossed a link; leave --link-profile out, and "
-                    "take the link "
-                    "from a trace of several ranks, from nccl-tests, or by its name",
-                    file));
-}
-
 }  // namespace
 
 Link link_of(TraceFinding& finding, const FoundGradients& gradients, const std::string& file,
              const std::vector<TraceFinding>& others, const std::vector<std::string>& other_files) {
-  refuse_alone(finding, file);
-  for (std::size_t i = 0; i < others.size(); ++i) refuse_alone(others[i], other_files[i]);
-  const std::vector<std::vector<Duration>> times = times_of(finding, others, other_files);
-  if (times.empty() || times.front().empty())
-    throw InputError(
-        fmt::format("{}: no whole step of it is in the traces of the other ranks", file));
+  const std::vector<std::vector<Duration>> times = times_of({finding, file, others, other_files});
   std::map<Bytes, std::vector<std::size_t>> by_size;  // buckets
   for (std::size_t b = 0; b < times.size(); ++b) {
     const std::int64_t bytes = b < gradients.buckets.size() ? bytes_of(gradients.buckets[b]) : -1;

@@ -2,6 +2,7 @@
 import argparse
 import sys
 
+from .._user_step import LOSS
 from . import check_torch
 from .errors import DescribeError, OwnFault, own_fault
 
@@ -23,10 +24,8 @@ optimizer). This is a whole my_model.py:
     python -m ddpsim.describe my_model.py:make -o my_model.yaml
     ddpsim run my_model.yaml --vary cluster.device=a100-80,h100-sxm,b200
 
-The loss is one of torch.nn (called with the model's output for all of the batch but its last, and
-with that last), or any function of (model, batch) that returns a number; it may be left out where
-the model returns its own, as transformers' models do for a batch that is a dict with "labels". The
-optimizer is only named. Whatever device the code names, everything is made on the meta device.
+""" + LOSS + """ The optimizer is only named. Whatever device
+the code names, everything is made on the meta device.
 """
 
 
@@ -59,7 +58,7 @@ def parser():
                       help="of PyTorch whose choices are meant: 2.6, 2.11 or 2.13; default: 2.13. "
                            'From 2.11 on attention in 16 bits is cuDNN\'s on H100, H200 and B200')
     made.add_argument('--optimizer', metavar='NAME',
-                      help='instead of the one FUNCTION returns: adamw, adamw-fused, sgd, ...')
+                      help='instead of the one FUNCTION returns: adamw, adamw-fused, lion, ...')
     made.add_argument('--clip-gradients', action='store_true',
                       help='the step clips gradients by the norm of all of them')
     made.add_argument('--micro-batches', type=positive, default=1, metavar='N',

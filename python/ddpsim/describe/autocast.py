@@ -4,11 +4,14 @@ PyTorch's own autocast passes over meta tensors. Here each operation of CUDA's l
 at a dispatch key above autograd that no build uses (Habana's autocast). The key is switched on
 where the user's code is inside torch.autocast: the kernel casts the arguments and calls the
 operation again. The capture sees casts as the copies they are; weights are cast once per region.
+Code that asks torch which autocast it is in, as checkpoints do to run a block again in the same
+one, is answered from the same stack of regions.
 
 Source of the lists: aten/src/ATen/autocast_mode.h (torch 2.6; AT_FORALL_LOWER_PRECISION_FP,
 AT_FORALL_FP32, AT_FORALL_FP32_SET_OPT_DTYPE, AT_FORALL_PROMOTE).
 """
 import contextlib
+from typing import NamedTuple
 
 import torch
 
@@ -40,23 +43,43 @@ _KEY = torch._C.DispatchKey.AutocastHPU
 _KEYS = torch._C.DispatchKeySet(_KEY)
 
 
+class _Entered(NamedTuple):
+    """One `with torch.autocast(...)`."""
+    enabled: bool
+    format: torch.dtype
+    caches: bool          # keeps the casts of weights
+
+
 class _Region:
     """The autocast the user's code is in."""
 
     def __init__(self):
-        self.stack = []      # formats, None where autocast is off
+        self.stack = []      # _Entered
         self.weights = {}    # weight -> its copy in 16 bits
 
     @property
     def format(self):
-        return self.stack[-1] if self.stack else None
+        """None where autocast is off."""
+        return self.stack[-1].format if self.is_enabled() else None
+
+    # --- what torch's functions of these names say; one device type is as good as another ---
+
+    def is_enabled(self, device_type='cuda'):
+        del device_type
+        return bool(self.stack) and self.stack[-1].enabled
+
+    def dtype(self, device_type='cuda'):
+        return self.stack[-1].format if self.stack else default_format(device_type)
+
+    def caches(self):
+        return not self.stack or self.stack[-1].caches
 
     def lowered(self, tensor, target):
         keep = tensor.requires_grad and tensor.is_leaf and tensor.dtype == torch.float32
         if keep and tensor in self.weights:
             return self.weights[tensor]
         cast = tensor.to(target)
-        if keep and torch.is_grad_enabled():
+        if keep and self.caches() and torch.is_grad_enabled():
             self.weights[tensor] = cast
         return cast
 
@@ -127,34 +150,17 @@ def _without():
     return torch._C._ExcludeDispatchKeyGuard(_KEYS)
 
 
+def default_format(device_type):
+    """What torch.autocast multiplies in where nothing else is asked for."""
+    return torch.bfloat16 if device_type == 'cpu' else torch.float16
+
+
 @contextlib.contextmanager
 def autocast_on_meta():
     """torch.autocast works on meta tensors, whatever device type it names."""
     region = _Region()
-    kind = torch.amp.autocast_mode.autocast
-    kept = kind.__init__, kind.__enter__, kind.__exit__
-
-    def made(self, device_type='cuda', dtype=None, enabled=True, cache_enabled=None):
-        del cache_enabled
-        self.device, self._enabled = 'cuda', enabled
-        default = torch.bfloat16 if device_type == 'cpu' else torch.float16
-        self.fast_dtype = default if dtype is None else dtype
-        self._cache_enabled = True
-
-    def entered(self):
-        enabled = self._enabled and self.fast_dtype != torch.float32
-        region.stack.append(self.fast_dtype if enabled else None)
-        _switch(enabled)
-        return self
-
-    def left(self, *problem):
-        region.stack.pop()
-        if not region.stack:
-            region.weights.clear()
-        _switch(region.format is not None)
-        return False
-    kind.__init__, kind.__enter__, kind.__exit__ = made, entered, left
-    with torch.library._scoped_library('_', 'IMPL', 'AutocastHPU') as everything, \
+    with _entering(region), _asking(region), \
+            torch.library._scoped_library('_', 'IMPL', 'AutocastHPU') as everything, \
             torch.library._scoped_library('aten', 'IMPL') as library:
         everything.fallback(torch.library.fallthrough_kernel, 'AutocastHPU')
         for name, maker in _kernels(region):
@@ -163,10 +169,51 @@ def autocast_on_meta():
                 func = getattr(packet, overload)
                 if 'out' not in overload and not func._schema.is_mutable:
                     library.impl(func, maker(func), 'AutocastHPU')
-        try:
-            yield
-        finally:
-            kind.__init__, kind.__enter__, kind.__exit__ = kept
+        yield
+
+
+@contextlib.contextmanager
+def _entering(region):
+    """`with torch.autocast(...)` enters and leaves `region`."""
+    kind = torch.amp.autocast_mode.autocast
+    kept = kind.__init__, kind.__enter__, kind.__exit__
+
+    def made(self, device_type='cuda', dtype=None, enabled=True, cache_enabled=None):
+        self.device, self._enabled = 'cuda', enabled
+        self.fast_dtype = default_format(device_type) if dtype is None else dtype
+        self._cache_enabled = region.caches() if cache_enabled is None else cache_enabled
+
+    def entered(self):
+        enabled = self._enabled and self.fast_dtype != torch.float32
+        region.stack.append(_Entered(enabled, self.fast_dtype, self._cache_enabled))
+        _switch(enabled)
+        return self
+
+    def left(self, *problem):
+        region.stack.pop()
+        if not region.stack:
+            region.weights.clear()
+        _switch(region.is_enabled())
+        return False
+    kind.__init__, kind.__enter__, kind.__exit__ = made, entered, left
+    try:
+        yield
+    finally:
+        kind.__init__, kind.__enter__, kind.__exit__ = kept
+
+
+@contextlib.contextmanager
+def _asking(region):
+    """Functions of torch that say which autocast one is in speak of `region`."""
+    with contextlib.ExitStack() as replaced:
+        for place, name, function in (
+                (torch, 'is_autocast_enabled', region.is_enabled),
+                (torch, 'get_autocast_dtype', region.dtype),
+                (torch, 'is_autocast_cache_enabled', region.caches),
+                (torch.amp, 'is_autocast_available', lambda device_type: True)):
+            replaced.callback(setattr, place, name, getattr(place, name))
+            setattr(place, name, function)
+        yield
 
 
 def _switch(on):

@@ -24,7 +24,7 @@ from .tensors import UNLIKE
 from .workspaces import copies, transforms
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 @dataclass
@@ -364,7 +364,7 @@ def line_of(problem):
 # IndexError where a tensor has not so many dimensions.
 _MISTAKES = (TypeError, AttributeError, KeyError, NameError, ArithmeticError, AssertionError)
 # Files of ours that call what users wrote.
-_CALLERS = ('step.py', 'user_file.py', 'meta.py')
+_CALLERS = ('step.py', 'user_file.py', 'meta.py', '_user_step.py')
 
 
 def is_ours(problem):

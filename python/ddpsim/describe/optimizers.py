@@ -1,8 +1,16 @@
 """ddpsim's name of a PyTorch optimizer. Its kernels follow from the name and the parameters."""
 from .errors import DescribeError
 
+# Those of model/workload/optimizer.hpp.
 NAMES = ('none', 'sgd', 'sgd-plain', 'adam', 'adamw', 'adamw-fused', 'adamw-loop', 'lamb',
-         'adafactor', 'muon')
+         'adafactor', 'muon', 'rmsprop', 'novograd', 'lion', 'adam-8bit')
+
+# Class names, in small letters, of those whose settings do not matter.
+_OF_CLASS = {'fusedadam': 'adamw-fused', 'deepspeedcpuadam': 'adamw-fused',
+             'lamb': 'lamb', 'fusedlamb': 'lamb', 'adafactor': 'adafactor', 'muon': 'muon',
+             'novograd': 'novograd', 'fusednovograd': 'novograd', 'lion': 'lion',
+             'adam8bit': 'adam-8bit', 'adamw8bit': 'adam-8bit', 'pagedadam8bit': 'adam-8bit',
+             'pagedadamw8bit': 'adam-8bit'}
 
 
 def name_of(optimizer, notes):
@@ -20,17 +28,17 @@ def name_of(optimizer, notes):
     name = kind.__name__.lower()
     if name in ('adamw', 'adam'):
         return _adam(name, settings, notes)
-    if name in ('fusedadam', 'deepspeedcpuadam'):
-        return 'adamw-fused'
+    if name in _OF_CLASS:
+        return _OF_CLASS[name]
     if name == 'sgd':
         plain = not settings.get('momentum') and not settings.get('weight_decay')
         if not plain and not (settings.get('momentum') and settings.get('weight_decay')):
             notes.append('optimizer described as sgd with both momentum and weight decay')
         return 'sgd-plain' if plain else 'sgd'
-    if name in ('lamb', 'fusedlamb'):
-        return 'lamb'
-    if name in ('adafactor', 'muon'):
-        return name
+    if name == 'rmsprop':
+        if settings.get('momentum') or settings.get('centered'):
+            notes.append('RMSprop described without momentum, and not centered')
+        return 'rmsprop'
     notes.append(f'no law for the optimizer {kind.__name__}: described as adamw')
     return 'adamw'
 

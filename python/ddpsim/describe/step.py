@@ -1,10 +1,10 @@
 """describe(): from a model, a batch and a loss to the description of a training step."""
 import contextlib
-import inspect
 from dataclasses import replace
 
 import torch
 
+from .. import _user_step
 from . import collectives
 from .capture import Capture, said_by_model
 from .cuda import what_a_device_does
@@ -223,39 +223,7 @@ def unwrapped(model, notes):
 
 def loss_function(loss, notes):
     """loss as a function of (model, batch)."""
-    def output_of(model, batch):
-        if isinstance(batch, dict):
-            return model(**batch)
-        return model(*batch) if isinstance(batch, (tuple, list)) else model(batch)
-
-    def own_loss(model, batch):
-        output = output_of(model, batch)
-        value = output.get('loss') if isinstance(output, dict) else getattr(output, 'loss', output)
-        if isinstance(value, torch.Tensor) and value.numel() == 1:
-            return value
-        found = [t for t in tensors_in(value if value is not None else list(output.values()))
-                 if t.requires_grad]
-        if not found:
-            raise DescribeError('loss: none is given, and the model returns none')
-        notes.append("no loss is given: the sum of the model's first output stands for it")
-        return found[0].sum()
-    if loss is None:
-        return own_loss
-    if not callable(loss):
-        raise DescribeError(f'loss is a {type(loss).__name__}, not a function of (model, batch)')
-    of_torch = (getattr(loss, '__module__', None) or '').startswith('torch.nn')
-    if isinstance(loss, torch.nn.Module) or of_torch:
-        def with_target(model, batch):
-            if not isinstance(batch, (tuple, list)) or len(batch) < 2:
-                raise DescribeError('loss: a loss of torch.nn needs a batch (inputs, targets)')
-            return loss(output_of(model, tuple(batch[:-1])), batch[-1])
-        return with_target
-    with contextlib.suppress(TypeError, ValueError):
-        if len([p for p in inspect.signature(loss).parameters.values()
-                if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY,
-                                                       p.POSITIONAL_OR_KEYWORD)]) > 2:
-            raise DescribeError('loss takes more than (model, batch)')
-    return loss
+    return _user_step.loss_function(loss, notes, DescribeError)
 
 
 def assembled(model, batch, capture, optimizer, fused, notes, source):

@@ -1,18 +1,13 @@
 """The user's file: FILE.py:FUNCTION, whose function makes what is described."""
 import contextlib
-import importlib.util
 import inspect
 import os
-import sys
 
-import torch
-
+from .._user_step import checked, hint, imported
 from .capture import line_of
 from .errors import DescribeError, first_line
 from .autocast import autocast_on_meta
 from .meta import OnMeta
-
-EXPECTED = 'expected (model, batch), (model, batch, loss) or (model, batch, loss, optimizer)'
 
 
 def made_by(place, batch=None):
@@ -25,7 +20,7 @@ def made_by(place, batch=None):
         raise DescribeError(
             f'{file}: no such file; expected FILE:FUNCTION such as my_model.py:make')
     with OnMeta(making=True), autocast_on_meta(), _fused_optimizers_on_meta():
-        module = _said_by_user(file, lambda: _imported(file))
+        module = _said_by_user(file, lambda: imported(file, DescribeError))
         make = getattr(module, function, None)
         if not callable(make):
             raise DescribeError(f'{file}: has no function {function}{_functions_of(module)}')
@@ -36,27 +31,7 @@ def made_by(place, batch=None):
                                     f'in def {function}(batch=8)')
             settings['batch'] = batch
         made = _said_by_user(f'{place}()', lambda: make(**settings))
-    if isinstance(made, torch.nn.Module) or not isinstance(made, (tuple, list)) or not (
-            2 <= len(made) <= 4):
-        got = f'{len(made)} values' if isinstance(made, (tuple, list)) else type(made).__name__
-        raise DescribeError(f'{place}: {EXPECTED}, got {got}')
-    model, data, loss, optimizer = (*made, None, None)[:4]
-    if not isinstance(model, torch.nn.Module):
-        raise DescribeError(
-            f'{place}: {EXPECTED}; the model is a {type(model).__name__}, not a torch.nn.Module')
-    return model, data, loss, optimizer
-
-
-def _imported(file):
-    folder, name = os.path.split(os.path.abspath(file))
-    sys.path.insert(0, folder)
-    specification = importlib.util.spec_from_file_location(os.path.splitext(name)[0], file)
-    if specification is None or specification.loader is None:
-        raise DescribeError(f'{file}: expected a Python file, one whose name ends in .py')
-    module = importlib.util.module_from_spec(specification)
-    sys.modules.setdefault(specification.name, module)
-    specification.loader.exec_module(module)
-    return module
+    return checked(place, made, DescribeError)
 
 
 def _functions_of(module):
@@ -76,7 +51,7 @@ def _said_by_user(where, action):
     except BaseException as problem:
         line = line_of(problem)
         raise DescribeError(f'{where} raised {type(problem).__name__}: {first_line(problem)}'
-                            + (f' ({line})' if line else '')) from problem
+                            + (f' ({line})' if line else '') + hint(problem)) from problem
 
 
 @contextlib.contextmanager

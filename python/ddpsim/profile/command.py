@@ -5,6 +5,7 @@ import sys
 
 import torch
 
+from .._user_step import loss_function
 from .arguments import rank_prefix
 from .computation import Passes
 from .files import scenario_text, workload_text, write
@@ -79,6 +80,10 @@ def measured_files(wishes, made, say=lambda line: None):
     of the one to give to ddpsim."""
     many = ranks_of_environment() > 1
     # What is wrong with the model is said before anyone waits for this rank.
+    of_loss = []
+    if made:
+        model, batch, loss, optimizer = made
+        made = model, batch, loss_function(loss, of_loss, ProfileError), optimizer
     device = device_of(wishes, made)
     job = Job(device, wishes.timeout) if many else None
     speaks = job is None or job.rank == 0
@@ -94,7 +99,7 @@ def measured_files(wishes, made, say=lambda line: None):
         print('\r\x1b[K', end='', file=sys.stderr)
     paths = {name: os.path.join(wishes.output, name) for name in found.files}
     if speaks:
-        for line in found.notes:
+        for line in of_loss + found.notes:
             note(line)
         for name, text in found.files.items():
             write(paths[name], text)

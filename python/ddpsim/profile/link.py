@@ -16,8 +16,9 @@ from .interference import (beside_compute, compute_slowdown, computation_time, l
 from .messages import KIB, MIB, note, plural
 
 
-def measure_link(job, compute, largest, seconds, progress):
-    """What link.yaml and calibration.yaml hold, as a dictionary; everyone's together."""
+def measure_link(job, compute, largest, seconds, progress, beside_one_another=True):
+    """What link.yaml and calibration.yaml hold, as a dictionary; everyone's together.
+    `beside_one_another`: what all-reduces and computation cost each other, too."""
     sizes = [4 * KIB << power for power in range(40) if 4 * KIB << power <= largest]
     measured = {}
     began = time.monotonic()
@@ -42,6 +43,26 @@ def measure_link(job, compute, largest, seconds, progress):
     copies += flatten_times(job, min(largest, 64 * MIB))
     progress('issuing')
     issue = issue_time(job)
+    found = {
+        'ranks': job.ranks,
+        'backend': job.backend,
+        'all_reduce': measured,
+        'streamed': streamed,
+        'copies': copies,
+        'issue': issue,
+        'handover': 0.0,
+        'slowest': 1.0,
+        'interference': None,  # not asked for
+        'beside': 'nothing: times of computation were taken beside communication',
+        'machines': job.machines
+    }
+    if beside_one_another:
+        found.update(interference(job, compute, measured, streamed, seconds, progress))
+    return found
+
+
+def interference(job, compute, measured, streamed, seconds, progress):
+    """What all-reduces and computation cost each other."""
     beside = seconds / 8  # of the time, for each size
     if compute is None:
         compute = Multiplications(job.device, job.clock)
@@ -67,20 +88,13 @@ def measure_link(job, compute, largest, seconds, progress):
         if size >= MIB:
             handovers.append(handover)
     return {
-        'ranks': job.ranks,
-        'backend': job.backend,
-        'all_reduce': measured,
-        'streamed': streamed,
-        'copies': copies,
-        'issue': issue,
         'handover': statistics.median(handovers) if handovers and job.device.type == 'cpu' else 0.0,
         # Ranks on CPUs that share a core or a cache share it unevenly, multiplications more
         # than a model: its own steps say it (`together`), or nothing does.
         'slowest': slowest if job.device.type == 'cuda' else 1.0,
         'interference': points,
         'beside': ('forward and backward of the model' if isinstance(compute, Passes)
-                   else 'matrix multiplications'),
-        'machines': job.machines
+                   else 'matrix multiplications')
     }
 
 
@@ -185,6 +199,6 @@ def link_doubts(link):
     if falls:
         yield (f'all-reduces of {", ".join(falls)} took less time than smaller ones: measure again '
                'when it is quiet')
-    if link['ranks'] > 1 and not link['interference']:
+    if link['ranks'] > 1 and link['interference'] == []:
         yield ('what all-reduces cost the computation beside them could not be measured in the '
                'time: give more with --seconds')

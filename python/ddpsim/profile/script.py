@@ -1,11 +1,10 @@
 """The function of a user's file that says what a training step is, and steps made by it."""
-import importlib.util
 import os
 import statistics
-import sys
 
 import torch
 
+from .._user_step import EXPECTED, checked, hint, imported
 from . import memory
 from .messages import ProfileError, first_line
 from .profiler import Profiler
@@ -19,34 +18,15 @@ def load(script):
     if not os.path.isfile(file):
         raise ProfileError(
             f'--script: {file}: no such file; expected FILE:FUNCTION such as my_model.py:make')
-    folder, name = os.path.split(os.path.abspath(file))
-    sys.path.insert(0, folder)
-    specification = importlib.util.spec_from_file_location(os.path.splitext(name)[0], file)
-    if specification is None or specification.loader is None:
-        raise ProfileError(f'--script: {file}: expected a Python file, one whose name ends in .py')
-    module = importlib.util.module_from_spec(specification)
-    sys.modules.setdefault(specification.name, module)
-    said_by_user(file, lambda: specification.loader.exec_module(module))
+    module = said_by_user(file, lambda: imported(file, ProfileError))
     make = getattr(module, function, None)
     if not callable(make):
         raise ProfileError(f'--script: {file} has no function {function}')
     made = said_by_user(f'{file}:{function}()', make)
-    expected = 'expected (model, batch, loss) or (model, batch, loss, optimizer)'
-    if not isinstance(made, (tuple, list)) or len(made) not in (3, 4):
-        got = f'{len(made)} values' if isinstance(made, (tuple, list)) else type(made).__name__
-        raise ProfileError(f'{script}: {expected}, got {got}')
-    model, batch, loss, optimizer = (*made, None)[:4]
-    if not isinstance(model, torch.nn.Module):
-        raise ProfileError(
-            f'{script}: {expected}; the model is a {type(model).__name__}, not a torch.nn.Module')
-    if not callable(loss):
-        raise ProfileError(
-            f'{script}: {expected}; loss is a {type(loss).__name__}, not a function of (model, '
-            'batch)'
-        )
+    model, batch, loss, optimizer = checked(script, made, ProfileError)
     if optimizer is not None and not callable(getattr(optimizer, 'step', None)):
         raise ProfileError(
-            f'{script}: {expected}; the optimizer is a {type(optimizer).__name__} without step()')
+            f'{script}: {EXPECTED}; the optimizer is a {type(optimizer).__name__} without step()')
     return model, batch, loss, optimizer
 
 
@@ -60,7 +40,8 @@ def said_by_user(where, action):
         raise ProfileError(f'{where} called sys.exit({problem.code})') from None
     except BaseException as problem:
         raise ProfileError(
-            f'{where} raised {type(problem).__name__}: {first_line(problem)}') from problem
+            f'{where} raised {type(problem).__name__}: {first_line(problem)}{hint(problem)}'
+        ) from problem
 
 
 def profiled(arguments, made, job, progress):

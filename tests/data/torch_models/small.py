@@ -119,8 +119,8 @@ def doubles():
     return model.double(), batch.double(), loss
 
 
-def pair():
-    return perceptron()[:2]
+def alone():
+    return perceptron()[:1]
 
 
 def no_module():

@@ -1,0 +1,10 @@
+import os
+from typing import Any
+
+from lightning.pytorch import Callback as _Base
+
+class Callback(_Base):
+    def __init__(self, *, steps: int = ..., warmup: int = ..., output: str | os.PathLike[str] = ...,
+                 cluster: Any = ..., nodes: int | None = ..., seconds: float = ...) -> None: ...
+    @property
+    def report(self) -> dict[str, Any] | None: ...
