@@ -136,13 +136,13 @@ double grouped_rate(const ConvolutionShape& shape, DType type, const Machine& ma
   return rates[direction] * 1e12 * (of_group / 4) * machine.lanes;
 }
 
-/// What the convolutions of ResNet-50 reach of the rate of plain products on a V100, beside the bytes
-/// they move: in all they take 22.6,
-/// 22.6 and 24.9 ms a step of batch 32. Source: a trace, as the tests of PyTorch's profiler keep its
-/// sums (github:pytorch/kineto@0ab7eadb59b4: tb_plugin/test/result_check_file.txt). cuDNN's kernels
-/// for Hopper reach less of their device. That those of all devices before are as V100's is an
-/// assumption; T4's, which
-/// reached less still in six networks (docs/accuracy.md), are taken as Hopper's.
+/// What the convolutions of ResNet-50 reach of the rate of plain products on a V100, beside the
+/// bytes they move: in all they take 22.6 ms forward, 22.6 for gradients of inputs and 24.9 for
+/// those of weights, a step of batch 32. Source: a trace, as the tests of PyTorch's profiler keep
+/// its sums (github:pytorch/kineto@0ab7eadb59b4: tb_plugin/test/result_check_file.txt). cuDNN's
+/// kernels for Hopper reach less of their device. That those of all devices before are as V100's is
+/// an assumption; T4's, which reached less still in six networks (docs/accuracy.md), are taken as
+/// Hopper's.
 constexpr double share_before_hopper[]{0.975, 0.94, 0.88};
 constexpr int turing = 75, hopper_on = 90;
 
