@@ -24,22 +24,22 @@ struct KernelCost {
 /// in a published single-GPU table: 1.68 ms forward and 2.39 ms backward per transformer block
 /// (means of 12 and 24 blocks at sequence 128 and 256, where the length makes no difference) of 60
 /// and 100 operations, and about 170 us per tensor for the 14 operations of the course's AdamW.
-/// Expressed in launches, so that `cluster.launch` scales them. Source:
+/// They hold where kernels are not known by class: of profiles, of accumulated gradients, of
+/// devices without laws. Expressed in launches, so that `cluster.launch` scales them. Source:
 /// github:damek/cs336-assignment2-systems@749e968: outputs/csv/2025-07-28_table1.1.2.csv and
 /// outputs/nsys_report.md; no row of it is a data-parallel run.
 double launches_per_operation(Caller caller);
 
-/// Device time of one kernel: a roofline.
+/// Device time of one kernel: as it was measured (`kernel.time`); or by the law of its class of
+/// operation (`kernel.by_class`), of which the host's time is that of a host where a launch takes
+/// 6 us, and in proportion to `launch`; or else, of devices whose kernels run on the host thread
+/// and of kernels that only stream (copies, optimizers, buckets), by a roofline:
 ///
-///     GEMM     max(2 m n k batch / (peak x efficiency x fill x gathering), traffic / bandwidth)
-///     others   traffic / bandwidth x max(1, SMs / blocks)
+///     GEMM     max(2 m n k batch / (peak x efficiency), traffic / bandwidth)
+///     others   traffic / bandwidth
 ///
-/// plus 3.2 us of ramp and gap per launch (none on a synchronous device). `fill` is how well tiles
-/// of the output fill whole waves of the device's SMs (short outputs split along k); `gathering` is
-/// what convolutions in TF32 reach of the rate of plain products, else 1; `blocks` are those of a
-/// kernel that has few; bandwidth is peak x memory_efficiency. A measured `kernel.time` stands in
-/// place of it all. So does `kernel.by_class`, the law of the kernel's class of operation: the time
-/// of its host is that of one where a launch takes 6 us, and in proportion to `launch`.
+/// plus 3.2 us of ramp and gap per launch (none on a synchronous device); bandwidth is peak x
+/// memory_efficiency.
 /// Throws std::invalid_argument if the device has no peak for the kernel's type.
 KernelCost kernel_cost(const Kernel& kernel, const Device& device, Duration launch, Caller caller);
 

@@ -56,10 +56,11 @@ double by_channel(const Pattern& p, double start, double passes, double tau_ns, 
   return start + std::pow(std::pow(block, sharpness) + std::pow(memory, sharpness), 1 / sharpness);
 }
 
-/// What batch norms of ResNet-50 take on a V100, over what the law below says: 5.5 and 9.5 ms a step
-/// of batch 32. There each multiprocessor has half of the bandwidth that an H200's has, and memory
-/// bounds what their blocks' own pace bounds here. Source: a trace, as the tests of PyTorch's
-/// profiler keep its sums (github:pytorch/kineto@0ab7eadb59b4: tb_plugin/test/result_check_file.txt).
+/// What batch norms of ResNet-50 take on a V100, over what the law below says: 5.5 and 9.5 ms a
+/// step of batch 32. There each multiprocessor has half of the bandwidth that an H200's has, and
+/// memory bounds what their blocks' own pace bounds here. Source: a trace, as the tests of
+/// PyTorch's profiler keep its sums (github:pytorch/kineto@0ab7eadb59b4:
+/// tb_plugin/test/result_check_file.txt).
 double on_volta(const Pattern& p) {
   constexpr int volta = 70;
   if (p.machine.compute_capability != volta) return 1;

@@ -34,20 +34,46 @@ void add_part(ClassCost& sum, int& launches, const KernelPart& part, const Kerne
   launches += time.launches;
 }
 
+namespace {
+
+void price(Kernel& kernel, const Device& device, int release) {
+  ClassCost sum{{}, {}, 0};
+  int launches = 0;
+  for (const KernelPart& part : kernel.parts)
+    if (const auto time = part_time(part, device, release)) add_part(sum, launches, part, *time);
+  kernel.by_class = sum;
+  kernel.launches = std::max(1, launches);
+}
+
+/// `before`: the same pass of the layer before, priced; blocks of a network are alike.
+void price(std::vector<Kernel>& pass, const std::vector<Kernel>* before, const Device& device,
+           int release) {
+  for (std::size_t k = 0; k < pass.size(); ++k) {
+    Kernel& kernel = pass[k];
+    if (kernel.time || kernel.parts.empty()) continue;
+    const Kernel* same = before != nullptr && k < before->size() ? &(*before)[k] : nullptr;
+    if (same != nullptr && same->by_class && same->parts == kernel.parts) {
+      kernel.by_class = same->by_class;
+      kernel.launches = same->launches;
+    } else {
+      price(kernel, device, release);
+    }
+  }
+}
+
+}  // namespace
+
 void price_by_class(Workload& workload, const Device& device, int release) {
   if (!has_laws(device)) return;
+  const Layer* before = nullptr;
+  for (Layer& layer : workload.layers) {
+    price(layer.forward, before == nullptr ? nullptr : &before->forward, device, release);
+    price(layer.backward, before == nullptr ? nullptr : &before->backward, device, release);
+    before = &layer;
+  }
   for (Layer& layer : workload.layers)
     for (auto* pass : {&layer.forward, &layer.backward})
-      for (Kernel& kernel : *pass) {
-        if (kernel.time || kernel.parts.empty()) continue;
-        ClassCost sum{{}, {}, 0};
-        int launches = 0;
-        for (const KernelPart& part : kernel.parts)
-          if (const auto time = part_time(part, device, release))
-            add_part(sum, launches, part, *time);
-        kernel.by_class = sum;
-        kernel.launches = std::max(1, launches);
-      }
+      for (Kernel& kernel : *pass) kernel.parts = {};
 }
 
 }  // namespace ddpsim

@@ -23,7 +23,8 @@ std::optional<KernelTime> part_time(const KernelPart& part, const Device& device
 void add_part(ClassCost& sum, int& launches, const KernelPart& part, const KernelTime& time);
 
 /// Gives every kernel of the workload whose parts are known what they cost on the device by class,
-/// and their launches there. Leaves all as it is where the device has no laws.
+/// and their launches there; the parts have served their turn then, and go. Leaves all as it is
+/// where the device has no laws.
 void price_by_class(Workload& workload, const Device& device, int release = usual_release);
 
 }  // namespace ddpsim

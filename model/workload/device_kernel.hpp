@@ -18,6 +18,8 @@ struct Product {
   /// How many of the two operands lie along k in memory. A linear layer has 2 forward, 1 for the
   /// gradient of its input and 0 for that of its weight.
   int along_k = 2;
+
+  bool operator==(const Product&) const = default;
 };
 
 enum class ConvolutionDirection : std::uint8_t { forward, input, weight };
@@ -60,6 +62,8 @@ struct AttentionOperation {
   Attention shape;
   AttentionKernel implementation = AttentionKernel::usual;
   bool masked = false;  ///< by a tensor, besides a causal mask
+
+  bool operator==(const AttentionOperation&) const = default;
 };
 
 /// What a kernel does that only moves memory, where that decides its speed.
@@ -162,6 +166,8 @@ struct DeviceKernel {
   DType type = DType::fp32;  ///< how it multiplies; of one that moves memory: its result's format
   Bytes traffic;             ///< read and written, at least
   int launches = 1;
+
+  bool operator==(const DeviceKernel&) const = default;
 };
 
 /// A kernel of a GPU as part of a step.
@@ -169,6 +175,8 @@ struct KernelPart {
   DeviceKernel kernel;
   Duration host{};          ///< of its call on the reference host, in a warm loop
   int multiprocessors = 0;  ///< the fewest of a device that launches it
+
+  bool operator==(const KernelPart&) const = default;
 };
 
 }  // namespace ddpsim

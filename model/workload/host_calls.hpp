@@ -37,8 +37,8 @@ struct CallTime {
 CallTime call_time(Call call, bool backward, DType type);
 
 /// From the same source: a view of a tensor; the Python of a module's call; the node that hands a
-/// parameter its gradient; a launch beyond those that a call's time holds, and one of a library that
-/// sorts.
+/// parameter its gradient; a launch beyond those that a call's time holds, and one of a library
+/// that sorts.
 inline constexpr Duration view_time = std::chrono::nanoseconds{1940};
 inline constexpr Duration module_time = std::chrono::microseconds{3};
 inline constexpr Duration accumulate_time = std::chrono::microseconds{3};

@@ -224,7 +224,10 @@ class LayerPass {
  public:
   /// Returns the kernel's index. `closed`: a gradient is complete here, so the next is a kernel
   /// apart.
-  int run(const Kernel& kernel, bool closed) {
+  /// `waiting`: what the host does before.
+  int run(const Kernel& kernel, bool closed, Duration waiting) {
+    const std::size_t merged = kernels_.empty() ? 0 : kernels_.back().parts.size();
+    std::size_t first = 0;  // of its parts
     if (open_ && !kernel.gemm) {
       Kernel& last = kernels_.back();
       last.name += "+" + kernel.name;
@@ -232,9 +235,11 @@ class LayerPass {
       last.launches += kernel.launches;
       last.calls += kernel.calls;
       last.parts.insert(last.parts.end(), kernel.parts.begin(), kernel.parts.end());
+      first = merged;
     } else {
       kernels_.push_back(kernel);
     }
+    if (!kernel.parts.empty()) kernels_.back().parts[first].host += waiting;
     open_ = !kernel.gemm && !closed;
     return static_cast<int>(kernels_.size()) - 1;
   }
@@ -245,12 +250,6 @@ class LayerPass {
   std::vector<Kernel> kernels_;
   bool open_ = false;
 };
-
-/// The kernel, with more time of the host.
-Kernel after_waiting(Kernel kernel, Duration time) {
-  if (!kernel.parts.empty()) kernel.parts.front().host += time;
-  return kernel;
-}
 
 int gradients_complete(const Module& module, int kernel) {
   return static_cast<int>(
@@ -294,7 +293,7 @@ void append_layer(Workload& workload, const std::string& name, const std::string
   for (const Module& module : modules) {
     waiting += module.calls * module_time + module.views * view_time;
     for (const Kernel& kernel : module.forward)
-      forward.run(after_waiting(kernel, std::exchange(waiting, {})), false);
+      forward.run(kernel, false, std::exchange(waiting, {}));
   }
 
   LayerPass backward;
@@ -303,8 +302,7 @@ void append_layer(Workload& workload, const std::string& name, const std::string
     std::vector<int> place;  // of the module's kernels in the layer's pass
     for (const Kernel& kernel : module->backward) {
       const int completed = gradients_complete(*module, static_cast<int>(place.size()));
-      place.push_back(
-          backward.run(after_waiting(kernel, completed * accumulate_time), completed > 0));
+      place.push_back(backward.run(kernel, completed > 0, completed * accumulate_time));
     }
     if (module->statistics > 0) add_statistics(workload, module->statistics);
     std::vector<Parameter> trained = module->parameters;

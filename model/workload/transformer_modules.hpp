@@ -54,7 +54,7 @@ class TransformerModules {
   /// and the result touch memory.
   Module fused_attention(const std::string& name, Mask mask) const;
 
-  /// Backward of one tensor that is cut into queries, keys and values: their gradients side by side.
+  /// Backward of one tensor cut into queries, keys and values: their gradients side by side.
   Module gathered_gradients(const std::string& name) const;
 
   /// A projection of all tokens.

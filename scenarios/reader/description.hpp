@@ -37,7 +37,7 @@ struct DescribedKernel {
   std::optional<AttentionOperation> attention;  ///< of attention
   std::optional<ConvolutionShape> conv;         ///< of conv; none: not known
   std::optional<MemoryPattern> pattern;         ///< of memory; none: elementwise
-  /// Of its call on the reference host, in a warm loop; none: the description knows no classes.
+  /// Of its call on the reference host, in a warm loop; none: not said.
   std::optional<Duration> host;
   DType type = DType::fp32;            ///< how it multiplies
   std::int64_t read = 0, written = 0;  ///< bytes, all launches together

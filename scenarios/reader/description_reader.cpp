@@ -111,10 +111,8 @@ const Map<DescribedKernel>& kernel_map() {
                 .example = "{of: layer_norm, rows: 8192, columns: 1024}"})
           .key("host", value::time_or_zero(), &DescribedKernel::host,
                {.meaning = "What its call of PyTorch costs the reference host where it is called "
-                           "again and again, with calls before it that launch nothing. Where it is "
-                           "written the kernel is priced by the law of its class.",
-                .otherwise = "as `launches` and `operations` say, and the kernel is priced by the "
-                             "roofline of all kernels",
+                           "again and again, with calls before it that launch nothing.",
+                .otherwise = "7.58 us for each of `operations` and 5 us for each other launch",
                 .example = "25.4 us"})
           .key("type", value::one_of(all_dtypes), &DescribedKernel::type,
                {.meaning = "How it multiplies. A convolution in fp32 runs as tf32 on devices that "
@@ -145,14 +143,15 @@ const Map<DescribedKernel>& kernel_map() {
                            "more than a launch: 0 of a kernel that a library launches right behind "
                            "another, such as the sum of a product in parts.",
                 .example = "0"})
-          .key(
-              "by_picture", value::boolean(), &DescribedKernel::by_picture,
-              {.meaning = "Whether a convolution, of windows of one pixel, multiplies each picture "
-                          "by itself, as cuDNN does where channels come first."})
+          .key("by_picture", value::boolean(), &DescribedKernel::by_picture,
+               {.meaning =
+                    "Whether a convolution, of windows of one pixel, multiplies each picture "
+                    "by itself, as cuDNN does where channels come first: for the reader, no law "
+                    "asks."})
           .key("blocks", value::whole(1, 1'000'000), &DescribedKernel::blocks,
                {.meaning = "How many blocks of threads work on it, where that is few: a batch norm "
                            "of cuDNN's has one for each channel, and a GPU's other multiprocessors "
-                           "are idle meanwhile.",
+                           "are idle meanwhile. It stands by itself in the timeline.",
                 .otherwise = "as many as there is use for",
                 .example = "64"})
           .key("tensor_cores", value::boolean(), &DescribedKernel::tensor_cores,
@@ -337,9 +336,7 @@ const Map<DescribedCollective>& described_collective_map() {
           .key("op", value::text("the name of a collective"), &DescribedCollective::op,
                {.meaning = "Which it is.", .example = "all_gather", .required = true})
           .key("pass", value::one_of(all_step_passes), &DescribedCollective::pass,
-               {.meaning = "In which pass it is sent.",
-                .example = "forward",
-                .required = true})
+               {.meaning = "In which pass it is sent.", .example = "forward", .required = true})
           .key("module", value::text(), &DescribedCollective::module,
                {.meaning = "The path of the module that sends it.",
                 .otherwise = "the model itself, or its loss",
@@ -598,8 +595,8 @@ Map<WorkloadDescription> make_map() {
       .key("inputs", value::whole<std::int64_t>(0, most_bytes), &D::inputs,
            {.meaning = "Bytes of the batch on the device.", .unset = "0", .example = "57802752"})
       .key("collectives",
-           counted(value::list_of(value::mapping(&described_collective_map),
-                                  "a list of collectives")),
+           counted(
+               value::list_of(value::mapping(&described_collective_map), "a list of collectives")),
            &D::collectives,
            {.meaning = "What the model itself sends, such as synchronised batch norms: each "
                        "distinct one once. None of it is priced.",

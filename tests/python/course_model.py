@@ -1,4 +1,5 @@
-"""The language model of Stanford's course CS336, as its assignments hand it out (cs336_basics/model.py)."""
+"""The language model of Stanford's course CS336, as its assignments hand it out
+(cs336_basics/model.py), written with torch alone."""
 import math
 
 import torch

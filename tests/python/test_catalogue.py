@@ -1,5 +1,5 @@
-"""Models of the catalogue against the descriptions of the same models in PyTorch: both are priced by
-the laws of kernels by class, so that a step takes as long."""
+"""Models of the catalogue against the descriptions of the same models in PyTorch: both are priced
+by the laws of kernels by class, so that a step takes as long."""
 import json
 import subprocess
 

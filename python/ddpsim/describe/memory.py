@@ -179,8 +179,9 @@ def scatter(call):
     value_selecting_reduction_backward)."""
     target, *rest = call.inputs
     moved = total_bytes(rest)
-    kernels = [] if call.changed or call.of_autograd else [call.memory(bytes_of(target), bytes_of(target),
-                                                   op='aten.clone')]
+    kernels = []
+    if not (call.changed or call.of_autograd):
+        kernels = [call.memory(bytes_of(target), bytes_of(target), op='aten.clone')]
     values = bytes_of(rest[-1]) if rest else 0
     return kernels + [call.memory(moved, values)]
 
