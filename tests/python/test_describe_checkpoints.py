@@ -4,8 +4,9 @@ import copy
 from collections import Counter
 
 import pytest
-from describe_models import from_transformers, torch
-from test_describe_cpu import Seen, looks
+from describe_models import from_transformers, torch, value_of
+from test_describe_cpu import READ_BACK, Seen, looks
+from test_describe_cpu import made as example_or_transformers
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -88,6 +89,23 @@ def test_checkpoints_under_autocast_run_what_a_real_step_runs(reentrant, cache):
     without = sum('_to_copy' in name for name, _ in described_operations(
         *made(reentrant), in_autocast(cache_enabled=not cache)))
     assert (casts < without) == cache
+
+
+# A UNet's group norms keep their statistics in fp32 where weights are, which meta tensors do not.
+@pytest.mark.parametrize('name', [
+    'vit', 't5', 'llama3', 'resnext', 'gru', 'mixture', 'dlrm', 'transformers:bert',
+    'transformers:vit'])
+def test_autocast_for_a_cpu_casts_what_a_real_step_casts(name):
+    model, batch, loss, _ = example_or_transformers(name)
+
+    def in_16_bits(model, batch):
+        with torch.autocast('cpu', dtype=torch.bfloat16):
+            return value_of(model, batch, loss).float()
+    described = described_operations(model, batch, in_16_bits)
+    real = [each for each in real_operations(model, batch, in_16_bits)
+            if not each[0].startswith(READ_BACK)]
+    assert products(described) == products(real)
+    assert counted(described) == counted(real)
 
 
 def test_code_that_asks_which_autocast_it_is_in_is_told():

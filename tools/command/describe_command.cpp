@@ -24,8 +24,9 @@ const Usage describe_usage{
     "ddpsim describe [flags] MODEL.py:FUNCTION",
     "Captures one training step of a PyTorch model without running it: no GPU, no weights, no "
     "data. FUNCTION returns\n"
-    "(model, batch, loss) or (model, batch, loss, optimizer). What is written is a workload "
-    "description, which\n"
+    "(model, batch, loss) or (model, batch, loss, optimizer); the loss is a function of (model, "
+    "batch), or one of torch.nn,\n"
+    "or None where the model returns its own. What is written is a workload description, which\n"
     "`ddpsim run` prices on any device: ddpsim run model.yaml --cluster dgx-h100.\n"
     "It needs Python with PyTorch 2: the one that DDPSIM_PYTHON names, else that of the active "
     "virtual environment,\n"

@@ -24,8 +24,9 @@ optimizer). This is a whole my_model.py:
     python -m ddpsim.describe my_model.py:make -o my_model.yaml
     ddpsim run my_model.yaml --vary cluster.device=a100-80,h100-sxm,b200
 
-""" + LOSS + """ The optimizer is only named. Whatever device
-the code names, everything is made on the meta device.
+""" + LOSS + """
+
+The optimizer is only named. Whatever device the code names, everything is made on the meta device.
 """
 
 

@@ -1,14 +1,15 @@
-"""torch.autocast as CUDA has it, for meta tensors.
+"""torch.autocast as CUDA or a CPU has it, for meta tensors.
 
-PyTorch's own autocast passes over meta tensors. Here each operation of CUDA's lists gets a kernel
-at a dispatch key above autograd that no build uses (Habana's autocast). The key is switched on
-where the user's code is inside torch.autocast: the kernel casts the arguments and calls the
+PyTorch's own autocast passes over meta tensors. Here each operation of a device's lists gets a
+kernel at a dispatch key above autograd that no build uses (Habana's autocast). The key is switched
+on where the user's code is inside torch.autocast: the kernel casts the arguments and calls the
 operation again. The capture sees casts as the copies they are; weights are cast once per region.
 Code that asks torch which autocast it is in, as checkpoints do to run a block again in the same
 one, is answered from the same stack of regions.
 
 Source of the lists: aten/src/ATen/autocast_mode.h (torch 2.6; AT_FORALL_LOWER_PRECISION_FP,
-AT_FORALL_FP32, AT_FORALL_FP32_SET_OPT_DTYPE, AT_FORALL_PROMOTE).
+AT_FORALL_FP32, AT_FORALL_FP32_SET_OPT_DTYPE, AT_FORALL_PROMOTE), and of a CPU's autocast_mode.cpp
+(TORCH_LIBRARY_IMPL(aten, AutocastCPU)), whose names the installed torch tells itself.
 """
 import contextlib
 from typing import NamedTuple
@@ -38,6 +39,12 @@ prod softmax log_softmax cumprod cumsum linalg_vector_norm linalg_matrix_norm su
 PROMOTE = '''
 addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add cat stack
 '''.split()
+LOWER_ON_CPU = '''
+_addmm_activation _convolution _native_multi_head_attention addbmm addmm baddbmm bmm conv1d conv2d
+conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d linalg_vecdot linear matmul
+mkldnn_rnn_layer mm prelu scaled_dot_product_attention
+'''.split()
+PROMOTE_ON_CPU = 'cat index_copy stack'.split()
 
 _KEY = torch._C.DispatchKey.AutocastHPU
 _KEYS = torch._C.DispatchKeySet(_KEY)
@@ -101,8 +108,8 @@ def _widest(value):
     return isinstance(value, (list, tuple)) and any(_widest(item) for item in value)
 
 
-def _kernels(region):
-    """(name, kernel maker) of every listed operation."""
+def _kernels(region, device):
+    """(operation, its kernel) of all that the lists of a device have."""
     def lower(func):
         def kernel(*args, **kwargs):
             with _without():
@@ -140,10 +147,29 @@ def _kernels(region):
             with _without():
                 return func(*_cast(args, to), **kwargs)
         return kernel
+    if device == 'cpu':
+        for func in _registered('AutocastCPU'):
+            name = func._overloadpacket.__name__
+            yield func, (lower if name in LOWER_ON_CPU else
+                         promote if name in PROMOTE_ON_CPU else fp32)(func)
+        return
     for names, maker in ((LOWER, lower), (FP32, fp32), (FP32_RESULT, fp32_result),
                          (PROMOTE, promote)):
         for name in names:
-            yield name, maker
+            packet = getattr(torch.ops.aten, name, None)
+            for overload in packet.overloads() if packet else ():
+                func = getattr(packet, overload)
+                if 'out' not in overload and not func._schema.is_mutable:
+                    yield func, maker(func)
+
+
+def _registered(key):
+    """Operations of PyTorch's own that have a kernel at a dispatch key."""
+    for place in torch._C._dispatch_get_registrations_for_dispatch_key(key):
+        namespace, _, name = place.partition('::')
+        packet, _, overload = name.partition('.')
+        if namespace == 'aten' and hasattr(torch.ops.aten, packet):
+            yield getattr(getattr(torch.ops.aten, packet), overload or 'default')
 
 
 def _without():
@@ -156,19 +182,15 @@ def default_format(device_type):
 
 
 @contextlib.contextmanager
-def autocast_on_meta():
-    """torch.autocast works on meta tensors, whatever device type it names."""
+def autocast_on_meta(device='cuda'):
+    """torch.autocast works on meta tensors as on `device`, whatever device type it names."""
     region = _Region()
     with _entering(region), _asking(region), \
             torch.library._scoped_library('_', 'IMPL', 'AutocastHPU') as everything, \
             torch.library._scoped_library('aten', 'IMPL') as library:
         everything.fallback(torch.library.fallthrough_kernel, 'AutocastHPU')
-        for name, maker in _kernels(region):
-            packet = getattr(torch.ops.aten, name, None)
-            for overload in packet.overloads() if packet else ():
-                func = getattr(packet, overload)
-                if 'out' not in overload and not func._schema.is_mutable:
-                    library.impl(func, maker(func), 'AutocastHPU')
+        for func, kernel in _kernels(region, device):
+            library.impl(func, kernel, 'AutocastHPU')
         yield
 
 
