@@ -15,7 +15,8 @@
 // algorithms. There the law is the median rate of each direction and layout, far off for single
 // shapes (docs/accuracy.md); a measured table goes before it.
 //
-// Constants: 504 convolutions on one H200 (tests/data/h200/operations.csv.gz).
+// Constants: 504 convolutions on one H200 (tests/data/h200/operations.csv.gz), and those of
+// step_constants.hpp.
 #include <algorithm>
 #include <cmath>
 
@@ -199,10 +200,11 @@ KernelTime convolution_time(const ConvolutionShape& shape, DType type, Bytes tra
   // Pictures multiplied by themselves, whose rows do not begin at 16 bytes, take a kernel of the
   // generation before that loads two numbers at a time.
   constexpr std::int64_t together = 8;
-  constexpr double unaligned_rate = 140.0 / 790;
   const bool by_itself = shape.direction != ConvolutionDirection::weight && !shape.channels_last &&
                          shape.window == 1 && shape.places == shape.pixels;
-  const bool unaligned = narrow && by_itself && shape.pixels % together != 0;
+  // Odd pictures are copied.
+  const bool unaligned =
+      narrow && by_itself && shape.pixels % 2 == 0 && shape.pixels % together != 0;
   rates.memory_rate = 3.6;
   rates.element = real(size_of(type).count);
   // Shares of what plain products reach on the H200.
@@ -215,7 +217,7 @@ KernelTime convolution_time(const ConvolutionShape& shape, DType type, Bytes tra
     rates.most_parts = 64;
   }
   if (shape.window > 1 && narrow) rates.rate *= 0.83;
-  if (unaligned) rates.rate = std::min(rates.rate, rate * unaligned_rate);
+  if (unaligned) rates.rate = std::min(rates.rate, rate * machine.constants.unaligned_picture);
   Gemm gemm = implicit(shape);
   if (shape.groups > 1) {
     gemm.batch = shape.groups;
@@ -229,9 +231,9 @@ KernelTime convolution_time(const ConvolutionShape& shape, DType type, Bytes tra
     gemm.m = std::max<std::int64_t>(1, gemm.m);
   }
   const double start = narrow ? 3.8e-6 : 5.8e-6;
-  const double seconds =
-      tiled_seconds(gemm, type, real(traffic.count), rates, machine) * of_a_step +
-      start / machine.clock;
+  const double seconds = tiled_seconds(gemm, type, real(traffic.count), rates, machine) *
+                             machine.constants.product_of_a_step +
+                         start / machine.clock;
   return time_of(seconds, memory);
 }
 

@@ -57,7 +57,7 @@ struct Kernel {
   int blocks = 0;
   /// Tensors that a multi-tensor kernel of an optimizer goes over; 0: it is none.
   int tensors = 0;
-  /// Of its call besides its launches, where PyTorch calls it and a launch takes the host 6 us.
+  /// Of its call besides its launches, in a loop of such calls, where a launch takes the host 6 us.
   Duration call{};
   std::optional<Duration> time;       ///< measured; stands in place of the cost law
   std::optional<ClassCost> by_class;  ///< goes before the roofline of all kernels
