@@ -16,6 +16,7 @@
 namespace ddpsim {
 
 class OperationTable;  // model/kernel/operation_table.hpp
+struct StepConstants;  // model/kernel/step_constants.hpp
 
 /// One accelerator (or CPU) as its data sheet and published measurements describe it.
 struct Device {
@@ -35,6 +36,8 @@ struct Device {
   /// Single operations that were measured on it, or on another device whose times are scaled; null:
   /// the laws alone price kernels.
   std::shared_ptr<const OperationTable> operations{};
+  /// Of the laws of kernels; null: those that ddpsim has.
+  std::shared_ptr<const StepConstants> step_constants{};
 
   FlopRate peak_of(DType type) const { return peak[static_cast<std::size_t>(type)]; }
   double efficiency_of(DType type) const { return gemm_efficiency[static_cast<std::size_t>(type)]; }

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "model/kernel/host_law.hpp"
+
 namespace ddpsim {
 namespace {
 
@@ -22,12 +24,22 @@ Duration ramps(int launches, const Device& device) {
   return device.synchronous ? Duration::zero() : launches * kernel_ramp;
 }
 
-/// What a multi-tensor kernel reaches of the rate of one that streams through one tensor: its
-/// blocks are cut from tensors of all sizes. Foreach AdamW reaches 2.7 to 2.9 TB/s over 170 to 390
-/// tensors on an H200 and 3.2 over fewer; elementwise kernels reach 4.2 (tests/data/h200).
-double streaming_share(int tensors) {
+/// What a multi-tensor kernel reaches of the rate of one that streams through one tensor.
+double streaming_share(int tensors, const StepConstants& constants) {
   constexpr int many = 100;
-  return tensors >= many ? 0.66 : 0.76;
+  return tensors >= many ? constants.optimizer_rate : constants.optimizer_few_rate;
+}
+
+/// An optimizer's call in a step, where a launch takes the host 6 us.
+Duration call_in_step(const Kernel& kernel, const StepConstants& constants) {
+  if (kernel.call == Duration::zero()) return {};
+  return host_in_step(kernel.call, constants.host_of_a_step) +
+         from_seconds(1e-6 * constants.optimizer_tensor_us * kernel.tensors);
+}
+
+const StepConstants& constants_of(const Device& device) {
+  static constexpr StepConstants usual;
+  return device.step_constants ? *device.step_constants : usual;
 }
 
 }  // namespace
@@ -50,9 +62,11 @@ KernelCost kernel_cost(const Kernel& kernel, const Device& device, Duration laun
   KernelCost cost = streaming_cost(kernel.traffic, kernel.launches, device, launch, caller);
   const Duration ramp = ramps(kernel.launches, device);
   if (kernel.tensors > 0 && !device.synchronous)
-    cost.work = scaled(cost.work - ramp, 1 / streaming_share(kernel.tensors)) + ramp;
+    cost.work =
+        scaled(cost.work - ramp, 1 / streaming_share(kernel.tensors, constants_of(device))) + ramp;
   cost.last_launch = cost.work / kernel.launches;
-  if (!device.synchronous) cost.host += scaled(kernel.call, launch / usual_launch);
+  if (!device.synchronous)
+    cost.host += scaled(call_in_step(kernel, constants_of(device)), launch / usual_launch);
   if (kernel.time) {
     cost.work = *kernel.time;
     cost.last_launch = cost.work / kernel.launches;

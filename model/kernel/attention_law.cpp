@@ -34,10 +34,12 @@ struct AttentionRates {
 
 constexpr double none = std::numeric_limits<double>::infinity();
 
-AttentionRates rates_of(AttentionKernel kernel, bool backward, bool narrow) {
+AttentionRates rates_of(AttentionKernel kernel, bool backward, bool narrow,
+                        const StepConstants& c) {
   switch (kernel) {
     case AttentionKernel::cudnn:
-      return backward ? AttentionRates{128, 128, 24e-6, 409e12, 0.5, 610e12}
+      return backward ? AttentionRates{128,    128, 1e-6 * c.attention_backward_start_us,
+                                       409e12, 0.5, 610e12}
                       : AttentionRates{64, 64, 13.3e-6, 425e12, 0.5, 700e12};
     case AttentionKernel::usual:
     case AttentionKernel::flash:
@@ -47,14 +49,21 @@ AttentionRates rates_of(AttentionKernel kernel, bool backward, bool narrow) {
       if (narrow)
         return backward ? AttentionRates{64, 64, 30e-6, 89e12, 0.4, none}
                         : AttentionRates{128, 128, 9.3e-6, 124e12, 0.5, none};
-      return backward ? AttentionRates{64, 64, 5e-6, 31.8e12, 0.14, none}
-                      : AttentionRates{64, 64, 5.3e-6, 31.4e12, 0.5, none};
+      return backward
+                 ? AttentionRates{64, 64, 5.3e-6, 1e12 * c.efficient_backward_tflops, 0.14, none}
+                 : AttentionRates{64, 64, 5.3e-6, 31.4e12, 0.5, none};
   }
   return {};
 }
 
 double padded(std::int64_t extent, double tile) {
   return std::ceil(static_cast<double>(extent) / tile) * tile;
+}
+
+/// Sums of result times gradient by rows, and the queries' gradient from its sum in fp32.
+double around_gradient(double elements, const Machine& machine) {
+  return seconds_of(4 * elements, machine.constants.attention_sums_rate, machine) +
+         seconds_of(6 * elements, machine.constants.attention_copy_rate, machine);
 }
 
 /// Rates of 16 bits follow the tensor cores; the emulation of fp32 the rate in TF32.
@@ -94,7 +103,7 @@ KernelTime attention_time(const AttentionOperation& operation, DType type, Bytes
   const Attention& shape = operation.shape;
   const bool narrow = size_of(type) < size_of(DType::fp32);
   const AttentionKernel kernel = operation.implementation;
-  const AttentionRates rates = rates_of(kernel, shape.backward, narrow);
+  const AttentionRates rates = rates_of(kernel, shape.backward, narrow, machine.constants);
   const double queries = padded(shape.queries, rates.query_tile);
   const double keys = padded(shape.keys, rates.key_tile);
   const double seen = shape.causal ? std::min(1.0, 0.5 + rates.key_tile / keys) : 1;
@@ -117,12 +126,12 @@ KernelTime attention_time(const AttentionOperation& operation, DType type, Bytes
     time.launches = 2;
     if (shape.backward) {
       const double elements = heads * static_cast<double>(shape.queries) * size;
-      seconds += seconds_of(4 * elements, 1.8, machine) + seconds_of(6 * elements, 3.3, machine);
+      seconds += around_gradient(elements, machine);
       time.launches = 4;
     }
   } else if (kernel == AttentionKernel::flash && shape.backward) {
     const double elements = heads * static_cast<double>(shape.queries) * size;
-    seconds += seconds_of(4 * elements, 1.8, machine) + seconds_of(6 * elements, 3.3, machine);
+    seconds += around_gradient(elements, machine);
     time.launches = 3;
   }
   time.busy = from_seconds(seconds);

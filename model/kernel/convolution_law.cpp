@@ -11,11 +11,12 @@
 // channel by itself have kernels of PyTorch's (channels first) or cuDNN's (channels last), whose
 // time is that of their instructions: so much for each result, and for each element of the window.
 //
-// In fp32 without TF32 cuDNN chooses among direct, Winograd's and Fourier's algorithms, by rules that
-// are not known. Windows of one pixel follow a form; of wider ones the law is a median, far off for
-// single shapes (docs/accuracy.md); a measured table goes before it.
+// In fp32 without TF32 cuDNN chooses among direct, Winograd's and Fourier's algorithms, by rules
+// that are not known. Windows of one pixel follow a form; of wider ones the law is a median, far off
+// for single shapes (docs/accuracy.md); a measured table goes before it.
 //
-// Constants: 504 convolutions on one H200 (tests/data/h200/operations.csv.gz).
+// Constants: 504 convolutions on one H200 (tests/data/h200/operations.csv.gz), and those of
+// step_constants.hpp.
 #include <algorithm>
 #include <cmath>
 
@@ -259,14 +260,16 @@ KernelTime convolution_time(const ConvolutionShape& shape, DType type, Bytes tra
   const bool hopper = machine.has_warp_group_products();
   // Fitted to forward passes of six networks on two A100 (tests/experiments/forward_passes.py).
   constexpr double ampere_tf32 = 0.85, lanes_of_a100 = 0.583;
+  constexpr double narrow_plain = 790e12;  // plain products in 16 bits on the H200
   ProductRates rates;
   // Pictures multiplied by themselves, whose rows do not begin at 16 bytes, take a kernel of the
   // generation before that loads two numbers at a time.
   constexpr std::int64_t together = 8;
-  constexpr double unaligned_rate = 140e12;  // of the H200's lanes
   const bool by_itself = shape.direction != ConvolutionDirection::weight && !shape.channels_last &&
                          shape.window == 1 && shape.places == shape.pixels;
-  const bool unaligned = narrow && by_itself && shape.pixels % together != 0;
+  // Odd pictures are copied.
+  const bool unaligned =
+      narrow && by_itself && shape.pixels % 2 == 0 && shape.pixels % together != 0;
   rates.memory_rate = 3.6;
   rates.element = real(size_of(type).count);
   rates.operand_rate = (narrow ? 2009e9 : 767e9) * machine.clock;
@@ -280,12 +283,14 @@ KernelTime convolution_time(const ConvolutionShape& shape, DType type, Bytes tra
   }
   if (shape.window > 1 && narrow) share *= 0.83;
   if (narrow)
-    rates.rate = gathered(rate, share, 790e12, 1, machine);
+    rates.rate = gathered(rate, share, narrow_plain, 1, machine);
   else if (hopper)
     rates.rate = gathered(rate, share, 404e12, 1, machine);
   else
     rates.rate = gathered(rate, share, 131e12, lanes_of_a100, machine);
-  if (unaligned) rates.rate = std::min(rates.rate, unaligned_rate * machine.lanes);
+  if (unaligned)
+    rates.rate =
+        std::min(rates.rate, machine.constants.unaligned_picture * narrow_plain * machine.lanes);
   Gemm gemm = implicit(shape);
   if (shape.groups > 1) {
     gemm.batch = shape.groups;
@@ -299,9 +304,9 @@ KernelTime convolution_time(const ConvolutionShape& shape, DType type, Bytes tra
     gemm.m = std::max<std::int64_t>(1, gemm.m);
   }
   const double start = narrow ? 3.8e-6 : 5.8e-6;
-  const double seconds =
-      tiled_seconds(gemm, type, real(traffic.count), rates, machine) * of_a_step +
-      start / machine.clock;
+  const double seconds = tiled_seconds(gemm, type, real(traffic.count), rates, machine) *
+                             machine.constants.product_of_a_step +
+                         start / machine.clock;
   return time_of(seconds, memory);
 }
 

@@ -3,9 +3,10 @@
 //
 // Each has the form of what bounds the kernel (tiles that fill waves of multiprocessors, operands
 // that each multiprocessor takes from the second-level cache, passes over memory, one block for
-// each channel) and constants measured on one H200 (tests/data/h200: single operations, and for
-// norms and attention's backward pass the kernels of whole steps). machine.hpp scales them to other
-// devices by their data sheets. tools/accuracy prints how far each class is off.
+// each channel) and constants measured on one H200 (tests/data/h200): from single operations beside
+// the laws, from the kernels of whole steps in step_constants.hpp. machine.hpp scales them to other
+// devices by their data sheets. tools/accuracy prints how far each class is off, and how far steps
+// of a network are that had no part in any constant.
 #pragma once
 
 #include "model/cluster/cluster.hpp"

@@ -49,6 +49,7 @@ double cache_of(int compute_capability) {
 
 Machine machine_of(const Device& device) {
   Machine machine;
+  if (device.step_constants) machine.constants = *device.step_constants;
   machine.compute_capability = device.compute_capability;
   machine.multiprocessors = device.multiprocessors;
   const double lanes =

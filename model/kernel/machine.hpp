@@ -1,6 +1,7 @@
 #pragma once
 
 #include "model/cluster/cluster.hpp"
+#include "model/kernel/step_constants.hpp"
 
 namespace ddpsim {
 
@@ -14,6 +15,7 @@ struct Machine {
   double cache_bytes = 50e6;  ///< of the second level
   int compute_capability = 90;
   std::array<double, all_dtypes.size()> product_rate{};  ///< [dtype], FLOP/s of large products
+  StepConstants constants;
 
   double rate_of(DType type) const { return product_rate[static_cast<std::size_t>(type)]; }
   /// Does the device have Hopper's products of warp groups, which read operands of 32 bits from

@@ -8,9 +8,9 @@
 //  * Softmax over long rows, pools and norms over groups are bound by their instructions: so many
 //    elements a second.
 //
-// Constants: one H200 (tests/data/h200), rates in TB/s of bytes read and written; of batch norms
-// and gradients of layer norms from the kernels of whole steps, of all others from single
-// operations, 2.7 us of events taken off each row. Not measured, and assumed: the rates of copies
+// Constants: one H200 (tests/data/h200), rates in TB/s of bytes read and written; those of
+// step_constants.hpp from the kernels of whole steps, all others from single operations, 2.7 us of
+// events taken off each row. Not measured, and assumed: the rates of copies
 // between tensors that lie differently, of average pools and of sums of each row, and that the
 // gradient of a group norm takes half as long again as the norm.
 #include <algorithm>
@@ -28,12 +28,17 @@ struct Pattern {
   const Machine& machine;
   double bytes;
   bool narrow;  ///< 16 bits
+  const StepConstants& constants = machine.constants;
 
   double elements() const {
     return static_cast<double>(shape.rows) * static_cast<double>(shape.columns);
   }
   double at(double start, double terabytes_per_second) const {
     return start + seconds_of(bytes, terabytes_per_second, machine);
+  }
+  /// Seconds for so many passes over all elements.
+  double passes(double count, double terabytes_per_second) const {
+    return seconds_of(count * elements() * (narrow ? 2 : 4), terabytes_per_second, machine);
   }
   /// Elements at a rate of instructions, 10^9 a second on the H200.
   double counted(double start, double elements, double giga_per_second) const {
@@ -43,17 +48,18 @@ struct Pattern {
 
 double elementwise(const Pattern& p) {
   const double cache = p.machine.cache_bytes;
-  const double warm = p.bytes <= cache ? 1.27 : p.bytes <= 2 * cache ? 1.1 : 1;
+  const StepConstants& c = p.constants;
+  const double warm = p.bytes <= cache ? c.warm : p.bytes <= 2 * cache ? c.half_warm : 1;
   return p.at(1.3e-6, 4.23 * warm);
 }
 
 /// One block of threads for each channel.
-double by_channel(const Pattern& p, double start, double passes, double tau_ns, double rate,
-                  double sharpness) {
-  const double tensor = p.elements() * (p.narrow ? 2 : 4);
-  const double block = static_cast<double>(p.shape.columns) * tau_ns * 1e-9 / p.machine.clock;
-  const double memory = seconds_of(passes * tensor, rate, p.machine);
-  return start + std::pow(std::pow(block, sharpness) + std::pow(memory, sharpness), 1 / sharpness);
+double by_channel(const Pattern& p, double passes, const BlockPerChannel& law) {
+  const double q = law.sharpness;
+  const double block = static_cast<double>(p.shape.columns) * law.block_ns * 1e-9 / p.machine.clock;
+  const double memory = p.passes(passes, law.rate);
+  const double longer = std::max(block, memory), shorter = std::min(block, memory);
+  return 1e-6 * law.start_us + longer * std::pow(1 + std::pow(shorter / longer, q), 1 / q);
 }
 
 /// What batch norms of ResNet-50 take on a V100, over what the law below says: 5.5 and 9.5 ms a
@@ -70,36 +76,35 @@ double on_volta(const Pattern& p) {
 /// cuDNN's, of fp32 and fp16. A channel that fits into a block's registers and shared memory is
 /// read once.
 double batch_norm(const Pattern& p) {
-  const bool forward = !p.shape.backward;
-  if (p.shape.channels_last) {
-    const double tensor = p.elements() * (p.narrow ? 2 : 4);
-    return 7e-6 + seconds_of((forward ? 2 : 3) * tensor, 2.0, p.machine);
-  }
-  constexpr std::int64_t once_forward = 18'816, once_backward = 12'544;  // largest seen so
-  if (forward)
-    return p.shape.columns > once_forward ? by_channel(p, 1e-6, 3, 0.57, 3.0, 3.5)
-                                          : by_channel(p, 2e-6, 2, 0, 2.1, 1);
-  return p.shape.columns > once_backward ? by_channel(p, 5e-6, 5, 1.5, 3.7, 2.5)
-                                         : by_channel(p, 1e-6, 3, 0, 1.8, 1);
+  const StepConstants& c = p.constants;
+  if (p.shape.channels_last) return 7e-6 + p.passes(p.shape.backward ? 3 : 2, 2.0);
+  const double of_channel = static_cast<double>(p.shape.columns) * (p.shape.backward ? 8 : 4);
+  const bool held = of_channel <= c.batch_norm_held_bytes;
+  if (p.shape.backward)
+    return held ? 1e-6 + p.passes(3, c.batch_norm_backward_once_rate)
+                : by_channel(p, 5, c.batch_norm_backward);
+  return held ? 2e-6 + p.passes(2, c.batch_norm_once_rate) : by_channel(p, 3, c.batch_norm);
 }
 
 double batch_norm_statistics(const Pattern& p) {
-  const double tensor = p.elements() * (p.narrow ? 2 : 4);
-  if (!p.shape.channels_last) return by_channel(p, 4e-6, 1, 0.88, 0.82, 10);
-  if (p.shape.backward) return 2e-6 + seconds_of(2 * tensor, 2.15, p.machine);
+  const StepConstants& c = p.constants;
+  if (!p.shape.channels_last) return by_channel(p, 1, c.batch_norm_statistics);
+  if (p.shape.backward) return 2e-6 + p.passes(2, c.statistics_last_backward_rate);
   constexpr std::int64_t few_channels = 48;
-  return 2e-6 + seconds_of(tensor, p.shape.rows <= few_channels ? 0.55 : 0.65, p.machine);
+  return 2e-6 + p.passes(1, p.shape.rows <= few_channels ? c.statistics_last_few_rate
+                                                         : c.statistics_last_rate);
 }
 
 double batch_norm_transform(const Pattern& p) {
-  const double tensor = p.elements() * (p.narrow ? 2 : 4);
+  const StepConstants& c = p.constants;
   if (p.shape.channels_last)
-    return p.shape.backward ? 2e-6 + seconds_of(3 * tensor, 2.9, p.machine)
-                            : 2e-6 + seconds_of(2 * tensor, 2.6, p.machine);
+    return p.shape.backward ? 2e-6 + p.passes(3, c.transform_last_backward_rate)
+                            : 2e-6 + p.passes(2, c.transform_last_rate);
   // A row of threads works on one picture of one channel: small ones leave most of them idle.
   constexpr std::int64_t small_picture = 64;
   const bool small = p.shape.inner > 0 && p.shape.inner < small_picture;
-  return 5e-6 + seconds_of(2 * tensor, small ? 0.3 : 2.1, p.machine);
+  return 5e-6 +
+         p.passes(2, small ? c.batch_norm_transform_small_rate : c.batch_norm_transform_rate);
 }
 
 double softmax(const Pattern& p) {
@@ -137,7 +142,9 @@ double embedding_sum(const Pattern& p, int launches) {
 double max_pool(const Pattern& p) {
   const double outputs = static_cast<double>(p.shape.rows);
   if (!p.shape.backward) return p.counted(3e-6, outputs, p.shape.channels_last ? 52 : 63.8);
-  return p.counted(3e-6, outputs, p.shape.channels_last ? 28 : 22.4);
+  return p.counted(
+      3e-6, outputs,
+      p.shape.channels_last ? p.constants.max_pool_backward_last : p.constants.max_pool_backward);
 }
 
 double group_norm(const Pattern& p) {
@@ -146,7 +153,7 @@ double group_norm(const Pattern& p) {
 }
 
 double layer_norm(const Pattern& p) {
-  if (p.shape.backward) return p.at(2e-6, 3.7);
+  if (p.shape.backward) return p.at(2e-6, p.constants.layer_norm_backward_rate);
   return p.at(2.9e-6, 3.2) + static_cast<double>(p.shape.rows) * 0.95e-9 / p.machine.lanes;
 }
 
@@ -165,7 +172,8 @@ double seconds_of_pattern(const Pattern& p, int launches) {
     case PatternKind::strided:
       return p.at(1.3e-6, 3.0);
     case PatternKind::layout:
-      return p.at(4e-6, p.narrow ? 2.2 : 3.2);
+      return p.at(1e-6 * p.constants.layout_start_us,
+                  p.narrow ? p.constants.layout_narrow_rate : p.constants.layout_rate);
     case PatternKind::fill:
       return p.at(0.8e-6, 4.23);
     case PatternKind::gather:
@@ -185,11 +193,11 @@ double seconds_of_pattern(const Pattern& p, int launches) {
     case PatternKind::layer_norm:
       return layer_norm(p);
     case PatternKind::layer_norm_weights:
-      return p.at(2e-6, 1.5);
+      return p.at(2e-6, p.constants.layer_norm_weights_rate);
     case PatternKind::batch_norm:
       return batch_norm(p) * on_volta(p);
     case PatternKind::batch_norm_own:
-      return by_channel(p, 2e-6, 5, 2.0, 1.5, 2.8);
+      return by_channel(p, 5, p.constants.batch_norm_own);
     case PatternKind::batch_norm_statistics:
       return batch_norm_statistics(p);
     case PatternKind::batch_norm_transform:

@@ -169,7 +169,7 @@ KernelTime product_time(const Product& product, DType type, Bytes traffic, const
   const double memory = seconds_of(bytes, memory_rate, machine);
   const float fraction = static_cast<float>(std::min(1.0, memory / std::max(seconds, 1e-12)));
   // In a step the clock is higher than in a loop of one product, which heats the device.
-  if (type != DType::fp32) seconds *= of_a_step;
+  if (type != DType::fp32) seconds *= machine.constants.product_of_a_step;
   KernelTime time;
   time.busy = from_seconds(seconds + start * share_of_start(product.gemm) / machine.clock);
   time.memory_fraction = fraction;

@@ -22,9 +22,4 @@ double tiled_seconds(const Gemm& gemm, DType type, double bytes, const ProductRa
 /// FLOP/s of large products. Throws std::invalid_argument if the device does not multiply them.
 double rate_of_products(DType type, const Machine& machine);
 
-/// What a product of tensor cores takes in a step, over what it takes in a loop of its own, where
-/// power lowers the clock: TF32 products of lm350 take 174 us in a step and 190 in a loop, bf16
-/// 97.5 and 99 (tests/data/h200).
-inline constexpr double of_a_step = 0.95;
-
 }  // namespace ddpsim

@@ -156,22 +156,20 @@ std::vector<Kernel> muon_kernels(const Workload& workload) {
 
 /// What an optimizer's step costs the host for each tensor, where a launch takes it 6 us, besides
 /// the launches: its own code in a loop of steps (tests/data/h200/operations.csv.gz, 300 small
-/// tensors: AdamW 7.9 us, SGD with momentum 2.4, without 1.2, fused AdamW 2.3) times 1.65, which
-/// calls in a step take longer, and 5 us to gather and group tensors whose gradients are new. SGD
-/// with momentum comes to 9 us so; 278 to 314 tensors took 7 to 11 us each in whole steps.
+/// tensors: AdamW 7.9 us, SGD with momentum 2.4, without 1.2, fused AdamW 2.3).
 Duration host_of_tensor(Optimizer optimizer) {
-  const auto in_step = [](double warm_us) { return from_seconds((1.65 * warm_us + 5) * 1e-6); };
+  const auto us = [](double count) { return from_seconds(1e-6 * count); };
   switch (optimizer) {
     case Optimizer::adam:
     case Optimizer::adamw:
-      return in_step(7.9);
+      return us(7.9);
     case Optimizer::sgd:
-      return in_step(2.4);
+      return us(2.4);
     case Optimizer::sgd_plain:
-      return in_step(1.2);
+      return us(1.2);
     case Optimizer::adamw_fused:
     case Optimizer::lamb:
-      return in_step(2.3);
+      return us(2.3);
     default:  // a loop, or not known
       return Duration::zero();
   }

@@ -33,7 +33,7 @@ struct Kernel {
   DType type = DType::fp32;  ///< how a GEMM multiplies
   /// Tensors that a multi-tensor kernel of an optimizer goes over; 0: it is none.
   int tensors = 0;
-  /// Of its call besides its launches, where PyTorch calls it and a launch takes the host 6 us.
+  /// Of its call besides its launches, in a loop of such calls, where a launch takes the host 6 us.
   Duration call{};
   std::optional<Duration> time;  ///< measured; stands in place of the cost law
   /// What a GPU runs for it, in order, as far as it is known by class; empty: it is not.

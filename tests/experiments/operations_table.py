@@ -8,8 +8,8 @@ A row of the table is one kernel. The 2.7 us of the events are taken off each ro
 tensor cores with channels first copies its tensors to channels last and runs the kernels of that
 layout: it has the time of the row with channels last, for its copies are kernels of their own.
 Repeated in a loop of their own, products of tensor cores run below a step's clock, and their rows
-are multiplied by what one product of each format takes in a step over its time in a loop; of
-convolutions by the factor of their law (model/kernel/product_law.hpp).
+are multiplied by what products of each format, and convolutions, of the same shapes take in a step
+over their time in a loop.
 
 In the table are matrix products and convolutions. Left out are rows that measure the host, and what
 moves memory: single operations find a cold second-level cache, kernels of a step do not, and the
@@ -24,9 +24,9 @@ import sys
 import single_operations as single
 
 TABLE = single.ROOT / 'scenarios/catalogue/operations/h200.yaml'
-# Of 8192 x 4096 x 1024 on the H200, us in a step of lm350 and in a loop (tests/data/h200).
-PRODUCTS_IN_A_STEP = {'tf32': 174 / 190, 'bf16': 97.5 / 99, 'fp32': 1}
-CONVOLUTIONS_IN_A_STEP = 0.95  # model/kernel/product_law.hpp, of_a_step
+# What tests/experiments/left_out.py computes from lm350 and resnet101 (tests/data/h200).
+PRODUCTS_IN_A_STEP = {'tf32': 0.937, 'bf16': 0.987, 'fp32': 1}
+CONVOLUTIONS_IN_A_STEP = 0.896
 HEAD = """\
 # Written by tests/experiments/operations_table.py.
 format: ddpsim.operations/1
@@ -47,24 +47,25 @@ def main_kernel(kernels):
     return next(each for each in kernels if 'conv' in each or 'gemm' in each)
 
 
-def us_of_kernel(row, kernels, last):
+def us_of_kernel(row, kernels, last, factors, convolutions):
     """`last`: [what, dtype, shape] the rows of convolutions with channels last."""
     if len(kernels) > 1:
         row = last[row['what'], row['dtype'], row['shape']]
     us = float(row['us']) - single.EVENTS
     if not row['kind'].startswith('conv'):
-        return us * PRODUCTS_IN_A_STEP[row['dtype']]
+        return us * factors[row['dtype']]
     shape = main_kernel(kernels)['conv']
     tensor_cores = row['dtype'] != 'fp32' and shape['groups'] == 1 and shape['channels'] % 4 == 0
-    return us * CONVOLUTIONS_IN_A_STEP if tensor_cores else us
+    return us * convolutions if tensor_cores else us
 
 
-def table_rows(data=single.DATA):
+def table_rows(data=single.DATA, factors=PRODUCTS_IN_A_STEP, convolutions=CONVOLUTIONS_IN_A_STEP):
     """[(kernel, us)]"""
     rows = [(row, kernels) for _, row, kernels in single.measured_rows(data) if is_wanted(row)]
     last = {(row['what'], row['dtype'], row['shape']): row for row, _ in rows
             if row['kind'] == 'conv nhwc'}
-    return [(main_kernel(kernels), us_of_kernel(row, kernels, last)) for row, kernels in rows]
+    return [(main_kernel(kernels), us_of_kernel(row, kernels, last, factors, convolutions))
+            for row, kernels in rows]
 
 
 def line(kernel, us):

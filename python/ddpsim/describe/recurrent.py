@@ -70,15 +70,11 @@ class Shape:
         wide = self.gates * self.hidden
         gates = Kernel(self.op, kind, size * self.batch * (2 * wide + self.hidden),
                        size * self.batch * (wide + self.hidden))
-        # In 16 bits a step's product, of few rows, is cut into parts: an LSTM of three layers over
-        # 64 steps launches 1179 kernels under autocast and 902 in fp32 (tests/data/h200).
-        parts = 2 * 4 * self.batch * wide
-        summed = [Kernel(self.op, kind, parts, parts)] if size == 2 else []
         kernels = []
         for width in self._layers():
             kernels.append(self._product(self.tokens, wide, width, kind, size))
             kernels += self.steps * [self._product(self.batch, wide, self.hidden, kind, size),
-                                     *summed, gates]
+                                     gates]
         return kernels
 
     def backward(self, kind, size):
@@ -88,11 +84,16 @@ class Shape:
         bias = Kernel(op, kind, size * self.tokens * wide, size * wide,
                       pattern=Pattern('sum_of_rows', self.tokens, wide))
         kernels = []
+        # In 16 bits a step's product, of few results and a long sum, is cut into parts: an LSTM of
+        # three layers over 64 steps launches 1179 kernels under autocast and 902 in fp32, and its
+        # backward pass takes longer than forward (tests/data/h200).
+        parts = 2 * 4 * self.batch * self.hidden
+        summed = [Kernel(op, kind, parts, parts)] if size == 2 else []
         for width in reversed(list(self._layers())):
-            back = self._product(self.batch, self.hidden, wide, kind, size, along_k=1)
-            kernels += (self.steps - 1) * [gates, back] + [gates]
+            back = [self._product(self.batch, self.hidden, wide, kind, size, along_k=1), *summed]
+            kernels += (self.steps - 1) * [gates, *back] + [gates]
             if self.first_trained:
-                kernels.append(back)
+                kernels += back
             kernels += [self._product(self.tokens, width, wide, kind, size, along_k=1),
                         self._product(wide, width, self.tokens, kind, size, along_k=0),
                         self._product(wide, self.hidden, self.tokens, kind, size, along_k=0)]
