@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <list>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "tools/command/reports.hpp"
 #include "tools/report/best.hpp"
 #include "tools/report/cluster_report.hpp"
+#include "tools/report/file_lock.hpp"
 #include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
 #include "tools/report/progress.hpp"
@@ -98,6 +100,8 @@ class SweepFiles {
     for (const Axis& axis : sweep.grid.axes())
       more.values.insert(more.values.end(), axis.values.begin(), axis.values.end());
     check_results(options, {}, more);
+    for (const std::string& path : {options.csv, options.json})
+      if (is_plain(path)) locks_.emplace_back(path);
     results_.resize(sweep.grid.points());
     PointResults from_json;
     if (is_plain(options.json)) from_json = read_sweep_json(sweep, options.json);
@@ -175,6 +179,7 @@ class SweepFiles {
 
   const Sweep& sweep_;
   const CommonOptions& options_;
+  std::list<FileLock> locks_;  ///< from before the files are read until they are written whole
   std::optional<Field> best_;
   PointResults results_;
   std::vector<std::size_t> missing_;
