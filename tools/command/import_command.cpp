@@ -69,7 +69,7 @@ int import_command(const std::vector<std::string>& arguments) {
   if (!link.empty() && !traces) throw InputError("--link-profile goes with torch-trace alone");
   if (options.files.size() > 2 && link.empty())
     throw InputError("traces of several ranks tell how long all-reduces take: add --link-profile");
-  check_results(options, {{"-o", output}, {"--link-profile", link}}, {{model}, {}});
+  check_results(options, {{"-o", output}, {"--link-profile", link}}, {{model}, {}, true});
   ImportRequest request{options.files[1], model, !output.empty(), options.quiet};
   request.others.assign(options.files.begin() + 2, options.files.end());
   request.link_wanted = !link.empty();

@@ -11,6 +11,7 @@
 #include "sim/tune/parallel.hpp"
 #include "tools/command/cluster_flags.hpp"
 #include "tools/command/command.hpp"
+#include "tools/command/failure.hpp"
 #include "tools/command/interruptible.hpp"
 #include "tools/command/pages.hpp"
 #include "tools/command/reports.hpp"
@@ -20,6 +21,7 @@
 #include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
 #include "tools/report/progress.hpp"
+#include "tools/study/file_notes.hpp"
 #include "tools/study/flag_values.hpp"
 #include "tools/sweep/mpi_points.hpp"
 #include "tools/sweep/sweep_reader.hpp"
@@ -237,9 +239,15 @@ int lead(const MpiJob& job, PointThreads& threads, const Sweep& sweep, SweepFile
       progress.show(fmt::format("{} of {} points", files.done(), sweep.grid.points()),
                     static_cast<double>(files.done()) / all);
     };
-    compute_points(job, threads, files.missing(), watch);
+    try {
+      compute_points(job, threads, files.missing(), watch);
+    } catch (...) {
+      files.save();
+      throw;
+    }
   }
   files.write_all();
+  if (!quiet) add_notes(file_notes(sweep.file, sweep.set));
   if (!quiet) add_notes(notes_of(sweep));
   if (!quiet) note("{}", files.summary());
   if (files.done() < sweep.grid.points()) {
@@ -308,7 +316,7 @@ int sweep_command(const std::vector<std::string>& arguments) {
     try {
       prepare();
     } catch (const std::exception& error) {
-      problem = printable(error.what());
+      problem = printable(failure_text(error));
     }
     if (!all_ready(job, problem, sweep ? fmt::format("{:016x}", sweep->origin) : "")) {
       return job.rank() == 0 ? exit_input : exit_done;
@@ -322,7 +330,7 @@ int sweep_command(const std::vector<std::string>& arguments) {
                            : follow(job, pool);
   } catch (const std::exception& error) {
     if (job.ranks() == 1) throw;
-    note("ddpsim: rank {}: {}", job.rank(), error.what());
+    note("ddpsim: rank {}: {}", job.rank(), failure_text(error));
     job.abort(exit_failure);
   }
 }
