@@ -66,6 +66,8 @@ sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:
+    if name == '__version__':
+        return importlib.import_module('._native', __name__).__version__
     if name not in __all__:
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
     if name in _CALLABLE:
