@@ -6,6 +6,7 @@ set(ddpsim_module_path ${CMAKE_MODULE_PATH})
 list(PREPEND CMAKE_MODULE_PATH ${CMAKE_CURRENT_LIST_DIR})  # for FindGloo
 find_dependency(fmt)
 find_dependency(yaml-cpp)
+find_dependency(ZLIB)
 find_dependency(Eigen3 NO_MODULE)
 find_dependency(Threads)
 find_dependency(Gloo)

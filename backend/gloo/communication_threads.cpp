@@ -1,9 +1,13 @@
 #include "backend/gloo/communication_threads.hpp"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "backend/cpu/priority.hpp"
+#include "backend/device_error.hpp"
 
 namespace ddpsim {
 
@@ -21,7 +25,12 @@ void CommunicationThreads::arrange(std::size_t queues, int at_once) {
   if (queues > queues_.size()) queues_.resize(queues);
   at_once_ = at_once;
   const std::size_t threads = queues * static_cast<std::size_t>(at_once);
-  while (threads_.size() < threads) threads_.emplace_back([this] { work(); });
+  try {
+    while (threads_.size() < threads) threads_.emplace_back([this] { work(); });
+  } catch (const std::system_error& problem) {
+    throw DeviceError(fmt::format("thread {} of {} for collectives could not be started: {}",
+                                  threads_.size(), threads, problem.what()));
+  }
 }
 
 std::uint64_t CommunicationThreads::submit(std::function<void()> job, std::size_t queue,

@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "backend/device_error.hpp"
+#include "backend/job/temporary_folder.hpp"
 
 namespace ddpsim {
 namespace {
@@ -127,7 +128,7 @@ Folder Folder::open(const fs::path& path) {
 }
 
 Folder Folder::open_own() {
-  const fs::path path = fs::temp_directory_path() / fmt::format("ddpsim-{}", geteuid());
+  const fs::path path = temporary_folder() / fmt::format("ddpsim-{}", geteuid());
   const bool made = mkdir(path.c_str(), 0700) == 0;
   if (!made && errno != EEXIST) throw cannot_write(path, std::strerror(errno));
   Folder folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), path, made);

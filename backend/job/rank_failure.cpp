@@ -43,6 +43,9 @@ int code_of_rank(int rank, FirstFailure& first, const std::function<int(int rank
     return code;
   } catch (const std::invalid_argument& problem) {
     return report_failure(rank, first, invalid_code, problem.what());
+  } catch (const std::bad_alloc&) {
+    return report_failure(rank, first, failure_code,
+                          "there is not enough memory for this (ulimit -v may limit it)");
   } catch (const std::exception& problem) {
     return report_failure(rank, first, failure_code, problem.what());
   } catch (...) {

@@ -17,6 +17,7 @@
 #include "backend/job/rank_environment.hpp"
 #include "backend/job/rendezvous.hpp"
 #include "backend/job/start_ranks.hpp"
+#include "backend/job/temporary_folder.hpp"
 #include "backend/nccl/gpu_module.hpp"
 #include "backend/nccl/nccl_backend.hpp"
 
@@ -29,12 +30,12 @@ namespace fs = std::filesystem;
 class PrivateFolder {
  public:
   PrivateFolder() {
-    std::string path = (fs::temp_directory_path() / "ddpsim-XXXXXX").string();
+    std::string path = (temporary_folder() / "ddpsim-XXXXXX").string();
     if (mkdtemp(path.data()) == nullptr)
       throw DeviceError(
           fmt::format("no directory for the ranks to meet in {}: {}; name one with "
                       "--rendezvous file:DIR",
-                      fs::temp_directory_path().string(), std::strerror(errno)));
+                      temporary_folder().string(), std::strerror(errno)));
     path_ = path;
   }
   ~PrivateFolder() {

@@ -24,8 +24,8 @@ std::string spelled(unsigned code) {
 }
 
 bool is_control(unsigned code) {
-  return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x2028 && code <= 0x202e) ||
-         (code >= 0x2066 && code <= 0x2069);
+  return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x061c || code == 0x200e ||
+         code == 0x200f || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
 }  // namespace
@@ -45,6 +45,19 @@ std::size_t utf8_length(std::string_view text, std::size_t at) {
   const bool wrong = (lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) > 0x9f) ||
                      (lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) > 0x8f);
   return wrong ? 0 : length;
+}
+
+std::string cut_in_middle(std::string text, std::size_t most) {
+  if (text.size() <= most) return text;
+  constexpr std::string_view gap = " ... ";
+  const auto continues = [&](std::size_t at) {
+    return (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80;
+  };
+  const std::size_t half = (most - std::min(most, gap.size())) / 2;
+  std::size_t begin = half, end = text.size() - half;
+  while (begin > 0 && continues(begin)) --begin;
+  while (end < text.size() && continues(end)) ++end;
+  return text.replace(begin, end - begin, gap);
 }
 
 std::string printable(std::string_view text, std::string_view kept) {

@@ -4,6 +4,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "backend/version.hpp"
 #include "python/bindings/background.hpp"
 #include "python/bindings/quantities.hpp"
 #include "python/bindings/questions.hpp"
@@ -122,6 +123,7 @@ std::string schema_of(const std::string& format) {
 }  // namespace
 
 PYBIND11_MODULE(_native, module) {
+  module.attr("__version__") = version;
   py::register_exception_translator(translate);
   py::class_<Question>(module, "Question")
       .def(py::init<std::string, std::vector<Setting>, bool>(), py::arg("file"), py::arg("set"),

@@ -68,6 +68,8 @@ sys.modules[__name__].__class__ = _Package
 def __getattr__(name: str) -> Any:
     if name in ('attach', 'lightning', 'transformers'):  # they import what they are named after
         return importlib.import_module('.' + name, __name__)
+    if name == '__version__':
+        return importlib.import_module('._native', __name__).__version__
     if name not in __all__:
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
     if name in _CALLABLE:

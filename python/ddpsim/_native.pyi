@@ -3,6 +3,8 @@ from collections.abc import Callable
 _Progress = Callable[[str, float], object] | bool | None
 _Quantity = str | float | None
 
+__version__: str
+
 class Question:
     def __init__(self, file: str, set: list[tuple[str, str]], laws_only: bool = ...) -> None: ...
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "model/base/index.hpp"
+#include "scenarios/reader/seal.hpp"
 
 namespace ddpsim {
 namespace {
@@ -45,12 +46,14 @@ std::string cut_off(std::string_view content, int failed) {
       !std::all_of(lines.begin() + failed + 1, lines.end(), is_blank))
     return "";
   const std::string format = written_format(lines);
-  const std::string mark = "end: " + format;
-  if (format.empty() || std::count(lines.begin(), lines.end(), mark) > 0) return "";
+  const bool ended = std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+    return is_end_line(line, format);
+  });
+  if (format.empty() || ended) return "";
   return fmt::format(
       "{}:{}: the file was cut off here: its last line, \"{}\", is missing; make it "
       "again",
-      lines.size(), characters(lines.back()) + 1, mark);
+      lines.size(), characters(lines.back()) + 1, "end: " + format);
 }
 
 void check_end(const YamlMap& map, const Yaml& format) {

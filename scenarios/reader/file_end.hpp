@@ -6,12 +6,13 @@ namespace ddpsim {
 
 // A YAML file that was cut off at the end of a line is still YAML. So what a program writes ends
 // with the key `end`, which repeats the file's format. Cut off within a line it is often no YAML
-// any more, and people should hear of the cut, not of a bracket.
+// any more, and people should hear of the cut, not of a bracket. A comment on that last line says
+// whether anything else was lost or changed (seal.hpp).
 //
 //     format: ddpsim.link/1
 //     written_by: ddpsim 0.1.0
 //     ...
-//     end: ddpsim.link/1
+//     end: ddpsim.link/1  # 12 lines, crc32 5f0c92aa
 
 /// Checks the key `end` of a calibration, which must have it. `format` is the value of its key
 /// `format`. Throws InputError if the key is missing or names another format.

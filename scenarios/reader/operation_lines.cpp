@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "scenarios/reader/seal.hpp"
+
 namespace ddpsim {
 namespace {
 
@@ -243,7 +245,7 @@ std::optional<std::vector<MeasuredOperation>> operations_on_lines(std::string_vi
           !places.insert(place_of(operation.kernel)).second)
         return std::nullopt;
       operations.push_back(operation);
-    } else if (line == "end: ddpsim.operations/1") {
+    } else if (is_end_line(line, "ddpsim.operations/1")) {
       ended = true;
     } else if (rows) {
       return std::nullopt;

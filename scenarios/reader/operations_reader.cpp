@@ -12,6 +12,7 @@
 #include "scenarios/reader/map.hpp"
 #include "scenarios/reader/named_files.hpp"
 #include "scenarios/reader/operation_lines.hpp"
+#include "scenarios/reader/seal.hpp"
 
 namespace ddpsim {
 namespace {
@@ -164,7 +165,9 @@ class RowsOfFile {
   /// Throws InputError.
   const OperationRows& get() {
     std::call_once(read_, [&] {
-      const auto on_lines = operations_on_lines(content_of_file(file_));
+      const std::string content = content_of_file(file_);
+      check_seal(content, file_.string());
+      const auto on_lines = operations_on_lines(content);
       rows_ = rows_of(on_lines ? *on_lines : read_operations(Yaml::load(file_)).rows);
     });
     return rows_;

@@ -15,6 +15,7 @@
 #include "scenarios/reader/json_escapes.hpp"
 #include "scenarios/reader/memory_file.hpp"
 #include "scenarios/reader/quantity_text.hpp"
+#include "scenarios/reader/seal.hpp"
 #include "scenarios/reader/yaml_merge.hpp"
 #include "scenarios/reader/yaml_syntax.hpp"
 
@@ -32,6 +33,12 @@ std::string shown(const std::string& text) {
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
     --end;  // a UTF-8 character stays whole
   return text.substr(0, end) + "...";
+}
+
+/// A path of keys. Whoever names a wrong file by mistake must not read its secrets in an error: a
+/// line such as those of /etc/shadow is a key to YAML.
+std::string shown_key(const std::string& key) {
+  return key.find_first_of(":$=") == std::string::npos ? shown(key) : "this line is no key";
 }
 
 /// Why `name` is no key of a mapping, and which are.
@@ -79,6 +86,20 @@ std::optional<YAML::Mark> second_document(const std::string& content) {
   return starts.marks[1];
 }
 
+/// yaml-cpp needs 0.2 KiB for each mark between values and a node for each value: 8 MiB of "1,1,1"
+/// would be 1.8 GB. A description of 8 MiB has 1.4 million marks.
+constexpr std::ptrdiff_t most_marks = 1'500'000;
+
+void check_amount(const std::string& content, const std::string& file) {
+  constexpr std::string_view marks = ",[]{}\n";
+  const auto count = std::count_if(content.begin(), content.end(),
+                                   [&](char c) { return marks.find(c) != std::string_view::npos; });
+  if (count > most_marks)
+    throw InputError(fmt::format(
+        "{}:1:1: {} brackets, commas and lines: at most {} are read; is this a scenario?", file,
+        count, most_marks));
+}
+
 /// Throws InputError if it cannot be read.
 std::string text_of(const std::filesystem::path& file) {
   if (auto text = text_in_memory(file)) return *text;
@@ -105,7 +126,10 @@ Yaml Yaml::load(const std::filesystem::path& file) {
   if (const std::string reason = unreadable(file); !reason.empty())
     throw InputError(fmt::format("{}{}: {}", name,
                                  std::filesystem::is_regular_file(file) ? ":1:1" : "", reason));
-  const std::string content = with_joined_surrogates(text_of(file));
+  const std::string given = text_of(file);
+  check_amount(given, name);
+  check_seal(given, name);
+  const std::string content = with_joined_surrogates(given);
   try {
     if (const auto mark = second_document(content))
       throw InputError(fmt::format("{}:{}:{}: a second YAML document begins here: expected one",
@@ -239,7 +263,8 @@ void Yaml::fail(std::string_view problem) const {
          change->first.rfind(key_ + ".", 0) == 0))  // a mapping that the change made
       throw InputError(
           fmt::format("--set {}={}: {}", shown(change->first), shown(change->second), problem));
-  const std::string where = fmt::format("{}{}{}", shown(key_), key_.empty() ? "" : ": ", problem);
+  const std::string where =
+      fmt::format("{}{}{}", shown_key(key_), key_.empty() ? "" : ": ", problem);
   throw InputError(file_.empty() && mark().is_null() ? where
                                                      : fmt::format("{}: {}", place(), where));
 }

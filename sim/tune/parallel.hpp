@@ -4,6 +4,8 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <new>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -19,8 +21,8 @@ inline int allowed_cores() {
 }
 
 /// Calls `work(thread, index)` once for every index below `count`, on up to `threads` threads at a
-/// time, each numbered from 0 (which is the caller's own). The first exception comes out here, once
-/// all have stopped.
+/// time, each numbered from 0 (which is the caller's own). Where the system starts no more threads
+/// those it started do all. The first exception comes out here, once all have stopped.
 template <typename Work>
 void parallel_for(std::size_t count, int threads, Work&& work) {
   std::atomic<std::size_t> next{0};
@@ -39,7 +41,11 @@ void parallel_for(std::size_t count, int threads, Work&& work) {
     std::vector<std::jthread> others;
     const int most =
         static_cast<int>(std::min(count, static_cast<std::size_t>(std::max(threads, 1))));
-    for (int thread = 1; thread < most; ++thread) others.emplace_back(run, thread);
+    try {
+      for (int thread = 1; thread < most; ++thread) others.emplace_back(run, thread);
+    } catch (const std::system_error&) {  // no more threads, or no memory for their stacks
+    } catch (const std::bad_alloc&) {
+    }
     run(0);
   }
   if (problem) std::rethrow_exception(problem);

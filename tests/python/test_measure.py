@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip('torch')
 
+SEALED_END = re.compile(r'\nend: ddpsim.operations/1  # \d+ lines, crc32 [0-9a-f]{8}\n$')
 SETTINGS = {**os.environ, 'PYTHONPATH': os.pathsep.join(p for p in sys.path if p),
             'OMP_NUM_THREADS': '1'}
 DESCRIPTION = '''format: ddpsim.workload/2
@@ -60,7 +61,7 @@ def test_a_table_says_what_was_measured_where(table):
     assert json.loads(value_of(table, 'torch')) == torch.__version__
     assert re.fullmatch(r'\d{4}-\d\d-\d\d', json.loads(value_of(table, 'date')))
     assert float(value_of(table, 'seconds')) > 0
-    assert table.read_text().endswith('end: ddpsim.operations/1\n')
+    assert SEALED_END.search(table.read_text())
 
 
 def test_a_product_does_more_than_a_smaller_one(table):
@@ -92,7 +93,7 @@ def test_an_interrupted_start_is_gone_on_with(tmp_path):
     started.wait()
     first = rows_of(file)
     assert first
-    assert file.read_text().endswith('end: ddpsim.operations/1\n')
+    assert SEALED_END.search(file.read_text())
     done = measure('operations', '-o', file.name, '--device', 'cpu', where=tmp_path)
     assert done.returncode == 0, done.stderr
     rows = rows_of(file)
@@ -220,6 +221,17 @@ def test_what_is_wrong_is_one_line(tmp_path, words, said):
     assert all(line.startswith('measure: ') for line in lines)
 
 
+def test_a_file_that_was_damaged_is_refused(tmp_path):
+    words = ('host', '--seconds', '0.1', '-o', 'here.yaml')
+    assert measure(*words, where=tmp_path).returncode == 0
+    file = tmp_path / 'here.yaml'
+    file.write_text(re.sub(r'"add": "\d', '"add": "77', file.read_text()))
+    done = measure(*words, '--reference', 'here.yaml', where=tmp_path)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert 'it is not as ddpsim wrote it' in done.stderr
+
+
 def test_a_host_is_over_another_by_the_mean_of_five_ratios(tmp_path):
     done = measure('host', '--seconds', '0.3', '-o', 'here.yaml', where=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -229,7 +241,7 @@ def test_a_host_is_over_another_by_the_mean_of_five_ratios(tmp_path):
     assert not re.search('^factor: ', (tmp_path / 'here.yaml').read_text(), re.MULTILINE)
     # A host half as quick, and one that is itself 1.5 times the reference.
     slow = {name: f'{2 * float(us.removesuffix(" us"))} us' for name, us in here.items()}
-    text = (tmp_path / 'here.yaml').read_text()
+    text = re.sub('  # .* lines, crc32 .*', '', (tmp_path / 'here.yaml').read_text())
     slow_text = text.replace(json.dumps(here), json.dumps(slow))
     (tmp_path / 'slow.yaml').write_text(slow_text)
     (tmp_path / 'known.yaml').write_text(slow_text.replace('end:', 'factor: 1.5\nend:'))

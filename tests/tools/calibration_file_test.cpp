@@ -41,13 +41,16 @@ Calibration read_back(const Calibration& calibration) {
   return read_calibration(scratch.write("c.yaml", calibration_yaml(calibration)));
 }
 
-/// The lines of the file that are neither comments nor before `key`.
+/// The lines of the file that are neither comments nor before `key`, the last without its checksum.
 std::vector<std::string> lines_from(const Calibration& calibration, const std::string& key) {
   std::vector<std::string> lines = lines_of(calibration_yaml(calibration));
   lines.erase(std::remove_if(lines.begin(), lines.end(),
                              [](const std::string& line) { return line.front() == '#'; }),
               lines.end());
   lines.erase(lines.begin(), std::find(lines.begin(), lines.end(), key));
+  const std::size_t seal = lines.back().find("  # ");
+  REQUIRE(seal != std::string::npos);
+  lines.back().resize(seal);
   return lines;
 }
 

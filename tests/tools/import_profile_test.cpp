@@ -115,10 +115,13 @@ TEST_CASE("a profile that a program wrote is said to be cut off within a line to
   const std::string quoted = written.substr(0, written.find("a: b") + 3);
   REQUIRE(quoted.size() > part.size());
   CHECK_THAT(refused(quoted), Catch::Contains("the file was cut off here"));
+  CHECK_THAT(refused(written + "more: [1,"),
+             Catch::Contains("this file is not as ddpsim wrote it"));
   // What is wrong further up was not cut off, nor is a file with its mark, nor one of a person's.
   CHECK_THAT(refused("written_by: me\n" + workload_profile.substr(0, 26) + "a: b: c\nd: e\n"),
              Catch::Contains("not YAML"));
-  CHECK_THAT(refused(written + "more: [1,"), Catch::Contains("not YAML"));
+  const std::string unsealed = written.substr(0, written.rfind("  # ")) + "\n";
+  CHECK_THAT(refused(unsealed + "more: [1,"), Catch::Contains("not YAML"));
   CHECK_THAT(refused(workload_profile + "more: [1,"), Catch::Contains("not YAML"));
 }
 

@@ -80,9 +80,9 @@ TEST_CASE("a trace's steps, buckets and overlap are those it was made with",
           "[tools][import_trace]") {
   const Scratch scratch;
   const Json found = imported(scratch, KinetoTrace({}).text());
-  CHECK(keys_of(found) == std::vector<std::string>{"format", "kind", "file", "events", "strategy",
-                                                   "steps", "parts", "accounted_share", "buckets",
-                                                   "others", "notes", "could_not_tell"});
+  CHECK(keys_of(found) == std::vector<std::string>{"format", "version", "kind", "file", "events",
+                                                   "strategy", "steps", "parts", "accounted_share",
+                                                   "buckets", "others", "notes", "could_not_tell"});
   check_times(found, 3);
   check_buckets(found);
   CHECK(found["steps"][0]["name"] == "step 7");

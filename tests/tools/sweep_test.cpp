@@ -261,6 +261,45 @@ TEST_CASE("an interrupted sweep writes what it has, and is continued to the same
   CHECK(content_of(output) == fresh.out);
 }
 
+TEST_CASE("of two sweeps into one file the second is refused, and the first loses nothing",
+          "[tools][sweep]") {
+  const Scratch scratch;
+  const std::string output = scratch.path("rows.csv").string(),
+                    lock = scratch.path("rows.csv.lock").string();
+  const auto line = [&](const char* caps, const char* flag) {
+    return Words{DDPSIM_PROGRAM, "sweep", first_example, "--vary", caps,
+                 flag,           output,  "--jobs",      "1"};
+  };
+  std::filesystem::create_symlink("rows.csv", scratch.path("link.csv"));
+  Running first(line("training.bucket_cap=1KiB..1200KiB", "--csv"));
+  REQUIRE(eventually([&] { return std::filesystem::exists(lock) && !content_of(lock).empty(); }));
+  const std::string refused = ": another process of ddpsim (process " +
+                              std::to_string(first.pid()) +
+                              ") is writing it: wait until that one is done, or name another file";
+  for (const char* flag : {"--csv", "--json"})
+    check_refused(execute(line("training.bucket_cap=1MiB..600MiB", flag)), output + refused);
+  check_refused(sweep(grid_of(first_example, {"--csv", scratch.path("link.csv").string()})),
+                "link.csv" + refused);
+  CHECK(sweep(grid_of(first_example, {"--csv", scratch.path("other.csv").string()})).code == 0);
+  CHECK(first.wait().code == 0);
+  CHECK(lines_of(content_of(output)).size() == 1 + 4 * 1200);
+  CHECK_FALSE(std::filesystem::exists(lock));
+}
+
+TEST_CASE("a killed sweep's lock holds nobody up", "[tools][sweep]") {
+  const Scratch scratch;
+  const std::string output = scratch.path("rows.csv").string(),
+                    lock = scratch.path("rows.csv.lock").string();
+  Running killed({DDPSIM_PROGRAM, "sweep", first_example, "--vary",
+                  "training.bucket_cap=1KiB..600KiB", "--csv", output});
+  REQUIRE(eventually([&] { return std::filesystem::exists(lock) && !content_of(lock).empty(); }));
+  kill(killed.pid(), SIGKILL);
+  killed.wait();
+  REQUIRE(std::filesystem::exists(lock));
+  CHECK(sweep({first_example, "--vary", "training.bucket_cap=1MiB", "--csv", output}).code == 0);
+  CHECK_FALSE(std::filesystem::exists(lock));
+}
+
 TEST_CASE("a changed scenario, catalogue file or setting is not mixed into a file",
           "[tools][sweep]") {
   const Scratch scratch;

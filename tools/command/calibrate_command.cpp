@@ -197,7 +197,7 @@ int report(const CalibrateRequest& request, const Calibration& calibration) {
   if (pages.wanted()) pages.add(page_of(calibration));
   Outputs outputs;
   pages.add_to(outputs);
-  outputs.add(calibration.complete ? output : interrupted, calibration_yaml(calibration));
+  outputs.add_measured(calibration.complete ? output : interrupted, calibration_yaml(calibration));
   outputs.commit();
   if (calibration.complete) return exit_done;
   note("ddpsim: interrupted; {} holds what had been measured{}", interrupted,
@@ -222,7 +222,8 @@ int calibrate_command(const std::vector<std::string>& arguments) {
   job_options.agreement = agreement_of(scenario.workload, schedules, request.agreement);
   if (speaks(job_options)) {
     const bool elsewhere = request.interrupted != request.output;
-    check_results(common, {{"-o", request.output},
+    constexpr std::int64_t room = 256 * 1024;  // of a thousand entries
+    check_results(common, {{"-o", request.output, room},
                            {"if interrupted,", elsewhere ? request.interrupted : ""}});
   }
 

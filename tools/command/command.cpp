@@ -10,11 +10,13 @@
 
 #include "backend/device_error.hpp"
 #include "backend/version.hpp"
+#include "scenarios/reader/catalogue.hpp"
 #include "scenarios/reader/input_error.hpp"
 #include "scenarios/reader/named_files.hpp"
 #include "scenarios/reader/nearest.hpp"
 #include "scenarios/reader/yaml.hpp"
 #include "tools/command/command_help.hpp"
+#include "tools/command/failure.hpp"
 #include "tools/command/man_page.hpp"
 #include "tools/report/color.hpp"
 #include "tools/report/notes.hpp"
@@ -201,6 +203,19 @@ void check_ending(const ResultPlace& place, const std::string& kind, const std::
                     std::filesystem::path(place.path).replace_extension(right).string()));
 }
 
+/// Whatever a scenario names may be read from the catalogue.
+void check_no_catalogue_file(const ResultPlace& place) {
+  std::error_code error;
+  if (place.path.empty() || place.path == "-") return;
+  const std::filesystem::path file = std::filesystem::canonical(place.path, error);
+  if (error) return;
+  const auto catalogue = std::filesystem::canonical(catalogue_folder(), error);
+  if (!error && file.parent_path().parent_path() == catalogue)
+    throw InputError(fmt::format(
+        "{} {}: this would overwrite a file of the catalogue, which is read; name another file",
+        place.flag, place.path));
+}
+
 }  // namespace
 
 void check_results(const CommonOptions& options, const std::vector<ResultPlace>& others,
@@ -236,10 +251,15 @@ void check_results(const CommonOptions& options, const std::vector<ResultPlace>&
     for (const auto& [key, value] : options.set) named.add_text(value, folder);
     for (const std::string& value : more.values) named.add_text(value, folder);
   }
+  for (const std::string& file : more.files)
+    inputs.push_back(catalogue_folder() / "models" / (file + ".yaml"));
+  if (!more.into_catalogue)
+    for (const ResultPlace& place : places) check_no_catalogue_file(place);
   check_places(places, inputs);
 }
 
 int run_program(const std::vector<std::string>& arguments) {
+  expect_failures();
   try {
     if (arguments.size() > 1 && arguments[0] == "help" && !arguments[1].starts_with('-'))
       return run_program({arguments[1], "--help"});
@@ -275,7 +295,7 @@ int run_program(const std::vector<std::string>& arguments) {
     note("ddpsim: {}", problem.what());
     return exit_input;
   } catch (const std::exception& problem) {
-    note("ddpsim: {}", problem.what());
+    note("ddpsim: {}", failure_text(problem));
     return exit_failure;
   }
 }

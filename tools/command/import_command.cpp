@@ -68,7 +68,7 @@ int import_command(const std::vector<std::string>& arguments) {
   if (!model.empty() && kind.import != import_torch_trace)
     throw InputError("--model goes with torch-trace alone");
   if (!link.empty() && !traces) throw InputError("--link-profile goes with torch-trace alone");
-  check_results(options, {{"-o", output}, {"--link-profile", link}}, {{model}, {}});
+  check_results(options, {{"-o", output}, {"--link-profile", link}}, {{model}, {}, true});
   ImportRequest request{options.files[1], model, !output.empty(), options.quiet};
   request.others.assign(options.files.begin() + 2, options.files.end());
   request.link_wanted = !link.empty();

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 
 #include <fmt/format.h>
 
@@ -23,6 +24,7 @@
 #include "tools/report/varied_section.hpp"
 #include "tools/report/vary_report.hpp"
 #include "tools/study/comparison.hpp"
+#include "tools/study/file_notes.hpp"
 #include "tools/study/names.hpp"
 
 namespace ddpsim {
@@ -184,12 +186,15 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
   List records;
   Table rows{run_columns()};
   std::string hooks;
+  std::unique_ptr<const Comparison> last;  // a trace of it is made while it is written
   Outputs outputs;
   for (const std::string& file : options.files) {
     Scenario scenario = read_scenario(file, options.set);
     if (!flags.plugin.files.empty()) check_plugins(plugins, scenario.training);
-    const Comparison run(std::move(scenario), options.laws_only);
+    last = std::make_unique<const Comparison>(std::move(scenario), options.laws_only);
+    const Comparison& run = *last;
     const MoreOfSteps more = more_of(run, flags.request);
+    if (!options.quiet) add_notes(file_notes(file, options.set));
     if (!options.quiet) add_notes(cluster_notes(run.scenario, options.set));
     if (!options.quiet) add_notes(run_warnings(run));
     if (pages.wanted()) pages.add(run_page(run, more));

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <list>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,14 +11,17 @@
 #include "sim/tune/parallel.hpp"
 #include "tools/command/cluster_flags.hpp"
 #include "tools/command/command.hpp"
+#include "tools/command/failure.hpp"
 #include "tools/command/interruptible.hpp"
 #include "tools/command/pages.hpp"
 #include "tools/command/reports.hpp"
 #include "tools/report/best.hpp"
 #include "tools/report/cluster_report.hpp"
+#include "tools/report/file_lock.hpp"
 #include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
 #include "tools/report/progress.hpp"
+#include "tools/study/file_notes.hpp"
 #include "tools/study/flag_values.hpp"
 #include "tools/sweep/mpi_points.hpp"
 #include "tools/sweep/sweep_reader.hpp"
@@ -98,6 +102,8 @@ class SweepFiles {
     for (const Axis& axis : sweep.grid.axes())
       more.values.insert(more.values.end(), axis.values.begin(), axis.values.end());
     check_results(options, {}, more);
+    for (const std::string& path : {options.csv, options.json})
+      if (is_plain(path)) locks_.emplace_back(path);
     results_.resize(sweep.grid.points());
     PointResults from_json;
     if (is_plain(options.json)) from_json = read_sweep_json(sweep, options.json);
@@ -175,6 +181,7 @@ class SweepFiles {
 
   const Sweep& sweep_;
   const CommonOptions& options_;
+  std::list<FileLock> locks_;  ///< from before the files are read until they are written whole
   std::optional<Field> best_;
   PointResults results_;
   std::vector<std::size_t> missing_;
@@ -232,9 +239,15 @@ int lead(const MpiJob& job, PointThreads& threads, const Sweep& sweep, SweepFile
       progress.show(fmt::format("{} of {} points", files.done(), sweep.grid.points()),
                     static_cast<double>(files.done()) / all);
     };
-    compute_points(job, threads, files.missing(), watch);
+    try {
+      compute_points(job, threads, files.missing(), watch);
+    } catch (...) {
+      files.save();
+      throw;
+    }
   }
   files.write_all();
+  if (!quiet) add_notes(file_notes(sweep.file, sweep.set));
   if (!quiet) add_notes(notes_of(sweep));
   if (!quiet) note("{}", files.summary());
   if (files.done() < sweep.grid.points()) {
@@ -303,7 +316,7 @@ int sweep_command(const std::vector<std::string>& arguments) {
     try {
       prepare();
     } catch (const std::exception& error) {
-      problem = printable(error.what());
+      problem = printable(failure_text(error));
     }
     if (!all_ready(job, problem, sweep ? fmt::format("{:016x}", sweep->origin) : "")) {
       return job.rank() == 0 ? exit_input : exit_done;
@@ -317,7 +330,7 @@ int sweep_command(const std::vector<std::string>& arguments) {
                            : follow(job, pool);
   } catch (const std::exception& error) {
     if (job.ranks() == 1) throw;
-    note("ddpsim: rank {}: {}", job.rank(), error.what());
+    note("ddpsim: rank {}: {}", job.rank(), failure_text(error));
     job.abort(exit_failure);
   }
 }

@@ -19,6 +19,7 @@
 #include "tools/report/progress.hpp"
 #include "tools/report/tune_report.hpp"
 #include "tools/report/tune_section.hpp"
+#include "tools/study/file_notes.hpp"
 #include "tools/study/flag_values.hpp"
 #include "tools/study/measured_rows.hpp"
 #include "tools/study/names.hpp"
@@ -181,6 +182,7 @@ int tune_command(const std::vector<std::string>& arguments) {
   options.prepend(settings_of(flags, options.files.front()));
   const Scenario scenario = read(options, flags);
   const CalibratedModel priced = price_calibrated(scenario, options.laws_only);
+  if (!options.quiet) add_notes(file_notes(options.files[0], options.set));
   if (!options.quiet) add_notes(cluster_notes(scenario, options.set));
   TuneOptions tuning_options = tune_options(flags.request, scenario);
   Progress progress(options.quiet);

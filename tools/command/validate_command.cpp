@@ -22,6 +22,7 @@
 #include "tools/report/validate_section.hpp"
 #include "tools/report/validation_record.hpp"
 #include "tools/report/validation_report.hpp"
+#include "tools/study/file_notes.hpp"
 #include "tools/study/flag_values.hpp"
 #include "tools/study/names.hpp"
 
@@ -250,6 +251,8 @@ void check_outputs(const ValidateRequest& request) {
   for (const std::string& text : request.vary)
     for (const std::string& each : parse_axis(text).values) more.values.push_back(each);
   check_results(request.common, {{"--hooks-log", request.log}}, more);
+  if (!request.common.quiet && !request.calibration.empty())
+    add_notes(file_notes(request.calibration, {}));
 }
 
 /// Called by every rank; what rank 0 gets back is complete.

@@ -6,6 +6,7 @@
 
 #include "scenarios/reader/calibration_reader.hpp"
 #include "scenarios/reader/map.hpp"
+#include "scenarios/reader/seal.hpp"
 
 namespace ddpsim {
 namespace {
@@ -32,7 +33,7 @@ std::string calibration_yaml(const Calibration& given) {
     return std::pair(a.channels, a.size) < std::pair(b.channels, b.size);
   });
 
-  return document(
+  return sealed(document(
       calibration_map(), calibration,
       "# What ddpsim measured of a machine: what kernels, copies and all-reduces take, alone.\n"
       "# A scenario uses it with `cluster: {calibration: THIS FILE}`.\n"
@@ -40,7 +41,7 @@ std::string calibration_yaml(const Calibration& given) {
       "# outliers lie beyond three times the quartile distance. An all-reduce counts from the\n"
       "# last rank's arrival. A slowdown is a factor on the time alone, while both are active.\n"
       "# traffic: bytes read and written together; gemm: [m, n, k, batch]; aside: of a comm hook,\n"
-      "# beside the backward pass. KiB is 1024 bytes.\n");
+      "# beside the backward pass. KiB is 1024 bytes.\n"));
 }
 
 }  // namespace ddpsim

@@ -40,6 +40,19 @@ TraceArguments& TraceArguments::add(std::string_view key, std::string_view value
   return add_json(key, json_quoted(value));
 }
 
+void TraceEvents::begin_event() {
+  constexpr std::size_t part = std::size_t{1} << 20;
+  if (take_ && out_.size() >= part) flush();
+  if (count_ > 0) out_.append(std::string_view(",\n"));
+  ++count_;
+}
+
+void TraceEvents::flush() {
+  if (!take_) return;
+  take_(text());
+  out_.clear();
+}
+
 /// One picosecond short: whoever adds `ts` and `dur` as floating-point numbers must not see two
 /// spans that touch overlap.
 void TraceEvents::span(TraceRow row, std::string_view category, std::string_view name,
@@ -83,9 +96,9 @@ void TraceEvents::name_thread(TraceRow row, std::string_view name, int order) {
 
 void TraceEvents::append(const TraceEvents& others) {
   if (others.size() == 0) return;
-  if (out_.size() > 0) out_.append(std::string_view(",\n"));
+  begin_event();
   out_.append(others.text());
-  count_ += others.size();
+  count_ += others.size() - 1;
 }
 
 }  // namespace ddpsim

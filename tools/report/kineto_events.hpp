@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -33,6 +35,12 @@ class TraceArguments {
 /// with all digits down to the picosecond.
 class TraceEvents {
  public:
+  TraceEvents() = default;
+  /// `take` gets the events in large parts as they are made, the last of them from flush(); text()
+  /// is what it has not got yet.
+  explicit TraceEvents(std::function<void(std::string_view)> take) : take_(std::move(take)) {}
+  void flush();
+
   void span(TraceRow row, std::string_view category, std::string_view name, Instant start,
             Instant end, const TraceArguments& arguments = {});
   /// An arrow, from inside the span that begins at `start` to the span that begins at `end`.
@@ -51,13 +59,14 @@ class TraceEvents {
  private:
   template <typename... Values>
   void event(fmt::format_string<Values...> format, Values&&... values) {
-    if (out_.size() > 0) out_.append(std::string_view(",\n"));
+    begin_event();
     out_.push_back('{');
     fmt::format_to(std::back_inserter(out_), format, std::forward<Values>(values)...);
     out_.push_back('}');
-    ++count_;
   }
+  void begin_event();
 
+  std::function<void(std::string_view)> take_;  ///< none: all is kept
   fmt::memory_buffer out_;
   std::size_t count_ = 0;
 };

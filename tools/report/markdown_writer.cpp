@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "model/base/printable.hpp"
 #include "tools/report/field_kinds.hpp"
 #include "tools/report/text_writer.hpp"
 
@@ -15,9 +16,11 @@ bool is_word(const std::string& text, std::size_t at) {
   return at < text.size() && std::isalnum(static_cast<unsigned char>(text[at])) != 0;
 }
 
-/// Text that reads as itself: what Markdown takes for marks is escaped. An underscore within a word
-/// is none.
-std::string escaped(const std::string& text) {
+/// Text that reads as itself: what Markdown takes for marks is escaped, and what a terminal would
+/// obey is spelled out (model/base/printable.hpp). An underscore within a word is no mark.
+std::string escaped(const std::string& given) {
+  constexpr std::size_t longest = 2000;
+  const std::string text = cut_in_middle(printable(given), longest);
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -41,7 +44,7 @@ std::string paragraph(const std::string& text) {
 
 std::string code(const std::string& text) {
   const bool ends = text.empty() || text.back() == '\n';
-  return fmt::format("```\n{}{}```\n", text, ends ? "" : "\n");
+  return fmt::format("```\n{}{}```\n", printable(text, "\n"), ends ? "" : "\n");
 }
 
 bool at_left(const Table& table, std::size_t column) {

@@ -11,7 +11,8 @@
 namespace ddpsim {
 
 void note(std::string_view line) {
-  const std::string plain = printable(line);
+  constexpr std::size_t longest = 3000;  // beyond every list of names that an error gives
+  const std::string plain = cut_in_middle(printable(line), longest);
   draw((has_color(STDERR_FILENO) ? note_in_color(plain) : plain) + "\n");
 }
 

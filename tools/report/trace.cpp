@@ -54,6 +54,18 @@ class ShownRanks {
   int count_;
 };
 
+void check_size(const Scenario& scenario, const std::vector<NamedStep>& steps, TraceRanks which) {
+  std::size_t tasks = 0;
+  for (const NamedStep& named : steps)
+    tasks += named.step->schedule.tasks.size() *
+             static_cast<std::size_t>(ShownRanks(scenario, *named.step, which).count());
+  if (tasks > most_tasks)
+    throw std::invalid_argument(
+        fmt::format("a trace of {} tasks would take more than {} GB: without --all-ranks it holds "
+                    "the ranks that differ; --set compare=[bucketed] leaves strategies out",
+                    tasks, tasks / 2'000'000));
+}
+
 /// A file's worth of processes.
 class TraceFile {
  public:
@@ -61,38 +73,20 @@ class TraceFile {
       : scenario_(scenario), title_(std::move(title)) {}
 
   /// A step of one rank, called `name`.
-  void add(const Step& step, int rank, int like, const std::string& name) {
-    const int process = processes_++;
-    const TracedStep traced(scenario_, step, {first_host_process + process, process, rank, like});
-    if (process == 0) {
-      first_rank_ = rank;
-      on_hosts_ = traced.collectives_on_hosts;
-    }
-    const bool device = !step.schedule.synchronous;
-    events_.name_process(traced.where.host, name, "CPU", 2 * process);
-    if (device)
-      events_.name_process(traced.where.device, name,
-                           fmt::format("GPU {}", rank % scenario_.cluster.ranks_per_node),
-                           2 * process + 1);
-    write_rank(events_, traced, correlation_);
-    ranks_ += fmt::format(
-        "{}\n {{\"name\": {}, \"rank\": {}, \"process\": {}, \"step_ms\": {}, \"busy_overlap\": "
-        "{}}}",
-        process == 0 ? "" : ",", json_quoted(name), rank, traced.where.host,
-        in_ms(step.metrics.step), busy_overlap(step.schedule, step.timeline, like).ratio());
+  void add(const Step& step, int rank, int like, std::string name) {
+    const int process = static_cast<int>(processes_.size());
+    processes_.push_back(
+        {&step, {first_host_process + process, process, rank, like}, std::move(name)});
   }
 
-  std::string text() const {
-    // Holistic Trace Analysis looks for the rank in the text, with a space behind the colon.
-    std::string text = fmt::format(
-        "{{\n\"schemaVersion\": 1,\n\"deviceProperties\": [{}],\n"
-        "\"distributedInfo\": {{\"backend\": \"{}\", \"rank\": {}, \"world_size\": {}}},\n"
-        "\"ddpsim\": {{\"version\": {}, \"scenario\": {}, \"ranks\": [{}]}},\n"
-        "\"traceName\": {},\n\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [\n",
-        device(), on_hosts_ ? "gloo" : "nccl", first_rank_, scenario_.cluster.ranks(),
-        json_quoted(version), json_quoted(scenario_.name), ranks_, json_quoted(title_));
-    text += events_.text();
-    return text + "\n]}\n";
+  /// A large trace is written as it is made: never all of it is in memory.
+  void write(const TakePart& take) const {
+    take(header());
+    TraceEvents events(take);
+    std::int64_t correlation = 0;
+    for (const Process& process : processes_) add_events(events, process, correlation);
+    events.flush();
+    take("\n]}\n");
   }
 
  private:
@@ -107,25 +101,69 @@ class TraceFile {
         device.compute_capability % 10, device.multiprocessors);
   }
 
+  struct Process {
+    const Step* step;
+    TracedRank where;
+    std::string name;
+  };
+
+  std::string header() const {
+    std::string ranks;  // what our own header says of each
+    for (const auto& [step, where, name] : processes_)
+      ranks += fmt::format(
+          "{}\n {{\"name\": {}, \"rank\": {}, \"process\": {}, \"step_ms\": {}, "
+          "\"busy_overlap\": {}}}",
+          ranks.empty() ? "" : ",", json_quoted(name), where.rank, where.host,
+          in_ms(step->metrics.step),
+          busy_overlap(step->schedule, step->timeline, where.like).ratio());
+    const Process& first = processes_.front();
+    const bool on_hosts = TracedStep(scenario_, *first.step, first.where).collectives_on_hosts;
+    // Holistic Trace Analysis looks for the rank in the text, with a space behind the colon.
+    return fmt::format(
+        "{{\n\"schemaVersion\": 1,\n\"deviceProperties\": [{}],\n"
+        "\"distributedInfo\": {{\"backend\": \"{}\", \"rank\": {}, \"world_size\": {}}},\n"
+        "\"ddpsim\": {{\"version\": {}, \"scenario\": {}, \"ranks\": [{}]}},\n"
+        "\"traceName\": {},\n\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [\n",
+        device(), on_hosts ? "gloo" : "nccl", first.where.rank, scenario_.cluster.ranks(),
+        json_quoted(version), json_quoted(scenario_.name), ranks, json_quoted(title_));
+  }
+
+  void add_events(TraceEvents& events, const Process& process, std::int64_t& correlation) const {
+    const auto& [step, where, name] = process;
+    const int order = 2 * where.device;
+    events.name_process(where.host, name, "CPU", order);
+    if (!step->schedule.synchronous)
+      events.name_process(where.device, name,
+                          fmt::format("GPU {}", where.rank % scenario_.cluster.ranks_per_node),
+                          order + 1);
+    write_rank(events, TracedStep(scenario_, *step, where), correlation);
+  }
+
   const Scenario& scenario_;
   const std::string title_;
-  TraceEvents events_;
-  std::string ranks_;  ///< what our own header says of each
-  int processes_ = 0, first_rank_ = 0;
-  bool on_hosts_ = false;
-  std::int64_t correlation_ = 0;
+  std::vector<Process> processes_;
 };
 
-void check_size(const Scenario& scenario, const std::vector<NamedStep>& steps, TraceRanks which) {
-  std::size_t tasks = 0;
-  for (const NamedStep& named : steps)
-    tasks += named.step->schedule.tasks.size() *
-             static_cast<std::size_t>(ShownRanks(scenario, *named.step, which).count());
-  if (tasks > most_tasks)
-    throw std::invalid_argument(
-        fmt::format("a trace of {} tasks would take more than {} GB: without --all-ranks it holds "
-                    "the ranks that differ; --set compare=[bucketed] leaves strategies out",
-                    tasks, tasks / 2'000'000));
+/// The file of all steps. Throws std::invalid_argument if it would be too large.
+TraceFile trace_of(const Scenario& scenario, const std::vector<NamedStep>& steps,
+                   TraceRanks which) {
+  check_size(scenario, steps, which);
+  TraceFile file(scenario, "ddpsim: " + scenario.name);
+  for (const auto& [name, step] : steps) {
+    const ShownRanks ranks(scenario, *step, which);
+    for (int i = 0; i < ranks.count(); ++i)
+      file.add(*step, ranks.rank(i), ranks.like(i), fmt::format("{}: {}", name, ranks.name(i)));
+  }
+  return file;
+}
+
+void add_file(Outputs& outputs, const std::string& path, TraceFile file) {
+  outputs.add_parts(path, [path, file = std::move(file)](const TakePart& take) {
+    if (!path.ends_with(".gz")) return file.write(take);
+    Gzip packed(take);
+    file.write([&](std::string_view part) { packed.add(part); });
+    packed.finish();
+  });
 }
 
 /// "bucketed, 25 MiB" as the name of a folder: "bucketed-25-MiB".
@@ -163,14 +201,9 @@ void check_folder_of_step(const fs::path& folder, const std::vector<std::string>
 
 std::string chrome_trace(const Scenario& scenario, const std::vector<NamedStep>& steps,
                          TraceRanks which) {
-  check_size(scenario, steps, which);
-  TraceFile file(scenario, "ddpsim: " + scenario.name);
-  for (const auto& [name, step] : steps) {
-    const ShownRanks ranks(scenario, *step, which);
-    for (int i = 0; i < ranks.count(); ++i)
-      file.add(*step, ranks.rank(i), ranks.like(i), fmt::format("{}: {}", name, ranks.name(i)));
-  }
-  return file.text();
+  std::string text;
+  trace_of(scenario, steps, which).write([&](std::string_view part) { text += part; });
+  return text;
 }
 
 bool is_trace_folder(const std::string& place) {
@@ -191,10 +224,7 @@ void check_trace_folder(const std::string& folder) {
 void add_trace(Outputs& outputs, const std::string& place, const Scenario& scenario,
                const std::vector<NamedStep>& steps, TraceRanks which) {
   if (place.empty()) return;
-  if (!is_trace_folder(place)) {
-    const std::string text = chrome_trace(scenario, steps, which);
-    return outputs.add(place, place.ends_with(".gz") ? gzip(text) : text);
-  }
+  if (!is_trace_folder(place)) return add_file(outputs, place, trace_of(scenario, steps, which));
   check_size(scenario, steps, which);
   for (const auto& [name, step] : steps) {
     const fs::path folder = fs::path(place) / folder_name(name);
@@ -208,7 +238,7 @@ void add_trace(Outputs& outputs, const std::string& place, const Scenario& scena
       const std::string title = fmt::format("{}: {}", name, ranks.name(i));
       TraceFile file(scenario, "ddpsim: " + title);
       file.add(*step, ranks.rank(i), ranks.like(i), title);
-      outputs.add((folder / names[at(i)]).string(), gzip(file.text()));
+      add_file(outputs, (folder / names[at(i)]).string(), std::move(file));
     }
   }
 }

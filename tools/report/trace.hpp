@@ -31,7 +31,8 @@ void check_trace_folder(const std::string& folder);
 /// A file holds the trace of all steps, compressed if its name ends in ".gz". A folder gets a file
 /// for each step and rank, as the profiler of a real job leaves them and as tools expect them:
 /// FOLDER/STEP/rank0.json.gz. Throws InputError if FOLDER/STEP holds other traces, which would be
-/// taken for ranks of the same job.
+/// taken for ranks of the same job. The trace is made while it is written: the scenario and the
+/// steps must live until outputs.commit().
 void add_trace(Outputs& outputs, const std::string& place, const Scenario& scenario,
                const std::vector<NamedStep>& steps, TraceRanks which);
 

@@ -1,10 +1,22 @@
 #include "tools/sweep/point_threads.hpp"
 
+#include <stdexcept>
+
+#include "tools/report/notes.hpp"
+
 namespace ddpsim {
 
 PointThreads::PointThreads(int threads, std::function<PointResult(std::size_t)> compute)
     : compute_(std::move(compute)) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  try {
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  } catch (const std::exception& problem) {
+    if (threads_.empty())
+      throw std::runtime_error(fmt::format(
+          "no thread could be started ({}): ulimit -u and ulimit -v limit them", problem.what()));
+    note("note: of {} threads {} could be started, which compute all points ({})", threads,
+         threads_.size(), problem.what());
+  }
 }
 
 PointThreads::~PointThreads() {

@@ -2,6 +2,7 @@
 import argparse
 import sys
 
+from .._text import one_line
 from .._user_step import LOSS
 from . import check_torch
 from .errors import DescribeError, OwnFault, own_fault
@@ -111,24 +112,28 @@ def main(words=None):
         say(workload, arguments.output)
 
 
+def tell(text):
+    print(f'describe: {one_line(text)}', file=sys.stderr)
+
+
 def say(workload, output):
-    print(f'describe: {workload!r}', file=sys.stderr)
+    tell(repr(workload))
     for note in workload.notes:
-        print(f'describe: {note}', file=sys.stderr)
+        tell(note)
     for line in workload.partial:
-        print(f'describe: partial: {line}, priced by its bytes alone', file=sys.stderr)
+        tell(f'partial: {line}, priced by its bytes alone')
     if output != '-':
-        print(f'describe: wrote {output}; next: ddpsim run {output}', file=sys.stderr)
+        tell(f'wrote {output}; next: ddpsim run {output}')
 
 
 if __name__ == '__main__':
     try:
         main()
     except DescribeError as problem:
-        print(f'describe: {problem}', file=sys.stderr)
+        tell(problem)
         sys.exit(1 if isinstance(problem, OwnFault) else 2)
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as problem:
-        print(f'describe: {own_fault(problem, "a model that it captured")}', file=sys.stderr)
+        tell(own_fault(problem, 'a model that it captured'))
         sys.exit(1)

@@ -1,7 +1,12 @@
 """The description of a training step: what `describe` returns, and how it is written."""
 import json
+import os
 from dataclasses import dataclass, field
 from typing import Optional
+
+from .._files import sealed, write
+
+FORMAT = 'ddpsim.workload/2'
 
 
 @dataclass(frozen=True)
@@ -72,11 +77,10 @@ class Workload:
 
     def text(self):
         """The description as YAML, `format: ddpsim.workload/2`."""
-        return '\n'.join(_lines(self)) + '\n'
+        return sealed('\n'.join(_lines(self)) + '\n')
 
     def save(self, path):
-        with open(path, 'w', encoding='utf-8', newline='\n') as file:
-            file.write(self.text())
+        write(os.fspath(path), self.text())
 
     def __repr__(self):
         elements = sum(_product(p.shape) for p in self.parameters)
@@ -189,7 +193,8 @@ def _collective(sent, count):
 
 
 def _lines(workload):
-    yield 'format: ddpsim.workload/2'
+    yield f'format: {FORMAT}'
+    yield 'written_by: ddpsim.describe'
     yield f'source: {json.dumps(workload.source, ensure_ascii=False)}'
     yield f'model: {quoted(workload.model)}'
     yield f'batch: {workload.batch}'
@@ -238,3 +243,4 @@ def _lines(workload):
         yield 'collectives:'
         yield from (f'  - {_flow(_collective(*each))}'
                     for each in _counted(workload.collectives))
+    yield f'end: {FORMAT}'

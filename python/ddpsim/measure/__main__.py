@@ -2,6 +2,7 @@
 import argparse
 import sys
 
+from .._text import one_line
 from .errors import MeasureError
 
 DESCRIPTION = """\
@@ -75,7 +76,7 @@ def check_torch():
 
 
 def say(text):
-    print(f'measure: {text}', file=sys.stderr)
+    print(f'measure: {one_line(text)}', file=sys.stderr)
 
 
 def main(words=None):
@@ -100,7 +101,7 @@ if __name__ == '__main__':
     try:
         main()
     except MeasureError as problem:
-        print(f'measure: {problem}', file=sys.stderr)
+        say(problem)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -1,9 +1,10 @@
 """The files. Each text is quoted as JSON has it, which YAML reads; a file is written whole, then
 renamed, so that one that was interrupted holds what had been measured by then."""
 import json
-import os
 import platform
 
+from .._files import unsealed
+from .._files import write as write_whole
 from .errors import MeasureError
 
 WRITTEN_BY = 'ddpsim.measure'
@@ -15,24 +16,24 @@ def quoted(text):
 
 
 def write(path, text):
-    part = f'{path}.part-{os.getpid()}'
     try:
-        with open(part, 'w', encoding='utf-8') as file:
-            file.write(text)
-        os.replace(part, path)
+        write_whole(path, text)
     except OSError as problem:
-        if os.path.exists(part):
-            os.remove(part)
         raise MeasureError(f'--output: {path}: {problem.strerror}') from None
 
 
 def read(path, flag):
     try:
         with open(path, encoding='utf-8') as file:
-            return file.read()
+            text = file.read()
     except (OSError, UnicodeDecodeError) as problem:
         raise MeasureError(f'{flag}: {path}: {getattr(problem, "strerror", None) or problem}'
                            ) from None
+    try:
+        return unsealed(text)
+    except ValueError as problem:
+        raise MeasureError(f'{flag}: {path}: {problem}; copy it or make it again, or, if you '
+                           'changed it on purpose, remove the comment of that line') from None
 
 
 def top_level(text):

@@ -12,6 +12,7 @@ import math
 import statistics
 import time
 
+from .._files import sealed
 from .errors import MeasureError
 from .files import WRITTEN_BY, processor, quoted, read, top_level
 
@@ -85,7 +86,7 @@ def host_text(times, factor, source, torch_version, name):
              'measured: ' + json.dumps({key: f'{us:.4f} us' for key, us in times.items()})]
     if factor is not None:
         lines.append(f'factor: {factor:.3f}')
-    return '\n'.join([*lines, f'end: {FORMAT}']) + '\n'
+    return sealed('\n'.join([*lines, f'end: {FORMAT}']) + '\n')
 
 
 def run(seconds, against=None):

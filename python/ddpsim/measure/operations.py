@@ -11,6 +11,7 @@ import time
 
 import torch
 
+from .._files import sealed
 from .cases import cases
 from .clocks import clock_of
 from .errors import MeasureError, first_line
@@ -107,7 +108,7 @@ class Table:
         lines += [f'date: {quoted(datetime.date.today())}',
                   f'seconds: {self.seconds + seconds:.1f}', 'operations:', *self.rows.values(),
                   f'end: {FORMAT}']
-        write(self.path, '\n'.join(lines) + '\n')
+        write(self.path, sealed('\n'.join(lines) + '\n'))
 
 
 def set_tf32(on):

@@ -6,6 +6,8 @@ import platform
 
 import torch
 
+from .._files import sealed
+from .._files import write as write_whole
 from .messages import plural
 
 
@@ -24,19 +26,10 @@ def commented(text):
 
 
 def write(path, text):
-    """Whole, then renamed."""
     folder = os.path.dirname(path)
     if folder:
         os.makedirs(folder, exist_ok=True)
-    part = f'{path}.part-{os.getpid()}'
-    try:
-        with open(part, 'w', encoding='utf-8') as file:
-            file.write(text)
-        os.replace(part, path)
-    except OSError:
-        if os.path.exists(part):
-            os.remove(part)
-        raise
+    write_whole(path, text)
 
 
 def processor():
@@ -100,7 +93,7 @@ def workload_text(profile):
             for dtype, tensors, size in profile.buffers
         ]
     lines += [f'arrival: {profile.arrival}', 'end: ddpsim.workload/1']
-    return '\n'.join(lines) + '\n'
+    return sealed('\n'.join(lines) + '\n')
 
 
 def scenario_text(name, unused):

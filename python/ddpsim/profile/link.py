@@ -7,6 +7,7 @@ import time
 
 import torch
 
+from .._files import sealed
 from .all_reduce import (GLOO_THREADS, LARGEST_STREAMED, all_reduce_time, issue_time, stream_time,
                          without_disturbance)
 from .computation import Multiplications, Passes
@@ -124,7 +125,7 @@ def link_text(job, link):
         for size, spread in link['all_reduce'].items()
     ]
     lines.append('end: ddpsim.link/1')
-    return '\n'.join(lines) + '\n'
+    return sealed('\n'.join(lines) + '\n')
 
 
 def calibration_text(job, link, workload):
@@ -159,7 +160,7 @@ def calibration_text(job, link, workload):
             for point in link['interference']
         ]
     lines.append('end: ddpsim.calibration/1')
-    return '\n'.join(lines) + '\n'
+    return sealed('\n'.join(lines) + '\n')
 
 
 def streamed_text(link, size):

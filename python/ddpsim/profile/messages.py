@@ -1,6 +1,8 @@
 """What is said to whoever profiles, and the errors that end a profile."""
 import sys
 
+from .._text import one_line
+
 KIB, MIB = 1 << 10, 1 << 20
 
 
@@ -18,7 +20,7 @@ def first_line(problem):
 
 
 def note(text):
-    print(f'ddpsim.profile: {text}', file=sys.stderr)
+    print(f'ddpsim.profile: {one_line(text)}', file=sys.stderr)
 
 
 def plural(count, what):

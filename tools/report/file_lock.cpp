@@ -1,0 +1,71 @@
+#include "tools/report/file_lock.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "scenarios/reader/input_error.hpp"
+
+namespace ddpsim {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// " (process 1234)", of what the owner wrote into the lock's file.
+std::string owner_of(int file) {
+  std::array<char, 20> digits{};
+  const ssize_t read = pread(file, digits.data(), digits.size(), 0);
+  std::string text(digits.data(), read > 0 ? static_cast<std::size_t>(read) : 0);
+  text.resize(std::min(text.size(), text.find_first_not_of("0123456789")));
+  return text.empty() ? "" : fmt::format(" (process {})", text);
+}
+
+/// Is the file that is open here still the one of that name? Its owner removes it in the end.
+bool is_there(int file, const fs::path& path) {
+  struct stat open_one {
+  }, named{};
+  return fstat(file, &open_one) == 0 && stat(path.c_str(), &named) == 0 &&
+         open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino;
+}
+
+}  // namespace
+
+FileLock::FileLock(const std::string& path) {
+  std::error_code error;
+  const fs::path target = fs::weakly_canonical(path, error);
+  beside_ = (error ? fs::path(path) : target).string() + ".lock";
+  while (true) {
+    file_ = open(beside_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (file_ < 0) return;
+    if (flock(file_, LOCK_EX | LOCK_NB) != 0) {
+      const bool taken = errno == EWOULDBLOCK;
+      const std::string owner = owner_of(file_);
+      close(file_);
+      file_ = -1;
+      if (!taken) return;
+      throw InputError(fmt::format(
+          "{}: another process of ddpsim{} is writing it: wait until that one is done, or name "
+          "another file",
+          path, owner));
+    }
+    if (is_there(file_, beside_)) break;
+    close(file_);  // its owner has removed it since it was opened
+  }
+  const std::string process = fmt::format("{}\n", getpid());
+  // Only an error would quote it.
+  if (ftruncate(file_, 0) != 0 || pwrite(file_, process.data(), process.size(), 0) < 0) return;
+}
+
+FileLock::~FileLock() {
+  if (file_ < 0) return;
+  unlink(beside_.c_str());
+  close(file_);
+}
+
+}  // namespace ddpsim

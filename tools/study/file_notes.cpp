@@ -1,0 +1,23 @@
+#include "tools/study/file_notes.hpp"
+
+#include <filesystem>
+
+#include "scenarios/reader/named_files.hpp"
+#include "scenarios/reader/seal.hpp"
+
+namespace ddpsim {
+
+std::vector<std::string> file_notes(const std::string& scenario,
+                                    const std::vector<std::pair<std::string, std::string>>& set) {
+  std::vector<std::string> notes;
+  NamedFiles named([&](const std::filesystem::path& file, const std::string& content) {
+    if (std::string note = unsealed_note(content, file.string()); !note.empty())
+      notes.push_back(std::move(note));
+  });
+  const std::filesystem::path file = scenario;
+  named.add_file(file);
+  for (const auto& [key, value] : set) named.add_text(value, file.parent_path());
+  return notes;
+}
+
+}  // namespace ddpsim
