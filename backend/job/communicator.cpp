@@ -16,7 +16,10 @@
 #include "backend/cpu/float16.hpp"
 #include "backend/cpu/priority.hpp"
 #include "backend/device_error.hpp"
+#include "backend/job/door.hpp"
 #include "backend/job/gloo_errors.hpp"
+#include "backend/job/guarded_device.hpp"
+#include "backend/job/secret.hpp"
 
 namespace ddpsim {
 namespace {
@@ -52,18 +55,19 @@ Communicator::Communicator(Rendezvous& rendezvous, int rank, int ranks,
                            const std::string& interface, milliseconds timeout)
     : rank_(rank), ranks_(ranks), timeout_(timeout) {
   translate_errors("connecting to the other ranks", timeout_, [&] {
-    gloo::transport::tcp::attr address;
+    gloo::transport::tcp::attr wanted;
     if (interface.empty())
-      address.hostname = "127.0.0.1";
+      wanted.hostname = "127.0.0.1";
     else
-      address.iface = interface;
-    take_role(Role::transport);  // the device's thread inherits it
-    auto device = gloo::transport::tcp::CreateDevice(address);
+      wanted.iface = interface;
+    const Deadline until = Deadline::clock::now() + timeout;
+    const Secret secret = share_secret(rendezvous.store(), rank, timeout);
+    take_role(Role::transport);  // the threads of door and device inherit it
+    Door door(gloo::transport::tcp::CreateDeviceAttr(wanted).ai_addr, rank, secret);
+    auto device = guarded_device(door, until);
     auto context = std::make_shared<gloo::rendezvous::Context>(rank, ranks);
-    // Gloo waits five timeouts for a connection.
-    context->setTimeout(std::max(timeout / 5, milliseconds{200}));
-    context->connectFullMesh(rendezvous.store(), device);
     context->setTimeout(timeout);
+    context->connectFullMesh(rendezvous.store(), device);
     context_ = context;
   });
   barrier();
