@@ -20,14 +20,22 @@ namespace {
 namespace tcp = gloo::transport::tcp;
 using std::chrono::milliseconds;
 
+using Moved = std::shared_ptr<std::atomic<std::uint64_t>>;
+
+/// What all pairs of a device have in common.
+struct Guard {
+  Door& door;
+  Deadline until;
+  Moved moved;
+};
+
 class GuardedPair : public tcp::Pair {
  public:
   GuardedPair(tcp::Context* context, tcp::Device* device, int rank, milliseconds timeout,
-              Door& door, Deadline until)
+              const Guard& guard)
       : tcp::Pair(context, device, rank, timeout),
-        door_(door),
-        until_(until),
-        meeting_point_(door.address()) {
+        guard_(guard),
+        meeting_point_(guard.door.address()) {
     stop_listening();
   }
 
@@ -35,10 +43,17 @@ class GuardedPair : public tcp::Pair {
 
   void connect(const std::vector<char>& bytes) override {
     const tcp::Address there(bytes);
-    const int socket = door_.connection_with(rank_, Channel::data, there.getSockaddr(), until_);
+    const int socket =
+        guard_.door.connection_with(rank_, Channel::data, there.getSockaddr(), guard_.until);
     const std::lock_guard lock(m_);
     fd_ = socket;
     handleConnected();
+  }
+
+  /// Gloo's own leaves those who wait for this pair until their time is over.
+  void close() override {
+    const std::lock_guard lock(m_);
+    if (state_ != CLOSED && ex_ == nullptr) signalException("the connection was ended");
   }
 
   /// On Gloo's thread, where an exception would end the process.
@@ -52,6 +67,21 @@ class GuardedPair : public tcp::Pair {
     // at once, for what could not be read is still there.
     const std::unique_lock lock(m_, std::try_to_lock);
     if (lock && state_ != CLOSED) signalException(problem_);
+  }
+
+ protected:
+  bool read() override {
+    const std::size_t before = rx_.nread;
+    const bool whole = tcp::Pair::read();
+    if (whole || rx_.nread != before) ++*guard_.moved;
+    return whole;
+  }
+
+  bool write(tcp::Op& op) override {
+    const std::size_t before = op.nwritten;
+    const bool whole = tcp::Pair::write(op);
+    if (whole || op.nwritten != before) ++*guard_.moved;
+    return whole;
   }
 
  private:
@@ -68,41 +98,37 @@ class GuardedPair : public tcp::Pair {
     ex_ = nullptr;
   }
 
-  Door& door_;
-  Deadline until_;
+  Guard guard_;
   tcp::Address meeting_point_;
   std::string problem_;  ///< of Gloo's thread
 };
 
 class GuardedContext : public tcp::Context {
  public:
-  GuardedContext(std::shared_ptr<tcp::Device> device, int self, int ranks, Door& door,
-                 Deadline until)
-      : tcp::Context(std::move(device), self, ranks), door_(door), until_(until) {}
+  GuardedContext(std::shared_ptr<tcp::Device> device, int self, int ranks, const Guard& guard)
+      : tcp::Context(std::move(device), self, ranks), guard_(guard) {}
 
   std::unique_ptr<gloo::transport::Pair>& createPair(int other) override {
-    pairs_[static_cast<std::size_t>(other)] =
-        std::make_unique<GuardedPair>(this, device_.get(), other, getTimeout(), door_, until_);
-    return pairs_[static_cast<std::size_t>(other)];
+    auto& pair = pairs_[static_cast<std::size_t>(other)];
+    pair = std::make_unique<GuardedPair>(this, device_.get(), other, getTimeout(), guard_);
+    return pair;
   }
 
  private:
-  Door& door_;
-  Deadline until_;
+  Guard guard_;
 };
 
 class GuardedDevice : public tcp::Device {
  public:
-  GuardedDevice(const tcp::attr& address, Door& door, Deadline until)
-      : tcp::Device(address), door_(door), until_(until) {}
+  GuardedDevice(const tcp::attr& address, const Guard& guard)
+      : tcp::Device(address), guard_(guard) {}
 
-  std::shared_ptr<gloo::transport::Context> createContext(int rank, int size) override {
-    return std::make_shared<GuardedContext>(shared_from_this(), rank, size, door_, until_);
+  std::shared_ptr<gloo::transport::Context> createContext(int self, int ranks) override {
+    return std::make_shared<GuardedContext>(shared_from_this(), self, ranks, guard_);
   }
 
  private:
-  Door& door_;
-  Deadline until_;
+  Guard guard_;
 };
 
 /// A loopback address of 2^24, at random, for the sockets that Gloo opens and nobody uses.
@@ -116,8 +142,8 @@ tcp::attr out_of_the_way() {
 
 }  // namespace
 
-std::shared_ptr<gloo::transport::Device> guarded_device(Door& door, Deadline until) {
-  return std::make_shared<GuardedDevice>(out_of_the_way(), door, until);
+std::shared_ptr<gloo::transport::Device> guarded_device(Door& door, Deadline until, Moved moved) {
+  return std::make_shared<GuardedDevice>(out_of_the_way(), Guard{door, until, std::move(moved)});
 }
 
 }  // namespace ddpsim
