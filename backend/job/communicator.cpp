@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <gloo/allgather.h>
@@ -122,6 +123,8 @@ void Communicator::guarded(const char* what, const std::function<void()>& call) 
                      : fmt::format("lost another rank ({})", text));
   } catch (const gloo::EnforceNotMet& problem) {
     throw error(plain_gloo_message(problem.what()));
+  } catch (const std::system_error& problem) {  // no thread, as a rule
+    throw error(fmt::format("the system refuses a thread: {}", problem.code().message()));
   }
 }
 

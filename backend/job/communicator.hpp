@@ -67,8 +67,8 @@ class Communicator {
   /// Everyone's bytes, by rank; sizes may differ.
   std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine);
 
-  /// Makes `call`, which waits for other ranks through `context`, with patience() for each wait. What
-  /// goes wrong meanwhile becomes a DeviceError of one line that begins with `what`.
+  /// Makes `call`, which waits for other ranks through `context`, with patience() for each wait.
+  /// What goes wrong meanwhile becomes a DeviceError of one line that begins with `what`.
   void guarded(const char* what, const std::function<void()>& call);
   /// How long a single wait may last: the watchdog ends those that are in vain, long before.
   static constexpr std::chrono::milliseconds patience() { return std::chrono::hours{24 * 7}; }

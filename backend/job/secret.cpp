@@ -53,8 +53,9 @@ Secret share_secret(gloo::rendezvous::Store& store, int rank, std::chrono::milli
   try {
     store.wait({key}, timeout);
   } catch (const gloo::Exception&) {
-    throw DeviceError(fmt::format("rank 0 left no secret within {:g} s",
-                                  static_cast<double>(timeout.count()) / 1000));
+    throw DeviceError(
+        fmt::format("connecting to the other ranks: rank 0 left no secret within {:g} s",
+                    static_cast<double>(timeout.count()) / 1000));
   }
   const std::vector<char> found = store.get(key);
   if (found.size() != secret.bytes.size())

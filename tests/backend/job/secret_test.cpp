@@ -52,7 +52,8 @@ TEST_CASE("ranks share one secret, and two jobs have two", "[backend][secret]") 
 
 TEST_CASE("a secret that does not come, or is none, is an error", "[backend][secret]") {
   gloo::rendezvous::HashStore store;
-  CHECK_THROWS_WITH(share_secret(store, 1, 10ms), "rank 0 left no secret within 0.01 s");
+  CHECK_THROWS_WITH(share_secret(store, 1, 10ms),
+                    "connecting to the other ranks: rank 0 left no secret within 0.01 s");
   store.set("ddpsim-secret", {'x'});
   CHECK_THROWS_AS(share_secret(store, 1, 10ms), DeviceError);
 }
