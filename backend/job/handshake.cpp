@@ -213,15 +213,17 @@ Guest::State Guest::advance(const Secret& secret, std::uint32_t self) {
 int visit(const sockaddr_storage& address, const Claim& claim, const Secret& secret,
           Deadline until) {
   const Deadline begun = Deadline::clock::now();
+  std::string why;  // of the last try that was not cut short
   for (;;) {
     const int socket = ::socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (socket < 0) throw DeviceError(fmt::format("no socket: {}", std::strerror(errno)));
     const Deadline this_try = std::min(until, Deadline::clock::now() + longest_try);
     const int problem = connect_to(socket, address, this_try);
-    std::string why =
+    const std::string now =
         problem == 0 ? converse(socket, claim, secret, this_try) : std::strerror(problem);
-    if (why.empty()) return socket;
+    if (now.empty()) return socket;
     close(socket);
+    if (why.empty() || Deadline::clock::now() < until) why = now;
     if (problem == ECONNREFUSED)  // a rank waits before it says where
       throw DeviceError(fmt::format("connecting to the other ranks: rank {} is gone from {}",
                                     claim.to, text_of(address)));

@@ -137,8 +137,7 @@ class Job:
         words += ['--steps', '100000' if endless else '2']
         if self.moment != 'calibration':
             words += ['--calibration', str(self.tools.calibration)]
-        if self.kind == 'disk full':
-            words += ['--json', '/dev/full']
+        words += ['--json', '/dev/full' if self.kind == 'disk full' else 'result.json']
         if self.backend == 'threads':
             words += ['--backend', 'threads', '--ranks', '2']
         elif self.backend == 'processes':
