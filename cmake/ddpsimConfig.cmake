@@ -10,6 +10,7 @@ find_dependency(ZLIB)
 find_dependency(Eigen3 NO_MODULE)
 find_dependency(Threads)
 find_dependency(Gloo)
+find_dependency(OpenSSL COMPONENTS Crypto)
 set(CMAKE_MODULE_PATH ${ddpsim_module_path})
 
 get_filename_component(ddpsim_prefix ${CMAKE_CURRENT_LIST_DIR}/../../.. ABSOLUTE)

@@ -5,8 +5,8 @@ set -eu
 cd "$(dirname "$0")/.."
 
 BUILD_PACKAGES="g++ cmake ninja-build python3 libyaml-cpp-dev libboost-program-options-dev \
-libfmt-dev nlohmann-json3-dev zlib1g-dev libeigen3-dev libgloo-dev libhiredis-dev catch2 \
-libbenchmark-dev"
+libfmt-dev nlohmann-json3-dev zlib1g-dev libeigen3-dev libgloo-dev libhiredis-dev libssl-dev \
+catch2 libbenchmark-dev"
 # The oracle of what only older releases of PyTorch do: torch 1.13. A validator of JSON Schemas. A
 # real Redis to meet at. Hosts and links of a chosen rate: ip and tc. MPI, for `sweep` on several
 # machines: without it everything else builds. What a Python module compiles with. A

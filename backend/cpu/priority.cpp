@@ -26,6 +26,7 @@ std::uint32_t policy_of(Role role) {
     case Role::communication:
       return SCHED_OTHER;
     case Role::transport:
+    case Role::computation_in_turns:
       return SCHED_BATCH;
     case Role::computation:
       return SCHED_IDLE;
@@ -41,8 +42,14 @@ void take_role(Role role) {
   if (attributes.policy != SCHED_OTHER && attributes.policy != SCHED_BATCH)
     return;  // someone has chosen another scheduler
   attributes.policy = policy_of(role);
-  attributes.runtime = role == Role::computation ? 0 : shortest_slice_ns;  // zero: the system's own
+  const bool computes = role == Role::computation || role == Role::computation_in_turns;
+  attributes.runtime = computes ? 0 : shortest_slice_ns;  // zero: the system's own
   syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
+void hurry(pid_t thread) {
+  SchedulerAttributes attributes;
+  syscall(SYS_sched_setattr, thread, &attributes, 0);
 }
 
 }  // namespace ddpsim

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 namespace ddpsim {
 
 /// Who goes first on a core that several threads of a rank want.
@@ -18,6 +20,9 @@ enum class Role {
   communication,  ///< first: runs as soon as it wakes
   transport,      ///< Gloo's thread: before kernels, never before the above (SCHED_BATCH)
   computation,    ///< kernels: whenever nobody else on this machine wants the core (SCHED_IDLE)
+  /// Kernels beside programs that always want the core: taking turns with them (SCHED_BATCH). Where
+  /// others are never done, SCHED_IDLE is left a third of a percent.
+  computation_in_turns,
 };
 
 /// For this thread, and the threads it starts from now on. Takes no privilege; once computing, a
@@ -25,5 +30,9 @@ enum class Role {
 /// Source: sched(7); sched_setattr(2); Linux, kernel/sched/fair.c, wakeup preemption; Gloo,
 /// transport/tcp, where the device's thread tries a connection's lock.
 void take_role(Role role);
+
+/// Lets a thread of this process that computes go first again, so that it can end soon. Takes a
+/// privilege, and does nothing without it.
+void hurry(pid_t thread);
 
 }  // namespace ddpsim

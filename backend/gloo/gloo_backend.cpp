@@ -1,5 +1,6 @@
 #include "backend/gloo/gloo_backend.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include <Eigen/Core>
@@ -7,6 +8,7 @@
 #include <gloo/config.h>
 
 #include "backend/cpu/gemm.hpp"
+#include "backend/cpu/neighbours.hpp"
 #include "backend/cpu/priority.hpp"
 #include "backend/gloo/all_reduce_timer.hpp"
 #include "backend/gloo/check_schedule.hpp"
@@ -27,8 +29,10 @@ class GlooBackend : public Backend {
       : interface_(std::move(interface)),
         plugins_(plugins),
         kept_hooks_(rank, ranks, plugins),
-        connection_(rendezvous, rank, ranks, interface_, timeout) {
-    take_role(Role::computation);  // the connection's threads have started by now
+        connection_(rendezvous, rank, ranks, interface_, timeout),
+        in_turns_(beside_others()) {
+    // The connection's threads have started by now.
+    take_role(in_turns_ ? Role::computation_in_turns : Role::computation);
   }
 
   int rank() const override { return connection_.rank(); }
@@ -39,10 +43,10 @@ class GlooBackend : public Backend {
     return interface_.empty() ? "TCP over loopback" : fmt::format("TCP over {}", interface_);
   }
   std::string versions() const override {
-    return fmt::format("ddpsim {}, Gloo {}.{}.{}, Eigen {}.{}.{} with {}", version,
+    return fmt::format("ddpsim {}, Gloo {}.{}.{}, Eigen {}.{}.{} with {}{}", version,
                        GLOO_VERSION_MAJOR, GLOO_VERSION_MINOR, GLOO_VERSION_PATCH,
                        EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION,
-                       gemm_instructions());
+                       gemm_instructions(), in_turns_ ? ", in turns with other programs" : "");
   }
 
   void load(const Workload& workload, Optimizer optimizer) override {
@@ -95,6 +99,15 @@ class GlooBackend : public Backend {
   }
 
  private:
+  /// Do other programs keep the cores of any rank busy? The same answer on all ranks.
+  bool beside_others() {
+    const std::byte taken{cores_are_taken(ranks())};
+    const auto all = gather({&taken, 1});
+    return std::any_of(all.begin(), all.end(), [](const auto& each) {
+      return each.size() == 1 && each[0] != std::byte{0};
+    });
+  }
+
   std::string interface_;
   const Plugins* plugins_;
   const Workload* workload_ = nullptr;
@@ -103,6 +116,7 @@ class GlooBackend : public Backend {
   std::unique_ptr<UserHooks> user_hooks_;
   KeptHooks kept_hooks_;
   Connection connection_;  ///< its threads use the others
+  bool in_turns_;          ///< kernels take turns with other programs
   AllReduceTimer timer_{connection_};
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "backend/device_error.hpp"
+#include "backend/plugin/exit_guard.hpp"
 
 namespace ddpsim {
 namespace {
@@ -10,6 +11,7 @@ namespace {
 /// Makes `call`, which runs code of the hook of this name.
 template <typename Call>
 void guarded(const std::string& name, Call call) {
+  const ExitGuard guard("the plugin's comm hook", name);
   try {
     call();
   } catch (const std::exception& problem) {

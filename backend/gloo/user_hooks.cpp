@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "backend/device_error.hpp"
+#include "backend/plugin/exit_guard.hpp"
 
 namespace ddpsim {
 namespace {
@@ -152,6 +153,7 @@ void UserHooks::call_plugin(const UserHook& hook, const Task& task) {
   gradient.count = static_cast<std::int64_t>(values.size());
   gradient.values = values.data();
   gradient.parameter = memory_.parameter(task.parameter).data();
+  const ExitGuard guard("the plugin's hook", hook.plugin);
   const std::string problem =
       call_gradient_hook(*plugins_->gradient_hook(hook.plugin), gradient,
                          [&](const std::string& name) { return readable(name, task.micro_batch); });

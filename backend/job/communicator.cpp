@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <gloo/allgather.h>
@@ -16,7 +17,10 @@
 #include "backend/cpu/float16.hpp"
 #include "backend/cpu/priority.hpp"
 #include "backend/device_error.hpp"
+#include "backend/job/door.hpp"
 #include "backend/job/gloo_errors.hpp"
+#include "backend/job/guarded_device.hpp"
+#include "backend/job/secret.hpp"
 
 namespace ddpsim {
 namespace {
@@ -31,6 +35,24 @@ void add(void* to, const void* left, const void* right, std::size_t count) {
   const auto* a = static_cast<const Value*>(left);
   const auto* b = static_cast<const Value*>(right);
   for (std::size_t i = 0; i < count; ++i) sum[i] = a[i] + b[i];
+}
+
+/// Where rank 0 waits, as it leaves word in `store`.
+sockaddr_storage share_address(gloo::rendezvous::Store& store, int rank,
+                               const sockaddr_storage& mine, milliseconds timeout) {
+  constexpr const char* key = "ddpsim-door";
+  if (rank == 0) {
+    const auto* begin = reinterpret_cast<const char*>(&mine);
+    store.set(key, {begin, begin + sizeof mine});
+    return mine;
+  }
+  store.wait({key}, timeout);
+  const std::vector<char> found = store.get(key);
+  sockaddr_storage address{};
+  if (found.size() != sizeof address)
+    throw DeviceError("what lies where rank 0 leaves its address is none");
+  std::memcpy(&address, found.data(), sizeof address);
+  return address;
 }
 
 }  // namespace
@@ -51,23 +73,59 @@ void check_interface(const std::string& interface) {
 Communicator::Communicator(Rendezvous& rendezvous, int rank, int ranks,
                            const std::string& interface, milliseconds timeout)
     : rank_(rank), ranks_(ranks), timeout_(timeout) {
-  translate_errors("connecting to the other ranks", timeout_, [&] {
-    gloo::transport::tcp::attr address;
-    if (interface.empty())
-      address.hostname = "127.0.0.1";
-    else
-      address.iface = interface;
-    take_role(Role::transport);  // the device's thread inherits it
-    auto device = gloo::transport::tcp::CreateDevice(address);
-    auto context = std::make_shared<gloo::rendezvous::Context>(rank, ranks);
-    // Gloo waits five timeouts for a connection.
-    context->setTimeout(std::max(timeout / 5, milliseconds{200}));
-    context->connectFullMesh(rendezvous.store(), device);
-    context->setTimeout(timeout);
-    context_ = context;
-  });
+  guarded("connecting to the other ranks", [&] { connect(rendezvous, interface); });
   barrier();
   rendezvous.leave();  // everyone has read it
+}
+
+void Communicator::connect(Rendezvous& rendezvous, const std::string& interface) {
+  gloo::transport::tcp::attr wanted;
+  if (interface.empty())
+    wanted.hostname = "127.0.0.1";
+  else
+    wanted.iface = interface;
+  const Deadline until = Deadline::clock::now() + timeout_;
+  gloo::rendezvous::Store& store = rendezvous.store();
+  const Secret secret = share_secret(store, rank_, timeout_);
+  take_role(Role::transport);  // the threads of door and device inherit it
+  Door door(gloo::transport::tcp::CreateDeviceAttr(wanted).ai_addr, rank_, secret);
+  const sockaddr_storage at_rank_0 = share_address(store, rank_, door.address(), timeout_);
+  const auto moved = std::make_shared<std::atomic<std::uint64_t>>(0);
+  auto device = guarded_device(door, until, moved);
+  auto context = std::make_shared<gloo::rendezvous::Context>(rank_, ranks_);
+  context->setTimeout(timeout_);
+  context->connectFullMesh(store, device);
+  context->setTimeout(patience());
+  context_ = context;
+  if (ranks_ == 1) return;
+  std::vector<PulseLine> lines;
+  for (int other = rank_ == 0 ? 1 : 0; other < (rank_ == 0 ? ranks_ : 1); ++other)
+    lines.emplace_back(other, door.connection_with(other, Channel::pulse, at_rank_0, until));
+  watchdog_ = std::make_unique<Watchdog>(
+      Watchdog::Options{rank_, timeout_, !rendezvous.in_one_process(), [this] { disconnect(); }},
+      std::move(lines), moved);
+}
+
+void Communicator::guarded(const char* what, const std::function<void()>& call) {
+  const Watchdog::Waiting waiting(watchdog_.get());
+  const auto error = [&](const std::string& text) {
+    const std::string reason = watchdog_ ? watchdog_->reason() : "";
+    return DeviceError(fmt::format("{}: {}", what, reason.empty() ? text : reason));
+  };
+  try {
+    call();
+  } catch (const gloo::Exception& problem) {
+    const std::string text = plain_gloo_message(problem.what());
+    const bool late =
+        text.find("imed out") != std::string::npos || text.ends_with("within the time");
+    throw error(late ? fmt::format("a rank did not answer within {:g} s ({})",
+                                   std::chrono::duration<double>(timeout_).count(), text)
+                     : fmt::format("lost another rank ({})", text));
+  } catch (const gloo::EnforceNotMet& problem) {
+    throw error(plain_gloo_message(problem.what()));
+  } catch (const std::system_error& problem) {  // no thread, as a rule
+    throw error(fmt::format("the system refuses a thread: {}", problem.code().message()));
+  }
 }
 
 Communicator::~Communicator() = default;
@@ -79,12 +137,12 @@ void Communicator::disconnect() {
 template <typename Value>
 void Communicator::all_reduce_of(std::span<Value> values, std::uint32_t tag) {
   if (ranks_ == 1 || values.empty()) return;
-  translate_errors("all-reduce", timeout_, [&] {
+  guarded("all-reduce", [&] {
     gloo::AllreduceOptions options(context_);
     options.setOutput(values.data(), values.size());
     options.setReduceFunction(add<Value>);
     options.setTag(tag);
-    options.setTimeout(timeout_);
+    options.setTimeout(patience());
     gloo::allreduce(options);
   });
 }
@@ -98,7 +156,7 @@ void Communicator::all_reduce(std::span<double> values) {
 
 void Communicator::all_reduce(DType type, std::span<std::uint16_t> values, std::uint32_t tag) {
   if (ranks_ == 1 || values.empty()) return;
-  translate_errors("all-reduce", timeout_, [&] {
+  guarded("all-reduce", [&] {
     gloo::AllreduceOptions options(context_);
     options.setOutput(values.data(), values.size());
     options.setReduceFunction(
@@ -110,7 +168,7 @@ void Communicator::all_reduce(DType type, std::span<std::uint16_t> values, std::
           add16(type, {sum, count}, {sum == b ? a : b, count});
         });
     options.setTag(tag);
-    options.setTimeout(timeout_);
+    options.setTimeout(patience());
     gloo::allreduce(options);
   });
 }
@@ -124,33 +182,33 @@ void Communicator::all_gather(std::span<const std::byte> mine, std::span<std::by
     std::memcpy(all.data(), mine.data(), mine.size());
     return;
   }
-  translate_errors("all-gather", timeout_, [&] {
+  guarded("all-gather", [&] {
     gloo::AllgatherOptions options(context_);
     options.setInput(const_cast<char*>(reinterpret_cast<const char*>(mine.data())), mine.size());
     options.setOutput(reinterpret_cast<char*>(all.data()), all.size());
     options.setTag(tag);
-    options.setTimeout(timeout_);
+    options.setTimeout(patience());
     gloo::allgather(options);
   });
 }
 
 void Communicator::broadcast(std::span<char> bytes, int root, std::uint32_t tag) {
   if (ranks_ == 1 || bytes.empty()) return;
-  translate_errors("broadcast", timeout_, [&] {
+  guarded("broadcast", [&] {
     gloo::BroadcastOptions options(context_);
     options.setOutput(bytes.data(), bytes.size());
     options.setRoot(root);
     options.setTag(tag);
-    options.setTimeout(timeout_);
+    options.setTimeout(patience());
     gloo::broadcast(options);
   });
 }
 
 void Communicator::barrier() {
   if (ranks_ == 1) return;
-  translate_errors("barrier", timeout_, [&] {
+  guarded("barrier", [&] {
     gloo::BarrierOptions options(context_);
-    options.setTimeout(timeout_);
+    options.setTimeout(patience());
     gloo::barrier(options);
   });
 }
@@ -171,11 +229,11 @@ std::vector<std::vector<std::byte>> Communicator::gather(std::span<const std::by
   }
   std::vector<char> sent(mine.size() + 1, 0), all(total);
   if (!mine.empty()) std::memcpy(sent.data(), mine.data(), mine.size());
-  translate_errors("gathering figures", timeout_, [&] {
+  guarded("gathering figures", [&] {
     gloo::AllgathervOptions options(context_);
     options.setInput(sent.data(), sent.size());
     options.setOutput(all.data(), counts);
-    options.setTimeout(timeout_);
+    options.setTimeout(patience());
     gloo::allgatherv(options);
   });
   std::vector<std::vector<std::byte>> gathered;

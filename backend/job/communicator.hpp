@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "backend/job/rendezvous.hpp"
+#include "backend/job/watchdog.hpp"
 #include "model/base/dtype.hpp"
 
 namespace gloo {
@@ -30,7 +32,7 @@ constexpr std::size_t part_begin(std::size_t count, std::size_t k, std::size_t n
 ///
 /// Calls communicate: every rank makes the same ones in the same order. Several threads of a rank
 /// may make some at a time, if each of those has a `tag` of its own, the same on all ranks. Every
-/// call ends within the timeout, with a DeviceError if another rank is gone or silent.
+/// call ends with a DeviceError if another rank is gone, or silent for the timeout (Watchdog).
 class Communicator {
  public:
   /// Connects to all ranks. `interface`: a network interface; empty: the loopback address. Leaves
@@ -43,7 +45,6 @@ class Communicator {
 
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
-  std::chrono::milliseconds timeout() const { return timeout_; }
   /// For messages between two ranks.
   gloo::Context& context() { return *context_; }
 
@@ -66,6 +67,12 @@ class Communicator {
   /// Everyone's bytes, by rank; sizes may differ.
   std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine);
 
+  /// Makes `call`, which waits for other ranks through `context`, with patience() for each wait.
+  /// What goes wrong meanwhile becomes a DeviceError of one line that begins with `what`.
+  void guarded(const char* what, const std::function<void()>& call);
+  /// How long a single wait may last: the watchdog ends those that are in vain, long before.
+  static constexpr std::chrono::milliseconds patience() { return std::chrono::hours{24 * 7}; }
+
   /// Ends every call under way on this rank with an error.
   void disconnect();
 
@@ -73,9 +80,12 @@ class Communicator {
   template <typename Value>
   void all_reduce_of(std::span<Value> values, std::uint32_t tag);
 
+  void connect(Rendezvous& rendezvous, const std::string& interface);
+
   int rank_, ranks_;
   std::chrono::milliseconds timeout_;
   std::shared_ptr<gloo::Context> context_;
+  std::unique_ptr<Watchdog> watchdog_;  ///< none of a rank alone. Last: it uses the context
 };
 
 }  // namespace ddpsim

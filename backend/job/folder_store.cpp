@@ -131,6 +131,14 @@ Folder Folder::open_own() {
   const fs::path path = temporary_folder() / fmt::format("ddpsim-{}", geteuid());
   const bool made = mkdir(path.c_str(), 0700) == 0;
   if (!made && errno != EEXIST) throw cannot_write(path, std::strerror(errno));
+  return open_closed(path, made);
+}
+
+Folder Folder::open_closed(const fs::path& path) {
+  return open_closed(path, true);  // its last rank is to remove it as if a rank had made it
+}
+
+Folder Folder::open_closed(const fs::path& path, bool made) {
   Folder folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), path, made);
   const int problem = errno;
   const auto refuse = [&](const std::string& what) {
@@ -141,6 +149,8 @@ Folder Folder::open_own() {
   if (folder.descriptor_ < 0 && (problem == ENOTDIR || problem == ELOOP))
     throw refuse("is no directory, but something that was put in its place");
   if (folder.descriptor_ < 0 && problem == EACCES) throw refuse("belongs to another user");
+  if (folder.descriptor_ < 0 && problem == ENOENT)
+    throw DeviceError("the other ranks have given up: where they meet is gone");
   if (folder.descriptor_ < 0) throw cannot_write(path, std::strerror(problem));
   struct stat status {};
   if (fstat(folder.descriptor_, &status) != 0) throw cannot_write(path, std::strerror(errno));

@@ -17,6 +17,9 @@ class Folder {
   /// The folder named ddpsim-UID among temporary files, made if it is not there: of this user,
   /// closed to others, and no link. Throws DeviceError if what has that name is anything else.
   static Folder open_own();
+  /// The folder `path`, which has to be there: of this user, closed to others, and no link. Throws
+  /// DeviceError if what has that name is anything else.
+  static Folder open_closed(const std::filesystem::path& path);
   /// The folder `name` in this one, made if it is not there. No link is followed. Throws
   /// DeviceError.
   Folder inside(const std::string& name) const;
@@ -31,6 +34,7 @@ class Folder {
   std::vector<std::string> entries() const;
 
  private:
+  static Folder open_closed(const std::filesystem::path& path, bool made);
   Folder(int descriptor, std::filesystem::path path, bool made)
       : descriptor_(descriptor), path_(std::move(path)), made_(made) {}
 

@@ -9,7 +9,6 @@
 #include <gloo/transport/unbound_buffer.h>
 
 #include "backend/device_error.hpp"
-#include "backend/job/gloo_errors.hpp"
 
 namespace ddpsim {
 namespace {
@@ -48,8 +47,8 @@ Instant RankClock::now() const {
 
 void RankClock::align() {
   if (one_host_ || communicator_.ranks() == 1) return;
-  translate_errors("aligning clocks", communicator_.timeout(),
-                   [&] { communicator_.rank() == 0 ? answer_all() : ask_rank_0(); });
+  communicator_.guarded("aligning clocks",
+                        [&] { communicator_.rank() == 0 ? answer_all() : ask_rank_0(); });
 }
 
 /// Rank 0 tells every other rank in turn what its clock shows.
@@ -59,10 +58,10 @@ void RankClock::answer_all() {
   for (int other = 1; other < communicator_.ranks(); ++other)
     for (int round = 0; round < rounds; ++round) {
       buffer->recv(other, slot);
-      buffer->waitRecv(communicator_.timeout());
+      buffer->waitRecv(Communicator::patience());
       value = now().time_since_epoch().count();
       buffer->send(other, slot);
-      buffer->waitSend(communicator_.timeout());
+      buffer->waitSend(Communicator::patience());
     }
 }
 
@@ -73,9 +72,9 @@ void RankClock::ask_rank_0() {
   for (int round = 0; round < rounds; ++round) {
     const Instant sent = now();
     buffer->send(0, slot);
-    buffer->waitSend(communicator_.timeout());
+    buffer->waitSend(Communicator::patience());
     buffer->recv(0, slot);
-    buffer->waitRecv(communicator_.timeout());
+    buffer->waitRecv(Communicator::patience());
     const Duration trip = now() - sent;
     if (trip >= fastest) continue;
     fastest = trip;

@@ -16,6 +16,7 @@ namespace ddpsim {
 namespace {
 
 constexpr int invalid_code = 2;
+constexpr int most_reports = 8;  // one of them tells what is wrong; a thousand bury it
 
 }  // namespace
 
@@ -26,13 +27,18 @@ void print_line(std::string line) {
 
 void note_code(FirstFailure& first, int code) {
   int none = 0;
-  if (code != 0) first.compare_exchange_strong(none, code);
+  if (code != 0) first.code.compare_exchange_strong(none, code);
 }
 
 int report_failure(int rank, FirstFailure& first, int code, const char* reason) {
   note_code(first, code);  // before the line, which may take its time to be written
-  print_line(fmt::format("rank {}: {}", rank, reason));
+  if (first.reports++ < most_reports) print_line(fmt::format("rank {}: {}", rank, reason));
   return code;
+}
+
+void say_how_many_more(const FirstFailure& first) {
+  if (const int more = first.reports - most_reports; more > 0)
+    print_line(fmt::format("{} more rank{} failed", more, more == 1 ? "" : "s"));
 }
 
 int code_of_rank(int rank, FirstFailure& first, const std::function<int(int rank)>& body) noexcept {
@@ -62,7 +68,7 @@ std::unique_ptr<FirstFailure, UnmapFirstFailure> shared_first_failure() {
                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
     throw DeviceError(fmt::format("no memory for the ranks to share: {}", std::strerror(errno)));
-  return std::unique_ptr<FirstFailure, UnmapFirstFailure>(new (memory) FirstFailure(0));
+  return std::unique_ptr<FirstFailure, UnmapFirstFailure>(new (memory) FirstFailure);
 }
 
 }  // namespace ddpsim

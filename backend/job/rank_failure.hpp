@@ -7,9 +7,12 @@
 
 namespace ddpsim {
 
-/// The code of the rank of a job that failed first; 0: none yet.
-using FirstFailure = std::atomic<int>;
-static_assert(FirstFailure::is_always_lock_free, "a lock would not be shared between processes");
+/// How a job has failed so far, shared by its ranks.
+struct FirstFailure {
+  std::atomic<int> code{0};  ///< of the rank that failed first; 0: none yet
+  std::atomic<int> reports{0};
+};
+static_assert(std::atomic<int>::is_always_lock_free, "a lock would not be shared by processes");
 
 struct UnmapFirstFailure {
   void operator()(FirstFailure* shared) const;
@@ -23,8 +26,12 @@ inline constexpr int failure_code = 1;
 /// A rank has ended with this code: keeps it if it is the first that is not 0.
 void note_code(FirstFailure& first, int code);
 
-/// The rank has failed: keeps the code, prints the reason, returns `code`.
+/// The rank has failed: keeps the code, prints the reason if not many ranks have done so before,
+/// returns `code`.
 int report_failure(int rank, FirstFailure& first, int code, const char* reason);
+
+/// After all ranks have ended: says how many have failed whose reasons were not printed.
+void say_how_many_more(const FirstFailure& first);
 
 /// What `body` returns as that rank, or what its exception amounts to.
 int code_of_rank(int rank, FirstFailure& first, const std::function<int(int rank)>& body) noexcept;

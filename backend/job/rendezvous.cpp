@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <thread>
 
@@ -129,6 +130,7 @@ class InProcess : public Rendezvous {
   gloo::rendezvous::Store& store() override { return *store_; }
   void leave() override {}
   std::string description() const override { return "this process"; }
+  bool in_one_process() const override { return true; }
 
  private:
   bool has(const std::string&) override { return false; }
@@ -211,6 +213,10 @@ std::unique_ptr<Rendezvous> Rendezvous::open_own(const std::string& job) {
     } catch (const DeviceError&) {
       if (tried == tries) throw;
     }
+}
+
+std::unique_ptr<Rendezvous> Rendezvous::open_closed(const std::filesystem::path& folder) {
+  return std::make_unique<FileRendezvous>(Folder::open_closed(folder));
 }
 
 std::unique_ptr<Rendezvous> Rendezvous::in_process(std::shared_ptr<gloo::rendezvous::Store> store) {

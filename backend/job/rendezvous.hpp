@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +22,9 @@ class Rendezvous {
   /// For a job whose ranks are on one host and were told of no place: a folder among this user's
   /// temporary files, closed to others. Throws DeviceError if what is there is not that.
   static std::unique_ptr<Rendezvous> open_own(const std::string& job);
+  /// A folder that is there, of this user and closed to others, which the last rank to leave
+  /// removes. Throws DeviceError if it is not that.
+  static std::unique_ptr<Rendezvous> open_closed(const std::filesystem::path& folder);
   /// For ranks that are threads of one process: `store` is shared by them.
   static std::unique_ptr<Rendezvous> in_process(std::shared_ptr<gloo::rendezvous::Store> store);
 
@@ -34,6 +38,8 @@ class Rendezvous {
   /// Removes what this rank wrote. All ranks must have read it, or given up.
   virtual void leave() = 0;
   virtual std::string description() const = 0;
+  /// All ranks are threads of this process.
+  virtual bool in_one_process() const { return false; }
 
  protected:
   /// Has `key` been set already?

@@ -4,7 +4,6 @@
 #include "backend/cpu/float16.hpp"
 #include "backend/device_error.hpp"
 #include "backend/job/communicator.hpp"
-#include "backend/job/gloo_errors.hpp"
 
 namespace ddpsim {
 namespace {
@@ -51,7 +50,7 @@ void Communicator::ring_reduce(DType type, std::span<std::byte> values,
   const auto begin = [&](std::size_t part) { return part_begin(count, part, n) * element; };
   std::vector<std::byte> arrived((count + n - 1) / n * element);
   const std::uint64_t slot = ring_slot + (std::uint64_t{tag % 4096} << 42);
-  translate_errors("reduce", timeout_, [&] {
+  guarded("reduce", [&] {
     auto sender = context_->createUnboundBuffer(values.data(), values.size());
     auto receiver = context_->createUnboundBuffer(arrived.data(), arrived.size());
     const auto hop_with = [&](std::size_t sent, std::size_t received, auto take) {
@@ -59,8 +58,8 @@ void Communicator::ring_reduce(DType type, std::span<std::byte> values,
       const std::size_t in = begin(received + 1) - begin(received);
       if (in > 0) receiver->recv(ring.previous, slot, 0, in);
       if (out > 0) sender->send(ring.next, slot, begin(sent), out);
-      if (in > 0) receiver->waitRecv(timeout_);
-      if (out > 0) sender->waitSend(timeout_);
+      if (in > 0) receiver->waitRecv(patience());
+      if (out > 0) sender->waitSend(patience());
       take(values.subspan(begin(received), in), std::span(arrived).first(in));
     };
     for (std::size_t hop = 0; hop + 1 < n; ++hop)

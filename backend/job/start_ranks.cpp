@@ -61,13 +61,31 @@ void expect_ranks(int ranks) {
     throw std::invalid_argument(fmt::format("expected at least 1 rank, got {}", ranks));
 }
 
+std::chrono::milliseconds at_most_a_year(std::chrono::milliseconds time) {
+  return std::clamp<std::chrono::milliseconds>(time, std::chrono::milliseconds{0},
+                                               std::chrono::hours{24 * 365});
+}
+
+/// "rank 3", "ranks 0, 1 and 2", "ranks 0, 1, 2, 3 and 996 more".
+std::string rank_list(const std::vector<int>& ranks) {
+  constexpr std::size_t most = 4;
+  if (ranks.size() == 1) return fmt::format("rank {}", ranks[0]);
+  const std::size_t shown = ranks.size() > most ? most : ranks.size() - 1;
+  std::string text = "ranks";
+  for (std::size_t k = 0; k < shown; ++k) text += fmt::format("{} {}", k == 0 ? "" : ",", ranks[k]);
+  const std::size_t more = ranks.size() - shown;
+  return more == 1 ? fmt::format("{} and {}", text, ranks.back())
+                   : fmt::format("{} and {} more", text, more);
+}
+
 class JobWatch {
  public:
-  JobWatch(RankProcesses& processes, FirstFailure& first, std::chrono::milliseconds timeout)
+  JobWatch(RankProcesses& processes, FirstFailure& first, std::chrono::milliseconds timeout,
+           std::chrono::milliseconds after_failure)
       : processes_(processes),
         first_(first),
-        timeout_(std::clamp<std::chrono::milliseconds>(timeout, std::chrono::milliseconds{0},
-                                                       std::chrono::hours{24 * 365})) {}
+        timeout_(at_most_a_year(timeout)),
+        after_failure_(at_most_a_year(after_failure)) {}
 
   void until_all_ended(const JobSignals& signals) {
     while (processes_.any()) {
@@ -88,7 +106,7 @@ class JobWatch {
       print_line(fmt::format("rank {} was killed by {}", rank, signal_name(WTERMSIG(status))));
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : failure_code;
     note_code(first_, code);
-    if (code != 0) begin_ending();
+    if (code != 0) begin_ending(after_failure_);
   }
 
   void asked_to_end(const siginfo_t& signal) {
@@ -98,20 +116,22 @@ class JobWatch {
     if (asked_ != SIGINT) asked_ = number;
     const bool sent_to_us_alone = signal.si_code <= 0;  // by a process; the kernel's are positive
     if (sent_to_us_alone) processes_.send(number);
-    begin_ending();
+    begin_ending(timeout_);
   }
 
-  void begin_ending() {
+  void begin_ending(std::chrono::milliseconds time) {
     if (phase_ != Phase::running) return;
     phase_ = Phase::ending;
-    deadline_ = Clock::now() + timeout_;
+    had_ = time;
+    deadline_ = Clock::now() + time;
   }
 
   void escalate() {
     if (phase_ != Phase::ending) return kill_all();
-    for (const int rank : processes_.ranks())
-      print_line(fmt::format("rank {} did not end within {:g} s and is killed", rank,
-                             std::chrono::duration<double>(timeout_).count()));
+    const std::vector<int> ranks = processes_.ranks();
+    print_line(fmt::format("{} did not end within {:g} s and {} killed", rank_list(ranks),
+                           std::chrono::duration<double>(had_).count(),
+                           ranks.size() == 1 ? "is" : "are"));
     processes_.send(SIGTERM);
     processes_.send(SIGCONT);
     phase_ = Phase::terminating;
@@ -132,7 +152,8 @@ class JobWatch {
 
   RankProcesses& processes_;
   FirstFailure& first_;
-  std::chrono::milliseconds timeout_;
+  std::chrono::milliseconds timeout_, after_failure_;
+  std::chrono::milliseconds had_{};  // the one of these that has begun
   Phase phase_ = Phase::running;
   std::optional<Clock::time_point> deadline_;
   int asked_ = 0;  // the signal that asked us to end; SIGINT, once it came
@@ -169,7 +190,8 @@ void empty_standard_input() {
 
 }  // namespace
 
-int run_processes(int ranks, std::chrono::milliseconds timeout, const RankFunction& body) {
+int run_processes(int ranks, std::chrono::milliseconds timeout, const RankFunction& body,
+                  std::optional<std::chrono::milliseconds> after_failure) {
   expect_ranks(ranks);
   const auto first = shared_first_failure();
   flush_output();  // or every rank would write it again
@@ -184,13 +206,14 @@ int run_processes(int ranks, std::chrono::milliseconds timeout, const RankFuncti
           fmt::format("rank {} of {} could not be started: {}", rank, ranks, std::strerror(errno)));
     processes.add(rank, id);
   }
-  JobWatch(processes, *first, timeout).until_all_ended(signals);
-  return *first;
+  JobWatch(processes, *first, timeout, after_failure.value_or(timeout)).until_all_ended(signals);
+  say_how_many_more(*first);
+  return first->code;
 }
 
 int run_threads(int ranks, const RankFunction& body) {
   expect_ranks(ranks);
-  FirstFailure first{0};
+  FirstFailure first;
   std::promise<bool> complete;
   const std::shared_future<bool> all_there = complete.get_future().share();
   std::vector<std::jthread> threads;
@@ -206,7 +229,8 @@ int run_threads(int ranks, const RankFunction& body) {
   }
   complete.set_value(true);
   threads.clear();  // joins them
-  return first;
+  say_how_many_more(first);
+  return first.code;
 }
 
 }  // namespace ddpsim

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 
 namespace ddpsim {
 
@@ -11,16 +12,17 @@ namespace ddpsim {
 /// In a rank. Signal handlers are back to their defaults (ignored signals stay ignored, as under
 /// nohup), standard input is empty. The process leaves with body's code as soon as its output is
 /// flushed: nothing of the parent's is destroyed and no atexit function runs. An exception becomes
-/// one line on stderr, "ddpsim: rank 1: what", and code 2 if it is a std::invalid_argument, else 1;
-/// codes beyond 0..255 and output that cannot be written count as 1, too. So does a rank killed by
+/// one line on stderr, "ddpsim: rank 1: what", and code 2 if it is a std::invalid_argument, else 1.
+/// Of many ranks that fail the first few say so, and the parent how many more there were. Codes
+/// beyond 0..255 and output that cannot be written count as 1, too. So does a rank killed by
 /// a signal, and the parent says "ddpsim: rank 1 was killed by signal 9 (Killed)". When the parent
 /// dies, however it dies, the kernel kills the ranks.
 ///
-/// How a job ends early. After the first failure the other ranks have `timeout` to end by
-/// themselves; then they get SIGTERM, and a second later SIGKILL; a stopped rank ends too. As long
-/// as none fails, there is no limit: a rank notices a silent peer itself. SIGINT, SIGTERM and
-/// SIGHUP reach the ranks, from a terminal directly and otherwise passed on, and start the same
-/// `timeout`; a second SIGINT kills at once. They end here: no handler of the caller sees them, and
+/// How a job ends early. After the first failure the other ranks have `after_failure` to end by
+/// themselves (none given: `timeout`); then they get SIGTERM, and a second later SIGKILL; a stopped
+/// rank ends too. As long as none fails, there is no limit: a rank notices a silent peer itself.
+/// SIGINT, SIGTERM and SIGHUP reach the ranks, from a terminal directly and otherwise passed on,
+/// and start `timeout`; a second SIGINT kills at once. They end here: no handler of the caller sees them, and
 /// the code is that of the ranks.
 ///
 /// On return, also by an exception, no process of the job is left, and handlers and signal mask are
@@ -28,7 +30,8 @@ namespace ddpsim {
 /// thread has been started.
 /// Throws std::invalid_argument if ranks < 1, DeviceError if not all ranks could be started.
 int run_processes(int ranks, std::chrono::milliseconds timeout,
-                  const std::function<int(int rank)>& body);
+                  const std::function<int(int rank)>& body,
+                  std::optional<std::chrono::milliseconds> after_failure = std::nullopt);
 
 /// Runs `body(rank)` in `ranks` threads, all at once, and returns 0 if all returned 0, else the
 /// code of the rank that failed first. Exceptions become lines and codes as above; the other ranks

@@ -9,6 +9,8 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "backend/plugin/exit_guard.hpp"
+
 namespace ddpsim {
 namespace {
 
@@ -102,6 +104,7 @@ void Plugins::load(const std::filesystem::path& file) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(file, ignored))
     throw std::invalid_argument(fmt::format("--plugin {}: no such file", shown));
+  const ExitGuard guard("the plugin", shown);
   // An absolute path: no library of that name elsewhere is meant.
   void* handle = dlopen(std::filesystem::absolute(file).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr)

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -20,13 +21,15 @@
 #include "backend/job/temporary_folder.hpp"
 #include "backend/nccl/gpu_module.hpp"
 #include "backend/nccl/nccl_backend.hpp"
+#include "backend/plugin/exit_guard.hpp"
 
 namespace ddpsim {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Nobody else's, and gone with the job.
+/// Nobody else's. The last rank to have connected removes it, lest a job that is killed leave it;
+/// what is left of it goes with the job.
 class PrivateFolder {
  public:
   PrivateFolder() {
@@ -44,7 +47,7 @@ class PrivateFolder {
   }
   PrivateFolder(const PrivateFolder&) = delete;
   PrivateFolder& operator=(const PrivateFolder&) = delete;
-  std::string rendezvous() const { return "file:" + path_.string(); }
+  const fs::path& path() const { return path_; }
 
  private:
   fs::path path_;
@@ -93,6 +96,8 @@ int run_rank(const JobOptions& options, Rendezvous& rendezvous, int rank, int ra
              const RankBody& body) {
   // To write to a peer that has died is an error of that call, and not the end of this rank.
   std::signal(SIGPIPE, SIG_IGN);
+  const std::string number = std::to_string(rank);
+  const ExitGuard guard("rank", number);
   rendezvous.meet(rank, ranks, options.agreement, options.timeout);
   if (options.backend == "nccl")
     return body(*make_gpu_backend(options, rendezvous, rank, ranks, local_rank));
@@ -111,15 +116,21 @@ int run_as_threads(const JobOptions& options, const RankBody& body) {
 
 int run_as_processes(const JobOptions& options, const RankBody& body) {
   if (options.backend == "nccl" && !options.gpus_share) check_gpus(options.ranks);
-  const PrivateFolder folder;
-  const std::string where = options.rendezvous.empty() ? folder.rendezvous() : options.rendezvous;
-  Rendezvous::open(where, "", options.timeout);  // bad ones are told once, not by every rank
-  // Survivors of a fault notice within the timeout and have a moment to say so.
-  return run_processes(options.ranks, options.timeout + std::chrono::seconds{3}, [&](int rank) {
+  std::optional<PrivateFolder> folder;
+  if (options.rendezvous.empty())
+    folder.emplace();
+  else
+    Rendezvous::open(options.rendezvous, "", options.timeout);  // told once, not by every rank
+  const auto as_rank = [&](int rank) {
     take_share_of_cores(rank, options.ranks);
-    const auto rendezvous = Rendezvous::open(where, "", options.timeout);
+    const auto rendezvous = folder ? Rendezvous::open_closed(folder->path())
+                                   : Rendezvous::open(options.rendezvous, "", options.timeout);
     return run_rank(options, *rendezvous, rank, options.ranks, rank, body);
-  });
+  };
+  // Whoever is asked to end may finish what it measures. After a failure the others hear of it at
+  // once, and their watchdogs see to it that they end (last resort: 1.5 s).
+  return run_processes(options.ranks, options.timeout + std::chrono::seconds{3}, as_rank,
+                       std::chrono::milliseconds{2500});
 }
 
 int run_as_started(const JobOptions& options, const RankPlace& place, const RankBody& body) {

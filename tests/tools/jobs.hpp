@@ -101,6 +101,33 @@ class LocalPort {
   int number_ = 0;
 };
 
+/// Programs that are never done, one for each processor, as long as this object lives.
+class BusyLoops {
+ public:
+  BusyLoops() {
+    for (long loop = 0; loop < sysconf(_SC_NPROCESSORS_ONLN); ++loop) {
+      const pid_t child = fork();
+      if (child == 0) {
+        alarm(180);
+        for (volatile bool never = false; !never;) {
+        }
+      }
+      loops_.push_back(child);
+    }
+  }
+  ~BusyLoops() {
+    for (const pid_t loop : loops_) {
+      kill(loop, SIGKILL);
+      waitpid(loop, nullptr, 0);
+    }
+  }
+  BusyLoops(const BusyLoops&) = delete;
+  BusyLoops& operator=(const BusyLoops&) = delete;
+
+ private:
+  std::vector<pid_t> loops_;
+};
+
 inline bool alive(pid_t process) {
   return kill(process, 0) == 0;
 }

@@ -2,11 +2,15 @@
 #include <mutex>
 
 #include <catch2/catch.hpp>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "backend/gloo/chunk_pool.hpp"
 #include "backend/measure/check_gradients.hpp"
 #include "model/schedule/variants.hpp"
 #include "tests/backend/jobs.hpp"
+#include "tests/scenarios/reader/scratch.hpp"
 
 namespace ddpsim {
 namespace {
@@ -341,6 +345,36 @@ TEST_CASE("a plugin's hook that fails or throws ends the step with one line",
   CHECK(ending(job, "failing", training, &plugins).find(": cannot go on") != std::string::npos);
   CHECK(ending(job, "throwing", training, &plugins).find(": threw: thrown by the hook") !=
         std::string::npos);
+}
+
+TEST_CASE("a plugin's hook that calls exit ends the job as a failure and is named",
+          "[backend][user_hook]") {
+  const std::string backend = GENERATE("threads", "gloo");
+  CAPTURE(backend);
+  const SmallJob job(2);
+  const Scratch scratch;
+  const std::string lines = scratch.path("err").string();
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(open(lines.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
+    Plugins plugins;
+    plugins.load(DDPSIM_ODD_PLUGINS "odd.so");
+    Training training = training_of({plugin_hook("leaving", each_parameter(job.workload))});
+    const Schedule schedule = job.schedule(training);
+    JobOptions options = job_of(2, backend);
+    options.plugins = &plugins;
+    _exit(run_job(options, [&](Backend& rank) {
+      rank.load(job.workload, job.optimizer);
+      rank.run(schedule);
+      return 0;
+    }));
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 1);
+  CHECK_THAT(content_of(lines), Catch::Contains(": the plugin's hook leaving called exit(), which "
+                                                "ends the whole program: return, or throw\n"));
 }
 
 TEST_CASE("what is wrong with a plugin is said in one line", "[backend][user_hook]") {

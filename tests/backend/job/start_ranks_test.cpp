@@ -279,9 +279,29 @@ TEST_CASE("ranks that outlast the timeout are killed", "[backend][start_ranks]")
     return 5;
   });
   CHECK(parent.code() == 5);
-  CHECK_THAT(parent.err(), Equals("ddpsim: rank 0 did not end within 0.2 s and is killed\n"
-                                  "ddpsim: rank 2 did not end within 0.2 s and is killed\n"));
+  CHECK_THAT(parent.err(),
+             Equals("ddpsim: ranks 0 and 2 did not end within 0.2 s and are killed\n"));
   CHECK(have_no_child());
+}
+
+TEST_CASE("many ranks that fail or are killed take a few lines", "[backend][start_ranks]") {
+  const Parent failing = job(12, never, [](int) -> int { throw std::runtime_error("no"); });
+  CHECK(failing.code() == 1);
+  const std::string said = failing.err();
+  CAPTURE(said);
+  CHECK(std::count(said.begin(), said.end(), '\n') == 9);  // eight of them, and how many more
+  CHECK_THAT(said, Catch::EndsWith("ddpsim: 4 more ranks failed\n"));
+  const Board board;
+  const Parent hanging = job(12, soon, [&](int rank) -> int {
+    board.post(numbered("rank ", rank));
+    if (rank != 11) hang();
+    for (int other = 0; other < 11; ++other) board.await(numbered("rank ", other));
+    return 5;
+  });
+  CHECK(hanging.code() == 5);
+  CHECK_THAT(
+      hanging.err(),
+      Equals("ddpsim: ranks 0, 1, 2, 3 and 7 more did not end within 0.2 s and are killed\n"));
 }
 
 TEST_CASE("a rank can clean up when it is told to end, also a stopped one",

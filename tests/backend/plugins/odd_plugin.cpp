@@ -1,5 +1,6 @@
 // Plugins as they should not be: which one, ODD says.
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
@@ -40,6 +41,9 @@ void failing(void*, const ddpsim_gradient* gradient) {
 }
 void throwing(void*, const ddpsim_gradient*) {
   throw std::runtime_error("thrown by the hook");
+}
+void leaving(void*, const ddpsim_gradient*) {
+  std::exit(0);
 }
 /// `state` is a factor.
 void times(void* state, const ddpsim_gradient* gradient) {
@@ -83,6 +87,7 @@ DDPSIM_PLUGIN(registry) {
   registry->add_gradient_hook(registry, "lost", lost, nullptr);
   registry->add_gradient_hook(registry, "failing", failing, nullptr);
   registry->add_gradient_hook(registry, "throwing", throwing, nullptr);
+  registry->add_gradient_hook(registry, "leaving", leaving, nullptr);
   registry->add_gradient_hook(registry, "half", times, &half);
   const ddpsim_comm_hook nothing{DDPSIM_FLOAT16, before, after};
   registry->add_comm_hook(registry, "nothing", &nothing, nullptr);

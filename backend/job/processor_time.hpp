@@ -1,0 +1,33 @@
+#pragma once
+
+#include <chrono>
+
+#include <pthread.h>
+#include <sys/types.h>
+
+namespace ddpsim {
+
+/// How long a thread wanted a processor and was given none.
+///
+/// It looks at the thread now and then: if the thread is ready to run at that moment, it is taken
+/// to have been so since the last look, and what the processor did not give it was lacking. A
+/// thread that sleeps, waits for others or is stopped lacks nothing.
+class ProcessorLack {
+ public:
+  /// Of the calling thread, which must outlive this.
+  ProcessorLack();
+  /// Since the last look, which was `passed` ago.
+  std::chrono::nanoseconds look(std::chrono::nanoseconds passed);
+  pid_t thread() const { return thread_; }
+
+ private:
+  std::chrono::nanoseconds given() const;
+  bool ready() const;
+
+  pid_t thread_;
+  clockid_t clock_{};
+  bool has_clock_;
+  std::chrono::nanoseconds given_before_;
+};
+
+}  // namespace ddpsim
