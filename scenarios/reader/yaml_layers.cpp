@@ -4,9 +4,9 @@
 //     cluster: {system: dgx-h100, inter_node: {nics: 4}}
 //
 // The system has `inter_node: {base: ib-ndr, nics: 8}`. Read over that, the mapping of the scenario
-// is {nics: 4, base: ib-ndr}. Over `inter_node: ib-ndr` it would be the same, since the bare name is
-// short for {base: ib-ndr}. What is taken from below keeps its place and its file, so that errors
-// and relative paths are those of the file where it is written.
+// is {nics: 4, base: ib-ndr}. Over `inter_node: ib-ndr` it would be the same, since the bare name
+// is short for {base: ib-ndr}. What is taken from below keeps its place and its file, so that
+// errors and relative paths are those of the file where it is written.
 
 #include <algorithm>
 
