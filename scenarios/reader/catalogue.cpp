@@ -8,6 +8,9 @@
 namespace ddpsim {
 namespace {
 
+/// Far more than anybody keeps apart; each is compared with all that came before.
+constexpr std::size_t most_based = 32;
+
 bool is_path(const std::string& text) {
   const auto ends_with = [&](std::string_view end) {
     return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
@@ -96,6 +99,9 @@ std::vector<Entry> entry_with_bases(const Yaml& given, std::string_view kind,
       if (!file.empty() && std::filesystem::equivalent(file, next.yaml.file(), error))
         base->fail(
             fmt::format("the files are based on each other in a circle: {}", next.yaml.file()));
+    if (entries.size() == most_based)
+      base->fail(fmt::format("more than {} files are based on each other: put the keys into fewer",
+                             most_based));
     files.push_back(next.yaml.file());
     entries.push_back(std::move(next));
   }

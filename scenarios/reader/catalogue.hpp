@@ -45,7 +45,7 @@ struct EntryFile {
 EntryFile find_entry_file(const Yaml& given, std::string_view kind);
 
 /// An entry and those it is based on (`base:`, or another key that says so), the outermost first.
-/// Throws InputError on a cycle.
+/// Throws InputError on a cycle, and for more than 32 entries.
 std::vector<Entry> entry_with_bases(const Yaml& given, std::string_view kind,
                                     std::string_view base_key = "base");
 

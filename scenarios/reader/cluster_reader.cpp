@@ -330,7 +330,9 @@ void add_machines(Map<ClusterDraft>& map) {
   map.key_read("system", {{.kind = Form::Kind::entry, .catalogue = cluster_entries}},
                [](ClusterDraft&, const Yaml&) {},  // read_cluster has followed it
                {.meaning = "A ready cluster: its device, ranks of a node and links, unless other "
-                           "keys beside it say otherwise. `cluster: dgx-h100` is short for "
+                           "keys beside it say otherwise. A mapping beside it, such as "
+                           "`inter_node: {nics: 4}`, changes the keys that it has and leaves the "
+                           "others as the system's. `cluster: dgx-h100` is short for "
                            "`cluster: {system: dgx-h100}`, which is one node.",
                 .otherwise = "the keys say all",
                 .example = "dgx-h100"})
@@ -397,8 +399,13 @@ void add_links(Map<ClusterDraft>& map) {
           .example = "nvlink4"})
       .key_read(
           "inter_node", link_type(),
-          [](ClusterDraft& cluster, const Yaml& given) { cluster.inter_node = read_link(given); },
-          {.meaning = "What connects the nodes.",
+          [](ClusterDraft& cluster, const Yaml& given) {
+            const int nics = cluster.inter_node.nics;
+            cluster.inter_node = read_link(given);
+            if (cluster.inter_node.nics == 0) cluster.inter_node.nics = nics;
+          },
+          {.meaning = "What connects the nodes. Beside a `system` another link keeps the number of "
+                      "the system's NICs, unless it says `nics` itself.",
            .otherwise = "needed, if there are several nodes and no calibration measured "
                         "all-reduces",
            .example = "ib-ndr"})
@@ -419,7 +426,8 @@ void add_costs(Map<ClusterDraft>& map) {
                             "forced to take or Gloo takes.",
                  .unset = "auto",
                  .example = "{law: nccl, algorithm: ring, protocol: simple, channels: 16}",
-                 .elsewhere = {{"backend", "torch.distributed's"}}})
+                 .elsewhere = {{"backend", "torch.distributed's"}},
+                 .short_for = {"law"}})
       .key_taken("interference", interference_value(),
                  [](ClusterDraft& cluster, std::optional<FixedInterference> fixed) {
                    if (fixed) cluster.interference = fixed;
@@ -450,7 +458,8 @@ void add_costs(Map<ClusterDraft>& map) {
             .otherwise = "as its keys say, or as the calibration measured",
             .example = "{kernel: 6 us, collective: 35 us, hook: 12 us}",
             .source = "6 us and 12 us: see model/cost/kernel_cost.hpp; 35 us: pytorch pull request "
-                      "147820"})
+                      "147820",
+            .short_for = {"kernel", "collective"}})
       .key_read("host",
                 Type{{.kind = Form::Kind::entry, .catalogue = host_entries},
                      value::map([]() -> const auto& { return host_map().description(); })},

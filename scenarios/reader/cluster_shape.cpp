@@ -5,6 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/reader/catalogue.hpp"
+#include "scenarios/reader/format.hpp"
+#include "scenarios/reader/scenario_reader.hpp"
+
 namespace ddpsim {
 namespace {
 
@@ -25,6 +29,63 @@ int part_of(int ranks, int parts, const char* written) {
 bool is_set(const std::vector<Override>& settings, std::string_view key) {
   return std::any_of(settings.begin(), settings.end(),
                      [&](const Override& setting) { return setting.first == key; });
+}
+
+/// Is the key, or one below it, set?
+bool touches(const std::vector<Override>& settings, const std::string& key) {
+  return std::any_of(settings.begin(), settings.end(), [&](const Override& setting) {
+    return setting.first == key || setting.first.starts_with(key + ".");
+  });
+}
+
+constexpr std::string_view inter_node = "cluster.inter_node";
+
+auto depth(const std::string& path) {
+  return std::count(path.begin(), path.end(), '.');
+}
+
+std::optional<Yaml> value_at(const Yaml& root, const std::vector<std::string>& path) {
+  std::optional<Yaml> value(root);
+  for (const std::string& step : path) {
+    const auto next = value->is_map() ? YamlMap(*value).find(step) : std::nullopt;
+    if (!next) return std::nullopt;
+    value.emplace(*next);  // an assignment would write into the scenario's nodes
+  }
+  return value;
+}
+
+/// Does the entry that `name` names, or one that it is based on, have one of the keys?
+bool entry_says(const Yaml& name, std::string_view kind, std::string_view base,
+                const std::vector<std::string>& keys) {
+  for (const Entry& entry : entry_with_bases(name, kind, base))
+    for (const std::string& key : keys)
+      if (YamlMap(entry.yaml).has(key)) return true;
+  return false;
+}
+
+/// Puts the size that the scenario's cluster had beside the name of the ready cluster that took its
+/// place.
+void keep_size(Yaml& scenario, const Yaml& before, const std::vector<Override>& settings) {
+  const auto now = value_at(scenario, {"cluster"});
+  if (!now || !now->is_scalar() || !before.is_map()) return;
+  const YamlMap had(before);
+  const std::vector<std::string> sizes{"nodes", "ranks"};
+  const bool sized = std::any_of(sizes.begin(), sizes.end(), [&](const std::string& key) {
+    return is_set(settings, "cluster." + key);
+  });
+  if (sized || entry_says(*now, cluster_entries, "system", sizes)) return;
+  for (const std::string& key : sizes)
+    if (const auto value = had.find(key)) scenario.put({"cluster", key}, *value, scenario_keys());
+}
+
+/// Puts the number of NICs of the link that was there beside the name of the one that took its
+/// place.
+void keep_nics(Yaml& scenario, const Yaml& before) {
+  const auto now = value_at(scenario, {"cluster", "inter_node"});
+  const auto nics = value_at(before, {"nics"});
+  if (!now || !now->is_scalar() || !nics) return;
+  if (entry_says(*now, link_entries, "base", {"nics"})) return;
+  scenario.put({"cluster", "inter_node", "nics"}, *nics, scenario_keys());
 }
 
 /// Takes out of the cluster's mapping what settings of its size replace.
@@ -74,13 +135,40 @@ NodesAndRanks divided(int ranks, const ClusterShape& shape) {
 }
 
 void apply_settings(Yaml& scenario, const std::vector<Override>& settings) {
-  std::vector<Override> whole, rest;
+  std::vector<Override> whole, links, rest;
   for (const Override& setting : settings)
-    (setting.first == "cluster" ? whole : rest).push_back(setting);
-  scenario.apply(whole);
+    (setting.first == "cluster"    ? whole
+     : setting.first == inter_node ? links
+                                   : rest)
+        .push_back(setting);
+  std::stable_sort(rest.begin(), rest.end(), [](const Override& a, const Override& b) {
+    return depth(a.first) < depth(b.first);
+  });
+  const MapDescription& keys = scenario_keys();
+  const auto before = value_at(scenario, {"cluster"});
+  scenario.apply(whole, &keys);
+  if (!whole.empty() && before) keep_size(scenario, *before, settings);
   scenario.wrap("cluster", "system");
   make_way(scenario, settings);
-  scenario.apply(rest);
+  const auto link = value_at(scenario, {"cluster", "inter_node"});
+  scenario.apply(links, &keys);
+  if (!links.empty() && link) keep_nics(scenario, *link);
+  scenario.apply(rest, &keys);
+}
+
+std::vector<std::string> left_out_by(const std::vector<Override>& settings, const Yaml& scenario) {
+  const auto cluster = value_at(scenario, {"cluster"});
+  if (!is_set(settings, "cluster") || !cluster || !cluster->is_map()) return {};
+  const YamlMap had(*cluster);
+  std::vector<std::string> notes;
+  for (const char* key : {"skew", "launch", "host", "collectives", "interference",
+                          "collectives_at_once", "through_host", "price"})
+    if (had.has(key) && !touches(settings, fmt::format("cluster.{}", key)))
+      notes.push_back(
+          fmt::format("cluster.{0} of the scenario's own cluster is left out, as another cluster "
+                      "takes its place: --set cluster.{0}=... keeps it",
+                      key));
+  return notes;
 }
 
 }  // namespace ddpsim

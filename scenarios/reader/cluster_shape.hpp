@@ -28,12 +28,20 @@ struct NodesAndRanks {
 /// write, where that leaves a choice or contradicts itself.
 NodesAndRanks divided(int ranks, const ClusterShape& shape);
 
-/// Puts settings into a scenario, as `--set` gives them; what they say of the cluster means the
-/// same in any order. A whole `cluster` goes before keys of it. `cluster: NAME` becomes
-/// `cluster: {system: NAME}`, so that keys can stand beside it. `cluster.ranks` takes the place of
-/// what the file says of the number of ranks: of `nodes`, and, where one kind of link is all there
-/// is, of `ranks_per_node`; `cluster.nodes` or `cluster.ranks_per_node` take that of its `ranks`.
-/// Throws InputError.
+/// Puts settings into a scenario, as `--set` gives them; they mean the same in any order, since a
+/// whole value goes before keys of it. Setting one key changes that key alone: a bare value on the
+/// way, such as `inter_node: ib-ndr`, becomes the mapping that it is short for. `cluster: NAME`
+/// becomes `cluster: {system: NAME}`, so that keys can stand beside it. `cluster.ranks` takes the
+/// place of what the file says of the number of ranks: of `nodes`, and, where one kind of link is
+/// all there is, of `ranks_per_node`; `cluster.nodes` or `cluster.ranks_per_node` take that of its
+/// `ranks`.
+///
+/// Another ready cluster by its name keeps the scenario's `nodes`, or `ranks`, and another link
+/// between nodes its `nics`, unless the entry that is named says its own. Throws InputError.
 void apply_settings(Yaml& scenario, const std::vector<Override>& settings);
+
+/// A line for each key of the scenario's cluster that falls away where settings name another one,
+/// and that is not of the machine itself. Throws InputError.
+std::vector<std::string> left_out_by(const std::vector<Override>& settings, const Yaml& scenario);
 
 }  // namespace ddpsim

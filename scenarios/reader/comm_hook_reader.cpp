@@ -31,24 +31,22 @@ std::vector<std::string> names() {
 /// What PyTorch's functions and Accelerate's enumeration call comm hooks, and we do otherwise.
 std::string ours_of(const std::string& name) {
   using Pair = std::pair<std::string_view, CommHookKind>;
-  constexpr std::array theirs{Pair{"allreduce_hook", CommHookKind::allreduce},
-                              Pair{"noop_hook", CommHookKind::noop},
-                              Pair{"fp16_compress_hook", CommHookKind::fp16_compress},
-                              Pair{"bf16_compress_hook", CommHookKind::bf16_compress},
-                              Pair{"fp16", CommHookKind::fp16_compress},
-                              Pair{"bf16", CommHookKind::bf16_compress},
-                              Pair{"powerSGD_hook", CommHookKind::powersgd},
-                              Pair{"power_sgd", CommHookKind::powersgd},
-                              Pair{"batched_powerSGD_hook", CommHookKind::batched_powersgd},
-                              Pair{"batched_power_sgd", CommHookKind::batched_powersgd},
-                              Pair{"quantization_pertensor_hook",
-                                   CommHookKind::quantization_pertensor},
-                              Pair{"quantization_perchannel_hook",
-                                   CommHookKind::quantization_perchannel},
-                              Pair{"post_localSGD_hook", CommHookKind::post_local_sgd},
-                              Pair{"hook_with_zero_step", CommHookKind::zero_step},
-                              Pair{"hook_with_zero_step_interleaved",
-                                   CommHookKind::zero_step_interleaved}};
+  constexpr std::array theirs{
+      Pair{"allreduce_hook", CommHookKind::allreduce},
+      Pair{"noop_hook", CommHookKind::noop},
+      Pair{"fp16_compress_hook", CommHookKind::fp16_compress},
+      Pair{"bf16_compress_hook", CommHookKind::bf16_compress},
+      Pair{"fp16", CommHookKind::fp16_compress},
+      Pair{"bf16", CommHookKind::bf16_compress},
+      Pair{"powerSGD_hook", CommHookKind::powersgd},
+      Pair{"power_sgd", CommHookKind::powersgd},
+      Pair{"batched_powerSGD_hook", CommHookKind::batched_powersgd},
+      Pair{"batched_power_sgd", CommHookKind::batched_powersgd},
+      Pair{"quantization_pertensor_hook", CommHookKind::quantization_pertensor},
+      Pair{"quantization_perchannel_hook", CommHookKind::quantization_perchannel},
+      Pair{"post_localSGD_hook", CommHookKind::post_local_sgd},
+      Pair{"hook_with_zero_step", CommHookKind::zero_step},
+      Pair{"hook_with_zero_step_interleaved", CommHookKind::zero_step_interleaved}};
   for (const auto& [spelled, kind] : theirs)
     if (spelled == name) return std::string(name_of(kind));
   return "";
@@ -402,7 +400,8 @@ Map<NamedHook> make_hook_map() {
                  named.hook.plugin_type = plugin.payload;
                },
                {.meaning = "A comm hook of the shared library that `--plugin` names.",
-                .example = "{name: cut_bf16, payload: bf16}"});
+                .example = "{name: cut_bf16, payload: bf16}",
+                .short_for = {"name"}});
   map.exactly_one(
       "expected one comm hook: its name, or {name: {settings}}; see `ddpsim list hooks`");
   return map;

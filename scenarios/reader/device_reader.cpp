@@ -117,6 +117,12 @@ Map<Device> make_device_map() {
            {.meaning = "Whether GPUs of this kind can copy to each other over PCIe. If not, NCCL's "
                        "data goes through the host's memory, more slowly, and kernels beside it "
                        "slow too, or start later."})
+      .key_read(
+          "nvlink", value::boolean().type,
+          [](Device&, const Yaml& given) { given.boolean(); },  // lacks_nvlink asks for it
+          {.meaning = "Whether the device can have NVLink, in whatever form. Where it cannot, "
+                      "a scenario that joins such devices by NVLink gets a note.",
+           .unset = "true"})
       .key("synchronous", value::boolean(), &Device::synchronous,
            {.meaning = "Whether kernels run on the host thread, as on a CPU. Launching a kernel "
                        "then costs nothing besides running it."})
@@ -156,7 +162,8 @@ Device read_layers(const std::vector<Entry>& entries, std::size_t first) {
   const std::vector<Entry> some(entries.begin() + static_cast<std::ptrdiff_t>(first),
                                 entries.end());
   device_map().read(layers_of(some), device);
-  device.name = some.front().name;
+  const bool changed = some.front().name == "inline" && some.size() > 1;
+  device.name = changed ? some[1].name + " (changed)" : some.front().name;
   return device;
 }
 
@@ -231,6 +238,14 @@ std::shared_ptr<const OperationTable> operations_of(const std::vector<Entry>& en
 
 Device read_device(const Yaml& given) {
   return read_device(given, true);
+}
+
+bool lacks_nvlink(const std::string& name) {
+  const std::vector<std::string> names = catalogue_names(device_entries);
+  if (std::find(names.begin(), names.end(), name) == names.end()) return false;
+  for (const Entry& entry : entry_with_bases(Yaml::of_text(name), device_entries))
+    if (const auto nvlink = YamlMap(entry.yaml).find("nvlink")) return !nvlink->boolean();
+  return false;
 }
 
 }  // namespace ddpsim

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "model/cluster/cluster.hpp"
 #include "scenarios/reader/yaml.hpp"
 
@@ -13,5 +15,8 @@ const Map<Device>& device_map();
 
 /// A device by its catalogue name, from a file, or written out. Throws InputError.
 Device read_device(const Yaml& given);
+
+/// Is this a device of the catalogue that cannot have NVLink?
+bool lacks_nvlink(const std::string& name);
 
 }  // namespace ddpsim

@@ -16,7 +16,7 @@ void add_entry_keys(Map<T>& map, std::string_view kind, Source source) {
   map.key_read("base", {{.kind = Form::Kind::entry, .catalogue = kind}},
                [](T&, const Yaml&) {},  // entry_with_bases has followed it
                {.meaning = "The entry of the catalogue, or the file, that gives all keys that are "
-                           "missing here.",
+                           "missing here. A chain of at most 32 is followed.",
                 .otherwise = "nothing is taken from elsewhere"});
   map.key("source", value::text(), source, {.meaning = "Where the figures come from, for people."});
 }

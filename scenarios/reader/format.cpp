@@ -106,6 +106,12 @@ const KeyDescription* MapDescription::find(std::string_view key) const {
   return found == keys.end() ? nullptr : &*found;
 }
 
+const MapDescription* map_of(const Type& type) {
+  const auto found = std::find_if(type.begin(), type.end(),
+                                  [](const Form& form) { return form.kind == Form::Kind::map; });
+  return found == type.end() ? nullptr : &found->map();
+}
+
 std::vector<std::string> MapDescription::key_names() const {
   std::vector<std::string> names;
   for (const KeyDescription& key : keys) names.push_back(key.name);

@@ -78,6 +78,10 @@ struct About {
   std::vector<Elsewhere> elsewhere{};
   bool always_written = false;  ///< even if it is the initial value
   std::string remark{};         ///< a short comment that writing puts beside the value
+  /// Of a key that takes a mapping or a bare value: the keys of the mapping that the bare value
+  /// stands for. Empty: `base` for the name of an entry; for other values nothing, and keys of the
+  /// mapping take the place of the value.
+  std::vector<std::string> short_for{};
 };
 
 struct KeyDescription {
@@ -129,6 +133,9 @@ struct MapDescription {
   const KeyDescription* find(std::string_view key) const;
   std::vector<std::string> key_names() const;
 };
+
+/// The mapping that a value of the type can be; null: none.
+const MapDescription* map_of(const Type& type);
 
 /// A kind of file.
 struct Format {

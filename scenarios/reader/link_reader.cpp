@@ -86,12 +86,40 @@ AllReduceTable read_csv_table(const Yaml& given) {
   return table;
 }
 
+/// More bytes take no less time, and little more than as many messages of fewer bytes. Noise bends
+/// that a little, and a protocol's change by more for a size or two; a table that as a whole falls,
+/// or in which a few more bytes take several times as long, holds no link's times.
+void check_sane(const Yaml& given, const AllReduceTable& table) {
+  const auto& [least, first] = table.front();
+  const auto& [most, last] = table.back();
+  constexpr double noise = 2.0 / 3, most_superlinear = 2;
+  if (in_seconds(last) < noise * in_seconds(first))
+    given.fail(fmt::format(
+        "{} in {} and {} in {}: more bytes take less time, so these are no times of a link; "
+        "measure again, the ranks arriving together",
+        to_string(least), to_string(first), to_string(most), to_string(last)));
+  for (std::size_t i = 1; i < table.size(); ++i) {
+    const auto& [before, time_before] = table[i - 1];
+    const auto& [size, time] = table[i];
+    const double bytes = static_cast<double>(size.count) / static_cast<double>(before.count);
+    constexpr double alike = 1.1;
+    if (bytes < alike && in_seconds(time) > most_superlinear * bytes * in_seconds(time_before))
+      given.fail(fmt::format(
+          "{} in {} and {} in {}: sizes that are all but alike differ too much, so one of the two "
+          "waited for ranks: take it out, or measure again",
+          to_string(before), to_string(time_before), to_string(size), to_string(time)));
+  }
+}
+
 Value<AllReduceTable> table_value() {
   const auto list = value::list_of(value::mapping(&point_map), "");
-  return {
-      {value::list(list.type.front().items, 1), value::form(Form::Kind::path)},
-      [](const Yaml& given) { return given.is_list() ? read_table(given) : read_csv_table(given); },
-      list.write};
+  return {{value::list(list.type.front().items, 1), value::form(Form::Kind::path)},
+          [](const Yaml& given) {
+            AllReduceTable table = given.is_list() ? read_table(given) : read_csv_table(given);
+            check_sane(given, table);
+            return table;
+          },
+          list.write};
 }
 
 Map<Link> make_link_map() {
@@ -123,8 +151,11 @@ Map<Link> make_link_map() {
             .source = "NCCL 2.28.9, src/graph/tuning.cc"})
       .key_taken("bandwidth", value::bandwidth(),
                  [](Link& link, Bandwidth bandwidth) {
+                   // A base's figure is of the base's bandwidth: the share stays.
+                   const double base = link.bandwidth.bytes_per_second;
+                   if (base > 0)
+                     link.nccl_bandwidth.bytes_per_second *= bandwidth.bytes_per_second / base;
                    link.bandwidth = bandwidth;
-                   link.nccl_bandwidth = {};  // a base's figure belongs to the base's bandwidth
                  },
                  &Link::bandwidth,
                  {.meaning = "The bandwidth per direction, of each device within a node or of each "
@@ -133,7 +164,7 @@ Map<Link> make_link_map() {
                   .example = "450 GB/s"})
       .key("nccl_bandwidth", value::bandwidth(), &Link::nccl_bandwidth,
            {.meaning = "What NCCL's search assumes for the bandwidth of a device.",
-            .otherwise = "as `bandwidth`",
+            .otherwise = "as `bandwidth`; of a link with a `base`, the same share of it as there",
             .example = "370.8 GB/s",
             .source = "NCCL 2.28.9, src/graph/topo.h"})
       .key("nvswitch", value::boolean(), &Link::nvswitch,
@@ -153,7 +184,9 @@ Map<Link> make_link_map() {
            {.meaning = "Measured all-reduces by size, as a list or as a CSV file whose first "
                        "columns are bytes and time_us. Between two points the time is a "
                        "latency and a bandwidth; below the first the first two go on, above the "
-                       "last the line from a point of half its size, or the best rate.",
+                       "last the line from a point of half its size, or the best rate. A table "
+                       "that falls as a whole, or gives sizes that are all but alike very unlike "
+                       "times, is refused.",
             .otherwise = "nothing was measured",
             .example = "[{bytes: 4096, time: 600 us}, {bytes: 1 MiB, time: 2 ms}]"})
       .needs_also({{.key = "bandwidth"}, {.key = "all_reduce"}, {.key = "base"}});

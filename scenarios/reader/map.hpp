@@ -3,6 +3,7 @@
 #include <concepts>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -148,18 +149,23 @@ class Map {
     return t;
   }
   void read(const Yaml& given, T& into) const { read(std::vector{given}, into); }
-  /// Reads what an entry is based on, then the entry, whose keys go before. What is needed may
-  /// stand in any of them. Throws InputError.
+  /// Reads what an entry is based on, then the entry, whose keys go before: of mappings in both it
+  /// changes the keys that it has (Yaml::over). What is needed may stand in any of them. Throws
+  /// InputError.
   void read(const std::vector<Yaml>& layers, T& into) const {
     std::vector<YamlMap> maps;
     for (const Yaml& layer : layers) maps.emplace_back(layer).check_together(description_);
+    std::vector<std::optional<Yaml>> so_far(handlers_.size());  // the value of each key
     for (const YamlMap& map : maps)
       for (std::size_t k = 0; k < handlers_.size(); ++k) {
         const KeyDescription& key = description_.keys[k];
-        if (const auto value = map.find(key.name))
-          handlers_[k].read(into, *value);
-        else if (key.about.required && &map == &maps.back())
+        if (const auto value = map.find(key.name)) {
+          // A Yaml that is assigned to would write into the file's nodes: emplace makes another.
+          const Yaml whole = so_far[k] ? value->over(*so_far[k], key) : *value;
+          handlers_[k].read(into, so_far[k].emplace(whole));
+        } else if (key.about.required && &map == &maps.back()) {
           YamlMap::check_there(maps, key.name, description_);
+        }
       }
     YamlMap::check_needs(maps, description_);
     for (const auto& of_all : checks_) of_all(into, maps.back());

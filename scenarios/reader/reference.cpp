@@ -202,7 +202,10 @@ class Page {
     paragraph(
         "Names of a closed set and of the catalogue match in any case. Unknown and repeated keys "
         "are errors. `--set KEY=VALUE` replaces any key of a scenario by its dotted path, such as "
-        "`--set training.bucket_cap=50MiB`. Paths are relative to the file that names them.");
+        "`--set training.bucket_cap=50MiB`, and changes that key alone: keys beside it stay as a "
+        "name of the catalogue, or a file, has them. Paths are relative to the file that names "
+        "them; on the command line, and set from Python, to the current folder, or, where no such "
+        "file is there, to the scenario's.");
   }
 
   void heading(const std::string& words) { text_ += fmt::format("\n{}\n", words); }
@@ -301,8 +304,10 @@ std::string key_tree() {
   return text + "\nddpsim explain KEY says what a key means.\n";
 }
 
-std::string explanation(const std::string& key) {
-  std::string text;
+std::string explanation(const std::string& given) {
+  std::string text, key = given;  // keys have no capitals; other programs' names do
+  std::transform(key.begin(), key.end(), key.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   const std::vector<Found> all = all_keys();
   for (const bool whole : {true, false}) {
     for (const Found& found : all) {
@@ -315,8 +320,8 @@ std::string explanation(const std::string& key) {
     }
     if (!text.empty()) return text;
   }
-  if (const std::string told = told_elsewhere(key); !told.empty())
-    throw InputError(fmt::format("unknown key \"{}\": {}", key.substr(0, 60), told));
+  if (const std::string told = told_elsewhere(given); !told.empty())
+    throw InputError(fmt::format("unknown key \"{}\": {}", given.substr(0, 60), told));
   std::vector<std::string> known;
   for (const Found& found : all) {
     known.push_back(found.key->name);
@@ -324,7 +329,7 @@ std::string explanation(const std::string& key) {
   }
   const std::string guess = nearest(key, known);
   throw InputError(fmt::format("unknown key \"{}\"{}; `ddpsim explain` lists all keys",
-                               key.substr(0, 60),
+                               given.substr(0, 60),
                                guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
 }
 

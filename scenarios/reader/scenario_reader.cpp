@@ -15,6 +15,25 @@
 namespace ddpsim {
 namespace {
 
+/// A description of a later micro-batch adds each gradient to the one that is there, by kernels of
+/// its own; of several micro-batches the schedule adds them by its own, as AccumulateGrad does in
+/// all but the first.
+void check_accumulation(const YamlMap& entries, const Scenario& scenario) {
+  if (!scenario.described || scenario.training.micro_batches == 1) return;
+  const std::vector<std::string>& notes = scenario.described->notes;
+  const bool adds = std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
+    return note.starts_with("one of the later of ") && note.find("micro-batches") != note.npos;
+  });
+  if (!adds) return;
+  const auto training = entries.find("training");
+  const auto place = training ? YamlMap(*training).find("micro_batches") : std::nullopt;
+  (place ? *place : entries.node())
+      .fail(fmt::format(
+          "{} was described with --micro-batches, so it adds gradients already, and this would add "
+          "them once more: describe the model without --micro-batches",
+          scenario.workload.name));
+}
+
 Map<Scenario> make_scenario_map() {
   Map<Scenario> map("scenario", "A question to ddpsim: what is trained, on what, and how.");
   // The cluster goes before the workload, which asks what its device can multiply.
@@ -31,7 +50,8 @@ Map<Scenario> make_scenario_map() {
           {.meaning = "The devices, and what connects them: a ready cluster by its name, or a "
                       "mapping of keys.",
            .example = "{device: h100-sxm, ranks_per_node: 2, intra_node: nvlink4}",
-           .required = true})
+           .required = true,
+           .short_for = {"system"}})
       .key_read("workload", {value::map(&workload_keys)},
                 [](Scenario& scenario, const Yaml& given) { read_workload(given, scenario); },
                 {.meaning = "The network that is trained.",
@@ -55,6 +75,7 @@ Map<Scenario> make_scenario_map() {
         if (scenario.cluster.skew_is_usual && scenario.training.input == Input::decoded)
           scenario.cluster.skew = usual_skew_of_decoded_input;
         check_training(entries, scenario);
+        check_accumulation(entries, scenario);
       });
   return map;
 }

@@ -110,6 +110,51 @@ std::string text_of(const std::filesystem::path& file) {
   return content.str();
 }
 
+/// The key at the end of a path; null: there is none.
+const KeyDescription* key_at(const MapDescription& root, const std::vector<std::string>& steps) {
+  const MapDescription* map = &root;
+  const KeyDescription* key = nullptr;
+  for (const std::string& step : steps) {
+    key = map == nullptr ? nullptr : map->find(step);
+    map = key == nullptr ? nullptr : map_of(key->type);
+  }
+  return key;
+}
+
+bool takes_path(const Type& type) {
+  return std::any_of(type.begin(), type.end(), [](const Form& form) {
+    return form.kind == Form::Kind::path || form.kind == Form::Kind::entry;
+  });
+}
+
+/// Is it the path of a file, and not the name of an entry that happens to be one's as well?
+bool is_file_here(const std::string& text, const std::filesystem::path& folder) {
+  const std::filesystem::path path(text);
+  if (path.is_absolute() || (text.find('/') == std::string::npos && !path.has_extension()))
+    return false;
+  std::error_code error;
+  return !text_in_memory(folder / path) && std::filesystem::is_regular_file(path, error);
+}
+
+/// A value that was given where we are: paths in it to files of the current folder made absolute.
+YAML::Node from_here(const YAML::Node& value, const KeyDescription* key,
+                     const std::filesystem::path& folder) {
+  if (key == nullptr) return value;
+  if (value.IsScalar())
+    return takes_path(key->type) && is_file_here(value.Scalar(), folder)
+               ? YAML::Node(std::filesystem::absolute(value.Scalar()).string())
+               : value;
+  const MapDescription* keys = map_of(key->type);
+  if (!value.IsMap() || keys == nullptr) return value;
+  YAML::Node copy(YAML::NodeType::Map);
+  for (const auto& item : value)
+    copy.force_insert(
+        item.first,
+        from_here(item.second, item.first.IsScalar() ? keys->find(item.first.Scalar()) : nullptr,
+                  folder));
+  return copy;
+}
+
 }  // namespace
 
 std::string unreadable(const std::filesystem::path& path) {
@@ -168,9 +213,12 @@ YAML::Mark Yaml::mark_of(const YAML::Node& node, const Changes& changes) {
 // them would change the other. So nothing that was read is written to; what a change needs is
 // copied.
 YAML::Node Yaml::changed(const YAML::Node& map, const std::vector<std::string>& steps,
-                         std::size_t at, const YAML::Node& value, Changes& changes) const {
+                         std::size_t at, const YAML::Node& value, Changes& changes,
+                         const MapDescription* keys) const {
   const std::string& step = steps[at];
   const bool last = at + 1 == steps.size();
+  const KeyDescription* key = keys == nullptr ? nullptr : keys->find(step);
+  const MapDescription* inner = key == nullptr ? nullptr : map_of(key->type);
   YAML::Node copy(YAML::NodeType::Map);
   bool found = false;
   for (const auto& item : map) {
@@ -179,20 +227,25 @@ YAML::Node Yaml::changed(const YAML::Node& map, const std::vector<std::string>& 
       continue;
     }
     found = true;
-    if (!last && !item.second.IsMap())
-      throw InputError(fmt::format("{} is not a mapping in {}", step, file_));
+    YAML::Node there = item.second;
+    if (!last && !there.IsMap()) {
+      const auto whole = key == nullptr ? std::nullopt : long_form(there, *key);
+      if (!whole) throw InputError(fmt::format("{} is not a mapping in {}", step, file_));
+      changes.copies.emplace_back(*whole, mark_of(there, changes));
+      there.reset(*whole);
+    }
     copy.force_insert(item.first,
-                      last ? value : changed(item.second, steps, at + 1, value, changes));
+                      last ? value : changed(there, steps, at + 1, value, changes, inner));
   }
   if (!found)
-    copy.force_insert(
-        step,
-        last ? value : changed(YAML::Node(YAML::NodeType::Map), steps, at + 1, value, changes));
+    copy.force_insert(step, last ? value
+                                 : changed(YAML::Node(YAML::NodeType::Map), steps, at + 1, value,
+                                           changes, inner));
   changes.copies.emplace_back(copy, mark_of(map, changes));
   return copy;
 }
 
-void Yaml::apply(const std::vector<Override>& overrides) {
+void Yaml::apply(const std::vector<Override>& overrides, const MapDescription* keys) {
   Changes changes = *changes_;
   for (const Override& change : overrides) {
     const auto refuse = [&](std::string_view problem) {
@@ -212,12 +265,20 @@ void Yaml::apply(const std::vector<Override>& overrides) {
         std::find(steps.begin(), steps.end(), "") != steps.end())
       refuse("expected KEY=VALUE, such as training.bucket_cap=50MiB");
     try {
-      node_.reset(changed(node_, steps, 0, value, changes));
+      if (keys != nullptr) value.reset(from_here(value, key_at(*keys, steps), folder()));
+      node_.reset(changed(node_, steps, 0, value, changes, keys));
     } catch (const InputError& problem) {
       refuse(problem.what());
     }
     changes.overrides.push_back(change);
   }
+  changes_ = std::make_shared<Changes>(std::move(changes));
+}
+
+void Yaml::put(const std::vector<std::string>& path, const Yaml& value,
+               const MapDescription& keys) {
+  Changes changes = *changes_;
+  node_.reset(changed(node_, path, 0, value.node_, changes, &keys));
   changes_ = std::make_shared<Changes>(std::move(changes));
 }
 
@@ -230,7 +291,7 @@ void Yaml::wrap(const std::string& key, const std::string& inner) {
   YAML::Node map(YAML::NodeType::Map);
   map.force_insert(inner, *value);
   changes.copies.emplace_back(map, mark_of(*value, changes));
-  node_.reset(changed(node_, {key}, 0, map, changes));
+  node_.reset(changed(node_, {key}, 0, map, changes, nullptr));
   changes_ = std::make_shared<Changes>(std::move(changes));
 }
 
@@ -401,7 +462,8 @@ YamlMap::YamlMap(const Yaml& node) : node_(node) {
 
 Yaml YamlMap::child(const YAML::Node& key, const YAML::Node& value) const {
   const std::string& name = key.Scalar();
-  Yaml yaml(value, node_.file_, node_.key_.empty() ? name : node_.key_ + "." + name);
+  Yaml yaml(value, Yaml::origin_of(value, *node_.changes_, node_.file_),
+            node_.key_.empty() ? name : node_.key_ + "." + name);
   if (value.IsNull()) yaml.nothing_ = key.Mark();
   yaml.changes_ = node_.changes_;
   return yaml;

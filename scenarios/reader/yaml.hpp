@@ -18,6 +18,7 @@
 
 namespace ddpsim {
 
+struct KeyDescription;
 struct MapDescription;
 
 /// Why `path` will not be read ("no such file", "not a file", "larger than 8 MiB"), or "" if it
@@ -42,7 +43,18 @@ class Yaml {
   /// Replaces or adds keys by dotted path. Only that path changes: where an anchor and its aliases
   /// share a mapping, the others keep the old value. Throws InputError if a path runs through
   /// something that is no mapping.
-  void apply(const std::vector<Override>& overrides);
+  ///
+  /// `keys` describes this mapping. With it a bare value on the way becomes the mapping that it is
+  /// short for: setting inter_node.nics changes `inter_node: ib-ndr` into `inter_node: {base:
+  /// ib-ndr, nics: ...}`. And a path is looked for in the current folder first, then in the folder
+  /// of this file. Without it a bare value on the way is refused, and paths are of this file.
+  void apply(const std::vector<Override>& overrides, const MapDescription* keys = nullptr);
+  /// Adds or replaces the value at a path, as `apply` does; nobody gave it as a setting.
+  void put(const std::vector<std::string>& path, const Yaml& value, const MapDescription& keys);
+  /// This value of `key` as a change of `below`, what the key has in an entry that this one is
+  /// based on: a mapping without a `base` of its own keeps what it does not say from there. Any
+  /// other value stands by itself.
+  Yaml over(const Yaml& below, const KeyDescription& key) const;
   /// Makes a scalar that stands at `key` of this mapping a mapping: `{inner: scalar}`. Each keeps
   /// its place in the file.
   void wrap(const std::string& key, const std::string& inner);
@@ -103,10 +115,20 @@ class Yaml {
     std::vector<Override> overrides;  ///< whose keys have no place in the file
     /// Mappings copied for a change, each with the place of the original.
     std::vector<std::pair<YAML::Node, YAML::Mark>> copies;
+    /// Nodes that stand in another file than the mapping that holds them here.
+    std::vector<std::pair<YAML::Node, std::string>> origins;
   };
   /// `map` with `value` at the end of the path `steps[at...]`. The mappings on the path are copied.
+  /// `keys` describes `map`; null: nobody knows its keys.
   YAML::Node changed(const YAML::Node& map, const std::vector<std::string>& steps, std::size_t at,
-                     const YAML::Node& value, Changes& changes) const;
+                     const YAML::Node& value, Changes& changes, const MapDescription* keys) const;
+  /// The mapping that a bare value of `key` is short for; none if it is for none.
+  static std::optional<YAML::Node> long_form(const YAML::Node& bare, const KeyDescription& key);
+  /// `map` with what `below` says of other keys, mappings within them likewise.
+  YAML::Node joined(const YAML::Node& map, const Yaml& below, const MapDescription& keys,
+                    Changes& changes) const;
+  static std::string origin_of(const YAML::Node& node, const Changes& changes,
+                               const std::string& otherwise);
   /// `map` without what is at the end of that path, the mappings on the path copied.
   static YAML::Node without(const YAML::Node& map, const std::vector<std::string>& steps,
                             std::size_t at, Changes& changes);

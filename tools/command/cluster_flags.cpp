@@ -16,10 +16,12 @@ constexpr int most_ranks = 100'000'000, most_nodes = 100'000, most_ranks_per_nod
 
 void ClusterFlags::add_to(boost::program_options::options_description& flags) {
   using boost::program_options::value;
-  flags.add_options()("cluster", value(&cluster)->value_name("CLUSTER"),
-                      "a ready cluster in place of the scenario's: a name of `ddpsim list "
-                      "clusters`, or a path")("nodes", value(&nodes)->value_name("N"),
-                                              "how many nodes there are")(
+  flags.add_options()(
+      "cluster", value(&cluster)->value_name("CLUSTER"),
+      "a ready cluster in place of the scenario's, of as many nodes as that says: a "
+      "name of `ddpsim list clusters`, or a path, looked for in the current folder, "
+      "then in the scenario's")("nodes", value(&nodes)->value_name("N"),
+                                "how many nodes there are")(
       "ranks-per-node", value(&ranks_per_node)->value_name("N"), "how many ranks a node has")(
       "ranks", value(&ranks)->value_name("N"),
       "how many ranks there are in all: whole nodes of a ready cluster; where there is only a link "

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <exception>
 #include <filesystem>
-#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ostream.h>
@@ -104,7 +103,9 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
   auto add = visible.add_options();
   if (has(flags, Flag::set))
     add("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
-        "replace a key of the scenario, such as training.bucket_cap=50MiB (may be repeated)");
+        "replace a key of the scenario, such as training.bucket_cap=50MiB (may be repeated); a "
+        "path "
+        "is looked for in the current folder, then in the scenario's");
   if (has(flags, Flag::laws_only))
     add("laws-only", po::bool_switch(&options.laws_only),
         "do not calibrate on the scenario's measured rows");
@@ -193,11 +194,12 @@ CommandHelp help_of(const Command& command) {
 
 namespace {
 
-/// A picture or page under the name of another kind of file is none that opens.
+/// A picture or page under the name of another kind of file is none that opens. A name without an
+/// ending says nothing.
 void check_ending(const ResultPlace& place, const std::string& kind, const std::string& right) {
-  static const std::set<std::string> others{".png", ".jpg", ".jpeg", ".pdf", ".svg", ".html"};
   const std::string ending = std::filesystem::path(place.path).extension().string();
-  if (ending != right && others.contains(ending))
+  const bool short_form = ending == ".htm" && right == ".html";
+  if (!ending.empty() && ending != right && !short_form)
     throw InputError(
         fmt::format("{} {}: what is written is {}: name the file {}", place.flag, place.path, kind,
                     std::filesystem::path(place.path).replace_extension(right).string()));
@@ -248,8 +250,10 @@ void check_results(const CommonOptions& options, const std::vector<ResultPlace>&
     }
   for (const std::string& file : options.files) {
     const std::filesystem::path folder = std::filesystem::path(file).parent_path();
-    for (const auto& [key, value] : options.set) named.add_text(value, folder);
-    for (const std::string& value : more.values) named.add_text(value, folder);
+    for (const auto& from : {folder, std::filesystem::path(".")}) {
+      for (const auto& [key, value] : options.set) named.add_text(value, from);
+      for (const std::string& value : more.values) named.add_text(value, from);
+    }
   }
   for (const std::string& file : more.files)
     inputs.push_back(catalogue_folder() / "models" / (file + ".yaml"));

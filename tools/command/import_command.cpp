@@ -6,6 +6,7 @@
 #include "scenarios/reader/nearest.hpp"
 #include "tools/command/pages.hpp"
 #include "tools/import/imported.hpp"
+#include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
 
 namespace ddpsim {
@@ -47,6 +48,19 @@ const Kind& kind_named(const std::string& given) {
                   given, guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
 }
 
+/// What to do with the files that were written.
+void tell_next(const Kind& kind, const std::string& profile, const std::string& link) {
+  const bool is_link = kind.import == import_nccl_tests;
+  const std::string& links = is_link ? profile : link;
+  const std::string workload = is_link ? "" : profile;
+  const bool written = !links.empty() && links != "-";
+  if (!workload.empty() && workload != "-")
+    note("next: ddpsim tune {} --device DEVICE --ranks N --link {}", workload,
+         written ? links : "LINK");
+  else if (written)
+    note("next: ddpsim run SCENARIO --set cluster.inter_node={} (or intra_node)", links);
+}
+
 }  // namespace
 
 int import_command(const std::vector<std::string>& arguments) {
@@ -81,6 +95,7 @@ int import_command(const std::vector<std::string>& arguments) {
   outputs.add(output, imported.profile);
   outputs.add(link, imported.link_profile);
   outputs.commit();
+  if (!options.quiet) tell_next(kind, output, link);
   return exit_done;
 }
 

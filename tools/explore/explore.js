@@ -119,6 +119,10 @@
 
   const isNumber = value => typeof value === 'number';
 
+  // Where nothing is communicated there is nothing to hide.
+  const shown = (column, result) =>
+    column.key === 'overlap_ratio' && !(result.communication_ms > 0) ? null : result[column.key];
+
   function figure(column, value) {
     if (value === null || value === undefined) return '-';
     if (!isNumber(value)) return value;
@@ -152,9 +156,10 @@
       const row = element('tr', {}, element('th', {scope: 'row', textContent: now.strategy + cap}));
       row.dataset.strategy = now.strategy;
       for (const column of used) {
-        const cell = element('td', {}, element('span', {textContent: figure(column, now[column.key])}));
+        const value = shown(column, now);
+        const cell = element('td', {}, element('span', {textContent: figure(column, value)}));
         cell.dataset.key = column.key;
-        cell.append(changeOf(column, now[column.key], before?.[column.key]));
+        cell.append(changeOf(column, value, before && shown(column, before)));
         row.append(cell);
       }
       return row;

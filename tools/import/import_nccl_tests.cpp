@@ -101,6 +101,14 @@ void fill_table(const std::vector<NcclTestsRun>& runs, const std::string& file, 
         fmt::format("lines left out that begin like rows but break off, or have no time or no "
                     "possible size: {}",
                     unread));
+  for (const NcclTestsRun& run : runs) {
+    const std::int64_t reached = run.rows.empty() ? 0 : run.rows.back().size.count;
+    if (reached > 0 && run.most_bytes / 2 >= reached)  // sizes double, or go in smaller steps
+      log.notes.push_back(fmt::format(
+          "the log ends at {}, though it was to reach {}: it was cut off, and the table "
+          "ends there too",
+          to_string(Bytes{reached}), to_string(Bytes{run.most_bytes})));
+  }
   if (types.size() > 1)
     log.notes.push_back(
         fmt::format("rows of {} types are taken together, by their bytes", types.size()));

@@ -114,6 +114,9 @@ class Reader {
       leave_broken();
       begin_run();
     }
+    for (const Words& before : {Words{"maxBytes"}, Words{"Reducing", "maxBytes", "to"}})
+      if (const auto most = behind(before))
+        if (const auto bytes = parse_integer(*most)) run().most_bytes = *bytes;
     if (operation) run().operation = operation_named(*operation);
     if (version) run().version = version->substr(0, 40);
     if (const auto rank = behind({"Rank"}); rank && find_words(words, {"Pid"}))

@@ -32,7 +32,8 @@ struct NcclTestsRun {
   std::string device;   ///< of rank 0
   std::string version;  ///< of nccl-tests, "2.19.6"; "" if not said
   std::vector<NcclTestsRow> rows;
-  int wrong = 0;   ///< rows left out because results were wrong
+  int wrong = 0;                ///< rows left out because results were wrong
+  std::int64_t most_bytes = 0;  ///< the largest size it was to reach; 0: not said
   int unread = 0;  ///< rows left out because they break off, or have no time or size that can be
 };
 

@@ -36,6 +36,33 @@ std::vector<Duration> means_by_step(const std::vector<std::vector<Duration>>& ti
   return means;
 }
 
+/// A point for each group of sizes that are all but alike: between two of those a difference in
+/// time is the ranks' arrival, not the link's. The size of a point is the mean of its buckets'.
+AllReduceTable pooled(const std::map<Bytes, std::vector<std::size_t>>& by_size,
+                      const std::vector<std::vector<Duration>>& times) {
+  AllReduceTable table;
+  std::vector<std::size_t> group;
+  Bytes smallest, sum;
+  const auto close = [&] {
+    if (group.empty()) return;
+    table.emplace_back(Bytes{sum.count / static_cast<std::int64_t>(group.size())},
+                       median(means_by_step(times, group)));
+    group.clear();
+    sum = {};
+  };
+  constexpr double alike = 1.1;
+  for (const auto& [size, buckets] : by_size) {
+    if (!group.empty() &&
+        static_cast<double>(size.count) >= alike * static_cast<double>(smallest.count))
+      close();
+    if (group.empty()) smallest = size;
+    group.insert(group.end(), buckets.begin(), buckets.end());
+    sum += Bytes{size.count * static_cast<std::int64_t>(buckets.size())};
+  }
+  close();
+  return table;
+}
+
 }  // namespace
 
 Link link_of(TraceFinding& finding, const FoundGradients& gradients, const std::string& file,
@@ -52,8 +79,7 @@ Link link_of(TraceFinding& finding, const FoundGradients& gradients, const std::
     by_size[Bytes{bytes}].push_back(b);
   }
   Link link;
-  for (const auto& [size, buckets] : by_size)
-    link.all_reduce.emplace_back(size, median(means_by_step(times, buckets)));
+  link.all_reduce = pooled(by_size, times);
   constexpr int most_ranks = 1'000'000;  // of a link profile
   if (finding.group_ranks > 0 && finding.group_ranks <= most_ranks)
     link.table_ranks = finding.group_ranks;
@@ -69,6 +95,16 @@ Link link_of(TraceFinding& finding, const FoundGradients& gradients, const std::
                                       others.empty() ? " (more traces, one of each rank, tell it "
                                                        "from the last arrival)"
                                                      : ""));
+  if (by_size.size() > link.all_reduce.size())
+    finding.notes.push_back(fmt::format(
+        "all-reduces of {} sizes, of which some are all but alike, make {} point{} of "
+        "the table",
+        by_size.size(), link.all_reduce.size(), link.all_reduce.size() == 1 ? "" : "s"));
+  if (link.all_reduce.size() < 3)
+    finding.notes.emplace_back(
+        "so few sizes tell no latency and no bandwidth: what `tune` says of other sizes rests on "
+        "an "
+        "extrapolation; nccl-tests measures all sizes");
   if (link.table_ranks == 0)
     finding.notes.emplace_back(
         "the trace does not say how many ranks there were: the link profile is taken for one of "

@@ -8,6 +8,8 @@
 #include "model/cost/collective.hpp"
 #include "model/cost/collective_ports.hpp"
 #include "model/cost/cost_model.hpp"
+#include "scenarios/reader/cluster_shape.hpp"
+#include "scenarios/reader/device_reader.hpp"
 #include "tools/report/cluster_fields.hpp"
 #include "tools/report/described_report.hpp"
 
@@ -70,6 +72,45 @@ void add_idle_links(std::vector<std::string>& notes, const CalibratedCluster& cl
         "intra_node has no effect: all-reduces are taken from inter_node's measured table");
 }
 
+/// What falls away with the scenario's own cluster, and keys that this kind of network ignores.
+std::vector<std::string> idle_settings(const Scenario& scenario,
+                                       const std::vector<Setting>& settings, Yaml file) {
+  std::vector<std::string> notes = left_out_by(settings, file);
+  apply_settings(file, settings);
+  const auto workload = YamlMap(file).find("workload");
+  if (!workload || !workload->is_map()) return notes;
+  const YamlMap keys(*workload);
+  const bool tokens = scenario.sequence > 0;
+  if (!tokens && keys.has("sequence"))
+    notes.push_back(fmt::format("workload.sequence has no effect: {} is not fed tokens",
+                                scenario.workload.name));
+  if (tokens && keys.has("image"))
+    notes.push_back(
+        fmt::format("workload.image has no effect: {} is fed tokens", scenario.workload.name));
+  return notes;
+}
+
+/// Links that no such device has, and more devices in one node than any link of the kind joins.
+void add_unheard_of(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
+  const Link& link = cluster.intra_node;
+  if (cluster.ranks_per_node == 1 || link.kind != LinkKind::nvlink) return;
+  const Device& device = cluster.device;
+  if (device.compute_capability == 0 || lacks_nvlink(device.name)) {
+    notes.push_back(fmt::format(
+        "{} has no NVLink: {} stands for a link that nobody builds; `ddpsim list links` has others",
+        device.name, link.name));
+    return;
+  }
+  // DGX-2 joins 16 V100, a GB200 NVL72 rack 72 GPUs: the largest domains that are sold.
+  constexpr int most_before_blackwell = 16, most = 72, blackwell = 100;
+  const int limit = device.compute_capability >= blackwell ? most : most_before_blackwell;
+  if (cluster.ranks_per_node > limit)
+    notes.push_back(fmt::format(
+        "{} {} in one node by {} are more than any NVLink domain that is sold joins ({}): write "
+        "nodes and inter_node",
+        cluster.ranks_per_node, device.name, link.name, limit));
+}
+
 /// What bounds large all-reduces between nodes, if the network does not.
 void add_idle_network(std::vector<std::string>& notes, const Scenario& scenario) {
   const CalibratedCluster& cluster = scenario.cluster;
@@ -95,6 +136,28 @@ void add_idle_network(std::vector<std::string>& notes, const Scenario& scenario)
       "{} bounds large all-reduces, not the {} of a node ({}): a faster network would not make "
       "them shorter",
       port, nics == 1 ? "NIC" : fmt::format("{} NICs", nics), name_of_link(cluster.inter_node)));
+}
+
+/// All-reduces far above what the link's table covers.
+void add_extrapolation(std::vector<std::string>& notes, const Scenario& scenario) {
+  const std::optional<SizeSpan> covered = covered_sizes(scenario.cluster);
+  if (!covered) return;
+  const Training& training = scenario.training;
+  const auto compares = [&](Strategy strategy) {
+    return std::count(scenario.compare.begin(), scenario.compare.end(), strategy) > 0;
+  };
+  Bytes largest;
+  for (const Parameter& parameter : scenario.workload.parameters)
+    largest = std::max(largest, parameter.size());
+  const Bytes all = scenario.workload.gradient_size();
+  if (compares(Strategy::bucketed)) largest = std::max(largest, std::min(training.bucket_cap, all));
+  if (compares(Strategy::flat)) largest = all;
+  constexpr int near = 2;  // the line through the last points holds so far
+  if (largest <= near * covered->most) return;
+  notes.push_back(fmt::format(
+      "the link's table covers all-reduces of {} to {}, and this scenario has some of {}: their "
+      "times are an extrapolation",
+      to_string(covered->least), to_string(covered->most), to_string(largest)));
 }
 
 /// A cap that makes no bucket, as the scenario says by what else they are made.
@@ -158,9 +221,23 @@ Record cluster_record(const Scenario& scenario) {
   return record;
 }
 
+std::optional<SizeSpan> covered_sizes(const CalibratedCluster& cluster) {
+  if (cluster.ranks() == 1 || CollectiveLaw(cluster).name() != std::string("table"))
+    return std::nullopt;
+  if (cluster.calibration && !cluster.calibration->all_reduce.empty())
+    return SizeSpan{cluster.calibration->all_reduce.front().size,
+                    cluster.calibration->all_reduce.back().size};
+  const AllReduceTable& table = deciding_link(cluster).all_reduce;
+  return table.empty() ? std::nullopt
+                       : std::optional(SizeSpan{table.front().first, table.back().first});
+}
+
 std::vector<std::string> cluster_notes(const Scenario& scenario,
                                        const std::vector<Setting>& settings) {
   std::vector<std::string> notes;
+  // A workload profile or description is no scenario, and may be large.
+  if (scenario.batch > 0 && !scenario.described)
+    notes = idle_settings(scenario, settings, Yaml::load(scenario.file));
   if (is_measured(scenario.workload) &&
       (touches(settings, "cluster.device") || is_given(settings, "cluster") ||
        is_given(settings, "cluster.system")))
@@ -172,7 +249,9 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
     notes.push_back(std::move(partial));
   }
   add_idle_links(notes, scenario.cluster, settings);
+  add_unheard_of(notes, scenario.cluster);
   add_idle_network(notes, scenario);
+  add_extrapolation(notes, scenario);
   add_idle_cap(notes, scenario.training);
   if (scenario.described && scenario.described->collectives > 0)
     notes.push_back(fmt::format(

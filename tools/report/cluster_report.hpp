@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,13 @@ std::string cluster_text(const Scenario& scenario);
 
 /// The same facts for programs.
 Record cluster_record(const Scenario& scenario);
+
+/// The sizes that were measured.
+struct SizeSpan {
+  Bytes least, most;
+};
+/// Those of the table of all-reduces, where one prices them; none: a law does.
+std::optional<SizeSpan> covered_sizes(const CalibratedCluster& cluster);
 
 /// What of the cluster does not do what one may expect, a sentence each: `settings` of the command
 /// line that change nothing, and NICs that are not what bounds large all-reduces.

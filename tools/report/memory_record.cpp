@@ -48,16 +48,21 @@ std::string memory_text(const Scenario& scenario, const std::vector<NamedStep>& 
     name = each.name;
   }
   const Bytes device = scenario.cluster.device.memory;
+  const Bytes named = most.parameters + most.frozen + most.optimizer +
+                      most.activations.value_or(Bytes{}) + most.working;
+  const double rest = in_gib(most.peak) - in_gib(named);
+  constexpr double shown = 0.005;  // GiB
   return fmt::format(
       "memory per rank: {}{:.3g} GiB{} ({}, {}); parameters {:.3g}, {}optimizer {:.3g}, "
-      "activations {}, working {:.3g} GiB",
+      "activations {}, working {:.3g}{} GiB",
       most.activations ? "" : "more than ", in_gib(most.peak),
       device > Bytes{} ? fmt::format(" of {:.3g}", in_gib(device)) : "", name, name_of(most.at),
       in_gib(most.parameters),
       most.frozen > Bytes{} ? fmt::format("frozen {:.3g}, ", in_gib(most.frozen)) : "",
       in_gib(most.optimizer),
       most.activations ? fmt::format("{:.3g}", in_gib(*most.activations)) : "unknown",
-      in_gib(most.working));
+      in_gib(most.working),
+      rest >= shown ? fmt::format(", gradients, buckets and the like {:.3g}", rest) : "");
 }
 
 std::vector<std::string> memory_warnings(const Scenario& scenario,
@@ -69,13 +74,13 @@ std::vector<std::string> memory_warnings(const Scenario& scenario,
     const StepMemory memory = memory_of(scenario, each.step->training, each.step->schedule);
     if (fits(memory.peak, device)) continue;
     const bool within = memory.peak <= device;
-    warnings.push_back(fmt::format(
-        "{}: {} {}: it takes {:.3g} GiB of a rank, and {} has {:.3g} GiB{}", scenario.name,
-        each.name, within ? "may not fit" : "does not fit", in_gib(memory.peak),
-        scenario.cluster.device.name, in_gib(device),
-        within ? fmt::format(" (fits is judged with {:g} % and {:.2g} GiB to spare)",
-                             100 * memory_margin, in_gib(context_memory))
-               : ""));
+    warnings.push_back(
+        fmt::format("{}: {} {}: it takes {:.3g} GiB of a rank, and {} has {:.3g} GiB{}",
+                    scenario.name, each.name, within ? "may not fit" : "does not fit",
+                    in_gib(memory.peak), scenario.cluster.device.name, in_gib(device),
+                    within ? fmt::format(" (fits is judged with {:g} % and {:.2g} GiB to spare)",
+                                         100 * memory_margin, in_gib(context_memory))
+                           : ""));
   }
   return warnings;
 }

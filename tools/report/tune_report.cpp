@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "model/cost/collective.hpp"
 #include "model/ddp/build_schedule.hpp"
 #include "tools/report/band_report.hpp"
 #include "tools/report/cluster_report.hpp"
@@ -250,6 +251,29 @@ StepMemory recommended_memory(const Scenario& scenario, const Tuning& tuning) {
   return memory_of(scenario, step.training, step.schedule);
 }
 
+/// Says, before the verdict, that the buckets it speaks of are far from the sizes that were
+/// measured; "" if they are not.
+std::string outside_table(const Scenario& scenario, const Tuning& tuning) {
+  const CalibratedCluster& cluster = scenario.cluster;
+  const std::optional<SizeSpan> covered = covered_sizes(cluster);
+  if (!covered) return "";
+  Bytes least = no_cap, most;
+  for (const Choice* choice : {&tuning.standard, &tuning.advice.choice})
+    for (const auto& bucket : choice->buckets) {
+      Bytes size;
+      for (const int index : bucket)
+        size += scenario.workload.parameters[static_cast<std::size_t>(index)].size();
+      least = std::min(least, size);
+      most = std::max(most, size);
+    }
+  constexpr int near = 2;  // a line through the last points holds so far
+  if (near * least >= covered->least && most <= near * covered->most) return "";
+  return fmt::format(
+      "extrapolated: the link's table covers all-reduces of {} to {}, and the buckets below are of "
+      "{} to {}:\nmeasure those sizes before you rely on what follows\n",
+      to_string(covered->least), to_string(covered->most), to_string(least), to_string(most));
+}
+
 }  // namespace
 
 std::vector<std::string> tune_warnings(const Scenario& scenario, const Tuning& tuning) {
@@ -276,7 +300,7 @@ Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions
           : "; free partitions are not searched where gradients are of several types or sparse")});
   page.add(caps_chart(tuning));
   if (!tuning.advice.corners.empty()) page.add(corners_table(tuning));
-  page.add(Paragraph{verdict(tuning, options) +
+  page.add(Paragraph{outside_table(scenario, tuning) + verdict(tuning, options) +
                      (tuning.advice.pays ? saving_text(knowledge, tuning.gain()) : std::string())});
   page.add(Verbatim{settings_to_paste(tuning, scenario.training, scenario.workload)});
   return page;

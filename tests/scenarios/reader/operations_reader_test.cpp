@@ -150,7 +150,8 @@ TEST_CASE("on a device with another data sheet a base's operations are scaled by
   const std::vector<std::string> notes = scenario_of(scratch, norm, slower).described->notes;
   REQUIRE(notes.size() == 1);
   CHECK(notes[0] ==
-        "1 of 1 distinct kernels priced by measured operations of card, scaled to inline by the "
+        "1 of 1 distinct kernels priced by measured operations of card, scaled to card (changed) "
+        "by the "
         "laws");
 }
 

@@ -1,0 +1,177 @@
+// What was once accepted in silence: links that no device has, keys without effect, tables that
+// hold no link's times, logs that were cut off, results under a name that no program opens.
+
+#include <catch2/catch.hpp>
+
+#include "tests/tools/program.hpp"
+
+namespace ddpsim {
+namespace {
+
+Outcome run(const std::vector<std::string>& more) {
+  std::vector<std::string> arguments{"run",   first_example,          "--set", "compare=[bucketed]",
+                                     "--set", "workload.compute=fp16"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return ddpsim(arguments);
+}
+
+TEST_CASE("NVLink between devices that have none gets a note", "[tools][accepted]") {
+  for (const char* device : {"t4", "rtx4090", "mi300x"}) {
+    const Outcome outcome = run({"--device", device, "--link", "nvlink4"});
+    CAPTURE(device, outcome.err);
+    CHECK(outcome.code == 0);
+    CHECK_THAT(outcome.err, Catch::Contains(std::string(device) + " has no NVLink"));
+  }
+  CHECK_THAT(run({"--device", "a100-80", "--link", "nvlink3"}).err, !Catch::Contains("NVLink"));
+  CHECK_THAT(run({"--device", "t4", "--link", "pcie3"}).err, !Catch::Contains("NVLink"));
+}
+
+TEST_CASE("more devices in a node than NVLink joins get a note", "[tools][accepted]") {
+  const auto noted = [](const char* device, const char* link, const char* ranks) {
+    return run({"--device", device, "--link", link, "--nodes", "1", "--ranks-per-node", ranks}).err;
+  };
+  CHECK_THAT(noted("h100-sxm", "nvlink4", "1024"), Catch::Contains("any NVLink domain"));
+  CHECK_THAT(noted("v100", "nvlink2", "16"), !Catch::Contains("any NVLink domain"));
+  CHECK_THAT(noted("gb200", "nvlink5", "72"), !Catch::Contains("any NVLink domain"));
+}
+
+TEST_CASE("a sequence for pictures and a picture for tokens have no effect, and a note says so",
+          "[tools][accepted]") {
+  const Scratch scratch;
+  const auto noted = [&](const std::string& workload) {
+    return ddpsim({"run", scratch
+                              .write("s.yaml", "workload: {" + workload + "}\n" +
+                                                   "cluster: {device: h100-sxm, ranks_per_node: 2, "
+                                                   "intra_node: nvlink4}\ncompare: [bucketed]\n")
+                              .string()})
+        .err;
+  };
+  CHECK_THAT(noted("model: resnet18, batch: 8, sequence: 512"),
+             Catch::Contains("workload.sequence has no effect"));
+  CHECK_THAT(noted("model: gpt2, batch: 1, sequence: 128, image: 64"),
+             Catch::Contains("workload.image has no effect"));
+  CHECK_THAT(noted("model: resnet18, batch: 8"), !Catch::Contains("has no effect"));
+}
+
+/// A scenario on two ranks with such a link between them.
+std::string with_table(const Scratch& scratch, const std::string& all_reduce) {
+  return scratch
+      .write("s.yaml",
+             "workload: {model: resnet18, batch: 8}\n"
+             "cluster: {device: h100-sxm, ranks_per_node: 2,\n"
+             "  intra_node: {all_reduce: [" +
+                 all_reduce + "]}}\ncompare: [bucketed]\n")
+      .string();
+}
+
+TEST_CASE("a table that holds no link's times is refused at its place", "[tools][accepted]") {
+  const Scratch scratch;
+  const auto refused = [&](const std::string& table, const std::string& says) {
+    const Outcome outcome = ddpsim({"run", with_table(scratch, table)});
+    CAPTURE(table, outcome.err);
+    CHECK(outcome.code == 2);
+    CHECK(lines_of(outcome.err).size() == 1);
+    CHECK_THAT(outcome.err, Catch::Contains("s.yaml:3:") && Catch::Contains(says));
+  };
+  refused("{bytes: 1 KiB, time: 1000 us}, {bytes: 1 MiB, time: 10 us}",
+          "more bytes take less time");
+  refused("{bytes: 2101346, time: 2.1 ms}, {bytes: 2121269, time: 8.5 ms}",
+          "sizes that are all but alike differ too much");
+  // A protocol's change: a spike between sizes that are far apart stays.
+  CHECK(ddpsim({"run", with_table(scratch,
+                                  "{bytes: 64 KiB, time: 278 us}, {bytes: 256 KiB, time: "
+                                  "10270 us}, {bytes: 1 MiB, time: 1474 us}")})
+            .code == 0);
+}
+
+TEST_CASE("sizes beyond the link's table are told of before what rests on them",
+          "[tools][accepted]") {
+  const Scratch scratch;
+  const std::string file =
+      with_table(scratch, "{bytes: 1 MiB, time: 100 us}, {bytes: 2 MiB, time: 150 us}");
+  const Outcome run = ddpsim({"run", file});
+  CHECK_THAT(run.err, Catch::Contains("the link's table covers all-reduces of 1 MiB to 2 MiB"));
+  const std::string tuned = ddpsim({"tune", file, "--threads", "1"}).out;
+  const std::size_t told = tuned.find("extrapolated: the link's table covers"),
+                    verdict = tuned.find("verdict:");
+  REQUIRE(told != std::string::npos);
+  REQUIRE(verdict != std::string::npos);
+  CHECK(told < verdict);
+}
+
+TEST_CASE("a log of nccl-tests that ends before its largest size is told to be cut off",
+          "[tools][accepted]") {
+  const Scratch scratch;
+  const auto imported = [&](const char* most) {
+    const std::string log =
+        std::string("# nThread 1 nGpus 2 minBytes 1048576 maxBytes ") + most +
+        " step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0\n"
+        "#  Rank  0 Group  0 Pid  1 on host device  0 [0x07] NVIDIA A100\n"
+        "#  Rank  1 Group  0 Pid  1 on host device  1 [0x0f] NVIDIA A100\n"
+        "#                                                              out-of-place               "
+        "    "
+        "    in-place\n"
+        "#       size         count      type   redop    root     time   algbw   busbw #wrong     "
+        "time  "
+        " algbw   busbw #wrong\n"
+        "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            "
+        "(us) "
+        " (GB/s)  (GB/s)\n"
+        "     1048576        262144     float     sum      -1    100.0   10.49   10.49      0    "
+        "100.0 "
+        "  10.49   10.49      0\n"
+        "     2097152        524288     float     sum      -1    200.0   10.49   10.49      0    "
+        "200.0 "
+        "  10.49   10.49      0\n"
+        "     4194304       1048576     float     sum      -1    400.0   10.49   10.49      0    "
+        "400.0 "
+        "  10.49   10.49      0\n";
+    const Outcome outcome =
+        ddpsim({"import", "nccl-tests", scratch.write("log.txt", log).string()});
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.out;
+  };
+  CHECK_THAT(imported("134217728"), Catch::Contains("it was cut off"));
+  CHECK_THAT(imported("4194304"), !Catch::Contains("cut off"));
+}
+
+TEST_CASE("a page under the name of no page is refused", "[tools][accepted]") {
+  const Scratch scratch;
+  const Outcome outcome = run({"--report", scratch.path("x.txt").string()});
+  CHECK(outcome.code == 2);
+  CHECK_THAT(outcome.err, Catch::Contains("x.html"));
+  CHECK(!std::filesystem::exists(scratch.path("x.txt")));
+}
+
+TEST_CASE("a description that adds gradients is not added to once more", "[tools][accepted]") {
+  const Scratch scratch;
+  std::string text = content_of(std::string(DDPSIM_TEST_DATA) + "/descriptions/resnet50.yaml");
+  const std::string notes = "\nnotes:\n";
+  const std::size_t place = text.find(notes);
+  REQUIRE(place != std::string::npos);
+  const std::string first = scratch.write("first.yaml", text).string();
+  text.insert(place + notes.size(),
+              "  - \"one of the later of 4 micro-batches: gradients are added\"\n");
+  const std::string later = scratch.write("later.yaml", text).string();
+  const auto run = [&](const std::string& file, const std::string& micro_batches) {
+    return ddpsim({"run", file, "--cluster", "dgx-h100", "--set", "compare=[bucketed]", "--set",
+                   "training.micro_batches=" + micro_batches});
+  };
+  const Outcome twice = run(later, "4");
+  CHECK(twice.code == 2);
+  CHECK(lines_of(twice.err).size() == 1);
+  CHECK_THAT(twice.err, Catch::Contains("--set training.micro_batches=4") &&
+                            Catch::Contains("describe the model without --micro-batches"));
+  CHECK(run(later, "1").code == 0);
+  CHECK(run(first, "4").code == 0);
+}
+
+TEST_CASE("explain takes a key in any case of letters", "[tools][accepted]") {
+  const Outcome lower = ddpsim({"explain", "training.bucket_cap"});
+  CHECK(ddpsim({"explain", "Training.Bucket_Cap"}).out == lower.out);
+  CHECK(lower.code == 0);
+}
+
+}  // namespace
+}  // namespace ddpsim

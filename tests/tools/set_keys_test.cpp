@@ -1,0 +1,203 @@
+// Setting one key changes that key alone, wherever the value that holds it comes from: a name of
+// the catalogue, a ready cluster, a file that is based on another.
+
+#include <catch2/catch.hpp>
+
+#include "tests/tools/program.hpp"
+
+namespace ddpsim {
+namespace {
+
+const std::string of_system =
+    "workload: {model: resnet18, batch: 8}\n"
+    "cluster: {system: dgx-h100, nodes: 4}\n"
+    "compare: [bucketed]\n";
+const std::string of_names =
+    "workload: {model: resnet18, batch: 8}\n"
+    "cluster: {device: h100-sxm, nodes: 4, ranks_per_node: 8, intra_node: nvlink4, inter_node: "
+    "ib-ndr}\n"
+    "compare: [bucketed]\n";
+
+Outcome run(const std::string& file, std::vector<std::string> flags,
+            const std::filesystem::path& folder = {}) {
+  flags.insert(flags.begin(), {"run", file});
+  flags.insert(flags.end(), {"--json", "-"});
+  return ddpsim(flags, folder);
+}
+
+Json json_of(const std::string& file, const std::vector<std::string>& flags,
+             const std::filesystem::path& folder = {}) {
+  const Outcome outcome = run(file, flags, folder);
+  CAPTURE(flags, outcome.err);
+  REQUIRE(outcome.code == 0);
+  return outcome.json();
+}
+
+/// The cluster and the results, without what tells of the command line.
+Json answer(const std::string& file, const std::vector<std::string>& flags,
+            const std::filesystem::path& folder = {}) {
+  const Json whole = json_of(file, flags, folder);
+  return {{"cluster", whole["cluster"]}, {"results", whole["results"]}};
+}
+
+/// What the steps take, and over how many NICs.
+Json steps(const std::string& file, const std::vector<std::string>& flags) {
+  const Json whole = json_of(file, flags);
+  Json found = {whole["cluster"]["nics_per_node"]};
+  for (const Json& result : whole["results"])
+    found.push_back({result["step_ms"], result["communication_ms"], result["exposed_ms"]});
+  return found;
+}
+
+TEST_CASE("a key of a link, a device or a model set to its own value changes nothing",
+          "[tools][set_keys]") {
+  const Scratch scratch;
+  for (const std::string& text : {of_system, of_names}) {
+    const std::string file = scratch.write("s.yaml", text).string();
+    const Json before = steps(file, {});
+    for (const char* own :
+         {"cluster.inter_node.bandwidth=50GB/s", "cluster.inter_node.latency=14us",
+          "cluster.inter_node.kind=infiniband", "cluster.inter_node.nics=8",
+          "cluster.intra_node.bandwidth=450GB/s", "cluster.intra_node.nvswitch=true",
+          "cluster.device.memory_bandwidth=3350GB/s", "cluster.device.multiprocessors=132",
+          "cluster.device.base=h100-sxm", "workload.model.base=resnet18",
+          "workload.model.bottleneck=false", "cluster.launch.kernel=6us",
+          "cluster.host.base=reference", "cluster.collectives.law=auto"}) {
+      CAPTURE(text, own);
+      CHECK(steps(file, {"--set", own}) == before);
+    }
+  }
+}
+
+TEST_CASE("a key that is set over a name, and one written out with the name as base, are the same",
+          "[tools][set_keys]") {
+  const Scratch scratch;
+  const std::string named = scratch.write("named.yaml", of_names).string();
+  const std::string system = scratch.write("system.yaml", of_system).string();
+  const std::string written =
+      scratch
+          .write("written.yaml",
+                 "workload: {model: resnet18, batch: 8}\n"
+                 "cluster: {device: h100-sxm, nodes: 4, ranks_per_node: 8, intra_node: nvlink4,\n"
+                 "  inter_node: {base: ib-ndr, nics: 4}}\n"
+                 "compare: [bucketed]\n")
+          .string();
+  const std::string beside = scratch
+                                 .write("beside.yaml",
+                                        "workload: {model: resnet18, batch: 8}\n"
+                                        "cluster: {system: dgx-h100, nodes: 4,\n"
+                                        "  inter_node: {nics: 4}}\n"
+                                        "compare: [bucketed]\n")
+                                 .string();
+  const Json expected = answer(written, {});
+  CHECK(expected["cluster"]["nics_per_node"] == 4);
+  CHECK(answer(named, {"--set", "cluster.inter_node.nics=4"}) == expected);
+  CHECK(answer(system, {"--set", "cluster.inter_node.nics=4"}) == expected);
+  CHECK(answer(beside, {}) == expected);
+}
+
+TEST_CASE("of a mapping in a file that a cluster is based on, the keys that are not set stay",
+          "[tools][set_keys]") {
+  const Scratch scratch;
+  scratch.write("table.csv", "bytes,time_us\n1024,40\n1048576,90\n104857600,900\n");
+  scratch.write("link.yaml", "kind: ethernet\nbandwidth: 10 GB/s\nall_reduce: table.csv\n");
+  std::filesystem::create_directory(scratch.path("clusters"));
+  scratch.write("clusters/own.yaml",
+                "system: dgx-h100\nnodes: 2\ninter_node: {base: ../link.yaml, nics: 2}\n"
+                "launch: {kernel: 5 us, collective: 20 us}\n");
+  const std::string file = scratch
+                               .write("s.yaml",
+                                      "workload: {model: resnet18, batch: 8}\n"
+                                      "cluster: clusters/own.yaml\ncompare: [bucketed]\n")
+                               .string();
+  const Json before = answer(file, {});
+  CHECK(before["cluster"]["law"] == "table");
+  CHECK(answer(file, {"--set", "cluster.inter_node.nics=2"}) == before);
+  CHECK(answer(file, {"--set", "cluster.launch.kernel=5us"}) == before);
+  CHECK(answer(file, {"--set", "cluster.launch.kernel=50us"})["results"] != before["results"]);
+}
+
+TEST_CASE("a part of a word that is no mapping is refused, and so is a part of a number",
+          "[tools][set_keys]") {
+  const Scratch scratch;
+  const std::string file = scratch.write("s.yaml", of_names).string();
+  const Outcome number = run(file, {"--set", "cluster.nodes.x=1"});
+  CHECK(number.code == 2);
+  CHECK_THAT(number.err, Catch::Contains("nodes is not a mapping"));
+  const Outcome word =
+      run(file, {"--set", "cluster.launch=sync", "--set", "cluster.launch.hook=1us"});
+  CHECK(word.code == 2);
+  CHECK_THAT(word.err, Catch::Contains("launch is not a mapping"));
+}
+
+TEST_CASE("another ready cluster keeps the number of nodes, another link the number of NICs",
+          "[tools][set_keys]") {
+  const Scratch scratch;
+  const std::string file = scratch.write("s.yaml", of_system).string();
+  for (const Json& run : json_of(file, {"--vary", "cluster=dgx-h100,aws-p4d"}))
+    CHECK(run["cluster"]["nodes"] == 4);
+  for (const Json& run : json_of(file, {"--vary", "cluster.inter_node=ib-ndr,ethernet-400g"}))
+    CHECK(run["cluster"]["nics_per_node"] == 8);
+  CHECK(answer(file, {"--cluster", "aws-p4d", "--nodes", "2"})["cluster"]["nodes"] == 2);
+  CHECK(answer(file, {"--cluster", "aws-p4d", "--ranks", "8"})["cluster"]["nodes"] == 1);
+  const std::string own = scratch.write("two.yaml", "system: dgx-a100\nnodes: 2\n").string();
+  CHECK(answer(file, {"--cluster", own})["cluster"]["nodes"] == 2);  // as that file says
+}
+
+TEST_CASE("what falls away with the scenario's own cluster is told", "[tools][set_keys]") {
+  const Scratch scratch;
+  const std::string file = scratch
+                               .write("s.yaml",
+                                      "workload: {model: resnet18, batch: 8}\n"
+                                      "cluster: {system: dgx-h100, skew: 2 %, price: 3 USD/h}\n"
+                                      "compare: [bucketed]\n")
+                               .string();
+  const std::string err = run(file, {"--cluster", "dgx-a100", "--set", "cluster.skew=2%"}).err;
+  CHECK_THAT(err, Catch::Contains("cluster.price of the scenario's own cluster is left out"));
+  CHECK_THAT(err, !Catch::Contains("cluster.skew"));
+}
+
+TEST_CASE("--set and --cluster look for a path in the current folder, then in the scenario's",
+          "[tools][set_keys]") {
+  const Scratch scratch;
+  std::filesystem::create_directory(scratch.path("scenarios"));
+  std::filesystem::create_directory(scratch.path("here"));
+  std::filesystem::create_directory(scratch.path("elsewhere"));
+  const std::string file = scratch.write("scenarios/s.yaml", of_system).string();
+  scratch.write("scenarios/clu.yaml", "system: dgx-a100\nnodes: 2\n");
+  scratch.write("here/clu.yaml", "system: dgx-h100\nnodes: 3\n");
+  for (const auto& [folder, nodes] :
+       {std::pair{scratch.path("here"), 3}, {scratch.path("elsewhere"), 2}}) {
+    const Json set = answer(file, {"--set", "cluster=clu.yaml"}, folder);
+    CHECK(set["cluster"]["nodes"] == nodes);
+    CHECK(answer(file, {"--cluster", "clu.yaml"}, folder) == set);
+    CHECK(answer(file, {"--set", "cluster={system: clu.yaml}"}, folder) == set);
+  }
+}
+
+TEST_CASE("a chain of files that are based on each other has an end", "[tools][set_keys]") {
+  const Scratch scratch;
+  scratch.write("link0.yaml", "kind: ethernet\nbandwidth: 10 GB/s\n");
+  for (int i = 1; i <= 40; ++i)
+    scratch.write("link" + std::to_string(i) + ".yaml",
+                  "base: link" + std::to_string(i - 1) + ".yaml\n");
+  const std::string file = scratch.write("s.yaml", of_names).string();
+  CHECK(run(file, {"--set", "cluster.inter_node=" + scratch.path("link30.yaml").string()}).code ==
+        0);
+  const Outcome refused =
+      run(file, {"--set", "cluster.inter_node=" + scratch.path("link40.yaml").string()});
+  CHECK(refused.code == 2);
+  CHECK(lines_of(refused.err).size() == 1);
+  CHECK_THAT(refused.err, Catch::Contains("more than 32 files are based on each other"));
+}
+
+TEST_CASE("run takes --device and --link as --set does", "[tools][set_keys]") {
+  const Scratch scratch;
+  const std::string file = scratch.write("s.yaml", of_names).string();
+  CHECK(answer(file, {"--device", "h200", "--link", "nvlink4", "--link", "ethernet-400g"}) ==
+        answer(file, {"--set", "cluster.device=h200", "--set", "cluster.intra_node=nvlink4",
+                      "--set", "cluster.inter_node=ethernet-400g"}));
+}
+
+}  // namespace
+}  // namespace ddpsim
