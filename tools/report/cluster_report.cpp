@@ -236,7 +236,7 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
                                        const std::vector<Setting>& settings) {
   std::vector<std::string> notes;
   // A workload profile or description is no scenario, and may be large.
-  if (scenario.batch > 0 && !scenario.described)
+  if (scenario.batch > 0 && !scenario.described && unreadable(scenario.file).empty())
     notes = idle_settings(scenario, settings, Yaml::load(scenario.file));
   if (is_measured(scenario.workload) &&
       (touches(settings, "cluster.device") || is_given(settings, "cluster") ||

@@ -52,13 +52,14 @@ TEST_CASE("a device lacking what no law can do without is refused", "[scenarios]
         "tf32, bf16, fp16");
 }
 
-TEST_CASE("a bandwidth written over a base leaves the base's NCCL figure behind",
+TEST_CASE("a bandwidth written over a base keeps the share of it that NCCL's figure is",
           "[scenarios][cluster_reader]") {
   const Scratch scratch;
   const Link link =
       cluster_with(scratch, 8, "  intra_node: {base: nvlink4, bandwidth: 100 GB/s}").intra_node;
   CHECK(link.bandwidth == gigabytes_per_second(100));
-  CHECK(link.nccl_bandwidth.bytes_per_second == 0);
+  // 370.8 of 450 GB/s
+  CHECK(link.nccl_bandwidth.bytes_per_second == Approx(370.8e9 * 100 / 450));
   CHECK(link.kind == LinkKind::nvlink);
   CHECK(link.nvswitch);
 }
