@@ -130,6 +130,9 @@ class Job:
         self.redis = Redis() if self.backend == 'redis' else None
         self.placed = self.backend in ('folder', 'redis', 'hosts')  # somebody else starts the ranks
         self.faulty_rank = 0 if self.moment == 'output' else 1
+        # Which of the threads of a process connects, fault.c cannot know.
+        self.faulty = 'all' if self.backend == 'threads' and self.moment == 'connect' else \
+            str(self.faulty_rank)
 
     def arguments(self):
         words = [self.tools.ddpsim, 'validate', str(self.tools.scenario), '--plugin',
@@ -158,7 +161,7 @@ class Job:
         if self.kind in FAULTS + ['outsider']:
             moment = {'gradient check': CHECKED, 'calibration': AFTERWARDS,
                       'step': AFTERWARDS}.get(self.moment, self.moment)
-            values.update(LD_PRELOAD=str(self.tools.library), FAULT_RANK=str(self.faulty_rank),
+            values.update(LD_PRELOAD=str(self.tools.library), FAULT_RANK=self.faulty,
                           FAULT_MOMENT=moment, FAULT_KIND=self.kind, FAULT_LOG=str(self.log))
         if rank is not None:
             values.update(RANK=str(rank), WORLD_SIZE='2', LOCAL_RANK=str(rank),
@@ -258,8 +261,9 @@ class Job:
             good = [died if alone else 1]
             if self.backend == 'hosts':  # they say what the first rank to fail ended with
                 good += [128 - died]
-            if self.kind == 'disk full' and len(codes) > 1:
-                good = [0, 1]  # the rank that writes nothing has done its work
+            if self.kind == 'disk full':  # to a rank by itself it is a path that is no good
+                good = [1] if self.backend in ('processes', 'threads') else [2]
+                good += [0] if len(codes) > 1 else []  # who writes nothing has done its work
             # Rank 0 writes after all have parted.
             parted = self.moment == 'output' and self.kind in FAULTS and self.placed
             if parted:
