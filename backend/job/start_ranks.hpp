@@ -22,8 +22,8 @@ namespace ddpsim {
 /// themselves (none given: `timeout`); then they get SIGTERM, and a second later SIGKILL; a stopped
 /// rank ends too. As long as none fails, there is no limit: a rank notices a silent peer itself.
 /// SIGINT, SIGTERM and SIGHUP reach the ranks, from a terminal directly and otherwise passed on,
-/// and start `timeout`; a second SIGINT kills at once. They end here: no handler of the caller sees them, and
-/// the code is that of the ranks.
+/// and start `timeout`; a second SIGINT kills at once. They end here: no handler of the caller sees
+/// them, and the code is that of the ranks.
 ///
 /// On return, also by an exception, no process of the job is left, and handlers and signal mask are
 /// as before. Children the caller had are left alone. Call it from the main thread before any other

@@ -2,7 +2,7 @@
  * (LD_PRELOAD), it knows the moments at which the program calls the system; as a plugin, those at
  * which it calls a hook. In the environment:
  *
- *   FAULT_RANK    which rank; of ranks that ddpsim starts, the number of the fork
+ *   FAULT_RANK    which rank; of ranks that ddpsim starts, the number of the fork; or all
  *   FAULT_MOMENT  rendezvous, connect, output, or hook:N, the N-th call of the hook
  *   FAULT_KIND    kill, stop, segfault, exit, or threads: from then on no thread can be started;
  *                 outsider: in every rank, whenever it begins to wait for connections, a stranger
@@ -36,6 +36,7 @@ static const char* wanted(const char* name) {
 
 static int is_the_rank(void) {
   if (strcmp(program_invocation_short_name, "ddpsim") != 0) return 0;
+  if (strcmp(wanted("FAULT_RANK"), "all") == 0) return 1;
   const char* placed = getenv("RANK");
   if (placed == NULL && !forked) return 0;
   return atoi(wanted("FAULT_RANK")) == (placed != NULL ? atoi(placed) : forks - 1);

@@ -79,6 +79,8 @@ def cases():
             for moment in MOMENTS:
                 if backend == 'threads' and (moment in ('rendezvous', 'output') or kind == 'stop'):
                     continue  # nobody to meet; who stops all ranks stops the job
+                if kind == 'stop' and moment == 'output':
+                    continue  # nobody waits any more: the job goes on when the rank does
                 if kind in ('exit', 'threads') and moment == 'output':
                     continue  # the work is done by then
                 if kind == 'threads' and moment in ('gradient check', 'calibration', 'step'):
@@ -128,6 +130,9 @@ class Job:
         self.redis = Redis() if self.backend == 'redis' else None
         self.placed = self.backend in ('folder', 'redis', 'hosts')  # somebody else starts the ranks
         self.faulty_rank = 0 if self.moment == 'output' else 1
+        # Which of the threads of a process connects, fault.c cannot know.
+        self.faulty = 'all' if self.backend == 'threads' and self.moment == 'connect' else \
+            str(self.faulty_rank)
 
     def arguments(self):
         words = [self.tools.ddpsim, 'validate', str(self.tools.scenario), '--plugin',
@@ -156,7 +161,7 @@ class Job:
         if self.kind in FAULTS + ['outsider']:
             moment = {'gradient check': CHECKED, 'calibration': AFTERWARDS,
                       'step': AFTERWARDS}.get(self.moment, self.moment)
-            values.update(LD_PRELOAD=str(self.tools.library), FAULT_RANK=str(self.faulty_rank),
+            values.update(LD_PRELOAD=str(self.tools.library), FAULT_RANK=self.faulty,
                           FAULT_MOMENT=moment, FAULT_KIND=self.kind, FAULT_LOG=str(self.log))
         if rank is not None:
             values.update(RANK=str(rank), WORLD_SIZE='2', LOCAL_RANK=str(rank),
@@ -254,14 +259,17 @@ class Job:
             died = -signal.SIGKILL if self.kind == 'kill' else -signal.SIGSEGV
             alone = self.backend == 'threads' and self.kind in ('kill', 'segfault')
             good = [died if alone else 1]
-            if self.kind == 'disk full' and len(codes) > 1:
-                good = [0, 1]  # the rank that writes nothing has done its work
+            if self.backend == 'hosts':  # they say what the first rank to fail ended with
+                good += [128 - died]
+            if self.kind == 'disk full':  # to a rank by itself it is a path that is no good
+                good = [1] if self.backend in ('processes', 'threads') else [2]
+                good += [0] if len(codes) > 1 else []  # who writes nothing has done its work
             # Rank 0 writes after all have parted.
             parted = self.moment == 'output' and self.kind in FAULTS and self.placed
             if parted:
-                good = [0, 1]
+                good = good + [0]
             if any(code not in good for code in codes):
-                wrong.append(f'code not {good[-1]}')
+                wrong.append(f'code not {good[0]}')
             if not said and self.backend != 'threads' and not parted:
                 wrong.append('no line')
             if fault is None and self.kind in FAULTS:

@@ -111,13 +111,13 @@ TEST_CASE("a rank that stalls is given up on", "[tools][faults]") {
 
 TEST_CASE("other programs are no fault, and a fault beside them is told as soon",
           "[tools][faults]") {
-  const BusyLoops loops;
   const Scratch scratch;
   const std::string scenario = scratch.write("small.yaml", small_mlp).string();
+  const auto calibrated = quickly_calibrated(scenario);
+  const BusyLoops loops;
   std::vector<std::string> arguments{"validate", scenario,    "--ranks", "2",         "--steps",
                                      "3",        "--repeats", "1",       "--warm-up", "1",
                                      "--quiet",  "--timeout", "6 s",     "--json",    "/dev/null"};
-  const auto calibrated = quickly_calibrated(scenario);
   arguments.insert(arguments.end(), calibrated.begin(), calibrated.end());
   const Outcome whole = ddpsim(arguments);
   CAPTURE(whole.err);
