@@ -25,7 +25,7 @@ Outcome run(const std::string& file, std::vector<std::string> flags,
   return ddpsim(flags, folder);
 }
 
-Json json_of(const std::string& file, const std::vector<std::string>& flags,
+Json all_of(const std::string& file, const std::vector<std::string>& flags,
              const std::filesystem::path& folder = {}) {
   const Outcome outcome = run(file, flags, folder);
   CAPTURE(flags, outcome.err);
@@ -36,13 +36,13 @@ Json json_of(const std::string& file, const std::vector<std::string>& flags,
 /// The cluster and the results, without what tells of the command line.
 Json answer(const std::string& file, const std::vector<std::string>& flags,
             const std::filesystem::path& folder = {}) {
-  const Json whole = json_of(file, flags, folder);
+  const Json whole = all_of(file, flags, folder);
   return {{"cluster", whole["cluster"]}, {"results", whole["results"]}};
 }
 
 /// What the steps take, and over how many NICs.
 Json steps(const std::string& file, const std::vector<std::string>& flags) {
-  const Json whole = json_of(file, flags);
+  const Json whole = all_of(file, flags);
   Json found = {whole["cluster"]["nics_per_node"]};
   for (const Json& result : whole["results"])
     found.push_back({result["step_ms"], result["communication_ms"], result["exposed_ms"]});
@@ -134,9 +134,9 @@ TEST_CASE("another ready cluster keeps the number of nodes, another link the num
           "[tools][set_keys]") {
   const Scratch scratch;
   const std::string file = scratch.write("s.yaml", of_system).string();
-  for (const Json& run : json_of(file, {"--vary", "cluster=dgx-h100,aws-p4d"}))
+  for (const Json& run : all_of(file, {"--vary", "cluster=dgx-h100,aws-p4d"}))
     CHECK(run["cluster"]["nodes"] == 4);
-  for (const Json& run : json_of(file, {"--vary", "cluster.inter_node=ib-ndr,ethernet-400g"}))
+  for (const Json& run : all_of(file, {"--vary", "cluster.inter_node=ib-ndr,ethernet-400g"}))
     CHECK(run["cluster"]["nics_per_node"] == 8);
   CHECK(answer(file, {"--cluster", "aws-p4d", "--nodes", "2"})["cluster"]["nodes"] == 2);
   CHECK(answer(file, {"--cluster", "aws-p4d", "--ranks", "8"})["cluster"]["nodes"] == 1);
