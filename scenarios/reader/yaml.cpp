@@ -168,9 +168,10 @@ std::string unreadable(const std::filesystem::path& path) {
 
 Yaml Yaml::load(const std::filesystem::path& file) {
   const std::string name = file.string();
+  std::error_code error;  // a path may be too long to be asked about
   if (const std::string reason = unreadable(file); !reason.empty())
-    throw InputError(fmt::format("{}{}: {}", name,
-                                 std::filesystem::is_regular_file(file) ? ":1:1" : "", reason));
+    throw InputError(fmt::format(
+        "{}{}: {}", name, std::filesystem::is_regular_file(file, error) ? ":1:1" : "", reason));
   const std::string given = text_of(file);
   check_amount(given, name);
   check_seal(given, name);

@@ -324,6 +324,7 @@ int sweep_command(const std::vector<std::string>& arguments) {
   }
   if (asked_for_help) return exit_done;
 
+  if (job.ranks() == 1) threads = std::clamp(static_cast<int>(files->missing().size()), 1, threads);
   try {
     PointThreads pool(threads, [&](std::size_t point) { return compute_point(*sweep, point); });
     return job.rank() == 0 ? lead(job, pool, *sweep, *files, flags.common.quiet)

@@ -1,5 +1,6 @@
 #include "tools/sweep/point_threads.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "tools/report/notes.hpp"
@@ -9,14 +10,27 @@ namespace ddpsim {
 PointThreads::PointThreads(int threads, std::function<PointResult(std::size_t)> compute)
     : compute_(std::move(compute)) {
   try {
-    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+    for (int i = 0; i < threads; ++i)
+      threads_.emplace_back([this, i] { work(static_cast<std::size_t>(i)); });
   } catch (const std::exception& problem) {
     if (threads_.empty())
       throw std::runtime_error(fmt::format(
           "no thread could be started ({}): ulimit -u and ulimit -v limit them", problem.what()));
-    note("note: of {} threads {} could be started, which compute all points ({})", threads,
-         threads_.size(), problem.what());
+    // What memory there is is for their work: as many as there are cores are as quick.
+    const std::size_t cores = std::thread::hardware_concurrency();
+    keep(std::max<std::size_t>(1, std::min(threads_.size() / 2, cores)));
+    note("note: {} threads cannot be started ({}): {} compute all points", threads, problem.what(),
+         threads_.size());
   }
+}
+
+void PointThreads::keep(std::size_t count) {
+  {
+    const std::lock_guard lock(mutex_);
+    kept_ = count;
+  }
+  more_.notify_all();
+  for (; threads_.size() > count; threads_.pop_back()) threads_.back().join();
 }
 
 PointThreads::~PointThreads() {
@@ -28,11 +42,12 @@ PointThreads::~PointThreads() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void PointThreads::work() {
+void PointThreads::work(std::size_t number) {
   std::unique_lock lock(mutex_);
   while (true) {
-    more_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
-    if (ending_) return;
+    const auto leaves = [&] { return ending_ || number >= kept_; };
+    more_.wait(lock, [&] { return leaves() || !waiting_.empty(); });
+    if (leaves()) return;
     const std::size_t point = waiting_.front();
     waiting_.pop_front();
     ++under_way_;

@@ -6,6 +6,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -41,13 +42,14 @@ class PointThreads {
   std::size_t open() const;     ///< points added and neither dropped nor taken
 
  private:
-  void work();
+  void work(std::size_t number);
+  void keep(std::size_t count);  ///< ends the threads beyond
 
   std::function<PointResult(std::size_t)> compute_;
   mutable std::mutex mutex_;
   std::condition_variable more_, done_;
   std::deque<std::size_t> waiting_;
-  std::size_t under_way_ = 0;
+  std::size_t under_way_ = 0, kept_ = std::numeric_limits<std::size_t>::max();
   std::vector<ComputedPoint> computed_;
   std::exception_ptr failure_;
   bool ending_ = false;
