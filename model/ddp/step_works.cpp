@@ -13,12 +13,12 @@ Bytes copied_in(const Parameter& parameter) {
   return 2 * (parameter.sparse ? parameter.sparse_values() : parameter.size());
 }
 
-/// What DDP's broadcast of buffers costs the host for each of them besides launches, in a warm loop:
-/// to gather them for one flat tensor, and behind the broadcast to cut that into views and to call a
-/// copy for each. In the steps of a profile of ResNet-101, which has 312, these take 1.5 times as
-/// long: 1 ms, 2 ms and, with the launch of a copy, 3.6 ms. In the steps of tests/data/h200 that the
-/// device bounds, DistributedDataParallel with one rank makes forward passes with batch norms 4.5 to
-/// 6.4 ms longer (276 to 312 buffers), and no others.
+/// What DDP's broadcast of buffers costs the host for each of them besides launches, in a warm
+/// loop: to gather them for one flat tensor, and behind the broadcast to cut that into views and to
+/// call a copy for each. In the steps of a profile of ResNet-101, which has 312, these take 1.5
+/// times as long: 1 ms, 2 ms and, with the launch of a copy, 3.6 ms. In the steps of
+/// tests/data/h200 that the device bounds, DistributedDataParallel with one rank makes forward
+/// passes with batch norms 4.5 to 6.4 ms longer (276 to 312 buffers), and no others.
 constexpr Duration gathering = std::chrono::nanoseconds{2150};
 constexpr Duration restoring = std::chrono::nanoseconds{7950};
 

@@ -12,8 +12,8 @@
 // time is that of their instructions: so much for each result, and for each element of the window.
 //
 // In fp32 without TF32 cuDNN chooses among direct, Winograd's and Fourier's algorithms, by rules
-// that are not known. Windows of one pixel follow a form; of wider ones the law is a median, far off
-// for single shapes (docs/accuracy.md); a measured table goes before it.
+// that are not known. Windows of one pixel follow a form; of wider ones the law is a median, far
+// off for single shapes (docs/accuracy.md); a measured table goes before it.
 //
 // Constants: 504 convolutions on one H200 (tests/data/h200/operations.csv.gz), and those of
 // step_constants.hpp.
@@ -176,8 +176,9 @@ bool multiplies_like_volta(const Machine& machine) {
   return machine.compute_capability < hopper && machine.compute_capability != turing;
 }
 
-/// FLOP/s in fp32, without tensor cores, on Hopper. Of wider windows the rates of forward and of the input's
-/// gradient are medians: where cuDNN takes another algorithm they are up to 2.7 times as high.
+/// FLOP/s in fp32, without tensor cores, on Hopper. Of wider windows the rates of forward and of
+/// the input's gradient are medians: where cuDNN takes another algorithm they are up to 2.7 times
+/// as high.
 double fp32_rate(const ConvolutionShape& shape, const Machine& machine) {
   if (shape.window == 1) return fp32_pixel_rate(shape, machine);
   // Winograd's algorithm: weights' gradients of 3 x 3 windows without stride, of many channels,
