@@ -416,7 +416,7 @@ TEST_CASE("a hook that no plugin has is asked for in vain", "[backend][user_hook
   plugins.load(DDPSIM_ODD_PLUGINS "odd.so");
   CHECK_THROWS_WITH(plugins.check_gradient_hook("mine"),
                     "no plugin has a gradient hook \"mine\"; there are: failing, half, impatient, "
-                    "in_flight, lost, patient, throwing");
+                    "in_flight, leaving, lost, patient, throwing");
   CHECK_NOTHROW(plugins.check_gradient_hook("half"));
   CHECK_THROWS_WITH(plugins.check_comm_hook("half", DType::fp32),
                     "no plugin has a comm hook \"half\"; there are: mean, nothing");
