@@ -55,7 +55,7 @@ struct KnownAccuracy {
 std::optional<KnownAccuracy> known_accuracy(const std::vector<KnownErrors>& all,
                                             const PredictionKind& kind);
 
-/// Of predictions of a scenario: what accuracy.yaml says of their kind; none where it says nothing.
+/// Of predictions of a scenario: what accuracy.csv says of their kind; none where it says nothing.
 std::optional<KnownAccuracy> accuracy_of(const Scenario& scenario, const std::optional<Fit>& fit);
 
 /// What a prediction is made from, and how far such predictions were off; none: nobody knows.
