@@ -260,7 +260,8 @@ KernelTime convolution_time(const ConvolutionShape& shape, DType type, Bytes tra
         memory);
   const bool hopper = machine.has_warp_group_products();
   // Fitted to forward passes of six networks on two A100 (tests/experiments/forward_passes.py).
-  constexpr double ampere_tf32 = 0.85, lanes_of_a100 = 0.583;
+  constexpr double ampere_tf32 = 1;
+  constexpr double lanes_of_a100 = 0.583;
   constexpr double narrow_plain = 790e12;  // plain products in 16 bits on the H200
   ProductRates rates;
   // Pictures multiplied by themselves, whose rows do not begin at 16 bytes, take a kernel of the

@@ -5,10 +5,10 @@
 #include <array>
 
 #include "tools/report/field_kinds.hpp"
+#include "tools/report/step_fields.hpp"
 
 namespace ddpsim::fields {
 
-inline constexpr Field version_of_program = text_field("version", "version", "Of this program.");
 inline constexpr Field checks = list_field("checks", "One object for each part of the machine.");
 inline constexpr Field part = text_field("part", "part", "What was looked at.").with(most);
 inline constexpr Field health =

@@ -34,8 +34,8 @@ inline constexpr Field gradient_ms =
     ms_field("gradient_ms", "gradient ms", "When the gradient was ready on the device.")
         .with(thousandths);
 
-inline constexpr std::array of_hooks{&format,   &scenario, &hooks,          &strategy, &source,
-                                     &position, &hook,     &parameter,      &layer,    &micro_batch,
-                                     &bucket,   &host_ms,  &device_ready_ms};
+inline constexpr std::array of_hooks{
+    &format, &version_of_program, &scenario, &hooks,       &strategy, &source,  &position,
+    &hook,   &parameter,          &layer,    &micro_batch, &bucket,   &host_ms, &device_ready_ms};
 
 }  // namespace ddpsim::fields

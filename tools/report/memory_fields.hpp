@@ -25,9 +25,8 @@ inline constexpr Field parameters_bytes =
     bytes_field("parameters_bytes", "parameters", "The parameters.");
 inline constexpr Field module_buffers_bytes =
     bytes_field("module_buffers_bytes", "buffers", "Tensors that are not trained, but kept.");
-inline constexpr Field frozen_bytes =
-    bytes_field("frozen_bytes", "frozen",
-                "Parameters that are not trained, and tensors that modules hold.");
+inline constexpr Field frozen_bytes = bytes_field(
+    "frozen_bytes", "frozen", "Parameters that are not trained, and tensors that modules hold.");
 inline constexpr Field inputs_bytes =
     bytes_field("inputs_bytes", "batch", "The batch, of a described model.");
 inline constexpr Field workspaces_bytes =
@@ -50,9 +49,9 @@ inline constexpr Field working_bytes =
                 "more than the peak: activations go while gradients come.");
 
 inline constexpr std::array of_memory{
-    &memory,           &peak_memory_bytes,    &peak_bytes,      &peak_at,       &device_bytes,
-    &parameters_bytes, &module_buffers_bytes, &frozen_bytes,    &inputs_bytes,  &workspaces_bytes,
-    &gradients_bytes,  &buckets_bytes,        &optimizer_bytes, &hook_bytes,    &activations_bytes,
-    &working_bytes};
+    &memory,          &peak_memory_bytes, &peak_bytes,           &peak_at,
+    &device_bytes,    &parameters_bytes,  &module_buffers_bytes, &frozen_bytes,
+    &inputs_bytes,    &workspaces_bytes,  &gradients_bytes,      &buckets_bytes,
+    &optimizer_bytes, &hook_bytes,        &activations_bytes,    &working_bytes};
 
 }  // namespace ddpsim::fields

@@ -60,23 +60,15 @@ inline constexpr Field kinds_of_steps =
 inline constexpr Field steps_of_this_kind =
     count_field("count", "steps", "How many of the steps are of this kind.");
 
-inline constexpr std::array of_schedule{&format,
-                                        &scenario,
-                                        &cluster,
-                                        &strategy,
-                                        &hooks,
-                                        &parameter,
-                                        &bucket,
-                                        &host_ms,
-                                        &gradient_ms,
-                                        &buckets,
-                                        &bytes,
-                                        &parameters,
-                                        &all_collectives,
-                                        &task_count,
-                                        &kinds_of_steps,
-                                        &phase,
-                                        &steps_of_this_kind};
+inline constexpr std::array of_schedule{&format,     &version_of_program,
+                                        &scenario,   &cluster,
+                                        &strategy,   &hooks,
+                                        &parameter,  &bucket,
+                                        &host_ms,    &gradient_ms,
+                                        &buckets,    &bytes,
+                                        &parameters, &all_collectives,
+                                        &task_count, &kinds_of_steps,
+                                        &phase,      &steps_of_this_kind};
 inline constexpr std::array of_collectives{
     &operation, &collective_bytes, &collective_bucket, &from_rank, &micro_batch,     &what,
     &algorithm, &protocol,         &channels,          &nics,      &collective_bound};

@@ -11,6 +11,7 @@ namespace ddpsim::fields {
 
 inline constexpr Field format = text_field(
     "format", "format", "Which of this program's formats the file has, and its version.");
+inline constexpr Field version_of_program = text_field("version", "version", "Of this program.");
 inline constexpr Field scenario = text_field("scenario", "scenario", "The name of the scenario.");
 inline constexpr Field ranks =
     count_field("ranks", "ranks", "How many ranks the job has, one device each.");
@@ -151,6 +152,7 @@ inline constexpr Field how =
 
 /// All that `run --json` and `run --csv` hold of a strategy.
 inline constexpr std::array of_run{&format,
+                                   &version_of_program,
                                    &scenario,
                                    &ranks,
                                    &cluster,

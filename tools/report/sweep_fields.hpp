@@ -20,6 +20,7 @@ inline constexpr Field computed_from =
 inline constexpr Field remark =
     text_field("remark", "", "").with(Look{}.to_the_left()).with(most).only_for(Audience::people);
 
-inline constexpr std::array of_sweep{&format, &scenario, &points, &rows, &refusal, &computed_from};
+inline constexpr std::array of_sweep{&format,  &version_of_program, &scenario, &points, &rows,
+                                     &refusal, &computed_from};
 
 }  // namespace ddpsim::fields

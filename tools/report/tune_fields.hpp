@@ -104,6 +104,7 @@ inline constexpr Field corner_gain =
 inline constexpr Field corner_regret = regret.only_for(Audience::people);
 
 inline constexpr std::array of_tune{&format,
+                                    &version_of_program,
                                     &scenario,
                                     &cluster,
                                     &best_cap_bytes,

@@ -142,6 +142,7 @@ inline constexpr Field launch_ms =
         .with(signed_hundredths);
 
 inline constexpr std::array of_validate{&format,
+                                        &version_of_program,
                                         &scenario,
                                         &mode,
                                         &ranks,
