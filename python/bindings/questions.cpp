@@ -14,6 +14,7 @@
 #include "tools/report/hooks_log.hpp"
 #include "tools/report/json_writer.hpp"
 #include "tools/report/listing.hpp"
+#include "tools/report/output.hpp"
 #include "tools/report/results.hpp"
 #include "tools/report/run_section.hpp"
 #include "tools/report/schedule_report.hpp"
@@ -46,7 +47,7 @@ Page beginning_of(const Page& page) {
 }
 
 Json answer(Json record, Json rows, const Page& page, const Notes& notes = {}) {
-  return {{"record", std::move(record)},
+  return {{"record", with_version(std::move(record))},
           {"rows", std::move(rows)},
           {"text", text_of(page, page_columns)},
           {"summary", text_of(beginning_of(page), page_columns)},

@@ -68,6 +68,14 @@ def ended(watches, steps):
              'takes fewer')
 
 
+def leave_group():
+    """Process groups that are still there when Python ends may end it with a signal: their threads
+    run on without it."""
+    distributed = sys.modules.get('torch.distributed')
+    if distributed and distributed.is_available() and distributed.is_initialized():
+        distributed.destroy_process_group()
+
+
 def main(words):
     found = parsed(words)
     settings = {name: getattr(found, name)
@@ -78,6 +86,7 @@ def main(words):
     sys.path.insert(0, os.path.dirname(os.path.abspath(found.script)))
     try:
         runpy.run_path(found.script, run_name='__main__')
+        leave_group()
     finally:
         ended(watches, found.steps)
 

@@ -32,8 +32,8 @@ struct KnownErrors {
   std::vector<double> errors;  ///< the predicted over the measured step, less 1; a row each
 };
 
-/// The file accuracy.csv of the catalogue, which tools/accuracy writes: a line for each setup, number
-/// of ranks and way of fitting; nothing where the catalogue has none. Throws InputError.
+/// The file accuracy.csv of the catalogue, which tools/accuracy writes: a line for each setup,
+/// number of ranks and way of fitting; nothing where the catalogue has none. Throws InputError.
 std::vector<KnownErrors> read_known_errors();
 
 }  // namespace ddpsim

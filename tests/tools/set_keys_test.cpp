@@ -26,7 +26,7 @@ Outcome run(const std::string& file, std::vector<std::string> flags,
 }
 
 Json all_of(const std::string& file, const std::vector<std::string>& flags,
-             const std::filesystem::path& folder = {}) {
+            const std::filesystem::path& folder = {}) {
   const Outcome outcome = run(file, flags, folder);
   CAPTURE(flags, outcome.err);
   REQUIRE(outcome.code == 0);
@@ -157,7 +157,7 @@ TEST_CASE("what falls away with the scenario's own cluster is told", "[tools][se
   CHECK_THAT(err, !Catch::Contains("cluster.skew"));
 }
 
-TEST_CASE("--set and --cluster look for a path in the current folder, then in the scenario's",
+TEST_CASE("a path of --set or --cluster is looked for in the current folder, then the scenario's",
           "[tools][set_keys]") {
   const Scratch scratch;
   std::filesystem::create_directory(scratch.path("scenarios"));

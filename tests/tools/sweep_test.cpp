@@ -142,7 +142,7 @@ TEST_CASE("sweep --json holds the same rows, numbers as numbers", "[tools][sweep
       sweep(grid_of(first_example, {"--json", "-", "--csv", "rows.csv"}), scratch.folder());
   REQUIRE(outcome.code == 0);
   const Json json = outcome.json();
-  CHECK(keys_of(json) == Words{"format", "scenario", "points", "rows"});
+  CHECK(keys_of(json) == Words{"format", "version", "scenario", "points", "rows"});
   CHECK(json["format"] == "ddpsim.sweep/1");
   CHECK(json["points"] == 6);
   const Words lines = lines_of(content_of(scratch.path("rows.csv")));
@@ -273,6 +273,7 @@ TEST_CASE("of two sweeps into one file the second is refused, and the first lose
   std::filesystem::create_symlink("rows.csv", scratch.path("link.csv"));
   Running first(line("training.bucket_cap=1KiB..1200KiB", "--csv"));
   REQUIRE(eventually([&] { return std::filesystem::exists(lock) && !content_of(lock).empty(); }));
+  kill(first.pid(), SIGSTOP);  // however quick it is
   const std::string refused = ": another process of ddpsim (process " +
                               std::to_string(first.pid()) +
                               ") is writing it: wait until that one is done, or name another file";
@@ -281,6 +282,7 @@ TEST_CASE("of two sweeps into one file the second is refused, and the first lose
   check_refused(sweep(grid_of(first_example, {"--csv", scratch.path("link.csv").string()})),
                 "link.csv" + refused);
   CHECK(sweep(grid_of(first_example, {"--csv", scratch.path("other.csv").string()})).code == 0);
+  kill(first.pid(), SIGCONT);
   CHECK(first.wait().code == 0);
   CHECK(lines_of(content_of(output)).size() == 1 + 4 * 1200);
   CHECK_FALSE(std::filesystem::exists(lock));

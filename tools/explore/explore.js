@@ -120,7 +120,7 @@
   const isNumber = value => typeof value === 'number';
 
   // Where nothing is communicated there is nothing to hide.
-  const shown = (column, result) =>
+  const cellValue = (column, result) =>
     column.key === 'overlap_ratio' && !(result.communication_ms > 0) ? null : result[column.key];
 
   function figure(column, value) {
@@ -156,10 +156,10 @@
       const row = element('tr', {}, element('th', {scope: 'row', textContent: now.strategy + cap}));
       row.dataset.strategy = now.strategy;
       for (const column of used) {
-        const value = shown(column, now);
+        const value = cellValue(column, now);
         const cell = element('td', {}, element('span', {textContent: figure(column, value)}));
         cell.dataset.key = column.key;
-        cell.append(changeOf(column, value, before && shown(column, before)));
+        cell.append(changeOf(column, value, before && cellValue(column, before)));
         row.append(cell);
       }
       return row;

@@ -93,7 +93,7 @@ std::vector<NamedStep> shown_of(const Comparison& run, const Asked& asked) {
 Json record_of(const Comparison& run) {
   RunRequest request;
   request.buckets = false;
-  return json_of(run_record(run, more_of(run, request)));
+  return with_version(json_of(run_record(run, more_of(run, request))));
 }
 
 std::string shell_word(const std::string& text) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "scenarios/reader/input_error.hpp"
+#include "tools/report/replaced_file.hpp"
 
 namespace ddpsim {
 namespace {
@@ -38,7 +39,8 @@ bool is_there(int file, const fs::path& path) {
 
 FileLock::FileLock(const std::string& path) {
   std::error_code error;
-  const fs::path target = fs::weakly_canonical(path, error);
+  // A link may point at what is still to be written.
+  const fs::path target = fs::weakly_canonical(landing_place(path), error);
   beside_ = (error ? fs::path(path) : target).string() + ".lock";
   while (true) {
     file_ = open(beside_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);

@@ -153,14 +153,24 @@ void Outputs::commit() const {
   if (!told) throw std::runtime_error(fmt::format("stdout cannot be written: {}", reason));
 }
 
+nlohmann::ordered_json with_version(const nlohmann::ordered_json& json) {
+  if (json.is_array()) {
+    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    for (const auto& each : json) all.push_back(with_version(each));
+    return all;
+  }
+  if (!json.is_object() || !json.contains("format")) return json;
+  nlohmann::ordered_json result;
+  for (const auto& [key, value] : json.items()) {
+    result[key] = value;
+    if (key == "format") result["version"] = version;
+  }
+  return result;
+}
+
 std::string json_text(const nlohmann::ordered_json& json) {
-  std::string text =
-      json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-  constexpr std::string_view format = "{\n \"format\": ";
-  if (text.starts_with(format))
-    text.insert(text.find('\n', format.size()) + 1,
-                fmt::format(" \"version\": \"{}\",\n", version));
-  return text;
+  return with_version(json).dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+         "\n";
 }
 
 }  // namespace ddpsim

@@ -64,8 +64,10 @@ class Outputs {
   std::vector<std::string> folders_;
 };
 
-/// Indented JSON with a final newline; bytes that are no UTF-8 become U+FFFD. Behind a first member
-/// "format" stands the "version" of the program.
+/// The result, or each of a list of them, with the "version" of the program behind its "format".
+nlohmann::ordered_json with_version(const nlohmann::ordered_json& json);
+
+/// Indented JSON with a final newline, with_version; bytes that are no UTF-8 become U+FFFD.
 std::string json_text(const nlohmann::ordered_json& json);
 
 }  // namespace ddpsim

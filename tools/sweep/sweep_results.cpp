@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/version.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
 #include "tools/report/best.hpp"
 #include "tools/report/cluster_report.hpp"
@@ -160,8 +161,9 @@ std::string sweep_csv(const Sweep& sweep, const PointResults& results) {
 std::string sweep_json(const Sweep& sweep, const PointResults& results) {
   const std::vector<Field> columns = sweep_columns(sweep);
   std::string text = fmt::format(
-      "{{\n \"format\": \"ddpsim.sweep/1\",\n \"scenario\": {},\n \"points\": {},\n \"rows\": [",
-      one_line(sweep.file), sweep.grid.points());
+      "{{\n \"format\": \"ddpsim.sweep/1\",\n \"version\": \"{}\",\n \"scenario\": {},\n"
+      " \"points\": {},\n \"rows\": [",
+      version, one_line(sweep.file), sweep.grid.points());
   bool first = true;
   for_each_row(sweep, results, [&](const TableRow& row) {
     text += fmt::format("{}\n  {}", first ? "" : ",", one_line(json_of(columns, row)));
