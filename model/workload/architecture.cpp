@@ -10,6 +10,7 @@
 #include "model/workload/t5.hpp"
 #include "model/workload/transformer.hpp"
 #include "model/workload/vit.hpp"
+#include "model/workload/whisper.hpp"
 
 namespace ddpsim {
 namespace {
@@ -37,6 +38,9 @@ Workload build(const T5Shape& shape, const WorkloadSize& size) {
 }
 Workload build(const MixtralShape& shape, const WorkloadSize& size) {
   return mixtral_workload(shape, size);
+}
+Workload build(const WhisperShape& shape, const WorkloadSize& size) {
+  return whisper_workload(shape, size);
 }
 
 }  // namespace
