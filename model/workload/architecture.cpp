@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "model/workload/convnet.hpp"
+#include "model/workload/dlrm.hpp"
 #include "model/workload/mixtral.hpp"
 #include "model/workload/mlp.hpp"
 #include "model/workload/t5.hpp"
@@ -41,6 +42,9 @@ Workload build(const MixtralShape& shape, const WorkloadSize& size) {
 }
 Workload build(const WhisperShape& shape, const WorkloadSize& size) {
   return whisper_workload(shape, size);
+}
+Workload build(const DlrmShape& shape, const WorkloadSize& size) {
+  return dlrm_workload(shape, size);
 }
 
 }  // namespace

@@ -112,8 +112,20 @@ struct MlpShape {
   bool bias = true;
 };
 
-using Architecture = std::variant<TransformerShape, ResNetShape, VggShape, MlpShape, VitShape,
-                                  T5Shape, MixtralShape, EfficientNetShape, WhisperShape>;
+/// DLRM, a recommender: a table for each categorical feature, a network over the dense ones,
+/// products of all pairs of vectors, and a network over these. Gradients of tables are dense.
+struct DlrmShape {
+  int tables = 26;
+  int rows = 100'000;                 ///< of each table
+  int width = 64;                     ///< of a row, and of the vector of the dense features
+  int dense = 13;                     ///< features
+  std::vector<int> bottom{512, 256};  ///< widths between the dense features and their vector
+  std::vector<int> top{512, 256};     ///< widths between the pairs and the logit
+};
+
+using Architecture =
+    std::variant<TransformerShape, ResNetShape, VggShape, MlpShape, VitShape, T5Shape, MixtralShape,
+                 EfficientNetShape, WhisperShape, DlrmShape>;
 
 /// What one rank feeds the network in one micro-batch, and in which number formats.
 struct WorkloadSize {

@@ -23,16 +23,18 @@ enum class FamilyName : std::uint8_t {
   t5,
   mixtral,
   efficientnet,
-  whisper
+  whisper,
+  dlrm
 };
 constexpr std::array all_families{
     FamilyName::cs336,  FamilyName::llama,   FamilyName::gpt2,         FamilyName::bert,
     FamilyName::resnet, FamilyName::vgg,     FamilyName::mlp,          FamilyName::vit,
-    FamilyName::t5,     FamilyName::mixtral, FamilyName::efficientnet, FamilyName::whisper};
+    FamilyName::t5,     FamilyName::mixtral, FamilyName::efficientnet, FamilyName::whisper,
+    FamilyName::dlrm};
 constexpr std::string_view name_of(FamilyName family) {
-  constexpr std::array<std::string_view, 12> names{"cs336",  "llama",   "gpt2",         "bert",
-                                                   "resnet", "vgg",     "mlp",          "vit",
-                                                   "t5",     "mixtral", "efficientnet", "whisper"};
+  constexpr std::array<std::string_view, 13> names{
+      "cs336", "llama", "gpt2",    "bert",         "resnet",  "vgg", "mlp",
+      "vit",   "t5",    "mixtral", "efficientnet", "whisper", "dlrm"};
   return names[static_cast<std::size_t>(family)];
 }
 
@@ -54,7 +56,8 @@ auto family_value() {
        "torchvision's EfficientNets B0 to B7",
        "Hugging Face's Whisper: convolutions over a spectrogram and an encoder, a decoder that "
        "also "
-       "reads the encoder's result, fused attention"});
+       "reads the encoder's result, fused attention",
+       "a recommender: tables of vectors, products of all pairs of them, two networks"});
 }
 
 constexpr int many = 10'000'000, deep = 10'000;
@@ -73,6 +76,7 @@ struct ModelDraft {
   T5Shape t5;
   MixtralShape mixtral;
   WhisperShape whisper;
+  DlrmShape dlrm;
 };
 
 Value<std::vector<int>> counts(int least, int most) {
@@ -204,6 +208,27 @@ void add_whisper(Map<ModelDraft>& map) {
            {.meaning = "How many tokens the encoder reads: half the frames of a spectrogram. The "
                        "workload's `sequence` counts the decoder's.",
             .elsewhere = {{"max_source_positions", "Hugging Face's"}}});
+}
+
+void add_dlrm(Map<ModelDraft>& map) {
+  const auto field = [](auto member) { return in(&ModelDraft::dlrm, member); };
+  using Shape = DlrmShape;
+  map.key("tables", value::whole(1, deep), field(&Shape::tables),
+          {.meaning = "How many categorical features there are, each with a table."})
+      .key("rows", value::whole(1, many), field(&Shape::rows),
+           {.meaning = "How many rows each table has."})
+      .key("width", value::whole(1, many), field(&Shape::width),
+           {.meaning = "How wide a row of a table is.",
+            .elsewhere = {{"arch_sparse_feature_size", "Facebook's dlrm"},
+                          {"embedding_dim", "TorchRec's"}}})
+      .key("dense", value::whole(1, many), field(&Shape::dense),
+           {.meaning = "How many dense features there are."})
+      .key("bottom", counts(1, many), field(&Shape::bottom),
+           {.meaning = "The widths between the dense features and their vector.",
+            .elsewhere = {{"arch_mlp_bot", "Facebook's dlrm"}}})
+      .key("top", counts(1, many), field(&Shape::top),
+           {.meaning = "The widths between the products of pairs and the logit.",
+            .elsewhere = {{"arch_mlp_top", "Facebook's dlrm"}}});
 }
 
 void add_mixtral(Map<ModelDraft>& map) {
@@ -348,6 +373,9 @@ Map<ModelDraft> make_map(FamilyName family) {
     case FamilyName::whisper:
       add_whisper(map);
       break;
+    case FamilyName::dlrm:
+      add_dlrm(map);
+      break;
   }
   return map;
 }
@@ -388,6 +416,8 @@ Architecture architecture_of(const ModelDraft& draft) {
       return draft.efficientnet;
     case FamilyName::whisper:
       return draft.whisper;
+    case FamilyName::dlrm:
+      return draft.dlrm;
     case FamilyName::cs336:
       transformer.family = Family::cs336;
       return transformer;
