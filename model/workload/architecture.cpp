@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 
 #include "model/workload/convnet.hpp"
+#include "model/workload/dlrm.hpp"
 #include "model/workload/mixtral.hpp"
 #include "model/workload/mlp.hpp"
 #include "model/workload/t5.hpp"
 #include "model/workload/transformer.hpp"
 #include "model/workload/vit.hpp"
+#include "model/workload/whisper.hpp"
 
 namespace ddpsim {
 namespace {
@@ -37,6 +39,12 @@ Workload build(const T5Shape& shape, const WorkloadSize& size) {
 }
 Workload build(const MixtralShape& shape, const WorkloadSize& size) {
   return mixtral_workload(shape, size);
+}
+Workload build(const WhisperShape& shape, const WorkloadSize& size) {
+  return whisper_workload(shape, size);
+}
+Workload build(const DlrmShape& shape, const WorkloadSize& size) {
+  return dlrm_workload(shape, size);
 }
 
 }  // namespace

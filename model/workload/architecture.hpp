@@ -78,6 +78,20 @@ struct T5Shape {
   int decoder_sequence = 0;   ///< tokens of a sample's target; 0: as many as the encoder's
 };
 
+/// Hugging Face's WhisperForConditionalGeneration: an encoder of two convolutions over a
+/// spectrogram and of transformer blocks; a decoder that reads text and the encoder's result.
+struct WhisperShape {
+  int layers = 0;          ///< of the encoder
+  int decoder_layers = 0;  ///< 0: as many as the encoder's
+  int d_model = 0;
+  int d_ff = 0;
+  int heads = 0;
+  int vocabulary = 0;
+  int mels = 80;                ///< channels of the spectrogram
+  int positions = 448;          ///< that the decoder has learned
+  int source_positions = 1500;  ///< tokens of the encoder: half the spectrogram's frames
+};
+
 /// Hugging Face's MixtralForCausalLM: Llama's block with a choice of feed-forward layers, of which
 /// every token takes `experts_per_token`. Tokens are taken to choose all experts equally often.
 struct MixtralShape {
@@ -98,13 +112,25 @@ struct MlpShape {
   bool bias = true;
 };
 
-using Architecture = std::variant<TransformerShape, ResNetShape, VggShape, MlpShape, VitShape,
-                                  T5Shape, MixtralShape, EfficientNetShape>;
+/// DLRM, a recommender: a table for each categorical feature, a network over the dense ones,
+/// products of all pairs of vectors, and a network over these. Gradients of tables are dense.
+struct DlrmShape {
+  int tables = 26;
+  int rows = 100'000;                 ///< of each table
+  int width = 64;                     ///< of a row, and of the vector of the dense features
+  int dense = 13;                     ///< features
+  std::vector<int> bottom{512, 256};  ///< widths between the dense features and their vector
+  std::vector<int> top{512, 256};     ///< widths between the pairs and the logit
+};
+
+using Architecture =
+    std::variant<TransformerShape, ResNetShape, VggShape, MlpShape, VitShape, T5Shape, MixtralShape,
+                 EfficientNetShape, WhisperShape, DlrmShape>;
 
 /// What one rank feeds the network in one micro-batch, and in which number formats.
 struct WorkloadSize {
   int batch = 1;
-  int sequence = 1;             ///< tokens per sample (of T5's encoder); transformers only
+  int sequence = 1;             ///< tokens per sample (T5: the encoder's; Whisper: the decoder's)
   int image = 224;              ///< side of the square input picture; convolutional networks only
   DType dtype = DType::fp32;    ///< parameters, gradients and activations
   DType compute = DType::fp32;  ///< how GEMMs multiply

@@ -384,24 +384,28 @@ std::vector<KernelPart> attention_parts(const Attention& shape, std::int64_t key
 
 }  // namespace
 
-Module TransformerModules::fused_attention(const std::string& name, Mask mask) const {
+Module TransformerModules::fused_attention(const std::string& name, Mask mask,
+                                           std::int64_t keys) const {
+  const std::int64_t asked = keys > 0 ? keys : sequence_;
+  const std::int64_t key_elements = batch_ * asked * kv_heads_ * head_size_;
   Attention attention{.batch = batch_,
                       .heads = heads_,
                       .queries = sequence_,
-                      .keys = sequence_,
+                      .keys = asked,
                       .size = head_size_,
                       .causal = mask == Mask::causal};
   const std::int64_t rows = tokens_ * heads_;
   // Queries, keys, values and the result; of every row the logarithm of its sum, in fp32.
   Kernel forward = make_.gemm(name, fused_attention_gemm(attention), 0);
-  forward.traffic = make_.computed(2 * (stream_ + keys_)) + fp32(rows);
+  forward.traffic = make_.computed(2 * (stream_ + key_elements)) + fp32(rows);
   forward.parts = attention_parts(attention, kv_heads_, make_.computed_type(), forward.traffic);
   attention.backward = true;
   // These and their gradients. Three kernels: the product of result and gradient by rows, the
   // gradients, and that of the queries from its sum in fp32. Source: PyTorch's
   // flash_bwd_launch_template.h.
   Kernel backward = make_.gemm(name + ".grad", fused_attention_gemm(attention), 0);
-  backward.traffic = make_.computed(4 * (stream_ + keys_) + stream_) + fp32(3 * rows + 2 * stream_);
+  backward.traffic =
+      make_.computed(4 * (stream_ + key_elements) + stream_) + fp32(3 * rows + 2 * stream_);
   backward.launches = 3;
   backward.parts = attention_parts(attention, kv_heads_, make_.computed_type(), backward.traffic);
   Module module;
@@ -409,9 +413,9 @@ Module TransformerModules::fused_attention(const std::string& name, Mask mask) c
   module.backward = {backward};
   // Queries, keys, values and the result; the logarithm of every row's sum, in fp32. Source:
   // PyTorch's derivatives.yaml, _scaled_dot_product_flash_attention.
-  module.kept = make_.computed(2 * (stream_ + keys_)) + fp32(tokens_ * heads_);
+  module.kept = make_.computed(2 * (stream_ + key_elements)) + fp32(tokens_ * heads_);
   module.forward_working = make_.computed(stream_);
-  module.backward_working = make_.computed(2 * (stream_ + keys_));
+  module.backward_working = make_.computed(2 * (stream_ + key_elements));
   return module;
 }
 

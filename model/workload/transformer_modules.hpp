@@ -52,7 +52,8 @@ class TransformerModules {
   Module eager_values(const std::string& name) const;
   /// The same products in a fused kernel (model/workload/attention.hpp): only queries, keys, values
   /// and the result touch memory.
-  Module fused_attention(const std::string& name, Mask mask) const;
+  /// `keys`: how many a sample has, of another stream; 0: as many as queries.
+  Module fused_attention(const std::string& name, Mask mask, std::int64_t keys = 0) const;
 
   /// Backward of one tensor cut into queries, keys and values: their gradients side by side.
   Module gathered_gradients(const std::string& name) const;

@@ -22,16 +22,19 @@ enum class FamilyName : std::uint8_t {
   vit,
   t5,
   mixtral,
-  efficientnet
+  efficientnet,
+  whisper,
+  dlrm
 };
-constexpr std::array all_families{FamilyName::cs336,   FamilyName::llama,       FamilyName::gpt2,
-                                  FamilyName::bert,    FamilyName::resnet,      FamilyName::vgg,
-                                  FamilyName::mlp,     FamilyName::vit,         FamilyName::t5,
-                                  FamilyName::mixtral, FamilyName::efficientnet};
+constexpr std::array all_families{
+    FamilyName::cs336,  FamilyName::llama,   FamilyName::gpt2,         FamilyName::bert,
+    FamilyName::resnet, FamilyName::vgg,     FamilyName::mlp,          FamilyName::vit,
+    FamilyName::t5,     FamilyName::mixtral, FamilyName::efficientnet, FamilyName::whisper,
+    FamilyName::dlrm};
 constexpr std::string_view name_of(FamilyName family) {
-  constexpr std::array<std::string_view, 11> names{"cs336",  "llama",   "gpt2",        "bert",
-                                                   "resnet", "vgg",     "mlp",         "vit",
-                                                   "t5",     "mixtral", "efficientnet"};
+  constexpr std::array<std::string_view, 13> names{
+      "cs336", "llama", "gpt2",    "bert",         "resnet",  "vgg", "mlp",
+      "vit",   "t5",    "mixtral", "efficientnet", "whisper", "dlrm"};
   return names[static_cast<std::size_t>(family)];
 }
 
@@ -50,7 +53,11 @@ auto family_value() {
        "table for embeddings and output, eager attention",
        "Hugging Face's Mixtral: Llama with a choice of experts for each token, all chosen equally "
        "often, on every rank",
-       "torchvision's EfficientNets B0 to B7"});
+       "torchvision's EfficientNets B0 to B7",
+       "Hugging Face's Whisper: convolutions over a spectrogram and an encoder, a decoder that "
+       "also "
+       "reads the encoder's result, fused attention",
+       "a recommender: tables of vectors, products of all pairs of them, two networks"});
 }
 
 constexpr int many = 10'000'000, deep = 10'000;
@@ -68,6 +75,8 @@ struct ModelDraft {
   VitShape vit;
   T5Shape t5;
   MixtralShape mixtral;
+  WhisperShape whisper;
+  DlrmShape dlrm;
 };
 
 Value<std::vector<int>> counts(int least, int most) {
@@ -112,7 +121,7 @@ template <typename Shape>
 void add_tokens_and_widths(Map<ModelDraft>& map, Shape ModelDraft::*shape) {
   const auto field = [=](auto member) { return in(shape, member); };
   map.key("layers", value::whole(1, deep), field(&Shape::layers),
-          {.meaning = "How many transformer blocks there are; of T5, in its encoder.",
+          {.meaning = "How many transformer blocks there are; of T5 and Whisper, in the encoder.",
            .example = "12",
            .required = true,
            .elsewhere = {{"num_layers", "Megatron's"},
@@ -179,6 +188,47 @@ void add_t5(Map<ModelDraft>& map) {
            .otherwise = "as many as `sequence`",
            .example = "114",
            .elsewhere = {{"target_length", ""}, {"max_target_length", "Hugging Face's"}}});
+}
+
+void add_whisper(Map<ModelDraft>& map) {
+  const auto field = [](auto member) { return in(&ModelDraft::whisper, member); };
+  using Shape = WhisperShape;
+  add_tokens_and_widths(map, &ModelDraft::whisper);
+  map.key("decoder_layers", value::whole(1, deep), field(&Shape::decoder_layers),
+          {.meaning = "How many blocks the decoder has.",
+           .otherwise = "as many as the encoder",
+           .example = "12"})
+      .key("mels", value::whole(1, many), field(&Shape::mels),
+           {.meaning = "How many channels the spectrogram has.",
+            .elsewhere = {{"num_mel_bins", "Hugging Face's"}}})
+      .key("positions", value::whole(1, many), field(&Shape::positions),
+           {.meaning = "How many positions the model has learned: the longest sequence.",
+            .elsewhere = {{"max_target_positions", "Hugging Face's"}}})
+      .key("source_positions", value::whole(1, many), field(&Shape::source_positions),
+           {.meaning = "How many tokens the encoder reads: half the frames of a spectrogram. The "
+                       "workload's `sequence` counts the decoder's.",
+            .elsewhere = {{"max_source_positions", "Hugging Face's"}}});
+}
+
+void add_dlrm(Map<ModelDraft>& map) {
+  const auto field = [](auto member) { return in(&ModelDraft::dlrm, member); };
+  using Shape = DlrmShape;
+  map.key("tables", value::whole(1, deep), field(&Shape::tables),
+          {.meaning = "How many categorical features there are, each with a table."})
+      .key("rows", value::whole(1, many), field(&Shape::rows),
+           {.meaning = "How many rows each table has."})
+      .key("width", value::whole(1, many), field(&Shape::width),
+           {.meaning = "How wide a row of a table is.",
+            .elsewhere = {{"arch_sparse_feature_size", "Facebook's dlrm"},
+                          {"embedding_dim", "TorchRec's"}}})
+      .key("dense", value::whole(1, many), field(&Shape::dense),
+           {.meaning = "How many dense features there are."})
+      .key("bottom", counts(1, many), field(&Shape::bottom),
+           {.meaning = "The widths between the dense features and their vector.",
+            .elsewhere = {{"arch_mlp_bot", "Facebook's dlrm"}}})
+      .key("top", counts(1, many), field(&Shape::top),
+           {.meaning = "The widths between the products of pairs and the logit.",
+            .elsewhere = {{"arch_mlp_top", "Facebook's dlrm"}}});
 }
 
 void add_mixtral(Map<ModelDraft>& map) {
@@ -320,6 +370,12 @@ Map<ModelDraft> make_map(FamilyName family) {
     case FamilyName::efficientnet:
       add_efficientnet(map);
       break;
+    case FamilyName::whisper:
+      add_whisper(map);
+      break;
+    case FamilyName::dlrm:
+      add_dlrm(map);
+      break;
   }
   return map;
 }
@@ -358,6 +414,10 @@ Architecture architecture_of(const ModelDraft& draft) {
       return draft.mixtral;
     case FamilyName::efficientnet:
       return draft.efficientnet;
+    case FamilyName::whisper:
+      return draft.whisper;
+    case FamilyName::dlrm:
+      return draft.dlrm;
     case FamilyName::cs336:
       transformer.family = Family::cs336;
       return transformer;
@@ -400,10 +460,12 @@ std::optional<TokenBlocks> blocks_of(const Architecture& architecture) {
     return TokenBlocks{shape->d_model, shape->layers};
   if (const auto* shape = std::get_if<MixtralShape>(&architecture))
     return TokenBlocks{shape->d_model, shape->layers};
-  if (const auto* shape = std::get_if<T5Shape>(&architecture)) {
-    const int decoder = shape->decoder_layers > 0 ? shape->decoder_layers : shape->layers;
-    return TokenBlocks{shape->d_model, shape->layers + decoder};
-  }
+  const auto both_stacks = [](const auto& shape) {
+    const int decoder = shape.decoder_layers > 0 ? shape.decoder_layers : shape.layers;
+    return TokenBlocks{shape.d_model, shape.layers + decoder};
+  };
+  if (const auto* shape = std::get_if<T5Shape>(&architecture)) return both_stacks(*shape);
+  if (const auto* shape = std::get_if<WhisperShape>(&architecture)) return both_stacks(*shape);
   return std::nullopt;
 }
 

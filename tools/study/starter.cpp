@@ -69,7 +69,10 @@ Feed feed_of(const Architecture& architecture) {
                             ? std::min(transformer->positions, usual_sequence)
                             : usual_sequence};
   if (std::holds_alternative<T5Shape>(architecture)) return {.sequence = encoder_sequence};
+  if (const auto* whisper = std::get_if<WhisperShape>(&architecture))
+    return {.sequence = whisper->positions};
   if (std::holds_alternative<MixtralShape>(architecture)) return {.sequence = usual_sequence};
+  if (std::holds_alternative<DlrmShape>(architecture)) return {.samples = 2048, .optimizer = "sgd"};
   const bool vit = std::holds_alternative<VitShape>(architecture);
   return {.samples = pictures,
           .pictures = !std::holds_alternative<MlpShape>(architecture),
