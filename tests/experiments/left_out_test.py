@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The constants that ddpsim has are those that left_out.py computes from all networks."""
+"""The constants that ddpsim has are those that left_out.py computes from all networks. Three of the
+host's are not computed (CHOSEN) and so not tested."""
 import ast
 import json
 import re
@@ -9,6 +10,7 @@ import unittest
 sys.dont_write_bytecode = True
 import experiment  # beside this file
 
+CHOSEN = {'LAUNCH', 'MODULE', 'ACCUMULATE'}
 PARTS = ('start_us', 'block_ns', 'rate', 'sharpness')
 
 
@@ -43,11 +45,11 @@ def assigned(file):
 class Constants(unittest.TestCase):
     def test_ddpsim_has_the_constants_that_all_networks_yield(self):
         runs = json.loads((experiment.HERE / 'results/left_out.json').read_text())['runs']
-        kept = runs[-1]['constants']['all']
+        kept = {name: value for name, value in runs[-1]['constants']['all'].items()
+                if name not in CHOSEN}
         table = assigned('tests/experiments/operations_table.py')
         host = assigned('python/ddpsim/describe/host.py')
-        has = of_header() | {name: host[name] for name in (
-            'LAUNCH', 'MODULE', 'ACCUMULATE', 'LIBRARY_LAUNCH')}
+        has = of_header() | {'LIBRARY_LAUNCH': host['LIBRARY_LAUNCH']}
         has |= {f'{name} in a step': table['PRODUCTS_IN_A_STEP'][name] for name in ('bf16', 'tf32')}
         has['conv in a step'] = table['CONVOLUTIONS_IN_A_STEP']
         self.assertEqual(has, kept)

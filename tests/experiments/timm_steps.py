@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds steps of described image models against what an RTX 3090 took for them, as the authors of
-the library timm published it (tests/data/timm_steps.csv): 67 models of all its families that no
-constant was fitted to, on a GPU of another generation than the one that the laws were measured on.
+the library timm published it (tests/data/timm_steps.csv): 67 steps of 58 models that no constant
+was fitted to, on a GPU of another generation than the one that the laws were measured on.
 
     tests/experiments/timm_steps.py [--ddpsim PROGRAM] [--model NAME ...] [--descriptions FOLDER]
                                     [--json FILE]
