@@ -78,14 +78,9 @@ Timeline checked_timeline(const CostModel& costs, const Schedule& schedule) {
   return after_input(simulate_priced(costs, schedule, typical), costs);
 }
 
-/// For who asks for lengths alone. Of GPUs the slowest rank decides them by itself: their hosts
-/// take alike, so it is never earlier than a typical one. Left out is what a typical rank's kernels
-/// do to a collective while the slowest computes nothing: seldom more than a few in a thousand. Of
-/// four thousand random steps, with factors of up to 3, five were too short by more than that, one
-/// by 4 %. Where launches come later beside collectives it may be more, and both are simulated.
+/// For who asks for lengths alone.
 Timeline timeline_for_lengths(const CostModel& costs, const Schedule& schedule) {
-  if (costs.synchronous || !has_slower_rank(costs) || costs.interference.delays_launches() ||
-      different_ranks(schedule, costs.ranks) > 1)
+  if (!slowest_rank_decides(costs) || different_ranks(schedule, costs.ranks) > 1)
     return checked_timeline(costs, schedule);
   Costs typical = costs.price(schedule);
   check_length(schedule, typical);
@@ -94,6 +89,10 @@ Timeline timeline_for_lengths(const CostModel& costs, const Schedule& schedule) 
 }
 
 }  // namespace
+
+bool slowest_rank_decides(const CostModel& costs) {
+  return has_slower_rank(costs) && !costs.synchronous && !costs.interference.delays_launches();
+}
 
 int simulated_ranks(const CostModel& costs, const Schedule& schedule) {
   return std::max(different_ranks(schedule, costs.ranks), has_slower_rank(costs) ? 2 : 1);

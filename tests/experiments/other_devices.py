@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Holds the laws of single kernels against public measurements of single operations on devices other
-than the one that most of their constants come from (tests/data/operations; sources there).
+"""Holds the laws of single kernels against public measurements of single operations on devices
+other than the one that most of their constants come from (tests/data/operations; sources there).
 
     tests/experiments/other_devices.py [--ddpsim-tests build/release/tests] [--rows DEVICE]
                                        [--json FILE]
