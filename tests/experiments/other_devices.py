@@ -43,8 +43,7 @@ def gemm(m, n, k, along, dtype, batch=1):
 
 def product(what, dtype, shape):
     if what == 'forward NT':
-        rows, inner, out = shape
-        return gemm(rows, out, inner, 2, dtype)
+        return gemm(*shape, 2, dtype)
     # A product of columns is that of rows with its sides exchanged.
     m, n, k = shape
     return gemm(n, m, k, ALONG_K[what], dtype)
