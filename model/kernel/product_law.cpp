@@ -4,9 +4,9 @@
 // tiles come in waves; a tile takes, for each step along k, the longer of its arithmetic and of its
 // operands' way from the second-level cache, and once a prologue and an epilogue. Of a result with
 // few tiles the sum along k is cut into parts, which a second kernel or atomic additions bring
-// together. The library is taken to choose the best tile and number of parts; in fp32 of few, for
-// there the tiles and parts that would be best are seldom taken (tests/data/operations: products and
-// batched products of six devices, as the H200's, are as the best of three tiles and two parts).
+// together. The library is taken to choose the best tile and number of parts. In fp32 it chooses
+// among few: products of six devices (tests/data/operations), as those of the H200, take what the
+// best of three tiles and at most two parts takes.
 //
 //     t = t0 + max(waves x (k / parts x max(2 rows columns / R, (rows + columns) w / B) + c),
 //                  bytes / M) + (parts > 1: 1.5 us + 8 parts m n bytes / 6.3 TB/s)
