@@ -22,12 +22,10 @@ else()
   set(manual_page ${PROJECT_BINARY_DIR}/tools/ddpsim.1)
   install(TARGETS ddpsim RUNTIME DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT python)
   install(TARGETS ddpsim_python LIBRARY DESTINATION ddpsim COMPONENT python)
-  foreach(module gpu mpi)
-    if(TARGET ddpsim_module_${module})
-      install(TARGETS ddpsim_module_${module}
-        LIBRARY DESTINATION ${SKBUILD_DATA_DIR}/lib/ddpsim COMPONENT python)
-    endif()
-  endforeach()
+  if(TARGET ddpsim_module_gpu)
+    install(TARGETS ddpsim_module_gpu
+      LIBRARY DESTINATION ${SKBUILD_DATA_DIR}/lib/ddpsim COMPONENT python)
+  endif()
 endif()
 install(FILES ${manual_page} DESTINATION ${SKBUILD_DATA_DIR}/share/man/man1 COMPONENT python)
 install(DIRECTORY scenarios/catalogue scenarios/examples

@@ -8,12 +8,11 @@ BUILD_PACKAGES="g++ cmake ninja-build python3 libyaml-cpp-dev libboost-program-o
 libfmt-dev nlohmann-json3-dev zlib1g-dev libeigen3-dev libgloo-dev libhiredis-dev libssl-dev \
 catch2 libbenchmark-dev"
 # The oracle of what only older releases of PyTorch do: torch 1.13. A validator of JSON Schemas. A
-# real Redis to meet at. Hosts and links of a chosen rate: ip and tc. MPI, for `sweep` on several
-# machines: without it everything else builds. What a Python module compiles with. A
-# browser, for the pages.
+# real Redis to meet at. Hosts and links of a chosen rate: ip and tc. What a Python module compiles
+# with. A browser, for the pages.
 TEST_PACKAGES="python3-venv python3-dev python3-torch python3-numpy libopenblas0-pthread \
 python3-jsonschema python3-yaml \
-redis-server iproute2 libopenmpi-dev openmpi-bin chromium"
+redis-server iproute2 chromium"
 
 # The oracle: real torch.
 TORCH_PACKAGES="torch==2.13.0 numpy"
@@ -90,7 +89,7 @@ build() {
 # names among its needs. Pages are held by axe-core, of a package whose driver of browsers is not
 # used.
 PYTHON_PACKAGES="scikit-build-core pybind11 pytest mypy pyyaml transformers accelerate lightning \
-pandas plotly networkx psutil"
+pandas plotly networkx psutil distributed"
 TRACE_READER="HolisticTraceAnalysis==0.5.0"
 PAGE_CHECKER="axe-playwright-python==0.1.8"
 python_package() {

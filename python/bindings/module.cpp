@@ -1,6 +1,11 @@
 // The module ddpsim._native: what of the program Python calls. It returns texts of JSON, of which
 // the package ddpsim makes objects; python/ddpsim/_native.pyi says the types.
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -8,6 +13,7 @@
 #include "python/bindings/background.hpp"
 #include "python/bindings/quantities.hpp"
 #include "python/bindings/questions.hpp"
+#include "python/bindings/shared_sweep.hpp"
 #include "python/bindings/what_ifs.hpp"
 #include "scenarios/reader/catalogue.hpp"
 #include "scenarios/reader/format.hpp"
@@ -15,6 +21,7 @@
 #include "scenarios/reader/reference.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
 #include "scenarios/reader/schema.hpp"
+#include "sim/tune/parallel.hpp"
 
 namespace ddpsim {
 namespace {
@@ -86,27 +93,55 @@ std::string call_sweep(const Question& question, const std::vector<std::string>&
       [=](const Tell& tell) { return sweep_answer(question, axes, jobs, best, tell); }, progress);
 }
 
-double step_ms(WhatIfs& study, const std::optional<std::string>& strategy,
-               const py::object& bucket_cap, const py::object& first_bucket_cap,
-               const py::object& bucket_caps, const py::object& latency,
-               const py::object& bandwidth, double compute, std::optional<double> slowest_rank) {
+void take_strategy(Differences& differences, const py::object& value) {
+  if (value.is_none()) return;
+  if (PyUnicode_Check(value.ptr()))
+    differences.strategy = strategy_named(value.cast<std::string>());
+  if (!differences.strategy) refuse("strategy", value, "none, naive, flat, overlap or bucketed");
+}
+
+using TakeDifference = void (*)(Differences& differences, const py::object& value);
+
+/// What a step may differ in, and who reads each.
+constexpr std::pair<std::string_view, TakeDifference> differences_by_name[]{
+    {"strategy", take_strategy},
+    {"bucket_cap",
+     [](Differences& d, const py::object& v) { d.bucket_cap = size_given("bucket_cap", v); }},
+    {"first_bucket_cap",
+     [](Differences& d, const py::object& v) {
+       d.first_bucket_cap = size_given("first_bucket_cap", v);
+     }},
+    {"bucket_caps",
+     [](Differences& d, const py::object& v) { d.bucket_caps = sizes_given("bucket_caps", v); }},
+    {"latency", [](Differences& d, const py::object& v) { d.latency = time_given("latency", v); }},
+    {"bandwidth",
+     [](Differences& d, const py::object& v) { d.bandwidth = rate_given("bandwidth", v); }},
+    {"compute",
+     [](Differences& d, const py::object& v) {
+       d.compute = factor_given("compute", v, "a factor above zero", 1e-300).value_or(1);
+     }},
+    {"slowest_rank", [](Differences& d, const py::object& v) {
+       d.slowest_rank = factor_given("slowest_rank", v, "a factor of 1 or more", 1);
+     }}};
+
+/// Arguments by their names, read here: what pybind11 says of an argument that is of another type
+/// names the types of C++.
+double step_ms(WhatIfs& study, const py::args& unnamed, const py::kwargs& named) {
+  if (!unnamed.empty())
+    throw py::type_error("step_ms takes arguments by name, such as bucket_cap='25 MiB'");
   Differences differences;
-  if (strategy) {
-    differences.strategy = strategy_named(*strategy);
-    if (!differences.strategy)
-      throw InputError("strategy: expected none, naive, flat, overlap or bucketed, got " +
-                       *strategy);
+  for (const auto& [key, value] : named) {
+    const auto name = key.cast<std::string>();
+    const auto found = std::find_if(std::begin(differences_by_name), std::end(differences_by_name),
+                                    [&](const auto& each) { return each.first == name; });
+    if (found == std::end(differences_by_name)) {
+      std::string known;
+      for (const auto& each : differences_by_name)
+        known.append(known.empty() ? "" : ", ").append(each.first);
+      throw py::type_error("step_ms has no argument " + name + "; it has " + known);
+    }
+    found->second(differences, py::reinterpret_borrow<py::object>(value));
   }
-  differences.bucket_cap = size_given("bucket_cap", bucket_cap);
-  differences.first_bucket_cap = size_given("first_bucket_cap", first_bucket_cap);
-  differences.bucket_caps = sizes_given("bucket_caps", bucket_caps);
-  differences.latency = time_given("latency", latency);
-  differences.bandwidth = rate_given("bandwidth", bandwidth);
-  if (!(compute > 0 && compute < 1e6)) throw InputError("compute: expected a factor above zero");
-  differences.compute = compute;
-  if (slowest_rank && !(*slowest_rank >= 1 && *slowest_rank < 1e6))
-    throw InputError("slowest_rank: expected a factor of 1 or more");
-  differences.slowest_rank = slowest_rank;
   const py::gil_scoped_release released;
   return in_ms(study.step(differences));
 }
@@ -155,13 +190,21 @@ PYBIND11_MODULE(_native, module) {
       "use_catalogue", [](const std::string& folder) { use_catalogue(folder); }, arg("folder"));
   module.def("wait_for_abandoned_work", wait_for_abandoned_work);
 
+  py::class_<SharedSweep>(module, "SharedSweep")
+      .def(py::init<const Question&, const std::vector<std::string>&, const std::string&>(),
+           arg("question"), arg("axes"), arg("csv"), Released())
+      .def_property_readonly("points", &SharedSweep::points)
+      .def_property_readonly("origin", &SharedSweep::origin)
+      .def("missing", &SharedSweep::missing)
+      .def("compute", &SharedSweep::compute, arg("points"), arg("threads"), Released())
+      .def("take", &SharedSweep::take, arg("csv"))
+      .def("save", &SharedSweep::save)
+      .def("answer", &SharedSweep::answer, arg("best"), Released());
+  module.def("allowed_cores", allowed_cores);
+  module.def("check_best", check_best, arg("best"));
   py::class_<WhatIfs>(module, "Study")
       .def(py::init<const Question&>(), arg("question"), Released())
-      .def("step_ms", step_ms, py::kw_only(), py::arg("strategy") = py::none(),
-           py::arg("bucket_cap") = py::none(), py::arg("first_bucket_cap") = py::none(),
-           py::arg("bucket_caps") = py::none(), py::arg("latency") = py::none(),
-           py::arg("bandwidth") = py::none(), py::arg("compute") = 1.0,
-           py::arg("slowest_rank") = py::none())
+      .def("step_ms", step_ms)
       .def_property_readonly("name", [](const WhatIfs& study) { return study.scenario().name; })
       .def_property_readonly("ranks",
                              [](const WhatIfs& study) { return study.scenario().cluster.ranks(); });

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -9,19 +10,28 @@
 #include "scenarios/reader/quantity_text.hpp"
 
 namespace ddpsim {
-namespace {
-
 namespace py = pybind11;
 
-[[noreturn]] void refuse(const char* argument, const py::handle& value, const char* expected) {
-  throw InputError(fmt::format("{}: expected {}, got {}", argument, expected,
-                               py::repr(value).cast<std::string>()));
+void refuse(const char* argument, const py::handle& value, const char* expected) {
+  const py::object shown = py::module_::import("ddpsim._arguments").attr("shown")(value);
+  throw InputError(
+      fmt::format("{}: expected {}, got {}", argument, expected, shown.cast<std::string>()));
 }
+
+namespace {
 
 bool is_number(const py::handle& value) {
   return PyFloat_Check(value.ptr()) || (PyLong_Check(value.ptr()) && !PyBool_Check(value.ptr())) ||
          (!PyUnicode_Check(value.ptr()) && !PyBool_Check(value.ptr()) &&
           PyObject_HasAttrString(value.ptr(), "__float__") != 0);
+}
+
+/// Not a number, for an object whose __float__ fails: an array of several numbers has one too.
+double number_of(const py::handle& value) {
+  const double number = PyFloat_AsDouble(value.ptr());
+  if (PyErr_Occurred() == nullptr) return number;
+  PyErr_Clear();
+  return std::numeric_limits<double>::quiet_NaN();
 }
 
 Bytes size_of(const char* argument, const py::handle& value) {
@@ -31,7 +41,7 @@ Bytes size_of(const char* argument, const py::handle& value) {
   if (PyUnicode_Check(value.ptr())) {
     size = parse_bytes(value.cast<std::string>());
   } else if (is_number(value)) {
-    const double count = PyFloat_AsDouble(value.ptr());
+    const double count = number_of(value);
     if (count >= 1 && count < most) size = Bytes{static_cast<std::int64_t>(count)};
   }
   if (!size || size->count <= 0) refuse(argument, value, expected);
@@ -62,7 +72,7 @@ std::optional<Duration> time_given(const char* argument, const py::object& value
   if (PyUnicode_Check(value.ptr())) {
     time = parse_duration(value.cast<std::string>());
   } else if (is_number(value)) {
-    const double seconds = PyFloat_AsDouble(value.ptr());
+    const double seconds = number_of(value);
     if (seconds >= 0 && seconds <= longest) time = from_seconds(seconds);
   }
   if (!time || *time < Duration::zero())
@@ -76,11 +86,20 @@ std::optional<Bandwidth> rate_given(const char* argument, const py::object& valu
   if (PyUnicode_Check(value.ptr()))
     rate = parse_bandwidth(value.cast<std::string>());
   else if (is_number(value))
-    rate = Bandwidth{PyFloat_AsDouble(value.ptr())};
+    rate = Bandwidth{number_of(value)};
   if (!rate || !(rate->bytes_per_second > 0) || !std::isfinite(rate->bytes_per_second))
     refuse(argument, value,
            "a rate such as \"450 GB/s\", or a number of bytes per second, above zero");
   return rate;
+}
+
+std::optional<double> factor_given(const char* argument, const py::object& value,
+                                   const char* expected, double least) {
+  if (value.is_none()) return std::nullopt;
+  const double factor = is_number(value) ? number_of(value) : 0;
+  constexpr double most = 1e6;
+  if (!(factor >= least && factor < most)) refuse(argument, value, expected);
+  return factor;
 }
 
 }  // namespace ddpsim

@@ -18,5 +18,11 @@ std::optional<Bytes> size_given(const char* argument, const pybind11::object& va
 std::optional<std::vector<Bytes>> sizes_given(const char* argument, const pybind11::object& value);
 std::optional<Duration> time_given(const char* argument, const pybind11::object& value);
 std::optional<Bandwidth> rate_given(const char* argument, const pybind11::object& value);
+/// A number without a unit, from `least` to 10^6.
+std::optional<double> factor_given(const char* argument, const pybind11::object& value,
+                                   const char* expected, double least);
+
+/// Throws InputError: "latency: expected a time such as "5 us", got 'soon'".
+[[noreturn]] void refuse(const char* argument, const pybind11::handle& value, const char* expected);
 
 }  // namespace ddpsim

@@ -12,12 +12,15 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Union
 
 from . import _native, results
 from . import _arguments as arguments
-from ._sources import (Scenario, Settings, Source, cluster_settings, files, question, settings_of,
-                       text_of)
+from . import _executors as executors
+from ._errors import InputError
+from ._sources import (Scenario, Settings, Source, cluster_settings, files, named, question,
+                       settings_of, text_of)
 
 Progress = Union[Callable[[str, float], object], bool, None]
 Values = Union[str, Iterable[Any]]
@@ -166,16 +169,40 @@ def score(scenarios: Source | Sequence[Source], *, calibrate_on: str | Sequence[
 def sweep(scenario: Source, vary: Mapping[str, Values], *, best: str = '',
           set: Settings | None = None, cluster: Any = None, nodes: int | None = None,
           ranks_per_node: int | None = None, ranks: int | None = None, device: Any = None,
-          jobs: int | None = None, laws_only: bool = False,
+          jobs: int | None = None, executor: Any = None,
+          csv: str | os.PathLike[str] | None = None, laws_only: bool = False,
           progress: Progress = None) -> results.Sweep:
     """Predicts a grid: every combination of the values that the keys of `vary` take. `best` sorts
-    what is printed by a figure; rows keep the order of the grid."""
+    what is printed by a figure; rows keep the order of the grid.
+
+    `jobs` threads compute, all cores by default, or the workers of an `executor`: that of
+    concurrent.futures, Dask, mpi4py, ... `csv` is a file that rows are written to while they are
+    computed, as `ddpsim sweep --csv` does: points that it holds are not computed again, so a sweep
+    that was interrupted goes on.
+    """
     settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device) + settings_of(set)
     threads = 0 if jobs is None else arguments.whole('jobs', jobs, 1, _MOST_JOBS)
+    axes, sorted_by = _axes(vary), arguments.text('best', best)
+    shown = arguments.progress(progress)
+    if executor is not None:
+        if jobs is not None:
+            raise InputError('jobs and executor both say who computes: give one')
+        executors.checked(executor)
     with question(scenario, settings, laws_only) as (read, asked):
-        said = asked.answer(_native.sweep(read, _axes(vary), threads,
-                                          arguments.text('best', best),
-                                          arguments.progress(progress)))
+        if executor is None and csv is None:
+            text = _native.sweep(read, axes, threads, sorted_by, shown)
+        else:
+            _native.check_best(sorted_by)
+            file = '' if csv is None else arguments.path('csv', csv)
+            shared = _native.SharedSweep(read, axes, file)
+            task = executors.Task(tuple(asked.kept), os.path.abspath(asked.paths[0]),
+                                  tuple(named(scenario, settings)), bool(laws_only), tuple(axes),
+                                  shared.origin)
+            with (contextlib.nullcontext(executor) if executor is not None else
+                  ThreadPoolExecutor(threads or _native.allowed_cores())) as workers:
+                executors.run(task, shared, workers, bool(file), shown)
+            text = shared.answer(sorted_by)
+        said = asked.answer(text)
     return results.Sweep(**results.common(_varied_rows(said, vary)))
 
 

@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import json
 import os
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol, Union, runtime_checkable
 
@@ -31,7 +32,8 @@ EXPECTED = ('the path of a scenario or a workload, a dict of its keys, or what d
 
 _prefix.use_own_catalogue()  # before anything is read
 
-_numbers = itertools.count(1)
+# Of texts in memory. Workers of several processes may hold texts of each at once.
+_numbers = itertools.count(secrets.randbits(40) << 20)
 
 
 class Scenario(dict[str, Any]):
@@ -153,8 +155,13 @@ class Asked:
 
     def __init__(self, sources: tuple[Source, ...]) -> None:
         self.memory: list[_native.MemoryFile] = []
-        self._texts = Texts(lambda path, text: self.memory.append(_native.MemoryFile(path, text)))
+        self.kept: list[tuple[str, str]] = []  # path and text of each of those
+        self._texts = Texts(self._keep)
         self.paths = [self._texts.of(source) for source in sources]
+
+    def _keep(self, path: str, text: str) -> None:
+        self.memory.append(_native.MemoryFile(path, text))
+        self.kept.append((path, text))
 
     def answer(self, text: str) -> Any:
         """The JSON of an answer as an object. Where it names a text in memory, it has what a person
@@ -186,12 +193,16 @@ def files(*sources: Source) -> Iterator[Asked]:
         asked.memory.clear()
 
 
+def named(source: Source, settings: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The settings, with a name for a scenario that is made of an object."""
+    if isinstance(source, (str, os.PathLike, Mapping)) or any(key == 'name' for key, _ in settings):
+        return settings
+    name = str(getattr(source, 'model', '') or 'workload')
+    return [('name', json.dumps(name, ensure_ascii=False)), *settings]
+
+
 @contextlib.contextmanager
 def question(source: Source, settings: list[tuple[str, str]],
              laws_only: bool = False) -> Iterator[tuple[_native.Question, Asked]]:
     with files(source) as asked:
-        if not isinstance(source, (str, os.PathLike, Mapping)) and not any(
-                key == 'name' for key, _ in settings):
-            name = str(getattr(source, 'model', '') or 'workload')
-            settings = [('name', json.dumps(name, ensure_ascii=False)), *settings]
-        yield _native.Question(asked.paths[0], settings, bool(laws_only)), asked
+        yield _native.Question(asked.paths[0], named(source, settings), bool(laws_only)), asked
