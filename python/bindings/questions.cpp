@@ -137,8 +137,8 @@ std::string run_answer(const Question& question, const RunRequest& request,
   check(request);
   const Comparison run(read(question), question.laws_only);
   const MoreOfSteps more = more_of(run, request);
-  Table rows{run_columns()};
-  for (const Result& result : run.results()) rows.add(run_row(run, result));
+  Table rows{csv_columns(more.request)};
+  for (const Record& row : csv_rows(run, more)) rows.add(row);
   Notes notes = cluster_notes(run.scenario, question.set);
   add_each_once(notes, run_warnings(run));
   Json found = answer(json_of(run_record(run, more)), json_of(rows), run_page(run, more), notes);
@@ -156,7 +156,7 @@ std::string vary_answer(const Question& question, const std::vector<std::string>
   const std::optional<Field> sorted_by = sorting(best);
   const Grid grid(axes_of(axes));
   const Variants variants = run_variants(question.file, question.set, grid, question.laws_only);
-  Notes notes;
+  Notes notes = network_notes(variants);
   if (!variants.refused.empty())
     notes.push_back(fmt::format(
         "{} of {} points are refused; the first, {}: {}", variants.refused.size(), grid.points(),

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "model/scenario/scenario.hpp"
 #include "sim/predict/step.hpp"
 #include "sim/predict/step_model.hpp"
@@ -30,6 +32,11 @@ bool slowest_rank_decides(const CostModel& costs);
 /// rank alone is simulated.
 Duration step_length(const CostModel& costs, const Schedule& schedule);
 Duration communication_length(const CostModel& costs, const Schedule& schedule);
+
+/// Changes what a schedule's work costs a typical rank.
+using CostChange = std::function<void(const Schedule& schedule, Costs& costs)>;
+/// How long the step is with costs so changed, of the ranks that `predict` simulates.
+Duration step_length(const CostModel& costs, const Schedule& schedule, const CostChange& change);
 
 /// Time is counted in picoseconds, in 64 bits: far beyond any step, but not beyond every scenario.
 /// Throws std::invalid_argument if a step would be longer than six hours.

@@ -144,7 +144,7 @@ int compare_varied(const CommonOptions& options, const std::vector<std::string>&
   check_results(options, {}, more);
   const Grid grid(std::move(axes));
   const Variants variants = run_variants(options.files[0], options.set, grid, options.laws_only);
-  std::vector<std::string> notes;  // each once
+  std::vector<std::string> notes = network_notes(variants);  // each once
   for (const VariedRun& varied : variants.runs) {
     std::vector<Setting> settings = options.set;
     settings.insert(settings.end(), varied.settings.begin(), varied.settings.end());
@@ -184,7 +184,7 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
   Pages pages(options, {flags.log});
   Reports reports(options);
   List records;
-  Table rows{run_columns()};
+  Table rows{csv_columns(flags.request)};
   std::string hooks;
   std::unique_ptr<const Comparison> last;  // a trace of it is made while it is written
   Outputs outputs;
@@ -203,7 +203,7 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
           run_section(run, more, fmt::format("timeline-{}", records.size() + rows.rows.size()),
                       {{}, options.laws_only, options.set}),
           file);
-    for (const Result& result : run.results()) rows.add(run_row(run, result));
+    for (const Record& row : csv_rows(run, more)) rows.add(row);
     if (!options.json.empty()) records.emplace_back(run_record(run, more));
     add_trace(outputs, options.trace, run.scenario, run.named(), options.traced_ranks());
     if (!flags.log.empty()) hooks = hooks_of(run, wants_json(flags.log));
