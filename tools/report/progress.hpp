@@ -17,6 +17,9 @@ class Progress {
   /// `fraction` of all work is done, from 0 to 1; `what` is under way.
   void show(const std::string& what, double fraction);
 
+  /// Is stderr a terminal that shows it?
+  bool shown() const { return shown_; }
+
  private:
   bool shown_, drawn_ = false;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
