@@ -43,6 +43,7 @@
 #include "backend/job/job_signals.hpp"
 #include "backend/job/rank_failure.hpp"
 #include "backend/job/rank_processes.hpp"
+#include "backend/thread_limits.hpp"
 
 namespace ddpsim {
 namespace {
@@ -202,8 +203,8 @@ int run_processes(int ranks, std::chrono::milliseconds timeout, const RankFuncti
     const pid_t id = fork();
     if (id == 0) live_as(rank, parent, signals, *first, body);
     if (id < 0)
-      throw DeviceError(
-          fmt::format("rank {} of {} could not be started: {}", rank, ranks, std::strerror(errno)));
+      throw DeviceError(fmt::format("rank {} of {} could not be started: {}: {}", rank, ranks,
+                                    std::strerror(errno), what_limits_threads));
     processes.add(rank, id);
   }
   JobWatch(processes, *first, timeout, after_failure.value_or(timeout)).until_all_ended(signals);
@@ -224,8 +225,8 @@ int run_threads(int ranks, const RankFunction& body) {
       });
   } catch (const std::exception& problem) {
     complete.set_value(false);
-    throw DeviceError(fmt::format("thread {} of {} could not be started: {}", threads.size(), ranks,
-                                  problem.what()));
+    throw DeviceError(fmt::format("thread {} of {} could not be started: {}: {}", threads.size(),
+                                  ranks, problem.what(), what_limits_threads));
   }
   complete.set_value(true);
   threads.clear();  // joins them
