@@ -277,6 +277,8 @@ MachineCheck python_check(std::chrono::milliseconds timeout) {
   } catch (const InputError& problem) {
     return {"Python", Health::missing, problem.what(),
             "install Python with PyTorch 2, or let DDPSIM_PYTHON name one"};
+  } catch (const DeviceError& problem) {
+    return {"Python", Health::missing, problem.what(), "let this user start more processes"};
   }
 }
 

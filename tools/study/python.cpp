@@ -91,7 +91,7 @@ class Child {
         ::posix_spawn(&id_, program.c_str(), &actions, nullptr, pointers.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
     if (problem == EAGAIN || problem == ENOMEM)
-      throw DeviceError(fmt::format("{} cannot be started: {}: {}", program.string(),
+      throw DeviceError(fmt::format("{} cannot be started: {} ({})", program.string(),
                                     std::strerror(problem), what_limits_threads));
     if (problem != 0)
       throw InputError(fmt::format("{}: {}", program.string(), std::strerror(problem)));
