@@ -21,6 +21,7 @@
 #include "backend/job/gloo_errors.hpp"
 #include "backend/job/guarded_device.hpp"
 #include "backend/job/secret.hpp"
+#include "backend/thread_limits.hpp"
 
 namespace ddpsim {
 namespace {
@@ -116,15 +117,16 @@ void Communicator::guarded(const char* what, const std::function<void()>& call) 
     call();
   } catch (const gloo::Exception& problem) {
     const std::string text = plain_gloo_message(problem.what());
-    const bool late =
-        text.find("imed out") != std::string::npos || text.ends_with("within the time");
+    const bool late = text.find("imed out") != std::string::npos ||
+                      text.ends_with("within the time") || text.starts_with("Wait timeout");
     throw error(late ? fmt::format("a rank did not answer within {:g} s ({})",
                                    std::chrono::duration<double>(timeout_).count(), text)
                      : fmt::format("lost another rank ({})", text));
   } catch (const gloo::EnforceNotMet& problem) {
-    throw error(plain_gloo_message(problem.what()));
+    throw error(plain_gloo_check(problem.what()));
   } catch (const std::system_error& problem) {  // no thread, as a rule
-    throw error(fmt::format("the system refuses a thread: {}", problem.code().message()));
+    throw error(fmt::format("the system refuses a thread: {}: {}", problem.code().message(),
+                            what_limits_threads));
   }
 }
 

@@ -4,12 +4,14 @@
 #include <cstring>
 #include <new>
 #include <stdexcept>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "backend/device_error.hpp"
+#include "backend/thread_limits.hpp"
 #include "model/base/printable.hpp"
 
 namespace ddpsim {
@@ -52,6 +54,13 @@ int code_of_rank(int rank, FirstFailure& first, const std::function<int(int rank
   } catch (const std::bad_alloc&) {
     return report_failure(rank, first, failure_code,
                           "there is not enough memory for this (ulimit -v may limit it)");
+  } catch (const std::system_error& problem) {
+    const bool thread = problem.code() == std::errc::resource_unavailable_try_again;
+    return report_failure(rank, first, failure_code,
+                          (thread ? fmt::format("no thread could be started ({}): {}",
+                                                problem.code().message(), what_limits_threads)
+                                  : fmt::format("the operating system refuses: {}", problem.what()))
+                              .c_str());
   } catch (const std::exception& problem) {
     return report_failure(rank, first, failure_code, problem.what());
   } catch (...) {

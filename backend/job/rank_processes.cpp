@@ -1,5 +1,6 @@
 #include "backend/job/rank_processes.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 #include <signal.h>
@@ -22,6 +23,15 @@ std::vector<int> RankProcesses::ranks() const {
 
 void RankProcesses::send(int signal) const {
   for (const Process& process : running_) kill(process.id, signal);
+}
+
+bool RankProcesses::all_stopped() const {
+  return std::all_of(running_.begin(), running_.end(), [](const Process& process) {
+    siginfo_t state{};
+    return waitid(P_PID, static_cast<id_t>(process.id), &state, WSTOPPED | WNOHANG | WNOWAIT) ==
+               0 &&
+           state.si_pid == process.id && state.si_code == CLD_STOPPED;
+  });
 }
 
 void RankProcesses::collect(const std::function<void(int rank, int status)>& ended) {

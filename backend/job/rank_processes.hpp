@@ -19,6 +19,8 @@ class RankProcesses {
   bool any() const { return !running_.empty(); }
   std::vector<int> ranks() const;
   void send(int signal) const;
+  /// Has something stopped all that are left (SIGSTOP), and not continued them?
+  bool all_stopped() const;
   /// Waits for those that have ended already: `ended(rank, status)`.
   void collect(const std::function<void(int rank, int status)>& ended);
 

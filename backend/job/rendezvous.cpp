@@ -16,6 +16,7 @@
 
 #include "backend/device_error.hpp"
 #include "backend/job/folder_store.hpp"
+#include "backend/job/private_folder.hpp"
 #include "backend/version.hpp"
 
 namespace ddpsim {
@@ -46,7 +47,7 @@ class FileRendezvous : public Rendezvous {
       : above_(std::move(above)), folder_(std::move(folder)), store_(folder_) {
     if (!folder_.was_made()) return;
     const int file =
-        openat(folder_.descriptor(), mark, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+        openat(folder_.descriptor(), folder_mark, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
     if (file >= 0) close(file);
   }
   ~FileRendezvous() override { FileRendezvous::leave(); }
@@ -55,15 +56,14 @@ class FileRendezvous : public Rendezvous {
   void leave() override {
     store_.remove_own();
     // Of ranks that leave at once, at least the last to remove its keys sees nothing but the mark.
-    if (folder_.entries() != std::vector<std::string>{mark}) return;
-    if (unlinkat(folder_.descriptor(), mark, 0) != 0) return;
+    if (folder_.entries() != std::vector<std::string>{folder_mark}) return;
+    if (unlinkat(folder_.descriptor(), folder_mark, 0) != 0) return;
     rmdir(folder_.path().c_str());
     if (above_) rmdir(above_->path().c_str());  // not while another job is in it
   }
   std::string description() const override { return "file:" + folder_.path().string(); }
 
  private:
-  static constexpr const char* mark = "made-by-ddpsim";
   bool has(const std::string& key) override { return store_.has(key); }
 
   std::optional<Folder> above_;

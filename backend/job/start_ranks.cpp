@@ -5,7 +5,8 @@
 // a time, so no handler runs beside the code below and no wake-up is lost.
 //
 //   running      none has failed: wait, however long
-//   ending       one has failed, or a signal came: the others have the timeout
+//   ending       one has failed, or a signal came: the others have the timeout, unless all that are
+//                left are stopped
 //   terminating  SIGTERM was sent, with SIGCONT, for a stopped process takes nothing else
 //   killed       a second later, or at the second SIGINT: SIGKILL
 //
@@ -43,6 +44,7 @@
 #include "backend/job/job_signals.hpp"
 #include "backend/job/rank_failure.hpp"
 #include "backend/job/rank_processes.hpp"
+#include "backend/thread_limits.hpp"
 
 namespace ddpsim {
 namespace {
@@ -92,7 +94,7 @@ class JobWatch {
       if (const auto signal = signals.next(deadline_); !signal)
         escalate();
       else if (signal->si_signo == SIGCHLD)
-        processes_.collect([this](int rank, int status) { ended(rank, status); });
+        collect();
       else
         asked_to_end(*signal);
     }
@@ -100,6 +102,11 @@ class JobWatch {
 
  private:
   enum class Phase { running, ending, terminating, killed };
+
+  void collect() {
+    processes_.collect([this](int rank, int status) { ended(rank, status); });
+    if (phase_ == Phase::ending && processes_.all_stopped()) deadline_ = Clock::now();
+  }
 
   void ended(int rank, int status) {
     if (WIFSIGNALED(status) && !expected(WTERMSIG(status)))
@@ -129,9 +136,12 @@ class JobWatch {
   void escalate() {
     if (phase_ != Phase::ending) return kill_all();
     const std::vector<int> ranks = processes_.ranks();
-    print_line(fmt::format("{} did not end within {:g} s and {} killed", rank_list(ranks),
-                           std::chrono::duration<double>(had_).count(),
-                           ranks.size() == 1 ? "is" : "are"));
+    const char* are = ranks.size() == 1 ? "is" : "are";
+    if (processes_.all_stopped())
+      print_line(fmt::format("{} {} stopped, and {} killed", rank_list(ranks), are, are));
+    else
+      print_line(fmt::format("{} did not end within {:g} s and {} killed", rank_list(ranks),
+                             std::chrono::duration<double>(had_).count(), are));
     processes_.send(SIGTERM);
     processes_.send(SIGCONT);
     phase_ = Phase::terminating;
@@ -202,8 +212,8 @@ int run_processes(int ranks, std::chrono::milliseconds timeout, const RankFuncti
     const pid_t id = fork();
     if (id == 0) live_as(rank, parent, signals, *first, body);
     if (id < 0)
-      throw DeviceError(
-          fmt::format("rank {} of {} could not be started: {}", rank, ranks, std::strerror(errno)));
+      throw DeviceError(fmt::format("rank {} of {} could not be started: {}: {}", rank, ranks,
+                                    std::strerror(errno), what_limits_threads));
     processes.add(rank, id);
   }
   JobWatch(processes, *first, timeout, after_failure.value_or(timeout)).until_all_ended(signals);
@@ -224,8 +234,8 @@ int run_threads(int ranks, const RankFunction& body) {
       });
   } catch (const std::exception& problem) {
     complete.set_value(false);
-    throw DeviceError(fmt::format("thread {} of {} could not be started: {}", threads.size(), ranks,
-                                  problem.what()));
+    throw DeviceError(fmt::format("thread {} of {} could not be started: {}: {}", threads.size(),
+                                  ranks, problem.what(), what_limits_threads));
   }
   complete.set_value(true);
   threads.clear();  // joins them

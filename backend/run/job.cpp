@@ -1,57 +1,26 @@
 #include "backend/run/job.hpp"
 
 #include <csignal>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <optional>
 #include <stdexcept>
 
 #include <fmt/format.h>
 #include <gloo/rendezvous/hash_store.h>
-#include <unistd.h>
 
 #include "backend/device_error.hpp"
 #include "backend/gloo/gloo_backend.hpp"
 #include "backend/job/communicator.hpp"
 #include "backend/job/cores.hpp"
+#include "backend/job/private_folder.hpp"
 #include "backend/job/rank_environment.hpp"
 #include "backend/job/rendezvous.hpp"
 #include "backend/job/start_ranks.hpp"
-#include "backend/job/temporary_folder.hpp"
 #include "backend/nccl/gpu_module.hpp"
 #include "backend/nccl/nccl_backend.hpp"
 #include "backend/plugin/exit_guard.hpp"
 
 namespace ddpsim {
 namespace {
-
-namespace fs = std::filesystem;
-
-/// Nobody else's. The last rank to have connected removes it, lest a job that is killed leave it;
-/// what is left of it goes with the job.
-class PrivateFolder {
- public:
-  PrivateFolder() {
-    std::string path = (temporary_folder() / "ddpsim-XXXXXX").string();
-    if (mkdtemp(path.data()) == nullptr)
-      throw DeviceError(
-          fmt::format("no directory for the ranks to meet in {}: {}; name one with "
-                      "--rendezvous file:DIR",
-                      temporary_folder().string(), std::strerror(errno)));
-    path_ = path;
-  }
-  ~PrivateFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  PrivateFolder(const PrivateFolder&) = delete;
-  PrivateFolder& operator=(const PrivateFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 /// What NCCL takes on eight H100; left to itself a single rank takes up to 64.
 constexpr int channels_of_a_ring = 24;

@@ -5,8 +5,13 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
+#include <system_error>
 #include <thread>
 
+#include <fmt/format.h>
+
+#include "backend/thread_limits.hpp"
 #include "tools/report/progress.hpp"
 
 namespace ddpsim {
@@ -100,7 +105,12 @@ std::string in_background(std::function<std::string(const Tell&)> question,
                           const py::object& progress) {
   Shown shown(progress);
   const auto call = std::make_shared<Call>();
-  std::thread([call, question = std::move(question)] { run(call, question); }).detach();
+  try {
+    std::thread([call, question = std::move(question)] { run(call, question); }).detach();
+  } catch (const std::system_error& problem) {
+    throw std::runtime_error(
+        fmt::format("no thread could be started ({}): {}", problem.what(), what_limits_threads));
+  }
   for (;;) {
     std::optional<std::pair<std::string, double>> told;
     bool done = false;

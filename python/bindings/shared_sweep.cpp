@@ -20,7 +20,9 @@ SharedSweep::SharedSweep(const Question& question, const std::vector<std::string
   if (csv_.empty()) return;
   check_places({{"csv", csv_}}, {question.file});
   lock_.emplace(csv_);
-  results_ = read_sweep_csv(sweep_, csv_);
+  KnownPoints known = read_sweep_csv(sweep_, csv_);
+  results_ = std::move(known.results);
+  note_ = std::move(known.note);
 }
 
 std::vector<std::size_t> SharedSweep::missing() const {
@@ -56,7 +58,7 @@ std::string SharedSweep::compute(const std::vector<std::size_t>& points, int thr
 }
 
 void SharedSweep::take(const std::string& csv) {
-  PointResults found = sweep_csv_points(sweep_, csv, "what a worker computed");
+  PointResults found = sweep_csv_points(sweep_, csv, "what a worker computed").results;
   for (std::size_t point = 0; point < found.size(); ++point)
     if (found[point].known()) results_[point] = std::move(found[point]);
 }

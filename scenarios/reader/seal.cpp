@@ -46,11 +46,15 @@ std::string seal_of(std::string_view content, const EndLine& end) {
   bytes += content.substr(end.end);
   std::erase(bytes, '\r');
   const auto lines = std::count(bytes.begin(), bytes.end(), '\n');
-  const uLong sum = crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
-  return fmt::format("# {} lines, crc32 {:08x}", lines, sum);
+  return fmt::format("# {} lines, crc32 {}", lines, crc32_text(bytes));
 }
 
 }  // namespace
+
+std::string crc32_text(std::string_view bytes) {
+  return fmt::format("{:08x}",
+                     crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
 
 std::string sealed(std::string text) {
   const auto end = end_line(text);

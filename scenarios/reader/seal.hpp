@@ -14,6 +14,9 @@ namespace ddpsim {
 // The sum is zlib's crc32 of the whole file without that comment and without carriage returns,
 // which a copy between systems may add. It finds accidents, not forgery.
 
+/// zlib's crc32 of these bytes, in 8 hexadecimal digits.
+std::string crc32_text(std::string_view bytes);
+
 /// `text`, which ends with its line `end: ...`, with the seal on that line.
 std::string sealed(std::string text);
 

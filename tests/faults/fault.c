@@ -3,9 +3,12 @@
  * which it calls a hook. In the environment:
  *
  *   FAULT_RANK    which rank; of ranks that ddpsim starts, the number of the fork; or all
- *   FAULT_MOMENT  rendezvous, connect, output, or hook:N, the N-th call of the hook
- *   FAULT_KIND    kill, stop, segfault, exit, or threads: from then on no thread can be started;
- *                 outsider: in every rank, whenever it begins to wait for connections, a stranger
+ *   FAULT_MOMENT  rendezvous, connect, output, hook:N, the N-th call of the hook, or collective:N,
+ *                 of a fake GPU; throughout, of an outsider
+ *   FAULT_KIND    kill, stop, segfault, exit; threads: from then on no thread can be started; disk:
+ *                 from then on nothing can be written to plain files;
+ *                 outsider: at hook:N, a stranger tries all ports that the rank had waited at;
+ *                 throughout, in every rank, whenever it begins to wait for connections, a stranger
  *                 makes some for 0.4 s, the first before the rank goes on
  *   FAULT_LOG     a file that gets the time of the fault, in seconds since 1970
  */
@@ -19,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,7 +31,11 @@
 static int forks = 0;  /* by this process, or, in a rank, by its parent before */
 static int forked = 0; /* this process is a rank that ddpsim started */
 static int no_threads = 0;
+static int no_space = 0;
 static long hooked = 0;
+static long collectives = 0;
+static struct sockaddr_in doors[16]; /* where this process has waited for connections */
+static int door_count = 0;
 
 static const char* wanted(const char* name) {
   const char* value = getenv(name);
@@ -51,6 +59,8 @@ static void note_time(void) {
   fclose(log);
 }
 
+static void disturb_doors(void);
+
 static void fail(void) {
   const char* kind = wanted("FAULT_KIND");
   note_time();
@@ -59,6 +69,8 @@ static void fail(void) {
   if (strcmp(kind, "stop") == 0) kill(getpid(), SIGSTOP);
   if (strcmp(kind, "segfault") == 0) raise(SIGSEGV);
   if (strcmp(kind, "exit") == 0) exit(0);
+  if (strcmp(kind, "disk") == 0) no_space = 1;
+  if (strcmp(kind, "outsider") == 0) disturb_doors();
 }
 
 static void reached(const char* moment) {
@@ -70,6 +82,13 @@ static void hook(void* state, const ddpsim_gradient* gradient) {
   const char* moment = wanted("FAULT_MOMENT");
   if (strncmp(moment, "hook:", 5) != 0 || gradient->rank != atoi(wanted("FAULT_RANK"))) return;
   if (++hooked == atol(moment + 5)) fail();
+}
+
+/* A fake GPU calls this before each collective. */
+void ddpsim_fault_at_collective(void) {
+  const char* moment = wanted("FAULT_MOMENT");
+  if (strncmp(moment, "collective:", 11) != 0 || !is_the_rank()) return;
+  if (++collectives == atol(moment + 11)) fail();
 }
 
 DDPSIM_PLUGIN(registry) {
@@ -118,11 +137,26 @@ static void* disturb(void* address) {
   return NULL;
 }
 
+static void disturb_doors(void) {
+  for (int door = 0; door < door_count; ++door) {
+    const int guest = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(guest, (struct sockaddr*)&doors[door], sizeof doors[door]) == 0)
+      send(guest, "xxxxxxxx", 8, MSG_NOSIGNAL);
+    close(guest);
+  }
+}
+
 int listen(int socket, int backlog) {
   int (*real)(int, int) = (int (*)(int, int))dlsym(RTLD_NEXT, "listen");
   const int result = real(socket, backlog);
   reached("connect");
   if (strcmp(wanted("FAULT_KIND"), "outsider") != 0 || backlog == 1) return result; /* 1: Gloo's */
+  if (strcmp(wanted("FAULT_MOMENT"), "throughout") != 0) {
+    socklen_t length = sizeof doors[0];
+    if (door_count < 16 && getsockname(socket, (struct sockaddr*)&doors[door_count], &length) == 0)
+      ++door_count;
+    return result;
+  }
   struct sockaddr_in* address = calloc(1, sizeof *address);
   socklen_t size = sizeof *address;
   pthread_t thread;
@@ -140,6 +174,16 @@ int rename(const char* from, const char* to) {
       (int (*)(const char*, const char*))dlsym(RTLD_NEXT, "rename");
   reached("output");
   return real(from, to);
+}
+
+ssize_t write(int file, const void* bytes, size_t size) {
+  ssize_t (*real)(int, const void*, size_t) =
+      (ssize_t(*)(int, const void*, size_t))dlsym(RTLD_NEXT, "write");
+  struct stat status;
+  if (!no_space || file <= 2 || fstat(file, &status) != 0 || !S_ISREG(status.st_mode))
+    return real(file, bytes, size);
+  errno = ENOSPC;
+  return -1;
 }
 
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),

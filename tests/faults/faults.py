@@ -4,6 +4,9 @@
     tests/faults/faults.py --ddpsim PROGRAM [--backend NAME...] [--kind NAME...] [--moment NAME...]
     tests/faults/faults.py --ddpsim PROGRAM --few        the part that the test suite runs
     tests/faults/faults.py --list                        what there is
+        --module FOLDER    of the module with a fake GPU, for the ranks named gpu
+        --busy             each case beside as many programs that are never done as processors
+        --results FILE     also writes the table as Markdown (tests/faults/results.md)
 
 Each case is a job of two ranks that validates a small step. One rank fails at a moment (fault.c
 sees to that), or something else is wrong all the time: strangers connect, two programs that are
@@ -21,8 +24,10 @@ Exit code: 0; 1 if a row is bad; 2 for a wrong call; 77 if nothing could be run.
 """
 import argparse
 import collections
+import datetime
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -60,7 +65,11 @@ PARAMETERS = 6
 CHECKED = f'hook:{PARAMETERS + 3}'
 AFTERWARDS = f'hook:{3 * PARAMETERS + 3}'
 
-BACKENDS = ['processes', 'threads', 'folder', 'redis', 'hosts']
+# Calls of a fake GPU's collectives: `flat` has one, then come those of `bucketed`.
+COLLECTIVES = {'gradient check': 'collective:2', 'calibration': 'collective:12',
+               'step': 'collective:40'}
+
+BACKENDS = ['processes', 'threads', 'folder', 'redis', 'hosts', 'gpu']
 FAULTS = ['kill', 'stop', 'segfault', 'exit', 'threads']
 MOMENTS = ['rendezvous', 'connect', 'gradient check', 'calibration', 'step', 'output']
 THROUGHOUT = ['outsider', 'busy', 'disk full']
@@ -69,7 +78,8 @@ FEW = {('processes', 'kill', 'connect'), ('processes', 'stop', 'step'),
        ('processes', 'segfault', 'gradient check'), ('processes', 'threads', 'connect'),
        ('processes', 'exit', 'step'), ('processes', 'outsider', 'throughout'),
        ('processes', 'disk full', 'output'), ('processes', 'kill', 'rendezvous'),
-       ('folder', 'stop', 'rendezvous')}
+       ('folder', 'stop', 'rendezvous'), ('processes', 'disk full', 'rendezvous'),
+       ('gpu', 'kill', 'step'), ('gpu', 'stop', 'step')}
 
 Row = collections.namedtuple('Row', 'backend kind moment code seconds said left wrong')
 
@@ -86,11 +96,16 @@ def cases():
                     continue  # the work is done by then
                 if kind == 'threads' and moment in ('gradient check', 'calibration', 'step'):
                     continue  # all threads are there
-                if kind == 'exit' and moment in ('rendezvous', 'connect'):
+                if kind == 'exit' and (moment in ('rendezvous', 'connect') or backend == 'gpu'):
                     continue  # of hooks alone
                 yield backend, kind, moment
         for kind in THROUGHOUT:
             yield backend, kind, 'output' if kind == 'disk full' else 'throughout'
+        if backend != 'gpu':
+            yield backend, 'outsider', 'step'
+        if backend not in ('threads', 'redis'):  # these meet in no folder
+            yield backend, 'disk full', 'rendezvous'
+            yield backend, 'disk full', 'connect'
 
 
 class Redis:
@@ -131,9 +146,11 @@ class Job:
         self.redis = Redis() if self.backend == 'redis' else None
         self.placed = self.backend in ('folder', 'redis', 'hosts')  # somebody else starts the ranks
         self.faulty_rank = 0 if self.moment == 'output' else 1
-        # Which of the threads of a process connects, fault.c cannot know.
+        # Which of the threads of a process connects, fault.c cannot know. It counts forks, and the
+        # first of a job on GPUs looks for them.
+        first_fork = 1 if self.backend == 'gpu' else 0
         self.faulty = 'all' if self.backend == 'threads' and self.moment == 'connect' else \
-            str(self.faulty_rank)
+            str(self.faulty_rank + first_fork)
 
     def arguments(self):
         words = [self.tools.ddpsim, 'validate', str(self.tools.scenario), '--plugin',
@@ -143,9 +160,13 @@ class Job:
         words += ['--steps', '100000' if endless else '2']
         if self.moment != 'calibration':
             words += ['--calibration', str(self.tools.calibration)]
-        words += ['--json', '/dev/full' if self.kind == 'disk full' else 'result.json']
+        full = self.kind == 'disk full' and self.moment == 'output'
+        words += ['--json', '/dev/full' if full else 'result.json']
         if self.backend == 'threads':
             words += ['--backend', 'threads', '--ranks', '2']
+        elif self.backend == 'gpu':
+            words[words.index('--plugin'):words.index('--timeout')] = ['--set', 'training.hooks=[]']
+            words += ['--backend', 'nccl', '--gpus-share', '--ranks', '2']
         elif self.backend == 'processes':
             words += ['--ranks', '2']
         elif self.backend == 'redis':
@@ -159,16 +180,28 @@ class Job:
 
     def environment(self, rank=None):
         values = {**os.environ, 'TMPDIR': str(self.temporary)}
-        if self.kind in FAULTS + ['outsider']:
-            moment = {'gradient check': CHECKED, 'calibration': AFTERWARDS,
-                      'step': AFTERWARDS}.get(self.moment, self.moment)
+        if self.by_library():
+            moments = {'gradient check': CHECKED, 'calibration': AFTERWARDS, 'step': AFTERWARDS}
+            moment = (COLLECTIVES if self.backend == 'gpu' else moments).get(self.moment,
+                                                                            self.moment)
+            kind = 'disk' if self.kind == 'disk full' else self.kind
             values.update(LD_PRELOAD=str(self.tools.library), FAULT_RANK=self.faulty,
-                          FAULT_MOMENT=moment, FAULT_KIND=self.kind, FAULT_LOG=str(self.log))
+                          FAULT_MOMENT=moment, FAULT_KIND=kind, FAULT_LOG=str(self.log))
+        if self.backend == 'gpu':
+            values['DDPSIM_MODULES'] = self.tools.module
+            if self.kind == 'stop':
+                values['DDPSIM_FAKE_PATIENCE'] = '100'  # then its work counts as never done
         if rank is not None:
             values.update(RANK=str(rank), WORLD_SIZE='2', LOCAL_RANK=str(rank),
                           LOCAL_WORLD_SIZE='2')
-        values['LINK_GRACE'] = str(LAUNCHER)
+        # A stopped rank is theirs to end, and the other has said by then that it does not answer.
+        values['LINK_GRACE'] = '1' if self.kind == 'stop' else str(LAUNCHER)
         return values
+
+    def by_library(self):
+        """Does fault.c make this fault?"""
+        return self.kind in FAULTS + ['outsider'] or self.kind == 'disk full' and \
+            self.moment != 'output'
 
     def start(self):
         places = [0, 1] if self.backend in ('folder', 'redis') else [None]
@@ -186,7 +219,7 @@ class Job:
         begun = time.time()
         places, started = self.start()
         loops = [subprocess.Popen([sys.executable, '-c', 'while True: pass'])
-                 for _ in range(os.cpu_count() if self.kind == 'busy' else 0)]
+                 for _ in range(os.cpu_count() if self.kind == 'busy' or self.tools.busy else 0)]
         fallen = self.faulty_rank if self.placed and self.backend != 'hosts' and \
             self.kind in ('kill', 'stop', 'segfault') else -1
         survivors = [each for place, each in zip(places, started) if place != fallen]
@@ -263,8 +296,10 @@ class Job:
             if self.backend == 'hosts':  # they say what the first rank to fail ended with
                 good += [128 - died]
             if self.kind == 'disk full':  # to a rank by itself it is a path that is no good
-                good = [1] if self.backend in ('processes', 'threads') else [2]
-                good += [0] if len(codes) > 1 else []  # who writes nothing has done its work
+                alone = self.backend in ('processes', 'threads', 'gpu')
+                good = [1] if alone or self.moment != 'output' else [2]
+                # Who writes nothing has done its work.
+                good += [0] if len(codes) > 1 and self.moment == 'output' else []
             # Rank 0 writes after all have parted.
             parted = self.moment == 'output' and self.kind in FAULTS and self.placed
             if parted:
@@ -273,12 +308,10 @@ class Job:
                 wrong.append(f'code not {good[0]}')
             if not said and self.backend != 'threads' and not parted:
                 wrong.append('no line')
-            if fault is None and self.kind in FAULTS:
+            if fault is None and self.by_library():
                 wrong.append('no fault was made')
             limit = TIMEOUT + GRACE
-            if self.backend == 'hosts' and self.kind == 'stop':
-                limit += LAUNCHER + 1  # that long they wait for the stopped rank
-            if self.kind in FAULTS and seconds > limit:
+            if self.by_library() and seconds > limit:
                 wrong.append(f'later than {limit} s')
         elif any(codes):
             wrong.append('code not 0')
@@ -292,8 +325,9 @@ class Job:
 class Tools:
     """What all cases need: the library that makes faults, a scenario, a calibration."""
 
-    def __init__(self, ddpsim):
+    def __init__(self, ddpsim, module, busy):
         self.ddpsim = str(pathlib.Path(ddpsim).resolve())
+        self.module, self.busy = module and str(pathlib.Path(module).resolve()), busy
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix='ddpsim-faults-'))
         self.library = self.folder / 'fault.so'
         header = HERE.parents[1] / 'backend' / 'plugin'
@@ -311,8 +345,10 @@ class Tools:
         shutil.rmtree(self.folder)
 
 
-def missing(backend):
+def missing(backend, module):
     """Why nothing can be run that way here; None: it can."""
+    if backend == 'gpu' and not module:
+        return '--module names no folder'
     if backend == 'redis' and not shutil.which('redis-server'):
         return 'redis-server is not installed'
     if backend == 'hosts' and (os.geteuid() != 0 or not shutil.which('tc')):
@@ -329,9 +365,31 @@ def show(row):
     sys.stdout.flush()
 
 
+def table(rows, busy):
+    """The rows as Markdown."""
+    head = ['ranks', 'fault', 'moment', 'exit code', 'seconds later', 'left', 'what was said']
+    lines = [f'| {" | ".join(head)} |', '|---|---|---|--:|--:|---|---|']
+    for row in rows:
+        said = '<br>'.join(re.sub(r'/tmp/ddpsim-fault-\w+', '', line).replace('|', '\\|')
+                           for line in row.said) or '-'
+        verdict = f'**{"; ".join(row.wrong)}**<br>' if row.wrong else ''
+        lines.append(f'| {row.backend} | {row.kind} | {row.moment} | {row.code} | '
+                     f'{row.seconds:.1f} | {", ".join(row.left) or "nothing"} | {verdict}{said} |')
+    bad = sum(1 for row in rows if row.wrong)
+    beside = ', beside as many busy programs as processors' if busy else ''
+    return ('# What becomes of a job in which something goes wrong\n\n'
+            '`tests/faults/faults.py --results` writes this table and says what its columns are '
+            'and what is good.\n'
+            f'{len(rows)} cases{beside}, {bad} bad; {datetime.date.today()}, {os.cpu_count()} '
+            f'processors, `--timeout` {TIMEOUT} s.\n\n' + '\n'.join(lines) + '\n')
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--ddpsim')
+    parser.add_argument('--module')
+    parser.add_argument('--busy', action='store_true')
+    parser.add_argument('--results')
     parser.add_argument('--few', action='store_true')
     parser.add_argument('--list', action='store_true')
     parser.add_argument('--backend', nargs='+', choices=BACKENDS, default=BACKENDS)
@@ -348,12 +406,13 @@ def main():
     if not wanted.ddpsim:
         parser.error('--ddpsim PROGRAM is needed')
     for backend in BACKENDS:
-        if missing(backend) and any(case[0] == backend for case in chosen):
-            print(f'not run: {backend}: {missing(backend)}')
+        reason = missing(backend, wanted.module)
+        if reason and any(case[0] == backend for case in chosen):
+            print(f'not run: {backend}: {reason}')
             chosen = [case for case in chosen if case[0] != backend]
     if not chosen:
         return 77
-    tools = Tools(wanted.ddpsim)
+    tools = Tools(wanted.ddpsim, wanted.module, wanted.busy)
     try:
         print(f'{"ranks":10} {"fault":10} {"moment":15} {"code":>6} {"s later":>7}  {"left":10}')
         rows = []
@@ -362,6 +421,8 @@ def main():
             show(rows[-1])
     finally:
         tools.close()
+    if wanted.results:
+        pathlib.Path(wanted.results).write_text(table(rows, wanted.busy))
     bad = sum(1 for row in rows if row.wrong)
     print(f'{len(rows)} cases, {bad} bad')
     return 1 if bad else 0

@@ -195,15 +195,62 @@ def size_limit(folder):
 def threads(folder):
     """where threads cannot be started fewer compute, and where none can one line says so"""
     csv = folder / 'rows.csv'
+    processors = len(os.sched_getaffinity(0))
     done = ddpsim('sweep', FIRST, '--vary', 'training.bucket_cap=1KiB..400KiB', '--csv', csv,
-                  '--jobs', '900', limits=[(resource.RLIMIT_AS, 1 << 30)])
-    expect(done.returncode == 0 and '400 threads cannot be started' in done.stderr, done.stderr)
-    expect(len(csv.read_text().splitlines()) == 1 + 400 * 4)
+                  '--jobs', '900', '--set', 'compare=[flat]')
+    expect(done.returncode == 0 and 'threads are no quicker than '
+           f'{8 * processors} on {processors} processor' in done.stderr, done.stderr)
+    expect(len(csv.read_text().splitlines()) == 1 + 400)
     for most in (60, 70, 80, 100, 150):
         done = ddpsim('sweep', FIRST, '--vary', 'training.bucket_cap=1MiB,2MiB', '--csv',
                       folder / f'{most}.csv', limits=[(resource.RLIMIT_AS, most << 20)])
         expect(done.returncode in (0, 1, 2, 127) and 'terminate' not in done.stderr
                and 'std::' not in done.stderr, most, done.returncode, done.stderr)
+
+
+def processes(folder):
+    """where a user may start no more processes or threads, every command says so or does without"""
+    if os.geteuid() != 0:
+        return
+    folder.chmod(0o777)
+    (folder / 's.yaml').write_text(SMALL)
+    user = 54_321  # who has no process, so that all of the limit is ours
+    rank = ['--ranks', '2', '--timeout', '2 s', '-q']
+    sweep = ['sweep', FIRST, '--vary', 'training.bucket_cap=1MiB..4MiB', '-q', '--csv']
+    # One line for each rank, or one alone; what needs no thread works.
+    cases = [(['run', FIRST, '-q'], 1, 0, ''), (['tune', FIRST, '-q'], 1, 0, ''),
+             ([*sweep, folder / '1.csv'], 1, 1, 'no thread could be started'),
+             ([*sweep, folder / '2.csv'], 2, 0, '1 computes all points'),
+             (['validate', folder / 's.yaml', *rank], 1, 1, 'rank 0 of 2 could not be started'),
+             (['validate', folder / 's.yaml', *rank], 2, 1, 'rank 1 of 2 could not be started'),
+             (['validate', folder / 's.yaml', *rank], 3, 1, 'ulimit -u'),
+             (['validate', folder / 's.yaml', *rank, '--backend', 'threads'], 1, 1,
+              'thread 0 of 2 could not be started'),
+             (['validate', folder / 's.yaml', *rank, '--backend', 'threads'], 4, 1, 'ulimit -u'),
+             (['calibrate', folder / 's.yaml', *rank, '-o', folder / 'c.yaml'], 1, 1, 'rank 0 of'),
+             (['describe', EXAMPLES / 'python/describe.py:make', '-o', folder / 'd.yaml'], 1, 1,
+              'ulimit -u'),
+             (['doctor', '-q'], 1, 0, ''), (['doctor', '-q'], 2, 0, ''),
+             (['explore', FIRST, '--for', '1s'], 1, 1, 'no thread could be started'),
+             (['explore', FIRST, '--for', '1s'], 2, 0, 'open this address')]
+    for words, most, code, part in cases:
+        done = ddpsim(*words, user=user, cwd=folder, limits=[(resource.RLIMIT_NPROC, most)])
+        facts = words, most, done.returncode, done.stderr
+        expect(done.returncode == code and part in done.stderr, *facts)
+        expect(not re.search(r'terminate|std::|what\(\)|\.cc:|filesystem error', done.stderr),
+               *facts)
+        expect(done.stderr.count('\n') <= 2, *facts)
+
+
+def sealed_files(folder):
+    """what a program of ours wrote and this tree keeps has a checksum"""
+    found = 0
+    for path in [*(TREE / 'scenarios').rglob('*.yaml'), *(TREE / 'tests').rglob('*.yaml')]:
+        text = path.read_text()
+        if re.search(r'^(written_by:|format: ddpsim.calibration)', text, re.M):
+            expect(re.search(r'^end: .*  # \d+ lines, crc32 [0-9a-f]{8}$', text, re.M), path)
+            found += 1
+    expect(found >= 2, found)
 
 
 def temporary(folder):
@@ -251,8 +298,8 @@ def secrets(folder):
         expect(done.returncode == 2 and '$6$' not in done.stdout + done.stderr, done.stderr)
 
 
-CASES = [damage, edited, mode, links, in_place, catalogue, measured, size_limit, threads, temporary,
-         memory, escapes, secrets]
+CASES = [damage, edited, mode, links, in_place, catalogue, measured, size_limit, threads, processes,
+         sealed_files, temporary, memory, escapes, secrets]
 
 
 def main():

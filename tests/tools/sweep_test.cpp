@@ -51,7 +51,7 @@ TEST_CASE("a sweep has a row for every point and strategy, in the order of the g
   REQUIRE(lines.size() == 1 + 6 * 4);
   CHECK_THAT(lines[0], Catch::StartsWith("training.bucket_cap,cluster.ranks_per_node,strategy,"
                                          "implementation,model_size,"));
-  CHECK_THAT(lines[0], Catch::EndsWith(",error,computed_from"));
+  CHECK_THAT(lines[0], Catch::EndsWith(",error,computed_from,row_crc32"));
   std::size_t line = 1;
   for (const char* cap : {"4MiB", "16MiB", "64MiB"})
     for (const char* ranks : {"2", "8"})
@@ -366,15 +366,92 @@ TEST_CASE("a file that is no result of the sweep is refused and left alone", "[t
   const auto with = [](std::string text, const std::string& from, const std::string& to) {
     return text.replace(text.find(from), from.size(), to);
   };
-  refused("--csv", with(csv, "\n4MiB,", "\n5MiB,"),
+  const Words other{first_example, "--vary", "training.bucket_cap=5MiB", "--vary",
+                    "cluster.ranks_per_node=2"};
+  const auto other_grid = [&](const char* flag) {
+    Words words = other;
+    words.insert(words.end(), {flag, "-"});
+    return sweep(words).out;
+  };
+  refused("--csv", other_grid("--csv"),
           "rows:2: training.bucket_cap=5MiB is no point of this grid");
-  refused("--json", with(json, ":\"4MiB\"", ":\"5MiB\""),
+  refused("--json", other_grid("--json"),
           "rows: row 1: training.bucket_cap=5MiB is no point of this grid");
   refused("--csv", with(csv, ",gpt2,768,", ",gpt2,many,"),
           "rows:2: d_model: expected a number, got \"many\"");
-  refused("--csv", with(csv, ",gpt2,768,", ",gpt2,768,,"), "rows:2: expected 42 fields, got 43");
-  refused("--csv", with(csv, ",flat,flat,", ",overlap,flat,"), "rows:3: this row is one too many");
+  refused("--csv", with(csv, ",gpt2,768,", ",gpt2,768,,"), "rows:2: expected 43 fields, got 44");
   refused("--csv", csv + lines_of(csv)[1] + "\n", "rows:26: this row is one too many");
+  const Words lines = lines_of(csv);
+  refused("--csv", lines[0] + "\n" + lines[2] + "\n" + lines[1] + "\n",
+          "rows:2: this row is one too many for its point, or out of order");
+}
+
+TEST_CASE("a sweep does not go on from a row in which anything changed", "[tools][sweep]") {
+  const Scratch scratch;
+  const std::string csv = sweep(grid_of(first_example, {"--csv", "-"})).out;
+  const std::string json = sweep(grid_of(first_example, {"--json", "-"})).out;
+  const auto answer = [&](const std::string& flag, const std::string& content) {
+    scratch.write("rows", content);
+    return sweep(grid_of(first_example, {flag, "rows", "--quiet"}), scratch.folder());
+  };
+  // Every 97th digit, one after the other, of either kind of file.
+  for (const auto& [flag, whole] : {std::pair("--csv", csv), std::pair("--json", json)}) {
+    const std::size_t rows = flag == std::string("--csv") ? whole.find('\n') : whole.find("[\n");
+    std::size_t digits = 0, changed = 0;
+    for (std::size_t i = rows; i < whole.size(); ++i) {
+      if (std::isdigit(static_cast<unsigned char>(whole[i])) == 0 || ++digits % 97 != 0) continue;
+      std::string damaged = whole;
+      damaged[i] = whole[i] == '9' ? '8' : static_cast<char>(whole[i] + 1);
+      const Outcome outcome = answer(flag, damaged);
+      CAPTURE(flag, i, whole.substr(i - 20, 40));
+      check_refused(outcome, "rows:");
+      CHECK(content_of(scratch.path("rows")) == damaged);
+      ++changed;
+    }
+    CHECK(changed > 20);
+  }
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string text = csv;
+    return text.replace(text.find(from), from.size(), to);
+  };
+  CHECK_THAT(answer("--csv", changed(",gpt2,768,", ",gpt2,769,")).err,
+             Catch::StartsWith("ddpsim: rows:2: this row is not as ddpsim wrote it: its row_crc32 "
+                               "says \"") &&
+                 Catch::EndsWith("\"; remove the row, and its point is computed again\n"));
+  // A row that is gone is computed again, and so is one that somebody removed for that.
+  const Words lines = lines_of(csv);
+  std::string fewer;
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    if (i != 7) fewer += lines[i] + "\n";
+  CHECK(answer("--csv", fewer).code == 0);
+  CHECK(content_of(scratch.path("rows")) == csv);
+  // Line ends of another system are no damage.
+  std::string other_system;
+  for (const char c : csv) other_system += c == '\n' ? "\r\n" : std::string(1, c);
+  CHECK(answer("--csv", other_system).code == 0);
+  CHECK(content_of(scratch.path("rows")) == csv);
+}
+
+TEST_CASE("a sweep goes on from a file of before rows had checksums, and says so",
+          "[tools][sweep]") {
+  const Scratch scratch;
+  const std::string csv = sweep(grid_of(first_example, {"--csv", "-"})).out;
+  const std::string json = sweep(grid_of(first_example, {"--json", "-"})).out;
+  std::string old_csv;
+  for (const std::string& line : lines_of(csv)) old_csv += line.substr(0, line.rfind(',')) + "\n";
+  Json old_json = Json::parse(json);
+  for (Json& row : old_json["rows"]) row.erase("row_crc32");
+  for (const auto& [flag, old, whole] :
+       {std::tuple("--csv", old_csv, csv), std::tuple("--json", old_json.dump(), json)}) {
+    CAPTURE(flag);
+    scratch.write("rows", old);
+    const Outcome outcome = sweep(grid_of(first_example, {flag, "rows"}), scratch.folder());
+    CHECK(outcome.code == 0);
+    CHECK(outcome.err ==
+          "note: rows has rows without a checksum: an earlier release wrote them; damage would not "
+          "be noticed\n6 points: 6 were in rows, 0 computed\n");
+    CHECK(content_of(scratch.path("rows")) == whole);
+  }
 }
 
 TEST_CASE("a key of which no value suits the scenario is told before anything is computed",

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <list>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -22,6 +23,7 @@
 #include "tools/report/progress.hpp"
 #include "tools/study/file_notes.hpp"
 #include "tools/study/flag_values.hpp"
+#include "tools/sweep/expected_time.hpp"
 #include "tools/sweep/point_threads.hpp"
 #include "tools/sweep/sweep_reader.hpp"
 #include "tools/sweep/sweep_results.hpp"
@@ -108,9 +110,9 @@ class SweepFiles {
       if (is_plain(path)) locks_.emplace_back(path);
     results_.resize(sweep.grid.points());
     PointResults from_json;
-    if (is_plain(options.json)) from_json = read_sweep_json(sweep, options.json);
+    if (is_plain(options.json)) from_json = taken(read_sweep_json(sweep, options.json));
     if (is_plain(options.csv)) {
-      results_ = read_sweep_csv(sweep, options.csv);
+      results_ = taken(read_sweep_csv(sweep, options.csv));
       source_ = options.csv;
     } else if (options.csv.empty() && !from_json.empty()) {
       results_ = std::move(from_json);
@@ -124,6 +126,8 @@ class SweepFiles {
   const std::vector<std::size_t>& missing() const { return missing_; }
   std::size_t done() const { return done_; }
   const PointResults& results() const { return results_; }
+  /// On the files that were there.
+  const std::vector<std::string>& notes() const { return notes_; }
 
   void add(const ComputedPoint& computed) {
     results_[computed.first] = computed.second;
@@ -174,6 +178,11 @@ class SweepFiles {
   }
 
  private:
+  PointResults taken(KnownPoints known) {
+    if (!known.note.empty()) notes_.push_back(std::move(known.note));
+    return std::move(known.results);
+  }
+
   static bool is_plain(const std::string& path) {
     std::error_code error;
     const auto status = std::filesystem::status(path, error);
@@ -186,6 +195,7 @@ class SweepFiles {
   std::list<FileLock> locks_;  ///< from before the files are read until they are written whole
   std::optional<Field> best_;
   PointResults results_;
+  std::vector<std::string> notes_;
   std::vector<std::size_t> missing_;
   std::string source_;  ///< the file that points were taken from
   std::size_t done_ = 0, before_ = 0;
@@ -221,12 +231,40 @@ std::vector<std::string> notes_of(const Sweep& sweep) {
   return notes;
 }
 
+/// Tells how long a large grid will take: beside the bar, or, where nobody sees that, in one line.
+class TimeTeller {
+ public:
+  TimeTeller(const SweepFiles& files, std::size_t points, bool noted)
+      : files_(files), points_(points), before_(files.done()), noted_(noted) {}
+
+  /// ", about 12 min left"; "" while that is not known, or short.
+  std::string rest() {
+    constexpr Seconds short_time{60};
+    const std::size_t left = points_ - files_.done();
+    const Seconds time = expected_rest(files_.done() - before_, left, Clock::now() - begin_);
+    if (time < short_time) return "";
+    if (!std::exchange(noted_, true))
+      note("note: {} of {} points are left, {}; if it is interrupted, {}", left, points_,
+           about(time),
+           files_.kept_in().empty() ? "nothing is kept without --csv FILE or --json FILE"
+                                    : files_.kept_in() + " keeps what was computed");
+    return ", " + about(time) + " left";
+  }
+
+ private:
+  const SweepFiles& files_;
+  std::size_t points_, before_;
+  bool noted_;
+  Clock::time_point begin_ = Clock::now();
+};
+
 /// Computes what is missing and writes it; the exit code.
 int compute(PointThreads& threads, const Sweep& sweep, SweepFiles& files, bool quiet) {
   const Interruptible interruptible;
   bool interrupted = false;
   try {
     Progress progress(quiet);
+    TimeTeller time(files, sweep.grid.points(), quiet || progress.shown());
     threads.add(files.missing());
     while (threads.open() > 0) {
       constexpr std::chrono::milliseconds patience{50};
@@ -238,8 +276,9 @@ int compute(PointThreads& threads, const Sweep& sweep, SweepFiles& files, bool q
       }
       files.save_sometimes();
       const auto all = static_cast<double>(sweep.grid.points());
-      progress.show(fmt::format("{} of {} points", files.done(), sweep.grid.points()),
-                    static_cast<double>(files.done()) / all);
+      progress.show(
+          fmt::format("{} of {} points{}", files.done(), sweep.grid.points(), time.rest()),
+          static_cast<double>(files.done()) / all);
     }
   } catch (...) {
     files.save();
@@ -248,6 +287,7 @@ int compute(PointThreads& threads, const Sweep& sweep, SweepFiles& files, bool q
   files.write_all();
   if (!quiet) add_notes(file_notes(sweep.file, sweep.set));
   if (!quiet) add_notes(notes_of(sweep));
+  if (!quiet) add_notes(files.notes());
   if (!quiet) note("{}", files.summary());
   if (files.done() < sweep.grid.points()) {
     const std::string kept = files.kept_in();

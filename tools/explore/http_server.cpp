@@ -4,6 +4,9 @@
 #include <csignal>
 #include <exception>
 #include <list>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include <boost/asio/io_context.hpp>
@@ -17,6 +20,7 @@
 #include <boost/beast/http.hpp>
 #include <fmt/format.h>
 
+#include "backend/thread_limits.hpp"
 #include "scenarios/reader/input_error.hpp"
 
 namespace ddpsim {
@@ -28,8 +32,6 @@ namespace http = beast::http;
 using asio::ip::tcp;
 
 using Handler = std::function<HttpResponse(const HttpRequest&)>;
-
-constexpr std::size_t computing_threads = 2;
 
 /// With every answer: what it holds stays between this server and its page.
 void add_headers(http::response<http::string_body>& message) {
@@ -67,6 +69,16 @@ HttpResponse answer_of(const Handler& handler, const HttpRequest& request) {
   }
 }
 
+/// A second thread of `pool`; none where the system starts no more, and the first computes all.
+/// (A pool of two would wait for its first for ever if the second cannot be started.)
+std::jthread attached(asio::thread_pool& pool) {
+  try {
+    return std::jthread([&pool] { pool.attach(); });
+  } catch (const std::system_error&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 class HttpServer::Implementation {
@@ -80,6 +92,10 @@ class HttpServer::Implementation {
     if (!error) acceptor_.listen(static_cast<int>(limits.connections), error);
     if (error) throw InputError(fmt::format("--port {}: {}", port, error.message()));
   }
+
+  ~Implementation() { pool.stop(); }
+  Implementation(const Implementation&) = delete;
+  Implementation& operator=(const Implementation&) = delete;
 
   /// One connection. The threads that compute hold it by its owner alone; all else happens in the
   /// thread of run().
@@ -113,7 +129,8 @@ class HttpServer::Implementation {
   std::size_t connections = 0;
   std::atomic<int> computing = 0;
   asio::io_context io{1};
-  asio::thread_pool pool{computing_threads};
+  asio::thread_pool pool{1};
+  std::jthread second_of_pool = attached(pool);
 
  private:
   void accept();
@@ -245,8 +262,13 @@ void HttpServer::Implementation::take(tcp::socket socket) {
   std::make_shared<Session>(*this, std::move(socket))->read();
 }
 
-HttpServer::HttpServer(std::uint16_t port, const HttpLimits& limits)
-    : implementation_(std::make_unique<Implementation>(port, limits)) {}
+HttpServer::HttpServer(std::uint16_t port, const HttpLimits& limits) try
+    : implementation_(std::make_unique<Implementation>(port, limits)) {
+} catch (const boost::system::system_error& problem) {
+  if (problem.code() != boost::system::errc::resource_unavailable_try_again) throw;
+  throw std::runtime_error(fmt::format("no thread could be started ({}): {}",
+                                       problem.code().message(), what_limits_threads));
+}
 HttpServer::~HttpServer() = default;
 
 std::uint16_t HttpServer::port() const {

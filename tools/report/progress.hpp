@@ -19,6 +19,9 @@ class Progress {
   /// `fraction` of all work is done, from 0 to 1; `what` is under way.
   void show(const std::string& what, double fraction);
 
+  /// Is stderr a terminal that shows it?
+  bool shown() const { return shown_; }
+
  private:
   void log(const std::string& what, double fraction);
 

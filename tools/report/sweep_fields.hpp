@@ -16,11 +16,15 @@ inline constexpr Field computed_from =
     text_field("computed_from", "computed from",
                "A fingerprint of the program, the scenario and every file that the figures follow "
                "from.");
+inline constexpr Field row_crc32 = text_field(
+    "row_crc32", "crc32",
+    "The CRC-32 of the row, as its line of CSV has it before this column: a row that was "
+    "damaged is refused when the sweep goes on from the file.");
 /// "best bucketed"
 inline constexpr Field remark =
     text_field("remark", "", "").with(Look{}.to_the_left()).with(most).only_for(Audience::people);
 
 inline constexpr std::array of_sweep{&format,  &version_of_program, &scenario, &points, &rows,
-                                     &refusal, &computed_from};
+                                     &refusal, &computed_from,      &row_crc32};
 
 }  // namespace ddpsim::fields

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -20,6 +21,7 @@
 #include "backend/nccl/gpu_module.hpp"
 #include "backend/run/backends.hpp"
 #include "backend/run/job.hpp"
+#include "backend/thread_limits.hpp"
 #include "scenarios/reader/catalogue_list.hpp"
 #include "scenarios/reader/input_error.hpp"
 #include "tools/study/python.hpp"
@@ -266,6 +268,8 @@ MachineCheck python_check(std::chrono::milliseconds timeout) {
   } catch (const InputError& problem) {
     return {"Python", Health::missing, problem.what(),
             "install Python with PyTorch 2, or let DDPSIM_PYTHON name one"};
+  } catch (const DeviceError& problem) {
+    return {"Python", Health::missing, problem.what(), "let this user start more processes"};
   }
 }
 
@@ -366,14 +370,19 @@ MachineReport check_machine(const CheckLimits& limits,
   checks.push_back(nccl());
   about("Python", 0.25);
   checks.push_back(python_check(limits.timeout));
-  if (limits.pace.count() > 0) {
-    const Steal steal;
-    report.pace = measure_pace(limits.pace, [&](double passed) {
-      about("pace of the processors", before_pace + (1 - before_pace) * passed);
-    });
-    report.stolen_share = steal.share();
-    checks.insert(checks.begin() + 2, pace_check(*report.pace, *report.stolen_share));
-  }
+  if (limits.pace.count() > 0) try {
+      const Steal steal;
+      report.pace = measure_pace(limits.pace, [&](double passed) {
+        about("pace of the processors", before_pace + (1 - before_pace) * passed);
+      });
+      report.stolen_share = steal.share();
+      checks.insert(checks.begin() + 2, pace_check(*report.pace, *report.stolen_share));
+    } catch (const std::system_error& problem) {
+      checks.insert(checks.begin() + 2,
+                    {"pace", Health::doubtful,
+                     fmt::format("no thread could be started ({})", problem.code().message()),
+                     what_limits_threads});
+    }
   report.abilities = abilities_of(checks);
   return report;
 }

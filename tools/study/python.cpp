@@ -18,6 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backend/device_error.hpp"
+#include "backend/thread_limits.hpp"
 #include "model/base/printable.hpp"
 #include "scenarios/reader/input_error.hpp"
 
@@ -88,6 +90,9 @@ class Child {
     const int problem =
         ::posix_spawn(&id_, program.c_str(), &actions, nullptr, pointers.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
+    if (problem == EAGAIN || problem == ENOMEM)
+      throw DeviceError(fmt::format("{} cannot be started: {} ({})", program.string(),
+                                    std::strerror(problem), what_limits_threads));
     if (problem != 0)
       throw InputError(fmt::format("{}: {}", program.string(), std::strerror(problem)));
   }

@@ -24,7 +24,7 @@ std::filesystem::path python_program();
 void let_python_find_package();
 
 /// Asks `program` in a process of its own, which imports neither torch nor the package. Throws
-/// InputError, in a line, if it is no Python, or does not answer in time.
+/// InputError, in a line, if it is no Python or does not answer in time; DeviceError: no process.
 Python look_at_python(const std::filesystem::path& program, std::chrono::milliseconds timeout);
 
 }  // namespace ddpsim

@@ -3,24 +3,44 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "backend/thread_limits.hpp"
+#include "sim/tune/parallel.hpp"
 #include "tools/report/notes.hpp"
 
 namespace ddpsim {
+namespace {
+
+/// More threads compute nothing sooner, and each takes memory.
+constexpr int threads_per_processor = 8;
+
+std::string processors_text() {
+  const int count = allowed_cores();
+  return count == 1 ? "1 processor" : fmt::format("{} processors", count);
+}
+
+}  // namespace
 
 PointThreads::PointThreads(int threads, std::function<PointResult(std::size_t)> compute)
     : compute_(std::move(compute)) {
+  const int most = threads_per_processor * allowed_cores();
+  if (threads > most) {
+    note("note: {} threads are no quicker than {} on {}: {} compute all points", threads, most,
+         processors_text(), most);
+    threads = most;
+  }
   try {
     for (int i = 0; i < threads; ++i)
       threads_.emplace_back([this, i] { work(static_cast<std::size_t>(i)); });
   } catch (const std::exception& problem) {
     if (threads_.empty())
-      throw std::runtime_error(fmt::format(
-          "no thread could be started ({}): ulimit -u and ulimit -v limit them", problem.what()));
+      throw std::runtime_error(
+          fmt::format("no thread could be started ({}): {}", problem.what(), what_limits_threads));
     // What memory there is is for their work: as many as there are cores are as quick.
-    const std::size_t cores = std::thread::hardware_concurrency();
+    const auto cores = static_cast<std::size_t>(allowed_cores());
     keep(std::max<std::size_t>(1, std::min(threads_.size() / 2, cores)));
-    note("note: {} threads cannot be started ({}): {} compute all points", threads, problem.what(),
-         threads_.size());
+    note("note: {} threads cannot be started ({}): {}", threads, problem.what(),
+         threads_.size() == 1 ? "1 computes all points"
+                              : fmt::format("{} compute all points", threads_.size()));
   }
 }
 

@@ -22,8 +22,9 @@ using ComputedPoint = std::pair<std::size_t, PointResult>;
 /// Threads that compute points. Its functions are for the thread that made it.
 class PointThreads {
  public:
-  /// `compute` is called by `threads` threads at once, or by as many as the system starts, which is
-  /// noted. Throws std::runtime_error if that is none.
+  /// `compute` is called by `threads` threads at once, or by fewer, which is noted: by eight for
+  /// each processor at most, and by as many as the system starts. Throws std::runtime_error if that
+  /// is none.
   PointThreads(int threads, std::function<PointResult(std::size_t)> compute);
   /// Points not begun are left out; waits for those under way.
   ~PointThreads();

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <span>
 #include <sstream>
 #include <unordered_map>
 
@@ -38,6 +39,8 @@ class Collector {
   }
 
   const std::vector<Field>& columns() const { return columns_; }
+  /// How many columns a row of an earlier release has: all but the last, its checksum.
+  std::size_t unsealed_columns() const { return columns_.size() - 1; }
 
   [[noreturn]] void refuse(const std::string& place, const std::string& problem) const {
     throw InputError(
@@ -55,11 +58,13 @@ class Collector {
     return *value;
   }
 
-  /// `row`: a value for each column.
-  void add(const TableRow& row, const std::string& place) {
+  /// `row`: a value for each column, or for each but the last.
+  void add(TableRow row, const std::string& place) {
+    check_sum(row, place);
     const std::size_t point = point_of(row, place), axes = index_.size();
-    const std::string error = text_of(row[row.size() - 2]);
-    if (text_of(row.back()) != computed_from(sweep_, point))
+    const auto figures_end = row.begin() + static_cast<std::ptrdiff_t>(row.size() - 3);
+    const std::string error = text_of(figures_end[0]);
+    if (text_of(figures_end[1]) != computed_from(sweep_, point))
       refuse(place,
              "the scenario, a file it names, a setting or the program is not what it was when "
              "this row was computed");
@@ -71,19 +76,37 @@ class Collector {
       refuse(place, "this row is one too many for its point, or out of order");
     result.error = error;
     if (error.empty())
-      result.rows.emplace_back(row.begin() + static_cast<std::ptrdiff_t>(axes), row.end() - 2);
+      result.rows.emplace_back(row.begin() + static_cast<std::ptrdiff_t>(axes), figures_end);
   }
 
   /// What is there whole.
-  PointResults finish() {
+  KnownPoints finish() {
     for (std::size_t point = 0; point < results_.size(); ++point)
       if (PointResult& result = results_[point];
           result.error.empty() && result.rows.size() < strategies_of(sweep_, point).size())
         result.rows.clear();
-    return std::move(results_);
+    return {std::move(results_), note_};
   }
 
  private:
+  /// Leaves an empty checksum in a row that has none.
+  void check_sum(TableRow& row, const std::string& place) {
+    if (row.size() == unsealed_columns()) {
+      note_ = fmt::format(
+          "{} has rows without a checksum: an earlier release wrote them; damage would not be "
+          "noticed",
+          path_);
+      row.emplace_back();
+      return;
+    }
+    const std::string said = text_of(row.back()), holds = checksum_of(columns_, row);
+    if (said != holds)
+      throw InputError(fmt::format(
+          "{}{}: this row is not as ddpsim wrote it: its {} says \"{}\", and what is here has "
+          "\"{}\"; remove the row, and its point is computed again",
+          path_, place, columns_.back().name, said.substr(0, longest_quote), holds));
+  }
+
   static std::string text_of(const FieldValue& value) {
     return value.text() == nullptr ? std::string() : *value.text();
   }
@@ -106,6 +129,7 @@ class Collector {
   std::vector<Field> columns_;
   std::vector<std::unordered_map<std::string, std::size_t>> index_;  ///< [axis] of a value
   PointResults results_;
+  std::string note_;
 };
 
 /// None: nothing was there.
@@ -121,17 +145,18 @@ std::optional<std::string> content_of(const std::string& path) {
   return content.str().empty() ? std::nullopt : std::optional(content.str());
 }
 
-void add_csv_record(Collector& collector, const CsvRecord& record) {
+/// `expected`: the number of fields of the header.
+void add_csv_record(Collector& collector, const CsvRecord& record, std::size_t expected) {
   const std::string place = fmt::format(":{}", record.line);
   const std::vector<Field>& columns = collector.columns();
-  if (record.fields.size() != columns.size())
-    collector.refuse(
-        place, fmt::format("expected {} fields, got {}", columns.size(), record.fields.size()));
+  if (record.fields.size() != expected)
+    collector.refuse(place,
+                     fmt::format("expected {} fields, got {}", expected, record.fields.size()));
   TableRow row;
-  for (std::size_t c = 0; c < columns.size(); ++c)
+  for (std::size_t c = 0; c < expected; ++c)
     row.push_back(collector.checked(place, c, value_from_csv(columns[c].kind, record.fields[c]),
                                     record.fields[c]));
-  collector.add(row, place);
+  collector.add(std::move(row), place);
 }
 
 void add_json_object(Collector& collector, const Json& object, const std::string& place) {
@@ -143,9 +168,17 @@ void add_json_object(Collector& collector, const Json& object, const std::string
     row.push_back(collector.checked(
         place, row.size(), value_from_json(columns[row.size()].kind, value), one_line(value)));
   }
-  if (row.size() != columns.size())
+  if (row.size() < collector.unsealed_columns())
     collector.refuse(place, fmt::format("expected {} fields, got {}", columns.size(), row.size()));
-  collector.add(row, place);
+  collector.add(std::move(row), place);
+}
+
+/// The names of all columns, or of all but the checksum.
+bool is_header(const Collector& collector, const CsvRecord& record) {
+  const std::vector<Field>& columns = collector.columns();
+  const std::size_t fields = record.fields.size();
+  return (fields == columns.size() || fields == collector.unsealed_columns()) &&
+         std::ranges::equal(record.fields, std::span(columns).first(fields), {}, {}, &Field::name);
 }
 
 /// "column 2 is "cluster.nodes", where this sweep has "cluster.ranks""
@@ -163,27 +196,27 @@ std::string differing_column(const Collector& collector, const CsvRecord& header
 
 }  // namespace
 
-PointResults sweep_csv_points(const Sweep& sweep, const std::string& text,
-                              const std::string& name) {
+KnownPoints sweep_csv_points(const Sweep& sweep, const std::string& text,
+                             const std::string& name) {
   Collector collector(sweep, name);
   CsvReader reader(text);
   CsvRecord record;
-  if (!reader.next(record) || !reader.complete() ||
-      !std::ranges::equal(record.fields, collector.columns(), {}, {}, &Field::name)) {
+  if (!reader.next(record) || !reader.complete() || !is_header(collector, record))
     collector.refuse(":1", "no result of this sweep: " + differing_column(collector, record));
-  }
+  const std::size_t expected = record.fields.size();
   while (reader.next(record))
     if (reader.complete())  // else it breaks off here, and its point is computed again
-      add_csv_record(collector, record);
+      add_csv_record(collector, record, expected);
   return collector.finish();
 }
 
-PointResults read_sweep_csv(const Sweep& sweep, const std::string& path) {
+KnownPoints read_sweep_csv(const Sweep& sweep, const std::string& path) {
   const auto content = content_of(path);
-  return content ? sweep_csv_points(sweep, *content, path) : PointResults(sweep.grid.points());
+  if (!content) return Collector(sweep, path).finish();
+  return sweep_csv_points(sweep, *content, path);
 }
 
-PointResults read_sweep_json(const Sweep& sweep, const std::string& path) {
+KnownPoints read_sweep_json(const Sweep& sweep, const std::string& path) {
   Collector collector(sweep, path);
   const auto content = content_of(path);
   if (!content) return collector.finish();

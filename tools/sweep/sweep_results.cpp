@@ -7,6 +7,7 @@
 
 #include "backend/version.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/seal.hpp"
 #include "tools/report/best.hpp"
 #include "tools/report/cluster_report.hpp"
 #include "tools/report/csv.hpp"
@@ -25,8 +26,8 @@ Field axis_field(const Axis& axis) {
 }
 
 /// A line of the file. `figures`: none of a point that is refused.
-TableRow file_row(const Sweep& sweep, std::size_t point, const TableRow* figures,
-                  const std::string& error) {
+TableRow file_row(const Sweep& sweep, const std::vector<Field>& columns, std::size_t point,
+                  const TableRow* figures, const std::string& error) {
   TableRow row;
   for (auto& [key, value] : sweep.grid.settings(point)) row.emplace_back(value);
   if (figures == nullptr)
@@ -35,17 +36,20 @@ TableRow file_row(const Sweep& sweep, std::size_t point, const TableRow* figures
     row.insert(row.end(), figures->begin(), figures->end());
   row.push_back(error.empty() ? FieldValue() : FieldValue(error));
   row.emplace_back(computed_from(sweep, point));
+  row.emplace_back();
+  row.back() = FieldValue(checksum_of(columns, row));
   return row;
 }
 
 /// Calls `function` with every line of the file, in order.
 template <typename Function>
-void for_each_row(const Sweep& sweep, const PointResults& results, Function function) {
+void for_each_row(const Sweep& sweep, const std::vector<Field>& columns,
+                  const PointResults& results, Function function) {
   for (std::size_t point = 0; point < results.size(); ++point) {
     for (const TableRow& figures : results[point].rows)
-      function(file_row(sweep, point, &figures, ""));
+      function(file_row(sweep, columns, point, &figures, ""));
     if (!results[point].error.empty())
-      function(file_row(sweep, point, nullptr, results[point].error));
+      function(file_row(sweep, columns, point, nullptr, results[point].error));
   }
 }
 
@@ -148,13 +152,20 @@ std::vector<Field> sweep_columns(const Sweep& sweep) {
   columns.insert(columns.end(), figure_columns().begin(), figure_columns().end());
   columns.push_back(fields::refusal);
   columns.push_back(fields::computed_from);
+  columns.push_back(fields::row_crc32);
   return columns;
+}
+
+std::string checksum_of(const std::vector<Field>& columns, const TableRow& row) {
+  const std::string line = csv_line(columns, row);
+  return crc32_text(std::string_view(line).substr(0, line.rfind(',')));
 }
 
 std::string sweep_csv(const Sweep& sweep, const PointResults& results) {
   const std::vector<Field> columns = sweep_columns(sweep);
   std::string text = csv_header(columns);
-  for_each_row(sweep, results, [&](const TableRow& row) { text += csv_line(columns, row); });
+  for_each_row(sweep, columns, results,
+               [&](const TableRow& row) { text += csv_line(columns, row); });
   return text;
 }
 
@@ -165,7 +176,7 @@ std::string sweep_json(const Sweep& sweep, const PointResults& results) {
       " \"points\": {},\n \"rows\": [",
       version, one_line(sweep.file), sweep.grid.points());
   bool first = true;
-  for_each_row(sweep, results, [&](const TableRow& row) {
+  for_each_row(sweep, columns, results, [&](const TableRow& row) {
     text += fmt::format("{}\n  {}", first ? "" : ",", one_line(json_of(columns, row)));
     first = false;
   });

@@ -12,9 +12,14 @@ namespace ddpsim {
 /// [point] what it has come to, or nothing yet.
 using PointResults = std::vector<PointResult>;
 
-/// The columns of a sweep's files: the keys it varies, figure_columns(), and two that tell a row's
-/// error and what it was computed from. They refer to the keys of `sweep`.
+/// The columns of a sweep's files: the keys it varies, figure_columns(), and three that tell a
+/// row's error, what it was computed from, and its checksum. They refer to the keys of `sweep`.
 std::vector<Field> sweep_columns(const Sweep& sweep);
+
+/// The checksum of a row of sweep_columns(), whose last column is not looked at: zlib's crc32 of
+/// the row's line of CSV before that column, in 8 hexadecimal digits. A file that is read again has
+/// the same, whether CSV or JSON.
+std::string checksum_of(const std::vector<Field>& columns, const TableRow& row);
 
 // How a finished sweep's file becomes the same whoever computes which point when: rows stand in the
 // order of the grid, and a value that was read is written as it was.

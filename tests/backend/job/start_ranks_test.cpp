@@ -343,7 +343,7 @@ TEST_CASE("a stopped rank does not keep the job", "[backend][start_ranks]") {
     return stopped ? 5 : 9;
   });
   CHECK(parent.code() == 5);
-  CHECK_THAT(parent.err(), Contains("ddpsim: rank 1 did not end within 0.2 s"));
+  CHECK_THAT(parent.err(), Contains("ddpsim: rank 1 is stopped, and is killed"));
   CHECK(have_no_child());
 }
 

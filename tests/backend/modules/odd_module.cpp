@@ -1,6 +1,6 @@
 // GPU modules as they should not be, and one whose GPU is a fake: which one, ODD says.
 #include "backend/nccl/gpu_module.hpp"
-#include "tests/backend/nccl/fake_gpu.hpp"
+#include "tests/backend/modules/process_gpu.hpp"
 
 #define FAKE 0
 #define ANOTHER_BUILD 1
@@ -26,7 +26,7 @@ int count_gpus() {
 }
 
 std::unique_ptr<Gpu> make_fake_gpu(int, std::chrono::milliseconds) {
-  return std::make_unique<FakeGpu>();
+  return std::make_unique<ProcessGpu>();
 }
 
 }  // namespace

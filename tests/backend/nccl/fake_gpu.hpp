@@ -21,7 +21,8 @@ namespace ddpsim {
 class FakeLink {
  public:
   explicit FakeLink(int ranks) : barrier_(ranks), ranks_(ranks) {}
-  void all_reduce(float* values, std::int64_t count) {
+  virtual ~FakeLink() = default;
+  virtual void all_reduce(float* values, std::int64_t count) {
     {
       const std::lock_guard lock(mutex_);
       sum_.resize(static_cast<std::size_t>(count), 0);
@@ -37,7 +38,7 @@ class FakeLink {
     barrier_.arrive_and_wait();
   }
   /// [rank][size], of which this rank's is there.
-  void all_gather(std::byte* parts, int rank, std::size_t size) {
+  virtual void all_gather(std::byte* parts, int rank, std::size_t size) {
     {
       const std::lock_guard lock(mutex_);
       parts_.resize(static_cast<std::size_t>(ranks_) * size);
@@ -314,13 +315,15 @@ class FakeGpu : public Gpu {
   std::vector<std::byte>* received = nullptr;
   std::vector<GpuCall>* log = nullptr;  ///< outlives this
 
+ protected:
+  FakeLink* link_;
+
  private:
   void note(GpuCall call) {
     call.range = ranges_.empty() ? "" : ranges_.back();
     if (log != nullptr) log->push_back(call);
   }
 
-  FakeLink* link_;
   std::uint64_t clock_ = 0;
   GpuDescription description_;
   /// When work of this length, given now, ends.
