@@ -1,6 +1,7 @@
-"""Questions about random scenarios: what two ways of asking have to agree on, they agree on to the bit.
+"""Questions about random scenarios: two ways of asking one question give one answer, to the bit.
 
-DDPSIM_RELATIONS=1000 asks that many of each in place of a few; DDPSIM_SEED begins elsewhere than at 1.
+DDPSIM_RELATIONS=1000 asks that many of each in place of a few; DDPSIM_SEED=7 begins there, not at
+1.
 """
 import json
 import os
@@ -32,7 +33,8 @@ def random_scenario(dice):
         training.update(micro_batches=dice.randint(2, 3), no_sync=dice.random() < 0.5)
     if dice.random() < 0.3:
         training['gradient_as_bucket_view'] = True
-    return {'workload': {'model': {'family': 'mlp', 'widths': widths}, 'batch': dice.randint(1, 256),
+    model = {'family': 'mlp', 'widths': widths}
+    return {'workload': {'model': model, 'batch': dice.randint(1, 256),
                          'optimizer': dice.choice(['sgd', 'adamw'])},
             'cluster': cluster, 'training': training, 'compare': STRATEGIES}
 
@@ -94,8 +96,8 @@ def test_more_bandwidth_never_makes_a_step_longer_where_nothing_slows_anything()
     for seed in seeds(30):
         dice = random.Random(seed)
         scenario = random_scenario(dice)
-        scenario['cluster'].update(interference={'compute_slowdown': 1, 'communication_slowdown': 1},
-                                   collectives='alpha-beta')
+        nothing = {'compute_slowdown': 1, 'communication_slowdown': 1}
+        scenario['cluster'].update(interference=nothing, collectives='alpha-beta')
         study = ddpsim.Study(scenario)
         for strategy in STRATEGIES:
             steps = [study.step_ms(strategy=strategy, bandwidth=f'{rate} GB/s', latency='5 us')
