@@ -39,8 +39,10 @@ void WhatIfs::use(Priced& priced, const Links& links) const {
   Link& deciding = scenario_.cluster.nodes > 1 ? inter : intra;
   if (links.latency >= 0) deciding.latency = Duration(links.latency);
   if (links.bandwidth >= 0) {
+    // The share of it that NCCL's search assumes stays, as under a link's key `base`.
+    const double before = deciding.bandwidth.bytes_per_second;
+    if (before > 0) deciding.nccl_bandwidth.bytes_per_second *= links.bandwidth / before;
     deciding.bandwidth = {links.bandwidth};
-    deciding.nccl_bandwidth = {};  // it belonged to the other bandwidth
   }
   priced.costs.use_links(intra, inter);
   if (priced.buckets) priced.buckets->take_links(priced.costs);

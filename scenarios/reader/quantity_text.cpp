@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <span>
 
 namespace ddpsim {
@@ -85,7 +86,12 @@ std::optional<Bytes> parse_bytes(std::string_view text) {
   const auto bytes = parse(text, sizes);
   constexpr double limit = 1e17;
   if (!bytes || std::abs(*bytes) > limit) return std::nullopt;
-  return Bytes{static_cast<std::int64_t>(*bytes)};  // DDP truncates fractional caps to whole bytes
+  // DDP truncates fractional caps to whole bytes. What is whole but for the rounding of two doubles
+  // is no fraction: 1.001 kB are 1001 bytes, though the product is 1000.9999999999999.
+  const double nearest = std::nearbyint(*bytes);
+  const double rounding = std::abs(*bytes) * std::numeric_limits<double>::epsilon();
+  const bool is_whole = std::abs(*bytes - nearest) <= rounding;
+  return Bytes{static_cast<std::int64_t>(is_whole ? nearest : *bytes)};
 }
 
 std::optional<Bandwidth> parse_bandwidth(std::string_view text) {

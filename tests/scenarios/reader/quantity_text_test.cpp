@@ -121,6 +121,14 @@ TEST_CASE("a fraction of a byte is cut off, as DistributedDataParallel does with
   CHECK(parse_bytes("0.9 B") == Bytes{0});
 }
 
+TEST_CASE("no byte is lost to the rounding of a decimal", "[scenarios][quantity_text]") {
+  // In doubles 1.001 times 1000 is 1000.9999999999999, and 16.311296 times 1e6 is
+  // 16311295.999999998.
+  CHECK(parse_bytes("1.001 kB") == Bytes{1001});
+  CHECK(parse_bytes("16.311296 MB") == Bytes{16'311'296});
+  CHECK(parse_bytes("1.0019 kB") == Bytes{1001});
+}
+
 TEST_CASE("what is not finite or does not fit is no quantity", "[scenarios][quantity_text]") {
   for (const char* number :
        {"nan", "-nan", "inf", "-inf", "infinity", "1e309", "-1e309", "1e99999"}) {

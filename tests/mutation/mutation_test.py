@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""Changes the product in small ways, one at a time, and looks whether a test notices.
+
+    python3 -m venv build/mutation-python
+    build/mutation-python/bin/pip install tree-sitter tree-sitter-cpp
+    build/mutation-python/bin/python tests/mutation/mutation_test.py --count 500 --seed 1
+
+draws mutants of the sources of model/, sim/ and scenarios/ (mutants.py), builds them all into
+test_model, test_sim and test_scenarios (schemata.py; the release build of those three must be up to
+date), records which tests reach which mutant, and then runs, for each mutant, the tests that reach
+it, quickest first, until one fails. A test that takes more than five times its processor time and
+five seconds fails. A mutant that no test noticed then faces the whole programs. Results go to
+build/mutation/results.json, one entry a mutant; report.py writes results.md from it.
+"""
+
+import argparse
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from glob import glob
+
+from mutants import Mutant, mutants_of
+from schemata import ROOT, Schemata
+
+PROGRAMS = ["test_model", "test_sim", "test_scenarios"]
+FOLDERS = ["model/*", "sim/*", "scenarios/reader"]
+QUICK_S = 1.0  # the tests that are tried first take so long together
+
+
+def draw(count, seed, only):
+    """The first `count` of all mutants in a random order, none of which overlaps an earlier one."""
+    paths = sorted(path for folder in FOLDERS for path in glob(f"{ROOT}/{folder}/*.cpp"))
+    everything = [m for p in paths for m in mutants_of(p, os.path.relpath(p, ROOT))]
+    random.Random(seed).shuffle(everything)
+    print(f"seed {seed}: {count} of {len(everything)} mutants in {len(paths)} files", flush=True)
+    drawn, taken = {}, {}
+    for mutant in everything:
+        if only and not mutant.file.startswith(only):
+            continue
+        places = taken.setdefault(mutant.file, [])
+        if all(mutant.end <= start or mutant.start >= end for start, end in places):
+            places.append((mutant.start, mutant.end))
+            drawn[len(drawn)] = mutant
+        if len(drawn) == count:
+            break
+    return drawn
+
+
+def run(program, names, mutant, seconds, trace=None):
+    """Runs the tests `names` (None: all) of a program. Returns "", "failed" or "time"."""
+    environment = dict(os.environ, DDPSIM_MUTANT=str(mutant))
+    words = [program, "--abort", "--durations", "no"]
+    if trace:
+        environment["DDPSIM_MUTATION_TRACE"] = trace
+    if names is not None:
+        listed = f"{program}.{mutant}.names"
+        with open(listed, "w") as file:
+            file.writelines(name.replace("\\", "\\\\").replace('"', '\\"') + "\n" for name in names)
+        words += ["--input-file", listed]
+
+    def limits():
+        limit = int(5 + 5 * seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
+        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+    try:
+        done = subprocess.run(
+            words,
+            env=environment,
+            capture_output=True,
+            preexec_fn=limits,
+            timeout=1800,
+            start_new_session=True,
+            cwd=os.path.dirname(program),
+        )
+    except subprocess.TimeoutExpired:
+        return "time"
+    if "No test cases matched" in done.stdout.decode(errors="replace"):
+        raise RuntimeError(f"{program} knows no test of {names}")
+    if done.returncode in (-24, -9):
+        return "time"
+    return "failed" if done.returncode else ""
+
+
+def reached_by_tests(programs, work):
+    """{mutant: [(seconds, program, test)]}, quickest first, and {program: seconds}."""
+    reached, seconds_of = {}, {}
+    for name, program in programs.items():
+        trace = os.path.join(work, name + ".trace")
+        if os.path.exists(trace):
+            os.remove(trace)
+        if run(program, None, -1, 10_000, trace):
+            sys.exit(f"{program} fails without a mutant")
+        with open(trace) as file:
+            lines = [line.rstrip("\n").split("\t") for line in file]
+        seconds_of[name] = sum(float(line[0]) for line in lines)
+        print(f"{name}: {len(lines)} tests, {seconds_of[name]:.1f} s", flush=True)
+        always = lines[0][2:]  # by what runs before the first test
+        for mutant in always:
+            reached.setdefault(int(mutant), []).append((0.0, name, None))
+        for seconds, test, *mutants in lines[1:]:
+            for mutant in mutants:
+                reached.setdefault(int(mutant), []).append((float(seconds), name, test))
+    for tests in reached.values():
+        tests.sort(key=lambda test: test[:2])
+    return reached, seconds_of
+
+
+def portions(tests):
+    """The tests of a mutant as [(program, names, seconds)]: the quick ones first."""
+    quick, slow, total = {}, {}, 0.0
+    for seconds, program, name in tests:
+        total += seconds
+        group = quick if total <= QUICK_S else slow
+        names, sum_s = group.get(program, ([], 0.0))
+        group[program] = (names + [name] if name else names, sum_s + seconds)
+    for group in (quick, slow):
+        for program, (names, seconds) in group.items():
+            if names:
+                yield program, names, seconds
+
+
+def judge(mutant, tests, programs, seconds_of):
+    for program, names, seconds in portions(tests):
+        end = run(programs[program], names, mutant, seconds)
+        if end:
+            return "killed", f"{end} in {program}"
+    for program, path in programs.items():
+        end = run(path, None, mutant, seconds_of[program])
+        if end:
+            return "killed", f"{end} in the whole {program}"
+    return "survived", ""
+
+
+def main():
+    flags = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    flags.add_argument("--count", type=int, default=500, help="mutants that tests reach (500)")
+    flags.add_argument("--seed", type=int, default=1, help="of the draw (1)")
+    flags.add_argument("--only", default="", help="a folder or file, such as model/ddp")
+    flags.add_argument("--build", default=f"{ROOT}/build/release", help="the release build")
+    flags.add_argument("--jobs", type=int, default=1, help="mutants judged at the same time (1)")
+    flags.add_argument(
+        "--keep", action="store_true", help="the draw of the last run, and its libraries"
+    )
+    flags.add_argument(
+        "--again", action="store_true", help="only what survived in the last run; with --keep"
+    )
+    flags = flags.parse_args()
+    work = f"{ROOT}/build/mutation"
+    os.makedirs(work, exist_ok=True)
+    results = f"{work}/results.json"
+    before = {}
+    if flags.again:
+        with open(results) as file:
+            before = {m["number"]: m for m in json.load(file)["mutants"]}
+
+    if flags.keep and os.path.exists(f"{work}/drawn.json"):
+        with open(f"{work}/drawn.json") as file:
+            drawn = {number: Mutant(**each) for number, each in enumerate(json.load(file))}
+    else:
+        drawn = draw(int(flags.count * 1.6) + 10, flags.seed, flags.only)
+        with open(f"{work}/drawn.json", "w") as file:
+            json.dump([vars(mutant) for mutant in drawn.values()], file)
+    schemata = Schemata(flags.build, work, drawn)
+    programs = schemata.programs(PROGRAMS, flags.keep)
+    reached, seconds_of = reached_by_tests(programs, work)
+
+    entries = {}
+    for number, mutant in drawn.items():
+        end = "does not compile" if number in schemata.dropped else "drawn"
+        end = "not reached" if end == "drawn" and number not in reached else end
+        place = f"{mutant.file}:{mutant.line}"
+        entries[number] = {
+            "number": number,
+            "place": place,
+            "kind": mutant.kind,
+            "change": mutant.change,
+        }
+        entries[number].update(end=end, how="")
+    judged = [number for number, entry in entries.items() if entry["end"] == "drawn"][: flags.count]
+    entries = {number: entry for number, entry in entries.items() if number <= judged[-1]}
+    for number in judged:
+        old = before.get(number, {})
+        if old.get("end") == "killed":
+            entries[number].update(end="killed", how=old["how"])
+
+    def settle(number):
+        entry = entries[number]
+        entry["end"], entry["how"] = judge(number, reached[number], programs, seconds_of)
+        print(
+            f"{number:4} {entry['end']:8} {entry['place']}: {entry['change']} {entry['how']}",
+            flush=True,
+        )
+        with lock, open(results, "w") as file:
+            json.dump({"seed": flags.seed, "mutants": list(entries.values())}, file, indent=1)
+
+    lock = threading.Lock()
+    with ThreadPoolExecutor(flags.jobs) as pool:
+        list(pool.map(settle, (n for n in judged if entries[n]["end"] == "drawn")))
+
+
+if __name__ == "__main__":
+    main()
