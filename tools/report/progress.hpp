@@ -20,7 +20,7 @@ class Progress {
   void show(const std::string& what, double fraction);
 
   /// Is stderr a terminal that shows it?
-  bool shown() const { return shown_; }
+  bool shown() const { return terminal_ && !quiet_; }
 
  private:
   void log(const std::string& what, double fraction);

@@ -43,9 +43,12 @@ inline void in_fields(ClassCost v, const Visit<ClassCost>& visit) {
   in_each(v, visit, work, host, memory_fraction);
 }
 inline void in_fields(Kernel v, const Visit<Kernel>& visit) {
-  // Kernels of schedules are hooks', of which neither calls nor parts are known.
-  auto& [name, gemm, traffic, launches, calls, type, tensors, call, time, parts, by_class] = v;
+  // Kernels of schedules are hooks', of which neither calls nor parts are known, and nothing was
+  // computed before.
+  auto& [name, gemm, traffic, launches, calls, type, recomputed, tensors, call, time, parts,
+         by_class] = v;
   static_cast<void>(calls);
+  static_cast<void>(recomputed);
   static_cast<void>(parts);
   in_each(v, visit, name, gemm, traffic, launches, type, tensors, call, time, by_class);
 }
