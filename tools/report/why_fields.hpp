@@ -59,7 +59,7 @@ inline constexpr Field because =
 // The causes.
 inline constexpr Field by_gradients = ms_field(
     "gradients", "gradients",
-    "It began at once, or that would not have helped: its own length is the tail.", Better::low);
+    "They came so late that it would be exposed even if it had begun with them.", Better::low);
 inline constexpr Field by_turn = ms_field(
     "turn", "turn", "It was called later: buckets go in order, some strategies after backward.",
     Better::low);
