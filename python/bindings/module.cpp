@@ -95,8 +95,7 @@ std::string call_sweep(const Question& question, const std::vector<std::string>&
 
 void take_strategy(Differences& differences, const py::object& value) {
   if (value.is_none()) return;
-  if (PyUnicode_Check(value.ptr()))
-    differences.strategy = strategy_named(value.cast<std::string>());
+  if (const auto text = text_in(value)) differences.strategy = strategy_named(*text);
   if (!differences.strategy) refuse("strategy", value, "none, naive, flat, overlap or bucketed");
 }
 

@@ -18,6 +18,14 @@ void refuse(const char* argument, const py::handle& value, const char* expected)
       fmt::format("{}: expected {}, got {}", argument, expected, shown.cast<std::string>()));
 }
 
+std::optional<std::string> text_in(const py::handle& value) {
+  Py_ssize_t size = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
+  if (text != nullptr) return std::string(text, static_cast<std::size_t>(size));
+  PyErr_Clear();
+  return std::nullopt;
+}
+
 namespace {
 
 bool is_number(const py::handle& value) {
@@ -39,7 +47,7 @@ Bytes size_of(const char* argument, const py::handle& value) {
   constexpr double most = 9e18;
   std::optional<Bytes> size;
   if (PyUnicode_Check(value.ptr())) {
-    size = parse_bytes(value.cast<std::string>());
+    if (const auto text = text_in(value)) size = parse_bytes(*text);
   } else if (is_number(value)) {
     const double count = number_of(value);
     if (count >= 1 && count < most) size = Bytes{static_cast<std::int64_t>(count)};
@@ -70,7 +78,7 @@ std::optional<Duration> time_given(const char* argument, const py::object& value
   std::optional<Duration> time;
   constexpr double longest = 1e6;  // seconds
   if (PyUnicode_Check(value.ptr())) {
-    time = parse_duration(value.cast<std::string>());
+    if (const auto text = text_in(value)) time = parse_duration(*text);
   } else if (is_number(value)) {
     const double seconds = number_of(value);
     if (seconds >= 0 && seconds <= longest) time = from_seconds(seconds);
@@ -83,9 +91,9 @@ std::optional<Duration> time_given(const char* argument, const py::object& value
 std::optional<Bandwidth> rate_given(const char* argument, const py::object& value) {
   if (value.is_none()) return std::nullopt;
   std::optional<Bandwidth> rate;
-  if (PyUnicode_Check(value.ptr()))
-    rate = parse_bandwidth(value.cast<std::string>());
-  else if (is_number(value))
+  if (PyUnicode_Check(value.ptr())) {
+    if (const auto text = text_in(value)) rate = parse_bandwidth(*text);
+  } else if (is_number(value))
     rate = Bandwidth{number_of(value)};
   if (!rate || !(rate->bytes_per_second > 0) || !std::isfinite(rate->bytes_per_second))
     refuse(argument, value,

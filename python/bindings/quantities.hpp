@@ -22,6 +22,9 @@ std::optional<Bandwidth> rate_given(const char* argument, const pybind11::object
 std::optional<double> factor_given(const char* argument, const pybind11::object& value,
                                    const char* expected, double least);
 
+/// A text; none for what is no text, or one that UTF-8 cannot write.
+std::optional<std::string> text_in(const pybind11::handle& value);
+
 /// Throws InputError: "latency: expected a time such as "5 us", got 'soon'".
 [[noreturn]] void refuse(const char* argument, const pybind11::handle& value, const char* expected);
 

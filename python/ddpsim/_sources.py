@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol, Union, runtime_checkable
@@ -168,14 +169,19 @@ class Asked:
         calls that."""
         said = json.loads(text)
         for path, name in self._texts.names.items():
-            if os.path.basename(path) in text:
-                said = _renamed(said, path, name)
+            if re.search(_perhaps_wrapped(path, r'\\n'), text):
+                said = _renamed(said, re.compile(_perhaps_wrapped(path, '\n')), name)
         return said
 
 
-def _renamed(value: Any, path: str, name: str) -> Any:
+def _perhaps_wrapped(path: str, line_end: str) -> str:
+    """Matches a path that a page may have broken into lines, as any long word."""
+    return f'(?:{line_end})?'.join(map(re.escape, path))
+
+
+def _renamed(value: Any, path: re.Pattern[str], name: str) -> Any:
     if isinstance(value, str):
-        return value.replace(path, name)
+        return path.sub(lambda _: name, value)
     if isinstance(value, list):
         return [_renamed(each, path, name) for each in value]
     if isinstance(value, dict):

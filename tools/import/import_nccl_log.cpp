@@ -120,7 +120,8 @@ std::string link_between(const NcclLog& log, Site& site) {
         "inter_node: cards of InfiniBand and of RoCE: which of them ranks use is not told apart");
   if (!log.infiniband && !log.roce && !log.network.empty() && log.network != "Socket")
     site.notes.push_back(fmt::format(
-        "inter_node: the network is \"{}\", taken as Ethernet; NCCL's plugins do not say its kind",
+        "inter_node: the network is \"{}\", taken as Ethernet: the log does not say whether it is "
+        "InfiniBand, as lines of the subsystem NET do",
         log.network));
   std::optional<double> rate;
   bool alike = true;
