@@ -62,12 +62,12 @@ std::string kept(std::string_view word) {
 }
 
 /// The word behind `key`; "" if there is none.
-std::string_view behind(const Words& words, std::string_view key) {
+std::string_view behind(const LineWords& words, std::string_view key) {
   const auto at = std::find(words.begin(), words.end(), key);
   return at == words.end() || at + 1 == words.end() ? std::string_view() : *(at + 1);
 }
 
-bool has_words(const Words& words, const Words& wanted) {
+bool has_words(const LineWords& words, const LineWords& wanted) {
   return find_words(words, wanted).has_value();
 }
 
@@ -119,7 +119,7 @@ class NcclLogReader {
     take_version(raw);
     const auto line = nccl_line(raw);
     if (!line) return;
-    const Words words = words_of(line->text);
+    const LineWords words = words_of(line->text);
     if (words.empty()) return;
     std::string process(line->process.substr(0, longest_word));
     const bool begins = has_words(words, {"Init", "START"});
@@ -219,7 +219,7 @@ class NcclLogReader {
     if (!rest.empty() && rest.size() < 16 && rest[0] != '.') version_ = rest;
   }
 
-  void take_head(const Words& words, RankLines& open) {
+  void take_head(const LineWords& words, RankLines& open) {
     NcclLog& said = open.said;
     if (words.size() > 3 && has_words(words, {"comm"}) && has_words(words, {"rank"})) {
       auto ranks = count_in(behind(words, "nranks"));
@@ -247,7 +247,7 @@ class NcclLogReader {
   }
 
   /// Rings, trees, and what the search for them came to.
-  void take_graph(const Words& words, RankLines& open) {
+  void take_graph(const LineWords& words, RankLines& open) {
     NcclLog& said = open.said;
     if (words[0] == "Trees" && words.size() > 1)
       said.trees = static_cast<int>(std::count_if(
@@ -278,7 +278,7 @@ class NcclLogReader {
   }
 
   /// "+ PCI[24.0] - GPU/1A000 (0)", "+ NVL[240.0] - NVS/0", "+ NET[25.0] - NET/0 (0/1/25.000000)".
-  void take_topology(const Words& words, RankLines& open) {
+  void take_topology(const LineWords& words, RankLines& open) {
     NcclLog& said = open.said;
     // "CPU/0 (1/2/-1)": x86, AMD. Source: NCCL, src/graph/topo.h.
     if (words[0].starts_with("CPU/") && words.size() > 1) {
@@ -306,7 +306,7 @@ class NcclLogReader {
   }
 
   /// "NET/IB : Using [0]mlx5_0:1/IB ...", "NET/IB: [0] mlx5_0:uverbs0:1/RoCE ... speed=400000".
-  void take_network(const Words& words, RankLines& open) {
+  void take_network(const LineWords& words, RankLines& open) {
     NcclLog& said = open.said;
     if (words[0] == "Using" && words.size() > 2 && words[1] == "network") {
       std::string name;
@@ -338,7 +338,7 @@ class NcclLogReader {
   }
 
   /// "Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA": the sender's side counts.
-  void take_connection(const Words& words, RankLines& open) {
+  void take_connection(const LineWords& words, RankLines& open) {
     const auto via = std::find(words.begin(), words.end(), "via");
     const auto arrow = std::find(words.begin(), words.end(), "->");
     if (words[0] != "Channel" || words.end() - via < 2 || arrow == words.begin() ||
@@ -401,7 +401,7 @@ class NcclLogReader {
   }
 
   /// "AllReduce: 4096 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..1}", and what COLL says.
-  void take_collective(const Words& words, RankLines& open) {
+  void take_collective(const LineWords& words, RankLines& open) {
     NcclLog& said = open.said;
     if (const auto at = find_words(words, {"Bytes", "->", "Algo"}); at && *at > 0) {
       const auto bytes = parse_integer(words[*at - 1]);

@@ -58,8 +58,8 @@ bool agree(Bytes size, Printed time, Printed algorithm, Printed bus) {
 
 }  // namespace
 
-Words words_of(std::string_view line) {
-  Words words;
+LineWords words_of(std::string_view line) {
+  LineWords words;
   for (std::size_t at = 0; at < line.size();) {
     const std::size_t begin = line.find_first_not_of(" \t\r\n", at);
     if (begin == std::string_view::npos) break;
@@ -69,7 +69,7 @@ Words words_of(std::string_view line) {
   return words;
 }
 
-std::optional<std::size_t> find_words(const Words& words, const Words& wanted) {
+std::optional<std::size_t> find_words(const LineWords& words, const LineWords& wanted) {
   const auto found = std::search(words.begin(), words.end(), wanted.begin(), wanted.end());
   if (found == words.end()) return std::nullopt;
   return static_cast<std::size_t>(found - words.begin());
@@ -109,7 +109,7 @@ std::size_t Layout::width() const {
   return columns - left();
 }
 
-std::optional<Layout> layout_of(const Words& words, std::size_t from, bool only_in_place) {
+std::optional<Layout> layout_of(const LineWords& words, std::size_t from, bool only_in_place) {
   const auto count = static_cast<int>(words.size() - from);
   if (count < 6) return std::nullopt;
   Layout layout;
@@ -136,7 +136,7 @@ std::optional<Layout> layout_of(const Words& words, std::size_t from, bool only_
 }
 
 std::optional<Layout> layout_without_header(std::size_t columns, bool only_in_place) {
-  Words words{"size", "count", "type"};
+  LineWords words{"size", "count", "type"};
   const bool both = columns >= 11;
   const std::size_t more = columns - (both ? 8 : 4);
   if (columns < 7 || more < 3 || more > 5) return std::nullopt;
@@ -147,7 +147,7 @@ std::optional<Layout> layout_without_header(std::size_t columns, bool only_in_pl
   return layout_of(words, 0, only_in_place);
 }
 
-std::optional<std::size_t> row_in(const Words& words, const std::optional<Layout>& layout) {
+std::optional<std::size_t> row_in(const LineWords& words, const std::optional<Layout>& layout) {
   for (std::size_t i = 0; i + 2 < words.size(); ++i) {
     if (!is_type(words[i + 2]) || !parse_integer(words[i]) || !parse_integer(words[i + 1]))
       continue;
@@ -191,7 +191,7 @@ bool is_number(std::string_view word) {
   return word == "N/A" || word == "nan" || word == "-nan" || parse_number(word).has_value();
 }
 
-std::optional<std::size_t> piece_in(const Words& words, std::size_t from, const Layout& layout,
+std::optional<std::size_t> piece_in(const LineWords& words, std::size_t from, const Layout& layout,
                                     Bytes size) {
   const std::size_t width = layout.width();
   if (!layout.of_device) return std::nullopt;

@@ -23,13 +23,13 @@ namespace ddpsim {
 /// they stand, and a piece with a time by itself: the algorithm bandwidth is the size over the time
 /// (nccl-tests doc/PERFORMANCE.md), to the digits that are printed.
 
-using Words = std::vector<std::string_view>;
+using LineWords = std::vector<std::string_view>;
 
 /// Its words, apart from blanks. They are parts of `line`.
-Words words_of(std::string_view line);
+LineWords words_of(std::string_view line);
 
 /// Where these words follow each other; none: nowhere.
-std::optional<std::size_t> find_words(const Words& words, const Words& wanted);
+std::optional<std::size_t> find_words(const LineWords& words, const LineWords& wanted);
 
 /// Without what mpirun ("[1,0]<stdout>:", "[0] ") or srun (" 0: ") puts before a line, without its
 /// '#', and without the colours of a terminal.
@@ -51,7 +51,7 @@ struct Layout {
 
 /// Of a header such as "size count type redop root time algbw busbw #wrong time ...", which begins
 /// at the word `from`.
-std::optional<Layout> layout_of(const Words& words, std::size_t from, bool only_in_place);
+std::optional<Layout> layout_of(const LineWords& words, std::size_t from, bool only_in_place);
 
 /// Where the header is missing: 13 columns since 2.13, before that none for the root, and neither
 /// for all-gather; the same with one placement.
@@ -59,7 +59,7 @@ std::optional<Layout> layout_without_header(std::size_t columns, bool only_in_pl
 
 /// Where the first piece of a row begins: whole numbers of bytes and of elements, and a type.
 /// Behind other words it also needs the name of a reduction, unless the layout has none.
-std::optional<std::size_t> row_in(const Words& words, const std::optional<Layout>& layout);
+std::optional<std::size_t> row_in(const LineWords& words, const std::optional<Layout>& layout);
 
 /// A word that others may follow without a blank: what the piece ends with, and whether more stands
 /// behind it.
@@ -85,7 +85,7 @@ bool is_number(std::string_view word);
 
 /// Where in the words from `from` on there is a piece of `layout` with a time of `size` bytes whose
 /// bandwidth is that of the time.
-std::optional<std::size_t> piece_in(const Words& words, std::size_t from, const Layout& layout,
+std::optional<std::size_t> piece_in(const LineWords& words, std::size_t from, const Layout& layout,
                                     Bytes size);
 
 /// Does a word that says how many results were wrong, alone or joined with another, say any? Not

@@ -38,7 +38,7 @@ class Reader {
     ++number_;
     const std::optional<std::string> within = line_in_json(given);
     const std::string line = bare_line(within ? std::string_view(*within) : given);
-    const Words words = words_of(line);
+    const LineWords words = words_of(line);
     if (words.empty()) return;
     const auto row = row_in(words, layout_);
     if (broken_ && !row && take_pieces(words, 0)) return;
@@ -49,7 +49,7 @@ class Reader {
     }
     if (row) {
       leave_broken();
-      take_row(Words(words.begin() + static_cast<std::ptrdiff_t>(*row), words.end()), *row > 0);
+      take_row(LineWords(words.begin() + static_cast<std::ptrdiff_t>(*row), words.end()), *row > 0);
     } else if (layout_ && std::all_of(words[0].begin(), words[0].end(),
                                       [](unsigned char c) { return std::isdigit(c) != 0; })) {
       leave_out(line);  // a row that breaks off, or of a size beyond all numbers
@@ -99,8 +99,8 @@ class Reader {
     layout_ = layout;
   }
 
-  void take_head(const Words& words, std::string_view line) {
-    const auto behind = [&](const Words& wanted) -> std::optional<std::string_view> {
+  void take_head(const LineWords& words, std::string_view line) {
+    const auto behind = [&](const LineWords& wanted) -> std::optional<std::string_view> {
       const auto at = find_words(words, wanted);
       if (!at || *at + wanted.size() >= words.size()) return std::nullopt;
       return words[*at + wanted.size()];
@@ -114,7 +114,7 @@ class Reader {
       leave_broken();
       begin_run();
     }
-    for (const Words& before : {Words{"maxBytes"}, Words{"Reducing", "maxBytes", "to"}})
+    for (const LineWords& before : {LineWords{"maxBytes"}, LineWords{"Reducing", "maxBytes", "to"}})
       if (const auto most = behind(before))
         if (const auto bytes = parse_integer(*most)) run().most_bytes = *bytes;
     if (operation) run().operation = operation_named(*operation);
@@ -127,7 +127,7 @@ class Reader {
       only_in_place_ = true;
   }
 
-  void take_device(const Words& words, std::int64_t rank, std::string_view line) {
+  void take_device(const LineWords& words, std::int64_t rank, std::string_view line) {
     ++run().ranks;
     if (rank == 0) ++run().programs;
     if (const auto group = find_words(words, {"Group"}); group && *group + 1 < words.size())
@@ -138,14 +138,14 @@ class Reader {
     if (group_ranks_.size() > 1) run().ranks = group_ranks_.begin()->second;
     const std::size_t bus = line.rfind(']');
     if (run().device.empty() && bus != std::string_view::npos) {
-      const Words name = words_of(line.substr(bus + 1));
+      const LineWords name = words_of(line.substr(bus + 1));
       for (const std::string_view word : name)
         run().device += fmt::format("{}{}", run().device.empty() ? "" : " ", word.substr(0, 60));
     }
   }
 
   /// `prefixed`: other words stood before it.
-  void take_row(const Words& words, bool prefixed) {
+  void take_row(const LineWords& words, bool prefixed) {
     if (run().programs > 1)
       throw InputError(fmt::format("{}: {}", name_, programs_alone(run().programs)));
     const std::optional<Layout> layout =
@@ -182,7 +182,7 @@ class Reader {
   }
 
   /// What a row says before its times, and whether something is joined with the end of that.
-  Ended<BrokenRow> left_half(const Words& words, const Layout& layout, Bytes size) const {
+  Ended<BrokenRow> left_half(const LineWords& words, const Layout& layout, Bytes size) const {
     Ended<BrokenRow> half;
     NcclTestsRow& row = half.value.row;
     row.size = size;
@@ -206,14 +206,14 @@ class Reader {
   }
 
   /// Is what stands in the columns of the times what may stand there, and nothing joined with it?
-  static bool numbers_or_stamp(const Words& words, const Layout& layout) {
+  static bool numbers_or_stamp(const LineWords& words, const Layout& layout) {
     for (std::size_t i = layout.left(); i + 1 < layout.columns; ++i)
       if (words[i].find_first_of("[<:") != std::string_view::npos) return false;
     return words[layout.columns - 1].find_first_of("[<:") == std::string_view::npos;
   }
 
   /// Pieces of the row under way, from this word on; false if there is none of them.
-  bool take_pieces(const Words& words, std::size_t from) {
+  bool take_pieces(const LineWords& words, std::size_t from) {
     const std::optional<Layout> layout = layout_;
     bool taken = false;
     while (broken_ && layout) {
@@ -232,7 +232,7 @@ class Reader {
   }
 
   /// The time and the check of one placement, whose time is the word `at`.
-  void take_piece(const Words& words, std::size_t at, const Layout& layout, bool in_place,
+  void take_piece(const LineWords& words, std::size_t at, const Layout& layout, bool in_place,
                   BrokenRow& into) const {
     if (layout.width() > 3 && says_wrong(words[at + 3])) {
       into.wrong = true;
@@ -261,7 +261,7 @@ class Reader {
     if (left_out_.empty()) left_out_ = fmt::format("line {}: {}", number_, line.substr(0, 100));
   }
 
-  static std::string text_of(const Words& words) {
+  static std::string text_of(const LineWords& words) {
     std::string text;
     for (const std::string_view word : words)
       if (text.size() < 100) text += fmt::format("{}{}", text.empty() ? "" : " ", word);

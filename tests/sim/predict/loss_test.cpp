@@ -15,7 +15,7 @@ namespace {
 
 /// Three layers of 2 ms forward and 4 ms backward, 1 MB of gradient each; two ranks on a ring of
 /// 1 GB/s and 250 us: an all-reduce takes 2 x 0.25 + 1 = 1.5 ms. Copies are free.
-StepModel three_layers(Cluster cluster = timed::ring(2, 250us, gigabytes_per_second(1))) {
+StepModel three_layers_alike(Cluster cluster = timed::ring(2, 250us, gigabytes_per_second(1))) {
   StepModel model = timed::model_of(timed::chain(3, 2ms, 4ms, {1'000'000}), cluster);
   timed::free_copies(model);
   return model;
@@ -32,7 +32,7 @@ std::vector<Duration> parts(const StepLoss& loss) {
 }  // namespace
 
 TEST_CASE("a flat step loses the wait for the slowest rank, then its all-reduce", "[sim][loss]") {
-  StepModel model = three_layers();
+  StepModel model = three_layers_alike();
   // Ranks compute for 18 ms; the all-reduce of 3 MB takes 0.5 + 3.
   const StepLoss even = loss_of(model, Strategy::flat);
   CHECK(even.one_rank == 18ms);
@@ -45,7 +45,7 @@ TEST_CASE("a flat step loses the wait for the slowest rank, then its all-reduce"
 }
 
 TEST_CASE("a step without communication loses the wait for the slowest rank alone", "[sim][loss]") {
-  StepModel model = three_layers();
+  StepModel model = three_layers_alike();
   CHECK(loss_of(model, Strategy::none).sum() == 0ms);
   model.costs.slowest_rank = 1.5;
   const StepLoss loss = loss_of(model, Strategy::none);
@@ -58,7 +58,7 @@ TEST_CASE("kernels slowed beside a collective are interference", "[sim][loss]") 
   // 1.5 after backward.
   Cluster cluster = timed::ring(2, 250us, gigabytes_per_second(1));
   cluster.interference = FixedInterference{2, 1};
-  const StepLoss loss = loss_of(three_layers(cluster), Strategy::overlap);
+  const StepLoss loss = loss_of(three_layers_alike(cluster), Strategy::overlap);
   CHECK(parts(loss) == std::vector<Duration>{1500us, 0ms, 1ms, 500us, 0ms, 0ms, 0ms});
 }
 
