@@ -27,7 +27,7 @@ const std::string table =
 /// A workload description whose only kernel is this one.
 std::string description(const std::string& kernel) {
   return fmt::format(
-      "format: ddpsim.workload/2\nbatch: 1\nkernels:\n"
+      "format: ddpsim.workload/2\nbatch: 1\nmarks_recomputed: true\nkernels:\n"
       "  - {{op: x, host: 1 us, {}}}\n"
       "layers:\n  - {{name: a, forward: [0], backward: [0]}}\n"
       "parameters:\n  - {{name: w, shape: [1], layer: 0, after: 0}}\n",
