@@ -131,8 +131,9 @@ def test_dask_ends_a_sweep_though_a_worker_is_killed(small, tmp_path, given):
     killed = []
     # Where other programs keep the processors busy, a process may say nothing for longer than 30 s.
     patient = {f'distributed.comm.timeouts.{each}': '300s' for each in ('tcp', 'connect')}
-    with dask.config.set(patient), distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True,
-                                  dashboard_address=None) as cluster, \
+    with dask.config.set(patient), \
+            distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True,
+                                     dashboard_address=None) as cluster, \
             distributed.Client(cluster) as client:
         def kill_one(what, fraction):
             if fraction > 0.2 and not killed:
