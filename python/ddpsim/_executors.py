@@ -19,8 +19,8 @@ from . import _arguments as arguments
 from . import _native
 from ._errors import InputError
 
-# A block is small enough that a lost one costs little, but of a large grid each also costs a look at
-# all points.
+# A block is small enough that a lost one costs little, but of a large grid each also costs a look
+# at all points.
 _BLOCKS, _BLOCK, _MOST_BLOCKS = 256, 64, 4096
 _LEAST_PAUSE = 3.0                      # seconds between two times that the file is written
 

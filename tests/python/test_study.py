@@ -63,9 +63,20 @@ def test_what_cannot_be_asked_is_refused(small):
                             ({'bandwidth': True}, 'bandwidth'),
                             ({'strategy': 'fast'}, 'strategy'), ({'compute': 0.0}, 'compute'),
                             ({'bucket_caps': []}, 'bucket_caps'),
+                            ({'bucket_caps': 3}, 'bucket_caps: expected a list of sizes, got 3'),
+                            ({'strategy': 3}, 'strategy: expected none, naive, .*, got 3$'),
+                            ({'strategy': '\ud800'}, 'strategy: expected'),
+                            ({'bucket_cap': b'25 MiB'}, 'bucket_cap: expected a size'),
+                            ({'compute': 'twice'}, "compute: expected a factor .*, got 'twice'$"),
+                            ({'compute': True}, 'compute: expected a factor'),
+                            ({'slowest_rank': [1]}, 'slowest_rank: expected a factor'),
                             ({'slowest_rank': 0.5}, 'slowest_rank')):
         with pytest.raises(ddpsim.InputError, match=expected):
             study.step_ms(**wrong)
+    with pytest.raises(TypeError, match="^step_ms has no argument bucket_kap; it has strategy, "):
+        study.step_ms(bucket_kap='25 MiB')
+    with pytest.raises(TypeError, match='^step_ms takes arguments by name'):
+        study.step_ms('25 MiB')
     one_rank = {**small, 'cluster': {'device': 'a100-40'}}
     alone = ddpsim.Study(one_rank)
     with pytest.raises(ddpsim.InputError, match='one rank'):

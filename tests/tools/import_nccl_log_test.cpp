@@ -234,8 +234,9 @@ TEST_CASE("releases before 2.15 begin no communicator aloud, and count no nodes"
   CHECK_THAT(site, Catch::Contains("inter_node: {kind: ethernet, bandwidth: 1.25 GB/s, nics: 1}"));
   CHECK_THAT(site, Catch::Contains("collectives: {release: 2.26, algorithm: ring}"));
   CHECK_THAT(site, !Catch::Contains("intra_node:"));
-  CHECK(ddpsim({"run", first_example, "--cluster", "site.yaml", "--device", "a10"}, scratch.folder())
-            .code == 0);
+  CHECK(
+      ddpsim({"run", first_example, "--cluster", "site.yaml", "--device", "a10"}, scratch.folder())
+          .code == 0);
 }
 
 TEST_CASE("of several communicators the largest is told of", "[tools][import_nccl_log]") {
