@@ -28,7 +28,11 @@ constexpr std::size_t longest_quote = 60;
 class Collector {
  public:
   Collector(const Sweep& sweep, const std::string& path)
-      : sweep_(sweep), path_(path), columns_(sweep_columns(sweep)), results_(sweep.grid.points()) {
+      : sweep_(sweep),
+        path_(path),
+        columns_(sweep_columns(sweep)),
+        results_(sweep.grid.points()),
+        next_(sweep.grid.points()) {
     for (const Axis& axis : sweep.grid.axes()) {
       auto& index = index_.emplace_back();
       for (std::size_t v = 0; v < axis.values.size(); ++v) {
@@ -70,10 +74,14 @@ class Collector {
              "this row was computed");
     const std::vector<Strategy>& strategies = strategies_of(sweep_, point);
     PointResult& result = results_[point];
-    const std::size_t seen = result.rows.size();
-    if (!result.error.empty() || (!error.empty() && seen > 0) || seen >= strategies.size() ||
-        (error.empty() && text_of(row[axes]) != name_of(strategies[seen])))
+    // Rows may be missing: their point is not whole then.
+    const auto strategy =
+        std::find_if(strategies.begin() + next_[point], strategies.end(),
+                     [&](Strategy each) { return text_of(row[axes]) == name_of(each); });
+    if (!result.error.empty() || (!error.empty() && next_[point] > 0) ||
+        (error.empty() && strategy == strategies.end()))
       refuse(place, "this row is one too many for its point, or out of order");
+    if (error.empty()) next_[point] = strategy - strategies.begin() + 1;
     result.error = error;
     if (error.empty())
       result.rows.emplace_back(row.begin() + static_cast<std::ptrdiff_t>(axes), figures_end);
@@ -129,6 +137,7 @@ class Collector {
   std::vector<Field> columns_;
   std::vector<std::unordered_map<std::string, std::size_t>> index_;  ///< [axis] of a value
   PointResults results_;
+  std::vector<std::ptrdiff_t> next_;  ///< [point] the strategies of which no row may come any more
   std::string note_;
 };
 
