@@ -6,17 +6,19 @@
     build/mutation-python/bin/python tests/mutation/mutation_test.py --count 500 --seed 1
 
 draws mutants of the sources of model/, sim/ and scenarios/ (mutants.py), builds them all into
-test_model, test_sim and test_scenarios (schemata.py; the release build of those three must be up to
-date), records which tests reach which mutant, and then runs, for each mutant, the tests that reach
-it, quickest first, until one fails. A test that takes more than five times its processor time and
-five seconds fails. A mutant that no test noticed then faces the whole programs. Results go to
-build/mutation/results.json, one entry a mutant; report.py writes results.md from it.
+test_model, test_sim and test_scenarios (schemata.py; the release build of what PROGRAMS and PRINTING
+name must be up to date), records which tests reach which mutant, and then runs, for each mutant, the tests that reach
+it, quickest first, until one fails. Tests that take more than five times their processor time and
+two seconds fail. Tests that take more than LONGEST_S are left out, and those that ask torch. Then
+come the scripts that compare what the program prints with what the documents say.
+Results go to build/mutation/results.json, one entry a mutant; report.py writes results.md from it.
 """
 
 import argparse
 import json
 import os
 import random
+import re
 import resource
 import subprocess
 import sys
@@ -27,9 +29,15 @@ from glob import glob
 from mutants import Mutant, mutants_of
 from schemata import ROOT, Schemata
 
-PROGRAMS = ["test_model", "test_sim", "test_scenarios"]
+PROGRAMS = ["tests/test_model", "tests/test_sim", "tests/test_scenarios"]
+PRINTING = ["tools/ddpsim", "tests/fit_ports", "tests/fit_interference"]
+SCRIPTS = {
+    "documents": ["tests/docs/check_documents.py", "--commands"],
+    "accuracy": ["tools/accuracy", "--check", "--fits", "build/mutation"],
+}  # that check what the program prints
 FOLDERS = ["model/*", "sim/*", "scenarios/reader"]
-QUICK_S = 1.0  # the tests that are tried first take so long together
+LONGEST_S = 1.5  # slower tests are left out
+PORTIONS_S = [0.05, 0.3, 1.5, float("inf")]  # tests are tried in portions that take so long
 
 
 def draw(count, seed, only):
@@ -60,11 +68,11 @@ def run(program, names, mutant, seconds, trace=None):
     if names is not None:
         listed = f"{program}.{mutant}.names"
         with open(listed, "w") as file:
-            file.writelines(name.replace("\\", "\\\\").replace('"', '\\"') + "\n" for name in names)
+            file.writelines(re.sub(r"([\\\"\[,])", r"\\\1", name) + "\n" for name in names)
         words += ["--input-file", listed]
 
     def limits():
-        limit = int(5 + 5 * seconds)
+        limit = int(2 + 5 * seconds)
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
         resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -81,60 +89,80 @@ def run(program, names, mutant, seconds, trace=None):
         )
     except subprocess.TimeoutExpired:
         return "time"
-    if "No test cases matched" in done.stdout.decode(errors="replace"):
+    said = done.stdout.decode(errors="replace")
+    if "No test" in said or "Invalid Filter" in said:
         raise RuntimeError(f"{program} knows no test of {names}")
     if done.returncode in (-24, -9):
         return "time"
     return "failed" if done.returncode else ""
 
 
-def reached_by_tests(programs, work):
-    """{mutant: [(seconds, program, test)]}, quickest first, and {program: seconds}."""
-    reached, seconds_of = {}, {}
+def reached_by_tests(programs, work, keep):
+    """{mutant: [(seconds, program, test)]}, quickest first."""
+    reached = {}
     for name, program in programs.items():
         trace = os.path.join(work, name + ".trace")
-        if os.path.exists(trace):
-            os.remove(trace)
-        if run(program, None, -1, 10_000, trace):
-            sys.exit(f"{program} fails without a mutant")
+        if not keep or not os.path.exists(trace):
+            if os.path.exists(trace):
+                os.remove(trace)
+            if run(program, None, -1, 10_000, trace):
+                sys.exit(f"{program} fails without a mutant")
         with open(trace) as file:
             lines = [line.rstrip("\n").split("\t") for line in file]
-        seconds_of[name] = sum(float(line[0]) for line in lines)
-        print(f"{name}: {len(lines)} tests, {seconds_of[name]:.1f} s", flush=True)
+        tests = [(float(line[0]), *line[1:]) for line in lines[1:] if float(line[0]) <= LONGEST_S]
+        slow = len(lines) - 1 - len(tests)
+        total = sum(test[0] for test in tests)
+        print(f"{name}: {len(tests)} tests, {total:.1f} s; {slow} slow ones left out", flush=True)
         always = lines[0][2:]  # by what runs before the first test
-        for mutant in always:
-            reached.setdefault(int(mutant), []).append((0.0, name, None))
-        for seconds, test, *mutants in lines[1:]:
-            for mutant in mutants:
-                reached.setdefault(int(mutant), []).append((float(seconds), name, test))
+        for seconds, test, *mutants in tests:
+            for mutant in {*mutants, *always}:
+                reached.setdefault(int(mutant), []).append((seconds, name, test))
     for tests in reached.values():
-        tests.sort(key=lambda test: test[:2])
-    return reached, seconds_of
+        tests.sort()
+    return reached
 
 
 def portions(tests):
-    """The tests of a mutant as [(program, names, seconds)]: the quick ones first."""
-    quick, slow, total = {}, {}, 0.0
+    """The tests of a mutant, the quickest first, as [(program, names, seconds)]."""
+    groups, total = [{} for _ in PORTIONS_S], 0.0
     for seconds, program, name in tests:
         total += seconds
-        group = quick if total <= QUICK_S else slow
+        group = next(g for g, most in zip(groups, PORTIONS_S) if total <= most)
         names, sum_s = group.get(program, ([], 0.0))
-        group[program] = (names + [name] if name else names, sum_s + seconds)
-    for group in (quick, slow):
+        group[program] = ([*names, name], sum_s + seconds)
+    for group in groups:
         for program, (names, seconds) in group.items():
-            if names:
-                yield program, names, seconds
+            yield program, names, seconds
 
 
-def judge(mutant, tests, programs, seconds_of):
+def run_script(words, program, mutant):
+    """Runs a script against the mutated program. Returns "", "failed" or "time"."""
+    environment = dict(os.environ, DDPSIM_MUTANT=str(mutant))
+    words = [sys.executable, f"{ROOT}/{words[0]}", *words[1:], "--ddpsim", program]
+    try:
+        done = subprocess.run(
+            words,
+            check=False,
+            env=environment,
+            cwd=ROOT,
+            capture_output=True,
+            timeout=900,
+            start_new_session=True,
+        )
+    except subprocess.TimeoutExpired:
+        return "time"
+    return "failed" if done.returncode else ""
+
+
+def judge(mutant, tests, programs):
     for program, names, seconds in portions(tests):
         end = run(programs[program], names, mutant, seconds)
         if end:
             return "killed", f"{end} in {program}"
-    for program, path in programs.items():
-        end = run(path, None, mutant, seconds_of[program])
+    for name, words in SCRIPTS.items():
+        end = run_script(words, programs["ddpsim"], mutant)
         if end:
-            return "killed", f"{end} in the whole {program}"
+            return "killed", f"{end} in {name}"
     return "survived", ""
 
 
@@ -145,18 +173,18 @@ def main():
     flags.add_argument("--only", default="", help="a folder or file, such as model/ddp")
     flags.add_argument("--build", default=f"{ROOT}/build/release", help="the release build")
     flags.add_argument("--jobs", type=int, default=1, help="mutants judged at the same time (1)")
+    flags.add_argument("--keep", action="store_true", help="go on with the draw of the last run")
     flags.add_argument(
-        "--keep", action="store_true", help="the draw of the last run, and its libraries"
-    )
-    flags.add_argument(
-        "--again", action="store_true", help="only what survived in the last run; with --keep"
+        "--again",
+        action="store_true",
+        help="with --keep: what survived, with tests as they are now",
     )
     flags = flags.parse_args()
     work = f"{ROOT}/build/mutation"
     os.makedirs(work, exist_ok=True)
     results = f"{work}/results.json"
     before = {}
-    if flags.again:
+    if flags.keep and os.path.exists(results):
         with open(results) as file:
             before = {m["number"]: m for m in json.load(file)["mutants"]}
 
@@ -168,8 +196,12 @@ def main():
         with open(f"{work}/drawn.json", "w") as file:
             json.dump([vars(mutant) for mutant in drawn.values()], file)
     schemata = Schemata(flags.build, work, drawn)
-    programs = schemata.programs(PROGRAMS, flags.keep)
-    reached, seconds_of = reached_by_tests(programs, work)
+    programs = schemata.programs([*PROGRAMS, *PRINTING], flags.keep)
+    tested = {name: path for name, path in programs.items() if name.startswith("test_")}
+    for name, words in SCRIPTS.items():
+        if run_script(words, programs["ddpsim"], -1):
+            sys.exit(f"{name} fails without a mutant")
+    reached = reached_by_tests(tested, work, flags.keep and not flags.again)
 
     entries = {}
     for number, mutant in drawn.items():
@@ -186,13 +218,13 @@ def main():
     judged = [number for number, entry in entries.items() if entry["end"] == "drawn"][: flags.count]
     entries = {number: entry for number, entry in entries.items() if number <= judged[-1]}
     for number in judged:
-        old = before.get(number, {})
-        if old.get("end") == "killed":
-            entries[number].update(end="killed", how=old["how"])
+        old = before.get(number, {"end": "drawn"})
+        if old["end"] == "killed" or (old["end"] == "survived" and not flags.again):
+            entries[number].update(end=old["end"], how=old["how"])
 
     def settle(number):
         entry = entries[number]
-        entry["end"], entry["how"] = judge(number, reached[number], programs, seconds_of)
+        entry["end"], entry["how"] = judge(number, reached[number], programs)
         print(
             f"{number:4} {entry['end']:8} {entry['place']}: {entry['change']} {entry['how']}",
             flush=True,

@@ -164,18 +164,19 @@ class Schemata:
             if os.path.exists(os.path.join(self.work, os.path.basename(name)))
         }
 
+    def object_of(self, name):
+        """One of the objects that a mutated program has besides."""
+        source, result = os.path.join(HERE, f"{name}.cpp"), os.path.join(self.work, f"{name}.o")
+        subprocess.run(["c++", "-std=c++20", "-I", ROOT, "-c", source, "-o", result], check=True)
+        return result
+
     def programs(self, names, keep=False):
-        """Builds the test programs `names`, with `keep` from the libraries there are. Returns
-        {name: path}."""
+        """Builds the programs `names` of the build, such as "tests/test_sim", with `keep` from the
+        libraries there are. Returns {name without folder: path}."""
         libraries = self.kept_libraries() if keep else self.libraries()
-        runtime = os.path.join(self.work, "runtime.o")
-        source = os.path.join(HERE, "runtime.cpp")
-        subprocess.run(
-            ["c++", "-std=c++20", "-O1", "-I", ROOT, "-c", source, "-o", runtime], check=True
-        )
+        switch, listener = self.object_of("switch"), self.object_of("listener")
         result = {}
-        for name in names:
-            target = f"tests/{name}"
+        for target in names:
             commands = subprocess.run(
                 ["ninja", "-t", "commands", target],
                 cwd=self.build,
@@ -183,10 +184,13 @@ class Schemata:
                 text=True,
                 check=True,
             ).stdout
-            link = commands.splitlines()[-1].removeprefix(": && ").split(" && ")[0]
+            links = [c for c in commands.splitlines() if f" -o {target} " in c]
+            link = links[-1].removeprefix(": && ").split(" && ")[0]
             words = [libraries.get(w, w) for w in shlex.split(link)]
+            name = os.path.basename(target)
             result[name] = os.path.join(self.work, name)
             output = words.index("-o") + 1
-            words[output : output + 1] = [result[name], runtime]  # before any library
+            objects = [switch, listener] if name.startswith("test_") else [switch]
+            words[output : output + 1] = [result[name], *objects]  # before any library
             subprocess.run(words, cwd=self.build, check=True)
         return result

@@ -259,6 +259,15 @@ TEST_CASE("GPUs that may not reach each other over PCIe send twice over the bus"
   CHECK(direct.time() < staged.time());
 }
 
+TEST_CASE("a reduce-scatter on a ring has half of an all-reduce's steps and bytes",
+          "[model][collective]") {
+  // Of four ranks: three steps of 5 us, and 3/4 of 100 MB at 100 GB/s.
+  const CollectiveLaw law(ring(4, 5us, gigabytes_per_second(100)));
+  const CollectiveCost cost = law.of(Collective::reduce_scatter, {100'000'000});
+  CHECK(cost.latency == 15us);
+  CHECK(cost.transfer == 750us);
+}
+
 TEST_CASE("a broadcast on a ring is half of an all-reduce", "[model][collective]") {
   // Three steps of 5 us and 25 MB at 100 GB/s. What training adds to an all-reduce is not part of
   // it.

@@ -374,6 +374,54 @@ TEST_CASE("a PowerSGD that draws afresh keeps the host of a GPU busy, in proport
   CHECK(drawn(false, false) == 2 * (1024 + 256 * 9) * 3ns);
 }
 
+TEST_CASE("error feedback adds what was lost before it compresses, and keeps what is lost after",
+          "[model][comm_hook]") {
+  const auto kind = GENERATE(CommHookKind::powersgd, CommHookKind::batched_powersgd);
+  CommHook hook = powersgd(2, kind);
+  const auto places = [&](CommAction action) {
+    const auto steps = comm_steps(hook, reference_bucket(), 2, 2, false, 0);
+    std::vector<std::size_t> found;
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      if (steps[i].action == action) found.push_back(i);
+    return found;
+  };
+  const auto added = places(CommAction::add_error), kept = places(CommAction::keep_error);
+  REQUIRE(added.size() == 1);
+  REQUIRE(kept.size() == 1);
+  CHECK(added.front() < places(CommAction::project).front());
+  CHECK(kept.front() > places(CommAction::reconstruct).back());
+  hook.powersgd.error_feedback = false;
+  CHECK(places(CommAction::add_error).empty());
+  CHECK(places(CommAction::keep_error).empty());
+}
+
+TEST_CASE("batched PowerSGD multiplies one square matrix, three times", "[model][comm_hook]") {
+  // 4100 elements, padded to 65 x 65: P = M Q, Q = M^T P, M = P Q^T, of rank 2.
+  const CommBucket bucket{{matrix_of({41, 100})}, DType::fp32};
+  const CommHook hook = powersgd(2, CommHookKind::batched_powersgd);
+  std::vector<std::pair<CommAction, Gemm>> products;
+  for (const CommStep& step : comm_steps(hook, bucket, 2, 2, false, 0))
+    if (step.kernel.gemm) products.emplace_back(step.action, *step.kernel.gemm);
+  REQUIRE(products.size() == 3);
+  CHECK(products[0].first == CommAction::project);
+  CHECK(products[1].first == CommAction::back_project);
+  CHECK(products[2].first == CommAction::reconstruct);
+  for (const auto& [action, gemm] : products) CHECK(gemm.m * gemm.n * gemm.k == 65 * 65 * 2);
+}
+
+TEST_CASE("PowerSGD divides what it compressed, where it compressed anything",
+          "[model][comm_hook]") {
+  const auto divided = [](const CommBucket& bucket) {
+    std::vector<std::int64_t> bytes;
+    for (const CommStep& step : comm_steps(powersgd(2), bucket, 2, 2, false, 0))
+      if (step.action == CommAction::divide_q) bytes.push_back(step.kernel.traffic.count);
+    return bytes;
+  };
+  // Q of a matrix of 64 x 32 and rank 2 has 32 x 2 numbers, read and written in 4 bytes each.
+  CHECK(divided({{matrix_of({64, 32})}, DType::fp32}) == Sizes{2 * 32 * 2 * 4});
+  CHECK(divided({{matrix_of({64})}, DType::fp32}).empty());
+}
+
 TEST_CASE("launches of the largest bucket are counted without overflow", "[model][comm_hook]") {
   const CommBucket huge{{matrix_of({1 << 20, 1 << 20})}, DType::fp32};
   for (const CommStep& step :

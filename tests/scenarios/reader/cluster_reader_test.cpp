@@ -347,6 +347,13 @@ TEST_CASE("R37, R38: how many collectives run at once, and whether over the host
   CHECK(cluster.collectives_at_once == 2);
   REQUIRE(cluster.through_host);
   CHECK(cluster.through_host->bytes_per_second == 20e9);
+  // Over the hosts NCCL has no say, and kernels keep their SMs, unless a law is asked for.
+  CHECK(cluster.collectives == CollectiveModel::alpha_beta);
+  REQUIRE(cluster.interference);
+  CHECK(cluster.interference->compute_slowdown == 1);
+  CHECK(cluster_with(scratch, 8,
+                     "  intra_node: nvlink4\n  through_host: 20 GB/s\n  collectives: gloo")
+            .collectives == CollectiveModel::gloo);
   CHECK(refusal_at(scratch, 8, "  intra_node: nvlink4\n  collectives_at_once: 0") ==
         "s.yaml:9:24: cluster.collectives_at_once: expected a whole number from 1 to 8, got \"0\"");
   CHECK(

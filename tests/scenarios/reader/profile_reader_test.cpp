@@ -84,6 +84,15 @@ TEST_CASE("a profile becomes a workload with a kernel up to each instant gradien
   CHECK(arrival_order(workload) == std::vector<int>{2, 0, 1});
 }
 
+TEST_CASE("a profile says what copying a gradient back takes, and what is outside the passes",
+          "[scenarios][profile_reader]") {
+  const Scratch scratch;
+  scratch.write("p.yaml", good_profile + "copy_back: 109 us\noutside: 3 ms\n");
+  const Workload workload = read_scenario(scratch.write("s.yaml", scenario_of_profile)).workload;
+  CHECK(workload.copy_back == 109us);
+  CHECK(workload.outside == 3ms);
+}
+
 TEST_CASE("without an order of arrival, gradients come as they are ready, ties in reverse",
           "[scenarios][profile_reader]") {
   const Scratch scratch;

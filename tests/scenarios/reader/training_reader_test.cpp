@@ -259,6 +259,9 @@ TEST_CASE("where batches come from is read, and says how much ranks usually diff
         "s.yaml:4:10: training.input: missing key \"cores\"");
   CHECK(three.refused("  input: {time: 480 ms, cores: 0}") ==
         "s.yaml:4:32: training.input.cores: expected a whole number from 1 to 100000, got \"0\"");
+  CHECK(three.refused("  input: {time: 480 ms, cores: 100000}").empty());
+  CHECK_THAT(three.refused("  input: {time: 480 ms, cores: 100001}"),
+             Catch::Contains("expected a whole number from 1 to 100000"));
   CHECK(three.refused("  input: decode") ==
         "s.yaml:4:10: training.input: unknown name \"decode\"; did you mean \"decoded\"?; known: "
         "ready, decoded");

@@ -91,6 +91,7 @@ TEST_CASE(
       "s.yaml:2:10: workload.model: gpt2: a sequence of 1025 is longer than the 1024 positions the "
       "model has learned");
   CHECK(refusal_at(scratch, 4, "  sequence: 512").empty());
+  CHECK(refusal_at(scratch, 4, "  image: 32").empty());
   CHECK(refusal_at(scratch, 4, "  image: 16") ==
         "s.yaml:4:10: workload.image: expected a whole number from 32 to 16384, got \"16\"");
 }

@@ -235,6 +235,9 @@ TEST_CASE("the recommended cap regrets least when link and kernels are not as to
     const Tuning tuning = tune(model, training, options);
     const Advice& advice = tuning.advice;
     REQUIRE(advice.corners.size() == 9);
+    // Each cap and the default, in every corner; and what was evaluated before that.
+    REQUIRE(advice.evaluated >= 9);
+    CHECK(tuning.evaluated - advice.evaluated == tune(model, training).evaluated);
     CHECK(advice.corners[0].link == 1);
     CHECK(advice.corners[0].compute == 1);
     // The same by hand: every cap, and the default, in every corner; chosen by regret, then by

@@ -1,11 +1,11 @@
-// Which mutant is on, which mutants a test reached, and how much processor time the test took.
-// Linked into every mutated test program.
+// Which mutants a test reached, and how much processor time it took. Linked into every mutated test
+// program.
 #define CATCH_CONFIG_EXTERNAL_INTERFACES
-#include <atomic>
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include <catch2/catch.hpp>
 
@@ -24,14 +24,6 @@ const char* torch_python_of_build() {
 
 namespace ddpsim::mutation {
 namespace {
-
-constexpr int most = 10'000;
-std::atomic<bool> reached[most];
-
-int number_of_chosen() {
-  const char* text = std::getenv("DDPSIM_MUTANT");
-  return text ? std::atoi(text) : -1;
-}
 
 /// Writes a line for each test into the file named by DDPSIM_MUTATION_TRACE: seconds of processor
 /// time, name, and numbers of the mutants reached, separated by tabs.
@@ -67,12 +59,5 @@ class Trace : public Catch::TestEventListenerBase {
 CATCH_REGISTER_LISTENER(Trace)
 
 }  // namespace
-
-bool chosen(int id) {
-  static const int number = number_of_chosen();
-  if (!reached[id].load(std::memory_order_relaxed))
-    reached[id].store(true, std::memory_order_relaxed);
-  return id == number;
-}
 
 }  // namespace ddpsim::mutation
