@@ -372,7 +372,7 @@ std::vector<Lane> Timelines::bucket_lanes(std::size_t index) {
     while (row < rows.size() && rows[row].bars.back().end > begun) ++row;
     if (row == most_bucket_rows) continue;  // it stands in the table
     if (row == rows.size())
-      rows.push_back({row == 0 ? "buckets" : "", index, 0, bucket_height, {}, {}, {}});
+      rows.push_back({row == 0 ? "buckets" : "", index, 0, bucket_height, {}, {}, {}, {}});
     const std::string size = to_string(schedule.buckets[b].size);
     const std::int32_t name = names_.number_of(
         fmt::format("bucket {}: {}, {} gradients", b, size, schedule.buckets[b].parameters.size()));
