@@ -41,8 +41,8 @@ Module PictureModules::convolution(const std::string& name, Pictures& pictures,
   if (make_.casts())  // autocast copies the weight, and the network's own pictures
     module.forward.push_back(make_.eager(
         name + ".cast",
-        {make_.to_computed(to_input ? 0 : before.elements()), make_.to_computed(channels * taps),
-         make_.to_computed(biased ? channels : 0)}));
+        {make_.to_computed(input == Input::data ? before.elements() : 0),
+         make_.to_computed(channels * taps), make_.to_computed(biased ? channels : 0)}));
   run(module.forward, name, {of_each, outputs, taps, products}, forward_parts(call));
   // The data gradient gathers from every output channel; under a stride from fewer places each,
   // for more pixels: the product of the extents is the same.
@@ -69,11 +69,63 @@ Module PictureModules::convolution(const std::string& name, Pictures& pictures,
   module.parameters = {make_.parameter(name + ".weight", shape, last)};
   if (biased) module.parameters.push_back(make_.parameter(name + ".bias", {channels}, last));
   // What it reads, the module before keeps: a ReLU or a pool its result.
-  if (input == Input::data) module.kept = make_.computed(before.elements());
+  if (!to_input) module.kept = make_.computed(before.elements());
   if (make_.casts()) module.kept += make_.computed(channels * taps);
   module.forward_working = make_.computed(pictures.elements());
   module.backward_working =
       make_.computed(pictures.elements() + (to_input ? before.elements() : 0));
+  return module;
+}
+
+Module PictureModules::unfolding(const std::string& name, Pictures& pictures, std::int64_t channels,
+                                 std::int64_t side) const {
+  const Pictures small = pictures;
+  pictures = {small.batch, channels, small.height * side, small.width * side};
+  const std::int64_t area = side * side, taps = channels * area;
+  const std::int64_t places = small.batch * small.places(), weight = small.channels * taps;
+  const std::int64_t moved = small.elements() + weight + pictures.elements();
+  const ConvolutionCall undone{.shape = {.pictures = small.batch,
+                                         .channels = channels,
+                                         .pixels = pictures.places(),
+                                         .outputs = small.channels,
+                                         .places = small.places(),
+                                         .window = area,
+                                         .groups = 1,
+                                         .channels_last = last_},
+                               .type = make_.product_type(),
+                               .strided = side > 1};
+  ConvolutionGradients gradients = gradient_parts(undone, true);
+  Module module;
+  const auto run = [&](std::vector<Kernel>& pass, const std::string& kernel, const Gemm& shape,
+                       std::vector<KernelPart> parts) {
+    pass.push_back(run_.gemm(kernel, shape, moved));
+    pass.back().parts = std::move(parts);
+  };
+  if (make_.casts())
+    module.forward = {
+        make_.eager(name + ".cast", {make_.to_computed(weight), make_.to_computed(channels)})};
+  run(module.forward, name, {places, taps, small.channels}, std::move(gradients.input));
+  module.forward.push_back(
+      run_.eager(name + ".bias", {{pictures.elements(), {follows(strided(2))}}}));
+  run(module.backward, name + ".grad_data", {places, small.channels, taps}, forward_parts(undone));
+  run(module.backward, name + ".grad_weight", {small.channels, taps, places},
+      std::move(gradients.weight));
+  module.backward.push_back(
+      run_.eager(name + ".grad_bias",
+                 {{pictures.elements(),
+                   {follows(last_ ? sum_of_rows(1, pictures.batch * pictures.places(), channels)
+                                  : reduced(1, channels, pictures.batch * pictures.places()))}}}));
+  if (make_.casts())
+    module.backward.push_back(make_.eager(
+        name + ".grad_cast", {make_.to_stored(weight), make_.to_stored(channels)}, Pass::backward));
+  const int last = static_cast<int>(module.backward.size()) - 1;
+  module.parameters = {
+      make_.parameter(name + ".weight", {small.channels, channels, side, side}, last),
+      make_.parameter(name + ".bias", {channels}, last)};
+  if (make_.casts()) module.kept += make_.computed(weight);
+  module.forward_working = make_.computed(pictures.elements());
+  module.backward_working = make_.computed(pictures.elements() + small.elements());
+  module.calls = 1;
   return module;
 }
 

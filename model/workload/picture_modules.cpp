@@ -61,6 +61,20 @@ Module PictureModules::batch_norm(const std::string& name, const Pictures& pictu
   return module;
 }
 
+Module PictureModules::frozen_norm(const std::string& name, const Pictures& pictures) const {
+  const std::int64_t elements = pictures.elements();
+  const DType type = make_.computed_type();
+  Module module;
+  module.forward = {make_.eager(name, {{pictures.channels, {2, 2, 3, 3, 3}, DType::fp32},
+                                       {elements, {strided(2), strided(2)}, type}})};
+  module.backward = {make_.eager(name + ".grad", {{elements, {strided(2)}, type}}, Pass::backward)};
+  in_computed_format(module, elements, 0) = pictures.channels * Bytes{4};
+  module.frozen_statistics = pictures.channels;
+  module.calls = 1;
+  module.views = 4;
+  return module;
+}
+
 Module PictureModules::relu(const std::string& name, std::int64_t elements) const {
   Module module = run_.elementwise(name, {elements, {2}}, {elements, {3}});
   in_computed_format(module, elements, elements);

@@ -49,6 +49,10 @@ class PictureModules {
   /// kernel of cuDNN's that has a block of threads for each channel.
   Module batch_norm(const std::string& name, const Pictures& pictures) const;
 
+  /// torchvision's FrozenBatchNorm2d: a factor and a summand of every channel, which five small
+  /// kernels make of its four buffers each time.
+  Module frozen_norm(const std::string& name, const Pictures& pictures) const;
+
   /// In place, as torchvision writes it: what it reads is gone, its result is kept.
   Module relu(const std::string& name, std::int64_t elements) const;
 
@@ -77,8 +81,17 @@ class PictureModules {
   /// The mean of every picture's channels (forward reads, backward fills); or a grid of such means.
   Module average_pool(const std::string& name, Pictures& pictures, std::int64_t side) const;
 
+  /// A transposed convolution with bias whose windows do not overlap: each pixel becomes a square of
+  /// `side` by `side`. Its kernels are those of the convolution that it undoes.
+  Module unfolding(const std::string& name, Pictures& pictures, std::int64_t channels,
+                   std::int64_t side) const;
+
   Module linear(const std::string& name, std::int64_t rows, std::int64_t in, std::int64_t out,
                 Operand operand) const;
+
+  const ModuleMaker& maker() const { return make_; }
+  /// Makes kernels over pictures, which have the format of products under autocast too.
+  const ModuleMaker& picture_maker() const { return run_; }
 
   Module cross_entropy(const std::string& name, std::int64_t rows, std::int64_t classes) const;
 
