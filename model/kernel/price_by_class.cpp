@@ -12,7 +12,8 @@ bool has_laws(const Device& device) {
 }
 
 std::optional<KernelTime> part_time(const KernelPart& part, const Device& device, int release) {
-  if (device.multiprocessors < part.multiprocessors) return std::nullopt;
+  if (device.multiprocessors < part.multiprocessors || device.compute_capability < part.capability)
+    return std::nullopt;
   const auto* attention = std::get_if<AttentionOperation>(&part.kernel.shape);
   if (attention == nullptr) return kernel_time(part.kernel, device);
   DeviceKernel kernel = part.kernel;

@@ -1,6 +1,6 @@
-// SSD finds objects in one pass: VGG-16 without its classifier, four pairs of convolutions that make
-// its pictures ever smaller, and over each of six sizes two convolutions that tell, of boxes around
-// every place, the class and the correction.
+// SSD finds objects in one pass: VGG-16 without its classifier, four pairs of convolutions that
+// make its pictures ever smaller, and over each of six sizes two convolutions that tell, of boxes
+// around every place, the class and the correction.
 // Source: Liu et al., arXiv 1512.02325; torchvision.models.detection.ssd300_vgg16.
 
 #include <algorithm>

@@ -323,6 +323,7 @@ void read_described(const Yaml& given, const Entry& entry, WorkloadDraft& draft,
   if (const std::string note = operations_note(description, draft.compute, device); !note.empty())
     scenario.described->notes.push_back(note);
   for (const DescribedCollective& each : description.collectives) {
+    if (is_priced(each)) continue;
     scenario.described->collectives += each.count;
     scenario.described->collective_bytes += each.count * Bytes{each.bytes};
   }
