@@ -14,8 +14,8 @@ namespace ddpsim {
 /// complete after the first level's, which backward comes to last.
 Module over_levels(const PictureModules& x, const std::vector<std::vector<Module>>& levels);
 
-/// Predictions of several levels, of which each place has `columns` numbers for every anchor, become
-/// one tensor [pictures, anchors of all levels, columns]: a copy for each level, and one of all.
+/// Predictions of several levels, of which each place has some numbers for every anchor, become one
+/// tensor of all levels' anchors: a copy for each level, and one of all.
 Module joined_predictions(const PictureModules& x, const std::string& name,
                           const std::vector<Pictures>& levels);
 

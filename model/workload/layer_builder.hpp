@@ -116,8 +116,8 @@ class ModuleMaker {
 Module class_cross_entropy(const ModuleMaker& make, const std::string& name, std::int64_t rows,
                            std::int64_t classes);
 
-/// The module as it is where its parameters are not trained and its input needs no gradient: forward
-/// alone, and nothing is kept. Adds its parameters to what the workload holds frozen.
+/// The module where its parameters are not trained and its input needs no gradient: it runs forward
+/// alone and keeps nothing. Adds its parameters to what the workload holds frozen.
 Module frozen(Workload& workload, Module module);
 
 /// The module, with so many more calls of modules and views.

@@ -1,5 +1,5 @@
-// Mask R-CNN finds objects in two passes: a ResNet-50 and a pyramid of its results propose boxes, and
-// heads over those that are sampled tell class, correction and outline.
+// Mask R-CNN finds objects in two passes: a ResNet-50 and a pyramid of its results propose boxes,
+// and heads over those that are sampled tell class, correction and outline.
 // Source: He et al., arXiv 1703.06870; torchvision.models.detection.maskrcnn_resnet50_fpn, which
 // samples 512 boxes of a picture, at most a quarter of them on objects.
 
@@ -78,7 +78,8 @@ Module widened(const PictureModules& x, const std::string& name, const Pictures&
 }
 
 /// From the smallest result to the largest: fewer channels, the smaller level added, a window. The
-/// smallest level of all is every second place of the one before. Returns the levels, largest first.
+/// smallest level of all is every second place of the one before. Returns the levels, the largest
+/// first.
 std::vector<Pictures> append_pyramid(Workload& workload, const PictureModules& x,
                                      const MaskRcnnShape& shape,
                                      const std::vector<Pictures>& results) {

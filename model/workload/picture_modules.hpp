@@ -81,8 +81,8 @@ class PictureModules {
   /// The mean of every picture's channels (forward reads, backward fills); or a grid of such means.
   Module average_pool(const std::string& name, Pictures& pictures, std::int64_t side) const;
 
-  /// A transposed convolution with bias whose windows do not overlap: each pixel becomes a square of
-  /// `side` by `side`. Its kernels are those of the convolution that it undoes.
+  /// A transposed convolution with bias whose windows do not overlap: each pixel becomes a square
+  /// of `side` by `side`. Its kernels are those of the convolution that it undoes.
   Module unfolding(const std::string& name, Pictures& pictures, std::int64_t channels,
                    std::int64_t side) const;
 

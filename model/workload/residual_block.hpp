@@ -7,7 +7,7 @@
 
 namespace ddpsim {
 
-/// How a block is trained: with batch norms that are not, and from pictures that frozen modules made.
+/// How a block is trained: with batch norms that are not, and from pictures of frozen modules.
 struct BlockTraining {
   bool frozen_norms = false;
   Input input = Input::activation;
