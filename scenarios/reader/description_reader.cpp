@@ -156,15 +156,18 @@ const Map<DescribedKernel>& kernel_map() {
                            "idle, and only there is there a sum of parts.",
                 .otherwise = "every device launches it",
                 .example = "97"})
-          .key_taken("capability", value::number(1, 20),
-                     [](DescribedKernel& kernel, double version) {
-                       kernel.capability = static_cast<int>(std::lround(version * 10));
-                     },
-                     {.meaning = "The least compute capability, CUDA's, of a GPU that launches it: "
-                                 "kernels of Hopper's have helpers before them. Files of earlier "
-                                 "releases have multiprocessors: 109 for it.",
-                      .otherwise = "every device launches it",
-                      .example = "9.0"})
+          .key_taken(
+              "capability", value::number(1, 20),
+              [](DescribedKernel& kernel, double version) {
+                kernel.capability = static_cast<int>(std::lround(version * 10));
+              },
+              {.meaning =
+                   "The least compute capability, CUDA's, of a GPU that launches it: "
+                   "kernels of Hopper's have helpers before them. GPUs of 12.0 and "
+                   "later have kernels of Ampere's kind and launch none such. Files of earlier "
+                   "releases have multiprocessors: 109 for it.",
+               .otherwise = "every device launches it",
+               .example = "9.0"})
           .key_read("by_picture", value::boolean().type, ignored,
                     {.meaning = "Files of earlier releases have it. It says nothing."})
           .key_read("blocks", value::whole(1, 1'000'000).type, ignored,

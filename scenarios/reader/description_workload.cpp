@@ -164,8 +164,7 @@ KernelPart part_of(const DescribedKernel& described, DType type, const Device& d
 std::optional<Kernel> priced(const DescribedKernel& described, std::optional<DType> compute,
                              const Device& device, DescribedRelease release) {
   if (is_left_out(described, compute, device) ||
-      device.multiprocessors < described.multiprocessors.value_or(0) ||
-      device.compute_capability < described.capability)
+      !launches(device, described.multiprocessors.value_or(0), described.capability))
     return std::nullopt;
   Kernel kernel;
   kernel.name = described.op;

@@ -69,12 +69,12 @@ TEST_CASE("a device with fewer multiprocessors leaves a part out", "[model][pric
 }
 
 TEST_CASE("a device of an earlier generation leaves a part out", "[model][price_by_class]") {
-  // Many multiprocessors make no Hopper of an Ada.
+  // Many multiprocessors make no Hopper of an Ada, nor does a later number of a GeForce.
   Device device = device_with_laws();
   device.multiprocessors = 142;
   KernelPart helper = moving({4}, 0us);
   helper.capability = 90;
-  for (const auto& [capability, launches] : {std::pair{89, 1}, {90, 2}, {100, 2}}) {
+  for (const auto& [capability, launches] : {std::pair{89, 1}, {90, 2}, {100, 2}, {120, 1}}) {
     device.compute_capability = capability;
     Workload workload = with({moving({4}, 8us), helper});
     CHECK(priced(workload, device).launches == launches);
