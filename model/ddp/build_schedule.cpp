@@ -26,6 +26,23 @@
 namespace ddpsim {
 namespace {
 
+/// Collectives of the network's own in a pass of a layer: each waits for the kernels enqueued so
+/// far, and what follows on the device waits for it.
+class OwnSends {
+ public:
+  explicit OwnSends(const std::vector<StepWorks::OwnSend>& sends) : sends_(sends) {}
+
+  /// Those behind this kernel of the pass.
+  void send(ScheduleWriter& writer, std::size_t kernel) {
+    for (; next_ < sends_.size() && sends_[next_].after == kernel; ++next_)
+      writer.await(writer.announce(sends_[next_].operation, Message::own, sends_[next_].size));
+  }
+
+ private:
+  const std::vector<StepWorks::OwnSend>& sends_;
+  std::size_t next_ = 0;
+};
+
 class Step {
  public:
   Step(const StepWorks& works, const Training& training)
@@ -84,8 +101,11 @@ class Step {
     strategy_->before_forward(step_);
     for (std::size_t layer = 0; layer < step_.works.layers.size(); ++layer) {
       const auto& kernels = step_.works.layers[layer].forward;
-      for (std::size_t k = 0; k < kernels.size(); ++k)
+      OwnSends own(step_.works.layers[layer].sends_forward);
+      for (std::size_t k = 0; k < kernels.size(); ++k) {
         mark(step_.writer.kernel_task(Operation::forward, kernels[k]), layer, k);
+        own.send(step_.writer, k);
+      }
       hooks_.after_layer(step_, layer);
     }
   }
@@ -94,11 +114,13 @@ class Step {
     const bool beside_hook = step_.synced && strategy_->computes_aside(step_);
     for (std::size_t layer = step_.works.layers.size(); layer-- > 0;) {
       const StepWorks::LayerWorks& works = step_.works.layers[layer];
+      OwnSends own(works.sends_backward);
       for (std::size_t k = 0; k < works.backward.size(); ++k) {
         mark(backward_kernel(works.backward[k], beside_hook), layer, k);
         for (const std::int32_t index : works.completes[k])
           hooks_.gradient_computed(step_, index,
                                    [this](std::int32_t each) { gradient_ready(each); });
+        own.send(step_.writer, k);
       }
     }
   }

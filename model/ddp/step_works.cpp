@@ -22,6 +22,20 @@ Bytes copied_in(const Parameter& parameter) {
 constexpr Duration gathering = std::chrono::nanoseconds{2150};
 constexpr Duration restoring = std::chrono::nanoseconds{7950};
 
+Operation operation_of(OwnCollective::Kind kind) {
+  switch (kind) {
+    case OwnCollective::Kind::all_reduce:
+      return Operation::all_reduce;
+    case OwnCollective::Kind::all_gather:
+      return Operation::all_gather;
+    case OwnCollective::Kind::reduce_scatter:
+      return Operation::reduce_scatter;
+    case OwnCollective::Kind::broadcast:
+      return Operation::broadcast;
+  }
+  return Operation::all_reduce;
+}
+
 }  // namespace
 
 StepWorks::StepWorks(const Workload& workload, const Cluster& cluster, Optimizer kind)
@@ -85,6 +99,16 @@ StepWorks::StepWorks(const Workload& workload, const Cluster& cluster, Optimizer
     for (const Kernel& kernel : optimizer_kernels(kind, workload))
       optimizer.push_back(known(work_of(Operation::optimizer, kernel, optimizer_caller(kind))));
   }
+  if (device.ranks > 1)
+    for (const OwnCollective& each : workload.collectives) {
+      LayerWorks& layer = layers[at(each.layer)];
+      (each.backward ? layer.sends_backward : layer.sends_forward)
+          .push_back({at(each.after), operation_of(each.kind), each.size});
+    }
+  for (LayerWorks& layer : layers)
+    for (auto* sends : {&layer.sends_forward, &layer.sends_backward})
+      std::stable_sort(sends->begin(), sends->end(),
+                       [](const OwnSend& a, const OwnSend& b) { return a.after < b.after; });
   for (const int index : arrival) {
     const Parameter& parameter = workload.parameters[at(index)];
     if (parameter.unused) continue;  // no gradient, no hook

@@ -19,10 +19,17 @@ struct StepWorks : WorkloadGradients {
   /// synchronous, and whether collectives run on the hosts.
   StepWorks(const Workload& workload, const Cluster& cluster, Optimizer optimizer);
 
+  struct OwnSend {
+    std::size_t after = 0;  ///< the kernel of the pass
+    Operation operation = Operation::all_reduce;
+    Bytes size;
+  };
   struct LayerWorks {
     std::vector<KnownWork> forward, backward;  ///< as in Layer
     /// [backward kernel] parameters whose gradient that kernel completes, in the order hooks fire
     std::vector<std::vector<std::int32_t>> completes;
+    /// Collectives of the network's own in either pass, by the kernel they follow.
+    std::vector<OwnSend> sends_forward, sends_backward;
   };
   struct BufferWorks {
     KnownWork flatten, restore, broadcast;  ///< into one tensor, to all ranks, and back into each

@@ -11,8 +11,15 @@ bool has_laws(const Device& device) {
          device.memory_bandwidth.bytes_per_second > 0;
 }
 
+bool launches(const Device& device, int multiprocessors, int capability) {
+  constexpr int as_ampere = 120;
+  if (device.multiprocessors < multiprocessors) return false;
+  if (capability == 0) return true;
+  return device.compute_capability >= capability && device.compute_capability < as_ampere;
+}
+
 std::optional<KernelTime> part_time(const KernelPart& part, const Device& device, int release) {
-  if (device.multiprocessors < part.multiprocessors) return std::nullopt;
+  if (!launches(device, part.multiprocessors, part.capability)) return std::nullopt;
   const auto* attention = std::get_if<AttentionOperation>(&part.kernel.shape);
   if (attention == nullptr) return kernel_time(part.kernel, device);
   DeviceKernel kernel = part.kernel;

@@ -14,6 +14,13 @@ inline constexpr int usual_release = 213;
 /// data sheet known?
 bool has_laws(const Device& device);
 
+/// Does the device launch a kernel of devices that have so many multiprocessors and this compute
+/// capability (times ten; 0: any) at least? Kernels of Hopper's (90) are those of Blackwell's data
+/// centre GPUs as well, but not of GPUs of capability 12, whose kernels are of Ampere's kind.
+/// Source: traces of an RTX 5070 Ti, in which none of Hopper's helpers is
+/// (tests/python/test_describe_cuda.py).
+bool launches(const Device& device, int multiprocessors, int capability);
+
 /// How long a part of a kernel keeps the device busy, in all its launches; none where the device
 /// launches none. `release`: 213 is PyTorch 2.13, which decides which kernel computes attention.
 /// Throws as kernel_time.

@@ -8,6 +8,8 @@ std::string_view name_of(Message message) {
       return "gradients";
     case Message::buffers:
       return "buffers";
+    case Message::own:
+      return "own";
     case Message::bucket_indices:
       return "bucket indices";
     case Message::bucket_lengths:

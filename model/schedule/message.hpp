@@ -11,6 +11,7 @@ namespace ddpsim {
 enum class Message : std::uint8_t {
   gradients,
   buffers,         ///< rank 0's, before forward
+  own,             ///< the network's own: a synchronised batch norm's, a loss's
   bucket_indices,  ///< of the rebuild: int32 for each parameter and one more
   bucket_lengths,  ///< of the rebuild: int32 for each bucket
   used_map,        ///< which parameters were used: int32 for each

@@ -25,7 +25,7 @@ std::string_view name_of(Stream stream) {
 bool is_note(const Schedule& schedule, const Task& task) {
   if (!is_collective(task.operation) || task.bucket != nobody) return false;
   const Message message = schedule.work_of(task).message;
-  return message != Message::gradients && message != Message::buffers &&
+  return message != Message::gradients && message != Message::buffers && message != Message::own &&
          message != Message::parameters;
 }
 

@@ -55,9 +55,11 @@ bool begins_bucket(const Schedule& schedule, const Task& task) {
                       [](const CommStep& step) { return is_collective(step.operation); });
 }
 
-/// Buffers are broadcast before the step's gradients exist: they are not its communication.
+/// Buffers are broadcast before the step's gradients exist, and what the network itself sends is
+/// part of its passes, under every strategy: neither is the step's communication.
 bool counts_as_communication(const Schedule& schedule, const Task& task) {
-  return is_collective(task.operation) && schedule.work_of(task).message != Message::buffers;
+  const Message message = schedule.work_of(task).message;
+  return is_collective(task.operation) && message != Message::buffers && message != Message::own;
 }
 
 /// How long at least one of these lasted.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "model/workload/convnet.hpp"
+#include "model/workload/detector.hpp"
 #include "model/workload/dlrm.hpp"
 #include "model/workload/mixtral.hpp"
 #include "model/workload/mlp.hpp"
@@ -45,6 +46,13 @@ Workload build(const WhisperShape& shape, const WorkloadSize& size) {
 }
 Workload build(const DlrmShape& shape, const WorkloadSize& size) {
   return dlrm_workload(shape, size);
+}
+
+Workload build(const SsdShape& shape, const WorkloadSize& size) {
+  return ssd_workload(shape, size);
+}
+Workload build(const MaskRcnnShape& shape, const WorkloadSize& size) {
+  return mask_rcnn_workload(shape, size);
 }
 
 }  // namespace

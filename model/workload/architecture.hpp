@@ -123,9 +123,26 @@ struct DlrmShape {
   std::vector<int> top{512, 256};     ///< widths between the pairs and the logit
 };
 
+/// torchvision's ssd300_vgg16: boxes of six sizes of pictures, which are 300 pixels square.
+struct SsdShape {
+  int classes = 91;        ///< the background's among them
+  int trained_stages = 4;  ///< of VGG-16's five, the last; those before are frozen
+};
+
+/// torchvision's maskrcnn_resnet50_fpn: a ResNet-50 whose batch norms are frozen, a pyramid of its
+/// results, proposals of boxes, and heads over those that are sampled.
+struct MaskRcnnShape {
+  int classes = 91;          ///< the background's among them
+  int trained_stages = 3;    ///< of ResNet-50's five (its stem is one), the last
+  int picture_height = 800;  ///< in pixels, as a batch is padded
+  int picture_width = 1088;
+  int boxes = 512;  ///< sampled of a picture's proposals
+  int masks = 128;  ///< of those, how many show an object: at most a quarter in torchvision
+};
+
 using Architecture =
     std::variant<TransformerShape, ResNetShape, VggShape, MlpShape, VitShape, T5Shape, MixtralShape,
-                 EfficientNetShape, WhisperShape, DlrmShape>;
+                 EfficientNetShape, WhisperShape, DlrmShape, SsdShape, MaskRcnnShape>;
 
 /// What one rank feeds the network in one micro-batch, and in which number formats.
 struct WorkloadSize {

@@ -5,7 +5,7 @@
 namespace ddpsim {
 namespace {
 
-constexpr int hopper = 109;              // multiprocessors: an A100 has 108
+constexpr CallParts::Least any{}, hopper{.capability = 90};
 constexpr std::int64_t long_sum = 2048;  // products added up for one result
 constexpr std::int64_t short_sum = 256;
 constexpr std::int64_t few_tiles = 10, split_tiles = 16;
@@ -41,7 +41,8 @@ class Rules {
             changes ? Call::follows : Call::convolution);
     if (on_tensor_cores() && aligned() && !single && shape_.groups == 1 && !as_ampere)
       help(parts, shape_.places, outputs_, shape_.pictures);
-    if (changes && !as_ampere) relay(parts, result_, Call::follows, sum() >= long_sum ? 0 : hopper);
+    if (changes && !as_ampere)
+      relay(parts, result_, Call::follows, sum() >= long_sum ? any : hopper);
     if (call_.biased) move(parts, PatternKind::strided, 2 * result_);
   }
 
@@ -123,8 +124,8 @@ class Rules {
   }
   /// A copy in the other layout.
   void relay(CallParts& parts, Bytes tensor, Call call = Call::follows,
-             int multiprocessors = 0) const {
-    parts.add(moving(PatternKind::layout, 2 * tensor), call, multiprocessors);
+             const CallParts::Least& least = any) const {
+    parts.add(moving(PatternKind::layout, 2 * tensor), call, least);
   }
 
   void product(CallParts& parts, ConvolutionDirection direction, Bytes moved, bool tensor_cores,

@@ -175,6 +175,7 @@ struct KernelPart {
   DeviceKernel kernel;
   Duration host{};          ///< of its call on the reference host, in a warm loop
   int multiprocessors = 0;  ///< the fewest of a device that launches it
+  int capability = 0;       ///< CUDA's compute capability, times ten: the least of such a device
 
   bool operator==(const KernelPart&) const = default;
 };

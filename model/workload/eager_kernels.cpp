@@ -22,7 +22,7 @@ std::int64_t tiles(const Gemm& gemm) {
   return (gemm.m + 127) / 128 * ((gemm.n + 127) / 128);
 }
 
-constexpr int hopper = 109;  // multiprocessors: an A100 has 108
+constexpr CallParts::Least hopper{.capability = 90};
 
 /// Into how many parts cuBLAS cuts the sum of a product in fp32 with few tiles.
 std::int64_t parts_of_sum(const Gemm& gemm) {
@@ -41,8 +41,8 @@ bool counts_tiles(const Gemm& gemm) {
 
 }  // namespace
 
-void CallParts::add(const DeviceKernel& kernel, Call call, int multiprocessors) {
-  KernelPart part{kernel, {}, multiprocessors};
+void CallParts::add(const DeviceKernel& kernel, Call call, const Least& least) {
+  KernelPart part{kernel, {}, least.multiprocessors, least.capability};
   if (call != Call::follows && call != Call::clears) {
     const CallTime time = call_time(call, backward_, kernel.type);
     part.host = time.time;
@@ -58,12 +58,12 @@ void CallParts::add(const DeviceKernel& kernel, Call call, int multiprocessors) 
   parts_.push_back(part);
 }
 
-void CallParts::add_clearing(int multiprocessors, int launches) {
+void CallParts::add_clearing(const Least& least, int launches) {
   DeviceKernel memset;
   memset.shape = MemoryPattern{.of = PatternKind::fill};
   memset.traffic = Bytes{4 * launches};
   memset.launches = launches;
-  add(memset, Call::clears, multiprocessors);
+  add(memset, Call::clears, least);
 }
 
 std::vector<KernelPart> parts_of(const std::vector<EagerKernels>& runs, Pass pass, DType dtype) {
@@ -104,7 +104,7 @@ std::vector<KernelPart> parts_of(const Gemm& gemm, DType type, Bytes traffic,
     DeviceKernel sum;
     sum.shape = MemoryPattern{};
     sum.traffic = Bytes{8 * cut * gemm.m * gemm.n};
-    parts.add(sum, Call::follows, static_cast<int>(2 * tiles(gemm) + 1));
+    parts.add(sum, Call::follows, {.multiprocessors = static_cast<int>(2 * tiles(gemm) + 1)});
   } else if (constexpr std::int64_t long_sum = 1024; product.along_k == 0 && gemm.k >= long_sum) {
     parts.add_clearing();
   }

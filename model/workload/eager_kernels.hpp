@@ -94,9 +94,13 @@ class CallParts {
  public:
   explicit CallParts(Pass pass) : backward_(pass == Pass::backward) {}
 
-  void add(const DeviceKernel& kernel, Call call, int multiprocessors = 0);
+  /// `least`: what a device has at least that launches it.
+  struct Least {
+    int multiprocessors = 0, capability = 0;
+  };
+  void add(const DeviceKernel& kernel, Call call, const Least& least = {0, 0});
   /// A memset of a few bytes that the blocks of the next kernel count in.
-  void add_clearing(int multiprocessors = 0, int launches = 1);
+  void add_clearing(const Least& least = {0, 0}, int launches = 1);
   std::size_t size() const { return parts_.size(); }
   std::vector<KernelPart> take() && { return std::move(parts_); }
 

@@ -85,6 +85,14 @@ Module class_cross_entropy(const ModuleMaker& make, const std::string& name, std
   return module;
 }
 
+Module frozen(Workload& workload, Module module) {
+  for (const Parameter& parameter : module.parameters) workload.frozen += parameter.size();
+  module.parameters.clear();
+  module.backward.clear();
+  module.kept = module.backward_working = Bytes{};
+  return module;
+}
+
 Module with_calls(Module module, int calls, int views) {
   module.calls += calls;
   module.views += views;
@@ -283,6 +291,13 @@ void add_statistics(Workload& workload, std::int64_t channels) {
   workload.buffers[1].size += Bytes{8};
 }
 
+/// One that is not trained: weight, bias, mean and variance are buffers in fp32.
+void add_frozen_statistics(Workload& workload, std::int64_t channels) {
+  if (workload.buffers.empty()) workload.buffers.resize(1);
+  workload.buffers[0].tensors += 4;
+  workload.buffers[0].size += Bytes{4 * channels * 4};
+}
+
 }  // namespace
 
 void append_layer(Workload& workload, const std::string& name, const std::string& prefix,
@@ -291,6 +306,7 @@ void append_layer(Workload& workload, const std::string& name, const std::string
   LayerPass forward;
   Duration waiting{};
   for (const Module& module : modules) {
+    if (module.frozen_statistics > 0) add_frozen_statistics(workload, module.frozen_statistics);
     waiting += module.calls * module_time + module.views * view_time;
     for (const Kernel& kernel : module.forward)
       forward.run(kernel, false, std::exchange(waiting, {}));

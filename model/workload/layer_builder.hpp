@@ -17,6 +17,7 @@ struct Module {
   std::vector<Kernel> backward;
   std::vector<Parameter> parameters;
   std::int64_t statistics = 0;                    ///< channels of a batch norm; 0 elsewhere
+  std::int64_t frozen_statistics = 0;             ///< likewise of one that is not trained
   Bytes kept, forward_working, backward_working;  ///< as in ModuleMemory
   /// Modules of PyTorch that its forward pass calls, those around it that begin with it among them,
   /// and views of tensors: both take the host's time alone.
@@ -30,7 +31,11 @@ enum class LinearKind : std::uint8_t {
   einsum,  ///< a bias-free weight under einsum: its gradient comes transposed and is copied over
 };
 
-enum class Input : std::uint8_t { activation, data };  ///< the data needs no gradient
+enum class Input : std::uint8_t {
+  activation,
+  data,    ///< the batch's own, in the format of parameters: needs no gradient
+  frozen,  ///< what frozen modules made, in the format of products: needs none either
+};
 
 /// The tensor a projection reads, which autograd keeps until backward has made the weight's
 /// gradient of it.
@@ -110,6 +115,10 @@ class ModuleMaker {
 /// log_softmax.
 Module class_cross_entropy(const ModuleMaker& make, const std::string& name, std::int64_t rows,
                            std::int64_t classes);
+
+/// The module where its parameters are not trained and its input needs no gradient: it runs forward
+/// alone and keeps nothing. Adds its parameters to what the workload holds frozen.
+Module frozen(Workload& workload, Module module);
 
 /// The module, with so many more calls of modules and views.
 Module with_calls(Module module, int calls, int views = 0);

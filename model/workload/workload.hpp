@@ -96,13 +96,25 @@ struct BufferGroup {
 inline constexpr Bytes most_broadcast{250 << 20};
 std::vector<BufferGroup> cut(const std::vector<BufferGroup>& groups, Bytes most = most_broadcast);
 
+/// A collective that the network itself sends, in the communicator of DistributedDataParallel: a
+/// synchronised batch norm's, or one of a loss that gathers. What follows waits for its result.
+struct OwnCollective {
+  enum class Kind : std::uint8_t { all_reduce, all_gather, reduce_scatter, broadcast };
+  Kind kind = Kind::all_reduce;
+  Bytes size;             ///< that a rank gives
+  bool backward = false;  ///< in which pass of the layer
+  int layer = 0;
+  int after = 0;  ///< index into that pass: behind this kernel
+};
+
 /// The network being trained, at a given batch and sequence, as one rank sees it.
 struct Workload {
   std::string name;
-  std::string source;                 ///< where its numbers come from
-  std::vector<Layer> layers;          ///< in forward order; backward runs them last to first
-  std::vector<Parameter> parameters;  ///< in registration order
-  std::vector<BufferGroup> buffers;   ///< by type; a batch norm has statistics and a counter
+  std::string source;                      ///< where its numbers come from
+  std::vector<Layer> layers;               ///< in forward order; backward runs them last to first
+  std::vector<Parameter> parameters;       ///< in registration order
+  std::vector<BufferGroup> buffers;        ///< by type; a batch norm has statistics and a counter
+  std::vector<OwnCollective> collectives;  ///< those of one kernel in the order they are sent
   Bytes frozen;      ///< of what lives on the device beside them: parameters that are not trained
   Bytes inputs;      ///< of the batch; zero: not known
   Bytes workspaces;  ///< that libraries keep for their kernels from the first one on

@@ -275,6 +275,19 @@ void check_links(ClusterDraft& cluster, const YamlMap& map) {
   if (!linked) check_table(cluster, link);
 }
 
+/// All nodes have as many ranks: who writes a list learns what to write.
+Value<int> ranks_of_each_node() {
+  auto value = value::whole(1, most_ranks_per_node);
+  value.read = [read = value.read](const Yaml& given) {
+    if (given.is_list())
+      given.fail(
+          "nodes with different numbers of ranks are not modelled: write one number, such as that "
+          "of the smallest node, whose NICs bound what all nodes exchange");
+    return read(given);
+  };
+  return value;
+}
+
 /// `ranks`, as nodes and the ranks of each.
 void divide_ranks(ClusterDraft& cluster, const YamlMap& map) {
   if (!cluster.ranks_given) return;
@@ -361,7 +374,7 @@ void add_machines(Map<ClusterDraft>& map) {
             .elsewhere = {{"nnodes", "torchrun's"},
                           {"num_nodes", "Lightning's"},
                           {"num_machines", "Accelerate's"}}})
-      .key("ranks_per_node", value::whole(1, most_ranks_per_node), &ClusterDraft::ranks_per_node,
+      .key("ranks_per_node", ranks_of_each_node(), &ClusterDraft::ranks_per_node,
            {.meaning = "How many ranks, each with a device of its own, a node has. With a "
                        "calibration: as many as it measured, unless said here.",
             .example = "8",

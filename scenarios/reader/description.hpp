@@ -45,11 +45,10 @@ struct DescribedKernel {
   int launches = 1;
   std::optional<int> launches_in_fp32;  ///< none: as many
   int operations = 1;                   ///< of PyTorch whose first launches these are
-  bool by_picture = false;              ///< a convolution that multiplies each picture by itself
-  std::optional<int> blocks;            ///< of threads, where few work on it
   bool tensor_cores = true;             ///< whether they can multiply a convolution in TF32
   std::optional<int> multiprocessors;   ///< the fewest of a device that launches it
   bool recomputed = false;       ///< a kernel of the forward pass that the backward pass runs again
+  int capability = 0;            ///< CUDA's, times ten: the least of such a device
   std::optional<Duration> time;  ///< measured, all launches together
 };
 
@@ -84,6 +83,8 @@ struct DescribedCollective {
   std::string module;      ///< the path of the one that sends it; "": the model, or its loss
   std::int64_t bytes = 0;  ///< that a rank gives
   int count = 1;
+  /// In that pass of which layer, and behind which entry, every repetition counted; none: not said.
+  std::optional<int> layer, after;
 };
 
 struct DescribedParameter {
@@ -135,6 +136,9 @@ DType multiplied_as(const DescribedKernel& kernel, std::optional<DType> compute,
 /// none where the device runs none, and where the description knows no class. `compute` as above.
 std::optional<KernelTime> class_time(const DescribedKernel& kernel, std::optional<DType> compute,
                                      const Device& device, DescribedRelease release);
+
+/// Is it known where it is sent, and by which law?
+bool is_priced(const DescribedCollective& collective);
 
 /// The description as a workload of kernels with known shapes. Neighbours that only move memory
 /// become one kernel with all their launches, unless a gradient is complete in between, so that

@@ -74,6 +74,9 @@ void finish_kernel(DescribedKernel& kernel, const YamlMap& map) {
   if (counted > 0) kernel.flops = counted;
 }
 
+/// Reads a key that no longer says anything.
+void ignored(DescribedKernel&, const Yaml&) {}
+
 const Map<DescribedKernel>& kernel_map() {
   const auto bytes = [] { return value::whole<std::int64_t>(0, most_bytes); };
   static const auto map =
@@ -143,17 +146,6 @@ const Map<DescribedKernel>& kernel_map() {
                            "more than a launch: 0 of a kernel that a library launches right behind "
                            "another, such as the sum of a product in parts.",
                 .example = "0"})
-          .key("by_picture", value::boolean(), &DescribedKernel::by_picture,
-               {.meaning =
-                    "Whether a convolution, of windows of one pixel, multiplies each picture "
-                    "by itself, as cuDNN does where channels come first: for the reader, no law "
-                    "asks."})
-          .key("blocks", value::whole(1, 1'000'000), &DescribedKernel::blocks,
-               {.meaning = "How many blocks of threads work on it, where that is few: a batch norm "
-                           "of cuDNN's has one for each channel, and a GPU's other multiprocessors "
-                           "are idle meanwhile. It stands by itself in the timeline.",
-                .otherwise = "as many as there is use for",
-                .example = "64"})
           .key("tensor_cores", value::boolean(), &DescribedKernel::tensor_cores,
                {.meaning = "Whether tensor cores can multiply it in TF32. A convolution's forward "
                            "pass whose channels do not come in fours they cannot, such as that of "
@@ -168,6 +160,22 @@ const Map<DescribedKernel>& kernel_map() {
                {.meaning = "Whether the backward pass runs a kernel of the forward pass again, as "
                            "activation checkpoints do: its product counts in HFU, and not in "
                            "MFU."})
+          .key_taken(
+              "capability", value::number(1, 20),
+              [](DescribedKernel& kernel, double version) {
+                kernel.capability = static_cast<int>(std::lround(version * 10));
+              },
+              {.meaning =
+                   "The least compute capability, CUDA's, of a GPU that launches it: "
+                   "kernels of Hopper's have helpers before them. GPUs of 12.0 and "
+                   "later have kernels of Ampere's kind and launch none such. Files of earlier "
+                   "releases have multiprocessors: 109 for it.",
+               .otherwise = "every device launches it",
+               .example = "9.0"})
+          .key_read("by_picture", value::boolean().type, ignored,
+                    {.meaning = "Files of earlier releases have it. It says nothing."})
+          .key_read("blocks", value::whole(1, 1'000'000).type, ignored,
+                    {.meaning = "Files of earlier releases have it. It says nothing."})
           .key("time", value::time_or_zero(), &DescribedKernel::time,
                {.meaning = "How long all its launches take together, where that was measured. It "
                            "goes before every law, on any device: such a description is of the "
@@ -334,11 +342,16 @@ const Map<DescribedParameter>& parameter_map() {
 
 const Map<DescribedCollective>& described_collective_map() {
   static const auto map =
-      Map<DescribedCollective>("described_collective",
-                               "A collective that the model itself sends, beside those of "
-                               "DistributedDataParallel. None is priced.")
+      Map<DescribedCollective>(
+          "described_collective",
+          "A collective that the model itself sends, beside those of "
+          "DistributedDataParallel and in their communicator. It waits for the "
+          "kernels before it, and those behind it wait for its result.")
           .key("op", value::text("the name of a collective"), &DescribedCollective::op,
-               {.meaning = "Which it is.", .example = "all_gather", .required = true})
+               {.meaning = "Which it is. all_reduce, all_gather, reduce_scatter and broadcast are "
+                           "priced; of others there is a note.",
+                .example = "all_gather",
+                .required = true})
           .key("pass", value::one_of(all_step_passes), &DescribedCollective::pass,
                {.meaning = "In which pass it is sent.", .example = "forward", .required = true})
           .key("module", value::text(), &DescribedCollective::module,
@@ -348,7 +361,18 @@ const Map<DescribedCollective>& described_collective_map() {
           .key("bytes", value::whole<std::int64_t>(0, most_bytes), &DescribedCollective::bytes,
                {.meaning = "Bytes that a rank gives.", .example = "516", .required = true})
           .key("count", value::whole(1, 1'000'000), &DescribedCollective::count,
-               {.meaning = "How often it is sent in a step."});
+               {.meaning = "How often it is sent there, one behind the other."})
+          .key("layer", value::whole(0, std::numeric_limits<int>::max()),
+               &DescribedCollective::layer,
+               {.meaning = "The layer, by its index in `layers`, in whose pass it is sent.",
+                .otherwise = "it is not priced: files of earlier releases do not tell",
+                .example = "3"})
+          .key("after", value::whole(0, std::numeric_limits<int>::max()),
+               &DescribedCollective::after,
+               {.meaning = "The entry of that layer's pass, from 0 and with every repetition "
+                           "counted, behind which it is sent.",
+                .otherwise = "needed with `layer`",
+                .example = "12"});
   return map;
 }
 
@@ -492,11 +516,38 @@ void check_arrival(const WorkloadDescription& description, const YamlMap& map) {
       arrival->fail(fmt::format("parameter {} ({}) is missing", p, description.parameters[p].name));
 }
 
+void check_collectives(const WorkloadDescription& description, const YamlMap& map) {
+  std::int64_t sent = 0;
+  for (std::size_t c = 0; c < description.collectives.size(); ++c) {
+    const DescribedCollective& collective = description.collectives[c];
+    const auto place = [&] { return YamlMap(entry(map, "collectives", c)); };
+    sent += collective.count;
+    if (sent > most_described_kernels)
+      place().node().fail(fmt::format("up to here there are {} collectives: at most {} are read",
+                                      sent, most_described_kernels));
+    if (!collective.layer) {
+      if (const auto after = place().find("after")) after->fail("of which layer? Say layer: 0");
+      continue;
+    }
+    const auto layer = static_cast<std::size_t>(*collective.layer);
+    if (layer >= description.layers.size())
+      place().at("layer").fail(fmt::format("there is no layer {}: there are {}, counted from 0",
+                                           layer, description.layers.size()));
+    const DescribedLayer& sends = description.layers[layer];
+    const bool forward = collective.pass == StepPass::forward;
+    const std::int64_t entries = entries_of(forward ? sends.forward : sends.backward);
+    if (const Yaml after = place().at("after"); *collective.after >= entries)
+      after.fail(fmt::format("the {} pass of layer {} ({}) has {} entries, counted from 0",
+                             name_of(collective.pass), layer, sends.name, entries));
+  }
+}
+
 void finish_description(WorkloadDescription& description, const YamlMap& map) {
   if (description.dtype == DType::tf32)
     map.find("dtype")->fail("tf32 is how matrices are multiplied, not how parameters are stored");
   check_layers(description, map);
   check_parameters(description, map);
+  check_collectives(description, map);
   check_arrival(description, map);
 }
 

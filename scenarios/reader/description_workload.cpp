@@ -30,17 +30,16 @@ Kernel no_work() {
 class DescribedPass {
  public:
   /// `closings`: the entries, counted from 0 with every repetition, behind which a gradient is
-  /// complete.
+  /// complete or a collective is sent.
   explicit DescribedPass(std::set<int> closings) : closings_(std::move(closings)) {}
 
-  /// An entry, so many times in a row. None: it is there, but nothing runs. `alone`: its neighbours
-  /// are other kernels.
-  void run(const std::optional<Kernel>& kernel, int count, bool alone) {
-    while (count > 0) {  // in pieces that end where a gradient is complete
+  /// An entry, so many times in a row. None: it is there, but nothing runs.
+  void run(const std::optional<Kernel>& kernel, int count) {
+    while (count > 0) {  // in pieces that end where a pass is closed
       const auto closing = closings_.lower_bound(entries_);
       int piece = closing == closings_.end() ? count : std::min(count, *closing - entries_ + 1);
       if (kernel && kernel->gemm) piece = 1;
-      if (kernel) append(*kernel, piece, alone);
+      if (kernel) append(*kernel, piece);
       entries_ += piece;
       if (closings_.contains(entries_ - 1)) close();
       count -= piece;
@@ -57,9 +56,8 @@ class DescribedPass {
   std::vector<Kernel> take() && { return std::move(kernels_); }
 
  private:
-  void append(const Kernel& kernel, int count, bool alone) {
-    if (open_ && !kernel.gemm && !alone &&
-        kernel.time.has_value() == kernels_.back().time.has_value() &&
+  void append(const Kernel& kernel, int count) {
+    if (open_ && !kernel.gemm && kernel.time.has_value() == kernels_.back().time.has_value() &&
         kernel.by_class.has_value() == kernels_.back().by_class.has_value()) {
       if (merged_ == 0) kernels_.back().name += " and others";
       ++merged_;
@@ -77,7 +75,7 @@ class DescribedPass {
     if (kernel.time) *kernels_.back().time += count * *kernel.time;
     if (kernel.by_class) add(*kernels_.back().by_class, *kernel.by_class, count);
     if (kernel.by_class) kernels_.back().by_class->host += std::exchange(waiting_, {});
-    open_ = !kernel.gemm && !alone;
+    open_ = !kernel.gemm;
   }
 
   /// Adds so many of a kernel to a sum, of which memory bounds the mean share.
@@ -147,6 +145,7 @@ KernelPart part_of(const DescribedKernel& described, DType type, const Device& d
   KernelPart part;
   part.host = host_of(described);
   part.multiprocessors = described.multiprocessors.value_or(0);
+  part.capability = described.capability;
   part.kernel.type = type;
   part.kernel.traffic = Bytes{described.read + described.written};
   part.kernel.launches = launches_of(described, type, device);
@@ -165,7 +164,7 @@ KernelPart part_of(const DescribedKernel& described, DType type, const Device& d
 std::optional<Kernel> priced(const DescribedKernel& described, std::optional<DType> compute,
                              const Device& device, DescribedRelease release) {
   if (is_left_out(described, compute, device) ||
-      device.multiprocessors < described.multiprocessors.value_or(0))
+      !launches(device, described.multiprocessors.value_or(0), described.capability))
     return std::nullopt;
   Kernel kernel;
   kernel.name = described.op;
@@ -237,6 +236,17 @@ Parameter parameter_of(const DescribedParameter& described) {
   return parameter;
 }
 
+/// None: a kind that no law prices.
+std::optional<OwnCollective::Kind> kind_of(const std::string& op) {
+  using Kind = OwnCollective::Kind;
+  for (const auto& [name, kind] : {std::pair{"all_reduce", Kind::all_reduce},
+                                   {"all_gather", Kind::all_gather},
+                                   {"reduce_scatter", Kind::reduce_scatter},
+                                   {"broadcast", Kind::broadcast}})
+    if (op == name) return kind;
+  return std::nullopt;
+}
+
 Bytes gradient_of(const DescribedParameter& described) {
   const Parameter parameter = parameter_of(described);
   return parameter.sparse ? parameter.sparse_values() + parameter.sparse_indices()
@@ -280,6 +290,10 @@ std::optional<KernelTime> class_time(const DescribedKernel& kernel, std::optiona
                    number_of(release));
 }
 
+bool is_priced(const DescribedCollective& collective) {
+  return collective.layer && collective.bytes > 0 && kind_of(collective.op);
+}
+
 Workload workload_of(const WorkloadDescription& description, const std::string& name,
                      std::optional<DType> compute, const Device& device) {
   Workload workload;
@@ -307,21 +321,26 @@ Workload workload_of(const WorkloadDescription& description, const std::string& 
   const auto append = [&](DescribedPass& pass, const KernelRun& run) {
     const DescribedKernel& described = description.kernels[index(run.kernel)];
     if (!kernels[index(run.kernel)]) pass.wait(run.count * host_of_call(described));
-    // A kernel of few blocks of threads stands by itself.
-    pass.run(kernels[index(run.kernel)], run.count, described.blocks.has_value());
+    pass.run(kernels[index(run.kernel)], run.count);
   };
-  std::vector<DescribedPass> backwards;
+  const auto sending = [&](std::size_t layer, StepPass pass) {  // the entries behind which it sends
+    std::set<int> entries;
+    for (const DescribedCollective& each : description.collectives)
+      if (is_priced(each) && each.pass == pass && index(*each.layer) == layer)
+        entries.insert(*each.after);
+    return entries;
+  };
+  std::vector<DescribedPass> forwards, backwards;
   for (std::size_t l = 0; l < description.layers.size(); ++l) {
     const DescribedLayer& described = description.layers[l];
-    DescribedPass forward({});
+    DescribedPass& forward = forwards.emplace_back(sending(l, StepPass::forward));
     for (const KernelRun& run : described.forward) append(forward, run);
-    std::set<int> closings;
+    std::set<int> closings = sending(l, StepPass::backward);
     for (const auto& [entry, size] : gradients[l]) closings.insert(entry);
     DescribedPass& backward = backwards.emplace_back(std::move(closings));
     for (const KernelRun& run : described.backward) append(backward, run);
     Layer& layer = workload.layers.emplace_back();
     layer.name = described.name;
-    layer.forward = std::move(forward).take();
     if (described.kept) layer.memory = {memory_of(description, described, gradients[l], in_fp32)};
   }
   for (const DescribedParameter& described : description.parameters) {
@@ -330,6 +349,16 @@ Workload workload_of(const WorkloadDescription& description, const std::string& 
     parameter.layer = *described.layer;
     parameter.ready_after = backwards[index(*described.layer)].kernel_of(*described.after);
   }
+  for (const DescribedCollective& each : description.collectives) {
+    if (!is_priced(each)) continue;
+    const bool backward = each.pass == StepPass::backward;
+    const int after = (backward ? backwards : forwards)[index(*each.layer)].kernel_of(*each.after);
+    workload.collectives.insert(
+        workload.collectives.end(), static_cast<std::size_t>(each.count),
+        {*kind_of(each.op), Bytes{each.bytes}, backward, *each.layer, after});
+  }
+  for (std::size_t l = 0; l < forwards.size(); ++l)
+    workload.layers[l].forward = std::move(forwards[l]).take();
   for (std::size_t l = 0; l < backwards.size(); ++l)
     workload.layers[l].backward = std::move(backwards[l]).take();
   // Unused parameters wait for nothing, but name a kernel as all others do: the first layer's

@@ -24,17 +24,19 @@ enum class FamilyName : std::uint8_t {
   mixtral,
   efficientnet,
   whisper,
-  dlrm
+  dlrm,
+  ssd,
+  mask_rcnn
 };
 constexpr std::array all_families{
     FamilyName::cs336,  FamilyName::llama,   FamilyName::gpt2,         FamilyName::bert,
     FamilyName::resnet, FamilyName::vgg,     FamilyName::mlp,          FamilyName::vit,
     FamilyName::t5,     FamilyName::mixtral, FamilyName::efficientnet, FamilyName::whisper,
-    FamilyName::dlrm};
+    FamilyName::dlrm,   FamilyName::ssd,     FamilyName::mask_rcnn};
 constexpr std::string_view name_of(FamilyName family) {
-  constexpr std::array<std::string_view, 13> names{
-      "cs336", "llama", "gpt2",    "bert",         "resnet",  "vgg", "mlp",
-      "vit",   "t5",    "mixtral", "efficientnet", "whisper", "dlrm"};
+  constexpr std::array<std::string_view, 15> names{
+      "cs336", "llama",   "gpt2",         "bert",    "resnet", "vgg", "mlp",      "vit",
+      "t5",    "mixtral", "efficientnet", "whisper", "dlrm",   "ssd", "mask_rcnn"};
   return names[static_cast<std::size_t>(family)];
 }
 
@@ -57,7 +59,11 @@ auto family_value() {
        "Hugging Face's Whisper: convolutions over a spectrogram and an encoder, a decoder that "
        "also "
        "reads the encoder's result, fused attention",
-       "a recommender: tables of vectors, products of all pairs of them, two networks"});
+       "a recommender: tables of vectors, products of all pairs of them, two networks",
+       "torchvision's SSD300 over VGG-16, from a trained VGG-16; without the matching, the sorting "
+       "and the loss of boxes",
+       "torchvision's Mask R-CNN over ResNet-50 and a pyramid, from a trained ResNet-50; without "
+       "the matching, the sorting and the loss of boxes"});
 }
 
 constexpr int many = 10'000'000, deep = 10'000;
@@ -77,6 +83,8 @@ struct ModelDraft {
   MixtralShape mixtral;
   WhisperShape whisper;
   DlrmShape dlrm;
+  SsdShape ssd;
+  MaskRcnnShape mask_rcnn;
 };
 
 Value<std::vector<int>> counts(int least, int most) {
@@ -296,6 +304,38 @@ void add_efficientnet(Map<ModelDraft>& map) {
   add_classes(map, &ModelDraft::efficientnet);
 }
 
+template <typename Shape>
+void add_trained_stages(Map<ModelDraft>& map, Shape ModelDraft::*shape, int least) {
+  map.key("trained_stages", value::whole(least, 5), in(shape, &Shape::trained_stages),
+          {.meaning = "How many of the backbone's five stages are trained, the last ones; those "
+                      "before are frozen.",
+           .elsewhere = {{"trainable_backbone_layers", "torchvision's"}}});
+}
+
+void add_ssd(Map<ModelDraft>& map) {
+  add_trained_stages(map, &ModelDraft::ssd, 2);
+  add_classes(map, &ModelDraft::ssd);
+}
+
+void add_mask_rcnn(Map<ModelDraft>& map) {
+  const auto field = [](auto member) { return in(&ModelDraft::mask_rcnn, member); };
+  using Shape = MaskRcnnShape;
+  add_trained_stages(map, &ModelDraft::mask_rcnn, 0);
+  map.key("picture_height", value::whole(64, 16384), field(&Shape::picture_height),
+          {.meaning = "How high the pictures of a batch are, resized and padded, in pixels: a "
+                      "multiple of 32."})
+      .key("picture_width", value::whole(64, 16384), field(&Shape::picture_width),
+           {.meaning = "How wide the pictures of a batch are, resized and padded, in pixels: a "
+                       "multiple of 32. A photograph of 4:3 becomes 1066 wide and is padded."})
+      .key("boxes", value::whole(1, many), field(&Shape::boxes),
+           {.meaning = "How many of a picture's proposed boxes are sampled for the heads.",
+            .elsewhere = {{"box_batch_size_per_image", "torchvision's"}}})
+      .key("masks", value::whole(1, many), field(&Shape::masks),
+           {.meaning = "How many of the sampled boxes show an object, so that their outline is "
+                       "drawn. torchvision samples at most a quarter so."});
+  add_classes(map, &ModelDraft::mask_rcnn);
+}
+
 void add_mlp(Map<ModelDraft>& map) {
   map.key("widths", counts(1, many), in(&ModelDraft::mlp, &MlpShape::widths),
           {.meaning = "The features between layers: Linear i takes the i-th width to the next.",
@@ -376,6 +416,12 @@ Map<ModelDraft> make_map(FamilyName family) {
     case FamilyName::dlrm:
       add_dlrm(map);
       break;
+    case FamilyName::ssd:
+      add_ssd(map);
+      break;
+    case FamilyName::mask_rcnn:
+      add_mask_rcnn(map);
+      break;
   }
   return map;
 }
@@ -418,6 +464,10 @@ Architecture architecture_of(const ModelDraft& draft) {
       return draft.whisper;
     case FamilyName::dlrm:
       return draft.dlrm;
+    case FamilyName::ssd:
+      return draft.ssd;
+    case FamilyName::mask_rcnn:
+      return draft.mask_rcnn;
     case FamilyName::cs336:
       transformer.family = Family::cs336;
       return transformer;

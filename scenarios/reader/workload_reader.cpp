@@ -116,7 +116,7 @@ void add_size(Map<WorkloadDraft>& map) {
                           {"context_length", "CS336's"}}})
       .key("image", value::whole(32, 16384), size(&WorkloadSize::image),
            {.meaning = "The side of a square input picture, in pixels. Only convolutional networks "
-                       "look at it.",
+                       "look at it; detectors resize their pictures themselves.",
             .elsewhere = {{"image_size", "torchvision's"}, {"img_size", "timm's"}}})
       .key("channels_last", value::boolean(), size(&WorkloadSize::channels_last),
            {.meaning = "Whether pictures lie in a GPU's memory with their channels together "
@@ -328,6 +328,7 @@ void read_described(const Yaml& given, const Entry& entry, WorkloadDraft& draft,
         "checkpoints) were marked: HFU counts them, and MFU is not known; describe the model again "
         "to have both");
   for (const DescribedCollective& each : description.collectives) {
+    if (is_priced(each)) continue;
     scenario.described->collectives += each.count;
     scenario.described->collective_bytes += each.count * Bytes{each.bytes};
   }

@@ -1,5 +1,6 @@
 """Models that were once described wrongly without a word, or blamed for what was not theirs."""
 import gc
+import json
 import subprocess
 import sys
 import weakref
@@ -119,9 +120,54 @@ def test_synchronised_batch_norms_send_what_torch_sends():
                     + 20 * [('all_reduce', 'backward', 4 * 2 * 64)])
     assert workload.collectives[0].module == '1.1'
     assert any('sends 20 all_gather in forward of 516 bytes a rank, 20 all_reduce in backward of '
-               '512 bytes a rank (as one of 2 ranks): none of that is priced' in note
+               '512 bytes a rank (as one of 2 ranks): what follows waits for each' in note
                for note in workload.notes)
-    assert '  - {op: all_gather, pass: forward, module: "1.1", bytes: 516}' in workload.text()
+    assert ('  - {op: all_gather, pass: forward, module: "1.1", bytes: 516, layer: 1, after: '
+            in workload.text())
+
+
+def behind(workload, sent):
+    """The operation that a collective waits for."""
+    layer = workload.layers[sent.layer]
+    return (layer.forward if sent.phase == 'forward' else layer.backward)[sent.after].op
+
+
+def test_a_collective_stands_behind_the_kernel_that_makes_what_it_sends():
+    workload = described('synchronised.py:make')
+    assert {behind(workload, each) for each in workload.collectives} == {'aten.cat'}
+    assert [each.layer for each in workload.collectives] == [*range(1, 21), *range(20, 0, -1)]
+
+
+def step_ms(program, folder, text, ranks, *settings):
+    (folder / 'model.yaml').write_text(text)
+    (folder / 'scenario.yaml').write_text(
+        'workload: {model: model.yaml}\n'
+        f'cluster: {{device: h100-sxm, ranks_per_node: {ranks}, intra_node: nvlink4}}\n'
+        'compare: [none, bucketed]\n')
+    words = [program, 'run', folder / 'scenario.yaml', '--json', '-', '-q', *settings]
+    done = subprocess.run(words, check=True, capture_output=True, text=True)
+    return {row['strategy']: row for row in json.loads(done.stdout)['results']}
+
+
+def test_a_step_is_longer_by_what_its_model_sends(program, tmp_path):
+    text = described('synchronised.py:make').text()
+    begin, end = text.index('collectives:'), text.index('end: ')
+    silent = text[:begin] + text[end:].split('\n')[0].split('#')[0].rstrip() + '\n'
+    twice = text.replace(', layer: ', ', count: 2, layer: ')
+    # With a host that never bounds, a step without averaging is longer by the collectives alone.
+    free = ('--set', 'cluster.launch=0 us', '--set', 'cluster.skew=0')
+    without, own, more = (step_ms(program, tmp_path, each, 2, *free)
+                          for each in (silent, text, twice))
+    added = own['none']['step_ms'] - without['none']['step_ms']
+    assert added > 40 * 0.005
+    assert more['none']['step_ms'] - without['none']['step_ms'] == pytest.approx(2 * added)
+    # They are part of the passes, and no communication of gradients.
+    assert own['none']['collectives'] == 0
+    assert own['bucketed']['collectives'] == without['bucketed']['collectives']
+    assert own['bucketed']['step_ms'] > without['bucketed']['step_ms'] + added / 2
+    # One rank alone sends nothing.
+    alone = [step_ms(program, tmp_path, each, 1)['none']['step_ms'] for each in (text, silent)]
+    assert alone[0] == alone[1]
 
 
 def test_plain_batch_norms_send_nothing():

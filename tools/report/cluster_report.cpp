@@ -283,8 +283,9 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
   add_idle_cap(notes, scenario.training);
   if (scenario.described && scenario.described->collectives > 0)
     notes.push_back(fmt::format(
-        "{} sends {} collectives of its own in a step, {} bytes of each rank in all: they are not "
-        "priced, and a step takes longer by them",
+        "{} sends {} collectives of its own in a step, {} bytes of each rank in all, that are not "
+        "priced (their kind has no law, or the file does not tell their place: describe it anew): "
+        "a step takes longer by them",
         scenario.workload.name, scenario.described->collectives,
         scenario.described->collective_bytes.count));
   if (scenario.training.no_sync && scenario.training.micro_batches == 1)

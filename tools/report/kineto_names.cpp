@@ -69,6 +69,7 @@ TypeName message_type(const Scenario& scenario, const Schedule& schedule, const 
   }
   switch (schedule.work_of(task).message) {
     case Message::buffers:
+    case Message::own:
       return type_name(DType::fp32);
     case Message::gradients:
     case Message::parameters:

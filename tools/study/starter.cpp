@@ -73,6 +73,9 @@ Feed feed_of(const Architecture& architecture) {
     return {.sequence = whisper->positions};
   if (std::holds_alternative<MixtralShape>(architecture)) return {.sequence = usual_sequence};
   if (std::holds_alternative<DlrmShape>(architecture)) return {.samples = 2048, .optimizer = "sgd"};
+  if (std::holds_alternative<SsdShape>(architecture)) return {.samples = 32, .optimizer = "sgd"};
+  if (std::holds_alternative<MaskRcnnShape>(architecture))
+    return {.samples = 2, .optimizer = "sgd"};
   const bool vit = std::holds_alternative<VitShape>(architecture);
   return {.samples = pictures,
           .pictures = !std::holds_alternative<MlpShape>(architecture),

@@ -50,7 +50,7 @@ class Step:
     sparse_rows: dict = field(default_factory=dict)  # parameter's name -> rows of its gradient
     unpriced: dict = field(default_factory=dict)  # operation -> count
     used: dict = field(default_factory=dict)      # what was taken to be CUDA's -> count
-    collectives: list = field(default_factory=list)  # that the model sends
+    collectives: list = field(default_factory=list)  # that the model sends, and launches before
     unlike: dict = field(default_factory=dict)    # type -> products of it, which have no rate
     settled: int = 0  # bytes of gradients of parameters, when backward has ended
 
@@ -187,8 +187,9 @@ class Capture(TorchDispatchMode):
     def sends(self, op, size):
         """Writes down a collective of the model's own."""
         path = self._place_in_backward()[0] if self._in_backward else self.path
-        self.step.collectives.append(collectives.Collective(
-            op, 'backward' if self._in_backward else 'forward', path or '', size))
+        launches = len(self.step.backward if self._in_backward else self.step.forward)
+        self.step.collectives.append((collectives.Collective(
+            op, 'backward' if self._in_backward else 'forward', path or '', size), launches))
 
     @own
     def note(self, call):

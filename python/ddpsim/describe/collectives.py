@@ -7,7 +7,7 @@ down. DistributedDataParallel's own are not among them; those ddpsim schedules i
 """
 import contextlib
 import logging
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 import torch
 
@@ -29,11 +29,30 @@ NAMES = {'allreduce': 'all_reduce', 'allreduce_coalesced': 'all_reduce',
 
 
 class Collective(NamedTuple):
-    """One that the model sends: `bytes` are those a rank gives."""
+    """One that the model sends: `bytes` are those a rank gives. It stands behind entry `after` of
+    its phase in `layer`; None: that is not known."""
     op: str
     phase: str   # 'forward' or 'backward'
     module: str  # path of the module that sends it
     bytes: int
+    layer: Optional[int] = None
+    after: Optional[int] = None
+
+
+def placed(sent, layers, places):
+    """The collectives with their places: `sent` are pairs of one and the number of launches in its
+    phase so far, `places` the layers of the backward pass's launches."""
+    forward = [number for number, layer in enumerate(layers) for _ in layer.forward]
+    found = []
+    for each, launches in sent:
+        at = forward if each.phase == 'forward' else places
+        if launches == 0:  # before the first kernel: there is nothing that it follows
+            found.append(each)
+            continue
+        layer = at[launches - 1]
+        after = sum(place == layer for place in at[:launches]) - 1
+        found.append(each._replace(layer=layer, after=after))
+    return found
 
 
 def name_of(func):
@@ -177,5 +196,5 @@ def in_words(collectives, ranks):
             least, most = min(sizes), max(sizes)
             size = f'{most:,}' if least == most else f'{least:,} to {most:,}'
             parts.append(f'{len(sizes)} {op} in {phase} of {size} bytes a rank')
-    return (f'the model itself sends {", ".join(parts)} (as one of {ranks} ranks): none of that '
-            'is priced, and it cannot hide')
+    return (f'the model itself sends {", ".join(parts)} (as one of {ranks} ranks): what follows '
+            'waits for each')

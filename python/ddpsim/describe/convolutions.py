@@ -159,12 +159,12 @@ def relaid(call, tensor, of_hopper=False):
     """A copy of a tensor in the other layout."""
     kernel = call.memory(bytes_of(tensor), bytes_of(tensor), op='cudnn.layout',
                          pattern=Pattern('layout'))
-    return replace(kernel, multiprocessors=HOPPER) if of_hopper else kernel
+    return replace(kernel, capability=HOPPER) if of_hopper else kernel
 
 
 def helper(call):
     """What prepares the memory that blocks of Hopper's kernels count in."""
-    return replace(call.memory(0, 4, op='cudnn.helper', pattern=FILL), multiprocessors=HOPPER)
+    return replace(call.memory(0, 4, op='cudnn.helper', pattern=FILL), capability=HOPPER)
 
 
 def helpers(call, gemm, plain, data):
@@ -193,7 +193,7 @@ def convolution(call):
     single = call.device == 'cuda' and by_channel(data, weight, call['groups'])
     kernels = [Kernel(op=call.op, kind='conv', gemm=gemm, type=format_of(data.dtype),
                       conv=windows.conv('forward'),
-                      read=total_bytes([data, weight]), written=moved, by_picture=plain,
+                      read=total_bytes([data, weight]), written=moved,
                       launches_in_fp32=fp32_launches(call, weight, 'forward',
                                                      count(windows.small[2:])),
                       tensor_cores=aligned or call.device != 'cuda')]
@@ -229,7 +229,7 @@ def convolution_backward(call):
         kernels.append(Kernel(op=call.op, kind='conv', gemm=gemm, type=kind,
                               conv=windows.conv('input'),
                               read=total_bytes([gradient, weight]), written=bytes_of(result),
-                              by_picture=plain, tensor_cores=not by_itself,
+                              tensor_cores=not by_itself,
                               launches_in_fp32=fp32_launches(call, weight, 'input',
                                                              count(windows.small[2:]))))
         if helped:
@@ -263,7 +263,7 @@ def weight_gradient(call, windows, plain, changes, by_itself):
     kernels = [Kernel(op=call.op, kind='conv', gemm=gemm, type=format_of(data.dtype),
                       conv=windows.conv('weight'),
                       read=total_bytes([gradient, data]), written=bytes_of(result),
-                      by_picture=plain, tensor_cores=not by_itself,
+                      tensor_cores=not by_itself,
                       launches_in_fp32=fp32_launches(call, call['weight'], 'weight',
                                                      count(windows.small[2:])))]
     if call.device != 'cuda':

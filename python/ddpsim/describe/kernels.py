@@ -81,10 +81,9 @@ class Kernel:
     launches: int = 1
     launches_in_fp32: Optional[int] = None  # where that is another number
     operations: int = 1  # that its launches begin: 0 if it follows another kernel of the same one
-    by_picture: bool = False  # a convolution that multiplies each picture by itself
-    blocks: Optional[int] = None  # of threads, where few work on it: the other multiprocessors idle
     tensor_cores: bool = True  # whether they can multiply it
     multiprocessors: Optional[int] = None  # the fewest of a device that launches it
+    capability: Optional[float] = None  # CUDA's compute capability, the least of such a device
     kind: str = 'memory'
     gemm: Optional[Gemm] = None
     along_k: int = 2  # operands of the product that lie along k in memory

@@ -8,7 +8,6 @@ ScanKernels.cpp, Dropout.cu, TensorFactories.cpp, FunctionsManual.cpp; counts of
 embedding, batch norm, pooling and cross entropy are also those of public Kineto traces of A100 and
 V100.
 """
-from dataclasses import replace
 
 import torch
 
@@ -317,9 +316,7 @@ def batch_norm(call):
     if not training:
         return [call.memory(moved, moved)]
     if not of_pytorch(call, data):
-        return [replace(call.memory(2 * moved, moved,
-                                    pattern=patterns.of_batch_norm('batch_norm', data)),
-                        blocks=norm_blocks(call, data))]
+        return [call.memory(2 * moved, moved, pattern=patterns.of_batch_norm('batch_norm', data))]
     kept = total_bytes(call.result[1:3])
     kernels = [
         call.memory(moved, kept, pattern=patterns.of_batch_norm('batch_norm_statistics', data)),
@@ -334,8 +331,8 @@ def batch_norm_backward(call):
     if call.op == 'aten.native_batch_norm_backward' and not call['train']:
         return [call.memory(whole, data)]
     if not of_pytorch(call, call['input']):
-        return [replace(call.memory(whole, data, pattern=patterns.of_batch_norm(
-            'batch_norm', call['input'], True)), blocks=norm_blocks(call, call['input']))]
+        return [call.memory(whole, data, pattern=patterns.of_batch_norm(
+            'batch_norm', call['input'], True))]
     if not patterns.lies_last(call['input']):
         return [call.memory(whole, data, pattern=patterns.of_batch_norm(
             'batch_norm_own', call['input'], True))]
@@ -351,13 +348,6 @@ def batch_norm_backward(call):
 
 def of_pytorch(call, data):
     return call.device == 'cuda' and data.dtype == torch.bfloat16
-
-
-def norm_blocks(call, data):
-    """None where PyTorch does not take that kernel, or it is not known."""
-    taken = (call.device == 'cuda' and data.dim() > 2 and data.is_contiguous()
-             and data.dtype in (torch.float32, torch.float16))
-    return data.shape[1] if taken else None
 
 
 def nll_loss(call):

@@ -58,12 +58,11 @@ def cutting(gemm):
 # In 16 bits the blocks of Hopper's kernels fetch their tiles by a counter, which a memset clears,
 # if there are many: on an H200 products of 1024 tiles of 128 x 256 and more have the memset, and
 # those of fewer have none (tests/data/h200; convolutions of 588 to 1470 tiles are not of one kind).
-# TF32's have it too, which the device decides. A GPU without such kernels is known by its
-# multiprocessors. In fp32 the gradients of weights that are made whole have one, with which parts
-# of a long sum are added one after the other (cutlass_80_simt, sums of 8192 there; none with sums
-# of 96).
+# TF32's have it too, which the device decides. In fp32 the gradients of weights that are made whole
+# have one, with which parts of a long sum are added one after the other (cutlass_80_simt, sums of
+# 8192 there; none with sums of 96).
 
-HOPPER = 109  # an A100 has 108
+HOPPER = 9.0  # compute capability
 COUNTED_TILES = 1000
 LONG_SUM = 1024  # between those
 
@@ -94,7 +93,7 @@ def products(call, gemm, factors):
         if not counted_tiles(gemm):
             return [whole]
         counter = call.memory(0, 4, op='cublas.memset', pattern=FILL)
-        return [replace(counter, multiprocessors=HOPPER), whole]
+        return [replace(counter, capability=HOPPER), whole]
     parts = 1 if call.tf32 == 'all' else parts_of(gemm)
     if parts == 1:
         if call.tf32 != 'all' and whole.along_k == 0 and gemm.k >= LONG_SUM:

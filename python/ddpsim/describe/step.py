@@ -84,7 +84,7 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     finally:
         for parameter, gradient in gradients.items():
             parameter.grad = gradient
-    sent = collectives.in_words(capture.step.collectives, ranks)
+    sent = collectives.in_words([each for each, _ in capture.step.collectives], ranks)
     notes += [sent] if sent else []
     notes += [unlike_note(*each) for each in capture.step.unlike.items()]
     if compiled:
@@ -234,6 +234,8 @@ def assembled(model, batch, capture, optimizer, fused, notes, source):
     if fused:
         notes.append('fused: chains of kernels that only move memory count their ends only, a '
                      'bound of what a compiler does')
+    sent = ([each for each, _ in step.collectives] if fused  # their places are among the unfused
+            else collectives.placed(step.collectives, layers, places))
     parameters, arrival = parameters_of(model, step, places, ends)
     forward_gemms = {}
     for layer in layers:
@@ -266,7 +268,7 @@ def assembled(model, batch, capture, optimizer, fused, notes, source):
         model=type(model).__name__, batch=samples, sequence=sequence, dtype=dtype,
         compute=None if compute == dtype else compute, optimizer=optimizer, attention=attention,
         layers=layers, parameters=parameters, arrival=arrival, buffers=buffers_of(model),
-        frozen=frozen_of(model), inputs=inputs_of(batch), collectives=step.collectives,
+        frozen=frozen_of(model), inputs=inputs_of(batch), collectives=sent,
         notes=notes, partial=[f'{op} x {count}' for op, count in step.unpriced.items()])
 
 

@@ -127,14 +127,12 @@ def _kernel(kernel):
         pairs.append(('launches_in_fp32', kernel.launches_in_fp32))
     if kernel.operations != 1:
         pairs.append(('operations', kernel.operations))
-    if kernel.by_picture:
-        pairs.append(('by_picture', 'true'))
-    if kernel.blocks is not None:
-        pairs.append(('blocks', kernel.blocks))
     if not kernel.tensor_cores:
         pairs.append(('tensor_cores', 'false'))
     if kernel.multiprocessors is not None:
         pairs.append(('multiprocessors', kernel.multiprocessors))
+    if kernel.capability is not None:
+        pairs.append(('capability', kernel.capability))
     if kernel.pattern:
         pairs.append(('pattern', _flow(_said(kernel.pattern))))
     if kernel.recomputed:
@@ -191,6 +189,8 @@ def _counted(collectives):
 def _collective(sent, count):
     pairs = [('op', sent.op), ('pass', sent.phase), ('module', quoted(sent.module)),
              ('bytes', sent.bytes)]
+    if sent.layer is not None:
+        pairs += [('layer', sent.layer), ('after', sent.after)]
     return pairs + ([('count', count)] if count > 1 else [])
 
 

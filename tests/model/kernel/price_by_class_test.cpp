@@ -68,6 +68,19 @@ TEST_CASE("a device with fewer multiprocessors leaves a part out", "[model][pric
   CHECK(kernel.launches == 1);
 }
 
+TEST_CASE("a device of an earlier generation leaves a part out", "[model][price_by_class]") {
+  // Many multiprocessors make no Hopper of an Ada, nor does a later number of a GeForce.
+  Device device = device_with_laws();
+  device.multiprocessors = 142;
+  KernelPart helper = moving({4}, 0us);
+  helper.capability = 90;
+  for (const auto& [capability, launches] : {std::pair{89, 1}, {90, 2}, {100, 2}, {120, 1}}) {
+    device.compute_capability = capability;
+    Workload workload = with({moving({4}, 8us), helper});
+    CHECK(priced(workload, device).launches == launches);
+  }
+}
+
 TEST_CASE("attention takes the kernel of the device and the release", "[model][price_by_class]") {
   Device device = device_with_laws();
   device.compute_capability = 90;

@@ -99,6 +99,9 @@ TEST_CASE("ranks that talk need a link to talk over", "[scenarios][cluster_reade
 
 TEST_CASE("counts of nodes and ranks have bounds", "[scenarios][cluster_reader]") {
   const Scratch scratch;
+  CHECK_THAT(refusal_at(scratch, 7, "  ranks_per_node: [8, 8, 4]"),
+             Catch::StartsWith("s.yaml:7:19: cluster.ranks_per_node: nodes with different numbers "
+                               "of ranks are not modelled: write one number"));
   CHECK(refusal_at(scratch, 7, "  ranks_per_node: 0") ==
         "s.yaml:7:19: cluster.ranks_per_node: expected a whole number from 1 to 1024, got \"0\"");
   CHECK(refusal_at(scratch, 7, "  ranks_per_node: -2") ==
