@@ -11,11 +11,30 @@ import fcntl
 import json
 import os
 import pathlib
+import re
 import select
 import shutil
 import subprocess
 import tempfile
 import time
+
+# Parts of the page that reach beyond its window, so that the page scrolls sideways.
+SCROLLS = '''(() => document.documentElement.scrollWidth <= innerWidth ? [] :
+  [...document.querySelectorAll('body *')].filter(each => !each.closest('.drawn, .table') &&
+    each.getBoundingClientRect().right > innerWidth + 1)
+    .map(each => `${each.tagName} ${each.id || each.className}`).concat('the page'))()'''
+
+# Texts of pictures that reach beyond the picture, by half a pixel at least.
+CUT_LABELS = '''[...document.querySelectorAll('svg.ddpsim')]
+  .filter(svg => svg.getBoundingClientRect().width > 0)
+  .flatMap(svg => {
+    const outer = svg.getBoundingClientRect();
+    return [...svg.querySelectorAll('text')].filter(text => {
+      const box = text.getBoundingClientRect();
+      return text.textContent && (box.left < outer.left - .5 || box.right > outer.right + .5 ||
+                                  box.top < outer.top - .5 || box.bottom > outer.bottom + .5);
+    }).map(text => `${svg.getAttribute('aria-label').slice(0, 30)}: ${text.textContent}`);
+  })'''
 
 PROGRAMS = ('chromium', 'chromium-browser', 'google-chrome')
 
@@ -137,14 +156,21 @@ class Page:
             self.ask('Input.dispatchKeyEvent', type=kind, key=key, code=key,
                      windowsVirtualKeyCode=code)
 
+    def resize(self, width, height=1000):
+        self.ask('Emulation.setDeviceMetricsOverride', width=width, height=height,
+                 deviceScaleFactor=1, mobile=False)
+        self.wait_for(f'innerWidth === {width}')
+
     def screenshot(self, file):
         picture = self.ask('Page.captureScreenshot', format='png', captureBeyondViewport=True)
         pathlib.Path(file).write_bytes(base64.b64decode(picture['data']))
 
     def print(self, file):
-        """As a PDF on A4, without backgrounds, as browsers print."""
+        """As a PDF on A4, without backgrounds, as browsers print. Returns the number of pages."""
         printed = self.ask('Page.printToPDF', paperWidth=8.27, paperHeight=11.69)
-        pathlib.Path(file).write_bytes(base64.b64decode(printed['data']))
+        data = base64.b64decode(printed['data'])
+        pathlib.Path(file).write_bytes(data)
+        return len(re.findall(rb'/Type */Page\b', data))
 
     def events(self, method):
         self.value('0')  # what has happened so far has come

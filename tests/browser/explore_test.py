@@ -93,8 +93,8 @@ def check_state(program, page):
     answer = page.value('ddpsimExplore.answer.record')
     check(record == answer, 'another record than run --json')
     for result in record['results']:
-        cell = page.value(f'''document.querySelector('tr[data-strategy="{result["strategy"]}"] '''
-                          f'''td[data-key="step_ms"] span').textContent''')
+        cell = page.value(f'''document.querySelector('td[data-strategy="{result["strategy"]}"]'''
+                          f'''[data-key="step_ms"] span').textContent''')
         check(cell == f'{result["step_ms"]:.2f}', cell, 'for', result['step_ms'])
     heads = page.value('[...document.querySelectorAll("#drawn svg text")].map(e => e.textContent)')
     chief = next(each for each in record['results'] if each['strategy'] == 'bucketed')
@@ -183,8 +183,66 @@ def links(program):
         answers = other.value('ddpsimExplore.answers')
         other.value('location.hash = "bucket_cap=<script>alert(1)</script>&nosuch=1"')
         settle(other, answers)
-        check(other.value('!document.getElementById("refusal").hidden'), 'nothing is refused')
+        said = other.value('document.getElementById("ignored").textContent')
+        check('"bucket_cap"' in said and '"nosuch"' in said, said)
+        check(other.value('document.getElementById("refusal").hidden'), 'it is not ignored')
+        check_state(program, other)
         check(page.problems == [] and other.problems == [], page.problems, other.problems)
+
+
+def odd_addresses(program):
+    """What no control takes of an address is told in a line and left out; the rest holds."""
+    with explored(program) as (address, _), devtools.Browser() as browser:
+        given = opened(browser, address).value('ddpsimExplore.answer.record')
+        for fragment, moved in (
+                ('garbage', {}), ('%E0%A4%A', {}), ('bucket_cap=nonsense', {}),
+                ('v2:cap=3&skew=3+%25', {'skew'}), ('skew=3+%25&nodes=-1', {'skew'}),
+                (f'skew={"9" * 500000}', {}), ('&'.join(f'x{i}={i}' for i in range(20000)), {})):
+            page = opened(browser, f'{address}#{fragment}')
+            short = fragment[:30]
+            said = page.value('document.getElementById("ignored").textContent')
+            check(said.startswith("Ignored in this page's address: "), short, said)
+            check(len(said) < 300, short, said)
+            check(page.value('document.getElementById("refusal").hidden'), short)
+            check(page.value('document.querySelectorAll("#table td").length') > 20, short)
+            left = page.value('[...new URLSearchParams(location.hash.slice(1)).keys()]')
+            check(set(left) == set(moved), short, left)
+            if moved:
+                check_state(program, page)
+            else:
+                check(page.value('ddpsimExplore.answer.record') == given, short, 'another state')
+            check(page.problems == [], short, page.problems)
+
+
+def narrow_pages(program):
+    """At 500, 900 and 1400 pixels nothing is cut or overlaps, and nothing scrolls sideways."""
+    with explored(program) as (address, _), devtools.Browser() as browser:
+        page = opened(browser, address)
+        for box in ('naive', 'flat', 'overlap'):
+            page.value(f'document.getElementById("show-{box}").click()')
+        move(page, 'skew', '5')
+        page.wait_for('window.ddpsimTimelines?.length === 1')
+        for width in (500, 900, 1400):
+            page.resize(width)
+            page.wait_for('!ddpsimExplore.busy')
+            check(page.value(devtools.SCROLLS) == [], width, page.value(devtools.SCROLLS))
+            check(page.value(devtools.CUT_LABELS) == [], width, page.value(devtools.CUT_LABELS))
+            check(page.value(f"""(() => {{
+              return ['table', 'drawn'].map(id => document.getElementById(id))
+                .every(each => each.scrollWidth <= each.clientWidth);
+            }})()"""), width, 'a part of the page has to be scrolled')
+            overlaps = page.value("""(() => {
+              const boxes = [...document.querySelectorAll(
+                  '.headline > div, #finding, fieldset, #table, figure.timeline, pre')]
+                .map(each => ({each, box: each.getBoundingClientRect()}));
+              return boxes.flatMap(({each, box}, i) => boxes.slice(i + 1)
+                .filter(other => !each.contains(other.each) && !other.each.contains(each) &&
+                  box.left < other.box.right - 1 && other.box.left < box.right - 1 &&
+                  box.top < other.box.bottom - 1 && other.box.top < box.bottom - 1)
+                .map(other => [each, other.each].map(of => of.id || of.className).join(' and ')));
+            })()""")
+            check(overlaps == [], width, overlaps)
+        check(page.problems == [], page.problems)
 
 
 def save(program):
@@ -304,7 +362,8 @@ def gone(program):
 
 
 CASES = {'each slider': each_slider, 'each choice': each_choice, 'keyboard': keyboard,
-         'links': links, 'save': save, 'timeline': timeline, 'pace': pace, 'gone': gone}
+         'links': links, 'odd addresses': odd_addresses, 'narrow pages': narrow_pages, 'save': save,
+         'timeline': timeline, 'pace': pace, 'gone': gone}
 
 
 def main():

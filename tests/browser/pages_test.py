@@ -10,6 +10,7 @@ printed, for a person to look at.
 Exit code: 0; 1 if something is wrong; 77 if there is no browser.
 """
 import argparse
+import csv
 import json
 import pathlib
 import re
@@ -233,6 +234,103 @@ def varied_keys_have_their_pictures(program, browser, folder):
         check(sorted(cells)[:2] == ['-', '-'] and len(cells) == 4, command, cells)
 
 
+WIDTHS = (500, 900, 1400)
+THREE_KEYS = ('sweep', RUN[1], '--vary', 'cluster.ranks_per_node=1..8*2', '--vary',
+              'workload.batch=1..4*2', '--vary', 'training.bucket_cap=1MiB,25MiB,100MiB')
+
+
+def no_label_is_cut(program, browser, folder):
+    """Every text of every picture lies within it, and no page scrolls sideways."""
+    scenario = pathlib.Path(folder, 'long.yaml')
+    text = (ROOT / RUN[1]).read_text()
+    long_name = 'a long name ' * 12
+    scenario.write_text(re.sub(r'^name:.*$', f'name: {long_name}', text, flags=re.M))
+    odd = (('long names', ('run', str(scenario), '--set', 'compare=[none,naive,bucketed]', '--set',
+                           'cluster.intra_node=pcie3')),
+           ('three keys', THREE_KEYS),
+           ('long values', ('sweep', RUN[1], '--vary', 'cluster.intra_node='
+                            '{base: nvlink3, bandwidth: 100 GB/s},{base: nvlink3, latency: 900 us}',
+                            '--vary', 'training.comm_hook=none,quantization_perchannel')))
+    for name, arguments in (*documented(), *odd):
+        page = opened(browser, written(program, folder, *arguments))
+        for width in WIDTHS:
+            page.resize(width)
+            for looked_for in (devtools.CUT_LABELS, devtools.SCROLLS):
+                found = page.value(looked_for)
+                check(found == [], name, width, found)
+        page.value('document.querySelectorAll("details").forEach(each => { each.open = true; })')
+        page.resize(WIDTHS[0])
+        check(page.value(devtools.SCROLLS) == [], name, 'opened', page.value(devtools.SCROLLS))
+
+
+def a_cut_label_is_found(program, browser, folder):
+    """The check above sees a text that leaves its picture, and a page that is too wide."""
+    page = opened(browser, written(program, folder, *RUN))
+    page.value('document.querySelector("svg.ddpsim > text").setAttribute("x", -20)')
+    check(len(page.value(devtools.CUT_LABELS)) == 1, page.value(devtools.CUT_LABELS))
+    page.value('document.querySelector("h1").style.width = "3000px"')
+    check('H1 ' in page.value(devtools.SCROLLS), page.value(devtools.SCROLLS))
+
+
+def each_page_prints_on_two(program, browser, folder):
+    for name, arguments in (*documented(), ('three keys', THREE_KEYS)):
+        page = opened(browser, written(program, folder, *arguments))
+        pages = page.print(pathlib.Path(folder, 'page.pdf'))
+        check(1 <= pages <= 2, name, 'prints on', pages, 'pages')
+    page.value('document.querySelectorAll("details").forEach(each => { each.open = true; })')
+    check(page.print(pathlib.Path(folder, 'page.pdf')) > 2, 'what was opened is not printed')
+
+
+def pages_begin_with_rate_cost_and_memory(program, browser, folder):
+    """Before the verdict, and as JSON has them; the cost in money where there is a price."""
+    priced = (*RUN, '--set', 'cluster.price=2.5 USD/h')
+    for arguments in (RUN, priced):
+        page = opened(browser, written(program, folder, *arguments))
+        result = next(each for each in figures(program, *arguments)['results']
+                      if each['strategy'] == 'bucketed')
+        first = page.value('[...document.querySelector("section").children].slice(0, 3)'
+                           '.map(each => each.className || each.tagName)')
+        check(first == ['H2', 'headline', 'verdict'], first)
+        said = page.value('[...document.querySelectorAll(".headline dt")].map(e => e.textContent)')
+        cost = (f'{result["cost_per_billion_tokens"]:.2f} USD' if arguments is priced else
+                f'{result["device_hours_per_billion_tokens"]:.2f} GPU-hours')
+        check(said == [f'{result["tokens_per_second"]:,.0f} tokens/s', cost, 'fits in memory'],
+              said, cost)
+    page = opened(browser, written(program, folder, *RUN, '--set', 'workload.batch=64'))
+    said = page.value('document.querySelectorAll(".headline dt")[2].textContent')
+    check(said == 'does not fit in memory', said)
+
+
+def more_keys_have_selectors(program, browser, folder):
+    """Of three keys, a map of the first two for each value of the third; figure and strategy are
+    chosen, and values can be."""
+    page = opened(browser, written(program, folder, *THREE_KEYS))
+    shown = """[...document.querySelectorAll('figure[data-choices]')].filter(each => !each.hidden)
+      .map(each => each.querySelector('h3').textContent)"""
+    caps = ('1MiB', '25MiB', '100MiB')
+    check(page.value(shown) == [f'Tokens per second under bucketed, training.bucket_cap={cap}'
+                                for cap in caps], page.value(shown))
+    selectors = page.value('[...document.querySelectorAll(".choose select")].map(each => '
+                           '[...each.options].map(option => option.text))')
+    check(selectors == [['Step', 'Tokens per second'], ['naive', 'flat', 'overlap', 'bucketed'],
+                        ['all values', *caps]], selectors)
+    for number, value in enumerate(('Step', 'flat', '25MiB')):
+        page.value(f"""(() => {{
+          const select = document.querySelectorAll('.choose select')[{number}];
+          select.value = {json.dumps(value)};
+          select.dispatchEvent(new Event('change'));
+        }})()""")
+    check(page.value(shown) == ['Step under flat, training.bucket_cap=25MiB'], page.value(shown))
+    cells = page.value("""[...document.querySelector('figure[data-choices]:not([hidden]) svg')
+      .querySelectorAll('text')].map(each => each.textContent)""")
+    file = pathlib.Path(folder, 'points.csv')
+    subprocess.run([program, *THREE_KEYS, '--quiet', '--csv', str(file)], cwd=ROOT, check=True)
+    rows = [each for each in csv.DictReader(file.open())
+            if each['strategy'] == 'flat' and each['training.bucket_cap'] == '25MiB']
+    wanted = [f'{float(each["avg_step_time_ms"]):.2f}' for each in rows]
+    check(sorted(c for c in cells if '.' in c and c[0].isdigit()) == sorted(wanted), cells, wanted)
+
+
 def middle_of(page, strategy, lane, number):
     """Where a task is drawn, in the window: of a lane whose strategy's name begins so."""
     return page.value(f'''(() => {{
@@ -388,8 +486,10 @@ CASES = {each.__name__.replace('_', ' '): each for each in (
     each_page_is_whole, every_model_stays_small, table_picture_and_json_agree,
     exposed_buckets_are_drawn_as_the_table_says, predicted_stands_above_measured,
     hatched_is_what_is_exposed, tuning_shows_bound_default_and_advice,
-    varied_keys_have_their_pictures, hover_says_the_task, zoom_and_keys_work,
-    texts_can_be_read, all_that_is_used_has_a_name, names_cannot_leave_their_place,
+    varied_keys_have_their_pictures, more_keys_have_selectors, no_label_is_cut,
+    a_cut_label_is_found, each_page_prints_on_two, pages_begin_with_rate_cost_and_memory,
+    hover_says_the_task, zoom_and_keys_work, texts_can_be_read,
+    all_that_is_used_has_a_name, names_cannot_leave_their_place,
     the_picture_in_the_readme_is_the_programs)}
 
 

@@ -222,7 +222,7 @@ TEST_CASE("what a log says of no use is named", "[tools][import_nccl]") {
   const std::string notes = outcome.json()["notes"].dump();
   CHECK_THAT(notes, Catch::Contains("possible size: 3"));
   CHECK_THAT(notes, Catch::Contains("2 types"));
-  CHECK_THAT(notes, Catch::Contains("two points are little"));
+  CHECK_THAT(notes, Catch::Contains("two points are too little"));
 }
 
 TEST_CASE("a log of anything but all-reduces among several ranks is refused by name",

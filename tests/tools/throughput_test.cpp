@@ -221,7 +221,7 @@ TEST_CASE("a price makes costs of device-hours", "[tools][throughput]") {
         Approx(2.5 * plain["device_hours_per_million_samples"].get<double>()));
   CHECK(priced["currency"] == "USD");
   CHECK_THAT(ddpsim({"run", first_example, "--wide", "--set", "cluster.price=2.5 USD/h"}).out,
-             Catch::Contains("cost in USD at 2.5 an hour of each device"));
+             Catch::Contains("cost in USD, at 2.5 for an hour of each device"));
   for (const char* wrong : {"2.5", "2.5 USD", "2.5 usd/h", "0 USD/h", "-1 USD/h", "x USD/h",
                             "1e999 USD/h", "USD/h", "2.5 $/h", "2.5 USD/hour"}) {
     const Outcome outcome =

@@ -227,7 +227,8 @@ TEST_CASE("what the profiler itself costs is said on standard output and in the 
   const Scratch scratch;
   const Outcome outcome = profiled(scratch, {"--script", small("trained"), "--steps", "8"});
   const std::string cost = "medians of 4 and 4 steps in turn";
-  CHECK_THAT(outcome.out, Catch::Contains("gradient hooks make a step") && Catch::Contains(cost));
+  CHECK_THAT(outcome.out,
+             Catch::Contains("with gradient hooks a step takes ") && Catch::Contains(cost));
   CHECK_THAT(outcome.out, Catch::Contains("next: ddpsim tune profile/workload.yaml --link LINK"));
   CHECK_THAT(content_of(scratch.path("profile/workload.yaml")), Catch::Contains(cost));
 }

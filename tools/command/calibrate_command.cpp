@@ -103,18 +103,23 @@ Page page_of(const Calibration& calibration) {
                                  calibration.ranks, calibration.link, calibration.versions)});
   page.add(measurements(calibration));
   std::string rest =
-      fmt::format("issuing a collective {}, a hook {}\n", to_string(calibration.launch.collective),
-                  to_string(calibration.launch.hook));
+      fmt::format("host time: issuing a collective {}, firing a hook {}\n",
+                  to_string(calibration.launch.collective), to_string(calibration.launch.hook));
   if (calibration.backward_beside_hook != 1)
-    rest += fmt::format("backward beside what a comm hook computes aside: x {:.3f}\n",
-                        calibration.backward_beside_hook);
+    rest += fmt::format(
+        "backward, while a comm hook computes beside it, takes {:.3f} times as "
+        "long\n",
+        calibration.backward_beside_hook);
   for (const MeasuredInterference& each : calibration.interference)
     rest += fmt::format(
-        "beside all-reduces of {}{}: compute x {:.3f}{}, communication x {:.3f}\n",
+        "beside all-reduces of {}{}: computation takes {:.3f} times as long{}, "
+        "communication {:.3f} times\n",
         to_string(each.size),
         each.channels > 0 ? fmt::format(" on {} channels", each.channels) : "",
         each.compute_slowdown,
-        each.memory_slowdown ? fmt::format(", memory x {:.3f}", *each.memory_slowdown) : "",
+        each.memory_slowdown
+            ? fmt::format(", memory-bound kernels {:.3f} times", *each.memory_slowdown)
+            : "",
         each.communication_slowdown);
   page.add(Paragraph{rest});
   return page;

@@ -209,7 +209,7 @@ void Controls::add_training(const Scenario& scenario) {
   const std::string refusal =
       training.buckets.empty() && training.bucket_caps.empty() && training.parameter_groups == 0
           ? ""
-          : "the scenario says itself what goes into each bucket";
+          : "the scenario lists what each bucket holds, so that no cap applies";
   const std::string first = training.first_bucket_cap ? exact(*training.first_bucket_cap) : "";
   add_slider({"bucket_cap", "bucket cap", "training", Measure::size, {}, refusal}, caps(),
              exact(training.bucket_cap));
@@ -219,11 +219,11 @@ void Controls::add_training(const Scenario& scenario) {
                   comm_hooks(training.comm_hook ? label(training.comm_hook) : "none"), ""});
   all_.back().unavailable = probe(hook_id);
   add_slider({"batch",
-              "batch of a rank",
+              "batch per rank",
               "training",
               Measure::count,
               {},
-              batch_.empty() ? "the workload was measured or described at one size" : ""},
+              batch_.empty() ? "the workload was measured or described with one batch size" : ""},
              powers_of_two(1024), batch_);
   if (!batch_.empty()) all_.back().unavailable = probe("batch");
 }
@@ -231,7 +231,7 @@ void Controls::add_training(const Scenario& scenario) {
 void Controls::add_cluster(const Scenario& scenario) {
   add_slider({"nodes", "nodes", "cluster", Measure::count, {}, ""}, powers_of_two(1024),
              fmt::format("{}", nodes_));
-  add_slider({"ranks_per_node", "ranks of a node", "cluster", Measure::count, {}, ""},
+  add_slider({"ranks_per_node", "ranks per node", "cluster", Measure::count, {}, ""},
              powers_of_two(16), fmt::format("{}", ranks_per_node_));
   add_link("intra", "within a node", scenario.cluster.intra_node);
   add_link("inter", "between nodes", scenario.cluster.inter_node);

@@ -2,6 +2,7 @@
 // The sliders of `ddpsim explore`. What was moved is kept in the address behind '#', so that each
 // state is a link; the server predicts, and this draws what it answers.
 (() => {
+  const longestValue = 64;  // of a setting in the address
   const byId = id => document.getElementById(id);
   const moved = new Map();     // control -> value, as the server takes it
   const controls = new Map();  // control -> {description, input, output, row}
@@ -80,6 +81,7 @@
     byId('command').textContent = answer.command;
     byId('notes').replaceChildren(...answer.notes.map(text => element('li', {textContent: text})));
     for (const [id, position] of Object.entries(answer.positions)) place(id, position);
+    showHeadline(answer);
     showFinding(answer);
     showTable(answer);
     showPicture(answer);
@@ -92,6 +94,33 @@
     return results.find(each => each.strategy === 'bucketed') ?? results[results.length - 1];
   }
 
+  // What whoever pays asks first: the rate, the cost and the memory.
+  function showHeadline(answer) {
+    const now = chief(answer.record.results), {memory} = now;
+    const tokens = isNumber(now.tokens_per_second);
+    const rate = tokens ? now.tokens_per_second : now.samples_per_second;
+    const amount = tokens ? 'a billion tokens' : 'a million samples';
+    const cost = tokens ? now.cost_per_billion_tokens : now.cost_per_million_samples;
+    const hours = tokens ? now.device_hours_per_billion_tokens : now.device_hours_per_million_samples;
+    const gib = bytes => `${Number((bytes / 2 ** 30).toPrecision(3))} GiB`;
+    const figures = [
+      isNumber(rate)
+        ? [`${rate.toLocaleString('en', {maximumFractionDigits: rate < 1000 ? 1 : 0})} ${tokens ? 'tokens' : 'samples'}/s`,
+          `all ranks together: ${now.strategy} on ${ranksText(answer.record.ranks)}`]
+        : ['samples/s unknown', 'The workload does not say how large its batch is.'],
+      isNumber(cost) ? [`${cost.toFixed(2)} ${now.currency}`, `the cost of ${amount}`]
+        : isNumber(hours) ? [`${hours.toFixed(2)} GPU-hours`, `for ${amount}; set cluster.price for the cost in money`]
+          : ['cost unknown', 'It needs the size of the batch.'],
+      [now.fits_device === true ? 'fits in memory'
+        : now.fits_device === false ? 'does not fit in memory' : 'memory unknown',
+      `${typeof now.fits_device === 'boolean' ? '' : 'at least '}${gib(memory.peak_bytes)}` +
+        `${isNumber(memory.device_bytes) ? ` of the ${gib(memory.device_bytes)} of a device` : ''}, at the peak of a rank`]];
+    byId('headline').replaceChildren(...figures.map(([value, about]) => element('div', {},
+      element('dt', {textContent: value}), element('dd', {textContent: about}))));
+  }
+
+  const ranksText = ranks => ranks === 1 ? 'one rank' : `${ranks} ranks`;
+
   function showFinding(answer) {
     const now = chief(answer.record.results), before = chief(given.record.results);
     const change = now.step_ms / before.step_ms - 1;
@@ -100,7 +129,7 @@
         : `${Math.abs(100 * change).toFixed(1)} % ${change < 0 ? 'shorter' : 'longer'} than as given ` +
           `(${before.step_ms.toFixed(2)} ms)`;
     byId('finding').textContent =
-      `A step of ${now.strategy} on ${answer.record.ranks} rank${answer.record.ranks === 1 ? '' : 's'} takes ` +
+      `A step of ${now.strategy} on ${ranksText(answer.record.ranks)} takes ` +
       `${now.step_ms.toFixed(2)} ms, ${than}; ${now.exposed_ms.toFixed(2)} ms of it are exposed communication.`;
   }
 
@@ -116,6 +145,8 @@
     {key: 'mfu', label: 'MFU', percent: true, better: 'high'},
     {key: 'collectives', label: 'collectives', digits: 0},
     {key: 'bound', label: 'bound'}];
+
+  const narrow = window.matchMedia('(max-width: 700px)');
 
   const isNumber = value => typeof value === 'number';
 
@@ -148,23 +179,25 @@
     const known = key => results.some(each => isNumber(each[key]));
     const used = columns.filter(({key}) => key === 'bound' || (known(key) &&
       !(key === 'samples_per_second' && known('tokens_per_second'))));
-    const head = element('tr', {}, element('th', {scope: 'col', textContent: 'strategy'}),
-      ...used.map(column => element('th', {scope: 'col', textContent: column.label})));
-    const rows = results.map((now, i) => {
-      const before = given.record.results[i];
-      const cap = isNumber(now.bucket_cap_bytes) ? `, ${sizeText(now.bucket_cap_bytes)}` : '';
-      const row = element('tr', {}, element('th', {scope: 'row', textContent: now.strategy + cap}));
-      row.dataset.strategy = now.strategy;
-      for (const column of used) {
-        const value = cellValue(column, now);
-        const cell = element('td', {}, element('span', {textContent: figure(column, value)}));
-        cell.dataset.key = column.key;
-        cell.append(changeOf(column, value, before && cellValue(column, before)));
-        row.append(cell);
-      }
-      return row;
-    });
+    const nameOf = result => result.strategy +
+      (isNumber(result.bucket_cap_bytes) ? `, ${sizeText(result.bucket_cap_bytes)}` : '');
+    const cellOf = (now, column) => {
+      const before = given.record.results[results.indexOf(now)], value = cellValue(column, now);
+      const cell = element('td', {}, element('span', {textContent: figure(column, value)}));
+      Object.assign(cell.dataset, {key: column.key, strategy: now.strategy});
+      cell.append(changeOf(column, value, before && cellValue(column, before)));
+      return cell;
+    };
+    // On a narrow page strategies stand beside one another, and their figures below.
+    const turned = narrow.matches;
+    const across = turned ? results : used, down = turned ? used : results;
+    const heading = each => each.label ?? nameOf(each);
+    const head = element('tr', {}, element('th', {scope: 'col', textContent: turned ? 'figure' : 'strategy'}),
+      ...across.map(each => element('th', {scope: 'col', textContent: heading(each)})));
+    const rows = down.map(row => element('tr', {}, element('th', {scope: 'row', textContent: heading(row)}),
+      ...across.map(each => turned ? cellOf(each, row) : cellOf(row, each))));
     const caption = moved.size === 0 ? 'as given' : 'with the change against the scenario as given';
+    byId('table').classList.toggle('turned', turned);
     byId('table').replaceChildren(element('table', {}, element('caption', {textContent: caption}),
       element('thead', {}, head), element('tbody', {}, ...rows)));
   }
@@ -225,7 +258,7 @@
 
   function move(id, value) {
     if (value === '') moved.delete(id); else moved.set(id, value);
-    byId('saved').textContent = '';
+    byId('saved').textContent = byId('ignored').textContent = '';
     showMoved();
     ask();
   }
@@ -278,10 +311,39 @@
     byId('controls').append(...groups.values());
   }
 
-  function readAddress() {
+  // What the address says of the controls. What is no control's, or can be no value, is another
+  // page's or another version's: it is left out, and named in a line.
+  async function readAddress() {
+    let ignored = [];
     moved.clear();
     for (const [id, value] of new URLSearchParams(location.hash.slice(1)))
-      if (value !== '') moved.set(id, value);
+      if (!controls.has(id) || value.length > longestValue) ignored.push(id);
+      else if (value !== '') moved.set(id, value);
+    if (moved.size > 0 && await refusal(Object.fromEntries(moved))) {
+      for (const [id, value] of [...moved]) {
+        if (!await refusal({[id]: value})) continue;
+        moved.delete(id);
+        ignored.push(id);
+      }
+      if (moved.size > 0 && await refusal(Object.fromEntries(moved))) {  // each would do alone, but not together
+        ignored = ignored.concat([...moved.keys()]);
+        moved.clear();
+      }
+    }
+    byId('ignored').textContent = ignoredText(ignored);
+  }
+
+  // Why the scenario cannot be so; nothing if it can.
+  async function refusal(settings) {
+    return (await post('answer', {moved: settings, shown: []})).error;
+  }
+
+  function ignoredText(ignored) {
+    if (ignored.length === 0) return '';
+    const names = ignored.slice(0, 3).map(id => `"${id.length > 24 ? `${id.slice(0, 24)}\u2026` : id}"`).join(', ');
+    const more = ignored.length > 3 ? ` and ${ignored.length - 3} more` : '';
+    return `Ignored in this page's address: ${names}${more}. No control of this page takes that; ` +
+      'expected for example #bucket_cap=50+MiB.';
   }
 
   // Which timelines are drawn: at first the one that the page is about.
@@ -307,6 +369,15 @@
     }
   }
 
+  async function followAddress() {
+    try {
+      await readAddress();
+    } catch {
+      // The question below says that there is no answer any more.
+    }
+    ask();
+  }
+
   async function begin() {
     try {
       const site = await (await fetch('controls')).json();
@@ -319,9 +390,9 @@
       return refuse(`ddpsim explore does not answer (${problem.message}): is it still running?`);
     }
     makeChoiceOfTimelines();
-    readAddress();
-    ask();
-    window.addEventListener('hashchange', () => { readAddress(); ask(); });
+    await followAddress();
+    window.addEventListener('hashchange', followAddress);
+    narrow.addEventListener('change', () => { if (page.answer) showTable(page.answer); });
     byId('reset').addEventListener('click', () => { moved.clear(); showMoved(); ask(); });
     byId('save').addEventListener('click', save);
     byId('controls').addEventListener('submit', event => event.preventDefault());

@@ -114,8 +114,9 @@ void fill_table(const std::vector<NcclTestsRun>& runs, const std::string& file, 
         fmt::format("rows of {} types are taken together, by their bytes", types.size()));
   if (times.size() < 3)
     log.notes.push_back(
-        fmt::format("{} of a table and its fit: measure more sizes, from 1 KiB to 1 GiB say",
-                    times.size() == 1 ? "one point is little" : "two points are little"));
+        fmt::format("{} for a table and its fit: measure more sizes, such as from 1 KiB to "
+                    "1 GiB",
+                    times.size() == 1 ? "one point is too little" : "two points are too little"));
   if (!out_of_place)
     log.notes.emplace_back("times are in-place: there are no others");
   else if (in_place)

@@ -238,9 +238,10 @@ Page trace_page(const TraceFinding& finding, const FoundGradients& gradients,
   Page page;
   page.add(Paragraph{head_of(finding, file)});
   page.add(steps_table(finding));
-  page.add(Paragraph{
-      "collectives: some collective ran; overlapped: while it did, so did a compute kernel (an "
-      "operator, on a CPU); exposed: the rest of it"});
+  page.add(
+      Paragraph{"collectives: how long a collective ran; overlapped: the part of it in "
+                "which a compute kernel (on a CPU, an operator) ran as well; exposed: "
+                "the rest"});
   page.add(parts_table(finding));
   page.add(Paragraph{account_of(finding)});
   if (!gradients.buckets.empty()) page.add(buckets_table(finding, gradients));

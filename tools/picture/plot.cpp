@@ -433,8 +433,10 @@ std::string heat_picture(const HeatMap& map) {
   Range values;
   for (const auto& row : map.values)
     for (const double value : row) values.cover(value);
+  Range scale = values;
+  if (map.least != map.most) scale = {map.least, map.most};
   // By the logarithm where values lie far apart; four digits of the largest.
-  const bool apart = values.low > 0 && values.high > 8 * values.low;
+  const bool apart = scale.low > 0 && scale.high > 8 * scale.low;
   const int digits =
       values.seen() && values.high > 0
           ? std::clamp(3 - static_cast<int>(std::floor(std::log10(values.high))), 0, 6)
@@ -465,9 +467,9 @@ std::string heat_picture(const HeatMap& map) {
             coordinate(x + cell_width / 2), coordinate(y + 19));
         continue;
       }
-      double share = values.high > values.low
-                         ? apart ? std::log(value / values.low) / std::log(values.high / values.low)
-                                 : (value - values.low) / (values.high - values.low)
+      double share = scale.high > scale.low
+                         ? apart ? std::log(value / scale.low) / std::log(scale.high / scale.low)
+                                 : (value - scale.low) / (scale.high - scale.low)
                          : 0;
       if (map.low_is_good) share = 1 - share;
       const bool best = value == (map.low_is_good ? values.low : values.high);

@@ -61,6 +61,7 @@ struct HeatMap {
   std::vector<std::string> x, y;
   std::vector<std::vector<double>> values;  ///< [y][x]; not a number: there is none
   bool low_is_good = true;
+  double least = 0, most = 0;  ///< of the scale of colours; both the same: those of `values`
 };
 std::string heat_picture(const HeatMap& map);
 /// Is its picture at most half a page wide?

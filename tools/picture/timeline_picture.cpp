@@ -478,19 +478,19 @@ std::pair<std::string, double> Timelines::legend() const {
       x = left;
       y += 18;
     }
-    text +=
-        fmt::format("<g transform=\"translate(0 {})\">{}<text x=\"{}\" y=\"16\">{}</text></g>\n",
-                    coordinate(bottom_ + y), fmt::format(fmt::runtime(box), coordinate(x)),
-                    coordinate(x + 18), escaped_xml(what));
+    text += fmt::format(
+        "<g class=\"key\" transform=\"translate({} {})\">{}<text x=\"18\" "
+        "y=\"16\">{}</text></g>\n",
+        coordinate(x), coordinate(bottom_ + y), box, escaped_xml(what));
     x += wide;
   };
   for (std::size_t paint = 0; paint < used.size(); ++paint)
     if (used[paint])
       add(paint_legend[paint],
-          fmt::format("<path class=\"{}\" d=\"M{{}} 12h13\" stroke-width=\"10\"/>",
+          fmt::format("<path class=\"{}\" d=\"M0 12h13\" stroke-width=\"10\"/>",
                       paint_names[paint]));
   const auto add_hatch = [&](std::string_view what, std::string_view said) {
-    add(said, fmt::format("<rect x=\"{{}}\" y=\"7\" width=\"13\" height=\"10\" "
+    add(said, fmt::format("<rect y=\"7\" width=\"13\" height=\"10\" "
                           "fill=\"url(#{}-{}-key)\"/>",
                           id_, what));
   };
@@ -499,8 +499,8 @@ std::pair<std::string, double> Timelines::legend() const {
   if (ended) add_hatch("waiting", "rank 0 waits for the end of the step");
   if (buckets)
     add("buckets: fill, wait, all-reduce",
-        "<path class=\"copy\" d=\"M{0} 12h4\" stroke-width=\"10\"/><path class=\"launch\" "
-        "d=\"M{0} 12m4 0h4\" stroke-width=\"10\"/><path class=\"collective\" d=\"M{0} 12m8 0h5\" "
+        "<path class=\"copy\" d=\"M0 12h4\" stroke-width=\"10\"/><path class=\"launch\" "
+        "d=\"M4 12h4\" stroke-width=\"10\"/><path class=\"collective\" d=\"M8 12h5\" "
         "stroke-width=\"10\"/>");
   return {text, y + legend_row + 8};
 }
@@ -542,7 +542,7 @@ std::string Timelines::svg() const {
   for (std::size_t i = 0; i < steps_.size(); ++i)
     text += fmt::format(
         "<text class=\"pointed\" x=\"8\" y=\"{0}\" style=\"font-weight:600\">{1}</text><text "
-        "class=\"pointed\" x=\"{2}\" y=\"{0}\" text-anchor=\"end\">{3}</text>\n",
+        "class=\"pointed length\" x=\"{2}\" y=\"{0}\" text-anchor=\"end\">{3}</text>\n",
         coordinate(heads_[i] + 19), escaped_xml(steps_[i].name), coordinate(left + time_width),
         escaped_xml(fmt::format("{:.2f} ms", in_ms(steps_[i].step->timeline.end))));
   for (const Lane& lane : lanes_)

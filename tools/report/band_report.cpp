@@ -23,8 +23,9 @@ std::string bands_text(const Comparison& run) {
   std::string text;
   for (const NamedStep& each : run.named()) {
     const double step = in_ms(each.step->metrics.step);
-    text += fmt::format("{}{} {:.2f} to {:.2f} ms", text.empty() ? "That makes " : "; ", each.name,
-                        band.low * step, band.high * step);
+    text +=
+        fmt::format("{}{} {:.2f} to {:.2f} ms", text.empty() ? "In proportion, steps take: " : "; ",
+                    each.name, band.low * step, band.high * step);
   }
   return text + ".";
 }
@@ -32,9 +33,10 @@ std::string bands_text(const Comparison& run) {
 std::string saving_text(const Knowledge& knowledge, double saving) {
   if (!knowledge.accuracy || saving >= knowledge.accuracy->band.half_width()) return "";
   return fmt::format(
-      "The saving of {:.1f} % is smaller than how far such predictions were off ({:.1f} % to "
-      "either side of the middle, 9 in 10): both steps share most of that error, as they differ "
-      "in their buckets alone, but how much of it was not measured; time both.",
+      "The saving of {:.1f} % is smaller than how far such predictions were "
+      "off ({:.1f} % to either side of the middle, for 9 in 10). The two "
+      "steps differ in their buckets alone, so they share most of that "
+      "error, but how much they share was not measured: time both.",
       100 * saving, 100 * knowledge.accuracy->band.half_width());
 }
 

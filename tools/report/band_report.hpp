@@ -11,8 +11,8 @@ namespace ddpsim {
 /// known_from. The ends are nothing where it is not known how far such predictions were off.
 Record band_record(const Knowledge& knowledge, Duration step);
 
-/// "That makes naive 107.12 to 127.35 ms; bucketed, 25 MiB 101.70 to 120.92 ms.": the band of each
-/// step; "" where none is known.
+/// "In proportion, steps take: naive 107.12 to 127.35 ms; bucketed, 25 MiB 101.70 to 120.92 ms.":
+/// the band of each step; "" where none is known.
 std::string bands_text(const Comparison& run);
 
 /// What is to be said of a saving (a share of the step) that is smaller than the band is wide to

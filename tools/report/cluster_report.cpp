@@ -28,9 +28,14 @@ Bandwidth line_rate(const CalibratedCluster& cluster) {
   return {port.bytes_per_second * nics_per_node(cluster) / cluster.ranks_per_node};
 }
 
+/// Is it what the reader calls an entry that a scenario writes out instead of naming it?
+bool is_own(const std::string& name) {
+  return name == "inline";
+}
+
 std::string name_of_link(const Link& link) {
-  if (link.name.empty()) return "links as they were measured";
-  return link.name == "inline" ? "a link of its own" : link.name;
+  if (link.name.empty()) return "links as measured";
+  return shown_name(link.name, "link");
 }
 
 bool is_given(const std::vector<Setting>& settings, const std::string& key) {
@@ -99,9 +104,10 @@ void add_unheard_of(std::vector<std::string>& notes, const CalibratedCluster& cl
   if (cluster.ranks_per_node == 1 || link.kind != LinkKind::nvlink) return;
   const Device& device = cluster.device;
   if (device.compute_capability == 0 || lacks_nvlink(device.name)) {
-    notes.push_back(fmt::format(
-        "{} has no NVLink: {} stands for a link that nobody builds; `ddpsim list links` has others",
-        device.name, link.name));
+    notes.push_back(
+        fmt::format("{} has no NVLink: such devices are never joined by {}; `ddpsim list "
+                    "links` has other links",
+                    device.name, link.name));
     return;
   }
   // DGX-2 joins 16 V100, a GB200 NVL72 rack 72 GPUs: the largest domains that are sold.
@@ -176,6 +182,10 @@ void add_idle_cap(std::vector<std::string>& notes, const Training& training) {
 
 }  // namespace
 
+std::string shown_name(const std::string& name, std::string_view what) {
+  return is_own(name) ? fmt::format("the scenario's own {}", what) : name;
+}
+
 std::string cluster_text(const Scenario& scenario) {
   const CalibratedCluster& cluster = scenario.cluster;
   const Bandwidth rate = line_rate(cluster);
@@ -187,9 +197,10 @@ std::string cluster_text(const Scenario& scenario) {
   std::string inside;
   if (cluster.ranks_per_node > 1) inside = " by " + name_of_link(cluster.intra_node);
   if (cluster.ranks_per_node > 1 && through_host(cluster)) inside += " through the host's memory";
-  std::string text =
-      fmt::format("{} node{} x {} {}{}", cluster.nodes, cluster.nodes == 1 ? "" : "s",
-                  cluster.ranks_per_node, cluster.device.name, inside);
+  std::string text = fmt::format(
+      "{} node{} x {} {}{}", cluster.nodes, cluster.nodes == 1 ? "" : "s", cluster.ranks_per_node,
+      is_own(cluster.device.name) ? "ranks (the scenario's own device)" : cluster.device.name,
+      inside);
   if (cluster.nodes > 1) {
     const int nics = nics_per_node(cluster);
     text += fmt::format("; {} NIC{} a node by {}", nics, nics == 1 ? "" : "s",
@@ -269,9 +280,10 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
   if (is_measured(scenario.workload) &&
       (touches(settings, "cluster.device") || is_given(settings, "cluster") ||
        is_given(settings, "cluster.system")))
-    notes.push_back(fmt::format(
-        "forward and backward of {} were measured: the device changes only copies and collectives",
-        scenario.workload.name));
+    notes.push_back(
+        fmt::format("forward and backward of {} were measured and stay as they are: the "
+                    "device changes only copies and collectives",
+                    scenario.workload.name));
   if (std::string partial = partial_text(scenario); !partial.empty()) {
     partial.pop_back();  // the end of the line
     notes.push_back(std::move(partial));

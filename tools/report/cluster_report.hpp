@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,10 @@
 #include "tools/report/record.hpp"
 
 namespace ddpsim {
+
+/// A name for people; what a scenario writes out itself, and does not name, is "the scenario's own
+/// link".
+std::string shown_name(const std::string& name, std::string_view what);
 
 /// The cluster in a sentence, for the head of a table: nodes and ranks, device, links, NICs of a
 /// node, line rate of a device, the law of collectives, and how much later the slowest rank is.

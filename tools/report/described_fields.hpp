@@ -29,13 +29,15 @@ inline constexpr Field masked_flops{
     .label = "masked FLOPs",
     .kind = ValueKind::real,
     .unit = "FLOP",
-    .hint = "Those of them that a causal mask leaves out, and that are not priced."};
+    .hint =
+        "The operations among them that a causal mask leaves out, and that are "
+        "not priced."};
 inline constexpr Field described_notes = list_field(
     "notes", "What was described as CUDA does it, where the meta device does something else.");
 inline constexpr Field partial =
     list_field("partial",
-               "Operations nobody has a rule for, priced by their bytes alone: a step is at least "
-               "as long as predicted.");
+               "Operations that no rule knows, priced by their bytes alone: the step "
+               "takes at least as long as predicted.");
 
 inline constexpr std::array of_description{
     &described,          &described_source,    &described_batch,

@@ -60,8 +60,8 @@ Record described_entry(const Scenario& scenario) {
 std::string partial_text(const Scenario& scenario) {
   if (!scenario.described || scenario.described->partial.empty()) return "";
   return fmt::format(
-      "partial: no rule prices {}: their bytes alone are counted, and a step takes at least what "
-      "is said here\n",
+      "partial: no rule prices {}: only their bytes are counted, so a step "
+      "takes at least as long as predicted here\n",
       fmt::join(scenario.described->partial, ", "));
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "tools/picture/svg.hpp"
 #include "tools/report/field_kinds.hpp"
@@ -132,10 +133,18 @@ std::string heading_cell(const Table& table, std::size_t column) {
       label.empty() ? "<span class=\"only-heard\">note</span>" : label);
 }
 
+/// An attribute with a JSON list of names and values; nothing where there are none.
+std::string choices_of(const Picture& picture) {
+  if (picture.choices.empty()) return "";
+  return fmt::format(" data-choices=\"{}\"", escaped_xml(nlohmann::json(picture.choices).dump()));
+}
+
 std::string figure_of(const Picture& picture) {
-  std::string text = fmt::format("<figure{}>\n", !picture.tasks.empty() ? " class=\"timeline\""
-                                                 : picture.half         ? " class=\"half\""
-                                                                        : "");
+  std::string text = fmt::format("<figure{}{}>\n",
+                                 !picture.tasks.empty() ? " class=\"timeline\""
+                                 : picture.half         ? " class=\"half\""
+                                                        : "",
+                                 choices_of(picture));
   if (!picture.title.empty()) text += fmt::format("<h3>{}</h3>\n", escaped_xml(picture.title));
   text += "<div class=\"drawn\" tabindex=\"0\" role=\"group\" aria-label=\"" +
           escaped_xml(picture.title) + "\">\n" + picture.svg + "</div>\n";
@@ -174,11 +183,24 @@ Page without_title(const ReportSection& section) {
   return page;
 }
 
+std::string headline_of(const Headline& headline) {
+  if (headline.empty()) return "";
+  std::string text = "<dl class=\"headline\">\n";
+  for (const auto& [value, about] : headline)
+    text +=
+        fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", escaped_xml(value), escaped_xml(about));
+  return text + "</dl>\n";
+}
+
 std::string html_of(const ReportSection& section) {
   std::string text = fmt::format("<section>\n<h2>{}</h2>\n", escaped_xml(section.title));
+  text += headline_of(section.headline);
   if (!section.verdict.empty())
     text += fmt::format("<p class=\"verdict\">{}</p>\n", lines_of(section.verdict));
   text += html_of(without_title(section));
+  for (const auto& [title, page] : section.folded)
+    text += fmt::format("<details class=\"figures\"><summary>{}</summary>\n{}</details>\n",
+                        escaped_xml(title), html_of(page));
   for (const auto& [name, content] : section.sources)
     text += fmt::format(
         "<details class=\"source\"><summary>{}</summary>\n<pre tabindex=\"0\">{}</pre></details>\n",
@@ -187,6 +209,17 @@ std::string html_of(const ReportSection& section) {
 }
 
 }  // namespace
+
+void ReportSection::add_or_fold(std::string title, Page tables) {
+  constexpr std::size_t most_rows = 16;
+  std::size_t rows = 0;
+  for (const auto& block : tables.blocks)
+    if (const auto* table = std::get_if<Table>(&block)) rows += table->rows.size();
+  if (rows > most_rows)
+    folded.emplace_back(std::move(title), std::move(tables));
+  else
+    page.add(std::move(tables));
+}
 
 std::string html_of(const Table& table) {
   std::string text =

@@ -53,7 +53,7 @@ std::optional<Picture> measured_picture(const std::vector<FileScore>& files) {
     if (files.size() > 1) pairs.rows.push_back({short_name(file.file), 0, 0, "", true});
     pairs.rows.insert(pairs.rows.end(), of_file.begin(), of_file.end());
   }
-  std::string caption = "Steps, each with its error.";
+  std::string caption = "Each step with its error.";
   if (std::any_of(pairs.rows.begin(), pairs.rows.end(),
                   [](const PairPicture::Row& row) { return !row.remark.empty(); }))
     caption += " A row that is fitted says nothing of the prediction.";

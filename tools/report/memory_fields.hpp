@@ -12,7 +12,8 @@ inline constexpr Field memory =
     record_field("memory", "What the step takes of the memory of one rank's device.");
 inline constexpr Field peak_memory_bytes =
     bytes_field("peak_memory_bytes", "peak memory",
-                "The most a rank holds at one time; where activations are not known, of the rest.",
+                "The most that a rank holds at one time; where activations are not "
+                "known, without them.",
                 Better::low);
 inline constexpr Field peak_bytes = peak_memory_bytes.named("peak_bytes");
 inline constexpr Field peak_at =
@@ -38,17 +39,19 @@ inline constexpr Field buckets_bytes =
 inline constexpr Field optimizer_bytes =
     bytes_field("optimizer_bytes", "optimizer", "What the optimizer keeps.");
 inline constexpr Field hook_bytes =
-    bytes_field("comm_hook_bytes", "comm hook", "What the comm hook keeps, and takes at most.");
+    bytes_field("comm_hook_bytes", "comm hook",
+                "What the comm hook keeps from step to step, and the most that it "
+                "takes besides.");
 inline constexpr Field activations_bytes =
     bytes_field("activations_bytes", "activations",
-                "What autograd keeps of a micro-batch's forward pass; nothing of a workload "
-                "profile, which does not tell.");
+                "What autograd keeps of a micro-batch's forward pass; nothing for a workload "
+                "profile, which does not say.");
 inline constexpr Field working_bytes = bytes_field(
     "working_bytes", "working", "What the operation that runs at the peak takes for itself.");
 inline constexpr Field memory_at_peak =
     record_field("at_peak",
-                 "What there is at the peak, which these parts sum to: activations go while "
-                 "gradients come, so that all parts above are more.");
+                 "What there is at the peak, which these parts sum to: activations are freed while "
+                 "gradients are made, so that all parts above add up to more.");
 
 inline constexpr std::array of_memory{
     &memory,           &peak_memory_bytes,    &peak_bytes,      &peak_at,      &device_bytes,

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/report/cluster_report.hpp"
 #include "tools/report/memory_fields.hpp"
 
 namespace ddpsim {
@@ -100,13 +101,13 @@ std::vector<std::string> memory_warnings(const Scenario& scenario,
     const StepMemory memory = memory_of(scenario, each.step->training, each.step->schedule);
     if (fits(memory.peak, device)) continue;
     const bool within = memory.peak <= device;
-    warnings.push_back(
-        fmt::format("{}: {} {}: it takes {:.3g} GiB of a rank, and {} has {:.3g} GiB{}",
-                    scenario.name, each.name, within ? "may not fit" : "does not fit",
-                    in_gib(memory.peak), scenario.cluster.device.name, in_gib(device),
-                    within ? fmt::format(" (fits is judged with {:g} % and {:.2g} GiB to spare)",
-                                         100 * memory_margin, in_gib(context_memory))
-                           : ""));
+    warnings.push_back(fmt::format(
+        "{}: {} {}: it takes {:.3g} GiB of a rank, and {} has {:.3g} GiB{}", scenario.name,
+        each.name, within ? "may not fit" : "does not fit", in_gib(memory.peak),
+        shown_name(scenario.cluster.device.name, "device"), in_gib(device),
+        within ? fmt::format(" (fits is judged with {:g} % and {:.2g} GiB to spare)",
+                             100 * memory_margin, in_gib(context_memory))
+               : ""));
   }
   return warnings;
 }

@@ -35,6 +35,9 @@ struct Picture {
   std::string tasks{};  ///< JSON for the script that answers a pointer; empty: it need not
   std::string caption{};
   bool half = false;  ///< half a page wide: two such stand side by side
+  /// Names with the value that this picture is of: a page lets its reader choose one value of each
+  /// name, and shows the picture of these. Empty: it is always shown.
+  std::vector<std::pair<std::string, std::string>> choices{};
 };
 
 /// What a command shows to people: blocks below one another, a blank line between them.

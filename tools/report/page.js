@@ -6,6 +6,7 @@
   const isLaunch = -2;  // in place of a task's detail: the host launches it
   // Narrow bars that lie end to end are one piece (timeline_picture.cpp has the same rule).
   const narrowBar = 1.5, leastGap = 16;
+  const widest = 1110, narrowest = 440;  // of a timeline, in pixels
 
   function timeText(ms) {
     if (ms >= 1) return `${ms.toFixed(ms >= 100 ? 1 : 3)} ms`;
@@ -77,11 +78,11 @@
     constructor(figure) {
       this.figure = figure;
       this.box = figure.querySelector('.drawn');
-      this.load(JSON.parse(figure.querySelector('.tasks').textContent));
       this.tip = document.createElement('div');
       this.tip.className = 'tip';
       this.tip.hidden = true;
       this.box.append(this.tip);
+      this.load(JSON.parse(figure.querySelector('.tasks').textContent));
       this.said = document.createElement('p');
       this.said.className = 'said';
       this.said.setAttribute('aria-live', 'polite');
@@ -108,6 +109,35 @@
       this.from = 0;
       this.to = data.end;
       this.at = null;
+      this.fit(this.box.clientWidth);
+    }
+
+    // Lays the picture out anew for a page of this width: time is what becomes narrower, and texts
+    // keep their size. The key goes on as many rows as it needs.
+    fit(room) {
+      const {left} = this.data, right = 18;
+      const whole = Math.max(narrowest, Math.min(widest, Math.floor(room)));
+      if (this.svg.viewBox.baseVal.width === whole) return;
+      this.data.width = whole - left - right;
+      let x = left, y = this.data.bottom;
+      for (const key of this.svg.querySelectorAll('g.key')) {
+        const wide = key.getBBox().width + 20;
+        if (x > left && x + wide > whole) {
+          x = left;
+          y += 18;
+        }
+        if (x + wide > whole) x = Math.max(8, whole - wide);
+        key.setAttribute('transform', `translate(${x} ${y})`);
+        x += wide;
+      }
+      const high = y + 26;
+      this.svg.setAttribute('viewBox', `0 0 ${whole} ${high}`);
+      this.svg.setAttribute('width', whole);
+      this.svg.setAttribute('height', high);
+      this.bars.setAttribute('width', this.data.width);
+      for (const text of this.svg.querySelectorAll('text.length'))
+        text.setAttribute('x', left + this.data.width);
+      this.show(this.from, this.to);
     }
 
     addTools() {
@@ -369,6 +399,47 @@
       pre.before(button);
     }
   }
+
+  // Pictures that each show one of several things: selectors choose which are shown. At first all
+  // values of the keys, where that makes few pictures, of one figure and one strategy.
+  function addSelectors(section) {
+    const pictures = [...section.querySelectorAll('figure[data-choices]')]
+      .map(figure => ({figure, choices: new Map(JSON.parse(figure.dataset.choices))}));
+    if (pictures.length === 0) return;
+    const values = new Map();
+    for (const {choices} of pictures)
+      for (const [name, value] of choices)
+        if (!values.has(name)) values.set(name, new Set([value])); else values.get(name).add(value);
+    const isKey = name => name !== 'figure' && name !== 'strategy';
+    const together = [...values].reduce((all, [name, set]) => all * (isKey(name) ? set.size : 1), 1);
+    const chosen = new Map();
+    const box = document.createElement('div');
+    box.className = 'choose';
+    const show = () => pictures.forEach(({figure, choices}) => {
+      figure.hidden = [...chosen].some(([name, value]) => value !== '' && value !== choices.get(name));
+    });
+    for (const [name, set] of values) {
+      const first = isKey(name) && together <= 6 ? ''
+        : name === 'strategy' && set.has('bucketed') ? 'bucketed'
+          : name === 'figure' ? [...set].pop() : [...set][0];
+      chosen.set(name, first);
+      if (set.size === 1) continue;
+      const label = document.createElement('label'), select = document.createElement('select');
+      for (const value of isKey(name) ? ['', ...set] : set)
+        select.append(new Option(value === '' ? 'all values' : value, value, false, value === first));
+      select.addEventListener('change', () => { chosen.set(name, select.value); show(); });
+      label.append(`${name}: `, select);
+      box.append(label);
+    }
+    pictures[0].figure.before(box);
+    show();
+  }
+
+  const timelines = () => window.ddpsimTimelines;
+  window.addEventListener('resize', () => timelines().forEach(each => each.fit(each.box.clientWidth)));
+  window.addEventListener('beforeprint', () => timelines().forEach(each => each.fit(widest)));
+  window.addEventListener('afterprint', () => timelines().forEach(each => each.fit(each.box.clientWidth)));
+  document.querySelectorAll('section').forEach(addSelectors);
 
   window.ddpsimTimelines = [...document.querySelectorAll('figure.timeline')].map(each => new Timeline(each));
   addCopyButtons();

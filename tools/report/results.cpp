@@ -164,7 +164,7 @@ Page run_page(const Scenario& scenario, const std::vector<Result>& results) {
   Page page;
   page.add(Paragraph{
       fmt::format("{}\n{}: {} tensors, {:.1f} M parameters, {} of gradients\n{}", scenario.name,
-                  scenario.workload.name, scenario.workload.parameters.size(),
+                  shown_name(scenario.workload.name, "model"), scenario.workload.parameters.size(),
                   static_cast<double>(scenario.workload.elements()) * 1e-6,
                   to_string(scenario.workload.gradient_size()), cluster_text(scenario))});
   page.add(Paragraph{described_text(scenario)});
@@ -183,10 +183,12 @@ Page run_page(const Scenario& scenario, const std::vector<Result>& results) {
     table.add(record);
   }
   page.add(std::move(table));
-  page.add(Paragraph{fmt::format(
-      "without communication: {:.2f} ms{}; speedup is over naive; exposed: step minus that\n{}",
-      in_ms(results.front().none->step), wait_in_none(results.front()),
-      memory_text(scenario, steps))});
+  page.add(
+      Paragraph{fmt::format("A step without communication takes {:.2f} ms{}. Exposed is how much "
+                            "longer a step is than that; speedup is how many times as fast as "
+                            "naive it is.\n{}",
+                            in_ms(results.front().none->step), wait_in_none(results.front()),
+                            memory_text(scenario, steps))});
   page.add(throughput_table(scenario, results));
   page.add(Drawing{[steps](PageWidth width) { return timeline_chart(steps, width); }});
   return page;

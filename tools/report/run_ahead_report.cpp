@@ -94,10 +94,12 @@ Page run_ahead_page(const Comparison& run, const std::vector<ConsecutiveSteps>& 
   }
   Page page;
   page.add(std::move(table));
-  page.add(Paragraph{
-      "alone: begun when the one before has ended; period: from that end to its own; host waited: "
-      "at its forward, for timers of\na sampled iteration\n" +
-      gains});
+  page.add(
+      Paragraph{"alone: the step if it begins once the step before has ended; period: "
+                "from the end of the step before to its own end;\nhost waited: how "
+                "long the host stood still at the forward pass, for the timers of an "
+                "iteration that DDP's logger samples\n" +
+                gains});
   return page;
 }
 

@@ -4,6 +4,7 @@
 
 #include "scenarios/reader/input_error.hpp"
 #include "tools/report/band_report.hpp"
+#include "tools/report/cluster_report.hpp"
 #include "tools/report/loss_fields.hpp"
 #include "tools/report/loss_report.hpp"
 #include "tools/report/memory_record.hpp"
@@ -79,11 +80,11 @@ std::vector<std::string> run_warnings(const Comparison& run) {
     const Record figures = throughput_record(run.scenario, result);
     const FieldValue* hfu = figures.find(fields::hfu);
     if (hfu == nullptr || hfu->is_nothing() || *hfu->number() <= 1) continue;
-    warnings.push_back(fmt::format(
-        "{}: {} has an HFU of {:.0f} %, more than {} can compute: are the times given of this "
-        "device, batch and type?",
-        run.scenario.name, strategy_label(result.step->training), 100 * *hfu->number(),
-        run.scenario.cluster.device.name));
+    warnings.push_back(
+        fmt::format("{}: {} has an HFU of {:.0f} %, more than {} can compute: were the given times "
+                    "measured with this device, batch and data type?",
+                    run.scenario.name, strategy_label(result.step->training), 100 * *hfu->number(),
+                    shown_name(run.scenario.cluster.device.name, "device")));
   }
   const Duration input = run.scenario.training.least_step(run.scenario.cluster.ranks_per_node);
   for (const Result& result : run.results())

@@ -18,6 +18,16 @@ namespace ddpsim {
 
 namespace {
 
+Page page_of(Table table) {
+  Page page;
+  page.add(std::move(table));
+  return page;
+}
+
+std::string ranks_text(int ranks) {
+  return ranks == 1 ? "one rank" : fmt::format("{} ranks", ranks);
+}
+
 /// Are the measured rows of what was predicted? Settings of how buckets are made change neither
 /// the workload nor the cluster that was measured.
 bool are_of_rows(const Scenario& scenario, const std::vector<Setting>& settings) {
@@ -58,6 +68,12 @@ ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const 
                           const ScoreSettings& settings) {
   ReportSection section;
   section.title = run.scenario.name;
+  const std::vector<Result> results = run.results();
+  const Result& chief = chief_of(results);
+  section.headline = headline_of(outcome_of(run.scenario, chief),
+                                 fmt::format("{} on {}", strategy_label(chief.step->training),
+                                             ranks_text(run.scenario.cluster.ranks())),
+                                 run.scenario.cluster.device.memory);
   section.verdict = run_verdict(run);
   TimelinePicture drawn = timeline_picture(run.scenario, run.named(), id);
   section.page.add(
@@ -66,7 +82,9 @@ ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const 
               "waits, and is reduced."});
   const std::optional<KnownAccuracy>& accuracy = run.knowledge.accuracy;
   if (accuracy) section.verdict += " " + sentence(*accuracy);
-  section.page.add(run_page(run, more));
+  MoreOfSteps shown = more;  // but for what is folded
+  shown.request.why = false;
+  section.page.add(run_page(run, shown));
   if (accuracy)  // the verdict has said the first sentences already
     for (auto& block : section.page.blocks)
       if (auto* paragraph = std::get_if<Paragraph>(&block))
@@ -75,15 +93,19 @@ ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const 
     if (const auto score = score_scenario("measured rows", run.scenario, settings))
       if (auto picture = measured_picture({*score})) {
         section.page.add(std::move(*picture));
-        section.page.add(rows_table(*score));
+        section.folded.emplace_back("The measured rows in figures", page_of(rows_table(*score)));
       }
   const bool own_curves = more.curves.empty();
   const std::vector<ScalingCurve> curves =
       own_curves ? scaling_curves(run.scenario, run.scenario.compare, run.priced.fit) : more.curves;
   add_scaling_pictures(section.page, curves, accuracy);
-  if (own_curves && !curves.empty()) section.page.add(scaling_table(curves));
+  if (own_curves && !curves.empty())
+    section.folded.emplace_back("The steps on other numbers of ranks in figures",
+                                page_of(scaling_table(curves)));
   if (auto picture = why_picture(run.scenario, run.named())) section.page.add(std::move(*picture));
-  if (!more.request.why) section.page.add(why_page(run, losses_of(run)));
+  if (!more.request.why)
+    section.folded.emplace_back("What each step loses, and what exposes each bucket, in figures",
+                                why_page(run, losses_of(run)));
   return section;
 }
 

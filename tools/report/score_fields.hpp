@@ -11,7 +11,7 @@ namespace ddpsim::fields {
 inline constexpr Field rows = list_field("rows", "One object for each row.");
 inline constexpr Field file = text_field("file", "file", "The file that the row was measured in.");
 inline constexpr Field row_label =
-    text_field("label", "strategy", "The strategy with what else the row changes.").with(most);
+    text_field("label", "strategy", "The strategy, with whatever else the row changes.").with(most);
 inline constexpr Field measured_ms =
     ms_field("measured_ms", "measured ms", "The step as it was measured.", Better::low)
         .with(tenths);
@@ -26,23 +26,25 @@ inline constexpr Field exposed_error =
                 "The step's error without its sign, over the naive communication time of the file.",
                 Better::low, tenths_of_percent);
 inline constexpr Field calibration =
-    flag_field("calibration", "Whether the row was used in the fit: its error counts nowhere.");
+    flag_field("calibration", "Whether the row was used in the fit; its error is not counted.");
 /// "calibration", or blank
 inline constexpr Field calibration_in_words = text_field("calibrates", "", "")
                                                   .with(Look{}.to_the_left().or_blank())
                                                   .with(much)
                                                   .only_for(Audience::people);
-inline constexpr Field score_link =
-    text_field("link", "link", "The kind of the link that decides; nothing of one rank.");
+inline constexpr Field score_link = text_field(
+    "link", "link", "The kind of the link that bounds communication; nothing for one rank.");
 inline constexpr Field left_out =
-    list_field("left_out", "The files that lack a row of a strategy that was to be calibrated on.");
+    list_field("left_out",
+               "The files that have no row of a strategy that predictions were to be "
+               "calibrated on.");
 inline constexpr Field predicted_rows =
     count_field("predicted_rows", "predicted rows", "How many rows were predicted, not fitted.");
 inline constexpr Field median_error =
     ratio_field("median_error", "median error", "The median of the errors without their signs.",
                 Better::low, tenths_of_percent);
 inline constexpr Field ninth_decile_error =
-    ratio_field("ninth_decile_error", "ninth decile", "Nine in ten errors are within it.",
+    ratio_field("ninth_decile_error", "ninth decile", "Nine in ten errors are no larger than this.",
                 Better::low, tenths_of_percent);
 inline constexpr Field worst_error = ratio_field(
     "worst_error", "worst error", "The largest of the errors.", Better::low, tenths_of_percent);

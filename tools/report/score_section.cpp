@@ -59,7 +59,7 @@ ReportSection score_section(const std::vector<FileScore>& files, const ScoreSumm
   }
   if (auto picture = measured_picture(files)) section.page.add(std::move(*picture));
   if (shares) section.page.add(std::move(*shares));
-  section.page.add(score_page(files, summary));
+  section.add_or_fold("The measured rows in figures", score_page(files, summary));
   return section;
 }
 

@@ -28,7 +28,8 @@ inline constexpr Field strategy =
         .with(most);
 /// "bucketed, 25 MiB"
 inline constexpr Field strategy_in_words =
-    text_field("label", "strategy", "The strategy with what tells it from others.")
+    text_field("label", "strategy",
+               "The strategy, with the settings that distinguish it from others.")
         .with(most)
         .only_for(Audience::people);
 inline constexpr Field implementation = text_field(
@@ -106,7 +107,7 @@ inline constexpr Field comm_hook_ms =
     ms_field("comm_hook_ms", "hook ms", "The sum of the comm hook's own kernels.", Better::low);
 inline constexpr Field comm_hook_memory_bytes =
     bytes_field("comm_hook_memory_bytes", "hook memory",
-                "What the comm hook keeps besides the buckets.", Better::low);
+                "The memory that the comm hook keeps besides the buckets.", Better::low);
 
 // The buckets of a step.
 inline constexpr Field buckets = list_field("buckets", "One object for each bucket, in order.");

@@ -123,8 +123,10 @@ std::string hooks_text(const Comparison& run) {
       Training bare = step.training;
       bare.hooks.clear();
       const Duration without = predict(run.priced.model, bare).metrics.step;
-      text += fmt::format("{}: hooks of your own: step {} ms against {} ms without ({:+.2f} ms)\n",
-                          name, ms(metrics.step), ms(without), in_ms(metrics.step - without));
+      text += fmt::format(
+          "{}: with your own hooks the step takes {} ms, without them {} ms "
+          "({:+.2f} ms)\n",
+          name, ms(metrics.step), ms(without), in_ms(metrics.step - without));
     }
     if (step.training.comm_hook && bucketed(step))
       text += fmt::format(
@@ -136,7 +138,7 @@ std::string hooks_text(const Comparison& run) {
   }
   if (run.scenario.training.comm_hook &&
       !std::all_of(run.compared.begin(), run.compared.end(), bucketed))
-    text += "comm_hook acts under bucketed only\n";
+    text += "comm_hook has an effect under bucketed only\n";
   return text;
 }
 
@@ -146,8 +148,9 @@ Page statistics_page(const Comparison& run, const std::vector<ConsecutiveSteps>&
                fields::avg_backward_compute_comm_overlap_time_ns, fields::communication_ms,
                fields::busy_overlap_ms}};
   table.title =
-      "what DistributedDataParallel's logger would say (ms), of one iteration (the last "
-      "micro-batch), beside ours; comm ms is of the whole step";
+      "What DistributedDataParallel's logger would report (ms), which is of "
+      "one iteration (the last micro-batch), beside ddpsim's figures; comm "
+      "ms is of the whole step";
   for (std::size_t s = 0; s < run.compared.size(); ++s) {
     const Step& step = run.compared[s];
     const DdpAverages logged = steps.empty() ? averages_of(step) : steps[s].logged;

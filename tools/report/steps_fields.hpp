@@ -19,7 +19,8 @@ inline constexpr Field kinds =
     list_field("kinds", "One object for each kind of step that occurs, with its figures.");
 inline constexpr Field phase =
     text_field("phase", "phase",
-               "What tells the step from others: first buckets, rebuilt ones, the steady state.")
+               "What distinguishes the step from others: first buckets, rebuilt ones, "
+               "the steady state.")
         .with(Look{}.or_blank())
         .with(much);
 inline constexpr Field steps_of_kind =
@@ -41,9 +42,11 @@ inline constexpr Field mean_period_ms =
 inline constexpr Field one_after_the_other_ms =
     ms_field("one_after_the_other_ms", "one after the other ms",
              "The same steps, each begun when the one before has ended.", Better::low);
-inline constexpr Field gain = ratio_field(
-    "gain", "gain", "How much shorter the steps are together than one after the other, as a part.",
-    Better::high, hundredths_of_percent);
+inline constexpr Field gain =
+    ratio_field("gain", "gain",
+                "How much shorter all steps are together than one after the other, as "
+                "a share.",
+                Better::high, hundredths_of_percent);
 inline constexpr Field host_waited_ms =
     ms_field("host_waited_ms", "host waited ms",
              "How long the host stood still for the timers of DDP's logger.", Better::low)
@@ -101,7 +104,7 @@ inline constexpr Field samples =
     count_field("samples", "samples", "How many iterations the averages are of.");
 inline constexpr Field busy_overlap_ms =
     ms_field("busy_overlap_ms", "busy overlap ms",
-             "Our figure: communication that ran beside kernels.", Better::high)
+             "ddpsim's own figure: communication that ran beside kernels.", Better::high)
         .with(much)
         .only_for(Audience::people);
 

@@ -37,7 +37,7 @@ inline constexpr Field samples_per_second =
         .with(much);
 inline constexpr Field samples_per_second_per_device =
     rate_field("samples_per_second_per_device", "per device", "samples/s",
-               "The same, of one rank's device.")
+               "The same for the device of one rank.")
         .with(Look{"{:.2f}"});
 inline constexpr Field tokens_per_second =
     rate_field("tokens_per_second", "tokens/s", "tokens/s",
@@ -141,7 +141,7 @@ inline constexpr std::array of_throughput{&samples_per_second,
 inline constexpr Field scaling =
     list_field("scaling", "One object for each number of ranks, the batch of each rank the same.");
 inline constexpr Field scaling_missing =
-    text_field("scaling_missing", "", "Why numbers of ranks that were asked for are not there.");
+    text_field("scaling_missing", "", "Why some numbers of ranks that were asked for are missing.");
 
 inline constexpr std::array of_scaling{&scaling,
                                        &scaling_missing,

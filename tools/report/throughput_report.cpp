@@ -128,8 +128,8 @@ Table throughput_table(const Scenario& scenario, const std::vector<Result>& resu
   drop_equal_hfu(table);
   drop_empty_columns(table);
   if (scenario.price)
-    table.notes = fmt::format("cost in {} at {:g} an hour of each device", scenario.price->currency,
-                              scenario.price->per_hour);
+    table.notes = fmt::format("cost in {}, at {:g} for an hour of each device",
+                              scenario.price->currency, scenario.price->per_hour);
   return table;
 }
 
@@ -158,7 +158,7 @@ List scaling_records(const ScalingCurve& curve) {
 Table scaling_table(const std::vector<ScalingCurve>& curves) {
   Table table{{fields::strategy, fields::ranks, fields::nodes, fields::step_ms,
                fields::scaling_efficiency, fields::samples_per_second, fields::tokens_per_second}};
-  table.title = "scaling, the batch of each rank the same";
+  table.title = "scaling: each rank keeps its batch";
   for (const ScalingCurve& curve : curves) {
     for (const ScalingPoint& point : curve.points)
       table.add(point_record(point).add(fields::strategy, name_of(curve.strategy)));

@@ -41,7 +41,7 @@ inline constexpr Field over_bound =
         .only_for(Audience::people);
 inline constexpr Field above_shortest =
     ratio_field("above_shortest", "above the shortest",
-                "How far the step is from the shortest to the longest.", Better::low,
+                "Where the step lies between the shortest (0) and the longest (1).", Better::low,
                 as_bar.or_blank())
         .only_for(Audience::people);
 
@@ -58,8 +58,8 @@ inline constexpr Field best_partition_step_ms = ms_field(
     "best_partition_step_ms", "best partition ms",
     "The step with the best free partition; nothing where none was searched.", Better::low);
 inline constexpr Field lower_bound_ms =
-    ms_field("lower_bound_ms", "lower bound ms", "No contiguous partition is faster than this.",
-             Better::low);
+    ms_field("lower_bound_ms", "lower bound ms",
+             "No partition into contiguous buckets has a shorter step.", Better::low);
 inline constexpr Field evaluated =
     count_field("evaluated", "evaluated", "How many steps were simulated.");
 inline constexpr Field without_communication_ms =

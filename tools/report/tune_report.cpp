@@ -185,7 +185,7 @@ std::string verdict(const Tuning& tuning, const TuneOptions& options) {
   const std::string cap =
       best < shown ? "no single cap beats the default"
                    : fmt::format("the best cap would save {:.1f} %, {}", 100 * best,
-                                 certain ? "less than the errors allowed for can take away"
+                                 certain ? "which is less than the errors allowed for can take away"
                                          : "within noise");
   return fmt::format("verdict: tuning does not pay: {}: keep 25 MiB\n{}", cap,
                      beyond_caps(tuning, options));
@@ -284,14 +284,15 @@ std::vector<std::string> tune_warnings(const Scenario& scenario, const Tuning& t
 Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions& options,
                const Knowledge& knowledge) {
   Page page;
-  page.add(
-      Paragraph{fmt::format("{}\n{}: {} gradients, {}\n{}", scenario.name, scenario.workload.name,
-                            scenario.workload.parameters.size(),
-                            to_string(scenario.workload.gradient_size()), cluster_text(scenario))});
+  page.add(Paragraph{
+      fmt::format("{}\n{}: {} gradients, {}\n{}", scenario.name,
+                  shown_name(scenario.workload.name, "model"), scenario.workload.parameters.size(),
+                  to_string(scenario.workload.gradient_size()), cluster_text(scenario))});
   page.add(choices_table(tuning));
   page.add(Paragraph{fmt::format(
-      "without communication: {} ms; all {} distinct caps{} were searched ({} steps simulated);\n"
-      "no contiguous partition is faster than the lower bound{}",
+      "A step without communication takes {} ms. All {} distinct caps{} were "
+      "searched ({} steps simulated);\nno partition into contiguous buckets "
+      "is faster than the lower bound{}",
       ms(tuning.without), tuning.caps.size(),
       tuning.best_pair ? " and all pairs of caps" : ", but not pairs: too many gradients,",
       tuning.evaluated,

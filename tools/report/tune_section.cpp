@@ -86,7 +86,9 @@ Picture caps_picture(const Scenario& scenario, const Tuning& tuning, const TuneO
       "the curve. Caps in the shaded zone are as good as the recommended one: real steps repeat no "
       "better.";
   if (!plot.curves.front().band.empty())
-    caption += " The band around the curve is what the uncertainty asked for does to the step.";
+    caption +=
+        " The band around the curve shows how far the uncertainty that was "
+        "asked for moves the step.";
   return {plot.title, plot_picture(plot), "", caption};
 }
 
@@ -113,6 +115,11 @@ ReportSection tune_section(const Scenario& scenario, const Tuning& tuning,
                            const TuneOptions& options, const TunedSteps& tuned) {
   ReportSection section;
   section.title = scenario.name;
+  const Step& advised = tuning.advice.pays ? tuned.recommended : tuned.standard;
+  section.headline = headline_of(
+      outcome_of(scenario, Result{&advised, &tuned.none.metrics}),
+      tuning.advice.pays ? "with the recommended buckets" : "with DDP's default buckets",
+      scenario.cluster.device.memory);
   section.verdict = tune_verdict(tuning);
   if (const auto& accuracy = tuned.knowledge.accuracy) section.verdict += " " + sentence(*accuracy);
   std::vector<NamedStep> steps{{"DDP's default", &tuned.standard}};
@@ -125,7 +132,8 @@ ReportSection tune_section(const Scenario& scenario, const Tuning& tuning,
   section.page.add(tune_page(scenario, tuning, options, tuned.knowledge));
   if (auto picture = why_picture(scenario, steps)) {
     section.page.add(std::move(*picture));
-    section.page.add(exposed_page(scenario, steps, &tuned.none.metrics));
+    section.folded.emplace_back("What exposes each bucket in figures",
+                                exposed_page(scenario, steps, &tuned.none.metrics));
   }
   return section;
 }

@@ -19,7 +19,9 @@ constexpr Field pair_of(Field field) {
 
 inline constexpr Field mode = text_field("mode", "mode", "Backend, ranks and link of the run.");
 inline constexpr Field busy_kernels =
-    flag_field("busy_kernels", "Whether busy work stood for kernels that have no shapes.");
+    flag_field("busy_kernels",
+               "Whether busy work was run in place of kernels whose shapes are not "
+               "known.");
 inline constexpr Field stolen_share =
     ratio_field("stolen_share", "stolen",
                 "The part of the processors' time that the virtual machine's host took meanwhile.",
@@ -44,20 +46,25 @@ inline constexpr Field predicted =
     record_field("predicted", "The figures of the simulated step, as in a run's results.");
 inline constexpr Field measured =
     record_field("measured", "The same of the real one: medians over steps and ranks.");
-inline constexpr Field error = record_field(
-    "error", "Predicted less measured as a part of measured; of the overlap, the difference.");
+inline constexpr Field error =
+    record_field("error",
+                 "Predicted minus measured, over measured; for the overlap, the "
+                 "difference.");
 inline constexpr Field predicted_step_ms =
     step_ms.labelled("predicted ms").only_for(Audience::people);
 inline constexpr Field measured_step_ms =
     step_ms.labelled("measured ms").only_for(Audience::people);
 inline constexpr Field step_error =
-    ratio_field("step_error", "error", "The step predicted less measured, as a part of measured.",
-                Better::low, signed_percent)
+    ratio_field("step_error", "error",
+                "The predicted step minus the measured one, over the measured one.", Better::low,
+                signed_percent)
         .with(most)
         .only_for(Audience::people);
 inline constexpr Field communication_error = step_error.with(usual);
 inline constexpr Field end_error =
-    ratio_field("end_error", "end error", "The bucket's end predicted less measured, as a part.",
+    ratio_field("end_error", "end error",
+                "The predicted end of the bucket minus the measured one, over the "
+                "measured one.",
                 Better::low, signed_percent)
         .with(most)
         .only_for(Audience::people);
@@ -81,19 +88,23 @@ inline constexpr Field identical =
     flag_field("identical", "Whether all ranks have the same gradients, to the bit.");
 inline constexpr Field worst_over_tolerance =
     ratio_field("worst_over_tolerance", "worst over tolerance",
-                "The largest distance from the mean of the local gradients, over what rounding may "
-                "cost.",
+                "The largest distance from the mean of the ranks' own gradients, over "
+                "what rounding allows.",
                 Better::low, hundredths);
-inline constexpr Field compared_with_mean = flag_field(
-    "compared_with_mean", "Whether they are held against the mean: some comm hooks lose a part.");
+inline constexpr Field compared_with_mean =
+    flag_field("compared_with_mean",
+               "Whether they are compared with the mean: some comm hooks drop a part "
+               "of each gradient.");
 inline constexpr Field overflows =
     count_field("overflows", "overflows",
-                "Gradients beyond the range of 16 bits, of all ranks and steps.", Better::low);
+                "How many gradients, of all ranks and steps, are beyond the range of "
+                "16 bits.",
+                Better::low);
 
 // The errors: fields of the figures' names.
 constexpr Field fraction_of(Field field) {
   field.unit = "";
-  field.hint = "Predicted less measured, as a part of measured.";
+  field.hint = "Predicted minus measured, over measured.";
   field.better = Better::low;
   field.look = signed_percent;
   return field;

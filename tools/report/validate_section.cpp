@@ -27,8 +27,8 @@ ReportSection validate_section(const Validation& validation) {
   std::sort(errors.begin(), errors.end());
   if (!errors.empty())
     section.verdict = fmt::format(
-        "Predicted and measured steps differ by {:.1f} % (the middle one) and {:.1f} % at most, "
-        "over {} ({}).",
+        "Predicted and measured steps differ by {:.1f} % in the median and by "
+        "{:.1f} % at most, over {} ({}).",
         100 * errors[errors.size() / 2], 100 * errors.back(),
         errors.size() == 1 ? "one strategy" : fmt::format("{} strategies", errors.size()),
         validation.mode);
@@ -41,7 +41,8 @@ ReportSection validate_section(const Validation& validation) {
   section.page.add(validation_page(validation));
   if (auto picture = why_picture(validation.scenario, steps)) {
     section.page.add(std::move(*picture));
-    section.page.add(exposed_page(validation.scenario, steps, nullptr));
+    section.folded.emplace_back("What exposes each bucket in figures",
+                                exposed_page(validation.scenario, steps, nullptr));
   }
   return section;
 }

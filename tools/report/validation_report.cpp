@@ -109,10 +109,15 @@ std::string exceptions_text(const Validation& validation) {
   for (const ValidatedStep& step : validation.steps) {
     const std::string label = label_of(step);
     if (step.gradients.kept == Kept::same_everywhere)
-      text += fmt::format("but {} loses some: the same on all ranks, not compared with the mean\n",
-                          label);
+      text += fmt::format(
+          "{} drops a part of each gradient: its gradients were compared between "
+          "ranks, and not with the mean\n",
+          label);
     if (step.gradients.kept == Kept::nothing)
-      text += fmt::format("but {} need not average: not compared\n", label);
+      text += fmt::format(
+          "{} does not average gradients in every step: its gradients were not "
+          "compared\n",
+          label);
   }
   return text;
 }
@@ -136,14 +141,15 @@ std::string gradients_text(const Validation& validation) {
     const std::string label = label_of(step);
     return step.gradients.identical || step.gradients.kept == Kept::nothing
                ? fmt::format(
-                     "gradients WRONG under {}: {} is {:.3g} times rounding from the mean\n", label,
-                     step.gradients.first_wrong, step.gradients.worst)
+                     "gradients WRONG under {}: {} differs from the mean by {:.3g} times "
+                     "what rounding allows\n",
+                     label, step.gradients.first_wrong, step.gradients.worst)
                : fmt::format("gradients WRONG under {}: they differ between ranks\n", label);
   }
   const std::string text = fmt::format(
-      "gradients: identical on all ranks to the bit under every strategy, and the mean of the "
-      "local "
-      "ones ({:.2f} of what rounding may cost)\n",
+      "gradients: identical on all ranks to the bit under every strategy, "
+      "and equal to the mean of the ranks' own gradients (the largest "
+      "difference is {:.2f} of what rounding allows)\n",
       worst);
   return text + exceptions_text(validation);
 }
@@ -189,16 +195,17 @@ Page validation_page(const Validation& validation) {
                                  validation.calibration.date, validation.calibration.cpu);
   if (validation.busy_kernels)
     head +=
-        "this workload's kernels have no shapes: busy work of the profile's times stands for "
-        "them\n";
+        "the shapes of this workload's kernels are not known: busy work that "
+        "takes the profile's times is run in their place\n";
   page.add(Paragraph{head + doubt_about(validation.stolen)});
   page.add(steps_table(validation));
-  page.add(Paragraph{
-      "pairs are predicted | measured; measured: medians over steps and ranks; ! repeats differ by "
-      "over 10 %"});
+  page.add(
+      Paragraph{"Pairs are predicted | measured; measured times are medians over steps "
+                "and ranks; ! marks repeats that differ by more than 10 %."});
   page.add(overlap_table(validation));
-  page.add(Paragraph{
-      "compute to launch: where predicted minus measured step of rank 0 comes from, in ms"});
+  page.add(
+      Paragraph{"compute to launch: by how many ms each part of rank 0's step is "
+                "predicted longer (+) or shorter (-) than it was measured"});
   const ValidatedStep* shown = nullptr;
   for (const ValidatedStep& step : validation.steps) {
     if (step.measured.training.strategy != Strategy::bucketed) continue;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -16,6 +17,7 @@ namespace ddpsim {
 namespace {
 
 constexpr std::size_t most_values = 40;  ///< of a key: more are no picture any more
+constexpr std::size_t most_maps = 400, most_cells = 20'000;  ///< for a page that opens quickly
 
 /// A figure that is drawn.
 struct Drawn {
@@ -54,7 +56,7 @@ bool all_alike(const std::vector<VariedFigures>& figures, const Wanted& wanted,
 }
 
 std::optional<double> rate_of(const VariedFigures& figures) {
-  return figures.tokens_per_second ? figures.tokens_per_second : figures.samples_per_second;
+  return figures.outcome.rate();
 }
 
 /// Are steps of different work compared? Then the shortest step says little.
@@ -75,7 +77,7 @@ std::string rate_text(double rate) {
 
 std::string rate_name(const std::vector<VariedFigures>& figures) {
   const bool tokens = std::any_of(figures.begin(), figures.end(), [](const VariedFigures& each) {
-    return each.tokens_per_second.has_value();
+    return each.outcome.tokens_per_second.has_value();
   });
   return tokens ? "Tokens per second" : "Samples per second";
 }
@@ -128,34 +130,82 @@ Picture curves_of(const Axis& axis, const std::vector<VariedFigures>& figures, c
           half};
 }
 
+/// The least and the most that is drawn: all maps of a figure have one scale.
+std::pair<double, double> range_of(const std::vector<VariedFigures>& figures, const Drawn& drawn) {
+  double least = std::numeric_limits<double>::infinity(), most = -least;
+  for (const VariedFigures& each : figures)
+    if (const std::optional<double> value = drawn.value(each)) {
+      least = std::min(least, *value);
+      most = std::max(most, *value);
+    }
+  return {least, most};
+}
+
+/// Which map is meant: what it shows, of which strategy, and which values the keys take that are
+/// not its axes, all keys from the third on.
+struct MapPlace {
+  std::string strategy;
+  std::vector<std::size_t> others;  ///< [axis - 2]
+};
+
+/// A map of the first two keys.
 Picture map_of(const Grid& grid, const std::vector<VariedFigures>& figures, const Drawn& drawn,
-               const std::string& strategy) {
+               const MapPlace& place) {
+  const std::string& strategy = place.strategy;
   const Axis &down = grid.axes()[0], &across = grid.axes()[1];
   HeatMap map;
+  Picture picture;
   map.title = fmt::format("{} under {}", drawn.title, strategy);
-  map.description =
-      fmt::format("{} under {}, by {} and {}.", drawn.title, strategy, down.key, across.key);
+  if (!place.others.empty()) picture.choices = {{"figure", drawn.title}, {"strategy", strategy}};
+  for (std::size_t a = 0; a < place.others.size(); ++a) {
+    const Axis& axis = grid.axes()[a + 2];
+    const std::string& value = axis.values[place.others[a]];
+    map.title += fmt::format(", {}={}", axis.key, value);
+    picture.choices.emplace_back(axis.key, value);
+  }
+  map.description = fmt::format("{}, by {} and {}.", map.title, down.key, across.key);
   map.x_label = across.key;
   map.y_label = down.key;
   map.x = across.values;
   map.y = down.values;
   map.low_is_good = drawn.low_is_good;
+  std::tie(map.least, map.most) = range_of(figures, drawn);
   map.values.assign(
       down.values.size(),
       std::vector<double>(across.values.size(), std::numeric_limits<double>::quiet_NaN()));
-  std::size_t missing = grid.points();
+  std::size_t missing = down.values.size() * across.values.size();
   for (const VariedFigures& each : figures) {
     if (each.strategy != strategy) continue;
-    --missing;
     const std::vector<std::size_t> at = grid.indices(each.point);
+    if (!std::equal(at.begin() + 2, at.end(), place.others.begin())) continue;
+    --missing;
     if (const std::optional<double> value = drawn.value(each)) map.values[at[0]][at[1]] = *value;
   }
-  return {map.title, heat_picture(map), "",
-          fmt::format("{}; the stronger the colour, the {}. The {} is bold{}.",
-                      drawn.unit.empty() ? drawn.title : "In " + drawn.unit,
-                      drawn.low_is_good ? "less" : "more", drawn.low_is_good ? "least" : "most",
-                      missing > 0 ? "; - is a point that was refused" : ""),
-          is_half(map)};
+  picture.title = map.title;
+  picture.svg = heat_picture(map);
+  picture.caption = fmt::format(
+      "{}. A stronger colour is a {} value, on one scale for all maps of this figure; the {} value "
+      "of this map is bold{}.",
+      drawn.unit.empty() ? drawn.title : fmt::format("{} in {}", drawn.title, drawn.unit),
+      drawn.low_is_good ? "lower" : "higher", drawn.low_is_good ? "lowest" : "highest",
+      missing > 0 ? "; - marks a point that was refused" : "");
+  picture.half = is_half(map);
+  return picture;
+}
+
+/// Which values the keys from the third on may take together; one empty choice for two keys.
+std::vector<std::vector<std::size_t>> other_values(const Grid& grid) {
+  std::vector<std::vector<std::size_t>> all{{}};
+  for (std::size_t a = 2; a < grid.axes().size(); ++a) {
+    std::vector<std::vector<std::size_t>> longer;
+    for (const std::vector<std::size_t>& before : all)
+      for (std::size_t value = 0; value < grid.axes()[a].values.size(); ++value) {
+        longer.push_back(before);
+        longer.back().push_back(value);
+      }
+    all = std::move(longer);
+  }
+  return all;
 }
 
 }  // namespace
@@ -175,11 +225,7 @@ std::optional<VariedFigures> varied_figures(std::size_t point, const std::vector
   const FieldValue* strategy = value(fields::strategy);
   const std::optional<double> step = number(fields::avg_step_time_ms);
   if (!step || strategy == nullptr || strategy->text() == nullptr) return std::nullopt;
-  return VariedFigures{point,
-                       *strategy->text(),
-                       *step,
-                       number(fields::samples_per_second),
-                       number(fields::tokens_per_second),
+  return VariedFigures{point, *strategy->text(), *step, outcome_of(columns, row),
                        best ? number(*best) : std::nullopt};
 }
 
@@ -188,6 +234,22 @@ std::optional<std::size_t> shortest_point(const std::vector<VariedFigures>& figu
   for (const VariedFigures& each : figures)
     if (averages(each) && (best == nullptr || each.step_ms < best->step_ms)) best = &each;
   return best != nullptr ? std::optional(best->point) : std::nullopt;
+}
+
+Headline varied_headline(const Grid& grid, const std::vector<VariedFigures>& figures) {
+  const bool by_rate = work_varies(figures);
+  const bool has_bucketed = std::any_of(
+      figures.begin(), figures.end(), [](const auto& each) { return each.strategy == "bucketed"; });
+  const VariedFigures* chief = nullptr;
+  for (const VariedFigures& each : figures) {
+    if (!averages(each) || (has_bucketed && each.strategy != "bucketed")) continue;
+    if (chief == nullptr ||
+        (by_rate ? rate_of(each) > rate_of(*chief) : each.step_ms < chief->step_ms))
+      chief = &each;
+  }
+  if (chief == nullptr) return {};
+  return headline_of(chief->outcome,
+                     fmt::format("{} at {}", chief->strategy, describe_point(grid, chief->point)));
 }
 
 std::string varied_verdict(const Grid& grid, const std::vector<VariedFigures>& figures) {
@@ -213,9 +275,10 @@ std::string varied_verdict(const Grid& grid, const std::vector<VariedFigures>& f
     text +=
         fmt::format(" Under bucketed it is {:.2f} ms, {}.", bucketed->step_ms, where(*bucketed));
   if (most != nullptr && work_varies(figures))
-    text += fmt::format(" The most {} are {} per second, under {} at {}.",
-                        most->tokens_per_second ? "tokens" : "samples", rate_text(*rate_of(*most)),
-                        most->strategy, describe_point(grid, most->point));
+    text +=
+        fmt::format(" The most {} are {} per second, under {} at {}.",
+                    most->outcome.tokens_per_second ? "tokens" : "samples",
+                    rate_text(*rate_of(*most)), most->strategy, describe_point(grid, most->point));
   return text;
 }
 
@@ -224,14 +287,20 @@ void add_varied_pictures(Page& page, const Grid& grid, const std::vector<VariedF
   const std::vector<Axis>& axes = grid.axes();
   const bool small = std::all_of(
       axes.begin(), axes.end(), [](const Axis& axis) { return axis.values.size() <= most_values; });
-  if (!small || figures.empty() || axes.size() > 2) return;
+  if (!small || figures.empty()) return;
   const std::vector<Drawn> drawn = drawn_figures(figures, best);
+  const std::size_t lines = drawn.size() * strategies_in(figures).size();
+  if (axes.size() > 1 && lines * grid.points() > most_cells) return;
+  if (axes.size() > 2 &&
+      lines * grid.points() / axes[0].values.size() / axes[1].values.size() > most_maps)
+    return;
   for (const Drawn& each : drawn) {
     if (axes.size() == 1)
       page.add(curves_of(axes[0], figures, each, drawn.size() > 1));
     else
       for (const std::string& strategy : strategies_in(figures))
-        page.add(map_of(grid, figures, each, strategy));
+        for (const std::vector<std::size_t>& others : other_values(grid))
+          page.add(map_of(grid, figures, each, {strategy, others}));
   }
 }
 

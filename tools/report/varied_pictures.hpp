@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/report/headline.hpp"
 #include "tools/report/page.hpp"
 #include "tools/study/grid.hpp"
 
@@ -14,7 +15,7 @@ struct VariedFigures {
   std::size_t point = 0;
   std::string strategy;
   double step_ms = 0;
-  std::optional<double> samples_per_second, tokens_per_second;
+  Outcome outcome;
   std::optional<double> best;  ///< the figure that the table is sorted by
 };
 /// Those in a row of these columns; none: the row has no step.
@@ -25,12 +26,19 @@ std::optional<VariedFigures> varied_figures(std::size_t point, const std::vector
 /// samples) per second.
 std::string varied_verdict(const Grid& grid, const std::vector<VariedFigures>& figures);
 
+/// What whoever pays gets at the best point: the one of the most tokens (or samples) per second
+/// where what is trained in a step varies, else the one of the shortest step; of `bucketed`, where
+/// that is among the strategies.
+Headline varied_headline(const Grid& grid, const std::vector<VariedFigures>& figures);
+
 /// The point of the shortest step that averages gradients; none: there is no such step.
 std::optional<std::size_t> shortest_point(const std::vector<VariedFigures>& figures);
 
 /// Curves by strategy where one key varies, a map for each strategy where two do: of the step, of
-/// `best`, and of the tokens (or samples) per second where what is trained in a step varies.
-/// Nothing where more keys vary or one takes more than 40 values.
+/// `best`, and of the tokens (or samples) per second where what is trained in a step varies. Where
+/// more keys vary there is such a map for all values of the others, from which the page lets its
+/// reader choose. Nothing where a key takes more than 40 values, or where there were more than 400
+/// maps or 20000 cells.
 void add_varied_pictures(Page& page, const Grid& grid, const std::vector<VariedFigures>& figures,
                          const std::optional<Field>& best);
 

@@ -34,6 +34,7 @@ ReportSection varied_section(const Variants& variants, const Grid& grid,
         figures.push_back(std::move(*found));
   ReportSection section;
   section.title = runs.front().run.scenario.name;
+  section.headline = varied_headline(grid, figures);
   section.verdict = varied_verdict(grid, figures);
   const std::size_t shortest = shortest_point(figures).value_or(points.front());
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -45,7 +46,7 @@ ReportSection varied_section(const Variants& variants, const Grid& grid,
     section.verdict += fmt::format(" {} of {} points are refused; the table says why.",
                                    variants.refused.size(), grid.points());
   add_varied_pictures(section.page, grid, figures, best);
-  section.page.add(varied_page(variants, best));
+  section.add_or_fold("All points in figures", varied_page(variants, best));
   return section;
 }
 

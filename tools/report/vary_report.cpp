@@ -146,7 +146,7 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best) {
   const bool others = std::any_of(runs.begin(), runs.end(), [&](const VariedRun& varied) {
     return cluster_text(varied.run.scenario) != cluster_text(scenario);
   });
-  const std::string& network = scenario.workload.name;
+  const std::string network = shown_name(scenario.workload.name, "model");
   page.add(Paragraph{fmt::format("{}\n{}{}{}", scenario.name,
                                  network == scenario.name ? "" : network + "\n",
                                  others ? "the first: " : "", cluster_text(scenario))});
@@ -176,12 +176,14 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best) {
     table.add(keys_record(keys, refused.settings).add(fields::refusal, refused.problem));
   page.add(std::move(table));
   std::string notes =
-      "exposed: step minus the same without communication; wire: handed to collectives by each "
-      "rank; hook: its own kernels\n";
+      "exposed: how much longer the step is than without communication; "
+      "wire: bytes that each rank hands to collectives; hook: the comm "
+      "hook's own kernels\n";
   if (averages)
     notes +=
-        "post_local_sgd: step and exposed are means over a period, in which models are averaged "
-        "once; the rest is of a step between\n";
+        "post_local_sgd: step and exposed are means over a period, in which "
+        "models are averaged once; the other columns are of a step without "
+        "that averaging\n";
   if (found.shortest.step != nullptr)
     notes += fmt::format("shortest: {}: {:.2f} ms\n", found.shortest.text(),
                          in_ms(found.shortest.lasting));

@@ -57,22 +57,27 @@ inline constexpr Field because =
         .only_for(Audience::people);
 
 // The causes.
-inline constexpr Field by_gradients = ms_field(
-    "gradients", "gradients",
-    "They came so late that it would be exposed even if it had begun with them.", Better::low);
-inline constexpr Field by_turn = ms_field(
-    "turn", "turn", "It was called later: buckets go in order, some strategies after backward.",
-    Better::low);
+inline constexpr Field by_gradients =
+    ms_field("gradients", "gradients",
+             "Its gradients were ready so late that its all-reduce would be exposed "
+             "even if it had begun at once.",
+             Better::low);
+inline constexpr Field by_turn =
+    ms_field("turn", "turn",
+             "It had to wait for its turn: buckets are sent in order, and naive and "
+             "flat send after the backward pass.",
+             Better::low);
 inline constexpr Field by_previous =
-    ms_field("previous", "previous", "The collective before it had not ended.", Better::low);
+    ms_field("previous", "previous", "The collective before it was still running.", Better::low);
 inline constexpr Field by_launch =
-    ms_field("launch", "launch", "The host had not launched it.", Better::low);
+    ms_field("launch", "launch", "The host had not launched it yet.", Better::low);
 inline constexpr Field by_slowest_rank = ms_field(
     "slowest_rank", "slowest rank",
     "Another rank arrived later, so that less computation was left to hide it.", Better::low);
 
 // The changes.
-inline constexpr Field change = text_field("change", "change", "What is better than it is.");
+inline constexpr Field change =
+    text_field("change", "change", "What is assumed to be better than it is.");
 inline constexpr Field changed_step_ms =
     ms_field("step_ms", "step ms", "The step under the change.", Better::low).with(thousandths);
 

@@ -70,9 +70,10 @@ std::optional<Picture> why_picture(const Scenario& scenario, const std::vector<N
   for (const NamedStep& named : steps) add_rows(bars, scenario, named);
   if (bars.rows.empty()) return std::nullopt;
   return Picture{bars.title, bar_picture(bars), "",
-                 "Exposed time of the buckets that are exposed most, by cause: gradients came too "
-                 "late for it to hide; it had to wait for its turn, for the collective before it, "
-                 "for the host's launch, or for the slowest rank."};
+                 "The buckets with the longest exposed time, by cause: their gradients "
+                 "were ready too late to hide them, or they had to wait for their turn, "
+                 "for the collective before them, for the host's launch, or for the "
+                 "slowest rank."};
 }
 
 }  // namespace ddpsim

@@ -165,18 +165,20 @@ Page exposed_page(const Scenario& scenario, const std::vector<NamedStep>& steps,
                   const StepMetrics* none) {
   Page page;
   page.add(Paragraph{
-      "why each bucket's all-reduce is exposed (ms): it runs while the compute stream stands "
-      "still\n"
-      "  gradients     they came so late that it would be exposed even if it had begun with them\n"
-      "  turn          it was called later: buckets go in order, naive and flat after backward\n"
-      "  previous      the collective before it had not ended\n"
-      "  launch        the host had not launched it\n"
-      "  slowest rank  another rank came later, so that less computation was left to hide it; the "
+      "why (ms): an all-reduce is exposed while it runs and the compute stream has nothing to do\n"
+      "  gradients     ready so late that the all-reduce would be exposed even if it began at "
+      "once\n"
+      "  turn          it had to wait: buckets go in order; naive and flat send after the backward "
+      "pass\n"
+      "  previous      the collective before it was still running\n"
+      "  launch        the host had not launched it yet\n"
+      "  slowest rank  another rank arrived later, so that less computation was left to hide it; "
+      "the "
       "wait\n"
       "                itself comes before the all-reduce and is not in its exposed time\n"
-      "Exposed buckets and the longer step differ by interference, copies, hooks, and what "
-      "earlier\n"
-      "micro-batches and broadcasts wait for.\n"});
+      "A step is longer than without communication by more than its exposed buckets: "
+      "interference,\n"
+      "copies, hooks, and what earlier micro-batches and broadcasts wait for come on top.\n"});
   for (const NamedStep& named : steps) add_buckets(page, scenario, named, none);
   return page;
 }

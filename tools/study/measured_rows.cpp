@@ -80,7 +80,7 @@ Fit fit_chosen(const std::vector<CalibrationRow>& rows, const std::vector<bool>&
     if (chosen[i]) calibration.push_back(rows[i]);
   Fit fitted = fit(calibration);
   if (calibration.empty())
-    fitted.notes.emplace_back("no row to calibrate on: predicted from the laws alone");
+    fitted.notes.emplace_back("no row to calibrate on, so predictions come from the laws alone");
   return fitted;
 }
 
@@ -91,7 +91,7 @@ CalibratedModel price_calibrated(const Scenario& scenario, bool laws_only) {
   priced.fit = fit_chosen(rows, calibrating(rows, scenario.measured->calibrate_on));
   apply(*priced.fit, priced.model.costs);
   if (scenario.times.forward || scenario.times.backward)
-    priced.fit->notes.emplace_back("the measured rows go before workload.times");
+    priced.fit->notes.emplace_back("the measured rows are used, and workload.times is not");
   return priced;
 }
 

@@ -148,8 +148,10 @@ std::string torch_settings(const Tuning& tuning, const Training& training,
   const Choice& cap = tuning.advice.choice;
   if (!tuning.advice.pays && tuning.standard_allowed && cap.step == tuning.standard.step &&
       cap.cap == default_bucket_cap)
-    return fmt::format("  # as it is, with bucket_cap_mb=25: {:.2f} ms\n{}", in_ms(cap.step),
-                       ddp(""));
+    return fmt::format(
+        "  # nothing to change: DistributedDataParallel's default, "
+        "bucket_cap_mb=25: {:.2f} ms\n{}",
+        in_ms(cap.step), ddp(""));
   const RoundCap mib = round_cap(cap.cap, cap.highest_cap);
   const Choice& even_cap = cap.first_cap ? tuning.best_even_cap : cap;
   const RoundCap even = round_cap(even_cap.cap, even_cap.highest_cap);

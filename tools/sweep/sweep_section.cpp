@@ -38,6 +38,7 @@ ReportSection sweep_section(const Sweep& sweep, const PointResults& results,
   ReportSection section;
   const std::vector<VariedFigures> figures = figures_of(results, best);
   section.title = fmt::format("{} points of {}", results.size(), sweep.file);
+  section.headline = varied_headline(sweep.grid, figures);
   section.verdict = varied_verdict(sweep.grid, figures);
   if (const auto point = shortest_point(figures)) section.verdict += accuracy_at(sweep, *point);
   const auto refused = std::count_if(results.begin(), results.end(),
@@ -46,7 +47,7 @@ ReportSection sweep_section(const Sweep& sweep, const PointResults& results,
     section.verdict += fmt::format("{}{} of {} points are refused; the table says why.",
                                    section.verdict.empty() ? "" : " ", refused, results.size());
   add_varied_pictures(section.page, sweep.grid, figures, best);
-  section.page.add(std::move(tables));
+  section.add_or_fold("All points in figures", std::move(tables));
   return section;
 }
 

@@ -117,14 +117,14 @@ MOST_OFF = 0.2  # of a step: beyond it a verdict is doubtful
 
 def _against_measured(predicted, measured):
     error = predicted / measured - 1
-    text = (f'as the job runs its step is predicted as {predicted:.2f} ms and took {measured:.2f} '
-            f'ms ({100 * error:+.1f} %), without what feeds it')
+    text = (f'a step of the job as it is was predicted as {predicted:.2f} ms and took '
+            f'{measured:.2f} ms ({100 * error:+.1f} %), not counting the loading of data')
     return text + (': take the verdict with care' if abs(error) > MOST_OFF else '')
 
 
 def _verdict(plan):
     if not plan.pays:
-        return (f'DDP\'s default buckets are as good as any: {plan.default_step_ms:.2f} ms, and no '
-                f'buckets come below {plan.bound_ms:.2f} ms')
+        return (f'keep DDP\'s default buckets: the step takes {plan.default_step_ms:.2f} ms, and '
+                f'no buckets bring it below {plan.bound_ms:.2f} ms')
     return (f'other buckets save {100 * plan.gain:.1f} % of the step ({plan.default_step_ms:.2f} '
-            f'-> {plan.step_ms:.2f} ms); no buckets come below {plan.bound_ms:.2f} ms')
+            f'-> {plan.step_ms:.2f} ms); no buckets bring it below {plan.bound_ms:.2f} ms')

@@ -176,8 +176,9 @@ def link_summary(link):
     text = f'all-reduce over {link["ranks"]} ranks ({link["backend"]}): ' + ', '.join(parts)
     if link['interference']:
         point = link['interference'][-1]
-        text += (f'; beside one another: compute x {point["compute_slowdown"]:.2f}, '
-                 f'communication x {point["communication_slowdown"]:.2f}')
+        text += ('; beside one another computation takes '
+                 f'{point["compute_slowdown"]:.2f} times as long and all-reduces '
+                 f'{point["communication_slowdown"]:.2f} times')
     return text
 
 

@@ -109,10 +109,9 @@ class Profile:
 
     def cost_text(self):
         return (
-            f'gradient hooks make a step {100 * self.own_cost:+.1f} % longer '
-            f'({1e3 * self.watched_total:.3f} ms with, '
-            f'{1e3 * self.total:.3f} ms without, medians of {len(self.watched)} and '
-            f'{len(self.bare)} steps in turn)'
+            f'with gradient hooks a step takes {1e3 * self.watched_total:.3f} ms, without them '
+            f'{1e3 * self.total:.3f} ms ({100 * self.own_cost:+.1f} %; medians of '
+            f'{len(self.watched)} and {len(self.bare)} steps in turn)'
         )
 
     def summary(self):
@@ -122,7 +121,7 @@ class Profile:
             passes.append(f'optimizer {1e3 * self.optimizer:.3f} ms')
         spread = ''
         if self.spread is not None:
-            spread = f', from one to the next +-{100 * self.spread:.1f} %'
+            spread = f', steps differ by {100 * self.spread:.1f} % (standard deviation)'
         return [
             f'{self.name} on {self.device}: {plural(len(self.parameters), "parameter")}, '
             f'{elements / 1e6:.3f} M '
