@@ -66,7 +66,7 @@ std::string answer_to(std::string_view bytes) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   require(connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0,
           "the server is gone");
-  const timeval patience{5, 0};
+  const timeval patience{15, 0};  // the server itself gives up a client after 10 s
   setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   std::string answer;
   std::array<char, 65536> buffer{};
