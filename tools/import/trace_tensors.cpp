@@ -359,6 +359,11 @@ WorkloadProfile profile_of(const TraceFinding& finding, const FoundGradients& gr
   profile.backward = median_of(finding.steps, [](const FoundStep& step) { return step.backward; });
   for (const ProfiledParameter& parameter : gradients.parameters)
     profile.backward = std::max(profile.backward, parameter.ready);
+  if (profile.forward <= Duration::zero() || profile.backward <= Duration::zero())
+    throw InputError(fmt::format(
+        "{}: the {} pass takes no time in it, so no profile can be made of it: trace whole steps, "
+        "in which each gradient has its own hook",
+        file, profile.forward <= Duration::zero() ? "forward" : "backward"));
   if (finding.steps.front().optimizer)
     profile.optimizer = median_of(
         finding.steps, [](const FoundStep& step) { return step.optimizer.value_or(Duration{}); });
