@@ -91,7 +91,7 @@ def without_helpers(text, network):
     helpers of convolutions in fp32; the sums of parts of recurrent layers in 16 bits."""
     if network == 'lm350':
         return re.sub(r'(\{op: (?:cublas\.)?memset,)(?! multiprocessors)',
-                      rf'\1 {NOWHERE},', re.sub(r'(op: cublas\.memset.*?), multiprocessors: \d+',
+                      rf'\1 {NOWHERE},', re.sub(r'(op: cublas\.memset.*?), capability: [\d.]+',
                                                 r'\1', text))
     if network == 'resnet101':
         return re.sub(r', launches_in_fp32: \d+', '', text)

@@ -102,7 +102,8 @@ TEST_CASE("a model that cannot be is refused at the key that says so",
   CHECK(refusal_at(scratch, 2, "  model: {family: gpt3}") ==
         "s.yaml:2:19: workload.model.family: unknown name \"gpt3\"; did you mean \"gpt2\"?; known: "
         "cs336, "
-        "llama, gpt2, bert, resnet, vgg, mlp, vit, t5, mixtral, efficientnet, whisper, dlrm");
+        "llama, gpt2, bert, resnet, vgg, mlp, vit, t5, mixtral, efficientnet, whisper, dlrm, "
+        "ssd, mask_rcnn");
   CHECK(refusal_at(scratch, 2, "  model: {family: vgg, channels: [64, -1]}") ==
         "s.yaml:2:39: workload.model.channels: expected a whole number from 0 to 10000000, got "
         "\"-1\"");
