@@ -74,8 +74,8 @@ def page(results):
         f"{len(unreached)} lie where none of test_model, test_sim and test_scenarios comes (others "
         f"may), and {len(judged)} were judged: by those three programs without torch, then "
         "by the scripts that hold printed figures against the documents. No other test "
-        "of the suite was asked: tests/python, which compare the catalogue's models with descriptions, "
-        "and those that ask torch, look at model/workload and model/kernel.",
+        "of the suite was asked: those of tests/python and those that ask torch look at "
+        "model/workload and model/kernel.",
         120,
     )
     yield from ["", *textwrap.wrap(results.get("note", ""), 120), ""]
