@@ -6,12 +6,13 @@
     build/mutation-python/bin/python tests/mutation/mutation_test.py --count 500 --seed 1
 
 draws mutants of the sources of model/, sim/ and scenarios/ (mutants.py), builds them all into
-test_model, test_sim and test_scenarios (schemata.py; the release build of what PROGRAMS and PRINTING
-name must be up to date), records which tests reach which mutant, and then runs, for each mutant, the tests that reach
-it, quickest first, until one fails. Tests that take more than five times their processor time and
-two seconds fail. Tests that take more than LONGEST_S are left out, and those that ask torch. Then
-come the scripts that compare what the program prints with what the documents say.
-Results go to build/mutation/results.json, one entry a mutant; report.py writes results.md from it.
+test_model, test_sim and test_scenarios (schemata.py; the release build of what PROGRAMS and
+PRINTING name must be up to date), records which tests reach which mutant, and then runs, for each
+mutant, the tests that reach it, quickest first, until one fails. Tests that take more than five
+times their processor time and two seconds fail. Tests that take more than LONGEST_S are left out,
+and those that ask torch. Then come the scripts that compare what the program prints with what the
+documents say. Results go to build/mutation/results.json, one entry a mutant; report.py writes
+results.md from it.
 """
 
 import argparse
@@ -33,7 +34,7 @@ PROGRAMS = ["tests/test_model", "tests/test_sim", "tests/test_scenarios"]
 PRINTING = ["tools/ddpsim", "tests/fit_ports", "tests/fit_interference"]
 SCRIPTS = {
     "documents": ["tests/docs/check_documents.py", "--commands"],
-    "accuracy": ["tools/accuracy", "--check", "--fits", "build/mutation"],
+    "accuracy": ["tools/accuracy", "--check", "--fits", "build/mutation/programs/tests"],
 }  # that check what the program prints
 FOLDERS = ["model/*", "sim/*", "scenarios/reader"]
 LONGEST_S = 1.5  # slower tests are left out

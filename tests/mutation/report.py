@@ -11,6 +11,7 @@ WHY` each.
 import json
 import os
 import sys
+import textwrap
 from collections import Counter
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -67,16 +68,17 @@ def page(results):
     yield ""
     yield "<!-- Written by tests/mutation/report.py. -->"
     yield ""
-    yield (
-        f"Seed {results['seed']}. Of {len(mutants)} mutants drawn from the sources (not the headers) "
-        "of model/, sim/ and"
+    found = f"{len(mutants)} mutants drawn from the sources (not the headers) of model/, sim/"
+    yield from textwrap.wrap(
+        f"Seed {results['seed']}. Of {found} and scenarios/, {broken} do not compile, "
+        f"{len(unreached)} lie where none of test_model, test_sim and test_scenarios comes (others "
+        f"may), and {len(judged)} were judged: by those three programs without torch, then "
+        "by the scripts that hold printed figures against the documents. No other test "
+        "of the suite was asked: those of tests/python and those that ask torch look at "
+        "model/workload and model/kernel.",
+        120,
     )
-    yield (
-        f"scenarios/, {broken} do not compile, {len(unreached)} lie where none of "
-        "test_model, test_sim and test_scenarios"
-    )
-    yield f"comes (other tests may), and {len(judged)} were judged by those three programs."
-    yield ""
+    yield from ["", *textwrap.wrap(results.get("note", ""), 120), ""]
     yield from table(judged, explained)
     yield ""
     yield "By kind of mutation:"

@@ -175,6 +175,10 @@ class Schemata:
         libraries there are. Returns {name without folder: path}."""
         libraries = self.kept_libraries() if keep else self.libraries()
         switch, listener = self.object_of("switch"), self.object_of("listener")
+        plugins = os.path.join(self.work, "programs", "scenarios")  # beside tools/ddpsim
+        os.makedirs(os.path.dirname(plugins), exist_ok=True)
+        if not os.path.lexists(plugins):
+            os.symlink(os.path.join(self.build, "scenarios"), plugins)
         result = {}
         for target in names:
             commands = subprocess.run(
@@ -188,7 +192,8 @@ class Schemata:
             link = links[-1].removeprefix(": && ").split(" && ")[0]
             words = [libraries.get(w, w) for w in shlex.split(link)]
             name = os.path.basename(target)
-            result[name] = os.path.join(self.work, name)
+            result[name] = os.path.join(self.work, "programs", target)
+            os.makedirs(os.path.dirname(result[name]), exist_ok=True)
             output = words.index("-o") + 1
             objects = [switch, listener] if name.startswith("test_") else [switch]
             words[output : output + 1] = [result[name], *objects]  # before any library
