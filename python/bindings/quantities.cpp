@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -11,27 +12,37 @@
 namespace ddpsim {
 namespace {
 
-namespace py = pybind11;
+constexpr double largest_factor = 1e6;
 
-[[noreturn]] void refuse(const char* argument, const py::handle& value, const char* expected) {
-  throw InputError(fmt::format("{}: expected {}, got {}", argument, expected,
-                               py::repr(value).cast<std::string>()));
+[[noreturn]] void refuse(const char* argument, PyObject* value, const char* expected) {
+  constexpr std::size_t longest = 60;  // as python/ddpsim/_arguments.py shows values
+  std::string shown = utf8(owned(PyObject_Repr(value)).get());
+  if (shown.size() > longest) shown = shown.substr(0, longest) + "...";
+  throw InputError(fmt::format("{}: expected {}, got {}", argument, expected, shown));
 }
 
-bool is_number(const py::handle& value) {
-  return PyFloat_Check(value.ptr()) || (PyLong_Check(value.ptr()) && !PyBool_Check(value.ptr())) ||
-         (!PyUnicode_Check(value.ptr()) && !PyBool_Check(value.ptr()) &&
-          PyObject_HasAttrString(value.ptr(), "__float__") != 0);
+bool is_number(PyObject* value) {
+  return PyFloat_Check(value) || (PyLong_Check(value) && !PyBool_Check(value)) ||
+         (!PyUnicode_Check(value) && !PyBool_Check(value) &&
+          PyObject_HasAttrString(value, "__float__") != 0);
 }
 
-Bytes size_of(const char* argument, const py::handle& value) {
+/// Not a number where Python cannot make one of the value.
+double number_of(PyObject* value) {
+  const double number = PyFloat_AsDouble(value);
+  if (number != -1 || PyErr_Occurred() == nullptr) return number;
+  PyErr_Clear();
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+Bytes size_of(const char* argument, PyObject* value) {
   constexpr const char* expected = "a size such as \"25 MiB\", or a number of bytes, above zero";
   constexpr double most = 9e18;
   std::optional<Bytes> size;
-  if (PyUnicode_Check(value.ptr())) {
-    size = parse_bytes(value.cast<std::string>());
+  if (PyUnicode_Check(value)) {
+    size = parse_bytes(utf8(value));
   } else if (is_number(value)) {
-    const double count = PyFloat_AsDouble(value.ptr());
+    const double count = number_of(value);
     if (count >= 1 && count < most) size = Bytes{static_cast<std::int64_t>(count)};
   }
   if (!size || size->count <= 0) refuse(argument, value, expected);
@@ -40,29 +51,42 @@ Bytes size_of(const char* argument, const py::handle& value) {
 
 }  // namespace
 
-std::optional<Bytes> size_given(const char* argument, const py::object& value) {
-  if (value.is_none()) return std::nullopt;
+std::optional<Strategy> strategy_given(const char* argument, PyObject* value) {
+  if (value == Py_None) return std::nullopt;
+  constexpr const char* expected = "none, naive, flat, overlap or bucketed";
+  if (!PyUnicode_Check(value)) refuse(argument, value, expected);
+  const std::string name = utf8(value);
+  const std::optional<Strategy> strategy = strategy_named(name);
+  if (!strategy) throw InputError(fmt::format("{}: expected {}, got {}", argument, expected, name));
+  return strategy;
+}
+
+std::optional<Bytes> size_given(const char* argument, PyObject* value) {
+  if (value == Py_None) return std::nullopt;
   return size_of(argument, value);
 }
 
-std::optional<std::vector<Bytes>> sizes_given(const char* argument, const py::object& value) {
-  if (value.is_none()) return std::nullopt;
+std::optional<std::vector<Bytes>> sizes_given(const char* argument, PyObject* value) {
+  if (value == Py_None) return std::nullopt;
   std::vector<Bytes> sizes;
-  if (PyUnicode_Check(value.ptr()) || !py::isinstance<py::sequence>(value))
+  if (PyUnicode_Check(value) || PySequence_Check(value) == 0)
     refuse(argument, value, "a list of sizes");
-  for (const py::handle& each : value) sizes.push_back(size_of(argument, each));
+  const Py_ssize_t count = PySequence_Size(value);
+  if (count < 0) throw PythonError();
+  for (Py_ssize_t at = 0; at < count; ++at)
+    sizes.push_back(size_of(argument, owned(PySequence_GetItem(value, at)).get()));
   if (sizes.empty()) refuse(argument, value, "at least one size");
   return sizes;
 }
 
-std::optional<Duration> time_given(const char* argument, const py::object& value) {
-  if (value.is_none()) return std::nullopt;
+std::optional<Duration> time_given(const char* argument, PyObject* value) {
+  if (value == Py_None) return std::nullopt;
   std::optional<Duration> time;
   constexpr double longest = 1e6;  // seconds
-  if (PyUnicode_Check(value.ptr())) {
-    time = parse_duration(value.cast<std::string>());
+  if (PyUnicode_Check(value)) {
+    time = parse_duration(utf8(value));
   } else if (is_number(value)) {
-    const double seconds = PyFloat_AsDouble(value.ptr());
+    const double seconds = number_of(value);
     if (seconds >= 0 && seconds <= longest) time = from_seconds(seconds);
   }
   if (!time || *time < Duration::zero())
@@ -70,17 +94,31 @@ std::optional<Duration> time_given(const char* argument, const py::object& value
   return time;
 }
 
-std::optional<Bandwidth> rate_given(const char* argument, const py::object& value) {
-  if (value.is_none()) return std::nullopt;
+std::optional<Bandwidth> rate_given(const char* argument, PyObject* value) {
+  if (value == Py_None) return std::nullopt;
   std::optional<Bandwidth> rate;
-  if (PyUnicode_Check(value.ptr()))
-    rate = parse_bandwidth(value.cast<std::string>());
+  if (PyUnicode_Check(value))
+    rate = parse_bandwidth(utf8(value));
   else if (is_number(value))
-    rate = Bandwidth{PyFloat_AsDouble(value.ptr())};
+    rate = Bandwidth{number_of(value)};
   if (!rate || !(rate->bytes_per_second > 0) || !std::isfinite(rate->bytes_per_second))
     refuse(argument, value,
            "a rate such as \"450 GB/s\", or a number of bytes per second, above zero");
   return rate;
+}
+
+std::optional<double> factor_given(const char* argument, PyObject* value) {
+  if (value == Py_None) return std::nullopt;
+  const double factor = is_number(value) ? number_of(value) : 0;
+  if (!(factor > 0 && factor < largest_factor)) refuse(argument, value, "a factor above zero");
+  return factor;
+}
+
+std::optional<double> lateness_given(const char* argument, PyObject* value) {
+  if (value == Py_None) return std::nullopt;
+  const double factor = is_number(value) ? number_of(value) : 0;
+  if (!(factor >= 1 && factor < largest_factor)) refuse(argument, value, "a factor of 1 or more");
+  return factor;
 }
 
 }  // namespace ddpsim

@@ -1,11 +1,10 @@
 """What a question is about: a path, a dict, or an object that knows its own text."""
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, Union, runtime_checkable
 
 from . import _native, _prefix
@@ -148,17 +147,29 @@ def _with_absolute_paths(value: Any, folder: str) -> Any:
     return value
 
 
+def ask(command: str, progress: Any = False, **named: Any) -> str:
+    """The answer of the compiled module, which takes what is asked as JSON."""
+    return _native.ask(json.dumps({'command': command, **named}, ensure_ascii=False), progress)
+
+
 class Asked:
-    """Sources as the program reads them: `paths`; and what it answers about them."""
+    """Sources as the program reads them, those that are no paths as texts that stand in place of
+    files; and what it answers about them."""
 
-    def __init__(self, sources: tuple[Source, ...]) -> None:
-        self.memory: list[_native.MemoryFile] = []
-        self._texts = Texts(lambda path, text: self.memory.append(_native.MemoryFile(path, text)))
-        self.paths = [self._texts.of(source) for source in sources]
+    def __init__(self, sources: tuple[Source, ...], settings: list[tuple[str, str]],
+                 laws_only: bool) -> None:
+        memory: dict[str, str] = {}
+        self._texts = Texts(memory.__setitem__)
+        self._about = {'files': [self._texts.of(source) for source in sources], 'memory': memory,
+                       'set': settings, 'laws_only': bool(laws_only)}
 
-    def answer(self, text: str) -> Any:
-        """The JSON of an answer as an object. Where it names a text in memory, it has what a person
-        calls that."""
+    def study(self) -> _native.Study:
+        return _native.Study(json.dumps(self._about, ensure_ascii=False))
+
+    def ask(self, command: str, progress: Any, **named: Any) -> Any:
+        """The answer as an object. Where it names a text in memory, it has what a person calls
+        that."""
+        text = ask(command, progress, **self._about, **named)
         said = json.loads(text)
         for path, name in self._texts.names.items():
             if os.path.basename(path) in text:
@@ -176,22 +187,10 @@ def _renamed(value: Any, path: str, name: str) -> Any:
     return value
 
 
-@contextlib.contextmanager
-def files(*sources: Source) -> Iterator[Asked]:
-    """Texts in memory stand in place of files within the `with`."""
-    asked = Asked(sources)
-    try:
-        yield asked
-    finally:
-        asked.memory.clear()
-
-
-@contextlib.contextmanager
-def question(source: Source, settings: list[tuple[str, str]],
-             laws_only: bool = False) -> Iterator[tuple[_native.Question, Asked]]:
-    with files(source) as asked:
-        if not isinstance(source, (str, os.PathLike, Mapping)) and not any(
-                key == 'name' for key, _ in settings):
-            name = str(getattr(source, 'model', '') or 'workload')
-            settings = [('name', json.dumps(name, ensure_ascii=False)), *settings]
-        yield _native.Question(asked.paths[0], settings, bool(laws_only)), asked
+def question(source: Source, settings: list[tuple[str, str]], laws_only: bool = False) -> Asked:
+    """What is asked about one scenario or workload."""
+    if not isinstance(source, (str, os.PathLike, Mapping)) and not any(
+            key == 'name' for key, _ in settings):
+        name = str(getattr(source, 'model', '') or 'workload')
+        settings = [('name', json.dumps(name, ensure_ascii=False)), *settings]
+    return Asked((source,), settings, laws_only)
