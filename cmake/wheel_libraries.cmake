@@ -1,6 +1,6 @@
 # Run when a wheel of a finished build is put together (wheel.cmake): copies the libraries that the
-# program and the Python module need. `program`, `python_module`, `modules`, the two folders
-# `libraries_of_...` and `strip` are set there.
+# program and the Python module need. `program`, `python_module`, `modules` and the two
+# folders `libraries_of_...` are set there.
 set(of_every_machine
   "^ld-linux.*" "^lib(c|m|dl|pthread|rt|gcc_s|stdc\\+\\+|z)\\.so\\.[0-9]+$")
 

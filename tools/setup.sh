@@ -113,7 +113,8 @@ wheel() {
 # environment build/torch. Traces are read by Holistic Trace Analysis, with what it imports and
 # without the notebooks it names among its needs. Pages are held by axe-core, of a package whose
 # driver of browsers is not used.
-PYTHON_PACKAGES="pytest mypy pyyaml transformers accelerate lightning pandas plotly networkx psutil"
+PYTHON_PACKAGES="pytest mypy abi3audit pyyaml transformers accelerate lightning pandas plotly \
+networkx psutil"
 TRACE_READER="HolisticTraceAnalysis==0.5.0"
 PAGE_CHECKER="axe-playwright-python==0.1.8"
 python_package() {

@@ -2,7 +2,7 @@
 """Whether the wheel that tools/wheels makes works where nothing else was installed for it.
 
     wheel_test.py --list      names the cases
-    wheel_test.py --wheels FOLDER [--torch PYTHON] CASE
+    wheel_test.py --wheels FOLDER [--python PYTHON] CASE
 """
 import argparse
 import os
@@ -21,6 +21,17 @@ OF_EVERY_MACHINE = re.compile(
 LARGEST = 15e6  # bytes
 LONGEST = 10    # seconds of processor time
 NOT_RUN = 77
+
+
+def not_run_without(package, condition='True'):
+    """Where options.python has a package, of which the condition holds, the folder of that."""
+    found = subprocess.run(
+        [options.python, '-c', f'import {package}\nassert {condition}\n'
+         f'print({package}.__path__[0])'], capture_output=True, text=True, check=False)
+    if found.returncode != 0:
+        print(f'NOT RUN: {options.python} has no {package} with {condition}')
+        sys.exit(NOT_RUN)
+    return pathlib.Path(found.stdout.strip())
 
 
 def expect(condition, *facts):
@@ -66,18 +77,17 @@ def it_serves_every_python_and_is_small(folder):
     expect(wheel().stat().st_size < LARGEST, f'{wheel().stat().st_size} bytes')
     with zipfile.ZipFile(wheel()) as held:
         names = [pathlib.PurePath(name).name for name in held.namelist()]
-        held.extractall(folder)
     left_out = [name for name in names if re.match(r'lib(cu|nccl|mpi|nvidia)', name)]
     expect(not left_out, 'libraries of CUDA, NCCL or MPI are inside:', left_out)
-    module = next(folder.rglob('_native.abi3.so'))
-    table = subprocess.run(['nm', '-D', '--undefined-only', module], capture_output=True,
-                           text=True, check=True).stdout
-    expect('PyUnicode_AsUTF8String' in table, table)
-    # These came to the limited API after 3.9, or never did.
-    later = re.findall(r'\b(_Py\w+|PyUnicode_AsUTF8AndSize|PyType_FromModuleAndSpec|Py_NewRef|'
-                       r'PyModule_AddObjectRef|PyObject_CallNoArgs|PyObject_Vectorcall)\b', table)
-    expect(set(later) <= {'_Py_NoneStruct', '_Py_TrueStruct', '_Py_FalseStruct', '_Py_Dealloc'},
-           later)
+
+
+def its_module_keeps_to_the_limited_api_of_3_9(folder):
+    not_run_without('abi3audit')
+    done = subprocess.run([options.python, '-m', 'abi3audit', '--strict', '--summary',
+                           '--assume-minimum-abi3', '3.9', wheel()], capture_output=True,
+                          text=True, cwd=folder, check=False)
+    said = ' '.join((done.stdout + done.stderr).split())
+    expect(done.returncode == 0 and '0 ABI violations found' in said, said)
 
 
 def it_installs_in_seconds_and_brings_its_libraries(folder):
@@ -103,15 +113,9 @@ def it_installs_in_seconds_and_brings_its_libraries(folder):
 
 
 def the_lines_of_the_readme_run(folder):
-    found = options.torch and subprocess.run(
-        [options.torch, '-c', 'import torch\n'
-         "assert tuple(map(int, torch.__version__.split('.')[:2])) >= (2, 6)\n"
-         'print(torch.__path__[0])'], capture_output=True, text=True, check=False)
-    if not found or found.returncode != 0:
-        print('NOT RUN: no Python with torch 2.6 or later')
-        sys.exit(NOT_RUN)
-    environment = Environment(folder, options.torch)
-    (environment.packages() / 'torch.pth').write_text(str(pathlib.Path(found.stdout).parent))
+    torch = not_run_without('torch', "tuple(map(int, torch.__version__.split('.')[:2])) >= (2, 6)")
+    environment = Environment(folder, options.python)
+    (environment.packages() / 'torch.pth').write_text(str(torch.parent))
     lines = re.search(r'## From Python\n.*?```python\n(.*?)```', (TREE / 'README.md').read_text(),
                       re.DOTALL)[1]
     expect('ddpsim.tune(' in lines and 'ddpsim.run(' in lines, lines)
@@ -121,7 +125,7 @@ def the_lines_of_the_readme_run(folder):
         'import torch\n'
         'model = torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.Linear(512, 8))\n'
         'batch = torch.zeros(16, 512)\n'
-        'loss = lambda output, batch: output.sum()\n'
+        'loss = lambda model, batch: model(batch).sum()\n'
         "optimizer = 'sgd'\n"
         '# One process has no group of ranks.\n'
         'DistributedDataParallel = lambda module, **arguments: (module, arguments)\n'
@@ -167,6 +171,7 @@ def other_pythons_take_the_same_file(folder):
 
 CASES = {case.__name__.replace('_', ' '): case
          for case in (it_serves_every_python_and_is_small,
+                      its_module_keeps_to_the_limited_api_of_3_9,
                       it_installs_in_seconds_and_brings_its_libraries,
                       the_lines_of_the_readme_run, other_pythons_take_the_same_file)}
 
@@ -174,7 +179,8 @@ if __name__ == '__main__':
     parser = argparse.ArgumentParser()
     parser.add_argument('--list', action='store_true')
     parser.add_argument('--wheels', type=pathlib.Path, default=TREE / 'build/wheels')
-    parser.add_argument('--torch', help='a Python with torch, for the lines of the README')
+    parser.add_argument('--python', default=sys.executable,
+                        help='one with torch, for the lines of the README, and abi3audit')
     parser.add_argument('case', nargs='?', choices=CASES)
     options = parser.parse_args()
     if options.list:
