@@ -10,10 +10,10 @@ catch2 libbenchmark-dev"
 # The oracle of what only older releases of PyTorch do: torch 1.13. A validator of JSON Schemas. A
 # real Redis to meet at. Hosts and links of a chosen rate: ip and tc. MPI, for `sweep` on several
 # machines: without it everything else builds. What a Python module compiles with. A
-# browser, for the pages.
+# browser, for the pages. What holds the format of the code.
 TEST_PACKAGES="python3-venv python3-dev python3-torch python3-numpy libopenblas0-pthread \
 python3-jsonschema python3-yaml \
-redis-server iproute2 libopenmpi-dev openmpi-bin chromium"
+redis-server iproute2 libopenmpi-dev openmpi-bin chromium clang-format-14"
 
 # The oracle: real torch.
 TORCH_PACKAGES="torch==2.13.0 numpy"
