@@ -109,7 +109,7 @@ wheel() {
     { cat build/wheel-parts/auditwheel.log >&2; exit 1; }
 }
 
-# python_package PRESET: the wheel of what PRESET has built, with what its tests need, in the virtual
+# python_package PRESET: the wheel of what PRESET has built, with what its tests need, in the
 # environment build/torch. Traces are read by Holistic Trace Analysis, with what it imports and
 # without the notebooks it names among its needs. Pages are held by axe-core, of a package whose
 # driver of browsers is not used.

@@ -1,9 +1,9 @@
 // Libraries that a module needs and the system does not find.
 //
 // A library of CUDA that pip installed lies where no loader looks. `dlopen` names the first library
-// that it misses, "libnccl.so.2: cannot open shared object file: ..."; once that one is open, from
-// wherever, a library that needs this name takes it. So we open what is missing and try again, until
-// nothing is missing or a name is in none of the folders.
+// that it misses, "libnccl.so.2: cannot open shared object file: ...". Once that one is open, who
+// needs a library of this name takes it, wherever it lies. So we open what is missing and try
+// again, until nothing is missing or a name is in none of the folders.
 #include "backend/job/library_search.hpp"
 
 #include <algorithm>
