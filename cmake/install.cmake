@@ -2,7 +2,7 @@
 #
 #     bin/ddpsim                the program
 #     share/ddpsim/             catalogue/, examples/, torch_backward.py, and python/ for PYTHONPATH
-#     lib/ddpsim/               modules that the program loads when asked for (GPUs, MPI)
+#     lib/ddpsim/               modules that the program loads when asked for (GPUs)
 #     include/ddpsim/           the rooms' headers; the one for plugins:
 #                               backend/plugin/ddpsim_plugin.h
 #     lib/, lib/cmake/ddpsim/   the rooms' libraries, and what find_package(ddpsim) reads
@@ -37,11 +37,9 @@ foreach(folder model sim scenarios backend)
   ddpsim_targets_below(${PROJECT_SOURCE_DIR}/${folder} "STATIC_LIBRARY;INTERFACE_LIBRARY" found)
   list(APPEND libraries ${found})
 endforeach()
-foreach(module gpu mpi)
-  if(TARGET ddpsim_module_${module})
-    list(APPEND modules ddpsim_module_${module})
-  endif()
-endforeach()
+if(TARGET ddpsim_module_gpu)
+  list(APPEND modules ddpsim_module_gpu)
+endif()
 foreach(target IN LISTS libraries)
   string(REGEX REPLACE "^ddpsim_" "" name ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})

@@ -5,8 +5,8 @@
 # -DDDPSIM_PREBUILT=BUILD takes them from a build folder in which the Python module was built, and
 # compiles nothing (tools/wheels). Such a wheel runs where no library was installed for it: those
 # that the program needs beside the C and C++ libraries and zlib lie in lib/ddpsim/, those of the
-# Python module in _libraries/ of the package, where both look first. CUDA's, NCCL's and MPI's are
-# left to the machine (backend/job/library_search.hpp).
+# Python module in _libraries/ of the package, where both look first. CUDA's and NCCL's are left
+# to the machine (backend/job/library_search.hpp).
 if(DDPSIM_PREBUILT)
   set(program ${DDPSIM_PREBUILT}/tools/ddpsim)
   set(python_module ${DDPSIM_PREBUILT}/python/_native.abi3.so)
@@ -32,12 +32,10 @@ else()
   set(manual_page ${PROJECT_BINARY_DIR}/tools/ddpsim.1)
   install(TARGETS ddpsim RUNTIME DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT python)
   install(TARGETS ddpsim_python LIBRARY DESTINATION ddpsim COMPONENT python)
-  foreach(module gpu mpi)
-    if(TARGET ddpsim_module_${module})
-      install(TARGETS ddpsim_module_${module}
-        LIBRARY DESTINATION ${SKBUILD_DATA_DIR}/lib/ddpsim COMPONENT python)
-    endif()
-  endforeach()
+  if(TARGET ddpsim_module_gpu)
+    install(TARGETS ddpsim_module_gpu
+      LIBRARY DESTINATION ${SKBUILD_DATA_DIR}/lib/ddpsim COMPONENT python)
+  endif()
 endif()
 install(FILES ${manual_page} DESTINATION ${SKBUILD_DATA_DIR}/share/man/man1 COMPONENT python)
 install(DIRECTORY scenarios/catalogue scenarios/examples

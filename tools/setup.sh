@@ -8,12 +8,11 @@ BUILD_PACKAGES="g++ cmake ninja-build python3 libyaml-cpp-dev libboost-program-o
 libfmt-dev nlohmann-json3-dev zlib1g-dev libeigen3-dev libgloo-dev libhiredis-dev libssl-dev \
 catch2 libbenchmark-dev"
 # The oracle of what only older releases of PyTorch do: torch 1.13. A validator of JSON Schemas. A
-# real Redis to meet at. Hosts and links of a chosen rate: ip and tc. MPI, for `sweep` on several
-# machines: without it everything else builds. What a Python module compiles with. A
-# browser, for the pages. What holds the format of the code.
+# real Redis to meet at. Hosts and links of a chosen rate: ip and tc. What a Python module compiles
+# with. A browser, for the pages. What holds the format of the code.
 TEST_PACKAGES="python3-venv python3-dev python3-torch python3-numpy libopenblas0-pthread \
 python3-jsonschema python3-yaml \
-redis-server iproute2 libopenmpi-dev openmpi-bin chromium clang-format-14"
+redis-server iproute2 chromium clang-format-14"
 
 # The oracle: real torch.
 TORCH_PACKAGES="torch==2.13.0 numpy"
@@ -98,14 +97,14 @@ wheel() {
     --config-settings=build-dir=build/wheel-parts/build \
     "--config-settings=cmake.define.DDPSIM_PREBUILT=$PWD/build/$preset" \
     --wheel-dir build/wheel-parts .
-  # Its libraries are inside already, and CUDA's, NCCL's and MPI's are not meant to be: what is left
+  # Its libraries are inside already, and CUDA's and NCCL's are not meant to be: what is left
   # is to find which C library it needs, and to say so in its name.
   inside=$("$python" -m zipfile -l build/wheel-parts/ddpsim-*.whl |
     sed -n 's|^[^ ]*/\(lib[^/ ]*\.so[^/ ]*\) .*|--exclude \1|p')
   # shellcheck disable=SC2086
   PATH=$(dirname "$python"):$PATH "$python" -m auditwheel repair $inside --exclude 'libcu*' \
-    --exclude 'libnccl*' --exclude 'libmpi*' --wheel-dir build/wheels \
-    build/wheel-parts/ddpsim-*.whl >build/wheel-parts/auditwheel.log 2>&1 ||
+    --exclude 'libnccl*' --wheel-dir build/wheels build/wheel-parts/ddpsim-*.whl \
+    >build/wheel-parts/auditwheel.log 2>&1 ||
     { cat build/wheel-parts/auditwheel.log >&2; exit 1; }
 }
 
@@ -114,7 +113,7 @@ wheel() {
 # without the notebooks it names among its needs. Pages are held by axe-core, of a package whose
 # driver of browsers is not used.
 PYTHON_PACKAGES="pytest mypy abi3audit pyyaml transformers accelerate lightning pandas plotly \
-networkx psutil"
+networkx psutil distributed"
 TRACE_READER="HolisticTraceAnalysis==0.5.0"
 PAGE_CHECKER="axe-playwright-python==0.1.8"
 python_package() {

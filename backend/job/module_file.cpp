@@ -20,7 +20,7 @@ std::string file_of(const std::string& name) {
 
 /// "the GPU module", for errors.
 std::string title(const std::string& name) {
-  return name == "gpu" ? "the GPU module" : name == "mpi" ? "the MPI module" : name;
+  return name == "gpu" ? "the GPU module" : name;
 }
 
 fs::path find_module(const std::string& name) {
@@ -72,7 +72,7 @@ const ModuleHeader* load_module(const std::string& name, bool global) {
         "is of another build of ddpsim ({}) than this program ({}): install both together",
         module == nullptr || module->build == nullptr ? "unknown" : printable(module->build),
         DDPSIM_MODULE_BUILD));
-  return module;  // never closed: CUDA, NCCL and MPI do not like to be
+  return module;  // never closed: CUDA and NCCL do not like to be
 }
 
 }  // namespace ddpsim

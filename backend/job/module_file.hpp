@@ -7,7 +7,7 @@
 namespace ddpsim {
 
 /// Parts of the program that it loads only when they are asked for, so that it starts without their
-/// libraries: `gpu` (CUDA, cuBLAS, NCCL) and `mpi`. A module is a shared library that exports one
+/// libraries: `gpu` (CUDA, cuBLAS, NCCL). A module is a shared library that exports one
 /// function of C, ddpsim_NAME_module. That function returns a table which begins with a
 /// ModuleHeader and whose rest the program and the module agree on.
 struct ModuleHeader {

@@ -64,8 +64,10 @@ struct Link {
   Duration latency{};
   Bandwidth bandwidth;  ///< per direction and device (inside a node) or per NIC (between nodes)
   Bandwidth nccl_bandwidth;  ///< per device, what NCCL's search assumes for it; zero: `bandwidth`
-  bool nvswitch = false;     ///< every GPU reaches every other at full speed, and NVLS can exist
-  int nics = 0;  ///< NICs per node; 0: one per rank (InfiniBand) or one per node (others)
+  /// Of the bandwidth, what bulk data of collectives reaches; 0: what its kind is known for.
+  double carries = 0;
+  bool nvswitch = false;  ///< every GPU reaches every other at full speed, and NVLS can exist
+  int nics = 0;           ///< NICs per node; 0: one per rank (InfiniBand) or one per node (others)
   AllReduceTable all_reduce;  ///< measured; empty: none
   int table_ranks = 0;        ///< ranks the table was measured with; 0: not said
 };

@@ -74,11 +74,16 @@ Ports ports_of(const Cluster& cluster, Collective collective, NcclAlgorithm algo
   if (outer && !own_way) inside += between / g;
   // Where nobody said how fast the inside of a node is, the NICs alone bound what leaves it.
   const bool known = !outer || line_rate(cluster.intra_node) > 0;
-  ports[0] = {CollectiveBound::port, kind, inner && known ? inside : 0,
-              line_rate(cluster.intra_node), inner && known ? loaded : 0};
+  ports[0] = {CollectiveBound::port,       kind,
+              inner && known ? inside : 0, line_rate(cluster.intra_node),
+              inner && known ? loaded : 0, cluster.intra_node.carries};
   ports[1] = {CollectiveBound::pcie, LinkKind::pcie, own_way ? between / g : 0, pcie_rate(cluster)};
-  ports[2] = {CollectiveBound::nic, cluster.inter_node.kind,
-              outer ? between / nics_per_node(cluster) : 0, line_rate(cluster.inter_node)};
+  ports[2] = {CollectiveBound::nic,
+              cluster.inter_node.kind,
+              outer ? between / nics_per_node(cluster) : 0,
+              line_rate(cluster.inter_node),
+              0,
+              cluster.inter_node.carries};
   return ports;
 }
 

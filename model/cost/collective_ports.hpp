@@ -16,6 +16,7 @@ struct Port {
   double rate = 0;      ///< line rate, bytes/s
   /// Of these bytes, what kernels load from the host's memory.
   double loaded = 0;
+  double carries = 0;  ///< of the line rate, by the link; 0: what its kind is known for
 
   double seconds() const { return per_byte > 0 ? per_byte / rate : 0; }
 };

@@ -77,9 +77,20 @@ std::array<double, 3> host_factors(const Passes& passes, const PassFactors& fact
 
 }  // namespace
 
+SkewSource skew_source(const CalibratedCluster& cluster, double step_spread) {
+  if (cluster.calibration && cluster.calibration->slowest_rank > 1) return SkewSource::calibration;
+  if (step_spread > 0) return SkewSource::profile;
+  return cluster.skew_is_usual ? SkewSource::assumed : SkewSource::scenario;
+}
+
+std::string_view name_of(SkewSource source) {
+  constexpr std::array<std::string_view, 4> names{"calibration", "profile", "scenario", "assumed"};
+  return names[static_cast<std::size_t>(source)];
+}
+
 double slowest_rank(const CalibratedCluster& cluster, double step_spread) {
   if (cluster.ranks() == 1) return 1;
-  if (cluster.calibration && cluster.calibration->slowest_rank > 1)
+  if (skew_source(cluster, step_spread) == SkewSource::calibration)
     return cluster.calibration->slowest_rank;
   const double spread = step_spread > 0 ? step_spread : cluster.skew;
   return spread == 0 ? 1 : 1 + spread * expected_largest(cluster.ranks());

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "model/cost/calibrated_times.hpp"
@@ -75,6 +77,16 @@ class CostModel {
 /// the job itself, where a calibration says so; else as a profile's spread from step to step (0:
 /// unknown) makes likely, else as the cluster's skew does. One rank: 1.
 double slowest_rank(const CalibratedCluster& cluster, double step_spread);
+
+/// Where that is from.
+enum class SkewSource : std::uint8_t {
+  calibration,  ///< measured in the job itself
+  profile,      ///< its spread from step to step
+  scenario,     ///< the cluster's skew, as the scenario says
+  assumed,      ///< the usual skew: nobody said any
+};
+SkewSource skew_source(const CalibratedCluster& cluster, double step_spread);
+std::string_view name_of(SkewSource source);
 
 /// How long a schedule's work takes on a cluster, by its laws or its calibration.
 Costs price(const Schedule& schedule, const CalibratedCluster& cluster);

@@ -23,7 +23,9 @@ namespace {
 // tests/data/nccl-tests and tests/data/clusters, and rounded; the same program prints the errors,
 // also of sources left out of the fit. NVLink's share is bounded so that 1 GiB takes at most 1.35
 // times its bytes at line rate, the start by what the smallest messages on Hopper take.
-constexpr PortConstants fitted{.share = {1.00, 0.79, 0.82, 0.965, 0.92},
+constexpr PortConstants fitted{.nvlink = 0.79,
+                               .pcie = 0.82,
+                               .network = 0.92,
                                .host = 0.90,
                                .through_host = 2.6e9,
                                .nvls = 0.635,
@@ -39,6 +41,21 @@ constexpr int first_with_pcie5 = 90;
 /// What of the bytes that cross a link is data: half with LL, 15/16 with LL128
 /// (src/device/prims_ll.h and prims_ll128.h; the rest are flags).
 constexpr std::array<double, all_nccl_protocols.size()> data_share{1.0 / 2, 15.0 / 16, 1};
+
+double carried(LinkKind kind, const PortConstants& constants) {
+  switch (kind) {
+    case LinkKind::plain:
+      return 1;
+    case LinkKind::nvlink:
+      return constants.nvlink;
+    case LinkKind::pcie:
+      return constants.pcie;
+    case LinkKind::ethernet:
+    case LinkKind::infiniband:
+      return constants.network;
+  }
+  return 1;
+}
 
 /// Blackwell's kernels start later: 11 us to Hopper's 4.5 (src/sym_kernels.cc, symmetric LL).
 constexpr double blackwell_start_us = 11 - 4.5;
@@ -225,7 +242,8 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants,
           else if (inside_node && through_host(cluster))
             reached[i] = data_share[p] * reached_through_host(cluster, port, constants);
           else
-            reached[i] = port.rate * data_share[p] * constants.share[index_of(port.kind)];
+            reached[i] = port.rate * data_share[p] *
+                         (port.carries > 0 ? port.carries : carried(port.kind, constants));
           if (port.per_byte > 0) bound(port.name, port.per_byte / reached[i] / kernel);
         }
         candidate.chunks = nccl_chunks(system_, algorithm, protocol);

@@ -11,11 +11,13 @@
 
 namespace ddpsim {
 
-/// The fitted constants of PortLaw: what of its line rate each kind of link carries, and what a
-/// kernel's start takes beside NCCL's own figures.
+/// The fitted constants of PortLaw: what of its line rate each kind of link carries, unless a link
+/// says so itself (Link::carries), and what a kernel's start takes beside NCCL's own figures.
 struct PortConstants {
-  std::array<double, all_link_kinds.size()> share;  ///< with Simple, whose bytes are all data
-  double host = 1;  ///< of PCIe, where GPUs copy through the host's memory, twice over the bus
+  // With Simple, whose bytes are all data.
+  double nvlink = 1, pcie = 1;
+  double network = 1;  ///< of a NIC's port, InfiniBand or Ethernet: RoCE sends InfiniBand's packets
+  double host = 1;     ///< of PCIe, where GPUs copy through the host's memory, twice over the bus
   /// Bytes/s that a GPU's kernels load from there, up to PCIe 4.
   double through_host = 2.6e9;
   double nvls = 1;      ///< of an NVLink port, where the switch adds up (Hopper)

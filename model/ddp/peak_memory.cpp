@@ -54,24 +54,23 @@ Bytes state_of(const Workload& workload, Optimizer optimizer, const Training& tr
   return *std::max_element(of_rank.begin(), of_rank.end());
 }
 
-/// The highest of several moments.
+/// The highest of several moments, which differ in their parts alone.
 class Peak {
  public:
-  /// `working`: what an operation takes for itself beside what is held.
-  void reach(Bytes held, Bytes working, PeakMoment at) {
-    if (held + working <= highest_) return;
-    highest_ = held + working;
-    working_ = working;
+  void reach(const PeakParts& parts, PeakMoment at) {
+    if (parts.sum() <= highest_.sum()) return;
+    highest_ = parts;
     at_ = at;
   }
-  void write_to(StepMemory& memory) const {
-    memory.peak = highest_;
-    memory.working = working_;
+  /// `stays`: what is there besides, throughout the step.
+  void write_to(StepMemory& memory, Bytes stays) const {
+    memory.peak = stays + highest_.sum();
+    memory.at_peak = highest_;
     memory.at = at_;
   }
 
  private:
-  Bytes highest_, working_;
+  PeakParts highest_;
   PeakMoment at_ = PeakMoment::forward;
 };
 
@@ -82,23 +81,24 @@ struct Gradients {
 
 /// A pass of a module over what is there: the most it is known to hold, or what is kept and what it
 /// is taken to hold beside that.
-void reach_in(std::optional<Bytes> most, Bytes kept, Bytes working, Bytes there, PeakMoment at,
+void reach_in(std::optional<Bytes> most, Bytes kept, Bytes working, PeakParts there, PeakMoment at,
               Peak& peak) {
-  if (!most) return peak.reach(there + kept, working, at);
-  const Bytes of_peak = std::min(kept, *most);
-  peak.reach(there + of_peak, *most - of_peak, at);
+  there.activations = most ? std::min(kept, *most) : kept;
+  there.working = most ? *most - there.activations : working;
+  peak.reach(there, at);
 }
 
-/// The passes of one micro-batch over what stays: activations pile up and go, gradients come.
-void walk_passes(const Workload& workload, Bytes stays, Bytes hook, const Gradients& gradients,
-                 Peak& peak) {
+/// The passes of one micro-batch: activations pile up and go, gradients come. `forward`: the
+/// buckets and what the comm hook holds meanwhile; `backward`: likewise.
+void walk_passes(const Workload& workload, PeakParts forward, PeakParts backward,
+                 const Gradients& gradients, Peak& peak) {
+  forward.gradients = gradients.there_before ? gradients.all : Bytes{};
   Bytes kept;
   for (const Layer& layer : workload.layers) {
     for (const ModuleMemory& module : layer.memory) {
       kept += module.kept;
-      const Bytes before = gradients.there_before ? gradients.all : Bytes{};
-      reach_in(module.forward_peak, kept, module.forward_working, stays + before,
-               PeakMoment::forward, peak);
+      reach_in(module.forward_peak, kept, module.forward_working, forward, PeakMoment::forward,
+               peak);
     }
   }
   Bytes made;
@@ -106,14 +106,15 @@ void walk_passes(const Workload& workload, Bytes stays, Bytes hook, const Gradie
     for (auto module = layer->memory.rbegin(); module != layer->memory.rend(); ++module) {
       made += module->gradients;
       // A gradient that is added to another is there beside it for a moment.
-      const Bytes there = gradients.there_before ? gradients.all + module->gradients
-                                                 : std::min(made, gradients.all);
-      reach_in(module->backward_peak, kept, module->backward_working, stays + hook + there,
+      backward.gradients = gradients.there_before ? gradients.all + module->gradients
+                                                  : std::min(made, gradients.all);
+      reach_in(module->backward_peak, kept, module->backward_working, backward,
                PeakMoment::backward, peak);
       kept = kept - module->kept;
     }
   }
-  peak.reach(stays + hook + gradients.all, Bytes{}, PeakMoment::backward);
+  backward.gradients = gradients.all;
+  peak.reach(backward, PeakMoment::backward);
 }
 
 }  // namespace
@@ -137,8 +138,12 @@ StepMemory step_memory(const Workload& workload, Optimizer optimizer, const Trai
 
   const bool bucketed = training.strategy == Strategy::bucketed;
   const Bytes stays = memory.parameters + memory.module_buffers + memory.frozen + memory.inputs +
-                      memory.workspaces + memory.optimizer + hook.kept +
-                      (bucketed ? memory.buckets : Bytes{});
+                      memory.workspaces + memory.optimizer;
+  PeakParts kept;  // beside `stays`, throughout the step
+  kept.buckets = bucketed ? memory.buckets : Bytes{};
+  kept.comm_hook = hook.kept;
+  PeakParts with_hook = kept;
+  with_hook.comm_hook = memory.comm_hook;
   const bool kept_over = training.micro_batches > 1 || training.gradient_as_bucket_view ||
                          training.pytorch == PyTorch::v1_13;
   Peak peak;
@@ -146,13 +151,17 @@ StepMemory step_memory(const Workload& workload, Optimizer optimizer, const Trai
     memory.activations = Bytes{};
     for (const Layer& layer : workload.layers)
       for (const ModuleMemory& module : layer.memory) *memory.activations += module.kept;
-    walk_passes(workload, stays, hook.transient, {memory.gradients, kept_over}, peak);
+    walk_passes(workload, kept, with_hook, {memory.gradients, kept_over}, peak);
   }
-  peak.reach(stays + memory.gradients + hook.transient + (bucketed ? Bytes{} : memory.buckets),
-             Bytes{}, PeakMoment::reduction);
-  peak.reach(stays + memory.gradients, optimizer_working(optimizer, workload),
-             PeakMoment::optimizer);
-  peak.write_to(memory);
+  PeakParts reduction = with_hook;
+  reduction.gradients = memory.gradients;
+  reduction.buckets = memory.buckets;
+  peak.reach(reduction, PeakMoment::reduction);
+  PeakParts update = kept;
+  update.gradients = memory.gradients;
+  update.working = optimizer_working(optimizer, workload);
+  peak.reach(update, PeakMoment::optimizer);
+  peak.write_to(memory, stays);
   return memory;
 }
 

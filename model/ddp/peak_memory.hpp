@@ -18,6 +18,18 @@ constexpr std::string_view name_of(PeakMoment moment) {
   return names[static_cast<std::size_t>(moment)];
 }
 
+/// What a rank holds at the peak of a step beside what stays the same throughout: with StepMemory's
+/// parameters, module_buffers, frozen, inputs, workspaces and optimizer it sums to the peak.
+struct PeakParts {
+  Bytes gradients;
+  Bytes buckets;
+  Bytes comm_hook;
+  Bytes activations;  ///< those that autograd keeps at that moment
+  Bytes working;      ///< what the operation that runs then takes for itself
+
+  Bytes sum() const { return gradients + buckets + comm_hook + activations + working; }
+};
+
 /// Device memory that a step takes of one rank, in the steady state.
 struct StepMemory {
   Bytes parameters;
@@ -31,9 +43,9 @@ struct StepMemory {
   Bytes comm_hook;       ///< what it keeps, and what one bucket takes for a while
   /// What autograd keeps when the forward pass of a micro-batch ends; none: not known.
   std::optional<Bytes> activations;
-  Bytes peak;     ///< at most at one time; where activations are not known, of all the rest
-  Bytes working;  ///< of the peak: what the operation that runs then takes for itself
+  Bytes peak;  ///< at most at one time; where activations are not known, of all the rest
   PeakMoment at = PeakMoment::forward;
+  PeakParts at_peak;
 };
 
 /// The most a rank holds at one time: not the sum of everything, for activations go while gradients
@@ -63,7 +75,7 @@ Bytes cublas_workspaces(int compute_capability);
 
 /// Does a step fit on a device? With a margin over what is reckoned, for a wrong yes is the worst
 /// answer: the CUDA context, and what the allocator has reserved and cannot use.
-inline constexpr double memory_margin = 0.05;   ///< of the peak
+inline constexpr double memory_margin = 0.05;  ///< of the peak
 inline constexpr Bytes context_memory{512 << 20};
 bool fits(Bytes peak, Bytes device);
 

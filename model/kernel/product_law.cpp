@@ -4,7 +4,9 @@
 // tiles come in waves; a tile takes, for each step along k, the longer of its arithmetic and of its
 // operands' way from the second-level cache, and once a prologue and an epilogue. Of a result with
 // few tiles the sum along k is cut into parts, which a second kernel or atomic additions bring
-// together. The library is taken to choose the best tile and number of parts.
+// together. The library is taken to choose the best tile and number of parts. In fp32 it chooses
+// among few: products of six devices (tests/data/operations), as those of the H200, take what the
+// best of three tiles and at most two parts takes.
 //
 //     t = t0 + max(waves x (k / parts x max(2 rows columns / R, (rows + columns) w / B) + c),
 //                  bytes / M) + (parts > 1: 1.5 us + 8 parts m n bytes / 6.3 TB/s)
@@ -46,8 +48,10 @@ constexpr std::array<Tile, 9> tiles_of_16_bits{{{256, 128},
                                                 {64, 64}}};
 constexpr std::array<Tile, 8> tiles_of_tf32{
     {{256, 128}, {128, 256}, {128, 128}, {64, 128}, {128, 64}, {64, 256}, {256, 64}, {64, 64}}};
-constexpr std::array<Tile, 7> tiles_of_fp32{
+constexpr std::array<Tile, 3> tiles_of_fp32{{{128, 128}, {128, 64}, {64, 128}}};
+constexpr std::array<Tile, 7> tiles_of_narrow_fp32{
     {{128, 128}, {128, 64}, {64, 128}, {64, 64}, {256, 64}, {64, 32}, {32, 128}}};
+constexpr std::int64_t narrow_result = 64;  ///< rows or columns that smaller tiles are taken for
 
 constexpr double shortest_part = 256;  ///< of k
 /// Operands are read from, and results written to, memory at this rate, TB/s.
@@ -85,7 +89,9 @@ double best_of(const std::array<Tile, Count>& tiles, const Gemm& gemm, double by
 
 double tiled_seconds(const Gemm& gemm, DType type, double bytes, const ProductRates& rates,
                      const Machine& machine) {
-  if (type == DType::fp32) return best_of(tiles_of_fp32, gemm, bytes, rates, machine);
+  if (type == DType::fp32 && std::min(gemm.m, gemm.n) > narrow_result)
+    return best_of(tiles_of_fp32, gemm, bytes, rates, machine);
+  if (type == DType::fp32) return best_of(tiles_of_narrow_fp32, gemm, bytes, rates, machine);
   if (type == DType::tf32) return best_of(tiles_of_tf32, gemm, bytes, rates, machine);
   return best_of(tiles_of_16_bits, gemm, bytes, rates, machine);
 }
@@ -160,7 +166,7 @@ KernelTime product_time(const Product& product, DType type, Bytes traffic, const
   rates.operand_rate *= machine.clock;
   rates.per_tile /= machine.clock;
   rates.element = static_cast<double>(size_of(type).count);
-  rates.most_parts = 8;
+  rates.most_parts = type == DType::fp32 ? 2 : 8;
   if (type == DType::tf32 && machine.has_warp_group_products())
     rates.rate *= product.along_k == 2 ? 1 : product.along_k == 1 ? 0.90 : 0.56;
   rates.rate *= alignment_factor(product.gemm, type, machine);

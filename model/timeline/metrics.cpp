@@ -4,6 +4,8 @@
 #include <array>
 #include <span>
 
+#include "model/timeline/busy_spans.hpp"
+
 namespace ddpsim {
 namespace {
 
@@ -42,23 +44,6 @@ Bound bound_of(const Schedule& schedule, const Timeline& timeline, int rank) {
   return static_cast<Bound>(std::max_element(shares.begin(), shares.end()) - shares.begin());
 }
 
-/// Busy spans of the stream kernels run on, in order; for finding when it stood still.
-std::vector<std::pair<Instant, Instant>> busy_spans(const Schedule& schedule,
-                                                    const std::vector<TaskTimes>& times) {
-  std::vector<std::pair<Instant, Instant>> busy;
-  for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
-    const Task& task = schedule.tasks[i];
-    if ((task.stream != Stream::compute && task.stream != Stream::host) ||
-        !schedule.work_of(task).computes())
-      continue;
-    if (!busy.empty() && busy.back().second == times[i].start)
-      busy.back().second = times[i].end;
-    else
-      busy.emplace_back(times[i].start, times[i].end);
-  }
-  return busy;
-}
-
 /// Is it the first collective of its bucket, rather than a later one of a comm hook or of a sparse
 /// gradient?
 bool begins_bucket(const Schedule& schedule, const Task& task) {
@@ -88,20 +73,10 @@ Duration covered(std::vector<std::pair<Instant, Instant>> spans) {
   return covered;
 }
 
-Duration idle_within(const std::vector<std::pair<Instant, Instant>>& busy, Instant from,
-                     Instant to) {
-  Duration idle = to - from;
-  auto span = std::lower_bound(busy.begin(), busy.end(), from,
-                               [](const auto& s, Instant at) { return s.second <= at; });
-  for (; span != busy.end() && span->first < to; ++span)
-    idle -= std::min(span->second, to) - std::max(span->first, from);
-  return idle;
-}
-
 /// What a collective adds to the figures: its bytes, and the times of its bucket.
 void add_collective(const Schedule& schedule, const std::vector<TaskTimes>& times,
-                    const std::vector<std::pair<Instant, Instant>>& busy, std::size_t index,
-                    const CollectiveChoice& choice, StepMetrics& metrics) {
+                    const BusySpans& busy, std::size_t index, const CollectiveChoice& choice,
+                    StepMetrics& metrics) {
   const Task& task = schedule.tasks[index];
   const TaskTimes& at = times[index];
   metrics.wire += schedule.work_of(task).payload;

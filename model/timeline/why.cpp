@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/timeline/busy_spans.hpp"
+
 namespace ddpsim {
 namespace {
 
@@ -40,9 +42,21 @@ std::vector<LastReduce> last_reduces(const Schedule& schedule,
   return last;
 }
 
+/// How much less of the bucket's all-reduce would be exposed if no other rank had come later than
+/// this one: the same length, from the moment at which this rank was there.
+Duration lost_to_slower_rank(const ExposedBucket& bucket, const BusySpans& busy) {
+  const BucketTimes& times = bucket.times;
+  const Instant arrived = std::max({times.ready, bucket.called, bucket.previous, bucket.launched});
+  if (arrived >= times.start) return {};
+  const Duration late = times.start - arrived;
+  const Duration less =
+      idle_within(busy, times.start, times.end) - idle_within(busy, arrived, times.end - late);
+  return std::clamp(less, Duration::zero(), std::min(times.exposed, late));
+}
+
 /// The waiting between ready and start goes to its causes, the latest first, as long as there is
 /// exposed time to explain.
-void explain(ExposedBucket& bucket) {
+void explain(ExposedBucket& bucket, const BusySpans& busy) {
   struct Step {
     Instant at;
     Cause cause;
@@ -60,7 +74,10 @@ void explain(ExposedBucket& bucket) {
     unexplained -= waited;
     at = std::min(at, before);
   };
-  since(steps[2].at, Cause::slowest_rank);
+  unexplained -= lost_to_slower_rank(bucket, busy);
+  bucket.exposed_by[static_cast<std::size_t>(Cause::slowest_rank)] =
+      bucket.times.exposed - unexplained;
+  at = std::min(at, steps[2].at);
   since(steps[1].at, steps[2].cause);
   since(steps[0].at, steps[1].cause);
   since(bucket.times.ready, steps[0].cause);
@@ -82,6 +99,7 @@ std::vector<ExposedBucket> why_exposed(const Schedule& schedule, const Timeline&
                                        const StepMetrics& metrics, int rank) {
   const auto& times = timeline.ranks.at(static_cast<std::size_t>(rank));
   const std::vector<LastReduce> last = last_reduces(schedule, times);
+  const BusySpans busy = busy_spans(schedule, times);
   std::vector<ExposedBucket> exposed;
   for (std::size_t b = 0; b < schedule.buckets.size(); ++b) {
     if (last[b].task == nobody || metrics.buckets[b].exposed <= Duration::zero()) continue;
@@ -96,7 +114,7 @@ std::vector<ExposedBucket> why_exposed(const Schedule& schedule, const Timeline&
       bucket.previous = times[static_cast<std::size_t>(last[b].previous)].end;
     bucket.issued = at.issued;
     bucket.launched = at.enqueued + (task.handed_over ? timeline.handover : Duration::zero());
-    explain(bucket);
+    explain(bucket, busy);
   }
   return exposed;
 }

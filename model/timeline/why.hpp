@@ -15,7 +15,7 @@ enum class Cause : std::uint8_t {
   turn,          ///< it was called later: buckets go in order, some strategies only after backward
   previous,      ///< the collective before it had not ended
   launch,        ///< the host had not launched it
-  slowest_rank,  ///< other ranks arrived later
+  slowest_rank,  ///< other ranks arrived later, so that less computation was left to hide it
 };
 inline constexpr std::array all_causes{Cause::gradients, Cause::turn, Cause::previous,
                                        Cause::launch, Cause::slowest_rank};
@@ -39,14 +39,16 @@ struct ExposedBucket {
 /// Every bucket with exposed time, in order of bucket; of one rank.
 ///
 /// A collective begins with the latest of: its gradients are ready, it is called, the one before it
-/// has ended, it is launched; and then when the last rank arrives. Between the gradients and the
-/// start each instant accounts for the time since the one before it, and what the last of them
-/// would have saved is taken off the exposed time first. What is left when all waiting is taken off
-/// would be exposed even if it had begun with its gradients: that is theirs.
+/// has ended, it is launched; and then when the last rank arrives. A bucket's exposed time begins
+/// with the collective, so the wait for the last rank is no part of it: that rank accounts for as
+/// much as the collective would be exposed less if it had begun when this rank was there. Between
+/// the gradients and that moment each instant accounts for the time since the one before it, and
+/// what the last of them would have saved is taken off the exposed time first. What is left would
+/// be exposed even if the collective had begun with its gradients: that is theirs.
 ///
-/// Example: ready at 10, called at 10, previous end at 13, launched at 14, start at 16, end at 20,
-/// exposed from 15 on: of 5 the slowest rank accounts for 2, the launch for 1, the previous
-/// collective for the last 2 of its 3.
+/// Example: ready at 10, called at 10, previous end at 13, launched at 14, start at 16, end at 21,
+/// kernels until 15: 5 are exposed. From 14 to 19 it would be 4, so the slowest rank accounts for
+/// 1, the launch for 1, and the previous collective for 3.
 std::vector<ExposedBucket> why_exposed(const Schedule& schedule, const Timeline& timeline,
                                        const StepMetrics& metrics, int rank = 0);
 

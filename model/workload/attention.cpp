@@ -39,6 +39,11 @@ double counted_flops(const Attention& attention) {
   return 2.0 * score_count(attention) * static_cast<double>(elements_per_score(attention));
 }
 
+double recomputed_share(const Attention& attention) {
+  if (!attention.backward) return 0;
+  return static_cast<double>(attention.size) / static_cast<double>(elements_per_score(attention));
+}
+
 Gemm fused_attention_gemm(const Attention& attention) {
   const std::int64_t tiled = attention.backward ? attention.keys : attention.queries;
   const std::int64_t walked = attention.backward ? attention.queries : attention.keys;

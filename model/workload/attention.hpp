@@ -32,6 +32,10 @@ double visible_scores(const Attention& attention);
 /// torch/utils/flop_counter.py (sdpa_flop_count, sdpa_backward_flop_count).
 double counted_flops(const Attention& attention);
 
+/// How much of that was computed before: backward the scores, which the forward pass does not keep;
+/// 1/5 where values have the size of keys.
+double recomputed_share(const Attention& attention);
+
 /// The kernel as a matrix product of the same work, shaped as its thread blocks share it: one for
 /// every tile of queries (backward: of keys) of every head, which walks along what it sees of the
 /// other side.

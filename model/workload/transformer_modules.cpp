@@ -407,6 +407,7 @@ Module TransformerModules::fused_attention(const std::string& name, Mask mask,
   backward.traffic =
       make_.computed(4 * (stream_ + key_elements) + stream_) + fp32(3 * rows + 2 * stream_);
   backward.launches = 3;
+  backward.recomputed = recomputed_share(attention);
   backward.parts = attention_parts(attention, kv_heads_, make_.computed_type(), backward.traffic);
   Module module;
   module.forward = {forward};

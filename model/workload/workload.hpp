@@ -31,6 +31,7 @@ struct Kernel {
   /// Calls of PyTorch that launch them; 0: as many.
   int calls = 0;
   DType type = DType::fp32;  ///< how a GEMM multiplies
+  double recomputed = 0;     ///< share of a GEMM that the forward pass had computed, and not kept
   /// Tensors that a multi-tensor kernel of an optimizer goes over; 0: it is none.
   int tensors = 0;
   /// Of its call besides its launches, in a loop of such calls, where a launch takes the host 6 us.
@@ -108,6 +109,8 @@ struct Workload {
   std::vector<int> arrival;  ///< parameter indices in the order their hooks fire; empty: derived
   /// Measured time of one optimizer step, if the source gives it; of clipping too, if there is any.
   std::optional<Duration> optimizer;
+  /// Do the kernels say what of them is computed a second time?
+  bool tells_recomputed = true;
   bool clip_gradients = false;  ///< by the norm of all, before the optimizer updates parameters
   /// Measured: by how much copying one gradient out of its bucket lengthens the step, whether the
   /// device or the host behind it takes that long. None: the law of copies.

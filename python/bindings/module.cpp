@@ -7,6 +7,7 @@
 #include "python/bindings/python.hpp"
 #include "python/bindings/request.hpp"
 #include "python/bindings/study.hpp"
+#include "python/bindings/sweep_object.hpp"
 #include "scenarios/reader/catalogue.hpp"
 
 namespace ddpsim {
@@ -44,7 +45,8 @@ bool add(PyObject* module, const char* name, PyObject* made) {
 
 int fill(PyObject* module) {
   return add(module, "__version__", PyUnicode_FromString(version)) &&
-                 add(module, "Study", make_study_type())
+                 add(module, "Study", make_study_type()) &&
+                 add(module, "SharedSweep", make_shared_sweep_type())
              ? 0
              : -1;
 }

@@ -15,10 +15,9 @@ namespace {
 constexpr double largest_factor = 1e6;
 
 [[noreturn]] void refuse(const char* argument, PyObject* value, const char* expected) {
-  constexpr std::size_t longest = 60;  // as python/ddpsim/_arguments.py shows values
-  std::string shown = utf8(owned(PyObject_Repr(value)).get());
-  if (shown.size() > longest) shown = shown.substr(0, longest) + "...";
-  throw InputError(fmt::format("{}: expected {}, got {}", argument, expected, shown));
+  const Owned module = owned(PyImport_ImportModule("ddpsim._arguments"));
+  const Owned shown = owned(PyObject_CallMethod(module.get(), "shown", "O", value));
+  throw InputError(fmt::format("{}: expected {}, got {}", argument, expected, utf8(shown.get())));
 }
 
 bool is_number(PyObject* value) {
@@ -54,10 +53,9 @@ Bytes size_of(const char* argument, PyObject* value) {
 std::optional<Strategy> strategy_given(const char* argument, PyObject* value) {
   if (value == Py_None) return std::nullopt;
   constexpr const char* expected = "none, naive, flat, overlap or bucketed";
-  if (!PyUnicode_Check(value)) refuse(argument, value, expected);
-  const std::string name = utf8(value);
-  const std::optional<Strategy> strategy = strategy_named(name);
-  if (!strategy) throw InputError(fmt::format("{}: expected {}, got {}", argument, expected, name));
+  std::optional<Strategy> strategy;
+  if (PyUnicode_Check(value)) strategy = strategy_named(utf8(value));
+  if (!strategy) refuse(argument, value, expected);
   return strategy;
 }
 

@@ -60,12 +60,6 @@ void add_each_once(Notes& notes, Notes more) {
       notes.push_back(std::move(line));
 }
 
-std::vector<Axis> axes_of(const std::vector<std::string>& texts) {
-  std::vector<Axis> axes;
-  for (const std::string& text : texts) axes.push_back(parse_axis(text));
-  return axes;
-}
-
 /// A cap as DistributedDataParallel's arguments have it, in MiB.
 double in_mib(const RoundCap& cap) {
   const bool exact = cap.mib.find('/') != std::string::npos;
@@ -143,8 +137,8 @@ std::string run_answer(const Question& question, const RunRequest& request,
   check(request);
   const Comparison run(read(question), question.laws_only);
   const MoreOfSteps more = more_of(run, request);
-  Table rows{run_columns()};
-  for (const Result& result : run.results()) rows.add(run_row(run, result));
+  Table rows{csv_columns(more.request)};
+  for (const Record& row : csv_rows(run, more)) rows.add(row);
   Notes notes = cluster_notes(run.scenario, question.set);
   add_each_once(notes, run_warnings(run));
   Json found = answer(json_of(run_record(run, more)), json_of(rows), run_page(run, more), notes);
@@ -162,7 +156,7 @@ std::string vary_answer(const Question& question, const std::vector<std::string>
   const std::optional<Field> sorted_by = sorting(best);
   const Grid grid(axes_of(axes));
   const Variants variants = run_variants(question.file, question.set, grid, question.laws_only);
-  Notes notes;
+  Notes notes = network_notes(variants);
   if (!variants.refused.empty())
     notes.push_back(fmt::format(
         "{} of {} points are refused; the first, {}: {}", variants.refused.size(), grid.points(),
@@ -232,7 +226,7 @@ std::string score_answer(const std::vector<std::string>& files, const std::vecto
 
 std::string sweep_answer(const Question& question, const std::vector<std::string>& axes, int jobs,
                          const std::string& best, const Tell& tell) {
-  const std::optional<Field> sorted_by = sorting(best);
+  check_best(best);  // before anything is computed
   const Sweep sweep =
       plan_sweep(question.file, question.set, question.laws_only, Grid(axes_of(axes)));
   PointResults results(sweep.grid.points());
@@ -250,10 +244,24 @@ std::string sweep_answer(const Question& question, const std::vector<std::string
       ++done;
     }
   }
+  return answer_of(sweep, results, best);
+}
+
+std::string answer_of(const Sweep& sweep, const PointResults& results, const std::string& best) {
   Json record = Json::parse(sweep_json(sweep, results));
   Json rows = record.value("rows", Json::array());
   return one_line(
-      answer(std::move(record), std::move(rows), sweep_page(sweep, results, sorted_by)));
+      answer(std::move(record), std::move(rows), sweep_page(sweep, results, sorting(best))));
+}
+
+void check_best(const std::string& best) {
+  sorting(best);
+}
+
+std::vector<Axis> axes_of(const std::vector<std::string>& texts) {
+  std::vector<Axis> axes;
+  for (const std::string& text : texts) axes.push_back(parse_axis(text));
+  return axes;
 }
 
 std::string list_answer(const std::string& kind) {

@@ -11,6 +11,7 @@
 #include "tools/report/run_report.hpp"
 #include "tools/study/grid.hpp"
 #include "tools/study/tune_request.hpp"
+#include "tools/sweep/sweep_results.hpp"
 
 namespace ddpsim {
 
@@ -54,6 +55,11 @@ std::string score_answer(const std::vector<std::string>& files, const std::vecto
 /// order of the grid. A point that the scenario refuses has its reason in its row.
 std::string sweep_answer(const Question& question, const std::vector<std::string>& axes, int jobs,
                          const std::string& best, const Tell& tell);
+/// Of a sweep that has been computed, wherever that was.
+std::string answer_of(const Sweep& sweep, const PointResults& results, const std::string& best);
+/// Throws InputError where `best` is no figure that rows can be sorted by, or "".
+void check_best(const std::string& best);
+std::vector<Axis> axes_of(const std::vector<std::string>& texts);
 /// What the catalogue holds, as `ddpsim list` names it.
 std::string list_answer(const std::string& kind);
 /// The keys of a YAML file with those of `set` put into it, as an object of JSON. A scalar is a

@@ -6,6 +6,7 @@
 #include "scenarios/reader/input_error.hpp"
 #include "scenarios/reader/reference.hpp"
 #include "scenarios/reader/schema.hpp"
+#include "sim/tune/parallel.hpp"
 
 namespace ddpsim {
 namespace {
@@ -44,6 +45,15 @@ std::string sweep(const Request& of, const Tell& tell) {
                       of.text("best"), tell);
 }
 
+std::string refuse_wrong_best(const Request& of, const Tell&) {
+  check_best(of.text("best"));
+  return "";
+}
+
+std::string cores(const Request&, const Tell&) {
+  return std::to_string(allowed_cores());
+}
+
 std::string list(const Request& of, const Tell&) {
   return list_answer(of.text("kind"));
 }
@@ -67,9 +77,18 @@ std::string schema(const Request& of, const Tell&) {
 }
 
 using Answer = std::string (*)(const Request&, const Tell&);
-const std::map<std::string, Answer> answers{
-    {"run", run},     {"vary", vary}, {"schedule", schedule}, {"tune", tune}, {"score", score},
-    {"sweep", sweep}, {"list", list}, {"explain", explain},   {"load", load}, {"schema", schema}};
+const std::map<std::string, Answer> answers{{"run", run},
+                                            {"vary", vary},
+                                            {"schedule", schedule},
+                                            {"tune", tune},
+                                            {"score", score},
+                                            {"sweep", sweep},
+                                            {"list", list},
+                                            {"explain", explain},
+                                            {"load", load},
+                                            {"schema", schema},
+                                            {"check_best", refuse_wrong_best},
+                                            {"allowed_cores", cores}};
 
 }  // namespace
 

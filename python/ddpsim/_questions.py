@@ -12,10 +12,13 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Union
 
 from . import _native, results
 from . import _arguments as arguments
+from . import _executors as executors
+from ._errors import InputError
 from ._sources import (Asked, Scenario, Settings, Source, ask, cluster_settings, question,
                        settings_of, text_of)
 
@@ -161,15 +164,38 @@ def score(scenarios: Source | Sequence[Source], *, calibrate_on: str | Sequence[
 def sweep(scenario: Source, vary: Mapping[str, Values], *, best: str = '',
           set: Settings | None = None, cluster: Any = None, nodes: int | None = None,
           ranks_per_node: int | None = None, ranks: int | None = None, device: Any = None,
-          jobs: int | None = None, laws_only: bool = False,
+          jobs: int | None = None, executor: Any = None,
+          csv: str | os.PathLike[str] | None = None, laws_only: bool = False,
           progress: Progress = None) -> results.Sweep:
     """Predicts a grid: every combination of the values that the keys of `vary` take. `best` sorts
-    what is printed by a figure; rows keep the order of the grid."""
+    what is printed by a figure; rows keep the order of the grid.
+
+    `jobs` threads compute, all cores by default, or the workers of an `executor`: that of
+    concurrent.futures, Dask, mpi4py, ... `csv` is a file that rows are written to while they are
+    computed, as `ddpsim sweep --csv` does: points that it holds are not computed again, so a sweep
+    that was interrupted goes on.
+    """
     settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device) + settings_of(set)
     threads = 0 if jobs is None else arguments.whole('jobs', jobs, 1, _MOST_JOBS)
-    said = question(scenario, settings, laws_only).ask(
-        'sweep', arguments.progress(progress), axes=_axes(vary), jobs=threads,
-        best=arguments.text('best', best))
+    axes, sorted_by = _axes(vary), arguments.text('best', best)
+    shown = arguments.progress(progress)
+    if executor is not None:
+        if jobs is not None:
+            raise InputError('jobs and executor both say who computes: give one')
+        executors.checked(executor)
+    asked = question(scenario, settings, laws_only)
+    if executor is None and csv is None:
+        said = asked.ask('sweep', shown, axes=axes, jobs=threads, best=sorted_by)
+    else:
+        ask('check_best', best=sorted_by)
+        file = '' if csv is None else arguments.path('csv', csv)
+        shared = _native.SharedSweep(asked.request(axes=axes, csv=file))
+        anywhere = [os.path.abspath(each) for each in asked.files]
+        task = executors.Task(asked.request(files=anywhere, axes=axes, csv=''), shared.origin)
+        with (contextlib.nullcontext(executor) if executor is not None else
+              ThreadPoolExecutor(threads or int(ask('allowed_cores')))) as workers:
+            executors.run(task, shared, workers, bool(file), shown)
+        said = asked.answer(shared.answer(sorted_by))
     return results.Sweep(**results.common(_varied_rows(said, vary)))
 
 
@@ -236,7 +262,8 @@ class Study:
                  nodes: int | None = None, ranks_per_node: int | None = None,
                  ranks: int | None = None, device: Any = None, laws_only: bool = False) -> None:
         settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device)
-        self._study = question(scenario, settings + settings_of(set), laws_only).study()
+        settings += settings_of(set)
+        self._study = _native.Study(question(scenario, settings, laws_only).request())
         self.step_ms = self._study.step_ms
         """The length of a step where this differs from the scenario: `strategy`; `bucket_cap`,
         `first_bucket_cap` or `bucket_caps`; `latency` and `bandwidth` of the link that decides;

@@ -4,6 +4,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, Union, runtime_checkable
 
@@ -30,7 +31,8 @@ EXPECTED = ('the path of a scenario or a workload, a dict of its keys, or what d
 
 _prefix.use_own_catalogue()  # before anything is read
 
-_numbers = itertools.count(1)
+# Of texts in memory. Workers of several processes may hold texts of each at once.
+_numbers = itertools.count(secrets.randbits(40) << 20)
 
 
 class Scenario(dict[str, Any]):
@@ -160,16 +162,20 @@ class Asked:
                  laws_only: bool) -> None:
         memory: dict[str, str] = {}
         self._texts = Texts(memory.__setitem__)
-        self._about = {'files': [self._texts.of(source) for source in sources], 'memory': memory,
-                       'set': settings, 'laws_only': bool(laws_only)}
+        self.files = [self._texts.of(source) for source in sources]
+        self._about = {'files': self.files, 'memory': memory, 'set': settings,
+                       'laws_only': bool(laws_only)}
 
-    def study(self) -> _native.Study:
-        return _native.Study(json.dumps(self._about, ensure_ascii=False))
+    def request(self, **named: Any) -> str:
+        return json.dumps({**self._about, **named}, ensure_ascii=False)
 
     def ask(self, command: str, progress: Any, **named: Any) -> Any:
-        """The answer as an object. Where it names a text in memory, it has what a person calls
-        that."""
-        text = ask(command, progress, **self._about, **named)
+        """The answer, as an object."""
+        return self.answer(ask(command, progress, **self._about, **named))
+
+    def answer(self, text: str) -> Any:
+        """The JSON of an answer as an object. Where it names a text in memory, it has what a person
+        calls that."""
         said = json.loads(text)
         for path, name in self._texts.names.items():
             if os.path.basename(path) in text:

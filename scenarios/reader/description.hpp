@@ -49,7 +49,8 @@ struct DescribedKernel {
   std::optional<int> blocks;            ///< of threads, where few work on it
   bool tensor_cores = true;             ///< whether they can multiply a convolution in TF32
   std::optional<int> multiprocessors;   ///< the fewest of a device that launches it
-  std::optional<Duration> time;         ///< measured, all launches together
+  bool recomputed = false;       ///< a kernel of the forward pass that the backward pass runs again
+  std::optional<Duration> time;  ///< measured, all launches together
 };
 
 /// So many times in a row the kernel with this index.
@@ -106,6 +107,7 @@ struct WorkloadDescription {
   std::optional<DType> compute;
   std::optional<Optimizer> optimizer;
   bool clip_gradients = false;
+  bool marks_recomputed = false;  ///< do kernels that run again say so?
   DescribedRelease release = DescribedRelease::v2_13;
   std::string attention;  ///< which kernels attention was described as; "": there is none
   std::vector<std::string> notes, partial;

@@ -164,6 +164,10 @@ const Map<DescribedKernel>& kernel_map() {
                            "idle, and only there is there a sum of parts.",
                 .otherwise = "every device launches it",
                 .example = "97"})
+          .key("recomputed", value::boolean(), &DescribedKernel::recomputed,
+               {.meaning = "Whether the backward pass runs a kernel of the forward pass again, as "
+                           "activation checkpoints do: its product counts in HFU, and not in "
+                           "MFU."})
           .key("time", value::time_or_zero(), &DescribedKernel::time,
                {.meaning = "How long all its launches take together, where that was measured. It "
                            "goes before every law, on any device: such a description is of the "
@@ -530,6 +534,9 @@ Map<WorkloadDescription> make_map() {
             .example = "adamw"})
       .key("clip_gradients", value::boolean(), &D::clip_gradients,
            {.meaning = "Whether the step clips gradients by the norm of all of them."})
+      .key("marks_recomputed", value::boolean(), &D::marks_recomputed,
+           {.meaning = "Whether kernels that the backward pass runs again are marked `recomputed`. "
+                       "Earlier releases marked none: of such a file HFU is known and MFU is not."})
       .key("attention", value::text(), &D::attention,
            {.meaning = "Which kernels attention was described as.",
             .otherwise = "there is none",

@@ -173,6 +173,10 @@ std::optional<Kernel> priced(const DescribedKernel& described, std::optional<DTy
                     ? std::optional(fused_attention_gemm(described.attention->shape))
                 : described.gemm ? std::optional(described.gemm->gemm)
                                  : std::nullopt;
+  if (kernel.gemm)
+    kernel.recomputed = described.recomputed  ? 1
+                        : described.attention ? recomputed_share(described.attention->shape)
+                                              : 0;
   kernel.traffic = Bytes{described.read + described.written};
   kernel.type = multiplied_as(described, compute, device);
   kernel.launches = launches_of(described, kernel.type, device);
@@ -285,6 +289,7 @@ Workload workload_of(const WorkloadDescription& description, const std::string& 
   workload.arrival = description.arrival;
   for (const BufferGroup& group : description.frozen) workload.frozen += group.size;
   workload.inputs = Bytes{description.inputs};
+  workload.tells_recomputed = description.marks_recomputed;
   const bool in_fp32 = std::any_of(
       description.kernels.begin(), description.kernels.end(), [&](const DescribedKernel& kernel) {
         return kernel.kind == KernelKind::conv && kernel.tensor_cores &&

@@ -167,6 +167,14 @@ Map<Link> make_link_map() {
             .otherwise = "as `bandwidth`; of a link with a `base`, the same share of it as there",
             .example = "370.8 GB/s",
             .source = "NCCL 2.28.9, src/graph/topo.h"})
+      .key("carries", value::share(0.01, 1), &Link::carries,
+           {.meaning =
+                "What of the bandwidth bulk data of NCCL's collectives reaches, where that is "
+                "known of this network: the law of ports takes it in place of its own share.",
+            .otherwise =
+                "what public sweeps show of the kind: 0.79 of NVLink, 0.82 of PCIe, 0.92 of "
+                "Ethernet and InfiniBand",
+            .example = "0.6"})
       .key("nvswitch", value::boolean(), &Link::nvswitch,
            {.meaning = "Whether every GPU reaches every other at full speed through a switch, so "
                        "that NCCL's NVLS algorithms can exist."})

@@ -1,6 +1,7 @@
 #include "scenarios/reader/reference.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <sstream>
@@ -8,16 +9,18 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/reader/catalogue.hpp"
 #include "scenarios/reader/elsewhere.hpp"
 #include "scenarios/reader/format.hpp"
 #include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/named_files.hpp"
 #include "scenarios/reader/nearest.hpp"
 #include "scenarios/reader/quantity_text.hpp"
 
 namespace ddpsim {
 namespace {
 
-constexpr std::size_t terminal_width = 100, page_width = 118;
+constexpr std::size_t terminal_width = 100, page_width = 118, most_lines_of_entry = 40;
 
 /// The words of a text; what stands between two backticks is one.
 std::vector<std::string> words_of(const std::string& text) {
@@ -151,6 +154,55 @@ std::string explained(const Found& found) {
   if (!about.example.empty()) line(fmt::format("Example: {}: {}", found.key->name, about.example));
   if (!about.source.empty()) line("Source: " + about.source + ".");
   if (!about.elsewhere.empty()) line("Elsewhere: " + elsewhere_of(about) + ".");
+  return text;
+}
+
+std::string in_small_letters(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return text;
+}
+
+/// The kinds of entries of the catalogue, and where a scenario names one.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> entry_kinds{
+    {{model_entries, "workload.model"},
+     {device_entries, "cluster.device"},
+     {link_entries, "cluster.intra_node and cluster.inter_node"},
+     {cluster_entries, "cluster"},
+     {host_entries, "cluster.host"},
+     {operation_entries, "cluster.device.operations"}}};
+
+/// What the catalogue has under a name of small letters: its file, without comments; "" if it has
+/// nothing.
+std::string explained_entries(const std::string& name) {
+  std::string text;
+  for (const auto& [kind, key] : entry_kinds)
+    for (const std::string& entry : catalogue_names(kind)) {
+      if (in_small_letters(entry) != name) continue;
+      text += fmt::format("{}{}\n", text.empty() ? "" : "\n", entry);
+      text += wrapped(fmt::format("An entry of the catalogue of {}, for {}. `ddpsim list {}` "
+                                  "compares all of them. Its keys:",
+                                  kind, key, kind),
+                      terminal_width, "  ", "  ");
+      std::istringstream file(
+          content_of_file(catalogue_folder() / kind / fmt::format("{}.yaml", entry)));
+      std::size_t lines = 0;
+      for (std::string line; lines <= most_lines_of_entry && std::getline(file, line);)
+        if (!line.empty() && line[0] != '#')
+          text += fmt::format("    {}\n", lines++ < most_lines_of_entry ? line : "...");
+    }
+  return text;
+}
+
+/// The keys that take a name of small letters from a closed set, with what it means there.
+std::string explained_choices(const std::string& name, const std::vector<Found>& all) {
+  std::string text;
+  for (const Found& found : all)
+    for (const NamedChoice& choice : choices_within(found.key->type)) {
+      if (in_small_letters(std::string(choice.name)) != name) continue;
+      text += fmt::format("{}{}: {}\n", text.empty() ? "" : "\n", found.paths.front(), choice.name);
+      text += wrapped(std::string(choice.meaning), terminal_width, "  ", "  ");
+    }
   return text;
 }
 
@@ -305,9 +357,8 @@ std::string key_tree() {
 }
 
 std::string explanation(const std::string& given) {
-  std::string text, key = given;  // keys have no capitals; other programs' names do
-  std::transform(key.begin(), key.end(), key.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  std::string text;
+  const std::string key = in_small_letters(given);  // as keys are; other programs' names are not
   const std::vector<Found> all = all_keys();
   for (const bool whole : {true, false}) {
     for (const Found& found : all) {
@@ -320,6 +371,7 @@ std::string explanation(const std::string& given) {
     }
     if (!text.empty()) return text;
   }
+  if (text = explained_entries(key) + explained_choices(key, all); !text.empty()) return text;
   if (const std::string told = told_elsewhere(given); !told.empty())
     throw InputError(fmt::format("unknown key \"{}\": {}", given.substr(0, 60), told));
   std::vector<std::string> known;
@@ -327,6 +379,8 @@ std::string explanation(const std::string& given) {
     known.push_back(found.key->name);
     known.insert(known.end(), found.paths.begin(), found.paths.end());
   }
+  for (const auto& [kind, of] : entry_kinds)
+    for (const std::string& name : catalogue_names(kind)) known.push_back(name);
   const std::string guess = nearest(key, known);
   throw InputError(fmt::format("unknown key \"{}\"{}; `ddpsim explain` lists all keys",
                                given.substr(0, 60),

@@ -322,6 +322,11 @@ void read_described(const Yaml& given, const Entry& entry, WorkloadDraft& draft,
                                  .masked_flops = flops.masked};
   if (const std::string note = operations_note(description, draft.compute, device); !note.empty())
     scenario.described->notes.push_back(note);
+  if (!description.marks_recomputed)
+    scenario.described->notes.emplace_back(
+        "this file was written before kernels that the backward pass runs again (activation "
+        "checkpoints) were marked: HFU counts them, and MFU is not known; describe the model again "
+        "to have both");
   for (const DescribedCollective& each : description.collectives) {
     scenario.described->collectives += each.count;
     scenario.described->collective_bytes += each.count * Bytes{each.bytes};

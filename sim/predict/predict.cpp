@@ -21,9 +21,16 @@ bool has_slower_rank(const CostModel& costs) {
   return costs.slowest_rank > 1 && costs.ranks > 1;
 }
 
+/// What the schedule's work costs a typical rank.
+Costs price(const CostModel& model, const Schedule& schedule, const CostChange& change) {
+  Costs costs = model.price(schedule);
+  if (change) change(schedule, costs);
+  return costs;
+}
+
 /// The step of all ranks that differ, of which the last is the slowest.
 Timeline simulate_different(const CostModel& model, const Schedule& schedule, const Costs& typical,
-                            int different) {
+                            int different, const CostChange& change) {
   const bool owners = different_ranks(schedule, model.ranks) > 1;
   if (schedule.tasks.size() * static_cast<std::size_t>(different) > most_tasks)
     throw std::invalid_argument(
@@ -36,7 +43,7 @@ Timeline simulate_different(const CostModel& model, const Schedule& schedule, co
       schedules.push_back(schedule_of_rank(schedule, rank));
   std::vector<Costs> costs;
   for (int rank = 0; rank < different; ++rank)
-    costs.push_back(owners ? model.price(schedules[at(rank)]) : typical);
+    costs.push_back(owners ? price(model, schedules[at(rank)], change) : typical);
   const Schedule& last = owners ? schedules.back() : schedule;
   if (has_slower_rank(model))
     costs.back() = slowed_down(last, std::move(costs.back()), model.slowest_rank);
@@ -47,9 +54,10 @@ Timeline simulate_different(const CostModel& model, const Schedule& schedule, co
 }
 
 /// `typical`: what the schedule's work costs a typical rank.
-Timeline simulate_priced(const CostModel& model, const Schedule& schedule, const Costs& typical) {
+Timeline simulate_priced(const CostModel& model, const Schedule& schedule, const Costs& typical,
+                         const CostChange& change = {}) {
   const int different = simulated_ranks(model, schedule);
-  if (different > 1) return simulate_different(model, schedule, typical, different);
+  if (different > 1) return simulate_different(model, schedule, typical, different, change);
   return simulate(schedule, typical);
 }
 
@@ -72,20 +80,16 @@ Timeline after_input(Timeline timeline, const CostModel& costs) {
   return timeline;
 }
 
-Timeline checked_timeline(const CostModel& costs, const Schedule& schedule) {
-  const Costs typical = costs.price(schedule);
+Timeline checked_timeline(const CostModel& costs, const Schedule& schedule,
+                          const CostChange& change = {}) {
+  const Costs typical = price(costs, schedule, change);
   check_length(schedule, typical);
-  return after_input(simulate_priced(costs, schedule, typical), costs);
+  return after_input(simulate_priced(costs, schedule, typical, change), costs);
 }
 
-/// For who asks for lengths alone. Of GPUs the slowest rank decides them by itself: their hosts
-/// take alike, so it is never earlier than a typical one. Left out is what a typical rank's kernels
-/// do to a collective while the slowest computes nothing: seldom more than a few in a thousand. Of
-/// four thousand random steps, with factors of up to 3, five were too short by more than that, one
-/// by 4 %. Where launches come later beside collectives it may be more, and both are simulated.
+/// For who asks for lengths alone.
 Timeline timeline_for_lengths(const CostModel& costs, const Schedule& schedule) {
-  if (costs.synchronous || !has_slower_rank(costs) || costs.interference.delays_launches() ||
-      different_ranks(schedule, costs.ranks) > 1)
+  if (!slowest_rank_decides(costs) || different_ranks(schedule, costs.ranks) > 1)
     return checked_timeline(costs, schedule);
   Costs typical = costs.price(schedule);
   check_length(schedule, typical);
@@ -94,6 +98,10 @@ Timeline timeline_for_lengths(const CostModel& costs, const Schedule& schedule) 
 }
 
 }  // namespace
+
+bool slowest_rank_decides(const CostModel& costs) {
+  return has_slower_rank(costs) && !costs.synchronous && !costs.interference.delays_launches();
+}
 
 int simulated_ranks(const CostModel& costs, const Schedule& schedule) {
   return std::max(different_ranks(schedule, costs.ranks), has_slower_rank(costs) ? 2 : 1);
@@ -114,6 +122,10 @@ Step predict(const CostModel& costs, const Training& training, Schedule schedule
 
 Duration step_length(const CostModel& costs, const Schedule& schedule) {
   return timeline_for_lengths(costs, schedule).end.time_since_epoch();
+}
+
+Duration step_length(const CostModel& costs, const Schedule& schedule, const CostChange& change) {
+  return checked_timeline(costs, schedule, change).end.time_since_epoch();
 }
 
 Duration communication_length(const CostModel& costs, const Schedule& schedule) {

@@ -70,9 +70,7 @@ void BucketedSteps::take_costs(double link_factor) {
   const Costs costs = model_.costs.price(whole_);
   check_length(whole_, costs);
   const bool slower = model_.costs.slowest_rank > 1 && model_.costs.ranks > 1;
-  // Of GPUs the slowest rank decides alone: their hosts take alike, so it is never earlier than a
-  // typical one, and computes whenever that does.
-  if (!slower || synchronous_) compile(costs);
+  if (!slowest_rank_decides(model_.costs)) compile(costs);
   if (slower) compile(slowed_down(whole_, costs, model_.costs.slowest_rank));
   if (lanes_.size() == 1 && !synchronous_) find_jumps(lanes_.front());
 }

@@ -15,8 +15,9 @@
 namespace ddpsim {
 
 /// The length of a `bucketed` step under one bucketing after another: what a tuner asks thousands
-/// of times. The same to the tick as predict(model, training).metrics.step, whose schedule it knows
-/// but for the buckets: those only decide where collectives are launched and waited for, so nothing
+/// of times. The same to the tick as step_length(), and so as predict(model, training).metrics.step
+/// but where slowest_rank_decides: there that rank alone is followed. Of the schedule it knows all
+/// but the buckets: those only decide where collectives are launched and waited for, so nothing
 /// else is built anew, and a kernel costs a few nanoseconds.
 ///
 /// `training` says everything but the buckets. Gradients are spoken of by position: their place in

@@ -32,23 +32,16 @@ struct Constant {
   std::function<double&(PortConstants&)> of;
 };
 
-double& share(PortConstants& constants, LinkKind kind) {
-  return constants.share[static_cast<std::size_t>(kind)];
-}
-
 /// No link carries more than its line rate, and PCIe no more than packets of 256 bytes with 24 of
 /// headers leave. Where a bound is within that: a message of 1 GiB takes at most 1.35 times its
 /// bytes through the narrowest port, and the smallest on Hopper 13 us.
 const std::vector<Constant>& constants() {
   static const std::vector<Constant> all{
-      {"nvlink", 0.79, 1, [](PortConstants& c) -> double& { return share(c, LinkKind::nvlink); }},
+      {"nvlink", 0.79, 1, [](PortConstants& c) -> double& { return c.nvlink; }},
       {"nvls", 0.4, 1, [](PortConstants& c) -> double& { return c.nvls; }},
-      {"pcie", 0.78, 0.92, [](PortConstants& c) -> double& { return share(c, LinkKind::pcie); }},
+      {"pcie", 0.78, 0.92, [](PortConstants& c) -> double& { return c.pcie; }},
       {"host", 0.78, 0.92, [](PortConstants& c) -> double& { return c.host; }},
-      {"infiniband", 0.5, 1,
-       [](PortConstants& c) -> double& { return share(c, LinkKind::infiniband); }},
-      {"ethernet", 0.5, 1,
-       [](PortConstants& c) -> double& { return share(c, LinkKind::ethernet); }},
+      {"network", 0.5, 1, [](PortConstants& c) -> double& { return c.network; }},
       {"start us", 0, 3, [](PortConstants& c) -> double& { return c.start_us; }},
   };
   return all;

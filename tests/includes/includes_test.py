@@ -113,7 +113,7 @@ def libraries_have_their_rooms():
     places = {
         'cuda_runtime.h': 'backend/nccl', 'nccl.h': 'backend/nccl',
         'yaml-cpp/yaml.h': 'scenarios/reader', 'boost/program_options.hpp': 'tools/command',
-        'gloo/allreduce.h': 'backend/gloo', 'mpi.h': 'tools/sweep',
+        'gloo/allreduce.h': 'backend/gloo',
         'nlohmann/json.hpp': 'tools/report', 'thread': 'sim/tune', 'Eigen/Dense': 'model/cost'
     }
     expect_accepted({f'{room}/user{number}.cpp': f'#include <{header}>\n'

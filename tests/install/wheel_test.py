@@ -77,8 +77,8 @@ def it_serves_every_python_and_is_small(folder):
     expect(wheel().stat().st_size < LARGEST, f'{wheel().stat().st_size} bytes')
     with zipfile.ZipFile(wheel()) as held:
         names = [pathlib.PurePath(name).name for name in held.namelist()]
-    left_out = [name for name in names if re.match(r'lib(cu|nccl|mpi|nvidia)', name)]
-    expect(not left_out, 'libraries of CUDA, NCCL or MPI are inside:', left_out)
+    left_out = [name for name in names if re.match(r'lib(cu|nccl|nvidia)', name)]
+    expect(not left_out, 'libraries of CUDA or NCCL are inside:', left_out)
 
 
 def its_module_keeps_to_the_limited_api_of_3_9(folder):

@@ -123,6 +123,54 @@ def test_code_that_asks_which_autocast_it_is_in_is_told():
     assert (torch.is_autocast_enabled, torch.get_autocast_dtype) == functions
 
 
+class Functions(nn.Module):
+    """A block that is no module call where it is checkpointed: functions of tensors alone."""
+
+    def __init__(self, reentrant):
+        super().__init__()
+        self.reentrant = reentrant
+        self.first, self.last = nn.Linear(8, 8), nn.Linear(8, 8)
+        self.weight = nn.Parameter(torch.randn(16, 8))
+
+    def forward(self, x):
+        def block(x):
+            return (x @ self.weight.T).sin() @ self.weight
+        x = self.first(x)
+        x = block(x) if self.reentrant is None else checkpoint(
+            block, x, use_reentrant=self.reentrant)
+        return self.last(x)
+
+
+def counted_twice(workload):
+    return sum(kernel.flops for kernel in workload.backward if kernel.recomputed)
+
+
+@pytest.mark.parametrize('reentrant', [False, True])
+@pytest.mark.parametrize('model', [Blocks, Functions])
+def test_kernels_that_run_again_are_marked_and_no_others(model, reentrant):
+    def described(reentrant):
+        torch.manual_seed(1)
+        return describe(model(reentrant), torch.randn(4, 8, requires_grad=True),
+                        lambda model, x: model(x).sum())
+    plain, again = described(None), described(reentrant)
+    assert not any(kernel.recomputed for kernel in plain.forward + plain.backward + again.forward)
+    assert counted_twice(again) > 0
+    assert again.flops - counted_twice(again) == plain.flops
+    assert ', recomputed: true' in again.text() and ', recomputed: true' not in plain.text()
+    assert '\nmarks_recomputed: true\n' in plain.text()
+
+
+@pytest.mark.parametrize('reentrant', [False, True])
+@pytest.mark.parametrize('name', ['gpt2', 'llama', 'bert'])
+def test_a_checkpointed_transformer_has_the_model_flops_of_the_plain_one(name, reentrant):
+    model, batch, _, _ = from_transformers(name)
+    plain = describe(model, batch)
+    model.gradient_checkpointing_enable({'use_reentrant': reentrant})
+    again = describe(model, batch)
+    assert again.flops > plain.flops
+    assert again.flops - counted_twice(again) == plain.flops
+
+
 def calculations(kernels):
     """Products and attentions, counted, with their formats."""
     return Counter((k.op, k.type, k.gemm, k.attention) for k in kernels if k.gemm or k.attention)

@@ -160,8 +160,9 @@ TEST_CASE("unknown commands and flags are refused with the nearest", "[tools][ba
         "unknown flag \"--jsn\"; did you mean \"--json\"?; see ddpsim run --help");
   CHECK(refusals.of({"run", file, "--jsn=old.json"}) ==
         "unknown flag \"--jsn\"; did you mean \"--json\"?; see ddpsim run --help");
-  CHECK(refusals.of({"schedule", file, "--csv", "x"}) ==
-        "unknown flag \"--csv\"; see ddpsim schedule --help");
+  CHECK(refusals.of({"schedule", file, "--report", "x"}) ==
+        "unknown flag \"--report\": ddpsim run, ddpsim sweep, ddpsim tune, ddpsim score or ddpsim "
+        "validate has it, ddpsim schedule does not; see ddpsim schedule --help");
   CHECK(refusals.of({"run", file, "-x"}) == "unknown flag \"-x\"; see ddpsim run --help");
 }
 

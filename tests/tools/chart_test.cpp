@@ -1,5 +1,7 @@
 #include "tools/report/chart.hpp"
 
+#include <array>
+
 #include <catch2/catch.hpp>
 
 #include "sim/engine/simulate.hpp"
@@ -30,6 +32,24 @@ TEST_CASE("the chart's legend explains h where a row has one", "[tools][chart]")
   const std::string without = chart_with(Operation::optimizer);
   CHECK_THAT(without, Catch::Contains("= all-reduce, . mostly idle\n") &&
                           Catch::Contains("compute       " + half + std::string(36, 'O') + "\n"));
+}
+
+TEST_CASE("the chart shows how long rank 0 waits for the end of the step", "[tools][chart]") {
+  // Rank 0 ends at 20 ms and the slowest rank at 40: a cell is 0.56 ms.
+  fixtures::Script script;
+  script.add(fixtures::kernel(10ms));
+  script.add(fixtures::kernel(10ms));
+  const Costs slower = slowed_down(script.schedule, script.costs, 2);
+  Step step;
+  const std::array plans{RankPlan{&script.schedule, &script.costs},
+                         RankPlan{&script.schedule, &slower}};
+  step.timeline = simulate(plans);
+  step.schedule = script.schedule;
+  const std::string chart = timeline_chart({{"none", &step}});
+  CHECK_THAT(
+      chart,
+      Catch::Contains("= all-reduce, - rank 0 waits for the end of the step, . mostly idle") &&
+          Catch::Contains("compute       " + std::string(36, 'F') + std::string(36, '-') + "\n"));
 }
 
 }  // namespace

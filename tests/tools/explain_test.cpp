@@ -60,6 +60,20 @@ TEST_CASE("an unknown key to explain is bad input, with the nearest", "[tools][e
   CHECK(ddpsim({"explain", std::string(100'000, 'x')}).err.size() < 300);
 }
 
+TEST_CASE("names that keys take are explained too, in any case of letters", "[tools][explain]") {
+  CHECK(ddpsim({"explain", "Training.BUCKET_CAP"}).out ==
+        ddpsim({"explain", "training.bucket_cap"}).out);
+  const std::string device = ddpsim({"explain", "H100-SXM"}).out;
+  CHECK_THAT(device, Catch::StartsWith("h100-sxm\n  An entry of the catalogue of devices, for "
+                                       "cluster.device."));
+  CHECK_THAT(device, Catch::Contains("\n    multiprocessors: 132"));
+  CHECK_THAT(ddpsim({"explain", "DGX-H100"}).out, Catch::Contains("\n    intra_node: nvlink4\n"));
+  CHECK_THAT(
+      ddpsim({"explain", "Bucketed"}).out,
+      Catch::Contains("training.strategy: bucketed\n") && Catch::Contains("compare: bucketed\n"));
+  CHECK_THAT(ddpsim({"explain", "h100-sxn"}).err, Catch::Contains("did you mean \"h100-sxm\"?"));
+}
+
 TEST_CASE("docs/scenario.md is what the program prints", "[tools][explain]") {
   const Outcome outcome = ddpsim({"explain", "--markdown"});
   CHECK(outcome.code == 0);

@@ -59,6 +59,8 @@ TEST_CASE("run --json has exactly the fields of ddpsim.run/1", "[tools][run]") {
                                  "tokens_per_second_per_device",
                                  "model_flops",
                                  "mfu",
+                                 "hardware_flops",
+                                 "hfu",
                                  "scaling_efficiency",
                                  "scaling_efficiency_node",
                                  "communication_share",

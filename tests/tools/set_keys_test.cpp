@@ -199,5 +199,32 @@ TEST_CASE("run takes --device and --link as --set does", "[tools][set_keys]") {
                       "--set", "cluster.inter_node=ethernet-400g"}));
 }
 
+TEST_CASE("every command that predicts one scenario takes --device and --link",
+          "[tools][set_keys]") {
+  const Scratch scratch;
+  const std::string file = scratch.write("s.yaml", of_names).string();
+  const std::vector<std::string> flags{"--device", "h200", "--link", "nvlink4"},
+      settings{"--set", "cluster.device=h200", "--set", "cluster.intra_node=nvlink4"};
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"schedule"},
+                                                  {"tune"},
+                                                  {"sweep", "--vary", "workload.batch=4,8"}}) {
+    const auto rows = [&](const std::vector<std::string>& more) {
+      std::vector<std::string> line = command;
+      line.push_back(file);
+      line.insert(line.end(), more.begin(), more.end());
+      line.insert(line.end(), {"-q", "--csv", "-"});
+      const Outcome outcome = ddpsim(line);
+      CAPTURE(command.front(), outcome.err);
+      CHECK(outcome.code == 0);
+      std::string text;  // of a sweep without what its rows were computed from, which is the words
+      for (const std::string& row : lines_of(outcome.out))
+        text += row.substr(0, command.front() == "sweep" ? row.rfind(',') : row.size()) + "\n";
+      return text;
+    };
+    CHECK(rows(flags) == rows(settings));
+    CHECK(rows(flags) != rows({}));
+  }
+}
+
 }  // namespace
 }  // namespace ddpsim

@@ -4,7 +4,6 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
-#include "tests/not_run.hpp"
 #include "tests/tools/jobs.hpp"
 #include "tests/tools/program.hpp"
 
@@ -492,122 +491,22 @@ TEST_CASE("what is no plain file gets a sweep once, at the end", "[tools][sweep]
                          sweep({first_example, "--vary", "workload.batch=1,2"}).out);
 }
 
-/// Was ddpsim built with MPI? If not, the test is not run.
-bool with_mpi() {
-  if (!DDPSIM_HAS_MPI) not_run("ddpsim was built without MPI (libopenmpi-dev)");
-  return DDPSIM_HAS_MPI;
-}
-
-Outcome under_mpirun(const std::string& ranks, const Words& flags, const Scratch& scratch) {
-  Words line{"mpirun", "--allow-run-as-root", "--oversubscribe", "-n", ranks, DDPSIM_PROGRAM,
-             "sweep"};
-  line.insert(line.end(), flags.begin(), flags.end());
-  // What MPI itself does not free at its end is not ours.
-  return execute(line, scratch.folder(), {{"ASAN_OPTIONS", "detect_leaks=0"}});
-}
-
-TEST_CASE("processes under mpirun make the same file as one", "[tools][sweep]") {
-  if (!with_mpi()) return;
-  const Scratch scratch;
-  REQUIRE(
-      sweep(grid_of(first_example, {"--csv", "one.csv", "--json", "one.json"}), scratch.folder())
-          .code == 0);
-  for (const std::string ranks : {"1", "3"}) {
-    CAPTURE(ranks);
-    const Words line =
-        grid_of(first_example, {"--csv", ranks + "x.csv", "--json", ranks + "x.json"});
-    const Outcome outcome = under_mpirun(ranks, line, scratch);
-    INFO(outcome.err);
-    REQUIRE(outcome.code == 0);
-    CHECK(outcome.err == "6 points: 6 computed\n");
-    CHECK(outcome.out == sweep(grid_of(first_example)).out);
-    for (const std::string end : {".csv", ".json"})
-      CHECK(content_of(scratch.path(ranks + "x" + end)) == content_of(scratch.path("one" + end)));
-    check_as_run_says(Json::parse(content_of(scratch.path(ranks + "x.json"))), grid_keys);
-    CHECK(under_mpirun(ranks, line, scratch).err ==
-          "6 points: 6 were in " + ranks + "x.csv, 0 computed\n");
-  }
-}
-
-TEST_CASE("processes under mpirun continue what one began", "[tools][sweep]") {
-  if (!with_mpi()) return;
-  const Scratch scratch;
-  const std::string vary = "training.bucket_cap=1MiB..40MiB";
-  REQUIRE(sweep({first_example, "--vary", "training.bucket_cap=1MiB..10MiB", "--csv", "rows.csv"},
-                scratch.folder())
-              .code == 0);
-  const Outcome outcome =
-      under_mpirun("3", {first_example, "--vary", vary, "--csv", "rows.csv"}, scratch);
-  CHECK(outcome.err == "40 points: 10 were in rows.csv, 30 computed\n");
-  CHECK(content_of(scratch.path("rows.csv")) ==
-        sweep({first_example, "--vary", vary, "--csv", "-"}).out);
-}
-
-TEST_CASE("bad input under mpirun is said once", "[tools][sweep]") {
-  if (!with_mpi()) return;
-  const Scratch scratch;
-  const Words wrong{first_example, "--vary", "training.bucket_cap=foo,bar"};
-  const Outcome outcome = under_mpirun("3", wrong, scratch);
-  CHECK(outcome.code == 2);
-  int said = 0;
-  for (const std::string& line : lines_of(outcome.err)) said += line.rfind("ddpsim: ", 0) == 0;
-  CHECK(said == 1);
-  CHECK_THAT(outcome.err, Catch::StartsWith("ddpsim: --vary training.bucket_cap=foo: expected"));
-}
-
-TEST_CASE("processes that mpirun started but MPI does not know do not all do the work",
-          "[tools][sweep]") {
-  if (!with_mpi()) return;
-  const Words line{DDPSIM_PROGRAM, "sweep", first_example, "--vary", "workload.batch=1,2"};
-  const Environment two{{"SLURM_PROCID", "0"},
-                        {"SLURM_STEP_ID", "0"},
-                        {"SLURM_STEP_NUM_TASKS", "2"},
-                        {"ASAN_OPTIONS", "detect_leaks=0"}};
-  const Outcome outcome = execute(line, {}, two);
-  CHECK(outcome.code == 2);
-  CHECK(outcome.out.empty());
-  CHECK_THAT(outcome.err, Catch::Contains("srun started 2 processes, but MPI knows of 1"));
-  const Environment second{{"SLURM_PROCID", "1"},
-                           {"SLURM_STEP_ID", "0"},
-                           {"SLURM_STEP_NUM_TASKS", "2"},
-                           {"ASAN_OPTIONS", "detect_leaks=0"}};
-  const Outcome silent = execute(line, {}, second);
-  CHECK(silent.code == 0);
-  CHECK(silent.out.empty());
-}
-
-#if DDPSIM_HAS_MPI
-TEST_CASE("an MPI module that is not there is told in one line", "[tools][sweep]") {
-  const Words line{DDPSIM_PROGRAM, "sweep", first_example, "--vary", "workload.batch=1,2"};
-  const Outcome outcome = execute(
-      line, {},
-      {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "3"}, {"DDPSIM_MODULES", "/none"}});
-  CHECK(outcome.code == 1);
-  CHECK(outcome.out.empty());
-  CHECK(outcome.err ==
-        "ddpsim: the MPI module, ddpsim_mpi.so, is not in /none; DDPSIM_MODULES names another "
-        "folder\n");
-  // Nobody asks for it otherwise.
-  CHECK(execute(line, {}, {{"DDPSIM_MODULES", "/none"}}).code == 0);
-}
-
-#else
-
-TEST_CASE("a build without MPI says so under mpirun, once", "[tools][sweep]") {
+TEST_CASE("processes that a launcher started do not all make one sweep", "[tools][sweep]") {
   const Words line{DDPSIM_PROGRAM, "sweep", first_example, "--vary", "workload.batch=1,2"};
   for (const std::string rank : {"0", "1", "2"}) {
     const Outcome outcome =
         execute(line, {}, {{"OMPI_COMM_WORLD_RANK", rank}, {"OMPI_COMM_WORLD_SIZE", "3"}});
     CHECK(outcome.out.empty());
     CHECK(outcome.code == (rank == "0" ? 2 : 0));
-    if (rank == "0")
-      CHECK_THAT(outcome.err, Catch::Contains("mpirun started 3 processes, but this ddpsim is "
-                                              "built without MPI"));
-    else
-      CHECK(outcome.err.empty());
+    CHECK(outcome.err ==
+          (rank == "0" ? "ddpsim: mpirun started 3 processes, and a sweep is one: start it by "
+                         "itself, or share its points from Python: ddpsim.sweep(..., "
+                         "executor=...)\n"
+                       : ""));
   }
+  CHECK(execute(line, {}, {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}).code ==
+        0);
 }
-#endif
 
 }  // namespace
 }  // namespace ddpsim

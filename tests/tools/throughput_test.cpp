@@ -2,7 +2,9 @@
 
 #include "tools/study/throughput.hpp"
 
+#include <cctype>
 #include <cmath>
+#include <sstream>
 
 #include <catch2/catch.hpp>
 
@@ -69,18 +71,104 @@ TEST_CASE("model FLOPs of a transformer are 6 for each weight and token, and att
   const double tokens = static_cast<double>(scenario.batch) * s;
   const double weights = layers * 12 * d * d + vocabulary * d;
   const double least = 6 * weights * tokens;
-  const auto flops = model_flops(scenario.workload, scenario.cluster.device, 1);
+  const auto flops = step_flops(scenario.workload, scenario.cluster.device, 1);
   REQUIRE(flops);
-  // Fused attention of a causal mask: half of the scores; 2 products forward, 5 backward.
-  CHECK(flops->flops > least);
-  CHECK(flops->flops < least + layers * 7 * 2 * s * d * tokens);
-  CHECK(model_flops(scenario.workload, scenario.cluster.device, 4)->flops == 4 * flops->flops);
+  REQUIRE(flops->model);
+  // Fused attention of a causal mask: half of the scores; 2 products forward and 4 backward, and a
+  // fifth that computes the scores again.
+  const double model = flops->model->flops, executed = flops->executed.flops;
+  const double of_attention = layers * 2 * s * d * tokens / 2;  // one product
+  CHECK(model == Approx(least + 6 * of_attention).epsilon(0.01));
+  CHECK(executed - model == Approx(of_attention).epsilon(0.01));
+  CHECK(step_flops(scenario.workload, scenario.cluster.device, 4)->model->flops == 4 * model);
   const Json run = figures_of_run({});
   const double peak = scenario.cluster.device.peak_of(DType::bf16).flops_per_second;
   for (const Json& result : run["results"]) {
-    CHECK(result["model_flops"].get<double>() == flops->flops);
-    CHECK(result["mfu"].get<double>() ==
-          Approx(flops->flops / peak / (result["step_ms"].get<double>() / 1000)));
+    const double seconds = result["step_ms"].get<double>() / 1000;
+    CHECK(result["model_flops"].get<double>() == model);
+    CHECK(result["hardware_flops"].get<double>() == executed);
+    CHECK(result["mfu"].get<double>() == Approx(model / peak / seconds));
+    CHECK(result["hfu"].get<double>() == Approx(executed / peak / seconds));
+  }
+  CHECK_THAT(ddpsim({"run", first_example, "--wide"}).out, Catch::Contains("MFU     HFU"));
+}
+
+TEST_CASE("where nothing is computed twice MFU and HFU are one figure", "[tools][throughput]") {
+  const Scratch scratch;
+  const std::string file = scratch.write("s.yaml", two_nodes).string();
+  for (const Json& result : figures_of_run({}, file)["results"]) {
+    CHECK(result["mfu"].is_number());
+    CHECK(result["mfu"] == result["hfu"]);
+  }
+  const std::string out = ddpsim({"run", file, "--wide"}).out;
+  CHECK_THAT(out, Catch::Contains("MFU") && !Catch::Contains("HFU"));
+}
+
+/// A layer whose forward product the backward pass runs again, `marked` or not.
+std::string checkpointed(bool marked) {
+  const std::string mark = marked ? ", recomputed: true" : "";
+  return std::string("format: ddpsim.workload/2\nbatch: 8\n") +
+         (marked ? "marks_recomputed: true\n" : "") +
+         "kernels:\n"
+         "  - {op: mm, kind: gemm, gemm: {m: 8, n: 64, k: 32}, read: 9216, written: 2048}\n"
+         "  - {op: mm, kind: gemm, gemm: {m: 8, n: 64, k: 32}, read: 9216, written: 2048" +
+         mark +
+         "}\n"
+         "  - {op: mm, kind: gemm, gemm: {m: 64, n: 32, k: 8}, read: 3072, written: 8192}\n"
+         "layers:\n  - {name: a, forward: [0], backward: [1, 2], kept: 4096}\n"
+         "parameters:\n  - {name: a.weight, shape: [64, 32], layer: 0, after: 1}\n";
+}
+
+TEST_CASE("MFU leaves out the kernels of a description that run again", "[tools][throughput]") {
+  const Scratch scratch;
+  const auto figures = [&](bool marked) {
+    const std::string file = scratch.write("m.yaml", checkpointed(marked)).string();
+    return figures_of_run({"--cluster", "dgx-h100"}, file);
+  };
+  const double one = 2.0 * 8 * 64 * 32;
+  const Json run = figures(true);
+  CHECK(run["results"][0]["model_flops"].get<double>() == 2 * one);
+  CHECK(run["results"][0]["hardware_flops"].get<double>() == 3 * one);
+  CHECK(run["described"]["notes"].empty());
+  // One that was written before kernels were marked cannot tell.
+  const Json before = figures(false);
+  CHECK(before["results"][0]["hardware_flops"].get<double>() == 3 * one);
+  for (const char* key : {"model_flops", "mfu"}) CHECK(before["results"][0][key].is_null());
+  CHECK(before["results"][0]["hfu"].is_number());
+  CHECK_THAT(before["described"]["notes"].dump(), Catch::Contains("MFU is not known"));
+}
+
+/// "label 1.23" of a line of parts: the number behind each label.
+double sum_of_parts(const std::string& line) {
+  double sum = 0;
+  std::istringstream words(line.substr(line.find("): ") + 3));
+  for (std::string word; words >> word;)
+    if (std::isdigit(static_cast<unsigned char>(word.front())) != 0) sum += std::stod(word);
+  return sum;
+}
+
+TEST_CASE("the parts of a rank's memory sum to what it takes, in the table and in JSON",
+          "[tools][throughput]") {
+  for (const char* name : {"examples/first.yaml", "seeds/cs336-xl-2xh100.yaml",
+                           "seeds/comm-hooks-slow-link.yaml", "examples/mlp-2ranks.yaml"}) {
+    CAPTURE(name);
+    const std::string file = shipped(name);
+    double most = 0;
+    for (const Json& result : figures_of_run({}, file)["results"]) {
+      std::int64_t sum = 0;
+      for (const auto& part : result["memory"]["at_peak"].items())
+        sum += part.value().get<std::int64_t>();
+      CHECK(sum == result["memory"]["peak_bytes"].get<std::int64_t>());
+      most = std::max(most, result["memory"]["peak_bytes"].get<double>());
+    }
+    for (const std::string& line : lines_of(ddpsim({"run", file, "--wide"}).out)) {
+      if (line.rfind("memory per rank: ", 0) != 0) continue;
+      // Three digits of each of at most twelve parts.
+      const double gib = most / (1024.0 * 1024 * 1024);
+      CHECK(sum_of_parts(line) == Approx(gib).epsilon(0.01));
+      most = 0;
+    }
+    CHECK(most == 0);  // the line was there
   }
 }
 

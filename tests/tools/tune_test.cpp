@@ -256,8 +256,6 @@ TEST_CASE("tune refuses in one line what it cannot use", "[tools][tune]") {
   refused({"tune", profile, "--link", "nowhere.yaml", "--ranks", "2", "--device", "t4"},
           "nowhere.yaml");
   refused({"tune", profile, "--link", "pcie4", "--ranks", "1", "--device", "t4"}, "from 2 to");
-  refused({"tune", workstations, "--link", "pcie4"}, "is a scenario and says its cluster itself");
-  refused({"tune", workstations, "--device", "t4"}, "is a scenario and says its cluster itself");
   const auto with_links = [&](std::vector<std::string> flags, const std::string& says) {
     flags.insert(flags.begin(), {"tune", profile, "--device", "a100-80"});
     refused(flags, says);

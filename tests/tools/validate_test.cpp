@@ -89,6 +89,33 @@ void check_validation(const Json& json, int ranks) {
 
 }  // namespace
 
+TEST_CASE("validate writes a row for each strategy as CSV", "[tools][validate]") {
+  const Scratch scratch;
+  const std::string file = scratch.write("s.yaml", small_mlp).string();
+  const std::string csv = scratch.path("rows.csv").string();
+  const Outcome outcome = ddpsim(with(
+      quick(file), {"--backend", "threads", "--ranks", "2", "-q", "--csv", csv, "--json", "-"}));
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const std::vector<std::string> rows = lines_of(content_of(csv));
+  const Json results = outcome.json().at("results");
+  REQUIRE(rows.size() == results.size() + 1);
+  CHECK(rows[0] == "label,predicted_step_ms,measured_step_ms,step_error,step_low_ms,step_high_ms");
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    const std::vector<double> sides{results[r].at("predicted").at("step_ms"),
+                                    results[r].at("measured").at("step_ms")};
+    // A label such as "bucketed, 4 MiB" holds a comma.
+    const std::size_t label =
+        rows[r + 1].find(rows[r + 1][0] == '"' ? "\"," : ",") + (rows[r + 1][0] == '"' ? 2 : 1);
+    std::istringstream numbers(rows[r + 1].substr(label));
+    double predicted = 0, measured = 0;
+    char comma = 0;
+    numbers >> predicted >> comma >> measured;
+    CHECK(predicted == Approx(sides[0]));
+    CHECK(measured == Approx(sides[1]));
+  }
+}
+
 TEST_CASE("an optimizer that no backend computes is refused in one line, before ranks start",
           "[tools][validate]") {
   const Scratch scratch;

@@ -22,7 +22,9 @@ TEST_CASE("run --why adds an object to each result, and nothing else changes", "
   const Json without = ddpsim({"run", file, "--json", "-"}).json();
   for (Json& result : with["results"]) {
     CHECK(keys_of(result["why"]) ==
-          Words{"exposed_in_buckets_ms", "exposed_elsewhere_ms", "buckets", "what_if"});
+          Words{"one_rank_ms", "lost_slowest_rank_ms", "lost_interference_ms", "lost_transfer_ms",
+                "lost_latency_ms", "lost_copies_ms", "lost_launches_ms", "lost_rest_ms",
+                "exposed_in_buckets_ms", "exposed_elsewhere_ms", "buckets", "what_if"});
     result.erase("why");
   }
   CHECK(with == without);
@@ -58,6 +60,62 @@ TEST_CASE("every exposed bucket has a reason, and their sum is part of the expos
             Approx(result["exposed_ms"].get<double>()).margin(1e-9));
     }
   }
+}
+
+/// All that a step loses.
+double lost(const Json& why) {
+  double sum = 0;
+  for (const auto& item : why.items())
+    if (item.key().rfind("lost_", 0) == 0) sum += item.value().get<double>();
+  return sum;
+}
+
+TEST_CASE("what a step loses sums to what it takes beyond one rank by itself", "[tools][why]") {
+  for (const char* name : {"examples/first.yaml", "seeds/cs336-xl-2xh100.yaml",
+                           "examples/mlp-2ranks.yaml", "examples/own-profile.yaml"}) {
+    const Words all{"--set", "compare=[none, naive, flat, overlap, bucketed]"};
+    for (const Json& result : why_run(shipped(name), all)["results"]) {
+      CAPTURE(name, result["strategy"]);
+      const Json& why = result["why"];
+      CHECK(why["one_rank_ms"].get<double>() + lost(why) ==
+            Approx(result["step_ms"].get<double>()).margin(1e-8));
+      CHECK(why["one_rank_ms"].get<double>() / result["step_ms"].get<double>() ==
+            Approx(result["scaling_efficiency"].get<double>()));
+      if (result["strategy"] == "none")
+        CHECK(why["lost_slowest_rank_ms"].get<double>() == Approx(lost(why)).margin(1e-8));
+    }
+  }
+}
+
+TEST_CASE("the wait for the slowest rank is told as assumed, given, or nothing", "[tools][why]") {
+  const std::string file = shipped("examples/first.yaml");
+  const auto text = [&](const Words& flags) {
+    Words words{"run", file, "--why", "--wide", "--set", "compare=[flat]"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    return ddpsim(words).out;
+  };
+  CHECK_THAT(text({}), Catch::Contains("the slowest of 8 ranks is assumed to compute 0.7 % longer "
+                                       "(cluster.skew is not given)"));
+  CHECK_THAT(text({"--set", "cluster.skew=3 %"}),
+             Catch::Contains("slowest rank: the slowest of 8 ranks is expected to compute 4.3 % "
+                             "longer (cluster.skew)"));
+  const Json given = why_run(file, {"--set", "cluster.skew=3 %", "--set", "compare=[flat]"});
+  CHECK(given["cluster"]["slowest_rank_from"] == "scenario");
+  CHECK(given["results"][0]["why"]["lost_slowest_rank_ms"].get<double>() > 1);
+  const Json even = why_run(file, {"--set", "cluster.skew=0 %", "--set", "compare=[flat]"});
+  CHECK(even["cluster"]["slowest_rank_from"].is_null());
+  CHECK(even["results"][0]["why"]["lost_slowest_rank_ms"] == 0);
+  CHECK_THAT(text({"--set", "cluster.skew=0 %"}), !Catch::Contains("the slowest of 8"));
+  // Flat hides nothing, however late the slowest rank: none of its all-reduce is that rank's.
+  for (const Json& run : {given, even})
+    CHECK(run["results"][0]["why"]["buckets"][0]["exposed_by_ms"]["slowest_rank"] == 0);
+}
+
+TEST_CASE("CSV has what a step loses where it is asked why", "[tools][why]") {
+  const std::string file = shipped("examples/first.yaml");
+  const std::string with = ddpsim({"run", file, "--why", "--csv", "-"}).out;
+  CHECK_THAT(lines_of(with).front(), Catch::Contains(",one_rank_ms,lost_slowest_rank_ms,"));
+  CHECK_THAT(lines_of(ddpsim({"run", file, "--csv", "-"}).out).front(), !Catch::Contains("lost_"));
 }
 
 TEST_CASE("what is made better never makes these steps longer", "[tools][why]") {

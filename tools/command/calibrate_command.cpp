@@ -179,7 +179,7 @@ std::vector<Training> trainings_of(const Scenario& scenario) {
 
 Calibration measured(Backend& backend, const Scenario& scenario,
                      const std::vector<Schedule>& schedules, const CalibrateRequest& request) {
-  Progress progress(request.common.quiet || backend.rank() != 0);
+  Progress progress(request.common.quiet || backend.rank() != 0, Progress::InLogs::yes);
   Watch watch;
   watch.progress = [&](const std::string& what, double done) { progress.show(what, done); };
   watch.stop = [] { return Interruptible::asked(); };

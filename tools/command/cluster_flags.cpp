@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/reader/input_error.hpp"
+#include "tools/command/link_flags.hpp"
 #include "tools/study/flag_values.hpp"
 
 namespace ddpsim {
@@ -25,7 +26,12 @@ void ClusterFlags::add_to(boost::program_options::options_description& flags) {
       "ranks-per-node", value(&ranks_per_node)->value_name("N"), "how many ranks a node has")(
       "ranks", value(&ranks)->value_name("N"),
       "how many ranks there are in all: whole nodes of a ready cluster; where there is only a link "
-      "between nodes each is a node, where there is only one inside a node all are on one");
+      "between nodes each is a node, where there is only one inside a node all are on one")(
+      "device", value(&device)->value_name("DEVICE"),
+      "the device of each rank: a name of `ddpsim list devices`, or a path")(
+      "link", value(&links)->value_name("LINK"),
+      "what joins the ranks, a name of `ddpsim list links` or a path: a network joins nodes, other "
+      "links the ranks of one (may be given once for each)");
 }
 
 std::string entry_setting(const std::string& name_or_path) {
@@ -59,6 +65,10 @@ std::vector<Setting> ClusterFlags::settings() const {
     throw InputError(fmt::format("--ranks {} does not divide by --nodes {}", all, of_nodes));
   if (all > 0 && of_nodes == 0 && each > 0 && all % each != 0)
     throw InputError(fmt::format("--ranks {} does not divide by --ranks-per-node {}", all, each));
+  if (!device.empty()) settings.emplace_back("cluster.device", entry_setting(device));
+  const auto& [inside, between] = links_of(links);
+  if (!inside.empty()) settings.emplace_back("cluster.intra_node", entry_setting(inside));
+  if (!between.empty()) settings.emplace_back("cluster.inter_node", entry_setting(between));
   return settings;
 }
 

@@ -11,14 +11,12 @@ namespace ddpsim {
 
 /// The flags of commands that predict: what a scenario runs on, in place of what it says itself.
 struct ClusterFlags {
-  std::string cluster, ranks, nodes, ranks_per_node;
+  std::string cluster, ranks, nodes, ranks_per_node, device;
+  std::vector<std::string> links;  ///< see links_of() in link_flags.hpp
 
   void add_to(boost::program_options::options_description& flags);
-  bool any() const {
-    return !cluster.empty() || !ranks.empty() || !nodes.empty() || !ranks_per_node.empty();
-  }
-  /// As `--set` would say it. Throws InputError for what is no number, and for numbers that do not
-  /// go together.
+  /// As `--set` would say it. Throws InputError for what is no number or no link, and for numbers
+  /// or links that do not go together.
   std::vector<Setting> settings() const;
 };
 

@@ -61,6 +61,18 @@ std::vector<ListedFlag> listed(const po::options_description& flags) {
   return list;
 }
 
+/// "ddpsim run or ddpsim schedule": who takes a flag such as "--trace"; "" if nobody does.
+std::string commands_with(const std::string& flag) {
+  std::vector<std::string> names;
+  for (const Command& command : commands())
+    for (const ListedFlag& listed : help_of(command).flags)
+      if ("--" + listed.name == flag) names.push_back("ddpsim " + command.name);
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i];
+  return text;
+}
+
 bool has(unsigned flags, Flag flag) {
   return (flags & static_cast<unsigned>(flag)) != 0;
 }
@@ -159,9 +171,12 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
       names.push_back(fmt::format("--{}", flag->long_name()));
     const std::string given =
         problem.get_option_name().substr(0, problem.get_option_name().find('='));
-    const std::string guess = nearest(given, names);
+    const std::string elsewhere = commands_with(given), guess = nearest(given, names);
     throw InputError(fmt::format("unknown flag \"{}\"{}; see {} --help", given,
-                                 guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess),
+                                 !elsewhere.empty()
+                                     ? fmt::format(": {} has it, {} does not", elsewhere, command)
+                                 : guess.empty() ? ""
+                                                 : fmt::format("; did you mean \"{}\"?", guess),
                                  command));
   } catch (const po::error& problem) {
     throw InputError(fmt::format("{}; see {} --help", problem.what(), command));

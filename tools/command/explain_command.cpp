@@ -10,8 +10,9 @@ namespace {
 const Usage explain_usage{
     "ddpsim explain [flags] [KEY...]",
     "Says what a key of a YAML file means: its type, unit and default, where its rule "
-    "comes from, and an\nexample. KEY is a dotted path, or the end of one. Without "
-    "KEY, lists the keys of all formats.",
+    "comes from, and an\nexample. KEY is a dotted path, or the end of one, in any case of letters. "
+    "A name that a key can take is\nexplained too: an entry of the catalogue (H100-SXM), a "
+    "strategy, a comm hook. Without KEY, lists the keys of\nall formats.",
     "ddpsim explain training.bucket_cap"};
 
 }  // namespace

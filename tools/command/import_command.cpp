@@ -24,6 +24,9 @@ const Usage import_usage{
     "and by how much, and all-reduces from the last rank's arrival\n"
     "  nccl-tests     the output of all_reduce_perf, text or JSON, or a file of rccl-tests (-x): "
     "becomes a link profile\n"
+    "  nccl-log       what a job printed with NCCL_DEBUG=INFO, of one rank or many, in one file or "
+    "several: its nodes, links and NICs become a cluster for --cluster, and NCCL's rings, "
+    "transports, tuning table and choices are listed\n"
     "  torch-profile  a file that ddpsim.profile wrote: checked in full and written anew",
     "ddpsim import torch-profile scenarios/examples/profiles/profile.yaml -o profile.yaml"};
 
@@ -32,7 +35,7 @@ struct Kind {
   Imported (*import)(const ImportRequest& request);
 };
 constexpr std::array kinds{Kind{"torch-trace", import_torch_trace},
-                           Kind{"nccl-tests", import_nccl_tests},
+                           Kind{"nccl-tests", import_nccl_tests}, Kind{"nccl-log", import_nccl_log},
                            Kind{"torch-profile", import_torch_profile}};
 
 const Kind& kind_named(const std::string& given) {
@@ -44,12 +47,17 @@ const Kind& kind_named(const std::string& given) {
   const std::string guess = nearest(given, names);
   throw InputError(
       fmt::format("import: unknown kind \"{}\"{}; known: torch-trace, nccl-tests, "
-                  "torch-profile",
+                  "nccl-log, torch-profile",
                   given, guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
 }
 
 /// What to do with the files that were written.
 void tell_next(const Kind& kind, const std::string& profile, const std::string& link) {
+  if (kind.import == import_nccl_log) {
+    if (!profile.empty() && profile != "-")
+      note("next: ddpsim run SCENARIO --cluster {} --device DEVICE", profile);
+    return;
+  }
   const bool is_link = kind.import == import_nccl_tests;
   const std::string& links = is_link ? profile : link;
   const std::string workload = is_link ? "" : profile;
@@ -76,8 +84,10 @@ int import_command(const std::vector<std::string>& arguments) {
                     "torch-trace: write its all-reduces as a link profile");
   if (!parse(arguments, import_usage, Flag::json | Flag::tables, own, options)) return exit_done;
   const bool traces = !options.files.empty() && options.files[0] == "torch-trace";
-  if (options.files.size() < 2 || (options.files.size() > 2 && !traces))
-    throw InputError("import needs a kind (torch-trace, nccl-tests, torch-profile) and a file");
+  const bool several = traces || (!options.files.empty() && options.files[0] == "nccl-log");
+  if (options.files.size() < 2 || (options.files.size() > 2 && !several))
+    throw InputError(
+        "import needs a kind (torch-trace, nccl-tests, nccl-log, torch-profile) and a file");
   const Kind& kind = kind_named(options.files[0]);
   if (!model.empty() && kind.import != import_torch_trace)
     throw InputError("--model goes with torch-trace alone");

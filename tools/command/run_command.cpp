@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <memory>
 
@@ -8,7 +7,6 @@
 #include "scenarios/reader/scenario_reader.hpp"
 #include "tools/command/cluster_flags.hpp"
 #include "tools/command/command.hpp"
-#include "tools/command/link_flags.hpp"
 #include "tools/command/pages.hpp"
 #include "tools/command/plugin_flag.hpp"
 #include "tools/command/reports.hpp"
@@ -71,21 +69,11 @@ struct RunFlags {
   ClusterFlags cluster;
   PluginFlag plugin;
   RunRequest request;
-  std::string phase, log, device;
-  std::vector<std::string> links;
+  std::string phase, log;
   std::vector<std::string> vary;
   std::string best;
 
   bool steps_asked() const { return request.steps.has_value(); }
-  /// What the flags say of the cluster, as `--set` would. Throws InputError.
-  std::vector<Setting> cluster_settings() const {
-    std::vector<Setting> settings = cluster.settings();
-    if (!device.empty()) settings.emplace_back("cluster.device", entry_setting(device));
-    const std::array<std::string, 2> places = links_of(links);
-    if (!places[0].empty()) settings.emplace_back("cluster.intra_node", entry_setting(places[0]));
-    if (!places[1].empty()) settings.emplace_back("cluster.inter_node", entry_setting(places[1]));
-    return settings;
-  }
 };
 
 po::options_description described(RunFlags& flags) {
@@ -113,11 +101,6 @@ po::options_description described(RunFlags& flags) {
       "with --vary: sorts by a figure, the best first: step, mfu, tokens_per_second, ...")(
       "hooks-log", po::value(&flags.log)->value_name("FILE"),
       "write every hook in the order they fire, with host and device time (CSV; JSON for *.json)");
-  own.add_options()("device", po::value(&flags.device)->value_name("DEVICE"),
-                    "the device of each rank: a name of `ddpsim list devices`, or a path")(
-      "link", po::value(&flags.links)->value_name("LINK"),
-      "what joins the ranks, a name of `ddpsim list links` or a path: a network joins nodes, other "
-      "links the ranks of one (may be given once for each)");
   flags.cluster.add_to(own);
   flags.plugin.add_to(own);
   return own;
@@ -161,7 +144,7 @@ int compare_varied(const CommonOptions& options, const std::vector<std::string>&
   check_results(options, {}, more);
   const Grid grid(std::move(axes));
   const Variants variants = run_variants(options.files[0], options.set, grid, options.laws_only);
-  std::vector<std::string> notes;  // each once
+  std::vector<std::string> notes = network_notes(variants);  // each once
   for (const VariedRun& varied : variants.runs) {
     std::vector<Setting> settings = options.set;
     settings.insert(settings.end(), varied.settings.begin(), varied.settings.end());
@@ -201,7 +184,7 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
   Pages pages(options, {flags.log});
   Reports reports(options);
   List records;
-  Table rows{run_columns()};
+  Table rows{csv_columns(flags.request)};
   std::string hooks;
   std::unique_ptr<const Comparison> last;  // a trace of it is made while it is written
   Outputs outputs;
@@ -220,7 +203,7 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
           run_section(run, more, fmt::format("timeline-{}", records.size() + rows.rows.size()),
                       {{}, options.laws_only, options.set}),
           file);
-    for (const Result& result : run.results()) rows.add(run_row(run, result));
+    for (const Record& row : csv_rows(run, more)) rows.add(row);
     if (!options.json.empty()) records.emplace_back(run_record(run, more));
     add_trace(outputs, options.trace, run.scenario, run.named(), options.traced_ranks());
     if (!flags.log.empty()) hooks = hooks_of(run, wants_json(flags.log));
@@ -245,7 +228,7 @@ int run_command(const std::vector<std::string>& arguments) {
     return exit_done;
   check(flags);
   const Plugins plugins = flags.plugin.open();
-  flags.common.prepend(flags.cluster_settings());
+  flags.common.prepend(flags.cluster.settings());
   if (!flags.phase.empty()) flags.common.set.emplace_back("training.phase", flags.phase);
   if (!flags.vary.empty()) return compare_varied(flags.common, flags.vary, flags.best);
   compare_strategies(flags, plugins);

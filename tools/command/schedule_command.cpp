@@ -6,6 +6,7 @@
 #include "tools/command/pages.hpp"
 #include "tools/command/plugin_flag.hpp"
 #include "tools/report/cluster_report.hpp"
+#include "tools/report/csv.hpp"
 #include "tools/report/json_writer.hpp"
 #include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
@@ -26,7 +27,7 @@ const Usage schedule_usage{
     "`gradient` when the\n"
     "gradient is ready on the device, both from the start of the step. Hooks of your own are in "
     "`ddpsim run --hooks-log`.\n"
-    "Calibrated like `ddpsim run`.",
+    "--csv has the buckets. Calibrated like `ddpsim run`.",
     "ddpsim schedule scenarios/examples/first.yaml --set training.strategy=bucketed"};
 
 }  // namespace
@@ -45,10 +46,13 @@ int schedule_command(const std::vector<std::string>& arguments) {
   PluginFlag plugin;
   plugin.add_to(own);
   if (!parse(arguments, schedule_usage,
-             Flag::set | Flag::json | Flag::trace | Flag::tables | Flag::laws_only, own, options))
+             Flag::set | Flag::json | Flag::csv | Flag::trace | Flag::tables | Flag::laws_only, own,
+             options))
     return exit_done;
   if (options.files.size() != 1)
     throw InputError("schedule needs one scenario: ddpsim schedule scenarios/examples/first.yaml");
+  if (!options.csv.empty() && options.values.count("steps") > 0)
+    throw InputError("--csv has the buckets of one step: take --steps out, or take --json");
   options.prepend(cluster.settings());
   check_results(options, {}, {plugin.files, {}});
   const Plugins plugins = plugin.open();
@@ -70,6 +74,7 @@ int schedule_command(const std::vector<std::string>& arguments) {
   Outputs outputs;
   pages.add_to(outputs);
   outputs.add(options.json, json_text(json_of(schedule_record(scenario, steps, steps_asked))));
+  outputs.add(options.csv, csv_of(buckets_table(scenario, step)));
   add_trace(outputs, options.trace, scenario, {{strategy_label(step.training), &step}},
             options.traced_ranks());
   outputs.commit();

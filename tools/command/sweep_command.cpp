@@ -5,13 +5,12 @@
 #include <list>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
+#include "backend/job/rank_environment.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
 #include "sim/tune/parallel.hpp"
 #include "tools/command/cluster_flags.hpp"
 #include "tools/command/command.hpp"
-#include "tools/command/failure.hpp"
 #include "tools/command/interruptible.hpp"
 #include "tools/command/pages.hpp"
 #include "tools/command/reports.hpp"
@@ -23,7 +22,7 @@
 #include "tools/report/progress.hpp"
 #include "tools/study/file_notes.hpp"
 #include "tools/study/flag_values.hpp"
-#include "tools/sweep/mpi_points.hpp"
+#include "tools/sweep/point_threads.hpp"
 #include "tools/sweep/sweep_reader.hpp"
 #include "tools/sweep/sweep_results.hpp"
 #include "tools/sweep/sweep_section.hpp"
@@ -41,8 +40,7 @@ const Usage sweep_usage{
     "stands in the CSV (or, without\n"
     "one, the JSON) file already is not computed again: an interrupted sweep goes on, and more "
     "values can be added. Where\n"
-    "the scenario refuses a combination, the row says why. Under mpirun all processes share the "
-    "points; the file is the same.",
+    "the scenario refuses a combination, the row says why.",
     "ddpsim sweep scenarios/examples/first.yaml --vary training.bucket_cap=1MiB..64MiB*4 --vary "
     "cluster.ranks_per_node=2,4,8 --csv sweep.csv"};
 
@@ -72,12 +70,16 @@ bool parse_sweep(const std::vector<std::string>& arguments, SweepFlags& flags) {
   return true;
 }
 
-/// The cores this process may use; its share of them, if it shares its host with other ranks and
-/// nobody has divided them.
-int default_threads(const MpiJob& job) {
-  const int all = std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
-  const int mine = allowed_cores();
-  return std::max(1, mine < all ? mine : all / job.ranks_of_host());
+/// Throws InputError, on the first of the processes that a launcher started; false: this is another
+/// of them, and says nothing.
+bool alone() {
+  const auto place = rank_from_environment();
+  if (!place || place->ranks == 1) return true;
+  if (place->rank > 0) return false;
+  throw InputError(
+      fmt::format("{} started {} processes, and a sweep is one: start it by itself, or share its "
+                  "points from Python: ddpsim.sweep(..., executor=...)",
+                  place->launcher, place->ranks));
 }
 
 Sweep read_sweep(const SweepFlags& flags) {
@@ -219,32 +221,29 @@ std::vector<std::string> notes_of(const Sweep& sweep) {
   return notes;
 }
 
-/// Rank 0's part.
-int lead(const MpiJob& job, PointThreads& threads, const Sweep& sweep, SweepFiles& files,
-         bool quiet) {
+/// Computes what is missing and writes it; the exit code.
+int compute(PointThreads& threads, const Sweep& sweep, SweepFiles& files, bool quiet) {
   const Interruptible interruptible;
-  bool saved_at_once = false;
-  {
+  bool interrupted = false;
+  try {
     Progress progress(quiet);
-    PointWatch watch;
-    watch.computed = [&](const ComputedPoint& computed) { files.add(computed); };
-    watch.stop = [] { return Interruptible::asked(); };
-    watch.tick = [&] {
-      if (Interruptible::asked() && !saved_at_once) {  // a launcher's patience may be short
-        files.save();
-        saved_at_once = true;
+    threads.add(files.missing());
+    while (threads.open() > 0) {
+      constexpr std::chrono::milliseconds patience{50};
+      for (const ComputedPoint& computed : threads.take(patience)) files.add(computed);
+      if (Interruptible::asked() && !interrupted) {
+        threads.drop();
+        files.save();  // a launcher's patience may be short
+        interrupted = true;
       }
       files.save_sometimes();
       const auto all = static_cast<double>(sweep.grid.points());
       progress.show(fmt::format("{} of {} points", files.done(), sweep.grid.points()),
                     static_cast<double>(files.done()) / all);
-    };
-    try {
-      compute_points(job, threads, files.missing(), watch);
-    } catch (...) {
-      files.save();
-      throw;
     }
+  } catch (...) {
+    files.save();
+    throw;
   }
   files.write_all();
   if (!quiet) add_notes(file_notes(sweep.file, sweep.set));
@@ -259,81 +258,17 @@ int lead(const MpiJob& job, PointThreads& threads, const Sweep& sweep, SweepFile
   return report_refused(sweep, files.results());
 }
 
-int follow(const MpiJob& job, PointThreads& threads) {
-  const Interruptible interruptible;
-  PointWatch watch;
-  watch.stop = [] { return Interruptible::asked(); };
-  compute_points(job, threads, {}, watch);
-  return exit_done;
-}
-
-/// What each rank has read; rank 0 prints whatever is wrong, once. True: all may begin.
-bool all_ready(const MpiJob& job, const std::string& problem, const std::string& origin) {
-  const std::vector<std::string> problems = job.gather(problem);
-  const std::vector<std::string> origins = job.gather(origin);
-  bool ready = true;
-  if (job.rank() == 0) {
-    for (std::size_t r = 0; r < problems.size(); ++r)
-      if (ready && !problems[r].empty()) {
-        note("ddpsim: {}{}", r == 0 ? "" : fmt::format("rank {}: ", r), problems[r]);
-        ready = false;
-      }
-    for (std::size_t r = 1; ready && r < origins.size(); ++r)
-      if (origins[r] != origins[0]) {
-        note(
-            "ddpsim: rank {} reads another scenario than rank 0, or is another version of "
-            "ddpsim",
-            r);
-        ready = false;
-      }
-  }
-  return job.agree(ready ? 1 : 0) == 1;
-}
-
 }  // namespace
 
 int sweep_command(const std::vector<std::string>& arguments) {
-  const MpiJob job;
-  if (!job.useful()) return exit_done;
   SweepFlags flags;
-  std::optional<Sweep> sweep;
-  std::optional<SweepFiles> files;
-  int threads = 1;
-  bool asked_for_help = false;
-  const auto prepare = [&] {
-    if (!parse_sweep(arguments, flags)) {
-      asked_for_help = true;
-      return;
-    }
-    threads = flags.jobs.empty() ? default_threads(job) : count_of("--jobs", flags.jobs, 1, 1024);
-    sweep.emplace(read_sweep(flags));
-    if (job.rank() == 0) files.emplace(*sweep, flags.common, flags.best);
-  };
-  if (job.ranks() == 1) {
-    prepare();
-  } else {
-    std::string problem;
-    try {
-      prepare();
-    } catch (const std::exception& error) {
-      problem = printable(failure_text(error));
-    }
-    if (!all_ready(job, problem, sweep ? fmt::format("{:016x}", sweep->origin) : "")) {
-      return job.rank() == 0 ? exit_input : exit_done;
-    }
-  }
-  if (asked_for_help) return exit_done;
-
-  if (job.ranks() == 1) threads = std::clamp(static_cast<int>(files->missing().size()), 1, threads);
-  try {
-    PointThreads pool(threads, [&](std::size_t point) { return compute_point(*sweep, point); });
-    return job.rank() == 0 ? lead(job, pool, *sweep, *files, flags.common.quiet)
-                           : follow(job, pool);
-  } catch (const std::exception& error) {
-    if (job.ranks() == 1) throw;
-    note("ddpsim: rank {}: {}", job.rank(), failure_text(error));
-    job.abort(exit_failure);
-  }
+  if (!parse_sweep(arguments, flags) || !alone()) return exit_done;
+  const int cores = flags.jobs.empty() ? allowed_cores() : count_of("--jobs", flags.jobs, 1, 1024);
+  const Sweep sweep = read_sweep(flags);
+  SweepFiles files(sweep, flags.common, flags.best);
+  const int threads = std::clamp(static_cast<int>(files.missing().size()), 1, cores);
+  PointThreads pool(threads, [&](std::size_t point) { return compute_point(sweep, point); });
+  return compute(pool, sweep, files, flags.common.quiet);
 }
 
 }  // namespace ddpsim

@@ -56,19 +56,13 @@ const Usage tune_usage{
 
 struct Flags {
   ClusterFlags cluster;
-  std::vector<std::string> links;
-  std::string device, buckets;
+  std::string buckets;
   TuneRequest request;
 
   po::options_description described() {
     po::options_description own;
     cluster.add_to(own);
     own.add_options()(
-        "link", po::value(&links)->value_name("LINK"),
-        "for a profile: what joins the ranks, a link's name or the path of a link profile; a "
-        "network joins nodes, other links the ranks of one (give one of each for both)")(
-        "device", po::value(&device)->value_name("DEVICE"),
-        "for a profile: the device it was measured on (generic-cpu, h100-sxm, ...)")(
         "uncertainty", po::value(&request.uncertainty)->value_name("SHARE"),
         "errors of link and kernels to allow for, such as 10%; with a calibration its spread by "
         "default")("objective", po::value(&request.objective)->value_name("NAME"),
@@ -88,8 +82,7 @@ struct Flags {
 };
 
 /// Throws InputError where the links do not suit the numbers of nodes and ranks.
-void check_flags(const Flags& flags, const std::array<std::string, 2>& links) {
-  const ClusterFlags& size = flags.cluster;
+void check_flags(const ClusterFlags& size, const std::array<std::string, 2>& links) {
   if (!size.ranks.empty()) count_of("--ranks", size.ranks, 2, 100'000'000);
   if (!size.cluster.empty()) return;
   const auto& [inside, between] = links;
@@ -119,26 +112,15 @@ void check_flags(const Flags& flags, const std::array<std::string, 2>& links) {
 
 /// The flags, as `--set` would say them. Throws InputError.
 std::vector<Setting> settings_of(const Flags& flags, const std::string& file) {
-  if (!is_workload_profile(file)) {
-    if (!flags.links.empty() || !flags.device.empty())
-      throw InputError(fmt::format(
-          "{} is a scenario and says its cluster itself: --link and --device are for workload "
-          "profiles; --set cluster.device=h100-sxm changes a scenario",
-          file));
-    return flags.cluster.settings();
-  }
-  if (flags.cluster.cluster.empty() && (flags.links.empty() || flags.device.empty()))
+  const ClusterFlags& cluster = flags.cluster;
+  if (!is_workload_profile(file)) return cluster.settings();
+  if (cluster.cluster.empty() && (cluster.links.empty() || cluster.device.empty()))
     throw InputError(
         fmt::format("{} is a workload profile: say what it is to run on, such as --device "
                     "generic-cpu --ranks 2 --link link.yaml, or --cluster dgx-h100",
                     file));
-  const std::array<std::string, 2> links = links_of(flags.links);
-  std::vector<Setting> settings = flags.cluster.settings();
-  check_flags(flags, links);
-  if (!flags.device.empty()) settings.emplace_back("cluster.device", flags.device);
-  if (!links[0].empty()) settings.emplace_back("cluster.intra_node", links[0]);
-  if (!links[1].empty()) settings.emplace_back("cluster.inter_node", links[1]);
-  return settings;
+  check_flags(cluster, links_of(cluster.links));
+  return cluster.settings();
 }
 
 /// Throws InputError; what is wrong with a flag is told of the flag, not of the key it sets.
@@ -148,10 +130,11 @@ Scenario read(const CommonOptions& options, const Flags& flags) {
     return is_workload_profile(file) ? read_profile_as_scenario(file, options.set)
                                      : read_scenario(file, options.set);
   } catch (const InputError& problem) {
-    const std::string set = fmt::format("--set cluster.device={}: ", flags.device);
+    const std::string& device = flags.cluster.device;
+    const std::string set = fmt::format("--set cluster.device={}: ", device);
     const std::string_view text = problem.what();
-    if (flags.device.empty() || !text.starts_with(set)) throw;
-    throw InputError(fmt::format("--device {}: {}", flags.device, text.substr(set.size())));
+    if (device.empty() || !text.starts_with(set)) throw;
+    throw InputError(fmt::format("--device {}: {}", device, text.substr(set.size())));
   }
 }
 
@@ -176,8 +159,8 @@ int tune_command(const std::vector<std::string>& arguments) {
   if (options.files.size() != 1)
     throw InputError(
         "tune needs one scenario or workload profile: ddpsim tune scenarios/examples/first.yaml");
-  std::vector<std::string> inputs = flags.links;
-  inputs.insert(inputs.end(), {flags.device, flags.cluster.cluster});
+  std::vector<std::string> inputs = flags.cluster.links;
+  inputs.insert(inputs.end(), {flags.cluster.device, flags.cluster.cluster});
   check_results(options, {{"--buckets", flags.buckets}}, {inputs, {}});
   options.prepend(settings_of(flags, options.files.front()));
   const Scenario scenario = read(options, flags);

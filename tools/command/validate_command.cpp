@@ -13,6 +13,7 @@
 #include "tools/command/pages.hpp"
 #include "tools/command/plugin_flag.hpp"
 #include "tools/command/reports.hpp"
+#include "tools/report/csv.hpp"
 #include "tools/report/hooks_log.hpp"
 #include "tools/report/json_writer.hpp"
 #include "tools/report/notes.hpp"
@@ -168,6 +169,7 @@ int report(const ValidateRequest& request, const Validation& validation) {
   if (reports.wanted()) reports.add(validate_section(validation), request.common.files[0]);
   reports.add_to(outputs, "Predicted and measured");
   outputs.add(request.common.json, json_text(json_of(validation_record(validation))));
+  outputs.add(request.common.csv, csv_of(validation_rows(validation)));
   if (!request.log.empty()) {
     std::vector<LoggedStep> logged;
     for (const ValidatedStep& step : validation.steps) {
@@ -221,7 +223,7 @@ std::optional<ValidateRequest> validate_request(const std::vector<std::string>& 
       "tolerance", value(&tolerance)->value_name("SHARE"),
       "exit with code 3 if the median error of the step is larger, such as 5%");
   if (!parse(arguments, validate_usage,
-             Flag::set | Flag::json | Flag::trace | Flag::tables | Flag::report, own,
+             Flag::set | Flag::json | Flag::csv | Flag::trace | Flag::tables | Flag::report, own,
              request.common))
     return std::nullopt;
   if (request.common.files.size() != 1)
@@ -258,7 +260,7 @@ void check_outputs(const ValidateRequest& request) {
 /// Called by every rank; what rank 0 gets back is complete.
 Validation validated(Backend& backend, const Scenario& scenario, const ValidatedVariants& variants,
                      const std::vector<Schedule>& schedules, const ValidateRequest& request) {
-  Progress progress(request.common.quiet || backend.rank() != 0);
+  Progress progress(request.common.quiet || backend.rank() != 0, Progress::InLogs::yes);
   Watch watch;
   watch.progress = [&](const std::string& what, double done) { progress.show(what, done); };
   Validation validation =

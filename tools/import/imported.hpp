@@ -25,11 +25,12 @@ struct ImportRequest {
   std::string model;
   bool wanted = true;
   bool quiet = false;
-  std::vector<std::string> others{};  ///< traces of other ranks of the same job
+  std::vector<std::string> others{};  ///< traces or logs of other ranks of the same job
   bool link_wanted = false;           ///< `link_profile` is left empty unless it is
 };
 Imported import_torch_trace(const ImportRequest& request);
 Imported import_nccl_tests(const ImportRequest& request);
 Imported import_torch_profile(const ImportRequest& request);
+Imported import_nccl_log(const ImportRequest& request);
 
 }  // namespace ddpsim

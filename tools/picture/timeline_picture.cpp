@@ -77,6 +77,7 @@ struct Lane {
   std::vector<Bar> bars;  ///< in order, none within another
   Times exposed;          ///< no kernel runs while a collective is under way
   Times waiting;          ///< likewise while one cannot begin yet
+  Times ended;            ///< rank 0 is done, and the step is not
 };
 
 void append_number(std::string& text, std::int64_t number) {
@@ -292,6 +293,9 @@ void Timelines::hatch(const Step& step, Lane& kernels) const {
   std::sort(coming.begin(), coming.end());
   kernels.exposed = without(under_way, busy);
   kernels.waiting = without(without(coming, busy), under_way);
+  Instant done{};
+  for (const TaskTimes& each : times) done = std::max(done, each.end);
+  if (done < step.timeline.end) kernels.ended.emplace_back(done, step.timeline.end);
 }
 
 std::vector<Lane> Timelines::lanes_of(std::size_t index) {
@@ -435,6 +439,7 @@ std::string Timelines::bars_of(const Lane& lane) const {
   };
   hatch(lane.exposed, "exposed");
   hatch(lane.waiting, "waiting");
+  hatch(lane.ended, "waiting");
   return text;
 }
 
@@ -456,10 +461,11 @@ std::string Timelines::labels_of(const Lane& lane) const {
 
 std::pair<std::string, double> Timelines::legend() const {
   std::array<bool, paint_names.size()> used{};
-  bool exposed = false, waiting = false, buckets = false;
+  bool exposed = false, waiting = false, ended = false, buckets = false;
   for (const Lane& lane : lanes_) {
     exposed = exposed || !lane.exposed.empty();
     waiting = waiting || !lane.waiting.empty();
+    ended = ended || !lane.ended.empty();
     if (lane.label == "buckets") buckets = true;
     if (lane.height == bucket_height) continue;
     for (const Bar& bar : lane.bars) used[static_cast<std::size_t>(bar.paint)] = true;
@@ -490,6 +496,7 @@ std::pair<std::string, double> Timelines::legend() const {
   };
   if (exposed) add_hatch("exposed", "exposed: no kernel runs, a collective is under way");
   if (waiting) add_hatch("waiting", "no kernel runs, a collective waits to begin");
+  if (ended) add_hatch("waiting", "rank 0 waits for the end of the step");
   if (buckets)
     add("buckets: fill, wait, all-reduce",
         "<path class=\"copy\" d=\"M{0} 12h4\" stroke-width=\"10\"/><path class=\"launch\" "

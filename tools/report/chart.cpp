@@ -60,6 +60,23 @@ constexpr char letter_of(Operation operation) {
   return ' ';
 }
 
+/// When the first rank has done all of its step.
+Instant last_end(const Step& step) {
+  Instant last{};
+  for (const TaskTimes& times : step.timeline.ranks.front()) last = std::max(last, times.end);
+  return last;
+}
+
+/// Marks cells in which the first rank is done and the step is not.
+void mark_wait(const Step& step, std::int64_t cell, std::string& text) {
+  const auto cell_of = [&](Instant at, bool up) {
+    const std::int64_t ticks = at.time_since_epoch().count() + (up ? cell - 1 : 0);
+    return std::min(text.size(), static_cast<std::size_t>(ticks / cell));
+  };
+  for (std::size_t i = cell_of(last_end(step), true); i < cell_of(step.timeline.end, false); ++i)
+    if (text[i] == ' ') text[i] = '-';
+}
+
 /// Each cell shows what took most of its time.
 std::string row(const Step& step, Duration scale, bool communication, std::size_t width) {
   constexpr std::string_view letters = "FBO=ch";
@@ -92,6 +109,7 @@ std::string row(const Step& step, Duration scale, bool communication, std::size_
     else if (busy > 0)
       text[i] = '.';
   }
+  if (!communication) mark_wait(step, cell, text);
   text.erase(text.find_last_not_of(' ') + 1);
   return text;
 }
@@ -113,19 +131,22 @@ std::string timeline_chart(const std::vector<NamedStep>& steps, PageWidth page) 
     cells = std::min(most_cells, room - label);
   }
   std::string rows;
-  bool hooks = false;
+  bool hooks = false, waits = false;
   const auto add = [&](std::string_view name, std::string_view stream, const std::string& line) {
     rows += fmt::format("{} {:<{}} {}\n", padded(shortened(name, label), label), stream,
                         stream_name, line);
     hooks = hooks || line.find('h') != std::string::npos;
+    waits = waits || line.find('-') != std::string::npos;
   };
   for (const auto& [name, step] : steps) {
     add(name, "compute", row(*step, scale, false, cells));
     add("", "communication", row(*step, scale, true, cells));
   }
   const std::string legend = fmt::format(
-      "one column is {}; F forward, B backward, O optimizer, c copy, = all-reduce, {}. mostly idle",
-      to_string(scale / static_cast<std::int64_t>(cells)), hooks ? "h hook, " : "");
+      "one column is {}; F forward, B backward, O optimizer, c copy, = all-reduce, {}{}. mostly "
+      "idle",
+      to_string(scale / static_cast<std::int64_t>(cells)), hooks ? "h hook, " : "",
+      waits ? "- rank 0 waits for the end of the step, " : "");
   if (!page || label + 16 + legend.size() <= *page)
     return std::string(label + 16, ' ') + legend + "\n" + rows;
   std::string text;

@@ -36,8 +36,13 @@ inline constexpr Field slowest_rank =
                 "How many times as long as a typical rank the slowest computes.", Better::low,
                 tenths_of_percent);
 
-inline constexpr std::array of_cluster{&nodes,       &ranks_per_node, &device_name, &intra_node,
-                                       &inter_node,  &nics_per_node,  &line_rate,   &law,
-                                       &slowest_rank};
+inline constexpr Field slowest_rank_from = text_field(
+    "slowest_rank_from", "slowest rank from",
+    "Where that is from: calibration (it was measured), profile (its step_spread), scenario "
+    "(cluster.skew), or assumed; nothing where all ranks are alike.");
+
+inline constexpr std::array of_cluster{&nodes,        &ranks_per_node,   &device_name, &intra_node,
+                                       &inter_node,   &nics_per_node,    &line_rate,   &law,
+                                       &slowest_rank, &slowest_rank_from};
 
 }  // namespace ddpsim::fields

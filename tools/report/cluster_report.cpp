@@ -18,9 +18,12 @@ namespace {
 
 using Setting = std::pair<std::string, std::string>;
 
-/// Of one device; zero where nobody knows.
+/// Of one device; zero where nobody knows. The bandwidth of a link of no kind that has a table of
+/// all-reduces is a law's, fitted to the table: no port has it.
 Bandwidth line_rate(const CalibratedCluster& cluster) {
-  const Bandwidth port = deciding_link(cluster).bandwidth;
+  const Link& link = deciding_link(cluster);
+  if (link.kind == LinkKind::plain && !link.all_reduce.empty()) return {};
+  const Bandwidth port = link.bandwidth;
   if (cluster.nodes == 1) return cluster.ranks_per_node > 1 ? port : Bandwidth{};
   return {port.bytes_per_second * nics_per_node(cluster) / cluster.ranks_per_node};
 }
@@ -194,10 +197,31 @@ std::string cluster_text(const Scenario& scenario) {
   }
   if (cluster.ranks() > 1)
     text += fmt::format(", {}; all-reduce law: {}", per_device, CollectiveLaw(cluster).name());
-  if (const double slowest = slowest_rank(cluster, scenario.workload.step_spread); slowest > 1)
-    text += fmt::format("; the slowest of {} ranks is {:.1f} % later", cluster.ranks(),
-                        100 * (slowest - 1));
+  if (const std::string slowest = slowest_rank_text(scenario); !slowest.empty())
+    text += "; " + slowest;
   return text;
+}
+
+std::string slowest_rank_text(const Scenario& scenario) {
+  const CalibratedCluster& cluster = scenario.cluster;
+  const double slowest = slowest_rank(cluster, scenario.workload.step_spread);
+  if (slowest <= 1) return "";
+  const SkewSource source = skew_source(cluster, scenario.workload.step_spread);
+  const auto [verb, from] = [&]() -> std::pair<std::string_view, std::string_view> {
+    switch (source) {
+      case SkewSource::calibration:
+        return {"computes", ", as the calibration measured"};
+      case SkewSource::profile:
+        return {"is expected to compute", " (the profile's step_spread)"};
+      case SkewSource::scenario:
+        return {"is expected to compute", " (cluster.skew)"};
+      case SkewSource::assumed:
+        return {"is assumed to compute", " (cluster.skew is not given)"};
+    }
+    return {};
+  }();
+  return fmt::format("the slowest of {} ranks {} {:.1f} % longer{}", cluster.ranks(), verb,
+                     100 * (slowest - 1), from);
 }
 
 Record cluster_record(const Scenario& scenario) {
@@ -217,7 +241,11 @@ Record cluster_record(const Scenario& scenario) {
       .add(fields::line_rate, rate > 0 ? FieldValue(rate) : FieldValue())
       .add(fields::law,
            cluster.ranks() > 1 ? FieldValue(CollectiveLaw(cluster).name()) : FieldValue())
-      .add(fields::slowest_rank, slowest_rank(cluster, scenario.workload.step_spread));
+      .add(fields::slowest_rank, slowest_rank(cluster, scenario.workload.step_spread))
+      .add(fields::slowest_rank_from,
+           slowest_rank(cluster, scenario.workload.step_spread) > 1
+               ? FieldValue(name_of(skew_source(cluster, scenario.workload.step_spread)))
+               : FieldValue());
   return record;
 }
 

@@ -14,6 +14,10 @@ namespace ddpsim {
 /// node, line rate of a device, the law of collectives, and how much later the slowest rank is.
 std::string cluster_text(const Scenario& scenario);
 
+/// "the slowest of 8 ranks is assumed to compute 0.7 % longer (cluster.skew is not given)": by how
+/// much, and where that is from; "" where all ranks are alike.
+std::string slowest_rank_text(const Scenario& scenario);
+
 /// The same facts for programs.
 Record cluster_record(const Scenario& scenario);
 

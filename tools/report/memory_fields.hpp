@@ -43,15 +43,17 @@ inline constexpr Field activations_bytes =
     bytes_field("activations_bytes", "activations",
                 "What autograd keeps of a micro-batch's forward pass; nothing of a workload "
                 "profile, which does not tell.");
-inline constexpr Field working_bytes =
-    bytes_field("working_bytes", "working",
-                "What the operation that runs at the peak takes for itself. All parts together are "
-                "more than the peak: activations go while gradients come.");
+inline constexpr Field working_bytes = bytes_field(
+    "working_bytes", "working", "What the operation that runs at the peak takes for itself.");
+inline constexpr Field memory_at_peak =
+    record_field("at_peak",
+                 "What there is at the peak, which these parts sum to: activations go while "
+                 "gradients come, so that all parts above are more.");
 
 inline constexpr std::array of_memory{
-    &memory,          &peak_memory_bytes, &peak_bytes,           &peak_at,
-    &device_bytes,    &parameters_bytes,  &module_buffers_bytes, &frozen_bytes,
-    &inputs_bytes,    &workspaces_bytes,  &gradients_bytes,      &buckets_bytes,
-    &optimizer_bytes, &hook_bytes,        &activations_bytes,    &working_bytes};
+    &memory,           &peak_memory_bytes,    &peak_bytes,      &peak_at,      &device_bytes,
+    &parameters_bytes, &module_buffers_bytes, &frozen_bytes,    &inputs_bytes, &workspaces_bytes,
+    &gradients_bytes,  &buckets_bytes,        &optimizer_bytes, &hook_bytes,   &activations_bytes,
+    &working_bytes,    &memory_at_peak};
 
 }  // namespace ddpsim::fields

@@ -1,5 +1,8 @@
 #include "tools/report/memory_record.hpp"
 
+#include <utility>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "tools/report/memory_fields.hpp"
@@ -11,6 +14,38 @@ double in_gib(Bytes size) {
   return static_cast<double>(size.count) / static_cast<double>(GiB.count);
 }
 
+/// What a rank holds at the peak; the parts sum to it.
+std::vector<std::pair<const Field*, Bytes>> parts_of_peak(const StepMemory& memory) {
+  const PeakParts& peak = memory.at_peak;
+  return {{&fields::parameters_bytes, memory.parameters},
+          {&fields::module_buffers_bytes, memory.module_buffers},
+          {&fields::frozen_bytes, memory.frozen},
+          {&fields::inputs_bytes, memory.inputs},
+          {&fields::workspaces_bytes, memory.workspaces},
+          {&fields::gradients_bytes, peak.gradients},
+          {&fields::buckets_bytes, peak.buckets},
+          {&fields::optimizer_bytes, memory.optimizer},
+          {&fields::hook_bytes, peak.comm_hook},
+          {&fields::activations_bytes, peak.activations},
+          {&fields::working_bytes, peak.working}};
+}
+
+/// Every part of the peak; those that would not be seen beside it are added up.
+std::string parts_text(const StepMemory& memory) {
+  constexpr double least_share = 0.0005;
+  std::string text = memory.activations ? "" : "activations unknown";
+  Bytes others;
+  for (const auto& [field, size] : parts_of_peak(memory)) {
+    if (!memory.activations && field == &fields::activations_bytes) continue;
+    if (static_cast<double>(size.count) < least_share * static_cast<double>(memory.peak.count))
+      others += size;
+    else
+      text += fmt::format("{}{} {:.3g}", text.empty() ? "" : ", ", field->label, in_gib(size));
+  }
+  if (others > Bytes{}) text += fmt::format(", others {:.3g}", in_gib(others));
+  return text + " GiB";
+}
+
 }  // namespace
 
 StepMemory memory_of(const Scenario& scenario, const Training& training, const Schedule& schedule) {
@@ -19,7 +54,8 @@ StepMemory memory_of(const Scenario& scenario, const Training& training, const S
 
 Record memory_record(const Scenario& scenario, const StepMemory& memory) {
   const Bytes device = scenario.cluster.device.memory;
-  Record record;
+  Record record, at_peak;
+  for (const auto& [field, size] : parts_of_peak(memory)) at_peak.add(*field, size.count);
   record.add(fields::peak_bytes, memory.peak.count)
       .add(fields::peak_at, name_of(memory.at))
       .add(fields::device_bytes, device > Bytes{} ? FieldValue(device.count) : FieldValue())
@@ -34,7 +70,8 @@ Record memory_record(const Scenario& scenario, const StepMemory& memory) {
       .add(fields::hook_bytes, memory.comm_hook.count)
       .add(fields::activations_bytes,
            memory.activations ? FieldValue(memory.activations->count) : FieldValue())
-      .add(fields::working_bytes, memory.working.count);
+      .add(fields::working_bytes, memory.at_peak.working.count)
+      .add(fields::memory_at_peak, std::move(at_peak));
   return record;
 }
 
@@ -48,21 +85,10 @@ std::string memory_text(const Scenario& scenario, const std::vector<NamedStep>& 
     name = each.name;
   }
   const Bytes device = scenario.cluster.device.memory;
-  const Bytes named = most.parameters + most.frozen + most.optimizer +
-                      most.activations.value_or(Bytes{}) + most.working;
-  const double rest = in_gib(most.peak) - in_gib(named);
-  constexpr double shown = 0.005;  // GiB
-  return fmt::format(
-      "memory per rank: {}{:.3g} GiB{} ({}, {}); parameters {:.3g}, {}optimizer {:.3g}, "
-      "activations {}, working {:.3g}{} GiB",
-      most.activations ? "" : "more than ", in_gib(most.peak),
-      device > Bytes{} ? fmt::format(" of {:.3g}", in_gib(device)) : "", name, name_of(most.at),
-      in_gib(most.parameters),
-      most.frozen > Bytes{} ? fmt::format("frozen {:.3g}, ", in_gib(most.frozen)) : "",
-      in_gib(most.optimizer),
-      most.activations ? fmt::format("{:.3g}", in_gib(*most.activations)) : "unknown",
-      in_gib(most.working),
-      rest >= shown ? fmt::format(", gradients, buckets and the like {:.3g}", rest) : "");
+  return fmt::format("memory per rank: {}{:.3g} GiB{} ({}, {}): {}",
+                     most.activations ? "" : "more than ", in_gib(most.peak),
+                     device > Bytes{} ? fmt::format(" of {:.3g}", in_gib(device)) : "", name,
+                     name_of(most.at), parts_text(most));
 }
 
 std::vector<std::string> memory_warnings(const Scenario& scenario,

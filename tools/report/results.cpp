@@ -70,6 +70,13 @@ Record figures_of(const Result& result) {
   return record;
 }
 
+/// Even without communication a step ends with the slowest rank.
+std::string wait_in_none(const Result& result) {
+  const Duration wait = result.none->step - result.one_rank;
+  if (result.one_rank == Duration::zero() || wait <= Duration::zero()) return "";
+  return fmt::format(", {:.2f} of it the wait for the slowest rank", in_ms(wait));
+}
+
 }  // namespace
 
 Record record_without_buckets(const Scenario& scenario, const Result& result) {
@@ -177,8 +184,9 @@ Page run_page(const Scenario& scenario, const std::vector<Result>& results) {
   }
   page.add(std::move(table));
   page.add(Paragraph{fmt::format(
-      "without communication: {:.2f} ms; speedup is over naive; exposed: step minus that\n{}",
-      in_ms(results.front().none->step), memory_text(scenario, steps))});
+      "without communication: {:.2f} ms{}; speedup is over naive; exposed: step minus that\n{}",
+      in_ms(results.front().none->step), wait_in_none(results.front()),
+      memory_text(scenario, steps))});
   page.add(throughput_table(scenario, results));
   page.add(Drawing{[steps](PageWidth width) { return timeline_chart(steps, width); }});
   return page;

@@ -4,6 +4,8 @@
 
 #include "scenarios/reader/input_error.hpp"
 #include "tools/report/band_report.hpp"
+#include "tools/report/loss_fields.hpp"
+#include "tools/report/loss_report.hpp"
 #include "tools/report/memory_record.hpp"
 #include "tools/report/results.hpp"
 #include "tools/report/step_report.hpp"
@@ -40,7 +42,22 @@ MoreOfSteps more_of(const Comparison& run, const RunRequest& request) {
     more.curves =
         scaling_curves(run.scenario, run.scenario.compare, run.priced.fit, request.scaling);
   if (request.run_ahead) more.joined = joined_runs(run, more.steps);
+  if (request.why) more.losses = losses_of(run);
   return more;
+}
+
+std::vector<Field> csv_columns(const RunRequest& request) {
+  std::vector<Field> columns = run_columns();
+  if (request.why)
+    for (const Field* field : fields::of_loss) columns.push_back(*field);
+  return columns;
+}
+
+std::vector<Record> csv_rows(const Comparison& run, const MoreOfSteps& more) {
+  std::vector<Record> rows;
+  for (const Result& result : run.results()) rows.push_back(run_row(run, result));
+  for (std::size_t i = 0; i < more.losses.size(); ++i) rows[i].add(loss_record(more.losses[i]));
+  return rows;
 }
 
 Page run_page(const Comparison& run, const MoreOfSteps& more) {
@@ -52,7 +69,7 @@ Page run_page(const Comparison& run, const MoreOfSteps& more) {
   if (!more.steps.empty()) page.add(steps_table(run, more.steps));
   if (!more.joined.empty()) page.add(run_ahead_page(run, more.steps, more.joined));
   if (more.request.ddp_statistics) page.add(statistics_page(run, more.steps));
-  if (more.request.why) page.add(why_page(run));
+  if (more.request.why) page.add(why_page(run, more.losses));
   return page;
 }
 
@@ -60,12 +77,12 @@ std::vector<std::string> run_warnings(const Comparison& run) {
   std::vector<std::string> warnings = memory_warnings(run.scenario, run.named());
   for (const Result& result : run.results()) {
     const Record figures = throughput_record(run.scenario, result);
-    const FieldValue* mfu = figures.find(fields::mfu);
-    if (mfu == nullptr || mfu->is_nothing() || *mfu->number() <= 1) continue;
+    const FieldValue* hfu = figures.find(fields::hfu);
+    if (hfu == nullptr || hfu->is_nothing() || *hfu->number() <= 1) continue;
     warnings.push_back(fmt::format(
-        "{}: {} has an MFU of {:.0f} %, more than {} can compute: are the times given of this "
+        "{}: {} has an HFU of {:.0f} %, more than {} can compute: are the times given of this "
         "device, batch and type?",
-        run.scenario.name, strategy_label(result.step->training), 100 * *mfu->number(),
+        run.scenario.name, strategy_label(result.step->training), 100 * *hfu->number(),
         run.scenario.cluster.device.name));
   }
   const Duration input = run.scenario.training.least_step(run.scenario.cluster.ranks_per_node);
@@ -81,7 +98,8 @@ std::vector<std::string> run_warnings(const Comparison& run) {
 Record run_record(const Comparison& run, const MoreOfSteps& more) {
   const RunRequest& asked = more.request;
   const std::vector<Result> results = run.results();
-  std::vector<Record> reasons = asked.why ? why_records(run) : std::vector<Record>(results.size());
+  std::vector<Record> reasons =
+      asked.why ? why_records(run, more.losses) : std::vector<Record>(results.size());
   List records;
   for (std::size_t i = 0; i < results.size(); ++i) {
     Record record = asked.buckets ? result_record(run.scenario, results[i])

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/predict/loss.hpp"
 #include "sim/predict/step_sequence.hpp"
 #include "tools/report/page.hpp"
 #include "tools/report/run_ahead_report.hpp"
@@ -31,8 +32,13 @@ struct MoreOfSteps {
   std::vector<ConsecutiveSteps> steps;  ///< [strategy]; empty: not asked for
   std::vector<RunAhead> joined;         ///< likewise
   std::vector<ScalingCurve> curves{};   ///< likewise
+  std::vector<StepLoss> losses{};       ///< likewise
 };
 MoreOfSteps more_of(const Comparison& run, const RunRequest& request);
+
+/// The columns of `run --csv` with what was asked for, and the rows of a run.
+std::vector<Field> csv_columns(const RunRequest& request);
+std::vector<Record> csv_rows(const Comparison& run, const MoreOfSteps& more);
 
 /// What `ddpsim run` prints of one scenario.
 Page run_page(const Comparison& run, const MoreOfSteps& more);

@@ -6,6 +6,7 @@
 
 #include "tools/picture/timeline_picture.hpp"
 #include "tools/report/band_report.hpp"
+#include "tools/report/loss_report.hpp"
 #include "tools/report/measured_picture.hpp"
 #include "tools/report/scaling_section.hpp"
 #include "tools/report/score_report.hpp"
@@ -82,7 +83,7 @@ ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const 
   add_scaling_pictures(section.page, curves, accuracy);
   if (own_curves && !curves.empty()) section.page.add(scaling_table(curves));
   if (auto picture = why_picture(run.scenario, run.named())) section.page.add(std::move(*picture));
-  if (!more.request.why) section.page.add(why_page(run));
+  if (!more.request.why) section.page.add(why_page(run, losses_of(run)));
   return section;
 }
 

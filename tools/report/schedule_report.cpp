@@ -65,6 +65,8 @@ Table hooks_table(const Scenario& scenario, const std::vector<HookFiring>& hooks
   return table;
 }
 
+}  // namespace
+
 Table buckets_table(const Scenario& scenario, const Step& step) {
   Table table{{fields::index, fields::exact_bytes, fields::bytes, fields::tensors, fields::ready_ms,
                fields::start_ms, fields::end_ms, fields::bucket_exposed_ms, fields::first_and_last,
@@ -81,6 +83,8 @@ Table buckets_table(const Scenario& scenario, const Step& step) {
   }
   return table;
 }
+
+namespace {
 
 std::string task_counts(const Step& step) {
   std::map<Operation, std::int64_t> counts;

@@ -15,6 +15,9 @@ namespace ddpsim {
 Page schedule_page(const Scenario& scenario, const Step& step, bool tasks,
                    const std::string& which = {});
 
+/// The buckets of a step, in launch order, and when each is under way.
+Table buckets_table(const Scenario& scenario, const Step& step);
+
 /// "ddpsim.schedule/1", of one step.
 Record schedule_record(const Scenario& scenario, const Step& step);
 

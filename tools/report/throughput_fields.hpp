@@ -58,7 +58,17 @@ inline constexpr Field model_flops = Field{
         "Multiplications and additions of the matrix products of one rank's forward and "
         "backward passes in a step, as the kernels do them: 6 for each parameter of a "
         "linear layer and token, and those of attention and convolutions. Attention that "
-        "is fused leaves out what a causal mask hides, and computes scores twice.",
+        "is fused leaves out what a causal mask hides. What the backward pass computes a second "
+        "time counts once; nothing of a description that does not mark it.",
+    .look = {"{:.3g}"}}.with(least);
+inline constexpr Field hardware_flops = Field{
+    .name = "hardware_flops",
+    .label = "executed FLOP",
+    .kind = ValueKind::real,
+    .unit = "FLOP",
+    .hint =
+        "model_flops with what is computed a second time: activation checkpoints run a block "
+        "again in the backward pass, and fused attention its scores.",
     .look = {"{:.3g}"}}.with(least);
 inline constexpr Field mfu =
     ratio_field("mfu", "MFU",
@@ -66,6 +76,11 @@ inline constexpr Field mfu =
                 "multiplies and adds at its peak in the type of each product.",
                 Better::high, tenths_of_percent)
         .with(much);
+inline constexpr Field hfu =
+    ratio_field("hfu", "HFU",
+                "Hardware FLOPs utilisation: the same of hardware_flops. Equal to MFU where "
+                "nothing is computed a second time.",
+                Better::high, tenths_of_percent);
 inline constexpr Field scaling_efficiency =
     ratio_field("scaling_efficiency", "of 1 rank",
                 "The step of one rank that trains by itself, with the same batch per rank, over "
@@ -110,6 +125,8 @@ inline constexpr std::array of_throughput{&samples_per_second,
                                           &tokens_per_second_per_device,
                                           &model_flops,
                                           &mfu,
+                                          &hardware_flops,
+                                          &hfu,
                                           &scaling_efficiency,
                                           &scaling_efficiency_node,
                                           &communication_share,

@@ -43,6 +43,16 @@ void add_rates(Record& record, const Scenario& scenario, double seconds, const S
         .add(fields::tokens_per_second_per_device, *step.tokens / seconds / ranks);
 }
 
+/// Takes out the column of HFU where it says what MFU says.
+void drop_equal_hfu(Table& table) {
+  const std::size_t mfu = table.index_of(fields::mfu), hfu = table.index_of(fields::hfu);
+  const bool equal = std::all_of(table.rows.begin(), table.rows.end(),
+                                 [&](const TableRow& row) { return row[mfu] == row[hfu]; });
+  if (!equal) return;
+  table.columns.erase(table.columns.begin() + static_cast<std::ptrdiff_t>(hfu));
+  for (TableRow& row : table.rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(hfu));
+}
+
 /// Takes out the columns that hold nothing.
 void drop_empty_columns(Table& table) {
   for (std::size_t c = table.columns.size(); c-- > 0;) {
@@ -63,8 +73,13 @@ Record throughput_record(const Scenario& scenario, const Result& result) {
   const double seconds = in_seconds(metrics.step);
   Record found;
   if (const auto flops =
-          model_flops(scenario.workload, scenario.cluster.device, training.micro_batches))
-    found.add(fields::model_flops, flops->flops).add(fields::mfu, flops->seconds_at_peak / seconds);
+          step_flops(scenario.workload, scenario.cluster.device, training.micro_batches)) {
+    if (flops->model)
+      found.add(fields::model_flops, flops->model->flops)
+          .add(fields::mfu, flops->model->seconds_at_peak / seconds);
+    found.add(fields::hardware_flops, flops->executed.flops)
+        .add(fields::hfu, flops->executed.seconds_at_peak / seconds);
+  }
   found.add(fields::scaling_efficiency, share_of(result.one_rank, metrics.step))
       .add(fields::scaling_efficiency_node, share_of(result.one_node, metrics.step))
       .add(fields::communication_share,
@@ -98,7 +113,7 @@ Table throughput_table(const Scenario& scenario, const std::vector<Result>& resu
     add({fields::tokens_per_second, fields::tokens_per_second_per_device});
   else
     add({fields::samples_per_second, fields::samples_per_second_per_device});
-  add({fields::mfu, fields::scaling_efficiency, fields::scaling_efficiency_node,
+  add({fields::mfu, fields::hfu, fields::scaling_efficiency, fields::scaling_efficiency_node,
        fields::communication_share, fields::peak_memory_bytes, fields::fits_device});
   if (tokens)
     add({fields::device_hours_per_billion_tokens, fields::cost_per_billion_tokens});
@@ -110,6 +125,7 @@ Table throughput_table(const Scenario& scenario, const std::vector<Result>& resu
             .add(fields::strategy_in_words, strategy_label(result.step->training))
             .add(fields::peak_memory_bytes,
                  memory_of(scenario, result.step->training, result.step->schedule).peak.count));
+  drop_equal_hfu(table);
   drop_empty_columns(table);
   if (scenario.price)
     table.notes = fmt::format("cost in {} at {:g} an hour of each device", scenario.price->currency,

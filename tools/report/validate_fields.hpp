@@ -141,7 +141,22 @@ inline constexpr Field launch_ms =
              Better::low)
         .with(signed_hundredths);
 
+// Of a row of a file, where tables have the same under shorter names.
+constexpr Field in_files(Field field, std::string_view name) {
+  field.name = name;
+  field.audience = Audience::everybody;
+  return field;
+}
+inline constexpr Field validated_label = in_files(strategy_in_words, strategy_in_words.name),
+                       validated_prediction = in_files(predicted_step_ms, "predicted_step_ms"),
+                       validated_measurement = in_files(measured_step_ms, "measured_step_ms"),
+                       validated_error = in_files(step_error, step_error.name);
+
 inline constexpr std::array of_validate{&format,
+                                        &validated_label,
+                                        &validated_prediction,
+                                        &validated_measurement,
+                                        &validated_error,
                                         &version_of_program,
                                         &scenario,
                                         &mode,

@@ -170,6 +170,18 @@ std::string doubt_about(double stolen) {
       100 * stolen);
 }
 
+Table validation_rows(const Validation& validation) {
+  Table table{{fields::validated_label, fields::validated_prediction, fields::validated_measurement,
+               fields::validated_error, fields::step_low_ms, fields::step_high_ms}};
+  for (const ValidatedStep& step : validation.steps) {
+    const Duration predicted = step.predicted.metrics.step, measured = step.measured.metrics.step;
+    table.add({label_of(step), in_ms(predicted), in_ms(measured),
+               relative_error(predicted, measured), in_ms(step.spread.low),
+               in_ms(step.spread.high)});
+  }
+  return table;
+}
+
 Page validation_page(const Validation& validation) {
   Page page;
   std::string head = fmt::format("{}: {}\n{}\ncalibrated {} on {}\n", validation.scenario.name,

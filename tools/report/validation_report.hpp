@@ -10,6 +10,9 @@ namespace ddpsim {
 /// Both sides for people: steps, streams, where the difference comes from, buckets, pictures.
 Page validation_page(const Validation& validation);
 
+/// Steps predicted and measured, a row for each strategy and what varies: what `--csv` writes.
+Table validation_rows(const Validation& validation);
+
 /// "bucketed, 4 MiB, comm_hook: fp16_compress, no_sync: true": what a row of it is called.
 std::string label_of(const ValidatedStep& step);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -209,6 +210,22 @@ List varied_records(const Variants& variants) {
                          .add(fields::set, refused.settings)
                          .add(fields::refusal, refused.problem));
   return all;
+}
+
+std::vector<std::string> network_notes(const Variants& variants) {
+  std::map<std::string, int> nics;  // of a node, by the network
+  for (const VariedRun& varied : variants.runs)
+    if (const CalibratedCluster& cluster = varied.run.scenario.cluster; cluster.nodes > 1)
+      nics.emplace(cluster.inter_node.name, nics_per_node(cluster));
+  if (std::all_of(nics.begin(), nics.end(),
+                  [&](const auto& each) { return each.second == nics.begin()->second; }))
+    return {};
+  std::string text;
+  for (const auto& [network, count] : nics)
+    text += fmt::format("{}{} has {}", text.empty() ? "" : ", ", network, count);
+  return {fmt::format(
+      "the networks differ in NICs of a node as well: {}; cluster.inter_node.nics makes them alike",
+      text)};
 }
 
 Table varied_table(const Variants& variants, const std::optional<Field>& best) {

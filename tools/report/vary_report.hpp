@@ -12,6 +12,10 @@ namespace ddpsim {
 /// is refused. `best`: sorted by it. Refers to the keys in `variants`.
 Page varied_page(const Variants& variants, const std::optional<Field>& best = {});
 
+/// A note where networks of other names have other numbers of NICs in a node: then it is not the
+/// links alone that differ.
+std::vector<std::string> network_notes(const Variants& variants);
+
 /// As of `run`, each with its settings; then those that are refused, with the error.
 List varied_records(const Variants& variants);
 /// As of `run`, with last columns of settings and of the error, sorted in the same way.

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "tools/report/loss_fields.hpp"
 #include "tools/report/step_fields.hpp"
 
 namespace ddpsim::fields {
@@ -66,8 +67,9 @@ inline constexpr Field by_previous =
     ms_field("previous", "previous", "The collective before it had not ended.", Better::low);
 inline constexpr Field by_launch =
     ms_field("launch", "launch", "The host had not launched it.", Better::low);
-inline constexpr Field by_slowest_rank =
-    ms_field("slowest_rank", "slowest rank", "Another rank arrived later.", Better::low);
+inline constexpr Field by_slowest_rank = ms_field(
+    "slowest_rank", "slowest rank",
+    "Another rank arrived later, so that less computation was left to hide it.", Better::low);
 
 // The changes.
 inline constexpr Field change = text_field("change", "change", "What is better than it is.");
@@ -75,6 +77,14 @@ inline constexpr Field changed_step_ms =
     ms_field("step_ms", "step ms", "The step under the change.", Better::low).with(thousandths);
 
 inline constexpr std::array of_why{&why,
+                                   &one_rank_ms,
+                                   &lost_slowest_rank_ms,
+                                   &lost_interference_ms,
+                                   &lost_transfer_ms,
+                                   &lost_latency_ms,
+                                   &lost_copies_ms,
+                                   &lost_launches_ms,
+                                   &lost_rest_ms,
                                    &exposed_in_buckets_ms,
                                    &exposed_elsewhere_ms,
                                    &exposed_buckets,

@@ -7,6 +7,7 @@
 #include "model/timeline/why.hpp"
 #include "sim/predict/what_if.hpp"
 #include "tools/report/choice_record.hpp"
+#include "tools/report/loss_report.hpp"
 #include "tools/report/why_fields.hpp"
 
 namespace ddpsim {
@@ -164,13 +165,15 @@ Page exposed_page(const Scenario& scenario, const std::vector<NamedStep>& steps,
                   const StepMetrics* none) {
   Page page;
   page.add(Paragraph{
-      "why (ms; an all-reduce is exposed while the compute stream stands still)\n"
-      "  gradients     it began at once, or that would not have helped: its own length is the "
-      "tail\n"
+      "why each bucket's all-reduce is exposed (ms): it runs while the compute stream stands "
+      "still\n"
+      "  gradients     they came so late that it would be exposed even if it had begun with them\n"
       "  turn          it was called later: buckets go in order, naive and flat after backward\n"
       "  previous      the collective before it had not ended\n"
       "  launch        the host had not launched it\n"
-      "  slowest rank  another rank arrived later\n"
+      "  slowest rank  another rank came later, so that less computation was left to hide it; the "
+      "wait\n"
+      "                itself comes before the all-reduce and is not in its exposed time\n"
       "Exposed buckets and the longer step differ by interference, copies, hooks, and what "
       "earlier\n"
       "micro-batches and broadcasts wait for.\n"});
@@ -178,15 +181,18 @@ Page exposed_page(const Scenario& scenario, const std::vector<NamedStep>& steps,
   return page;
 }
 
-Page why_page(const Comparison& comparison) {
-  Page page = exposed_page(comparison.scenario, comparison.named(), &comparison.none.metrics);
+Page why_page(const Comparison& comparison, const std::vector<StepLoss>& losses) {
+  Page page;
+  page.add(loss_table(comparison, losses));
+  page.add(exposed_page(comparison.scenario, comparison.named(), &comparison.none.metrics));
   page.add(changes_table(comparison));
   return page;
 }
 
-std::vector<Record> why_records(const Comparison& comparison) {
+std::vector<Record> why_records(const Comparison& comparison, const std::vector<StepLoss>& losses) {
   std::vector<Record> all;
-  for (const Step& step : comparison.compared) {
+  for (std::size_t s = 0; s < comparison.compared.size(); ++s) {
+    const Step& step = comparison.compared[s];
     const std::vector<ExposedBucket> buckets =
         why_exposed(step.schedule, step.timeline, step.metrics);
     List exposed_buckets, changes;
@@ -196,7 +202,7 @@ std::vector<Record> why_records(const Comparison& comparison) {
                                .add(fields::change, name_of(each.change))
                                .add(fields::changed_step_ms, in_ms(each.step)));
     const Duration longer = exposed(step.metrics, comparison.none.metrics);
-    all.emplace_back()
+    all.emplace_back(loss_record(losses[s]))
         .add(fields::exposed_in_buckets_ms, in_ms(sum_of(buckets)))
         .add(fields::exposed_elsewhere_ms, in_ms(longer - sum_of(buckets)))
         .add(fields::exposed_buckets, std::move(exposed_buckets))

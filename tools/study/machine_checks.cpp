@@ -243,15 +243,6 @@ MachineCheck nccl() {
           fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100)};
 }
 
-MachineCheck mpi() {
-  try {
-    load_module("mpi");
-    return {"MPI", Health::good, "the module is there"};
-  } catch (const DeviceError& problem) {
-    return {"MPI", Health::missing, problem.what(), "only sweeps on several machines need it"};
-  }
-}
-
 MachineCheck python_check(std::chrono::milliseconds timeout) {
   try {
     let_python_find_package();
@@ -336,7 +327,6 @@ std::vector<Ability> abilities_of(const std::vector<MachineCheck>& checks) {
           {"calibrate and validate on processors", missing_of(checks, {"catalogue", "gloo"})},
           {"the same on several hosts", missing_of(checks, {"catalogue", "gloo", "network"})},
           {"calibrate and validate on GPUs", missing_of(checks, {"catalogue", "GPUs", "NCCL"})},
-          {"share a sweep under mpirun", missing_of(checks, {"catalogue", "MPI"})},
           {"trust what is timed here now", doubts_of(checks, {"processors", "load", "pace"})}};
 }
 
@@ -384,7 +374,6 @@ MachineReport check_machine(const CheckLimits& limits,
     report.stolen_share = steal.share();
     checks.insert(checks.begin() + 2, pace_check(*report.pace, *report.stolen_share));
   }
-  checks.push_back(mpi());  // loads libraries: last
   report.abilities = abilities_of(checks);
   return report;
 }

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "model/ddp/build_schedule.hpp"
 #include "scenarios/reader/input_error.hpp"
+#include "sim/predict/loss.hpp"
 #include "sim/predict/predict.hpp"
 #include "tools/study/throughput.hpp"
 
@@ -148,12 +148,7 @@ ScalingReference scaling_reference(const Scenario& scenario, const StepModel& mo
                                    const std::vector<Strategy>& strategies,
                                    const std::optional<Fit>& fit) {
   ScalingReference reference;
-  // Without communication a rank by itself differs from one of many only in that it waits for none.
-  CostModel costs = model.costs;
-  costs.slowest_rank = 1;
-  Training training = scenario.training;
-  training.strategy = Strategy::none;
-  reference.one_rank = step_length(costs, build_schedule(model.works, training));
+  reference.one_rank = one_rank_step(model, scenario.training);
   if (scenario.cluster.nodes == 1) return reference;
   try {
     const StepModel node = fitted_model(resized(scenario, 1, scenario.cluster.ranks_per_node), fit);

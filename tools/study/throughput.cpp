@@ -6,12 +6,16 @@ namespace ddpsim {
 namespace {
 
 /// Adds a kernel's product. False: the device has no peak for its type.
-bool add(ModelFlops& sum, const Kernel& kernel, const Device& device) {
+bool add(Flops& executed, Flops& model, const Kernel& kernel, const Device& device) {
   if (!kernel.gemm) return true;
   const double peak = device.peak_of(kernel.type).flops_per_second;
   if (peak <= 0) return false;
-  sum.flops += kernel.gemm->flops();
-  sum.seconds_at_peak += kernel.gemm->flops() / peak;
+  const auto add_to = [&](Flops& sum, double flops) {
+    sum.flops += flops;
+    sum.seconds_at_peak += flops / peak;
+  };
+  add_to(executed, kernel.gemm->flops());
+  add_to(model, (1 - kernel.recomputed) * kernel.gemm->flops());
   return true;
 }
 
@@ -26,17 +30,19 @@ std::optional<StepSamples> samples_of(const Scenario& scenario, const Training& 
   return step;
 }
 
-std::optional<ModelFlops> model_flops(const Workload& workload, const Device& device,
-                                      int micro_batches) {
+std::optional<StepFlops> step_flops(const Workload& workload, const Device& device,
+                                    int micro_batches) {
   if (!has_shapes(workload)) return std::nullopt;
-  ModelFlops sum;
+  Flops executed, model;
   for (const Layer& layer : workload.layers)
     for (const auto* pass : {&layer.forward, &layer.backward})
       for (const Kernel& kernel : *pass)
-        if (!add(sum, kernel, device)) return std::nullopt;
-  sum.flops *= micro_batches;
-  sum.seconds_at_peak *= micro_batches;
-  return sum;
+        if (!add(executed, model, kernel, device)) return std::nullopt;
+  for (Flops* sum : {&executed, &model}) {
+    sum->flops *= micro_batches;
+    sum->seconds_at_peak *= micro_batches;
+  }
+  return StepFlops{executed, workload.tells_recomputed ? std::optional(model) : std::nullopt};
 }
 
 }  // namespace ddpsim

@@ -198,6 +198,8 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
       reference_gradients(backend, workload, schedules.front(), trainings.front().micro_batches);
   for (std::size_t s = 0; s < schedules.size(); ++s) {
     if (trainings[s].strategy == Strategy::none) continue;
+    if (backend.rank() == 0 && watch.progress)
+      watch.progress(fmt::format("gradients, {} of {}", s + 1, schedules.size()), 0);
     backend.run(without_updates(schedules[s]));
     validation.steps[s].gradients =
         check_gradients(backend, workload, reference,

@@ -163,11 +163,10 @@ std::string differing_column(const Collector& collector, const CsvRecord& header
 
 }  // namespace
 
-PointResults read_sweep_csv(const Sweep& sweep, const std::string& path) {
-  Collector collector(sweep, path);
-  const auto content = content_of(path);
-  if (!content) return collector.finish();
-  CsvReader reader(*content);
+PointResults sweep_csv_points(const Sweep& sweep, const std::string& text,
+                              const std::string& name) {
+  Collector collector(sweep, name);
+  CsvReader reader(text);
   CsvRecord record;
   if (!reader.next(record) || !reader.complete() ||
       !std::ranges::equal(record.fields, collector.columns(), {}, {}, &Field::name)) {
@@ -177,6 +176,11 @@ PointResults read_sweep_csv(const Sweep& sweep, const std::string& path) {
     if (reader.complete())  // else it breaks off here, and its point is computed again
       add_csv_record(collector, record);
   return collector.finish();
+}
+
+PointResults read_sweep_csv(const Sweep& sweep, const std::string& path) {
+  const auto content = content_of(path);
+  return content ? sweep_csv_points(sweep, *content, path) : PointResults(sweep.grid.points());
 }
 
 PointResults read_sweep_json(const Sweep& sweep, const std::string& path) {

@@ -221,7 +221,7 @@ class Capture(TorchDispatchMode):
         """Writes down kernels of one call; `cost`: what it takes the host, and the launches that
         this holds; left out: a plain elementwise call."""
         cost = cost or (host.backward('') if self._in_backward else host.forward('', False))
-        kernels = one_operation(kernels, self._shares(kernels, cost))
+        kernels = one_operation(kernels, self._shares(kernels, cost), self._runs_again())
         copied = copies(kernels)
         held, settled = self.alive.held + copied, self.alive.settled
         more = max(0, in_fp32 - copied)
@@ -232,6 +232,13 @@ class Capture(TorchDispatchMode):
         path, position = self._place_in_backward()
         self.step.backward += [Launch(kernel, path, position, operation, held, more, settled)
                                for kernel in kernels]
+
+    def _runs_again(self):
+        """Is it the forward pass of a checkpoint, in the backward pass? Checkpoints of both kinds
+        switch gradients on there, where all else of a node runs without; and modules run there
+        alone."""
+        return self._in_backward and (bool(self._modules) or (
+            torch.is_grad_enabled() and torch._C._current_autograd_node() is not None))
 
     def _in_known_formats(self, call, kernels):
         """Products of numbers that no device has a rate for, as those of fp32 that stand for
@@ -318,11 +325,11 @@ def sparse_rows_of(call):
     return 0
 
 
-def one_operation(kernels, shares):
+def one_operation(kernels, shares, recomputed):
     """The kernels of one call, each with its share of the host's time: what multiplies, or else the
     first, begins the operation."""
     main = next((i for i, kernel in enumerate(kernels) if kernel.kind != 'memory'), 0)
-    return [kernel.launched(kernel.operations if i == main else 0, share)
+    return [kernel.launched(kernel.operations if i == main else 0, share, recomputed)
             for i, (kernel, share) in enumerate(zip(kernels, shares))]
 
 

@@ -92,12 +92,14 @@ class Kernel:
     pattern: Optional[Pattern] = None
     host: Optional[float] = None  # microseconds of the host, for all its launches
     attention: Optional[Attention] = None
+    recomputed: bool = False  # of the forward pass, and run again in the backward pass
     time: Optional[float] = None  # seconds, measured
 
-    def launched(self, operations, host):
+    def launched(self, operations, host, recomputed=False):
         """The same kernel as one call launches it (dataclasses.replace is several times slower)."""
         made = object.__new__(Kernel)
-        made.__dict__.update(self.__dict__, operations=operations, host=host)
+        made.__dict__.update(self.__dict__, operations=operations, host=host,
+                             recomputed=recomputed)
         return made
 
     @property

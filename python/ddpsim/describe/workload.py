@@ -137,6 +137,8 @@ def _kernel(kernel):
         pairs.append(('multiprocessors', kernel.multiprocessors))
     if kernel.pattern:
         pairs.append(('pattern', _flow(_said(kernel.pattern))))
+    if kernel.recomputed:
+        pairs.append(('recomputed', 'true'))
     if kernel.host is not None:
         pairs.append(('host', f'{kernel.host:.1f} us'))
     if kernel.time is not None:
@@ -204,6 +206,7 @@ def _lines(workload):
             yield f'{key}: {value}'
     if workload.release is not None:
         yield f'release: {json.dumps(workload.release)}'
+    yield 'marks_recomputed: true'
     if workload.clip_gradients:
         yield 'clip_gradients: true'
     for key in ('notes', 'partial'):

@@ -254,8 +254,7 @@ TEST_CASE("GPUs that may not reach each other over PCIe send twice over the bus"
   cluster.device.peer_to_peer = false;
   const CollectiveCost staged = CollectiveLaw(cluster).all_reduce(25 * MiB);
   const PortConstants& shares = fitted_ports();
-  const double direct_share = shares.share[static_cast<std::size_t>(LinkKind::pcie)];
-  CHECK(in_us(staged.transfer) == Approx(2 * direct_share / shares.host * in_us(direct.transfer)));
+  CHECK(in_us(staged.transfer) == Approx(2 * shares.pcie / shares.host * in_us(direct.transfer)));
   CHECK(staged.latency == direct.latency);
   CHECK(direct.time() < staged.time());
 }

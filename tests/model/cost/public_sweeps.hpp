@@ -141,10 +141,6 @@ inline std::vector<Sweep> all_sweeps(const std::string& folder) {
        {}},
       {clusters + "32x_a100_4nodes_dgx", "deepops a100", amd(nodes(4, a100, 8, 25)), {}},
       {clusters + "72x_gb200_1rack", "coreweave", node(100, 72, LinkKind::nvlink, 900), {}},
-      {clusters + "2x_2nodes_25gbe",
-       "g5",
-       nodes(2, pcie(80, 1, 31.5), 1, 3.125, LinkKind::ethernet),
-       {}},
       // Kernels that copy through the host's memory, at a rate that differs from host to host, and
       // a network of GPUDirect-TCPX with 120 us a step: no data sheet says so.
       {tests + "2x_rtx2080ti_pcie", "2080 ti", pcie(75, 2, 15.75), {}, 2, true},
@@ -154,6 +150,13 @@ inline std::vector<Sweep> all_sweeps(const std::string& folder) {
       {tests + "16x_h100_2nodes_a3mega",
        "a3-mega",
        nodes(2, h100, 8, 25, LinkKind::ethernet),
+       {},
+       1,
+       true},
+      // TCP sockets, whose stream fills a slow line as RDMA's messages do not.
+      {clusters + "2x_2nodes_25gbe",
+       "g5",
+       nodes(2, pcie(80, 1, 31.5), 1, 3.125, LinkKind::ethernet),
        {},
        1,
        true},

@@ -1,5 +1,7 @@
 #include "model/ddp/peak_memory.hpp"
 
+#include <set>
+
 #include <catch2/catch.hpp>
 
 #include "model/ddp/build_schedule.hpp"
@@ -57,6 +59,37 @@ TEST_CASE("a rank holds parameters, gradients, buckets and optimizer state",
   CHECK(held(Strategy::flat).at == PeakMoment::reduction);
   CHECK(held(Strategy::bucketed).peak >= 5 * p);
   CHECK(held(Strategy::naive).peak < 5 * p);
+}
+
+TEST_CASE("the parts at the peak sum to it, whatever the moment", "[model][ddp][memory]") {
+  WorkloadSize size;
+  size.sequence = 128;
+  std::set<PeakMoment> moments;
+  for (const int batch : {1, 64}) {
+    size.batch = batch;
+    const Workload workload = build_workload("net", cs336_small, size);
+    for (const Strategy strategy : all_strategies)
+      for (const CommHookKind hook : {CommHookKind::none, CommHookKind::powersgd})
+        for (const int micro_batches : {1, 3})
+          for (const Optimizer optimizer : {Optimizer::sgd_plain, Optimizer::adamw}) {
+            Training training = trained(strategy);
+            training.micro_batches = micro_batches;
+            if (strategy == Strategy::bucketed) training.comm_hook.kind = hook;
+            const StepMemory memory = memory_of(workload, optimizer, training);
+            CAPTURE(batch, name_of(strategy), micro_batches, name_of(memory.at));
+            moments.insert(memory.at);
+            CHECK(memory.parameters + memory.module_buffers + memory.frozen + memory.inputs +
+                      memory.workspaces + memory.optimizer + memory.at_peak.sum() ==
+                  memory.peak);
+            CHECK(memory.at_peak.activations <= *memory.activations);
+            // Nothing is kept for the backward pass once it is over.
+            if (memory.at == PeakMoment::optimizer) {
+              CHECK(memory.at_peak.activations == Bytes{});
+              CHECK(memory.at_peak.gradients == memory.gradients);
+            }
+          }
+  }
+  CHECK(moments.size() >= 2);
 }
 
 TEST_CASE("the peak is of a moment, not of everything", "[model][ddp][memory]") {
@@ -202,7 +235,7 @@ TEST_CASE("where it is known what is alive at most, that is what a pass holds",
   };
   CHECK(memory().peak == Bytes{48 + 500 + 48});
   CHECK(memory().at == PeakMoment::backward);
-  CHECK(memory().working == Bytes{500 - 100});
+  CHECK(memory().at_peak.working == Bytes{500 - 100});
   CHECK(memory().activations == Bytes{110});
   workload.layers[1].memory[0].forward_peak = Bytes{1000};
   CHECK(memory().peak == Bytes{48 + 1000});

@@ -1,0 +1,31 @@
+#include "model/timeline/busy_spans.hpp"
+
+#include <algorithm>
+
+namespace ddpsim {
+
+BusySpans busy_spans(const Schedule& schedule, const std::vector<TaskTimes>& times) {
+  BusySpans busy;
+  for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
+    const Task& task = schedule.tasks[i];
+    if ((task.stream != Stream::compute && task.stream != Stream::host) ||
+        !schedule.work_of(task).computes())
+      continue;
+    if (!busy.empty() && busy.back().second == times[i].start)
+      busy.back().second = times[i].end;
+    else
+      busy.emplace_back(times[i].start, times[i].end);
+  }
+  return busy;
+}
+
+Duration idle_within(const BusySpans& busy, Instant from, Instant to) {
+  Duration idle = to - from;
+  auto span = std::lower_bound(busy.begin(), busy.end(), from,
+                               [](const auto& s, Instant at) { return s.second <= at; });
+  for (; span != busy.end() && span->first < to; ++span)
+    idle -= std::min(span->second, to) - std::max(span->first, from);
+  return idle;
+}
+
+}  // namespace ddpsim

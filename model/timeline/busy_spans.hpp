@@ -1,0 +1,20 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "model/schedule/schedule.hpp"
+#include "model/timeline/timeline.hpp"
+
+namespace ddpsim {
+
+/// When the stream that kernels run on was busy: from, to; in order, and none touches the next.
+using BusySpans = std::vector<std::pair<Instant, Instant>>;
+
+/// Of one rank; `times`: [task].
+BusySpans busy_spans(const Schedule& schedule, const std::vector<TaskTimes>& times);
+
+/// How much of the time between two instants the stream stood still.
+Duration idle_within(const BusySpans& busy, Instant from, Instant to);
+
+}  // namespace ddpsim

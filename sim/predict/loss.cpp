@@ -1,0 +1,111 @@
+#include "sim/predict/loss.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "model/ddp/build_schedule.hpp"
+#include "sim/predict/predict.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// Is it part of training, whether or not ranks communicate?
+bool trains(Operation operation) {
+  switch (traits_of(operation).pass) {
+    case OperationTraits::Pass::forward:
+    case OperationTraits::Pass::optimizer:
+      return true;
+    case OperationTraits::Pass::backward:
+      return operation != Operation::copy_in;
+    case OperationTraits::Pass::none:
+      return operation == Operation::outside;
+  }
+  return false;
+}
+
+/// Takes losses out of the costs of a step, one after the other.
+class Removal {
+ public:
+  explicit Removal(const Schedule& none) {
+    for (const Work& work : none.works)
+      if (!trains(work.operation)) kept_.push_back(work);
+  }
+
+  void remove(Loss loss) { removed_[static_cast<std::size_t>(loss)] = true; }
+  bool has(Loss loss) const { return removed_[static_cast<std::size_t>(loss)]; }
+
+  void operator()(const Schedule& schedule, Costs& costs) const {
+    if (has(Loss::launches)) costs.handover = Duration::zero();
+    for (std::size_t w = 0; w < costs.works.size(); ++w)
+      if (is_for_communication(schedule.works[w]))
+        cheapen(schedule.works[w].operation, costs.works[w]);
+  }
+
+ private:
+  bool is_for_communication(const Work& work) const {
+    return !trains(work.operation) && std::find(kept_.begin(), kept_.end(), work) == kept_.end();
+  }
+
+  void cheapen(Operation operation, WorkCost& cost) const {
+    if (has(Loss::interference)) cost.beside = {};
+    if (has(Loss::launches)) cost.host = cost.first_launch = Duration::zero();
+    switch (traits_of(operation).kind) {
+      case OperationTraits::Kind::collective:
+        if (has(Loss::transfer)) cost.work = std::min(cost.work, cost.latency);
+        if (has(Loss::latency)) cost.work = cost.latency = Duration::zero();
+        break;
+      case OperationTraits::Kind::transfer:
+        if (has(Loss::transfer)) cost.work = Duration::zero();
+        break;
+      case OperationTraits::Kind::kernel:
+        if (has(Loss::copies)) cost.work = cost.last_launch = Duration::zero();
+        break;
+      case OperationTraits::Kind::host:
+        break;
+    }
+  }
+
+  std::vector<Work> kept_;  ///< what `none` does as well, though it is no training
+  std::array<bool, all_losses.size()> removed_{};
+};
+
+Schedule schedule_of_none(const StepModel& model, Training training) {
+  training.strategy = Strategy::none;
+  return build_schedule(model.works, training);
+}
+
+}  // namespace
+
+std::string_view name_of(Loss loss) {
+  constexpr std::array<std::string_view, all_losses.size()> names{
+      "interference", "slowest rank", "transfer", "latency", "copies", "launches", "rest"};
+  return names[static_cast<std::size_t>(loss)];
+}
+
+Duration one_rank_step(const StepModel& model, Training training) {
+  CostModel even = model.costs;
+  even.slowest_rank = 1;
+  return step_length(even, schedule_of_none(model, std::move(training)));
+}
+
+StepLoss step_loss(const StepModel& model, const Step& step) {
+  const Schedule schedule = build_schedule(model.works, step.training);
+  Removal removal(schedule_of_none(model, step.training));
+  CostModel costs = model.costs;
+  StepLoss loss;
+  loss.one_rank = one_rank_step(model, step.training);
+  Duration before = step.metrics.step;
+  for (const Loss part : all_losses) {
+    removal.remove(part);
+    if (part == Loss::interference) costs.backward_beside_hook = 1;
+    if (part == Loss::slowest_rank) costs.slowest_rank = 1;
+    const Duration after = part == Loss::rest
+                               ? loss.one_rank
+                               : std::min(before, step_length(costs, schedule, removal));
+    loss.parts[static_cast<std::size_t>(part)] = before - after;
+    before = after;
+  }
+  return loss;
+}
+
+}  // namespace ddpsim

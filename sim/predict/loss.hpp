@@ -1,0 +1,62 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <numeric>
+#include <string_view>
+
+#include "model/base/quantity.hpp"
+#include "sim/predict/step.hpp"
+#include "sim/predict/step_model.hpp"
+
+namespace ddpsim {
+
+/// What makes a step of many ranks longer than that of one rank that trains by itself.
+enum class Loss : std::uint8_t {
+  interference,  ///< kernels and collectives slow each other while both run
+  slowest_rank,  ///< the ranks wait for the one that computes slowest (CostModel::slowest_rank)
+  transfer,      ///< bytes on their way that no computation hides
+  latency,       ///< the part of collectives that moves no bytes, where no computation hides it
+  copies,        ///< kernels for communication: into and out of buckets, divisions, a comm hook's
+  launches,      ///< the host: hooks, and to enqueue copies and collectives
+  /// What is left: the host's waits for the device and for other ranks, collectives in their order.
+  /// Negative where the strategy computes less than `none` does, as an optimizer that is shared out
+  /// among the ranks.
+  rest,
+};
+inline constexpr std::array all_losses{Loss::interference, Loss::slowest_rank, Loss::transfer,
+                                       Loss::latency,      Loss::copies,       Loss::launches,
+                                       Loss::rest};
+std::string_view name_of(Loss loss);
+
+/// Where a step's time beyond `one_rank` goes.
+struct StepLoss {
+  Duration one_rank{};                              ///< the step of one rank that trains by itself
+  std::array<Duration, all_losses.size()> parts{};  ///< [Loss] sum to the step minus `one_rank`
+
+  Duration by(Loss loss) const { return parts[static_cast<std::size_t>(loss)]; }
+  Duration sum() const { return std::accumulate(parts.begin(), parts.end(), Duration{}); }
+};
+
+/// The loss of `step`, which `model` predicted, part by part.
+///
+/// The step is simulated again and again, each time with one more of the losses taken out, in the
+/// order of `all_losses`; each part is by how much that makes the step shorter. After the last one
+/// the step is `one_rank`: that of the strategy `none` with no rank slower than the others. So the
+/// parts sum to the step minus `one_rank`, to the tick. The order matters: what two causes hold up
+/// together counts for the one that is taken out later. Interference goes first, because without it
+/// every time is a maximum or a sum of others, so that what becomes shorter never makes the step
+/// longer. Where a comm hook's kernels take turns with those of the backward pass it may, by a
+/// little: then the part counts as nothing, and the next one from the shortest step so far.
+///
+/// Example: ranks compute for 18 ms, the slowest for 27; then one all-reduce of 0.5 ms latency and
+/// 3 ms transfer. The step takes 30.5 ms: 18 of one rank, 9 slowest rank, 3 transfer, 0.5 latency.
+///
+/// Cost: one simulation for each part. Throws as `predict` does.
+StepLoss step_loss(const StepModel& model, const Step& step);
+
+/// The step of one rank that trains by itself. Without communication a rank of many differs from
+/// one by itself only in that the step ends with the slowest.
+Duration one_rank_step(const StepModel& model, Training training);
+
+}  // namespace ddpsim

@@ -1,0 +1,367 @@
+// What a log of NCCL proves of a cluster, as a file that --cluster takes. A figure that is NCCL's
+// own estimate, or the catalogue's, has a note that says so; what the log does not say is left out.
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "scenarios/reader/catalogue.hpp"
+#include "scenarios/reader/link_reader.hpp"
+#include "scenarios/reader/yaml_text.hpp"
+#include "tools/import/imported.hpp"
+#include "tools/import/nccl_log.hpp"
+#include "tools/report/field_kinds.hpp"
+
+namespace ddpsim {
+namespace {
+
+using LogJson = nlohmann::ordered_json;
+
+constexpr std::size_t most_listed = 40;  // rows of a table
+
+/// A cluster as far as a log goes. Texts are YAML.
+struct Site {
+  int nodes = 0, ranks_per_node = 0;  ///< 0: not said
+  std::string intra_node, inter_node, collectives, cpu;
+  std::vector<std::string> notes;
+};
+
+std::string rate_text(double gb_per_s) {
+  return fmt::format("{} GB/s", std::round(gb_per_s * 1e4) / 1e4);
+}
+
+/// The links of the catalogue for which NCCL counts so much.
+std::vector<std::string> links_counted_as(double gb_per_s, bool nvswitch) {
+  std::vector<std::string> names;
+  for (const std::string& name : catalogue_names(link_entries)) {
+    const Link link = read_link(Yaml::of_text(name));
+    if (link.kind == LinkKind::nvlink && link.nvswitch == nvswitch &&
+        std::abs(link.nccl_bandwidth.bytes_per_second / 1e9 - gb_per_s) < 0.06)
+      names.push_back(name);
+  }
+  return names;
+}
+
+void find_size(const NcclLog& log, Site& site) {
+  site.nodes = log.nodes;
+  const bool all_seen = log.seen.size() == static_cast<std::size_t>(log.ranks);
+  if (site.nodes == 0 && all_seen && !log.hosts.empty())
+    site.nodes = static_cast<int>(log.hosts.size());
+  if (site.nodes == 0) {
+    site.notes.push_back(
+        fmt::format("how many nodes the {} ranks are on is not said, which NCCL does from 2.19 on, "
+                    "and lines of "
+                    "{} ranks are there: give --nodes and --ranks-per-node",
+                    log.ranks, log.seen.size()));
+    return;
+  }
+  if (log.ranks % site.nodes == 0)
+    site.ranks_per_node = log.ranks / site.nodes;
+  else
+    site.notes.push_back(fmt::format("{} ranks on {} nodes: nodes of unequal size are not written",
+                                     log.ranks, site.nodes));
+}
+
+/// "nvlink4", or a mapping; "" where the log does not say.
+std::string link_inside(const NcclLog& log, Site& site) {
+  const bool by_nvlink =
+      log.nvlink_gb_per_s > 0 || (log.ring_search && log.ring_search->intra_path == "NVL");
+  const double searched =
+      log.ring_search ? log.ring_search->channels * log.ring_search->intra_gb_per_s : 0;
+  if (by_nvlink && log.nvlink_gb_per_s > 0) {
+    const std::vector<std::string> names = links_counted_as(log.nvlink_gb_per_s, log.nvswitch);
+    if (names.size() == 1) {
+      site.notes.push_back(fmt::format(
+          "intra_node: NCCL counts {} of NVLink for a GPU, as for {}, whose line rate and latency "
+          "are the catalogue's",
+          rate_text(log.nvlink_gb_per_s), names.front()));
+      return names.front();
+    }
+    site.notes.push_back(fmt::format(
+        "intra_node: {} is what NCCL counts for the NVLink of a GPU, which is below the line rate: "
+        "the log does not say that",
+        rate_text(log.nvlink_gb_per_s)));
+    return fmt::format("{{kind: nvlink, bandwidth: {0}, nccl_bandwidth: {0}{1}}}",
+                       rate_text(log.nvlink_gb_per_s), log.nvswitch ? ", nvswitch: true" : "");
+  }
+  const auto has = [&](std::string_view transport) {
+    return std::any_of(log.transports.begin(), log.transports.end(),
+                       [&](const auto& each) { return each.first.starts_with(transport); });
+  };
+  if (!by_nvlink && has("SHM") && !has("P2P"))
+    site.notes.emplace_back(
+        "intra_node: GPUs of a node go through the host's memory (SHM): a device with "
+        "peer_to_peer: false");
+  if (searched > 0) {
+    site.notes.push_back(fmt::format(
+        "intra_node: {} is what NCCL's search found for its rings, {} channels of {}: an estimate, "
+        "and no line rate",
+        rate_text(searched), log.ring_search->channels,
+        rate_text(log.ring_search->intra_gb_per_s)));
+    return fmt::format("{{kind: {0}, bandwidth: {1}, nccl_bandwidth: {1}}}",
+                       by_nvlink ? "nvlink" : "pcie", rate_text(searched));
+  }
+  site.notes.push_back(
+      "intra_node: the log does not say what joins the GPUs of a node: log the subsystem GRAPH, or "
+      "give --link");
+  return "";
+}
+
+std::string link_between(const NcclLog& log, Site& site) {
+  const auto& nics = log.net_nodes.empty() ? log.nics : log.net_nodes;
+  const std::string kind = log.infiniband && !log.roce ? "infiniband" : "ethernet";
+  if (log.infiniband && log.roce)
+    site.notes.emplace_back(
+        "inter_node: cards of InfiniBand and of RoCE: which of them ranks use is not told apart");
+  if (!log.infiniband && !log.roce && !log.network.empty() && log.network != "Socket")
+    site.notes.push_back(fmt::format(
+        "inter_node: the network is \"{}\", taken as Ethernet; NCCL's plugins do not say its kind",
+        log.network));
+  std::optional<double> rate;
+  bool alike = true;
+  for (const auto* each : {&log.net_nodes, &log.nics})
+    for (const auto& [name, nic] : *each)
+      if (nic.gb_per_s) {
+        alike = alike && (!rate || std::abs(*rate - *nic.gb_per_s) < 1e-3);
+        rate = std::min(rate.value_or(*nic.gb_per_s), *nic.gb_per_s);
+      }
+  const std::string count =
+      nics.empty() ? "" : fmt::format(", nics: {}", std::min<std::size_t>(nics.size(), 1024));
+  if (!alike)
+    site.notes.emplace_back("inter_node: cards of several rates: the slowest stands for all");
+  if (rate && *rate > 0) {
+    site.notes.push_back(fmt::format(
+        "inter_node: {} is the rate that the driver tells NCCL of a card{}", rate_text(*rate),
+        log.network == "Socket" ? "; where it tells none, NCCL takes 1.25 GB/s" : ""));
+    return fmt::format("{{kind: {}, bandwidth: {}{}}}", kind, rate_text(*rate), count);
+  }
+  if (log.ring_search && log.ring_search->inter_gb_per_s > 0 && !nics.empty()) {
+    const double of_card = log.ring_search->channels * log.ring_search->inter_gb_per_s /
+                           static_cast<double>(nics.size());
+    site.notes.push_back(
+        fmt::format("inter_node: {} is what NCCL's search found for a card, {} channels of {} over "
+                    "{} cards: an "
+                    "estimate, and no line rate",
+                    rate_text(of_card), log.ring_search->channels,
+                    rate_text(log.ring_search->inter_gb_per_s), nics.size()));
+    return fmt::format("{{kind: {}, bandwidth: {}{}}}", kind, rate_text(of_card), count);
+  }
+  site.notes.emplace_back(
+      "inter_node: the log does not say how fast the cards are: log the subsystem GRAPH, or give "
+      "--link");
+  return "";
+}
+
+/// What NCCL was forced to take, and its release.
+std::string collectives_of(const NcclLog& log, Site& site) {
+  std::string text;
+  const auto add = [&](const char* key, const std::string& value) {
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", key, value);
+  };
+  int major = 0, minor = 0;
+  if (std::sscanf(log.version.c_str(), "%d.%d", &major, &minor) == 2 && major == 2)
+    add("release", minor < 5 ? "2.4" : minor < 28 ? "2.26" : "2.28");
+  const auto lower = [](std::string value) {
+    for (char& c : value) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return value;
+  };
+  for (const auto& [name, value] : log.environment) {
+    const std::string small = lower(value);
+    const bool channels = name == "NCCL_MAX_NCHANNELS";
+    if (name == "NCCL_ALGO" && (small == "ring" || small == "tree" || small == "nvls"))
+      add("algorithm", small);
+    else if (name == "NCCL_ALGO" && small == "nvlstree")
+      add("algorithm", "nvls_tree");
+    else if (name == "NCCL_PROTO" && (small == "ll" || small == "ll128" || small == "simple"))
+      add("protocol", small);
+    else if (channels && small.size() < 3 && !small.empty() && small != "0" &&
+             small.find_first_not_of("0123456789") == std::string::npos && std::stoi(small) <= 64)
+      add("channels", small);
+    else
+      site.notes.push_back(fmt::format("{}={} is not taken over: no key says that", name, value));
+  }
+  return text.empty() ? "" : "{" + text + "}";
+}
+
+Site site_of(const NcclLog& log) {
+  Site site;
+  find_size(log, site);
+  if (site.ranks_per_node != 1) site.intra_node = link_inside(log, site);
+  if (site.nodes != 1) site.inter_node = link_between(log, site);
+  site.collectives = collectives_of(log, site);
+  site.cpu = log.cpu;
+  site.notes.emplace_back("NCCL does not name the GPUs: give --device, or add the key `device`");
+  if (log.seen.size() < static_cast<std::size_t>(log.ranks))
+    site.notes.push_back(
+        fmt::format("lines of {} of {} ranks are there; connections are counted from those alone",
+                    log.seen.size(), log.ranks));
+  if (log.other_communicators > 0)
+    site.notes.push_back(fmt::format(
+        "{} more communicators of ranks are left out: this is the largest, as its first "
+        "lines have it",
+        log.other_communicators));
+  if (log.left_out)
+    site.notes.emplace_back("the log says more than is kept; what is listed is a part of it");
+  return site;
+}
+
+std::string source_of(const NcclLog& log, const ImportRequest& request) {
+  std::string source =
+      fmt::format("NCCL{}{}, {} ranks", log.version.empty() ? "" : " ", log.version, log.ranks);
+  if (log.nodes > 0) source += fmt::format(" on {} node{}", log.nodes, log.nodes == 1 ? "" : "s");
+  source += ", " + std::filesystem::path(request.file).filename().string();
+  if (!request.others.empty()) source += fmt::format(" and {} more", request.others.size());
+  return source;
+}
+
+std::string site_yaml(const Site& site, const std::string& source) {
+  std::string text =
+      "# A cluster from a log of NCCL: ddpsim run SCENARIO --cluster THIS --device "
+      "DEVICE.\n";
+  for (const std::string& note : site.notes) text += fmt::format("# {}\n", note);
+  YAML::Emitter quoted;
+  write_text(quoted, source);
+  text += fmt::format("source: {}\n", quoted.c_str());
+  const auto add = [&](const char* key, const std::string& value) {
+    if (!value.empty() && value != "0") text += fmt::format("{}: {}\n", key, value);
+  };
+  add("nodes", std::to_string(site.ranks_per_node > 0 ? site.nodes : 0));
+  add("ranks_per_node", std::to_string(site.ranks_per_node));
+  add("intra_node", site.intra_node);
+  add("inter_node", site.inter_node);
+  add("cpu", site.cpu);
+  add("collectives", site.collectives);
+  return text;
+}
+
+std::string ring_text(const std::vector<int>& ring) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min<std::size_t>(ring.size(), 32); ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : " ", ring[i]);
+  return text + (ring.size() > 32 ? " ..." : "");
+}
+
+std::string facts_text(const NcclLog& log) {
+  std::string text;
+  if (log.channels > 0) text += fmt::format("{} channels for collectives; ", log.channels);
+  if (!log.rings.empty())
+    text += fmt::format("{} rings, the first: {}; ", log.rings.size(), ring_text(log.rings[0]));
+  if (log.trees > 0) text += fmt::format("{} trees; ", log.trees);
+  if (!log.network.empty()) text += fmt::format("network: {}; ", log.network);
+  if (!log.transports.empty()) {
+    text += "connections:";
+    for (const auto& [name, count] : log.transports) text += fmt::format(" {} {},", count, name);
+    text.pop_back();
+    text += "; ";
+  }
+  if (text.size() > 1) text.resize(text.size() - 2);
+  return text;
+}
+
+constexpr Field operation_field = fields::text_field("operation", "collective", "The collective."),
+                algorithm_field =
+                    fields::text_field("algorithm", "algorithm", "NCCL's name of it."),
+                protocol_field = fields::text_field("protocol", "protocol", "NCCL's name of it."),
+                latency_field = fields::ratio_field("latency_us", "latency us",
+                                                    "NCCL's estimate of an empty message.",
+                                                    Better::low, fields::tenths),
+                rate_field =
+                    fields::ratio_field("gb_per_s", "GB/s", "NCCL's estimate for long messages.",
+                                        Better::high, fields::tenths),
+                size_field = fields::bytes_field("bytes", "size", "The message."),
+                channels_field =
+                    fields::count_field("channels", "channels", "As many as NCCL gave it."),
+                times_field = fields::count_field("times", "times", "How often it was called.");
+
+void note_more(Table& table, std::size_t all) {
+  if (all > most_listed)
+    table.notes = fmt::format("the first {} of {}; --json FILE holds all", most_listed, all);
+}
+
+void add_tuning(const NcclLog& log, Imported& imported) {
+  Table table{{operation_field, algorithm_field, protocol_field, latency_field, rate_field}};
+  table.title = "NCCL's own estimates for this communicator";
+  imported.json["tuning"] = LogJson::array();
+  for (const NcclTableEntry& entry : log.table) {
+    imported.json["tuning"].push_back({{"operation", entry.operation},
+                                       {"algorithm", entry.algorithm},
+                                       {"protocol", entry.protocol},
+                                       {"latency_us", entry.latency_us},
+                                       {"gb_per_s", entry.gb_per_s}});
+    if (entry.operation == "AllReduce" && entry.gb_per_s > 0)
+      table.add(
+          {entry.operation, entry.algorithm, entry.protocol, entry.latency_us, entry.gb_per_s});
+  }
+  if (!table.rows.empty()) imported.page.add(std::move(table));
+}
+
+void add_collectives(const NcclLog& log, Imported& imported) {
+  Table taken{
+      {operation_field, size_field, algorithm_field, protocol_field, channels_field, times_field}};
+  taken.title = "what NCCL took";
+  imported.json["taken"] = LogJson::array();
+  for (const auto& [which, each] : log.taken) {
+    const auto channels = each.channels > 0 ? FieldValue(each.channels) : FieldValue();
+    imported.json["taken"].push_back(
+        {{"operation", which.first},
+         {"bytes", which.second},
+         {"algorithm", each.algorithm},
+         {"protocol", each.protocol},
+         {"channels", each.channels > 0 ? LogJson(each.channels) : LogJson()},
+         {"times", each.times}});
+    if (taken.rows.size() < most_listed)
+      taken.add({which.first, which.second, each.algorithm, each.protocol, channels, each.times});
+  }
+  note_more(taken, log.taken.size());
+  if (!taken.rows.empty()) imported.page.add(std::move(taken));
+  Table calls{{operation_field, size_field, times_field}};
+  calls.title = "collectives of one rank";
+  imported.json["calls"] = LogJson::array();
+  for (const auto& [which, times] : log.calls) {
+    imported.json["calls"].push_back(
+        {{"operation", which.first}, {"bytes", which.second}, {"times", times}});
+    if (calls.rows.size() < most_listed) calls.add({which.first, which.second, times});
+  }
+  note_more(calls, log.calls.size());
+  if (!calls.rows.empty()) imported.page.add(std::move(calls));
+}
+
+}  // namespace
+
+Imported import_nccl_log(const ImportRequest& request) {
+  std::vector<std::string> files{request.file};
+  files.insert(files.end(), request.others.begin(), request.others.end());
+  const NcclLog log = read_nccl_log(files);
+  const Site site = site_of(log);
+  const std::string source = source_of(log, request);
+
+  Imported imported;
+  imported.json = {{"format", "ddpsim.import/1"},
+                   {"kind", "nccl-log"},
+                   {"files", files},
+                   {"nccl", log.version},
+                   {"ranks", log.ranks},
+                   {"nodes", site.nodes},
+                   {"ranks_per_node", site.ranks_per_node},
+                   {"channels", log.channels},
+                   {"rings", log.rings},
+                   {"trees", log.trees},
+                   {"network", log.network},
+                   {"transports", log.transports}};
+  imported.page.add(Paragraph{fmt::format("{}: {}\n{}", request.file, source, facts_text(log))});
+  add_tuning(log, imported);
+  add_collectives(log, imported);
+  imported.json["notes"] = site.notes;
+  imported.profile = site_yaml(site, source);
+  std::string below;
+  for (const std::string& note : site.notes) below += fmt::format("note: {}\n", note);
+  imported.page.add(Paragraph{imported.profile.substr(imported.profile.find("source: ")) + below});
+  return imported;
+}
+
+}  // namespace ddpsim
