@@ -63,7 +63,7 @@ Bytes cublas_workspaces(int compute_capability);
 
 /// Does a step fit on a device? With a margin over what is reckoned, for a wrong yes is the worst
 /// answer: the CUDA context, and what the allocator has reserved and cannot use.
-inline constexpr double memory_margin = 0.05;   ///< of the peak
+inline constexpr double memory_margin = 0.05;  ///< of the peak
 inline constexpr Bytes context_memory{512 << 20};
 bool fits(Bytes peak, Bytes device);
 
