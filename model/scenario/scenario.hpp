@@ -74,8 +74,8 @@ struct Described {
   std::string attention;             ///< which kernels attention was described as; "": none
   std::vector<std::string> notes;    ///< what was changed to what CUDA does, one line each
   std::vector<std::string> partial;  ///< operations priced by their bytes alone
-  int collectives = 0;      ///< that the model itself sends in a step, none of them priced
-  Bytes collective_bytes{};  ///< that a rank gives in all of them
+  int collectives = 0;               ///< that the model itself sends in a step, none of them priced
+  Bytes collective_bytes{};          ///< that a rank gives in all of them
   /// Multiplications and additions of attention in a step, as PyTorch counts them, and how many of
   /// them a causal mask leaves out.
   double attention_flops = 0, masked_flops = 0;
