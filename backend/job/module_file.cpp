@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "backend/device_error.hpp"
+#include "backend/job/library_search.hpp"
 #include "model/base/printable.hpp"
 
 namespace ddpsim {
@@ -56,12 +57,10 @@ const ModuleHeader* load_module(const std::string& name, bool global) {
   const auto refuse = [&](const std::string& problem) {
     return DeviceError(fmt::format("{} {} {}", title(name), file.string(), problem));
   };
-  void* library = dlopen(file.c_str(), RTLD_NOW | (global ? RTLD_GLOBAL : RTLD_LOCAL));
-  if (library == nullptr) {
-    const char* reason = dlerror();
-    throw refuse(fmt::format("cannot be loaded: {}",
-                             printable(reason == nullptr ? "no reason given" : reason)));
-  }
+  std::string reason;
+  void* library =
+      open_library(file, RTLD_NOW | (global ? RTLD_GLOBAL : RTLD_LOCAL), library_folders(), reason);
+  if (library == nullptr) throw refuse("cannot be loaded: " + reason);
   using Entry = const ModuleHeader* (*)();
   const std::string entry = fmt::format("ddpsim_{}_module", name);
   const auto function = reinterpret_cast<Entry>(dlsym(library, entry.c_str()));

@@ -38,10 +38,10 @@ extern "C" {
  * hook could hold by mistake. Pointers are valid during the call. */
 typedef struct ddpsim_gradient {
   int32_t rank, ranks;
-  int32_t micro_batch;    /* its own gradient, not yet added to those before it */
-  int32_t dimensions;     /* of `shape` */
-  const char* name;       /* of the parameter */
-  const char* layer;      /* whose backward completed it */
+  int32_t micro_batch; /* its own gradient, not yet added to those before it */
+  int32_t dimensions;  /* of `shape` */
+  const char* name;    /* of the parameter */
+  const char* layer;   /* whose backward completed it */
   const int64_t* shape;
   int64_t count;          /* elements, row-major */
   float* values;          /* to read and write */
@@ -94,10 +94,12 @@ typedef struct ddpsim_registry {
 #endif
 
 /* Once in a plugin, followed by the body of the function that registers its hooks. */
-#define DDPSIM_PLUGIN(registry)                                                    \
-  DDPSIM_PLUGIN_EXTERN DDPSIM_EXPORT int32_t ddpsim_plugin_version(void);          \
+#define DDPSIM_PLUGIN(registry)                                                     \
+  DDPSIM_PLUGIN_EXTERN DDPSIM_EXPORT int32_t ddpsim_plugin_version(void);           \
   DDPSIM_PLUGIN_EXTERN DDPSIM_EXPORT void ddpsim_plugin_register(ddpsim_registry*); \
-  int32_t ddpsim_plugin_version(void) { return DDPSIM_PLUGIN_VERSION; }            \
+  int32_t ddpsim_plugin_version(void) {                                             \
+    return DDPSIM_PLUGIN_VERSION;                                                   \
+  }                                                                                 \
   void ddpsim_plugin_register(ddpsim_registry*(registry))
 
 #ifdef __cplusplus

@@ -26,9 +26,9 @@ enum class DType : std::uint8_t {
 inline constexpr std::array all_dtypes{DType::fp32, DType::tf32, DType::bf16, DType::fp16};
 
 /// Formats that a parameter and its gradient may have; tf32 stands for fp32.
-inline constexpr std::array stored_dtypes{
-    DType::fp32,      DType::tf32,       DType::bf16,     DType::fp16,    DType::fp64,
-    DType::complex64, DType::complex128, DType::fp8_e4m3, DType::fp8_e5m2};
+inline constexpr std::array stored_dtypes{DType::fp32,       DType::tf32,     DType::bf16,
+                                          DType::fp16,       DType::fp64,     DType::complex64,
+                                          DType::complex128, DType::fp8_e4m3, DType::fp8_e5m2};
 
 /// Bytes one element takes in memory.
 constexpr Bytes size_of(DType type) {

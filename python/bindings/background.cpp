@@ -17,7 +17,6 @@
 namespace ddpsim {
 namespace {
 
-namespace py = pybind11;
 constexpr std::chrono::milliseconds tick{50};
 
 /// Ends work that nobody waits for any more.
@@ -82,27 +81,26 @@ void abandon(Call& call) {
 /// Shows progress as the caller wants it.
 class Shown {
  public:
-  explicit Shown(const py::object& wanted)
+  explicit Shown(PyObject* wanted)
       : function_(wanted),
-        called_(PyCallable_Check(wanted.ptr()) != 0),
-        bar_(called_ || (!wanted.is_none() && !wanted.cast<bool>())) {}
+        called_(PyCallable_Check(wanted) != 0),
+        bar_(called_ || (wanted != Py_None && PyObject_IsTrue(wanted) == 0)) {}
   void show(const std::string& what, double fraction) {
     if (called_)
-      function_(what, fraction);
+      owned(PyObject_CallFunction(function_, "sd", what.c_str(), fraction));
     else
       bar_.show(what, fraction);
   }
 
  private:
-  const py::object& function_;
+  PyObject* function_;
   bool called_;
   Progress bar_;
 };
 
 }  // namespace
 
-std::string in_background(std::function<std::string(const Tell&)> question,
-                          const py::object& progress) {
+std::string in_background(std::function<std::string(const Tell&)> question, PyObject* progress) {
   Shown shown(progress);
   const auto call = std::make_shared<Call>();
   try {
@@ -115,14 +113,14 @@ std::string in_background(std::function<std::string(const Tell&)> question,
     std::optional<std::pair<std::string, double>> told;
     bool done = false;
     {
-      const py::gil_scoped_release released;
+      const Unlocked unlocked;
       std::unique_lock lock(call->mutex);
       call->changed.wait_for(lock, tick, [&] { return call->done; });
       done = call->done;
       told.swap(call->told);
     }
     try {
-      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+      if (PyErr_CheckSignals() != 0) throw PythonError();
       if (told) shown.show(told->first, told->second);
     } catch (...) {
       abandon(*call);
@@ -135,7 +133,7 @@ std::string in_background(std::function<std::string(const Tell&)> question,
 }
 
 void wait_for_abandoned_work() {
-  const py::gil_scoped_release released;
+  const Unlocked unlocked;
   std::unique_lock lock(left().mutex);
   left().changed.wait(lock, [] { return left().calls == 0; });
 }

@@ -10,44 +10,36 @@
 #include "scenarios/reader/quantity_text.hpp"
 
 namespace ddpsim {
-namespace py = pybind11;
-
-void refuse(const char* argument, const py::handle& value, const char* expected) {
-  const py::object shown = py::module_::import("ddpsim._arguments").attr("shown")(value);
-  throw InputError(
-      fmt::format("{}: expected {}, got {}", argument, expected, shown.cast<std::string>()));
-}
-
-std::optional<std::string> text_in(const py::handle& value) {
-  Py_ssize_t size = 0;
-  const char* text = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
-  if (text != nullptr) return std::string(text, static_cast<std::size_t>(size));
-  PyErr_Clear();
-  return std::nullopt;
-}
-
 namespace {
 
-bool is_number(const py::handle& value) {
-  return PyFloat_Check(value.ptr()) || (PyLong_Check(value.ptr()) && !PyBool_Check(value.ptr())) ||
-         (!PyUnicode_Check(value.ptr()) && !PyBool_Check(value.ptr()) &&
-          PyObject_HasAttrString(value.ptr(), "__float__") != 0);
+constexpr double largest_factor = 1e6;
+
+[[noreturn]] void refuse(const char* argument, PyObject* value, const char* expected) {
+  const Owned module = owned(PyImport_ImportModule("ddpsim._arguments"));
+  const Owned shown = owned(PyObject_CallMethod(module.get(), "shown", "O", value));
+  throw InputError(fmt::format("{}: expected {}, got {}", argument, expected, utf8(shown.get())));
 }
 
-/// Not a number, for an object whose __float__ fails: an array of several numbers has one too.
-double number_of(const py::handle& value) {
-  const double number = PyFloat_AsDouble(value.ptr());
-  if (PyErr_Occurred() == nullptr) return number;
+bool is_number(PyObject* value) {
+  return PyFloat_Check(value) || (PyLong_Check(value) && !PyBool_Check(value)) ||
+         (!PyUnicode_Check(value) && !PyBool_Check(value) &&
+          PyObject_HasAttrString(value, "__float__") != 0);
+}
+
+/// Not a number where Python cannot make one of the value.
+double number_of(PyObject* value) {
+  const double number = PyFloat_AsDouble(value);
+  if (number != -1 || PyErr_Occurred() == nullptr) return number;
   PyErr_Clear();
   return std::numeric_limits<double>::quiet_NaN();
 }
 
-Bytes size_of(const char* argument, const py::handle& value) {
+Bytes size_of(const char* argument, PyObject* value) {
   constexpr const char* expected = "a size such as \"25 MiB\", or a number of bytes, above zero";
   constexpr double most = 9e18;
   std::optional<Bytes> size;
-  if (PyUnicode_Check(value.ptr())) {
-    if (const auto text = text_in(value)) size = parse_bytes(*text);
+  if (PyUnicode_Check(value)) {
+    size = parse_bytes(utf8(value));
   } else if (is_number(value)) {
     const double count = number_of(value);
     if (count >= 1 && count < most) size = Bytes{static_cast<std::int64_t>(count)};
@@ -58,27 +50,39 @@ Bytes size_of(const char* argument, const py::handle& value) {
 
 }  // namespace
 
-std::optional<Bytes> size_given(const char* argument, const py::object& value) {
-  if (value.is_none()) return std::nullopt;
+std::optional<Strategy> strategy_given(const char* argument, PyObject* value) {
+  if (value == Py_None) return std::nullopt;
+  constexpr const char* expected = "none, naive, flat, overlap or bucketed";
+  std::optional<Strategy> strategy;
+  if (PyUnicode_Check(value)) strategy = strategy_named(utf8(value));
+  if (!strategy) refuse(argument, value, expected);
+  return strategy;
+}
+
+std::optional<Bytes> size_given(const char* argument, PyObject* value) {
+  if (value == Py_None) return std::nullopt;
   return size_of(argument, value);
 }
 
-std::optional<std::vector<Bytes>> sizes_given(const char* argument, const py::object& value) {
-  if (value.is_none()) return std::nullopt;
+std::optional<std::vector<Bytes>> sizes_given(const char* argument, PyObject* value) {
+  if (value == Py_None) return std::nullopt;
   std::vector<Bytes> sizes;
-  if (PyUnicode_Check(value.ptr()) || !py::isinstance<py::sequence>(value))
+  if (PyUnicode_Check(value) || PySequence_Check(value) == 0)
     refuse(argument, value, "a list of sizes");
-  for (const py::handle& each : value) sizes.push_back(size_of(argument, each));
+  const Py_ssize_t count = PySequence_Size(value);
+  if (count < 0) throw PythonError();
+  for (Py_ssize_t at = 0; at < count; ++at)
+    sizes.push_back(size_of(argument, owned(PySequence_GetItem(value, at)).get()));
   if (sizes.empty()) refuse(argument, value, "at least one size");
   return sizes;
 }
 
-std::optional<Duration> time_given(const char* argument, const py::object& value) {
-  if (value.is_none()) return std::nullopt;
+std::optional<Duration> time_given(const char* argument, PyObject* value) {
+  if (value == Py_None) return std::nullopt;
   std::optional<Duration> time;
   constexpr double longest = 1e6;  // seconds
-  if (PyUnicode_Check(value.ptr())) {
-    if (const auto text = text_in(value)) time = parse_duration(*text);
+  if (PyUnicode_Check(value)) {
+    time = parse_duration(utf8(value));
   } else if (is_number(value)) {
     const double seconds = number_of(value);
     if (seconds >= 0 && seconds <= longest) time = from_seconds(seconds);
@@ -88,12 +92,12 @@ std::optional<Duration> time_given(const char* argument, const py::object& value
   return time;
 }
 
-std::optional<Bandwidth> rate_given(const char* argument, const py::object& value) {
-  if (value.is_none()) return std::nullopt;
+std::optional<Bandwidth> rate_given(const char* argument, PyObject* value) {
+  if (value == Py_None) return std::nullopt;
   std::optional<Bandwidth> rate;
-  if (PyUnicode_Check(value.ptr())) {
-    if (const auto text = text_in(value)) rate = parse_bandwidth(*text);
-  } else if (is_number(value))
+  if (PyUnicode_Check(value))
+    rate = parse_bandwidth(utf8(value));
+  else if (is_number(value))
     rate = Bandwidth{number_of(value)};
   if (!rate || !(rate->bytes_per_second > 0) || !std::isfinite(rate->bytes_per_second))
     refuse(argument, value,
@@ -101,12 +105,17 @@ std::optional<Bandwidth> rate_given(const char* argument, const py::object& valu
   return rate;
 }
 
-std::optional<double> factor_given(const char* argument, const py::object& value,
-                                   const char* expected, double least) {
-  if (value.is_none()) return std::nullopt;
+std::optional<double> factor_given(const char* argument, PyObject* value) {
+  if (value == Py_None) return std::nullopt;
   const double factor = is_number(value) ? number_of(value) : 0;
-  constexpr double most = 1e6;
-  if (!(factor >= least && factor < most)) refuse(argument, value, expected);
+  if (!(factor > 0 && factor < largest_factor)) refuse(argument, value, "a factor above zero");
+  return factor;
+}
+
+std::optional<double> lateness_given(const char* argument, PyObject* value) {
+  if (value == Py_None) return std::nullopt;
+  const double factor = is_number(value) ? number_of(value) : 0;
+  if (!(factor >= 1 && factor < largest_factor)) refuse(argument, value, "a factor of 1 or more");
   return factor;
 }
 

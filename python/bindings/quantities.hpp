@@ -1,31 +1,29 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <vector>
 
-#include <pybind11/pybind11.h>
-
 #include "model/base/quantity.hpp"
+#include "model/ddp/training.hpp"
+#include "python/bindings/python.hpp"
 
 namespace ddpsim {
 
 // Quantities as Python gives them: a text with its unit, as in a scenario ("25 MiB"), or a number
 // of bytes, of seconds, of bytes per second. None: absent. Each throws InputError, which names the
-// argument, for what is none of these and for what is negative (sizes and rates: or zero).
+// argument, for what is none of these and for what is negative (sizes and rates: or zero), and
+// PythonError where a value's own code raises.
 
-std::optional<Bytes> size_given(const char* argument, const pybind11::object& value);
-std::optional<std::vector<Bytes>> sizes_given(const char* argument, const pybind11::object& value);
-std::optional<Duration> time_given(const char* argument, const pybind11::object& value);
-std::optional<Bandwidth> rate_given(const char* argument, const pybind11::object& value);
-/// A number without a unit, from `least` to 10^6.
-std::optional<double> factor_given(const char* argument, const pybind11::object& value,
-                                   const char* expected, double least);
+std::optional<Bytes> size_given(const char* argument, PyObject* value);
+std::optional<std::vector<Bytes>> sizes_given(const char* argument, PyObject* value);
+std::optional<Duration> time_given(const char* argument, PyObject* value);
+std::optional<Bandwidth> rate_given(const char* argument, PyObject* value);
 
-/// A text; none for what is no text, or one that UTF-8 cannot write.
-std::optional<std::string> text_in(const pybind11::handle& value);
-
-/// Throws InputError: "latency: expected a time such as "5 us", got 'soon'".
-[[noreturn]] void refuse(const char* argument, const pybind11::handle& value, const char* expected);
+/// A strategy by its name.
+std::optional<Strategy> strategy_given(const char* argument, PyObject* value);
+/// A number above zero.
+std::optional<double> factor_given(const char* argument, PyObject* value);
+/// A number of 1 or more.
+std::optional<double> lateness_given(const char* argument, PyObject* value);
 
 }  // namespace ddpsim

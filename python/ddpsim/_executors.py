@@ -27,21 +27,15 @@ _LEAST_PAUSE = 3.0                      # seconds between two times that the fil
 
 class Task(NamedTuple):
     """What a worker needs to know of a sweep."""
-    texts: tuple[tuple[str, str], ...]  # path and text of what stands in place of files
-    file: str
-    settings: tuple[tuple[str, str], ...]
-    laws_only: bool
-    axes: tuple[str, ...]
-    origin: str                         # the fingerprint of the version and of all files
+    request: str  # as the compiled module takes it, with the texts that stand in place of files
+    origin: str   # the fingerprint of the version and of all files
 
 
 class _Prepared:
-    """A sweep that this process computes blocks of. Its texts live as long as it does."""
+    """A sweep that this process computes blocks of."""
 
     def __init__(self, task: Task, sweep: _native.SharedSweep | None = None) -> None:
-        self.memory = [] if sweep else [_native.MemoryFile(*each) for each in task.texts]
-        self.sweep = sweep or _native.SharedSweep(
-            _native.Question(task.file, list(task.settings), task.laws_only), list(task.axes), '')
+        self.sweep = sweep or _native.SharedSweep(task.request)
         if self.sweep.origin != task.origin:
             raise InputError('a worker of the executor reads other files than the process that '
                              'asks, or has another version of ddpsim: give it the same')

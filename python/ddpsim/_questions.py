@@ -19,7 +19,7 @@ from . import _native, results
 from . import _arguments as arguments
 from . import _executors as executors
 from ._errors import InputError
-from ._sources import (Scenario, Settings, Source, cluster_settings, files, named, question,
+from ._sources import (Asked, Scenario, Settings, Source, ask, cluster_settings, question,
                        settings_of, text_of)
 
 Progress = Union[Callable[[str, float], object], bool, None]
@@ -90,11 +90,11 @@ def run(scenario: Source, *, set: Settings | None = None, cluster: Any = None,
     `hooks` every hook in the order they fire, `page` a page for a browser.
     """
     settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device) + settings_of(set)
-    with question(scenario, settings, laws_only) as (read, asked):
-        return results.run(asked.answer(_native.run(
-            read, arguments.whole_or_none('steps', steps),
-            arguments.whole_or_none('scaling', scaling), bool(run_ahead), bool(ddp_statistics),
-            bool(why), bool(trace), bool(hooks), bool(page), arguments.progress(progress))))
+    return results.run(question(scenario, settings, laws_only).ask(
+        'run', arguments.progress(progress), steps=arguments.whole_or_none('steps', steps),
+        scaling=arguments.whole_or_none('scaling', scaling), run_ahead=bool(run_ahead),
+        ddp_statistics=bool(ddp_statistics), why=bool(why), trace=bool(trace), hooks=bool(hooks),
+        page=bool(page)))
 
 
 def vary(scenario: Source, vary: Mapping[str, Values], *, best: str = '',
@@ -108,9 +108,8 @@ def vary(scenario: Source, vary: Mapping[str, Values], *, best: str = '',
     'error', as long as another one is not refused.
     """
     settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device) + settings_of(set)
-    with question(scenario, settings, laws_only) as (read, asked):
-        said = asked.answer(_native.vary(read, _axes(vary), arguments.text('best', best),
-                                         arguments.progress(progress)))
+    said = question(scenario, settings, laws_only).ask(
+        'vary', arguments.progress(progress), axes=_axes(vary), best=arguments.text('best', best))
     return results.Variants(**results.common(_varied_rows(said, vary)))
 
 
@@ -128,12 +127,11 @@ def tune(workload: Source, cluster: Any = None, nodes: int | None = None, *,
     settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device) + settings_of(set)
     def flag(name: str, value: Any) -> str:
         return arguments.text_or_number(name, value)
-    with question(workload, settings, laws_only) as (read, asked):
-        return results.plan(asked.answer(_native.tune(
-            read, arguments.text('objective', objective), flag('within', within),
-            flag('largest_bucket', largest_bucket), flag('noise', noise),
-            flag('uncertainty', uncertainty), flag('threads', '' if threads is None else threads),
-            arguments.progress(progress))))
+    return results.plan(question(workload, settings, laws_only).ask(
+        'tune', arguments.progress(progress), objective=arguments.text('objective', objective),
+        within=flag('within', within), largest_bucket=flag('largest_bucket', largest_bucket),
+        noise=flag('noise', noise), uncertainty=flag('uncertainty', uncertainty),
+        threads=flag('threads', '' if threads is None else threads)))
 
 
 def schedule(scenario: Source, *, set: Settings | None = None, cluster: Any = None,
@@ -143,10 +141,9 @@ def schedule(scenario: Source, *, set: Settings | None = None, cluster: Any = No
              progress: Progress = None) -> results.Schedule:
     """Hooks in firing order, buckets with their contents, and what the step consists of."""
     settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device) + settings_of(set)
-    with question(scenario, settings, laws_only) as (read, asked):
-        return results.Schedule(**results.common(asked.answer(_native.schedule(
-            read, bool(tasks), arguments.whole_or_none('steps', steps),
-            arguments.progress(progress)))))
+    return results.Schedule(**results.common(question(scenario, settings, laws_only).ask(
+        'schedule', arguments.progress(progress), tasks=bool(tasks),
+        steps=arguments.whole_or_none('steps', steps))))
 
 
 def score(scenarios: Source | Sequence[Source], *, calibrate_on: str | Sequence[str] = '',
@@ -160,10 +157,8 @@ def score(scenarios: Source | Sequence[Source], *, calibrate_on: str | Sequence[
     strategies = (arguments.text('calibrate_on', calibrate_on)
                   if not isinstance(calibrate_on, (list, tuple)) else
                   ','.join(arguments.text('calibrate_on', each) for each in calibrate_on))
-    with files(*several) as asked:
-        return results.score(asked.answer(_native.score(
-            asked.paths, settings_of(set), strategies, bool(laws_only),
-            arguments.progress(progress))))
+    return results.score(Asked(tuple(several), settings_of(set), laws_only).ask(
+        'score', arguments.progress(progress), calibrate_on=strategies))
 
 
 def sweep(scenario: Source, vary: Mapping[str, Values], *, best: str = '',
@@ -188,43 +183,41 @@ def sweep(scenario: Source, vary: Mapping[str, Values], *, best: str = '',
         if jobs is not None:
             raise InputError('jobs and executor both say who computes: give one')
         executors.checked(executor)
-    with question(scenario, settings, laws_only) as (read, asked):
-        if executor is None and csv is None:
-            text = _native.sweep(read, axes, threads, sorted_by, shown)
-        else:
-            _native.check_best(sorted_by)
-            file = '' if csv is None else arguments.path('csv', csv)
-            shared = _native.SharedSweep(read, axes, file)
-            task = executors.Task(tuple(asked.kept), os.path.abspath(asked.paths[0]),
-                                  tuple(named(scenario, settings)), bool(laws_only), tuple(axes),
-                                  shared.origin)
-            with (contextlib.nullcontext(executor) if executor is not None else
-                  ThreadPoolExecutor(threads or _native.allowed_cores())) as workers:
-                executors.run(task, shared, workers, bool(file), shown)
-            text = shared.answer(sorted_by)
-        said = asked.answer(text)
+    asked = question(scenario, settings, laws_only)
+    if executor is None and csv is None:
+        said = asked.ask('sweep', shown, axes=axes, jobs=threads, best=sorted_by)
+    else:
+        ask('check_best', best=sorted_by)
+        file = '' if csv is None else arguments.path('csv', csv)
+        shared = _native.SharedSweep(asked.request(axes=axes, csv=file))
+        anywhere = [os.path.abspath(each) for each in asked.files]
+        task = executors.Task(asked.request(files=anywhere, axes=axes, csv=''), shared.origin)
+        with (contextlib.nullcontext(executor) if executor is not None else
+              ThreadPoolExecutor(threads or int(ask('allowed_cores')))) as workers:
+            executors.run(task, shared, workers, bool(file), shown)
+        said = asked.answer(shared.answer(sorted_by))
     return results.Sweep(**results.common(_varied_rows(said, vary)))
 
 
 def load(file: str | os.PathLike[str], *, set: Settings | None = None) -> Scenario:
     """The keys of a scenario's file as a dict, to be changed and asked about."""
-    keys = json.loads(_native.load(arguments.path('load', file), settings_of(set)))
+    keys = json.loads(ask('load', files=[arguments.path('load', file)], set=settings_of(set)))
     return Scenario(keys, os.path.dirname(os.path.abspath(file)))
 
 
 def explain(key: str) -> str:
     """What a key of a scenario means: type, unit, default, source."""
-    return _native.explain(arguments.text('key', key))
+    return ask('explain', key=arguments.text('key', key))
 
 
 def schema(format: str = 'scenario') -> dict[str, Any]:
     """The JSON Schema of a format."""
-    found: dict[str, Any] = json.loads(_native.schema(arguments.text('format', format)))
+    found: dict[str, Any] = json.loads(ask('schema', format=arguments.text('format', format)))
     return found
 
 
 def _listing(kind: str) -> results.Listing:
-    return results.Listing(**results.common(json.loads(_native.list_entries(kind))))
+    return results.Listing(**results.common(json.loads(ask('list', kind=kind))))
 
 
 def list_models() -> results.Listing:
@@ -269,8 +262,8 @@ class Study:
                  nodes: int | None = None, ranks_per_node: int | None = None,
                  ranks: int | None = None, device: Any = None, laws_only: bool = False) -> None:
         settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device)
-        with question(scenario, settings + settings_of(set), laws_only) as (read, _):
-            self._study = _native.Study(read)
+        settings += settings_of(set)
+        self._study = _native.Study(question(scenario, settings, laws_only).request())
         self.step_ms = self._study.step_ms
         """The length of a step where this differs from the scenario: `strategy`; `bucket_cap`,
         `first_bucket_cap` or `bucket_caps`; `latency` and `bandwidth` of the link that decides;

@@ -1,13 +1,12 @@
 """What a question is about: a path, a dict, or an object that knows its own text."""
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, Union, runtime_checkable
 
 from . import _native, _prefix
@@ -151,18 +150,29 @@ def _with_absolute_paths(value: Any, folder: str) -> Any:
     return value
 
 
+def ask(command: str, progress: Any = False, **named: Any) -> str:
+    """The answer of the compiled module, which takes what is asked as JSON."""
+    return _native.ask(json.dumps({'command': command, **named}, ensure_ascii=False), progress)
+
+
 class Asked:
-    """Sources as the program reads them: `paths`; and what it answers about them."""
+    """Sources as the program reads them, those that are no paths as texts that stand in place of
+    files; and what it answers about them."""
 
-    def __init__(self, sources: tuple[Source, ...]) -> None:
-        self.memory: list[_native.MemoryFile] = []
-        self.kept: list[tuple[str, str]] = []  # path and text of each of those
-        self._texts = Texts(self._keep)
-        self.paths = [self._texts.of(source) for source in sources]
+    def __init__(self, sources: tuple[Source, ...], settings: list[tuple[str, str]],
+                 laws_only: bool) -> None:
+        memory: dict[str, str] = {}
+        self._texts = Texts(memory.__setitem__)
+        self.files = [self._texts.of(source) for source in sources]
+        self._about = {'files': self.files, 'memory': memory, 'set': settings,
+                       'laws_only': bool(laws_only)}
 
-    def _keep(self, path: str, text: str) -> None:
-        self.memory.append(_native.MemoryFile(path, text))
-        self.kept.append((path, text))
+    def request(self, **named: Any) -> str:
+        return json.dumps({**self._about, **named}, ensure_ascii=False)
+
+    def ask(self, command: str, progress: Any, **named: Any) -> Any:
+        """The answer, as an object."""
+        return self.answer(ask(command, progress, **self._about, **named))
 
     def answer(self, text: str) -> Any:
         """The JSON of an answer as an object. Where it names a text in memory, it has what a person
@@ -189,26 +199,10 @@ def _renamed(value: Any, path: re.Pattern[str], name: str) -> Any:
     return value
 
 
-@contextlib.contextmanager
-def files(*sources: Source) -> Iterator[Asked]:
-    """Texts in memory stand in place of files within the `with`."""
-    asked = Asked(sources)
-    try:
-        yield asked
-    finally:
-        asked.memory.clear()
-
-
-def named(source: Source, settings: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The settings, with a name for a scenario that is made of an object."""
-    if isinstance(source, (str, os.PathLike, Mapping)) or any(key == 'name' for key, _ in settings):
-        return settings
-    name = str(getattr(source, 'model', '') or 'workload')
-    return [('name', json.dumps(name, ensure_ascii=False)), *settings]
-
-
-@contextlib.contextmanager
-def question(source: Source, settings: list[tuple[str, str]],
-             laws_only: bool = False) -> Iterator[tuple[_native.Question, Asked]]:
-    with files(source) as asked:
-        yield _native.Question(asked.paths[0], named(source, settings), bool(laws_only)), asked
+def question(source: Source, settings: list[tuple[str, str]], laws_only: bool = False) -> Asked:
+    """What is asked about one scenario or workload."""
+    if not isinstance(source, (str, os.PathLike, Mapping)) and not any(
+            key == 'name' for key, _ in settings):
+        name = str(getattr(source, 'model', '') or 'workload')
+        settings = [('name', json.dumps(name, ensure_ascii=False)), *settings]
+    return Asked((source,), settings, laws_only)

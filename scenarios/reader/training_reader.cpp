@@ -166,8 +166,7 @@ void add_buckets(Map<TrainingDraft>& map) {
                           "that counts elements, this one bytes"},
                          {"ddp_bucket_size", "Megatron's", "-",
                           "that counts elements, this one bytes"},
-                         {"bucket_size", "Megatron's", "-",
-                          "that counts elements, this one bytes"},
+                         {"bucket_size", "Megatron's", "-", "that counts elements, this one bytes"},
                          {"fusion_threshold", "Horovod's", "-",
                           "with a unit, and bucket_rule: before_overflow"}}})
       .key("bucket_rule",
@@ -348,18 +347,16 @@ void add_modes(Map<TrainingDraft>& map) {
            .unset = "none",
            .example = "{powersgd: {rank: 4, start_iteration: 10}}",
            .source = "torch/distributed/algorithms/ddp_comm_hooks; see `ddpsim list hooks`",
-           .elsewhere = {{"ddp_comm_hook", "Lightning's"},
-                         {"ddp_comm_wrapper", "Lightning's", "-",
-                          "write {bf16_compress_wrapper: powersgd}"},
-                         {"comm_wrapper", "Accelerate's", "-",
-                          "write comm_hook: {bf16_compress_wrapper: powersgd}"},
-                         {"powerSGD_hook", "PyTorch's", "-", "write comm_hook: powersgd"},
-                         {"batched_powerSGD_hook", "PyTorch's", "-",
-                          "write comm_hook: batched_powersgd"},
-                         {"fp16_compress_hook", "PyTorch's", "-", "write comm_hook: fp16_compress"},
-                         {"bf16_compress_hook", "PyTorch's", "-", "write comm_hook: bf16_compress"},
-                         {"post_localSGD_hook", "PyTorch's", "-",
-                          "write comm_hook: post_local_sgd"}}})
+           .elsewhere =
+               {{"ddp_comm_hook", "Lightning's"},
+                {"ddp_comm_wrapper", "Lightning's", "-", "write {bf16_compress_wrapper: powersgd}"},
+                {"comm_wrapper", "Accelerate's", "-",
+                 "write comm_hook: {bf16_compress_wrapper: powersgd}"},
+                {"powerSGD_hook", "PyTorch's", "-", "write comm_hook: powersgd"},
+                {"batched_powerSGD_hook", "PyTorch's", "-", "write comm_hook: batched_powersgd"},
+                {"fp16_compress_hook", "PyTorch's", "-", "write comm_hook: fp16_compress"},
+                {"bf16_compress_hook", "PyTorch's", "-", "write comm_hook: bf16_compress"},
+                {"post_localSGD_hook", "PyTorch's", "-", "write comm_hook: post_local_sgd"}}})
       .key_read(
           "hooks", user_hooks_type(),
           [](TrainingDraft& training, const Yaml& given) {

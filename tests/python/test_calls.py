@@ -73,6 +73,7 @@ def test_calls_of_several_threads_agree(small):
 def test_ctrl_c_ends_a_call(small, call):
     script = (f'import ddpsim, signal, sys, time\nsmall = {small!r}\nlong = {LONG!r}\n'
               'signal.signal(signal.SIGINT, signal.default_int_handler)\n'
+              'ddpsim.sweep, ddpsim.tune  # imported: what is interrupted is the call\n'
               "print('begun', flush=True)\nbegin = time.perf_counter()\n"
               f'try:\n    {call}\nexcept KeyboardInterrupt:\n'
               "    print('interrupted', flush=True)\n    sys.exit(7)\nprint('ended')\n")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Layer:
-    name: str
+    name: 'str | None'
     forward: list = field(default_factory=list)   # Kernel
     backward: list = field(default_factory=list)  # Kernel
     kept: int = 0

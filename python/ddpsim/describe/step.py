@@ -248,8 +248,8 @@ def assembled(model, batch, capture, optimizer, fused, notes, source):
             continue
         key = stored_as('parameters', parameter.dtype)
         by_type[key] = by_type.get(key, 0) + parameter.numel()
-    dtype = max(by_type, key=by_type.get) if by_type else 'fp32'
-    compute = max(forward_gemms, key=forward_gemms.get) if forward_gemms else dtype
+    dtype = max(by_type, key=by_type.__getitem__) if by_type else 'fp32'
+    compute = max(forward_gemms, key=forward_gemms.__getitem__) if forward_gemms else dtype
     samples, sequence = size_of(batch)
     optimizer = name_of(optimizer, notes)
     attention = max(step.used, key=step.used.get) if step.used else None

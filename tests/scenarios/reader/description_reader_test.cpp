@@ -142,8 +142,9 @@ TEST_CASE("what is alive at most, what is frozen and the batch are read",
           "[scenarios][description_reader]") {
   const Scratch scratch;
   const std::string peaks = in_place_of(
-      with(12, "  - {name: a, forward: [0, 1, 2], backward: [2, [3, 4], 0, 1], kept: 4096, "
-               "forward_peak: 5000, backward_peak: 6000, backward_peak_in_fp32: 7000}"),
+      with(12,
+           "  - {name: a, forward: [0, 1, 2], backward: [2, [3, 4], 0, 1], kept: 4096, "
+           "forward_peak: 5000, backward_peak: 6000, backward_peak_in_fp32: 7000}"),
       "arrival:",
       "frozen: [{tensors: 190, bytes: 1594613760}, {tensors: 1, bytes: 8}]\ninputs: 65600\n"
       "collectives: [{op: all_gather, pass: forward, module: norm, bytes: 516, count: 20}]\n"
@@ -156,8 +157,7 @@ TEST_CASE("what is alive at most, what is frozen and the batch are read",
   CHECK(scenario.workload.layers[0].memory[0].backward_peak == Bytes{6000});
   CHECK(!scenario.workload.layers[1].memory[0].forward_peak);
   // With a convolution that multiplies in fp32, on a device without TF32 or where it is not wanted.
-  const std::string conv = in_place_of(
-      peaks, "{op: mm, kind: gemm,", "{op: conv, kind: conv,");
+  const std::string conv = in_place_of(peaks, "{op: mm, kind: gemm,", "{op: conv, kind: conv,");
   const auto backward = [&](const std::vector<Override>& set) {
     return scenario_of(scratch, conv, set).workload.layers[0].memory[0].backward_peak;
   };
@@ -171,9 +171,10 @@ TEST_CASE("what is alive at most, what is frozen and the batch are read",
 TEST_CASE("formats that are only stored have their size, and buckets of their own",
           "[scenarios][description_reader]") {
   const Scratch scratch;
-  const Scenario scenario = scenario_of(
-      scratch, with(17, "  - {name: b.weight, shape: [32, 64], dtype: complex64, layer: 1, "
-                        "after: 1}"));
+  const Scenario scenario =
+      scenario_of(scratch, with(17,
+                                "  - {name: b.weight, shape: [32, 64], dtype: complex64, layer: 1, "
+                                "after: 1}"));
   CHECK(scenario.workload.parameters[2].size() == Bytes{8 * 32 * 64});
   const Step step = predict(model_of(scenario), scenario.training);
   REQUIRE(step.schedule.buckets.size() == 2);
@@ -186,10 +187,11 @@ TEST_CASE("formats that are only stored have their size, and buckets of their ow
              Catch::Contains("comm hooks are modelled for gradients of fp32, bf16 and fp16, and "
                              "that of b.weight is complex64: take comm_hook out"));
   // No device multiplies them.
-  CHECK_THAT(refused(scratch, with(7, "  - {op: mm, kind: gemm, gemm: {m: 8, n: 64, k: 32}, type: "
-                                      "fp64, read: 9, written: 2}")),
-             Catch::Contains("unknown name \"fp64\"") &&
-                 Catch::Contains("known: fp32, tf32, bf16, fp16"));
+  CHECK_THAT(
+      refused(scratch, with(7,
+                            "  - {op: mm, kind: gemm, gemm: {m: 8, n: 64, k: 32}, type: "
+                            "fp64, read: 9, written: 2}")),
+      Catch::Contains("unknown name \"fp64\"") && Catch::Contains("known: fp32, tf32, bf16, fp16"));
 }
 
 TEST_CASE("a described size is fixed: a scenario may repeat it, not change it",

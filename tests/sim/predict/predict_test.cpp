@@ -60,8 +60,8 @@ TEST_CASE("no step is shorter than its batches take to be made", "[sim][predict]
   CHECK(step_of(model, Strategy::none) == 20ms);
   CHECK(step_of(model, Strategy::overlap) == 20ms);
   CHECK(step_of(model, Strategy::naive) == 21ms);  // it computes and sends for longer
-  CHECK(step_length(model.costs,
-                    build_schedule(model.works, timed::training_of(Strategy::none))) == 20ms);
+  CHECK(step_length(model.costs, build_schedule(model.works, timed::training_of(Strategy::none))) ==
+        20ms);
   CHECK(tuned() == std::max<Duration>(of_one_bucket, 20ms));
   model.costs.least_step = 30ms;
   CHECK(tuned() == 30ms);
