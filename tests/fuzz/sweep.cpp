@@ -39,13 +39,13 @@ void check_results(std::string_view input, Read read, Write write) {
   const std::string path = plain_file(with_origins(std::string(input)));
   std::string text;
   try {
-    text = write(planned(), read(planned(), path));
+    text = write(planned(), read(planned(), path).results);
   } catch (const InputError& problem) {
     check_refusal(problem.what(), path);
     return;
   }
   try {
-    require(write(planned(), read(planned(), plain_file(text))) == text,
+    require(write(planned(), read(planned(), plain_file(text)).results) == text,
             "written otherwise the second time", text);
   } catch (const InputError& problem) {
     require(false, problem.what(), text);
@@ -61,10 +61,10 @@ void sweep(std::string_view input) {
       all.push_back(compute_point(planned(), point));
     check_results(sweep_csv(planned(), all), read_sweep_csv, sweep_csv);
     check_results(sweep_json(planned(), all), read_sweep_json, sweep_json);
-    require(
-        sweep_csv(planned(), read_sweep_csv(planned(), plain_file(sweep_csv(planned(), all)))) ==
-            sweep_csv(planned(), all),
-        "results that are read as others");
+    require(sweep_csv(planned(),
+                      read_sweep_csv(planned(), plain_file(sweep_csv(planned(), all))).results) ==
+                sweep_csv(planned(), all),
+            "results that are read as others");
     return true;
   }();
   require(whole, "no sweep");

@@ -4,16 +4,17 @@
 #include "tests/model/cost/priced.hpp"
 #include "tests/model/ddp/schedule_story.hpp"
 
-using namespace ddpsim;
-using namespace ddpsim::timed;
+namespace ddpsim {
+
 using namespace std::chrono_literals;
 
 TEST_CASE("a step is longer by the network's own collectives, which nothing hides",
           "[sim][own_collectives]") {
   const auto step = [](std::vector<OwnCollective> collectives, Strategy strategy) {
-    Workload workload = two_layers();
+    Workload workload = timed::two_layers();
     workload.collectives = std::move(collectives);
-    const Priced priced = timed::priced(workload, {two_ranks()}, training_of(strategy));
+    const timed::Priced priced =
+        timed::priced(workload, {timed::two_ranks()}, timed::training_of(strategy));
     return simulate(priced.schedule, priced.costs).end.time_since_epoch();
   };
   // A ring of two ranks: a gather is one step of 1 ms and the bytes, a sum two steps of half of
@@ -27,3 +28,5 @@ TEST_CASE("a step is longer by the network's own collectives, which nothing hide
   // In DDP's communicator the sum waits for no bucket of this step, but buckets wait for it.
   CHECK(step(own, Strategy::bucketed) > step({}, Strategy::bucketed) + gather);
 }
+
+}  // namespace ddpsim

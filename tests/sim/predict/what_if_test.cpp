@@ -23,7 +23,7 @@ StepModel three_layers_with_latency(bool synchronous = false) {
   return model;
 }
 
-Duration step_of(const StepModel& model, Strategy strategy) {
+Duration step_under(const StepModel& model, Strategy strategy) {
   return predict(model, timed::training_of(strategy)).metrics.step;
 }
 
@@ -44,11 +44,11 @@ std::vector<ExposedBucket> why(const StepModel& model, Strategy strategy) {
 TEST_CASE("a link twice as fast halves what moves, no latency takes the rest", "[sim][what_if]") {
   // Backward ends at 18; naive adds three all-reduces of 0.5 + 1.
   const StepModel model = three_layers_with_latency();
-  CHECK(step_of(model, Strategy::naive) == 22500us);
+  CHECK(step_under(model, Strategy::naive) == 22500us);
   CHECK(step_under(model, Strategy::naive, Change::link_twice_as_fast) == 21ms);
   CHECK(step_under(model, Strategy::naive, Change::no_latency) == 21ms);
   // Overlapped, only the last one shows: at 18.
-  CHECK(step_of(model, Strategy::overlap) == 19500us);
+  CHECK(step_under(model, Strategy::overlap) == 19500us);
   CHECK(step_under(model, Strategy::overlap, Change::link_twice_as_fast) == 19ms);
   CHECK(step_under(model, Strategy::overlap, Change::no_latency) == 19ms);
 }
@@ -62,10 +62,10 @@ TEST_CASE("a free launch takes the host's part", "[sim][what_if]") {
   model.works.concatenate = timed::taking(model, Operation::concatenate, 0ms);
   model.costs.launch.collective = 2ms;
   // At 9 an all-reduce of 0.5 + 3; at no cost to the host, at 3.
-  CHECK(step_of(model, Strategy::flat) == 12500us);
+  CHECK(step_under(model, Strategy::flat) == 12500us);
   CHECK(step_under(model, Strategy::flat, Change::free_launch) == 6500us);
   // Without communication too the host set the pace: 6.5 against 3.
-  CHECK(step_of(model, Strategy::none) == 6500us);
+  CHECK(step_under(model, Strategy::none) == 6500us);
   CHECK(step_under(model, Strategy::none, Change::free_launch) == 3ms);
   // Of 3.5 exposed, 2 went to the launch: ready at 6.5, called at 7.
   const auto buckets = why(model, Strategy::flat);
@@ -82,7 +82,7 @@ TEST_CASE("without interference kernels run as if alone", "[sim][what_if]") {
   StepModel model = timed::model_of(timed::chain(3, 2ms, 4ms, {1'000'000}), cluster);
   timed::free_copies(model);
   // Two all-reduces of 1.5 cost 0.75 each, then the third is exposed.
-  CHECK(step_of(model, Strategy::overlap) == 21ms);
+  CHECK(step_under(model, Strategy::overlap) == 21ms);
   CHECK(step_under(model, Strategy::overlap, Change::no_interference) == 19500us);
 }
 
@@ -91,7 +91,7 @@ TEST_CASE("even ranks are asked about where they are not", "[sim][what_if]") {
   CHECK(what_if(model, timed::training_of(Strategy::flat)).size() == 4);
   // The other rank computes for 18 x 1.5 = 27 ms; the all-reduce of 3 MB takes 0.5 + 3.
   model.costs.slowest_rank = 1.5;
-  CHECK(step_of(model, Strategy::flat) == 30500us);
+  CHECK(step_under(model, Strategy::flat) == 30500us);
   CHECK(step_under(model, Strategy::flat, Change::even_ranks) == 21500us);
   const auto buckets = why(model, Strategy::flat);
   REQUIRE(buckets.size() == 1);
@@ -121,7 +121,7 @@ TEST_CASE("on a synchronous device the host's own work is a launch too", "[sim][
   // wakes up at once. 19 to 22.5, all exposed: the host waits.
   StepModel model = three_layers_with_latency(true);
   model.costs.launch.collective = 1ms;
-  CHECK(step_of(model, Strategy::flat) == 22500us);
+  CHECK(step_under(model, Strategy::flat) == 22500us);
   CHECK(step_under(model, Strategy::flat, Change::free_launch) == 21500us);
   const auto buckets = why(model, Strategy::flat);
   REQUIRE(buckets.size() == 1);
