@@ -173,9 +173,13 @@ const Map<DescribedKernel>& kernel_map() {
                .otherwise = "every device launches it",
                .example = "9.0"})
           .key_read("by_picture", value::boolean().type, ignored,
-                    {.meaning = "Files of earlier releases have it. It says nothing."})
+                    {.meaning = "Files of earlier releases have it. It says nothing.",
+                     .otherwise = "the same",
+                     .example = "true"})
           .key_read("blocks", value::whole(1, 1'000'000).type, ignored,
-                    {.meaning = "Files of earlier releases have it. It says nothing."})
+                    {.meaning = "Files of earlier releases have it. It says nothing.",
+                     .otherwise = "the same",
+                     .example = "64"})
           .key("time", value::time_or_zero(), &DescribedKernel::time,
                {.meaning = "How long all its launches take together, where that was measured. It "
                            "goes before every law, on any device: such a description is of the "

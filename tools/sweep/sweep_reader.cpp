@@ -205,8 +205,7 @@ std::string differing_column(const Collector& collector, const CsvRecord& header
 
 }  // namespace
 
-KnownPoints sweep_csv_points(const Sweep& sweep, const std::string& text,
-                             const std::string& name) {
+KnownPoints sweep_csv_points(const Sweep& sweep, const std::string& text, const std::string& name) {
   Collector collector(sweep, name);
   CsvReader reader(text);
   CsvRecord record;

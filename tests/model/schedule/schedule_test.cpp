@@ -29,7 +29,7 @@ TEST_CASE("a note is a small collective of no bucket", "[model][schedule]") {
   for (int i = 0; i <= static_cast<int>(Message::sparse_values); ++i) {
     const auto message = static_cast<Message>(i);
     const bool large = message == Message::gradients || message == Message::buffers ||
-                       message == Message::parameters;
+                       message == Message::parameters || message == Message::own;
     CAPTURE(name_of(message));
     CHECK(is_one(Operation::all_reduce, message, nobody) == !large);
     CHECK(is_one(Operation::broadcast, message, nobody) == !large);
