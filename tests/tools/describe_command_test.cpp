@@ -92,7 +92,8 @@ TEST_CASE("describe tells its flags without Python", "[tools][describe_command]"
 }
 
 const std::string description =
-    "format: ddpsim.workload/2\nsource: by hand\nbatch: 8\nsequence: 4\nattention: flash\n"
+    "format: ddpsim.workload/2\nsource: by hand\nmarks_recomputed: true\nbatch: 8\nsequence: "
+    "4\nattention: flash\n"
     "notes: [dropout is fused]\npartial: [mylib::op x 3]\nkernels:\n"
     "  - {op: mm, kind: gemm, gemm: {m: 8, n: 64, k: 32}, read: 9216, written: 2048}\n"
     "  - {op: flash, kind: attention, attention: {batch: 8, heads: 2, queries: 4, keys: 4, size: "

@@ -10,7 +10,7 @@ namespace {
 
 /// One product, so long that its time is the step's.
 const std::string described =
-    "format: ddpsim.workload/2\nbatch: 1\nkernels:\n"
+    "format: ddpsim.workload/2\nbatch: 1\nmarks_recomputed: true\nkernels:\n"
     "  - {op: mm, kind: gemm, type: bf16, gemm: {m: 8192, n: 1024, k: 4096}, host: 1 us, read: "
     "75497472, written: 16777216}\n"
     "layers: [{name: a, forward: [0], backward: [0]}]\n"

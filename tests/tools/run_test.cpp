@@ -214,7 +214,7 @@ TEST_CASE("run --csv holds the numbers of run --json, to the bit", "[tools][run]
       ++numbers;
     }
     CHECK(numbers ==
-          20);  // 8 of the step, 10 of what it amounts to (one node, no price), 2 of the band
+          22);  // 8 of the step, 12 of what it amounts to (one node, no price), 2 of the band
   }
 }
 

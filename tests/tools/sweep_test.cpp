@@ -379,7 +379,7 @@ TEST_CASE("a file that is no result of the sweep is refused and left alone", "[t
           "rows: row 1: training.bucket_cap=5MiB is no point of this grid");
   refused("--csv", with(csv, ",gpt2,768,", ",gpt2,many,"),
           "rows:2: d_model: expected a number, got \"many\"");
-  refused("--csv", with(csv, ",gpt2,768,", ",gpt2,768,,"), "rows:2: expected 43 fields, got 44");
+  refused("--csv", with(csv, ",gpt2,768,", ",gpt2,768,,"), "rows:2: expected 45 fields, got 46");
   refused("--csv", csv + lines_of(csv)[1] + "\n", "rows:26: this row is one too many");
   const Words lines = lines_of(csv);
   refused("--csv", lines[0] + "\n" + lines[2] + "\n" + lines[1] + "\n",

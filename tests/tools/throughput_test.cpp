@@ -154,7 +154,8 @@ TEST_CASE("the parts of a rank's memory sum to what it takes, in the table and i
     CAPTURE(name);
     const std::string file = shipped(name);
     double most = 0;
-    for (const Json& result : figures_of_run({}, file)["results"]) {
+    const Json figures = figures_of_run({}, file);
+    for (const Json& result : figures["results"]) {
       std::int64_t sum = 0;
       for (const auto& part : result["memory"]["at_peak"].items())
         sum += part.value().get<std::int64_t>();

@@ -268,8 +268,10 @@ TEST_CASE("tune refuses in one line what it cannot use", "[tools][tune]") {
              "say --nodes or --ranks-per-node");
   with_links({"--link", "nvlink3", "--link", "pcie4", "--ranks", "8"}, "give one of each kind");
   with_links({"--link", "ib-hdr", "--link", "ethernet-10g", "--ranks", "8"}, "both join nodes");
-  with_links({"--link", "ib-hdr", "--ranks", "8", "--nodes", "3"}, "does not divide by --nodes 3");
-  with_links({"--link", "ib-hdr", "--ranks", "8", "--nodes", "3", "--ranks-per-node", "2"},
+  with_links({"--link", "nvlink3", "--link", "ib-hdr", "--ranks", "8", "--nodes", "3"},
+             "does not divide by --nodes 3");
+  with_links({"--link", "nvlink3", "--link", "ib-hdr", "--ranks", "8", "--nodes", "3",
+              "--ranks-per-node", "2"},
              "--ranks 8 is not --nodes 3 x --ranks-per-node 2");
   with_links({"--link", "ib-hdr"}, "say how many ranks there are");
   refused({"tune", workstations, "--uncertainty", "much"}, "--uncertainty much");
