@@ -34,12 +34,22 @@ double number_of(PyObject* value) {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
+/// The text that a value is; "" for one that UTF-8 cannot write, which no quantity is.
+std::string text_in(PyObject* value) {
+  try {
+    return utf8(value);
+  } catch (const PythonError&) {
+    PyErr_Clear();
+    return "";
+  }
+}
+
 Bytes size_of(const char* argument, PyObject* value) {
   constexpr const char* expected = "a size such as \"25 MiB\", or a number of bytes, above zero";
   constexpr double most = 9e18;
   std::optional<Bytes> size;
   if (PyUnicode_Check(value)) {
-    size = parse_bytes(utf8(value));
+    size = parse_bytes(text_in(value));
   } else if (is_number(value)) {
     const double count = number_of(value);
     if (count >= 1 && count < most) size = Bytes{static_cast<std::int64_t>(count)};
@@ -54,7 +64,7 @@ std::optional<Strategy> strategy_given(const char* argument, PyObject* value) {
   if (value == Py_None) return std::nullopt;
   constexpr const char* expected = "none, naive, flat, overlap or bucketed";
   std::optional<Strategy> strategy;
-  if (PyUnicode_Check(value)) strategy = strategy_named(utf8(value));
+  if (PyUnicode_Check(value)) strategy = strategy_named(text_in(value));
   if (!strategy) refuse(argument, value, expected);
   return strategy;
 }
@@ -82,7 +92,7 @@ std::optional<Duration> time_given(const char* argument, PyObject* value) {
   std::optional<Duration> time;
   constexpr double longest = 1e6;  // seconds
   if (PyUnicode_Check(value)) {
-    time = parse_duration(utf8(value));
+    time = parse_duration(text_in(value));
   } else if (is_number(value)) {
     const double seconds = number_of(value);
     if (seconds >= 0 && seconds <= longest) time = from_seconds(seconds);
@@ -96,7 +106,7 @@ std::optional<Bandwidth> rate_given(const char* argument, PyObject* value) {
   if (value == Py_None) return std::nullopt;
   std::optional<Bandwidth> rate;
   if (PyUnicode_Check(value))
-    rate = parse_bandwidth(utf8(value));
+    rate = parse_bandwidth(text_in(value));
   else if (is_number(value))
     rate = Bandwidth{number_of(value)};
   if (!rate || !(rate->bytes_per_second > 0) || !std::isfinite(rate->bytes_per_second))

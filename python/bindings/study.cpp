@@ -2,6 +2,7 @@
 
 #include <array>
 #include <memory>
+#include <string>
 
 #include "python/bindings/quantities.hpp"
 #include "python/bindings/request.hpp"
@@ -43,6 +44,28 @@ void destroy(PyObject* self) {
   Py_DECREF(type);
 }
 
+/// Python's own words for an argument that is none do not say which there are.
+void check_names(PyObject* arguments, PyObject* keywords, const std::array<char*, 9>& names) {
+  const auto refuse = [](const std::string& why) {
+    PyErr_SetString(PyExc_TypeError, why.c_str());
+    throw PythonError();
+  };
+  if (PyTuple_Size(arguments) > 0)
+    refuse("step_ms takes arguments by name, such as bucket_cap='25 MiB'");
+  PyObject* key = nullptr;
+  for (Py_ssize_t at = 0; keywords != nullptr && PyDict_Next(keywords, &at, &key, nullptr) != 0;) {
+    const std::string given = utf8(key);
+    std::string known;
+    bool found = false;
+    for (const char* name : names) {
+      if (name == nullptr) break;
+      found = found || given == name;
+      known.append(known.empty() ? "" : ", ").append(name);
+    }
+    if (!found) refuse("step_ms has no argument " + given + "; it has " + known);
+  }
+}
+
 PyObject* step_ms(PyObject* self, PyObject* arguments, PyObject* keywords) {
   return guarded([&]() -> PyObject* {
     static std::array<char*, 9> names{const_cast<char*>("strategy"),
@@ -54,6 +77,7 @@ PyObject* step_ms(PyObject* self, PyObject* arguments, PyObject* keywords) {
                                       const_cast<char*>("compute"),
                                       const_cast<char*>("slowest_rank"),
                                       nullptr};
+    check_names(arguments, keywords, names);
     PyObject *strategy = Py_None, *cap = Py_None, *first_cap = Py_None, *caps = Py_None,
              *latency = Py_None, *bandwidth = Py_None, *compute = Py_None, *slowest = Py_None;
     if (PyArg_ParseTupleAndKeywords(arguments, keywords, "|$OOOOOOOO:step_ms", names.data(),

@@ -277,8 +277,10 @@ def each_page_prints_on_two(program, browser, folder):
         page = opened(browser, written(program, folder, *arguments))
         pages = page.print(pathlib.Path(folder, 'page.pdf'))
         check(1 <= pages <= 2, name, 'prints on', pages, 'pages')
+    page = opened(browser, written(program, folder, *RUN))
+    folded = page.print(pathlib.Path(folder, 'page.pdf'))
     page.value('document.querySelectorAll("details").forEach(each => { each.open = true; })')
-    check(page.print(pathlib.Path(folder, 'page.pdf')) > 2, 'what was opened is not printed')
+    check(page.print(pathlib.Path(folder, 'page.pdf')) > folded, 'what was opened is not printed')
 
 
 def pages_begin_with_rate_cost_and_memory(program, browser, folder):

@@ -152,8 +152,10 @@ def step_ms(program, folder, text, ranks, *settings):
 def test_a_step_is_longer_by_what_its_model_sends(program, tmp_path):
     text = described('synchronised.py:make').text()
     begin, end = text.index('collectives:'), text.index('end: ')
-    silent = text[:begin] + text[end:].split('\n')[0].split('#')[0].rstrip() + '\n'
-    twice = text.replace(', layer: ', ', count: 2, layer: ')
+    # Changed on purpose: without the seal of the last line.
+    text = text[:end] + text[end:].split('#')[0].rstrip() + '\n'
+    silent = text[:begin] + text[end:]
+    twice = text[:begin] + text[begin:].replace(', layer: ', ', count: 2, layer: ')
     # With a host that never bounds, a step without averaging is longer by the collectives alone.
     free = ('--set', 'cluster.launch=0 us', '--set', 'cluster.skew=0')
     without, own, more = (step_ms(program, tmp_path, each, 2, *free)

@@ -1,6 +1,7 @@
 """Sweeps whose points the workers of an executor compute."""
 import collections
 import concurrent.futures
+import json
 import os
 import signal
 import subprocess
@@ -109,8 +110,9 @@ def _in_a_folder_of_its_own(tmp_path, monkeypatch):
 
 
 def test_a_worker_that_reads_other_files_is_found_out(scenarios):
-    task = _executors.Task((), str(scenarios / 'examples/first.yaml'), (), False,
-                           ('workload.batch=1,2',), 'of another version')
+    request = {'files': [str(scenarios / 'examples/first.yaml')], 'memory': {}, 'set': [],
+               'laws_only': False, 'axes': ['workload.batch=1,2'], 'csv': ''}
+    task = _executors.Task(json.dumps(request), 'of another version')
     with pytest.raises(ddpsim.InputError, match='^a worker of the executor reads other files'):
         _executors.compute(task, [0], 1)
 

@@ -93,7 +93,6 @@ class HttpServer::Implementation {
     if (error) throw InputError(fmt::format("--port {}: {}", port, error.message()));
   }
 
-  ~Implementation() { pool.stop(); }
   Implementation(const Implementation&) = delete;
   Implementation& operator=(const Implementation&) = delete;
 
@@ -131,6 +130,11 @@ class HttpServer::Implementation {
   asio::io_context io{1};
   asio::thread_pool pool{1};
   std::jthread second_of_pool = attached(pool);
+  /// Goes first, also where the constructor throws: else the second thread would be waited for.
+  struct Stopped {
+    asio::thread_pool& pool;
+    ~Stopped() { pool.stop(); }
+  } stopped{pool};
 
  private:
   void accept();

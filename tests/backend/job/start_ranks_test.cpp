@@ -696,7 +696,7 @@ TEST_CASE("a job that cannot start all its ranks leaves none", "[backend][start_
   CHECK(code == refused);
   CHECK_THAT(parent.err(),
              Catch::Matchers::Matches("(rank|thread) [0-9] of 8 could not be started: "
-                                      "Resource temporarily unavailable"));
+                                      "Resource temporarily unavailable: .*ulimit -u.*"));
   CHECK(have_no_child());
 }
 

@@ -55,7 +55,8 @@ TEST_CASE("every field says what it means in a sentence", "[tools][report][field
       CHECK(names.insert(field->name).second);
       CHECK(field->hint.size() > 10);
       CHECK(field->hint.ends_with('.'));
-      CHECK(field->name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_0123456789") == std::string_view::npos);
+      CHECK(field->name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_0123456789") ==
+            std::string_view::npos);
       // Its pattern takes a number.
       if (field->kind == ValueKind::real) CHECK(!cell_text(*field, 0.5).empty());
       if (field->name.ends_with("_ms") && field->kind == ValueKind::real &&
