@@ -244,6 +244,33 @@ def test_a_context_around_a_loop_of_one_rank(tmp_path, monkeypatch, capsys):
     assert report['metrics']['tuned_step_ms'] == pytest.approx(plan.step_ms, abs=1e-6)
 
 
+@pytest.mark.parametrize('reentrant', [True, False])
+def test_checkpoints_that_run_again_in_backward_are_no_forward_passes(tmp_path, monkeypatch,
+                                                                      reentrant):
+    monkeypatch.chdir(tmp_path)
+
+    class Checkpointed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(32, 32), nn.ReLU())
+                                        for _ in range(3))
+
+        def forward(self, x):
+            x.requires_grad_()
+            for block in self.blocks:
+                x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=reentrant)
+            return x
+
+    model = Checkpointed()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with ddpsim.profile(model, steps=6, warmup=1) as found:
+        for _ in range(8):
+            optimizer.zero_grad()
+            model(torch.randn(4, 32)).sum().backward()
+            optimizer.step()
+    assert found.report['metrics']['steps'] == 6
+
+
 def test_a_loop_that_ends_early_is_told_from_what_there_is(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for steps, written in ((3 + 6, True), (4, False)):

@@ -57,6 +57,7 @@ class Watch:
         self.warmup, self.wanted, self._then = warmup, steps, then
         self.taken, self._begun = [], 0
         self._step = None
+        self._in_backward = 0  # calls of it that are under way
         self._undo, self._undo_step = [], []
 
     # --- hooks ---
@@ -105,21 +106,22 @@ class Watch:
     def _forward_begins(self, module, _):
         micro_batches = self._step.micro_batches
         waits = micro_batches and micro_batches[-1].backward is None  # one loss of several forwards
+        if self._in_backward:  # a checkpoint runs again
+            return
         if module.training and torch.is_grad_enabled() and not waits:
             micro_batches.append(MicroBatch(self.clock.mark()))
 
     def _time_backward(self):
-        backward, depth = torch.autograd.backward, 0  # loss.backward() calls it by this name
+        backward = torch.autograd.backward  # loss.backward() calls it by this name
 
         @functools.wraps(backward)
         def timed(*arguments, **keywords):
-            nonlocal depth
             step = self._step
-            outermost = depth == 0 and step is not None and step.micro_batches
+            outermost = self._in_backward == 0 and step is not None and step.micro_batches
             micro_batch = step.last if outermost else None
             if micro_batch is None or micro_batch.backward is not None:
                 return backward(*arguments, **keywords)
-            depth += 1  # checkpoints call it again inside
+            self._in_backward += 1  # checkpoints call it again inside
             try:
                 micro_batch.sends = getattr(self.wrapper, 'require_backward_grad_sync', True)
                 micro_batch.backward = self.clock.mark()
@@ -129,7 +131,7 @@ class Watch:
                     step.optimizer = micro_batch.backward_end
                 return result
             finally:
-                depth -= 1
+                self._in_backward -= 1
         torch.autograd.backward = timed
 
         def put_back():
