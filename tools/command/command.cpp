@@ -186,6 +186,11 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
                       fmt::to_string(fmt::streamed(visible)), usage.example));
     return false;
   }
+  for (const auto& [name, value] : options.values) {
+    const auto* text = boost::any_cast<std::string>(&value.value());
+    if (text != nullptr && text->empty() && !value.defaulted())
+      throw InputError(fmt::format("--{}: expected a value, got an empty text", name));
+  }
   wish_color(options.color);
   if (options.values.count("set") > 0) {
     for (const std::string& change : options.values["set"].as<std::vector<std::string>>()) {

@@ -4,7 +4,8 @@
 
 namespace ddpsim {
 
-/// While it lives, Ctrl-C and a polite end (SIGTERM) only raise a flag.
+/// While it lives, Ctrl-C, a polite end (SIGTERM) and the end of the terminal (SIGHUP) only raise a
+/// flag.
 class Interruptible {
  public:
   Interruptible();
@@ -17,7 +18,7 @@ class Interruptible {
 
  private:
   struct sigaction before_int_ {
-  }, before_term_{};
+  }, before_term_{}, before_hup_{};
 };
 
 }  // namespace ddpsim

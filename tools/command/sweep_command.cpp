@@ -21,6 +21,7 @@
 #include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
 #include "tools/report/progress.hpp"
+#include "tools/report/throughput_fields.hpp"
 #include "tools/study/file_notes.hpp"
 #include "tools/study/flag_values.hpp"
 #include "tools/sweep/expected_time.hpp"
@@ -214,6 +215,26 @@ int report_refused(const Sweep& sweep, const PointResults& results) {
   return exit_input;
 }
 
+/// Points that a device's memory does not hold, in a line; none: all fit.
+std::vector<std::string> memory_notes(const Sweep& sweep, const PointResults& results) {
+  const std::vector<Field>& columns = figure_columns();
+  const auto column = static_cast<std::size_t>(
+      std::ranges::find(columns, fields::fits_device.name, &Field::name) - columns.begin());
+  std::size_t count = 0, first = 0;
+  for (std::size_t point = 0; point < results.size(); ++point) {
+    const bool fits = std::ranges::all_of(results[point].rows, [&](const TableRow& row) {
+      const bool* told = std::get_if<bool>(&row[column].held);
+      return told == nullptr || *told;
+    });
+    if (!fits && count++ == 0) first = point;
+  }
+  if (count == 0) return {};
+  return {
+      fmt::format("{} of {} points do not fit their device's memory (fits_device in CSV and "
+                  "JSON) and are predicted all the same; the first is {}",
+                  count, results.size(), describe_point(sweep.grid, first))};
+}
+
 /// What of the points' clusters has no effect, each once. Of a large grid the first points tell.
 std::vector<std::string> notes_of(const Sweep& sweep) {
   constexpr std::size_t most_read = 64;
@@ -287,6 +308,7 @@ int compute(PointThreads& threads, const Sweep& sweep, SweepFiles& files, bool q
   files.write_all();
   if (!quiet) add_notes(file_notes(sweep.file, sweep.set));
   if (!quiet) add_notes(notes_of(sweep));
+  if (!quiet) add_notes(memory_notes(sweep, files.results()));
   if (!quiet) add_notes(files.notes());
   if (!quiet) note("{}", files.summary());
   if (files.done() < sweep.grid.points()) {

@@ -1,5 +1,6 @@
 #include "tools/study/file_notes.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "scenarios/reader/named_files.hpp"
@@ -12,11 +13,15 @@ std::vector<std::string> file_notes(const std::string& scenario,
   std::vector<std::string> notes;
   NamedFiles named([&](const std::filesystem::path& file, const std::string& content) {
     if (std::string note = unsealed_note(content, file.string()); !note.empty())
-      notes.push_back(std::move(note));
+      if (std::ranges::find(notes, note) == notes.end()) notes.push_back(std::move(note));
   });
   const std::filesystem::path file = scenario;
   named.add_file(file);
-  for (const auto& [key, value] : set) named.add_text(value, file.parent_path());
+  // A path in a setting is looked for in the current folder, then in the scenario's.
+  for (const auto& [key, value] : set) {
+    named.add_text(value, "");
+    named.add_text(value, file.parent_path());
+  }
   return notes;
 }
 

@@ -123,7 +123,7 @@ def say(workload, output):
     for line in workload.partial:
         tell(f'partial: {line}, priced by its bytes alone')
     if output != '-':
-        tell(f'wrote {output}; next: ddpsim run {output}')
+        tell(f'wrote {output}; next: ddpsim run {output} --cluster dgx-h100')
 
 
 if __name__ == '__main__':
