@@ -77,8 +77,9 @@ std::optional<NcclLaw> who_takes_sms(Cluster cluster) {
 }
 
 /// Beyond the last point of a table a byte takes what it took between that point and the largest of
-/// at most half its size: two points close to each other say little of a slope. It takes no more
-/// than a byte of the table's quickest point does, latency and all.
+/// at most half its size that took less: two points close to each other say little of a slope, and
+/// points that took as long, as of a noisy measurement, none. It takes no more than a byte of the
+/// table's quickest point does, latency and all.
 Duration table_time_beyond(const AllReduceTable& table, Bytes size) {
   const auto& [last_size, last] = table.back();
   double least = in_seconds(last) / static_cast<double>(last_size.count);
@@ -86,9 +87,9 @@ Duration table_time_beyond(const AllReduceTable& table, Bytes size) {
     least = std::min(least, in_seconds(time) / static_cast<double>(bytes.count));
   for (std::size_t i = table.size() - 1; i-- > 0;) {
     const auto& [bytes, time] = table[i];
-    if (bytes.count > last_size.count / 2) continue;
-    least = std::min(least, std::max(0.0, in_seconds(last - time)) /
-                                static_cast<double>((last_size - bytes).count));
+    if (bytes.count > last_size.count / 2 || time >= last) continue;
+    least =
+        std::min(least, in_seconds(last - time) / static_cast<double>((last_size - bytes).count));
     break;
   }
   return last + from_seconds(least * static_cast<double>((size - last_size).count));

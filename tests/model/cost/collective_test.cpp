@@ -275,3 +275,11 @@ TEST_CASE("a broadcast on a ring is half of an all-reduce", "[model][collective]
   law.call_overhead = 20us;
   CHECK(law.broadcast({100'000'000}) == 15us + 750us);
 }
+TEST_CASE("a table that does not grow is no link without bandwidth", "[model][collective]") {
+  // As a noisy measurement has it: beyond the last size a byte takes what the quickest took.
+  const AllReduceTable flat = growing({{Bytes{1 << 18}, std::chrono::milliseconds{33}},
+                                       {Bytes{1 << 19}, std::chrono::milliseconds{12}},
+                                       {Bytes{1 << 20}, std::chrono::milliseconds{10}}});
+  CHECK(in_ms(table_time(flat, 24 * MiB)) == Approx(240));
+  CHECK(in_ms(table_time(flat, 192 * MiB)) == Approx(1920));
+}
