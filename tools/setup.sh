@@ -113,15 +113,16 @@ wheel() {
 # without the notebooks it names among its needs. Pages are held by axe-core, of a package whose
 # driver of browsers is not used.
 PYTHON_PACKAGES="pytest mypy abi3audit pyyaml transformers accelerate lightning pandas plotly \
-networkx psutil distributed"
+networkx psutil pillow distributed"
 TRACE_READER="HolisticTraceAnalysis==0.5.0"
+DETECTORS="torchvision==0.28.0"
 PAGE_CHECKER="axe-playwright-python==0.1.8"
 python_package() {
   python=$PWD/build/torch/bin/python
   [ -x "$python" ] || /usr/bin/python3 -m venv build/torch
   # shellcheck disable=SC2086
   pip_install "$python" $PYTHON_PACKAGES $WHEEL_PACKAGES
-  pip_install "$python" --no-deps "$TRACE_READER" "$PAGE_CHECKER"
+  pip_install "$python" --no-deps "$TRACE_READER" "$PAGE_CHECKER" "$DETECTORS"
   wheel "$1" "$python"
   pip_install "$python" --no-index --no-deps --force-reinstall build/wheels/ddpsim-*.whl
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -141,16 +142,19 @@ Workload ssd_workload(const SsdShape& shape, const WorkloadSize& size) {
     sizes.push_back(pictures);
   }
 
-  // All classes first; backward all corrections first.
+  // All corrections first; backward all classes first. The head of classes is registered first.
   std::int64_t boxes = 0;
+  const auto heads = std::ssize(workload.parameters);
+  auto classes = heads;
   for (const auto& [head, columns] :
-       {std::pair{"classification_head", shape.classes}, {"regression_head", 4}}) {
+       {std::pair{"regression_head", std::int64_t{4}}, {"classification_head", shape.classes}}) {
+    classes = std::ssize(workload.parameters);
     Modules modules;
     std::vector<Pictures> predictions;
     boxes = 0;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       Pictures level = sizes[i];
-      if (columns == 4) modules.push_back(x.fork(fmt::format("fork.{}", i), level));
+      if (classes > heads) modules.push_back(x.fork(fmt::format("fork.{}", i), level));
       modules.push_back(x.convolution(fmt::format("module_list.{}", i), level,
                                       std::int64_t{anchors[i]} * columns, {3, 1, 1}, true));
       boxes += anchors[i] * level.places();
@@ -159,6 +163,8 @@ Workload ssd_workload(const SsdShape& shape, const WorkloadSize& size) {
     modules.push_back(joined_predictions(x, "joined", predictions));
     append_layer(workload, head, fmt::format("head.{}.", head), modules);
   }
+  std::rotate(workload.parameters.begin() + heads, workload.parameters.begin() + classes,
+              workload.parameters.end());
   append_layer(workload, "loss", "", {x.cross_entropy("loss", size.batch * boxes, shape.classes)});
   return workload;
 }

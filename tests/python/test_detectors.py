@@ -1,5 +1,6 @@
 """The catalogue's detectors against torchvision's, as far as no box is chosen by its value."""
 import json
+import os
 import subprocess
 
 import pytest
@@ -8,13 +9,19 @@ from test_catalogue import times
 
 from ddpsim.describe import describe
 
+# A wheel of torchvision that was built beside another build of torch has no operators of its own.
+# Nothing here chooses boxes: that the operators have names is enough.
+for name in ('nms', 'qnms'):
+    if not hasattr(torch.ops.torchvision, name):
+        torch.library.define(f'torchvision::{name}', '(Tensor a, Tensor b, float c) -> Tensor')
 try:
     import torchvision
     from torchvision.models.detection import rpn, ssd
     from torchvision.models.detection.backbone_utils import _resnet_fpn_extractor
     from torchvision.models.detection.mask_rcnn import MaskRCNN
-except (ImportError, RuntimeError):  # RuntimeError: it was built for another torch
-    pytest.skip('torchvision is not there', allow_module_level=True)
+except ImportError:
+    assert os.environ.get('DDPSIM_TORCH') != 'required', 'no torchvision'
+    pytest.skip('NOT RUN: no torchvision', allow_module_level=True)
 
 BATCH = 2
 CLASSES, BOXES, MASKS, HEIGHT, WIDTH = 91, 512, 128, 800, 1088
@@ -87,11 +94,14 @@ def shapes(program, folder, name):
     """[(name, bytes)] of the catalogue's parameters as their hooks fire."""
     file = folder / 'scenario.yaml'
     file.write_text(json.dumps({'workload': {'model': name, 'batch': BATCH},
-                                'cluster': {'device': 'h200'}, 'compare': ['bucketed']}))
+                                'cluster': {'device': 'h200'}, 'compare': ['bucketed'],
+                                # A bucket for each parameter.
+                                'training': {'bucket_cap': '1 B', 'first_bucket_cap': '1 B'}}))
     done = subprocess.run([program, 'schedule', file, '--json', '-', '-q'], check=True,
                           capture_output=True, text=True)
-    return [(hook['parameter'], hook['gradient_bytes'])
-            for hook in json.loads(done.stdout)['hooks']]
+    said = json.loads(done.stdout)
+    sizes = {name: bucket['bytes'] for bucket in said['buckets'] for name in bucket['parameters']}
+    return [(hook['parameter'], sizes[hook['parameter']]) for hook in said['hooks']]
 
 
 @pytest.mark.parametrize('name', DETECTORS)
@@ -116,7 +126,7 @@ def test_a_step_of_ssd_takes_as_long_as_its_description_says(program, tmp_path, 
     file = tmp_path / 'described.yaml'
     file.write_text(described('ssd300', **settings).text())
     compute = {'compute': 'fp32'} if how == 'fp32' else {}
-    ours = {'model': 'ssd300', 'batch': BATCH, **workload}
+    ours = {'model': 'ssd300', 'batch': BATCH, 'optimizer': 'sgd', **workload}
     own, other = (times(program, tmp_path, each, 'h200', 'cluster.launch=1 ns')
                   for each in (ours, {'model': str(file), **compute}))
-    assert own == pytest.approx(other, rel=0.04)
+    assert own[1:] == pytest.approx(other[1:], rel=0.04)  # the passes
