@@ -199,5 +199,14 @@ TEST_CASE("a scenario that asks for more than can be computed is refused, not wr
   CHECK(!set("workload.times={forward: 1440 min}").empty());
 }
 
+TEST_CASE("a flag whose value is an empty text is refused", "[tools][bad_input]") {
+  for (const char* flag : {"--json", "--csv", "--report", "--cluster"}) {
+    const Outcome outcome = ddpsim({"run", shipped("examples/first.yaml"), flag, ""});
+    CHECK(outcome.code == 2);
+    CHECK(outcome.err ==
+          std::string("ddpsim: ") + flag + ": expected a value, got an empty text\n");
+  }
+}
+
 }  // namespace
 }  // namespace ddpsim

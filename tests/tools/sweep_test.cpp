@@ -572,6 +572,15 @@ TEST_CASE("what is no plain file gets a sweep once, at the end", "[tools][sweep]
                          sweep({first_example, "--vary", "workload.batch=1,2"}).out);
 }
 
+TEST_CASE("a sweep and a varied run say what does not fit", "[tools][sweep]") {
+  for (const char* command : {"sweep", "run"}) {
+    const Outcome outcome = ddpsim({command, shipped("examples/first.yaml"), "--vary",
+                                    "workload.batch=1,512", "--set", "compare=[flat]"});
+    CHECK(outcome.code == 0);
+    CHECK_THAT(outcome.err, Catch::Contains("fit") && Catch::Contains("predicted all the same"));
+  }
+}
+
 TEST_CASE("processes that a launcher started do not all make one sweep", "[tools][sweep]") {
   const Words line{DDPSIM_PROGRAM, "sweep", first_example, "--vary", "workload.batch=1,2"};
   for (const std::string rank : {"0", "1", "2"}) {

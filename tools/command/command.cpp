@@ -188,7 +188,8 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
   }
   for (const auto& [name, value] : options.values) {
     const auto* text = boost::any_cast<std::string>(&value.value());
-    if (text != nullptr && text->empty() && !value.defaulted())
+    // Of explain --markdown the text is implied.
+    if (text != nullptr && text->empty() && !value.defaulted() && name != "markdown")
       throw InputError(fmt::format("--{}: expected a value, got an empty text", name));
   }
   wish_color(options.color);
