@@ -77,8 +77,13 @@ JobOptions JobFlags::options(int fallback) const {
   }
   if (!ranks.empty())
     options.ranks = count_of("--ranks", ranks, 1, most);
-  else if (backend == "threads" || !rank_from_environment())
+  else if (backend == "threads" || !rank_from_environment()) {
+    if (!rendezvous.empty())
+      throw InputError(
+          "--rendezvous is where ranks meet that torchrun, mpirun or srun started, or who set RANK "
+          "and WORLD_SIZE: this process is none; --ranks N starts N here");
     options.ranks = fallback;
+  }
   if (options.ranks > most)
     throw InputError(
         fmt::format("{} ranks are too many for one host: say --ranks N", options.ranks));

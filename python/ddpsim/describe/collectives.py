@@ -7,6 +7,7 @@ down. DistributedDataParallel's own are not among them; those ddpsim schedules i
 """
 import contextlib
 import logging
+import sys
 from typing import NamedTuple, Optional
 
 import torch
@@ -94,7 +95,7 @@ def one_of(ranks):
         yield
         return
     logger = logging.getLogger('torch.distributed.distributed_c10d')
-    level = logger.level
+    level, excepthook = logger.level, sys.excepthook
     logger.setLevel(logging.ERROR)
     try:
         distributed.init_process_group('fake', rank=0, world_size=ranks, store=FakeStore())
@@ -103,6 +104,7 @@ def one_of(ranks):
         if distributed.is_initialized():
             distributed.destroy_process_group()
         logger.setLevel(level)
+        sys.excepthook = excepthook  # a group puts its rank before every traceback
 
 
 # --- synchronised batch norms ---

@@ -9,7 +9,7 @@ import statistics
 
 from .messages import ProfileError, plural
 from .parameters import buffers_of
-from .passes import Profile, step_spread
+from .passes import Profile, spread_doubts, step_spread
 from .profiler import Step
 
 
@@ -65,6 +65,7 @@ class JobProfile(Profile):
         self.optimizer = median(seconds(step.optimizer, step.end) for step in self.bare)
         whole = [seconds(step.begin, step.end) for step in self.bare]
         self.total, self.spread = median(whole), step_spread(whole)
+        self.notes += spread_doubts(self.spread)
         self.watched_total = median(seconds(step.begin, step.end) for step in watched)
         self.totals = [self.forward + each for each in backwards]  # what this rank computes
         # What a prediction is of: passes, waiting and update, without what feeds them.

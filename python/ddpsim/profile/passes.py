@@ -19,6 +19,16 @@ def step_spread(times):
     return min(1.0, deviation / statistics.median(times))
 
 
+def spread_doubts(spread):
+    """What makes times of steps doubtful: neighbours that differ by more than an ordinary job's."""
+    most = 0.2
+    if spread is None or spread <= most:
+        return []
+    return [f'steps differ by {100 * spread:.0f} % from one to the next: other programs disturbed '
+            'them, and predictions from this profile are of no use; measure again on a quiet '
+            'machine (ddpsim doctor)']
+
+
 class Profile:
     def __init__(self, profiler):
         clock, steps = profiler.clock, profiler.taken
@@ -59,6 +69,7 @@ class Profile:
         self.optimizer = statistics.median(self.optimizers) if with_optimizer else None
         self.total = statistics.median(self.totals)
         self.spread = step_spread(self.totals)
+        self.notes += spread_doubts(self.spread)
         self.watched_total = statistics.median(spans('begin', 'end', self.watched))
         self.gradients(clock)
 
