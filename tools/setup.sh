@@ -111,18 +111,21 @@ wheel() {
 # python_package PRESET: the wheel of what PRESET has built, with what its tests need, in the
 # environment build/torch. Traces are read by Holistic Trace Analysis, with what it imports and
 # without the notebooks it names among its needs. Pages are held by axe-core, of a package whose
-# driver of browsers is not used.
+# driver of browsers is not used. Torchvision, whose wheel is of another build of torch and breaks
+# what imports it, stands aside in build/detectors, for the one test that is of it.
 PYTHON_PACKAGES="pytest mypy abi3audit pyyaml transformers accelerate lightning pandas plotly \
-networkx psutil pillow distributed"
+networkx psutil distributed"
 TRACE_READER="HolisticTraceAnalysis==0.5.0"
-DETECTORS="torchvision==0.28.0"
+DETECTORS="torchvision==0.28.0 pillow"
 PAGE_CHECKER="axe-playwright-python==0.1.8"
 python_package() {
   python=$PWD/build/torch/bin/python
   [ -x "$python" ] || /usr/bin/python3 -m venv build/torch
   # shellcheck disable=SC2086
   pip_install "$python" $PYTHON_PACKAGES $WHEEL_PACKAGES
-  pip_install "$python" --no-deps "$TRACE_READER" "$PAGE_CHECKER" "$DETECTORS"
+  pip_install "$python" --no-deps "$TRACE_READER" "$PAGE_CHECKER"
+  # shellcheck disable=SC2086
+  [ -d build/detectors ] || pip_install "$python" --no-deps --target build/detectors $DETECTORS
   wheel "$1" "$python"
   pip_install "$python" --no-index --no-deps --force-reinstall build/wheels/ddpsim-*.whl
 }

@@ -1,7 +1,9 @@
 """The catalogue's detectors against torchvision's, as far as no box is chosen by its value."""
 import json
 import os
+import pathlib
 import subprocess
+import sys
 
 import pytest
 from describe_models import torch
@@ -14,6 +16,7 @@ from ddpsim.describe import describe
 for name in ('nms', 'qnms'):
     if not hasattr(torch.ops.torchvision, name):
         torch.library.define(f'torchvision::{name}', '(Tensor a, Tensor b, float c) -> Tensor')
+sys.path.append(str(pathlib.Path(__file__).parents[2] / 'build/detectors'))
 try:
     import torchvision
     from torchvision.models.detection import rpn, ssd

@@ -497,9 +497,10 @@ TEST_CASE("a combination the scenario refuses is a row that says why", "[tools][
     const Outcome outcome = sweep(line, scratch.folder());
     CHECK(outcome.code == 2);
     const Words notes = lines_of(outcome.err);
-    REQUIRE(notes.size() == 2);
-    CHECK(notes[0] == round);
-    CHECK_THAT(notes[1],
+    REQUIRE(notes.size() == 3);
+    CHECK_THAT(notes[0], Catch::StartsWith("note: 2 of 4 points do not fit"));
+    CHECK(notes[1] == round);
+    CHECK_THAT(notes[2],
                Catch::StartsWith("ddpsim: 1 of 4 points are refused; the first, "
                                  "training.bucket_caps=[1 GiB, 1 MiB], workload.model=gpt2: "
                                  "--vary training.bucket_caps=[1 GiB, 1 MiB]: this cap closes no"));
