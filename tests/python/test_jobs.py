@@ -201,6 +201,8 @@ TRAINER = '''
     trainer.train()
     if trainer.args.process_index == 0:
         print(callback.report['format'])
+    # A group that lives at the end of a process may abort it: its threads are Gloo's.
+    torch.distributed.destroy_process_group()
 '''
 
 
