@@ -14,4 +14,19 @@ MeasuredWork measured(Operation operation, std::optional<Gemm> gemm, Bytes traff
   return measured;
 }
 
+std::optional<std::pair<AllReduceCost, AllReduceCost>> slower_small_all_reduce(
+    const std::vector<AllReduceCost>& all_reduce) {
+  std::optional<std::pair<AllReduceCost, AllReduceCost>> found;
+  double most = 1.5;
+  for (std::size_t large = 1; large < all_reduce.size(); ++large)
+    for (std::size_t small = 0; small < large; ++small) {
+      const double ratio =
+          in_seconds(all_reduce[small].time.median) / in_seconds(all_reduce[large].time.median);
+      if (ratio < most) continue;
+      most = ratio;
+      found.emplace(all_reduce[small], all_reduce[large]);
+    }
+  return found;
+}
+
 }  // namespace ddpsim

@@ -52,6 +52,11 @@ struct AllReduceCost {
   bool operator==(const AllReduceCost&) const = default;
 };
 
+/// The two of these whose times fall most with size, if the smaller took half as long again as the
+/// larger or more: less is a protocol's change, this is noise. `all_reduce`: by size, growing.
+std::optional<std::pair<AllReduceCost, AllReduceCost>> slower_small_all_reduce(
+    const std::vector<AllReduceCost>& all_reduce);
+
 /// How a stream of all-reduces of `size` and the computation beside it slow each other; 1 is not at
 /// all.
 struct MeasuredInterference {

@@ -157,6 +157,7 @@ std::string vary_answer(const Question& question, const std::vector<std::string>
   const Grid grid(axes_of(axes));
   const Variants variants = run_variants(question.file, question.set, grid, question.laws_only);
   Notes notes = network_notes(variants);
+  add_each_once(notes, memory_notes(variants));
   if (!variants.refused.empty())
     notes.push_back(fmt::format(
         "{} of {} points are refused; the first, {}: {}", variants.refused.size(), grid.points(),
@@ -247,11 +248,13 @@ std::string sweep_answer(const Question& question, const std::vector<std::string
   return answer_of(sweep, results, best);
 }
 
-std::string answer_of(const Sweep& sweep, const PointResults& results, const std::string& best) {
+std::string answer_of(const Sweep& sweep, const PointResults& results, const std::string& best,
+                      Notes notes) {
+  add_each_once(notes, memory_notes(sweep, results));
   Json record = Json::parse(sweep_json(sweep, results));
   Json rows = record.value("rows", Json::array());
   return one_line(
-      answer(std::move(record), std::move(rows), sweep_page(sweep, results, sorting(best))));
+      answer(std::move(record), std::move(rows), sweep_page(sweep, results, sorting(best)), notes));
 }
 
 void check_best(const std::string& best) {

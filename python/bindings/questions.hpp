@@ -56,7 +56,8 @@ std::string score_answer(const std::vector<std::string>& files, const std::vecto
 std::string sweep_answer(const Question& question, const std::vector<std::string>& axes, int jobs,
                          const std::string& best, const Tell& tell);
 /// Of a sweep that has been computed, wherever that was.
-std::string answer_of(const Sweep& sweep, const PointResults& results, const std::string& best);
+std::string answer_of(const Sweep& sweep, const PointResults& results, const std::string& best,
+                      std::vector<std::string> notes = {});
 /// Throws InputError where `best` is no figure that rows can be sorted by, or "".
 void check_best(const std::string& best);
 std::vector<Axis> axes_of(const std::vector<std::string>& texts);

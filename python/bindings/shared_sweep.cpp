@@ -22,7 +22,7 @@ SharedSweep::SharedSweep(const Question& question, const std::vector<std::string
   lock_.emplace(csv_);
   KnownPoints known = read_sweep_csv(sweep_, csv_);
   results_ = std::move(known.results);
-  note_ = std::move(known.note);
+  if (!known.note.empty()) notes_.push_back(std::move(known.note));
 }
 
 std::vector<std::size_t> SharedSweep::missing() const {
@@ -70,7 +70,7 @@ void SharedSweep::save() const {
 }
 
 std::string SharedSweep::answer(const std::string& best) const {
-  return answer_of(sweep_, results_, best);
+  return answer_of(sweep_, results_, best, notes_);
 }
 
 }  // namespace ddpsim

@@ -21,8 +21,6 @@ class SharedSweep {
               const std::string& csv);
 
   std::size_t points() const { return results_.size(); }
-  /// What the user should know of the file; "": nothing.
-  const std::string& note() const { return note_; }
   std::vector<std::size_t> missing() const;
   /// A fingerprint of the version and of all files that are read.
   std::string origin() const;
@@ -42,7 +40,7 @@ class SharedSweep {
   std::string csv_;
   std::optional<FileLock> lock_;
   PointResults results_;
-  std::string note_;
+  std::vector<std::string> notes_;  ///< on the file that was read
 };
 
 }  // namespace ddpsim

@@ -14,10 +14,6 @@ namespace {
 
 constexpr std::size_t longest_refusal = 2000;  // the known keys of a mapping are listed in some
 
-bool is_number(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 }  // namespace
 
 void require(bool good, std::string_view what, std::string_view detail) {
@@ -30,15 +26,6 @@ void check_line(std::string_view text) {
   require(!text.empty(), "an empty message");
   require(text.size() <= longest_refusal, "a message longer than a screen", text);
   require(printable(text) == text, "a message of more than one line, or not printable", text);
-}
-
-bool names_place(std::string_view text, std::string_view file) {
-  if (!text.starts_with(file) || text.substr(file.size()).substr(0, 1) != ":") return false;
-  std::string_view rest = text.substr(file.size() + 1);
-  const std::size_t line = rest.find(':');
-  if (line == std::string_view::npos || !is_number(rest.substr(0, line))) return false;
-  rest.remove_prefix(line + 1);
-  return is_number(rest.substr(0, rest.find(':')));
 }
 
 void check_refusal(std::string_view text, std::string_view file) {

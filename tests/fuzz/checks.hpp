@@ -12,9 +12,6 @@ void require(bool good, std::string_view what, std::string_view detail = {});
 /// the file it is about (`file:line:column: ` or `file: `) or the flag (`--set ...`).
 void check_refusal(std::string_view text, std::string_view file);
 
-/// The file that a refusal is about stands before a line and a column.
-bool names_place(std::string_view text, std::string_view file);
-
 /// One line of printable text, not longer than a screen.
 void check_line(std::string_view text);
 

@@ -49,6 +49,12 @@ def test_an_executor_finds_what_one_process_finds(small, scenarios, kind, of):
     assert shared.report() == alone.report()
 
 
+@pytest.mark.parametrize('asked', [ddpsim.sweep, ddpsim.vary])
+def test_points_that_do_not_fit_are_noted(small, asked):
+    found = asked(small, {'workload.batch': [1, 4096]})
+    assert len(found.notes) == 1 and 'predicted all the same' in found.notes[0]
+
+
 def test_rows_are_kept_and_not_computed_again(small, tmp_path):
     file = tmp_path / 'rows.csv'
     with Counting() as executor:
@@ -64,6 +70,12 @@ def test_rows_are_kept_and_not_computed_again(small, tmp_path):
         assert executor.blocks == 0
     assert file.read_bytes() == whole
     assert again.rows() == ddpsim.sweep(small, VARY).rows()
+    assert again.notes == ()
+    # Rows without a checksum, of an earlier release: all that is there, and a note.
+    rows = [line.rpartition(',')[0] for line in file.read_text().splitlines()]
+    file.write_text('\n'.join(rows) + '\n')
+    unsealed = ddpsim.sweep(small, VARY, csv=file)
+    assert unsealed.rows() == again.rows() and 'checksum' in unsealed.notes[0]
     other = tmp_path / 'other.csv'  # without an executor
     assert ddpsim.sweep(small, VARY, csv=other).rows() == again.rows()
     assert other.read_bytes() == whole

@@ -97,27 +97,6 @@ Table measurements(const Calibration& calibration) {
   return table;
 }
 
-/// What of the measurement is noise: the all-reduce that took most more than a larger one did.
-std::string noise_of(const Calibration& calibration) {
-  constexpr double likely = 1.5;  // less is a protocol's change
-  const AllReduceCost *small = nullptr, *large = nullptr;
-  double most = likely;
-  for (const AllReduceCost& one : calibration.all_reduce)
-    for (const AllReduceCost& other : calibration.all_reduce)
-      if (one.size < other.size &&
-          in_seconds(one.time.median) > most * in_seconds(other.time.median)) {
-        most = in_seconds(one.time.median) / in_seconds(other.time.median);
-        small = &one;
-        large = &other;
-      }
-  if (small == nullptr) return "";
-  return fmt::format(
-      "all-reduces of {} took {:.3g} ms and of {} {:.3g} ms: something else ran meanwhile, and "
-      "predictions from this are of no use; ddpsim doctor says when the machine is steady",
-      to_string(small->size), in_ms(small->time.median), to_string(large->size),
-      in_ms(large->time.median));
-}
-
 Page page_of(const Calibration& calibration) {
   Page page;
   page.add(Paragraph{fmt::format("{}; {}\n{} ranks, {}; {}", calibration.machine, calibration.cpu,
@@ -143,7 +122,13 @@ Page page_of(const Calibration& calibration) {
             : "",
         each.communication_slowdown);
   page.add(Paragraph{rest});
-  if (const std::string noise = noise_of(calibration); !noise.empty()) page.add(Paragraph{noise});
+  if (const auto slower = slower_small_all_reduce(calibration.all_reduce))
+    page.add(Paragraph{fmt::format(
+        "all-reduces of {} took {:.3g} ms and of {} {:.3g} ms: something else ran meanwhile; "
+        "ddpsim "
+        "doctor says when the machine is steady, and measuring again whether this was noise",
+        to_string(slower->first.size), in_ms(slower->first.time.median),
+        to_string(slower->second.size), in_ms(slower->second.time.median))});
   return page;
 }
 

@@ -15,7 +15,6 @@
 #include "tools/report/csv.hpp"
 #include "tools/report/hooks_log.hpp"
 #include "tools/report/json_writer.hpp"
-#include "tools/report/memory_record.hpp"
 #include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
 #include "tools/report/results.hpp"
@@ -153,16 +152,7 @@ int compare_varied(const CommonOptions& options, const std::vector<std::string>&
       if (std::find(notes.begin(), notes.end(), line) == notes.end())
         notes.push_back(std::move(line));
   }
-  std::vector<std::string> unfit;
-  for (const VariedRun& varied : variants.runs)
-    for (std::string& warning : memory_warnings(varied.run.scenario, varied.run.named()))
-      unfit.push_back(std::move(warning));
-  if (!unfit.empty())
-    notes.push_back(fmt::format(
-        "{} of these steps {} not fit their device's memory and {} "
-        "predicted all the same; {}{}",
-        unfit.size(), unfit.size() == 1 ? "does" : "do", unfit.size() == 1 ? "is" : "are",
-        unfit.size() == 1 ? "" : "the first: ", unfit.front()));
+  for (std::string& line : memory_notes(variants)) notes.push_back(std::move(line));
   if (!options.quiet) add_notes(notes);
   Pages pages(options);
   if (pages.wanted()) pages.add(varied_page(variants, sorted_by));

@@ -21,7 +21,6 @@
 #include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
 #include "tools/report/progress.hpp"
-#include "tools/report/throughput_fields.hpp"
 #include "tools/study/file_notes.hpp"
 #include "tools/study/flag_values.hpp"
 #include "tools/sweep/expected_time.hpp"
@@ -213,26 +212,6 @@ int report_refused(const Sweep& sweep, const PointResults& results) {
   note("ddpsim: {} of {} points are refused; the first, {}: {}", refused, results.size(),
        describe_point(sweep.grid, first), results[first].error);
   return exit_input;
-}
-
-/// Points that a device's memory does not hold, in a line; none: all fit.
-std::vector<std::string> memory_notes(const Sweep& sweep, const PointResults& results) {
-  const std::vector<Field>& columns = figure_columns();
-  const auto column = static_cast<std::size_t>(
-      std::ranges::find(columns, fields::fits_device.name, &Field::name) - columns.begin());
-  std::size_t count = 0, first = 0;
-  for (std::size_t point = 0; point < results.size(); ++point) {
-    const bool fits = std::ranges::all_of(results[point].rows, [&](const TableRow& row) {
-      const bool* told = std::get_if<bool>(&row[column].held);
-      return told == nullptr || *told;
-    });
-    if (!fits && count++ == 0) first = point;
-  }
-  if (count == 0) return {};
-  return {
-      fmt::format("{} of {} points do not fit their device's memory (fits_device in CSV and "
-                  "JSON) and are predicted all the same; the first is {}",
-                  count, results.size(), describe_point(sweep.grid, first))};
 }
 
 /// What of the points' clusters has no effect, each once. Of a large grid the first points tell.

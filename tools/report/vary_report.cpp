@@ -10,6 +10,7 @@
 #include "tools/report/band_report.hpp"
 #include "tools/report/best.hpp"
 #include "tools/report/cluster_report.hpp"
+#include "tools/report/memory_record.hpp"
 #include "tools/report/results.hpp"
 #include "tools/report/sweep_fields.hpp"
 #include "tools/report/throughput_report.hpp"
@@ -228,6 +229,22 @@ std::vector<std::string> network_notes(const Variants& variants) {
   return {fmt::format(
       "the networks differ in NICs of a node as well: {}; cluster.inter_node.nics makes them alike",
       text)};
+}
+
+std::vector<std::string> memory_notes(const Variants& variants) {
+  std::size_t steps = 0;
+  std::vector<std::string> unfit;
+  for (const VariedRun& varied : variants.runs) {
+    const auto named = varied.run.named();
+    steps += named.size();
+    for (std::string& warning : memory_warnings(varied.run.scenario, named))
+      unfit.push_back(std::move(warning));
+  }
+  if (unfit.empty()) return {};
+  return {
+      fmt::format("{} of {} steps do not fit their device's memory and are predicted all the same; "
+                  "the first: {}",
+                  unfit.size(), steps, unfit.front())};
 }
 
 Table varied_table(const Variants& variants, const std::optional<Field>& best) {

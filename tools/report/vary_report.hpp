@@ -16,6 +16,9 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best = {}
 /// links alone that differ.
 std::vector<std::string> network_notes(const Variants& variants);
 
+/// That steps do not fit their device's memory, in a line; none: all fit.
+std::vector<std::string> memory_notes(const Variants& variants);
+
 /// As of `run`, each with its settings; then those that are refused, with the error.
 List varied_records(const Variants& variants);
 /// As of `run`, with last columns of settings and of the error, sorted in the same way.

@@ -14,6 +14,7 @@
 #include "tools/report/json_writer.hpp"
 #include "tools/report/step_fields.hpp"
 #include "tools/report/sweep_fields.hpp"
+#include "tools/report/throughput_fields.hpp"
 
 namespace ddpsim {
 namespace {
@@ -197,6 +198,21 @@ Page sweep_page(const Sweep& sweep, const PointResults& results, const std::opti
                   first_cluster(sweep))});
   page.add(rows_table(sweep, results, all, best));
   return page;
+}
+
+std::vector<std::string> memory_notes(const Sweep& sweep, const PointResults& results) {
+  const auto fits = [column = figure(fields::fits_device)](const TableRow& row) {
+    const bool* told = std::get_if<bool>(&row[column].held);
+    return told == nullptr || *told;
+  };
+  std::size_t count = 0, first = 0;
+  for (std::size_t point = 0; point < results.size(); ++point)
+    if (!std::ranges::all_of(results[point].rows, fits) && count++ == 0) first = point;
+  if (count == 0) return {};
+  return {
+      fmt::format("{} of {} points do not fit their device's memory (fits_device in CSV and "
+                  "JSON) and are predicted all the same; the first is {}",
+                  count, results.size(), describe_point(sweep.grid, first))};
 }
 
 }  // namespace ddpsim

@@ -423,3 +423,18 @@ TEST_CASE("fixed factors go before measured ones", "[model][calibrated_costs]") 
   CHECK(felt.compute_bound == Approx(1.15));
   CHECK(felt.communication == Approx(1.05));
 }
+
+TEST_CASE("an all-reduce that took longer than a larger one is noise, if it did by half",
+          "[model][calibrated_costs]") {
+  const auto found = [](std::vector<std::pair<Bytes, Duration>> times) {
+    std::vector<AllReduceCost> all_reduce;
+    for (const auto& [size, time] : times) all_reduce.push_back({size, {time, time, time, 9, 0}});
+    return slower_small_all_reduce(all_reduce);
+  };
+  CHECK_FALSE(found({}));
+  CHECK_FALSE(found({{4 * KiB, 100us}, {8 * KiB, 90us}, {16 * KiB, 120us}}));
+  const auto worst = found({{256 * KiB, 33ms}, {512 * KiB, 12ms}, {1 * MiB, 10ms}});
+  REQUIRE(worst);
+  CHECK(worst->first.size == 256 * KiB);
+  CHECK(worst->second.size == MiB);
+}

@@ -32,4 +32,17 @@ inline std::vector<Workload> one_of_each_family(int batch = 2) {
   return workloads;
 }
 
+/// A pass of a layer.
+using KernelsOf = std::vector<Kernel> Layer::*;
+
+/// Multiplications and additions of all products in a pass.
+inline std::int64_t multiplied(const Workload& workload, KernelsOf pass) {
+  std::int64_t sum = 0;
+  for (const Layer& layer : workload.layers)
+    for (const Kernel& kernel : layer.*pass)
+      if (kernel.gemm)
+        sum += 2 * kernel.gemm->m * kernel.gemm->n * kernel.gemm->k * kernel.gemm->batch;
+  return sum;
+}
+
 }  // namespace ddpsim::architectures

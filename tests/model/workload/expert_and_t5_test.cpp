@@ -50,17 +50,6 @@ Bytes saved_by_autograd(const Workload& workload) {
   return sum;
 }
 
-using KernelsOf = std::vector<Kernel> Layer::*;
-
-std::int64_t multiplied(const Workload& workload, KernelsOf pass) {
-  std::int64_t sum = 0;
-  for (const Layer& layer : workload.layers)
-    for (const Kernel& kernel : layer.*pass)
-      if (kernel.gemm)
-        sum += 2 * kernel.gemm->m * kernel.gemm->n * kernel.gemm->k * kernel.gemm->batch;
-  return sum;
-}
-
 Bytes moved(const Workload& workload, KernelsOf pass) {
   Bytes sum;
   for (const Layer& layer : workload.layers)

@@ -30,15 +30,6 @@ DlrmShape little_dlrm() {
   return shape;
 }
 
-std::int64_t products_of(const Workload& workload, std::vector<Kernel> Layer::*pass) {
-  std::int64_t sum = 0;
-  for (const Layer& layer : workload.layers)
-    for (const Kernel& kernel : layer.*pass)
-      if (kernel.gemm)
-        sum += 2 * kernel.gemm->m * kernel.gemm->n * kernel.gemm->k * kernel.gemm->batch;
-  return sum;
-}
-
 }  // namespace
 
 TEST_CASE("Whisper has a bias for all projections but those of keys", "[model][whisper_and_dlrm]") {
@@ -64,7 +55,7 @@ TEST_CASE("Whisper multiplies each weight with the tokens that meet it",
       3 * (target * (6 * matrix + feed) + 2 * source * matrix) + target * 500 * d;
   // A causal query sees 12.5 of 24 keys on average; in two products.
   const std::int64_t scores = 2 * d * (2 * 2 * 50 * 50 + 3 * (24 * 25 + 2 * 24 * 50));
-  CHECK(products_of(build_workload("net", little_whisper, {2, 24}), &Layer::forward) ==
+  CHECK(multiplied(build_workload("net", little_whisper, {2, 24}), &Layer::forward) ==
         2 * (weights + scores));
 }
 
@@ -78,7 +69,7 @@ TEST_CASE("DLRM registers its tables first and takes the products of all pairs",
   // Three tables and a dense vector are four vectors with six pairs.
   const std::int64_t weights = 5 * 16 + 16 * 8 + (8 + 6) * 16 + 16;
   CHECK(workload.elements() == 3 * 20 * 8 + weights + 16 + 8 + 16 + 1);
-  CHECK(products_of(workload, &Layer::forward) == 2 * 4 * (weights + 4 * 4 * 8));
+  CHECK(multiplied(workload, &Layer::forward) == 2 * 4 * (weights + 4 * 4 * 8));
 }
 
 TEST_CASE("a Whisper or a DLRM that cannot be built is refused by name",
