@@ -11,6 +11,7 @@
 #include <Eigen/Core>
 
 #if DDPSIM_X86
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -78,8 +79,14 @@ DDPSIM_INLINE std::int64_t count_exponent(std::uint16_t exponent, const std::uin
 #if DDPSIM_X86
 #define DDPSIM_AVX2 __attribute__((target("avx2,f16c")))
 
+/// F16C by the processor's own word: clang knows it from release 15 on.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+
 bool has_avx2() {
-  static const bool has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+  static const bool has = __builtin_cpu_supports("avx2") && has_f16c();
   return has;
 }
 

@@ -86,37 +86,12 @@ AllReduceTable read_csv_table(const Yaml& given) {
   return table;
 }
 
-/// More bytes take no less time, and little more than as many messages of fewer bytes. Noise bends
-/// that a little, and a protocol's change by more for a size or two; a table that as a whole falls,
-/// or in which a few more bytes take several times as long, holds no link's times.
-void check_sane(const Yaml& given, const AllReduceTable& table) {
-  const auto& [least, first] = table.front();
-  const auto& [most, last] = table.back();
-  constexpr double noise = 2.0 / 3, most_superlinear = 2;
-  if (in_seconds(last) < noise * in_seconds(first))
-    given.fail(fmt::format(
-        "{} in {} and {} in {}: more bytes take less time, so these are no times of a link; "
-        "measure again, the ranks arriving together",
-        to_string(least), to_string(first), to_string(most), to_string(last)));
-  for (std::size_t i = 1; i < table.size(); ++i) {
-    const auto& [before, time_before] = table[i - 1];
-    const auto& [size, time] = table[i];
-    const double bytes = static_cast<double>(size.count) / static_cast<double>(before.count);
-    constexpr double alike = 1.1;
-    if (bytes < alike && in_seconds(time) > most_superlinear * bytes * in_seconds(time_before))
-      given.fail(fmt::format(
-          "{} in {} and {} in {}: sizes that are all but alike differ too much, so one of the two "
-          "waited for ranks: take it out, or measure again",
-          to_string(before), to_string(time_before), to_string(size), to_string(time)));
-  }
-}
-
 Value<AllReduceTable> table_value() {
   const auto list = value::list_of(value::mapping(&point_map), "");
   return {{value::list(list.type.front().items, 1), value::form(Form::Kind::path)},
           [](const Yaml& given) {
             AllReduceTable table = given.is_list() ? read_table(given) : read_csv_table(given);
-            check_sane(given, table);
+            if (const std::string why = why_no_link(table); !why.empty()) given.fail(why);
             return table;
           },
           list.write};
@@ -203,6 +178,29 @@ Map<Link> make_link_map() {
 }
 
 }  // namespace
+
+std::string why_no_link(const AllReduceTable& table) {
+  const auto& [least, first] = table.front();
+  const auto& [most, last] = table.back();
+  constexpr double noise = 2.0 / 3, most_superlinear = 2;
+  if (in_seconds(last) < noise * in_seconds(first))
+    return fmt::format(
+        "{} in {} and {} in {}: more bytes take less time, so these are no times of a link; "
+        "measure again, the ranks arriving together",
+        to_string(least), to_string(first), to_string(most), to_string(last));
+  for (std::size_t i = 1; i < table.size(); ++i) {
+    const auto& [before, time_before] = table[i - 1];
+    const auto& [size, time] = table[i];
+    const double bytes = static_cast<double>(size.count) / static_cast<double>(before.count);
+    constexpr double alike = 1.1;
+    if (bytes < alike && in_seconds(time) > most_superlinear * bytes * in_seconds(time_before))
+      return fmt::format(
+          "{} in {} and {} in {}: sizes that are all but alike differ too much, so one of the two "
+          "waited for ranks: take it out, or measure again",
+          to_string(before), to_string(time_before), to_string(size), to_string(time));
+  }
+  return "";
+}
 
 const Map<Link>& link_map() {
   static const Map<Link> map = make_link_map();

@@ -314,5 +314,18 @@ TEST_CASE("a scenario runs on an imported link", "[tools][import_nccl]") {
   }
 }
 
+TEST_CASE("a log whose times fall is no link's", "[tools][import_nccl]") {
+  const Scratch scratch;
+  PublicLog log = public_log(logs / "allreduce_8x_a100_nvswitch_8proc.csv");
+  log.rows.front().time = "900000";
+  scratch.write("log.txt", nccl_tests_text(log, {}));
+  const Outcome outcome =
+      ddpsim({"import", "nccl-tests", "log.txt", "-o", "link.yaml"}, scratch.folder());
+  CHECK(outcome.code == 2);
+  CHECK_THAT(outcome.err, Catch::StartsWith("ddpsim: log.txt: ") &&
+                              Catch::Contains("more bytes take less time"));
+  CHECK_FALSE(std::filesystem::exists(scratch.path("link.yaml")));
+}
+
 }  // namespace
 }  // namespace ddpsim

@@ -10,6 +10,7 @@
 
 #include "model/cost/calibration_fit.hpp"
 #include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/link_reader.hpp"
 #include "tools/import/imported.hpp"
 #include "tools/import/nccl_tests_log.hpp"
 #include "tools/import/profile_file.hpp"
@@ -87,6 +88,8 @@ void fill_table(const std::vector<NcclTestsRun>& runs, const std::string& file, 
     most = std::max(most, of_size.size());
     log.link.all_reduce.emplace_back(size, median(of_size));
   }
+  if (const std::string why = why_no_link(log.link.all_reduce); !why.empty())
+    throw InputError(fmt::format("{}: {}", file, why));
   if (wrong > 0)
     log.notes.push_back(
         fmt::format("{} rows are left out: their results were wrong (#wrong)", wrong));
