@@ -18,6 +18,7 @@
 #include "backend/job/folder_store.hpp"
 #include "backend/job/private_folder.hpp"
 #include "backend/version.hpp"
+#include "model/base/printable.hpp"
 
 namespace ddpsim {
 namespace {
@@ -160,7 +161,8 @@ std::unique_ptr<Rendezvous> open_redis(const std::string& address, const std::st
   const milliseconds patience = std::min<milliseconds>(timeout, std::chrono::seconds{10});
   const timeval limit{patience.count() / 1000, patience.count() % 1000 * 1000};
   const auto cannot = [&](const std::string& why) {
-    return DeviceError(fmt::format("no Redis server answers at {}:{}: {}", host, port, why));
+    return DeviceError(
+        fmt::format("no Redis server answers at {}:{}: {}", host, port, printable(why)));
   };
   redisContext* redis = redisConnectWithTimeout(host.c_str(), port, limit);
   if (redis == nullptr) throw cannot("out of memory");

@@ -515,7 +515,8 @@ void YamlMap::check_there(const std::vector<YamlMap>& layers, std::string_view k
     if (description.find(name) == nullptr) unknown.push_back(name);
   const std::string slip = nearest(key, unknown);
   if (!slip.empty())
-    entry.node_.fail(fmt::format("missing key \"{}\"; is \"{}\" meant to be it?", key, slip));
+    entry.node_.fail(
+        fmt::format("missing key \"{}\"; is \"{}\" meant to be it?", key, shown(slip)));
   // What another program calls the missing one is told by its own name.
   const KeyDescription* wanted = description.find(key);
   for (const auto& [name, value] : entry.entries_)
