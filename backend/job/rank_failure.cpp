@@ -50,6 +50,9 @@ int code_of_rank(int rank, FirstFailure& first, const std::function<int(int rank
     note_code(first, code);
     return code;
   } catch (const std::invalid_argument& problem) {
+    // All ranks were given the same input. Its connections are closed by now, so that a peer may
+    // have failed before.
+    first.code = invalid_code;
     return report_failure(rank, first, invalid_code, problem.what());
   } catch (const std::bad_alloc&) {
     return report_failure(rank, first, failure_code,

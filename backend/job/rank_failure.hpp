@@ -9,7 +9,7 @@ namespace ddpsim {
 
 /// How a job has failed so far, shared by its ranks.
 struct FirstFailure {
-  std::atomic<int> code{0};  ///< of the rank that failed first; 0: none yet
+  std::atomic<int> code{0};  ///< of the rank that failed first, or whose input is wrong; 0: none
   std::atomic<int> reports{0};
 };
 static_assert(std::atomic<int>::is_always_lock_free, "a lock would not be shared by processes");

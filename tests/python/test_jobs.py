@@ -19,6 +19,7 @@ from ddpsim.profile import ProfileError
 from ddpsim.profile.job_report import FORMAT
 
 MODEL = '''\
+import os
 import sys
 import torch
 
@@ -62,8 +63,15 @@ def on_two_ranks(folder, *words):
     return done.stdout, done.stderr
 
 
+# Python's end waits for no thread of torch's, and one that still needs Python aborts the process.
+END = '''
+sys.stdout.flush()
+os._exit(0)
+'''
+
+
 def script(folder, text):
-    (folder / 'train.py').write_text(MODEL + textwrap.dedent(text))
+    (folder / 'train.py').write_text(MODEL + textwrap.dedent(text) + END)
 
 
 def report_of(folder, said, ranks=2, micro_batches=2):
@@ -201,8 +209,6 @@ TRAINER = '''
     trainer.train()
     if trainer.args.process_index == 0:
         print(callback.report['format'])
-    # A group that lives at the end of a process may abort it: its threads are Gloo's.
-    torch.distributed.destroy_process_group()
 '''
 
 

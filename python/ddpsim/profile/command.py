@@ -8,7 +8,7 @@ import torch
 from .._user_step import loss_function
 from .arguments import rank_prefix
 from .computation import Passes
-from .files import scenario_text, workload_text, write
+from .files import check_folder, scenario_text, workload_text, write
 from .job import Job
 from .link import calibration_text, link_doubts, link_summary, link_text, measure_link
 from .messages import ProfileError, RankError, first_line, note, plural
@@ -79,7 +79,9 @@ def measured_files(wishes, made, say=lambda line: None):
     """Writes the files of `wishes.output`, rank 0 alone, and says what they hold. Returns the path
     of the one to give to ddpsim."""
     many = ranks_of_environment() > 1
-    # What is wrong with the model is said before anyone waits for this rank.
+    # What is wrong with the model or the folder is said before anyone waits for this rank.
+    if os.environ.get('RANK', '0') == '0':
+        check_folder(wishes.output)
     of_loss = []
     if made:
         model, batch, loss, optimizer = made

@@ -1,8 +1,10 @@
 """The files. The YAML is written by hand: every text is quoted, every time has its unit."""
+import contextlib
 import datetime
 import json
 import os
 import platform
+import tempfile
 
 import torch
 
@@ -23,6 +25,21 @@ def milliseconds(seconds):
 
 def commented(text):
     return '# ' + ''.join(letter if letter.isprintable() else '?' for letter in text)
+
+
+def check_folder(folder):
+    """OSError if no file can be written into `folder`, which need not be there: so that nobody
+    learns that after minutes of measuring. Leaves everything as it was."""
+    missing, there = [], os.path.abspath(folder)
+    while not os.path.isdir(there):
+        missing.append(there)
+        there = os.path.dirname(there)
+    with contextlib.ExitStack() as made:
+        for path in reversed(missing):
+            os.mkdir(path)
+            made.callback(os.rmdir, path)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
 
 
 def write(path, text):

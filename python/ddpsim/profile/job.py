@@ -45,7 +45,7 @@ class Job:
                 dist.init_process_group('nccl' if device.type == 'cuda' else 'gloo',
                                         timeout=datetime.timedelta(seconds=timeout))
             except (RuntimeError, OSError) as problem:
-                self.deadline = None
+                self.end_patrol()
                 raise RankError(f'{self.joining} ({first_line(problem)})') from problem
             self.joining = None
         else:
@@ -58,20 +58,25 @@ class Job:
 
     def watch(self):
         """Collectives have time-outs of their own; this is for whatever has none."""
+        self.over = threading.Event()
         self.alive()
 
         def patrol():
-            while (deadline := self.deadline) is not None and time.monotonic() < deadline:
-                time.sleep(0.2)
-            if deadline is None:
-                return
+            while time.monotonic() < self.deadline:
+                if self.over.wait(0.2):
+                    return
             patience = f'{self.patience:g} s'
             note(rank_prefix() + (
                 f'{self.joining} within {patience}' if self.joining else
                 f'nothing heard of the other ranks for {patience}: did one die or fall behind?'
             ))
             os._exit(1)
-        threading.Thread(target=patrol, daemon=True).start()
+        self.patroller = threading.Thread(target=patrol, daemon=True)
+        self.patroller.start()
+
+    def end_patrol(self):
+        self.over.set()
+        self.patroller.join()
 
     @property
     def patience(self):
@@ -83,7 +88,7 @@ class Job:
 
     def leave(self):
         """The process group is left as it was found; the patrol ends."""
-        self.deadline = None
+        self.end_patrol()
         if self.own:
             self.dist.destroy_process_group()
 
