@@ -159,7 +159,8 @@ TEST_CASE("validate predicts and runs every strategy and every cap", "[tools][va
            {"--backend", backend, "--ranks", "2", "--caps", "4KiB,16KiB,1MiB", "--json", "-"}));
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
-  CHECK(outcome.err.empty());
+  for (const std::string& line : lines_of(outcome.err))
+    CHECK_THAT(line, Catch::StartsWith("after "));  // how far it is, where other programs delay it
   const Json json = outcome.json();
   check_validation(json, 2);
   CHECK(json.at("mode") == backend + ", 2 ranks, TCP over loopback");
