@@ -1,13 +1,13 @@
-# ddpsim_room(FOLDER [TOGETHER] [LINKS TARGET...] [PRIVATE TARGET...] [EXCLUDE FILE...])
+# ddpsim_room(FOLDER [LINKS TARGET...] [PRIVATE TARGET...] [EXCLUDE FILE...])
 #
 # A folder with one idea becomes a static library of its own, `ddpsim_` and the folder's path:
 # ddpsim_model_base for model/base. LINKS are the rooms and libraries its headers show, PRIVATE
 # those that only its sources need. EXCLUDE names sources of the folder that the caller compiles
-# otherwise. TOGETHER compiles an optimised room several files at once, in about half the time: no
-# two of its files may give one name of their own to different things. Headers are included from the
+# otherwise. Optimised, a room is compiled several files at once, in about half the time: no two of
+# its files may give one name of their own to different things. Headers are included from the
 # project's root. tools/check_includes holds every #include against the same arrows.
 function(ddpsim_room folder)
-  cmake_parse_arguments(room "TOGETHER" "" "LINKS;PRIVATE;EXCLUDE" ${ARGN})
+  cmake_parse_arguments(room "" "" "LINKS;PRIVATE;EXCLUDE" ${ARGN})
   string(REPLACE "/" "_" target "ddpsim_${folder}")
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
   file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.hpp)
@@ -22,7 +22,7 @@ function(ddpsim_room folder)
     add_library(${target} INTERFACE)
     set(visibility INTERFACE)
   endif()
-  if(room_TOGETHER AND CMAKE_BUILD_TYPE STREQUAL "Release")
+  if(sources AND CMAKE_BUILD_TYPE STREQUAL "Release")
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
     target_compile_options(${target} PRIVATE -Wno-shadow)  # of another file's names
   endif()

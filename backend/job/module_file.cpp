@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string file_of(const std::string& name) {
+std::string module_of(const std::string& name) {
   return fmt::format("ddpsim_{}.so", name);
 }
 
@@ -26,7 +26,7 @@ std::string title(const std::string& name) {
 fs::path find_module(const std::string& name) {
   std::error_code error;
   for (const fs::path& folder : module_folders())
-    if (fs::is_regular_file(folder / file_of(name), error)) return folder / file_of(name);
+    if (fs::is_regular_file(folder / module_of(name), error)) return folder / module_of(name);
   return {};
 }
 
@@ -52,7 +52,7 @@ const ModuleHeader* load_module(const std::string& name, bool global) {
     for (const fs::path& folder : module_folders())
       places += fmt::format("{}{}", places.empty() ? "" : " nor in ", folder.string());
     throw DeviceError(fmt::format("{}, {}, is not in {}; DDPSIM_MODULES names another folder",
-                                  title(name), file_of(name), places));
+                                  title(name), module_of(name), places));
   }
   const auto refuse = [&](const std::string& problem) {
     return DeviceError(fmt::format("{} {} {}", title(name), file.string(), problem));

@@ -12,4 +12,10 @@ constexpr std::size_t at(std::int32_t index) {
   return static_cast<std::size_t>(index);
 }
 
+/// The place of an enumerator in a table.
+template <class Enumerator>
+constexpr std::size_t index_of(Enumerator value) {
+  return static_cast<std::size_t>(value);
+}
+
 }  // namespace ddpsim

@@ -4,6 +4,8 @@
 #include <bit>
 #include <stdexcept>
 
+#include "model/base/index.hpp"
+
 // A graph gives each algorithm C channels of so many GB/s; factors and caps fitted by NCCL's
 // authors turn that into what an algorithm reaches with a protocol; a sum over steps turns the
 // number of ranks and nodes into a fixed cost. Worked example: ring and Simple on 8 H100, 12
@@ -53,11 +55,6 @@ constexpr std::array<std::array<double, 23>, all_nccl_protocols.size()> tree_cor
     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},
     {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9},
 }};
-
-template <class Enumerator>
-constexpr std::size_t index_of(Enumerator value) {
-  return static_cast<std::size_t>(value);
-}
 
 Generation generation_of(const NcclSystem& system) {
   if (system.compute_capability >= 100) return blackwell;

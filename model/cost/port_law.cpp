@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "model/base/index.hpp"
 #include "model/cost/collective_ports.hpp"
 
 // Worked example: eight H100 on an NVSwitch of 450 GB/s ports, 25 MiB.
@@ -59,11 +60,6 @@ double carried(LinkKind kind, const PortConstants& constants) {
 
 /// Blackwell's kernels start later: 11 us to Hopper's 4.5 (src/sym_kernels.cc, symmetric LL).
 constexpr double blackwell_start_us = 11 - 4.5;
-
-template <class Enumerator>
-constexpr std::size_t index_of(Enumerator value) {
-  return static_cast<std::size_t>(value);
-}
 
 /// What a kernel reaches of the rate that its data has on a port, as NCCL counts
 /// (src/graph/tuning.cc): a tree 0.92 of a ring, and with LL it is divided by 3.8 where a ring's

@@ -27,10 +27,6 @@
 namespace ddpsim {
 namespace {
 
-double real(std::int64_t value) {
-  return static_cast<double>(value);
-}
-
 KernelTime time_of(double seconds, double memory) {
   KernelTime time;
   time.busy = from_seconds(seconds);

@@ -57,6 +57,11 @@ AttentionKernel attention_kernel(const AttentionOperation& operation, DType type
 
 // The classes, for kernel_time alone.
 
+/// A count, for arithmetic in doubles.
+constexpr double real(std::int64_t count) {
+  return static_cast<double>(count);
+}
+
 struct Machine;
 KernelTime product_time(const Product& product, DType type, Bytes traffic, const Machine& machine);
 KernelTime convolution_time(const ConvolutionShape& shape, DType type, Bytes traffic,

@@ -9,10 +9,6 @@ namespace {
 /// How far beyond the measured sizes a row goes on.
 constexpr double furthest = 4;
 
-double real(std::int64_t value) {
-  return static_cast<double>(value);
-}
-
 /// Of an enumeration.
 template <typename T>
 std::int64_t number(T value) {

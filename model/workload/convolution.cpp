@@ -5,7 +5,7 @@
 namespace ddpsim {
 namespace {
 
-constexpr CallParts::Least any{}, hopper{.capability = 90};
+constexpr CallParts::Least any{};
 constexpr std::int64_t long_sum = 2048;  // products added up for one result
 constexpr std::int64_t short_sum = 256;
 constexpr std::int64_t few_tiles = 10, split_tiles = 16;
@@ -42,7 +42,7 @@ class Rules {
     if (on_tensor_cores() && aligned() && !single && shape_.groups == 1 && !as_ampere)
       help(parts, shape_.places, outputs_, shape_.pictures);
     if (changes && !as_ampere)
-      relay(parts, result_, Call::follows, sum() >= long_sum ? any : hopper);
+      relay(parts, result_, Call::follows, sum() >= long_sum ? any : CallParts::hopper);
     if (call_.biased) move(parts, PatternKind::strided, 2 * result_);
   }
 
@@ -84,7 +84,7 @@ class Rules {
       if (shape_.channels_last && on_tensor_cores())
         move(parts, PatternKind::elementwise, 2 * weight_);
     } else if (on_tensor_cores() && !by_picture && shape_.groups == 1) {
-      parts.add_clearing(hopper);
+      parts.add_clearing(CallParts::hopper);
       if (tiles(outputs_, inputs_ * shape_.window) < few_tiles)
         move(parts, PatternKind::elementwise, 2 * weight_);
     }
@@ -147,7 +147,7 @@ class Rules {
     const bool product = plain() || last_point();
     if (product && wide() && (columns < wide_result || last_point())) return;
     if (product && !wide() && (rows * columns * pictures + tile - 1) / tile < counted_tiles) return;
-    parts.add_clearing(hopper);
+    parts.add_clearing(CallParts::hopper);
   }
 
   /// Of cuDNN's algorithms without tensor cores.

@@ -21,9 +21,7 @@ namespace ddpsim {
 namespace {
 
 using namespace eager;
-using Modules = std::vector<Module>;
-
-struct Numbers {
+struct DlrmNumbers {
   std::int64_t batch, tables, rows, width;
   std::int64_t vectors() const { return tables + 1; }
   std::int64_t pairs() const { return vectors() * (vectors() - 1) / 2; }
@@ -56,7 +54,8 @@ Modules network(const ModuleMaker& make, std::int64_t rows, std::vector<std::int
 }
 
 /// One table: the call that gathers rows copies a column of the categories first.
-Module table(const TransformerModules& x, const ModuleMaker& make, const Numbers& n, int number) {
+Module table(const TransformerModules& x, const ModuleMaker& make, const DlrmNumbers& n,
+             int number) {
   const std::string name = fmt::format("tables.{}", number);
   const EagerKernel gather(2, PatternKind::gather, n.batch, n.width);
   Module module = x.embedding(name);
@@ -67,7 +66,7 @@ Module table(const TransformerModules& x, const ModuleMaker& make, const Numbers
 }
 
 /// The vectors side by side, and the products of all pairs of them.
-Module products(const ModuleMaker& make, const Numbers& n) {
+Module products(const ModuleMaker& make, const DlrmNumbers& n) {
   const std::int64_t vectors = n.vectors(), all = n.batch * vectors * n.width;
   const Gemm product{vectors, vectors, n.width, n.batch};
   Module module;
@@ -95,7 +94,7 @@ Module products(const ModuleMaker& make, const Numbers& n) {
 
 /// The products of different vectors, each pair once, and the dense vector beside them. Backward
 /// the places of the pairs are sorted, and their gradients put into zeros.
-Module pairs(const ModuleMaker& make, const Numbers& n) {
+Module pairs(const ModuleMaker& make, const DlrmNumbers& n) {
   const std::int64_t chosen = n.batch * n.pairs(), square = n.batch * n.vectors() * n.vectors();
   const std::int64_t top = n.batch * (n.width + n.pairs());
   const DType type = make.computed_type();
@@ -122,7 +121,7 @@ Module pairs(const ModuleMaker& make, const Numbers& n) {
 }
 
 /// The last layer, and the cross-entropy of one logit a sample.
-Modules click(const ModuleMaker& make, const Numbers& n, const std::string& name,
+Modules click(const ModuleMaker& make, const DlrmNumbers& n, const std::string& name,
               std::int64_t width) {
   Module last = make.linear(LinearKind::biased, n.batch, width, {{name, 1}}, Operand::kept);
   last.views = 0;
@@ -165,7 +164,7 @@ void check_shape(const DlrmShape& shape, const WorkloadSize& size) {
 
 Workload dlrm_workload(const DlrmShape& shape, const WorkloadSize& size) {
   check_shape(shape, size);
-  const Numbers n{size.batch, shape.tables, shape.rows, shape.width};
+  const DlrmNumbers n{size.batch, shape.tables, shape.rows, shape.width};
   const ModuleMaker make(size.dtype, size.compute);
   TransformerShape inner;  // for its embedding
   inner.d_model = shape.width;

@@ -22,8 +22,6 @@ std::int64_t tiles(const Gemm& gemm) {
   return (gemm.m + 127) / 128 * ((gemm.n + 127) / 128);
 }
 
-constexpr CallParts::Least hopper{.capability = 90};
-
 /// Into how many parts cuBLAS cuts the sum of a product in fp32 with few tiles.
 std::int64_t parts_of_sum(const Gemm& gemm) {
   constexpr std::int64_t parts_below = 152, multiprocessors = 108, most = 5, shortest = 200;
@@ -96,7 +94,7 @@ std::vector<KernelPart> parts_of(const Gemm& gemm, DType type, Bytes traffic,
   parts.add(kernel, product.call);
   if (product.batched || type == DType::tf32) return std::move(parts).take();
   if (type != DType::fp32) {
-    if (counts_tiles(gemm)) parts.add_clearing(hopper);
+    if (counts_tiles(gemm)) parts.add_clearing(CallParts::hopper);
     return std::move(parts).take();
   }
   const std::int64_t cut = parts_of_sum(gemm);

@@ -98,6 +98,7 @@ class CallParts {
   struct Least {
     int multiprocessors = 0, capability = 0;
   };
+  static constexpr Least hopper{0, 90};
   void add(const DeviceKernel& kernel, Call call, const Least& least = {0, 0});
   /// A memset of a few bytes that the blocks of the next kernel count in.
   void add_clearing(const Least& least = {0, 0}, int launches = 1);

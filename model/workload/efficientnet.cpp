@@ -12,8 +12,6 @@
 namespace ddpsim {
 namespace {
 
-using Modules = std::vector<Module>;
-
 /// A stage of EfficientNet-B0, which the others scale.
 struct MobileStage {
   int expansion, window, stride, channels, blocks;

@@ -10,6 +10,10 @@
 
 namespace ddpsim {
 
+void append(Modules& modules, Modules more) {
+  std::move(more.begin(), more.end(), std::back_inserter(modules));
+}
+
 Kernel ModuleMaker::gemm(std::string name, const Gemm& shape, const ProductCall& product,
                          Pass pass) const {
   const std::int64_t elements = shape.m * shape.k + shape.k * shape.n + shape.m * shape.n;

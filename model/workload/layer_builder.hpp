@@ -23,6 +23,8 @@ struct Module {
   /// and views of tensors: both take the host's time alone.
   int calls = 0, views = 0;
 };
+using Modules = std::vector<Module>;
+void append(Modules& modules, Modules more);
 
 enum class LinearKind : std::uint8_t {
   linear,  ///< nn.Linear without bias

@@ -19,8 +19,6 @@ namespace ddpsim {
 namespace {
 
 using namespace eager;
-using Modules = std::vector<Module>;
-
 constexpr int stages = 5;              // of ResNet-50: its stem and four runs of blocks
 constexpr std::int64_t pyramid = 256;  // channels of each level
 constexpr std::int64_t anchors = 3;    // boxes around a place of a level

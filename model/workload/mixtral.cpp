@@ -19,11 +19,9 @@ namespace ddpsim {
 namespace {
 
 using namespace eager;
-using Modules = std::vector<Module>;
-
 constexpr std::string_view moe = "block_sparse_moe";
 
-struct Numbers {
+struct MixtralNumbers {
   std::int64_t tokens, width, inner, experts, chosen;
   std::int64_t stream() const { return tokens * width; }
   /// Tokens of an expert, all alike but for a remainder, which goes one each to the first ones.
@@ -35,7 +33,7 @@ struct Numbers {
 
 /// The router: a projection to a score for each expert, softmax in fp32, the largest scores, and
 /// their shares of their sum. Its gradient is complete after those of all experts.
-Modules router(const ModuleMaker& make, const Numbers& n) {
+Modules router(const ModuleMaker& make, const MixtralNumbers& n) {
   const std::int64_t scores = n.tokens * n.experts, picked = n.tokens * n.chosen;
   Module gate = make.linear(LinearKind::linear, n.tokens, n.width,
                             {{fmt::format("{}.gate", moe), n.experts}}, Operand::stored);
@@ -56,7 +54,7 @@ Modules router(const ModuleMaker& make, const Numbers& n) {
 }
 
 /// silu(w1 x) * w3 x through w2, of the rows that chose this expert.
-Modules expert(const ModuleMaker& make, const Numbers& n, std::int64_t number) {
+Modules expert(const ModuleMaker& make, const MixtralNumbers& n, std::int64_t number) {
   const std::int64_t rows = n.rows(number), states = rows * n.width, hidden = rows * n.inner;
   const std::string name = fmt::format("{}.experts.{}", moe, number);
   Module gather;
@@ -102,7 +100,7 @@ Modules expert(const ModuleMaker& make, const Numbers& n, std::int64_t number) {
       scatter};
 }
 
-Modules block(const ModuleMaker& make, const TransformerModules& x, const Numbers& n) {
+Modules block(const ModuleMaker& make, const TransformerModules& x, const MixtralNumbers& n) {
   using enum LinearKind;
   Modules modules{
       with_calls(x.rms_norm("input_layernorm", Residual::goes_on), 1),
@@ -122,7 +120,7 @@ Modules block(const ModuleMaker& make, const TransformerModules& x, const Number
   return modules;
 }
 
-std::vector<std::string> registration(const Numbers& n) {
+std::vector<std::string> registration(const MixtralNumbers& n) {
   std::vector<std::string> names;
   for (const char* part : {"q_proj", "k_proj", "v_proj", "o_proj"})
     names.push_back(fmt::format("self_attn.{}", part));
@@ -172,8 +170,8 @@ void check_shape(const MixtralShape& shape, const WorkloadSize& size) {
 
 Workload mixtral_workload(const MixtralShape& shape, const WorkloadSize& size) {
   check_shape(shape, size);
-  const Numbers n{std::int64_t{size.batch} * size.sequence, shape.d_model, shape.d_ff,
-                  shape.experts, shape.experts_per_token};
+  const MixtralNumbers n{std::int64_t{size.batch} * size.sequence, shape.d_model, shape.d_ff,
+                         shape.experts, shape.experts_per_token};
   TransformerShape inner;
   inner.family = TransformerShape::Family::llama;
   inner.layers = shape.layers;

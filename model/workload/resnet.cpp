@@ -10,8 +10,6 @@
 
 namespace ddpsim {
 
-using Modules = std::vector<Module>;
-
 Workload resnet_workload(const ResNetShape& shape, const WorkloadSize& size) {
   if (shape.blocks.size() != 4)
     throw std::invalid_argument(

@@ -20,8 +20,6 @@ namespace ddpsim {
 namespace {
 
 using namespace eager;
-using Modules = std::vector<Module>;
-
 constexpr std::int64_t side = 300;                       // torchvision resizes every picture
 constexpr int stages = 5;                                // of VGG-16, between its pools
 constexpr std::array<int, 6> anchors{4, 6, 6, 6, 4, 4};  // boxes around a place of each size

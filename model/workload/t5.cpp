@@ -24,14 +24,12 @@ namespace ddpsim {
 namespace {
 
 using namespace eager;
-using Modules = std::vector<Module>;
-
-struct Numbers {
+struct T5Numbers {
   std::int64_t batch, width, inner, feed, heads, head_size, vocabulary, buckets;
   std::int64_t source, target;  ///< tokens of a sample: the encoder's, the decoder's
 };
 
-Numbers numbers_of(const T5Shape& shape, const WorkloadSize& size) {
+T5Numbers numbers_of(const T5Shape& shape, const WorkloadSize& size) {
   const std::int64_t head_size =
       shape.head_size > 0 ? shape.head_size : shape.d_model / shape.heads;
   return {.batch = size.batch,
@@ -47,7 +45,7 @@ Numbers numbers_of(const T5Shape& shape, const WorkloadSize& size) {
 }
 
 /// One attention: who asks, who is asked, and how the scores' bias comes about.
-struct Attention {
+struct T5Attention {
   std::string name;
   std::int64_t queries, keys;  ///< tokens of a sample
   bool trained_bias;           ///< relative positions, rather than zeros and a mask
@@ -55,9 +53,10 @@ struct Attention {
 };
 
 /// The modules of one stack: the encoder's or the decoder's.
-class Stack {
+class T5Stack {
  public:
-  Stack(const Numbers& n, const ModuleMaker& make, const WorkloadSize& size, std::int64_t length)
+  T5Stack(const T5Numbers& n, const ModuleMaker& make, const WorkloadSize& size,
+          std::int64_t length)
       : n_(n), make_(make), rows_(n.batch * length), x_(inner_shape(n), sized(size, length)) {}
 
   const TransformerModules& shared() const { return x_; }
@@ -87,7 +86,7 @@ class Stack {
 
   /// Keys and values of another stream, which the first block that reads it keeps for all, and to
   /// which each but the last adds gradients. Autocast copies it for each projection.
-  Modules key_value_of(const Stack& other, const Attention& a) const {
+  Modules key_value_of(const T5Stack& other, const T5Attention& a) const {
     const Operand operand = a.first || make_.casts() ? Operand::stored : Operand::kept;
     Modules modules;
     if (!a.last) modules.push_back(make_.fork(a.name + ".encoder_output", other.stream()));
@@ -98,7 +97,7 @@ class Stack {
   }
 
   /// softmax(Q K^T + bias) V, the scores in memory, from the first product to the last.
-  Modules attention(const Attention& a) const {
+  Modules attention(const T5Attention& a) const {
     Modules modules{scores(a)};
     if (a.first) modules.push_back(a.trained_bias ? relative_bias(a) : mask_bias(a));
     modules.push_back(softmax(a));
@@ -133,7 +132,7 @@ class Stack {
   }
 
  private:
-  static TransformerShape inner_shape(const Numbers& n) {
+  static TransformerShape inner_shape(const T5Numbers& n) {
     TransformerShape shape;
     shape.family = TransformerShape::Family::llama;  // for its norm
     shape.d_model = static_cast<int>(n.width);
@@ -148,13 +147,13 @@ class Stack {
   }
 
   std::int64_t elements(std::int64_t tokens) const { return n_.batch * tokens * n_.inner; }
-  std::int64_t score_elements(const Attention& a) const {
+  std::int64_t score_elements(const T5Attention& a) const {
     return n_.batch * n_.heads * a.queries * a.keys;
   }
   /// Softmax works in fp32: in a narrower format its result is cast, and kept in both.
   bool casts_scores() const { return make_.computed(1) < Bytes{4}; }
 
-  Module scores(const Attention& a) const {
+  Module scores(const T5Attention& a) const {
     const std::int64_t each = n_.batch * n_.heads, all = score_elements(a);
     const std::int64_t asked = elements(a.queries), answered = elements(a.keys);
     const std::string name = a.name + ".scores";
@@ -179,7 +178,7 @@ class Stack {
 
   /// The bias of the whole stack: a bucket for every pair of positions, its row of the table, the
   /// mask of every sample added.
-  Module relative_bias(const Attention& a) const {
+  Module relative_bias(const T5Attention& a) const {
     const std::int64_t pairs = a.queries * a.keys;
     const std::string name = a.name + ".relative_attention_bias";
     // Positions (two ranges, difference); sign and magnitude of far ones; near or far; where.
@@ -204,14 +203,14 @@ class Stack {
   }
 
   /// Zeros and the mask, likewise for the whole stack; nothing of it is trained.
-  Module mask_bias(const Attention& a) const {
+  Module mask_bias(const T5Attention& a) const {
     Module module;
     module.forward = {make_.eager(
         a.name + ".mask", {{n_.heads * a.queries * a.keys, {1}}, {score_elements(a), {1}}})};
     return module;
   }
 
-  Module softmax(const Attention& a) const {
+  Module softmax(const T5Attention& a) const {
     const std::int64_t all = score_elements(a), rows = all / a.keys;
     const auto kernel = [&](double passes) {
       return of(Call::softmax, {passes, PatternKind::softmax, rows, a.keys});
@@ -224,7 +223,7 @@ class Stack {
     return module;
   }
 
-  Module values(const Attention& a) const {
+  Module values(const T5Attention& a) const {
     const std::int64_t each = n_.batch * n_.heads, all = score_elements(a);
     const std::int64_t asked = elements(a.queries), answered = elements(a.keys);
     const std::string name = a.name + ".values";
@@ -249,15 +248,11 @@ class Stack {
     return module;
   }
 
-  Numbers n_;
+  T5Numbers n_;
   ModuleMaker make_;
   std::int64_t rows_;
   TransformerModules x_;
 };
-
-void append(Modules& modules, Modules more) {
-  std::move(more.begin(), more.end(), std::back_inserter(modules));
-}
 
 /// T5Attention and T5LayerNorm, whose parameters are registered in this order.
 void register_attention(std::vector<std::string>& names, const std::string& layer,
@@ -275,7 +270,7 @@ struct Place {
   bool first, last;  ///< of its stack
 };
 
-Modules self_attention(const Stack& stack, std::int64_t tokens, Place place) {
+Modules self_attention(const T5Stack& stack, std::int64_t tokens, Place place) {
   const std::string name = "layer.0.SelfAttention";
   Modules modules{stack.norm("layer.0.layer_norm", Residual::goes_on), stack.query_key_value(name)};
   append(modules, stack.attention({name, tokens, tokens, true, place.first, place.last}));
@@ -284,15 +279,16 @@ Modules self_attention(const Stack& stack, std::int64_t tokens, Place place) {
   return modules;
 }
 
-Modules encoder_block(const Stack& encoder, const Numbers& n, Place place) {
+Modules encoder_block(const T5Stack& encoder, const T5Numbers& n, Place place) {
   Modules modules = self_attention(encoder, n.source, place);
   append(modules, encoder.feed_forward("layer.1"));
   return modules;
 }
 
-Modules decoder_block(const Stack& decoder, const Stack& encoder, const Numbers& n, Place place) {
+Modules decoder_block(const T5Stack& decoder, const T5Stack& encoder, const T5Numbers& n,
+                      Place place) {
   Modules modules = self_attention(decoder, n.target, place);
-  const Attention cross{
+  const T5Attention cross{
       "layer.1.EncDecAttention", n.target, n.source, false, place.first, place.last};
   modules.push_back(decoder.norm("layer.1.layer_norm", Residual::goes_on));
   modules.push_back(decoder.query(cross.name));
@@ -334,7 +330,7 @@ void check_shape(const T5Shape& shape, const WorkloadSize& size) {
   if (shape.head_size == 0 && shape.d_model % shape.heads != 0)
     throw std::invalid_argument(
         fmt::format("{} heads do not divide a d_model of {}", shape.heads, shape.d_model));
-  const Numbers n = numbers_of(shape, size);
+  const T5Numbers n = numbers_of(shape, size);
   const std::int64_t widest = std::max({n.width, n.inner, n.feed, n.vocabulary});
   const std::int64_t longest = std::max(n.source, n.target);
   require_countable("a weight", {3, std::max(n.width, n.inner), widest});
@@ -346,9 +342,9 @@ void check_shape(const T5Shape& shape, const WorkloadSize& size) {
 
 Workload t5_workload(const T5Shape& shape, const WorkloadSize& size) {
   check_shape(shape, size);
-  const Numbers n = numbers_of(shape, size);
+  const T5Numbers n = numbers_of(shape, size);
   const ModuleMaker make(size.dtype, size.compute);
-  const Stack encoder(n, make, size, n.source), decoder(n, make, size, n.target);
+  const T5Stack encoder(n, make, size, n.source), decoder(n, make, size, n.target);
   const int decoder_layers = shape.decoder_layers > 0 ? shape.decoder_layers : shape.layers;
 
   // The table's gradient is there from the head's backward on. The masked biases of a stack, and

@@ -21,7 +21,6 @@
 namespace ddpsim {
 namespace {
 
-using Modules = std::vector<Module>;
 using ModuleNames = std::vector<std::string_view>;
 
 struct Recipe {

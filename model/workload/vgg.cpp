@@ -9,8 +9,6 @@
 
 namespace ddpsim {
 
-using Modules = std::vector<Module>;
-
 Workload vgg_workload(const VggShape& shape, const WorkloadSize& size) {
   if (shape.channels.empty() || shape.channels.front() == 0)
     throw std::invalid_argument("channels: a VGG begins with a convolution");

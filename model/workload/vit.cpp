@@ -17,21 +17,19 @@ namespace ddpsim {
 namespace {
 
 using namespace eager;
-using Modules = std::vector<Module>;
-
-struct Numbers {
+struct VitNumbers {
   std::int64_t batch, patches, tokens, width;  ///< patches: of a picture; tokens: of all
   std::int64_t stream() const { return tokens * width; }
 };
 
-Numbers numbers_of(const VitShape& shape, const WorkloadSize& size) {
+VitNumbers numbers_of(const VitShape& shape, const WorkloadSize& size) {
   const std::int64_t side = size.image / shape.patch, patches = side * side;
   return {size.batch, patches, size.batch * (patches + 1), shape.d_model};
 }
 
 /// The convolution whose windows are the patches: a product of all patches with one matrix. Its
 /// weight is known by the four dimensions of a convolution's.
-Module patch_projection(const ModuleMaker& make, const VitShape& shape, const Numbers& n,
+Module patch_projection(const ModuleMaker& make, const VitShape& shape, const VitNumbers& n,
                         std::int64_t image) {
   const std::int64_t pixels = std::int64_t{3} * shape.patch * shape.patch;
   Module module = make.linear(LinearKind::biased, n.batch * n.patches, pixels,
@@ -59,7 +57,7 @@ Module patch_projection(const ModuleMaker& make, const VitShape& shape, const Nu
 
 /// The class token is put before the patches (a copy), and positions are added; backward each is a
 /// sum over the batch.
-Module class_token(const ModuleMaker& make, const Numbers& n) {
+Module class_token(const ModuleMaker& make, const VitNumbers& n) {
   // A GPU's copy makes the format that positions have.
   Module module =
       make.elementwise("class_token", {n.stream(), {2}},
@@ -68,7 +66,7 @@ Module class_token(const ModuleMaker& make, const Numbers& n) {
   module.views = 3;
   return module;
 }
-Module positions(const ModuleMaker& make, const Numbers& n) {
+Module positions(const ModuleMaker& make, const VitNumbers& n) {
   const std::int64_t row = (n.patches + 1) * n.width;
   Module module =
       make.elementwise("encoder.pos_embedding", {n.stream(), {only_cpu(3), only_gpu(strided(2))}},
@@ -80,7 +78,7 @@ Module positions(const ModuleMaker& make, const Numbers& n) {
 
 /// nn.MultiheadAttention's projection of queries, keys and values is one, whose parameters are its
 /// own and not a module's; what comes out is copied so that each lies together.
-Module packed_projection(const ModuleMaker& make, const Numbers& n) {
+Module packed_projection(const ModuleMaker& make, const VitNumbers& n) {
   const std::string name = "self_attention.in_proj";
   Module module =
       make.linear(LinearKind::biased, n.tokens, n.width, {{name, 3 * n.width}}, Operand::stored);
@@ -95,7 +93,7 @@ Module packed_projection(const ModuleMaker& make, const Numbers& n) {
   return module;
 }
 /// The heads side by side again. Flash attention, of 16 bits, writes them so.
-Module merge(const ModuleMaker& make, const Numbers& n) {
+Module merge(const ModuleMaker& make, const VitNumbers& n) {
   const DType type = make.computed_type();
   const EagerKernels copy{n.stream(), {strided(2)}, type};
   return make.elementwise("self_attention.merge", type == DType::fp32 ? copy : EagerKernels{},
@@ -105,7 +103,7 @@ Module merge(const ModuleMaker& make, const Numbers& n) {
 /// Queries, keys and values as they come out of one projection, each lying together. On a GPU the
 /// bias is added before; backward each gradient is put into zeros of all three, which are added up,
 /// and the memory-efficient kernel's are copied first.
-Module split(const ModuleMaker& make, const Numbers& n) {
+Module split(const ModuleMaker& make, const VitNumbers& n) {
   const DType type = make.computed_type();
   const std::int64_t all = 3 * n.stream();
   const std::vector<EagerKernel> put{only_gpu(fill(1)), only_gpu(follows(2.0 / 3))};
@@ -125,7 +123,7 @@ Module split(const ModuleMaker& make, const Numbers& n) {
 }
 
 Modules block(const ModuleMaker& make, const TransformerModules& x, const VitShape& shape,
-              const Numbers& n) {
+              const VitNumbers& n) {
   const std::string attention = "self_attention";
   return {
       with_calls(x.layer_norm("ln_1", Residual::goes_on), 1),
@@ -145,7 +143,7 @@ Modules block(const ModuleMaker& make, const TransformerModules& x, const VitSha
 
 /// The head reads a view of the class tokens, which keeps the whole stream unless autocast copies.
 Modules head(const ModuleMaker& make, const TransformerModules& x, const VitShape& shape,
-             const Numbers& n) {
+             const VitNumbers& n) {
   Module view = make.elementwise("class_token.view", {}, {n.stream(), {fill(1), follows(0)}});
   view.kept = make.casts() ? make.computed(n.batch * n.width) : make.stored(n.stream());
   Module loss = class_cross_entropy(make, "loss", n.batch, shape.classes);
@@ -183,7 +181,7 @@ void check_shape(const VitShape& shape, const WorkloadSize& size) {
 
 Workload vit_workload(const VitShape& shape, const WorkloadSize& size) {
   check_shape(shape, size);
-  const Numbers n = numbers_of(shape, size);
+  const VitNumbers n = numbers_of(shape, size);
   TransformerShape inner;
   inner.family = TransformerShape::Family::bert;  // for its norms
   inner.layers = shape.layers;

@@ -24,15 +24,13 @@ namespace ddpsim {
 namespace {
 
 using namespace eager;
-using Modules = std::vector<Module>;
-
-struct Numbers {
+struct WhisperNumbers {
   std::int64_t batch, width, feed, heads, vocabulary, mels, positions;
   std::int64_t frames;          ///< of a sample's spectrogram
   std::int64_t source, target;  ///< tokens of a sample: the encoder's, the decoder's
 };
 
-Numbers numbers_of(const WhisperShape& shape, const WorkloadSize& size) {
+WhisperNumbers numbers_of(const WhisperShape& shape, const WorkloadSize& size) {
   return {.batch = size.batch,
           .width = shape.d_model,
           .feed = shape.d_ff,
@@ -45,7 +43,7 @@ Numbers numbers_of(const WhisperShape& shape, const WorkloadSize& size) {
           .target = size.sequence};
 }
 
-TransformerShape inner_shape(const Numbers& n) {
+TransformerShape inner_shape(const WhisperNumbers& n) {
   TransformerShape shape;
   shape.family = TransformerShape::Family::bert;  // for its norms
   shape.d_model = static_cast<int>(n.width);
@@ -68,7 +66,7 @@ struct SequenceConvolution {
 };
 
 /// The rows of its product are the places of all samples; its weight is [outputs, channels, 3].
-Module convolution(const ModuleMaker& make, const Numbers& n, const SequenceConvolution& c) {
+Module convolution(const ModuleMaker& make, const WhisperNumbers& n, const SequenceConvolution& c) {
   const Operand operand = c.input == Input::data ? Operand::stored : Operand::computed;
   Module module = make.linear(LinearKind::biased, n.batch * c.places, 3 * c.channels,
                               {{c.name, c.outputs}}, operand, c.input);
@@ -119,7 +117,7 @@ Module gelu_of(const ModuleMaker& make, const std::string& name, std::int64_t el
 }
 
 /// The fixed positions added to what the convolutions made, which lies with channels first.
-Module source_positions(const ModuleMaker& make, const Numbers& n) {
+Module source_positions(const ModuleMaker& make, const WhisperNumbers& n) {
   const std::int64_t table = n.source * n.width, stream = n.batch * table;
   const double spread = 1.0 / static_cast<double>(n.batch);
   const EagerKernel add =
@@ -138,7 +136,7 @@ Module source_positions(const ModuleMaker& make, const Numbers& n) {
 }
 
 /// The decoder's positions are rows of a table that indices choose: backward these are sorted.
-Module target_positions(const ModuleMaker& make, const Numbers& n) {
+Module target_positions(const ModuleMaker& make, const WhisperNumbers& n) {
   const std::int64_t table = n.positions * n.width, tokens = n.batch * n.target;
   const std::int64_t stream = tokens * n.width;
   const std::string name = "embed_positions";
@@ -163,7 +161,7 @@ Module target_positions(const ModuleMaker& make, const Numbers& n) {
 }
 
 /// The decoder's input: the labels shifted by one place, and what is no label replaced.
-Module shifted_labels(const ModuleMaker& make, const Numbers& n) {
+Module shifted_labels(const ModuleMaker& make, const WhisperNumbers& n) {
   Module module;
   module.forward = {
       make.eager("shift", {{n.batch * n.target,
@@ -173,16 +171,17 @@ Module shifted_labels(const ModuleMaker& make, const Numbers& n) {
 }
 
 /// One attention: who asks, who is asked.
-struct Attention {
+struct WhisperAttention {
   std::string name;
   bool cross = false;               ///< the keys are those of the encoder's result
   bool first = true, last = false;  ///< of the decoder's blocks, which share that
 };
 
 /// The modules of one stack: the encoder's or the decoder's.
-class Stack {
+class WhisperStack {
  public:
-  Stack(const Numbers& n, const ModuleMaker& make, const WorkloadSize& size, std::int64_t length)
+  WhisperStack(const WhisperNumbers& n, const ModuleMaker& make, const WorkloadSize& size,
+               std::int64_t length)
       : n_(n), make_(make), rows_(n.batch * length), x_(inner_shape(n), sized(size, length)) {}
 
   const TransformerModules& shared() const { return x_; }
@@ -190,7 +189,7 @@ class Stack {
 
   /// Queries, keys and values, each copied so that heads lie together, the attention, and its
   /// projection, added to the stream. `source` holds the keys.
-  Modules attention(const Attention& a, const Stack& source, Mask mask) const {
+  Modules attention(const WhisperAttention& a, const WhisperStack& source, Mask mask) const {
     // Autocast copies what several projections read for each of them.
     const Operand again_read = make_.casts() ? Operand::stored : Operand::kept;
     const Operand key_read = a.cross && a.first ? Operand::stored : again_read;
@@ -246,15 +245,11 @@ class Stack {
     return make_.elementwise(name, {stream(), {strided(3)}}, {});
   }
 
-  Numbers n_;
+  WhisperNumbers n_;
   ModuleMaker make_;
   std::int64_t rows_;
   TransformerModules x_;
 };
-
-void append(Modules& modules, Modules more) {
-  std::move(more.begin(), more.end(), std::back_inserter(modules));
-}
 
 /// WhisperAttention and the norm before it, whose parameters are registered in this order.
 void register_attention(std::vector<std::string>& names, const std::string& attention) {
@@ -267,7 +262,7 @@ void hold(Modules& modules, Bytes backward) {
   for (Module& module : modules) module.backward_working += backward;
 }
 
-Modules encoder_block(const Stack& encoder) {
+Modules encoder_block(const WhisperStack& encoder) {
   Modules modules{
       with_calls(encoder.shared().layer_norm("self_attn_layer_norm", Residual::goes_on), 1)};
   append(modules, encoder.attention({"self_attn"}, encoder, Mask::none));
@@ -275,7 +270,8 @@ Modules encoder_block(const Stack& encoder) {
   return modules;
 }
 
-Modules decoder_block(const Stack& decoder, const Stack& encoder, bool first, bool last) {
+Modules decoder_block(const WhisperStack& decoder, const WhisperStack& encoder, bool first,
+                      bool last) {
   Modules modules{
       with_calls(decoder.shared().layer_norm("self_attn_layer_norm", Residual::goes_on), 1)};
   append(modules, decoder.attention({"self_attn"}, decoder, Mask::causal));
@@ -325,9 +321,9 @@ void check_shape(const WhisperShape& shape, const WorkloadSize& size) {
 
 Workload whisper_workload(const WhisperShape& shape, const WorkloadSize& size) {
   check_shape(shape, size);
-  const Numbers n = numbers_of(shape, size);
+  const WhisperNumbers n = numbers_of(shape, size);
   const ModuleMaker make(size.dtype, size.compute);
-  const Stack encoder(n, make, size, n.source), decoder(n, make, size, n.target);
+  const WhisperStack encoder(n, make, size, n.source), decoder(n, make, size, n.target);
   const int decoder_layers = shape.decoder_layers > 0 ? shape.decoder_layers : shape.layers;
   // Backward there are, while the decoder runs, the head's gradient of the table and the gradient
   // that the encoder's result gathers.

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 
+#include "model/base/index.hpp"
+
 namespace ddpsim {
 namespace {
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
 
 /// One way to cut the gradients before a border.
 struct Way {

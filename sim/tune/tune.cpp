@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "model/base/index.hpp"
 #include "model/ddp/bucket_plan.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/tune/bucketed_steps.hpp"
@@ -30,10 +31,6 @@ constexpr std::uint64_t simulated_polish = 1000;
 
 /// What a bucket that is too large costs: more than any step.
 constexpr std::chrono::hours forbidden{24};
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
 
 Training searched(Training training) {
   training.strategy = Strategy::bucketed;
