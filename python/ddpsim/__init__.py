@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from .profile import measured as profile
 
 __all__ = ['DeviceError', 'InputError', 'Plan', 'ProgramError', 'Run', 'Scenario',
-           'StrategyResult', 'Study', 'calibrate', 'describe', 'explain', 'import_profile', 'list_backends', 'list_clusters',
-           'list_devices', 'list_hooks', 'list_links', 'list_models', 'list_results', 'load',
-           'profile', 'run', 'schedule', 'schema', 'score', 'sweep', 'tune', 'validate', 'vary']
+           'StrategyResult', 'Study', 'calibrate', 'describe', 'explain', 'import_profile',
+           'list_backends', 'list_clusters', 'list_devices', 'list_hooks', 'list_links',
+           'list_models', 'list_results', 'load', 'profile', 'run', 'schedule', 'schema', 'score',
+           'sweep', 'tune', 'validate', 'vary']
 
 _CALLABLE = ('describe', 'profile')
 _PARTS = {'_program': ('calibrate', 'import_profile', 'list_backends', 'validate'),
