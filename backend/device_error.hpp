@@ -5,8 +5,8 @@
 
 namespace ddpsim {
 
-/// A device, a link or another rank failed: one line for the user; the program ends with exit code
-/// 1.
+/// The machine failed, not the input: a device, a link, another rank, or a file that it could not
+/// write (full disk, no permission, busy). One line for the user; the exit code is 4.
 class DeviceError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -21,7 +21,7 @@ struct UnmapFirstFailure {
 std::unique_ptr<FirstFailure, UnmapFirstFailure> shared_first_failure();
 
 /// The code a rank ends with when it fails without one of its own.
-inline constexpr int failure_code = 1;
+inline constexpr int failure_code = 4;
 
 /// A rank has ended with this code: keeps it if it is the first that is not 0.
 void note_code(FirstFailure& first, int code);

@@ -3,6 +3,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "backend/device_error.hpp"
 #include "scenarios/reader/input_error.hpp"
 
 namespace ddpsim {
@@ -15,6 +16,12 @@ void set_input_error(const char* text) {
   PyErr_SetObject(type.get(), error.get());
 }
 
+void set_device_error(const char* text) {
+  const Owned module = owned(PyImport_ImportModule("ddpsim._errors"));
+  const Owned type = owned(PyObject_GetAttrString(module.get(), "DeviceError"));
+  PyErr_SetString(type.get(), text);
+}
+
 void set_error_of_current_exception() {
   try {
     throw;
@@ -23,6 +30,8 @@ void set_error_of_current_exception() {
     set_input_error(wrong.what());
   } catch (const std::invalid_argument& refused) {  // a law refuses what the scenario asks of it
     set_input_error(refused.what());
+  } catch (const DeviceError& failed) {
+    set_device_error(failed.what());
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& problem) {

@@ -14,6 +14,7 @@
 #include "tools/report/hooks_log.hpp"
 #include "tools/report/json_writer.hpp"
 #include "tools/report/listing.hpp"
+#include "tools/report/memory_record.hpp"
 #include "tools/report/output.hpp"
 #include "tools/report/results.hpp"
 #include "tools/report/run_section.hpp"
@@ -23,6 +24,7 @@
 #include "tools/report/trace.hpp"
 #include "tools/report/tune_report.hpp"
 #include "tools/report/vary_report.hpp"
+#include "tools/study/memory_advice.hpp"
 #include "tools/study/names.hpp"
 #include "tools/study/settings.hpp"
 #include "tools/sweep/point_threads.hpp"
@@ -141,6 +143,10 @@ std::string run_answer(const Question& question, const RunRequest& request,
   for (const Record& row : csv_rows(run, more)) rows.add(row);
   Notes notes = cluster_notes(run.scenario, question.set);
   add_each_once(notes, run_warnings(run));
+  if (!is_workload_profile(question.file) &&
+      memory_warnings(run.scenario, run.named()).size() == run.compared.size())
+    if (const std::string advice = memory_advice(question.file, question.set); !advice.empty())
+      add_each_once(notes, {advice});
   Json found = answer(json_of(run_record(run, more)), json_of(rows), run_page(run, more), notes);
   if (extras.trace) found["trace"] = chrome_trace(run.scenario, run.named());
   if (extras.hooks) found["hooks"] = hooks_of(run);
@@ -157,7 +163,7 @@ std::string vary_answer(const Question& question, const std::vector<std::string>
   const Grid grid(axes_of(axes));
   const Variants variants = run_variants(question.file, question.set, grid, question.laws_only);
   Notes notes = network_notes(variants);
-  add_each_once(notes, memory_notes(variants));
+  add_each_once(notes, memory_notes(variants, question.file, question.set));
   if (!variants.refused.empty())
     notes.push_back(fmt::format(
         "{} of {} points are refused; the first, {}: {}", variants.refused.size(), grid.points(),

@@ -18,7 +18,7 @@ import sys
 import types
 from typing import TYPE_CHECKING, Any
 
-from ._errors import InputError, ProgramError
+from ._errors import DeviceError, InputError, ProgramError
 
 if TYPE_CHECKING:
     from ._program import calibrate, import_profile, list_backends, validate
@@ -31,10 +31,11 @@ if TYPE_CHECKING:
     from .describe import describe
     from .profile import measured as profile
 
-__all__ = ['InputError', 'Plan', 'ProgramError', 'Run', 'Scenario', 'StrategyResult', 'Study',
-           'calibrate', 'describe', 'explain', 'import_profile', 'list_backends', 'list_clusters',
-           'list_devices', 'list_hooks', 'list_links', 'list_models', 'list_results', 'load',
-           'profile', 'run', 'schedule', 'schema', 'score', 'sweep', 'tune', 'validate', 'vary']
+__all__ = ['DeviceError', 'InputError', 'Plan', 'ProgramError', 'Run', 'Scenario',
+           'StrategyResult', 'Study', 'calibrate', 'describe', 'explain', 'import_profile',
+           'list_backends', 'list_clusters', 'list_devices', 'list_hooks', 'list_links',
+           'list_models', 'list_results', 'load', 'profile', 'run', 'schedule', 'schema', 'score',
+           'sweep', 'tune', 'validate', 'vary']
 
 _CALLABLE = ('describe', 'profile')
 _PARTS = {'_program': ('calibrate', 'import_profile', 'list_backends', 'validate'),

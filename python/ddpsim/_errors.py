@@ -41,3 +41,9 @@ class InputError(ValueError):
 
 class ProgramError(RuntimeError):
     """The program ddpsim, run for something that needs processes of its own, has failed."""
+
+
+class DeviceError(ProgramError):
+    """The machine has failed, not the input: a file cannot be written (a full disk, missing
+    permission, another process that writes it), or a device, a link or a rank is lost. The program
+    ends with exit code 4 then."""

@@ -13,15 +13,16 @@ from typing import Any, Union
 
 from . import _arguments as arguments
 from . import _prefix, results
-from ._errors import InputError, ProgramError
+from ._errors import DeviceError, InputError, ProgramError
 from ._sources import Settings, Source, Texts, settings_of, text_of
 
-_BAD_INPUT, _BEYOND_TOLERANCE = 2, 3
+_BAD_INPUT, _BEYOND_TOLERANCE, _MACHINE_FAILED = 2, 3, 4
 _Path = Union[str, 'os.PathLike[str]']
 
 
 def call(*arguments: str, quiet: bool = True) -> str:
-    """What the program prints to stdout. Throws InputError or ProgramError with what it says."""
+    """What the program prints to stdout. Throws InputError, DeviceError or ProgramError with
+    what it says."""
     done = subprocess.run([_prefix.program(), *arguments], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE if quiet else None, text=True, check=False)
     if done.returncode in (0, _BEYOND_TOLERANCE):
@@ -30,7 +31,7 @@ def call(*arguments: str, quiet: bool = True) -> str:
     text = said[-1].removeprefix('ddpsim: ') if said else f'ended with {done.returncode}'
     if done.returncode == _BAD_INPUT:
         raise InputError.of_text(text)
-    raise ProgramError(text)
+    raise (DeviceError if done.returncode == _MACHINE_FAILED else ProgramError)(text)
 
 
 @contextlib.contextmanager

@@ -88,7 +88,8 @@ class StrategyResult:
     overlap_ratio: float
     collectives: int
     wire_bytes: int
-    speedup_vs_naive: float
+    speedup_vs_naive: float | None
+    """None of one rank, which averages with nobody."""
     bound: str
     step_low_ms: float | None
     """Nine in ten measured steps of such predictions took this or more, in proportion."""

@@ -169,11 +169,11 @@ def predicted_stands_above_measured(program, browser, folder):
           said: pair.querySelector('title').textContent,
           wide: [...pair.querySelectorAll('rect')].map(each => each.width.baseVal.value)}))''')
         check(len(pairs) == len(rows), command, pairs)
-        scale = pairs[0]['wide'][1] / rows[0]['measured_ms']
+        scale = pairs[0]['wide'][1] / rows[0]['measured_step_ms']
         for pair, row in zip(pairs, rows):
-            wanted = [row['predicted_ms'] * scale, row['measured_ms'] * scale]
+            wanted = [row['predicted_step_ms'] * scale, row['measured_step_ms'] * scale]
             check(all(abs(a - b) < 0.1 for a, b in zip(pair['wide'], wanted)), pair, row)
-            said = f'{row["predicted_ms"]:.2f} | {row["measured_ms"]:.2f} ms'
+            said = f'{row["predicted_step_ms"]:.2f} | {row["measured_step_ms"]:.2f} ms'
             check(said in pair['said'] and pair['said'].endswith('fitted') == row['calibration'],
                   pair, row)
     settings = ('--set', 'workload.batch=4')  # of which nothing was measured
@@ -329,7 +329,7 @@ def more_keys_have_selectors(program, browser, folder):
     subprocess.run([program, *THREE_KEYS, '--quiet', '--csv', str(file)], cwd=ROOT, check=True)
     rows = [each for each in csv.DictReader(file.open())
             if each['strategy'] == 'flat' and each['training.bucket_cap'] == '25MiB']
-    wanted = [f'{float(each["avg_step_time_ms"]):.2f}' for each in rows]
+    wanted = [f'{float(each["step_ms"]):.2f}' for each in rows]
     check(sorted(c for c in cells if '.' in c and c[0].isdigit()) == sorted(wanted), cells, wanted)
 
 

@@ -13,7 +13,7 @@ sees to that), or something else is wrong all the time: strangers connect, two p
 never done take the processors, the disk is full. A row of the table says what every rank said, the
 exit code, how long after the fault the job had ended, and what it left behind. It is good if
 
-  a job that must fail ends with code 1 within the timeout and 3 s, with a line for the fault, and
+  a job that must fail ends with code 4 within the timeout and 3 s, with a line for the fault, and
   no `terminate called`; one that must not fail ends with code 0;
   no process of it is left, no file where its ranks met, and no key in Redis.
 
@@ -292,14 +292,12 @@ class Job:
         if must_fail:
             died = -signal.SIGKILL if self.kind == 'kill' else -signal.SIGSEGV
             alone = self.backend == 'threads' and self.kind in ('kill', 'segfault')
-            good = [died if alone else 1]
+            good = [died if alone else 4]
             if self.backend == 'hosts':  # they say what the first rank to fail ended with
                 good += [128 - died]
-            if self.kind == 'disk full':  # to a rank by itself it is a path that is no good
-                alone = self.backend in ('processes', 'threads', 'gpu')
-                good = [1] if alone or self.moment != 'output' else [2]
-                # Who writes nothing has done its work.
-                good += [0] if len(codes) > 1 and self.moment == 'output' else []
+            # Where the disk is full, who writes nothing has done its work.
+            if self.kind == 'disk full' and len(codes) > 1 and self.moment == 'output':
+                good += [0]
             # Rank 0 writes after all have parted.
             parted = self.moment == 'output' and self.kind in FAULTS and self.placed
             if parted:

@@ -151,7 +151,7 @@ def in_place(folder):
     expect(done.returncode == 0 and path.read_text().endswith(']\n'), done.stderr)
     expect(os.listdir(closed) == ['a.json'])
     path.chmod(0o444)
-    expect_one_line(ddpsim('list', 'devices', '-q', '--json', path, user=1234), 2,
+    expect_one_line(ddpsim('list', 'devices', '-q', '--json', path, user=1234), 4,
                     'Permission denied')
 
 
@@ -188,7 +188,7 @@ def size_limit(folder):
     for flag in ('--json', '--csv', '--trace'):
         done = ddpsim('run', FIRST, '-q', flag, 'out', cwd=folder,
                       limits=[(resource.RLIMIT_FSIZE, 1000)])
-        expect_one_line(done, 2, 'out: cannot be written: File too large')
+        expect_one_line(done, 4, 'out: cannot be written: File too large')
     expect(os.listdir(folder) == [], os.listdir(folder))
 
 

@@ -1,7 +1,10 @@
 """What is wrong is told with the place where it stands."""
+import fcntl
+
 import pytest
 
 import ddpsim
+from ddpsim import _program
 
 
 def test_a_file_is_named_with_line_and_column(tmp_path):
@@ -64,3 +67,14 @@ def test_files_that_an_object_names_are_found_from_its_folder(scenarios, tmp_pat
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ddpsim.InputError, match='no such file'):
         ddpsim.run(dict(loaded))
+
+
+def test_what_the_machine_fails_at_is_a_device_error(small, tmp_path, scenarios):
+    with pytest.raises(ddpsim.DeviceError, match='/dev/full: cannot be written: No space left'):
+        _program.call('run', str(scenarios / 'examples/first.yaml'), '-q', '--json', '/dev/full')
+    rows = tmp_path / 'rows.csv'
+    with open(f'{rows}.lock', 'w') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(ddpsim.DeviceError, match='another process of ddpsim') as caught:
+            ddpsim.sweep(small, {'training.bucket_cap': ['1 MiB', '4 MiB']}, csv=rows)
+    assert isinstance(caught.value, ddpsim.ProgramError)

@@ -75,7 +75,7 @@ def test_a_sweep_holds_what_a_run_of_each_point_says():
             point = {key: row[key] for key in vary}
             ran = ddpsim.run(scenario, set=point)
             expected, = (each for each in ran.rows() if each['strategy'] == row['strategy'])
-            for figure in ('avg_step_time_ms', 'communication_ms', 'exposed_ms', 'wire_bytes'):
+            for figure in ('step_ms', 'communication_ms', 'exposed_ms', 'wire_bytes'):
                 assert row[figure] == expected[figure], f'DDPSIM_SEED={seed} {scenario} {point}'
 
 

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/scenarios/reader/calibrations.hpp"
 #include "tests/tools/program.hpp"
 
 namespace ddpsim {
@@ -248,6 +249,45 @@ TEST_CASE("a GPU that is not CUDA's is priced by its link's latency and bandwidt
   // 14 steps of 3.4 us, and 2 x 7/8 of 124,439,808 fp32 gradients at 336 GB/s.
   CHECK(run["results"][0]["communication_ms"].get<double>() ==
         Approx(14 * 3.4e-3 + 1.75 * 124'439'808 * 4 / 336e6));
+}
+
+TEST_CASE("a table of other ranks than those it serves is noted", "[tools][cluster]") {
+  const auto notes = [](const std::string& ranks, const std::string& more) {
+    const Outcome outcome =
+        ddpsim({"run", first_example, "--ranks", ranks, "--set",
+                "cluster.intra_node={all_reduce: [{bytes: 4 KiB, time: 20 us}, {bytes: 512 MiB, "
+                "time: 9 ms}]" +
+                    more + "}"});
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == 0);
+    return outcome.err;
+  };
+  const std::string said =
+      "note: all-reduces were measured with 4 ranks: for 32 they are scaled by the law of a ring";
+  CHECK_THAT(notes("32", ", ranks: 4"), Catch::Contains(said));
+  CHECK_THAT(notes("4", ", ranks: 4"), !Catch::Contains("scaled by the law"));
+  CHECK_THAT(notes("32", ""), !Catch::Contains("scaled by the law"));
+}
+
+TEST_CASE("a link that goes before a calibration's all-reduces is noted", "[tools][cluster]") {
+  const Scratch scratch;
+  std::string calibration = good_calibration;
+  calibration.replace(calibration.find("complete: false"), 15, "complete: true");
+  scratch.write("c.yaml", calibration);
+  const auto notes = [&](const std::string& more) {
+    scratch.write("s.yaml", calibrated_scenario);
+    std::vector<std::string> words{"run", "s.yaml", "--set", "cluster.ranks_per_node=2"};
+    if (!more.empty()) words.insert(words.end(), {"--set", more});
+    const Outcome outcome = ddpsim(words, scratch.folder());
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == 0);
+    return outcome.err;
+  };
+  CHECK_THAT(notes("cluster.intra_node={latency: 5 us, bandwidth: 1 GB/s}"),
+             Catch::Contains("note: all-reduces are those of the link that the cluster names (the "
+                             "scenario's own link), not those that the calibration measured: leave "
+                             "intra_node out to have these"));
+  CHECK_THAT(notes(""), !Catch::Contains("not those that the calibration measured"));
 }
 
 }  // namespace

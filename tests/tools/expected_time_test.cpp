@@ -13,7 +13,7 @@ TEST_CASE("the rest of a sweep is expected to go on as it began", "[tools][sweep
   CHECK(expected_rest(100, 0, 5s) == 0s);
   // Too little is known.
   CHECK(expected_rest(0, 1900, 5s) == 0s);
-  CHECK(expected_rest(100, 1900, 2s) == 0s);
+  CHECK(expected_rest(100, 1900, 900ms) == 0s);
 }
 
 TEST_CASE("an expected time is told roughly", "[tools][sweep]") {

@@ -88,7 +88,7 @@ TEST_CASE("a rank killed in the middle of a run ends the job", "[tools][faults]"
   kill(job.ranks[static_cast<std::size_t>(victim)], SIGKILL);
   const Outcome outcome = job.end();
   CAPTURE(outcome.err);
-  CHECK(outcome.code == 1);
+  CHECK(outcome.code == 4);
   const auto lines = lines_of(outcome.err);
   REQUIRE(lines.size() == 2);
   CHECK_THAT(outcome.err,
@@ -102,7 +102,7 @@ TEST_CASE("a rank that stalls is given up on", "[tools][faults]") {
   kill(job.ranks[1], SIGSTOP);
   const Outcome outcome = job.end();
   CAPTURE(outcome.err);
-  CHECK(outcome.code == 1);
+  CHECK(outcome.code == 4);
   CHECK_THAT(
       outcome.err,
       Catch::Contains("ddpsim: rank 0: ") &&
@@ -126,7 +126,7 @@ TEST_CASE("other programs are no fault, and a fault beside them is told as soon"
   kill(job.ranks[1], SIGSEGV);
   const Outcome outcome = job.end();
   CAPTURE(outcome.err);
-  CHECK(outcome.code == 1);
+  CHECK(outcome.code == 4);
   CHECK_THAT(outcome.err, Catch::Contains("ddpsim: rank 1 was killed by signal 11") &&
                               Catch::Contains("ddpsim: rank 0: ") &&
                               Catch::Contains("lost another rank"));
@@ -148,7 +148,7 @@ TEST_CASE("a rank that never starts is waited for only so long", "[tools][faults
   const Outcome outcome =
       execute(one_rank(scenario, "file:" + scratch.path("meet").string()), {}, place(0, 2));
   CHECK(Clock::now() - begin < soon);
-  CHECK(outcome.code == 1);
+  CHECK(outcome.code == 4);
   CHECK(outcome.err == "ddpsim: rank 0: rank 1 did not come to file:" +
                            scratch.path("meet").string() + " within 1 s\n");
   CHECK_FALSE(std::filesystem::exists(scratch.path("meet")));
@@ -164,7 +164,7 @@ TEST_CASE("a place to meet that cannot be used is named", "[tools][faults]") {
        {"redis://127.0.0.1:1", "no Redis server answers at 127.0.0.1:1: Connection refused"}}));
   const Outcome outcome = execute(one_rank(scenario, where), {}, place(0, 2));
   CAPTURE(outcome.err);
-  CHECK(outcome.code == 1);
+  CHECK(outcome.code == 4);
   CHECK(lines_of(outcome.err).size() == 1);
   CHECK_THAT(outcome.err, Catch::Contains(said));
 }
@@ -178,7 +178,7 @@ TEST_CASE("a port that somebody else listens on is no Redis server", "[tools][fa
       execute(one_rank(scenario, "redis://127.0.0.1:" + port.number()), {}, place(0, 2));
   CHECK(Clock::now() - begin < soon);
   CAPTURE(outcome.err);
-  CHECK(outcome.code == 1);
+  CHECK(outcome.code == 4);
   CHECK_THAT(outcome.err, Catch::Contains("something listens there, but did not answer"));
 }
 
@@ -188,7 +188,7 @@ TEST_CASE("an unknown network interface is named beside the known ones", "[tools
   const Outcome outcome =
       ddpsim({"validate", scenario, "--ranks", "2", "--interface", "nowhere0", "--timeout", "5 s"});
   CAPTURE(outcome.err);
-  CHECK(outcome.code == 1);
+  CHECK(outcome.code == 4);
   CHECK(lines_of(outcome.err).size() == 1);
   CHECK_THAT(
       outcome.err,
@@ -215,8 +215,8 @@ TEST_CASE("ranks that were asked for different things tell each other", "[tools]
   Running first(one_rank(one, where, "20 s"), {}, place(0, 2));
   Running second(one_rank(other, where, "20 s"), {}, place(1, 2));
   const Outcome a = first.wait(), b = second.wait();
-  CHECK(a.code == 1);
-  CHECK(b.code == 1);
+  CHECK(a.code == 4);
+  CHECK(b.code == 4);
   const std::string said =
       " was started with another scenario, other flags or another number of ranks: start every "
       "rank alike\n";
@@ -252,7 +252,7 @@ TEST_CASE("an interrupted calibration keeps what was measured beside the complet
   kill(job.pid(), SIGINT);
   const Outcome outcome = job.wait();
   CAPTURE(outcome.err);
-  CHECK(outcome.code == 1);
+  CHECK(outcome.code == 4);
   CHECK_THAT(outcome.err,
              Catch::Contains("interrupted; " + part + " holds what had been measured, and " + file +
                              " is as it was\n"));

@@ -139,7 +139,7 @@ TEST_CASE("DistributedDataParallel's caps make the traced buckets of the importe
     CHECK(result["forward_ms"].get<double>() == Approx(30).epsilon(0.01));
   const Outcome score = ddpsim({"score", "s.yaml", "--json", "-"}, scratch.folder());
   CHECK(score.code == 0);
-  CHECK(score.json()["rows"][0]["measured_ms"].get<double>() == Approx(100));
+  CHECK(score.json()["rows"][0]["measured_step_ms"].get<double>() == Approx(100));
 }
 
 TEST_CASE("the parts of a step add up to it, and say where their time went",

@@ -53,7 +53,7 @@ TEST_CASE("every model of the catalogue gets a scenario that runs", "[tools][ini
     CAPTURE(name);
     const Outcome outcome = ddpsim({"init", "--model", name, name + ".yaml"}, scratch.folder());
     CHECK(outcome.code == 0);
-    CHECK_THAT(outcome.out, Catch::StartsWith(name + ".yaml is written. " + name + " on dgx-h100"));
+    CHECK_THAT(outcome.out, Catch::StartsWith(name + ".yaml is written. " + name + ": 1 node of "));
     const Outcome listed = ddpsim({"schedule", name + ".yaml", "-q"}, scratch.folder());
     INFO(listed.err);
     CHECK(listed.code == 0);
@@ -208,6 +208,12 @@ TEST_CASE("an empty answer takes what stands in brackets, and no answer writes n
   const Outcome flags = on_terminal("", scratch.folder(), {"init", "--model", "vgg16", "vgg.yaml"});
   CHECK(flags.code == 0);
   CHECK_THAT(flags.out, !Catch::Contains("?"));
+}
+
+TEST_CASE("a scenario is called by what it trains, whatever it trains on", "[tools][init]") {
+  const Outcome made = ddpsim({"init", "--model", "gpt2-xl", "--cluster", "dgx-a100", "-"});
+  CHECK(made.code == 0);
+  CHECK_THAT(made.out, Catch::Contains("\nname: gpt2-xl\n"));
 }
 
 }  // namespace

@@ -118,7 +118,7 @@ TEST_CASE("ranks that were told of no place meet where nobody else can have put 
   const std::string own = "ddpsim-" + std::to_string(geteuid());
   std::filesystem::create_directory_symlink(scratch.path("elsewhere"), scratch.path("tmp/" + own));
   for (const Outcome& outcome : job()) {
-    CHECK(outcome.code == 1);
+    CHECK(outcome.code == 4);
     CHECK(outcome.out.empty());
     CHECK(lines_of(outcome.err).size() == 1);
     CHECK_THAT(outcome.err, Catch::Contains("something that was put in its place"));
@@ -131,12 +131,12 @@ TEST_CASE("ranks on several hosts are asked for a place to meet and an interface
   const Scratch scratch;
   const std::string scenario = scratch.write("small.yaml", small_mlp).string();
   const Outcome homeless = execute(validate(scenario, {}), {}, place(0, 2));
-  CHECK(homeless.code == 1);
+  CHECK(homeless.code == 4);
   CHECK_THAT(homeless.err, Catch::Contains("name where they meet, --rendezvous file:DIR"));
   const Outcome blind =
       execute(validate(scenario, {"--rendezvous", "file:" + scratch.path("meet").string()}), {},
               place(0, 2));
-  CHECK(blind.code == 1);
+  CHECK(blind.code == 4);
   CHECK_THAT(blind.err, Catch::Contains("need --interface"));
   const Outcome wrong = execute(validate(scenario, {"--ranks", "3"}), {}, place(0, 2));
   CHECK(wrong.code == 2);

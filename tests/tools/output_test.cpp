@@ -35,7 +35,7 @@ TEST_CASE("what can be written is, even if another result fails in the end", "[t
   const Outcome outcome =
       ddpsim({"run", first_example, "--trace", "/dev/full", "--json", "a.json", "--csv", "b.csv"},
              scratch.folder());
-  CHECK(outcome.code == 2);
+  CHECK(outcome.code == 4);
   CHECK(outcome.err == "ddpsim: /dev/full: cannot be written: No space left on device\n");
   CHECK_THAT(outcome.out, Catch::Contains("bucketed"));
   CHECK(Json::parse(content_of(scratch.path("a.json")))["format"] == "ddpsim.run/1");
@@ -217,10 +217,22 @@ TEST_CASE("a stdout that takes nothing is a failure, not a success", "[tools][ou
   for (const std::string& rest : lines) {
     CAPTURE(rest);
     const Outcome outcome = execute({"/bin/sh", "-c", program + rest});
-    CHECK(outcome.code == 1);
+    CHECK(outcome.code == 4);
     CHECK_THAT(outcome.err, Catch::StartsWith("ddpsim: stdout cannot be written: "));
     CHECK(lines_of(outcome.err).size() == 1);
   }
+}
+
+TEST_CASE("what the machine fails at has an exit code of its own", "[tools][output]") {
+  const Scratch scratch;
+  const auto code_of = [&](const std::string& rest) {
+    return execute({"/bin/sh", "-c", std::string(DDPSIM_PROGRAM) + " " + rest}, scratch.folder())
+        .code;
+  };
+  const std::string run = "run " + first_example + " -q ";
+  CHECK(code_of(run + "--json /dev/full") == 4);  // a full disk
+  CHECK(code_of(run + "--json none/x") == 2);     // a wrong name
+  CHECK(code_of(run + "--json .") == 2);
 }
 
 TEST_CASE("a stderr that takes nothing changes no exit code", "[tools][output]") {
@@ -239,10 +251,10 @@ TEST_CASE("a stderr that takes nothing changes no exit code", "[tools][output]")
   CHECK(code_of("score " + measured + " --tolerance 0.000001 2> /dev/full") == 3);
   CHECK(code_of("validate none.yaml --backend threads --ranks 2 2> /dev/full") == 2);
   // Both at once: stdout counts.
-  CHECK(code_of("run " + first_example + " > /dev/full 2> /dev/full") == 1);
-  CHECK(code_of("--version > /dev/full 2> /dev/full") == 1);
-  CHECK(code_of("--help > /dev/full") == 1);
-  CHECK(code_of("run --help > /dev/full") == 1);
+  CHECK(code_of("run " + first_example + " > /dev/full 2> /dev/full") == 4);
+  CHECK(code_of("--version > /dev/full 2> /dev/full") == 4);
+  CHECK(code_of("--help > /dev/full") == 4);
+  CHECK(code_of("run --help > /dev/full") == 4);
 }
 
 TEST_CASE("a terminal obeys nothing in a name from a file", "[tools][output]") {

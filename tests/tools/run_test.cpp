@@ -173,7 +173,7 @@ TEST_CASE("run --csv begins with the columns of the CS336 tables", "[tools][run]
   const Words lines = lines_of(outcome.out);
   REQUIRE(lines.size() == 5);
   CHECK_THAT(lines[0], Catch::StartsWith("implementation,model_size,d_model,num_layers,world_size,"
-                                         "avg_step_time_ms,speedup_vs_naive,"));
+                                         "step_ms,speedup_vs_naive,"));
   // CS336 XL (2025): d_model 1600, 48 layers; two ranks.
   CHECK_THAT(lines[1], Catch::StartsWith("naive,cs336-xl-2025,1600,48,2,"));
   CHECK_THAT(lines[2], Catch::StartsWith("flat,cs336-xl-2025,1600,48,2,"));
@@ -207,7 +207,7 @@ TEST_CASE("run --csv holds the numbers of run --json, to the bit", "[tools][run]
     REQUIRE(reader.next(record));
     int numbers = 0;
     for (std::size_t c = 0; c < header.fields.size(); ++c) {
-      const std::string key = header.fields[c] == "avg_step_time_ms" ? "step_ms" : header.fields[c];
+      const std::string& key = header.fields[c];
       if (!result.contains(key) || !result[key].is_number_float()) continue;
       CAPTURE(key);
       CHECK(std::stod(record.fields[c]) == result[key].get<double>());
@@ -298,6 +298,28 @@ TEST_CASE("the flag --quiet prints nothing, and the table nothing but itself", "
   CHECK_THAT(table.out, Catch::StartsWith("GPT-2 on eight A100\n"));
   CHECK_THAT(table.out, Catch::Contains("bucketed, 25 MiB"));
   CHECK(table.err.empty());
+}
+
+TEST_CASE("one rank has no speedup over naive", "[tools][run]") {
+  const std::vector<std::string> alone{"run", first_example, "--ranks", "1"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = alone;
+    words.insert(words.end(), more.begin(), more.end());
+    return ddpsim(words);
+  };
+  for (const Json& each : with({"--json", "-"}).json()["results"])
+    CHECK(each["speedup_vs_naive"].is_null());
+  const std::string table = with({}).out;
+  CHECK_THAT(table, Catch::Contains("one rank averages with nobody") && !Catch::Contains("1.000x"));
+  const Scratch scratch;
+  CHECK(with({"-q", "--report", scratch.path("r.html").string()}).code == 0);
+  CHECK_THAT(content_of(scratch.path("r.html")), !Catch::Contains("times as fast as naive"));
+}
+
+TEST_CASE("the step has one name in every file", "[tools][run]") {
+  const std::string header = lines_of(ddpsim({"run", first_example, "--csv", "-"}).out)[0];
+  CHECK_THAT("," + header, Catch::Contains(",step_ms,") && !Catch::Contains("avg_step_time"));
+  CHECK(run_json(first_example)["results"][0].contains("step_ms"));
 }
 
 }  // namespace

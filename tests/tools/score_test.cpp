@@ -41,10 +41,10 @@ TEST_CASE("score --json has the fields of ddpsim.score/1", "[tools][score]") {
     CHECK(row["strategy"].is_string());
     CHECK(row["bucket_cap_bytes"].is_null() == (row["strategy"] != "bucketed"));
     CHECK(row["calibration"].is_boolean());
-    const double measured = row["measured_ms"], predicted = row["predicted_ms"];
+    const double measured = row["measured_step_ms"], predicted = row["predicted_step_ms"];
     CHECK(row["error"].get<double>() == Approx(predicted / measured - 1).margin(1e-12));
   }
-  CHECK(row_of(score, "naive")["measured_ms"] == 531.74);
+  CHECK(row_of(score, "naive")["measured_step_ms"] == 531.74);
   CHECK(row_of(score, "bucketed")["bucket_cap_bytes"] == 1024 * 1024);
 }
 
@@ -81,7 +81,8 @@ TEST_CASE("score --set changes every row's scenario, but not what a row itself s
   for (std::size_t i = 0; i < even["rows"].size(); ++i) {
     const Json &a = even["rows"][i], &b = uneven["rows"][i];
     const bool alone = a["label"].get<std::string>().find("ranks_per_node 1") != std::string::npos;
-    CHECK((b["predicted_ms"].get<double>() > a["predicted_ms"].get<double>() + 1) == !alone);
+    CHECK((b["predicted_step_ms"].get<double>() > a["predicted_step_ms"].get<double>() + 1) ==
+          !alone);
     if (!alone) ++later;
   }
   CHECK(later == 8);
@@ -112,8 +113,8 @@ TEST_CASE("steps of four A40 over the host's memory come out as a public run had
     CHECK(std::abs(peers["rows"][i]["error"].get<double>()) >
           2 * std::abs(row["error"].get<double>()));
     // As measured, larger buckets make longer steps.
-    CHECK(row["predicted_ms"].get<double>() > shortest);
-    shortest = row["predicted_ms"];
+    CHECK(row["predicted_step_ms"].get<double>() > shortest);
+    shortest = row["predicted_step_ms"];
   }
   CHECK(predicted == 4);
   const std::string said = "through the host's memory";
@@ -164,7 +165,7 @@ TEST_CASE("the exposed error is the step's error over the measured naive communi
   const Json score = score_json({seed});
   const Json flat = row_of(score, "flat");
   const double error =
-      std::abs(flat["predicted_ms"].get<double>() - flat["measured_ms"].get<double>());
+      std::abs(flat["predicted_step_ms"].get<double>() - flat["measured_step_ms"].get<double>());
   CHECK(score["median_exposed_error"].get<double>() == Approx(error / 105));  // 105 ms in the file
 }
 
@@ -172,7 +173,7 @@ TEST_CASE("the CS336 XL seed: from its naive row, the flat step is within 3 %", 
   const Json score = score_json({seed, "--calibrate-on", "naive"});
   CHECK(row_of(score, "naive")["calibration"] == true);
   CHECK(row_of(score, "flat")["calibration"] == false);
-  CHECK(row_of(score, "flat")["predicted_ms"].get<double>() == Approx(1010.45).epsilon(0.03));
+  CHECK(row_of(score, "flat")["predicted_step_ms"].get<double>() == Approx(1010.45).epsilon(0.03));
 }
 
 TEST_CASE("a file without a row to calibrate on as asked is left out, and said to be",

@@ -189,7 +189,7 @@ TEST_CASE("the flag --best sorts run --vary by any figure, the better first", "[
     for (std::size_t i = 1; i <= 8; ++i) values.push_back(std::stod(cells(lines[i])[at]));
     return values;
   };
-  const std::vector<double> steps = order("step", "avg_step_time_ms");
+  const std::vector<double> steps = order("step", "step_ms");
   CHECK(std::is_sorted(steps.begin(), steps.end()));
   const std::vector<double> rates = order("tokens_per_second", "tokens_per_second");
   CHECK(std::is_sorted(rates.rbegin(), rates.rend()));
@@ -202,9 +202,73 @@ TEST_CASE("the flag --best sorts run --vary by any figure, the better first", "[
       CAPTURE(command, wrong, refused.err);
       CHECK(refused.code == 2);
       CHECK(lines_of(refused.err).size() == 1);
-      CHECK_THAT(refused.err, Catch::Contains("known: step, ") && Catch::Contains("mfu"));
+      CHECK_THAT(refused.err, Catch::Contains("known: step_ms, ") && Catch::Contains("mfu"));
     }
   CHECK(ddpsim({"run", first_example, "--best", "step"}).code == 2);
+}
+
+TEST_CASE("run --vary names the best by --best, and shows rows once that a key does not change",
+          "[tools][vary]") {
+  const auto table = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {"run", first_example});
+    const Outcome outcome = ddpsim(words);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.out;
+  };
+  const std::string best = table({"--vary", "workload.batch=2,32", "--best", "tokens_per_second",
+                                  "--set", "compare=[bucketed]"});
+  CHECK_THAT(best, Catch::Contains("best by tokens_per_second: batch: 32, bucketed, 25 MiB: ") &&
+                       Catch::Contains("shortest: batch: 2, "));
+  CHECK_THAT(table({"--vary", "workload.batch=2,32", "--best", "step"}),
+             !Catch::Contains("best by"));
+  // Of two hooks and two caps: bucketed has four rows, naive and flat one each.
+  const std::vector<std::string> hooks{"--vary", "training.comm_hook=none,fp16_compress",
+                                       "--vary", "training.bucket_cap=1MiB,25MiB",
+                                       "--set",  "compare=[naive, flat, bucketed]"};
+  const std::string once = table(hooks);
+  const auto rows = [&](const std::string& strategy) {
+    std::vector<std::string> found;
+    for (const std::string& line : lines_of(once))
+      if (line.find("  " + strategy + "  ") != std::string::npos) found.push_back(line);
+    return found;
+  };
+  for (const std::string strategy : {"naive", "flat"}) {
+    CAPTURE(strategy, once);
+    REQUIRE(rows(strategy).size() == 1);
+    CHECK_THAT(rows(strategy)[0], Catch::StartsWith("any") && Catch::Contains("  any  "));
+  }
+  CHECK(rows("bucketed").size() == 4);
+  CHECK_THAT(once, Catch::Contains("any: the key changes nothing under that strategy"));
+  // Files keep all.
+  std::vector<std::string> words{"run", first_example, "--csv", "-", "-q"};
+  words.insert(words.end(), hooks.begin(), hooks.end());
+  CHECK(lines_of(ddpsim(words).out).size() == 1 + 4 * 3);
+}
+
+TEST_CASE("where clusters have prices, tables say what each costs", "[tools][vary]") {
+  for (const char* command : {"run", "sweep"}) {
+    const std::vector<std::string> words{
+        command,  first_example,
+        "--set",  "compare=[bucketed]",
+        "--vary", "cluster={system: dgx-a100, price: 2 USD/h},{system: dgx-h100, price: 4 USD/h}"};
+    const Outcome outcome = ddpsim(words);
+    CAPTURE(command, outcome.err);
+    REQUIRE(outcome.code == 0);
+    CHECK_THAT(outcome.out, Catch::Contains("cost/1e9 tokens"));
+    std::vector<std::string> json = words;
+    json.insert(json.end(), {"--json", "-", "-q"});
+    const Json found = ddpsim(json).json();
+    for (std::size_t i = 0; i < 2; ++i) {
+      const Json& row = command[0] == 'r' ? found[i]["results"][0] : found["rows"][i];
+      const double cost = row["cost_per_billion_tokens"],
+                   hours = row["device_hours_per_billion_tokens"];
+      CHECK(cost == Approx((i == 0 ? 2 : 4) * hours));
+      CHECK_THAT(outcome.out, Catch::Contains(fmt::format("{:.2f}", cost)));
+    }
+  }
+  CHECK_THAT(ddpsim({"run", first_example, "--vary", "cluster=dgx-a100,dgx-h100"}).out,
+             !Catch::Contains("cost"));
 }
 
 }  // namespace

@@ -290,4 +290,31 @@ TEST_CASE("caps as CSV, one line each", "[tools][tune]") {
   CHECK(lines.size() == tuned(workstations)["caps"].size() + 1);
 }
 
+TEST_CASE("a verdict that rests on assumed interference says so first", "[tools][tune]") {
+  const auto out = [](std::vector<std::string> words) {
+    words.insert(words.begin() + 1, shipped("examples/first.yaml"));
+    const Outcome outcome = ddpsim(words);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.out;
+  };
+  const std::string says = "an all-reduce over NICs is assumed to lose 45 % of its bandwidth";
+  const std::string nodes = out({"tune", "--cluster", "dgx-h100", "--nodes", "4"});
+  const std::size_t assumed = nodes.find("The verdict rests on an assumption: " + says);
+  CHECK(assumed != std::string::npos);
+  CHECK(assumed < nodes.find("verdict: "));
+  CHECK_THAT(out({"run", "--cluster", "dgx-h100", "--nodes", "4", "--why"}),
+             Catch::Contains("\ninterference: " + says));
+  // In one node it was published, and given factors are no assumption.
+  CHECK_THAT(out({"tune"}), !Catch::Contains("assumption"));
+  CHECK_THAT(
+      out({"tune", "--cluster", "dgx-h100", "--nodes", "4", "--set", "cluster.interference={}"}),
+      !Catch::Contains("assumption"));
+  const Scratch scratch;
+  out({"tune", "--cluster", "dgx-h100", "--nodes", "4", "-q", "--report",
+       scratch.path("t.html").string()});
+  CHECK_THAT(content_of(scratch.path("t.html")),
+             Catch::Contains("The verdict rests on an assumption: " + says));
+}
+
 }  // namespace ddpsim

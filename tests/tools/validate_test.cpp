@@ -276,9 +276,27 @@ TEST_CASE("validate prints both sides and draws both timelines", "[tools][valida
 }
 
 TEST_CASE("validate says when a virtual machine's host took its processors", "[tools][validate]") {
-  CHECK_THAT(doubt_about(0.204), Catch::Contains("took 20 % of its processors' time"));
-  CHECK(doubt_about(most_stolen).empty());
-  CHECK(doubt_about(0).empty());
+  CHECK_THAT(doubt_about(0.204, 1), Catch::Contains("took 20 % of its processors' time"));
+  CHECK(doubt_about(most_stolen, 1).empty());
+  CHECK(doubt_about(0, 1).empty());
+}
+
+TEST_CASE("validate says that ranks take turns before it measures", "[tools][validate]") {
+  const Scratch scratch;
+  scratch.write("s.yaml", small_mlp);
+  const std::string ranks = std::to_string(sysconf(_SC_NPROCESSORS_ONLN) + 1);
+  Running running({DDPSIM_PROGRAM, "validate", "s.yaml", "--backend", "threads", "--ranks", ranks},
+                  scratch.folder());
+  CHECK(eventually([&] {
+    return running.err_so_far().find("note: " + ranks + " ranks share ") != std::string::npos;
+  }));
+  CHECK_THAT(running.err_so_far(), Catch::Contains("take turns"));
+}
+
+TEST_CASE("validate says when other programs keep the processors busy", "[tools][validate]") {
+  CHECK_THAT(doubt_about(0, 0.31), Catch::Contains("they left 31 % of a processor") &&
+                                       Catch::Contains("other programs were at work"));
+  CHECK(doubt_about(0, 0.95).empty());
 }
 
 TEST_CASE("a calibration file stands in for measuring, in validate and in run",

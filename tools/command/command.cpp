@@ -34,7 +34,12 @@ std::string overview() {
     text += fmt::format("  {:<11} {}\n", command.name, command.summary);
   return text +
          "\nddpsim COMMAND --help tells a command's flags, with an example; --man writes all of\n"
-         "that as a manual page; --version tells which build this is.\n";
+         "that as a manual page; --version tells which build this is.\n\n"
+         "exit codes: 0 done; 1 interrupted, or something is found to be wrong; 2 bad input; 3 "
+         "outside\n"
+         "the tolerance that was asked for; 4 the machine failed: a file that cannot be written, "
+         "no\n"
+         "memory, a device, a link, or a rank that is lost.\n";
 }
 
 /// Throws std::runtime_error if stdout takes nothing.
@@ -321,7 +326,7 @@ int run_program(const std::vector<std::string>& arguments) {
     return exit_input;
   } catch (const std::exception& problem) {
     note("ddpsim: {}", failure_text(problem));
-    return exit_failure;
+    return failure_code_of(problem);
   }
 }
 

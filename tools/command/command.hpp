@@ -12,8 +12,11 @@
 
 namespace ddpsim {
 
-/// Exit codes of the program.
-inline constexpr int exit_done = 0, exit_failure = 1, exit_input = 2, exit_tolerance = 3;
+/// Exit codes of the program. `exit_failure`: the command was interrupted, or its answer is that
+/// something is wrong. `exit_machine`: the machine failed, and the same command may succeed later
+/// or elsewhere (DeviceError; no memory, no threads).
+inline constexpr int exit_done = 0, exit_failure = 1, exit_input = 2, exit_tolerance = 3,
+                     exit_machine = 4;
 
 /// A command of the program: its file says how it reads its arguments and what it prints.
 struct Command {

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/device_error.hpp"
 #include "tools/command/command.hpp"
 #include "tools/report/notes.hpp"
 
@@ -19,6 +20,7 @@ constexpr const char* no_memory =
     "or fewer strategies (--set compare=[bucketed]) need less";
 
 [[noreturn]] void end_in_one_line() {
+  int code = exit_machine;
   try {
     if (const std::exception_ptr problem = std::current_exception())
       std::rethrow_exception(problem);
@@ -27,10 +29,12 @@ constexpr const char* no_memory =
     draw("ddpsim: there is not enough memory for this\n");  // none to make a text of either
   } catch (const std::exception& problem) {
     note("ddpsim: {}", failure_text(problem));
+    code = failure_code_of(problem);
   } catch (...) {
     draw("ddpsim: an exception of unknown type\n");
+    code = exit_failure;
   }
-  std::_Exit(exit_failure);
+  std::_Exit(code);
 }
 
 }  // namespace
@@ -46,6 +50,13 @@ std::string failure_text(const std::exception& problem) {
     return fmt::format("the operating system refuses: {}", system->what());
   }
   return problem.what();
+}
+
+int failure_code_of(const std::exception& problem) {
+  const bool machine = dynamic_cast<const DeviceError*>(&problem) != nullptr ||
+                       dynamic_cast<const std::bad_alloc*>(&problem) != nullptr ||
+                       dynamic_cast<const std::system_error*>(&problem) != nullptr;
+  return machine ? exit_machine : exit_failure;
 }
 
 void expect_failures() {

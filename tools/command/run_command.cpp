@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -15,8 +17,10 @@
 #include "tools/report/csv.hpp"
 #include "tools/report/hooks_log.hpp"
 #include "tools/report/json_writer.hpp"
+#include "tools/report/memory_record.hpp"
 #include "tools/report/notes.hpp"
 #include "tools/report/output.hpp"
+#include "tools/report/progress.hpp"
 #include "tools/report/results.hpp"
 #include "tools/report/run_report.hpp"
 #include "tools/report/run_section.hpp"
@@ -25,7 +29,9 @@
 #include "tools/report/vary_report.hpp"
 #include "tools/study/comparison.hpp"
 #include "tools/study/file_notes.hpp"
+#include "tools/study/memory_advice.hpp"
 #include "tools/study/names.hpp"
+#include "tools/sweep/expected_time.hpp"
 
 namespace ddpsim {
 namespace {
@@ -130,6 +136,25 @@ void check(const RunFlags& flags) {
     throw InputError("--trace takes no --vary: run the combination you want to look at with --set");
 }
 
+/// All combinations, with a word on how long a large grid takes.
+Variants watched_variants(const CommonOptions& options, const Grid& grid) {
+  Progress progress(options.quiet);
+  bool told = options.quiet || progress.shown();
+  const auto begin = std::chrono::steady_clock::now();
+  return run_variants(
+      options.files[0], options.set, grid, options.laws_only, [&](std::size_t done) {
+        const Seconds rest =
+            expected_rest(done, grid.points() - done, std::chrono::steady_clock::now() - begin);
+        const bool is_long = rest >= long_wait;
+        if (is_long && !std::exchange(told, true))
+          note("note: {} of {} combinations are left, {}", grid.points() - done, grid.points(),
+               about(rest));
+        progress.show(fmt::format("{} of {} combinations{}", done, grid.points(),
+                                  is_long ? ", " + about(rest) + " left" : ""),
+                      static_cast<double>(done) / static_cast<double>(grid.points()));
+      });
+}
+
 /// Every combination of --vary, side by side; the exit code. `best`: sorted by that figure.
 int compare_varied(const CommonOptions& options, const std::vector<std::string>& vary,
                    const std::string& best) {
@@ -143,7 +168,7 @@ int compare_varied(const CommonOptions& options, const std::vector<std::string>&
   }
   check_results(options, {}, more);
   const Grid grid(std::move(axes));
-  const Variants variants = run_variants(options.files[0], options.set, grid, options.laws_only);
+  const Variants variants = watched_variants(options, grid);
   std::vector<std::string> notes = network_notes(variants);  // each once
   for (const VariedRun& varied : variants.runs) {
     std::vector<Setting> settings = options.set;
@@ -152,7 +177,8 @@ int compare_varied(const CommonOptions& options, const std::vector<std::string>&
       if (std::find(notes.begin(), notes.end(), line) == notes.end())
         notes.push_back(std::move(line));
   }
-  for (std::string& line : memory_notes(variants)) notes.push_back(std::move(line));
+  for (std::string& line : memory_notes(variants, options.files[0], options.set))
+    notes.push_back(std::move(line));
   if (!options.quiet) add_notes(notes);
   Pages pages(options);
   if (pages.wanted()) pages.add(varied_page(variants, sorted_by));
@@ -198,6 +224,9 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
     if (!options.quiet) add_notes(file_notes(file, options.set));
     if (!options.quiet) add_notes(cluster_notes(run.scenario, options.set));
     if (!options.quiet) add_notes(run_warnings(run));
+    if (!options.quiet && memory_warnings(run.scenario, run.named()).size() == run.compared.size())
+      if (const std::string advice = memory_advice(file, options.set); !advice.empty())
+        add_notes({advice});
     if (pages.wanted()) pages.add(run_page(run, more));
     if (reports.wanted())
       reports.add(

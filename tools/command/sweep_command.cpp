@@ -239,10 +239,9 @@ class TimeTeller {
 
   /// ", about 12 min left"; "" while that is not known, or short.
   std::string rest() {
-    constexpr Seconds short_time{60};
     const std::size_t left = points_ - files_.done();
     const Seconds time = expected_rest(files_.done() - before_, left, Clock::now() - begin_);
-    if (time < short_time) return "";
+    if (time < long_wait) return "";
     if (!std::exchange(noted_, true))
       note("note: {} of {} points are left, {}; if it is interrupted, {}", left, points_,
            about(time),

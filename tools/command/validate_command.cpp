@@ -6,8 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "backend/cpu/neighbours.hpp"
 #include "scenarios/reader/calibration_reader.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
+#include "sim/tune/parallel.hpp"
 #include "tools/command/command.hpp"
 #include "tools/command/job_flags.hpp"
 #include "tools/command/pages.hpp"
@@ -257,6 +259,16 @@ void check_outputs(const ValidateRequest& request) {
     add_notes(file_notes(request.calibration, {}));
 }
 
+/// Says if ranks have to take turns.
+void note_turns(const JobOptions& options) {
+  const int cores = allowed_cores();
+  if (options.backend == "nccl" || options.ranks <= cores) return;
+  add_notes({fmt::format(
+      "{} ranks share {} processor{} and take turns: all times are longer than those of ranks with "
+      "a processor each; --ranks {} gives each its own",
+      options.ranks, cores, cores == 1 ? "" : "s", cores)});
+}
+
 /// Called by every rank; what rank 0 gets back is complete.
 Validation validated(Backend& backend, const Scenario& scenario, const ValidatedVariants& variants,
                      const std::vector<Schedule>& schedules, const ValidateRequest& request) {
@@ -291,10 +303,17 @@ int validate_command(const std::vector<std::string>& arguments) {
   request.options.measure.largest =
       std::min(request.options.measure.largest, enough_for(schedules));
   options.plugins = &plugins;
-  if (speaks(options)) check_outputs(request);
+  if (speaks(options)) {
+    check_outputs(request);
+    if (!request.common.quiet) note_turns(options);
+  }
+  const double left_by_others = speaks(options) && options.backend != "nccl"
+                                    ? share_left_by_others(std::chrono::milliseconds{200})
+                                    : 1;
   options.agreement = agreement_of(scenario.workload, schedules, request.agreement);
   return run_job(options, [&](Backend& backend) {
-    const Validation validation = validated(backend, scenario, variants, schedules, request);
+    Validation validation = validated(backend, scenario, variants, schedules, request);
+    validation.left_by_others = left_by_others;
     return backend.rank() == 0 ? report(request, validation) : exit_done;
   });
 }

@@ -16,20 +16,17 @@ bool sorts(const Field& field) {
 }
 
 bool is_named(const Field& field, const std::string& name) {
-  if (field.name == name || field.name == name + "_ms" || field.name == name + "_bytes")
-    return true;
-  const bool step = name == "step" || name == fields::step_ms.name;
-  return step && field.name == fields::avg_step_time_ms.name;
+  return field.name == name || field.name == name + "_ms" || field.name == name + "_bytes";
 }
 
 }  // namespace
 
 const Field& best_field(const std::string& name) {
-  std::vector<std::string_view> known{"step"};
+  std::vector<std::string_view> known;
   for (const Field& field : run_columns()) {
     if (!sorts(field)) continue;
     if (is_named(field, name)) return field;
-    if (field.name != fields::avg_step_time_ms.name) known.push_back(field.name);
+    known.push_back(field.name);
   }
   throw InputError(fmt::format("--best {}: no figure to sort by; known: {}", name.substr(0, 40),
                                fmt::join(known, ", ")));

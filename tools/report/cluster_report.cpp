@@ -8,6 +8,7 @@
 #include "model/cost/collective.hpp"
 #include "model/cost/collective_ports.hpp"
 #include "model/cost/cost_model.hpp"
+#include "model/cost/interference.hpp"
 #include "scenarios/reader/cluster_shape.hpp"
 #include "scenarios/reader/device_reader.hpp"
 #include "tools/report/cluster_fields.hpp"
@@ -169,6 +170,27 @@ void add_extrapolation(std::vector<std::string>& notes, const Scenario& scenario
       to_string(covered->least), to_string(covered->most), to_string(largest)));
 }
 
+/// A table of so many ranks that serves others, and a link that keeps a calibration's all-reduces
+/// from being used.
+void add_link_origin(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
+  if (cluster.ranks() == 1) return;
+  // A calibration of several ranks has all-reduces, which the reader drops for a link.
+  if (cluster.calibration && cluster.calibration->complete && cluster.calibration->ranks > 1 &&
+      cluster.calibration->all_reduce.empty())
+    notes.push_back(fmt::format(
+        "all-reduces are those of the link that the cluster names ({}), not those that the "
+        "calibration measured: leave {} out to have these",
+        name_of_link(deciding_link(cluster)), cluster.nodes > 1 ? "inter_node" : "intra_node"));
+  if (CollectiveLaw(cluster).name() != std::string("table")) return;
+  const bool calibrated = cluster.calibration && !cluster.calibration->all_reduce.empty();
+  const int measured = calibrated ? cluster.calibration->ranks : deciding_link(cluster).table_ranks;
+  if (measured > 0 && measured != cluster.ranks())
+    notes.push_back(
+        fmt::format("all-reduces were measured with {} ranks: for {} they are scaled by the law of "
+                    "a ring, which nobody measured here",
+                    measured, cluster.ranks()));
+}
+
 /// A cap that makes no bucket, as the scenario says by what else they are made.
 void add_idle_cap(std::vector<std::string>& notes, const Training& training) {
   const std::string_view instead = training.parameter_groups > 0   ? "parameter_groups"
@@ -235,6 +257,20 @@ std::string slowest_rank_text(const Scenario& scenario) {
                      100 * (slowest - 1), from);
 }
 
+std::string assumed_interference_text(const Scenario& scenario) {
+  const CalibratedCluster& cluster = scenario.cluster;
+  const bool measured = cluster.calibration && !cluster.calibration->interference.empty();
+  const LinkKind kind = deciding_link(cluster).kind;
+  const bool over_nics =
+      cluster.nodes > 1 && (kind == LinkKind::ethernet || kind == LinkKind::infiniband);
+  if (!over_nics || measured || cluster.interference) return "";
+  return fmt::format(
+      "an all-reduce over NICs is assumed to lose {:.0f} % of its bandwidth beside kernels, as "
+      "over "
+      "PCIe (cluster.interference is not given)",
+      100 * InterferenceLaw::lost_over_pcie);
+}
+
 Record cluster_record(const Scenario& scenario) {
   const CalibratedCluster& cluster = scenario.cluster;
   const bool inside = cluster.ranks_per_node > 1, between = cluster.nodes > 1;
@@ -292,6 +328,7 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
   add_unheard_of(notes, scenario.cluster);
   add_idle_network(notes, scenario);
   add_extrapolation(notes, scenario);
+  add_link_origin(notes, scenario.cluster);
   add_idle_cap(notes, scenario.training);
   if (scenario.described && scenario.described->collectives > 0)
     notes.push_back(fmt::format(

@@ -1,5 +1,7 @@
 #include "tools/report/csv.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "model/base/printable.hpp"
@@ -81,6 +83,15 @@ std::optional<FieldValue> value_from_csv(ValueKind kind, const std::string& text
       return std::nullopt;
   }
   return std::nullopt;
+}
+
+int CsvReader::skip_comments() {
+  const int before = line_;
+  while (at_ < text_.size() && text_[at_] == '#') {
+    at_ = std::min(text_.find('\n', at_), text_.size() - 1) + 1;
+    ++line_;
+  }
+  return line_ - before;
 }
 
 bool CsvReader::next(CsvRecord& record) {

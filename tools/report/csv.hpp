@@ -44,6 +44,8 @@ class CsvReader {
   /// open quote) is not complete.
   bool next(CsvRecord& record);
   bool complete() const { return complete_; }
+  /// Goes over lines that begin with #, before the next record; how many there were.
+  int skip_comments();
 
  private:
   std::string_view text_;

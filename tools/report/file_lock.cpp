@@ -10,7 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "scenarios/reader/input_error.hpp"
+#include "backend/device_error.hpp"
+#include "model/base/printable.hpp"
 #include "tools/report/replaced_file.hpp"
 
 namespace ddpsim {
@@ -51,10 +52,10 @@ FileLock::FileLock(const std::string& path) {
       close(file_);
       file_ = -1;
       if (!taken) return;
-      throw InputError(fmt::format(
+      throw DeviceError(printable(fmt::format(
           "{}: another process of ddpsim{} is writing it: wait until that one is done, or name "
           "another file",
-          path, owner));
+          path, owner)));
     }
     if (is_there(file_, beside_)) break;
     close(file_);  // its owner has removed it since it was opened

@@ -11,7 +11,7 @@ namespace ddpsim {
 /// Where the file system knows no locks, or no file can be made in the folder, nothing is locked.
 class FileLock {
  public:
-  /// Throws InputError if another process has the lock, and names that process.
+  /// Throws DeviceError if another process has the lock, and names that process.
   explicit FileLock(const std::string& path);
   ~FileLock();
   FileLock(const FileLock&) = delete;

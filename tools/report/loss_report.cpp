@@ -53,6 +53,8 @@ Table loss_table(const Comparison& run, const std::vector<StepLoss>& losses) {
       "negative where a strategy computes less\n";
   if (const std::string slowest = slowest_rank_text(run.scenario); !slowest.empty())
     table.notes += "slowest rank: " + slowest + "\n";
+  if (const std::string assumed = assumed_interference_text(run.scenario); !assumed.empty())
+    table.notes += "interference: " + assumed + "\n";
   return table;
 }
 

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backend/device_error.hpp"
 #include "backend/version.hpp"
 #include "model/base/printable.hpp"
 #include "scenarios/reader/input_error.hpp"
@@ -76,6 +77,7 @@ std::string kept_elsewhere(const fs::path& path, const std::string& content) {
       ReplacedFile(kept.string()).write(content);
       return fmt::format("; what was measured is in {}", kept.string());
     } catch (const InputError&) {
+    } catch (const DeviceError&) {
     }
   }
   std::fwrite(content.data(), 1, content.size(), stdout);
@@ -129,6 +131,12 @@ void Outputs::print(const File& file) const {
 
 void Outputs::commit() const {
   std::string problems;
+  bool machine_fails = false;
+  const auto add = [&](const std::exception& problem, const std::string& path,
+                       const std::string& content) {
+    problems += fmt::format("{}{}", problems.empty() ? "" : "; ", problem.what());
+    if (measured_.contains(path)) problems += kept_elsewhere(path, content);
+  };
   for (const std::string& folder : folders_) {
     std::error_code error;
     fs::create_directories(folder, error);  // a file that cannot be written there says so
@@ -141,16 +149,19 @@ void Outputs::commit() const {
       else
         ReplacedFile(path).write(content);
     } catch (const InputError& problem) {
-      problems += fmt::format("{}{}", problems.empty() ? "" : "; ", problem.what());
-      if (measured_.contains(path)) problems += kept_elsewhere(path, content);
+      add(problem, path, content);
+    } catch (const DeviceError& problem) {
+      add(problem, path, content);
+      machine_fails = true;
     }
   }
   for (const File& file : files_)
     if (file.path == "-") print(file);
   const bool told = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   const std::string reason = std::strerror(errno);
+  if (machine_fails) throw DeviceError(problems);
   if (!problems.empty()) throw InputError(problems);
-  if (!told) throw std::runtime_error(fmt::format("stdout cannot be written: {}", reason));
+  if (!told) throw DeviceError(fmt::format("stdout cannot be written: {}", reason));
 }
 
 nlohmann::ordered_json with_version(const nlohmann::ordered_json& json) {

@@ -19,9 +19,9 @@ struct ResultPlace {
   std::int64_t room = 4096;  ///< bytes that the disk must have for it
 };
 
-/// Call before the work whose results go to `places`. Throws InputError if one of them could not be
-/// written now, if two are one file, however they are spelled, or if one is among `inputs`, the
-/// files that are read. Leaves nothing behind.
+/// Call before the work whose results go to `places`. Throws InputError if one of them is no name
+/// of a file, if two are one file, however they are spelled, or if one is among `inputs`, the files
+/// that are read; DeviceError if one could not be written now. Leaves nothing behind.
 void check_places(const std::vector<ResultPlace>& places,
                   const std::vector<std::filesystem::path>& inputs);
 
@@ -48,8 +48,8 @@ class Outputs {
   /// Text for people, on stdout: what a terminal would obey in it, but for the ends of lines, is
   /// spelled out (model/base/printable.hpp). It gets colours where stdout has them (color.hpp).
   void add_text(const std::string& text);
-  /// Writes all that can be written. Then throws InputError if a file could not be,
-  /// std::runtime_error if stdout alone could not.
+  /// Writes all that can be written. Then throws DeviceError if the machine could not write a file
+  /// or stdout, InputError if all that failed are names that are no file's.
   void commit() const;
 
  private:

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "backend/device_error.hpp"
+#include "model/base/printable.hpp"
 #include "scenarios/reader/input_error.hpp"
 
 namespace ddpsim {
@@ -22,6 +24,13 @@ constexpr int most_links = 40;
 /// May the file be written where it is, although it cannot be replaced?
 bool may_be_in_place(int error) {
   return error == EACCES || error == EPERM || error == EROFS || error == EBUSY || error == EXDEV;
+}
+
+/// Could no machine write a file of that name? Else it is this one that fails: a full disk, a
+/// folder that is not ours.
+bool is_wrong_name(int error) {
+  return error == EISDIR || error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG ||
+         error == ELOOP || error == EINVAL;
 }
 
 /// 0, or why not everything was written.
@@ -90,7 +99,9 @@ ReplacedFile::~ReplacedFile() {
 }
 
 void ReplacedFile::fail(int error) const {
-  throw InputError(fmt::format("{}: cannot be written: {}", path_, std::strerror(error)));
+  const std::string text = fmt::format("{}: cannot be written: {}", path_, std::strerror(error));
+  if (is_wrong_name(error)) throw InputError(text);
+  throw DeviceError(printable(text));
 }
 
 int ReplacedFile::open_beside() const {

@@ -27,10 +27,10 @@ class ReplacedFile {
   /// Leaves nothing beside the file.
   ~ReplacedFile();
 
-  /// Throws InputError if it could not be written now, or the disk has no `room`, in bytes, for it.
-  /// Changes nothing.
+  /// Throws DeviceError if it could not be written now, or the disk has no `room`, in bytes, for
+  /// it; InputError if no file can have that name (a folder, or in none). Changes nothing.
   void check(std::int64_t room) const;
-  /// Throws InputError if it cannot be written.
+  /// Throws the same if it cannot be written.
   void write(const std::string& content) const;
   /// The same of a content that `make(take)` hands over part by part.
   using Take = std::function<void(std::string_view)>;

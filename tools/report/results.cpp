@@ -65,7 +65,8 @@ Record figures_of(const Result& result) {
       .add(fields::overlap_ratio, overlap_ratio(metrics, *result.none))
       .add(fields::collectives, metrics.collectives)
       .add(fields::wire_bytes, result.step->schedule.ranks > 1 ? metrics.wire.count : 0)
-      .add(fields::speedup_vs_naive, result.speedup())
+      .add(fields::speedup_vs_naive,
+           result.step->schedule.ranks > 1 ? FieldValue(result.speedup()) : FieldValue())
       .add(fields::bound, name_of(metrics.bound));
   return record;
 }
@@ -121,7 +122,7 @@ const std::vector<Field>& run_columns() {
                            fields::d_model,
                            fields::num_layers,
                            fields::world_size,
-                           fields::avg_step_time_ms,
+                           fields::step_ms,
                            fields::speedup_vs_naive,
                            fields::strategy,
                            fields::scenario,
@@ -151,7 +152,6 @@ Record run_row(const Comparison& run, const Result& result) {
       .add(fields::d_model, count_or_nothing(scenario.d_model))
       .add(fields::num_layers, count_or_nothing(scenario.num_layers))
       .add(fields::world_size, scenario.cluster.ranks())
-      .add(fields::avg_step_time_ms, in_ms(result.step->metrics.step))
       .add(fields::scenario, scenario.name)
       .add(fields::peak_memory_bytes,
            memory_of(scenario, result.step->training, result.step->schedule).peak.count)
@@ -185,9 +185,11 @@ Page run_page(const Scenario& scenario, const std::vector<Result>& results) {
   page.add(std::move(table));
   page.add(
       Paragraph{fmt::format("A step without communication takes {:.2f} ms{}. Exposed is how much "
-                            "longer a step is than that; speedup is how many times as fast as "
-                            "naive it is.\n{}",
+                            "longer a step is than that; {}.\n{}",
                             in_ms(results.front().none->step), wait_in_none(results.front()),
+                            scenario.cluster.ranks() > 1
+                                ? "speedup is how many times as fast as naive it is"
+                                : "one rank averages with nobody: there is no speedup over naive",
                             memory_text(scenario, steps))});
   page.add(throughput_table(scenario, results));
   page.add(Drawing{[steps](PageWidth width) { return timeline_chart(steps, width); }});

@@ -51,9 +51,9 @@ std::string run_verdict(const Comparison& run) {
   const StepMetrics& metrics = best->step->metrics;
   const int ranks = run.scenario.cluster.ranks();
   std::string text =
-      fmt::format("The shortest step on {} rank{} is {}, under {}: {:.2f} times as fast as naive.",
-                  ranks, ranks == 1 ? "" : "s", to_string(metrics.step),
-                  strategy_label(best->step->training), best->speedup());
+      fmt::format("The shortest step on {} is {}, under {}{}.", ranks_text(ranks),
+                  to_string(metrics.step), strategy_label(best->step->training),
+                  ranks > 1 ? fmt::format(": {:.2f} times as fast as naive", best->speedup()) : "");
   if (metrics.communication == Duration::zero()) return text;
   return text + fmt::format(
                     " {:.0f} % of its {} of communication hides behind computation; {} is exposed, "

@@ -13,10 +13,10 @@ inline constexpr Field file = text_field("file", "file", "The file that the row 
 inline constexpr Field row_label =
     text_field("label", "strategy", "The strategy, with whatever else the row changes.").with(most);
 inline constexpr Field measured_ms =
-    ms_field("measured_ms", "measured ms", "The step as it was measured.", Better::low)
+    ms_field("measured_step_ms", "measured ms", "The step as it was measured.", Better::low)
         .with(tenths);
 inline constexpr Field predicted_ms =
-    ms_field("predicted_ms", "predicted ms", "The step as it is predicted.", Better::low)
+    ms_field("predicted_step_ms", "predicted ms", "The step as it is predicted.", Better::low)
         .with(tenths);
 inline constexpr Field score_error =
     ratio_field("error", "error", "Predicted over measured, less 1.", Better::low, signed_percent)

@@ -49,7 +49,6 @@ inline constexpr Field step_ms =
     ms_field("step_ms", "step ms", "The training step, to the end of its last task on all ranks.",
              Better::low)
         .with(most);
-inline constexpr Field avg_step_time_ms = step_ms.named("avg_step_time_ms");
 inline constexpr Field forward_ms =
     ms_field("forward_ms", "forward ms", "The forward passes, as they ran.", Better::low)
         .with(little);
@@ -83,8 +82,10 @@ inline constexpr Field collectives =
 inline constexpr Field wire_bytes =
     bytes_field("wire_bytes", "wire", "What each rank hands to collectives.", Better::low);
 inline constexpr Field speedup_vs_naive =
-    ratio_field("speedup_vs_naive", "speedup", "The step under naive over this one.", Better::high,
-                {"{:.3f}x"})
+    ratio_field("speedup_vs_naive", "speedup",
+                "The step under naive over this one; nothing of one rank, which averages with "
+                "nobody.",
+                Better::high, {"{:.3f}x"})
         .with(much);
 inline constexpr Field bound =
     text_field("bound", "bound",
@@ -167,7 +168,6 @@ inline constexpr std::array of_run{&format,
                                    &world_size,
                                    &bucket_cap_bytes,
                                    &step_ms,
-                                   &avg_step_time_ms,
                                    &forward_ms,
                                    &backward_ms,
                                    &optimizer_ms,

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "backend/device_error.hpp"
 #include "backend/version.hpp"
 #include "model/cost/cost_model.hpp"
 #include "model/timeline/busy_overlap.hpp"
@@ -218,7 +219,8 @@ void check_trace_folder(const std::string& folder) {
   if (!fs::is_directory(there, error))
     throw InputError(fmt::format("--trace {}: {} is no folder", folder, there.string()));
   if (access(there.c_str(), W_OK | X_OK) != 0)
-    throw InputError(fmt::format("--trace {}: {} cannot be written to", folder, there.string()));
+    throw DeviceError(
+        printable(fmt::format("--trace {}: {} cannot be written to", folder, there.string())));
 }
 
 void add_trace(Outputs& outputs, const std::string& place, const Scenario& scenario,

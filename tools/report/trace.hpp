@@ -25,7 +25,8 @@ std::string chrome_trace(const Scenario& scenario, const std::vector<NamedStep>&
 /// Does a place for traces mean a folder: does it end in "/", or is there one?
 bool is_trace_folder(const std::string& place);
 
-/// Throws InputError if traces could not be written to this folder. Leaves nothing behind.
+/// Throws InputError if this is no folder, DeviceError if it may not be written to. Leaves nothing
+/// behind.
 void check_trace_folder(const std::string& folder);
 
 /// A file holds the trace of all steps, compressed if its name ends in ".gz". A folder gets a file

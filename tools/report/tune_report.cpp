@@ -276,6 +276,15 @@ std::string outside_table(const Scenario& scenario, const Tuning& tuning) {
 
 }  // namespace
 
+std::string assumed_before_verdict(const Scenario& scenario, const Knowledge& knowledge) {
+  const std::string assumed = assumed_interference_text(scenario);
+  if (assumed.empty() || knowledge.from == FittedOn::both) return "";
+  return fmt::format(
+      "The verdict rests on an assumption: {}; --set cluster.interference={{}} says what pays "
+      "without it.",
+      assumed);
+}
+
 std::vector<std::string> tune_warnings(const Scenario& scenario, const Tuning& tuning) {
   const Step step = recommended_step(scenario, tuning);
   return memory_warnings(scenario, {{"bucketed as recommended", &step}});
@@ -301,6 +310,8 @@ Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions
           : "; free partitions are not searched where gradients are of several types or sparse")});
   page.add(caps_chart(tuning));
   if (!tuning.advice.corners.empty()) page.add(corners_table(tuning));
+  if (const std::string assumed = assumed_before_verdict(scenario, knowledge); !assumed.empty())
+    page.add(Paragraph{assumed});
   page.add(Paragraph{outside_table(scenario, tuning) + verdict(tuning, options) +
                      (tuning.advice.pays ? saving_text(knowledge, tuning.gain()) : std::string())});
   page.add(Verbatim{settings_to_paste(tuning, scenario.training, scenario.workload)});

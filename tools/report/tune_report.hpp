@@ -16,6 +16,10 @@ namespace ddpsim {
 Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions& options,
                const Knowledge& knowledge);
 
+/// The sentence that goes before a verdict where it rests on what nobody measured; "" where it does
+/// not.
+std::string assumed_before_verdict(const Scenario& scenario, const Knowledge& knowledge);
+
 /// Caps from `low` to `high` make the same buckets: the one that people would write, such as
 /// "80 MiB"; "none" where there is no cap.
 std::string cap_text(Bytes low, Bytes high);

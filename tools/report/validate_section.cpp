@@ -32,7 +32,7 @@ ReportSection validate_section(const Validation& validation) {
         100 * errors[errors.size() / 2], 100 * errors.back(),
         errors.size() == 1 ? "one strategy" : fmt::format("{} strategies", errors.size()),
         validation.mode);
-  const std::string doubt = doubt_about(validation.stolen);
+  const std::string doubt = doubt_about(validation.stolen, validation.left_by_others);
   if (!doubt.empty()) section.verdict += " " + doubt;
   TimelinePicture drawn = timeline_picture(validation.scenario, steps);
   section.page.add(Picture{"Predicted above measured", std::move(drawn.svg), std::move(drawn.tasks),

@@ -168,12 +168,23 @@ std::string label_of(const ValidatedStep& step) {
   return untold.empty() ? label : fmt::format("{}, {}", label, short_label(untold));
 }
 
-std::string doubt_about(double stolen) {
-  if (stolen <= most_stolen) return "";
-  return fmt::format(
-      "the host of this virtual machine took {:.0f} % of its processors' time meanwhile: validate "
-      "again when it takes less\n",
-      100 * stolen);
+std::string doubt_about(double stolen, double left_by_others) {
+  std::string text;
+  if (stolen > most_stolen)
+    text += fmt::format(
+        "the host of this virtual machine took {:.0f} % of its processors' time meanwhile: "
+        "validate "
+        "again when it takes less\n",
+        100 * stolen);
+  constexpr double quiet = 0.9;
+  if (left_by_others < quiet)
+    text += fmt::format(
+        "other programs were at work when this began: they left {:.0f} % of a processor to a "
+        "thread "
+        "that waits its turn, so times are longer and uneven: validate again when they have "
+        "ended\n",
+        100 * left_by_others);
+  return text;
 }
 
 Table validation_rows(const Validation& validation) {
@@ -197,7 +208,7 @@ Page validation_page(const Validation& validation) {
     head +=
         "the shapes of this workload's kernels are not known: busy work that "
         "takes the profile's times is run in their place\n";
-  page.add(Paragraph{head + doubt_about(validation.stolen)});
+  page.add(Paragraph{head + doubt_about(validation.stolen, validation.left_by_others)});
   page.add(steps_table(validation));
   page.add(
       Paragraph{"Pairs are predicted | measured; measured times are medians over steps "
@@ -212,11 +223,13 @@ Page validation_page(const Validation& validation) {
     page.add(bucket_table(step));
     shown = &step;
   }
-  if (shown != nullptr)
+  if (shown != nullptr) {
+    page.add(Paragraph{"timeline of " + label_of(*shown)});
     page.add(Drawing{[shown](PageWidth width) {
       return timeline_chart({{"predicted", &shown->predicted}, {"measured", &shown->measured}},
                             width);
     }});
+  }
   page.add(Paragraph{schedules_text(validation)});
   page.add(Paragraph{gradients_text(validation) + overflows_text(validation)});
   return page;

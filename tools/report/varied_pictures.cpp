@@ -10,7 +10,9 @@
 #include <fmt/format.h>
 
 #include "tools/picture/plot.hpp"
+#include "tools/report/best.hpp"
 #include "tools/report/step_fields.hpp"
+#include "tools/report/text_writer.hpp"
 #include "tools/report/throughput_fields.hpp"
 
 namespace ddpsim {
@@ -86,7 +88,7 @@ std::vector<Drawn> drawn_figures(const std::vector<VariedFigures>& figures,
                                  const std::optional<Field>& best) {
   std::vector<Drawn> all{
       {"Step", "ms", [](const VariedFigures& each) { return std::optional(each.step_ms); }}};
-  if (best && best->name != fields::avg_step_time_ms.name && best->name != fields::step_ms.name)
+  if (best && best->name != fields::step_ms.name)
     all.push_back({std::string(best->label), std::string(best->unit),
                    [](const VariedFigures& each) { return each.best; },
                    best->better != Better::high});
@@ -223,7 +225,7 @@ std::optional<VariedFigures> varied_figures(std::size_t point, const std::vector
     return found != nullptr ? found->number() : std::nullopt;
   };
   const FieldValue* strategy = value(fields::strategy);
-  const std::optional<double> step = number(fields::avg_step_time_ms);
+  const std::optional<double> step = number(fields::step_ms);
   if (!step || strategy == nullptr || strategy->text() == nullptr) return std::nullopt;
   return VariedFigures{point, *strategy->text(), *step, outcome_of(columns, row),
                        best ? number(*best) : std::nullopt};
@@ -236,32 +238,38 @@ std::optional<std::size_t> shortest_point(const std::vector<VariedFigures>& figu
   return best != nullptr ? std::optional(best->point) : std::nullopt;
 }
 
-Headline varied_headline(const Grid& grid, const std::vector<VariedFigures>& figures) {
+Headline varied_headline(const Grid& grid, const std::vector<VariedFigures>& figures,
+                         const std::optional<Field>& best) {
   const bool by_rate = work_varies(figures);
+  const auto better = [&](const VariedFigures& one, const VariedFigures& other) {
+    if (best) return goes_before(*best, one.best, other.best);
+    return by_rate ? rate_of(one) > rate_of(other) : one.step_ms < other.step_ms;
+  };
   const bool has_bucketed = std::any_of(
       figures.begin(), figures.end(), [](const auto& each) { return each.strategy == "bucketed"; });
   const VariedFigures* chief = nullptr;
   for (const VariedFigures& each : figures) {
     if (!averages(each) || (has_bucketed && each.strategy != "bucketed")) continue;
-    if (chief == nullptr ||
-        (by_rate ? rate_of(each) > rate_of(*chief) : each.step_ms < chief->step_ms))
-      chief = &each;
+    if (chief == nullptr || better(each, *chief)) chief = &each;
   }
   if (chief == nullptr) return {};
   return headline_of(chief->outcome,
                      fmt::format("{} at {}", chief->strategy, describe_point(grid, chief->point)));
 }
 
-std::string varied_verdict(const Grid& grid, const std::vector<VariedFigures>& figures) {
-  const VariedFigures *best = nullptr, *bucketed = nullptr, *most = nullptr;
+std::string varied_verdict(const Grid& grid, const std::vector<VariedFigures>& figures,
+                           const std::optional<Field>& best) {
+  const VariedFigures *shortest = nullptr, *bucketed = nullptr, *most = nullptr, *first = nullptr;
   for (const VariedFigures& each : figures) {
     if (!averages(each)) continue;
-    if (best == nullptr || each.step_ms < best->step_ms) best = &each;
+    if (shortest == nullptr || each.step_ms < shortest->step_ms) shortest = &each;
+    if (best && each.best && (first == nullptr || goes_before(*best, each.best, first->best)))
+      first = &each;
     if (each.strategy == "bucketed" && (bucketed == nullptr || each.step_ms < bucketed->step_ms))
       bucketed = &each;
     if (rate_of(each) && (most == nullptr || *rate_of(each) > *rate_of(*most))) most = &each;
   }
-  if (best == nullptr) return "";
+  if (shortest == nullptr) return "";
   const auto where = [&](const VariedFigures& of) {
     const bool everywhere = all_alike(
         figures, [&](const VariedFigures& each) { return each.strategy == of.strategy; },
@@ -269,9 +277,14 @@ std::string varied_verdict(const Grid& grid, const std::vector<VariedFigures>& f
     if (everywhere && grid.points() > 1) return std::string("at every point");
     return "at " + describe_point(grid, of.point);
   };
-  std::string text = fmt::format("The shortest step is {:.2f} ms, under {} {}.", best->step_ms,
-                                 best->strategy, where(*best));
-  if (bucketed != nullptr && bucketed != best)
+  std::string text;
+  if (first != nullptr && best->name != fields::step_ms.name)
+    text = fmt::format("By {} the best is {}, under {} at {}. ", best->name,
+                       cell_text(*best, first->best), first->strategy,
+                       describe_point(grid, first->point));
+  text += fmt::format("The shortest step is {:.2f} ms, under {} {}.", shortest->step_ms,
+                      shortest->strategy, where(*shortest));
+  if (bucketed != nullptr && bucketed != shortest)
     text +=
         fmt::format(" Under bucketed it is {:.2f} ms, {}.", bucketed->step_ms, where(*bucketed));
   if (most != nullptr && work_varies(figures))

@@ -22,14 +22,16 @@ struct VariedFigures {
 std::optional<VariedFigures> varied_figures(std::size_t point, const std::vector<Field>& columns,
                                             const TableRow& row, const std::optional<Field>& best);
 
-/// The shortest step in a sentence, and where what is trained in a step varies the most tokens (or
-/// samples) per second.
-std::string varied_verdict(const Grid& grid, const std::vector<VariedFigures>& figures);
+/// The best step by `best` and the shortest in a sentence each, and where what is trained in a step
+/// varies the most tokens (or samples) per second.
+std::string varied_verdict(const Grid& grid, const std::vector<VariedFigures>& figures,
+                           const std::optional<Field>& best);
 
-/// What whoever pays gets at the best point: the one of the most tokens (or samples) per second
-/// where what is trained in a step varies, else the one of the shortest step; of `bucketed`, where
-/// that is among the strategies.
-Headline varied_headline(const Grid& grid, const std::vector<VariedFigures>& figures);
+/// What whoever pays gets at the best point: by `best`, else the one of the most tokens (or
+/// samples) per second where what is trained in a step varies, else the one of the shortest step;
+/// of `bucketed`, where that is among the strategies.
+Headline varied_headline(const Grid& grid, const std::vector<VariedFigures>& figures,
+                         const std::optional<Field>& best);
 
 /// The point of the shortest step that averages gradients; none: there is no such step.
 std::optional<std::size_t> shortest_point(const std::vector<VariedFigures>& figures);

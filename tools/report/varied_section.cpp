@@ -34,8 +34,8 @@ ReportSection varied_section(const Variants& variants, const Grid& grid,
         figures.push_back(std::move(*found));
   ReportSection section;
   section.title = runs.front().run.scenario.name;
-  section.headline = varied_headline(grid, figures);
-  section.verdict = varied_verdict(grid, figures);
+  section.headline = varied_headline(grid, figures, best);
+  section.verdict = varied_verdict(grid, figures, best);
   const std::size_t shortest = shortest_point(figures).value_or(points.front());
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (points[i] != shortest) continue;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -13,8 +15,10 @@
 #include "tools/report/memory_record.hpp"
 #include "tools/report/results.hpp"
 #include "tools/report/sweep_fields.hpp"
+#include "tools/report/text_writer.hpp"
 #include "tools/report/throughput_report.hpp"
 #include "tools/report/vary_fields.hpp"
+#include "tools/study/memory_advice.hpp"
 #include "tools/study/names.hpp"
 #include "tools/study/throughput.hpp"
 
@@ -40,6 +44,7 @@ struct ComparedStep {
   const Step* step = nullptr;
   Duration lasting{};
   double rate = 0;
+  FieldValue figure{};  ///< that the table is sorted by, if by any
 
   double samples() const { return rate * in_seconds(lasting); }
   std::string text() const {
@@ -47,9 +52,11 @@ struct ComparedStep {
   }
 };
 
-/// The best of the steps that average anything: the shortest, and the one of most samples.
+/// The best of the steps that average anything: the shortest, the one of most samples, and the one
+/// that the table's order puts first.
 struct BestSteps {
-  ComparedStep shortest, most;
+  std::optional<Field> sorted_by;
+  ComparedStep shortest, most, first;
   bool work_varies = false;  ///< not all steps are of as many samples
 
   void consider(const ComparedStep& candidate) {
@@ -63,6 +70,9 @@ struct BestSteps {
                                   std::abs(candidate.samples() / most.samples() - 1) > alike);
     if (shortest.step == nullptr || candidate.lasting < shortest.lasting) shortest = candidate;
     if (most.step == nullptr || candidate.rate > most.rate) most = candidate;
+    if (sorted_by && !candidate.figure.is_nothing() &&
+        (first.step == nullptr || goes_before(*sorted_by, candidate.figure, first.figure)))
+      first = candidate;
   }
 };
 
@@ -100,7 +110,6 @@ Record row_record(const VariedRun& varied, const Step& step, const VariedRun& fi
   Record row;
   row.add(fields::strategy, name_of(step.training.strategy))
       .add(fields::step_ms, in_ms(lasts))
-      .add(fields::avg_step_time_ms, in_ms(lasts))
       .add(fields::against_first, against)
       .add(fields::exposed_ms, in_ms(lasts - varied.run.none.metrics.step))
       .add(fields::communication_ms, in_ms(metrics.communication))
@@ -110,6 +119,40 @@ Record row_record(const VariedRun& varied, const Step& step, const VariedRun& fi
       .add(fields::comm_hook_memory_bytes, step.schedule.comm_hook_memory.count)
       .add(fields::bound, name_of(metrics.bound));
   return row;
+}
+
+/// "any": what a key does not change stands once.
+constexpr const char* any_value = "any";
+
+/// Joins rows of one strategy, in `rows`, that differ in nothing but their value in column `key`,
+/// if all values that the key takes there are alike. Columns before `keys` are of keys.
+void join_alike(std::vector<TableRow>& rows, std::size_t key, std::size_t keys) {
+  std::set<std::string> values;
+  std::map<std::string, std::vector<const TableRow*>> groups;  // by the other keys' values
+  for (const TableRow& row : rows) {
+    values.insert(*row[key].text());
+    std::string others;
+    for (std::size_t k = 0; k < keys; ++k)
+      if (k != key) others += *row[k].text() + '\n';
+    groups[others].push_back(&row);
+  }
+  const auto differ_elsewhere = [&](const TableRow& one, const TableRow& other) {
+    return !std::equal(one.begin() + static_cast<std::ptrdiff_t>(keys), one.end(),
+                       other.begin() + static_cast<std::ptrdiff_t>(keys));
+  };
+  if (values.size() < 2) return;
+  for (const auto& [others, group] : groups)
+    if (group.size() != values.size() || std::ranges::any_of(group, [&](const TableRow* row) {
+          return differ_elsewhere(*group.front(), *row);
+        }))
+      return;
+  std::vector<TableRow> joined;
+  for (const TableRow& row : rows) {
+    if (*row[key].text() != *rows.front()[key].text()) continue;
+    joined.push_back(row);
+    joined.back()[key] = FieldValue(any_value);
+  }
+  rows = std::move(joined);
 }
 
 /// Sorts the rows by the column of `best`; what has no value stays below.
@@ -122,15 +165,16 @@ void sort_by(Table& table, const Field& best) {
 
 /// The columns of the table for people; that of `best` among them.
 std::vector<Field> page_columns(const std::vector<Field>& keys, const std::optional<Field>& best,
-                                bool refused) {
+                                const Scenario* priced, bool refused) {
   std::vector<Field> columns = keys;
-  columns.insert(
-      columns.end(),
-      {fields::strategy,
-       best && best->name == fields::avg_step_time_ms.name ? fields::avg_step_time_ms
-                                                           : fields::step_ms,
-       fields::against_first, fields::exposed_ms, fields::communication_ms, fields::collectives,
-       fields::wire_bytes, fields::comm_hook_ms, fields::comm_hook_memory_bytes, fields::bound});
+  columns.insert(columns.end(),
+                 {fields::strategy, fields::step_ms, fields::against_first, fields::exposed_ms,
+                  fields::communication_ms, fields::collectives, fields::wire_bytes,
+                  fields::comm_hook_ms, fields::comm_hook_memory_bytes, fields::bound});
+  if (priced != nullptr)
+    columns.push_back(
+        (priced->sequence > 0 ? fields::cost_per_billion_tokens : fields::cost_per_million_samples)
+            .with(Importance::much));
   const auto is_best = [&](const Field& field) { return field.name == best->name; };
   if (best && std::none_of(columns.begin(), columns.end(), is_best))
     columns.push_back(best->with(Importance::most));
@@ -152,14 +196,19 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best) {
                                  network == scenario.name ? "" : network + "\n",
                                  others ? "the first: " : "", cluster_text(scenario))});
   const std::vector<Field> keys = key_columns(runs.front().settings);
-  Table table{page_columns(keys, best, !variants.refused.empty())};
+  const auto priced = std::ranges::find_if(
+      runs, [](const VariedRun& varied) { return varied.run.scenario.price.has_value(); });
+  Table table{page_columns(keys, best, priced == runs.end() ? nullptr : &priced->run.scenario,
+                           !variants.refused.empty())};
   if (best) table.title = sorted_text(*best);
-  BestSteps found;
+  BestSteps found{best, {}, {}, {}, false};
   bool averages = false;
   std::size_t strategies = 0;
   for (const VariedRun& varied : runs)
     strategies = std::max(strategies, varied.run.compared.size());
-  for (std::size_t s = 0; s < strategies; ++s)
+  bool joined = false;
+  for (std::size_t s = 0; s < strategies; ++s) {
+    Table of_strategy{table.columns};
     for (const VariedRun& varied : runs) {
       if (s >= varied.run.compared.size()) continue;  // `compare` itself varies
       const Step& step = varied.run.compared[s];
@@ -167,11 +216,18 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best) {
       averages = averages || lasts != step.metrics.step;
       Record row = row_record(varied, step, runs.front(), lasts);
       row.add(keys_record(keys, varied.settings));
-      if (best) row.add(run_row(varied.run, varied.run.results()[s]));
-      table.add(row);
+      if (best || priced != runs.end()) row.add(run_row(varied.run, varied.run.results()[s]));
+      const FieldValue* figure = best ? row.find(*best) : nullptr;
+      of_strategy.add(row);
       const auto samples = samples_of(varied.run.scenario, step.training);
-      found.consider({&varied, &step, lasts, samples ? samples->samples / in_seconds(lasts) : 0});
+      found.consider({&varied, &step, lasts, samples ? samples->samples / in_seconds(lasts) : 0,
+                      figure != nullptr ? *figure : FieldValue()});
     }
+    const std::size_t all = of_strategy.rows.size();
+    for (std::size_t k = 0; k < keys.size(); ++k) join_alike(of_strategy.rows, k, keys.size());
+    joined = joined || of_strategy.rows.size() < all;
+    std::ranges::move(of_strategy.rows, std::back_inserter(table.rows));
+  }
   if (best) sort_by(table, *best);
   for (const RefusedRun& refused : variants.refused)
     table.add(keys_record(keys, refused.settings).add(fields::refusal, refused.problem));
@@ -180,11 +236,15 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best) {
       "exposed: how much longer the step is than without communication; "
       "wire: bytes that each rank hands to collectives; hook: the comm "
       "hook's own kernels\n";
+  if (joined) notes += "any: the key changes nothing under that strategy\n";
   if (averages)
     notes +=
         "post_local_sgd: step and exposed are means over a period, in which "
         "models are averaged once; the other columns are of a step without "
         "that averaging\n";
+  if (found.first.step != nullptr && best->name != fields::step_ms.name)
+    notes += fmt::format("best by {}: {}: {}\n", best->name, found.first.text(),
+                         cell_text(*best, found.first.figure));
   if (found.shortest.step != nullptr)
     notes += fmt::format("shortest: {}: {:.2f} ms\n", found.shortest.text(),
                          in_ms(found.shortest.lasting));
@@ -231,7 +291,17 @@ std::vector<std::string> network_notes(const Variants& variants) {
       text)};
 }
 
-std::vector<std::string> memory_notes(const Variants& variants) {
+std::vector<std::string> memory_notes(const Variants& variants, const std::string& file,
+                                      const std::vector<Setting>& set) {
+  const VariedRun* least = nullptr;
+  Bytes least_peak;
+  for (const VariedRun& varied : variants.runs)
+    for (const Step& step : varied.run.compared)
+      if (const Bytes peak = memory_of(varied.run.scenario, step.training, step.schedule).peak;
+          least == nullptr || peak < least_peak) {
+        least = &varied;
+        least_peak = peak;
+      }
   std::size_t steps = 0;
   std::vector<std::string> unfit;
   for (const VariedRun& varied : variants.runs) {
@@ -241,10 +311,17 @@ std::vector<std::string> memory_notes(const Variants& variants) {
       unfit.push_back(std::move(warning));
   }
   if (unfit.empty()) return {};
-  return {
+  std::vector<std::string> notes{
       fmt::format("{} of {} steps do not fit their device's memory and are predicted all the same; "
                   "the first: {}",
                   unfit.size(), steps, unfit.front())};
+  if (unfit.size() == steps) {
+    std::vector<Setting> settings = set;
+    settings.insert(settings.end(), least->settings.begin(), least->settings.end());
+    if (const std::string advice = memory_advice(file, settings); !advice.empty())
+      notes.push_back(fmt::format("{}: {}", short_label(least->settings), advice));
+  }
+  return notes;
 }
 
 Table varied_table(const Variants& variants, const std::optional<Field>& best) {

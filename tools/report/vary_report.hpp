@@ -8,16 +8,20 @@
 namespace ddpsim {
 
 /// Rows by strategy, each against the first combination, with what a comm hook's own kernels and
-/// memory cost; ends with the shortest step. A column for each key, and a row for each point that
-/// is refused. `best`: sorted by it. Refers to the keys in `variants`.
+/// memory cost; ends with the best step by `best`, and with the shortest. A column for each key,
+/// and a row for each point that is refused. Rows that a key does not change stand once. Where a
+/// cluster has a price, with costs. `best`: sorted by it. Refers to the keys in `variants`.
 Page varied_page(const Variants& variants, const std::optional<Field>& best = {});
 
 /// A note where networks of other names have other numbers of NICs in a node: then it is not the
 /// links alone that differ.
 std::vector<std::string> network_notes(const Variants& variants);
 
-/// That steps do not fit their device's memory, in a line; none: all fit.
-std::vector<std::string> memory_notes(const Variants& variants);
+/// That steps do not fit their device's memory, in a line; none: all fit. Where none does, what
+/// would (memory_advice.hpp), of the combination that takes the least; `file` and `set` are those
+/// that the combinations came from.
+std::vector<std::string> memory_notes(const Variants& variants, const std::string& file,
+                                      const std::vector<Setting>& set);
 
 /// As of `run`, each with its settings; then those that are refused, with the error.
 List varied_records(const Variants& variants);

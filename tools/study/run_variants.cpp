@@ -15,7 +15,7 @@ constexpr std::size_t most_points = 1000;
 }  // namespace
 
 Variants run_variants(const std::string& file, const std::vector<Setting>& set, const Grid& grid,
-                      bool laws_only) {
+                      bool laws_only, const std::function<void(std::size_t)>& watch) {
   if (grid.points() > most_points)
     throw InputError(
         fmt::format("--vary makes {} combinations: run compares at most {}; ddpsim sweep "
@@ -37,6 +37,7 @@ Variants run_variants(const std::string& file, const std::vector<Setting>& set, 
     } catch (const std::invalid_argument& problem) {  // a law refuses what the scenario asks of it
       refuse(problem.what());
     }
+    if (watch) watch(point + 1);
   }
   if (variants.runs.empty()) throw InputError(variants.refused.front().problem);
   return variants;

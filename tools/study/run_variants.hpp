@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,8 +28,9 @@ struct Variants {
 };
 
 /// Every combination of `ddpsim run --vary`. Throws InputError if all are refused, and for more
-/// points than one looks at (1000; `ddpsim sweep` takes more).
+/// points than one looks at (1000; `ddpsim sweep` takes more). `watch` hears after each how many
+/// are done.
 Variants run_variants(const std::string& file, const std::vector<Setting>& set, const Grid& grid,
-                      bool laws_only);
+                      bool laws_only, const std::function<void(std::size_t)>& watch = {});
 
 }  // namespace ddpsim

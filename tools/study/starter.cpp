@@ -122,12 +122,10 @@ name: {1}
         file_, value_of(title()));
   }
 
+  /// What is trained: what it is trained on may change with a flag.
   std::string title() const {
-    const std::string network = is_file(starter_.model)
-                                    ? std::filesystem::path(starter_.model).stem().string()
-                                    : starter_.model;
-    return fmt::format("{} on {}", network,
-                       starter_.cluster.empty() ? starter_.device : starter_.cluster);
+    return is_file(starter_.model) ? std::filesystem::path(starter_.model).stem().string()
+                                   : starter_.model;
   }
 
   std::string workload(int batch) const {

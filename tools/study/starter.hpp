@@ -20,7 +20,7 @@ struct Starter {
 /// A scenario that somebody starts from: every key they are likely to change, with what it means.
 struct StarterScenario {
   std::string text;     ///< YAML; it has been read, and runs
-  std::string summary;  ///< "gpt2 on dgx-h100: 4 nodes of 8 ranks, 8 samples each"
+  std::string summary;  ///< "gpt2: 4 nodes of 8 ranks, 8 samples each"
   bool fits = true;     ///< DDP's step, in the memory of a device
 };
 

@@ -7,7 +7,7 @@
 namespace ddpsim {
 
 Seconds expected_rest(std::size_t done, std::size_t left, Seconds passed) {
-  constexpr Seconds least{3};
+  constexpr Seconds least{1};
   if (done == 0 || passed < least) return Seconds{0};
   return passed * (static_cast<double>(left) / static_cast<double>(done));
 }

@@ -87,6 +87,13 @@ class Collector {
       result.rows.emplace_back(row.begin() + static_cast<std::ptrdiff_t>(axes), figures_end);
   }
 
+  /// The file is going to be written anew, without them.
+  void note_comments(int lines) {
+    note_ += fmt::format(
+        "{}{}: {} of a comment {} read over, and not kept", note_.empty() ? "" : "; ", path_,
+        lines == 1 ? "a line" : fmt::format("{} lines", lines), lines == 1 ? "is" : "are");
+  }
+
   /// What is there whole.
   KnownPoints finish() {
     for (std::size_t point = 0; point < results_.size(); ++point)
@@ -209,12 +216,15 @@ KnownPoints sweep_csv_points(const Sweep& sweep, const std::string& text, const 
   Collector collector(sweep, name);
   CsvReader reader(text);
   CsvRecord record;
+  int comments = reader.skip_comments();
   if (!reader.next(record) || !reader.complete() || !is_header(collector, record))
-    collector.refuse(":1", "no result of this sweep: " + differing_column(collector, record));
+    collector.refuse(fmt::format(":{}", record.line),
+                     "no result of this sweep: " + differing_column(collector, record));
   const std::size_t expected = record.fields.size();
-  while (reader.next(record))
+  while (comments += reader.skip_comments(), reader.next(record))
     if (reader.complete())  // else it breaks off here, and its point is computed again
       add_csv_record(collector, record, expected);
+  if (comments > 0) collector.note_comments(comments);
   return collector.finish();
 }
 

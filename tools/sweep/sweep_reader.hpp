@@ -16,7 +16,7 @@ struct KnownPoints {
 /// is left out; no such file, an empty one and what is no plain file hold none. Throws InputError
 /// for a file that is no result of this sweep (other keys, points outside of the grid, figures of
 /// another scenario), and for a row whose checksum does not hold. Rows without one, of an earlier
-/// release, are taken with a note.
+/// release, are taken with a note, and so are lines that begin with #, which are read over.
 KnownPoints read_sweep_csv(const Sweep& sweep, const std::string& path);
 /// The same of a text, which errors call `name`.
 KnownPoints sweep_csv_points(const Sweep& sweep, const std::string& text, const std::string& name);

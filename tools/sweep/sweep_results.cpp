@@ -15,6 +15,7 @@
 #include "tools/report/step_fields.hpp"
 #include "tools/report/sweep_fields.hpp"
 #include "tools/report/throughput_fields.hpp"
+#include "tools/study/memory_advice.hpp"
 
 namespace ddpsim {
 namespace {
@@ -61,19 +62,28 @@ std::size_t figure(const Field& field) {
   return static_cast<std::size_t>(found - columns.begin());
 }
 
-/// [strategy] the point with its shortest step.
+bool has_figure(const PointResults& results, const Field& field) {
+  const std::size_t column = figure(field);
+  return std::ranges::any_of(results, [&](const PointResult& point) {
+    return std::ranges::any_of(point.rows,
+                               [&](const TableRow& row) { return !row[column].is_nothing(); });
+  });
+}
+
+/// [strategy] the point where its figure `by` is the best.
 struct Best {
-  double step = 0;
+  FieldValue value;
   std::size_t point = 0;
 };
-std::map<std::string, Best> best_points(const PointResults& results) {
-  const std::size_t strategy = figure(fields::strategy), step = figure(fields::avg_step_time_ms);
+std::map<std::string, Best> best_points(const PointResults& results, const Field& by) {
+  const std::size_t strategy = figure(fields::strategy), column = figure(by);
   std::map<std::string, Best> best;
   for (std::size_t point = 0; point < results.size(); ++point)
     for (const TableRow& row : results[point].rows) {
-      const double length = row[step].number().value_or(0);
-      const auto [known, is_new] = best.try_emplace(*row[strategy].text(), Best{length, point});
-      if (!is_new && length < known->second.step) known->second = {length, point};
+      const FieldValue& value = row[column];
+      if (value.is_nothing()) continue;
+      const auto [known, is_new] = best.try_emplace(*row[strategy].text(), Best{value, point});
+      if (!is_new && goes_before(by, value, known->second.value)) known->second = {value, point};
     }
   return best;
 }
@@ -91,19 +101,25 @@ void sort_by(Table& table, const Field& best) {
   table.rows.resize(most_rows_shown);
 }
 
-/// `all`: also rows that are no strategy's shortest step.
+/// A strategy's best row is the one of its shortest step, or that where `sorted_by` is the best.
+/// `all`: also rows that are no strategy's best.
 Table rows_table(const Sweep& sweep, const PointResults& results, bool all,
                  const std::optional<Field>& sorted_by) {
-  Table table{{fields::strategy, fields::avg_step_time_ms, fields::communication_ms,
-               fields::exposed_ms, fields::overlap_ratio, fields::speedup_vs_naive, fields::bound,
-               fields::remark}};
+  Table table{{fields::strategy, fields::step_ms, fields::communication_ms, fields::exposed_ms,
+               fields::overlap_ratio, fields::speedup_vs_naive, fields::bound, fields::remark}};
   if (sorted_by && std::none_of(table.columns.begin(), table.columns.end(),
                                 [&](const Field& each) { return each.name == sorted_by->name; }))
     table.columns.insert(table.columns.end() - 1, sorted_by->with(Importance::most));
+  for (const Field& cost : {fields::cost_per_billion_tokens, fields::cost_per_million_samples})
+    if (has_figure(results, cost) && std::ranges::none_of(table.columns, [&](const Field& each) {
+          return each.name == cost.name || each.name == fields::cost_per_billion_tokens.name;
+        }))
+      table.columns.insert(table.columns.end() - 1, cost);
   const std::vector<Axis>& axes = sweep.grid.axes();
   for (std::size_t a = axes.size(); a-- > 0;)
     table.columns.insert(table.columns.begin(), axis_field(axes[a]));
-  const std::map<std::string, Best> best = best_points(results);
+  const std::map<std::string, Best> best =
+      best_points(results, sorted_by.value_or(fields::step_ms));
   const auto add = [&](std::size_t point, const TableRow& figures, const std::string& remark) {
     TableRow row;
     for (auto& [key, value] : sweep.grid.settings(point)) row.emplace_back(value);
@@ -121,12 +137,30 @@ Table rows_table(const Sweep& sweep, const PointResults& results, bool all,
     if (!results[point].error.empty() && all) add(point, {}, "refused");
     for (const TableRow& figures : results[point].rows) {
       const std::string& strategy = *figures[figure(fields::strategy)].text();
-      const bool is_best = best.at(strategy).point == point;
+      const auto found = best.find(strategy);
+      const bool is_best = found != best.end() && found->second.point == point;
       if (all || is_best) add(point, figures, is_best ? "best " + strategy : "");
     }
   }
   if (sorted_by) sort_by(table, *sorted_by);
   return table;
+}
+
+/// The point that takes the least memory, if no step of any point fits.
+std::optional<std::size_t> least_of_unfit(const PointResults& results) {
+  const std::size_t fits = figure(fields::fits_device), peak = figure(fields::peak_memory_bytes);
+  std::optional<std::size_t> least;
+  double bytes = 0;
+  for (std::size_t point = 0; point < results.size(); ++point)
+    for (const TableRow& row : results[point].rows) {
+      const bool* told = std::get_if<bool>(&row[fits].held);
+      if (told == nullptr || *told) return std::nullopt;
+      const double takes = row[peak].number().value_or(0);
+      if (least && takes >= bytes) continue;
+      least = point;
+      bytes = takes;
+    }
+  return least;
 }
 
 /// A line on the cluster of the first point; nothing where the scenario refuses that point.
@@ -209,10 +243,17 @@ std::vector<std::string> memory_notes(const Sweep& sweep, const PointResults& re
   for (std::size_t point = 0; point < results.size(); ++point)
     if (!std::ranges::all_of(results[point].rows, fits) && count++ == 0) first = point;
   if (count == 0) return {};
-  return {
+  std::vector<std::string> notes{
       fmt::format("{} of {} points do not fit their device's memory (fits_device in CSV and "
                   "JSON) and are predicted all the same; the first is {}",
                   count, results.size(), describe_point(sweep.grid, first))};
+  if (const std::optional<std::size_t> least = least_of_unfit(results)) {
+    std::vector<Setting> settings = sweep.set;
+    for (Setting& setting : sweep.grid.settings(*least)) settings.push_back(std::move(setting));
+    if (const std::string advice = memory_advice(sweep.file, settings); !advice.empty())
+      notes.push_back(fmt::format("{}: {}", describe_point(sweep.grid, *least), advice));
+  }
+  return notes;
 }
 
 }  // namespace ddpsim

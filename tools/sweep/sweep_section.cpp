@@ -38,8 +38,8 @@ ReportSection sweep_section(const Sweep& sweep, const PointResults& results,
   ReportSection section;
   const std::vector<VariedFigures> figures = figures_of(results, best);
   section.title = fmt::format("{} points of {}", results.size(), sweep.file);
-  section.headline = varied_headline(sweep.grid, figures);
-  section.verdict = varied_verdict(sweep.grid, figures);
+  section.headline = varied_headline(sweep.grid, figures, best);
+  section.verdict = varied_verdict(sweep.grid, figures, best);
   if (const auto point = shortest_point(figures)) section.verdict += accuracy_at(sweep, *point);
   const auto refused = std::count_if(results.begin(), results.end(),
                                      [](const PointResult& point) { return !point.error.empty(); });

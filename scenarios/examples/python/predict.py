@@ -23,7 +23,7 @@ print(f'\n{bucketed.step_ms:.1f} ms, of which {bucketed.exposed_ms:.1f} ms are e
 
 # %% Rows are dicts: pandas.DataFrame(result.rows()).
 for row in result.rows():
-    print(row['strategy'], row['avg_step_time_ms'], row['bound'])
+    print(row['strategy'], row['step_ms'], row['bound'])
 
 # %% The same on other devices.
 for device in ('a100-80', 'h100-sxm', 'b200'):

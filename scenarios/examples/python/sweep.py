@@ -13,7 +13,7 @@ scenario = {'workload': {'model': 'bert-large', 'batch': 8, 'sequence': 128},
 grid = ddpsim.sweep(scenario, {'cluster.nodes': [1, 2, 4, 8],
                                'training.bucket_cap': ['5 MiB', '25 MiB', '100 MiB']})
 for row in grid.rows():                                 # pandas.DataFrame(grid.rows())
-    print(row['cluster.nodes'], row['training.bucket_cap'], row['avg_step_time_ms'])
+    print(row['cluster.nodes'], row['training.bucket_cap'], row['step_ms'])
 
 # %% Files with a `measured` part are scored.
 measured = sorted((pathlib.Path(__file__).parents[2] / 'measured').glob('*.yaml'))

@@ -33,6 +33,7 @@
 #include <unistd.h>
 
 #include "backend/device_error.hpp"
+#include "backend/job/rank_failure.hpp"
 #include "tests/not_run.hpp"
 #include "tests/scenarios/reader/scratch.hpp"
 
@@ -244,13 +245,13 @@ TEST_CASE("which rank failed first does not depend on when the parent looks",
 
 TEST_CASE("a code that an exit status cannot hold is a failure", "[backend][start_ranks]") {
   const int code = GENERATE(256, -1, 512);
-  CHECK(job(1, never, [&](int) { return code; }).code() == 1);
-  CHECK(run_threads(1, [&](int) { return code; }) == 1);
+  CHECK(job(1, never, [&](int) { return code; }).code() == failure_code);
+  CHECK(run_threads(1, [&](int) { return code; }) == failure_code);
 }
 
 TEST_CASE("a killed rank fails the job, and the parent says so", "[backend][start_ranks]") {
   const Parent parent = job(2, never, [](int rank) { return rank == 1 ? raise(SIGKILL) : 0; });
-  CHECK(parent.code() == 1);
+  CHECK(parent.code() == failure_code);
   CHECK_THAT(parent.err(), Equals("ddpsim: rank 1 was killed by signal 9 (Killed)\n"));
 }
 
@@ -286,7 +287,7 @@ TEST_CASE("ranks that outlast the timeout are killed", "[backend][start_ranks]")
 
 TEST_CASE("many ranks that fail or are killed take a few lines", "[backend][start_ranks]") {
   const Parent failing = job(12, never, [](int) -> int { throw std::runtime_error("no"); });
-  CHECK(failing.code() == 1);
+  CHECK(failing.code() == failure_code);
   const std::string said = failing.err();
   CAPTURE(said);
   CHECK(std::count(said.begin(), said.end(), '\n') == 9);  // eight of them, and how many more
@@ -415,7 +416,7 @@ TEST_CASE("a rank whose output cannot be written has failed", "[backend][start_r
       return 0;
     });
   });
-  CHECK(parent.code() == 1);
+  CHECK(parent.code() == failure_code);
   CHECK_THAT(parent.err(), Equals("ddpsim: rank 1: its output could not be written\n"));
 }
 
@@ -467,7 +468,7 @@ TEST_CASE("a signal to the parent ends the ranks", "[backend][start_ranks][signa
   });
   for (const int rank : {0, 1, 2}) REQUIRE(board.await(numbered("rank ", rank)));
   parent.send(number);
-  CHECK(parent.code() == 1);
+  CHECK(parent.code() == failure_code);
   CHECK_THAT(parent.err(), Equals("ddpsim: interrupted by signal " + std::to_string(number) + " (" +
                                   strsignal(number) + ")\n"));
   CHECK(have_no_child());
@@ -515,7 +516,7 @@ TEST_CASE("ranks deaf to a signal are killed after the timeout", "[backend][star
   });
   for (const int rank : {0, 1}) REQUIRE(board.await(numbered("rank ", rank)));
   parent.send(SIGTERM);
-  CHECK(parent.code() == 1);
+  CHECK(parent.code() == failure_code);
   CHECK(have_no_child());
 }
 
@@ -534,7 +535,7 @@ TEST_CASE("a second interrupt kills at once", "[backend][start_ranks][signal]") 
   for (const int rank : {0, 1}) REQUIRE(board.await(numbered("interrupted ", rank)));
   CHECK(state_of(parent.id()) != 'Z');
   parent.send(SIGINT);
-  CHECK(parent.code() == 1);
+  CHECK(parent.code() == failure_code);
   CHECK_THAT(parent.err(), Equals("ddpsim: interrupted by signal 2 (Interrupt)\n"));
   CHECK(have_no_child());
 }
@@ -740,7 +741,7 @@ TEST_CASE("lines of threads that fail together do not mix", "[backend][start_ran
       throw DeviceError(text);
     });
   });
-  CHECK(parent.code() == 1);
+  CHECK(parent.code() == failure_code);
   std::vector<std::string> lines, expected;
   std::istringstream stream(parent.err());
   for (std::string line; std::getline(stream, line);) lines.push_back(line);

@@ -1,0 +1,133 @@
+#include "tools/study/memory_advice.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "model/ddp/build_schedule.hpp"
+#include "model/ddp/peak_memory.hpp"
+#include "scenarios/reader/catalogue.hpp"
+#include "scenarios/reader/device_reader.hpp"
+#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/scenario_reader.hpp"
+
+namespace ddpsim {
+namespace {
+
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+double in_gib(Bytes size) {
+  return static_cast<double>(size.count) / static_cast<double>(GiB.count);
+}
+
+/// Of the strategy that takes the least.
+StepMemory least_memory(const Scenario& scenario) {
+  const StepWorks works(scenario.workload, scenario.cluster, scenario.optimizer);
+  std::optional<StepMemory> least;
+  for (const Strategy strategy : scenario.compare) {
+    Training training = scenario.training;
+    training.strategy = strategy;
+    const StepMemory memory = step_memory(scenario.workload, scenario.optimizer, training,
+                                          build_schedule(works, training));
+    if (!least || memory.peak < least->peak) least = memory;
+  }
+  return least.value_or(StepMemory{});
+}
+
+/// The scenario with more settings; none: it refuses them.
+class Changed {
+ public:
+  Changed(const std::string& file, const Settings& set) : file_(file), set_(set) {}
+
+  /// What a rank takes then, if that fits.
+  std::optional<StepMemory> fitting(const Settings& more) const {
+    Settings all = set_;
+    all.insert(all.end(), more.begin(), more.end());
+    try {
+      const Scenario scenario = read_scenario(file_, all);
+      StepMemory memory = least_memory(scenario);
+      if (fits(memory.peak, scenario.cluster.device.memory)) return memory;
+    } catch (const InputError&) {
+    } catch (const std::invalid_argument&) {  // a law refuses what is asked of it
+    }
+    return std::nullopt;
+  }
+
+ private:
+  const std::string& file_;
+  const Settings& set_;
+};
+
+/// "workload.batch=8 takes 30.2 GiB, and with training.micro_batches=4 it is as many samples";
+/// "" if even one sample does not fit.
+std::string smaller_batch(const Changed& changed, const Scenario& scenario) {
+  const int before = scenario.batch;
+  for (int batch = before / 2; batch >= 1; batch /= 2) {
+    const std::pair<std::string, std::string> smaller{"workload.batch", fmt::format("{}", batch)};
+    const auto memory = changed.fitting({smaller});
+    if (!memory) continue;
+    std::string text =
+        fmt::format("workload.batch={} takes {:.4g} GiB", batch, in_gib(memory->peak));
+    const int passes = scenario.training.micro_batches * (before / batch);
+    const std::string micro_batches = fmt::format("{}", passes);
+    const auto split = changed.fitting({smaller, {"training.micro_batches", micro_batches}});
+    if (before % batch == 0 && split)
+      text += fmt::format(", with training.micro_batches={} {:.4g} GiB for as many samples", passes,
+                          in_gib(split->peak));
+    return text;
+  }
+  return "";
+}
+
+/// The catalogue's devices that have the memory, those of least memory first.
+std::vector<std::string> larger_devices(Bytes peak) {
+  std::vector<std::pair<std::int64_t, std::string>> found;
+  for (const std::string& name : catalogue_names(device_entries)) {
+    const Device device = read_device(Yaml::of_text(name));
+    if (device.compute_capability > 0 && fits(peak, device.memory))
+      found.emplace_back(device.memory.count, name);
+  }
+  std::sort(found.begin(), found.end());
+  constexpr std::size_t most_named = 4;
+  std::vector<std::string> names;
+  for (const auto& [memory, name] : found)
+    if (names.size() < most_named) names.push_back(name);
+  return names;
+}
+
+}  // namespace
+
+std::string memory_advice(const std::string& file, const Settings& set) {
+  const Scenario scenario = read_scenario(file, set);
+  const Bytes device = scenario.cluster.device.memory;
+  const StepMemory memory = least_memory(scenario);
+  if (device <= Bytes{} || fits(memory.peak, device)) return "";
+  const Changed changed(file, set);
+  std::vector<std::string> ways;
+  const auto add = [&](std::string way) {
+    if (!way.empty()) ways.push_back(std::move(way));
+  };
+  if (scenario.batch > 1 && !scenario.described) add(smaller_batch(changed, scenario));
+  if (const auto plain = changed.fitting({{"workload.optimizer", "sgd-plain"}}))
+    add(fmt::format("workload.optimizer=sgd-plain takes {:.4g} GiB", in_gib(plain->peak)));
+  if (const auto names = larger_devices(memory.peak); !names.empty())
+    add(fmt::format("devices that hold it are {}", fmt::join(names, ", ")));
+  const Bytes held = memory.parameters + memory.frozen + memory.optimizer +
+                     memory.at_peak.gradients + memory.at_peak.buckets;
+  std::string text = fmt::format(
+      "no strategy fits {:.4g} GiB: the least takes {:.4g} GiB, {:.4g} of it parameters, "
+      "gradients, buckets and optimizer state (sharding these, as FSDP and ZeRO do, is not "
+      "simulated)",
+      in_gib(device), in_gib(memory.peak), in_gib(held));
+  if (memory.at_peak.activations > Bytes{})
+    text += fmt::format(
+        " and {:.4g} activations (checkpoints keep fewer: in a model that `ddpsim describe` "
+        "captures)",
+        in_gib(memory.at_peak.activations));
+  return text + (ways.empty() ? "; no smaller batch, no optimizer and no device here fits"
+                              : fmt::format("; what fits: {}", fmt::join(ways, "; ")));
+}
+
+}  // namespace ddpsim
