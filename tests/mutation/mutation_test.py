@@ -6,8 +6,8 @@
     build/mutation-python/bin/python tests/mutation/mutation_test.py --count 500 --seed 1
 
 draws mutants of the sources of model/, sim/ and scenarios/ (mutants.py), builds them all into
-test_model, test_sim and test_scenarios (schemata.py; the release build of what PROGRAMS and
-PRINTING name must be up to date), records which tests reach which mutant, and then runs, for each
+the test programs (schemata.py; the release build of what PROGRAMS and PRINTING name must be up to
+date), records which tests reach which mutant, and then runs, for each
 mutant, the tests that reach it, quickest first, until one fails. Tests that take more than five
 times their processor time and two seconds fail. Tests that take more than LONGEST_S are left out,
 and those that ask torch. Then come the scripts that compare what the program prints with what the
@@ -30,7 +30,7 @@ from glob import glob
 from mutants import Mutant, mutants_of
 from schemata import ROOT, Schemata
 
-PROGRAMS = ["tests/test_model", "tests/test_sim", "tests/test_scenarios"]
+PROGRAMS = ["tests/test_model", "tests/test_sim", "tests/test_scenarios", "tests/test_golden"]
 PRINTING = ["tools/ddpsim", "tests/fit_ports", "tests/fit_interference"]
 SCRIPTS = {
     "documents": ["tests/docs/check_documents.py", "--commands"],
