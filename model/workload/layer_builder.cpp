@@ -279,8 +279,10 @@ auto registered(const std::string& parameter, const std::vector<std::string_view
 std::vector<ModuleMemory> memory_of(const std::vector<Module>& modules) {
   std::vector<ModuleMemory> memory;
   for (const Module& module : modules) {
-    ModuleMemory& each = memory.emplace_back(
-        ModuleMemory{module.kept, module.forward_working, module.backward_working, {}});
+    ModuleMemory& each = memory.emplace_back();
+    each.kept = module.kept;
+    each.forward_working = module.forward_working;
+    each.backward_working = module.backward_working;
     for (const Parameter& parameter : module.parameters) each.gradients += parameter.size();
   }
   return memory;
