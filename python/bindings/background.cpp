@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/device_error.hpp"
 #include "backend/thread_limits.hpp"
 #include "tools/report/progress.hpp"
 
@@ -106,7 +107,7 @@ std::string in_background(std::function<std::string(const Tell&)> question, PyOb
   try {
     std::thread([call, question = std::move(question)] { run(call, question); }).detach();
   } catch (const std::system_error& problem) {
-    throw std::runtime_error(
+    throw DeviceError(
         fmt::format("no thread could be started ({}): {}", problem.what(), what_limits_threads));
   }
   for (;;) {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "backend/device_error.hpp"
 #include "scenarios/reader/input_error.hpp"
 #include "tools/command/command.hpp"
 #include "tools/study/python.hpp"
@@ -82,7 +83,7 @@ int describe_command(const std::vector<std::string>& arguments) {
   std::vector<std::string> words{python.string(), "-m", "ddpsim.describe"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   ::execv(python.c_str(), pointers(words).data());
-  throw std::runtime_error(fmt::format("{}: {}", python.string(), std::strerror(errno)));
+  throw DeviceError(fmt::format("{}: {}", python.string(), std::strerror(errno)));
 }
 
 }  // namespace ddpsim

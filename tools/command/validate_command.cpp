@@ -259,6 +259,14 @@ void check_outputs(const ValidateRequest& request) {
     add_notes(file_notes(request.calibration, {}));
 }
 
+/// The share of the processors' time that other programs leave to ranks. Where it cannot be asked
+/// no rank can start either, which says what is lacking.
+double processor_time_left() try {
+  return share_left_by_others(std::chrono::milliseconds{200});
+} catch (const std::system_error&) {
+  return 1;
+}
+
 /// Says if ranks have to take turns.
 void note_turns(const JobOptions& options) {
   const int cores = allowed_cores();
@@ -307,9 +315,8 @@ int validate_command(const std::vector<std::string>& arguments) {
     check_outputs(request);
     if (!request.common.quiet) note_turns(options);
   }
-  const double left_by_others = speaks(options) && options.backend != "nccl"
-                                    ? share_left_by_others(std::chrono::milliseconds{200})
-                                    : 1;
+  const double left_by_others =
+      speaks(options) && options.backend != "nccl" ? processor_time_left() : 1;
   options.agreement = agreement_of(scenario.workload, schedules, request.agreement);
   return run_job(options, [&](Backend& backend) {
     Validation validation = validated(backend, scenario, variants, schedules, request);

@@ -20,6 +20,7 @@
 #include <boost/beast/http.hpp>
 #include <fmt/format.h>
 
+#include "backend/device_error.hpp"
 #include "backend/thread_limits.hpp"
 #include "scenarios/reader/input_error.hpp"
 
@@ -270,8 +271,8 @@ HttpServer::HttpServer(std::uint16_t port, const HttpLimits& limits) try
     : implementation_(std::make_unique<Implementation>(port, limits)) {
 } catch (const boost::system::system_error& problem) {
   if (problem.code() != boost::system::errc::resource_unavailable_try_again) throw;
-  throw std::runtime_error(fmt::format("no thread could be started ({}): {}",
-                                       problem.code().message(), what_limits_threads));
+  throw DeviceError(fmt::format("no thread could be started ({}): {}", problem.code().message(),
+                                what_limits_threads));
 }
 HttpServer::~HttpServer() = default;
 

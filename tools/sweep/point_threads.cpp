@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "backend/device_error.hpp"
 #include "backend/thread_limits.hpp"
 #include "sim/tune/parallel.hpp"
 #include "tools/report/notes.hpp"
@@ -33,7 +34,7 @@ PointThreads::PointThreads(int threads, std::function<PointResult(std::size_t)> 
       threads_.emplace_back([this, i] { work(static_cast<std::size_t>(i)); });
   } catch (const std::exception& problem) {
     if (threads_.empty())
-      throw std::runtime_error(
+      throw DeviceError(
           fmt::format("no thread could be started ({}): {}", problem.what(), what_limits_threads));
     // What memory there is is for their work: as many as there are cores are as quick.
     const auto cores = static_cast<std::size_t>(allowed_cores());
