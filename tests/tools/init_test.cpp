@@ -185,7 +185,7 @@ TEST_CASE("on a terminal it asks, says what is wrong with an answer, and asks ag
   CHECK_THAT(outcome.out, Catch::Contains("unknown name \"resnet5\""));
   CHECK_THAT(outcome.out, Catch::Contains("the number many: expected"));
   CHECK_THAT(outcome.out, Catch::Contains("ib-hdr joins nodes: name a link inside one"));
-  CHECK_THAT(outcome.out, Catch::Contains("scenario.yaml is written. resnet50 on v100"));
+  CHECK_THAT(outcome.out, Catch::Contains("scenario.yaml is written. resnet50: 2 nodes of"));
   const Json result = predicted(scratch, "scenario.yaml");
   CHECK(result["ranks"] == 8);
   CHECK(result["cluster"]["nodes"] == 2);

@@ -76,6 +76,15 @@ bool eventually(Condition condition) {
   return false;
 }
 
+/// What a program under way has said on stderr; nothing before it has opened that.
+inline std::string said_by(const Running& running) {
+  try {
+    return running.err_so_far();
+  } catch (const std::runtime_error&) {
+    return "";
+  }
+}
+
 /// A socket on a free port of the loopback address, closed with it; `listening`: it accepts, and
 /// never answers.
 class LocalPort {

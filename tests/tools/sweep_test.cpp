@@ -657,8 +657,9 @@ TEST_CASE("large grids say early how long they take", "[tools][sweep]") {
     Running running(words);
     CAPTURE(line[0]);
     CHECK(eventually(
-        [&] { return running.err_so_far().find(" are left, about ") != std::string::npos; }));
-    CHECK(lines_of(running.err_so_far()).size() == 1);
+        [&] { return said_by(running).find(" are left, about ") != std::string::npos; }));
+    // A sweep tells the size of its grid before it tries the values.
+    CHECK(said_by(running).starts_with("note: the grid has 9999 points; ") == (line[0] == "sweep"));
   }
 }
 
@@ -675,9 +676,10 @@ TEST_CASE("where nothing fits the memory, what would fit is computed", "[tools][
   };
   const int batch = advice({"run", first_example, "--set", "workload.batch=256"});
   const auto fits = [](int samples) {
-    for (const Json& row : ddpsim({"run", first_example, "--json", "-", "--set",
-                                   "workload.batch=" + std::to_string(samples)})
-                               .json()["results"])
+    const Json run = ddpsim({"run", first_example, "--json", "-", "--set",
+                             "workload.batch=" + std::to_string(samples)})
+                         .json();
+    for (const Json& row : run["results"])
       if (row["fits_device"] == true) return true;
     return false;
   };

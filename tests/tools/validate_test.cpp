@@ -288,9 +288,9 @@ TEST_CASE("validate says that ranks take turns before it measures", "[tools][val
   Running running({DDPSIM_PROGRAM, "validate", "s.yaml", "--backend", "threads", "--ranks", ranks},
                   scratch.folder());
   CHECK(eventually([&] {
-    return running.err_so_far().find("note: " + ranks + " ranks share ") != std::string::npos;
+    return said_by(running).find("note: " + ranks + " ranks share ") != std::string::npos;
   }));
-  CHECK_THAT(running.err_so_far(), Catch::Contains("take turns"));
+  CHECK_THAT(said_by(running), Catch::Contains("take turns"));
 }
 
 TEST_CASE("validate says when other programs keep the processors busy", "[tools][validate]") {

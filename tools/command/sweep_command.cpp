@@ -91,8 +91,12 @@ Sweep read_sweep(const SweepFlags& flags) {
         "scenarios/examples/first.yaml --vary training.bucket_cap=1MiB,25MiB");
   std::vector<Axis> axes;
   for (const std::string& text : flags.vary) axes.push_back(parse_axis(text));
+  Grid grid(std::move(axes));
+  constexpr std::size_t large = 1000;  // to try its values takes seconds
+  if (grid.points() > large && !flags.common.quiet)
+    note("note: the grid has {} points; their values are tried first", grid.points());
   return plan_sweep(flags.common.files[0], flags.common.set, flags.common.laws_only,
-                    Grid(std::move(axes)));
+                    std::move(grid));
 }
 
 /// Where a sweep's results go, and what of them was there before.
