@@ -102,7 +102,7 @@ const std::vector<Command>& commands() {
        "what the catalogue holds: models, devices, links, clusters, hooks, backends; what results "
        "mean",
        list_command},
-      {"explain", "what a key of a scenario or profile means", explain_command},
+      {"explain", "what a key of a scenario, or a word of the tables, means", explain_command},
       {"schema", "the JSON Schema of a scenario or profile, for editors", schema_command},
       {"completion", "what makes a shell complete commands and flags", completion_command}};
   return all;
