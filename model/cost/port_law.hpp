@@ -43,7 +43,7 @@ const PortConstants& fitted_ports();
 /// below the usual latency of the link's kind a step shrinks in proportion, above it every step
 /// takes that much more.
 ///
-/// Of the combinations that NCCL offers the quickest runs, by these times; but where NCCL's tuner
+/// The quickest of the combinations that NCCL offers runs, by these times; but where NCCL's tuner
 /// takes an NVLS tree though a tree is quicker (nccl_choice.hpp), an NVLS tree runs. NCCL's model
 /// cannot be the price as well: its search rounds speeds to a list, so more bandwidth may cost more
 /// time, and below the list all links are alike. Each of these times falls with bandwidth and grows

@@ -15,7 +15,7 @@
 namespace ddpsim {
 namespace {
 
-/// Of torch.randn on one core: measured with torch 1.13 on an AMD EPYC, 2.6 GHz.
+/// What torch.randn takes for a number on one core: torch 1.13, an AMD EPYC of 2.6 GHz.
 constexpr Duration random_number = std::chrono::nanoseconds{3};
 
 /// Column i of r: norm (1 pass), division (2), then of those behind it the product with the column
@@ -115,7 +115,7 @@ class Steps {
  private:
   bool before(int start) const { return iteration_ > 0 && iteration_ <= start; }
   Bytes element() const { return size_of(type_); }
-  /// So many passes over the data.
+  /// The bytes of `passes` passes over the data.
   Bytes data(std::int64_t passes) const { return Bytes{passes * elements_ * element().count}; }
 
   CommStep& add(CommAction action, Operation operation) {
@@ -290,7 +290,7 @@ class Steps {
     kernel(CommAction::quantize, Operation::quantize, Bytes{8 * padded * e + padded * (e + 1)},
            launches(3 * std::int64_t{channels} + 2));
     collective(CommAction::gather_codes, Operation::all_gather, Bytes{padded});
-    // Of each rank: cast, subtract, multiply, add to the sum; then divide.
+    // For each rank: cast, subtract, multiply, add to the sum; then divide.
     kernel(CommAction::dequantize, Operation::dequantize,
            Bytes{ranks_ * padded * (1 + e + 7 * e) + 2 * padded * e},
            launches(ranks_ * (2 * std::int64_t{channels} + 2) + 1));

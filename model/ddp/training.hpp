@@ -76,8 +76,8 @@ struct Join {
   bool throw_on_early_termination = false;
   /// false: by the ranks that still have inputs, which the host reads at the first gradient.
   bool divide_by_initial_world_size = true;
-  /// So many ranks, the last ones, have run out of inputs: they send zeros through every collective
-  /// of the others. That costs a step nothing, so only real runs look at it.
+  /// How many ranks, the last ones, have run out of inputs: they send zeros in every collective of
+  /// the others. That costs a step nothing, so only real runs look at it.
   int joined_ranks = 0;
 
   bool operator==(const Join&) const = default;
