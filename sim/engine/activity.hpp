@@ -23,7 +23,7 @@ struct Activity {
     since = now;
     ++generation;
   }
-  /// Not to be asked while it stands still.
+  /// When it ends at its present pace. Call only while the slowdown is finite.
   Instant end() const { return since + (slowdown == 1 ? left : scaled(left, slowdown)); }
   /// From now on at another slowdown; at an infinite one it stands still.
   void change(double to, Instant now) {
