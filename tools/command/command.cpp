@@ -188,7 +188,7 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
   }
   for (const auto& [name, value] : options.values) {
     const auto* text = boost::any_cast<std::string>(&value.value());
-    // Of explain --markdown the text is implied.
+    // explain --markdown takes no value: its empty text is no mistake.
     if (text != nullptr && text->empty() && !value.defaulted() && name != "markdown")
       throw InputError(fmt::format("--{}: expected a value, got an empty text", name));
   }

@@ -23,14 +23,14 @@ std::string cluster_text(const Scenario& scenario);
 /// much, and where that is from; "" where all ranks are alike.
 std::string slowest_rank_text(const Scenario& scenario);
 
-/// The same facts for programs.
+/// The facts of the cluster for programs.
 Record cluster_record(const Scenario& scenario);
 
 /// The sizes that were measured.
 struct SizeSpan {
   Bytes least, most;
 };
-/// Those of the table of all-reduces, where one prices them; none: a law does.
+/// The sizes of the table of all-reduces, where a table prices them; none: a law does.
 std::optional<SizeSpan> covered_sizes(const CalibratedCluster& cluster);
 
 /// What of the cluster does not do what one may expect, a sentence each: `settings` of the command
