@@ -14,7 +14,7 @@ namespace ddpsim {
 /// The fitted constants of PortLaw: what of its line rate each kind of link carries, unless a link
 /// says so itself (Link::carries), and what a kernel's start takes beside NCCL's own figures.
 struct PortConstants {
-  // With Simple, whose bytes are all data.
+  // Shares under the protocol Simple, whose bytes are all data.
   double nvlink = 1, pcie = 1;
   double network = 1;  ///< of a NIC's port, InfiniBand or Ethernet: RoCE sends InfiniBand's packets
   double host = 1;     ///< of PCIe, where GPUs copy through the host's memory, twice over the bus
@@ -24,7 +24,7 @@ struct PortConstants {
   double start_us = 0;  ///< from a kernel's start to its first step
 };
 
-/// As fitted on public sweeps; see port_law.cpp.
+/// The constants that were fitted to public sweeps; see port_law.cpp.
 const PortConstants& fitted_ports();
 
 /// NCCL's collectives, priced by the bytes that cross each port.
@@ -79,7 +79,7 @@ class PortLaw {
   /// What NCCL runs for `size` bytes (the whole array, as nccl-tests counts). One rank: nothing.
   Price chosen(Collective collective, Bytes size) const;
 
-  /// One combination, or nothing where it is not to be had.
+  /// The price of one combination; none if NCCL does not offer it.
   std::optional<Price> price(Collective collective, NcclAlgorithm algorithm, NcclProtocol protocol,
                              Bytes size) const;
 

@@ -75,7 +75,7 @@ class Steps {
         quantization(1, elements_);
         break;
       case CommHookKind::quantization_perchannel: {
-        // It always pads, even what 512 divides.
+        // PyTorch's code always pads, even a size that 512 divides.
         const std::int64_t channels = elements_ / quantization_channel + 1;
         quantization(channels, channels * quantization_channel);
         break;
@@ -137,7 +137,7 @@ class Steps {
     step.payload = payload;
     return step;
   }
-  /// As many as an int holds; beyond, a step takes hours anyway.
+  /// `count`, but at most what an int holds: a step of more launches takes hours anyway.
   static int launches(std::int64_t count) {
     return static_cast<int>(std::min<std::int64_t>(count, 1 << 30));
   }
@@ -317,7 +317,7 @@ class Steps {
       steps_[s].communicator = static_cast<std::uint8_t>(step.communicator);
   }
 
-  /// By a factor, or by 1 / ranks.
+  /// Scales the bucket by a factor; without one by 1 / ranks.
   void scale(std::optional<double> factor) {
     CommStep& step = kernel(CommAction::scale, Operation::divide, data(2));
     step.factor = factor.value_or(1.0 / ranks_);

@@ -59,7 +59,7 @@ class OperationTable {
     Duration time{};
     KernelSource source = KernelSource::measured;
   };
-  /// None: the table does not know the kernel. `law` is what the law says of it on `device`.
+  /// The time by the table; none: it does not know the kernel. `law`: the law's time on `device`.
   std::optional<Found> find(const DeviceKernel& kernel, Duration law, const Device& device) const;
 
   /// This table for another device: its rows were measured on `measured_on`.
