@@ -62,7 +62,7 @@ class BucketedSteps {
   };
   Backward backward() const;
 
-  /// Its all-reduce, alone, and what it and the kernels beside it do to each other.
+  /// A bucket's all-reduce by itself, and what it and the kernels beside it do to each other.
   struct AllReduce {
     Duration work{};
     Interference beside;

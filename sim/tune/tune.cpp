@@ -191,7 +191,7 @@ class Tuner {
     return choices;
   }
 
-  /// By the objective; among equals fewer buckets, then the first.
+  /// The best by the objective; among equals the one of fewer buckets, then the first.
   Choice best_of(const std::vector<Choice>& choices) const {
     Duration shortest = Duration::max();
     for (const Choice& each : choices)
