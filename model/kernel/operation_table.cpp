@@ -13,7 +13,7 @@ double real(std::int64_t value) {
   return static_cast<double>(value);
 }
 
-/// The number that stands for a value of an enumeration.
+/// Of an enumeration.
 template <typename T>
 std::int64_t number(T value) {
   return static_cast<std::int64_t>(value);

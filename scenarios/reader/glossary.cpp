@@ -46,7 +46,7 @@ GlossaryEntry entry_of_row(const std::string& row) {
   return entry;
 }
 
-std::vector<GlossaryEntry> read(const std::string& page) {
+std::vector<GlossaryEntry> glossary_of(const std::string& page) {
   std::vector<GlossaryEntry> all;
   std::string bullet;
   const auto end_bullet = [&] {
@@ -71,7 +71,7 @@ std::vector<GlossaryEntry> read(const std::string& page) {
 }  // namespace
 
 const std::vector<GlossaryEntry>& glossary() {
-  static const std::vector<GlossaryEntry> entries = read(std::string(glossary_md));
+  static const std::vector<GlossaryEntry> entries = glossary_of(std::string(glossary_md));
   return entries;
 }
 
