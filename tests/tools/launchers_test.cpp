@@ -132,7 +132,7 @@ TEST_CASE("ranks on several hosts are asked for a place to meet and an interface
   const std::string scenario = scratch.write("small.yaml", small_mlp).string();
   const Outcome homeless = execute(validate(scenario, {}), {}, place(0, 2));
   CHECK(homeless.code == 1);
-  CHECK_THAT(homeless.err, Catch::Contains("say where they meet: --rendezvous file:DIR"));
+  CHECK_THAT(homeless.err, Catch::Contains("name where they meet, --rendezvous file:DIR"));
   const Outcome blind =
       execute(validate(scenario, {"--rendezvous", "file:" + scratch.path("meet").string()}), {},
               place(0, 2));

@@ -23,7 +23,7 @@ std::string cluster_text(const Scenario& scenario);
 /// much, and where that is from; "" where all ranks are alike.
 std::string slowest_rank_text(const Scenario& scenario);
 
-/// The facts of the cluster for programs.
+/// The same facts for programs.
 Record cluster_record(const Scenario& scenario);
 
 /// The sizes that were measured.
