@@ -85,7 +85,7 @@ class Backend {
 
   /// One step, or Schedule::rounds of them (then times are of the last). All ranks start at the
   /// same instant, which is the zero of the times; returns when everything of this rank has ended.
-  /// Of an all-reduce, `enqueued` is when the host was done issuing it, `start` when the last rank
+  /// For an all-reduce, `enqueued` is when the host was done issuing it, `start` when the last rank
   /// arrived, `end` when this rank had the result. Outside the timed part the ranks tell each other
   /// when they arrived.
   virtual RankRun run(const Schedule& schedule, const RunOptions& options = {}) = 0;

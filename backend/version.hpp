@@ -2,7 +2,7 @@
 
 namespace ddpsim {
 
-/// Of this program, from the build; ranks of one job must run the same.
+/// The version of this program, from the build; all ranks of a job must run the same.
 inline constexpr const char* version = DDPSIM_VERSION;
 
 }  // namespace ddpsim

@@ -30,13 +30,13 @@ struct LowRankLayout {
   std::vector<Range> uncompressed;     ///< in the data, in the order in which they lie in `small`
   std::int64_t p_size = 0, q_size = 0, small_size = 0;
 
-  /// Of the gradient at this position in the bucket (batched: nobody). Throws std::invalid_argument
-  /// if it is not compressed.
+  /// Where the gradient at this position of the bucket is compressed (batched: position nobody).
+  /// Throws std::invalid_argument if it is not compressed.
   const Compressed& of(std::int32_t tensor) const;
 };
 
-/// Of a bucket of `elements`. Throws std::invalid_argument where the sizes do not agree, or the
-/// rank is too large for the bucket.
+/// The layout for a bucket of `elements`. Throws std::invalid_argument if the sizes do not agree or
+/// the rank is too large for the bucket.
 LowRankLayout low_rank_layout(const Bucket& bucket, std::int64_t elements);
 
 /// Throws std::invalid_argument if a bucket that is compressed as a whole has too few elements for

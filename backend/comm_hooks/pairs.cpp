@@ -23,8 +23,8 @@ std::uint32_t magnitude(float value) {
 
 Pairs select_largest(std::span<const float> values, std::size_t count) {
   if (values.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
-    throw std::invalid_argument(
-        fmt::format("topk of {} elements: indices have 32 bits", values.size()));
+    throw std::invalid_argument(fmt::format(
+        "topk: a bucket of {} elements is too large, as indices have 32 bits", values.size()));
   Pairs pairs;
   count = std::min(count, values.size());
   if (count == 0) return pairs;

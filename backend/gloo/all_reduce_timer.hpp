@@ -15,7 +15,7 @@ class AllReduceTimer {
   /// See Backend::time_all_reduces.
   std::vector<Duration> time(Bytes size, int count, bool waiting);
 
-  /// So many bytes of values, at least one; they stay until the next call.
+  /// Values of `size` bytes, at least one value; they stay until the next call.
   std::span<float> values(Bytes size);
 
  private:

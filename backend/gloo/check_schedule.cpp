@@ -17,14 +17,14 @@ void check_ranks_without_inputs(const Schedule& schedule, int ranks) {
   if (schedule.ranks_without_inputs == 0) return;
   if (schedule.ranks_without_inputs >= ranks)
     throw std::invalid_argument(
-        fmt::format("joined_ranks is {}, and there are {} ranks: one at least has to have inputs",
+        fmt::format("joined_ranks is {}, of {} ranks: at least one rank must have inputs",
                     schedule.ranks_without_inputs, ranks));
   int first = -1;
   for (const Task& task : schedule.tasks) {
     if (!is_collective(task.operation) || task.bucket == nobody) continue;
     if (first >= 0 && task.micro_batch != first)
       throw std::invalid_argument(
-          "ranks without inputs are run for real in steps that communicate once: set "
+          "real ranks can run out of inputs only in steps that communicate once: set "
           "training.no_sync: true");
     first = task.micro_batch;
   }
@@ -37,8 +37,9 @@ void check_delayed(const Schedule& schedule) {
                                    [](const Bucket& bucket) { return bucket.delayed; });
   if (delayed && schedule.collectives_at_once > 1)
     throw std::invalid_argument(
-        "delay_all_reduce for real takes collectives one at a time: nobody waits for it, and the "
-        "optimizer could read what is being sent: write cluster.collectives_at_once: 1");
+        "real ranks run delay_all_reduce only with one collective at a time (nothing waits for it, "
+        "so the optimizer could read gradients that are being sent): set "
+        "cluster.collectives_at_once: 1");
 }
 
 void check_owners(const Schedule& schedule, int ranks) {
@@ -58,8 +59,8 @@ void check_sparse_hooks(const Schedule& schedule, const Workload& workload) {
       for (const std::int32_t p : group)
         if (workload.parameters[static_cast<std::size_t>(p)].sparse)
           throw std::invalid_argument(fmt::format(
-              "a {} hook writes all of a gradient, and that of {} is sparse: for real it takes "
-              "clip, scale and record",
+              "a {} hook writes all of a gradient, and that of {} is sparse: on real ranks only "
+              "clip, scale and record hooks work on sparse gradients",
               name_of(hook.kind), workload.parameters[static_cast<std::size_t>(p)].name));
   }
 }
@@ -72,7 +73,7 @@ void check_sparse_buckets(const Schedule& schedule) {
     if (is_collective(task.operation) && schedule.work_of(task).message == Message::sparse_values &&
         !gathered.insert(task.bucket).second)
       throw std::invalid_argument(
-          "sparse gradients are reduced for real once a step: set training.no_sync: true");
+          "real ranks reduce sparse gradients only once a step: set training.no_sync: true");
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ class CommunicationThreads {
   CommunicationThreads(const CommunicationThreads&) = delete;
   CommunicationThreads& operator=(const CommunicationThreads&) = delete;
 
-  /// So many queues, of which each runs `at_once` jobs at a time. Not while there is work.
+  /// Sets how many queues there are and how many jobs each runs at a time. Call only while idle.
   void arrange(std::size_t queues, int at_once);
 
   /// The ticket to wait with; tickets count up from 1. It begins once those in `after` have ended.

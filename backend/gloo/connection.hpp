@@ -55,7 +55,7 @@ class Connection {
     }
   }
 
-  /// The same on all ranks, and another than that of any call under way.
+  /// A tag that is the same on all ranks and differs from that of any call under way.
   std::uint32_t next_tag() { return next_tag_ = (next_tag_ + 1) % (1U << 20); }
 
  private:

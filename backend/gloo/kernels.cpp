@@ -81,7 +81,7 @@ void Kernels::accumulate(const Task& task) {
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += fresh[i];
 }
 
-/// Of the network, as one tensor: nobody looks at their values.
+/// The network's buffers are one tensor here: nobody looks at their values.
 void Kernels::fill_buffers(const Schedule& schedule, const Task& task) {
   std::ranges::fill(memory_.buffers(task.kernel, schedule.work_of(task).payload), 1);
 }

@@ -24,7 +24,7 @@ class Kernels {
       : workload_(workload), optimizer_(optimizer), ranks_(ranks), memory_(memory) {}
 
   void run(const Schedule& schedule, const Task& task);
-  /// Before each step in which the optimizer runs: bias corrections count them.
+  /// Call before each step in which the optimizer runs: bias corrections count these steps.
   void begin_step(const Schedule& schedule);
   /// The optimizer's step for the parameters of one bucket, with the gradients in it.
   void update(const Bucket& bucket);

@@ -41,9 +41,9 @@ SparseGradients::SparseGradients(const Workload& workload, int rank) {
     gradient.width = parameter.elements() / gradient.height;
     const std::int64_t count = parameter.sparse_rows > 0 ? parameter.sparse_rows : gradient.height;
     if (count > gradient.height)
-      throw std::invalid_argument(
-          fmt::format("{} has {} rows, and its sparse gradient would send {}: give rows at most {}",
-                      parameter.name, gradient.height, count, gradient.height));
+      throw std::invalid_argument(fmt::format(
+          "{} has {} rows, and its sparse gradient would send {}: set rows to at most {}",
+          parameter.name, gradient.height, count, gradient.height));
     gradient.rows = some_rows(gradient.height, count, 1000 * p + static_cast<std::size_t>(rank));
     gradient.mine.resize(static_cast<std::size_t>(count * gradient.width));
     gradients_.emplace(static_cast<std::int32_t>(p), std::move(gradient));

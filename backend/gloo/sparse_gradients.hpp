@@ -27,7 +27,7 @@ class SparseGradients {
   void scale(std::int32_t parameter, std::span<float> gradient, float factor) const;
   /// What a rank hands to the collective of this message: bytes.
   std::size_t payload(std::int32_t parameter, Message message) const;
-  /// One of the three all-gathers; after that of values `gradient` is the sum over ranks. Throws
+  /// Runs one of three all-gathers; after that of values `gradient` is the sum over ranks. Throws
   /// DeviceError if a rank sends what cannot be a part of this gradient.
   void gather(std::int32_t parameter, Message message, std::span<float> gradient,
               Communicator& communicator, std::uint32_t tag);

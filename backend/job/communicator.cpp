@@ -51,7 +51,9 @@ sockaddr_storage share_address(gloo::rendezvous::Store& store, int rank,
   const std::vector<char> found = store.get(key);
   sockaddr_storage address{};
   if (found.size() != sizeof address)
-    throw DeviceError("what lies where rank 0 leaves its address is none");
+    throw DeviceError(
+        "what was found in place of rank 0's address is no address: does another program write "
+        "there?");
   std::memcpy(&address, found.data(), sizeof address);
   return address;
 }

@@ -51,8 +51,8 @@ class Communicator {
   /// Sum over ranks, in place, the same on all to the bit. Gloo's ring.
   void all_reduce(std::span<float> values, std::uint32_t tag = 0);
   void all_reduce(std::span<double> values);
-  /// The same of 16-bit numbers of `type` (fp16, bf16), added in fp32 and rounded after each
-  /// addition.
+  /// The all-reduce of 16-bit numbers of `type` (fp16, bf16), which are added in fp32 and rounded
+  /// after each addition.
   void all_reduce(DType type, std::span<std::uint16_t> values, std::uint32_t tag = 0);
   /// Everyone's `mine`, all of one size, by rank.
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all, std::uint32_t tag = 0);

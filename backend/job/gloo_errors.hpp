@@ -15,8 +15,8 @@ inline std::string plain_gloo_message(std::string message) {
   return message.substr(0, message.find('\n'));
 }
 
-/// Of a check of Gloo's that failed, "rv != -1. -1 vs -1. Too many open files", what people can
-/// read: the last sentence.
+/// What people can read of a failed check of Gloo's, "rv != -1. -1 vs -1. Too many open files": the
+/// last sentence.
 inline std::string plain_gloo_check(const std::string& message) {
   const std::string text = plain_gloo_message(message);
   const auto last = text.rfind(". ");

@@ -128,7 +128,7 @@ std::string converse(int socket, const Claim& claim, const Secret& secret, Deadl
   std::copy_n(answer.begin(), theirs.size(), theirs.begin());
   std::copy_n(answer.begin() + sizeof(Number), shown.size(), shown.begin());
   if (!same(shown, proof(secret, "rank", claim, mine, theirs)))
-    return "what answers there is not of this job";
+    return "what answers there does not belong to this job";
   const Number shows = proof(secret, "visitor", claim, mine, theirs);
   std::byte word{};
   if (!send_whole(socket, shows.data(), shows.size()) || !receive_whole(socket, &word, 1, until) ||

@@ -44,7 +44,7 @@ class Guest {
   State advance(const Secret& secret, std::uint32_t self);
   int socket() const { return socket_; }
   Deadline until() const { return until_; }
-  /// Of one who was admitted.
+  /// What the visitor claimed to be. Call only once it was admitted.
   const Claim& claim() const { return claim_; }
   int take();
 

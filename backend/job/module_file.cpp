@@ -64,7 +64,8 @@ const ModuleHeader* load_module(const std::string& name, bool global) {
   using Entry = const ModuleHeader* (*)();
   const std::string entry = fmt::format("ddpsim_{}_module", name);
   const auto function = reinterpret_cast<Entry>(dlsym(library, entry.c_str()));
-  if (function == nullptr) throw refuse(fmt::format("has no {}: it is something else", entry));
+  if (function == nullptr)
+    throw refuse(fmt::format("has no function {}: it is no module of ddpsim", entry));
   const ModuleHeader* module = function();
   if (module == nullptr || module->build == nullptr ||
       std::string(module->build) != DDPSIM_MODULE_BUILD)

@@ -6,7 +6,7 @@ namespace {
 void bind(const Workload& workload, std::int32_t index, std::vector<GradientBinding>& bindings) {
   const Parameter& parameter = workload.parameters[at(index)];
   const Layer& layer = workload.layers[at(parameter.layer)];
-  // Of several GEMMs that fit, the last one before the gradient is ready: the data gradient runs
+  // If several GEMMs fit, it is the last one before the gradient is ready: the data gradient runs
   // before the weight gradient.
   for (std::int32_t k = parameter.ready_after;
        k >= 0 && parameter.shape.size() > 1 && !parameter.sparse; --k) {

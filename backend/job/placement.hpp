@@ -8,7 +8,7 @@
 
 namespace ddpsim {
 
-/// Of what a kernel of a layer's backward pass makes gradients.
+/// Which gradients a kernel of a layer's backward pass writes.
 struct GradientBinding {
   std::int32_t result = nobody;     ///< a GEMM whose result is this parameter's gradient
   std::vector<std::int32_t> fills;  ///< parameters whose gradient it writes beside its own work

@@ -14,9 +14,9 @@ namespace ddpsim {
 /// thread that sleeps, waits for others or is stopped lacks nothing.
 class ProcessorLack {
  public:
-  /// Of the calling thread, which must outlive this.
+  /// Watches the calling thread, which must outlive this object.
   ProcessorLack();
-  /// Since the last look, which was `passed` ago.
+  /// What the thread lacked since the last look, which was `passed` ago.
   std::chrono::nanoseconds look(std::chrono::nanoseconds passed);
   pid_t thread() const { return thread_; }
 

@@ -14,7 +14,7 @@ namespace ddpsim {
 namespace {
 
 constexpr int rounds = 8;  // of ping-pong with each rank
-/// Of the messages of ping-pong, beside those of the collectives.
+/// The slot of the messages of ping-pong, beyond those of the collectives.
 constexpr std::uint64_t slot = std::uint64_t{1} << 40;
 
 /// Names this boot of this machine: equal where ranks share a clock.

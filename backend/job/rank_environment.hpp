@@ -12,8 +12,8 @@ struct RankPlace {
   int local_rank = 0;    ///< among those of this host; the rank where the launcher does not say
   int local_ranks = 0;   ///< on this host; 0: not known
   std::string launcher;  ///< "torchrun", "mpirun", "srun", or "the environment": set by hand
-  /// The same for all ranks of the job and different for others that run now, safe as a file name;
-  /// empty: none known. A later job may have it again (torchrun on the same port).
+  /// A name of the job, the same for all its ranks and no other job's that runs now, safe as a file
+  /// name; empty: none known. A later job may have it again (torchrun on the same port).
   std::string job;
 };
 

@@ -17,7 +17,7 @@ static_assert(std::atomic<int>::is_always_lock_free, "a lock would not be shared
 struct UnmapFirstFailure {
   void operator()(FirstFailure* shared) const;
 };
-/// One that processes forked from now on share. Throws DeviceError if there is no memory for it.
+/// A FirstFailure that processes forked from now on share. Throws DeviceError if memory is lacking.
 std::unique_ptr<FirstFailure, UnmapFirstFailure> shared_first_failure();
 
 /// The code a rank ends with when it fails without one of its own.

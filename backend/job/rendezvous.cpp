@@ -56,7 +56,7 @@ class FileRendezvous : public Rendezvous {
   gloo::rendezvous::Store& store() override { return store_; }
   void leave() override {
     store_.remove_own();
-    // Of ranks that leave at once, at least the last to remove its keys sees nothing but the mark.
+    // Where ranks leave at once, at least the last to remove its keys sees nothing but the mark.
     if (folder_.entries() != std::vector<std::string>{folder_mark}) return;
     if (unlinkat(folder_.descriptor(), folder_mark, 0) != 0) return;
     rmdir(folder_.path().c_str());

@@ -59,7 +59,9 @@ Secret share_secret(gloo::rendezvous::Store& store, int rank, std::chrono::milli
   }
   const std::vector<char> found = store.get(key);
   if (found.size() != secret.bytes.size())
-    throw DeviceError("what lies where rank 0 leaves the job's secret is none");
+    throw DeviceError(
+        "what was found in place of the job's secret is no secret: does another program write "
+        "there?");
   std::memcpy(secret.bytes.data(), found.data(), found.size());
   return secret;
 }

@@ -13,7 +13,7 @@ namespace ddpsim {
 struct Secret {
   std::array<std::byte, 32> bytes{};
 
-  /// Of this secret and `message`: HMAC with SHA-256. Whoever does not know the secret can neither
+  /// HMAC with SHA-256 of `message` under this secret. Whoever does not know the secret can neither
   /// make it nor check it. Throws DeviceError if the library cannot.
   /// Source: RFC 2104; FIPS 180-4; computed by OpenSSL's libcrypto.
   std::array<std::byte, 32> sign(std::span<const std::byte> message) const;

@@ -13,7 +13,7 @@ namespace ddpsim {
 /// nohup), standard input is empty. The process leaves with body's code as soon as its output is
 /// flushed: nothing of the parent's is destroyed and no atexit function runs. An exception becomes
 /// one line on stderr, "ddpsim: rank 1: what", and code 2 if it is a std::invalid_argument, else 1.
-/// Of many ranks that fail the first few say so, and the parent how many more there were. Codes
+/// If many ranks fail, the first few say so, and the parent says how many more there were. Codes
 /// beyond 0..255 and output that cannot be written count as 1, too. So does a rank killed by
 /// a signal, and the parent says "ddpsim: rank 1 was killed by signal 9 (Killed)". When the parent
 /// dies, however it dies, the kernel kills the ranks.

@@ -81,7 +81,9 @@ Watchdog::Watchdog(Options options, std::vector<PulseLine> lines,
       tick_(std::clamp<nanoseconds>(options_.timeout / ticks_of_a_timeout, shortest_tick,
                                     longest_tick)),
       wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  if (wake_ < 0) throw DeviceError(fmt::format("no event to wait for: {}", std::strerror(errno)));
+  if (wake_ < 0)
+    throw DeviceError(
+        fmt::format("the system gives no event file (eventfd): {}", std::strerror(errno)));
   try {
     thread_ = std::thread([this] { watch(); });
   } catch (...) {

@@ -75,7 +75,7 @@ MeasureInterference::Round MeasureInterference::measure_round(const Schedule& al
   return round;
 }
 
-/// Of the last time the step was made.
+/// How long the kernels of a run took, by kind, all ranks together.
 MeasureInterference::ByKind MeasureInterference::by_kind(const Schedule& step, const RankRun& run) {
   ByKind mine;
   for (std::size_t i = 0; i < run.times.size(); ++i)
@@ -95,7 +95,7 @@ Duration MeasureInterference::middle(Pick pick) const {
 /// `busy`: the share of the computation with a transfer under way.
 MeasuredInterference MeasureInterference::result(Bytes size, Duration idle, double busy) const {
   const auto felt = [&](Duration with, Duration without) {
-    // Of the time with a transfer under way, this share is lost.
+    // This share of the time with a transfer under way is lost.
     const double lost = (1 - in_seconds(without) / in_seconds(with)) / busy;
     return 1 / std::max(1e-3, 1 - lost);
   };

@@ -143,7 +143,7 @@ class Measurement {
 
   static int row_of(Bytes size) { return size <= Bytes{8 << 20} ? 10 : 2; }
 
-  /// Of so many in a row, by this rank's clock.
+  /// The mean time of `in_a_row` all-reduces in a row, by this rank's clock.
   Duration mean_all_reduce(Bytes size, int in_a_row, bool waiting) {
     return undisturbed(backend_,
                        [&] { return mean_of(backend_.time_all_reduces(size, in_a_row, waiting)); });

@@ -18,9 +18,9 @@ class Steal {
   /// From now on, as `stat` says.
   explicit Steal(std::string stat = "/proc/stat");
 
-  /// Of the time since then in which processors had work, however many there are, but of at least
-  /// one processor's time; 0 where the system does not say, and before 50 ms (its ticks are 10 ms
-  /// long).
+  /// The share of the time since then in which processors had work, however many there are, but
+  /// of at least one processor's time; 0 where the system does not say, and before 50 ms (its ticks
+  /// are 10 ms long).
   double share() const;
 
  private:

@@ -108,8 +108,8 @@ class Gpu {
   /// A kernel that moves `traffic` through memory, half read, half written, and no more. `from` and
   /// `to` have room for half of `longest`; longer traffic begins again.
   virtual void move(Stream stream, const void* from, void* to, Bytes traffic, Bytes longest) = 0;
-  /// Likewise, but as a normalisation or a softmax does it: rows of 1024 values are read, reduced,
-  /// and written scaled by the result.
+  /// Moves as much as a normalisation or a softmax does: rows of 1024 values are read, reduced, and
+  /// written scaled by the result.
   virtual void normalise(const void* from, void* to, Bytes traffic, Bytes longest) = 0;
   /// A kernel that takes this long on one multiprocessor.
   virtual void spin(Stream stream, Duration time) = 0;

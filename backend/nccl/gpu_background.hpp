@@ -14,7 +14,7 @@ namespace ddpsim {
 /// the stream never to run dry.
 class GpuBackground {
  public:
-  /// Of this size beside a step of so many tasks; none of size zero. All must outlive this object.
+  /// All-reduces of `size` beside a step of `tasks` tasks; none if zero. All must outlive this.
   GpuBackground(Gpu& gpu, GpuCollectives& collectives, Communicator& communicator,
                 const GpuStepClock& clock, Bytes size, std::uint32_t tasks);
 
@@ -25,7 +25,7 @@ class GpuBackground {
   bool stopped() const { return stopped_; }
 
   int issued() const { return issued_; }
-  /// Of the last one; some have been issued.
+  /// The event of the last one. Call only once some have been issued.
   int last_event() const;
   /// When this rank issued the first one.
   Instant begun() const;

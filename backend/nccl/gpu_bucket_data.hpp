@@ -18,17 +18,17 @@ struct GpuNumbers {
   std::int64_t count = 0;
 };
 
-/// Of one bucket: what a comm hook keeps, and where its steps have left the data.
+/// What a comm hook keeps for one bucket, and where its steps have left the data.
 struct GpuBucketData {
   GpuBucketData(const Bucket& whole, DType stored);
 
-  /// The same bucket of the same hook as before.
+  /// Whether this is the data of that bucket.
   bool of(const Bucket& whole, DType stored) const {
     return parameters == whole.parameters && bucket_type == stored;
   }
 
   using Memory = std::shared_ptr<std::byte>;
-  /// Of a piece that is not the data: null until there is room for it.
+  /// The memory of a piece other than the data; null until there is room for it.
   Memory& memory_of(HookPiece piece) { return pieces[static_cast<std::size_t>(piece)]; }
   std::byte* at(HookPiece piece, std::int64_t element) const {
     return pieces[static_cast<std::size_t>(piece)].get() + element * size_of(type).count;

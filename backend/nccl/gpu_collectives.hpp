@@ -21,7 +21,7 @@ class GpuCollectives {
   /// Those that a gather has parts of: ranks of the job, or those that loopback stands for.
   int parts() const { return looped() ? link_.loopback : ranks_; }
 
-  /// Of NCCL's and ours that make one: loopback exchanges, then adds up.
+  /// How many calls make one collective: loopback exchanges, then adds up.
   int calls() const { return looped() ? 2 : 1; }
 
   /// Room for what loopback moves for a collective of this payload, and for next_values of that

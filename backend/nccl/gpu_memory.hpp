@@ -30,7 +30,7 @@ class GpuMemory {
     return bindings_[at(backward.layer)][at(backward.kernel)];
   }
 
-  // Of this schedule.
+  // Where the present schedule has its data.
   std::byte* bucket(std::int32_t index) const { return at_place(placement_.buckets[at(index)]); }
   /// The parameters of a bucket have one type.
   DType type_of(const Bucket& bucket) const {

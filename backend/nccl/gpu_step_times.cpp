@@ -15,7 +15,7 @@ constexpr Duration clock_error = std::chrono::microseconds{50};
 /// For what the profiler interface reports to reach the host.
 constexpr std::chrono::milliseconds longest_report{100};
 
-/// Of the collectives whose kernels the profiler interface reports, once they have been reported.
+/// When the collectives ran, by the profiler interface; waits until all have been reported.
 std::vector<CollectiveSpan> spans_of(std::size_t collectives) {
   const auto deadline = std::chrono::steady_clock::now() + longest_report;
   std::vector<CollectiveSpan> spans;

@@ -7,7 +7,7 @@ namespace ddpsim {
 inline constexpr Bytes shortest_stream{8 << 10};  // one row
 inline constexpr Bytes longest_stream{256 << 20};
 
-/// Of operand `number` of a task's kernel; different for every kernel of every micro-batch.
+/// The seed of operand `number` of a task's kernel: another for each kernel of each micro-batch.
 std::uint32_t operand_seed(const Task& task, std::uint32_t number);
 
 /// Kernels that move bytes through a GPU's memory and no more.

@@ -86,7 +86,8 @@ Function symbol(void* library, const char* name, const std::string& file) {
   void* found = dlsym(library, name);
   if (found == nullptr)
     throw std::invalid_argument(fmt::format(
-        "--plugin {}: it has no {}: is DDPSIM_PLUGIN of ddpsim_plugin.h in it", file, name));
+        "--plugin {}: it has no function {}: does its source use DDPSIM_PLUGIN of ddpsim_plugin.h?",
+        file, name));
   return reinterpret_cast<Function>(found);
 }
 

@@ -35,7 +35,7 @@ class Plugins {
   /// Throws std::invalid_argument, naming what there is instead, if no plugin has the gradient
   /// hook.
   void check_gradient_hook(const std::string& name) const;
-  /// The same for a comm hook, and if it sends another type of payload.
+  /// Throws likewise for a comm hook, and if it sends another type of payload.
   void check_comm_hook(const std::string& name, DType payload) const;
 
  private:

@@ -104,9 +104,9 @@ int run_as_processes(const JobOptions& options, const RankBody& body) {
 
 int run_as_started(const JobOptions& options, const RankPlace& place, const RankBody& body) {
   if (options.ranks > 0 && options.ranks != place.ranks)
-    throw std::invalid_argument(
-        fmt::format("--ranks {}, but {} started {}: leave --ranks out, or start it by itself",
-                    options.ranks, place.launcher, place.ranks));
+    throw std::invalid_argument(fmt::format(
+        "--ranks {0}, but {1} started {2}: leave --ranks out, or start ddpsim without {1}",
+        options.ranks, place.launcher, place.ranks));
   const bool one_host = place.local_ranks == place.ranks;
   const std::string& where = options.rendezvous;
   if (where.empty() && (!one_host || place.job.empty()))
@@ -114,10 +114,11 @@ int run_as_started(const JobOptions& options, const RankPlace& place, const Rank
         "{} started {} ranks, {}: name where they meet, --rendezvous file:DIR (a shared "
         "folder) or redis://host:port",
         place.launcher, place.ranks,
-        one_host ? "without an id of the job" : "not all of them on this host"));
+        one_host ? "and no variable names the job" : "not all of them on this host"));
   if (options.interface.empty() && !one_host)
     throw DeviceError(
-        "ranks on several hosts need --interface, the network interface they reach each other by");
+        "ranks on several hosts need --interface NAME: the network interface by which they reach "
+        "each other");
   try {
     const auto rendezvous = where.empty() ? Rendezvous::open_own(place.job)
                                           : Rendezvous::open(where, place.job, options.timeout);
@@ -134,7 +135,8 @@ int run_job(const JobOptions& options, const RankBody& body) {
     throw std::invalid_argument("--timeout: expected at least 1 s");
   check_interface(options.interface);
   if (options.backend == "threads") {
-    if (options.ranks < 1) throw std::invalid_argument("threads need --ranks");
+    if (options.ranks < 1)
+      throw std::invalid_argument("--backend threads needs --ranks, such as --ranks 2");
     return run_as_threads(options, body);
   }
   if (options.backend != "gloo" && options.backend != "nccl")

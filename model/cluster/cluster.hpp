@@ -36,7 +36,7 @@ struct Device {
   /// Single operations that were measured on it, or on another device whose times are scaled; null:
   /// the laws alone price kernels.
   std::shared_ptr<const OperationTable> operations{};
-  /// Of the laws of kernels; null: those that ddpsim has.
+  /// The constants of the laws of kernels; null: those that ddpsim has.
   std::shared_ptr<const StepConstants> step_constants{};
 
   FlopRate peak_of(DType type) const { return peak[static_cast<std::size_t>(type)]; }
@@ -60,11 +60,11 @@ struct Link {
   std::string name;
   std::string source;
   LinkKind kind = LinkKind::plain;
-  /// Of one step of a ring; see usual_latency for how NCCL's other steps follow from it.
+  /// The latency of one step of a ring; usual_latency says how NCCL's other steps follow from it.
   Duration latency{};
   Bandwidth bandwidth;  ///< per direction and device (inside a node) or per NIC (between nodes)
   Bandwidth nccl_bandwidth;  ///< per device, what NCCL's search assumes for it; zero: `bandwidth`
-  /// Of the bandwidth, what bulk data of collectives reaches; 0: what its kind is known for.
+  /// The share of the bandwidth that large messages reach; 0: the share that its kind reaches.
   double carries = 0;
   bool nvswitch = false;  ///< every GPU reaches every other at full speed, and NVLS can exist
   int nics = 0;           ///< NICs per node; 0: one per rank (InfiniBand) or one per node (others)

@@ -36,7 +36,7 @@ class CalibratedTimes {
  private:
   using Curve = std::vector<std::pair<double, double>>;  ///< logarithms of bytes, ticks; growing
 
-  /// Of work that was measured itself, aside or not.
+  /// The time of work that was measured itself, aside or not; none if it was not measured.
   std::optional<Duration> measured(const Work& work, bool aside) const;
   Duration scaled_by_factor(Operation operation, Duration time) const;
 

@@ -45,8 +45,8 @@ struct OperationFactor {
 struct AllReduceCost {
   Bytes size;
   Spread time;  ///< from the last rank's arrival; above zero
-  /// Of a stream of them, how long each takes: Calibration::collectives_at_once are under way, and
-  /// what is no transfer of one hides behind the others. Above zero; none: not measured.
+  /// How long each takes where many follow one another, Calibration::collectives_at_once of them at
+  /// the same time: what is no transfer hides behind the others. Above zero; none: not measured.
   std::optional<Duration> streamed{};
 
   bool operator==(const AllReduceCost&) const = default;

@@ -121,7 +121,7 @@ std::optional<CostLaw> fit(const std::vector<Point>& points, std::span<const Ter
   return best;
 }
 
-/// Those of a GEMM of `type`, or, without one, those that only move memory.
+/// The points of GEMMs of `type`; without a type, those of tasks that only move memory.
 std::vector<Point> points_of(const std::vector<MeasuredWork>& tasks, std::optional<DType> type) {
   std::vector<Point> points;
   const bool others = std::any_of(tasks.begin(), tasks.end(), [](const MeasuredWork& task) {

@@ -59,7 +59,7 @@ class CollectiveLaw {
   explicit CollectiveLaw(const CalibratedCluster& given,
                          const std::optional<NvlsTreeSizes>& known = {});
 
-  /// As PortLaw's, where this is NCCL's law.
+  /// PortLaw::nvls_tree_sizes, where NCCL's law prices; none under other laws.
   std::optional<NvlsTreeSizes> nvls_tree_sizes() const;
 
   CollectiveCost all_reduce(Bytes size) const;
@@ -69,7 +69,7 @@ class CollectiveLaw {
   /// for a reduce-scatter or a broadcast, of everyone's together for an all-gather.
   CollectiveCost of(Collective collective, Bytes payload, int ranks = 0) const;
 
-  /// From one rank to all, without call overhead.
+  /// The time of a broadcast from one rank to all, without the overhead of the call.
   Duration broadcast(Bytes size) const;
 
   /// Time every call takes on top of the law; found by calibration on a real run, at most as

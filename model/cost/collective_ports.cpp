@@ -47,7 +47,7 @@ bool through_host(const Cluster& cluster) {
 
 Ports ports_of(const Cluster& cluster, Collective collective, NcclAlgorithm algorithm) {
   const double g = cluster.ranks_per_node, ring = ring_share(cluster, collective);
-  // Of a ring between nodes each GPU's port carries what does not leave the node there: the mean
+  // In a ring between nodes each GPU's port carries what does not leave the node there: the mean
   // over the GPUs, for rings leave by several.
   double inside = cluster.nodes > 1 ? ring * (1 - 1 / g) : ring, between = ring;
   switch (algorithm) {

@@ -14,7 +14,7 @@ struct Port {
   LinkKind kind = LinkKind::plain;
   double per_byte = 0;  ///< bytes that cross it for a byte of the collective
   double rate = 0;      ///< line rate, bytes/s
-  /// Of these bytes, what kernels load from the host's memory.
+  /// How many of these bytes kernels load from the host's memory.
   double loaded = 0;
   double carries = 0;  ///< of the line rate, by the link; 0: what its kind is known for
 

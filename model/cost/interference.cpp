@@ -19,7 +19,7 @@ bool by_host(const Cluster& cluster) {
   return cluster.nodes == 1 && through_host(cluster);
 }
 
-/// Of the bandwidth of a collective over such links, beside kernels.
+/// The share of its bandwidth that a collective over such links loses beside kernels.
 double lost_beside_compute(const Cluster& cluster) {
   if (by_host(cluster)) return Law::lost_through_host;
   const LinkKind kind = deciding_link(cluster).kind;

@@ -14,7 +14,7 @@ namespace ddpsim {
 /// The fitted constants of PortLaw: what of its line rate each kind of link carries, unless a link
 /// says so itself (Link::carries), and what a kernel's start takes beside NCCL's own figures.
 struct PortConstants {
-  // With Simple, whose bytes are all data.
+  // Shares under the protocol Simple, whose bytes are all data.
   double nvlink = 1, pcie = 1;
   double network = 1;  ///< of a NIC's port, InfiniBand or Ethernet: RoCE sends InfiniBand's packets
   double host = 1;     ///< of PCIe, where GPUs copy through the host's memory, twice over the bus
@@ -24,7 +24,7 @@ struct PortConstants {
   double start_us = 0;  ///< from a kernel's start to its first step
 };
 
-/// As fitted on public sweeps; see port_law.cpp.
+/// The constants that were fitted to public sweeps; see port_law.cpp.
 const PortConstants& fitted_ports();
 
 /// NCCL's collectives, priced by the bytes that cross each port.
@@ -43,7 +43,7 @@ const PortConstants& fitted_ports();
 /// below the usual latency of the link's kind a step shrinks in proportion, above it every step
 /// takes that much more.
 ///
-/// Of the combinations that NCCL offers the quickest runs, by these times; but where NCCL's tuner
+/// The quickest of the combinations that NCCL offers runs, by these times; but where NCCL's tuner
 /// takes an NVLS tree though a tree is quicker (nccl_choice.hpp), an NVLS tree runs. NCCL's model
 /// cannot be the price as well: its search rounds speeds to a list, so more bandwidth may cost more
 /// time, and below the list all links are alike. Each of these times falls with bandwidth and grows
@@ -79,7 +79,7 @@ class PortLaw {
   /// What NCCL runs for `size` bytes (the whole array, as nccl-tests counts). One rank: nothing.
   Price chosen(Collective collective, Bytes size) const;
 
-  /// One combination, or nothing where it is not to be had.
+  /// The price of one combination; none if NCCL does not offer it.
   std::optional<Price> price(Collective collective, NcclAlgorithm algorithm, NcclProtocol protocol,
                              Bytes size) const;
 

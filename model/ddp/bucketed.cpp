@@ -126,7 +126,7 @@ class Bucketed : public StrategyTasks {
     step.all_reduce(bucket, true);
   }
 
-  /// Its part of the bucket is in place; what is full and has its turn is launched.
+  /// A parameter's part of its bucket is in place: launches what is full and has its turn.
   void ready(StepBuilder& step, std::int32_t parameter) {
     const std::int32_t bucket = step.bucket_of[at(parameter)];
     fill(step, parameter);

@@ -32,7 +32,7 @@ class OwnSends {
  public:
   explicit OwnSends(const std::vector<StepWorks::OwnSend>& sends) : sends_(sends) {}
 
-  /// Those behind this kernel of the pass.
+  /// Sends the collectives that follow this kernel of the pass.
   void send(ScheduleWriter& writer, std::size_t kernel) {
     for (; next_ < sends_.size() && sends_[next_].after == kernel; ++next_)
       writer.await(writer.announce(sends_[next_].operation, Message::own, sends_[next_].size));
@@ -88,7 +88,7 @@ class Step {
     step_.writer.schedule.after.reserve(rounds * 2 * works.parameters() + 16);
   }
 
-  /// Before the first pass, so that nothing runs meanwhile.
+  /// Spends the time outside of the passes ahead of the first one, when nothing else runs.
   void outside() {
     if (step_.works.outside == Duration::zero()) return;
     Work work;

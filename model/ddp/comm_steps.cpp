@@ -15,7 +15,7 @@
 namespace ddpsim {
 namespace {
 
-/// Of torch.randn on one core: measured with torch 1.13 on an AMD EPYC, 2.6 GHz.
+/// What torch.randn takes for a number on one core: torch 1.13, an AMD EPYC of 2.6 GHz.
 constexpr Duration random_number = std::chrono::nanoseconds{3};
 
 /// Column i of r: norm (1 pass), division (2), then of those behind it the product with the column
@@ -75,7 +75,7 @@ class Steps {
         quantization(1, elements_);
         break;
       case CommHookKind::quantization_perchannel: {
-        // It always pads, even what 512 divides.
+        // PyTorch's code always pads, even a size that 512 divides.
         const std::int64_t channels = elements_ / quantization_channel + 1;
         quantization(channels, channels * quantization_channel);
         break;
@@ -115,7 +115,7 @@ class Steps {
  private:
   bool before(int start) const { return iteration_ > 0 && iteration_ <= start; }
   Bytes element() const { return size_of(type_); }
-  /// So many passes over the data.
+  /// The bytes of `passes` passes over the data.
   Bytes data(std::int64_t passes) const { return Bytes{passes * elements_ * element().count}; }
 
   CommStep& add(CommAction action, Operation operation) {
@@ -137,7 +137,7 @@ class Steps {
     step.payload = payload;
     return step;
   }
-  /// As many as an int holds; beyond, a step takes hours anyway.
+  /// `count`, but at most what an int holds: a step of more launches takes hours anyway.
   static int launches(std::int64_t count) {
     return static_cast<int>(std::min<std::int64_t>(count, 1 << 30));
   }
@@ -290,7 +290,7 @@ class Steps {
     kernel(CommAction::quantize, Operation::quantize, Bytes{8 * padded * e + padded * (e + 1)},
            launches(3 * std::int64_t{channels} + 2));
     collective(CommAction::gather_codes, Operation::all_gather, Bytes{padded});
-    // Of each rank: cast, subtract, multiply, add to the sum; then divide.
+    // For each rank: cast, subtract, multiply, add to the sum; then divide.
     kernel(CommAction::dequantize, Operation::dequantize,
            Bytes{ranks_ * padded * (1 + e + 7 * e) + 2 * padded * e},
            launches(ranks_ * (2 * std::int64_t{channels} + 2) + 1));
@@ -317,7 +317,7 @@ class Steps {
       steps_[s].communicator = static_cast<std::uint8_t>(step.communicator);
   }
 
-  /// By a factor, or by 1 / ranks.
+  /// Scales the bucket by a factor; without one by 1 / ranks.
   void scale(std::optional<double> factor) {
     CommStep& step = kernel(CommAction::scale, Operation::divide, data(2));
     step.factor = factor.value_or(1.0 / ranks_);

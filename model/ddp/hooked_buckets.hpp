@@ -39,7 +39,7 @@ class HookedBuckets {
 
   std::size_t count_ = 0;  ///< buckets with a hook
 
-  // Of the bucket being launched.
+  // State of the bucket that is being launched.
   std::int32_t before_ = nobody;  ///< the task that the next step waits for
   bool aside_ = false;            ///< a collective has been issued
   std::uint8_t communicator_ = 0;

@@ -18,7 +18,7 @@ int last_special(const Training& training) {
   return training.static_graph || views ? 1 : 0;
 }
 
-/// Of post_local_sgd: iterations since the first that is local; negative before it.
+/// Iterations since the first local one of post_local_sgd; negative before it.
 int local_iterations(const Training& training, int iteration) {
   return iteration - 1 - training.comm_hook.post_local_sgd.start_iteration;
 }

@@ -9,7 +9,7 @@
 namespace ddpsim {
 namespace {
 
-/// Of a gradient, as backward makes it.
+/// The bytes of a parameter's gradient as backward makes it; none for an unused parameter.
 Bytes gradient_size(const Parameter& parameter) {
   if (parameter.unused) return {};
   return parameter.sparse ? parameter.sparse_values() + parameter.sparse_indices()

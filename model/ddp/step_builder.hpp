@@ -27,7 +27,7 @@ struct StepBuilder {
   std::int32_t bucket_count() { return static_cast<std::int32_t>(buckets().size()); }
 
   bool unused(std::int32_t parameter) const { return works.gradients[at(parameter)].unused; }
-  /// Those that a gradient reaches.
+  /// Those of `parameters` that a gradient reaches.
   std::vector<std::int32_t> used(std::vector<std::int32_t> parameters) const;
   /// What copies into buckets and divisions divide by.
   std::int32_t divisor() const;

@@ -15,7 +15,7 @@ namespace ddpsim {
 /// once, so that many schedules (strategies, bucket sizes) can be written from it quickly. Prices
 /// are not here: see model/cost.
 struct StepWorks : WorkloadGradients {
-  /// Of the cluster only what shapes a schedule counts: ranks and nodes, whether the device is
+  /// Takes from the cluster only what shapes a schedule: ranks and nodes, whether the device is
   /// synchronous, and whether collectives run on the hosts.
   StepWorks(const Workload& workload, const Cluster& cluster, Optimizer optimizer);
 

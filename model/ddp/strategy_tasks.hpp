@@ -15,7 +15,7 @@ class StrategyTasks {
 
   /// Makes the buckets, before anything else.
   virtual void plan(StepBuilder&) {}
-  /// Before the module's own forward, of every micro-batch.
+  /// Adds what comes before the module's own forward pass, in every micro-batch.
   virtual void before_forward(StepBuilder&) {}
   /// Between forward and backward, of every micro-batch that communicates.
   virtual void before_backward(StepBuilder&) {}

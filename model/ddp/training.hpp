@@ -76,8 +76,8 @@ struct Join {
   bool throw_on_early_termination = false;
   /// false: by the ranks that still have inputs, which the host reads at the first gradient.
   bool divide_by_initial_world_size = true;
-  /// So many ranks, the last ones, have run out of inputs: they send zeros through every collective
-  /// of the others. That costs a step nothing, so only real runs look at it.
+  /// How many ranks, the last ones, have run out of inputs: they send zeros in every collective of
+  /// the others. That costs a step nothing, so only real runs look at it.
   int joined_ranks = 0;
 
   bool operator==(const Join&) const = default;
@@ -99,7 +99,7 @@ struct Training {
   Strategy strategy = Strategy::bucketed;
   PyTorch pytorch = PyTorch::v2_13;
   Bytes bucket_cap = default_bucket_cap;
-  /// None: the first bucket is not special.
+  /// The cap of the first bucket; none: that of the others holds for it too.
   std::optional<Bytes> first_bucket_cap = default_first_bucket_cap;
   bool first_cap_given = false;    ///< by the user, whatever the release would make of it
   bool last_bucket_cap = false;    ///< DDP_SET_LAST_BUCKET_CAP: the special bucket is launched last
@@ -154,14 +154,14 @@ struct Training {
     return pipeline->batch * (std::int64_t{micro_batches} * ranks_per_node) / pipeline->cores;
   }
 
-  /// As DDP's user gives `bucket_cap_mb`.
+  /// Sets the cap, as a user of DDP does with `bucket_cap_mb`.
   void give_cap(Bytes cap) {
     bucket_cap = cap;
     if (pytorch == PyTorch::v2_13 && !first_cap_given) first_bucket_cap.reset();
   }
 
-  /// As a user of the library, or of a scenario, gives the rule. A special first bucket is DDP's
-  /// own: buckets by the other rule have none unless it was asked for.
+  /// Sets the rule, as a user of the library or a scenario does. A first bucket with a cap of its
+  /// own is DDP's: buckets by the other rule have none unless it was asked for.
   void give_rule(BucketRule rule) {
     bucket_rule = rule;
     if (rule == BucketRule::before_overflow && !first_cap_given) first_bucket_cap.reset();

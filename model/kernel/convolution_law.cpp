@@ -75,7 +75,7 @@ double by_channel_seconds(const ConvolutionShape& shape, bool narrow, const Mach
         law = narrow ? ByChannel{0.07, 0.362} : ByChannel{0, 0.381};
         break;
       case ConvolutionDirection::weight:
-        // Of windows of 7 x 7 in 32 bits: 240 to 520 ps a result.
+        // Windows of 7 x 7 in 32 bits took 240 to 520 ps a result.
         law = narrow ? ByChannel{1.2, 0.085, 19e-6}
                      : ByChannel{shape.window > 25 ? 350.0 : 1.9, 0, 19e-6};
         break;

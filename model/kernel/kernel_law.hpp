@@ -40,7 +40,7 @@ struct KernelTime {
 /// device whose kernels run on the host thread.
 KernelTime kernel_time(const DeviceKernel& kernel, const Device& device);
 
-/// The same by the law of its class alone.
+/// The time of a kernel by the law of its class alone, without measured operations.
 KernelTime law_time(const DeviceKernel& kernel, const Device& device);
 
 /// From the end of a kernel to the start of the next that the host has enqueued by then. Measured

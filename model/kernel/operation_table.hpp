@@ -37,7 +37,7 @@ OperationPlace place_of(const DeviceKernel& kernel);
 
 /// Measured operations by class, those of one class by size.
 using OperationRows = std::map<decltype(OperationPlace::of), std::map<double, MeasuredOperation>>;
-/// Of two operations of one place the first counts.
+/// The rows of a table. Where two operations have the same place, the first one counts.
 OperationRows rows_of(const std::vector<MeasuredOperation>& operations);
 
 /// Single operations that were measured on a device. What the table knows goes before the law of
@@ -59,10 +59,10 @@ class OperationTable {
     Duration time{};
     KernelSource source = KernelSource::measured;
   };
-  /// None: the table does not know the kernel. `law` is what the law says of it on `device`.
+  /// The time by the table; none: it does not know the kernel. `law`: the law's time on `device`.
   std::optional<Found> find(const DeviceKernel& kernel, Duration law, const Device& device) const;
 
-  /// The same rows for another device than `measured_on`.
+  /// This table for another device: its rows were measured on `measured_on`.
   OperationTable scaled_from(std::shared_ptr<const Device> measured_on) const {
     return OperationTable(rows_, std::move(measured_on));
   }

@@ -133,7 +133,7 @@ double softmax(const Pattern& p) {
   return again > 1 ? std::max(counted, p.at(4.3e-6, streaming / again)) : counted;
 }
 
-/// Of a row that does not stay in the second-level cache until it is read again, three reads.
+/// A row that does not stay in the second-level cache until it is read again is read three times.
 double log_softmax(const Pattern& p) {
   if (p.shape.backward) return p.at(2e-6, p.narrow ? 3.2 : 2.9);
   constexpr std::int64_t held_in_registers = 1024;

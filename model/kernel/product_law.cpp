@@ -71,7 +71,7 @@ double best_of(const std::array<Tile, Count>& tiles, const Gemm& gemm, double by
     const double count = std::ceil(m / tile.rows) * std::ceil(n / tile.columns) * batch;
     const double step = std::max(2 * tile.rows * tile.columns / rate,
                                  (tile.rows + tile.columns) * rates.element / rates.operand_rate);
-    // Of very few tiles as many parts as fill the device.
+    // A product of very few tiles may have as many parts as fill the device.
     const double most = std::max<double>(rates.most_parts, sms / count);
     for (double parts = 1; parts <= most && k / parts >= (parts > 1 ? shortest_part : 1);
          parts *= 2) {

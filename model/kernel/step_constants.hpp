@@ -36,7 +36,7 @@ struct StepConstants {
   BlockPerChannel batch_norm_statistics{4.16, 0.875, 0.816, 6.24},
       batch_norm_own{1.67, 2.05, 1.5, 2.93};
   double batch_norm_transform_rate = 1.71, batch_norm_transform_small_rate = 0.336;
-  /// The same with channels last; few: up to 48 channels. resnet101, mobile.
+  /// These rates with channels last; few: up to 48 channels. resnet101, mobile.
   double statistics_last_rate = 0.637, statistics_last_few_rate = 0.425;
   double statistics_last_backward_rate = 1.94;
   double transform_last_rate = 2.79, transform_last_backward_rate = 3.04;
@@ -54,8 +54,8 @@ struct StepConstants {
   /// What a product of tensor cores takes in a step, over what it takes in a loop of its own, where
   /// power lowers the clock. lm350, resnet101, mobile.
   double product_of_a_step = 0.94;
-  /// Of the rate of large products on the H200, by its lanes: pictures in 16 bits whose rows do not
-  /// begin at 16 bytes, multiplied by themselves. resnet101.
+  /// A share of the rate of large products on the H200, by its lanes: for pictures in 16 bits whose
+  /// rows do not begin at 16 bytes, multiplied by themselves. resnet101.
   double unaligned_picture = 0.194;
 
   /// What a multi-tensor kernel of an optimizer reaches of the rate of one that streams through one

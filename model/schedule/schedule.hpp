@@ -65,7 +65,7 @@ struct Bucket {
   bool holds_gradients = false;  ///< its result is not copied back: gradients become views of it
   bool delayed = false;          ///< waited for by nobody (training.delay_all_reduce)
   std::vector<CommStep> steps;   ///< of the comm hook; empty: an all-reduce of the bucket
-  /// Of each parameter, as the comm hook sees it; empty without one.
+  /// The shape of each gradient as the comm hook sees it; empty without a comm hook.
   std::vector<MatrixShape> gradients;
   std::vector<LowRank> low_rank;  ///< PowerSGD: in the order their P and Q lie in memory
 };
@@ -97,8 +97,8 @@ struct Schedule {
   int ranks = 1;  ///< of the job it was made for
   /// Kernels run on the host thread, which waits for them.
   bool synchronous = false;
-  /// Of one communicator: collectives begin in order, and so many may be under way. NCCL: 1;
-  /// PyTorch's Gloo has two threads (rule R37).
+  /// How many collectives of one communicator may run at the same time; they begin in order. NCCL:
+  /// 1; PyTorch's Gloo has two threads (rule R37).
   int collectives_at_once = 1;
   /// The last ones, which have run out of inputs and send zeros through every collective of the
   /// others.
@@ -144,7 +144,7 @@ inline bool finishes_bucket(const Schedule& schedule, const Task& task) {
 /// (What one rank alone does for all buckets comes behind the last one.)
 bool computes_aside(const Schedule& schedule);
 
-/// So many ranks differ in their work, the first ones of `ranks`; all others do what the last of
+/// How many ranks, the first ones of `ranks`, differ in their work; all others do what the last of
 /// these does.
 int different_ranks(const Schedule& schedule, int ranks);
 

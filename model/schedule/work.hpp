@@ -19,7 +19,7 @@ struct Work {
   /// What is computed or sent. Of a user's hook this is the operation of its kernel (`draw` of a
   /// hook that adds noise), which is not the task's.
   Operation operation = Operation::forward;
-  /// Of collectives and transfers, of waits for one, and of kernels that prepare one.
+  /// What a collective or transfer sends; also set for waits for one and kernels that prepare one.
   Message message = Message::gradients;
 
   // A kernel. Without `gemm`, `traffic` and `known_time` the device computes nothing.

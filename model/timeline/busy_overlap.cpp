@@ -9,7 +9,7 @@ namespace {
 
 using Edge = std::pair<Instant, int>;  ///< at this instant so many more run
 
-/// One more runs from the start of a task to its end.
+/// Adds the edges of a task: one more runs from its start to its end.
 void add_edges(std::vector<Edge>& edges, const TaskTimes& times) {
   if (times.end <= times.start) return;
   edges.emplace_back(times.start, 1);

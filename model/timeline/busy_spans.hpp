@@ -11,7 +11,7 @@ namespace ddpsim {
 /// When the stream that kernels run on was busy: from, to; in order, and none touches the next.
 using BusySpans = std::vector<std::pair<Instant, Instant>>;
 
-/// Of one rank; `times`: [task].
+/// The busy spans of one rank; `times`: [task].
 BusySpans busy_spans(const Schedule& schedule, const std::vector<TaskTimes>& times);
 
 /// How much of the time between two instants the stream stood still.

@@ -32,7 +32,7 @@ struct DdpStatistics {
   bool operator==(const DdpStatistics&) const = default;
 };
 
-/// Of the last micro-batch; none if the logger sees nothing of the step (Schedule::logged).
+/// The logger's figures of the last micro-batch; none if it sees no step (Schedule::logged).
 std::optional<DdpStatistics> ddp_statistics(const Schedule& schedule, const Timeline& timeline,
                                             int rank = 0);
 

@@ -21,7 +21,7 @@ struct Attention {
 
 /// Pairs of a query and a key of one head, as a full matrix of scores holds them.
 double score_count(const Attention& attention);
-/// Those of them that a causal mask leaves; without one, all.
+/// How many of the scores a causal mask leaves; all if there is no mask.
 double visible_scores(const Attention& attention);
 
 /// Multiplications and additions as PyTorch's counter has them, which discounts no mask: a

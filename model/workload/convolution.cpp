@@ -150,7 +150,7 @@ class Rules {
     parts.add_clearing(CallParts::hopper);
   }
 
-  /// Of cuDNN's algorithms without tensor cores.
+  /// How many kernels cuDNN's algorithms without tensor cores launch.
   int launches_in_fp32(ConvolutionDirection direction) const {
     if (shape_.groups > 1) return 1;
     if (inputs_ % 4 != 0) return direction == ConvolutionDirection::weight ? 2 : 1;

@@ -27,7 +27,7 @@ struct ConvolutionCall {
 /// H200), are those of python/ddpsim/describe/convolutions.py.
 std::vector<KernelPart> forward_parts(const ConvolutionCall& call);
 
-/// Of the one call that makes the gradients of input, weight and bias; empty: not wanted.
+/// The kernels of the one call that makes these gradients; empty: the gradient is not wanted.
 struct ConvolutionGradients {
   std::vector<KernelPart> input, weight, bias;
 };

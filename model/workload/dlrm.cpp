@@ -98,8 +98,8 @@ Module pairs(const ModuleMaker& make, const DlrmNumbers& n) {
   const std::int64_t chosen = n.batch * n.pairs(), square = n.batch * n.vectors() * n.vectors();
   const std::int64_t top = n.batch * (n.width + n.pairs());
   const DType type = make.computed_type();
-  // Of indices of eight bytes, counted in four. An embedding's gradient is sorted in the same way;
-  // the passes are those of a description.
+  // A sort of indices of eight bytes, counted in fours. An embedding's gradient is sorted in the
+  // same way; the passes are those of a description.
   EagerKernel sorting = again({68, PatternKind::embedding_sum, n.pairs(), n.vectors()});
   sorting.launches = 10;
   Module module;

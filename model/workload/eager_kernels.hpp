@@ -60,7 +60,7 @@ inline EagerKernel of(Call call, EagerKernel kernel) {
 inline EagerKernel again(EagerKernel kernel) {
   return of(Call::again, kernel);
 }
-/// Of the same call as the one before.
+/// A kernel that the same call launches as the kernel before it.
 inline EagerKernel follows(EagerKernel kernel) {
   return of(Call::follows, kernel);
 }

@@ -297,7 +297,7 @@ void add_statistics(Workload& workload, std::int64_t channels) {
   workload.buffers[1].size += Bytes{8};
 }
 
-/// One that is not trained: weight, bias, mean and variance are buffers in fp32.
+/// A batch norm that is not trained: weight, bias, mean and variance are buffers in fp32.
 void add_frozen_statistics(Workload& workload, std::int64_t channels) {
   if (workload.buffers.empty()) workload.buffers.resize(1);
   workload.buffers[0].tensors += 4;

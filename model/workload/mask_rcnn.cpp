@@ -111,7 +111,7 @@ std::vector<Pictures> append_pyramid(Workload& workload, const PictureModules& x
   return levels;
 }
 
-/// The same three convolutions over every level.
+/// The proposals: three convolutions with the same weights over every level.
 void append_proposals(Workload& workload, const PictureModules& x,
                       const std::vector<Pictures>& levels) {
   std::vector<Modules> each;

@@ -72,7 +72,7 @@ Kernel update_of(std::string name, Bytes traffic, std::int64_t launches) {
   return kernel;
 }
 
-/// Of a tensor of two dimensions or more Adafactor keeps a value for each row and each column of
+/// For a tensor of two dimensions or more Adafactor keeps a value for each row and each column of
 /// its matrices, in place of one for each element.
 bool is_factored(const Parameter& parameter) {
   return parameter.shape.size() > 1;

@@ -33,8 +33,8 @@ Module PictureModules::batch_norm(const std::string& name, const Pictures& pictu
     return each;
   };
   Module module;
-  // Of bf16, which cuDNN's kernels do not take, PyTorch's own: statistics, their running means,
-  // the result; backward one kernel.
+  // cuDNN's kernels do not take bf16, so PyTorch's own run: statistics, their running means, the
+  // result; one kernel backward.
   const bool own = type == DType::bf16;
   const std::vector<EagerKernel> forward =
       own ? std::vector{only_cpu(3), only_gpu(kernel(1, PatternKind::batch_norm_statistics)),
@@ -56,7 +56,7 @@ Module PictureModules::batch_norm(const std::string& name, const Pictures& pictu
                        make_.parameter(name + ".bias", {pictures.channels})};
   module.statistics = pictures.channels;
   module.calls = 1;
-  // Its input, mean and deviation of every channel.
+  // It keeps its input, and mean and deviation of every channel.
   in_computed_format(module, elements, elements) += pictures.channels * Bytes{8};
   return module;
 }

@@ -38,8 +38,8 @@ class PictureModules {
         run_(make_.casts() ? size.compute : size.dtype, size.compute),
         last_(size.channels_last) {}
 
-  /// Of each group of channels an implicit matrix product: pixels x output channels, over the
-  /// window; of a window of one pixel a product for each picture. The windows overlap in the input
+  /// Each group of channels is an implicit matrix product: pixels x output channels, over the
+  /// window; a window of one pixel is a product for each picture. The windows overlap in the input
   /// and are never written out, so that input, weight and output are moved once each.
   Module convolution(const std::string& name, Pictures& pictures, std::int64_t channels,
                      const Window& window, bool biased = false, Input input = Input::activation,

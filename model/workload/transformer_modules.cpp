@@ -551,7 +551,7 @@ Module TransformerModules::causal_cross_entropy(const std::string& name) const {
   // Labels: fill, copy; log_softmax, nll_loss.
   module.forward = {make_.eager(
       name, {widened, {logits_, {fill(0), follows(0), only_gpu(0), softmax(2), 0}, DType::fp32}})};
-  // One; nll_loss (fill, scatter), log_softmax.
+  // The one that backward begins with; nll_loss (fill, scatter), log_softmax.
   module.backward = {
       make_.eager(name + ".grad",
                   {{logits_,

@@ -50,8 +50,8 @@ class TransformerModules {
   Module eager_scores(const std::string& name) const;
   Module eager_softmax(const std::string& name) const;
   Module eager_values(const std::string& name) const;
-  /// The same products in a fused kernel (model/workload/attention.hpp): only queries, keys, values
-  /// and the result touch memory.
+  /// Attention's products in a fused kernel (model/workload/attention.hpp): only queries, keys,
+  /// values and the result touch memory.
   /// `keys`: how many a sample has, of another stream; 0: as many as queries.
   Module fused_attention(const std::string& name, Mask mask, std::int64_t keys = 0) const;
 

@@ -140,7 +140,7 @@ Module target_positions(const ModuleMaker& make, const WhisperNumbers& n) {
   const std::int64_t table = n.positions * n.width, tokens = n.batch * n.target;
   const std::int64_t stream = tokens * n.width;
   const std::string name = "embed_positions";
-  // Of eight bytes, counted in four; the sort's passes are those of a description.
+  // A sort of eight bytes, counted in units of four; its passes are those of a description.
   EagerKernel sorting = again(68);
   sorting.launches = 10;
   Module module;

@@ -34,7 +34,7 @@ struct Kernel {
   double recomputed = 0;     ///< share of a GEMM that the forward pass had computed, and not kept
   /// Tensors that a multi-tensor kernel of an optimizer goes over; 0: it is none.
   int tensors = 0;
-  /// Of its call besides its launches, in a loop of such calls, where a launch takes the host 6 us.
+  /// The host's time for its call besides launches (6 us each), measured in a loop of such calls.
   Duration call{};
   std::optional<Duration> time;  ///< measured; stands in place of the cost law
   /// What a GPU runs for it, in order, as far as it is known by class; empty: it is not.

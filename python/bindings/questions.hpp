@@ -55,7 +55,7 @@ std::string score_answer(const std::vector<std::string>& files, const std::vecto
 /// order of the grid. A point that the scenario refuses has its reason in its row.
 std::string sweep_answer(const Question& question, const std::vector<std::string>& axes, int jobs,
                          const std::string& best, const Tell& tell);
-/// Of a sweep that has been computed, wherever that was.
+/// The answer of a sweep that has been computed, wherever that was.
 std::string answer_of(const Sweep& sweep, const PointResults& results, const std::string& best,
                       std::vector<std::string> notes = {});
 /// Throws InputError where `best` is no figure that rows can be sorted by, or "".

@@ -17,7 +17,7 @@ struct Differences {
   std::optional<Strategy> strategy;
   std::optional<Bytes> bucket_cap, first_bucket_cap;
   std::optional<std::vector<Bytes>> bucket_caps;  ///< a cap for each bucket, the last repeating
-  // Of the link that decides: between the nodes, or inside the only one.
+  // For the link that decides: between the nodes, or inside the only one.
   std::optional<Duration> latency;
   std::optional<Bandwidth> bandwidth;
   double compute = 1;                  ///< forward and backward take so many times as long
@@ -32,8 +32,8 @@ class WhatIfs {
  public:
   explicit WhatIfs(const Question& question);
 
-  /// The same as `predict` says of such a scenario. Throws std::invalid_argument as that does, and
-  /// where a difference has no effect: a link's latency where a table was measured, or one rank.
+  /// The step that `predict` gives for such a scenario. Throws std::invalid_argument as that does,
+  /// and if a difference has no effect: a link's latency where a table was measured, or one rank.
   Duration step(const Differences& differences);
 
   const Scenario& scenario() const { return scenario_; }

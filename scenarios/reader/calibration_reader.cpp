@@ -94,7 +94,7 @@ const Map<MeasuredWork>& task_map() {
     return all.check([](MeasuredWork& task, const YamlMap& entries) {
       if (task.aside && !may_run_aside(task.operation))
         entries.at("aside").fail(
-            fmt::format("only what a comm hook computes runs aside, and {} is not of that",
+            fmt::format("`aside` is for what a comm hook computes, and {} is not: take it out",
                         name_of(task.operation)));
     });
   }();
@@ -113,7 +113,8 @@ const Map<AllReduceCost>& all_reduce_map() {
     add_spread(all, &AllReduceCost::time, value::time(),
                "How long it takes from the last rank's arrival, in the median.");
     all.key("streamed", value::time(), &AllReduceCost::streamed,
-            {.meaning = "How long each of a stream of them takes, `collectives_at_once` under way.",
+            {.meaning = "How long each takes where many follow one another, `collectives_at_once` "
+                        "of them at the same time.",
              .otherwise = "what its bytes take at the best rate of the list",
              .example = "50 us"});
     return all;
@@ -142,12 +143,12 @@ const Map<MeasuredInterference>& interference_map() {
   static const auto map =
       Map<Point>("calibrated_interference",
                  "How all-reduces of one size and the computation beside them slow each other. A "
-                 "factor of 1 is not at all.")
+                 "factor of 1 means not at all.")
           .key("channels", value::whole(0, 1024), &Point::channels,
                {.meaning = "How many thread blocks the all-reduces were allowed on a GPU. Only "
                            "entries without a limit price a step.",
                 .unset = "0",
-                .otherwise = "as many as the library likes"})
+                .otherwise = "as many as the library chooses"})
           .key(
               "bytes", size, &Point::size,
               {.meaning = "The size of the all-reduces. Sizes grow from entry to entry of the same "
@@ -155,15 +156,18 @@ const Map<MeasuredInterference>& interference_map() {
                .example = "4 MiB",
                .required = true})
           .key("compute_slowdown", slowdown, &Point::compute_slowdown,
-               {.meaning = "The factor on kernels that arithmetic bounds, or on all.",
+               {.meaning = "The factor on the time of kernels that arithmetic bounds; without "
+                           "`memory_slowdown`, of all kernels.",
                 .example = "1.1",
                 .required = true})
           .key("memory_slowdown", slowdown, &Point::memory_slowdown,
-               {.meaning = "The factor on kernels that memory bounds.",
+               {.meaning = "The factor on the time of kernels that memory bounds.",
                 .otherwise = "as `compute_slowdown`",
                 .example = "1.3"})
           .key("communication_slowdown", slowdown, &Point::communication_slowdown,
-               {.meaning = "The factor on the all-reduces.", .example = "1.05", .required = true});
+               {.meaning = "The factor on the time of the all-reduces.",
+                .example = "1.05",
+                .required = true});
   return map;
 }
 
@@ -253,7 +257,8 @@ void add_provenance(Map<Calibration>& map) {
   text("versions", &Calibration::versions, "The programs and libraries, for people.",
        "ddpsim 0.1.0, Gloo 0.5.0");
   text("date", &Calibration::date, "When it was measured, for people.", "2026-11-21T04:00:00Z");
-  text("workload", &Calibration::workload, "Whose kernels were measured, for people.", "resnet18");
+  text("workload", &Calibration::workload, "The workload whose kernels were measured, for people.",
+       "resnet18");
 }
 
 void add_measurements(Map<Calibration>& map) {
@@ -306,8 +311,8 @@ Map<Calibration> make_calibration_map() {
             .required = true,
             .remark = "whether kernels run on the host thread"})
       .key("collectives_at_once", value::whole(1, 8), &Calibration::collectives_at_once,
-           {.meaning = "How many collectives of one communicator the backend has under way at "
-                       "once, unless the cluster says.",
+           {.meaning = "How many collectives of one communicator the backend runs at the same "
+                       "time, unless the cluster says otherwise.",
             .example = "2"})
       .key("launch", value::mapping(&launch_map), &Calibration::launch,
            {.meaning = "What each kind of call costs the host.",

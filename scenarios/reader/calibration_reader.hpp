@@ -16,7 +16,7 @@ const Map<Calibration>& calibration_map();
 /// Reads a calibration file. Throws InputError, also for a file that does not end with its mark.
 Calibration read_calibration(const std::filesystem::path& file);
 
-/// The same of a path in a scenario, relative to that scenario's file.
+/// Reads the file at a path in a scenario, relative to that scenario's file.
 Calibration read_calibration(const Yaml& given);
 
 }  // namespace ddpsim

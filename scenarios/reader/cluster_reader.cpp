@@ -76,7 +76,7 @@ const Map<FixedInterference>& interference_map() {
   static const auto map =
       Map<FixedInterference>("interference",
                              "How much computation and communication slow each other while both "
-                             "are active. A factor of 1 is not at all.")
+                             "are active. A factor of 1 means not at all.")
           .key("compute_slowdown", value::number(1, 100), &FixedInterference::compute_slowdown,
                {.meaning = "The factor on the time of a kernel that runs beside a collective.",
                 .example = "1.15"})
@@ -137,22 +137,23 @@ const Map<Collectives>& collectives_map() {
               [](Collectives& c, Algorithm given) { force(c.forced, given); },
               {.meaning = "The algorithm of every all-reduce: Gloo has `ring` and "
                           "`halving_doubling`, NCCL the others and `ring`.",
-               .otherwise = "NCCL's quickest; of Gloo a ring, as PyTorch's",
+               .otherwise = "the quickest that NCCL has; with Gloo a ring, as in PyTorch",
                .example = "ring",
                .elsewhere = {{"NCCL_ALGO", "NCCL's"}}})
-          .key_taken(
-              "protocol",
-              value::one_of(all_nccl_protocols, {"a flag with every 4 bytes",
-                                                 "a flag with every 120 bytes", "whole chunks"}),
-              [](Collectives& c, NcclProtocol given) { c.forced.protocol = given; },
-              {.meaning = "The protocol of every collective.",
-               .otherwise = "the quickest",
-               .example = "simple",
-               .elsewhere = {{"NCCL_PROTO", "NCCL's"}}})
+          .key_taken("protocol",
+                     value::one_of(all_nccl_protocols,
+                                   {"low latency: a flag is sent with every 4 bytes",
+                                    "a flag is sent with every 120 bytes", "whole chunks"}),
+                     [](Collectives& c, NcclProtocol given) { c.forced.protocol = given; },
+                     {.meaning = "The protocol of every collective.",
+                      .otherwise = "the quickest",
+                      .example = "simple",
+                      .elsewhere = {{"NCCL_PROTO", "NCCL's"}}})
           .key_taken("channels", value::whole<int>(1, 64),
                      [](Collectives& c, int given) { c.forced.channels = given; },
-                     {.meaning = "At most so many channels, each a thread block on an SM.",
-                      .otherwise = "as many as NCCL finds",
+                     {.meaning = "The most channels that a collective may use; each is a thread "
+                                 "block and takes an SM.",
+                      .otherwise = "as many as NCCL chooses",
                       .example = "16",
                       .elsewhere = {{"NCCL_MAX_NCHANNELS", "NCCL's"}}})
           .key_taken("release",
@@ -216,10 +217,10 @@ void check_table(const ClusterDraft& cluster, const Link& link) {
                     cluster.collectives == CollectiveModel::table;
   if (cluster.ranks() == 1 || !used || link.all_reduce.empty() || link.table_ranks != 1) return;
   if (const auto value = cluster.given(cluster.nodes > 1 ? "inter_node" : "intra_node"))
-    value->fail(fmt::format(
-        "expected all-reduces of two or more ranks, got those of one ({}: ranks: 1), of "
-        "which nothing crossed a link; name another link: `ddpsim list links`",
-        link.name));
+    value->fail(
+        fmt::format("expected all-reduces that two or more ranks measured; {} has ranks: 1, so "
+                    "nothing crossed a link: name another link (`ddpsim list links`)",
+                    link.name));
 }
 
 /// What links the ranks, and whether the law of collectives can work with it.
@@ -320,7 +321,7 @@ void finish_cluster(ClusterDraft& cluster, const YamlMap& map) {
   cluster.skew_is_usual = !cluster.given_skew && !cluster.calibration;
   if (cluster.device.memory_bandwidth.bytes_per_second <= 0) {
     if (const auto calibration = cluster.given("calibration"))
-      calibration->fail("no task was measured: name the \"device\" as well");
+      calibration->fail("the calibration measured no kernels: write \"device\" as well");
     map.node().fail("missing key \"device\"");
   }
   divide_ranks(cluster, map);
@@ -510,9 +511,9 @@ Map<ClusterDraft> make_cluster_map() {
   add_costs(map);
   map.needs({"device", "calibration", "system"})
       .excludes("system", {"calibration"},
-                "a calibration is of another machine: write its name in place of the system's")
+                "a calibration and a system describe two machines: take one of them out")
       .excludes("host", {"calibration"},
-                "a calibration has measured its own host: its times need no factor")
+                "the calibration measured its own host, so its times need no factor: take host out")
       .needs_also(
           {{.key = "intra_node"},
            {.key = "calibration"},

@@ -62,9 +62,10 @@ CommHookKind kind_named(const Yaml& where, const std::string& name) {
   if (const std::string ours = ours_of(name); !ours.empty())
     where.fail(fmt::format("{} is {} here: write {}", name, ours, ours));
   if (meant == "plugin")
-    where.fail("which of the plugin's comm hooks is missing: write {plugin: its_name}");
+    where.fail("expected the name of one of the plugin's comm hooks: write {plugin: its_name}");
   if (meant.ends_with("_compress_wrapper"))
-    where.fail(fmt::format("what {0} wraps is missing: write {{{0}: powersgd}}", meant));
+    where.fail(
+        fmt::format("{0} needs the comm hook that it wraps: write {{{0}: powersgd}}", meant));
   if (meant == "steps")
     where.fail("write the steps themselves, such as [{cast: fp16}, all_reduce, {scale: 1/ranks}]");
   where.fail_unknown(name, known);
@@ -89,12 +90,12 @@ const Map<PowerSgd>& powersgd_map() {
                {.meaning = "Whether what compression lost is added to the next gradient.",
                 .elsewhere = {{"use_error_feedback", "PowerSGDState's"}}})
           .key("warm_start", value::boolean(), &PowerSgd::warm_start,
-               {.meaning = "Whether the last iteration's matrices are where the next begins."})
+               {.meaning = "Whether each iteration starts from the matrices of the one before."})
           .key("orthogonalization_epsilon", value::number(0, 1),
                &PowerSgd::orthogonalization_epsilon,
                {.meaning = "What is added to a norm before dividing by it."})
           .key("seed", value::whole<std::uint32_t>(0, 0xffffffff), &PowerSgd::seed,
-               {.meaning = "Where the random matrices begin.",
+               {.meaning = "The seed of the random matrices.",
                 .elsewhere = {{"random_seed", "PowerSGDState's"}}})
           .check([](PowerSgd& state, const YamlMap& entries) {
             const auto start = entries.find("start_iteration");
@@ -110,10 +111,12 @@ const Map<PostLocalSgd>& post_local_sgd_map() {
                         "Post-local SGD's settings, as PostLocalSGDState and its averager have "
                         "them.")
           .key("start_iteration", value::whole(0, most_iterations), &PostLocalSgd::start_iteration,
-               {.meaning = "How many iterations reduce over all ranks.",
+               {.meaning = "For how many iterations, from the first on, gradients are reduced over "
+                           "all ranks.",
                 .elsewhere = {{"start_localSGD_iter", "PostLocalSGDState's"}}})
           .key("subgroup", value::whole(1, 1'000'000), &PostLocalSgd::subgroup,
-               {.meaning = "How many ranks go on reducing gradients among themselves.",
+               {.meaning = "How many ranks form a subgroup, which goes on reducing gradients "
+                           "within itself.",
                 .otherwise = "those of a node",
                 .example = "8"})
           .key("gradient_allreduce", value::boolean(), &PostLocalSgd::gradient_allreduce,
@@ -134,13 +137,15 @@ std::optional<double> read_factor(const Yaml& given) {
 
 const Map<OwnStep>& kernel_map() {
   static const auto map =
-      Map<OwnStep>("own_kernel", "A kernel that costs what it costs and changes nothing.")
+      Map<OwnStep>("own_kernel",
+                   "A kernel that takes time and changes no data: it stands for one of your own.")
           .key("name", value::text("a name"), &OwnStep::name,
                {.meaning = "What it is called in tables and traces.",
                 .example = "mask",
                 .required = true})
           .key("passes", value::number(1e-6, 10000), &OwnStep::passes,
-               {.meaning = "How often every element of the bucket is read or written, together."})
+               {.meaning = "How many times every element of the bucket is read and written: 2 for "
+                           "a kernel that does each once."})
           .key("launches", value::whole(1, 100000), &OwnStep::launches,
                {.meaning = "How many kernels the host enqueues."});
   return map;
@@ -150,8 +155,8 @@ const Map<OwnStep>& collective_map() {
   static const auto map =
       Map<OwnStep>("own_collective", "A collective with a communicator of its own.")
           .key("communicator", value::whole(0, most_communicators - 1), &OwnStep::communicator,
-               {.meaning = "Which communicator carries it out; DistributedDataParallel's is 0. "
-                           "Those of one communicator run one after another.",
+               {.meaning = "Which communicator runs it; DistributedDataParallel's is 0. Those of "
+                           "one communicator run one after another.",
                 .example = "1",
                 .required = true});
   return map;
@@ -176,13 +181,13 @@ const Map<OwnStep>& step_map() {
   static const Map<OwnStep> map = [] {
     using Kind = OwnStep::Kind;
     Map<OwnStep> all("comm_step", "A step of a comm hook of your own, with what it takes.");
-    all.key_read(
-           "cast", value::one_of(wire_types).type,
-           [](OwnStep& step, const Yaml& given) {
-             step.kind = Kind::cast;
-             step.type = given.one_of<DType>(wire_types);
-           },
-           {.meaning = "From here on the bucket is of this number format.", .example = "fp16"})
+    all.key_read("cast", value::one_of(wire_types).type,
+                 [](OwnStep& step, const Yaml& given) {
+                   step.kind = Kind::cast;
+                   step.type = given.one_of<DType>(wire_types);
+                 },
+                 {.meaning = "The bucket is cast: from here on it has this number format.",
+                  .example = "fp16"})
         .key_read("scale",
                   value::either({value::number(-1e30, 1e30).type, {value::word("1/ranks")}}),
                   [](OwnStep& step, const Yaml& given) {
@@ -198,19 +203,21 @@ const Map<OwnStep>& step_map() {
                   {.meaning = "Only this share of the elements, those of largest magnitude, travel "
                               "on, each with its index. An all_gather follows.",
                    .example = "1 %"});
-    collective(all, Kind::all_reduce, "The sum over all ranks.");
+    collective(all, Kind::all_reduce, "Every rank receives the sum over all ranks.");
     collective(all, Kind::reduce_scatter,
-               "Every rank has the sum of its part. An all_gather follows.");
+               "Every rank receives the sum of one part of the bucket. An all_gather follows.");
     collective(all, Kind::all_gather,
-               "Parts come together; of what was not parted, everyone's is summed.");
-    collective(all, Kind::broadcast, "All ranks have rank 0's.");
-    all.key_read("kernel", {value::map([]() -> const auto& { return kernel_map().description(); })},
-                 [](OwnStep& step, const Yaml& given) {
-                   step.kind = Kind::kernel;
-                   kernel_map().read(given, step);
-                 },
-                 {.meaning = "A kernel that costs what it costs and changes nothing.",
-                  .example = "{name: mask, passes: 3, launches: 2}"});
+               "Every rank receives the parts of all ranks. Where nothing was divided into parts, "
+               "it receives the buckets of all ranks and sums them.");
+    collective(all, Kind::broadcast, "Every rank receives rank 0's bucket.");
+    all.key_read(
+        "kernel", {value::map([]() -> const auto& { return kernel_map().description(); })},
+        [](OwnStep& step, const Yaml& given) {
+          step.kind = Kind::kernel;
+          kernel_map().read(given, step);
+        },
+        {.meaning = "A kernel that takes time and changes no data: it stands for one of your own.",
+         .example = "{name: mask, passes: 3, launches: 2}"});
     return all.exactly_one("expected one step: its name, or {name: what it takes}");
   }();
   return map;
@@ -222,7 +229,7 @@ OwnStep read_step(const Yaml& given) {
   step.kind = given.one_of<OwnStep::Kind>(all_own_steps);
   if (step.kind == OwnStep::Kind::cast || step.kind == OwnStep::Kind::topk ||
       step.kind == OwnStep::Kind::kernel)
-    given.fail(fmt::format("expected {{{0}: ...}}: what {0} takes is missing", name_of(step.kind)));
+    given.fail(fmt::format("{0} needs a value: write {{{0}: ...}}", name_of(step.kind)));
   return step;
 }
 
@@ -298,16 +305,18 @@ std::string meaning_of(CommHookKind kind) {
     case CommHookKind::bf16_compress:
       return "The bucket travels as bf16.";
     case CommHookKind::powersgd:
-      return "Matrices of low rank stand for the gradients.";
+      return "PowerSGD: matrices of low rank are sent in place of each gradient.";
     case CommHookKind::batched_powersgd:
-      return "Matrices of low rank stand for the whole bucket, taken as a square.";
+      return "PowerSGD of the whole bucket, taken as one square matrix.";
     case CommHookKind::quantization_pertensor:
-      return "Everyone gathers everyone's bucket in 8 bit, with a scale for each.";
+      return "Every rank receives the buckets of all ranks in 8 bits, with one scale for each "
+             "bucket.";
     case CommHookKind::quantization_perchannel:
-      return "Everyone gathers everyone's bucket in 8 bit, with a scale for every 512 elements.";
+      return "Every rank receives the buckets of all ranks in 8 bits, with one scale for every 512 "
+             "elements.";
     case CommHookKind::post_local_sgd:
-      return "After some iterations only the ranks of a node reduce gradients, and models are "
-             "averaged now and then.";
+      return "Post-local SGD: after some iterations gradients are reduced within each node alone, "
+             "and models are averaged over all ranks now and then.";
     case CommHookKind::optimizer_overlap:
       return "The optimizer updates a bucket's parameters once the bucket is reduced.";
     case CommHookKind::zero_step:

@@ -37,7 +37,7 @@ struct DescribedKernel {
   std::optional<AttentionOperation> attention;  ///< of attention
   std::optional<ConvolutionShape> conv;         ///< of conv; none: not known
   std::optional<MemoryPattern> pattern;         ///< of memory; none: elementwise
-  /// Of its call on the reference host, in a warm loop; none: not said.
+  /// The time of its call on the reference host, in a warm loop; none: not said.
   std::optional<Duration> host;
   DType type = DType::fp32;            ///< how it multiplies
   std::int64_t read = 0, written = 0;  ///< bytes, all launches together
@@ -52,7 +52,7 @@ struct DescribedKernel {
   std::optional<Duration> time;  ///< measured, all launches together
 };
 
-/// So many times in a row the kernel with this index.
+/// The kernel with index `kernel`, `count` times in a row.
 struct KernelRun {
   int kernel = 0;
   int count = 1;
@@ -66,7 +66,7 @@ struct DescribedLayer {
   std::optional<std::int64_t> kept;  ///< bytes that autograd keeps; none: not known
   /// The most bytes alive at one time in its passes; none: not known.
   std::optional<std::int64_t> forward_peak, backward_peak;
-  /// Likewise where convolutions multiply in fp32; none: as above.
+  /// These peaks where convolutions multiply in fp32; none: as above.
   std::optional<std::int64_t> forward_peak_in_fp32, backward_peak_in_fp32;
 };
 

@@ -59,7 +59,7 @@ void finish_kernel(DescribedKernel& kernel, const YamlMap& map) {
   at_most_of("pattern", KernelKind::memory);
   if (kernel.operations > kernel.launches)
     map.at("operations")
-        .fail(fmt::format("{} launches begin no more than as many operations", kernel.launches));
+        .fail(fmt::format("expected at most {}, as many as there are launches", kernel.launches));
   const double counted = product ? kernel.gemm->gemm.flops()
                          : kernel.kind == KernelKind::attention
                              ? counted_flops(kernel.attention->shape)
@@ -91,7 +91,7 @@ const Map<DescribedKernel>& kernel_map() {
                               "attention in a fused kernel",
                               "it only moves bytes: elementwise work, norms, copies"}),
                &DescribedKernel::kind,
-               {.meaning = "What it does, which decides how it is priced.",
+               {.meaning = "The kind of kernel, which decides how it is priced.",
                 .example = "gemm",
                 .required = true})
           .key("gemm", value::mapping(&product_map), &DescribedKernel::gemm,
@@ -173,11 +173,11 @@ const Map<DescribedKernel>& kernel_map() {
                .otherwise = "every device launches it",
                .example = "9.0"})
           .key_read("by_picture", value::boolean().type, ignored,
-                    {.meaning = "Files of earlier releases have it. It says nothing.",
+                    {.meaning = "Only files of earlier releases have this key. It has no effect.",
                      .otherwise = "the same",
                      .example = "true"})
           .key_read("blocks", value::whole(1, 1'000'000).type, ignored,
-                    {.meaning = "Files of earlier releases have it. It says nothing.",
+                    {.meaning = "Only files of earlier releases have this key. It has no effect.",
                      .otherwise = "the same",
                      .example = "64"})
           .key("time", value::time_or_zero(), &DescribedKernel::time,
@@ -227,7 +227,7 @@ const Map<DescribedLayer>& layer_map() {
                 .example = "[0, 1, [2, 3], 4]"})
           .key("backward", value::list_of(run_value(), "a list of kernel indices"),
                &DescribedLayer::backward,
-               {.meaning = "Likewise of its backward pass.",
+               {.meaning = "The kernels of its backward pass, likewise.",
                 .otherwise = "there are none",
                 .example = "[7, 8]"})
           .key("kept", value::whole<std::int64_t>(0, most_bytes), &DescribedLayer::kept,
@@ -255,7 +255,7 @@ const Map<DescribedLayer>& layer_map() {
                 .example = "45678901"})
           .key("backward_peak_in_fp32", value::whole<std::int64_t>(0, most_bytes),
                &DescribedLayer::backward_peak_in_fp32,
-               {.meaning = "`backward_peak` there.",
+               {.meaning = "`backward_peak` where convolutions multiply in fp32, likewise.",
                 .otherwise = "as `backward_peak`",
                 .example = "45678901"});
   return map;
@@ -352,8 +352,8 @@ const Map<DescribedCollective>& described_collective_map() {
           "DistributedDataParallel and in their communicator. It waits for the "
           "kernels before it, and those behind it wait for its result.")
           .key("op", value::text("the name of a collective"), &DescribedCollective::op,
-               {.meaning = "Which it is. all_reduce, all_gather, reduce_scatter and broadcast are "
-                           "priced; of others there is a note.",
+               {.meaning = "Which collective it is. all_reduce, all_gather, reduce_scatter and "
+                           "broadcast are priced; results have a note about others.",
                 .example = "all_gather",
                 .required = true})
           .key("pass", value::one_of(all_step_passes), &DescribedCollective::pass,
@@ -365,7 +365,7 @@ const Map<DescribedCollective>& described_collective_map() {
           .key("bytes", value::whole<std::int64_t>(0, most_bytes), &DescribedCollective::bytes,
                {.meaning = "Bytes that a rank gives.", .example = "516", .required = true})
           .key("count", value::whole(1, 1'000'000), &DescribedCollective::count,
-               {.meaning = "How often it is sent there, one behind the other."})
+               {.meaning = "How many times in a row it is sent there."})
           .key("layer", value::whole(0, std::numeric_limits<int>::max()),
                &DescribedCollective::layer,
                {.meaning = "The layer, by its index in `layers`, in whose pass it is sent.",
@@ -530,7 +530,9 @@ void check_collectives(const WorkloadDescription& description, const YamlMap& ma
       place().node().fail(fmt::format("up to here there are {} collectives: at most {} are read",
                                       sent, most_described_kernels));
     if (!collective.layer) {
-      if (const auto after = place().find("after")) after->fail("of which layer? Say layer: 0");
+      if (const auto after = place().find("after"))
+        after->fail(
+            "`after` needs the layer that it counts in: write layer as well, such as layer: 0");
       continue;
     }
     const auto layer = static_cast<std::size_t>(*collective.layer);
@@ -604,13 +606,13 @@ Map<WorkloadDescription> make_map() {
            {.meaning = "The release of PyTorch whose choice of kernels is meant.",
             .example = "2.13"})
       .key("notes", lines(), &D::notes,
-           {.meaning = "What was described as CUDA does it, where the meta device does something "
-                       "else.",
+           {.meaning =
+                "What CUDA does in another way than the meta device, and was described as on CUDA.",
             .otherwise = "there are none",
             .example = "[\"dropout described as CUDA's fused kernel (12 of them)\"]"})
       .key("partial", lines(), &D::partial,
-           {.meaning = "Operations nobody has a rule for, priced by their bytes alone. Results are "
-                       "marked as partial.",
+           {.meaning = "Operations that no rule describes: they are priced by their bytes alone, "
+                       "and results are marked as partial.",
             .otherwise = "there are none",
             .example = "[mylib::op x 3]"})
       .key("kernels", counted(value::list_of(value::mapping(&kernel_map), "a list of kernels")),
@@ -661,7 +663,7 @@ Map<WorkloadDescription> make_map() {
                value::list_of(value::mapping(&described_collective_map), "a list of collectives")),
            &D::collectives,
            {.meaning = "What the model itself sends, such as synchronised batch norms: each "
-                       "distinct one once. None of it is priced.",
+                       "distinct one once.",
             .otherwise = "it sends nothing",
             .example = "[{op: all_gather, pass: forward, module: norm, bytes: 516}]"})
       .check(finish_description);

@@ -133,7 +133,7 @@ int launches_of(const DescribedKernel& described, DType type, const Device& devi
   return described.launches;
 }
 
-/// Of a kernel that is left out: what its call takes the host all the same. The first kernel of a
+/// What the call of a kernel that is left out takes the host all the same. The first kernel of a
 /// call has its time; one behind has at most a bare launch, which is left out too.
 Duration host_of_call(const DescribedKernel& described) {
   const Duration host = described.host.value_or(Duration::zero());

@@ -5,7 +5,7 @@ namespace {
 
 /// What no real step comes near, and what keeps every later product inside 64 bits and a double.
 constexpr std::int64_t most_extent = std::int64_t{1} << 40;
-/// Of sizes that are multiplied with each other as whole numbers.
+/// Limits of sizes that are multiplied with each other as whole numbers.
 constexpr std::int64_t most_pictures = 1 << 20, most_pixels = 1 << 26, most_channels = 1 << 20;
 
 Value<std::int64_t> extent() {
@@ -119,31 +119,32 @@ const Map<MemoryPattern>& pattern_map() {
       Map<MemoryPattern>("described_pattern",
                          "What a kernel does that only moves memory, where that decides its speed.")
           .key("of",
-               value::one_of(all_pattern_kinds,
-                             {"an operation on each element",
-                              "a cast of 16 bits to 32",
-                              "elementwise, over several number formats",
-                              "GELU",
-                              "dropout",
-                              "a copy between tensors that lie differently",
-                              "cuDNN's copy between channels first and last",
-                              "a fill",
-                              "rows taken by an index",
-                              "gradients of rows brought together",
-                              "a sum of all",
-                              "a sum of rows, such as a bias's gradient",
-                              "a sum of each row",
-                              "softmax",
-                              "its logarithm",
-                              "layer norm, or the gradient of its input",
-                              "the gradient of its weight and bias",
-                              "cuDNN's batch norm in one kernel",
-                              "PyTorch's own gradient of one, with channels first",
-                              "the statistics of PyTorch's own, or the sums of its gradient",
-                              "the result of PyTorch's own, or its input's gradient",
-                              "group norm",
-                              "a maximum over windows",
-                              "a mean over windows"}),
+               value::one_of(
+                   all_pattern_kinds,
+                   {"an operation on each element",
+                    "a cast of 16 bits to 32",
+                    "an operation on each element, over several number formats",
+                    "GELU",
+                    "dropout",
+                    "a copy between tensors of different strides",
+                    "cuDNN's copy between channels first and last",
+                    "a fill",
+                    "rows of a table, taken by an index",
+                    "the gradients of rows, summed into their table",
+                    "one sum of all elements",
+                    "a sum of rows, such as a bias's gradient",
+                    "a sum of each row",
+                    "softmax",
+                    "the logarithm of a softmax",
+                    "layer norm, or the gradient of its input",
+                    "the gradient of a layer norm's weight and bias",
+                    "cuDNN's batch norm in one kernel",
+                    "the gradient of PyTorch's own batch norm with channels first, in one kernel",
+                    "PyTorch's own batch norm: its statistics, or the sums of its gradient",
+                    "PyTorch's own batch norm: its result, or the gradient of its input",
+                    "group norm",
+                    "a maximum over windows",
+                    "a mean over windows"}),
                &MemoryPattern::of,
                {.meaning = "What it does.", .example = "layer_norm", .required = true})
           .key("backward", value::boolean(), &MemoryPattern::backward,

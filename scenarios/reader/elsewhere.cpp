@@ -142,7 +142,7 @@ const Elsewhere* spelt_so(const KeyDescription& key, const std::string& name) {
   return found == all.end() ? nullptr : &*found;
 }
 
-/// Of what others have a key for, and we do not; "" of anything else.
+/// What to answer for a key that others have and we do not; "" for anything else.
 std::string answer_to(const std::string& name) {
   const auto word =
       std::find_if(words.begin(), words.end(), [&](const Word& each) { return each.name == name; });
@@ -163,7 +163,7 @@ std::string told_elsewhere(const std::string& name, const Yaml& value, const Map
     const Elsewhere* elsewhere = spelt_so(key, name);
     if (elsewhere == nullptr || of_here) return;
     if (elsewhere->value == "{}" && !parse_number(value.scalar())) return;
-    // Of several keys, the one of this very mapping.
+    // If several keys fit, the one of this very mapping counts.
     of_here = &map == &here;
     if (text.empty() || of_here) text = told(*elsewhere, path, key.name, value);
   };

@@ -13,7 +13,7 @@ struct KeyDescription;
 /// is training.bucket_cap here: write bucket_cap: 25 MiB". "" if nobody does.
 std::string told_elsewhere(const std::string& name, const Yaml& value, const MapDescription& here);
 
-/// The same, of a name without a value.
+/// What is said of a name without a value.
 std::string told_elsewhere(const std::string& name);
 
 /// Does PyTorch, Lightning, DeepSpeed, Hugging Face or a launcher call our `key` by that name?

@@ -18,8 +18,8 @@ namespace ddpsim {
 /// `format`. Throws InputError if the key is missing or names another format.
 void check_end(const YamlMap& map, const Yaml& format);
 
-/// The same of a profile, which people write too: only one that names the program it was
-/// `written_by` must end so.
+/// Checks the end of a profile, which people write too: only one that names the program it was
+/// `written_by` must have the key.
 void check_end_if_written(const YamlMap& map, const Yaml& format);
 
 /// Why a file that is no YAML was cut off within a line, as "line:column: ..." of its end; empty if

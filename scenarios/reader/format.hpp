@@ -78,7 +78,7 @@ struct About {
   std::vector<Elsewhere> elsewhere{};
   bool always_written = false;  ///< even if it is the initial value
   std::string remark{};         ///< a short comment that writing puts beside the value
-  /// Of a key that takes a mapping or a bare value: the keys of the mapping that the bare value
+  /// For a key that takes a mapping or a bare value: the keys of the mapping that the bare value
   /// stands for. Empty: `base` for the name of an entry; for other values nothing, and keys of the
   /// mapping take the place of the value.
   std::vector<std::string> short_for{};

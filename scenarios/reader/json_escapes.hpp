@@ -4,8 +4,8 @@
 
 namespace ddpsim {
 
-/// The same text, in which pairs of escapes that JSON writes a character beyond U+FFFF with are the
-/// one escape that YAML has for it:
+/// The text with other escapes: JSON writes a character beyond U+FFFF as a pair of escapes, for
+/// which YAML has one:
 ///
 ///     "\ud83d\ude00"  becomes  "\U0001F600"
 ///

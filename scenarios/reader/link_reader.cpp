@@ -138,14 +138,15 @@ Map<Link> make_link_map() {
                   .otherwise = "needed, unless there is a table",
                   .example = "450 GB/s"})
       .key("nccl_bandwidth", value::bandwidth(), &Link::nccl_bandwidth,
-           {.meaning = "What NCCL's search assumes for the bandwidth of a device.",
+           {.meaning =
+                "The bandwidth of a device that NCCL assumes when it chooses how to communicate.",
             .otherwise = "as `bandwidth`; of a link with a `base`, the same share of it as there",
             .example = "370.8 GB/s",
             .source = "NCCL 2.28.9, src/graph/topo.h"})
       .key("carries", value::share(0.01, 1), &Link::carries,
            {.meaning =
-                "What of the bandwidth bulk data of NCCL's collectives reaches, where that is "
-                "known of this network: the law of ports takes it in place of its own share.",
+                "The share of the bandwidth that large messages of NCCL's collectives reach, where "
+                "it is known of this network. The law of ports takes it in place of its own.",
             .otherwise =
                 "what public sweeps show of the kind: 0.79 of NVLink, 0.82 of PCIe, 0.92 of "
                 "Ethernet and InfiniBand",

@@ -70,7 +70,7 @@ class Map {
     handler.read = [value, take](T& t, const Yaml& given) { take(t, value.read(given)); };
     return add({std::move(name), value.type, std::move(about)}, std::move(handler));
   }
-  /// The same, written from `field`.
+  /// Reads with `take`, as above, and writes from `field`.
   template <typename V, typename Take, typename Field>
   requires std::invocable<Take, T&, V> Map& key_taken(std::string name, const Value<V>& value,
                                                       Take take, Field field, About about) {

@@ -23,7 +23,7 @@ Kernel timed_kernel(const std::string& name, Duration time) {
 /// By which share of the backward pass a gradient may be ready late: figures are rounded for print.
 constexpr double rounding = 1e-3;
 
-/// Of an unused parameter, until the whole profile is read: at the end of the backward pass.
+/// When an unused parameter is ready, until the profile is read: as the backward pass ends.
 constexpr Duration at_the_end = Duration::max();
 
 void finish_parameter(ProfiledParameter& parameter, const YamlMap& map) {

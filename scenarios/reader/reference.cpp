@@ -12,6 +12,7 @@
 #include "scenarios/reader/catalogue.hpp"
 #include "scenarios/reader/elsewhere.hpp"
 #include "scenarios/reader/format.hpp"
+#include "scenarios/reader/glossary.hpp"
 #include "scenarios/reader/input_error.hpp"
 #include "scenarios/reader/named_files.hpp"
 #include "scenarios/reader/nearest.hpp"
@@ -163,6 +164,23 @@ std::string in_small_letters(std::string text) {
   return text;
 }
 
+/// What the keys mean whose path is `key`; where there is none, those whose path ends so.
+std::string explained_keys(const std::string& key, const std::vector<Found>& all) {
+  std::string text;
+  for (const bool whole : {true, false}) {
+    for (const Found& found : all) {
+      const auto meant = [&](const std::string& path) {
+        return whole ? path == key : ends_so(path, key);
+      };
+      if (std::none_of(found.paths.begin(), found.paths.end(), meant)) continue;
+      text += text.empty() ? "" : "\n";
+      text += explained(found);
+    }
+    if (!text.empty()) break;
+  }
+  return text;
+}
+
 /// The kinds of entries of the catalogue, and where a scenario names one.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 6> entry_kinds{
     {{model_entries, "workload.model"},
@@ -194,15 +212,34 @@ std::string explained_entries(const std::string& name) {
   return text;
 }
 
-/// The keys that take a name of small letters from a closed set, with what it means there.
+/// The keys that take a name of small letters from a closed set, with what it means there; keys
+/// where it means the same stand together.
 std::string explained_choices(const std::string& name, const std::vector<Found>& all) {
-  std::string text;
-  for (const Found& found : all)
-    for (const NamedChoice& choice : choices_within(found.key->type)) {
+  std::vector<std::pair<std::string, std::string>> found;  // a meaning, and its keys
+  for (const Found& key : all)
+    for (const NamedChoice& choice : choices_within(key.key->type)) {
       if (in_small_letters(std::string(choice.name)) != name) continue;
-      text += fmt::format("{}{}: {}\n", text.empty() ? "" : "\n", found.paths.front(), choice.name);
-      text += wrapped(std::string(choice.meaning), terminal_width, "  ", "  ");
+      const auto same = std::find_if(found.begin(), found.end(), [&](const auto& each) {
+        return each.first == choice.meaning;
+      });
+      const std::string line = fmt::format("{}: {}\n", key.paths.front(), choice.name);
+      if (same == found.end())
+        found.emplace_back(choice.meaning, line);
+      else
+        same->second += line;
     }
+  std::string text;
+  for (const auto& [meaning, keys] : found)
+    text += (text.empty() ? "" : "\n") + keys + wrapped(meaning, terminal_width, "  ", "  ");
+  return text;
+}
+
+/// What the glossary says of a word; "" if it has nothing.
+std::string explained_word(const std::string& word) {
+  std::string text;
+  for (const GlossaryEntry& entry : glossary_entries(word))
+    text += fmt::format("{}{}\n{}", text.empty() ? "" : "\n", entry.heading,
+                        wrapped(entry.text, terminal_width, "  ", "  "));
   return text;
 }
 
@@ -353,25 +390,19 @@ std::string key_tree() {
            text += fmt::format("{:<34}  {}\n", begin, type);
          });
   }
-  return text + "\nddpsim explain KEY says what a key means.\n";
+  return text +
+         "\nddpsim explain WORD says what a key, a name that a key takes, or a word of the tables "
+         "means.\n";
 }
 
 std::string explanation(const std::string& given) {
-  std::string text;
   const std::string key = in_small_letters(given);  // as keys are; other programs' names are not
   const std::vector<Found> all = all_keys();
-  for (const bool whole : {true, false}) {
-    for (const Found& found : all) {
-      const auto meant = [&](const std::string& path) {
-        return whole ? path == key : ends_so(path, key);
-      };
-      if (std::none_of(found.paths.begin(), found.paths.end(), meant)) continue;
-      text += text.empty() ? "" : "\n";
-      text += explained(found);
-    }
-    if (!text.empty()) return text;
-  }
-  if (text = explained_entries(key) + explained_choices(key, all); !text.empty()) return text;
+  std::string text;
+  for (const std::string& part : {explained_keys(key, all), explained_entries(key),
+                                  explained_choices(key, all), explained_word(given)})
+    if (!part.empty()) text += (text.empty() ? "" : "\n") + part;
+  if (!text.empty()) return text;
   if (const std::string told = told_elsewhere(given); !told.empty())
     throw InputError(fmt::format("unknown key \"{}\": {}", given.substr(0, 60), told));
   std::vector<std::string> known;
@@ -381,6 +412,8 @@ std::string explanation(const std::string& given) {
   }
   for (const auto& [kind, of] : entry_kinds)
     for (const std::string& name : catalogue_names(kind)) known.push_back(name);
+  for (const GlossaryEntry& entry : glossary())
+    for (const std::string& word : entry.words) known.push_back(in_small_letters(word));
   const std::string guess = nearest(key, known);
   throw InputError(fmt::format("unknown key \"{}\"{}; `ddpsim explain` lists all keys",
                                given.substr(0, 60),

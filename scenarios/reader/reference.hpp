@@ -10,9 +10,10 @@ namespace ddpsim {
 std::string key_tree();
 
 /// What a key means: `key` is its dotted path ("training.bucket_cap") or the end of it
-/// ("bucket_cap", "powersgd.rank"), in any case of letters. Of several keys that end so, all. Where
-/// no key ends so, what is explained is a name that keys can take: an entry of the catalogue, a
-/// choice such as "bucketed". Throws InputError, with the nearest key, if there is none.
+/// ("bucket_cap", "powersgd.rank"), in any case of letters. Of several keys that end so, all.
+/// Explained too is a name that keys can take (an entry of the catalogue, a choice such as
+/// "bucketed") and a word of the glossary ("exposed"). Throws InputError, with the nearest of all
+/// these, if `key` is none.
 std::string explanation(const std::string& key);
 
 /// The page docs/scenario.md.

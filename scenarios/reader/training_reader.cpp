@@ -192,10 +192,11 @@ void add_buckets(Map<TrainingDraft>& map) {
                               "bucket_cap is given",
                  .source = "torch.distributed._DEFAULT_FIRST_BUCKET_BYTES (rule R12)",
                  .elsewhere = {{"_DEFAULT_FIRST_BUCKET_BYTES", "torch.distributed's", "{} B"}}})
-      .key("last_bucket_cap", value::boolean(), &TrainingDraft::last_bucket_cap,
-           {.meaning = "Whether the special bucket is launched last instead of first.",
-            .source = "the environment variable DDP_SET_LAST_BUCKET_CAP",
-            .elsewhere = {{"DDP_SET_LAST_BUCKET_CAP", "PyTorch's"}}})
+      .key(
+          "last_bucket_cap", value::boolean(), &TrainingDraft::last_bucket_cap,
+          {.meaning = "Whether the bucket with a cap of its own is launched last instead of first.",
+           .source = "the environment variable DDP_SET_LAST_BUCKET_CAP",
+           .elsewhere = {{"DDP_SET_LAST_BUCKET_CAP", "PyTorch's"}}})
       .key_read("bucket_caps", {value::list(value::size().type, 1)},
                 [](TrainingDraft& training, const Yaml& given) {
                   training.bucket_caps = read_caps(given);
@@ -253,8 +254,8 @@ struct InputChoice {
 Value<InputChoice> input_value() {
   const auto word = value::one_of(
       all_inputs, {"batches are there when a step begins: synthetic, cached, or tokens",
-                   "hosts decode them while GPUs compute, at a pace that nobody said: ranks are "
-                   "late as they are in public runs of that kind, by the usual `cluster.skew`"});
+                   "hosts decode them while GPUs compute, at an unknown pace: ranks differ as much "
+                   "as in public runs of that kind, by a larger usual `cluster.skew`"});
   const auto mapping = value::mapping(&pipeline_map);
   return {value::either({word.type, mapping.type}),
           [=](const Yaml& given) -> InputChoice {
@@ -270,8 +271,8 @@ void add_modes(Map<TrainingDraft>& map) {
                   training.input = given.kind;
                   training.pipeline = given.pipeline;
                 },
-                {.meaning = "Where batches come from: ready, decoded by the hosts meanwhile, or "
-                            "made by so many cores at a known pace.",
+                {.meaning = "Where batches come from: they are ready, the hosts decode them "
+                            "meanwhile, or a number of cores makes them at a known pace.",
                  .unset = "ready",
                  .example = "{time: 480 ms, cores: 48}"});
   map.key("micro_batches", value::whole(1, 1024), &TrainingDraft::micro_batches,
@@ -378,7 +379,7 @@ void add_modes(Map<TrainingDraft>& map) {
                   training.delayed = read_delayed(given, *training.workload);
                 },
                 {.meaning = "Parameters whose gradients are reduced together by a hook on another "
-                            "parameter, while nobody waits.",
+                            "parameter; nothing waits for that.",
                  .otherwise = "all are in buckets",
                  .example = "{parameters: [\"head.*\"], hook: embed.weight}",
                  .source = "DistributedDataParallel's delay_all_reduce_named_params (rule R50)"})

@@ -61,7 +61,8 @@ std::vector<std::vector<std::int32_t>> parameters_of_layers(const Yaml& given,
     if (together && !members.empty()) groups.push_back(members);
     for (std::size_t m = 0; !together && m < members.size(); ++m) groups.push_back({members[m]});
   }
-  if (groups.empty()) given.fail("expected a layer with parameters: a gradient hook needs some");
+  if (groups.empty())
+    given.fail("expected a layer with parameters, for a gradient hook fires on these");
   return groups;
 }
 
@@ -93,7 +94,8 @@ void add_gradients(Map<HookDraft>& map, UserHookKind kind) {
                  .otherwise = "see `parameter`",
                  .example = "\"transformer.h.1*\""})
       .excludes("layer", {"parameter"}, "parameter and layer exclude each other")
-      .needs({"parameter", "layer"}, "missing key \"parameter\" or \"layer\": whose gradients");
+      .needs({"parameter", "layer"},
+             "missing key \"parameter\" or \"layer\": it says whose gradients the hook gets");
 }
 
 /// A hook with one number besides: norm, factor, deviation or rate.
@@ -125,12 +127,12 @@ const Map<HookDraft>& scale_map() {
 const Map<HookDraft>& noise_map() {
   static const auto map = [] {
     auto all =
-        numbered(UserHookKind::noise, "Normal noise is added to gradients, another on every rank.",
-                 "deviation", 0, 1e30,
-                 {.meaning = "The standard deviation of the noise.", .example = "0.01"});
+        numbered(UserHookKind::noise,
+                 "Normal noise is added to gradients, different on every rank.", "deviation", 0,
+                 1e30, {.meaning = "The standard deviation of the noise.", .example = "0.01"});
     all.key("seed", value::whole<std::uint64_t>(0, std::numeric_limits<std::int64_t>::max()),
             [](auto& draft) -> auto& { return draft.hook.seed; },
-            {.meaning = "Where the noise begins."});
+            {.meaning = "The seed of the noise."});
     return all;
   }();
   return map;
@@ -163,7 +165,7 @@ void find_outputs(HookDraft& draft, const YamlMap& map) {
     const std::optional<Bytes> found = output ? std::optional(hook.chunks.output) : output_of(each);
     if (!found)
       map.find("layer")->fail(
-          fmt::format("how large the output of {} is, is not known: say output: 4 MiB",
+          fmt::format("the size of the output of {} is not known: write it, such as output: 4 MiB",
                       each.name.substr(0, 100)));
     hook.outputs.push_back(*found);
   }
@@ -229,11 +231,14 @@ const Map<HookDraft>& plugin_map() {
             {.meaning = "Its name in the plugin.", .example = "my_hook", .required = true});
     add_gradients(all, UserHookKind::plugin);
     all.key("passes", value::number(0, 10000), hook(&UserHook::passes),
-            {.meaning = "How often every element is read or written, together."})
+            {.meaning = "How many times every element is read and written: 2 for a hook that does "
+                        "each once."})
         .key("launches", value::whole(1, 100000), hook(&UserHook::launches),
              {.meaning = "How many kernels the host enqueues."})
         .key("host", value::time_or_zero(), hook(&UserHook::host),
-             {.meaning = "What it takes the host besides.", .unset = "0 us", .example = "5 us"});
+             {.meaning = "The host's time for it, besides its launches.",
+              .unset = "0 us",
+              .example = "5 us"});
     return all;
   }();
   return map;

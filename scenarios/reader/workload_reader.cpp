@@ -240,16 +240,17 @@ void refuse_other_size(const WorkloadDraft& draft, const WorkloadDescription& de
                        const YamlMap& map) {
   const auto fixed = [&](const char* key, bool same, const std::string& described) {
     if (const auto given = map.find(key); given && !same)
-      given->fail(fmt::format(
-          "the model was described with {}: describe it anew (ddpsim describe) for another",
-          described));
+      given->fail(
+          fmt::format("the model was described with {}: take the key out, or describe the model "
+                      "again (ddpsim describe) with another value",
+                      described));
   };
   fixed("batch", draft.size.batch == description.batch, fmt::format("batch {}", description.batch));
   fixed("sequence", draft.size.sequence == description.sequence.value_or(0),
         description.sequence ? fmt::format("sequence {}", *description.sequence)
                              : "samples that are no sequences");
   fixed("image", false, "pictures of one size");
-  fixed("channels_last", false, "pictures as they lie");
+  fixed("channels_last", false, "the layout that its pictures have");
   fixed("dtype", draft.size.dtype == description.dtype,
         fmt::format("dtype {}", name_of(description.dtype)));
   const DType described = description.compute.value_or(description.dtype);

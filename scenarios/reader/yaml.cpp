@@ -318,7 +318,7 @@ void Yaml::remove(const std::vector<std::string>& path) {
 
 void Yaml::fail(std::string_view problem) const {
   const std::vector<Override>& overrides = changes_->overrides;
-  // Of several changes of one key the last one counts.
+  // Where a key is changed several times, the last change counts.
   for (auto change = overrides.rbegin(); change != overrides.rend(); ++change)
     if (key_ == change->first || key_.rfind(change->first + ".", 0) == 0 ||
         (mark().is_null() &&

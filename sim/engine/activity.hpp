@@ -23,9 +23,9 @@ struct Activity {
     since = now;
     ++generation;
   }
-  /// Not to be asked while it stands still.
+  /// When it ends at its present pace. Call only while the slowdown is finite.
   Instant end() const { return since + (slowdown == 1 ? left : scaled(left, slowdown)); }
-  /// From now on at another slowdown; at an infinite one it stands still.
+  /// Goes on at another slowdown from now on; at an infinite one it stands still.
   void change(double to, Instant now) {
     const Duration elapsed = now - since;
     left = std::max(Duration::zero(),

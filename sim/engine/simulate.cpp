@@ -414,7 +414,7 @@ class Engine {
 
   /// How many times longer transfers take, so that the collectives under way together fill the link
   /// and move no more: each fills it for the part of its time that is transfer, and these parts
-  /// must not be more than the whole. 1: they are less.
+  /// must not be more than the whole. 1: they fit as they are.
   double transfers_slowed() const {
     // Filled parts fall with s and are convex in it: from below, Newton's steps never go too far.
     constexpr int most_steps = 20;
@@ -435,7 +435,7 @@ class Engine {
     return s;
   }
 
-  /// Of what this rank computes: the most that any collective it stands at causes.
+  /// How much slower this rank computes: the most that any collective it takes part in causes.
   double slowdown_beside_flights(std::uint32_t r) const {
     const Rank& rank = ranks_[r];
     const std::vector<Task>& tasks = rank.schedule->tasks;

@@ -79,7 +79,7 @@ bool covers(const std::vector<Covered>& parts, Operation operation) {
   }
 }
 
-/// From the first covered task's start to the last one's end.
+/// The time from the first covered task's start to the last one's end.
 Duration covered_length(const Step& step, const std::vector<Covered>& parts) {
   std::optional<Instant> begin;
   Instant end{};

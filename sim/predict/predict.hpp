@@ -16,7 +16,7 @@ namespace ddpsim {
 /// if the step would be longer than six hours.
 Step predict(const StepModel& model, const Training& training);
 
-/// The same of a schedule that was built for `training` from `model.works`.
+/// The step of a schedule that was built for `training` from the works of a StepModel.
 Step predict(const CostModel& costs, const Training& training, Schedule schedule);
 
 /// Is there a slower rank that decides how long a step is by itself? Of GPUs it does: their hosts

@@ -29,9 +29,9 @@ struct RunAhead {
 /// some 170 bytes each.
 inline constexpr std::size_t most_joined_tasks = 6'000'000;
 
-/// The same steps as `steps`, as one simulation.
-/// Throws std::invalid_argument of a synchronous device (the host computes itself), of more than
-/// `most_joined_tasks` and of more than 30 days.
+/// Simulates the steps of `steps` as one run.
+/// Throws std::invalid_argument if the device is synchronous (the host computes itself), if there
+/// are more than `most_joined_tasks` tasks, or if the run is longer than 30 days.
 RunAhead run_ahead(const StepModel& model, const ConsecutiveSteps& steps);
 
 }  // namespace ddpsim

@@ -31,7 +31,7 @@ struct AveragedStep {
   Duration averaging{};  ///< that one
   Duration mean{};       ///< of all
 };
-/// None where `steady` (Training::iteration 0) averages nothing.
+/// The averages of `steady` (Training::iteration 0); none if it averages no models.
 std::optional<AveragedStep> averaged_step(const StepModel& model, const Step& steady);
 
 /// Iterations 1 to `count` of `training` (iteration.hpp says how they differ).

@@ -35,8 +35,8 @@ class CapSearch {
       Buckets buckets;
       for (const BucketAssignment& bucket : assigned) buckets.push_back(bucket.parameters);
       const Bytes high = next < no_cap ? next - Bytes{1} : no_cap;
-      // The same buckets again: one that the cap closed is now what is left over. (Of several types
-      // that changes their order, but under a first cap only beside other caps.)
+      // The buckets stay the same: one that the cap closed is now what is left over. (If gradients
+      // have several types, their order changes, but under a first cap only beside other caps.)
       if (varied_ == Varied::others && !ranges.empty() && ranges.back().buckets == buckets)
         ranges.back().high = high;
       else

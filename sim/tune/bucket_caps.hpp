@@ -31,7 +31,7 @@ inline constexpr Bytes no_cap{std::int64_t{1} << 62};
 std::vector<CapRange> all_caps(const StepWorks& works, const Training& training,
                                std::optional<Bytes> first_cap);
 
-/// The same of the first bucket's cap, the others unbounded: what it alone decides. `buckets` are
+/// The ranges of the first bucket's cap while all others are unbounded. `buckets` of each are
 /// those under an unbounded cap.
 std::vector<CapRange> all_first_caps(const StepWorks& works, const Training& training);
 

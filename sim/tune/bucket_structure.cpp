@@ -191,7 +191,7 @@ class RoundCheck {
   const Task* before_ = nullptr;     ///< the task before
   std::vector<std::int32_t> order_;  ///< buckets as they were filled, round after round
   std::size_t copied_ = 0;           ///< gradients, in all rounds
-  // Of this round.
+  // State of the present round.
   std::vector<bool> filled_;  ///< [bucket]
   std::int32_t fills_ = 0;    ///< so many are full
   std::int32_t full_ = 0;     ///< the first so many are full

@@ -28,7 +28,7 @@ class BucketedSteps {
  public:
   /// All-reduces take `link_factor` times as long as `model` has it.
   BucketedSteps(StepModel model, Training training, double link_factor = 1);
-  /// The same steps where everything costs what `costs` says, of the same cluster.
+  /// The steps of `other` with the prices of `costs`, which must be of the same cluster.
   BucketedSteps(const BucketedSteps& other, const CostModel& costs, double link_factor = 1);
 
   /// From here on all-reduces cost what `costs` says, which differ from those before in their links
@@ -40,12 +40,12 @@ class BucketedSteps {
   /// long, and ideal() and backward() are not to be asked for.
   std::optional<std::string_view> why_simulated() const { return why_simulated_; }
 
-  /// Of contiguous buckets: `ends` are one past the last position of each, growing, the last one
-  /// size(). No allocation. A step longer than `limit` may come out shorter than it is, but longer
-  /// than `limit`: its end is not looked for.
+  /// The step with contiguous buckets: `ends` has one past the last position of each, growing, the
+  /// last one size(). Allocates nothing. Of a step longer than `limit` the result says only that it
+  /// is longer than `limit`.
   Duration of(std::span<const int> ends, Duration limit = Duration::max());
-  /// Of any buckets, as in Training::buckets; those that are not contiguous in arrival order take
-  /// build_schedule and simulate, a hundred times as long.
+  /// The step with any buckets, as in Training::buckets. Buckets that are not contiguous in arrival
+  /// order take a hundred times as long: they go through build_schedule and simulate.
   Duration of(const std::vector<std::vector<int>>& buckets);
 
   /// What a bucketing costs at least: the same step with nothing slowing anything and one launch in
@@ -62,7 +62,7 @@ class BucketedSteps {
   };
   Backward backward() const;
 
-  /// Its all-reduce, alone, and what it and the kernels beside it do to each other.
+  /// A bucket's all-reduce by itself, and what it and the kernels beside it do to each other.
   struct AllReduce {
     Duration work{};
     Interference beside;
@@ -175,7 +175,7 @@ class BucketedSteps {
   AllReduce unkept_;  // the latest price beyond the limit
   std::uint64_t evaluated_ = 0;
 
-  // Of the step under way.
+  // State of the step that is being computed.
   std::vector<AllReduce> buckets_;          // [bucket]
   std::vector<std::int32_t> launch_after_;  // [bucket] hooks fired
   std::vector<std::int32_t> bucket_at_;     // [position] that begins there, or nobody

@@ -188,7 +188,7 @@ class Tuner {
     return choices;
   }
 
-  /// By the objective; among equals fewer buckets, then the first.
+  /// The best by the objective; among equals the one of fewer buckets, then the first.
   Choice best_of(const std::vector<Choice>& choices) const {
     Duration shortest = Duration::max();
     for (const Choice& each : choices)
@@ -234,8 +234,8 @@ class Tuner {
     return best_of(bests);
   }
 
-  /// The same where buckets are contiguous: each pair is cut and simulated at once, and no further
-  /// than to where it is longer than the best so far.
+  /// The best pair where buckets are contiguous: each pair is cut and simulated at once, and given
+  /// up where its step becomes longer than the best so far.
   Choice best_contiguous_pair() {
     const ContiguousCaps caps(sizes_);
     Pair best = contiguous_pairs(caps, Duration::max(), true);
@@ -304,7 +304,7 @@ class Tuner {
       };
     }
     std::vector<Ends> starts{options_.largest_bucket ? best_partition(problem).ends : ideal.ends};
-    // The same as if every all-reduce ran beside kernels.
+    // Priced as if every all-reduce ran beside kernels.
     problem.cost = [this](Bytes size) -> Duration {
       if (!allowed(size)) return Duration{forbidden};
       const BucketedSteps::AllReduce& alone = steps().price(size);

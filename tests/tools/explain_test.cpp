@@ -1,5 +1,8 @@
 // `ddpsim explain` and `ddpsim schema`.
 
+#include <set>
+#include <sstream>
+
 #include <catch2/catch.hpp>
 
 #include "tests/tools/program.hpp"
@@ -72,6 +75,49 @@ TEST_CASE("names that keys take are explained too, in any case of letters", "[to
       ddpsim({"explain", "Bucketed"}).out,
       Catch::Contains("training.strategy: bucketed\n") && Catch::Contains("compare: bucketed\n"));
   CHECK_THAT(ddpsim({"explain", "h100-sxn"}).err, Catch::Contains("did you mean \"h100-sxm\"?"));
+}
+
+TEST_CASE("a word of the tables is explained as the glossary does, in any case of letters",
+          "[tools][explain]") {
+  const std::string mfu = ddpsim({"explain", "mfu"}).out;
+  CHECK_THAT(mfu, Catch::StartsWith("MFU\n  model FLOPs utilisation, ") &&
+                      Catch::Contains("\ncolumn MFU, HFU\n  "));
+  CHECK(ddpsim({"explain", "MFU"}).out == mfu);
+  // A column is found without its unit, and a word that a key has too is explained as both.
+  CHECK_THAT(ddpsim({"explain", "Host Waited"}).out, Catch::StartsWith("column host waited ms\n"));
+  CHECK_THAT(ddpsim({"explain", "step"}).out, Catch::StartsWith("measured.rows.step\n") &&
+                                                  Catch::Contains("\nStep\n  one update of the"));
+  // Neither asterisks nor links are left.
+  const std::string band = ddpsim({"explain", "band"}).out;
+  CHECK_THAT(band, Catch::StartsWith("Band\n  between which lengths "));
+  CHECK(band.find("reading the table") == std::string::npos);
+  CHECK(band.find("**") == std::string::npos);
+  // A choice that several keys have stands once, below all of them.
+  CHECK_THAT(ddpsim({"explain", "naive"}).out,
+             Catch::StartsWith("training.strategy: naive\ncompare: naive\nmeasured.calibrate_on: "
+                               "naive\nmeasured.rows.strategy: naive\n  after the whole backward"));
+  CHECK_THAT(ddpsim({"explain", "regrett"}).err, Catch::Contains("did you mean \"regret\"?"));
+}
+
+TEST_CASE("every word and column of docs/glossary.md is explained", "[tools][explain]") {
+  const auto page = std::filesystem::path(DDPSIM_SCENARIOS).parent_path() / "docs/glossary.md";
+  std::set<std::string> words;
+  for (const std::string& line : lines_of(content_of(page))) {
+    for (std::size_t at = line.find("**"); at != std::string::npos;) {
+      const std::size_t end = line.find("**", at + 2);
+      words.insert(line.substr(at + 2, end - at - 2));
+      at = line.find("**", end + 2);
+    }
+    if (!line.starts_with("| ") || line.starts_with("| column |")) continue;
+    std::istringstream names(line.substr(2, line.find(" |", 2) - 2));
+    for (std::string name; std::getline(names >> std::ws, name, ',');) words.insert(name);
+  }
+  CHECK(words.size() > 150);
+  std::vector<std::string> arguments{"explain"};
+  for (const std::string& word : words) arguments.push_back(word);
+  const Outcome outcome = ddpsim(arguments);
+  CHECK(outcome.err == "");
+  CHECK(outcome.code == 0);
 }
 
 TEST_CASE("docs/scenario.md is what the program prints", "[tools][explain]") {

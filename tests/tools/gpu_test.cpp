@@ -121,7 +121,7 @@ TEST_CASE("a GPU module that cannot be used is one clear line, wherever it is as
   const std::vector<std::pair<std::string, std::string>> cases{
       {scratch.folder().string(), "cannot be loaded"},
       {std::string(DDPSIM_ODD_MODULES) + "unresolved", "ddpsim_test_of_a_library"},
-      {std::string(DDPSIM_ODD_MODULES) + "empty", "it is something else"},
+      {std::string(DDPSIM_ODD_MODULES) + "empty", "it is no module of ddpsim"},
       {std::string(DDPSIM_ODD_MODULES) + "another_build", "is of another build of ddpsim"},
       {std::string(DDPSIM_ODD_MODULES) + "no_driver", "there is no driver\\x1b here"}};
   for (const auto& [folder, what] : cases) {

@@ -107,7 +107,7 @@ const std::vector<Command>& commands() {
        "what the catalogue holds: models, devices, links, clusters, hooks, backends; what results "
        "mean",
        list_command},
-      {"explain", "what a key of a scenario or profile means", explain_command},
+      {"explain", "what a key of a scenario, or a word of the tables, means", explain_command},
       {"schema", "the JSON Schema of a scenario or profile, for editors", schema_command},
       {"completion", "what makes a shell complete commands and flags", completion_command}};
   return all;
@@ -193,7 +193,7 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
   }
   for (const auto& [name, value] : options.values) {
     const auto* text = boost::any_cast<std::string>(&value.value());
-    // Of explain --markdown the text is implied.
+    // explain --markdown takes no value: its empty text is no mistake.
     if (text != nullptr && text->empty() && !value.defaulted() && name != "markdown")
       throw InputError(fmt::format("--{}: expected a value, got an empty text", name));
   }

@@ -8,11 +8,12 @@ namespace ddpsim {
 namespace {
 
 const Usage explain_usage{
-    "ddpsim explain [flags] [KEY...]",
+    "ddpsim explain [flags] [WORD...]",
     "Says what a key of a YAML file means: its type, unit and default, where its rule "
-    "comes from, and an\nexample. KEY is a dotted path, or the end of one, in any case of letters. "
-    "A name that a key can take is\nexplained too: an entry of the catalogue (H100-SXM), a "
-    "strategy, a comm hook. Without KEY, lists the keys of\nall formats.",
+    "comes from, and an\nexample. WORD is the key's dotted path, or the end of one, in any case of "
+    "letters. It may also be a name\nthat a key can take (H100-SXM, a strategy, a comm hook), or a "
+    "word of the tables (exposed, MFU; all are\nin docs/glossary.md). Without WORD, lists the keys "
+    "of all formats.",
     "ddpsim explain training.bucket_cap"};
 
 }  // namespace
@@ -23,7 +24,7 @@ int explain_command(const std::vector<std::string>& arguments) {
   CommonOptions options;
   if (!parse(arguments, explain_usage, 0, own, options)) return exit_done;
   if (options.values.count("markdown") > 0) {
-    if (!options.files.empty()) throw InputError("--markdown prints all keys: take KEY out");
+    if (!options.files.empty()) throw InputError("--markdown prints all keys: take WORD out");
     fmt::print("{}", reference_page());
     return exit_done;
   }

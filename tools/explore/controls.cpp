@@ -249,7 +249,7 @@ void Controls::add_link(const std::string& place, const std::string& label, cons
   all_.push_back({place + "_link", "link " + label, label, Measure::choice, std::move(links), ""});
   const bool known = given.written || !given.base.empty();
   const std::string rate = link.bandwidth.bytes_per_second > 0 ? exact(link.bandwidth) : "";
-  // Of a link that is only chosen later too: settings() looks at what is chosen.
+  // Also for a link that is chosen only later: settings() looks at what is chosen.
   add_slider({place + "_bandwidth", "bandwidth " + label, label, Measure::rate, {}, ""},
              round_steps(3, 1, "GB/s"), rate);
   add_slider({place + "_latency", "latency " + label, label, Measure::time, {}, ""},

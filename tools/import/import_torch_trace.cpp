@@ -17,7 +17,7 @@ namespace ddpsim {
 
 namespace {
 
-/// Of the traces of other ranks, one read at a time.
+/// What the traces of other ranks show; one is read at a time.
 std::vector<TraceFinding> findings_of(const ImportRequest& request) {
   std::vector<TraceFinding> findings;
   for (const std::string& file : request.others) {

@@ -39,7 +39,7 @@ std::string bare_line(std::string_view line);
 struct Layout {
   std::size_t columns = 0;
   int reduction = -1, root = -1;
-  /// Of each placement, where its time is; -1: not measured. The bandwidths follow, then the check.
+  /// The column of each placement's time; -1: not measured. Bandwidths follow it, then the check.
   int out_of_place = -1, in_place = -1;
   bool of_device = true;  ///< the times are those that the bandwidths are of: no "cputime"
 
@@ -49,8 +49,8 @@ struct Layout {
   std::size_t width() const;
 };
 
-/// Of a header such as "size count type redop root time algbw busbw #wrong time ...", which begins
-/// at the word `from`.
+/// The layout that a header says, such as "size count type redop root time algbw busbw #wrong ...";
+/// the header begins at the word `from`.
 std::optional<Layout> layout_of(const LineWords& words, std::size_t from, bool only_in_place);
 
 /// Where the header is missing: 13 columns since 2.13, before that none for the root, and neither

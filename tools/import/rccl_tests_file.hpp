@@ -31,7 +31,7 @@ class RcclEntries {
  public:
   /// `place`: of the entry, such as "file:3:1".
   void take(const nlohmann::json& object, const std::string& place);
-  /// The same of what stands under each column.
+  /// Takes a row: what stands under each column.
   void take(const std::vector<std::string>& columns, const std::vector<std::string>& fields,
             const std::string& place);
   std::vector<NcclTestsRun> finish();

@@ -51,8 +51,8 @@ struct HostSpan {
   Duration begin{}, end{};  ///< from the first event of the file
   std::uint32_t thread = 0;
   HostKind kind = HostKind::compute;
-  /// Of a collective, index into Trace::messages; of an accumulation or copy, into Trace::shapes;
-  /// of a step, its number. -1: not said.
+  /// A collective's index into Trace::messages, an accumulation's or copy's into Trace::shapes, or
+  /// the number of a step. -1: not said.
   std::int32_t detail = -1;
 };
 

@@ -13,7 +13,7 @@ namespace ddpsim {
 /// over the steps, of each the mean over buckets of one size. What overlaps an earlier all-reduce
 /// counts from that one's end, for predictions run them one after the other.
 ///
-/// Of one rank's trace an all-reduce counts from that rank's arrival, so that waiting for the other
+/// In one rank's trace an all-reduce counts from that rank's arrival, so that waiting for the other
 /// ranks is in it. With the traces of other ranks (`others`) it counts from the last arrival: the
 /// shortest of the ranks' times of one all-reduce, for the last to arrive waits for nobody; so the
 /// ranks' clocks need not agree. Steps are matched by their names. Notes in `finding` what the

@@ -20,7 +20,7 @@ std::vector<Duration> times_taken(const std::vector<FoundCollective>& all_reduce
   return times;
 }
 
-/// The same step of another rank; none: it has no such step.
+/// The step of that name of another rank; null: it has no such step.
 const FoundStep* step_named(const TraceFinding& rank, const std::string& name) {
   const auto found = std::find_if(rank.steps.begin(), rank.steps.end(),
                                   [&](const FoundStep& step) { return step.name == name; });

@@ -13,7 +13,7 @@ namespace ddpsim {
 Page trace_page(const TraceFinding& finding, const FoundGradients& gradients,
                 const std::string& file);
 
-/// The same: {"format": "ddpsim.import/1", "kind": "torch-trace", "steps": [...], "buckets": [...],
+/// As JSON: {"format": "ddpsim.import/1", "kind": "torch-trace", "steps": [...], "buckets": [...],
 /// "others": [...], "notes": [...], "could_not_tell": [...]}; times in ms.
 nlohmann::ordered_json trace_json(const TraceFinding& finding, const FoundGradients& gradients,
                                   const std::string& file);

@@ -215,7 +215,7 @@ class StepReader {
     }
     step.copied = std::max(step.backward_end, index_.passed(last));
     if (copies == 0) return;
-    // Of a host that runs ahead of its device nothing shows behind the backward pass.
+    // A host that runs ahead of its device shows nothing behind the backward pass.
     const Duration behind =
         last <= step.backward_end
             ? Duration::zero()

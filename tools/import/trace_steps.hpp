@@ -48,7 +48,7 @@ struct RawStep {
   std::vector<Hook> hooks;
   Duration begin{};
   int forwards = 0;
-  // Of the file's clock, as IndexedTrace::passed tells it.
+  // Times by the file's clock, as IndexedTrace::passed tells it.
   Duration backward_begin{}, backward_end{};
   Duration copied{};                                      ///< the last copy out of a bucket
   std::vector<std::pair<Duration, Duration>> optimizers;  ///< begin and end of each call

@@ -359,7 +359,7 @@ std::vector<Lane> Timelines::bucket_lanes(std::size_t index) {
     auto& earliest = first[static_cast<std::size_t>(bucket)];
     if (!earliest || at < *earliest) earliest = at;
   }
-  // Of a measured step the figures are medians of many; these are of the one that is drawn.
+  // The figures of a measured step are medians of many; these are of the one that is drawn.
   const std::vector<BucketTimes> buckets = measure(schedule, step.timeline).buckets;
   std::vector<Lane> rows;
   Instant before{};  // without copies a bucket fills from when the one before it was full

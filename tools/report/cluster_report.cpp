@@ -19,8 +19,8 @@ namespace {
 
 using Setting = std::pair<std::string, std::string>;
 
-/// Of one device; zero where nobody knows. The bandwidth of a link of no kind that has a table of
-/// all-reduces is a law's, fitted to the table: no port has it.
+/// The line rate of one device; zero where it is not known. A link of no kind that has a table of
+/// all-reduces has a bandwidth that was fitted to the table: no port has it.
 Bandwidth line_rate(const CalibratedCluster& cluster) {
   const Link& link = deciding_link(cluster);
   if (link.kind == LinkKind::plain && !link.all_reduce.empty()) return {};

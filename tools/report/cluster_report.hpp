@@ -34,7 +34,7 @@ Record cluster_record(const Scenario& scenario);
 struct SizeSpan {
   Bytes least, most;
 };
-/// Those of the table of all-reduces, where one prices them; none: a law does.
+/// The sizes of the table of all-reduces, where a table prices them; none: a law does.
 std::optional<SizeSpan> covered_sizes(const CalibratedCluster& cluster);
 
 /// What of the cluster does not do what one may expect, a sentence each: `settings` of the command

@@ -11,7 +11,7 @@ namespace ddpsim {
 /// not described.
 std::string described_text(const Scenario& scenario);
 
-/// The same for programs, under the key "described"; no entry for a workload that was not.
+/// The description for programs, under the key "described"; empty if there is no description.
 Record described_entry(const Scenario& scenario);
 
 /// "partial: mylib::op x 3 ..."; "" where every operation has a rule.

@@ -32,7 +32,7 @@ struct Outcome {
 
 /// What a row of figures says; columns that are missing are not known.
 Outcome outcome_of(const std::vector<Field>& columns, const TableRow& row);
-/// The same of a step. Only the step and the one without communication of `result` are needed.
+/// The outcome of a step; of `result` it takes the step and the one without communication alone.
 Outcome outcome_of(const Scenario& scenario, const Result& result);
 
 /// Three figures: the rate, the cost and the memory. `of` says which step, such as "bucketed,

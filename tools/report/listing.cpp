@@ -118,14 +118,32 @@ std::string_view in_words(Better better) {
   return "";
 }
 
+std::string_view in_words(ValueKind kind) {
+  switch (kind) {
+    case ValueKind::text:
+      return "text";
+    case ValueKind::whole:
+      return "whole number";
+    case ValueKind::real:
+      return "number";
+    case ValueKind::flag:
+      return "true or false";
+    case ValueKind::list:
+      return "list";
+    case ValueKind::record:
+      return "object";
+  }
+  return "";
+}
+
 /// What the keys of our JSON and the columns of our CSV mean.
 Listing results() {
-  Listing listing{{{column("value"), column("of"), column("unit"), column("better"),
+  Listing listing{{{column("value"), column("of"), column("type"), column("unit"), column("better"),
                     column("meaning").with(Look{}.to_the_left())}}};
   for (const FieldGroup& group : all_fields())
     for (const Field* field : group.fields)
-      listing.table.add(
-          {field->name, group.name, field->unit, in_words(field->better), field->hint});
+      listing.table.add({field->name, group.name, in_words(field->kind), field->unit,
+                         in_words(field->better), field->hint});
   return listing;
 }
 

@@ -37,8 +37,8 @@ class Outputs {
  public:
   /// "-" is stdout, "" is nowhere.
   void add(const std::string& path, std::string content);
-  /// The same of a file that is made as it is written. What `parts` refers to must live until
-  /// commit(), and what it throws comes out there.
+  /// Adds a file that is made as it is written. What `parts` refers to must live until commit(),
+  /// and what it throws comes out there.
   void add_parts(const std::string& path, MakeParts parts);
   /// What took long to measure: where it cannot be written in the end it is kept elsewhere, and the
   /// error says where.

@@ -32,7 +32,7 @@ class ReplacedFile {
   void check(std::int64_t room) const;
   /// Throws the same if it cannot be written.
   void write(const std::string& content) const;
-  /// The same of a content that `make(take)` hands over part by part.
+  /// Writes a content that `make(take)` hands over part by part.
   using Take = std::function<void(std::string_view)>;
   void write_parts(const std::function<void(const Take&)>& make) const;
 

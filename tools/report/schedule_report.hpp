@@ -25,7 +25,7 @@ Record schedule_record(const Scenario& scenario, const Step& step);
 /// the first on each that differs from those before it.
 ConsecutiveSteps scheduled_steps(const StepModel& model, const Training& training,
                                  std::optional<int> steps_asked);
-/// Of those steps, below one another.
+/// The page of these steps, below one another.
 Page schedule_page(const Scenario& scenario, const ConsecutiveSteps& steps,
                    std::optional<int> steps_asked, bool tasks);
 /// "ddpsim.schedule/1" of the first of them, with every kind of step if several were asked for.

@@ -74,7 +74,7 @@ inline constexpr Field overlap_ratio =
                 "where nothing is communicated.",
                 Better::high, percent)
         .with(much);
-/// The same, or nothing where nothing is communicated.
+/// The overlap ratio, or nothing where nothing is communicated.
 inline constexpr Field overlap = overlap_ratio.named("overlap").only_for(Audience::people);
 inline constexpr Field collectives =
     count_field("collectives", "collectives", "How many collectives the step has.", Better::low)

@@ -33,7 +33,7 @@ inline constexpr Field which_steps =
 inline constexpr Field bucket_count =
     count_field("buckets", "buckets", "How many buckets the step has.").with(Look{}.or_blank());
 
-// The same steps with a host that runs ahead.
+// The steps with a host that runs ahead.
 inline constexpr Field run_ahead = record_field(
     "run_ahead",
     "The same steps as one run, in which the host launches steps ahead of the device.");

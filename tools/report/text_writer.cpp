@@ -68,7 +68,7 @@ std::vector<Column> columns_of(const Table& table) {
   return columns;
 }
 
-/// Of all columns side by side, `each` of one.
+/// The width of all columns side by side; `each` gives that of one.
 template <typename Each>
 std::size_t sum_of(const std::vector<Column>& columns, Each each) {
   std::size_t sum = columns.empty() ? 0 : gap * (columns.size() - 1);

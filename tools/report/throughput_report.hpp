@@ -12,7 +12,7 @@ namespace ddpsim {
 /// that order; what is not known has no value.
 Record throughput_record(const Scenario& scenario, const Result& result);
 
-/// The same for people, a row for each result, without columns that hold nothing.
+/// The throughput as a table: a row for each result, without columns that hold nothing.
 Table throughput_table(const Scenario& scenario, const std::vector<Result>& results);
 
 /// A curve for programs, and several as one table.

@@ -152,7 +152,7 @@ inline constexpr Field launch_ms =
              Better::low)
         .with(signed_hundredths);
 
-// Of a row of a file, where tables have the same under shorter names.
+// A field as files name it, where tables have it under a shorter name.
 constexpr Field in_files(Field field, std::string_view name) {
   field.name = name;
   field.audience = Audience::everybody;

@@ -107,7 +107,7 @@ KnownAccuracy summary_of(const std::vector<const KnownErrors*>& chosen, std::str
   return accuracy;
 }
 
-/// Of rows that were predicted from the same; none: there is no such row.
+/// The accuracy of rows that were predicted from the same; none: there is no such row.
 std::optional<KnownAccuracy> accuracy_of_kind(const std::vector<KnownErrors>& all,
                                               const PredictionKind& kind) {
   const auto device = [&](const KnownErrors& each) { return each.device == kind.device; };

@@ -23,8 +23,8 @@ FittedOn known_from(const Scenario& scenario, const std::optional<Fit>& fit);
 /// In words that need no scenario beside them: "laws", "naive step", "profile".
 std::string_view knowledge_text(FittedOn from);
 
-/// Of a scenario's predictions. What is known of steps on CPUs is of calibrations and profiles, of
-/// steps on GPUs of laws and rows; none where nothing is known of such.
+/// The kind of a scenario's predictions. For CPUs the accuracy of calibrations and profiles is
+/// known, for GPUs that of laws and rows; none where nothing is known.
 std::optional<PredictionKind> kind_of(const Scenario& scenario, const std::optional<Fit>& fit);
 
 /// What measured steps took, as factors on the predicted ones.
@@ -48,14 +48,14 @@ struct KnownAccuracy {
   std::string subject;  ///< "Predictions of this kind", or in which way they are not
   std::string rows_of;  ///< what they have in common: "h100-sxm, nvlink, 2 to 8 ranks"
 };
-/// Of rows of the same device, kind of link and number of ranks; where they are fewer than eight,
+/// The accuracy on rows of the same device, kind of link and number of ranks; if fewer than eight,
 /// of any number of ranks above one; then of any device by that kind of link, with the same ranks
 /// and with any; then of all rows that were predicted from what these were. Where no described
 /// model was measured, of rows by the laws, and the subject says so. None: there is no such row.
 std::optional<KnownAccuracy> known_accuracy(const std::vector<KnownErrors>& all,
                                             const PredictionKind& kind);
 
-/// Of predictions of a scenario: what accuracy.csv says of their kind; none where it says nothing.
+/// What accuracy.csv says of the kind of a scenario's predictions; none where it says nothing.
 std::optional<KnownAccuracy> accuracy_of(const Scenario& scenario, const std::optional<Fit>& fit);
 
 /// What a prediction is made from, and how far such predictions were off; none: nobody knows.

@@ -31,7 +31,7 @@ std::string choice_text(const CollectiveChoice& choice);
 /// A fit in one line: "forward x 1.13, backward x 1.13, -8.6 us per collective, interference x 1".
 std::string describe(const Fit& fit);
 
-/// The same for a command that predicts: where the figures come from, and the fit's notes.
+/// The text for a command that predicts: where the figures come from, and the fit's notes.
 std::string describe_calibration(const Fit& fit);
 
 }  // namespace ddpsim

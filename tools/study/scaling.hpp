@@ -44,8 +44,8 @@ std::vector<ScalingCurve> scaling_curves(const Scenario& scenario,
 ScalingCurve scaling_curve(const Scenario& scenario, Strategy strategy,
                            const std::optional<Fit>& fit = {}, std::optional<int> most_ranks = {});
 
-/// The same scenario on another number of such nodes. A measured table that does not say how many
-/// ranks it is of is taken to be of the ranks that the scenario has.
+/// The scenario on another number of such nodes. A measured table that does not say how many ranks
+/// it is of is taken to be of the ranks that the scenario has.
 Scenario resized(Scenario scenario, int nodes, int ranks_per_node);
 
 /// Steps that others are held against.

@@ -22,7 +22,7 @@ std::string label_of(const CalibrationRow& row) {
   return label;
 }
 
-/// Of the collectives alone: as measured, or as predicted where a timer covered more.
+/// The time of the collectives alone: measured, or predicted where a timer covered more.
 Duration communication_of_row(const MeasuredRow& row, const StepMetrics& predicted) {
   if (row.communication && row.communication->covers.empty()) return row.communication->time;
   return predicted.communication;

@@ -49,7 +49,7 @@ std::vector<Strategy> fitted_strategies(const std::string& list);
 /// row of a strategy calibrates. Nothing if the file lacks a row of a strategy that was asked for:
 /// it cannot be held against the others then. Throws InputError.
 std::optional<FileScore> score_file(const std::string& file, const ScoreSettings& settings);
-/// The same of a scenario that has measured rows and was read with `settings.set`.
+/// The score of a scenario that has measured rows and was read with `settings.set`.
 std::optional<FileScore> score_scenario(const std::string& file, const Scenario& scenario,
                                         const ScoreSettings& settings);
 
@@ -66,7 +66,7 @@ struct ScoreSummary {
 };
 ScoreSummary summarise(const std::vector<FileScore>& files);
 
-/// The same of the rows that have something in common.
+/// The figures of the rows that have something in common.
 struct ScoreGroup {
   std::string of;  ///< "2 ranks", "nvlink"
   ScoreSummary summary;

@@ -18,7 +18,7 @@ struct KnownPoints {
 /// another scenario), and for a row whose checksum does not hold. Rows without one, of an earlier
 /// release, are taken with a note, and so are lines that begin with #, which are read over.
 KnownPoints read_sweep_csv(const Sweep& sweep, const std::string& path);
-/// The same of a text, which errors call `name`.
+/// The points in a text of CSV, which errors call `name`.
 KnownPoints sweep_csv_points(const Sweep& sweep, const std::string& text, const std::string& name);
 KnownPoints read_sweep_json(const Sweep& sweep, const std::string& path);
 

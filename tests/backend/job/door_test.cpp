@@ -83,7 +83,7 @@ TEST_CASE("who has another secret is not let in, and does not let in", "[backend
   CHECK_THAT(
       refusal([&] { one.connection_with(0, Channel::data, zero.address(), in(3s)); }),
       Catch::StartsWith("connecting to the other ranks: rank 0 was not reached at 127.0.0.1:") &&
-          Catch::EndsWith("what answers there is not of this job"));
+          Catch::EndsWith("what answers there does not belong to this job"));
   CHECK(waiting.get() == "connecting to the other ranks: rank 1 did not connect within 3 s");
 }
 

@@ -43,7 +43,7 @@ TEST_CASE("a module that is not there, or is something else, is told in one line
              Catch::Contains("cannot be loaded: ") &&
                  Catch::Contains("ddpsim_test_of_a_library_that_is_not_there"));
   CHECK_THAT(refusal_in(odd("empty")),
-             Catch::EndsWith("has no ddpsim_gpu_module: it is something else"));
+             Catch::EndsWith("has no function ddpsim_gpu_module: it is no module of ddpsim"));
 }
 
 TEST_CASE("a module of another build is refused with both builds", "[backend][module_file]") {

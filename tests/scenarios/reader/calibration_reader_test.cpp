@@ -109,8 +109,8 @@ TEST_CASE("what ran aside is kept apart, and backward beside it",
     if (of_hooks.contains(operation))
       CHECK(said.empty());
     else
-      CHECK(said.find("tasks.aside: only what a comm hook computes runs aside, and " + name +
-                      " is not of that") != std::string::npos);
+      CHECK(said.find("tasks.aside: `aside` is for what a comm hook computes, and " + name +
+                      " is not: take it out") != std::string::npos);
   }
 }
 
@@ -361,7 +361,8 @@ TEST_CASE("what a calibration lacks the scenario must say", "[scenarios][calibra
   const std::string bare =
       "format: ddpsim.calibration/1\nranks: 2\nsynchronous: true\nend: ddpsim.calibration/1\n";
   CHECK(cluster_refused("", bare) ==
-        "s.yaml:3:16: cluster.calibration: no task was measured: name the \"device\" as well");
+        "s.yaml:3:16: cluster.calibration: the calibration measured no kernels: write \"device\" "
+        "as well");
   CHECK(cluster_refused("  device: generic-cpu\n", bare) ==
         "s.yaml:3:3: cluster: missing key \"intra_node\": what links the ranks of a node, such as "
         "nvlink4 or pcie4");

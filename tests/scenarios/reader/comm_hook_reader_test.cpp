@@ -111,7 +111,7 @@ TEST_CASE("what is no comm hook is refused where it stands", "[scenarios][comm_h
   CHECK_THAT(profile.refused("{powersgd: {}, noop: {}}"),
              Catch::Contains("expected one comm hook"));
   CHECK_THAT(profile.refused("[]"), Catch::Contains("expected 1 to 64 steps"));
-  CHECK_THAT(profile.refused("[topk]"), Catch::Contains("what topk takes is missing"));
+  CHECK_THAT(profile.refused("[topk]"), Catch::Contains("topk needs a value: write {topk: ...}"));
   CHECK_THAT(profile.refused("[{all_reduce: 3}]"), Catch::Contains("all_reduce takes nothing"));
   CHECK_THAT(profile.refused("[{topk: 1%}]"), Catch::Contains("expected all_gather"));
   CHECK_THAT(profile.refused("[reduce_scatter, all_reduce]"),

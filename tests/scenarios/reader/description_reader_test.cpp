@@ -203,8 +203,8 @@ TEST_CASE("a described size is fixed: a scenario may repeat it, not change it",
   };
   CHECK(said("workload.batch", "8").empty());
   CHECK(said("workload.batch", "16") ==
-        "--set workload.batch=16: the model was described with batch 8: describe it anew (ddpsim "
-        "describe) for another");
+        "--set workload.batch=16: the model was described with batch 8: take the key out, or "
+        "describe the model again (ddpsim describe) with another value");
   CHECK_THAT(said("workload.sequence", "16"), Catch::Contains("samples that are no sequences"));
   CHECK_THAT(said("workload.image", "224"), Catch::Contains("pictures of one size"));
   CHECK(said("workload.dtype", "fp32").empty());
@@ -361,7 +361,7 @@ TEST_CASE("kernels behind another of their operation are of its call",
   CHECK_THAT(refused(scratch, with(8,
                                    "  - {op: add, kind: memory, read: 2304, written: 2048, "
                                    "operations: 2}")),
-             Catch::EndsWith("1 launches begin no more than as many operations"));
+             Catch::EndsWith("expected at most 1, as many as there are launches"));
 }
 
 TEST_CASE("a description says whether gradients are clipped, and a scenario otherwise",

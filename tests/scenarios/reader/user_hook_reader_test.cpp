@@ -88,8 +88,8 @@ TEST_CASE("hooks that cannot be are refused where they stand", "[scenarios][user
   CHECK(small.refused("    - scale: {layer: \"9*\", factor: 1}") ==
         "s.yaml:5:22: training.hooks.scale.layer: no layer is named \"9*\"; did you mean \"0\"?");
   CHECK(small.refused("    - scale: {factor: 1}") ==
-        "s.yaml:5:14: training.hooks.scale: missing key \"parameter\" or \"layer\": whose "
-        "gradients");
+        "s.yaml:5:14: training.hooks.scale: missing key \"parameter\" or \"layer\": it says whose "
+        "gradients the hook gets");
   CHECK(small.refused("    - scale: {parameter: \"*\", layer: \"*\", factor: 1}") ==
         "s.yaml:5:38: training.hooks.scale.layer: parameter and layer exclude each other");
   CHECK(small.refused("    - scale: {parameter: \"*\"}") ==
@@ -119,7 +119,7 @@ TEST_CASE("chunks of a workload whose kernels have no shapes need to be told its
                    "training: {hooks: [{chunks: {layer: \"*\", count: 2" +
                        more + "}}]}\n");
   };
-  CHECK(refused("").find("is not known: say output: 4 MiB") != std::string::npos);
+  CHECK(refused("").find("is not known: write it, such as output: 4 MiB") != std::string::npos);
   CHECK(refused(", output: 4 MiB") == "");
 }
 

@@ -1,0 +1,86 @@
+#include "scenarios/reader/glossary.hpp"
+
+#include <regex>
+#include <sstream>
+#include <string_view>
+
+#include "scenarios/reader/names.hpp"
+
+namespace ddpsim {
+
+extern const std::string_view glossary_md;  // docs/glossary.md
+
+namespace {
+
+/// Without the asterisks of bold words, and with a link's words in place of the link. A link in
+/// parentheses goes away with them: it leads on to a page.
+std::string without_markdown(const std::string& text) {
+  static const std::regex bold(R"(\*\*)"), aside(R"( \(\[[^\]]*\]\([^)]*\)\))"),
+      link(R"(\[([^\]]*)\]\([^)]*\))");
+  const std::string plain = std::regex_replace(text, bold, "");
+  return std::regex_replace(std::regex_replace(plain, aside, ""), link, "$1");
+}
+
+/// A bullet, without "* ", on one line: "**Node**: a host with the devices in it."
+GlossaryEntry entry_of_bullet(const std::string& bullet) {
+  static const std::regex bold(R"(\*\*([^*]+)\*\*)");
+  GlossaryEntry entry;
+  for (std::sregex_iterator each(bullet.begin(), bullet.end(), bold), end; each != end; ++each)
+    entry.words.push_back((*each)[1]);
+  const std::string plain = without_markdown(bullet);
+  const std::size_t colon = plain.find(": ");
+  entry.heading = plain.substr(0, colon);
+  if (colon != std::string::npos) entry.text = plain.substr(colon + 2);
+  return entry;
+}
+
+/// A row of the table of columns: "| step ms, sum ms | the step, ... |"
+GlossaryEntry entry_of_row(const std::string& row) {
+  GlossaryEntry entry;
+  const std::size_t middle = row.find(" | ");
+  const std::string names = row.substr(2, middle - 2);
+  std::istringstream stream(names);
+  for (std::string name; std::getline(stream >> std::ws, name, ',');) entry.words.push_back(name);
+  entry.heading = "column " + names;
+  entry.text = without_markdown(row.substr(middle + 3, row.size() - middle - 5)) + ".";
+  return entry;
+}
+
+std::vector<GlossaryEntry> glossary_of(const std::string& page) {
+  std::vector<GlossaryEntry> all;
+  std::string bullet;
+  const auto end_bullet = [&] {
+    if (!bullet.empty()) all.push_back(entry_of_bullet(bullet));
+    bullet.clear();
+  };
+  std::istringstream stream(page);
+  for (std::string line; std::getline(stream, line);) {
+    if (!bullet.empty() && line.starts_with("  ")) {
+      bullet += line.substr(1);
+      continue;
+    }
+    end_bullet();
+    if (line.starts_with("* ")) bullet = line.substr(2);
+    if (line.starts_with("| ") && !line.starts_with("| column |"))
+      all.push_back(entry_of_row(line));
+  }
+  end_bullet();
+  return all;
+}
+
+}  // namespace
+
+const std::vector<GlossaryEntry>& glossary() {
+  static const std::vector<GlossaryEntry> entries = glossary_of(std::string(glossary_md));
+  return entries;
+}
+
+std::vector<GlossaryEntry> glossary_entries(const std::string& word) {
+  std::vector<GlossaryEntry> found;
+  for (const GlossaryEntry& entry : glossary())
+    if (position_of(word, entry.words) || position_of(word + " ms", entry.words))
+      found.push_back(entry);
+  return found;
+}
+
+}  // namespace ddpsim
