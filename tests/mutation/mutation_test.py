@@ -64,16 +64,14 @@ def draw(count, seed, only):
 
 
 def run(program, names, mutant, seconds, trace=None):
-    """Runs the tests `names` (None: all) of a program. Returns "", "failed" or "time"."""
+    """Runs the tests `names` of a program. Returns "", "failed" or "time"."""
     environment = dict(os.environ, DDPSIM_MUTANT=str(mutant))
-    words = [program, "--abort", "--durations", "no"]
     if trace:
         environment["DDPSIM_MUTATION_TRACE"] = trace
-    if names is not None:
-        listed = f"{program}.{mutant}.names"
-        with open(listed, "w") as file:
-            file.writelines(re.sub(r"([\\\"\[,])", r"\\\1", name) + "\n" for name in names)
-        words += ["--input-file", listed]
+    listed = f"{program}.{mutant}.names"
+    with open(listed, "w") as file:
+        file.writelines(re.sub(r"([\\\"\[,])", r"\\\1", name) + "\n" for name in names)
+    words = [program, "--abort", "--durations", "no", "--input-file", listed]
 
     def limits():
         limit = int(2 + 5 * seconds)
@@ -197,14 +195,14 @@ def judge(mutant, tests, programs, scripts):
     return "survived", ""
 
 
-def this_run(scripts, again):
+def this_run(tested, scripts, again):
     """What a run asks of which state of the project, for the report."""
     words = ["git", "-C", ROOT, "log", "-1", "--format=%h"]
     commit = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
         "commit": commit,
-        "programs": [os.path.basename(program) for program in PROGRAMS],
+        "programs": [os.path.basename(program) for program in tested],
         "scripts": list(scripts),
         "again": again,
         "longest_s": LONGEST_S,
@@ -225,6 +223,7 @@ def main():
         action="store_true",
         help="with --keep: what survived, with tests as they are now",
     )
+    flags.add_argument("--programs", nargs="+", default=PROGRAMS, help="those that are asked")
     flags.add_argument("--scripts", action="store_true", help="ask the documents' scripts too")
     flags = flags.parse_args()
     scripts = list(SCRIPTS) if flags.scripts else []
@@ -237,7 +236,7 @@ def main():
             earlier = json.load(file)
         before, runs = {m["number"]: m for m in earlier["mutants"]}, earlier["runs"]
     if not runs or flags.again:
-        runs.append(this_run(scripts, flags.again))
+        runs.append(this_run(flags.programs, scripts, flags.again))
 
     if flags.keep and os.path.exists(f"{work}/drawn.json"):
         with open(f"{work}/drawn.json") as file:
@@ -247,7 +246,7 @@ def main():
         with open(f"{work}/drawn.json", "w") as file:
             json.dump([vars(mutant) for mutant in drawn.values()], file)
     schemata = Schemata(flags.build, work, drawn)
-    programs = schemata.programs([*PROGRAMS, *(PRINTING if scripts else [])], flags.keep)
+    programs = schemata.programs([*flags.programs, *(PRINTING if scripts else [])], flags.keep)
     tested = {name: path for name, path in programs.items() if name.startswith("test_")}
     for name in scripts:
         if run_script(SCRIPTS[name], programs["ddpsim"], -1):

@@ -264,7 +264,13 @@ TEST_CASE("a description stands where a scenario does, with a cluster",
   REQUIRE(scenario.described);
   CHECK(scenario.described->source == "by hand");
   CHECK(scenario.described->batch == 8);
-  CHECK_THROWS_WITH(read_scenario(file), Catch::Contains("say what it is to run on"));
+  for (const std::vector<Override>& without : {std::vector<Override>{},
+                                               {{"training.find_unused_parameters", "true"}},
+                                               {{"clusters.device", "h100-sxm"}}})
+    CHECK_THROWS_WITH(read_scenario(file, without), Catch::Contains("say what it is to run on"));
+  // What the description's unused parameter asks for is told once there is a cluster.
+  CHECK_THROWS_WITH(read_scenario(file, {{"cluster", "dgx-h100"}}),
+                    !Catch::Contains("say what it is to run on"));
 }
 
 TEST_CASE("a description on one rank is compared with nothing, unless it is asked for",

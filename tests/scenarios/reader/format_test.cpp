@@ -327,13 +327,13 @@ TEST_CASE("a price's pattern takes what its parser takes above zero",
         "0 USD/h",    "-1 USD/h",   "2.5 usd/h",   "2.5 US/h",     "2.5 USDT/h",
         "2.5 USD",    "2.5",        "USD/h",       "2.5 USD/hour", "",
         "2.5 USD/h ", " 2.5 USD/h", "2.5 $/h",     "2.5\tUSD/h",   "/h",
-        "D/h",        "nan USD/h"}) {
+        "D/h",        "nan USD/h",  "2.5 AZN/h",   "2.5 @AB/h",    "2.5 AB[/h"}) {
     CAPTURE(text);
     const auto price = parse_price(text);
     CHECK(std::regex_match(text, pattern) == (price && price->per_hour > 0));
     taken += price ? 1 : 0;
   }
-  CHECK(taken == 7);  // those of the first line and a half
+  CHECK(taken == 8);  // those of the first line and a half, and the manat
   const auto price = parse_price("2.5 USD/h");
   REQUIRE(price);
   CHECK(price->per_hour == 2.5);
