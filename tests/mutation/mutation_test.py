@@ -8,10 +8,10 @@
 draws mutants of the sources of model/, sim/ and scenarios/ (mutants.py), builds them all into the
 test programs of PROGRAMS (schemata.py; the release build must have them up to date), records which
 tests reach which mutant, and then runs, for each mutant, the tests that reach it, quickest first,
-until one fails or the next would take the mutant beyond MOST_S. Tests that take more than five
-times their processor time and two seconds fail. Tests that take more than LONGEST_S are left out,
-and those that ask torch. With --scripts, the scripts that compare what the program prints with what
-the documents say are asked about what is left; the release build must then have PRINTING too.
+until one fails or the next would take the mutant beyond --most seconds. Tests that take more than
+five times their processor time and two seconds fail. Tests that take more than LONGEST_S are left
+out, and those that ask torch. With --scripts, the scripts that compare what the program prints with
+what the documents say are asked about what is left; the release build must then have PRINTING too.
 Results go to build/mutation/results.json: what was asked when, and one entry a mutant; report.py
 writes results.md from it.
 """
@@ -40,8 +40,7 @@ SCRIPTS = {
 }  # that check what the program prints
 FOLDERS = ["model/*", "sim/*", "scenarios/reader"]
 LONGEST_S = 1.5  # slower tests are left out
-MOST_S = 60  # of all tests of a mutant
-PORTIONS_S = [0.05, 0.3, 1.5, 6, MOST_S]  # tests are tried in portions that take so long
+PORTIONS_S = [0.05, 0.3, 1.5, 6, float("inf")]  # tests are tried in portions that take so long
 
 
 def draw(count, seed, only):
@@ -122,12 +121,14 @@ def traced(program, test, number):
     return None if seconds > LONGEST_S else (seconds, [*lines[0][2:], *lines[-1][2:]])
 
 
-def reached_by_tests(programs, work, keep, jobs):
-    """{mutant: [(seconds, program, test)]}, quickest first."""
+def reached_by_tests(programs, work, build, keep, jobs):
+    """{mutant: [(seconds, program, test)]}, quickest first. With `keep` a program's tests are not
+    traced again that the release build has not made anew since."""
     reached = {}
     for name, program in programs.items():
         kept = os.path.join(work, name + ".traces.json")
-        if keep and os.path.exists(kept):
+        made = os.path.getmtime(os.path.join(build, "tests", name))
+        if keep and os.path.exists(kept) and os.path.getmtime(kept) > made:
             with open(kept) as file:
                 found = json.load(file)
         else:
@@ -149,12 +150,12 @@ def reached_by_tests(programs, work, keep, jobs):
     return reached
 
 
-def portions(tests):
+def portions(tests, most_s):
     """The tests of a mutant, the quickest first, as [(program, names, seconds)]."""
     groups, total = [{} for _ in PORTIONS_S], 0.0
     for seconds, program, name in tests:
         total += seconds
-        if total > MOST_S:
+        if total > most_s:
             break
         group = next(g for g, most in zip(groups, PORTIONS_S) if total <= most)
         names, sum_s = group.get(program, ([], 0.0))
@@ -183,8 +184,8 @@ def run_script(words, program, mutant):
     return "failed" if done.returncode else ""
 
 
-def judge(mutant, tests, programs, scripts):
-    for program, names, seconds in portions(tests):
+def judge(mutant, tests, most_s, programs, scripts):
+    for program, names, seconds in portions(tests, most_s):
         end = run(programs[program], names, mutant, seconds)
         if end:
             return "killed", f"{end} in {program}"
@@ -195,18 +196,18 @@ def judge(mutant, tests, programs, scripts):
     return "survived", ""
 
 
-def this_run(tested, scripts, again):
+def this_run(flags, scripts):
     """What a run asks of which state of the project, for the report."""
     words = ["git", "-C", ROOT, "log", "-1", "--format=%h"]
     commit = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
         "commit": commit,
-        "programs": [os.path.basename(program) for program in tested],
+        "programs": [os.path.basename(program) for program in flags.programs],
         "scripts": list(scripts),
-        "again": again,
+        "again": flags.again,
         "longest_s": LONGEST_S,
-        "most_s": MOST_S,
+        "most_s": flags.most,
     }
 
 
@@ -224,6 +225,7 @@ def main():
         help="with --keep: what survived, with tests as they are now",
     )
     flags.add_argument("--programs", nargs="+", default=PROGRAMS, help="those that are asked")
+    flags.add_argument("--most", type=float, default=60, help="seconds of tests a mutant (60)")
     flags.add_argument("--scripts", action="store_true", help="ask the documents' scripts too")
     flags = flags.parse_args()
     scripts = list(SCRIPTS) if flags.scripts else []
@@ -236,7 +238,7 @@ def main():
             earlier = json.load(file)
         before, runs = {m["number"]: m for m in earlier["mutants"]}, earlier["runs"]
     if not runs or flags.again:
-        runs.append(this_run(flags.programs, scripts, flags.again))
+        runs.append(this_run(flags, scripts))
 
     if flags.keep and os.path.exists(f"{work}/drawn.json"):
         with open(f"{work}/drawn.json") as file:
@@ -251,7 +253,7 @@ def main():
     for name in scripts:
         if run_script(SCRIPTS[name], programs["ddpsim"], -1):
             sys.exit(f"{name} fails without a mutant")
-    reached = reached_by_tests(tested, work, flags.keep and not flags.again, flags.jobs)
+    reached = reached_by_tests(tested, work, flags.build, flags.keep, flags.jobs)
 
     entries = {}
     for number, mutant in drawn.items():
@@ -274,7 +276,9 @@ def main():
 
     def settle(number):
         entry = entries[number]
-        entry["end"], entry["how"] = judge(number, reached[number], programs, scripts)
+        entry["end"], entry["how"] = judge(
+            number, reached[number], flags.most, programs, scripts
+        )
         print(
             f"{number:4} {entry['end']:8} {entry['place']}: {entry['change']} {entry['how']}",
             flush=True,

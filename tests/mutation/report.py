@@ -75,7 +75,7 @@ def page(results):
         f"{len(unreached)} lie where none of the programs that were asked comes (others "
         f"may), and {len(judged)} were judged. Of each program the tests that reach a mutant were "
         f"run, those that ask torch and those that take more than {first['longest_s']} s of "
-        f"processor time left out, quickest first, for at most {first['most_s']} s. No other test "
+        f"processor time left out, quickest first. No other test "
         "of the suite was asked; those of tests/python and those that ask torch look at "
         "model/workload and model/kernel, those of tests/tools at scenarios/reader.",
         120,
@@ -84,7 +84,10 @@ def page(results):
     for run in results["runs"]:
         about = "what had survived until then" if run["again"] else "all mutants"
         asked = ", ".join(run["programs"] + [f"the script {name}" for name in run["scripts"]])
-        yield f"* On {run['date']}, at commit {run['commit']}, about {about}: {asked}."
+        yield (
+            f"* On {run['date']}, at commit {run['commit']}, about {about}: {asked}; at most "
+            f"{run['most_s']:g} s of tests a mutant."
+        )
     yield ""
     killers = Counter(m["how"].split(" in ")[-1] for m in judged if m["end"] == "killed")
     noticed = ", ".join(f"{name} {count}" for name, count in sorted(killers.items()))
