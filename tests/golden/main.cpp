@@ -1,0 +1,33 @@
+// What commands print of many scenarios is what it was:
+//
+//     test_golden                        holds every case against tests/golden/*.txt, as tests
+//     test_golden --print FAMILY MEMBER  the scenario of a case and what commands answer about it
+//     test_golden --update               writes what commands answer now into these files
+//     test_golden --draw COUNT           adds cases, until each family has so many
+#define CATCH_CONFIG_RUNNER
+#include <iostream>
+#include <string_view>
+
+#include <catch2/catch.hpp>
+
+#include "tests/golden/golden_test.hpp"
+#include "tests/golden/keep.hpp"
+
+int main(int argc, char** argv) {
+  using namespace ddpsim::golden;
+  const std::string_view flag = argc > 1 ? argv[1] : "";
+  if (flag == "--print" && argc == 4) {
+    print_case(std::cout, {argv[2], argv[3]});
+    return 0;
+  }
+  if (flag == "--update" && argc == 2) {
+    update_golden(std::cout);
+    return 0;
+  }
+  if (flag == "--draw" && argc == 3) {
+    draw_golden(std::cout, std::stoul(argv[2]));
+    return 0;
+  }
+  register_tests();
+  return Catch::Session().run(argc, argv);
+}
