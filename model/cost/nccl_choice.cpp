@@ -38,7 +38,7 @@ NvlsTreeSizes nvls_tree_sizes(const Cluster& cluster) {
   for (sizes.from = least; !taken(sizes.from); sizes.from *= 2)
     if (sizes.from >= most) return {};
   for (sizes.to = sizes.from; sizes.to < most && taken(sizes.to); sizes.to *= 2) continue;
-  double below = sizes.from / 2;  // where it changes over, to a part in 500
+  double below = sizes.from / 2;  // where it changes over, to a part in 250
   for (int halvings = 0; sizes.from > least && halvings < 8; ++halvings) {
     const double middle = 0.5 * (below + sizes.from);
     (taken(middle) ? sizes.from : below) = middle;

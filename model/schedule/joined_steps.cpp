@@ -86,7 +86,6 @@ class Joiner {
     wait.after_begin = static_cast<std::uint32_t>(all.after.size());
     wait.after_count = 1;
     all.after.push_back(mark_);
-    mark_ = none;
   }
 
   std::uint32_t number_of(const Work& work) {

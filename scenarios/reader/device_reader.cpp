@@ -184,7 +184,6 @@ bool same_sheet(const Device& one, const Device& other) {
 }
 
 std::shared_ptr<const OperationTable> scaled_from(const OperationTable& table, Device measured) {
-  measured.operations.reset();
   return std::make_shared<const OperationTable>(
       table.scaled_from(std::make_shared<const Device>(std::move(measured))));
 }

@@ -215,7 +215,7 @@ void add_buckets(Map<TrainingDraft>& map) {
                  .otherwise = "buckets are made by the caps",
                  .example = "[[2.bias, 2.weight], [0.bias, 0.weight]]"})
       .key_read(
-          "parameter_groups", {value::integer_form(1, std::numeric_limits<std::int64_t>::max())},
+          "parameter_groups", {value::integer_form(1, std::numeric_limits<int>::max())},
           [](TrainingDraft& training, const Yaml& given) {
             training.parameter_groups =
                 static_cast<int>(given.integer(1, std::numeric_limits<int>::max()));

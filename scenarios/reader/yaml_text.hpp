@@ -10,7 +10,8 @@ namespace ddpsim {
 
 // Values as files of ours spell them, so that reading gives back what was written.
 
-/// To the picosecond, in the largest unit it fills: "830 us", "1.234567890001 s".
+/// To the picosecond, in the largest unit it fills: "830 us", "1.234567890001 s". Reading gives
+/// back times below 2^51 ps (37 minutes) exactly, longer ones with the precision of a double.
 std::string exact(Duration time);
 /// To the byte, in the largest unit that divides it.
 std::string exact(Bytes size);

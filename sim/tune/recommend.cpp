@@ -76,13 +76,7 @@ Advice recommend(const BucketedSteps& steps, const CostModel& costs, const TuneO
   });
   advice.evaluated = advice.corners.size() * (candidates.size() + 1);
 
-  std::vector<double> regrets(candidates.size(), 0);
-  if (advice.corners.empty()) {
-    Duration shortest = Duration::max();
-    for (const Choice& each : candidates) shortest = std::min(shortest, each.step);
-    for (std::size_t i = 0; i < candidates.size(); ++i)
-      regrets[i] = regret(candidates[i].step, shortest);
-  }
+  std::vector<double> regrets(candidates.size(), 0);  // all alike without uncertainty
   for (std::size_t c = 0; c < advice.corners.size(); ++c)
     for (std::size_t i = 0; i < candidates.size(); ++i)
       regrets[i] = std::max(regrets[i], regret(times[c][i], advice.corners[c].best));

@@ -5,17 +5,19 @@
     build/mutation-python/bin/pip install tree-sitter tree-sitter-cpp
     build/mutation-python/bin/python tests/mutation/mutation_test.py --count 500 --seed 1
 
-draws mutants of the sources of model/, sim/ and scenarios/ (mutants.py), builds them all into
-the test programs (schemata.py; the release build of what PROGRAMS and PRINTING name must be up to
-date), records which tests reach which mutant, and then runs, for each
-mutant, the tests that reach it, quickest first, until one fails. Tests that take more than five
-times their processor time and two seconds fail. Tests that take more than LONGEST_S are left out,
-and those that ask torch. Then come the scripts that compare what the program prints with what the
-documents say. Results go to build/mutation/results.json, one entry a mutant; report.py writes
-results.md from it.
+draws mutants of the sources of model/, sim/ and scenarios/ (mutants.py), builds them all into the
+test programs of PROGRAMS (schemata.py; the release build must have them up to date), records which
+tests reach which mutant, and then runs, for each mutant, the tests that reach it, quickest first,
+until one fails or the next would take the mutant beyond --most seconds. Tests that take more than
+five times their processor time and two seconds fail. Tests that take more than LONGEST_S are left
+out, and those that ask torch. With --scripts, the scripts that compare what the program prints with
+what the documents say are asked about what is left; the release build must then have PRINTING too.
+Results go to build/mutation/results.json: what was asked when, and one entry a mutant; report.py
+writes results.md from it.
 """
 
 import argparse
+import datetime
 import json
 import os
 import random
@@ -38,7 +40,7 @@ SCRIPTS = {
 }  # that check what the program prints
 FOLDERS = ["model/*", "sim/*", "scenarios/reader"]
 LONGEST_S = 1.5  # slower tests are left out
-PORTIONS_S = [0.05, 0.3, 1.5, float("inf")]  # tests are tried in portions that take so long
+PORTIONS_S = [0.05, 0.3, 1.5, 6, float("inf")]  # tests are tried in portions that take so long
 
 
 def draw(count, seed, only):
@@ -61,16 +63,14 @@ def draw(count, seed, only):
 
 
 def run(program, names, mutant, seconds, trace=None):
-    """Runs the tests `names` (None: all) of a program. Returns "", "failed" or "time"."""
+    """Runs the tests `names` of a program. Returns "", "failed" or "time"."""
     environment = dict(os.environ, DDPSIM_MUTANT=str(mutant))
-    words = [program, "--abort", "--durations", "no"]
     if trace:
         environment["DDPSIM_MUTATION_TRACE"] = trace
-    if names is not None:
-        listed = f"{program}.{mutant}.names"
-        with open(listed, "w") as file:
-            file.writelines(re.sub(r"([\\\"\[,])", r"\\\1", name) + "\n" for name in names)
-        words += ["--input-file", listed]
+    listed = f"{program}.{mutant}.names"
+    with open(listed, "w") as file:
+        file.writelines(re.sub(r"([\\\"\[,])", r"\\\1", name) + "\n" for name in names)
+    words = [program, "--abort", "--durations", "no", "--input-file", listed]
 
     def limits():
         limit = int(2 + 5 * seconds)
@@ -98,36 +98,65 @@ def run(program, names, mutant, seconds, trace=None):
     return "failed" if done.returncode else ""
 
 
-def reached_by_tests(programs, work, keep):
-    """{mutant: [(seconds, program, test)]}, quickest first."""
+def test_names(program):
+    words = [program, "--list-test-names-only"]
+    said = subprocess.run(words, capture_output=True, text=True, check=False).stdout
+    return [line.strip() for line in said.splitlines() if line.strip()]
+
+
+def traced(program, test, number):
+    """A test by itself, without a mutant: (seconds, mutants reached), or none of a slow one. In a
+    process of its own, because what is made once, such as a table of keys, counts for every test
+    that needs it."""
+    trace = f"{program}.{number}.trace"
+    end = run(program, [test], -1 - number, LONGEST_S / 5, trace)
+    if end == "failed":
+        sys.exit(f"{program} fails without a mutant: {test}")
+    if end:
+        return None
+    with open(trace) as file:
+        lines = [line.rstrip("\n").split("\t") for line in file]
+    os.remove(trace)
+    seconds = float(lines[-1][0])
+    return None if seconds > LONGEST_S else (seconds, [*lines[0][2:], *lines[-1][2:]])
+
+
+def reached_by_tests(programs, work, build, keep, jobs):
+    """{mutant: [(seconds, program, test)]}, quickest first. With `keep` a program's tests are not
+    traced again that the release build has not made anew since."""
     reached = {}
     for name, program in programs.items():
-        trace = os.path.join(work, name + ".trace")
-        if not keep or not os.path.exists(trace):
-            if os.path.exists(trace):
-                os.remove(trace)
-            if run(program, None, -1, 10_000, trace):
-                sys.exit(f"{program} fails without a mutant")
-        with open(trace) as file:
-            lines = [line.rstrip("\n").split("\t") for line in file]
-        tests = [(float(line[0]), *line[1:]) for line in lines[1:] if float(line[0]) <= LONGEST_S]
-        slow = len(lines) - 1 - len(tests)
-        total = sum(test[0] for test in tests)
+        kept = os.path.join(work, name + ".traces.json")
+        made = os.path.getmtime(os.path.join(build, "tests", name))
+        if keep and os.path.exists(kept) and os.path.getmtime(kept) > made:
+            with open(kept) as file:
+                found = json.load(file)
+        else:
+            names = test_names(program)
+            with ThreadPoolExecutor(jobs) as pool:
+                each = pool.map(traced, [program] * len(names), names, range(len(names)))
+                found = list(zip(names, each))
+            with open(kept, "w") as file:
+                json.dump(found, file)
+        tests = [(test, *trace) for test, trace in found if trace]
+        total = sum(seconds for _, seconds, _ in tests)
+        slow = len(found) - len(tests)
         print(f"{name}: {len(tests)} tests, {total:.1f} s; {slow} slow ones left out", flush=True)
-        always = lines[0][2:]  # by what runs before the first test
-        for seconds, test, *mutants in tests:
-            for mutant in {*mutants, *always}:
+        for test, seconds, mutants in tests:
+            for mutant in set(mutants):
                 reached.setdefault(int(mutant), []).append((seconds, name, test))
     for tests in reached.values():
         tests.sort()
     return reached
 
 
-def portions(tests):
+def portions(tests, most_s):
     """The tests of a mutant, the quickest first, as [(program, names, seconds)]."""
     groups, total = [{} for _ in PORTIONS_S], 0.0
     for seconds, program, name in tests:
         total += seconds
+        if total > most_s:
+            break
         group = next(g for g, most in zip(groups, PORTIONS_S) if total <= most)
         names, sum_s = group.get(program, ([], 0.0))
         group[program] = ([*names, name], sum_s + seconds)
@@ -155,16 +184,31 @@ def run_script(words, program, mutant):
     return "failed" if done.returncode else ""
 
 
-def judge(mutant, tests, programs):
-    for program, names, seconds in portions(tests):
+def judge(mutant, tests, most_s, programs, scripts):
+    for program, names, seconds in portions(tests, most_s):
         end = run(programs[program], names, mutant, seconds)
         if end:
             return "killed", f"{end} in {program}"
-    for name, words in SCRIPTS.items():
-        end = run_script(words, programs["ddpsim"], mutant)
+    for name in scripts:
+        end = run_script(SCRIPTS[name], programs["ddpsim"], mutant)
         if end:
             return "killed", f"{end} in {name}"
     return "survived", ""
+
+
+def this_run(flags, scripts):
+    """What a run asks of which state of the project, for the report."""
+    words = ["git", "-C", ROOT, "log", "-1", "--format=%h"]
+    commit = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+    return {
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+        "commit": commit,
+        "programs": [os.path.basename(program) for program in flags.programs],
+        "scripts": list(scripts),
+        "again": flags.again,
+        "longest_s": LONGEST_S,
+        "most_s": flags.most,
+    }
 
 
 def main():
@@ -180,14 +224,21 @@ def main():
         action="store_true",
         help="with --keep: what survived, with tests as they are now",
     )
+    flags.add_argument("--programs", nargs="+", default=PROGRAMS, help="those that are asked")
+    flags.add_argument("--most", type=float, default=60, help="seconds of tests a mutant (60)")
+    flags.add_argument("--scripts", action="store_true", help="ask the documents' scripts too")
     flags = flags.parse_args()
+    scripts = list(SCRIPTS) if flags.scripts else []
     work = f"{ROOT}/build/mutation"
     os.makedirs(work, exist_ok=True)
     results = f"{work}/results.json"
-    before = {}
+    before, runs = {}, []
     if flags.keep and os.path.exists(results):
         with open(results) as file:
-            before = {m["number"]: m for m in json.load(file)["mutants"]}
+            earlier = json.load(file)
+        before, runs = {m["number"]: m for m in earlier["mutants"]}, earlier["runs"]
+    if not runs or flags.again:
+        runs.append(this_run(flags, scripts))
 
     if flags.keep and os.path.exists(f"{work}/drawn.json"):
         with open(f"{work}/drawn.json") as file:
@@ -197,12 +248,12 @@ def main():
         with open(f"{work}/drawn.json", "w") as file:
             json.dump([vars(mutant) for mutant in drawn.values()], file)
     schemata = Schemata(flags.build, work, drawn)
-    programs = schemata.programs([*PROGRAMS, *PRINTING], flags.keep)
+    programs = schemata.programs([*flags.programs, *(PRINTING if scripts else [])], flags.keep)
     tested = {name: path for name, path in programs.items() if name.startswith("test_")}
-    for name, words in SCRIPTS.items():
-        if run_script(words, programs["ddpsim"], -1):
+    for name in scripts:
+        if run_script(SCRIPTS[name], programs["ddpsim"], -1):
             sys.exit(f"{name} fails without a mutant")
-    reached = reached_by_tests(tested, work, flags.keep and not flags.again)
+    reached = reached_by_tests(tested, work, flags.build, flags.keep, flags.jobs)
 
     entries = {}
     for number, mutant in drawn.items():
@@ -225,13 +276,16 @@ def main():
 
     def settle(number):
         entry = entries[number]
-        entry["end"], entry["how"] = judge(number, reached[number], programs)
+        entry["end"], entry["how"] = judge(
+            number, reached[number], flags.most, programs, scripts
+        )
         print(
             f"{number:4} {entry['end']:8} {entry['place']}: {entry['change']} {entry['how']}",
             flush=True,
         )
         with lock, open(results, "w") as file:
-            json.dump({"seed": flags.seed, "mutants": list(entries.values())}, file, indent=1)
+            found = {"seed": flags.seed, "runs": runs, "mutants": list(entries.values())}
+            json.dump(found, file, indent=1)
 
     lock = threading.Lock()
     with ThreadPoolExecutor(flags.jobs) as pool:

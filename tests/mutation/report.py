@@ -69,16 +69,30 @@ def page(results):
     yield "<!-- Written by tests/mutation/report.py. -->"
     yield ""
     found = f"{len(mutants)} mutants drawn from the sources (not the headers) of model/, sim/"
+    first = results["runs"][0]
     yield from textwrap.wrap(
         f"Seed {results['seed']}. Of {found} and scenarios/, {broken} do not compile, "
-        f"{len(unreached)} lie where none of test_model, test_sim and test_scenarios comes (others "
-        f"may), and {len(judged)} were judged: by those three programs without torch, then "
-        "by the scripts that hold printed figures against the documents. No other test "
-        "of the suite was asked: those of tests/python and those that ask torch look at "
-        "model/workload and model/kernel.",
+        f"{len(unreached)} lie where none of the programs that were asked comes (others "
+        f"may), and {len(judged)} were judged. Of each program the tests that reach a mutant were "
+        f"run, those that ask torch and those that take more than {first['longest_s']} s of "
+        f"processor time left out, quickest first. No other test "
+        "of the suite was asked; those of tests/python and those that ask torch look at "
+        "model/workload and model/kernel, those of tests/tools at scenarios/reader.",
         120,
     )
-    yield from ["", *textwrap.wrap(results.get("note", ""), 120), ""]
+    yield ""
+    for run in results["runs"]:
+        about = "what had survived until then" if run["again"] else "all mutants"
+        asked = ", ".join(run["programs"] + [f"the script {name}" for name in run["scripts"]])
+        yield (
+            f"* On {run['date']}, at commit {run['commit']}, about {about}: {asked}; at most "
+            f"{run['most_s']:g} s of tests a mutant."
+        )
+    yield ""
+    killers = Counter(m["how"].split(" in ")[-1] for m in judged if m["end"] == "killed")
+    noticed = ", ".join(f"{name} {count}" for name, count in sorted(killers.items()))
+    yield from textwrap.wrap(f"Who noticed first, quickest test first: {noticed}.", 120)
+    yield ""
     yield from table(judged, explained)
     yield ""
     yield "By kind of mutation:"

@@ -57,6 +57,17 @@ def broken_by(output, lines_of):
     return dropped | (set() if found else block)
 
 
+def before_end_of_function(output, lines_of):
+    """For each function said to end without a result the mutant above its end, if it was the last
+    statement that a mutant removed."""
+    dropped = set()
+    for path, line in re.findall(r"^([^\s:]+):(\d+):\d+: error: control reaches end", output, re.M):
+        ranges = lines_of.get(os.path.abspath(path), {})
+        above = [number for number, lines in ranges.items() if lines.stop <= int(line)]
+        dropped |= set(above and [max(above, key=lambda number: ranges[number].stop)])
+    return dropped
+
+
 class Schemata:
     """The programs of one draw. `drawn`: {number: Mutant}."""
 
@@ -118,6 +129,7 @@ class Schemata:
             if done.returncode == 0:
                 return object_file
             broken = broken_by(done.stderr, lines_of) - self.dropped
+            broken = broken or before_end_of_function(done.stderr, lines_of) - self.dropped
             if not broken:
                 raise RuntimeError(f"{command['file']}: no mutant explains\n{done.stderr[:4000]}")
             self.dropped |= broken

@@ -51,3 +51,37 @@ TEST_CASE("there is no NVLS tree in one node, before Hopper, or without a switch
   CHECK(none(sweeps::nodes(4, sweeps::node(90, 8, LinkKind::nvlink, 450, false), 8, 50)));
   CHECK(none(sweeps::nodes(4, sweeps::node(90, 2, LinkKind::pcie, 63), 1, 50)));
 }
+
+TEST_CASE("an NVLS tree begins where NCCL's law takes it first, and ends where it takes another",
+          "[model][nccl_choice]") {
+  int begun = 0;
+  for (const int capability : {90, 100})
+    for (const int nodes : {2, 3, 4, 8, 16})
+      for (const NcclRelease release : {NcclRelease::before_2_28, NcclRelease::from_2_28}) {
+        // NVLinks and NICs as sold: 18 of 20.6 or 40.1 GB/s in NCCL's count, and 50 GB/s each.
+        const double link = 18 * (capability == 90 ? 20.6 : 40.1);
+        Cluster cluster =
+            sweeps::nodes(nodes, sweeps::node(capability, 8, LinkKind::nvlink, link), 8, 50);
+        cluster.forced.release = release;
+        cluster.intra_node.nccl_bandwidth = {};
+        cluster.inter_node.nccl_bandwidth = {};
+        const NcclLaw law(nccl_system(cluster));
+        const auto taken = [&](double bytes) {
+          return law.choose(Collective::all_reduce, Bytes{static_cast<std::int64_t>(bytes)})
+                     .algorithm == NcclAlgorithm::nvls_tree;
+        };
+        const NvlsTreeSizes sizes = nvls_tree_sizes(cluster);
+        CAPTURE(capability, nodes, sizes.from, sizes.to);
+        if (sizes == NvlsTreeSizes{}) {
+          for (double bytes = mebibyte / 16; bytes < 512 * mebibyte; bytes *= 2)
+            CHECK_FALSE(taken(bytes));
+          continue;
+        }
+        CHECK(taken(sizes.from));
+        CHECK((sizes.from == mebibyte / 16 || !taken(sizes.from * (1 - 1.0 / 250))));
+        CHECK(taken(sizes.to / 2));
+        CHECK((sizes.to >= 512 * mebibyte || !taken(sizes.to)));
+        ++begun;
+      }
+  CHECK(begun > 5);
+}

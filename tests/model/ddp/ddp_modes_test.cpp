@@ -404,3 +404,68 @@ TEST_CASE("post-local SGD averages the models behind the optimizer, every period
     CHECK(place > last_of(schedule, Operation::optimizer));
   }
 }
+
+TEST_CASE(
+    "what is special about an iteration is told, and each kind comes first where it is told first",
+    "[model][iteration]") {
+  using Labels = std::vector<std::string>;
+  const auto check_labels = [](Training training, const Labels& begin) {
+    Labels labels;
+    for (training.iteration = 1; training.iteration <= 16; ++training.iteration)
+      labels.push_back(phase_label(training));
+    CHECK(Labels(labels.begin(), labels.begin() + static_cast<std::ptrdiff_t>(begin.size())) ==
+          begin);
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      const auto first = std::find(labels.begin(), labels.end(), labels[i]);
+      CAPTURE(i, labels[i]);
+      CHECK(first_like(training, static_cast<int>(i) + 1) == first - labels.begin() + 1);
+    }
+    training.iteration = 0;
+    CHECK(phase_label(training) == "steady");
+  };
+  const Training dynamic;
+  check_labels(dynamic, {"initial buckets", "buckets rebuilt", "steady"});
+  Training fixed = dynamic;
+  fixed.static_graph = true;
+  check_labels(fixed, {"everything after backward, initial buckets", "initial buckets",
+                       "buckets rebuilt", "steady"});
+  Training unused = dynamic;
+  unused.find_unused_parameters = true;  // never rebuilt
+  check_labels(unused, {"steady", "steady", "steady"});
+  Training explicit_buckets = dynamic;
+  explicit_buckets.parameter_groups = 2;
+  check_labels(explicit_buckets, {"steady", "steady", "steady"});
+
+  Training powersgd = dynamic;
+  powersgd.comm_hook.kind = CommHookKind::powersgd;
+  powersgd.comm_hook.powersgd.start_iteration = 4;
+  check_labels(powersgd,
+               {"initial buckets, not compressed yet", "buckets rebuilt, not compressed yet",
+                "not compressed yet", "not compressed yet", "first compressed", "steady"});
+  powersgd.comm_hook.kind = CommHookKind::batched_powersgd;
+  powersgd.comm_hook.powersgd.start_iteration = 1;
+  check_labels(powersgd, {"initial buckets, not compressed yet",
+                          "buckets rebuilt, first compressed", "steady"});
+
+  // Models are averaged every second iteration, counted from the first local one.
+  Training local = dynamic;
+  local.comm_hook.kind = CommHookKind::post_local_sgd;
+  local.comm_hook.post_local_sgd.start_iteration = 3;
+  local.comm_hook.post_local_sgd.period = 2;
+  check_labels(local, {"initial buckets, all ranks reduce", "buckets rebuilt, all ranks reduce",
+                       "all ranks reduce", "models averaged", "steady", "models averaged"});
+  local.comm_hook.post_local_sgd.period = 5;
+  check_labels(local, {"initial buckets, all ranks reduce", "buckets rebuilt, all ranks reduce",
+                       "all ranks reduce", "models averaged", "steady", "steady", "steady",
+                       "steady", "models averaged"});
+
+  Training zero = dynamic;
+  zero.comm_hook.kind = CommHookKind::zero_step;
+  check_labels(zero, {"initial buckets, parameters not updated yet",
+                      "buckets rebuilt, parameters not updated yet", "steady"});
+  Training naive = dynamic;
+  naive.strategy = Strategy::naive;
+  naive.iteration = 1;
+  CHECK(phase_label(naive) == "steady");
+  CHECK(first_like(naive, 7) == 0);
+}

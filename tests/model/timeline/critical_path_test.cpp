@@ -108,3 +108,15 @@ TEST_CASE("an empty step has no path", "[model][metrics]") {
   empty.ranks.emplace_back();
   CHECK(critical_path(Schedule{}, empty).empty());
 }
+
+TEST_CASE("an all-reduce follows the one of its own communicator that ends as it begins",
+          "[model][metrics]") {
+  // Bucket 0 has a communicator of its own; bucket 2 begins as bucket 1 ends.
+  History history({ran(Operation::backward, 0ms, 10ms), reduced(0, 10ms, 30ms, {0}),
+                   reduced(1, 10ms, 40ms, {0}), ran(Operation::backward, 10ms, 20ms),
+                   reduced(2, 40ms, 55ms, {3})},
+                  3);
+  history.schedule.works[history.schedule.tasks[1].work].communicator = 1;
+  CHECK(path_of(history) ==
+        std::vector<Piece>{{0, device, 10ms}, {2, device, 30ms}, {4, device, 15ms}});
+}

@@ -136,3 +136,22 @@ TEST_CASE("of several micro-batches the last all-reduce of a bucket is explained
   CHECK(buckets[0].previous == Instant{13ms});
   CHECK(buckets[0].exposed_by == Shares{4ms, 0ms, 0ms, 0ms, 0ms});
 }
+
+TEST_CASE(
+    "where several collectives run at a time, the last to end before a bucket began delayed it",
+    "[model][why]") {
+  // Two at a time: buckets 0 and 1 until 13 and 12. Bucket 2, ready at 9, begins at 13.
+  History history(
+      {ran(Operation::backward, 0ms, 8ms), reduced(0, 8ms, 13ms, {0}), reduced(1, 8ms, 12ms, {0}),
+       ran(Operation::backward, 8ms, 9ms), reduced(2, 13ms, 15ms, {3})},
+      3);
+  history.schedule.collectives_at_once = 2;
+  CHECK(why(history).back().previous == Instant{13ms});
+  CHECK(why(history).back().cause == Cause::previous);
+  // One that ends later than bucket 2 begins has not delayed it.
+  history.timeline.ranks[0][1].end = Instant{14ms};
+  CHECK(why(history).back().previous == Instant{12ms});
+  // Nor has a collective of another communicator.
+  history.schedule.works[history.schedule.tasks[4].work].communicator = 1;
+  CHECK(why(history).back().previous == Instant{});
+}

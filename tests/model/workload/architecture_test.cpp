@@ -249,3 +249,92 @@ TEST_CASE("what cannot be built is refused by name", "[model][architecture]") {
   refuses(VggShape{{64, -1}, 1000}, {}, "channels must be positive");
   refuses(vgg16, {1, 1, 16}, "image: too small");
 }
+
+TEST_CASE("a shape without layers, width or any other extent is refused by that extent's name",
+          "[model][architecture]") {
+  int refused = 0;
+  const auto refuse_each = [&](const auto& good, const WorkloadSize& size, const auto& extents) {
+    CHECK_NOTHROW(build_workload("net", good, size));
+    for (const auto& [member, name] : extents) {
+      auto shape = good;
+      shape.*member = -1;
+      CAPTURE(name);
+      CHECK_THROWS_WITH(build_workload("net", shape, size),
+                        Catch::Contains(std::string(name) + " must be positive, got -1"));
+      ++refused;
+    }
+    for (int WorkloadSize::*extent : {&WorkloadSize::batch, &WorkloadSize::sequence}) {
+      WorkloadSize none = size;
+      if (none.*extent == 1 && extent == &WorkloadSize::sequence) continue;  // pictures
+      none.*extent = 0;
+      CHECK_THROWS_WITH(build_workload("net", good, none),
+                        Catch::Contains("must be positive, got 0"));
+    }
+  };
+  using Vit = VitShape;
+  refuse_each(VitShape{16, 1, 64, 128, 4, 10}, {2, 1, 64},
+              std::vector<std::pair<int Vit::*, const char*>>{{&Vit::patch, "patch"},
+                                                              {&Vit::layers, "layers"},
+                                                              {&Vit::d_model, "d_model"},
+                                                              {&Vit::d_ff, "d_ff"},
+                                                              {&Vit::heads, "heads"},
+                                                              {&Vit::classes, "classes"}});
+  using T5 = T5Shape;
+  refuse_each(
+      T5Shape{1, 1, 64, 128, 4, 0, 100, 32, 0}, {2, 16},
+      std::vector<std::pair<int T5::*, const char*>>{{&T5::layers, "layers"},
+                                                     {&T5::d_model, "d_model"},
+                                                     {&T5::d_ff, "d_ff"},
+                                                     {&T5::heads, "heads"},
+                                                     {&T5::vocabulary, "vocabulary"},
+                                                     {&T5::position_buckets, "position_buckets"}});
+  using Whisper = WhisperShape;
+  refuse_each(WhisperShape{1, 1, 64, 128, 4, 100, 80, 448, 100}, {2, 16},
+              std::vector<std::pair<int Whisper::*, const char*>>{
+                  {&Whisper::layers, "layers"},
+                  {&Whisper::d_model, "d_model"},
+                  {&Whisper::d_ff, "d_ff"},
+                  {&Whisper::heads, "heads"},
+                  {&Whisper::vocabulary, "vocabulary"},
+                  {&Whisper::mels, "mels"},
+                  {&Whisper::positions, "positions"},
+                  {&Whisper::source_positions, "source_positions"}});
+  using Mixtral = MixtralShape;
+  refuse_each(MixtralShape{1, 64, 128, 4, 2, 100, 4, 2}, {2, 16},
+              std::vector<std::pair<int Mixtral::*, const char*>>{
+                  {&Mixtral::layers, "layers"},
+                  {&Mixtral::d_model, "d_model"},
+                  {&Mixtral::d_ff, "d_ff"},
+                  {&Mixtral::heads, "heads"},
+                  {&Mixtral::kv_heads, "kv_heads"},
+                  {&Mixtral::vocabulary, "vocabulary"},
+                  {&Mixtral::experts, "experts"},
+                  {&Mixtral::experts_per_token, "experts_per_token"}});
+  using Dlrm = DlrmShape;
+  refuse_each(DlrmShape{}, {8, 1},
+              std::vector<std::pair<int Dlrm::*, const char*>>{{&Dlrm::tables, "tables"},
+                                                               {&Dlrm::rows, "rows"},
+                                                               {&Dlrm::width, "width"},
+                                                               {&Dlrm::dense, "dense"}});
+  refuse_each(ResNetShape{{1, 1, 1, 1}, true, 10}, {2, 1, 64},
+              std::vector<std::pair<int ResNetShape::*, const char*>>{
+                  {&ResNetShape::classes, "classes"},
+                  {&ResNetShape::groups, "groups"},
+                  {&ResNetShape::width_per_group, "width_per_group"}});
+  refuse_each(EfficientNetShape{}, {2, 1, 64},
+              std::vector<std::pair<int EfficientNetShape::*, const char*>>{
+                  {&EfficientNetShape::classes, "classes"}});
+  refuse_each(
+      SsdShape{}, {2, 1, 300},
+      std::vector<std::pair<int SsdShape::*, const char*>>{{&SsdShape::classes, "classes"}});
+  refuse_each(MaskRcnnShape{}, {2, 1, 300},
+              std::vector<std::pair<int MaskRcnnShape::*, const char*>>{
+                  {&MaskRcnnShape::classes, "classes"},
+                  {&MaskRcnnShape::boxes, "boxes"},
+                  {&MaskRcnnShape::masks, "masks"}});
+  DlrmShape narrow;
+  narrow.top = {512, 0};
+  CHECK_THROWS_WITH(build_workload("net", narrow, {8}),
+                    Catch::Contains("widths must be positive, got 0"));
+  CHECK(refused == 40);
+}

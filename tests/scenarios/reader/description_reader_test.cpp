@@ -88,6 +88,30 @@ TEST_CASE("a description becomes layers of kernels with their shapes, bytes and 
   CHECK(arrival_order(workload) == std::vector<int>{2, 1, 0, 3});
 }
 
+TEST_CASE(
+    "a call without a described host time takes 7.58 us an operation and 5 us a further launch",
+    "[scenarios][description_reader]") {
+  const Scratch scratch;
+  const auto host_of = [&](const std::string& keys) {
+    const std::string relu = "  - {op: relu, kind: memory, read: 2048, written: 2048";
+    Duration sum{};
+    for (const Layer& layer : scenario_of(scratch, with(9, relu + keys + "}")).workload.layers)
+      for (const Kernel& kernel : layer.forward) {
+        REQUIRE(kernel.by_class);
+        sum += kernel.by_class->host;
+      }
+    return sum;
+  };
+  CHECK(host_of("") == host_of(", host: 7.58 us"));
+  CHECK(host_of(", launches: 4, operations: 1") ==
+        host_of(", launches: 4, operations: 1, host: 22.58 us"));
+  CHECK(host_of(", launches: 4, operations: 2") ==
+        host_of(", launches: 4, operations: 2, host: 25.16 us"));
+  CHECK(host_of(", launches: 2, operations: 0") ==
+        host_of(", launches: 2, operations: 0, host: 10 us"));
+  CHECK(host_of(", launches: 4") > host_of(""));
+}
+
 TEST_CASE("kernels are not joined across the end of a gradient, even inside a repetition",
           "[scenarios][description_reader]") {
   const Scratch scratch;
@@ -264,7 +288,13 @@ TEST_CASE("a description stands where a scenario does, with a cluster",
   REQUIRE(scenario.described);
   CHECK(scenario.described->source == "by hand");
   CHECK(scenario.described->batch == 8);
-  CHECK_THROWS_WITH(read_scenario(file), Catch::Contains("say what it is to run on"));
+  for (const std::vector<Override>& without : {std::vector<Override>{},
+                                               {{"training.find_unused_parameters", "true"}},
+                                               {{"clusters.device", "h100-sxm"}}})
+    CHECK_THROWS_WITH(read_scenario(file, without), Catch::Contains("say what it is to run on"));
+  // What the description's unused parameter asks for is told once there is a cluster.
+  CHECK_THROWS_WITH(read_scenario(file, {{"cluster", "dgx-h100"}}),
+                    !Catch::Contains("say what it is to run on"));
 }
 
 TEST_CASE("a description on one rank is compared with nothing, unless it is asked for",

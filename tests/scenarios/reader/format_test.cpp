@@ -1,5 +1,7 @@
 #include "scenarios/reader/format.hpp"
 
+#include <cmath>
+#include <limits>
 #include <regex>
 #include <set>
 
@@ -9,6 +11,7 @@
 #include "scenarios/reader/names.hpp"
 #include "scenarios/reader/quantity_text.hpp"
 #include "scenarios/reader/reference.hpp"
+#include "scenarios/reader/yaml.hpp"
 #include "tests/scenarios/reader/refusal.hpp"
 
 namespace ddpsim {
@@ -78,6 +81,49 @@ TEST_CASE("the example of every key of a scenario is read", "[scenarios][format]
          ++read;
        });
   CHECK(read > 40);
+}
+
+TEST_CASE("a number of a scenario is taken from its least to its most, and nothing beyond",
+          "[scenarios][format]") {
+  const Scratch scratch;
+  int refused = 0, taken = 0;
+  walk(all_formats().front().root(),
+       [&](const std::string& path, const MapDescription&, const KeyDescription& key) {
+         if (key.type.size() != 1) return;
+         const Form& form = key.type.front();
+         const bool whole = form.kind == Form::Kind::integer;
+         if (!whole && form.kind != Form::Kind::number) return;
+         const std::string range =
+             whole ? fmt::format("a whole number from {} to {}, got", form.lowest, form.highest)
+                   : fmt::format("a number from {} to {}, got", form.least, form.most);
+         // Where other keys are in the way the number is not looked at, and so not told.
+         const auto check = [&](const std::string& value, bool good) {
+           const std::string message = refusal(scratch, good_scenario, {{path, value}});
+           CAPTURE(path, value, message);
+           const bool told = message.find("number from ") != std::string::npos;
+           if (good) CHECK_FALSE(told);
+           if (told) CHECK_THAT(message, Catch::Contains(range));
+           taken += message.empty() ? 1 : 0;
+           refused += told ? 1 : 0;
+         };
+         const auto text = [&](double number) { return fmt::format("{}", number); };
+         check(whole ? std::to_string(form.lowest - 1) : text(std::nextafter(form.least, -1e308)),
+               false);
+         check(whole ? std::to_string(form.lowest) : text(form.least), true);
+         check(whole ? std::to_string(form.highest) : text(form.most), true);
+         if (whole && form.highest < std::numeric_limits<std::int64_t>::max())
+           check(std::to_string(form.highest + 1), false);
+         if (!whole) check(text(std::nextafter(form.most, 1e308)), false);
+       });
+  CHECK(refused > 40);
+  CHECK(taken > 20);
+}
+
+TEST_CASE("docs/scenario.md is what the formats say", "[scenarios][reference]") {
+  // To renew it: ddpsim explain --markdown > docs/scenario.md
+  const auto page = std::filesystem::path(DDPSIM_SCENARIOS).parent_path() / "docs/scenario.md";
+  const bool same = reference_page() == content_of(page);
+  CHECK(same);
 }
 
 TEST_CASE("a name is found in any case, exactly so first", "[scenarios][names]") {
@@ -281,13 +327,13 @@ TEST_CASE("a price's pattern takes what its parser takes above zero",
         "0 USD/h",    "-1 USD/h",   "2.5 usd/h",   "2.5 US/h",     "2.5 USDT/h",
         "2.5 USD",    "2.5",        "USD/h",       "2.5 USD/hour", "",
         "2.5 USD/h ", " 2.5 USD/h", "2.5 $/h",     "2.5\tUSD/h",   "/h",
-        "D/h",        "nan USD/h"}) {
+        "D/h",        "nan USD/h",  "2.5 AZN/h",   "2.5 @AB/h",    "2.5 AB[/h"}) {
     CAPTURE(text);
     const auto price = parse_price(text);
     CHECK(std::regex_match(text, pattern) == (price && price->per_hour > 0));
     taken += price ? 1 : 0;
   }
-  CHECK(taken == 7);  // those of the first line and a half
+  CHECK(taken == 8);  // those of the first line and a half, and the manat
   const auto price = parse_price("2.5 USD/h");
   REQUIRE(price);
   CHECK(price->per_hour == 2.5);

@@ -155,6 +155,29 @@ TEST_CASE("on a device with another data sheet a base's operations are scaled by
         "laws");
 }
 
+TEST_CASE("whatever of a data sheet differs from the base's, its operations are scaled",
+          "[scenarios][operations_reader]") {
+  const Scratch scratch;
+  scratch.write("t.yaml", table);
+  scratch.write("card.yaml", "base: h200\noperations: t.yaml\n");
+  const auto is_scaled = [&](const std::string& keys) {
+    const std::vector<std::string> notes =
+        scenario_of(scratch, product(100), "{base: card.yaml, " + keys + "}").described->notes;
+    return notes.at(0).find("scaled to card (changed) by the laws") != std::string::npos;
+  };
+  for (const char* type : {"fp32", "tf32", "bf16", "fp16"}) {
+    CAPTURE(type);
+    CHECK(is_scaled(fmt::format("peak: {{{}: 33 TFLOP/s}}", type)));
+    CHECK(is_scaled(fmt::format("gemm_efficiency: {{{}: 0.5}}", type)));
+  }
+  CHECK(is_scaled("memory_bandwidth: 4000 GB/s"));
+  CHECK(is_scaled("memory_efficiency: 0.7"));
+  CHECK(is_scaled("multiprocessors: 100"));
+  CHECK(is_scaled("compute_capability: 8.0"));
+  CHECK_FALSE(is_scaled("memory: 10 GB"));
+  CHECK_FALSE(is_scaled("memory_efficiency: 0.88"));  // as it is
+}
+
 TEST_CASE("a note counts kernels that were measured, and those beyond the measured sizes",
           "[scenarios][operations_reader]") {
   const Scratch scratch;

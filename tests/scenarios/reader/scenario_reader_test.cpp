@@ -238,6 +238,45 @@ TEST_CASE("what is wrong with a --set is told by its own text", "[scenarios][sce
   }
 }
 
+TEST_CASE("what a mapping lacks that only a --set made is told by the --set",
+          "[scenarios][scenario_reader]") {
+  const Scratch scratch;
+  const std::string no_cluster = "workload: {model: resnet18, batch: 8}\n";
+  CHECK_THAT(refusal(scratch, no_cluster, {{"cluster.nodes", "2"}}),
+             Catch::StartsWith("--set cluster.nodes=2: "));
+  // One that the file has is told where it stands.
+  CHECK_THAT(
+      refusal(scratch, no_cluster + "cluster: {ranks_per_node: 2}\n", {{"cluster.nodes", "2"}}),
+      Catch::StartsWith("s.yaml:2:10: cluster: "));
+}
+
+TEST_CASE("a mapping keeps what it does not say from the entry that its cluster is based on",
+          "[scenarios][scenario_reader]") {
+  const Scratch scratch;
+  const auto read = [&](const std::string& cluster) {
+    return read_scenario(
+               scratch.write("s.yaml",
+                             "workload: {model: resnet18, batch: 8}\ncluster: {" + cluster + "}\n"),
+               {})
+        .cluster;
+  };
+  // DGX H100 has inter_node: {base: ib-ndr, nics: 8}.
+  const Cluster as_it_is = read("system: dgx-h100, nodes: 2");
+  REQUIRE(as_it_is.inter_node.nics == 8);
+  const Cluster fewer = read("system: dgx-h100, nodes: 2, inter_node: {nics: 4}");
+  CHECK(fewer.inter_node.nics == 4);
+  CHECK(fewer.inter_node.bandwidth.bytes_per_second ==
+        as_it_is.inter_node.bandwidth.bytes_per_second);
+  CHECK(fewer.inter_node.latency == as_it_is.inter_node.latency);
+  // A mapping with a base of its own, and a bare name, stand by themselves.
+  const Cluster other =
+      read("system: dgx-h100, nodes: 2, inter_node: {base: ib-hdr, latency: 9 us}");
+  CHECK(other.inter_node.latency == std::chrono::microseconds{9});
+  CHECK(
+      other.inter_node.bandwidth.bytes_per_second ==
+      read("system: dgx-h100, nodes: 2, inter_node: ib-hdr").inter_node.bandwidth.bytes_per_second);
+}
+
 TEST_CASE("a --set of any text is told on one short line", "[scenarios][scenario_reader]") {
   const Scratch scratch;
   for (const std::string& value :

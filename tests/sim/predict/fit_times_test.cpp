@@ -23,10 +23,10 @@ void check_met(const StepModel& law, const MeasuredTimes& wanted) {
   StepModel model = law;
   fit_times(model, Training{}, wanted);
   const StepMetrics after = alone(model);
-  const auto within_a_percent = [](Duration time) { return Approx(in_us(time)).epsilon(0.01); };
-  CHECK(in_us(after.forward) == within_a_percent(*wanted.forward));
-  CHECK(in_us(after.backward) == within_a_percent(*wanted.backward));
-  CHECK(in_us(after.optimizer) == within_a_percent(*wanted.optimizer));
+  const auto met = [](Duration time) { return Approx(in_us(time)).epsilon(2e-6); };
+  CHECK(in_us(after.forward) == met(*wanted.forward));
+  CHECK(in_us(after.backward) == met(*wanted.backward));
+  CHECK(in_us(after.optimizer) == met(*wanted.optimizer));
 }
 
 }  // namespace

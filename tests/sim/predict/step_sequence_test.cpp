@@ -54,6 +54,31 @@ TEST_CASE("a million steps take as few simulations as there are kinds", "[sim][c
   CHECK_THROWS_AS(consecutive_steps(three_reduced_layers(), training, 0), std::invalid_argument);
 }
 
+TEST_CASE("a steady step of post_local_sgd has its share of the one that averages models",
+          "[sim][consecutive]") {
+  const StepModel model = three_reduced_layers();
+  CHECK(!averaged_step(model, predict(model, one_byte_cap())));  // averages nothing
+  for (const int start : {0, 1, 2, 3, 7})
+    for (const int period : {1, 2, 5}) {
+      CAPTURE(start, period);
+      Training training = one_byte_cap();
+      training.comm_hook.kind = CommHookKind::post_local_sgd;
+      training.comm_hook.post_local_sgd.start_iteration = start;
+      training.comm_hook.post_local_sgd.period = period;
+      const Step steady = predict(model, training);
+      const auto averaged = averaged_step(model, steady);
+      REQUIRE(averaged);
+      CHECK(averaged->period == period);
+      // As any averaging step long after training began, when DDP's own first steps are over.
+      training.iteration = start + 1 + 60 * period;
+      CHECK(averaged->averaging == predict(model, training).metrics.step);
+      CHECK(averaged->averaging > steady.metrics.step);
+      CHECK(averaged->mean ==
+            (steady.metrics.step * (period - 1) + averaged->averaging) / std::int64_t{period});
+      CHECK(!averaged_step(model, predict(model, training)));  // one iteration has no mean
+    }
+}
+
 TEST_CASE("R47: the logger samples ten iterations, then every hundredth", "[sim][consecutive]") {
   CHECK(consecutive_steps(three_reduced_layers(), one_byte_cap(), 9).logged.samples_taken() == 9);
   CHECK(consecutive_steps(three_reduced_layers(), one_byte_cap(), 99).logged.samples_taken() == 10);

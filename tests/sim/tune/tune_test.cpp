@@ -287,6 +287,75 @@ TEST_CASE("where a cap hardly matters the default stays", "[sim][tune]") {
   CHECK(tuning.gain() == 0);
 }
 
+TEST_CASE("without uncertainty the regret is how much longer the choice is than the shortest",
+          "[sim][tune]") {
+  int regretted = 0, kept_default = 0, fewer = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    Dice dice(seed);
+    const StepModel model = fixtures::random_one_type_model(dice, 10, true);
+    TuneOptions options;
+    options.within = 0.05;
+    if (seed % 3 == 0) options.objective = Objective::memory;
+    if (seed % 3 == 1) options.noise = 1;
+    const Tuning tuning = tune(model, {}, options);
+    Duration shortest = tuning.standard.step;
+    for (const Choice& each : tuning.caps) shortest = std::min(shortest, each.step);
+    const Advice& advice = tuning.advice;
+    CAPTURE(seed);
+    CHECK(advice.corners.empty());
+    CHECK(advice.evaluated == 0);
+    CHECK(advice.regret ==
+          Approx(in_seconds(advice.choice.step) / in_seconds(shortest) - 1).margin(1e-12));
+    regretted += advice.regret > 0 ? 1 : 0;
+    if (options.objective == Objective::memory) continue;
+    if (!advice.pays) {
+      CHECK(advice.choice.buckets == tuning.standard.buckets);
+      ++kept_default;
+      continue;
+    }
+    // The fewest buckets of those within 0.1 % of the shortest cap.
+    CHECK(advice.choice.step <= scaled(tuning.best_cap.step, 1.001));
+    for (const Choice& each : tuning.caps)
+      if (each.step <= scaled(tuning.best_cap.step, 1.001))
+        CHECK(each.buckets.size() >= advice.choice.buckets.size());
+    fewer += advice.choice.buckets.size() < tuning.best_cap.buckets.size() ? 1 : 0;
+  }
+  CHECK(regretted > 10);
+  CHECK(kept_default > 10);
+  CHECK(fewer > 0);
+}
+
+TEST_CASE("progress goes from nothing towards one and never back", "[sim][tune]") {
+  for (const int gradients : {3, 9, 40}) {
+    Dice dice(11);
+    const StepModel model = fixtures::random_one_type_model(dice, gradients, true);
+    double last = 0;
+    int told = 0;
+    TuneOptions options;
+    options.progress = [&](const std::string& what, double fraction) {
+      CAPTURE(what);
+      CHECK(!what.empty());
+      CHECK(fraction >= last);
+      CHECK(fraction <= 1);
+      last = fraction;
+      ++told;
+    };
+    tune(model, {}, options);
+    CHECK(told > 3);
+  }
+  // Of several types, whose buckets no cap makes contiguous.
+  Dice dice(2);
+  const StepModel model = fixtures::small_model(dice, false, true);
+  double last = 0;
+  TuneOptions options;
+  options.progress = [&](const std::string&, double fraction) {
+    CHECK(fraction >= last);
+    last = fraction;
+  };
+  tune(model, {}, options);
+  CHECK(last == 0.9);  // what is left is the errors of link and computation
+}
+
 TEST_CASE("a default with too large a bucket is not recommended", "[sim][tune]") {
   Dice dice(5);
   StepModel model = fixtures::random_one_type_model(dice, 9, true);
