@@ -255,7 +255,8 @@ TEST_CASE("score prints a table a file, and CSV a line a row", "[tools][score]")
   REQUIRE(csv.code == 0);
   const Words lines = lines_of(csv.out);
   REQUIRE(lines.size() == 8);
-  CHECK(lines[0] == "file,strategy,bucket_cap_bytes,measured_ms,predicted_ms,error,calibration");
+  CHECK(lines[0] ==
+        "file,strategy,bucket_cap_bytes,measured_step_ms,predicted_step_ms,error,calibration");
   CHECK_THAT(lines[1], Catch::StartsWith(capped + ",naive,,531.74,"));
 }
 
