@@ -86,7 +86,7 @@ def page(results):
         yield f"**Not finished: {waiting} more that were drawn have not been judged.**"
     yield ""
     for run in results["runs"]:
-        about = "what had survived until then, as far as it got," if run["again"] else "all mutants"
+        about = "what had survived until then (as far as it got)" if run["again"] else "all mutants"
         asked = ", ".join(run["programs"] + [f"the script {name}" for name in run["scripts"]])
         yield (
             f"* On {run['date']}, at commit {run['commit']}, about {about}: {asked}; at most "
