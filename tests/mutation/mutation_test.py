@@ -271,8 +271,9 @@ def main():
     entries = {number: entry for number, entry in entries.items() if number <= judged[-1]}
     for number in judged:
         old = before.get(number, {"end": "drawn"})
-        if old["end"] == "killed" or (old["end"] == "survived" and not flags.again):
+        if old["end"] in ("killed", "survived"):  # it counts as that until it is asked again
             entries[number].update(end=old["end"], how=old["how"])
+    asked = ("drawn", "survived") if flags.again else ("drawn",)
 
     def settle(number):
         entry = entries[number]
@@ -289,7 +290,7 @@ def main():
 
     lock = threading.Lock()
     with ThreadPoolExecutor(flags.jobs) as pool:
-        list(pool.map(settle, (n for n in judged if entries[n]["end"] == "drawn")))
+        list(pool.map(settle, [n for n in judged if entries[n]["end"] in asked]))
 
 
 if __name__ == "__main__":

@@ -64,6 +64,7 @@ def page(results):
     survivors = [m for m in judged if m["end"] == "survived"]
     unreached = [m for m in mutants if m["end"] == "not reached"]
     broken = sum(m["end"] == "does not compile" for m in mutants)
+    waiting = sum(m["end"] == "drawn" for m in mutants)
     yield "# Mutation test"
     yield ""
     yield "<!-- Written by tests/mutation/report.py. -->"
@@ -80,9 +81,12 @@ def page(results):
         "model/workload and model/kernel, those of tests/tools at scenarios/reader.",
         120,
     )
+    if waiting:
+        yield ""
+        yield f"**Not finished: {waiting} more that were drawn have not been judged.**"
     yield ""
     for run in results["runs"]:
-        about = "what had survived until then" if run["again"] else "all mutants"
+        about = "what had survived until then (as far as it got)" if run["again"] else "all mutants"
         asked = ", ".join(run["programs"] + [f"the script {name}" for name in run["scripts"]])
         yield (
             f"* On {run['date']}, at commit {run['commit']}, about {about}: {asked}; at most "

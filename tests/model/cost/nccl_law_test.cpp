@@ -149,6 +149,20 @@ TEST_CASE("four nodes of eight H100 cost what NCCL's formulas give", "[model][nc
   CHECK(in_us(law.estimate(AR, rings, simple, 32 * KiB - Bytes{1})->latency) == printed(282.8));
 }
 
+TEST_CASE(
+    "beyond the plateau's start a ring between nodes waits longer, before Ampere longer still",
+    "[model][nccl_law]") {
+  for (const auto& [capability, factor] :
+       {std::pair{70, 1.9}, {75, 1.9}, {80, 1.4}, {86, 1.4}, {90, 1.4}}) {
+    const NcclLaw law(nccl_system(nodes_of(4, node_of(8, capability, LinkKind::nvlink, 12 * 20.0),
+                                           LinkKind::infiniband, 25)));
+    CAPTURE(capability);
+    CHECK(in_us(law.estimate(AR, rings, simple, GiB)->latency) /
+              in_us(law.estimate(AR, rings, simple, KiB)->latency) ==
+          Approx(factor).epsilon(1e-6));
+  }
+}
+
 TEST_CASE("AMD hosts post to their NICs more slowly and lower LL's cap", "[model][nccl_law]") {
   Cluster amd = four_nodes;
   amd.cpu = CpuVendor::amd;

@@ -71,6 +71,14 @@ TEST_CASE("the search follows its rules on other systems", "[model][nccl_system]
     CHECK(system.channels == 16);  // of 32, halved by 2.28
     CHECK(system.nvls_channels == 24);
   }
+  SECTION("fewer than eight rings of more than 45 GB/s between Hoppers have four CTAs each") {
+    const NcclSystem few = nccl_system(nodes_of(4, h100_node(8), LinkKind::infiniband, 50, 6));
+    check_graph(few.ring, 6, 48, 48);
+    CHECK(few.channels == 4 * 6);
+    const NcclSystem slow = nccl_system(nodes_of(4, h100_node(8), LinkKind::infiniband, 25, 6));
+    REQUIRE(in_gigabytes(slow.ring.intra) <= 45);
+    CHECK(slow.channels == 2 * slow.ring.channels);
+  }
   SECTION("8 V100: 3 rings of 40 GB/s in 120, doubled") {
     const NcclSystem system = nccl_system(node_of(8, 70, LinkKind::nvlink, 6 * 20.0));
     check_graph(system.ring, 6, 20, 20);

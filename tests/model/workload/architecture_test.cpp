@@ -338,3 +338,40 @@ TEST_CASE("a shape without layers, width or any other extent is refused by that 
                     Catch::Contains("widths must be positive, got 0"));
   CHECK(refused == 40);
 }
+
+TEST_CASE("a shape or size whose tensors nobody could count is refused by the tensor",
+          "[model][architecture]") {
+  const auto refuses = [](const Architecture& shape, const WorkloadSize& size,
+                          const std::string& what) {
+    CAPTURE(what);
+    CHECK_THROWS_WITH(build_workload("net", shape, size), Catch::Contains(what + " would hold"));
+  };
+  const int many = 100'000'000, most = 2'000'000'000;
+  using Shape = TransformerShape;
+  refuses(Shape{Family::gpt2, 1, 65'536, 64, 1, 0, most, 64}, {1, 16}, "a weight");
+  refuses(Shape{Family::gpt2, 1, 65'536, most, 1, 0, 64, 64}, {1, 16}, "a weight");
+  refuses(Shape{Family::gpt2, 1, 64, 64, 1, 0, many, 64}, {1'000'000, 16}, "an activation");
+  refuses(Shape{Family::cs336, 1, 64, 64, 1, 0, 64, 0}, {1000, 1'000'000}, "the attention scores");
+  refuses(MixtralShape{1, 65'536, 65'536, 4, 0, 100, 100'000, 1}, {1, 100'000},
+          "a block's experts");
+  refuses(MixtralShape{1, 65'536, 64, 4, 0, most, 4, 2}, {1, 16}, "a weight");
+  refuses(SsdShape{many}, {1000, 1, 300}, "predictions");
+  refuses(SsdShape{}, {most, 1, 300}, "an activation");
+  MaskRcnnShape boxes;
+  boxes.boxes = many;
+  refuses(boxes, {1000, 1, 300}, "the boxes");
+  MaskRcnnShape outlines;
+  outlines.boxes = outlines.masks = outlines.classes = 1'000'000;
+  refuses(outlines, {1, 1, 300}, "the outlines");
+}
+
+TEST_CASE("an EfficientNet is at most a hundred times as wide or deep", "[model][architecture]") {
+  for (const double factor : {0.0, -1.0, 100.1}) {
+    CHECK_THROWS_WITH(build_workload("net", EfficientNetShape{factor, 1}, {1, 1, 64}),
+                      Catch::Contains("width: 0 to 100"));
+    CHECK_THROWS_WITH(build_workload("net", EfficientNetShape{1, factor}, {1, 1, 64}),
+                      Catch::Contains("depth: 0 to 100"));
+  }
+  CHECK_NOTHROW(build_workload("net", EfficientNetShape{100, 1}, {1, 1, 64}));
+  CHECK_NOTHROW(build_workload("net", EfficientNetShape{0.5, 100}, {1, 1, 64}));
+}

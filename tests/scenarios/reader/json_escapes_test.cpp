@@ -15,8 +15,10 @@ TEST_CASE("a pair of JSON's escapes is one character, and all else stays",
   for (const char* same :
        {"", "\\", R"(plain)", R"("\u00e9\n")", R"("\ud83d")", R"("\ude00\ud83d")",
         R"("\ud83d\u0041")", R"("\\ud83d\\ude00")", R"("\\\\ud83d\ude00")", R"("\ud83d\ude0)",
-        R"("\ud83dx\ude00")", R"("\u+123\ude00")", R"("\ud83d\)"})
+        R"("\ud83dx\ude00")", R"("\u+123\ude00")", R"("\ud83d\)", R"("\u0041\ude00")",
+        R"("\ud7ff\udc00")", R"("\udc00\udc00")", R"("\ud800\udbff")", R"("\ud800\ue000")"})
     CHECK(with_joined_surrogates(same) == same);
+  CHECK(with_joined_surrogates(R"("\ud800\udc00")") == R"("\U00010000")");
   CHECK(with_joined_surrogates(R"("\\\ud83d\ude00")") == R"("\\\U0001F600")");
 }
 

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "scenarios/reader/yaml.hpp"
 #include "tests/scenarios/reader/refusal.hpp"
 
 namespace ddpsim {
@@ -275,6 +276,21 @@ TEST_CASE("a mapping keeps what it does not say from the entry that its cluster 
   CHECK(
       other.inter_node.bandwidth.bytes_per_second ==
       read("system: dgx-h100, nodes: 2, inter_node: ib-hdr").inter_node.bandwidth.bytes_per_second);
+}
+
+TEST_CASE("another link of a ready cluster keeps its number of NICs, whatever is set beside it",
+          "[scenarios][scenario_reader]") {
+  const Scratch scratch;
+  const auto file = scratch.write("s.yaml",
+                                  "workload: {model: resnet18, batch: 8}\n"
+                                  "cluster: {system: dgx-h100, nodes: 2}\n");
+  const auto nics = [&](const std::vector<Override>& set) {
+    return read_scenario(file, set).cluster.inter_node.nics;
+  };
+  CHECK(nics({}) == 8);
+  CHECK(nics({{"cluster.inter_node", "ib-hdr"}}) == 8);
+  CHECK(nics({{"cluster.inter_node", "ib-hdr"}, {"cluster.inter_node.nics", "2"}}) == 2);
+  CHECK(nics({{"cluster.inter_node.nics", "2"}, {"cluster.inter_node", "ib-hdr"}}) == 2);
 }
 
 TEST_CASE("a --set of any text is told on one short line", "[scenarios][scenario_reader]") {

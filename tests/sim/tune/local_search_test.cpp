@@ -95,6 +95,10 @@ TEST_CASE("a local search goes on from the shortest of its starts, to no more th
     CHECK(tried == 0);
     CHECK(local_search(steps, starts, Duration::zero(), 90, counted).step <= shortest);
     CHECK(tried <= 90);
+    tried = 0;
+    const Ends whole{steps.size()};
+    local_search(steps, {whole}, Duration::zero(), 1, counted);
+    CHECK(tried == (steps.size() > 1 ? 1U : 0U));
   }
 }
 
