@@ -65,7 +65,7 @@ MADE = ('build/', 'profile/', 'gpu-check/')
 NO_FILES = {'include/nccl.h', 'lib/libnccl.so.2', 'nvidia/nccl'}
 # Flags of programs that are not ours.
 OTHER_FLAGS = {'--redirects', '--tee', '--nproc_per_node', '--hostfile', '--preset', '--target',
-               '--prefix', '--help', '--version', '--no-index'}
+               '--prefix', '--help', '--version', '--no-index', '--again', '--scripts'}
 
 
 def documents():
