@@ -71,8 +71,8 @@ def page(results):
     found = f"{len(mutants)} mutants drawn from the sources (not the headers) of model/, sim/"
     yield from textwrap.wrap(
         f"Seed {results['seed']}. Of {found} and scenarios/, {broken} do not compile, "
-        f"{len(unreached)} lie where none of test_model, test_sim and test_scenarios comes (others "
-        f"may), and {len(judged)} were judged: by those three programs without torch, then "
+        f"{len(unreached)} lie where none of test_model, test_sim, test_scenarios and test_golden "
+        f"comes (others may), and {len(judged)} were judged: by those programs without torch, then "
         "by the scripts that hold printed figures against the documents. No other test "
         "of the suite was asked: those of tests/python and those that ask torch look at "
         "model/workload and model/kernel.",
