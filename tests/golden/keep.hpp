@@ -16,8 +16,8 @@ void update_golden(std::ostream& out);
 
 /// Draws cases until each family of a group ("models") has `count`, or twice as many where models,
 /// networks and files are concerned; of the group "shipped", takes every shipped scenario. Of a
-/// family at most a tenth, or one, are refused, each of the group for another reason. Lines that are
-/// there stay.
+/// family at most a tenth, or one, are refused, each of the group for another reason. Lines that
+/// are there stay.
 void draw_golden(std::ostream& out, std::size_t count, const std::string& group);
 
 }  // namespace ddpsim::golden
