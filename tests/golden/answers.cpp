@@ -18,7 +18,7 @@
 namespace ddpsim::golden {
 namespace {
 
-constexpr std::size_t most_tuned = 120;  ///< parameters of a workload that is tuned: more take long
+constexpr std::size_t most_tuned = 70;  ///< parameters of a workload that is tuned: more take long
 
 const std::filesystem::path scenarios = DDPSIM_SCENARIOS;
 
@@ -72,7 +72,7 @@ Answers ask(const Question& question, const Draw& draw, bool measured) {
   if (draw.chance("schedule steps", 15)) steps = 6;
   const bool tasks = draw.chance("tasks", 30);
   answers["schedule"] = answer([&] { return schedule_answer(question, tasks, steps); });
-  if (draw.chance("tune", 40) && read(question).workload.parameters.size() <= most_tuned) {
+  if (draw.chance("tune", 30) && read(question).workload.parameters.size() <= most_tuned) {
     TuneRequest tuning;
     tuning.threads = "1";
     tuning.objective = draw.any_of("objective", {"step", "step", "exposed", "memory"});

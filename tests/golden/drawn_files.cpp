@@ -55,7 +55,7 @@ void pin_kernel(const Draw& draw, Pins& pins, const std::string& place) {
   if (kind == "memory" && draw.chance(place + ".shaped", 85)) pin("pattern", "");
   pin("read", std::to_string(draw.between(place + ".read", 1000, 300'000'000)));
   pin("written", std::to_string(draw.between(place + ".written", 1000, 300'000'000)));
-  pin("flops", std::to_string(draw.between(place + ".flops", 0, 90'000'000'000)));
+  pin("flops", "-");  // they follow from the shape
 }
 
 }  // namespace
@@ -148,6 +148,7 @@ Pins drawn_calibration(const Draw& draw, const Pins&, Files& files) {
   const MapDescription& task = items_of(map, "tasks");
   Pins pins{{"format", "ddpsim.calibration/1"},
             {"fits", "-"},
+            {"end", "-"},
             {"interference", "-"},
             {"ranks", std::to_string(draw.between("ranks", 2, 4))}};
   Words operations;
@@ -175,7 +176,8 @@ Pins drawn_calibration(const Draw& draw, const Pins&, Files& files) {
   pins["tasks"] = "[" + tasks + "]";
   pins["all_reduce"] = "[" + points + "]";
   if (draw.chance("slowdowns", 50)) pins["interference"] = "[" + slowdowns + "]";
-  files["golden-calibration.yaml"] = lines_of(DrawnMap(draw, pins).entries(map, ""));
+  files["golden-calibration.yaml"] =
+      lines_of(DrawnMap(draw, pins).entries(map, "")) + "end: ddpsim.calibration/1\n";
   Pins scenario{{"cluster.calibration", "golden-calibration.yaml"}};
   for (const char* key : {"system", "host", "collectives", "through_host", "ranks_per_node"})
     scenario[fmt::format("cluster.{}", key)] = "-";

@@ -33,19 +33,21 @@ bool excluded(const MapDescription& map, const Entries& entries, const std::stri
   return false;
 }
 
-/// What may stand for a value that is written in place of a mapping: names before mappings.
+/// How often a form is drawn, beside others. A cluster is more than the name of a ready one.
 int weight(const Form& form) {
   switch (form.kind) {
     case Form::Kind::entry:
-      return 6;
+      return form.catalogue == cluster_entries ? 1 : 12;
     case Form::Kind::choice:
-      return 3;
+      return 6;
     case Form::Kind::path:
     case Form::Kind::free_map:
     case Form::Kind::anything:
       return 0;
+    case Form::Kind::list:
+      return 1;
     default:
-      return 2;
+      return 4;
   }
 }
 
@@ -183,7 +185,8 @@ std::string DrawnMap::of_form(const Form& form, const KeyDescription& key,
     case Form::Kind::anything:
       break;
   }
-  return near.empty() ? "any" : near;
+  const bool plain = !near.empty() && near.front() != '[' && near.front() != '{';
+  return plain ? near : "any";
 }
 
 }  // namespace ddpsim::golden

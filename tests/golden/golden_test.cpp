@@ -2,6 +2,7 @@
 // has.
 #include "tests/golden/golden_test.hpp"
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -39,11 +40,21 @@ class Cases : public Catch::ITestInvoker {
 
 constexpr std::size_t most_in_a_test = 10;
 
+/// Of the suite every third case; DDPSIM_GOLDEN=all: each.
+std::vector<GoldenLine> asked(const std::string& group) {
+  const char* all = std::getenv("DDPSIM_GOLDEN");
+  std::vector<GoldenLine> lines = read_golden(group);
+  if (all != nullptr && std::string(all) == "all") return lines;
+  std::vector<GoldenLine> some;
+  for (std::size_t i = 0; i < lines.size(); i += 3) some.push_back(std::move(lines[i]));
+  return some;
+}
+
 }  // namespace
 
 void register_tests() {
   for (const std::string& group : all_groups()) {
-    const std::vector<GoldenLine> lines = read_golden(group);
+    const std::vector<GoldenLine> lines = asked(group);
     for (std::size_t begin = 0, end = 0; begin < lines.size(); begin = end) {
       const std::string& family = lines[begin].of.family;
       while (end < lines.size() && end - begin < most_in_a_test && lines[end].of.family == family)

@@ -116,8 +116,8 @@ const Hints of_workloads{
     {"model.boxes", {50, {"512", "256", "100"}}},
     {"model.masks", {50, {"128", "64", "20"}}}};
 
-const Words parameters{"*", "*weight", "*bias", "*1*", "*.0.*"};
-const Words layers{"*", "*1*", "*0*"};
+const Words parameters{R"("*")", R"("*weight")", R"("*bias")", R"("*1*")", R"("*.0.*")"};
+const Words layers{R"("*")", R"("*1*")", R"("*0*")"};
 
 const Hints of_trainings{
     {"training.strategy", {60}},

@@ -107,25 +107,23 @@ void update_golden(std::ostream& out) {
   out << fmt::format("{} of {} lines changed\n", changed, all);
 }
 
-void draw_golden(std::ostream& out, std::size_t count) {
-  for (const std::string& group : all_groups()) {
-    const std::vector<GoldenLine> before = read_golden(group);
-    std::vector<GoldenLine> lines;
-    std::set<std::string> reasons;
-    const bool twice = group == "models" || group == "networks" || group == "files";
-    for (const Family& family : all_families()) {
-      if (!family.name.starts_with(group + "/")) continue;
-      for (const GoldenLine& line : before)
-        if (line.of.family == family.name) lines.push_back(line);
-      draw_family(family, twice ? 2 * count : count, lines, reasons);
-    }
-    if (group == "shipped") {
-      lines = before;
-      draw_shipped(lines);
-    }
-    write_golden(group, lines);
-    out << fmt::format("{}: {} lines, {} before\n", group, lines.size(), before.size());
+void draw_golden(std::ostream& out, std::size_t count, const std::string& group) {
+  const std::vector<GoldenLine> before = read_golden(group);
+  const bool twice = group == "models" || group == "networks" || group == "files";
+  std::vector<GoldenLine> lines;
+  std::set<std::string> reasons;
+  for (const Family& family : all_families()) {
+    if (!family.name.starts_with(group + "/")) continue;
+    for (const GoldenLine& line : before)
+      if (line.of.family == family.name) lines.push_back(line);
+    draw_family(family, twice ? 2 * count : count, lines, reasons);
   }
+  if (group == "shipped") {
+    lines = before;
+    draw_shipped(lines);
+  }
+  write_golden(group, lines);
+  out << fmt::format("{}: {} lines, {} before\n", group, lines.size(), before.size());
 }
 
 }  // namespace ddpsim::golden

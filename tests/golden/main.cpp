@@ -1,9 +1,10 @@
 // What commands print of many scenarios is what it was:
 //
-//     test_golden                        holds every case against tests/golden/*.txt, as tests
+//     test_golden                        holds cases against tests/golden/*.txt, as tests: every
+//                                        third, or with DDPSIM_GOLDEN=all each
 //     test_golden --print FAMILY MEMBER  the scenario of a case and what commands answer about it
 //     test_golden --update               writes what commands answer now into these files
-//     test_golden --draw COUNT           adds cases, until each family has so many
+//     test_golden --draw COUNT GROUP     adds cases, until each family of a group has so many
 #define CATCH_CONFIG_RUNNER
 #include <iostream>
 #include <string_view>
@@ -24,8 +25,8 @@ int main(int argc, char** argv) {
     update_golden(std::cout);
     return 0;
   }
-  if (flag == "--draw" && argc == 3) {
-    draw_golden(std::cout, std::stoul(argv[2]));
+  if (flag == "--draw" && argc == 4) {
+    draw_golden(std::cout, std::stoul(argv[2]), argv[3]);
     return 0;
   }
   register_tests();

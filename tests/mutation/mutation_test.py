@@ -64,7 +64,7 @@ def draw(count, seed, only):
 
 def run(program, names, mutant, seconds, trace=None):
     """Runs the tests `names` of a program. Returns "", "failed" or "time"."""
-    environment = dict(os.environ, DDPSIM_MUTANT=str(mutant))
+    environment = dict(os.environ, DDPSIM_MUTANT=str(mutant), DDPSIM_GOLDEN="all")
     if trace:
         environment["DDPSIM_MUTATION_TRACE"] = trace
     listed = f"{program}.{mutant}.names"

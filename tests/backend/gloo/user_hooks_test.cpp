@@ -400,7 +400,7 @@ TEST_CASE("what is wrong with a plugin is said in one line", "[backend][user_hoo
   says(odd + "empty.so", "registers no hook");
   says(odd + "twice.so", "registers gradient hook \"impatient\" twice");
   says(odd + "throws.so", "registering it threw: not today");
-  says(odd + "no_register.so", "it has no ddpsim_plugin_register");
+  says(odd + "no_register.so", "it has no function ddpsim_plugin_register");
   says(__FILE__, ": ");  // no library at all: the system's words
   CHECK(refused(odd + "odd.so") == "");
   Plugins twice;

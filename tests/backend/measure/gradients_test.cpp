@@ -216,7 +216,7 @@ TEST_CASE("ranks without inputs need one with, and one communication a step",
     });
     return problem;
   };
-  CHECK_THAT(refused(2, 1), Catch::Contains("joined_ranks is 2, and there are 2 ranks"));
+  CHECK_THAT(refused(2, 1), Catch::Contains("joined_ranks is 2, of 2 ranks"));
   CHECK_THAT(refused(1, 2), Catch::Contains("no_sync: true"));
   CHECK(refused(1, 1).empty());
 }
