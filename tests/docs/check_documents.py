@@ -65,7 +65,8 @@ MADE = ('build/', 'profile/', 'gpu-check/')
 NO_FILES = {'include/nccl.h', 'lib/libnccl.so.2', 'nvidia/nccl'}
 # Flags of programs that are not ours.
 OTHER_FLAGS = {'--redirects', '--tee', '--nproc_per_node', '--hostfile', '--preset', '--target',
-               '--prefix', '--help', '--version', '--no-index', '--again', '--scripts'}
+               '--prefix', '--help', '--version', '--no-index',
+               '--again', '--scripts', '--print', '--draw'}
 
 
 def documents():

@@ -117,8 +117,7 @@ TEST_CASE("what a mode cannot do for real is refused before anything is measured
     return outcome.err;
   };
   CHECK_THAT(refused({"micro_batches=2"}), Catch::Contains("set training.no_sync: true"));
-  CHECK_THAT(refused({"join={joined_ranks: 3}"}),
-             Catch::Contains("joined_ranks is 3, of 3 ranks"));
+  CHECK_THAT(refused({"join={joined_ranks: 3}"}), Catch::Contains("joined_ranks is 3, of 3 ranks"));
 }
 
 TEST_CASE("no_sync with one micro-batch is a note: a sweep over micro-batches goes on",

@@ -112,7 +112,10 @@ TEST_CASE("R50: the delayed all-reduce is done for real, and its gradients are t
           try {
             rank.run(both);
           } catch (const std::invalid_argument& refused) {
-            return std::string(refused.what()).find("only with one collective at a time") != std::string::npos ? 0 : 6;
+            return std::string(refused.what()).find("only with one collective at a time") !=
+                           std::string::npos
+                       ? 0
+                       : 6;
           }
           return 5;
         }) == 0);
