@@ -110,13 +110,13 @@ int run_as_started(const JobOptions& options, const RankPlace& place, const Rank
   const bool one_host = place.local_ranks == place.ranks;
   const std::string& where = options.rendezvous;
   if (where.empty() && (!one_host || place.job.empty()))
-    throw DeviceError(fmt::format(
+    throw std::invalid_argument(fmt::format(
         "{} started {} ranks, {}: name where they meet, --rendezvous file:DIR (a shared "
         "folder) or redis://host:port",
         place.launcher, place.ranks,
         one_host ? "and no variable names the job" : "not all of them on this host"));
   if (options.interface.empty() && !one_host)
-    throw DeviceError(
+    throw std::invalid_argument(
         "ranks on several hosts need --interface NAME: the network interface by which they reach "
         "each other");
   try {

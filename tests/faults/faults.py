@@ -292,7 +292,8 @@ class Job:
         if must_fail:
             died = -signal.SIGKILL if self.kind == 'kill' else -signal.SIGSEGV
             alone = self.backend == 'threads' and self.kind in ('kill', 'segfault')
-            good = [died if alone else 4]
+            # A plugin that ends the program is the user's code: neither the machine nor the input.
+            good = [died if alone else 1 if self.kind == 'exit' else 4]
             if self.backend == 'hosts':  # they say what the first rank to fail ended with
                 good += [128 - died]
             # Where the disk is full, who writes nothing has done its work.

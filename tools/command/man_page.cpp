@@ -73,8 +73,9 @@ how wide tables may be where stdout is no terminal
 .B NO_COLOR
 if set to anything, nothing has colours unless \-\-color says so
 .SH EXIT STATUS
-0: done. 1: failed. 2: bad input, told in a line. 3: an error beyond the tolerance that was asked
-for.
+0: done. 1: interrupted, or found wrong. 2: bad input, told in a line. 3: an error beyond the
+tolerance that was asked for. 4: the machine failed: a rank, a device, memory, or a file that cannot
+be written.
 )";
 }
 

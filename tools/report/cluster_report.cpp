@@ -191,6 +191,21 @@ void add_link_origin(std::vector<std::string>& notes, const CalibratedCluster& c
                     measured, cluster.ranks()));
 }
 
+/// A calibration of other devices than the cluster has, or one that was interrupted.
+void add_calibration_doubts(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
+  if (!cluster.calibration) return;
+  const Calibration& found = *cluster.calibration;
+  if (found.synchronous && cluster.device.compute_capability > 0)
+    notes.push_back(fmt::format(
+        "the calibration was measured on CPUs ({}) and the cluster has {}: kernels that it holds "
+        "take a CPU's time; take cluster.calibration out, or name device: generic-cpu",
+        found.cpu, cluster.device.name));
+  if (!found.complete)
+    notes.emplace_back(
+        "the calibration was interrupted (complete: false): what it lacks comes from the laws; "
+        "calibrate again for the rest");
+}
+
 /// A cap that makes no bucket, as the scenario says by what else they are made.
 void add_idle_cap(std::vector<std::string>& notes, const Training& training) {
   const std::string_view instead = training.parameter_groups > 0   ? "parameter_groups"
@@ -328,6 +343,7 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
   add_unheard_of(notes, scenario.cluster);
   add_idle_network(notes, scenario);
   add_extrapolation(notes, scenario);
+  add_calibration_doubts(notes, scenario.cluster);
   add_link_origin(notes, scenario.cluster);
   add_idle_cap(notes, scenario.training);
   if (scenario.described && scenario.described->collectives > 0)

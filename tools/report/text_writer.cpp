@@ -167,6 +167,7 @@ std::string table_text(const Table& table, PageWidth width, std::string& said) {
   std::vector<std::string_view> left_out;
   std::string text = lines_within(table.title, width) + grid_text(table, width, left_out);
   if (!left_out.empty()) {
+    std::erase(left_out, std::string_view{});  // a mark has no name
     const std::string remark =
         fmt::format("(left out: {}; --wide shows all)", fmt::join(left_out, ", "));
     if (remark != said) text += lines_within(remark, width);

@@ -22,11 +22,14 @@ double in_gib(Bytes size) {
   return static_cast<double>(size.count) / static_cast<double>(GiB.count);
 }
 
-/// Of the strategy that takes the least.
+/// Of the strategy that takes the least of those that average gradients, where there is one.
 StepMemory least_memory(const Scenario& scenario) {
   const StepWorks works(scenario.workload, scenario.cluster, scenario.optimizer);
+  const bool averages = std::any_of(scenario.compare.begin(), scenario.compare.end(),
+                                    [](Strategy strategy) { return strategy != Strategy::none; });
   std::optional<StepMemory> least;
   for (const Strategy strategy : scenario.compare) {
+    if (strategy == Strategy::none && averages) continue;
     Training training = scenario.training;
     training.strategy = strategy;
     const StepMemory memory = step_memory(scenario.workload, scenario.optimizer, training,
@@ -94,6 +97,8 @@ std::vector<std::string> larger_devices(Bytes peak) {
   std::vector<std::string> names;
   for (const auto& [memory, name] : found)
     if (names.size() < most_named) names.push_back(name);
+  if (found.size() > most_named)
+    names.push_back(fmt::format("{} more (ddpsim list devices)", found.size() - most_named));
   return names;
 }
 
