@@ -13,8 +13,8 @@ sees to that), or something else is wrong all the time: strangers connect, two p
 never done take the processors, the disk is full. A row of the table says what every rank said, the
 exit code, how long after the fault the job had ended, and what it left behind. It is good if
 
-  a job that must fail ends with code 4 within the timeout and 3 s, with a line for the fault, and
-  no `terminate called`; one that must not fail ends with code 0;
+  a job that must fail ends with code 4 (1 where a plugin ends it) within the timeout and 3 s, with
+  a line for the fault, and no `terminate called`; one that must not fail ends with code 0;
   no process of it is left, no file where its ranks met, and no key in Redis.
 
 Where ranks were started one by one, a stopped or killed rank is its launcher's to end: it counts
@@ -294,6 +294,8 @@ class Job:
             alone = self.backend == 'threads' and self.kind in ('kill', 'segfault')
             # A plugin that ends the program is the user's code: neither the machine nor the input.
             good = [died if alone else 1 if self.kind == 'exit' else 4]
+            if self.kind == 'exit' and len(codes) > 1:  # the other rank has lost this one
+                good += [4]
             if self.backend == 'hosts':  # they say what the first rank to fail ended with
                 good += [128 - died]
             # Where the disk is full, who writes nothing has done its work.
