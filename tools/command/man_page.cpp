@@ -64,6 +64,9 @@ hide behind the backward pass. It runs the same schedules for real, and finds bu
 .B DDPSIM_CATALOGUE
 the folder of models, devices, links and clusters, in place of the one installed
 .TP
+.B DDPSIM_MODULES
+the folder of the module for GPUs, in place of the one installed
+.TP
 .B DDPSIM_PYTHON
 the Python that describe runs
 .TP
