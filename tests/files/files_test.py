@@ -6,6 +6,7 @@ to, and is told in one line.
     files_test.py --ddpsim PROGRAM CASE
 """
 import argparse
+import fcntl
 import os
 import pathlib
 import re
@@ -242,6 +243,23 @@ def processes(folder):
         expect(done.stderr.count('\n') <= 2, *facts)
 
 
+def locks(folder):
+    """another user's lock of a sweep's file is heeded, and one that cannot be taken is told"""
+    if os.geteuid() != 0:
+        return
+    folder.chmod(0o777)
+    words = ['sweep', FIRST, '--vary', 'training.bucket_cap=1MiB..3MiB', '-q', '--csv']
+    lock = folder / 'a.csv.lock'
+    lock.write_text('4321\n')
+    with open(lock) as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        done = ddpsim(*words, folder / 'a.csv', user=54_321)
+        expect_one_line(done, 4, 'another process of ddpsim (process 4321) is writing it')
+    lock.chmod(0o600)
+    done = ddpsim(*words, folder / 'a.csv', user=54_321)
+    expect(done.returncode == 0 and 'a.csv: no lock can be taken' in done.stderr, done.stderr)
+
+
 def sealed_files(folder):
     """what a program of ours wrote and this tree keeps has a checksum"""
     found = 0
@@ -299,7 +317,7 @@ def secrets(folder):
 
 
 CASES = [damage, edited, mode, links, in_place, catalogue, measured, size_limit, threads, processes,
-         sealed_files, temporary, memory, escapes, secrets]
+         locks, sealed_files, temporary, memory, escapes, secrets]
 
 
 def main():

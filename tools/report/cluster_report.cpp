@@ -247,6 +247,8 @@ std::string cluster_text(const Scenario& scenario) {
     text += fmt::format(", {}; all-reduce law: {}", per_device, CollectiveLaw(cluster).name());
   if (const std::string slowest = slowest_rank_text(scenario); !slowest.empty())
     text += "; " + slowest;
+  if (const std::string assumed = assumed_interference_text(scenario); !assumed.empty())
+    text += "; " + assumed;
   return text;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 
 #include "backend/device_error.hpp"
 #include "model/base/printable.hpp"
+#include "tools/report/notes.hpp"
 #include "tools/report/replaced_file.hpp"
 
 namespace ddpsim {
@@ -45,13 +47,23 @@ FileLock::FileLock(const std::string& path) {
   beside_ = (error ? fs::path(path) : target).string() + ".lock";
   while (true) {
     file_ = open(beside_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (file_ < 0) return;
+    // Another user's, who may have it: to read is enough for a lock.
+    if (file_ < 0 && errno == EACCES)
+      file_ = open(beside_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file_ < 0) {
+      note(
+          "note: {}: no lock can be taken ({}): another process that writes this file goes "
+          "unnoticed",
+          path, std::strerror(errno));
+      return;
+    }
+    fchmod(file_, 0644);  // so that other users see the lock; it is refused where it is theirs
     if (flock(file_, LOCK_EX | LOCK_NB) != 0) {
       const bool taken = errno == EWOULDBLOCK;
       const std::string owner = owner_of(file_);
       close(file_);
       file_ = -1;
-      if (!taken) return;
+      if (!taken) return;  // the file system knows no locks
       throw DeviceError(printable(fmt::format(
           "{}: another process of ddpsim{} is writing it: wait until that one is done, or name "
           "another file",
