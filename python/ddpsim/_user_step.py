@@ -51,7 +51,21 @@ def checked(place, made, error):
     if type(model).__name__ == 'DistributedDataParallel':
         raise error(f'{place}: {_BARE}')
     loss_function(loss, [], error)
+    check_optimizer(optimizer, error)
     return model, batch, loss, optimizer
+
+
+def check_optimizer(optimizer, error):
+    """An object, a class or a name; what is none, such as a scheduler of learning rates, is an
+    error."""
+    import torch
+    if optimizer is None or isinstance(optimizer, str) or hasattr(optimizer, 'param_groups'):
+        return
+    kind = optimizer if isinstance(optimizer, type) else type(optimizer)
+    if issubclass(kind, torch.optim.Optimizer):
+        return
+    raise error(f'the optimizer is a {kind.__name__}, which has no param_groups: return the '
+                'optimizer itself, as torch.optim.AdamW(model.parameters()) makes it')
 
 
 def hint(problem):

@@ -129,7 +129,8 @@ class Run(Answer):
         for result in self.results:
             if result.strategy == strategy:
                 return result
-        raise KeyError(strategy)
+        known = ', '.join(dict.fromkeys(result.strategy for result in self.results))
+        raise KeyError(f'no result of a strategy "{strategy}"; there are: {known}')
 
     def __iter__(self) -> Iterator[StrategyResult]:
         return iter(self.results)

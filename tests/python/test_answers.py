@@ -44,7 +44,8 @@ def test_run_has_figures_as_fields(scenarios):
     assert result.best.step_ms == min(each.step_ms for each in result)
     assert sum(bucket.bytes for bucket in bucketed.buckets) == 497759232  # 124439808 numbers
     assert bucketed.label == 'bucketed, 25 MiB'
-    with pytest.raises(KeyError):
+    assert bucketed.record['mfu'] == result.rows()[3]['mfu'] > 0
+    with pytest.raises(KeyError, match='"none"; there are: naive, flat, overlap, bucketed'):
         result['none']
     with pytest.raises(AttributeError):
         result.ranks = 1  # frozen

@@ -121,6 +121,35 @@ def test_autocast_of_the_users_own_code_works_on_any_device_it_names():
     assert torch.amp.autocast_mode.autocast.__enter__.__module__ == 'torch.amp.autocast_mode'
 
 
+@pytest.mark.parametrize('device, named, noted', [
+    ('cuda', 'cpu', True), ('cuda', 'cuda', False), ('cuda', 'meta', False),
+    ('cpu', 'cuda', True), ('cpu', 'cpu', False)])
+def test_autocast_for_another_device_is_noted(device, named, noted):
+    """Of its own, torch casts nothing for tensors of a device that the region does not name."""
+    def loss(model, batch):
+        def block(x):
+            with torch.autocast(named, dtype=torch.bfloat16):
+                return model(x)
+        return torch.utils.checkpoint.checkpoint(block, batch, use_reentrant=False).sum()
+    model, batch = nn.Linear(8, 8), torch.zeros(4, 8)
+    told = [note for note in describe(model, batch, loss, device=device).notes
+            if 'does nothing for tensors on' in note]
+    assert len(told) == noted
+    assert all(f'torch.autocast("{named}") does nothing' in note
+               and f'write torch.autocast("{device}")' in note for note in told)
+
+
+@pytest.mark.parametrize('device', ['cuda', 'cpu'])
+def test_checkpoints_under_the_devices_own_autocast_need_no_note(device):
+    """They enter a region for a CPU beside that of the device, which says the same."""
+    def loss(model, batch):
+        return torch.utils.checkpoint.checkpoint(model, batch, use_reentrant=False).float().sum()
+    workload = describe(nn.Linear(8, 8), torch.zeros(4, 8), loss, device=device,
+                        autocast=torch.bfloat16)
+    assert workload.compute == 'bf16'
+    assert not any('does nothing' in note for note in workload.notes)
+
+
 @pytest.mark.parametrize('reentrant', [False, True])
 def test_checkpointed_blocks_run_again_in_backward(reentrant):
     class Model(nn.Module):

@@ -95,6 +95,12 @@ def test_code_that_needs_values_is_one_line(file, described, forward, op):
     assert 'describe: body: my_model.py:9: ' in line
 
 
+SCHEDULED = '''
+def scheduled():
+    model, batch = make()
+    optimizer = torch.optim.AdamW(model.parameters())
+    return model, batch, None, torch.optim.lr_scheduler.StepLR(optimizer, 10)
+'''
 UNKNOWN = '''
 @torch.library.custom_op("mine::twice", mutates_args=())
 def twice(x: torch.Tensor) -> torch.Tensor:
@@ -127,6 +133,31 @@ def test_a_custom_operation_without_shapes_says_how_to_give_them(file):
     line = one_line(run('my_model.py', where=file('return torch.ops.mine.twice(self.linear(x))',
                                                   without)))
     assert 'torch.library.register_fake' in line and 'body: my_model.py:9' in line
+
+
+@pytest.mark.parametrize('words, next_step', [
+    ([], 'ddpsim run out.yaml --cluster dgx-h100'),
+    (['--device', 'cpu'], 'ddpsim run out.yaml --link ethernet-10g --ranks 4 --device generic-cpu'),
+    (['--device', 'cpu', '--autocast', 'bf16'],
+     'ddpsim run out.yaml --link ethernet-10g --ranks 4 --device FILE (of a CPU that multiplies '
+     'bf16)')])
+def test_what_to_run_next_is_for_the_device_that_is_described(file, described, program, words,
+                                                              next_step):
+    where = file('return self.linear(x)')
+    result = described('my_model.py', '-o', 'out.yaml', *words, where=where)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.splitlines()[-1] == f'describe: wrote out.yaml; next: {next_step}'
+    if 'FILE' not in next_step:
+        done = subprocess.run([program, *next_step.split()[1:]], cwd=where, capture_output=True,
+                              text=True)
+        assert done.returncode == 0, done.stderr
+        assert ('generic-cpu' in done.stdout) == ('cpu' in words)
+
+
+def test_a_scheduler_of_learning_rates_is_no_optimizer(file, described):
+    where = file('return self.linear(x)', extra=textwrap.indent(SCHEDULED, ' ' * 12).strip())
+    line = one_line(described('my_model.py:scheduled', where=where))
+    assert 'the optimizer is a StepLR, which has no param_groups: return the optimizer' in line
 
 
 def test_mistakes_of_the_model_are_one_line(file, described):

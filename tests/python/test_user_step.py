@@ -83,6 +83,9 @@ def test_every_form_of_a_step_is_taken_by_both(place, call, made):
     ('return model, batch, "mse"', 'loss is a str, not a function of (model, batch)'),
     ('return model, batch[0], torch.nn.MSELoss()', 'needs a batch (inputs, targets)'),
     ('return model', 'expected (model, batch), (model, batch, loss)'),
+    ('optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n'
+     'return model, batch[:1], None, torch.optim.lr_scheduler.StepLR(optimizer, 10)',
+     'the optimizer is a StepLR, which has no param_groups: return the optimizer itself'),
     ('return torch.nn.parallel.DistributedDataParallel(model), batch',
      'return the bare model, not one in DistributedDataParallel'),
 ])

@@ -109,21 +109,32 @@ def main(words=None):
         except OSError as problem:
             raise DescribeError(f'--output: {arguments.output}: {problem.strerror}') from None
     if not arguments.quiet:
-        say(workload, arguments.output)
+        say(workload, arguments.output, arguments.device)
 
 
 def tell(text):
     print(f'describe: {one_line(text)}', file=sys.stderr)
 
 
-def say(workload, output):
+def cluster_for(workload, device):
+    """Flags of `ddpsim run` for a device whose kernels are described. The catalogue's CPU
+    multiplies fp32 numbers alone."""
+    if device == 'cuda':
+        return '--cluster dgx-h100'
+    numbers = workload.compute or workload.dtype
+    named = ('--device generic-cpu' if numbers == 'fp32'
+             else f'--device FILE (of a CPU that multiplies {numbers})')
+    return f'--link ethernet-10g --ranks 4 {named}'
+
+
+def say(workload, output, device):
     tell(repr(workload))
     for note in workload.notes:
         tell(note)
     for line in workload.partial:
         tell(f'partial: {line}, priced by its bytes alone')
     if output != '-':
-        tell(f'wrote {output}; next: ddpsim run {output} --cluster dgx-h100')
+        tell(f'wrote {output}; next: ddpsim run {output} {cluster_for(workload, device)}')
 
 
 if __name__ == '__main__':

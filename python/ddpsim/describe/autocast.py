@@ -62,6 +62,7 @@ class _Region:
 
     def __init__(self):
         self.stack = []      # _Entered
+        self.named = set()   # device types of the regions that changed something
         self.weights = {}    # weight -> its copy in 16 bits
 
     @property
@@ -183,7 +184,9 @@ def default_format(device_type):
 
 @contextlib.contextmanager
 def autocast_on_meta(device='cuda'):
-    """torch.autocast works on meta tensors as on `device`, whatever device type it names."""
+    """torch.autocast works on meta tensors as on `device`, whatever device type it names: code that
+    asks which devices there are names one that is here, not the one that is described. Gives a
+    function that returns the notes on what was named."""
     region = _Region()
     with _entering(region), _asking(region), \
             torch.library._scoped_library('_', 'IMPL', 'AutocastHPU') as everything, \
@@ -191,7 +194,15 @@ def autocast_on_meta(device='cuda'):
         everything.fallback(torch.library.fallthrough_kernel, 'AutocastHPU')
         for func, kernel in _kernels(region, device):
             library.impl(func, kernel, 'AutocastHPU')
-        yield
+        yield lambda: _of_another_device(region.named, device)
+
+
+def _of_another_device(named, device):
+    """Regions for a CPU do nothing for what is on a GPU, and the other way round."""
+    other, there = ('cpu', 'a GPU') if device == 'cuda' else ('cuda', 'a CPU')
+    return [f'torch.autocast("{other}") does nothing for tensors on {there}: write '
+            f'torch.autocast("{device}"); described as that, since code may name the device that '
+            'it finds'] if other in named else []
 
 
 @contextlib.contextmanager
@@ -201,13 +212,16 @@ def _entering(region):
     kept = kind.__init__, kind.__enter__, kind.__exit__
 
     def made(self, device_type='cuda', dtype=None, enabled=True, cache_enabled=None):
-        self.device, self._enabled = 'cuda', enabled
+        self.device, self._enabled = device_type, enabled
         self.fast_dtype = default_format(device_type) if dtype is None else dtype
         self._cache_enabled = region.caches() if cache_enabled is None else cache_enabled
 
     def entered(self):
         enabled = self._enabled and self.fast_dtype != torch.float32
+        before = region.format
         region.stack.append(_Entered(enabled, self.fast_dtype, self._cache_enabled))
+        if region.format != before:
+            region.named.add(self.device)
         _switch(enabled)
         return self
 

@@ -61,6 +61,8 @@ def what_a_device_does(model, capture, device, attention, release, notes):
             library.impl('lstm.input', cpu.lstm, 'AutogradMeta')
             for kind in cpu.KINDS:
                 library.impl(f'{kind}.input', cpu.recurrent_on_cpu(kind), 'AutogradMeta')
-        with autocast_on_meta(device), as_in_training(model, notes), synchronised_norms(capture):
+        with autocast_on_meta(device) as doubts, as_in_training(model, notes), \
+                synchronised_norms(capture):
             yield
+            notes += doubts()
     notes += [f'{what} (x {number})' for what, number in counts.items()]

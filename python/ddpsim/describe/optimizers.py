@@ -1,4 +1,5 @@
 """ddpsim's name of a PyTorch optimizer. Its kernels follow from the name and the parameters."""
+from .._user_step import check_optimizer
 from .errors import DescribeError
 
 # Those of model/workload/optimizer.hpp.
@@ -39,6 +40,7 @@ def name_of(optimizer, notes):
         if settings.get('momentum') or settings.get('centered'):
             notes.append('RMSprop described without momentum, and not centered')
         return 'rmsprop'
+    check_optimizer(optimizer, DescribeError)
     notes.append(f'no law for the optimizer {kind.__name__}: described as adamw')
     return 'adamw'
 

@@ -80,7 +80,7 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
                 parameter.grad = None
                 if micro_batches > 1 and parameter.requires_grad:
                     parameter.grad = torch.empty_like(parameter)
-            run(model, batch, value_of, capture, autocast)
+            run(model, batch, value_of, capture, autocast, device)
     finally:
         for parameter, gradient in gradients.items():
             parameter.grad = gradient
@@ -104,12 +104,12 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     return workload
 
 
-def run(model, batch, value_of, capture, autocast):
+def run(model, batch, value_of, capture, autocast, device):
     """Forward, then backward, under `capture`."""
     name = type(model).__name__
     with capture:
         try:
-            with (torch.autocast('cuda', dtype=autocast) if autocast
+            with (torch.autocast(device, dtype=autocast) if autocast
                   else contextlib.nullcontext()):
                 value = value_of(model, batch)
         except DescribeError:

@@ -125,7 +125,9 @@ def reported(watch, wishes):
             texts['calibration.yaml'] = calibration_text(job, link, profile.name)
             texts['scenario.yaml'] = scenario_text(profile, watch.wrapper)
         share = wishes.steal.share()
-        profile.notes += Steal.doubts(job.most(share) if job else share)
+        stolen = Steal.doubts(job.most(share) if job else share)
+        profile.notes += stolen
+        profile.doubts += stolen
     finally:
         if job:
             job.leave()

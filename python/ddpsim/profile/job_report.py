@@ -38,12 +38,14 @@ def written(texts, profile, link, wishes):
     paths = {name: os.path.join(folder, name) for name in texts}
     for name, text in texts.items():
         write(paths[name], text)
-    for line in [*profile.notes, *(link_doubts(link) if link else ())]:
+    of_link = list(link_doubts(link)) if link else []
+    for line in [*profile.notes, *of_link]:
         note(line)
-    report = {'format': FORMAT, 'metrics': _measured(profile), 'params': _params(profile, link)}
+    report = {'format': FORMAT, 'metrics': _measured(profile),
+              'params': _params(profile, link, of_link)}
     note(_summary(report, profile))
     try:
-        _add_verdict(report, paths, link, wishes)
+        _add_verdict(report, paths, link, wishes, bool(profile.doubts))
     except (ValueError, RuntimeError) as problem:  # a cluster that nobody knows, say
         report['params']['verdict'] = f'none: {first_line(problem)}'
         note(f'no verdict: {first_line(problem)}')
@@ -61,9 +63,12 @@ def _measured(profile):
             'micro_batches': profile.micro_batches, 'gradient_bytes': profile.size}
 
 
-def _params(profile, link):
+def _params(profile, link, of_link):
+    """`doubts` is there only where something of the measurement is doubtful."""
+    doubts = '; '.join([*profile.doubts, *of_link])
     return {'model': profile.name, 'device': str(profile.device),
-            'backend': link['backend'] if link else 'none'}
+            'backend': link['backend'] if link else 'none',
+            **({'doubts': doubts} if doubts else {})}
 
 
 def _summary(report, profile):
@@ -77,8 +82,9 @@ def _summary(report, profile):
             f'{found["optimizer_ms"]:.3f} ms; step {found["step_ms"]:.3f} ms')
 
 
-def _add_verdict(report, paths, link, wishes):
-    """The bucket sizes to deploy, said and put into the report."""
+def _add_verdict(report, paths, link, wishes, disturbed):
+    """The bucket sizes to deploy, said and put into the report. `disturbed`: other programs
+    disturbed what was measured."""
     if link is None and wishes.cluster is None:
         report['params']['verdict'] = 'one rank has no communication: name a cluster'
         note(f'one rank averages nothing; next: ddpsim tune {paths["workload.yaml"]} '
@@ -107,9 +113,10 @@ def _add_verdict(report, paths, link, wishes):
     arguments = ', '.join(f'{name}={value!r}' for name, value in plan.ddp_kwargs.items())
     if 'bucket_cap_mb' in plan.ddp_kwargs:
         found['bucket_cap_mb'] = plan.ddp_kwargs['bucket_cap_mb']
-    report['params'].update(ddp_arguments=arguments, verdict=_verdict(plan))
+    report['params'].update(ddp_arguments=arguments, verdict=_verdict(plan, disturbed))
     note(report['params']['verdict'])
-    note(f'to paste: DistributedDataParallel(model{", " if arguments else ""}{arguments})')
+    when = ', if a quiet measurement says the same' if disturbed else ''
+    note(f'to paste{when}: DistributedDataParallel(model{", " if arguments else ""}{arguments})')
 
 
 MOST_OFF = 0.2  # of a step: beyond it a verdict is doubtful
@@ -122,7 +129,9 @@ def _against_measured(predicted, measured):
     return text + (': take the verdict with care' if abs(error) > MOST_OFF else '')
 
 
-def _verdict(plan):
+def _verdict(plan, disturbed):
+    if disturbed:
+        return f'resting on a disturbed measurement: {_verdict(plan, False)}'
     if not plan.pays:
         return (f'keep DDP\'s default buckets: the step takes {plan.default_step_ms:.2f} ms, and '
                 f'no buckets bring it below {plan.bound_ms:.2f} ms')
