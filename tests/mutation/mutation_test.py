@@ -39,6 +39,7 @@ SCRIPTS = {
     "accuracy": ["tools/accuracy", "--check", "--fits", "build/mutation/programs/tests"],
 }  # that check what the program prints
 FOLDERS = ["model/*", "sim/*", "scenarios/reader"]
+os.environ["DDPSIM_GOLDEN"] = "all"  # for whatever program is started: every line is asked
 LONGEST_S = 1.5  # slower tests are left out
 PORTIONS_S = [0.05, 0.3, 1.5, 6, float("inf")]  # tests are tried in portions that take so long
 
@@ -64,7 +65,7 @@ def draw(count, seed, only):
 
 def run(program, names, mutant, seconds, trace=None):
     """Runs the tests `names` of a program. Returns "", "failed" or "time"."""
-    environment = dict(os.environ, DDPSIM_MUTANT=str(mutant), DDPSIM_GOLDEN="all")
+    environment = dict(os.environ, DDPSIM_MUTANT=str(mutant))
     if trace:
         environment["DDPSIM_MUTATION_TRACE"] = trace
     listed = f"{program}.{mutant}.names"
