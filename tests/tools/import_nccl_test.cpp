@@ -300,15 +300,16 @@ TEST_CASE("a scenario runs on an imported link", "[tools][import_nccl]") {
                 "compare: [bucketed]\n");
   const Outcome run = ddpsim({"run", "s.yaml", "--json", "-"}, scratch.folder());
   CHECK(run.code == 0);
+  const Json buckets = run.json()["results"][0]["buckets"];
   // Five buckets of 8 to 31 MB, of which the log has 8 MiB at 146.9 us and 32 MiB at 398.8 us, or
   // so: each takes between the two.
   for (const auto& row : log.rows) {
     if (row.bytes == 4 * MiB.count)
-      for (const Json& bucket : run.json()["results"][0]["buckets"])
+      for (const Json& bucket : buckets)
         CHECK(bucket["end_ms"].get<double>() - bucket["start_ms"].get<double>() >
               std::stod(row.time) / 1e3);
     if (row.bytes == 32 * MiB.count)
-      for (const Json& bucket : run.json()["results"][0]["buckets"])
+      for (const Json& bucket : buckets)
         CHECK(bucket["end_ms"].get<double>() - bucket["start_ms"].get<double>() <
               1.2 * std::stod(row.time) / 1e3);
   }

@@ -116,7 +116,8 @@ TEST_CASE("the batch is halved until a step fits, and a note says where none doe
       ddpsim({"init", "--model", "llama2-7b", "--cluster", "dgx-b200", "b.yaml"}, scratch.folder());
   CHECK(wide.code == 0);
   CHECK(wide.err.empty());
-  for (const Json& row : predicted(scratch, "b.yaml")["results"])
+  const Json answer = predicted(scratch, "b.yaml");
+  for (const Json& row : answer["results"])
     if (row["strategy"] == "bucketed") CHECK(row["fits_device"] == true);
 }
 

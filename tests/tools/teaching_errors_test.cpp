@@ -195,8 +195,8 @@ TEST_CASE("one rank sends nothing and overlaps nothing", "[tools][run]") {
   CHECK_THAT(ddpsim(one, scratch.folder()).out, !Catch::Contains("100 %"));
   std::vector<std::string> json = one;
   json.insert(json.end(), {"--quiet", "--json", "-"});
-  for (const Json& result : ddpsim(json, scratch.folder()).json()["results"])
-    CHECK(result["wire_bytes"] == 0);
+  const Json answer = ddpsim(json, scratch.folder()).json();
+  for (const Json& result : answer["results"]) CHECK(result["wire_bytes"] == 0);
 }
 
 TEST_CASE("a bad value of the one key of a sweep is a row", "[tools][sweep]") {

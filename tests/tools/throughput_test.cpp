@@ -96,7 +96,8 @@ TEST_CASE("model FLOPs of a transformer are 6 for each weight and token, and att
 TEST_CASE("where nothing is computed twice MFU and HFU are one figure", "[tools][throughput]") {
   const Scratch scratch;
   const std::string file = scratch.write("s.yaml", two_nodes).string();
-  for (const Json& result : figures_of_run({}, file)["results"]) {
+  const Json answer = figures_of_run({}, file);
+  for (const Json& result : answer["results"]) {
     CHECK(result["mfu"].is_number());
     CHECK(result["mfu"] == result["hfu"]);
   }

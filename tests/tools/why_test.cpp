@@ -33,7 +33,8 @@ TEST_CASE("run --why adds an object to each result, and nothing else changes", "
 TEST_CASE("every exposed bucket has a reason, and their sum is part of the exposed time",
           "[tools][why]") {
   for (const char* name : {"examples/first.yaml", "examples/mlp-2ranks.yaml"}) {
-    for (const Json& result : why_run(shipped(name))["results"]) {
+    const Json answer = why_run(shipped(name));
+    for (const Json& result : answer["results"]) {
       CAPTURE(name, result["strategy"]);
       double sum = 0;
       std::size_t listed = 0, exposed_buckets = 0;
@@ -74,7 +75,8 @@ TEST_CASE("what a step loses sums to what it takes beyond one rank by itself", "
   for (const char* name : {"examples/first.yaml", "seeds/cs336-xl-2xh100.yaml",
                            "examples/mlp-2ranks.yaml", "examples/own-profile.yaml"}) {
     const Words all{"--set", "compare=[none, naive, flat, overlap, bucketed]"};
-    for (const Json& result : why_run(shipped(name), all)["results"]) {
+    const Json answer = why_run(shipped(name), all);
+    for (const Json& result : answer["results"]) {
       CAPTURE(name, result["strategy"]);
       const Json& why = result["why"];
       CHECK(why["one_rank_ms"].get<double>() + lost(why) ==
