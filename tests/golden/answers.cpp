@@ -40,6 +40,10 @@ void replace_all(std::string& text, const std::string& what, const std::string& 
 std::string anywhere(std::string text) {
   replace_all(text, scenarios.parent_path().string() + "/", "");
   replace_all(text, fmt::format("\"version\":\"{}\"", version), "\"version\":\"\"");
+  // The checksum of a row holds the file's name in the row's error too.
+  constexpr std::string_view checksum = "\"row_crc32\":\"";
+  for (std::size_t at = 0; (at = text.find(checksum, at)) != std::string::npos;)
+    text.replace(at += checksum.size(), 8, "00000000");
   return text;
 }
 
