@@ -54,6 +54,27 @@ std::vector<std::string> lines_from(const Calibration& calibration, const std::s
   return lines;
 }
 
+TEST_CASE("a calibration of CPUs for GPUs, and one that was interrupted, get a note",
+          "[tools][calibration_file]") {
+  const auto notes = [](bool on_cpus, bool complete, const std::string& device) {
+    const Scratch scratch;
+    Calibration calibration = example();
+    calibration.synchronous = on_cpus;
+    calibration.complete = complete;
+    scratch.write("c.yaml", calibration_yaml(calibration));
+    scratch.write("s.yaml", "workload: {model: resnet18, batch: 8}\ncluster: {device: " + device +
+                                ", ranks_per_node: 2, calibration: c.yaml}\n");
+    const Outcome run = ddpsim({"run", "s.yaml"}, scratch.folder());
+    CHECK(run.code == 0);
+    return std::pair{run.err.find("measured on CPUs (a CPU, 2 cores)") != std::string::npos,
+                     run.err.find("the calibration was interrupted") != std::string::npos};
+  };
+  CHECK(notes(true, true, "h100-sxm") == std::pair{true, false});
+  CHECK(notes(false, true, "h100-sxm") == std::pair{false, false});
+  CHECK(notes(true, true, "generic-cpu") == std::pair{false, false});
+  CHECK(notes(true, false, "generic-cpu") == std::pair{false, true});
+}
+
 TEST_CASE("a calibration written and read back is equal", "[tools][calibration_file]") {
   CHECK(read_back(example()) == example());
   CHECK(read_back(Calibration{}) == Calibration{});

@@ -57,7 +57,8 @@ FileLock::FileLock(const std::string& path) {
           path, std::strerror(errno));
       return;
     }
-    fchmod(file_, 0644);  // so that other users see the lock; it is refused where it is theirs
+    fchmod(file_,
+           0644);  // whatever our umask is, so that other users can ask; fails if it is theirs
     if (flock(file_, LOCK_EX | LOCK_NB) != 0) {
       const bool taken = errno == EWOULDBLOCK;
       const std::string owner = owner_of(file_);

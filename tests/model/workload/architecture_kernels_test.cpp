@@ -14,16 +14,6 @@ constexpr std::int64_t xl_matrices = 1'998'235'200 - xl_embedding - (2 * 48 + 1)
 
 using PassOf = std::vector<Kernel> Layer::*;
 
-/// Multiplications with their additions: 2 m n k batch, over all layers.
-std::int64_t flops(const Workload& workload, PassOf pass) {
-  std::int64_t sum = 0;
-  for (const Layer& layer : workload.layers)
-    for (const Kernel& kernel : layer.*pass)
-      if (kernel.gemm)
-        sum += 2 * kernel.gemm->m * kernel.gemm->n * kernel.gemm->k * kernel.gemm->batch;
-  return sum;
-}
-
 /// By how much backward's products in fused kernels of attention are more than twice forward's:
 /// five to two, as the scores are computed anew.
 std::int64_t fused_excess(const Workload& workload) {
@@ -65,8 +55,8 @@ TEST_CASE("a GEMM appears once forward and twice backward", "[model][architectur
                                  : first == "stage0" ? vgg_stem
                                  : first == "0"      ? first_linear
                                                      : 0;
-    CHECK(flops(workload, &Layer::backward) ==
-          2 * flops(workload, &Layer::forward) - missing + fused_excess(workload));
+    CHECK(multiplied(workload, &Layer::backward) ==
+          2 * multiplied(workload, &Layer::forward) - missing + fused_excess(workload));
   }
 }
 
@@ -75,14 +65,14 @@ TEST_CASE("a transformer multiplies every weight with every token",
   // Beside the weights, attention: two products of 2 s^2 d a sample and block.
   const std::int64_t batch = 8, sequence = 128;
   const std::int64_t attention = 48 * batch * 2 * 2 * sequence * sequence * xl_width;
-  CHECK(flops(build(cs336_xl_2025, 8, 128), &Layer::forward) ==
+  CHECK(multiplied(build(cs336_xl_2025, 8, 128), &Layer::forward) ==
         2 * xl_matrices * batch * sequence + attention);
 }
 
 TEST_CASE("ResNet-50 multiplies 4.09 billion times a picture", "[model][architecture_kernels]") {
   // Source: torchvision's model table, 4.09 GFLOPS for ResNet50_Weights (multiply-adds at 224).
   const double multiplications =
-      static_cast<double>(flops(build(resnet50, 1), &Layer::forward)) / 2e9;
+      static_cast<double>(multiplied(build(resnet50, 1), &Layer::forward)) / 2e9;
   CHECK(multiplications == Approx(4.09).margin(0.005));
 }
 
@@ -94,7 +84,8 @@ TEST_CASE(
   const auto multiplications = [](const EfficientNetShape& shape, int image) {
     WorkloadSize size;
     size.image = image;
-    return static_cast<double>(flops(build_workload("net", shape, size), &Layer::forward)) / 2e9;
+    return static_cast<double>(multiplied(build_workload("net", shape, size), &Layer::forward)) /
+           2e9;
   };
   CHECK(multiplications({}, 224) == Approx(0.39).margin(0.005));
   CHECK(multiplications({1.4, 1.8}, 380) == Approx(4.39).margin(0.03));
@@ -114,7 +105,7 @@ TEST_CASE("work grows with the batch, one sample like the next", "[model][archit
              three = one_of_each_family(3);
   for (std::size_t i = 0; i < one.size(); ++i) {
     for (const PassOf pass : {&Layer::forward, &Layer::backward}) {
-      CHECK(flops(two[i], pass) == 2 * flops(one[i], pass));
+      CHECK(multiplied(two[i], pass) == 2 * multiplied(one[i], pass));
       CHECK(traffic(two[i], pass) - traffic(one[i], pass) ==
             traffic(three[i], pass) - traffic(two[i], pass));
     }
