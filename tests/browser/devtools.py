@@ -160,6 +160,9 @@ class Page:
         self.ask('Emulation.setDeviceMetricsOverride', width=width, height=height,
                  deviceScaleFactor=1, mobile=False)
         self.wait_for(f'innerWidth === {width}')
+        # The page hears of it before the next frame, and draws its pictures anew then.
+        self.value('new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))'
+                   '.then(() => 0)')
 
     def screenshot(self, file):
         picture = self.ask('Page.captureScreenshot', format='png', captureBeyondViewport=True)

@@ -42,6 +42,11 @@ def expect(condition, *facts):
         sys.exit('not as expected: ' + '\n'.join(str(fact) for fact in facts))
 
 
+def nobody_else():
+    """A user who has no process, nor has one in a test that runs beside this one."""
+    return 60_000 + os.getpid() % 5_000
+
+
 def ddpsim(*words, limits=(), user=None, **rest):
     """Runs the program under `limits`, pairs of a resource and its limit, as `user`."""
     def before():
@@ -215,7 +220,7 @@ def processes(folder):
         return
     folder.chmod(0o777)
     (folder / 's.yaml').write_text(SMALL)
-    user = 54_321  # who has no process, so that all of the limit is ours
+    user = nobody_else()  # all of the limit is ours
     rank = ['--ranks', '2', '--timeout', '2 s', '-q']
     sweep = ['sweep', FIRST, '--vary', 'training.bucket_cap=1MiB..4MiB', '-q', '--csv']
     # One line for each rank, or one alone; what needs no thread works.
@@ -248,15 +253,16 @@ def locks(folder):
     if os.geteuid() != 0:
         return
     folder.chmod(0o777)
+    user = nobody_else()
     words = ['sweep', FIRST, '--vary', 'training.bucket_cap=1MiB..3MiB', '-q', '--csv']
     lock = folder / 'a.csv.lock'
     lock.write_text('4321\n')
     with open(lock) as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        done = ddpsim(*words, folder / 'a.csv', user=54_321)
+        done = ddpsim(*words, folder / 'a.csv', user=user)
         expect_one_line(done, 4, 'another process of ddpsim (process 4321) is writing it')
     lock.chmod(0o600)
-    done = ddpsim(*words, folder / 'a.csv', user=54_321)
+    done = ddpsim(*words, folder / 'a.csv', user=user)
     expect(done.returncode == 0 and 'a.csv: no lock can be taken' in done.stderr, done.stderr)
 
 

@@ -296,7 +296,11 @@ TEST_CASE("a scenario runs on an imported link", "[tools][import_nccl]") {
       0);
   scratch.write("s.yaml",
                 "workload: {model: resnet50, batch: 8}\n"
-                "cluster: {device: a100-80, ranks_per_node: 8, intra_node: link.yaml}\n"
+                "cluster:\n"
+                "  device: a100-80\n"
+                "  ranks_per_node: 8\n"
+                "  intra_node: link.yaml\n"
+                "  interference: {compute_slowdown: 1}\n"
                 "compare: [bucketed]\n");
   const Outcome run = ddpsim({"run", "s.yaml", "--json", "-"}, scratch.folder());
   CHECK(run.code == 0);

@@ -665,7 +665,7 @@ namespace {
 /// nothing else; for others the limit is one they have passed already. False: not possible here.
 bool almost_no_more_processes() {
   const bool root = geteuid() == 0;
-  constexpr uid_t nobody_else = 54321;
+  const uid_t nobody_else = 50'000 + static_cast<uid_t>(getpid()) % 10'000;
   if (root && setuid(nobody_else) != 0) return false;
   const rlimit few{root ? 3u : 1u, root ? 3u : 1u};
   return setrlimit(RLIMIT_NPROC, &few) == 0;
