@@ -25,7 +25,7 @@ Map<Device> by_dtype(std::string name, std::string meaning, const Value<V>& valu
       return of(device)[static_cast<std::size_t>(type)];
     };
     About each = about;
-    each.meaning = fmt::format(fmt::runtime(about.meaning), name_of(type));
+    each.meaning = fmt::format(fmt::runtime(std::string(about.meaning)), name_of(type));
     if (const char* example = examples[static_cast<std::size_t>(type)]) each.example = example;
     map.key(std::string(name_of(type)), value, field, each);
   }

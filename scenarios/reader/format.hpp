@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "scenarios/reader/told.hpp"
+
 namespace ddpsim {
 
 // What a YAML format of ours looks like: a tree of maps and keys. From this one description come
@@ -67,17 +69,17 @@ struct Elsewhere {
 
 /// What people are told about a key, besides its name and type.
 struct About {
-  std::string meaning;  ///< whole sentences
+  Told meaning;  ///< whole sentences
   /// The value that holds where the key is missing, "" for none. A key that is bound to a field
   /// takes the field's own initial value.
-  std::string unset{};
-  std::string otherwise{};  ///< where no single value holds then: a clause
-  std::string example{};  ///< a value as it is written in YAML; "" where `unset` is example enough
-  std::string source{};   ///< where the rule or the default comes from
+  Told unset{};
+  Told otherwise{};  ///< where no single value holds then: a clause
+  Told example{};    ///< a value as it is written in YAML; "" where `unset` is example enough
+  Told source{};     ///< where the rule or the default comes from
   bool required = false;
   std::vector<Elsewhere> elsewhere{};
   bool always_written = false;  ///< even if it is the initial value
-  std::string remark{};         ///< a short comment that writing puts beside the value
+  Told remark{};                ///< a short comment that writing puts beside the value
   /// For a key that takes a mapping or a bare value: the keys of the mapping that the bare value
   /// stands for. Empty: `base` for the name of an entry; for other values nothing, and keys of the
   /// mapping take the place of the value.
@@ -101,7 +103,7 @@ struct Presence {
 /// At least one of several things is there.
 struct Need {
   std::vector<Presence> any_of;
-  std::string problem{};   ///< the error; "": that the first key is missing
+  Told problem{};          ///< the error; "": that the first key is missing
   bool told_only = false;  ///< the code that reads the map checks this by itself
 };
 
@@ -109,18 +111,18 @@ struct Need {
 struct Exclusion {
   std::string key;
   std::vector<std::string> others;
-  std::string problem;  ///< the error
+  Told problem;  ///< the error
 };
 
 /// A mapping: its keys in the order they are read.
 struct MapDescription {
-  std::string name;     ///< unique among all maps: "training"
-  std::string meaning;  ///< whole sentences
+  std::string name;  ///< unique among all maps: "training"
+  Told meaning;      ///< whole sentences
   std::vector<KeyDescription> keys{};
   std::vector<Need> needs{};
   std::vector<Exclusion> exclusions{};
   /// If not "": exactly one of the keys is there, and this is the error otherwise.
-  std::string single{};
+  Told single{};
   /// If not "": the value of this key says which of the variants a mapping is, and so which of
   /// `keys` there are.
   std::string variant_key{};

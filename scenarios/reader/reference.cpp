@@ -110,11 +110,12 @@ std::vector<NamedChoice> choices_within(const Type& type) {
 std::string default_of(const About& about, const std::string& quote) {
   if (about.required) return "Needed.";
   if (about.unset.empty() && about.otherwise.starts_with("needed"))
-    return "N" + about.otherwise.substr(1) + ".";
+    return fmt::format("N{}.", about.otherwise.substr(1));
   if (about.unset.empty() && about.otherwise.empty()) return "";
   std::string text = "Default: ";
-  if (!about.unset.empty()) text += quote + about.unset + quote;
-  if (!about.otherwise.empty()) text += (about.unset.empty() ? "" : "; ") + about.otherwise;
+  if (!about.unset.empty()) text += fmt::format("{0}{1}{0}", quote, about.unset);
+  if (!about.otherwise.empty())
+    text += fmt::format("{}{}", about.unset.empty() ? "" : "; ", about.otherwise);
   return text + ".";
 }
 
@@ -153,7 +154,7 @@ std::string explained(const Found& found) {
                       terminal_width, "    ", "      ");
   }
   if (!about.example.empty()) line(fmt::format("Example: {}: {}", found.key->name, about.example));
-  if (!about.source.empty()) line("Source: " + about.source + ".");
+  if (!about.source.empty()) line(fmt::format("Source: {}.", about.source));
   if (!about.elsewhere.empty()) line("Elsewhere: " + elsewhere_of(about) + ".");
   return text;
 }

@@ -213,9 +213,10 @@ class Writer {
 
   Json key(const KeyDescription& key) {
     const About& about = key.about;
-    Json schema{{"description", about.otherwise.empty() ? about.meaning
-                                                        : about.meaning + " Where it is missing: " +
-                                                              about.otherwise + "."}};
+    std::string description(about.meaning);
+    if (!about.otherwise.empty())
+      description += fmt::format(" Where it is missing: {}.", about.otherwise);
+    Json schema{{"description", description}};
     schema.update(value(key.type));
     if (!about.unset.empty()) schema["default"] = typed(YAML::Load(about.unset));
     if (!about.example.empty())

@@ -108,16 +108,5 @@ std::optional<V> as_optional(const std::optional<Field>& field) {
   return field ? std::optional<V>(static_cast<V>(*field)) : std::nullopt;
 }
 
-/// As it is written in YAML; "" for nothing, and for an empty text, list or mapping.
-template <typename V>
-std::string written(const Value<V>& value, const std::optional<V>& held) {
-  if (!held || !value.write) return "";
-  YAML::Emitter out;
-  out.SetSeqFormat(YAML::Flow);
-  value.write(out, *held);
-  const std::string text = out.c_str();
-  return text == "\"\"" || text == "[]" || text == "{}" ? "" : text;
-}
-
 }  // namespace value
 }  // namespace ddpsim
