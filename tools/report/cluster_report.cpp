@@ -14,6 +14,7 @@
 #include "tools/report/cluster_fields.hpp"
 #include "tools/report/described_report.hpp"
 #include "tools/report/kept_links.hpp"
+#include "tools/study/measurement_doubts.hpp"
 
 namespace ddpsim {
 namespace {
@@ -346,6 +347,9 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
     partial.pop_back();  // the end of the line
     notes.push_back(std::move(partial));
   }
+  for (const std::string& doubt : measurement_doubts(scenario))
+    notes.push_back(
+        fmt::format("{} (so how far such predictions usually are off is not quoted)", doubt));
   add_idle_links(notes, scenario.cluster, settings);
   if (std::string kept = kept_links_note(scenario, settings); !kept.empty())
     notes.push_back(std::move(kept));
