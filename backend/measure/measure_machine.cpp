@@ -33,9 +33,8 @@ class Measurement {
         kernels_(backend, steps),
         steps_(steps),
         options_(options),
-        watch_(watch) {
-    provenance(workload);
-  }
+        watch_(watch),
+        result_(provenance_of(backend, workload)) {}
 
   Calibration run() {
     const bool done =
@@ -45,19 +44,6 @@ class Measurement {
   }
 
  private:
-  void provenance(const Workload& workload) {
-    utsname system{};
-    uname(&system);
-    result_.machine = fmt::format("{}, {} {}", system.nodename, system.sysname, system.release);
-    result_.cpu = backend_.device_name();
-    result_.link = backend_.link_name();
-    result_.versions = backend_.versions();
-    result_.date = now_as_text();
-    result_.workload = workload.name;
-    result_.ranks = backend_.link_ranks();
-    result_.synchronous = backend_.synchronous();
-  }
-
   /// False: everyone stops here.
   bool go_on(const std::string& what, double fraction) {
     if (backend_.rank() == 0 && watch_.progress) watch_.progress(what, fraction);
@@ -223,6 +209,21 @@ class Measurement {
 };
 
 }  // namespace
+
+Calibration provenance_of(Backend& backend, const Workload& workload) {
+  utsname system{};
+  uname(&system);
+  Calibration calibration;
+  calibration.machine = fmt::format("{}, {} {}", system.nodename, system.sysname, system.release);
+  calibration.cpu = backend.device_name();
+  calibration.link = backend.link_name();
+  calibration.versions = backend.versions();
+  calibration.date = now_as_text();
+  calibration.workload = workload.name;
+  calibration.ranks = backend.link_ranks();
+  calibration.synchronous = backend.synchronous();
+  return calibration;
+}
 
 Calibration measure_machine(Backend& backend, const Workload& workload,
                             const std::vector<Schedule>& steps, const MeasureOptions& options,

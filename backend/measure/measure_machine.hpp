@@ -29,6 +29,9 @@ struct Watch {
   std::function<bool()> stop;
 };
 
+/// A calibration that says who measures, when, and for which workload, and holds nothing measured.
+Calibration provenance_of(Backend& backend, const Workload& workload);
+
 /// Measures what pricing a step of `workload` on these ranks takes:
 ///
 ///     kernels        every distinct kernel, copy, division and optimizer kernel of `steps`, as it

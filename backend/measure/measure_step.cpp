@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -52,6 +53,13 @@ bool any_rank(Backend& backend, bool mine) {
   double value = mine ? 1 : 0;
   backend.sum({&value, 1});
   return value > 0;
+}
+
+double largest_of_ranks(Backend& backend, double mine) {
+  std::vector<double> all(static_cast<std::size_t>(backend.ranks()), 0);
+  all[static_cast<std::size_t>(backend.rank())] = mine;
+  backend.sum(all);
+  return *std::max_element(all.begin(), all.end());
 }
 
 }  // namespace ddpsim

@@ -13,4 +13,7 @@ Timeline measure_step(Backend& backend, const Schedule& schedule, const RunOptio
 /// True on every rank as soon as it is on one; the ranks stop together.
 bool any_rank(Backend& backend, bool mine);
 
+/// The largest of what each rank gives, on every rank.
+double largest_of_ranks(Backend& backend, double mine);
+
 }  // namespace ddpsim

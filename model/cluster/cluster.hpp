@@ -68,8 +68,9 @@ struct Link {
   double carries = 0;
   bool nvswitch = false;  ///< every GPU reaches every other at full speed, and NVLS can exist
   int nics = 0;           ///< NICs per node; 0: one per rank (InfiniBand) or one per node (others)
-  AllReduceTable all_reduce;  ///< measured; empty: none
-  int table_ranks = 0;        ///< ranks the table was measured with; 0: not said
+  AllReduceTable all_reduce;          ///< measured; empty: none
+  int table_ranks = 0;                ///< ranks the table was measured with; 0: not said
+  std::vector<std::string> doubts{};  ///< why the table is of little use, a sentence each
 };
 
 /// The latency of a link of which only the kind is known: one step of NCCL's ring with its Simple

@@ -92,6 +92,8 @@ struct Calibration {
   std::string date;      ///< "2026-11-21T04:00:00Z"
   std::string workload;  ///< whose kernels were measured
   bool complete = true;  ///< false: interrupted; what is here was measured in full
+  /// Why it is of little use, a sentence each: the machine was busy, say. None: nothing is known.
+  std::vector<std::string> doubts;
 
   int ranks = 1;
   bool synchronous = true;          ///< kernels run on the host thread

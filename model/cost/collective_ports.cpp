@@ -8,13 +8,11 @@ double line_rate(const Link& link) {
       .bytes_per_second;
 }
 
-/// From a GPU to the NICs: the link inside the node if that is PCIe, else PCIe x16 of the device's
-/// generation (data sheets): 5 from Hopper, 4 from Ampere, 3 before.
+/// From a GPU to the NICs: the link inside the node if that is PCIe, else its own PCIe x16.
 double pcie_rate(const Cluster& cluster) {
   if (cluster.intra_node.kind == LinkKind::pcie && line_rate(cluster.intra_node) > 0)
     return line_rate(cluster.intra_node);
-  const int capability = cluster.device.compute_capability;
-  return (capability >= 90 ? 63.0 : capability >= 80 ? 31.5 : 15.75) * 1e9;
+  return pcie_line_rate(cluster.device.compute_capability);
 }
 
 /// The busiest node of a double tree.
@@ -24,6 +22,10 @@ double tree_between(int nodes) {
 }
 
 }  // namespace
+
+double pcie_line_rate(int compute_capability) {
+  return (compute_capability >= 90 ? 63.0 : compute_capability >= 80 ? 31.5 : 15.75) * 1e9;
+}
 
 double ring_share(const Cluster& cluster, Collective collective) {
   const double n = cluster.ranks();

@@ -30,6 +30,10 @@ using Ports = std::array<Port, ports_of_a_way>;  ///< inside the node, GPU to NI
 /// Source: NCCL's device code.
 Ports ports_of(const Cluster& cluster, Collective collective, NcclAlgorithm algorithm);
 
+/// Bytes per second of the PCIe x16 of a GPU, by its generation (data sheets): 5 from Hopper, 4
+/// from Ampere, 3 before.
+double pcie_line_rate(int compute_capability);
+
 /// Bytes of a ring through each of its hops for a byte of the collective.
 double ring_share(const Cluster& cluster, Collective collective);
 

@@ -132,6 +132,8 @@ struct Workload {
   Duration outside{};
   /// Standard deviation of a rank's computation from one step to the next, as a share of it.
   double step_spread = 0;
+  /// Measured: why its times are of little use, a sentence each.
+  std::vector<std::string> doubts;
 
   std::int64_t elements() const;  ///< of all parameters
   Bytes gradient_size() const;

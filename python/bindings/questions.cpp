@@ -168,11 +168,7 @@ std::string vary_answer(const Question& question, const std::vector<std::string>
     notes.push_back(fmt::format(
         "{} of {} points are refused; the first, {}: {}", variants.refused.size(), grid.points(),
         short_label(variants.refused.front().settings), variants.refused.front().problem));
-  for (const VariedRun& varied : variants.runs) {
-    std::vector<Setting> settings = question.set;
-    settings.insert(settings.end(), varied.settings.begin(), varied.settings.end());
-    add_each_once(notes, cluster_notes(varied.run.scenario, settings));
-  }
+  add_each_once(notes, varied_notes(variants, question.set));
   return one_line(answer(json_of(varied_records(variants)),
                          json_of(varied_table(variants, sorted_by)),
                          varied_page(variants, sorted_by), notes));

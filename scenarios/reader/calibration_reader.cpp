@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/reader/calibration_fits.hpp"
+#include "scenarios/reader/doubts.hpp"
 #include "scenarios/reader/file_end.hpp"
 #include "scenarios/reader/launch_reader.hpp"
 #include "scenarios/reader/map.hpp"
@@ -297,14 +298,15 @@ Map<Calibration> make_calibration_map() {
                     .example = "ddpsim.calibration/1",
                     .required = true});
   add_provenance(map);
-  map.key("complete", value::boolean(), &Calibration::complete,
-          {.meaning =
-               "Whether everything was measured. If not, the measurement was interrupted, and "
-               "what is here was measured in full.",
-           .always_written = true,
-           .remark = "false: interrupted; what is here was measured in full"})
-      .key("ranks", value::whole(1, 1024), &Calibration::ranks,
-           {.meaning = "How many ranks measured.", .example = "2", .required = true})
+  map.key(
+      "complete", value::boolean(), &Calibration::complete,
+      {.meaning = "Whether everything was measured. If not, the measurement was interrupted, and "
+                  "what is here was measured in full.",
+       .always_written = true,
+       .remark = "false: interrupted; what is here was measured in full"});
+  add_doubts(map, &Calibration::doubts);
+  map.key("ranks", value::whole(1, 1024), &Calibration::ranks,
+          {.meaning = "How many ranks measured.", .example = "2", .required = true})
       .key("synchronous", value::boolean(), &Calibration::synchronous,
            {.meaning = "Whether kernels run on the host thread, as on a CPU.",
             .example = "true",

@@ -166,7 +166,7 @@ std::vector<std::string> left_out_by(const std::vector<Override>& settings, cons
     if (had.has(key) && !touches(settings, fmt::format("cluster.{}", key)))
       notes.push_back(
           fmt::format("cluster.{0} of the scenario's own cluster is left out, as another cluster "
-                      "takes its place: --set cluster.{0}=... keeps it",
+                      "takes its place: --set cluster.{0}=... beside it keeps it",
                       key));
   return notes;
 }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/reader/doubts.hpp"
 #include "scenarios/reader/entry_keys.hpp"
 #include "scenarios/reader/file_end.hpp"
 #include "scenarios/reader/quantity_text.hpp"
@@ -172,8 +173,9 @@ Map<Link> make_link_map() {
                        "that falls as a whole, or gives sizes that are all but alike very unlike "
                        "times, is refused.",
             .otherwise = "nothing was measured",
-            .example = "[{bytes: 4096, time: 600 us}, {bytes: 1 MiB, time: 2 ms}]"})
-      .needs_also({{.key = "bandwidth"}, {.key = "all_reduce"}, {.key = "base"}});
+            .example = "[{bytes: 4096, time: 600 us}, {bytes: 1 MiB, time: 2 ms}]"});
+  add_doubts(map, &Link::doubts);
+  map.needs_also({{.key = "bandwidth"}, {.key = "all_reduce"}, {.key = "base"}});
   add_end(map, "ddpsim.link/1");
   return map;
 }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/reader/doubts.hpp"
 #include "scenarios/reader/file_end.hpp"
 #include "scenarios/reader/map.hpp"
 #include "scenarios/reader/measured_reader.hpp"
@@ -148,15 +149,16 @@ Map<WorkloadProfile> make_profile_map() {
       .key("step_spread", value::number(0, 1), &WorkloadProfile::step_spread,
            {.meaning = "The standard deviation of a rank's computation from one step to the next, "
                        "as a share of it. Of several ranks the slowest sets the pace.",
-            .example = "0.02"})
-      .key("parameters",
-           value::list_of(value::mapping(&parameter_map),
-                          "a list of parameters in registration order"),
-           &WorkloadProfile::parameters,
-           {.meaning = "The parameters in registration order.",
-            .example = "[{name: 0.weight, shape: [1024, 1024], dtype: fp32, ready: 150.3 ms}]",
-            .required = true,
-            .remark = "in registration order; ready: from the start of backward"})
+            .example = "0.02"});
+  add_doubts(map, &WorkloadProfile::doubts);
+  map.key("parameters",
+          value::list_of(value::mapping(&parameter_map),
+                         "a list of parameters in registration order"),
+          &WorkloadProfile::parameters,
+          {.meaning = "The parameters in registration order.",
+           .example = "[{name: 0.weight, shape: [1024, 1024], dtype: fp32, ready: 150.3 ms}]",
+           .required = true,
+           .remark = "in registration order; ready: from the start of backward"})
       .key("buffers",
            value::list_of(value::mapping(&buffers_map),
                           "a list of {tensors, bytes}, one for each type"),
@@ -206,6 +208,7 @@ Workload workload_of(const WorkloadProfile& profile, const std::string& name) {
   workload.copy_back = profile.copy_back;
   workload.outside = profile.outside;
   workload.step_spread = profile.step_spread;
+  workload.doubts = profile.doubts;
   workload.arrival = profile.arrival;
   workload.buffers = profile.buffers;
 

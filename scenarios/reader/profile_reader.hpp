@@ -35,6 +35,7 @@ struct WorkloadProfile {
   std::optional<Duration> copy_back;          ///< as in Workload
   Duration outside{};                         ///< likewise
   double step_spread = 0;                     ///< as in Workload
+  std::vector<std::string> doubts;            ///< likewise
   std::vector<ProfiledParameter> parameters;  ///< in registration order
   std::vector<BufferGroup> buffers;           ///< those of one type together
   std::vector<int> arrival;  ///< parameter indices in the order their hooks fire; empty: by `ready`

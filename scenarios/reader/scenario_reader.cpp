@@ -97,10 +97,11 @@ void check_cluster_given(const std::filesystem::path& file,
                          const std::vector<std::pair<std::string, std::string>>& settings) {
   for (const auto& [key, value] : settings)
     if (key == "cluster" || key.rfind("cluster.", 0) == 0) return;
-  throw InputError(
-      fmt::format("{} is a model: say what it is to run on, such as --cluster dgx-h100, or --set "
-                  "cluster.device=h100-sxm",
-                  file.string()));
+  throw InputError(fmt::format(
+      "{} is a model: say what it is to run on, such as --set cluster=dgx-h100 or --set "
+      "cluster.device=h100-sxm (run, tune, sweep, schedule and explore have --cluster "
+      "and --device)",
+      file.string()));
 }
 
 Scenario read(const Yaml& root, const std::filesystem::path& file) {

@@ -157,6 +157,10 @@ YAML::Node from_here(const YAML::Node& value, const KeyDescription* key,
 
 }  // namespace
 
+std::string setting_text(const Override& setting) {
+  return fmt::format("--set {}={}", shown(setting.first), shown(setting.second));
+}
+
 std::string unreadable(const std::filesystem::path& path) {
   if (const auto text = text_in_memory(path))
     return text->size() > largest_file ? "larger than 8 MiB" : "";
@@ -250,8 +254,7 @@ void Yaml::apply(const std::vector<Override>& overrides, const MapDescription* k
   Changes changes = *changes_;
   for (const Override& change : overrides) {
     const auto refuse = [&](std::string_view problem) {
-      throw InputError(
-          fmt::format("--set {}={}: {}", shown(change.first), shown(change.second), problem));
+      throw InputError(fmt::format("{}: {}", setting_text(change), problem));
     };
     YAML::Node value;
     try {
@@ -323,8 +326,7 @@ void Yaml::fail(std::string_view problem) const {
     if (key_ == change->first || key_.rfind(change->first + ".", 0) == 0 ||
         (mark().is_null() &&
          change->first.rfind(key_ + ".", 0) == 0))  // a mapping that the change made
-      throw InputError(
-          fmt::format("--set {}={}: {}", shown(change->first), shown(change->second), problem));
+      throw InputError(fmt::format("{}: {}", setting_text(*change), problem));
   const std::string where =
       fmt::format("{}{}{}", shown_key(key_), key_.empty() ? "" : ": ", problem);
   throw InputError(file_.empty() && mark().is_null() ? where

@@ -27,6 +27,8 @@ std::string unreadable(const std::filesystem::path& path);
 
 /// "--set cluster.ranks_per_node=8": a key of a scenario, given elsewhere than in its file.
 using Override = std::pair<std::string, std::string>;
+/// As errors name it, a long value cut.
+std::string setting_text(const Override& setting);
 
 /// A node of a YAML file that knows where it stands, so that everything it refuses is refused with
 /// file, line, column and key. Scalars are taken as text and parsed here: 010 is ten, and no word

@@ -7,7 +7,8 @@ namespace ddpsim::golden {
 namespace {
 
 /// Of keys of any mapping that are for people alone, or mark a file.
-const std::set<std::string> remarks{"source", "written_by", "format", "end", "name", "note"};
+const std::set<std::string> remarks{"source", "written_by", "format", "end",
+                                    "name",   "note",       "doubts"};
 
 using Hints = std::map<std::string, Hint>;
 

@@ -6,7 +6,7 @@ import pytest
 from describe_models import torch
 
 import ddpsim
-from ddpsim.profile import in_job, job_profile
+from ddpsim.profile import in_job, job_profile, passes, profiler
 from ddpsim.profile.passes import spread_doubts, step_spread
 
 
@@ -42,6 +42,26 @@ def test_a_verdict_on_a_disturbed_measurement_says_so_first(tmp_path, monkeypatc
         assert 'of no use' in params['doubts']
     if stolen:
         assert 'took 50 % of its processors' in params['doubts']
+    # The file holds the doubts, and whoever predicts from it hears them.
+    workload = tmp_path / 'ddpsim' / 'workload.yaml'
+    assert ('\ndoubts: ["' in workload.read_text()) == disturbed
+    plan = ddpsim.tune(str(workload), cluster='dgx-h100', nodes=2)
+    assert any('is doubtful: ' in note for note in plan.notes) == disturbed
+
+
+@pytest.mark.parametrize('stolen', [0.0, 0.5])
+def test_a_profiler_in_a_loop_writes_its_doubts(tmp_path, monkeypatch, capsys, stolen):
+    monkeypatch.setattr(profiler.Steal, 'share', lambda self: stolen)
+    monkeypatch.setattr(passes, 'step_spread', lambda times: 0.0)
+    model, output = torch.nn.Linear(16, 4), tmp_path / 'workload.yaml'
+    profiling = profiler.Profiler(model, output=str(output), warmup=1, steps=4)
+    for _ in range(6):
+        with profiling.step():
+            model(torch.randn(4, 16)).sum().backward()
+    said = capsys.readouterr().err
+    assert ('took 50 % of its processors' in said) == (stolen > 0)
+    assert ('\ndoubts: ["the host of this virtual machine took 50 %' in output.read_text()) == (
+        stolen > 0)
 
 
 def test_describing_leaves_the_hook_of_exceptions():

@@ -82,6 +82,7 @@ TEST_CASE("a calibration written and read back is equal", "[tools][calibration_f
   hooked.backward_beside_hook = 1.0625;
   hooked.tasks.push_back(hooked.tasks.back());
   hooked.tasks.back().aside = true;
+  hooked.doubts = {"other programs were at work: they left 31 % of a processor", "a, b"};
   CHECK(read_back(hooked) == hooked);
   Calibration other = example();
   other.complete = other.synchronous = false;

@@ -214,7 +214,7 @@ TEST_CASE("a setting that does nothing is noted", "[tools][cluster]") {
   CHECK_THAT(notes({"tune", profile, "--link", "nvlink3", "--ranks", "2", "--device", "a100-80"}),
              Catch::Contains("note: forward and backward of profile were measured"));
   CHECK(notes({"run", first_example}).empty());
-  CHECK(notes({"run", first_example, "--set", "cluster.device=h100-sxm"}).empty());
+  CHECK(notes({"run", first_example, "--set", "cluster.device=a100-80"}).empty());
   CHECK_THAT(notes({"run", first_example, "--set", "cluster.inter_node=ib-hdr"}),
              Catch::Contains("note: inter_node has no effect: there is one node"));
   CHECK_THAT(
@@ -286,7 +286,7 @@ TEST_CASE("a link that goes before a calibration's all-reduces is noted", "[tool
   CHECK_THAT(notes("cluster.intra_node={latency: 5 us, bandwidth: 1 GB/s}"),
              Catch::Contains("note: all-reduces are those of the link that the cluster names (the "
                              "scenario's own link), not those that the calibration measured: leave "
-                             "intra_node out to have these"));
+                             "cluster.intra_node (--link) out to have these"));
   CHECK_THAT(notes(""), !Catch::Contains("not those that the calibration measured"));
 }
 

@@ -28,11 +28,12 @@ Json ability(const Outcome& outcome, const std::string& name) {
   return entry(outcome.json().at("abilities"), "ability", name);
 }
 
-Outcome doctor(const Environment& environment = {}, const std::string& seconds = "0") {
+Outcome doctor(const Environment& environment = {}, const std::string& seconds = "0",
+               int code = 0) {
   const Outcome outcome =
       execute({DDPSIM_PROGRAM, "doctor", "--seconds", seconds, "--json", "-"}, {}, environment);
   INFO(outcome.err);
-  REQUIRE(outcome.code == 0);
+  REQUIRE(outcome.code == code);
   return outcome;
 }
 
@@ -131,12 +132,43 @@ TEST_CASE("a Python that never answers, or never stops, does not stop doctor", "
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));
 }
 
-TEST_CASE("doctor goes on where the catalogue cannot be read", "[tools][doctor]") {
+TEST_CASE("doctor goes on where the catalogue cannot be read, and ends with exit code 4",
+          "[tools][doctor]") {
   const Scratch scratch;
-  const Outcome outcome = doctor({{"DDPSIM_CATALOGUE", scratch.folder().string()}});
+  const Outcome outcome = doctor({{"DDPSIM_CATALOGUE", scratch.folder().string()}}, "0", 4);
   CHECK(part(outcome, "catalogue").at("health") == "missing");
   for (const char* what : {"predict, tune, sweep, explore", "calibrate and validate on processors"})
     CHECK(ability(outcome, what).at("possible") == "no");
+  CHECK_THAT(outcome.err, Catch::Contains("ddpsim: the catalogue is not whole, which run and tune "
+                                          "need: ") &&
+                              Catch::Contains("no catalogue of "));
+}
+
+TEST_CASE("doctor names a file of the catalogue that is wrong, and where", "[tools][doctor]") {
+  const Scratch scratch;
+  std::filesystem::copy(shipped("catalogue"), scratch.path("catalogue"),
+                        std::filesystem::copy_options::recursive);
+  const std::string devices = "catalogue/devices/";
+  const Environment environment{{"DDPSIM_CATALOGUE", scratch.path("catalogue").string()}};
+  CHECK(part(doctor(environment), "catalogue").at("health") == "good");
+  scratch.write(devices + "t4.yaml", "compute_capability: 7.5\nmultiprocessors: many\n");
+  const Outcome outcome = doctor(environment, "0", 4);
+  const Json found = part(outcome, "catalogue");
+  CHECK(found.at("health") == "doubtful");
+  const std::string wrong = scratch.path(devices + "t4.yaml").string() + ":2:18: ";
+  CHECK_THAT(found.at("found").get<std::string>(),
+             Catch::Contains(" models, ") && Catch::Contains("1 of ") &&
+                 Catch::Contains(" entries cannot be read: " + wrong));
+  const Json predicts = ability(outcome, "predict, tune, sweep, explore");
+  CHECK(predicts.at("possible") == "yes");
+  CHECK_THAT(predicts.at("because").get<std::string>(), Catch::Contains(wrong));
+  CHECK_THAT(outcome.err, Catch::Contains(wrong));
+  // A cluster that names what is wrong is wrong too, and the file is named once.
+  scratch.write(devices + "gb200.yaml", "not: [closed\n");
+  const std::string both = part(doctor(environment, "0", 4), "catalogue").at("found");
+  CHECK_THAT(both,
+             Catch::Contains("3 of ") && Catch::Contains(wrong) && Catch::Contains("gb200.yaml:"));
+  CHECK(both.find("gb200.yaml:") == both.rfind("gb200.yaml:"));
 }
 
 TEST_CASE("doctor prints tables, and refuses what it does not take", "[tools][doctor]") {

@@ -13,7 +13,7 @@ std::vector<std::string> validate(const std::string& scenario,
                                   const std::vector<std::string>& more) {
   std::vector<std::string> arguments{
       DDPSIM_PROGRAM, "validate", scenario,    "--steps", "2",      "--warm-up", "1",
-      "--repeats",    "1",        "--timeout", "30 s",    "--json", "-"};
+      "--repeats",    "1",        "--timeout", "30 s",    "--json", "-",         "--quiet"};
   for (const auto& further : {more, quickly_calibrated(scenario)})
     arguments.insert(arguments.end(), further.begin(), further.end());
   return arguments;

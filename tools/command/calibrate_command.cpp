@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -5,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "backend/measure/measure_machine.hpp"
+#include "backend/measure/measure_step.hpp"
+#include "backend/measure/steal.hpp"
 #include "model/workload/architecture.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
 #include "tools/command/command.hpp"
@@ -18,6 +21,7 @@
 #include "tools/report/page.hpp"
 #include "tools/report/progress.hpp"
 #include "tools/study/flag_values.hpp"
+#include "tools/study/machine_doubts.hpp"
 #include "tools/study/validation.hpp"
 
 namespace ddpsim {
@@ -189,16 +193,24 @@ std::vector<Training> trainings_of(const Scenario& scenario) {
   return trainings;
 }
 
+/// `left_by_others`: of a processor, before the ranks began.
 Calibration measured(Backend& backend, const Scenario& scenario,
-                     const std::vector<Schedule>& schedules, const CalibrateRequest& request) {
+                     const std::vector<Schedule>& schedules, const CalibrateRequest& request,
+                     double left_by_others) {
   Progress progress(request.common.quiet || backend.rank() != 0, Progress::InLogs::yes);
   Watch watch;
   watch.progress = [&](const std::string& what, double done) { progress.show(what, done); };
   watch.stop = [] { return Interruptible::asked(); };
+  const Steal steal;
   backend.load(scenario.workload, scenario.optimizer);
   Calibration calibration =
       measure_machine(backend, scenario.workload, schedules, request.options, watch);
   calibration.backend = request.job.backend;
+  const double stolen = largest_of_ranks(backend, steal.share());
+  // Once more, for what began meanwhile; the other ranks have nothing left to do.
+  if (backend.rank() == 0 && request.job.backend != "nccl")
+    left_by_others = std::min(left_by_others, processor_time_left());
+  calibration.doubts = machine_doubts(stolen, left_by_others);
   return calibration;
 }
 
@@ -211,6 +223,9 @@ int report(const CalibrateRequest& request, const Calibration& calibration) {
   pages.add_to(outputs);
   outputs.add_measured(calibration.complete ? output : interrupted, calibration_yaml(calibration));
   outputs.commit();
+  if (!request.common.quiet)
+    for (const std::string& doubt : calibration.doubts)
+      add_notes({fmt::format("the calibration is doubtful: {}", doubt)});
   if (calibration.complete) return exit_done;
   note("ddpsim: interrupted; {} holds what had been measured{}", interrupted,
        interrupted == output ? "" : fmt::format(", and {} is as it was", output));
@@ -237,11 +252,17 @@ int calibrate_command(const std::vector<std::string>& arguments) {
     constexpr std::int64_t room = 256 * 1024;  // of a thousand entries
     check_results(common, {{"-o", request.output, room},
                            {"if interrupted,", elsewhere ? request.interrupted : ""}});
+    if (!common.quiet)
+      if (const std::string left = allocation_note(request.job, job_options, "calibrate");
+          !left.empty())
+        add_notes({left});
   }
+  const bool on_processors = job_options.backend != "nccl";
+  const double left_by_others = speaks(job_options) && on_processors ? processor_time_left() : 1;
 
   return run_job(job_options, [&](Backend& backend) {
     const Interruptible interruptible;
-    const Calibration calibration = measured(backend, scenario, schedules, request);
+    const Calibration calibration = measured(backend, scenario, schedules, request, left_by_others);
     return backend.rank() == 0 ? report(request, calibration) : exit_done;
   });
 }

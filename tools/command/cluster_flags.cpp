@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/yaml.hpp"
 #include "tools/command/link_flags.hpp"
 #include "tools/study/flag_values.hpp"
 
@@ -13,7 +14,34 @@ namespace {
 
 constexpr int most_ranks = 100'000'000, most_nodes = 100'000, most_ranks_per_node = 1024;
 
+/// The keys that a flag sets.
+std::vector<std::string> keys_of_flag(const std::string& flag) {
+  if (flag == "--cluster") return {"cluster"};
+  if (flag == "--device") return {"cluster.device"};
+  if (flag == "--nodes") return {"cluster.nodes"};
+  if (flag == "--ranks") return {"cluster.ranks"};
+  if (flag == "--ranks-per-node") return {"cluster.ranks_per_node"};
+  if (flag == "--link") return {"cluster.intra_node", "cluster.inter_node"};
+  return {};
+}
+
 }  // namespace
+
+std::string told_of_flags(const std::vector<std::string>& arguments, std::string text) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::size_t equals = arguments[i].find('=');
+    const std::string flag = arguments[i].substr(0, equals);
+    const bool apart = equals == std::string::npos;
+    if (apart && i + 1 == arguments.size()) break;
+    const std::string value = apart ? arguments[i + 1] : arguments[i].substr(equals + 1);
+    for (const std::string& key : keys_of_flag(flag)) {
+      const std::string set = setting_text({key, entry_setting(value)}) + ":";
+      if (const std::size_t at = text.find(set); at != std::string::npos)
+        text.replace(at, set.size(), fmt::format("{} {}:", flag, value));
+    }
+  }
+  return text;
+}
 
 void ClusterFlags::add_to(boost::program_options::options_description& flags) {
   using boost::program_options::value;

@@ -24,4 +24,8 @@ struct ClusterFlags {
 /// wherever the scenario lies.
 std::string entry_setting(const std::string& name_or_path);
 
+/// The text of an error about a setting, in the words of the flag of `arguments` that made the
+/// setting: "--cluster site.yaml: ..." of "--set cluster='/home/me/site.yaml': ...".
+std::string told_of_flags(const std::vector<std::string>& arguments, std::string text);
+
 }  // namespace ddpsim

@@ -14,6 +14,7 @@
 #include "scenarios/reader/named_files.hpp"
 #include "scenarios/reader/nearest.hpp"
 #include "scenarios/reader/yaml.hpp"
+#include "tools/command/cluster_flags.hpp"
 #include "tools/command/command_help.hpp"
 #include "tools/command/failure.hpp"
 #include "tools/command/man_page.hpp"
@@ -319,7 +320,7 @@ int run_program(const std::vector<std::string>& arguments) {
         fmt::format("unknown command \"{}\"{}; see ddpsim --help", arguments[0],
                     guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
   } catch (const InputError& problem) {
-    note("ddpsim: {}", problem.what());
+    note("ddpsim: {}", told_of_flags(arguments, problem.what()));
     return exit_input;
   } catch (const std::invalid_argument& problem) {  // a law refuses what the scenario asks of it
     note("ddpsim: {}", problem.what());

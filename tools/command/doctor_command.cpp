@@ -6,6 +6,7 @@
 #include "tools/command/pages.hpp"
 #include "tools/report/doctor_fields.hpp"
 #include "tools/report/json_writer.hpp"
+#include "tools/report/notes.hpp"
 #include "tools/report/progress.hpp"
 #include "tools/study/flag_values.hpp"
 #include "tools/study/machine_checks.hpp"
@@ -21,7 +22,9 @@ const Usage doctor_usage{
     "whether the processors\n"
     "compute at one pace, without which no timing means much. Two ranks of its own "
     "talk to each other; nothing\n"
-    "is changed. Pace changes for seconds at a time: --seconds 20 sees more of it.",
+    "is changed. Pace changes for seconds at a time: --seconds 20 sees more of it. Exit code 4 "
+    "where `run` and `tune`\n"
+    "lack something; without GPUs, NCCL or Python they do not.",
     "ddpsim doctor --seconds 1"};
 
 /// How long the pace is watched, as --seconds says.
@@ -40,9 +43,11 @@ Table checks_table(const MachineReport& report) {
 
 Table abilities_table(const MachineReport& report) {
   Table table{{fields::ability, fields::possible, fields::why_not}};
-  for (const Ability& ability : report.abilities)
+  for (const Ability& ability : report.abilities) {
+    const std::string& because = ability.missing.empty() ? ability.except : ability.missing;
     table.add({ability.what, ability.missing.empty() ? "yes" : "no",
-               ability.missing.empty() ? FieldValue() : FieldValue(ability.missing)});
+               because.empty() ? FieldValue() : FieldValue(because)});
+  }
   return table;
 }
 
@@ -91,7 +96,10 @@ int doctor_command(const std::vector<std::string>& arguments) {
   pages.add_to(outputs);
   outputs.add(options.json, json_text(json_of(report)));
   outputs.commit();
-  return exit_done;
+  const std::string lacking = what_predictions_lack(report);
+  if (lacking.empty()) return exit_done;
+  note("ddpsim: {}", lacking);
+  return exit_machine;
 }
 
 }  // namespace ddpsim

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/job/allocation.hpp"
 #include "backend/job/rank_environment.hpp"
 #include "backend/run/backends.hpp"
 #include "model/schedule/fingerprint.hpp"
@@ -93,6 +94,26 @@ JobOptions JobFlags::options(int fallback) const {
 bool speaks(const JobOptions& options) {
   const auto place = options.backend == "threads" ? std::nullopt : rank_from_environment();
   return !place || place->rank == 0;
+}
+
+std::string allocation_note(const JobFlags& flags, const JobOptions& options,
+                            const std::string& command) {
+  if (options.backend == "threads" || options.loopback > 0 || options.gpus_share) return "";
+  const auto job = allocation_left_alone();
+  if (!job) return "";
+  if (job->nodes == 1) {
+    if (!flags.ranks.empty() || options.ranks == job->tasks) return "";
+    return fmt::format(
+        "this {} job has {} tasks, and {} started none of them: this process starts {} rank{} by "
+        "itself; write `{} ddpsim {} ...` for a rank of each task, or --ranks {}",
+        job->system, job->tasks, job->starts, options.ranks, options.ranks == 1 ? "" : "s",
+        job->starts, command, job->tasks);
+  }
+  return fmt::format(
+      "this {} job has {} nodes, and {} started nothing on them: the ranks of this command ({}) "
+      "all run on this node, and no network between nodes is measured; write `{} ddpsim {} ... "
+      "--rendezvous file:DIR --interface NAME` without --ranks, DIR in a folder that all nodes see",
+      job->system, job->nodes, job->starts, options.ranks, job->starts, command);
 }
 
 int link_ranks(const JobOptions& options) {

@@ -170,13 +170,7 @@ int compare_varied(const CommonOptions& options, const std::vector<std::string>&
   const Grid grid(std::move(axes));
   const Variants variants = watched_variants(options, grid);
   std::vector<std::string> notes = network_notes(variants);  // each once
-  for (const VariedRun& varied : variants.runs) {
-    std::vector<Setting> settings = options.set;
-    settings.insert(settings.end(), varied.settings.begin(), varied.settings.end());
-    for (std::string& line : cluster_notes(varied.run.scenario, settings))
-      if (std::find(notes.begin(), notes.end(), line) == notes.end())
-        notes.push_back(std::move(line));
-  }
+  for (std::string& line : varied_notes(variants, options.set)) notes.push_back(std::move(line));
   for (std::string& line : memory_notes(variants, options.files[0], options.set))
     notes.push_back(std::move(line));
   if (!options.quiet) add_notes(notes);

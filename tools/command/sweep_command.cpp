@@ -23,6 +23,7 @@
 #include "tools/report/progress.hpp"
 #include "tools/study/file_notes.hpp"
 #include "tools/study/flag_values.hpp"
+#include "tools/study/point_notes.hpp"
 #include "tools/sweep/expected_time.hpp"
 #include "tools/sweep/point_threads.hpp"
 #include "tools/sweep/sweep_reader.hpp"
@@ -221,18 +222,18 @@ int report_refused(const Sweep& sweep, const PointResults& results) {
 /// What of the points' clusters has no effect, each once. Of a large grid the first points tell.
 std::vector<std::string> notes_of(const Sweep& sweep) {
   constexpr std::size_t most_read = 64;
-  std::vector<std::string> notes;
+  PointNotes notes;
   for (std::size_t point = 0; point < std::min(sweep.grid.points(), most_read); ++point) {
+    const std::vector<Setting> here = sweep.grid.settings(point);
     std::vector<Setting> settings = sweep.set;
-    for (Setting& setting : sweep.grid.settings(point)) settings.push_back(std::move(setting));
+    settings.insert(settings.end(), here.begin(), here.end());
     try {
-      for (std::string& line : cluster_notes(read_scenario(sweep.file, settings), settings))
-        if (std::find(notes.begin(), notes.end(), line) == notes.end())
-          notes.push_back(std::move(line));
+      notes.add(here, cluster_notes(read_scenario(sweep.file, settings), settings));
     } catch (const InputError&) {  // the point's row says so
+      notes.add(here, {});
     }
   }
-  return notes;
+  return notes.lines(sweep.grid.points());
 }
 
 /// Tells how long a large grid will take: beside the bar, or, where nobody sees that, in one line.

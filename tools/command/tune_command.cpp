@@ -123,21 +123,6 @@ std::vector<Setting> settings_of(const Flags& flags, const std::string& file) {
   return cluster.settings();
 }
 
-/// Throws InputError; what is wrong with a flag is told of the flag, not of the key it sets.
-Scenario read(const CommonOptions& options, const Flags& flags) {
-  const std::string& file = options.files.front();
-  try {
-    return is_workload_profile(file) ? read_profile_as_scenario(file, options.set)
-                                     : read_scenario(file, options.set);
-  } catch (const InputError& problem) {
-    const std::string& device = flags.cluster.device;
-    const std::string set = fmt::format("--set cluster.device={}: ", device);
-    const std::string_view text = problem.what();
-    if (device.empty() || !text.starts_with(set)) throw;
-    throw InputError(fmt::format("--device {}: {}", device, text.substr(set.size())));
-  }
-}
-
 /// The scenario's training with those buckets.
 Training bucketed(Training training, const Choice& choice) {
   training.strategy = Strategy::bucketed;
@@ -163,7 +148,7 @@ int tune_command(const std::vector<std::string>& arguments) {
   inputs.insert(inputs.end(), {flags.cluster.device, flags.cluster.cluster});
   check_results(options, {{"--buckets", flags.buckets}}, {inputs, {}});
   options.prepend(settings_of(flags, options.files.front()));
-  const Scenario scenario = read(options, flags);
+  const Scenario scenario = read_scenario(options.files.front(), options.set);
   const CalibratedModel priced = price_calibrated(scenario, options.laws_only);
   if (!options.quiet) add_notes(file_notes(options.files[0], options.set));
   if (!options.quiet) add_notes(cluster_notes(scenario, options.set));

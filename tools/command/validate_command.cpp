@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "backend/cpu/neighbours.hpp"
 #include "scenarios/reader/calibration_reader.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
 #include "sim/tune/parallel.hpp"
@@ -27,7 +26,9 @@
 #include "tools/report/validation_report.hpp"
 #include "tools/study/file_notes.hpp"
 #include "tools/study/flag_values.hpp"
+#include "tools/study/machine_doubts.hpp"
 #include "tools/study/names.hpp"
+#include "tools/study/other_machine.hpp"
 
 namespace ddpsim {
 namespace {
@@ -182,6 +183,8 @@ int report(const ValidateRequest& request, const Validation& validation) {
     outputs.add(request.log, hooks_log(validation.scenario, logged, wants_json(request.log)));
   }
   outputs.commit();
+  if (!request.common.quiet)
+    if (const std::string noise = shorter_than_none(validation); !noise.empty()) add_notes({noise});
   for (const ValidatedStep& step : validation.steps) {
     if (step.overflows > 0)
       note("ddpsim: {} gradients became infinite in 16 bit under {}", step.overflows,
@@ -259,14 +262,6 @@ void check_outputs(const ValidateRequest& request) {
     add_notes(file_notes(request.calibration, {}));
 }
 
-/// The share of the processors' time that other programs leave to ranks. Where it cannot be asked
-/// no rank can start either, which says what is lacking.
-double processor_time_left() try {
-  return share_left_by_others(std::chrono::milliseconds{200});
-} catch (const std::system_error&) {
-  return 1;
-}
-
 /// Says if ranks have to take turns.
 void note_turns(const JobOptions& options) {
   const int cores = allowed_cores();
@@ -277,9 +272,26 @@ void note_turns(const JobOptions& options) {
       options.ranks, cores, cores == 1 ? "" : "s", cores)});
 }
 
+/// Says where the ranks that run are others than those that measured the calibration, and what was
+/// doubtful when it was measured.
+void note_calibration(Backend& backend, const Workload& workload, const ValidateRequest& request) {
+  if (request.calibration.empty() || request.common.quiet || backend.rank() != 0) return;
+  Calibration here = provenance_of(backend, workload);
+  here.backend = request.job.backend;
+  if (const std::string others = differences_from(*request.options.calibration, here);
+      !others.empty())
+    add_notes(
+        {fmt::format("{} was measured elsewhere than what runs now, and its times are not "
+                     "those of this job ({}): leave --calibration out, or calibrate here",
+                     request.calibration, others)});
+  for (const std::string& doubt : request.options.calibration->doubts)
+    add_notes({fmt::format("{} is doubtful: {}", request.calibration, doubt)});
+}
+
 /// Called by every rank; what rank 0 gets back is complete.
 Validation validated(Backend& backend, const Scenario& scenario, const ValidatedVariants& variants,
                      const std::vector<Schedule>& schedules, const ValidateRequest& request) {
+  note_calibration(backend, scenario.workload, request);
   Progress progress(request.common.quiet || backend.rank() != 0, Progress::InLogs::yes);
   Watch watch;
   watch.progress = [&](const std::string& what, double done) { progress.show(what, done); };
@@ -313,7 +325,11 @@ int validate_command(const std::vector<std::string>& arguments) {
   options.plugins = &plugins;
   if (speaks(options)) {
     check_outputs(request);
-    if (!request.common.quiet) note_turns(options);
+    if (!request.common.quiet) {
+      note_turns(options);
+      if (const std::string left = allocation_note(request.job, options, "validate"); !left.empty())
+        add_notes({left});
+    }
   }
   const double left_by_others =
       speaks(options) && options.backend != "nccl" ? processor_time_left() : 1;

@@ -13,6 +13,8 @@
 #include "scenarios/reader/device_reader.hpp"
 #include "tools/report/cluster_fields.hpp"
 #include "tools/report/described_report.hpp"
+#include "tools/report/kept_links.hpp"
+#include "tools/study/measurement_doubts.hpp"
 
 namespace ddpsim {
 namespace {
@@ -172,15 +174,19 @@ void add_extrapolation(std::vector<std::string>& notes, const Scenario& scenario
 
 /// A table of so many ranks that serves others, and a link that keeps a calibration's all-reduces
 /// from being used.
-void add_link_origin(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
+void add_link_origin(std::vector<std::string>& notes, const CalibratedCluster& cluster,
+                     const std::vector<Setting>& settings) {
   if (cluster.ranks() == 1) return;
   // A calibration of several ranks has all-reduces, which the reader drops for a link.
   if (cluster.calibration && cluster.calibration->complete && cluster.calibration->ranks > 1 &&
-      cluster.calibration->all_reduce.empty())
+      cluster.calibration->all_reduce.empty()) {
+    const std::string key = cluster.nodes > 1 ? "inter_node" : "intra_node";
     notes.push_back(fmt::format(
         "all-reduces are those of the link that the cluster names ({}), not those that the "
         "calibration measured: leave {} out to have these",
-        name_of_link(deciding_link(cluster)), cluster.nodes > 1 ? "inter_node" : "intra_node"));
+        name_of_link(deciding_link(cluster)),
+        touches(settings, "cluster." + key) ? fmt::format("cluster.{} (--link)", key) : key));
+  }
   if (CollectiveLaw(cluster).name() != std::string("table")) return;
   const bool calibrated = cluster.calibration && !cluster.calibration->all_reduce.empty();
   const int measured = calibrated ? cluster.calibration->ranks : deciding_link(cluster).table_ranks;
@@ -341,12 +347,18 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
     partial.pop_back();  // the end of the line
     notes.push_back(std::move(partial));
   }
+  for (const std::string& doubt : measurement_doubts(scenario))
+    notes.push_back(
+        fmt::format("{} (so how far such predictions usually are off is not quoted)", doubt));
   add_idle_links(notes, scenario.cluster, settings);
-  add_unheard_of(notes, scenario.cluster);
+  if (std::string kept = kept_links_note(scenario, settings); !kept.empty())
+    notes.push_back(std::move(kept));
+  else
+    add_unheard_of(notes, scenario.cluster);
   add_idle_network(notes, scenario);
   add_extrapolation(notes, scenario);
   add_calibration_doubts(notes, scenario.cluster);
-  add_link_origin(notes, scenario.cluster);
+  add_link_origin(notes, scenario.cluster, settings);
   add_idle_cap(notes, scenario.training);
   if (scenario.described && scenario.described->collectives > 0)
     notes.push_back(fmt::format(

@@ -12,9 +12,10 @@ namespace ddpsim::fields {
 inline constexpr Field checks = list_field("checks", "One object for each part of the machine.");
 inline constexpr Field part = text_field("part", "part", "What was looked at.").with(most);
 inline constexpr Field health =
-    text_field("health", "is",
-               "good; doubtful: what is measured with it may mislead; missing: something cannot be "
-               "done without it.")
+    text_field(
+        "health", "is",
+        "good; doubtful: what is measured with it may mislead, or a part of it cannot be used; "
+        "missing: something cannot be done without it.")
         .with(most)
         .with(Look{}.to_the_left());
 inline constexpr Field found = text_field("found", "found", "What there is, with units.")
@@ -31,7 +32,8 @@ inline constexpr Field ability =
 inline constexpr Field possible =
     text_field("possible", "here", "yes, or no.").with(most).with(Look{}.to_the_left());
 inline constexpr Field why_not =
-    text_field("because", "because", "Why not; nothing where it can be done.")
+    text_field("because", "because",
+               "Why not, or what of it not; nothing where all of it can be done.")
         .with(much)
         .with(Look{}.to_the_left().or_blank());
 inline constexpr Field pace =

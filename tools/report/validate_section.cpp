@@ -32,8 +32,7 @@ ReportSection validate_section(const Validation& validation) {
         100 * errors[errors.size() / 2], 100 * errors.back(),
         errors.size() == 1 ? "one strategy" : fmt::format("{} strategies", errors.size()),
         validation.mode);
-  const std::string doubt = doubt_about(validation.stolen, validation.left_by_others);
-  if (!doubt.empty()) section.verdict += " " + doubt;
+  for (const std::string& doubt : doubts_of(validation)) section.verdict += " " + doubt + ".";
   TimelinePicture drawn = timeline_picture(validation.scenario, steps);
   section.page.add(Picture{"Predicted above measured", std::move(drawn.svg), std::move(drawn.tasks),
                            "Rank 0 of the median measured step, and the same schedule as it was "

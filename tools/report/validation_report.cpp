@@ -4,12 +4,12 @@
 
 #include <fmt/format.h>
 
-#include "backend/measure/steal.hpp"
 #include "model/schedule/fingerprint.hpp"
 #include "tools/report/chart.hpp"
 #include "tools/report/cluster_report.hpp"
 #include "tools/report/validate_fields.hpp"
 #include "tools/report/validation_record.hpp"
+#include "tools/study/machine_doubts.hpp"
 #include "tools/study/names.hpp"
 
 namespace ddpsim {
@@ -168,23 +168,31 @@ std::string label_of(const ValidatedStep& step) {
   return untold.empty() ? label : fmt::format("{}, {}", label, short_label(untold));
 }
 
-std::string doubt_about(double stolen, double left_by_others) {
-  std::string text;
-  if (stolen > most_stolen)
-    text += fmt::format(
-        "the host of this virtual machine took {:.0f} % of its processors' time meanwhile: "
-        "validate "
-        "again when it takes less\n",
-        100 * stolen);
-  constexpr double quiet = 0.9;
-  if (left_by_others < quiet)
-    text += fmt::format(
-        "other programs were at work when this began: they left {:.0f} % of a processor to a "
-        "thread "
-        "that waits its turn, so times are longer and uneven: validate again when they have "
-        "ended\n",
-        100 * left_by_others);
-  return text;
+std::vector<std::string> doubts_of(const Validation& validation) {
+  return machine_doubts(validation.stolen, validation.left_by_others);
+}
+
+std::string shorter_than_none(const Validation& validation) {
+  constexpr Duration shown = std::chrono::microseconds{5};  // half of the last digit of the table
+  const Duration none = none_of(validation).measured.metrics.step;
+  const ValidatedStep* worst = nullptr;
+  std::size_t shorter = 0, others = 0;
+  for (const ValidatedStep& step : validation.steps) {
+    if (&step == &none_of(validation)) continue;
+    ++others;
+    const Duration length = step.measured.metrics.step;
+    if (none - length < shown) continue;
+    ++shorter;
+    if (worst == nullptr || length < worst->measured.metrics.step) worst = &step;
+  }
+  if (worst == nullptr) return "";
+  const Duration least = worst->measured.metrics.step;
+  return fmt::format(
+      "negative exposed times are noise: {} of {} strategies measured shorter than `none`, which "
+      "does less than any of them; {} by {} ms ({:.1f} % of the step), so exposed times are that "
+      "uncertain at least: measure on a quiet machine (ddpsim doctor), or take more --steps",
+      shorter, others, label_of(*worst), ms(none - least),
+      100 * in_seconds(none - least) / in_seconds(none));
 }
 
 Table validation_rows(const Validation& validation) {
@@ -208,7 +216,8 @@ Page validation_page(const Validation& validation) {
     head +=
         "the shapes of this workload's kernels are not known: busy work that "
         "takes the profile's times is run in their place\n";
-  page.add(Paragraph{head + doubt_about(validation.stolen, validation.left_by_others)});
+  for (const std::string& doubt : doubts_of(validation)) head += doubt + "\n";
+  page.add(Paragraph{head});
   page.add(steps_table(validation));
   page.add(
       Paragraph{"Pairs are predicted | measured; measured times are medians over steps "

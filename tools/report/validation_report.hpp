@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tools/report/page.hpp"
 #include "tools/study/validation.hpp"
@@ -16,8 +17,11 @@ Table validation_rows(const Validation& validation);
 /// "bucketed, 4 MiB, comm_hook: fp16_compress, no_sync: true": what a row of it is called.
 std::string label_of(const ValidatedStep& step);
 
-/// A line of text if so much of the processors' time was stolen that the figures are doubtful, and
-/// one if other programs left so little of a processor (backend/cpu/neighbours.hpp).
-std::string doubt_about(double stolen, double left_by_others);
+/// Why the figures are doubtful, a sentence each (machine_doubts.hpp).
+std::vector<std::string> doubts_of(const Validation& validation);
+
+/// What it means that measured steps were shorter than `none` and their exposed times are negative,
+/// with the largest difference; "" where none is.
+std::string shorter_than_none(const Validation& validation);
 
 }  // namespace ddpsim

@@ -16,10 +16,12 @@
 #include "tools/report/results.hpp"
 #include "tools/report/sweep_fields.hpp"
 #include "tools/report/text_writer.hpp"
+#include "tools/report/throughput_fields.hpp"
 #include "tools/report/throughput_report.hpp"
 #include "tools/report/vary_fields.hpp"
 #include "tools/study/memory_advice.hpp"
 #include "tools/study/names.hpp"
+#include "tools/study/point_notes.hpp"
 #include "tools/study/throughput.hpp"
 
 namespace ddpsim {
@@ -289,6 +291,17 @@ std::vector<std::string> network_notes(const Variants& variants) {
   return {fmt::format(
       "the networks differ in NICs of a node as well: {}; cluster.inter_node.nics makes them alike",
       text)};
+}
+
+std::vector<std::string> varied_notes(const Variants& variants, const std::vector<Setting>& set) {
+  PointNotes notes;
+  for (const VariedRun& varied : variants.runs) {
+    std::vector<Setting> settings = set;
+    settings.insert(settings.end(), varied.settings.begin(), varied.settings.end());
+    notes.add(varied.settings, cluster_notes(varied.run.scenario, settings));
+  }
+  for (const RefusedRun& refused : variants.refused) notes.add(refused.settings, {});
+  return notes.lines(variants.runs.size() + variants.refused.size());
 }
 
 std::vector<std::string> memory_notes(const Variants& variants, const std::string& file,

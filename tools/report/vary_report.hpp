@@ -17,6 +17,10 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best = {}
 /// links alone that differ.
 std::vector<std::string> network_notes(const Variants& variants);
 
+/// What of the combinations' clusters does not do what one may expect (cluster_report.hpp), each
+/// once, with the combinations that it is of. `set`: what holds for all of them.
+std::vector<std::string> varied_notes(const Variants& variants, const std::vector<Setting>& set);
+
 /// That steps do not fit their device's memory, in a line; none: all fit. Where none does, what
 /// would (memory_advice.hpp), of the combination that takes the least; `file` and `set` are those
 /// that the combinations came from.

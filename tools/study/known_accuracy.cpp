@@ -13,6 +13,7 @@
 
 #include "model/cluster/deciding_link.hpp"
 #include "scenarios/reader/catalogue.hpp"
+#include "tools/study/measurement_doubts.hpp"
 #include "tools/study/score.hpp"
 
 namespace ddpsim {
@@ -220,6 +221,7 @@ std::optional<KnownAccuracy> known_accuracy(const std::vector<KnownErrors>& all,
 
 std::optional<KnownAccuracy> accuracy_of(const Scenario& scenario, const std::optional<Fit>& fit) {
   if (fit && !fit->notes.empty()) return std::nullopt;  // it is not of their kind
+  if (!measurement_doubts(scenario).empty()) return std::nullopt;
   const auto kind = kind_of(scenario, fit);
   return kind ? known_accuracy(all_known_errors(), *kind) : std::nullopt;
 }

@@ -22,8 +22,8 @@
 #include "backend/run/backends.hpp"
 #include "backend/run/job.hpp"
 #include "backend/thread_limits.hpp"
-#include "scenarios/reader/catalogue_list.hpp"
 #include "scenarios/reader/input_error.hpp"
+#include "tools/study/catalogue_check.hpp"
 #include "tools/study/python.hpp"
 
 namespace ddpsim {
@@ -152,19 +152,6 @@ MachineCheck pace_check(const Pace& pace, double stolen) {
   else
     check.advice = "some processors are slower than others: choose alike ones with taskset";
   return check;
-}
-
-// What predicting needs.
-
-MachineCheck catalogue() {
-  try {
-    return {"catalogue", Health::good,
-            fmt::format("{} models, {} devices, {} links, {} clusters", list_models().size(),
-                        list_devices().size(), list_links().size(), list_clusters().size())};
-  } catch (const InputError& problem) {
-    return {"catalogue", Health::missing, problem.what(),
-            "install ddpsim again, or let DDPSIM_CATALOGUE name the folder"};
-  }
 }
 
 // What measuring needs.
@@ -325,13 +312,22 @@ std::string doubts_of(const std::vector<MachineCheck>& checks,
   return listed(doubts, "; ");
 }
 
+/// What is wrong with a catalogue that can be read but for single files; "" of any other.
+std::string wrong_entries(const std::vector<MachineCheck>& checks) {
+  for (const MachineCheck& check : checks)
+    if (check.part == "catalogue" && check.health == Health::doubtful)
+      return fmt::format("but {}", check.found.substr(check.found.find("; ") + 2));
+  return "";
+}
+
 std::vector<Ability> abilities_of(const std::vector<MachineCheck>& checks) {
-  return {{"predict, tune, sweep, explore", missing_of(checks, {"catalogue"})},
-          {"describe and profile PyTorch models", missing_of(checks, {"Python"})},
-          {"calibrate and validate on processors", missing_of(checks, {"catalogue", "gloo"})},
-          {"the same on several hosts", missing_of(checks, {"catalogue", "gloo", "network"})},
-          {"calibrate and validate on GPUs", missing_of(checks, {"catalogue", "GPUs", "NCCL"})},
-          {"trust what is timed here now", doubts_of(checks, {"processors", "load", "pace"})}};
+  return {
+      {"predict, tune, sweep, explore", missing_of(checks, {"catalogue"}), wrong_entries(checks)},
+      {"describe and profile PyTorch models", missing_of(checks, {"Python"})},
+      {"calibrate and validate on processors", missing_of(checks, {"catalogue", "gloo"})},
+      {"the same on several hosts", missing_of(checks, {"catalogue", "gloo", "network"})},
+      {"calibrate and validate on GPUs", missing_of(checks, {"catalogue", "GPUs", "NCCL"})},
+      {"trust what is timed here now", doubts_of(checks, {"processors", "load", "pace"})}};
 }
 
 }  // namespace
@@ -348,6 +344,14 @@ const char* name_of(Health health) {
   return "";
 }
 
+std::string what_predictions_lack(const MachineReport& report) {
+  for (const MachineCheck& check : report.checks)
+    if (check.part == "catalogue" && check.health != Health::good)
+      return fmt::format("the catalogue is not whole, which run and tune need: {}; {}", check.found,
+                         check.advice);
+  return "";
+}
+
 MachineReport check_machine(const CheckLimits& limits,
                             const std::function<void(const std::string&, double)>& begun) {
   MachineReport report;
@@ -361,7 +365,7 @@ MachineReport check_machine(const CheckLimits& limits,
   checks.push_back(load());
   checks.push_back(memory());
   about("catalogue", 0.05);
-  checks.push_back(catalogue());
+  checks.push_back(check_catalogue());
   about("two ranks", 0.1);
   checks.push_back(ranks_here(limits.timeout));
   checks.push_back(networks());

@@ -31,6 +31,7 @@ struct MachineCheck {
 struct Ability {
   std::string what;
   std::string missing{};  ///< why not; empty: it can
+  std::string except{};   ///< what of it cannot, where the rest can; empty: nothing
 };
 
 /// What this machine has for predicting and for measuring.
@@ -40,6 +41,10 @@ struct MachineReport {
   std::optional<Pace> pace;              ///< none: it was not asked for
   std::optional<double> stolen_share{};  ///< while the pace was measured (steal.hpp)
 };
+
+/// What `run` and `tune` need and this machine lacks, in a line with what to do about it; "" if all
+/// is there. Ranks, GPUs and Python are no part of that.
+std::string what_predictions_lack(const MachineReport& report);
 
 /// What the checks may take.
 struct CheckLimits {

@@ -255,10 +255,7 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
     validation.steps[s].measured.metrics.collectives = sent[s]->collectives;
     validation.steps[s].measured.metrics.wire = sent[s]->payload;
   }
-  std::vector<double> stolen(static_cast<std::size_t>(backend.ranks()), 0);
-  stolen[static_cast<std::size_t>(backend.rank())] = steal.share();
-  backend.sum(stolen);
-  validation.stolen = *std::max_element(stolen.begin(), stolen.end());
+  validation.stolen = largest_of_ranks(backend, steal.share());
   return validation;
 }
 

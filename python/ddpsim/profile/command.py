@@ -10,7 +10,8 @@ from .arguments import rank_prefix
 from .computation import Passes
 from .files import check_folder, scenario_text, workload_text, write
 from .job import Job
-from .link import calibration_text, link_doubts, link_summary, link_text, measure_link
+from .link import (calibration_text, link_doubts, link_summary, link_text, measure_link,
+                   table_doubts)
 from .messages import ProfileError, RankError, first_line, note, plural
 from .parameters import parameters_of
 from .script import load, profiled, together
@@ -54,7 +55,6 @@ def measured(wishes, made, job, progress):
     if made:
         profile = profiled(wishes, made, job, progress)
         slowest = together(job, profile) if job else None
-        found.files['workload.yaml'] = workload_text(profile)
         found.summary += profile.summary()
         found.notes += profile.notes
         found.unused = bool(profile.unused)
@@ -63,15 +63,21 @@ def measured(wishes, made, job, progress):
                             wishes.seconds, progress)
         if profile:
             link['slowest'] = slowest
-        found.files['link.yaml'] = link_text(job, link)
-        found.files['calibration.yaml'] = calibration_text(job, link,
-                                                           profile.name if profile else 'none')
+        found.summary.append(link_summary(link))
+        found.notes += link_doubts(link)
+    stolen = Steal.doubts(job.most(steal.share()) if job else steal.share())
+    found.notes += stolen
+    if profile:
+        profile.doubts += stolen
+        found.files['workload.yaml'] = workload_text(profile)
+    if job:
+        of_link = [*table_doubts(link), *stolen]
+        found.files['link.yaml'] = link_text(job, link, of_link)
+        found.files['calibration.yaml'] = calibration_text(
+            job, link, profile.name if profile else 'none', of_link)
         if profile:
             found.files['scenario.yaml'] = scenario_text(
                 f'{profile.name} on {plural(job.ranks, "rank")}', profile.unused)
-        found.summary.append(link_summary(link))
-        found.notes += link_doubts(link)
-    found.notes += Steal.doubts(job.most(steal.share()) if job else steal.share())
     return found
 
 

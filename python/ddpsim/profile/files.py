@@ -70,6 +70,11 @@ def source_text(device):
     return f'torch {torch.__version__}, {device_name(device)}, {datetime.date.today()}'
 
 
+def doubts_line(doubts):
+    """The key `doubts` of a file, in a list; no line where there are none."""
+    return [f'doubts: [{", ".join(quoted(text) for text in doubts)}]'] if doubts else []
+
+
 def workload_text(profile):
     between = profile.total - profile.forward - profile.backward - (profile.optimizer or 0)
     lines = [
@@ -94,6 +99,7 @@ def workload_text(profile):
             f'step_spread: {profile.spread:.4f}  # from one step to the next: of several ranks, '
             'the slowest counts'
         )
+    lines += doubts_line(profile.doubts)
     lines.append('parameters:')
     for index, (parameter, ready) in enumerate(zip(profile.parameters, profile.ready)):
         lines.append(

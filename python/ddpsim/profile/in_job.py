@@ -16,7 +16,7 @@ from .files import workload_text
 from .job import Job
 from .job_profile import JobProfile
 from .job_report import scenario_text, written
-from .link import calibration_text, link_text, measure_link
+from .link import calibration_text, link_text, measure_link, table_doubts
 from .messages import MIB, ProfileError, RankError, first_line, note
 from .script import together
 from .steal import Steal
@@ -121,13 +121,15 @@ def reported(watch, wishes):
             link = measure_link(job, None, _largest(profile), wishes.seconds,
                                 lambda what: job.alive(), beside_one_another=profile.alone)
             link['slowest'] = slowest
-            texts['link.yaml'] = link_text(job, link)
-            texts['calibration.yaml'] = calibration_text(job, link, profile.name)
-            texts['scenario.yaml'] = scenario_text(profile, watch.wrapper)
         share = wishes.steal.share()
         stolen = Steal.doubts(job.most(share) if job else share)
         profile.notes += stolen
         profile.doubts += stolen
+        if job:
+            of_link = [*table_doubts(link), *stolen]
+            texts['link.yaml'] = link_text(job, link, of_link)
+            texts['calibration.yaml'] = calibration_text(job, link, profile.name, of_link)
+            texts['scenario.yaml'] = scenario_text(profile, watch.wrapper)
     finally:
         if job:
             job.leave()

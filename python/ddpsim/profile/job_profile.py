@@ -65,7 +65,7 @@ class JobProfile(Profile):
         self.optimizer = median(seconds(step.optimizer, step.end) for step in self.bare)
         whole = [seconds(step.begin, step.end) for step in self.bare]
         self.total, self.spread = median(whole), step_spread(whole)
-        self.doubts = spread_doubts(self.spread)  # those that a verdict repeats
+        self.doubts = spread_doubts(self.spread)  # those that the file holds and a verdict repeats
         self.notes += self.doubts
         self.watched_total = median(seconds(step.begin, step.end) for step in watched)
         self.totals = [self.forward + each for each in backwards]  # what this rank computes

@@ -12,7 +12,7 @@ from .all_reduce import (GLOO_THREADS, LARGEST_STREAMED, all_reduce_time, issue_
                          without_disturbance)
 from .computation import Multiplications, Passes
 from .copies import copy_times, flatten_times
-from .files import device_name, milliseconds, quoted, source_text
+from .files import device_name, doubts_line, milliseconds, quoted, source_text
 from .interference import (beside_compute, compute_slowdown, computation_time, longest_beside)
 from .messages import KIB, MIB, note, plural
 
@@ -111,14 +111,16 @@ def streams(job, measured, seconds, progress):
     return times
 
 
-def link_text(job, link):
+def link_text(job, link, doubts=()):
+    """`doubts`: why the table is of little use, a sentence each."""
     lines = [
         f'# Measured by ddpsim.profile: {link["ranks"]} ranks on '
         f'{plural(link["machines"], "machine")}, '
         f'{link["backend"]}; from the last arrival to the last end, medians of means over several '
         'in a row.',
         'format: ddpsim.link/1', 'written_by: ddpsim.profile',
-        f'source: {quoted(source_text(job.device))}', f'ranks: {link["ranks"]}', 'all_reduce:'
+        f'source: {quoted(source_text(job.device))}', f'ranks: {link["ranks"]}',
+        *doubts_line(doubts), 'all_reduce:'
     ]
     lines += [
         f'  - {{bytes: {size}, time: {milliseconds(spread.median)}}}'
@@ -128,7 +130,7 @@ def link_text(job, link):
     return sealed('\n'.join(lines) + '\n')
 
 
-def calibration_text(job, link, workload):
+def calibration_text(job, link, workload, doubts=()):
     now = datetime.datetime.now(datetime.timezone.utc)
     interface = (os.environ.get('GLOO_SOCKET_IFNAME') or os.environ.get('NCCL_SOCKET_IFNAME')
                  or 'default interface')
@@ -140,6 +142,7 @@ def calibration_text(job, link, workload):
         f'link: {quoted(f"{interface}, " + plural(link["machines"], "machine"))}',
         f'versions: {quoted("torch " + torch.__version__)}',
         f'date: {quoted(f"{now:%Y-%m-%dT%H:%M:%SZ}")}', f'workload: {quoted(workload)}',
+        *doubts_line(doubts),
         f'ranks: {link["ranks"]}',
         f'synchronous: {"true" if job.device.type == "cpu" else "false"}',
         *([f'collectives_at_once: {GLOO_THREADS}'] if link['streamed'] else []),
@@ -182,7 +185,7 @@ def link_summary(link):
     return text
 
 
-def link_doubts(link):
+def table_doubts(link):
     """What makes the table of all-reduces doubtful: repeats far apart, or a size that takes less
     than a smaller one."""
     name = lambda size: f'{size // KIB} KiB' if size < MIB else f'{size // MIB} MiB'
@@ -201,6 +204,11 @@ def link_doubts(link):
     if falls:
         yield (f'all-reduces of {", ".join(falls)} took less time than smaller ones: measure again '
                'when it is quiet')
+
+
+def link_doubts(link):
+    """Those of the table, and what is missing beside it."""
+    yield from table_doubts(link)
     if link['ranks'] > 1 and link['interference'] == []:
         yield ('what all-reduces cost the computation beside them could not be measured in the '
                'time: give more with --seconds')

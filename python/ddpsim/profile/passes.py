@@ -69,7 +69,8 @@ class Profile:
         self.optimizer = statistics.median(self.optimizers) if with_optimizer else None
         self.total = statistics.median(self.totals)
         self.spread = step_spread(self.totals)
-        self.notes += spread_doubts(self.spread)
+        self.doubts = spread_doubts(self.spread)  # those that the file holds
+        self.notes += self.doubts
         self.watched_total = statistics.median(spans('begin', 'end', self.watched))
         self.gradients(clock)
 

@@ -162,11 +162,10 @@ class Profiler:
             return
         try:
             profile = self.profile()
+            stolen = Steal.doubts(self.steal.share())
+            profile.doubts += stolen
             write(self.output, workload_text(profile))
-            for line in [
-                    *profile.notes, *Steal.doubts(self.steal.share()), *profile.summary(),
-                    f'wrote {self.output}'
-            ]:
+            for line in [*profile.notes, *stolen, *profile.summary(), f'wrote {self.output}']:
                 note(line)
         except (ProfileError, OSError) as problem:
             note(f'no profile: {problem}')

@@ -220,7 +220,7 @@ TEST_CASE("a calibration is refused where it is wrong", "[scenarios][calibration
         "c.yaml:11:14: synchronous: expected true or false, got \"maybe\"");
   CHECK(refused(with("backend", "backnd: gloo")) ==
         "c.yaml:2:1: backnd: unknown key; did you mean \"backend\"?; known: format, backend, "
-        "machine, cpu, link, versions, date, workload, complete, ranks, synchronous, "
+        "machine, cpu, link, versions, date, workload, complete, doubts, ranks, synchronous, "
         "collectives_at_once, launch, slowest_rank, backward_beside_hook, tasks, factors, "
         "all_reduce, interference, fits, end");
   CHECK(refused(with("backend", "cpu: twice")) == "c.yaml:4:1: repeated key \"cpu\"");

@@ -240,7 +240,8 @@ TEST_CASE("a profile without its passes or parameters is refused", "[scenarios][
   CHECK(
       refused(scratch, with(5, "optimiser: 2 ms")) ==
       "p.yaml:5:1: optimiser: unknown key; did you mean \"optimizer\"?; known: format, written_by, "
-      "source, forward, backward, optimizer, copy_back, outside, step_spread, parameters, buffers, "
+      "source, forward, backward, optimizer, copy_back, outside, step_spread, doubts, parameters, "
+      "buffers, "
       "arrival, "
       "measured, end");
 }

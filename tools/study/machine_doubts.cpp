@@ -1,0 +1,35 @@
+#include "tools/study/machine_doubts.hpp"
+
+#include <chrono>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "backend/cpu/neighbours.hpp"
+#include "backend/measure/steal.hpp"
+
+namespace ddpsim {
+
+double processor_time_left() try {
+  return share_left_by_others(std::chrono::milliseconds{200});
+} catch (const std::system_error&) {
+  return 1;
+}
+
+std::vector<std::string> machine_doubts(double stolen, double left_by_others) {
+  constexpr double quiet = 0.9;
+  std::vector<std::string> doubts;
+  if (stolen > most_stolen)
+    doubts.push_back(fmt::format(
+        "the host of this virtual machine took {:.0f} % of its processors' time meanwhile: measure "
+        "again when it takes less",
+        100 * stolen));
+  if (left_by_others < quiet)
+    doubts.push_back(fmt::format(
+        "other programs were at work: they left {:.0f} % of a processor to a thread that waits its "
+        "turn, so times are longer and uneven: measure again when they have ended",
+        100 * left_by_others));
+  return doubts;
+}
+
+}  // namespace ddpsim
