@@ -41,7 +41,7 @@ TEST_CASE("a list of equal nodes prints what the number prints, to the byte",
           "[tools][unequal_nodes]") {
   const Jobs jobs;
   for (const std::vector<std::string>& flags :
-       {std::vector<std::string>{"run", "--why", "--scaling"}, {"run", "--json", "-"}}) {
+       {std::vector<std::string>{"run", "--why", "--scaling", "8"}, {"run", "--json", "-"}}) {
     const Outcome list = jobs.run("[4, 4]", flags), number = jobs.run("4, nodes: 2", flags);
     CHECK(list.out == number.out);
     CHECK(list.err == number.err);
@@ -99,9 +99,9 @@ TEST_CASE("a scaling curve takes unequal nodes in their order", "[tools][unequal
   const auto size = [](int ranks, int nodes, Json each) {
     return Json::array({ranks, nodes, std::move(each)});
   };
-  const Sizes whole{size(1, 1, 1), size(2, 1, 2), size(4, 1, 4), size(8, 1, 8),
-                    size(16, 2, 8), size(20, 3, Json::array({8, 8, 4}))};
-  CHECK(sizes("[8, 8, 4]", {"--scaling"}) == whole);
+  const Sizes whole{size(1, 1, 1), size(2, 1, 2),  size(4, 1, 4),
+                    size(8, 1, 8), size(16, 2, 8), size(20, 3, Json::array({8, 8, 4}))};
+  CHECK(sizes("[8, 8, 4]", {"--scaling", "20"}) == whole);
   CHECK(sizes("[8, 8, 4]", {"--scaling", "18"}) == Sizes(whole.begin(), whole.end() - 1));
   const Json run = Jobs().json("[8, 4]", {"--scaling", "24"});
   CHECK_THAT(run["results"][2]["scaling_missing"].get<std::string>(),

@@ -151,6 +151,15 @@ void add_idle_network(std::vector<std::string>& notes, const Scenario& scenario)
       port, nics == 1 ? "NIC" : fmt::format("{} NICs", nics), name_of_link(cluster.inter_node)));
 }
 
+/// What is taken of nodes that differ.
+void add_unequal_nodes(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
+  if (cluster.ranks_per_node.equal()) return;
+  notes.push_back(
+      fmt::format("nodes of {} ranks: the narrowest is taken to set the pace between nodes, which "
+                  "no known measurement confirms",
+                  to_string(cluster.ranks_per_node)));
+}
+
 /// All-reduces far above what the link's table covers.
 void add_extrapolation(std::vector<std::string>& notes, const Scenario& scenario) {
   const std::optional<SizeSpan> covered = covered_sizes(scenario.cluster);
@@ -355,6 +364,7 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
   }
   add_idle_links(notes, scenario.cluster, settings);
   add_unheard_of(notes, scenario.cluster);
+  add_unequal_nodes(notes, scenario.cluster);
   add_idle_network(notes, scenario);
   add_extrapolation(notes, scenario);
   add_calibration_doubts(notes, scenario.cluster);

@@ -74,7 +74,7 @@ Cluster all_with(Cluster cluster, int of_each) {
 
 constexpr std::array tree_and_ring{NcclAlgorithm::tree, NcclAlgorithm::ring};
 
-/// Checks the price of each combination that both clusters offer.
+/// Checks the price of each combination that the one offers, and the other as well.
 template <class Check>
 void on_combinations(const Cluster& one, const Cluster& other, Bytes size, Check&& check) {
   const PortLaw law(one), other_law(other);
@@ -84,8 +84,8 @@ void on_combinations(const Cluster& one, const Cluster& other, Bytes size, Check
         return of.price(Collective::all_reduce, algorithm, protocol, size);
       };
       const auto a = price(law), b = price(other_law);
-      REQUIRE(a.has_value() == b.has_value());
       if (!a) continue;
+      REQUIRE(b);
       CAPTURE(name_of(algorithm), name_of(protocol), size.count);
       check(in_seconds(a->time()), in_seconds(b->time()));
     }
@@ -150,7 +150,8 @@ TEST_CASE("NCCL's search gives unequal nodes the channels of the narrowest",
           "[model][nccl_system][unequal_nodes]") {
   const NcclSystem uneven = nccl_system(hoppers({8, 4})), small = nccl_system(hoppers({4, 4}));
   CHECK(uneven.ring.channels == small.ring.channels);
-  CHECK(uneven.ring.channels < nccl_system(hoppers({8, 8})).ring.channels);
+  CHECK(uneven.ring.inter.bytes_per_second == small.ring.inter.bytes_per_second);
+  CHECK(uneven.ring.inter < nccl_system(hoppers({8, 8})).ring.inter);
   CHECK(uneven.ranks() == 12);
   CHECK(uneven.mean_ranks() == 6);
 }
@@ -224,7 +225,7 @@ TEST_CASE("nodes with as many NICs each are no slower for lacking ranks",
     const double nics =
         std::max(8, cluster.inter_node.nics) * cluster.inter_node.bandwidth.bytes_per_second;
     if (cluster.intra_node.kind == LinkKind::nvlink &&
-        to_nics * cluster.ranks_per_node.smallest() < nics)
+        to_nics * cluster.ranks_per_node.smallest() < 1.2 * nics)
       return;
     ++compared;
     const Bytes size{static_cast<std::int64_t>(dice.spread(1, 8 * 1073741824.0))};
