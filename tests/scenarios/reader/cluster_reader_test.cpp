@@ -114,9 +114,10 @@ TEST_CASE("nodes with unequal numbers of ranks are a list", "[scenarios][cluster
   CHECK(cluster_with(scratch, 7, "  ranks_per_node: [2]").nodes == 1);
   // A list beside a ready cluster says how many of its nodes there are.
   const auto of_system = [&](const std::string& keys) {
-    return read_scenario(scratch.write("s.yaml", "workload: {model: resnet18, batch: 8}\ncluster: "
-                                                 "{system: dgx-h100, " +
-                                                     keys + "}\n"))
+    return read_scenario(scratch.write("s.yaml",
+                                       "workload: {model: resnet18, batch: 8}\ncluster: "
+                                       "{system: dgx-h100, " +
+                                           keys + "}\n"))
         .cluster;
   };
   CHECK(of_system("ranks_per_node: [8, 4]").nodes == 2);
@@ -137,23 +138,24 @@ TEST_CASE("a list of ranks that does not fit is refused where it stands",
         "s.yaml:9:10: cluster.ranks: 16 ranks are not 8 + 4 = 12, as ranks_per_node lists: leave "
         "one of the two out");
   CHECK(refusal_at(scratch, 7, "  ranks_per_node: [8, 0]") ==
-        "s.yaml:7:23: cluster.ranks_per_node[1]: expected a whole number from 1 to 1024, got "
+        "s.yaml:7:23: cluster.ranks_per_node: expected a whole number from 1 to 1024, got "
         "\"0\"");
   CHECK(refusal_at(scratch, 7, "  ranks_per_node: []") ==
         "s.yaml:7:19: cluster.ranks_per_node: expected a number for each node, such as [8, 4]");
   CHECK(refusal_at(scratch, 7, "  ranks_per_node: [8, 4]") ==
         "s.yaml:6:3: cluster: missing key \"inter_node\": what links the nodes, such as ib-ndr or "
         "ethernet-100g");
-  const std::string small = "workload: {model: resnet18, batch: 8}\ncluster: {system: dgx-h100, "
-                            "ranks_per_node: [8, 4]";
+  const std::string small =
+      "workload: {model: resnet18, batch: 8}\ncluster: {system: dgx-h100, "
+      "ranks_per_node: [8, 4]";
   CHECK(refusal(scratch, small + "}\n", {{"cluster.nodes", "4"}}) ==
         "--set cluster.nodes=4: ranks_per_node lists 2 nodes: write nodes: 2, or leave nodes out");
   CHECK(refusal(scratch, small + ", collectives: {algorithm: nvls_tree}}\n") ==
-        "s.yaml:2:73: cluster.collectives: NCCL does not offer that algorithm and protocol on "
+        "s.yaml:2:66: cluster.collectives: NCCL does not offer that algorithm and protocol on "
         "these links and devices");
   const std::string hook = "}\ntraining: {comm_hook: {post_local_sgd: {";
   CHECK(refusal(scratch, small + hook + "start_iteration: 10}}}\ncompare: [bucketed]\n") ==
-        "s.yaml:3:12: training.comm_hook: subgroups of post_local_sgd have one size, and the nodes "
+        "s.yaml:3:23: training.comm_hook: subgroups of post_local_sgd have one size, and the nodes "
         "have 8 + 4 ranks: write a `subgroup` that divides each of these");
   CHECK(refusal(scratch, small + hook + "subgroup: 4}}}\ncompare: [bucketed]\n").empty());
 }
