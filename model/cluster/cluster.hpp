@@ -12,6 +12,7 @@
 #include "model/base/quantity.hpp"
 #include "model/cluster/collective_choice.hpp"
 #include "model/cluster/launch.hpp"
+#include "model/cluster/ranks_per_node.hpp"
 
 namespace ddpsim {
 
@@ -124,7 +125,7 @@ inline constexpr double usual_skew = 0.005, usual_skew_of_decoded_input = 0.035;
 struct Cluster {
   Device device;
   int nodes = 1;
-  int ranks_per_node = 1;
+  RanksPerNode ranks_per_node;  ///< of as many nodes
   Link intra_node;
   Link inter_node;
   CpuVendor cpu = CpuVendor::intel;
@@ -139,13 +140,19 @@ struct Cluster {
   /// with CUDA tensors); none: on the devices.
   std::optional<Bandwidth> through_host;
 
-  int ranks() const { return nodes * ranks_per_node; }
+  int ranks() const { return ranks_per_node.total(nodes); }
 };
 
-/// NICs of a node: one for each rank on InfiniBand and one on other networks, unless the link says.
-inline int nics_per_node(const Cluster& cluster) {
+/// NICs of a node of so many ranks: one for each rank on InfiniBand and one on other networks,
+/// unless the link says.
+inline int nics_of_node(const Cluster& cluster, int ranks) {
   if (cluster.inter_node.nics > 0) return cluster.inter_node.nics;
-  return cluster.inter_node.kind == LinkKind::infiniband ? cluster.ranks_per_node : 1;
+  return cluster.inter_node.kind == LinkKind::infiniband ? ranks : 1;
+}
+
+/// NICs of the node that has the fewest.
+inline int nics_per_node(const Cluster& cluster) {
+  return nics_of_node(cluster, cluster.ranks_per_node.smallest());
 }
 
 }  // namespace ddpsim

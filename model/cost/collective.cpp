@@ -31,7 +31,7 @@ AllReduceTable streamed_table(const CalibratedCluster& cluster) {
 }
 
 /// The ring goes through every link once: its slowest hop sets the pace. A node's NICs share the
-/// load.
+/// load, and the node with the fewest is the slowest.
 RingLaw ring_law(const Cluster& cluster) {
   RingLaw ring{cluster.ranks(), cluster.intra_node.latency, cluster.intra_node.bandwidth};
   if (cluster.nodes > 1) {
@@ -39,7 +39,7 @@ RingLaw ring_law(const Cluster& cluster) {
     ring.nics = nics_per_node(cluster);
     const Bandwidth between{network.bandwidth.bytes_per_second * ring.nics};
     ring.latency = std::max(ring.latency, network.latency);
-    if (cluster.ranks_per_node == 1 || between < ring.bandwidth) {
+    if (cluster.ranks_per_node.largest() == 1 || between < ring.bandwidth) {
       ring.bandwidth = between;
       ring.narrowest = CollectiveBound::nic;
     }

@@ -21,6 +21,50 @@ double tree_between(int nodes) {
   return nodes == 3 ? 1.5 : 2;
 }
 
+/// The ports of a node of so many ranks.
+Ports ports_of_node(const Cluster& cluster, int ranks, Collective collective,
+                    NcclAlgorithm algorithm) {
+  const double g = ranks, ring = ring_share(cluster, collective);
+  // In a ring between nodes each GPU's port carries what does not leave the node there: the mean
+  // over the GPUs, for rings leave by several.
+  double inside = cluster.nodes > 1 ? ring * (1 - 1 / g) : ring, between = ring;
+  switch (algorithm) {
+    case NcclAlgorithm::ring:
+      break;
+    case NcclAlgorithm::tree:
+      inside = 2 * (g - 1) / g;
+      between = tree_between(cluster.nodes);
+      break;
+    case NcclAlgorithm::nvls:
+    case NcclAlgorithm::nvls_tree:
+      inside = collective == Collective::all_reduce ? 1 + 1 / g : 1;
+      between = tree_between(cluster.nodes);
+      break;
+  }
+  Ports ports;
+  const bool inner = ranks > 1, outer = cluster.nodes > 1;
+  const LinkKind kind = cluster.intra_node.kind;
+  // GPUs that may not copy to each other do so through the host's memory: twice over the bus.
+  const double loaded = through_host(cluster) ? inside : 0;
+  if (through_host(cluster)) inside *= 2;
+  // What goes to the NICs shares a PCIe port with what goes to other GPUs.
+  const bool own_way = outer && (kind == LinkKind::nvlink || !inner);
+  if (outer && !own_way) inside += between / g;
+  // Where nobody said how fast the inside of a node is, the NICs alone bound what leaves it.
+  const bool known = !outer || line_rate(cluster.intra_node) > 0;
+  ports[0] = {CollectiveBound::port,       kind,
+              inner && known ? inside : 0, line_rate(cluster.intra_node),
+              inner && known ? loaded : 0, cluster.intra_node.carries};
+  ports[1] = {CollectiveBound::pcie, LinkKind::pcie, own_way ? between / g : 0, pcie_rate(cluster)};
+  ports[2] = {CollectiveBound::nic,
+              cluster.inter_node.kind,
+              outer ? between / nics_of_node(cluster, ranks) : 0,
+              line_rate(cluster.inter_node),
+              0,
+              cluster.inter_node.carries};
+  return ports;
+}
+
 }  // namespace
 
 double pcie_line_rate(int compute_capability) {
@@ -48,44 +92,13 @@ bool through_host(const Cluster& cluster) {
 }
 
 Ports ports_of(const Cluster& cluster, Collective collective, NcclAlgorithm algorithm) {
-  const double g = cluster.ranks_per_node, ring = ring_share(cluster, collective);
-  // In a ring between nodes each GPU's port carries what does not leave the node there: the mean
-  // over the GPUs, for rings leave by several.
-  double inside = cluster.nodes > 1 ? ring * (1 - 1 / g) : ring, between = ring;
-  switch (algorithm) {
-    case NcclAlgorithm::ring:
-      break;
-    case NcclAlgorithm::tree:
-      inside = 2 * (g - 1) / g;
-      between = tree_between(cluster.nodes);
-      break;
-    case NcclAlgorithm::nvls:
-    case NcclAlgorithm::nvls_tree:
-      inside = collective == Collective::all_reduce ? 1 + 1 / g : 1;
-      between = tree_between(cluster.nodes);
-      break;
-  }
-  Ports ports;
-  const bool inner = cluster.ranks_per_node > 1, outer = cluster.nodes > 1;
-  const LinkKind kind = cluster.intra_node.kind;
-  // GPUs that may not copy to each other do so through the host's memory: twice over the bus.
-  const double loaded = through_host(cluster) ? inside : 0;
-  if (through_host(cluster)) inside *= 2;
-  // What goes to the NICs shares a PCIe port with what goes to other GPUs.
-  const bool own_way = outer && (kind == LinkKind::nvlink || !inner);
-  if (outer && !own_way) inside += between / g;
-  // Where nobody said how fast the inside of a node is, the NICs alone bound what leaves it.
-  const bool known = !outer || line_rate(cluster.intra_node) > 0;
-  ports[0] = {CollectiveBound::port,       kind,
-              inner && known ? inside : 0, line_rate(cluster.intra_node),
-              inner && known ? loaded : 0, cluster.intra_node.carries};
-  ports[1] = {CollectiveBound::pcie, LinkKind::pcie, own_way ? between / g : 0, pcie_rate(cluster)};
-  ports[2] = {CollectiveBound::nic,
-              cluster.inter_node.kind,
-              outer ? between / nics_per_node(cluster) : 0,
-              line_rate(cluster.inter_node),
-              0,
-              cluster.inter_node.carries};
+  const RanksPerNode& nodes = cluster.ranks_per_node;
+  Ports ports = ports_of_node(cluster, nodes.largest(), collective, algorithm);
+  if (nodes.equal()) return ports;
+  // Bytes through a port grow or fall with the ranks of a node, so an extreme is the narrowest.
+  const Ports smallest = ports_of_node(cluster, nodes.smallest(), collective, algorithm);
+  for (std::size_t i = 0; i < ports.size(); ++i)
+    if (smallest[i].seconds() > ports[i].seconds()) ports[i] = smallest[i];
   return ports;
 }
 

@@ -104,7 +104,7 @@ CostModel::CostModel(const CalibratedCluster& cluster, double step_spread)
       backward_beside_hook(cluster.calibration ? cluster.calibration->backward_beside_hook : 1),
       slowest_rank(ddpsim::slowest_rank(cluster, step_spread)),
       ranks(cluster.ranks()),
-      ranks_per_node(cluster.ranks_per_node),
+      ranks_per_node(cluster.ranks_per_node.largest()),
       cluster_(cluster),
       measured_(cluster.calibration ? std::make_shared<const CalibratedTimes>(*cluster.calibration)
                                     : nullptr),
@@ -260,6 +260,7 @@ CollectiveCost CostModel::among(const Work& work) const {
   if (ranks_per_node == 1 || work.group == 1) return {};
   CalibratedCluster one_node = cluster_;
   one_node.nodes = 1;
+  one_node.ranks_per_node = ranks_per_node;
   one_node.forced.algorithm.reset();  // it may be one between nodes
   CollectiveLaw node(one_node);
   node.latency_factor = collective.latency_factor;

@@ -57,7 +57,7 @@ class CostModel {
   /// No step is shorter, whatever it computes: a node makes its ranks' batches no quicker.
   Duration least_step{};
   int ranks = 1;
-  int ranks_per_node = 1;
+  int ranks_per_node = 1;  ///< of the largest node
 
  private:
   WorkCost cost_of(const Work& work) const;

@@ -44,7 +44,8 @@ struct Half {
 };
 
 Half half_of(const Cluster& cluster, GlooAlgorithm algorithm) {
-  const int ranks = cluster.ranks(), inside = cluster.ranks_per_node, nodes = cluster.nodes;
+  const int ranks = cluster.ranks(), inside = cluster.ranks_per_node.largest(),
+            nodes = cluster.nodes;
   const double all = ranks, g = inside, hosts = nodes;
   switch (algorithm) {
     case GlooAlgorithm::ring: {
@@ -55,9 +56,10 @@ Half half_of(const Cluster& cluster, GlooAlgorithm algorithm) {
               nodes > 1 ? (all - 1) / all : 0};
     }
     case GlooAlgorithm::halving_doubling:
-      if (!power_of_two(inside) || !power_of_two(nodes))
+      if (!cluster.ranks_per_node.equal() || !power_of_two(inside) || !power_of_two(nodes))
         throw std::invalid_argument(
-            "halving_doubling is priced for numbers of ranks and nodes that are powers of two");
+            "halving_doubling is priced for numbers of ranks and nodes that are powers of two, and "
+            "nodes that are alike");
       return {doublings(inside), doublings(nodes), 1 - 1 / g, 1 - 1 / hosts};
   }
   return {};

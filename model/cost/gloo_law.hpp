@@ -25,7 +25,7 @@ namespace ddpsim {
 class GlooLaw {
  public:
   /// Throws std::invalid_argument if a link that counts has no bandwidth, or if halving and
-  /// doubling is asked for of ranks or nodes that are no power of two.
+  /// doubling is asked for of ranks or nodes that are no power of two, or of unequal nodes.
   explicit GlooLaw(const Cluster& cluster);
 
   struct Price {

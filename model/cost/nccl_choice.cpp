@@ -19,14 +19,15 @@ Cluster as_sold(Cluster cluster) {
   cluster.intra_node.nccl_bandwidth = {};
   cluster.inter_node.bandwidth = gigabytes_per_second(50);
   cluster.inter_node.nccl_bandwidth = {};
-  cluster.inter_node.nics = cluster.ranks_per_node;
+  cluster.inter_node.nics = cluster.ranks_per_node.largest();
   return cluster;
 }
 
 }  // namespace
 
 NvlsTreeSizes nvls_tree_sizes(const Cluster& cluster) {
-  const bool possible = cluster.nodes > 1 && cluster.device.compute_capability >= 90 &&
+  const bool possible = cluster.nodes > 1 && cluster.ranks_per_node.equal() &&
+                        cluster.device.compute_capability >= 90 &&
                         cluster.intra_node.kind == LinkKind::nvlink && cluster.intra_node.nvswitch;
   if (!possible) return {};
   const NcclLaw law(nccl_system(as_sold(cluster)));

@@ -27,7 +27,7 @@ NcclChunks tree_chunks(const NcclSystem& system, NcclProtocol protocol) {
       break;
   }
   const int levels = static_cast<int>(std::bit_width(static_cast<unsigned>(system.nodes))) - 1;
-  const double gpus = system.ranks_per_node, steps = 1 + levels + 0.1 * gpus;
+  const double gpus = system.mean_ranks(), steps = 1 + levels + 0.1 * gpus;
   const auto at_least = [&](double factor) { return std::max(1.0, factor * steps / gpus); };
   return {{{{tree_channels * ll128_chunk / 32},
             {tree_channels * ll128_chunk / 8, at_least(16)},

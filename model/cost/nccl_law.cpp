@@ -162,7 +162,7 @@ double bus_bandwidth(const Entry& entry) {
     bus = std::min(bus * (system.nodes == 1 ? 7.0 / 9 : 120.0 / 128),
                    channels * entry.cap(cap_tree_ll128));
   // With one GPU in a node a tree cannot split its two children between GPUs.
-  return system.ranks_per_node == 1 && system.nodes > 1 ? bus * 0.85 : bus;
+  return system.mean_ranks() == 1 && system.nodes > 1 ? bus * 0.85 : bus;
 }
 
 /// GB/s of the array itself.
@@ -196,7 +196,7 @@ double latency_us(const Entry& entry, const StepTimes& inside, const StepTimes& 
       step(entry.from(entry.graph().nvlink ? nvlink_latency : pcie_latency), inside);
   // With one GPU in a node the network is exposed whole, as it is in a tree.
   Entry network = entry;
-  if (system.ranks_per_node == 1) network.algorithm = NcclAlgorithm::tree;
+  if (system.mean_ranks() == 1) network.algorithm = NcclAlgorithm::tree;
   // Simple also waits for the NIC's flush.
   const bool earlier = system.release != NcclRelease::from_2_28;
   const double usual_inter = entry.is(NcclAlgorithm::nvls_tree) && earlier

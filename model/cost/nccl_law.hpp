@@ -24,7 +24,8 @@ struct NcclGraph {
 /// The hardware as NCCL sees it: enough to rank its algorithms.
 struct NcclSystem {
   int nodes = 1;
-  int ranks_per_node = 1;
+  int ranks_per_node = 1;       ///< of the largest node
+  int lacking = 0;              ///< ranks that smaller nodes lack of that, together
   int compute_capability = 80;  ///< times ten; the lowest of the ranks
   CpuVendor cpu = CpuVendor::intel;
   NcclRelease release = NcclRelease::from_2_28;
@@ -35,10 +36,14 @@ struct NcclSystem {
   /// A NIC reads a GPU's memory itself (RDMA): LL128 is safe between nodes.
   bool direct_nics = true;
 
-  int ranks() const { return nodes * ranks_per_node; }
+  int ranks() const { return nodes * ranks_per_node - lacking; }
+  /// As NCCL counts them for all nodes: the whole part of the mean.
+  int mean_ranks() const { return ranks() / nodes; }
 };
 
-/// What NCCL's search would find for a cluster: channels and speeds from its fixed lists.
+/// What NCCL's search would find for a cluster: channels and speeds from its fixed lists. Of nodes
+/// with unequal numbers of ranks the least of what it finds in the smallest and the largest, as
+/// NCCL's ranks agree on the least.
 /// Source: NCCL 2.28.9, src/graph/search.cc ncclTopoCompute, src/graph/topo.cc.
 NcclSystem nccl_system(const Cluster& cluster);
 

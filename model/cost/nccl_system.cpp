@@ -211,19 +211,15 @@ double assumed(const Link& link) {
   return (told ? link.nccl_bandwidth : link.bandwidth).bytes_per_second * 1e-9;
 }
 
-int nics_of(const Cluster& cluster) {
-  return cluster.nodes == 1 ? 0 : nics_per_node(cluster);
-}
-
 /// GPUs that cannot copy to each other over PCIe (`Device::peer_to_peer`) go through host memory.
 /// NCCL searches them as any PCIe path through the root complex, and so does this: how fast the
 /// host's memory and the copies through it are, neither knows, and the law is far too fast there.
-Node node_of(const Cluster& cluster) {
+Node node_of(const Cluster& cluster, int ranks) {
   const Link& link = cluster.intra_node;
   Node node;
   node.capability = cluster.device.compute_capability;
-  node.gpus = cluster.ranks_per_node;
-  node.nics = nics_of(cluster);
+  node.gpus = ranks;
+  node.nics = cluster.nodes == 1 ? 0 : nics_of_node(cluster, ranks);
   node.nic = assumed(cluster.inter_node);
   node.nvlink = link.kind == LinkKind::nvlink && node.gpus > 1;
   node.nvswitch = node.nvlink && link.nvswitch;
@@ -247,19 +243,39 @@ int communicator_channels(const Node& node, int searched, double ring_speed) {
   return std::min(channels, node.capability >= 100 ? most_blackwell_channels : most_channels);
 }
 
+/// Rings, and trees on as many channels.
+struct RingsAndTrees {
+  Channels ring, tree;
+};
+
+RingsAndTrees found_in(const Node& node) {
+  const Channels ring = Search(node, Pattern::ring, 1, most_channels / 2).run();
+  return {ring, Search(node, Pattern::tree, ring.count, ring.count).run()};
+}
+
+Channels least_of(const Channels& a, const Channels& b) {
+  return {std::min(a.count, b.count), std::min(a.intra, b.intra), std::min(a.inter, b.inter)};
+}
+
 }  // namespace
 
 NcclSystem nccl_system(const Cluster& cluster) {
-  if (cluster.nodes < 1 || cluster.ranks_per_node < 1)
+  const RanksPerNode& ranks = cluster.ranks_per_node;
+  if (cluster.nodes < 1 || ranks.smallest() < 1)
     throw std::invalid_argument("nccl_system: a cluster has at least one node and one rank");
-  const Node node = node_of(cluster);
-  const Channels ring = Search(node, Pattern::ring, 1, most_channels / 2).run();
-  const Channels tree = Search(node, Pattern::tree, ring.count, ring.count).run();
+  const Node node = node_of(cluster, ranks.largest());
+  auto [ring, tree] = found_in(node);
+  if (!ranks.equal()) {
+    const RingsAndTrees smallest = found_in(node_of(cluster, ranks.smallest()));
+    ring = least_of(ring, smallest.ring);
+    tree = least_of(tree, smallest.tree);
+  }
   const int channels = std::min(ring.count, tree.count);
 
   NcclSystem system;
   system.nodes = cluster.nodes;
-  system.ranks_per_node = cluster.ranks_per_node;
+  system.ranks_per_node = ranks.largest();
+  system.lacking = ranks.lacking();
   system.compute_capability = node.capability;
   system.cpu = cluster.cpu;
   system.release = cluster.forced.release;
@@ -270,7 +286,7 @@ NcclSystem nccl_system(const Cluster& cluster) {
   // to a NIC beside another GPU either.
   system.direct_nics = cluster.inter_node.kind == LinkKind::infiniband &&
                        (node.capability >= 90 || node.nics >= node.gpus);
-  if (node.nvswitch && node.capability >= 90) {
+  if (node.nvswitch && node.capability >= 90 && ranks.equal()) {
     const int heads = std::min({most_heads, node.gpus, node.nics > 0 ? node.nics : most_heads});
     const int least = node.nics > 0 ? 1 : heads;  // within a node all GPUs must pull evenly
     const Channels nvls = Search(node, Pattern::nvls, least, heads).run();

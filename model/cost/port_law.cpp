@@ -91,9 +91,10 @@ int tree_levels(const Cluster& cluster) {
   return static_cast<int>(std::bit_width(static_cast<unsigned>(cluster.nodes))) - 1;
 }
 
-/// Hops of a tree's chain inside a node, up and down; the last one is counted by the bytes.
+/// Hops of a tree's chain inside the largest node, up and down; the last one is counted by the
+/// bytes.
 int chain_hops(const Cluster& cluster) {
-  return std::max(0, 2 * cluster.ranks_per_node - 3);
+  return std::max(0, 2 * cluster.ranks_per_node.largest() - 3);
 }
 
 /// Bytes/s at which the channels of one of a double tree's two trees pass on a chunk, between ranks
@@ -130,7 +131,8 @@ double hops_per_byte(const Cluster& cluster, const NcclSystem& system, NcclAlgor
   if (cluster.nodes > 1 && algorithm != NcclAlgorithm::nvls) {
     // NCCL opens its channels by NIC, so a NIC of few passes on no more at once than one of eight.
     double node = reached[2] * std::max(8, nics_per_node(cluster));
-    if (ports[1].per_byte > 0) node = std::min(node, reached[1] * cluster.ranks_per_node);
+    if (ports[1].per_byte > 0)
+      node = std::min(node, reached[1] * cluster.ranks_per_node.smallest());
     if (tree) node = std::min(node, of_one_tree(system, protocol, cluster.nodes));
     seconds += 2 * tree_levels(cluster) / node;
   }
@@ -160,15 +162,16 @@ StepTimes steps_of(const Link& link, LinkKind usual) {
 /// are depends on what is wired to what, not on how fast it is.
 NcclSystem wired(const Cluster& cluster) {
   NcclSystem system = nccl_system(cluster);
-  const bool nvlink = cluster.intra_node.kind == LinkKind::nvlink && cluster.ranks_per_node > 1;
+  const RanksPerNode& ranks = cluster.ranks_per_node;
+  const bool nvlink = cluster.intra_node.kind == LinkKind::nvlink && ranks.largest() > 1;
   for (NcclGraph* graph : {&system.ring, &system.tree}) {
     graph->channels = std::max(1, graph->channels);
     graph->nvlink = nvlink;
   }
-  const bool nvls =
-      nvlink && cluster.intra_node.nvswitch && cluster.device.compute_capability >= 90;
-  const int heads = cluster.nodes > 1 ? std::min(nics_per_node(cluster), cluster.ranks_per_node)
-                                      : cluster.ranks_per_node;
+  const bool nvls = nvlink && cluster.intra_node.nvswitch && ranks.equal() &&
+                    cluster.device.compute_capability >= 90;
+  const int heads =
+      cluster.nodes > 1 ? std::min(nics_per_node(cluster), ranks.largest()) : ranks.largest();
   system.nvls.channels = nvls ? heads : 0;
   system.nvls.nvlink = nvlink;
   if (nvls && system.nvls_channels == 0) system.nvls_channels = 16;

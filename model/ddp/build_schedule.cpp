@@ -177,6 +177,7 @@ class Step {
 Schedule build_schedule(const StepWorks& works, const Training& training) {
   if (training.strategy == Strategy::bucketed) {
     check(step_refusal(works, training, works.device));
+    check(subgroup_refusal(training, works.ranks_per_node));
     if (works.clips_gradients && updates_parameters(training.comm_hook.kind))
       check(Refusal{"training.comm_hook",
                     fmt::format("{} updates parameters before all gradients are there, whose norm "

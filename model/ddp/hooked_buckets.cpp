@@ -54,8 +54,9 @@ void HookedBuckets::plan(StepBuilder& step, std::size_t count) {
     seen.type = stored_type(step.works.gradients[at(bucket.parameters.front())].dtype);
     for (const std::int32_t index : bucket.parameters)
       seen.gradients.push_back(step.works.matrices[at(index)]);
-    bucket.steps = comm_steps(now, seen, step.works.device.ranks, step.works.ranks_per_node,
-                              step.works.device.synchronous, training.iteration);
+    bucket.steps =
+        comm_steps(now, seen, step.works.device.ranks, step.works.ranks_per_node.largest(),
+                   step.works.device.synchronous, training.iteration);
     bucket.low_rank = low_rank_matrices(now, seen);
     const CommMemory memory = comm_memory(training.comm_hook, seen, step.works.device.ranks);
     schedule.comm_hook_memory += memory.kept;

@@ -293,6 +293,20 @@ Refused step_refusal(const WorkloadGradients& workload, const Training& training
   return zero_step_refusal(workload, training, device);
 }
 
+Refused subgroup_refusal(const Training& training, const RanksPerNode& ranks) {
+  const CommHook& hook = training.comm_hook;
+  if (ranks.equal() || hook.kind != CommHookKind::post_local_sgd) return std::nullopt;
+  const int subgroup = hook.post_local_sgd.subgroup;
+  const std::vector<int>& nodes = ranks.of_each();
+  if (subgroup > 0 &&
+      std::all_of(nodes.begin(), nodes.end(), [&](int of_node) { return of_node % subgroup == 0; }))
+    return std::nullopt;
+  return refused("training.comm_hook",
+                 fmt::format("subgroups of post_local_sgd have one size, and the nodes have {} "
+                             "ranks: write a `subgroup` that divides each of these",
+                             to_string(ranks)));
+}
+
 std::string powersgd_refusal(const PowerSgd& state) {
   if (state.start_iteration >= 2 || (!state.error_feedback && !state.warm_start)) return "";
   return "expected at least 2: with error feedback or warm start the buckets must be the rebuilt "

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/cluster/ranks_per_node.hpp"
 #include "model/ddp/training.hpp"
 #include "model/ddp/workload_gradients.hpp"
 #include "model/schedule/schedule_writer.hpp"
@@ -39,6 +40,10 @@ std::optional<Refusal> slip_refusal(const WorkloadGradients& workload, const Tra
 /// Why DistributedDataParallel, or the comm hook, cannot do a step of this workload.
 std::optional<Refusal> step_refusal(const WorkloadGradients& workload, const Training& training,
                                     const ScheduleWriter::Device& device);
+
+/// Why ranks of nodes that differ in size cannot form the subgroups of post-local SGD: PyTorch cuts
+/// all ranks into subgroups of one size.
+std::optional<Refusal> subgroup_refusal(const Training& training, const RanksPerNode& ranks);
 
 /// Why these settings of PowerSGD's state do not go together; empty if they do.
 std::string powersgd_refusal(const PowerSgd& state);

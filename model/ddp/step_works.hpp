@@ -61,7 +61,7 @@ struct StepWorks : WorkloadGradients {
   Bytes gradient_size;                 ///< of all parameters
 
   ScheduleWriter::Device device;
-  int ranks_per_node = 1;
+  RanksPerNode ranks_per_node;
 };
 
 /// Where the tasks of a step run on this cluster.

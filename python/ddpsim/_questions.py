@@ -77,7 +77,8 @@ def _varied_rows(said: results.Record, vary: Mapping[str, Values]) -> results.Re
 
 
 def run(scenario: Source, *, set: Settings | None = None, cluster: Any = None,
-        nodes: int | None = None, ranks_per_node: int | None = None, ranks: int | None = None,
+        nodes: int | None = None, ranks_per_node: int | list[int] | None = None,
+        ranks: int | None = None,
         device: Any = None, steps: int | None = None, scaling: int | None = None,
         run_ahead: bool = False, ddp_statistics: bool = False, why: bool = False,
         trace: bool = False, hooks: bool = False, page: bool = False, laws_only: bool = False,
@@ -99,7 +100,8 @@ def run(scenario: Source, *, set: Settings | None = None, cluster: Any = None,
 
 def vary(scenario: Source, vary: Mapping[str, Values], *, best: str = '',
          set: Settings | None = None, cluster: Any = None, nodes: int | None = None,
-         ranks_per_node: int | None = None, ranks: int | None = None, device: Any = None,
+         ranks_per_node: int | list[int] | None = None,
+         ranks: int | None = None, device: Any = None,
          laws_only: bool = False, progress: Progress = None) -> results.Variants:
     """The scenario at every combination of the values of some keys, side by side.
 
@@ -114,7 +116,8 @@ def vary(scenario: Source, vary: Mapping[str, Values], *, best: str = '',
 
 
 def tune(workload: Source, cluster: Any = None, nodes: int | None = None, *,
-         ranks_per_node: int | None = None, ranks: int | None = None, device: Any = None,
+         ranks_per_node: int | list[int] | None = None,
+         ranks: int | None = None, device: Any = None,
          set: Settings | None = None, objective: str = 'step', within: float | str = '1%',
          largest_bucket: str = '', noise: float | str = '1%', uncertainty: float | str = '',
          threads: int | None = None, laws_only: bool = False,
@@ -135,7 +138,7 @@ def tune(workload: Source, cluster: Any = None, nodes: int | None = None, *,
 
 
 def schedule(scenario: Source, *, set: Settings | None = None, cluster: Any = None,
-             nodes: int | None = None, ranks_per_node: int | None = None,
+             nodes: int | None = None, ranks_per_node: int | list[int] | None = None,
              ranks: int | None = None, device: Any = None, tasks: bool = False,
              steps: int | None = None, laws_only: bool = False,
              progress: Progress = None) -> results.Schedule:
@@ -163,7 +166,8 @@ def score(scenarios: Source | Sequence[Source], *, calibrate_on: str | Sequence[
 
 def sweep(scenario: Source, vary: Mapping[str, Values], *, best: str = '',
           set: Settings | None = None, cluster: Any = None, nodes: int | None = None,
-          ranks_per_node: int | None = None, ranks: int | None = None, device: Any = None,
+          ranks_per_node: int | list[int] | None = None,
+          ranks: int | None = None, device: Any = None,
           jobs: int | None = None, executor: Any = None,
           csv: str | os.PathLike[str] | None = None, laws_only: bool = False,
           progress: Progress = None) -> results.Sweep:
@@ -259,7 +263,7 @@ class Study:
     """
 
     def __init__(self, scenario: Source, *, set: Settings | None = None, cluster: Any = None,
-                 nodes: int | None = None, ranks_per_node: int | None = None,
+                 nodes: int | None = None, ranks_per_node: int | list[int] | None = None,
                  ranks: int | None = None, device: Any = None, laws_only: bool = False) -> None:
         settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device)
         settings += settings_of(set)

@@ -69,7 +69,7 @@ def settings_of(settings: Settings | None) -> list[tuple[str, str]]:
 
 
 def cluster_settings(cluster: Any = None, nodes: int | None = None,
-                     ranks_per_node: int | None = None, ranks: int | None = None,
+                     ranks_per_node: int | list[int] | None = None, ranks: int | None = None,
                      device: Any = None) -> list[tuple[str, str]]:
     """What the flags of the same names say, as settings."""
     settings = []

@@ -229,7 +229,7 @@ void check_links(ClusterDraft& cluster, const YamlMap& map) {
   const bool inter = cluster.given("inter_node").has_value();
   if (cluster.calibration && (intra || inter)) cluster.calibration->all_reduce.clear();
   const bool linked = cluster.calibration && !cluster.calibration->all_reduce.empty();
-  if (!linked && !intra && cluster.ranks_per_node > 1)
+  if (!linked && !intra && cluster.ranks_per_node.largest() > 1)
     map.node().fail(
         "missing key \"intra_node\": what links the ranks of a node, such as nvlink4 or pcie4");
   if (!linked && !inter && cluster.nodes > 1)
@@ -276,28 +276,59 @@ void check_links(ClusterDraft& cluster, const YamlMap& map) {
   if (!linked) check_table(cluster, link);
 }
 
-/// All nodes have as many ranks: who writes a list learns what to write.
-Value<int> ranks_of_each_node() {
-  auto value = value::whole(1, most_ranks_per_node);
-  value.read = [read = value.read](const Yaml& given) {
-    if (given.is_list())
-      given.fail(
-          "nodes with different numbers of ranks are not modelled: write one number, such as that "
-          "of the smallest node, whose NICs bound what all nodes exchange");
-    return read(given);
-  };
-  return value;
+/// A number, or a list of one for each node.
+Value<RanksPerNode> ranks_of_nodes() {
+  const auto number = value::whole(1, most_ranks_per_node);
+  auto list = value::list_of(number, "a number, or a list of one for each node",
+                             "expected a number for each node, such as [8, 4]");
+  list.type.front().most_items = most_nodes;
+  return {
+      value::either({number.type, list.type}),
+      [=](const Yaml& given) -> RanksPerNode {
+        if (!given.is_list()) return number.read(given);
+        std::vector<int> of_each = list.read(given);
+        if (of_each.size() > most_nodes)
+          given.fail(fmt::format("{} nodes are too many: at most {}", of_each.size(), most_nodes));
+        return RanksPerNode(std::move(of_each));
+      },
+      [=](YAML::Emitter& out, const RanksPerNode& ranks) {
+        if (ranks.equal())
+          number.write(out, ranks.largest());
+        else
+          list.write(out, ranks.of_each());
+      }};
+}
+
+/// A list of ranks says how many nodes there are.
+void count_listed_nodes(ClusterDraft& cluster, const YamlMap& map) {
+  const auto ranks = cluster.given("ranks_per_node");
+  if (!ranks || !ranks->is_list()) return;
+  const int listed = static_cast<int>(ranks->list("a list").size());
+  const auto nodes = cluster.given("nodes");
+  // A list beside a ready cluster takes the place of that one's `nodes`.
+  const bool replaced = map.has("ranks_per_node") && !map.has("nodes");
+  if (nodes && !replaced && cluster.nodes != listed)
+    nodes->fail(fmt::format("ranks_per_node lists {} node{}: write nodes: {}, or leave nodes out",
+                            listed, listed == 1 ? "" : "s", listed));
+  cluster.nodes = listed;
 }
 
 /// `ranks`, as nodes and the ranks of each.
 void divide_ranks(ClusterDraft& cluster, const YamlMap& map) {
   if (!cluster.ranks_given) return;
+  if (!cluster.ranks_per_node.equal()) {
+    if (*cluster.ranks_given != cluster.ranks())
+      cluster.given("ranks")->fail(
+          fmt::format("{} ranks are not {} = {}, as ranks_per_node lists: leave one of the two out",
+                      *cluster.ranks_given, to_string(cluster.ranks_per_node), cluster.ranks()));
+    return;
+  }
   ClusterShape shape;
   if (cluster.given("nodes")) shape.nodes = cluster.nodes;
   if (map.has("ranks_per_node"))
-    shape.ranks_per_node = cluster.ranks_per_node;
+    shape.ranks_per_node = cluster.ranks_per_node.largest();
   else if (cluster.given("ranks_per_node"))
-    shape.system_ranks_per_node = cluster.ranks_per_node;
+    shape.system_ranks_per_node = cluster.ranks_per_node.largest();
   shape.intra_node = cluster.given("intra_node").has_value();
   shape.inter_node = cluster.given("inter_node").has_value();
   const Yaml ranks = *cluster.given("ranks");
@@ -308,9 +339,9 @@ void divide_ranks(ClusterDraft& cluster, const YamlMap& map) {
   } catch (const std::invalid_argument& problem) {
     ranks.fail(problem.what());
   }
-  if (cluster.ranks_per_node > most_ranks_per_node)
+  if (cluster.ranks_per_node.largest() > most_ranks_per_node)
     ranks.fail(fmt::format("{} ranks on one node are too many: at most {}; write nodes as well",
-                           cluster.ranks_per_node, most_ranks_per_node));
+                           cluster.ranks_per_node.largest(), most_ranks_per_node));
   if (cluster.nodes > most_nodes)
     ranks.fail(fmt::format("{} nodes are too many: at most {}", cluster.nodes, most_nodes));
 }
@@ -324,6 +355,7 @@ void finish_cluster(ClusterDraft& cluster, const YamlMap& map) {
       calibration->fail("the calibration measured no kernels: write \"device\" as well");
     map.node().fail("missing key \"device\"");
   }
+  count_listed_nodes(cluster, map);
   divide_ranks(cluster, map);
   cluster.collectives_at_once =
       cluster.at_once.value_or(cluster.calibration ? cluster.calibration->collectives_at_once : 1);
@@ -375,9 +407,11 @@ void add_machines(Map<ClusterDraft>& map) {
             .elsewhere = {{"nnodes", "torchrun's"},
                           {"num_nodes", "Lightning's"},
                           {"num_machines", "Accelerate's"}}})
-      .key("ranks_per_node", ranks_of_each_node(), &ClusterDraft::ranks_per_node,
-           {.meaning = "How many ranks, each with a device of its own, a node has. With a "
-                       "calibration: as many as it measured, unless said here.",
+      .key("ranks_per_node", ranks_of_nodes(), &ClusterDraft::ranks_per_node,
+           {.meaning = "How many ranks, each with a device of its own, a node has. Where nodes "
+                       "differ, a list of one number for each node, such as `[8, 4]`; `nodes` "
+                       "follows from it. With a calibration: as many as it measured, unless said "
+                       "here.",
             .example = "8",
             .elsewhere = {{"nproc_per_node", "torchrun's"},
                           {"devices", "Lightning's", "{}"},
@@ -393,7 +427,7 @@ void add_machines(Map<ClusterDraft>& map) {
                        "nodes are filled. With nothing but `inter_node` each rank is a node; with "
                        "nothing but `intra_node` all are on one. Where that leaves a choice it is "
                        "an error that says what to write.",
-            .otherwise = "`nodes` times `ranks_per_node`",
+            .otherwise = "`nodes` times `ranks_per_node`, or the sum of its list",
             .example = "16",
             .elsewhere = {{"world_size", "torch.distributed's"},
                           {"num_processes", "Accelerate's"}}});
@@ -518,11 +552,20 @@ Map<ClusterDraft> make_cluster_map() {
           {{.key = "intra_node"},
            {.key = "calibration"},
            {.key = "system"},
-           {.key = "ranks_per_node", .value = {value::integer_form(1, 1)}, .or_absent = true}})
+           {.key = "ranks_per_node",
+            .value = {value::integer_form(1, 1), value::list({value::integer_form(1, 1)}, 1)},
+            .or_absent = true}})
       .needs_also({{.key = "inter_node"},
                    {.key = "calibration"},
                    {.key = "system"},
                    {.key = "nodes", .value = {value::integer_form(1, 1)}, .or_absent = true}})
+      .needs_also({{.key = "inter_node"},
+                   {.key = "calibration"},
+                   {.key = "system"},
+                   {.key = "ranks_per_node",
+                    .value = {value::integer_form(1, most_ranks_per_node),
+                              value::list({value::integer_form(1, most_ranks_per_node)}, 1, 1)},
+                    .or_absent = true}})
       .check(finish_cluster);
   return map;
 }

@@ -21,7 +21,8 @@ int part_of(int ranks, int parts, const char* written) {
   if (ranks % parts != 0)
     refuse(
         fmt::format("{} ranks do not divide by {} = {}: write nodes and ranks_per_node, whose "
-                    "product it is, and leave ranks out",
+                    "product it is, or how many each node has, such as ranks_per_node: [8, 4], and "
+                    "leave ranks out",
                     ranks, written, parts));
   return ranks / parts;
 }
@@ -69,7 +70,10 @@ void keep_size(Yaml& scenario, const Yaml& before, const std::vector<Override>& 
   const auto now = value_at(scenario, {"cluster"});
   if (!now || !now->is_scalar() || !before.is_map()) return;
   const YamlMap had(before);
-  const std::vector<std::string> sizes{"nodes", "ranks"};
+  std::vector<std::string> sizes{"nodes", "ranks"};
+  // A list says how many nodes there are.
+  if (const auto each = had.find("ranks_per_node"); each && each->is_list())
+    sizes.emplace_back("ranks_per_node");
   const bool sized = std::any_of(sizes.begin(), sizes.end(), [&](const std::string& key) {
     return is_set(settings, "cluster." + key);
   });

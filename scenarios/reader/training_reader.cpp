@@ -467,8 +467,10 @@ void check_training(const YamlMap& scenario, const Scenario& read) {
   };
   check_no(bucket_refusal(gradients, read.training));
   check_no(slip_refusal(gradients, read.training));
-  if (std::count(read.compare.begin(), read.compare.end(), Strategy::bucketed) > 0)
+  if (std::count(read.compare.begin(), read.compare.end(), Strategy::bucketed) > 0) {
     check_no(step_refusal(gradients, read.training, device_of(read.cluster)));
+    check_no(subgroup_refusal(read.training, read.cluster.ranks_per_node));
+  }
 }
 
 Training read_training(const Yaml& given, const Workload& workload) {

@@ -63,8 +63,8 @@ void add_rows(const std::vector<CalibrationRow>& rows, Source& source) {
 }
 
 bool copies_over_pcie(const Cluster& cluster) {
-  return cluster.nodes == 1 && cluster.ranks_per_node > 1 &&
-         cluster.intra_node.kind == LinkKind::pcie && cluster.device.peer_to_peer;
+  return cluster.nodes == 1 && cluster.ranks() > 1 && cluster.intra_node.kind == LinkKind::pcie &&
+         cluster.device.peer_to_peer;
 }
 
 using Sources = std::map<std::string, Source>;

@@ -156,6 +156,23 @@ TEST_CASE("a log of NCCL becomes a cluster that run takes", "[tools][import_nccl
   CHECK(run.json().at("ranks") == 4);
 }
 
+TEST_CASE("a log of nodes of unequal size is not taken for one of nodes of the mean size",
+          "[tools][import_nccl_log]") {
+  const Scratch scratch;
+  std::string text = in_turns(recent_ranks());
+  const std::string two = "localRanks 2";
+  for (std::size_t at = text.find(two); at != std::string::npos; at = text.find(two, at))
+    text.replace(at, two.size(), "localRanks 3");
+  scratch.write("log.txt", text);
+  const Outcome outcome =
+      ddpsim({"import", "nccl-log", "log.txt", "-o", "site.yaml", "--json", "-"}, scratch.folder());
+  REQUIRE(outcome.code == 0);
+  CHECK(outcome.json().at("ranks_per_node") == 0);
+  CHECK_THAT(content_of(scratch.path("site.yaml")),
+             Catch::Contains("4 ranks on 2 nodes of unequal size: write how many each has") &&
+                 !Catch::Contains("\nranks_per_node"));
+}
+
 TEST_CASE("however lines are mixed, marked and spread over files, the cluster is the same",
           "[tools][import_nccl_log]") {
   const Scratch scratch;

@@ -154,7 +154,7 @@ Controls::Controls(std::string file, std::vector<Setting> set, const Scenario& s
     : file_(std::move(file)),
       set_(std::move(set)),
       nodes_(scenario.cluster.nodes),
-      ranks_per_node_(scenario.cluster.ranks_per_node) {
+      ranks_per_node_(scenario.cluster.ranks_per_node.largest()) {
   if (const auto batch = find(file_, set_, "workload", "batch")) batch_ = batch->scalar();
   intra_ = given_link("intra_node", scenario.cluster.intra_node);
   inter_ = given_link("inter_node", scenario.cluster.inter_node);
@@ -229,9 +229,12 @@ void Controls::add_training(const Scenario& scenario) {
 }
 
 void Controls::add_cluster(const Scenario& scenario) {
-  add_slider({"nodes", "nodes", "cluster", Measure::count, {}, ""}, powers_of_two(1024),
+  const RanksPerNode& ranks = scenario.cluster.ranks_per_node;
+  const std::string unequal =
+      ranks.equal() ? "" : fmt::format("the nodes differ: they have {} ranks", to_string(ranks));
+  add_slider({"nodes", "nodes", "cluster", Measure::count, {}, unequal}, powers_of_two(1024),
              fmt::format("{}", nodes_));
-  add_slider({"ranks_per_node", "ranks per node", "cluster", Measure::count, {}, ""},
+  add_slider({"ranks_per_node", "ranks per node", "cluster", Measure::count, {}, unequal},
              powers_of_two(16), fmt::format("{}", ranks_per_node_));
   add_link("intra", "within a node", scenario.cluster.intra_node);
   add_link("inter", "between nodes", scenario.cluster.inter_node);
@@ -334,7 +337,7 @@ std::map<std::string, Position> Controls::positions(const Scenario& scenario,
       {first_cap_id, exact(training.first_bucket_cap.value_or(training.bucket_cap))},
       {"batch", batch == moved.end() ? batch_ : batch->second},
       {"nodes", fmt::format("{}", cluster.nodes)},
-      {"ranks_per_node", fmt::format("{}", cluster.ranks_per_node)},
+      {"ranks_per_node", fmt::format("{}", cluster.ranks_per_node.largest())},
       {"intra_bandwidth", rate(cluster.intra_node)},
       {"intra_latency", exact(cluster.intra_node.latency)},
       {"inter_bandwidth", rate(cluster.inter_node)},

@@ -60,11 +60,14 @@ void find_size(const NcclLog& log, Site& site) {
                     log.ranks, log.seen.size()));
     return;
   }
-  if (log.ranks % site.nodes == 0)
-    site.ranks_per_node = log.ranks / site.nodes;
+  const int mean = log.ranks / site.nodes;
+  if (log.ranks % site.nodes == 0 && (log.ranks_per_node == 0 || log.ranks_per_node == mean))
+    site.ranks_per_node = mean;
   else
-    site.notes.push_back(fmt::format("{} ranks on {} nodes: nodes of unequal size are not written",
-                                     log.ranks, site.nodes));
+    site.notes.push_back(
+        fmt::format("{} ranks on {} nodes of unequal size: write how many each has, as a list such "
+                    "as ranks_per_node: [8, 4]",
+                    log.ranks, site.nodes));
 }
 
 /// "nvlink4", or a mapping; "" where the log does not say.

@@ -12,14 +12,18 @@ inline constexpr Field cluster =
     record_field("cluster", "What the results are of: nodes, devices, links and the law.");
 inline constexpr Field nodes = count_field("nodes", "nodes", "How many nodes there are.");
 inline constexpr Field ranks_per_node =
-    count_field("ranks_per_node", "ranks per node", "How many ranks a node has, one device each.");
+    count_field("ranks_per_node", "ranks per node",
+                "How many ranks a node has, one device each; where nodes differ, a list of one "
+                "number for each node.");
 inline constexpr Field device_name = text_field("device", "device", "The device of each rank.");
 inline constexpr Field intra_node = text_field(
     "intra_node", "intra_node", "What joins the ranks of a node; nothing if it has only one.");
 inline constexpr Field inter_node =
     text_field("inter_node", "inter_node", "What joins the nodes; nothing if there is one.");
-inline constexpr Field nics_per_node = count_field(
-    "nics_per_node", "NICs per node", "How many NICs a node has; nothing if there is one node.");
+inline constexpr Field nics_per_node =
+    count_field("nics_per_node", "NICs per node",
+                "How many NICs a node has, or the node with the fewest; nothing if there is one "
+                "node.");
 inline constexpr Field line_rate{
     .name = "line_rate_bytes_per_second",
     .label = "line rate per device",

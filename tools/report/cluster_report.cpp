@@ -27,8 +27,9 @@ Bandwidth line_rate(const CalibratedCluster& cluster) {
   const Link& link = deciding_link(cluster);
   if (link.kind == LinkKind::plain && !link.all_reduce.empty()) return {};
   const Bandwidth port = link.bandwidth;
-  if (cluster.nodes == 1) return cluster.ranks_per_node > 1 ? port : Bandwidth{};
-  return {port.bytes_per_second * nics_per_node(cluster) / cluster.ranks_per_node};
+  const int ranks = cluster.ranks_per_node.largest();  // of the node whose devices share the most
+  if (cluster.nodes == 1) return ranks > 1 ? port : Bandwidth{};
+  return {port.bytes_per_second * nics_of_node(cluster, ranks) / ranks};
 }
 
 /// Is it what the reader calls an entry that a scenario writes out instead of naming it?
@@ -69,7 +70,7 @@ void add_idle_links(std::vector<std::string>& notes, const CalibratedCluster& cl
                     const std::vector<Setting>& settings) {
   if (cluster.nodes == 1 && touches(settings, "cluster.inter_node"))
     notes.emplace_back("inter_node has no effect: there is one node");
-  if (cluster.ranks_per_node == 1 && touches(settings, "cluster.intra_node"))
+  if (cluster.ranks_per_node.largest() == 1 && touches(settings, "cluster.intra_node"))
     notes.emplace_back("intra_node has no effect: a node has one rank");
   const std::string key = cluster.nodes > 1 ? "inter_node" : "intra_node";
   if (CollectiveLaw(cluster).name() != std::string("table")) return;
@@ -78,7 +79,8 @@ void add_idle_links(std::vector<std::string>& notes, const CalibratedCluster& cl
       notes.push_back(
           fmt::format("{}.{} has no effect: all-reduces are taken from the link's measured table",
                       key, figure));
-  if (cluster.nodes > 1 && cluster.ranks_per_node > 1 && touches(settings, "cluster.intra_node"))
+  if (cluster.nodes > 1 && cluster.ranks_per_node.largest() > 1 &&
+      touches(settings, "cluster.intra_node"))
     notes.emplace_back(
         "intra_node has no effect: all-reduces are taken from inter_node's measured table");
 }
@@ -104,7 +106,8 @@ std::vector<std::string> idle_settings(const Scenario& scenario,
 /// Links that no such device has, and more devices in one node than any link of the kind joins.
 void add_unheard_of(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
   const Link& link = cluster.intra_node;
-  if (cluster.ranks_per_node == 1 || link.kind != LinkKind::nvlink) return;
+  const int ranks = cluster.ranks_per_node.largest();
+  if (ranks == 1 || link.kind != LinkKind::nvlink) return;
   const Device& device = cluster.device;
   if (device.compute_capability == 0 || lacks_nvlink(device.name)) {
     notes.push_back(
@@ -116,11 +119,11 @@ void add_unheard_of(std::vector<std::string>& notes, const CalibratedCluster& cl
   // DGX-2 joins 16 V100, a GB200 NVL72 rack 72 GPUs: the largest domains that are sold.
   constexpr int most_before_blackwell = 16, most = 72, blackwell = 100;
   const int limit = device.compute_capability >= blackwell ? most : most_before_blackwell;
-  if (cluster.ranks_per_node > limit)
+  if (ranks > limit)
     notes.push_back(fmt::format(
         "{} {} in one node by {} are more than any NVLink domain that is sold joins ({}): write "
         "nodes and inter_node",
-        cluster.ranks_per_node, device.name, link.name, limit));
+        ranks, device.name, link.name, limit));
 }
 
 /// What bounds large all-reduces between nodes, if the network does not.
@@ -148,6 +151,15 @@ void add_idle_network(std::vector<std::string>& notes, const Scenario& scenario)
       "{} bounds large all-reduces, not the {} of a node ({}): a faster network would not make "
       "them shorter",
       port, nics == 1 ? "NIC" : fmt::format("{} NICs", nics), name_of_link(cluster.inter_node)));
+}
+
+/// What is taken of nodes that differ.
+void add_unequal_nodes(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
+  if (cluster.ranks_per_node.equal()) return;
+  notes.push_back(
+      fmt::format("nodes of {} ranks: the narrowest is taken to set the pace between nodes, which "
+                  "no known measurement confirms",
+                  to_string(cluster.ranks_per_node)));
 }
 
 /// All-reduces far above what the link's table covers.
@@ -237,17 +249,20 @@ std::string cluster_text(const Scenario& scenario) {
           ? fmt::format("{} of line rate per {}", to_string(rate),
                         cluster.device.compute_capability > 0 ? "GPU" : "device")
           : "line rate not known";
+  const RanksPerNode& ranks = cluster.ranks_per_node;
   std::string inside;
-  if (cluster.ranks_per_node > 1) inside = " by " + name_of_link(cluster.intra_node);
-  if (cluster.ranks_per_node > 1 && through_host(cluster)) inside += " through the host's memory";
+  if (ranks.largest() > 1) inside = " by " + name_of_link(cluster.intra_node);
+  if (ranks.largest() > 1 && through_host(cluster)) inside += " through the host's memory";
   std::string text = fmt::format(
-      "{} node{} x {} {}{}", cluster.nodes, cluster.nodes == 1 ? "" : "s", cluster.ranks_per_node,
+      "{} node{} {} {} {}{}", cluster.nodes, cluster.nodes == 1 ? "" : "s",
+      ranks.equal() ? "x" : "of", to_string(ranks),
       is_own(cluster.device.name) ? "ranks (the scenario's own device)" : cluster.device.name,
       inside);
   if (cluster.nodes > 1) {
     const int nics = nics_per_node(cluster);
-    text += fmt::format("; {} NIC{} a node by {}", nics, nics == 1 ? "" : "s",
-                        name_of_link(cluster.inter_node));
+    const bool some_have_more = nics_of_node(cluster, ranks.largest()) > nics;
+    text += fmt::format("; {} NIC{}{} a node by {}", nics, nics == 1 ? "" : "s",
+                        some_have_more ? " or more" : "", name_of_link(cluster.inter_node));
   }
   if (cluster.ranks() > 1)
     text += fmt::format(", {}; all-reduce law: {}", per_device, CollectiveLaw(cluster).name());
@@ -294,16 +309,22 @@ std::string assumed_interference_text(const Scenario& scenario) {
       100 * InterferenceLaw::lost_over_pcie);
 }
 
+FieldValue ranks_value(const RanksPerNode& ranks) {
+  if (ranks.equal()) return ranks.largest();
+  const std::vector<int>& each = ranks.of_each();
+  return List(each.begin(), each.end());
+}
+
 Record cluster_record(const Scenario& scenario) {
   const CalibratedCluster& cluster = scenario.cluster;
-  const bool inside = cluster.ranks_per_node > 1, between = cluster.nodes > 1;
+  const bool inside = cluster.ranks_per_node.largest() > 1, between = cluster.nodes > 1;
   const double rate = line_rate(cluster).bytes_per_second;
   const auto link_or_nothing = [](bool there, const Link& link) {
     return there && !link.name.empty() ? FieldValue(link.name) : FieldValue();
   };
   Record record;
   record.add(fields::nodes, cluster.nodes)
-      .add(fields::ranks_per_node, cluster.ranks_per_node)
+      .add(fields::ranks_per_node, ranks_value(cluster.ranks_per_node))
       .add(fields::device_name, cluster.device.name)
       .add(fields::intra_node, link_or_nothing(inside, cluster.intra_node))
       .add(fields::inter_node, link_or_nothing(between, cluster.inter_node))
@@ -355,6 +376,7 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
     notes.push_back(std::move(kept));
   else
     add_unheard_of(notes, scenario.cluster);
+  add_unequal_nodes(notes, scenario.cluster);
   add_idle_network(notes, scenario);
   add_extrapolation(notes, scenario);
   add_calibration_doubts(notes, scenario.cluster);

@@ -30,6 +30,9 @@ std::string assumed_interference_text(const Scenario& scenario);
 /// The same facts for programs.
 Record cluster_record(const Scenario& scenario);
 
+/// A number, or where nodes differ a list of one for each node.
+FieldValue ranks_value(const RanksPerNode& ranks);
+
 /// The sizes that were measured.
 struct SizeSpan {
   Bytes least, most;

@@ -6,6 +6,7 @@
 #include "model/schedule/user_hook.hpp"
 #include "scenarios/reader/catalogue_list.hpp"
 #include "tools/report/all_fields.hpp"
+#include "tools/report/cluster_report.hpp"
 #include "tools/report/field_kinds.hpp"
 
 namespace ddpsim {
@@ -65,7 +66,7 @@ Listing clusters() {
         column("inter_node"), counted("NICs"), column("line rate of each"), source}}};
   for (const ReadyCluster& ready : list_clusters()) {
     const Cluster& cluster = ready.cluster;
-    listing.table.add({ready.name, cluster.device.name, cluster.ranks_per_node,
+    listing.table.add({ready.name, cluster.device.name, ranks_value(cluster.ranks_per_node),
                        cluster.intra_node.name, cluster.inter_node.name, nics_per_node(cluster),
                        to_string(cluster.inter_node.bandwidth), ready.source});
   }

@@ -86,7 +86,8 @@ std::vector<std::string> run_warnings(const Comparison& run) {
                     run.scenario.name, strategy_label(result.step->training), 100 * *hfu->number(),
                     shown_name(run.scenario.cluster.device.name, "device")));
   }
-  const Duration input = run.scenario.training.least_step(run.scenario.cluster.ranks_per_node);
+  const Duration input =
+      run.scenario.training.least_step(run.scenario.cluster.ranks_per_node.largest());
   for (const Result& result : run.results())
     if (input > Duration::zero() && result.step->metrics.step == input)
       warnings.push_back(fmt::format(

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/report/cluster_report.hpp"
 #include "tools/report/memory_record.hpp"
 #include "tools/report/throughput_fields.hpp"
 #include "tools/study/throughput.hpp"
@@ -139,7 +140,7 @@ Record point_record(const ScalingPoint& point) {
   Record record;
   record.add(fields::ranks, point.ranks())
       .add(fields::nodes, point.nodes)
-      .add(fields::ranks_per_node, point.ranks_per_node)
+      .add(fields::ranks_per_node, ranks_value(point.ranks_per_node))
       .add(fields::step_ms, in_ms(point.step))
       .add(fields::scaling_efficiency, point.efficiency)
       .add(fields::samples_per_second, point.samples_per_second)

@@ -134,9 +134,9 @@ class TraceFile {
     const int order = 2 * where.device;
     events.name_process(where.host, name, "CPU", order);
     if (!step->schedule.synchronous)
-      events.name_process(where.device, name,
-                          fmt::format("GPU {}", where.rank % scenario_.cluster.ranks_per_node),
-                          order + 1);
+      events.name_process(
+          where.device, name,
+          fmt::format("GPU {}", scenario_.cluster.ranks_per_node.place_of(where.rank)), order + 1);
     write_rank(events, TracedStep(scenario_, *step, where), correlation);
   }
 

@@ -222,6 +222,8 @@ std::optional<KnownAccuracy> known_accuracy(const std::vector<KnownErrors>& all,
 std::optional<KnownAccuracy> accuracy_of(const Scenario& scenario, const std::optional<Fit>& fit) {
   if (fit && !fit->notes.empty()) return std::nullopt;  // it is not of their kind
   if (!measurement_doubts(scenario).empty()) return std::nullopt;
+  // No measured job ran on such nodes.
+  if (!scenario.cluster.ranks_per_node.equal()) return std::nullopt;
   const auto kind = kind_of(scenario, fit);
   return kind ? known_accuracy(all_known_errors(), *kind) : std::nullopt;
 }

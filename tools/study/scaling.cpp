@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -16,8 +17,9 @@ namespace {
 constexpr int most_asked = 1 << 20;
 
 struct Size {
-  int nodes = 1, ranks_per_node = 1;
-  int ranks() const { return nodes * ranks_per_node; }
+  int nodes = 1;
+  RanksPerNode ranks_per_node;
+  int ranks() const { return ranks_per_node.total(nodes); }
 };
 
 bool is_there(const Link& link) {
@@ -32,8 +34,25 @@ std::vector<int> doubling(int last) {
   return counts;
 }
 
+/// The sizes of nodes that differ: the first of them by its ranks, then 2, 4, ... nodes, then all.
+std::vector<Size> sizes_of_unequal(const CalibratedCluster& cluster, int most,
+                                   std::string& missing) {
+  const RanksPerNode& ranks = cluster.ranks_per_node;
+  std::vector<Size> sizes;
+  for (const int of_first : doubling(std::min(ranks.of_each().front(), most)))
+    sizes.push_back({1, of_first});
+  for (const int nodes : doubling(cluster.nodes))
+    if (Size size{nodes, ranks.first(nodes)}; nodes > 1 && size.ranks() <= most)
+      sizes.push_back(std::move(size));
+  if (const int last = sizes.back().ranks(); last < most)
+    missing = fmt::format("the curve ends at {} rank{}: {} are not the first nodes of {}", last,
+                          last == 1 ? "" : "s", most, to_string(ranks));
+  return sizes;
+}
+
 std::vector<Size> sizes_of(const CalibratedCluster& cluster, int most, std::string& missing) {
-  const int of_node = cluster.ranks_per_node;
+  if (!cluster.ranks_per_node.equal()) return sizes_of_unequal(cluster, most, missing);
+  const int of_node = cluster.ranks_per_node.largest();
   std::vector<Size> sizes;
   for (const int ranks : doubling(std::min(of_node, most))) sizes.push_back({1, ranks});
   const int nodes = most / of_node;
@@ -92,12 +111,12 @@ Scenario alone(const Scenario& scenario) {
 
 }  // namespace
 
-Scenario resized(Scenario scenario, int nodes, int ranks_per_node) {
+Scenario resized(Scenario scenario, int nodes, RanksPerNode ranks_per_node) {
   CalibratedCluster& cluster = scenario.cluster;
   for (Link* link : {&cluster.intra_node, &cluster.inter_node})
     if (!link->all_reduce.empty() && link->table_ranks == 0) link->table_ranks = cluster.ranks();
   cluster.nodes = nodes;
-  cluster.ranks_per_node = ranks_per_node;
+  cluster.ranks_per_node = std::move(ranks_per_node);
   return scenario;
 }
 
@@ -151,7 +170,8 @@ ScalingReference scaling_reference(const Scenario& scenario, const StepModel& mo
   reference.one_rank = one_rank_step(model, scenario.training);
   if (scenario.cluster.nodes == 1) return reference;
   try {
-    const StepModel node = fitted_model(resized(scenario, 1, scenario.cluster.ranks_per_node), fit);
+    const StepModel node =
+        fitted_model(resized(scenario, 1, scenario.cluster.ranks_per_node.largest()), fit);
     for (const Strategy strategy : strategies)
       reference.one_node.push_back(step_under(node, scenario.training, strategy));
   } catch (const std::invalid_argument&) {  // one node of it cannot train so

@@ -216,12 +216,13 @@ StarterScenario starter_scenario(const Starter& starter, const std::filesystem::
   }
   StarterScenario made{.text = starting.with_batch(batch), .summary = {}};
   const Scenario scenario = read_as(made.text, place);
-  const int nodes = scenario.cluster.nodes, each = scenario.cluster.ranks_per_node;
+  const RanksPerNode& each = scenario.cluster.ranks_per_node;
   const auto counted = [](int count, const char* noun) {
     return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
   };
   made.summary =
-      fmt::format("{}: {} of {}", scenario.name, counted(nodes, "node"), counted(each, "rank"));
+      fmt::format("{}: {} of {} rank{}", scenario.name, counted(scenario.cluster.nodes, "node"),
+                  to_string(each), each.largest() == 1 ? "" : "s");
   if (scenario.batch > 0) made.summary += ", " + counted(scenario.batch, "sample") + " each";
   made.fits = fits(scenario);
   return made;

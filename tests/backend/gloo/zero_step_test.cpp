@@ -23,7 +23,7 @@ Training training_of(CommHookKind kind) {
 /// and the same in every training.
 std::vector<ParameterValues> parameters_after(const SmallJob& job,
                                               const std::vector<Training>& trainings, int steps) {
-  const int ranks = job.cluster.ranks_per_node;
+  const int ranks = job.cluster.ranks();
   Training alone;
   alone.strategy = Strategy::none;
   UserHook& decay = alone.hooks.emplace_back();

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -12,6 +10,7 @@
 
 #include "model/cost/collective.hpp"
 #include "model/cost/collective_ports.hpp"
+#include "tests/model/cost/link_dice.hpp"
 #include "tests/model/cost/public_sweeps.hpp"
 
 using namespace ddpsim;
@@ -304,30 +303,9 @@ TEST_CASE("the law is as near the public sweeps as stated", "[model][port_law]")
   CHECK(quantile(gibibyte, 0.5) < 0.07);
 }
 
-// Properties of every law on any cluster. DDPSIM_SEEDS=10 runs ten seeds, DDPSIM_SEED=7 that one.
+// Properties of every law on any cluster.
 
 namespace {
-
-class LinkDice {
- public:
-  explicit LinkDice(std::uint64_t seed) : engine_(seed) {}
-  double share() { return static_cast<double>(engine_() >> 11) * 0x1p-53; }
-  int whole(int least, int most) { return least + static_cast<int>(share() * (most - least + 1)); }
-  /// As often between 1 and 10 as between 10 and 100.
-  double spread(double least, double most) { return least * std::pow(most / least, share()); }
-  template <class T>
-  T one_of(const std::vector<T>& values) {
-    return values[static_cast<std::size_t>(whole(0, static_cast<int>(values.size()) - 1))];
-  }
-
- private:
-  std::mt19937_64 engine_;
-};
-
-/// 100 Mbit/s to 3.2 Tbit/s, as GB/s.
-double line_rate_of(LinkDice& dice) {
-  return dice.spread(0.0125, 400);
-}
 
 Bytes message_size(LinkDice& dice) {
   return {static_cast<std::int64_t>(dice.spread(1024, 8 * 1073741824.0))};
@@ -397,19 +375,11 @@ double seconds_per_byte(const Cluster& cluster, const CollectiveChoice& choice) 
   return PortLaw::narrowest(cluster, Collective::all_reduce, *choice.algorithm).seconds_per_byte;
 }
 
-std::vector<std::uint64_t> property_seeds() {
-  if (const char* one = std::getenv("DDPSIM_SEED")) return {std::strtoull(one, nullptr, 10)};
-  const char* many = std::getenv("DDPSIM_SEEDS");
-  std::vector<std::uint64_t> seeds(many ? std::strtoull(many, nullptr, 10) : 1);
-  for (std::size_t i = 0; i < seeds.size(); ++i) seeds[i] = i + 1;
-  return seeds;
-}
-
 constexpr int clusters_a_seed = 2000;
 
 /// For people who read a failure.
 std::string words_of_links(const Cluster& cluster) {
-  return std::to_string(cluster.nodes) + " x " + std::to_string(cluster.ranks_per_node) + " sm" +
+  return std::to_string(cluster.nodes) + " x " + to_string(cluster.ranks_per_node) + " sm" +
          std::to_string(cluster.device.compute_capability) + ", " +
          std::string(name_of(cluster.intra_node.kind)) + " " +
          to_string(cluster.intra_node.bandwidth) + " " + to_string(cluster.intra_node.latency) +

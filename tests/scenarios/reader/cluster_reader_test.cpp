@@ -97,11 +97,71 @@ TEST_CASE("ranks that talk need a link to talk over", "[scenarios][cluster_reade
       4);
 }
 
+TEST_CASE("nodes with unequal numbers of ranks are a list", "[scenarios][cluster_reader]") {
+  const Scratch scratch;
+  const auto listed = [&](const std::string& ranks) {
+    return cluster_with(scratch, 7, "  ranks_per_node: " + ranks + "\n  inter_node: ib-ndr");
+  };
+  const Cluster uneven = listed("[8, 8, 4]");
+  CHECK(uneven.nodes == 3);
+  CHECK(uneven.ranks_per_node == RanksPerNode({8, 8, 4}));
+  CHECK(uneven.ranks() == 20);
+  CHECK(listed("[8, 4]\n  nodes: 2\n  ranks: 12").ranks() == 12);
+  // Equal ones are the one number.
+  const Cluster even = listed("[4, 4]");
+  CHECK(even.nodes == 2);
+  CHECK(even.ranks_per_node == 4);
+  CHECK(cluster_with(scratch, 7, "  ranks_per_node: [2]").nodes == 1);
+  // A list beside a ready cluster says how many of its nodes there are.
+  const auto of_system = [&](const std::string& keys) {
+    return read_scenario(scratch.write("s.yaml",
+                                       "workload: {model: resnet18, batch: 8}\ncluster: "
+                                       "{system: dgx-h100, " +
+                                           keys + "}\n"))
+        .cluster;
+  };
+  CHECK(of_system("ranks_per_node: [8, 4]").nodes == 2);
+  CHECK(of_system("ranks_per_node: [8, 4]").ranks() == 12);
+}
+
+TEST_CASE("a list of ranks that does not fit is refused where it stands",
+          "[scenarios][cluster_reader]") {
+  const Scratch scratch;
+  const std::string list = "  ranks_per_node: [8, 4]\n  inter_node: ib-ndr\n";
+  CHECK(refusal_at(scratch, 7, list + "  nodes: 3") ==
+        "s.yaml:9:10: cluster.nodes: ranks_per_node lists 2 nodes: write nodes: 2, or leave nodes "
+        "out");
+  CHECK(refusal_at(scratch, 7, "  ranks_per_node: [4, 4]\n  inter_node: ib-ndr\n  nodes: 3") ==
+        "s.yaml:9:10: cluster.nodes: ranks_per_node lists 2 nodes: write nodes: 2, or leave nodes "
+        "out");
+  CHECK(refusal_at(scratch, 7, list + "  ranks: 16") ==
+        "s.yaml:9:10: cluster.ranks: 16 ranks are not 8 + 4 = 12, as ranks_per_node lists: leave "
+        "one of the two out");
+  CHECK(refusal_at(scratch, 7, "  ranks_per_node: [8, 0]") ==
+        "s.yaml:7:23: cluster.ranks_per_node: expected a whole number from 1 to 1024, got "
+        "\"0\"");
+  CHECK(refusal_at(scratch, 7, "  ranks_per_node: []") ==
+        "s.yaml:7:19: cluster.ranks_per_node: expected a number for each node, such as [8, 4]");
+  CHECK(refusal_at(scratch, 7, "  ranks_per_node: [8, 4]") ==
+        "s.yaml:6:3: cluster: missing key \"inter_node\": what links the nodes, such as ib-ndr or "
+        "ethernet-100g");
+  const std::string small =
+      "workload: {model: resnet18, batch: 8}\ncluster: {system: dgx-h100, "
+      "ranks_per_node: [8, 4]";
+  CHECK(refusal(scratch, small + "}\n", {{"cluster.nodes", "4"}}) ==
+        "--set cluster.nodes=4: ranks_per_node lists 2 nodes: write nodes: 2, or leave nodes out");
+  CHECK(refusal(scratch, small + ", collectives: {algorithm: nvls_tree}}\n") ==
+        "s.yaml:2:66: cluster.collectives: NCCL does not offer that algorithm and protocol on "
+        "these links and devices");
+  const std::string hook = "}\ntraining: {comm_hook: {post_local_sgd: {";
+  CHECK(refusal(scratch, small + hook + "start_iteration: 10}}}\ncompare: [bucketed]\n") ==
+        "s.yaml:3:23: training.comm_hook: subgroups of post_local_sgd have one size, and the nodes "
+        "have 8 + 4 ranks: write a `subgroup` that divides each of these");
+  CHECK(refusal(scratch, small + hook + "subgroup: 4}}}\ncompare: [bucketed]\n").empty());
+}
+
 TEST_CASE("counts of nodes and ranks have bounds", "[scenarios][cluster_reader]") {
   const Scratch scratch;
-  CHECK_THAT(refusal_at(scratch, 7, "  ranks_per_node: [8, 8, 4]"),
-             Catch::StartsWith("s.yaml:7:19: cluster.ranks_per_node: nodes with different numbers "
-                               "of ranks are not modelled: write one number"));
   CHECK(refusal_at(scratch, 7, "  ranks_per_node: 0") ==
         "s.yaml:7:19: cluster.ranks_per_node: expected a whole number from 1 to 1024, got \"0\"");
   CHECK(refusal_at(scratch, 7, "  ranks_per_node: -2") ==

@@ -81,7 +81,7 @@ inline StepModel random_one_type_model(Dice& dice, int most, bool interference) 
   if (dice.one_in(4)) workload.buffers = {{dice.between(1, 5), {dice.between(4, 40'000)}}};
   check(workload);
   CalibratedCluster cluster = random_cluster(dice, interference);
-  if (cluster.ranks_per_node < 2) cluster.ranks_per_node = 2;
+  if (cluster.ranks_per_node.largest() < 2) cluster.ranks_per_node = 2;
   if (dice.one_in(2)) {  // no law: steps of any height, now and then down
     cluster.collectives = CollectiveModel::table;
     Duration time = std::chrono::microseconds{dice.between(1, 1000)};

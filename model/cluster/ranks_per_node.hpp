@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace ddpsim {
+
+/// How many ranks each node of a job has, one device each: one number where all nodes have as many,
+/// else a number for each node. There is no conversion to a number: who needs one has to say of
+/// which node.
+class RanksPerNode {
+ public:
+  RanksPerNode(int of_each = 1) : largest_(of_each), smallest_(of_each) {}
+  /// Of each node, in the order of their ranks. Where all are equal this is that one number, and
+  /// who asks has to know the number of nodes. Throws std::invalid_argument if there is no node, or
+  /// one without ranks.
+  explicit RanksPerNode(std::vector<int> of_each);
+
+  bool equal() const { return of_each_.empty(); }
+  int largest() const { return largest_; }
+  int smallest() const { return smallest_; }
+  /// Ranks of so many nodes; of unequal ones, of all there are.
+  int total(int nodes) const { return nodes * largest_ - lacking_; }
+  /// Ranks that smaller nodes lack of what the largest has.
+  int lacking() const { return lacking_; }
+
+  const std::vector<int>& of_each() const { return of_each_; }  ///< empty: all are equal
+  /// The first of these nodes.
+  RanksPerNode first(int nodes) const;
+  /// Which of its node's ranks a rank of the job is, both from 0.
+  int place_of(int rank) const;
+
+  bool operator==(const RanksPerNode&) const = default;
+
+ private:
+  int largest_ = 1, smallest_ = 1, lacking_ = 0;
+  std::vector<int> of_each_;
+};
+
+/// "8"; "8 + 4" or "3 x 8 + 4" for unequal nodes, "1 to 8" for many of them.
+std::string to_string(const RanksPerNode& ranks);
+
+}  // namespace ddpsim
