@@ -167,7 +167,7 @@ void add_file(Outputs& outputs, const std::string& path, TraceFile file) {
   });
 }
 
-/// "bucketed, 25 MiB" as the name of a folder: "bucketed-25-MiB".
+/// "bucketed, 1 + 25 MiB" as the name of a folder: "bucketed-1-25-MiB".
 std::string folder_name(const std::string& label) {
   std::string name;
   for (const char c : label) {
