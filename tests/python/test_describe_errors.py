@@ -174,6 +174,9 @@ def test_wrong_words_are_one_line(file, described):
     where = file('return self.linear(x)')
     for words, said in ((('--bogus',), 'unrecognized arguments: --bogus; --help tells the flags'),
                         (('--batch', '0'), 'expected a whole number above zero, got "0"'),
+                        (('--micro-batches', '4'), 'leave the flag out, and say `ddpsim run ... '
+                         '--set training.micro_batches=4` for a step of 4; a later micro-batch by '
+                         'itself, which adds gradients, is --later-micro-batch'),
                         (('--device', 'tpu'), "invalid choice: 'tpu'")):
         assert said in one_line(described('my_model.py', *words, where=where))
     assert 'are required: FILE.py:FUNCTION' in one_line(described(where=where))
