@@ -101,7 +101,7 @@ class StrategyResult:
 
     @property
     def label(self) -> str:
-        """"bucketed, 1 + 25 MiB": the first bucket ends at 1 MiB, the others at 25 MiB."""
+        """"bucketed, 1+25 MiB": the first bucket ends at 1 MiB, the others at 25 MiB."""
         return str(self.record['label'])
 
     def rows(self) -> list[Row]:

@@ -310,11 +310,11 @@ def timeline(program):
         page = opened(browser, address)
         page.wait_for('window.ddpsimTimelines?.length === 1')
         lanes = 'ddpsimTimelines[0].lanes.map(each => each.step)'
-        check(set(page.value(lanes)) == {'bucketed, 1 + 25 MiB'}, page.value(lanes))
+        check(set(page.value(lanes)) == {'bucketed, 1+25 MiB'}, page.value(lanes))
         answers = page.value('ddpsimExplore.answers')
         page.value('document.getElementById("show-naive").click()')
         settle(page, answers)
-        check(set(page.value(lanes)) == {'naive', 'bucketed, 1 + 25 MiB'}, page.value(lanes))
+        check(set(page.value(lanes)) == {'naive', 'bucketed, 1+25 MiB'}, page.value(lanes))
         page.value('ddpsimTimelines[0].zoom(0.25)')
         before = page.value('ddpsimTimelines[0].to - ddpsimTimelines[0].from')
         move(page, 'skew', '5')

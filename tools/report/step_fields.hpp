@@ -26,11 +26,12 @@ inline constexpr Field strategy =
     text_field("strategy", "strategy",
                "How gradients are averaged: none, naive, flat, overlap or bucketed.")
         .with(most);
-/// "bucketed, 1 + 25 MiB"
+/// "bucketed, 1+25 MiB"
 inline constexpr Field result_label =
-    text_field("label", "strategy",
-               "The strategy, with the settings that distinguish it from others: in `bucketed, 1 + "
-               "25 MiB` the first bucket ends at 1 MiB, the others at 25 MiB.")
+    text_field(
+        "label", "strategy",
+        "The strategy, with the settings that distinguish it from others: in `bucketed, 1+25 "
+        "MiB` the first bucket ends at 1 MiB, the others at 25 MiB.")
         .with(most);
 inline constexpr Field strategy_in_words = result_label.only_for(Audience::people);
 inline constexpr Field implementation = text_field(

@@ -6,7 +6,7 @@ namespace ddpsim {
 
 namespace {
 
-/// "25 MiB"; "1 + 25 MiB" where the first bucket has a cap of its own, "25 + 1 MiB" where the last
+/// "25 MiB"; "1+25 MiB" where the first bucket has a cap of its own, "25+1 MiB" where the last
 /// one has.
 std::string cap_label(const Training& training) {
   const std::string cap = to_string(training.bucket_cap);
@@ -16,7 +16,7 @@ std::string cap_label(const Training& training) {
   const std::string& behind = training.last_bucket_cap ? own : cap;
   const std::size_t unit = before.rfind(' ');
   const bool one_unit = behind.ends_with(before.substr(unit));
-  return fmt::format("{} + {}", one_unit ? before.substr(0, unit) : before, behind);
+  return fmt::format("{}+{}", one_unit ? before.substr(0, unit) : before, behind);
 }
 
 std::string buckets_label(const Training& training) {

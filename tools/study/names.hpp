@@ -22,7 +22,7 @@ bool has_one_cap(const Training& training);
 /// ... and is the first bucket's cap, or with `last_bucket_cap` the last one's, another?
 bool has_own_first_cap(const Training& training);
 
-/// "bucketed, 25 MiB", "bucketed, 1 + 25 MiB" (the first bucket ends at 1 MiB), "naive": a row's
+/// "bucketed, 25 MiB", "bucketed, 1+25 MiB" (the first bucket ends at 1 MiB), "naive": a row's
 /// name for people.
 std::string strategy_label(const Training& training);
 
