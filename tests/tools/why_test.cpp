@@ -90,8 +90,8 @@ TEST_CASE("what a step loses sums to what it takes beyond one rank by itself", "
 }
 
 TEST_CASE("of two causes either of which would be hidden none is told as nothing", "[tools][why]") {
-  // The gradient is there at 7 ms and kernels run until 11: 1 ms is exposed of an all-reduce of 2 ms
-  // latency and 3 ms transfer. To take out either would save that.
+  // The gradient is there at 7 ms and kernels run until 11: 1 ms is exposed of an all-reduce of
+  // 2 ms latency and 3 ms transfer. To take out either would save that.
   const Scratch scratch;
   scratch.write("p.yaml",
                 "format: ddpsim.workload/1\nforward: 1 ms\nbackward: 10 ms\nparameters:\n"
@@ -117,8 +117,8 @@ TEST_CASE("of two causes either of which would be hidden none is told as nothing
 
 TEST_CASE("a handover is a part of what launches cost, wherever they are told", "[tools][why]") {
   // Gradients at 7 and 11 ms, handed over for 2 ms each, from 9 and 13 on; an all-reduce takes 3.2.
-  // The first ends at 12.2, of which 1.2 are exposed, by its launch; 0.8 of the second one's wait is
-  // its launch's, behind the first one's end. Of two handovers 2 ms are seen in both tables.
+  // The first ends at 12.2, of which 1.2 are exposed, by its launch; 0.8 of the second one's wait
+  // is its launch's, behind the first one's end. Of two handovers 2 ms are seen in both tables.
   const Scratch scratch;
   scratch.write("p.yaml",
                 "format: ddpsim.workload/1\nforward: 1 ms\nbackward: 10 ms\nparameters:\n"
