@@ -105,9 +105,9 @@ TEST_CASE("keys of results are explained, by a path too", "[tools][explain]") {
                       Catch::Contains("\n  The lower end of a band around the prediction: ") &&
                       Catch::Contains(" In ms.\n") &&
                       Catch::Contains("\n  One in ten measured steps took no longer than this."));
-  CHECK_THAT(
-      ddpsim({"explain", "memory.peak_bytes"}).out,
-      Catch::StartsWith("peak_bytes, in JSON or CSV (memory)\n  The most that a rank holds "));
+  CHECK_THAT(ddpsim({"explain", "memory.peak_bytes"}).out,
+             Catch::StartsWith(
+                 "peak_bytes, in JSON or CSV (memory)\n  The most memory that a rank holds "));
   CHECK_THAT(ddpsim({"explain", "why.buckets[].Called_ms"}).out,
              Catch::StartsWith("called_ms, in JSON or CSV (why)\n"));
   CHECK_THAT(ddpsim({"explain", "step_lo_ms"}).err,
@@ -119,8 +119,8 @@ TEST_CASE("a plural is explained as its singular", "[tools][explain]") {
              Catch::StartsWith("training.buckets\n") &&
                  Catch::Contains("\nBucket\n  gradients that are sent together."));
   CHECK_THAT(ddpsim({"explain", "Ranks"}).out, Catch::Contains("\nRank\n  a process of the job"));
-  CHECK_THAT(ddpsim({"explain", "strategies"}).out, Catch::Contains("\nStrategy\n"));
-  CHECK_THAT(ddpsim({"explain", "devices"}).out, Catch::Contains("\nDevice\n"));
+  CHECK_THAT(ddpsim({"explain", "strategies"}).out, Catch::StartsWith("Strategy\n"));
+  CHECK_THAT(ddpsim({"explain", "devices"}).out, Catch::StartsWith("Device\n"));
   // A key too, where the plural is no word.
   CHECK_THAT(ddpsim({"explain", "bucket_rules"}).out, Catch::StartsWith("training.bucket_rule\n"));
 }
