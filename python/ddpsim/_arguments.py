@@ -111,7 +111,7 @@ def plain(where: str, value: Any, other: Callable[[Any], Any] | None = None,
     if isinstance(value, os.PathLike):
         return os.path.abspath(path(where, value))
     if any(value is each for each in outer):
-        raise InputError(f'{where}: a {type(value).__name__} holds itself')
+        raise InputError(f'{where}: a {type(value).__name__} contains itself')
     if len(outer) > _DEEPEST:
         raise InputError(f'{where}: more than {_DEEPEST} lists and dicts within one another')
     outer = (*outer, value)

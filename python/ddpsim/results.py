@@ -101,10 +101,8 @@ class StrategyResult:
 
     @property
     def label(self) -> str:
-        """"bucketed, 25 MiB": for people."""
-        if self.bucket_cap_bytes is None:
-            return self.strategy
-        return f'{self.strategy}, {self.bucket_cap_bytes / 2**20:g} MiB'
+        """"bucketed, 1+25 MiB": the first bucket ends at 1 MiB, the others at 25 MiB."""
+        return str(self.record['label'])
 
     def rows(self) -> list[Row]:
         """The buckets as dicts."""

@@ -1,5 +1,6 @@
 #include "scenarios/reader/glossary.hpp"
 
+#include <algorithm>
 #include <regex>
 #include <sstream>
 #include <string_view>
@@ -75,10 +76,27 @@ const std::vector<GlossaryEntry>& glossary() {
   return entries;
 }
 
-std::vector<GlossaryEntry> glossary_entries(const std::string& word) {
+std::vector<std::string> singulars_of(const std::string& word) {
+  std::vector<std::string> forms;
+  const auto add = [&](std::string_view ending, std::string_view singular) {
+    if (word.size() > ending.size() + 1 && word.ends_with(ending))
+      forms.push_back(word.substr(0, word.size() - ending.size()).append(singular));
+  };
+  add("s", "");
+  add("es", "");
+  add("ies", "y");
+  return forms;
+}
+
+std::vector<GlossaryEntry> entries_of(const std::string& word,
+                                      const std::vector<GlossaryEntry>& entries) {
+  std::vector<std::string> forms = singulars_of(word);
+  forms.push_back(word);
   std::vector<GlossaryEntry> found;
-  for (const GlossaryEntry& entry : glossary())
-    if (position_of(word, entry.words) || position_of(word + " ms", entry.words))
+  for (const GlossaryEntry& entry : entries)
+    if (std::ranges::any_of(forms, [&](const std::string& form) {
+          return position_of(form, entry.words) || position_of(form + " ms", entry.words);
+        }))
       found.push_back(entry);
   return found;
 }

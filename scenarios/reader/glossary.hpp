@@ -19,8 +19,12 @@ struct GlossaryEntry {
 /// All of them, in the order of the page.
 const std::vector<GlossaryEntry>& glossary();
 
-/// Those that explain `word`, in any case of letters; " ms" at the end of a column's name may be
-/// left out.
-std::vector<GlossaryEntry> glossary_entries(const std::string& word);
+/// Those of `entries` that explain `word`, in any case of letters; " ms" at the end of a column's
+/// name may be left out. Of a word in the plural also those of its singular.
+std::vector<GlossaryEntry> entries_of(const std::string& word,
+                                      const std::vector<GlossaryEntry>& entries);
+
+/// What a plural such as "buckets" or "strategies" may be the plural of; none of other words.
+std::vector<std::string> singulars_of(const std::string& word);
 
 }  // namespace ddpsim

@@ -235,10 +235,10 @@ std::string explained_choices(const std::string& name, const std::vector<Found>&
   return text;
 }
 
-/// What the glossary says of a word; "" if it has nothing.
-std::string explained_word(const std::string& word) {
+/// What entries such as the glossary's say of a word; "" if they have nothing.
+std::string explained_word(const std::string& word, const std::vector<GlossaryEntry>& entries) {
   std::string text;
-  for (const GlossaryEntry& entry : glossary_entries(word))
+  for (const GlossaryEntry& entry : entries_of(word, entries))
     text += fmt::format("{}{}\n{}", text.empty() ? "" : "\n", entry.heading,
                         wrapped(entry.text, terminal_width, "  ", "  "));
   return text;
@@ -396,13 +396,24 @@ std::string key_tree() {
          "means.\n";
 }
 
-std::string explanation(const std::string& given) {
+std::string explanation(const std::string& given, const std::vector<GlossaryEntry>& more) {
   const std::string key = in_small_letters(given);  // as keys are; other programs' names are not
   const std::vector<Found> all = all_keys();
   std::string text;
-  for (const std::string& part : {explained_keys(key, all), explained_entries(key),
-                                  explained_choices(key, all), explained_word(given)})
+  const auto add = [&](const std::string& part) {
     if (!part.empty()) text += (text.empty() ? "" : "\n") + part;
+  };
+  const auto add_names = [&](const std::string& name) {
+    add(explained_keys(name, all));
+    add(explained_entries(name));
+    add(explained_choices(name, all));
+  };
+  add_names(key);
+  add(explained_word(given, glossary()));
+  add(explained_word(given, more));
+  if (text.empty())
+    for (const std::string& singular : singulars_of(key)) add_names(singular);
+  if (text.empty()) add(explained_word(given.substr(given.rfind('.') + 1), more));
   if (!text.empty()) return text;
   if (const std::string told = told_elsewhere(given); !told.empty())
     throw InputError(fmt::format("unknown key \"{}\": {}", given.substr(0, 60), told));
@@ -413,8 +424,9 @@ std::string explanation(const std::string& given) {
   }
   for (const auto& [kind, of] : entry_kinds)
     for (const std::string& name : catalogue_names(kind)) known.push_back(name);
-  for (const GlossaryEntry& entry : glossary())
-    for (const std::string& word : entry.words) known.push_back(in_small_letters(word));
+  for (const auto* entries : {&glossary(), &more})
+    for (const GlossaryEntry& entry : *entries)
+      for (const std::string& word : entry.words) known.push_back(in_small_letters(word));
   const std::string guess = nearest(key, known);
   throw InputError(fmt::format("unknown key \"{}\"{}; `ddpsim explain` lists all keys",
                                given.substr(0, 60),

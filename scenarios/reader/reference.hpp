@@ -1,6 +1,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
+
+#include "scenarios/reader/glossary.hpp"
 
 namespace ddpsim {
 
@@ -12,9 +15,11 @@ std::string key_tree();
 /// What a key means: `key` is its dotted path ("training.bucket_cap") or the end of it
 /// ("bucket_cap", "powersgd.rank"), in any case of letters. Of several keys that end so, all.
 /// Explained too is a name that keys can take (an entry of the catalogue, a choice such as
-/// "bucketed") and a word of the glossary ("exposed"). Throws InputError, with the nearest of all
+/// "bucketed"), a word of the glossary ("exposed"), and one of `more`, such as the keys of results,
+/// by its name or by a path that ends with it ("memory.peak_bytes"). A plural ("strategies") is
+/// explained as its singular where it is none of these. Throws InputError, with the nearest of all
 /// these, if `key` is none.
-std::string explanation(const std::string& key);
+std::string explanation(const std::string& key, const std::vector<GlossaryEntry>& more = {});
 
 /// The page docs/scenario.md.
 std::string reference_page();

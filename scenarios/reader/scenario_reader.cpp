@@ -9,6 +9,7 @@
 #include "scenarios/reader/cluster_shape.hpp"
 #include "scenarios/reader/map.hpp"
 #include "scenarios/reader/measured_reader.hpp"
+#include "scenarios/reader/not_a_scenario.hpp"
 #include "scenarios/reader/training_reader.hpp"
 #include "scenarios/reader/workload_reader.hpp"
 
@@ -22,15 +23,16 @@ void check_accumulation(const YamlMap& entries, const Scenario& scenario) {
   if (!scenario.described || scenario.training.micro_batches == 1) return;
   const std::vector<std::string>& notes = scenario.described->notes;
   const bool adds = std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
-    return note.starts_with("one of the later of ") && note.find("micro-batches") != note.npos;
+    return note.starts_with("a later micro-batch:") ||
+           (note.starts_with("one of the later of ") && note.find("micro-batches") != note.npos);
   });
   if (!adds) return;
   const auto training = entries.find("training");
   const auto place = training ? YamlMap(*training).find("micro_batches") : std::nullopt;
   (place ? *place : entries.node())
       .fail(fmt::format(
-          "{} was described with --micro-batches, so it adds gradients already, and this would add "
-          "them once more: describe the model without --micro-batches",
+          "{} is the description of a later micro-batch, which adds gradients already, and this "
+          "would add them once more: describe the model without --later-micro-batch",
           scenario.workload.name));
 }
 
@@ -92,6 +94,11 @@ bool is_model(const Yaml& root) {
          (format->scalar() == "ddpsim.workload/1" || format->scalar() == "ddpsim.workload/2");
 }
 
+Yaml load_scenario(const std::filesystem::path& file) {
+  check_is_no_ingredient(file);
+  return Yaml::load(file);
+}
+
 /// Throws InputError if nothing says what the model is to run on.
 void check_cluster_given(const std::filesystem::path& file,
                          const std::vector<std::pair<std::string, std::string>>& settings) {
@@ -120,14 +127,14 @@ const MapDescription& scenario_keys() {
 
 Scenario read_scenario(const std::filesystem::path& file,
                        const std::vector<std::pair<std::string, std::string>>& overrides) {
-  Yaml root = Yaml::load(file);
+  Yaml root = load_scenario(file);
   if (is_model(root)) return read_profile_as_scenario(file, overrides);
   apply_settings(root, overrides);
   return read(root, file);
 }
 
 bool is_workload_profile(const std::filesystem::path& file) {
-  return is_model(Yaml::load(file));
+  return is_model(load_scenario(file));
 }
 
 Scenario read_profile_as_scenario(

@@ -51,8 +51,7 @@ class Removal {
     if (has(Loss::launches)) cost.host = cost.first_launch = Duration::zero();
     switch (traits_of(operation).kind) {
       case OperationTraits::Kind::collective:
-        if (has(Loss::transfer)) cost.work = std::min(cost.work, cost.latency);
-        if (has(Loss::latency)) cost.work = cost.latency = Duration::zero();
+        cheapen_collective(cost);
         break;
       case OperationTraits::Kind::transfer:
         if (has(Loss::transfer)) cost.work = Duration::zero();
@@ -65,13 +64,42 @@ class Removal {
     }
   }
 
+  void cheapen_collective(WorkCost& cost) const {
+    const Duration latency = std::min(cost.work, cost.latency), transfer = cost.work - latency;
+    if (has(Loss::latency)) cost.latency = Duration::zero();
+    cost.work = (has(Loss::latency) ? Duration::zero() : latency) +
+                (has(Loss::transfer) ? Duration::zero() : transfer);
+  }
+
   std::vector<Work> kept_;  ///< what `none` does as well, though it is no training
   std::array<bool, all_losses.size()> removed_{};
 };
 
+using Parts = std::array<Duration, all_losses.size()>;
+
 Schedule schedule_of_none(const StepModel& model, Training training) {
   training.strategy = Strategy::none;
   return build_schedule(model.works, training);
+}
+
+/// all_losses with what lies between the first and the rest in the opposite order.
+auto opposite_order() {
+  auto order = all_losses;
+  std::reverse(order.begin() + 1, order.end() - 1);
+  return order;
+}
+
+/// The mean of each part. What halves leave over goes to the next odd one, so that the means sum to
+/// what both sum to.
+Parts means(const Parts& one, const Parts& other) {
+  Parts mean{};
+  Duration left{};
+  for (std::size_t part = 0; part < mean.size(); ++part) {
+    const Duration sum = one[part] + other[part] + left;
+    mean[part] = Duration(sum.count() >> 1);
+    left = sum - 2 * mean[part];
+  }
+  return mean;
 }
 
 }  // namespace
@@ -90,21 +118,27 @@ Duration one_rank_step(const StepModel& model, Training training) {
 
 StepLoss step_loss(const StepModel& model, const Step& step) {
   const Schedule schedule = build_schedule(model.works, step.training);
-  Removal removal(schedule_of_none(model, step.training));
-  CostModel costs = model.costs;
+  const Schedule none = schedule_of_none(model, step.training);
   StepLoss loss;
   loss.one_rank = one_rank_step(model, step.training);
-  Duration before = step.metrics.step;
-  for (const Loss part : all_losses) {
-    removal.remove(part);
-    if (part == Loss::interference) costs.backward_beside_hook = 1;
-    if (part == Loss::slowest_rank) costs.slowest_rank = 1;
-    const Duration after = part == Loss::rest
-                               ? loss.one_rank
-                               : std::min(before, step_length(costs, schedule, removal));
-    loss.parts[static_cast<std::size_t>(part)] = before - after;
-    before = after;
-  }
+  const auto parts_in = [&](const auto& order) {
+    Removal removal(none);
+    CostModel costs = model.costs;
+    Parts parts{};
+    Duration before = step.metrics.step;
+    for (const Loss part : order) {
+      removal.remove(part);
+      if (part == Loss::interference) costs.backward_beside_hook = 1;
+      if (part == Loss::slowest_rank) costs.slowest_rank = 1;
+      const Duration after = part == Loss::rest
+                                 ? loss.one_rank
+                                 : std::min(before, step_length(costs, schedule, removal));
+      parts[static_cast<std::size_t>(part)] = before - after;
+      before = after;
+    }
+    return parts;
+  };
+  loss.parts = means(parts_in(all_losses), parts_in(opposite_order()));
   return loss;
 }
 

@@ -18,7 +18,7 @@ enum class Loss : std::uint8_t {
   transfer,      ///< bytes on their way that no computation hides
   latency,       ///< the part of collectives that moves no bytes, where no computation hides it
   copies,        ///< kernels for communication: into and out of buckets, divisions, a comm hook's
-  launches,      ///< the host: hooks, and to enqueue copies and collectives
+  launches,      ///< the host: hooks, enqueueing copies and collectives, handing them over
   /// What is left: the host's waits for the device and for other ranks, collectives in their order.
   /// Negative where the strategy computes less than `none` does, as an optimizer that is shared out
   /// among the ranks.
@@ -40,19 +40,23 @@ struct StepLoss {
 
 /// The loss of `step`, which `model` predicted, part by part.
 ///
-/// The step is simulated again and again, each time with one more of the losses taken out, in the
-/// order of `all_losses`; each part is by how much that makes the step shorter. After the last one
-/// the step is `one_rank`: that of the strategy `none` with no rank slower than the others. So the
-/// parts sum to the step minus `one_rank`, to the tick. The order matters: what two causes hold up
-/// together counts for the one that is taken out later. Interference goes first, because without it
-/// every time is a maximum or a sum of others, so that what becomes shorter never makes the step
-/// longer. Where a comm hook's kernels take turns with those of the backward pass it may, by a
-/// little: then the part counts as nothing, and the next one from the shortest step so far.
+/// The step is simulated again and again, each time with one more of the losses taken out, twice:
+/// in the order of `all_losses`, and in the opposite order behind interference. Each part is the
+/// mean of what taking it out saves in the two, so that two causes either of which would be hidden
+/// have half each, whichever stands first (of two causes this mean is their Shapley value). After
+/// the last one the step is `one_rank`: that of the strategy `none` with no rank slower than the
+/// others. So the parts sum to the step minus `one_rank`, to the tick. Interference goes first in
+/// both, because without it every time is a maximum or a sum of others, so that what becomes
+/// shorter never makes the step longer. Where a comm hook's kernels take turns with those of the
+/// backward pass it may, by a little: then the part counts as nothing, and the next one from the
+/// shortest step so far.
 ///
 /// Example: ranks compute for 18 ms, the slowest for 27; then one all-reduce of 0.5 ms latency and
 /// 3 ms transfer. The step takes 30.5 ms: 18 of one rank, 9 slowest rank, 3 transfer, 0.5 latency.
+/// Were 3 ms of the all-reduce hidden, taking out either of its parts would save the 0.5 ms that
+/// are exposed: they would have 0.25 each.
 ///
-/// Cost: one simulation for each part. Throws as `predict` does.
+/// Cost: two simulations for each part. Throws as `predict` does.
 StepLoss step_loss(const StepModel& model, const Step& step);
 
 /// The step of one rank that trains by itself. Without communication a rank of many differs from

@@ -13,7 +13,7 @@ namespace ddpsim {
 enum class Change : std::uint8_t {
   link_twice_as_fast,  ///< the part of every all-reduce that moves bytes takes half the time
   no_latency,          ///< the other part takes none
-  free_launch,         ///< the host enqueues kernels, hooks and collectives in no time
+  free_launch,         ///< the host takes no time for kernels, hooks, collectives and handovers
   no_interference,     ///< kernels and collectives do not slow each other
   even_ranks,          ///< no rank is slower than the others
 };

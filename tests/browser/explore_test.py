@@ -128,10 +128,10 @@ def each_slider(program):
 
 
 def each_choice(program):
-    """Comm hooks and links."""
+    """Comm hooks, ready systems and links."""
     with explored(program) as (address, _), devtools.Browser() as browser:
         page = opened(browser, address)
-        for control in ('comm_hook', 'intra_link', 'inter_link'):
+        for control in ('comm_hook', 'system', 'intra_link', 'inter_link'):
             values = page.value(f'[...document.getElementById("{control}").options]'
                                 '.map(each => each.value)')
             check(values[0] == '' and len(values) > 5, control, values)
@@ -141,6 +141,45 @@ def each_choice(program):
             move(page, control, '')
         check(page.value('ddpsimExplore.answer.settings') == [], 'something is left')
         check(page.problems == [], page.problems)
+
+
+def ready_systems(program):
+    """A ready system takes the place of the whole cluster but for the number of nodes, and what is
+    moved besides is moved of the system."""
+    first = 'document.getElementById("{}").options[0].textContent'
+    with explored(program) as (address, _), devtools.Browser() as browser:
+        page = opened(browser, address)
+        check(page.value(first.format('system')) == 'as given (h100-sxm)')
+        check(page.value(first.format('intra_link')) == 'as given (nvlink4)')
+        move(page, 'system', 'dgx-a100')
+        check_state(program, page)
+        cluster = page.value('ddpsimExplore.answer.record.cluster')
+        check([cluster[key] for key in ('device', 'nodes', 'ranks_per_node', 'intra_node')] ==
+              ['a100-80', 2, 8, 'nvlink3'], cluster)
+        check(page.value('ddpsimExplore.answer.settings') == [['cluster', 'dgx-a100']])
+        check(page.value('document.querySelector("output[for=ranks_per_node]").textContent') == '8')
+        check(page.value(first.format('intra_link')) == "the system's (nvlink3)")
+        given = page.value('document.querySelector("output[for=intra_latency]").textContent')
+        move(page, 'intra_bandwidth', '0')
+        check_state(program, page)
+        cluster = page.value('ddpsimExplore.answer.record.cluster')
+        check(cluster['device'] == 'a100-80' and cluster['ranks_per_node'] == 8, cluster)
+        check(page.value('document.querySelector("output[for=intra_bandwidth]").textContent') ==
+              '1 GB/s')
+        latency = page.value('document.querySelector("output[for=intra_latency]").textContent')
+        check(latency == given, latency, 'was', given)
+        move(page, 'nodes', '0')
+        check_state(program, page)
+        check(page.value('ddpsimExplore.answer.record.ranks') == 8)
+        link = page.value('document.getElementById("link").textContent')
+        record = page.value('ddpsimExplore.answer.record')
+        other = opened(browser, link)
+        check(other.value('ddpsimExplore.answer.record') == record, 'the link opens another state')
+        answers = page.value('ddpsimExplore.answers')
+        page.value('document.getElementById("reset").click()')
+        settle(page, answers)
+        check(page.value(first.format('intra_link')) == 'as given (nvlink4)')
+        check(page.problems == [] and other.problems == [], page.problems, other.problems)
 
 
 def keyboard(program):
@@ -271,11 +310,11 @@ def timeline(program):
         page = opened(browser, address)
         page.wait_for('window.ddpsimTimelines?.length === 1')
         lanes = 'ddpsimTimelines[0].lanes.map(each => each.step)'
-        check(set(page.value(lanes)) == {'bucketed, 25 MiB'}, page.value(lanes))
+        check(set(page.value(lanes)) == {'bucketed, 1+25 MiB'}, page.value(lanes))
         answers = page.value('ddpsimExplore.answers')
         page.value('document.getElementById("show-naive").click()')
         settle(page, answers)
-        check(set(page.value(lanes)) == {'naive', 'bucketed, 25 MiB'}, page.value(lanes))
+        check(set(page.value(lanes)) == {'naive', 'bucketed, 1+25 MiB'}, page.value(lanes))
         page.value('ddpsimTimelines[0].zoom(0.25)')
         before = page.value('ddpsimTimelines[0].to - ddpsimTimelines[0].from')
         move(page, 'skew', '5')
@@ -361,7 +400,8 @@ def gone(program):
         check(re.search('is it still running', said), said)
 
 
-CASES = {'each slider': each_slider, 'each choice': each_choice, 'keyboard': keyboard,
+CASES = {'each slider': each_slider, 'each choice': each_choice,
+         'ready systems': ready_systems, 'keyboard': keyboard,
          'links': links, 'odd addresses': odd_addresses, 'narrow pages': narrow_pages, 'save': save,
          'timeline': timeline, 'pace': pace, 'gone': gone}
 

@@ -258,7 +258,7 @@ def v100_busy_ms():
 
 def against_v100(program, folder):
     file = folder / 'resnet50.v100.yaml'
-    program('describe', f'{folder / "models.py"}:resnet50', '--micro-batches', '2', '--quiet', '-o',
+    program('describe', f'{folder / "models.py"}:resnet50', '--later-micro-batch', '--quiet', '-o',
             str(file))
     settings = ['cluster.device=v100', 'cluster.launch=1 ns']
     kernels, figures = (ask(str(file), settings) for ask in (program.kernels, program.figures))

@@ -43,7 +43,7 @@ def test_run_has_figures_as_fields(scenarios):
     assert bucketed.known_from == 'laws'
     assert result.best.step_ms == min(each.step_ms for each in result)
     assert sum(bucket.bytes for bucket in bucketed.buckets) == 497759232  # 124439808 numbers
-    assert bucketed.label == 'bucketed, 25 MiB'
+    assert bucketed.label == 'bucketed, 1+25 MiB'
     assert bucketed.record['mfu'] == result.rows()[3]['mfu'] > 0
     with pytest.raises(KeyError, match='"none"; there are: naive, flat, overlap, bucketed'):
         result['none']
@@ -54,7 +54,7 @@ def test_run_has_figures_as_fields(scenarios):
 def test_run_prints_as_the_program_does(program, scenarios):
     result = ddpsim.run(scenarios / 'examples/first.yaml')
     lines = repr(result).splitlines()
-    assert len(lines) <= 24 and any(line.startswith('bucketed, 25 MiB') for line in lines)
+    assert len(lines) <= 24 and any(line.startswith('bucketed, 1+25 MiB') for line in lines)
     text = subprocess.run([program, 'run', scenarios / 'examples/first.yaml'], capture_output=True,
                           text=True, check=True, env={'COLUMNS': '100'}).stdout
     assert result.report() == text
@@ -68,7 +68,7 @@ def test_a_notebook_gets_a_table_and_a_timeline(scenarios):
     # four of the legend.
     buckets = sum(len(each.buckets) for each in result)
     assert page.count('<rect') == 4 * 3 + buckets + 4
-    assert f'{result["bucketed"].step_ms:.2f} ms' in page and 'bucketed, 25 MiB' in page
+    assert f'{result["bucketed"].step_ms:.2f} ms' in page and 'bucketed, 1+25 MiB' in page
     named = ddpsim.run(scenarios / 'examples/first.yaml', set={'name': '<b>&'})
     assert '&lt;b&gt;&amp;' in named._repr_html_() and '<b>&<' not in named._repr_html_()
 

@@ -337,7 +337,7 @@ def test_a_step_of_resnet_50_launches_what_a_trace_of_a_v100_shows():
     """Both passes of a later micro-batch: 832 kernels (pytorch/kineto, tb_plugin/test/
     result_check_file.txt: 8856 in six steps, of which 644 a step are zero_grad's and SGD's)."""
     model, batch, loss, _ = example('resnext', 'resnet50')
-    workload = describe(model, (batch[0][:2], batch[1][:2]), loss, micro_batches=2)
+    workload = describe(model, (batch[0][:2], batch[1][:2]), loss, later_micro_batch=True)
     seen, tensor_cores = 8856 / 6 - 4 * 161, ('cudnn.layout', 'cudnn.sum_of_parts')
     ours = sum((k.launches_in_fp32 or k.launches)
                for k in launched_by(80, workload.forward + workload.backward)

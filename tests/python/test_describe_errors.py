@@ -1,4 +1,5 @@
 """What cannot be described is one line that names the module and the line of the model."""
+import argparse
 import contextlib
 import io
 import os
@@ -174,6 +175,9 @@ def test_wrong_words_are_one_line(file, described):
     where = file('return self.linear(x)')
     for words, said in ((('--bogus',), 'unrecognized arguments: --bogus; --help tells the flags'),
                         (('--batch', '0'), 'expected a whole number above zero, got "0"'),
+                        (('--micro-batches', '4'), 'leave the flag out, and say `ddpsim run ... '
+                         '--set training.micro_batches=4` for a step of 4; a later micro-batch by '
+                         'itself, which adds gradients, is --later-micro-batch'),
                         (('--device', 'tpu'), "invalid choice: 'tpu'")):
         assert said in one_line(described('my_model.py', *words, where=where))
     assert 'are required: FILE.py:FUNCTION' in one_line(described(where=where))
@@ -215,4 +219,5 @@ def test_the_program_tells_every_flag():
     told = subprocess.run([pathlib.Path(sysconfig.get_path('scripts'), 'ddpsim'), 'describe',
                            '--help'], text=True, capture_output=True, check=True).stdout
     for action in parser()._actions:
-        assert action.option_strings[-1:] == [] or action.option_strings[-1] in told
+        if action.help != argparse.SUPPRESS:  # refused, with what to write
+            assert action.option_strings[-1:] == [] or action.option_strings[-1] in told

@@ -135,7 +135,7 @@ def test_a_sparse_gradient_has_a_row_for_each_index():
 
 def test_later_micro_batches_add_one_kernel_for_each_parameter():
     model, batch, loss, _ = example('vit')
-    first, later = (describe(model, batch, loss, micro_batches=n) for n in (1, 2))
+    first, later = (describe(model, batch, loss, later_micro_batch=n) for n in (False, True))
     added = len(later.backward) - len(first.backward)
     assert added == len(first.parameters)
     assert described_order(first) == described_order(later)

@@ -46,7 +46,7 @@ def test_what_is_no_scenario_is_said(ask, source, said):
 
 
 def test_dicts_that_hold_themselves_and_deep_ones(small):
-    with pytest.raises(ERROR, match='cluster.more: a dict holds itself'):
+    with pytest.raises(ERROR, match='cluster.more: a dict contains itself'):
         ddpsim.run(holding_itself(small))
     deep = 1
     for _ in range(2000):

@@ -8,7 +8,7 @@ import pytest
 
 SEED = 'seeds/cs336-xl-2xh100.yaml'
 STRATEGIES = {'naive': 'naive', 'flat': 'flat', 'overlap': 'overlap',
-              'bucketed': 'bucketed-25-MiB'}
+              'bucketed': 'bucketed-1+25-MiB'}
 pytest.importorskip('hta', reason='HolisticTraceAnalysis is not installed')
 
 

@@ -151,18 +151,26 @@ TEST_CASE("a description that adds gradients is not added to once more", "[tools
   const std::size_t place = text.find(notes);
   REQUIRE(place != std::string::npos);
   const std::string first = scratch.write("first.yaml", text).string();
-  text.insert(place + notes.size(),
-              "  - \"one of the later of 4 micro-batches: gradients are added\"\n");
-  const std::string later = scratch.write("later.yaml", text).string();
+  const auto noted = [&](const std::string& file, const std::string& note) {
+    std::string with = text;
+    return scratch.write(file, with.insert(place + notes.size(), "  - \"" + note + "\"\n"))
+        .string();
+  };
+  const std::string later =
+      noted("later.yaml", "a later micro-batch: gradients are added to those that are there");
+  const std::string earlier_release =
+      noted("earlier.yaml", "one of the later of 4 micro-batches: gradients are added");
   const auto run = [&](const std::string& file, const std::string& micro_batches) {
     return ddpsim({"run", file, "--cluster", "dgx-h100", "--set", "compare=[bucketed]", "--set",
                    "training.micro_batches=" + micro_batches});
   };
-  const Outcome twice = run(later, "4");
-  CHECK(twice.code == 2);
-  CHECK(lines_of(twice.err).size() == 1);
-  CHECK_THAT(twice.err, Catch::Contains("--set training.micro_batches=4") &&
-                            Catch::Contains("describe the model without --micro-batches"));
+  for (const std::string& file : {later, earlier_release}) {
+    const Outcome twice = run(file, "4");
+    CHECK(twice.code == 2);
+    CHECK(lines_of(twice.err).size() == 1);
+    CHECK_THAT(twice.err, Catch::Contains("--set training.micro_batches=4") &&
+                              Catch::Contains("describe the model without --later-micro-batch"));
+  }
   CHECK(run(later, "1").code == 0);
   CHECK(run(first, "4").code == 0);
 }

@@ -77,7 +77,8 @@ TEST_CASE("describe says in a line what is missing", "[tools][describe_command]"
       Catch::Contains("has no module torch; run") && Catch::Contains("or set DDPSIM_PYTHON"));
   CHECK_THAT(said(stand_in(scratch, "3.11.2\\n2.13.0\\nno")),
              Catch::Contains("needs the Python package ddpsim"));
-  CHECK_THAT(said(stand_in(scratch, "Usage: python FILE")), Catch::Contains("does not run Python"));
+  CHECK_THAT(said(stand_in(scratch, "Usage: python FILE")),
+             Catch::Contains("is no Python: it does not answer as one does"));
   CHECK_THAT(said("no-such-python"), Catch::Contains("DDPSIM_PYTHON=no-such-python: no such"));
   CHECK_THAT(said(stand_in(scratch, complete), ""), Catch::Contains("describe needs a model"));
 }

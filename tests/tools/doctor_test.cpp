@@ -102,7 +102,7 @@ TEST_CASE("doctor says what describe would need of Python", "[tools][doctor]") {
     CHECK(ability(incomplete, what).at("possible") == "no");
   }
   CHECK_THAT(part(with("nonsense"), "Python").at("found").get<std::string>(),
-             Catch::Contains("does not run Python"));
+             Catch::Contains("is no Python: it does not answer as one does"));
   const Outcome none = doctor({{"DDPSIM_PYTHON", ""}, {"VIRTUAL_ENV", ""}, {"PATH", "/nowhere"}});
   CHECK_THAT(part(none, "Python").at("found").get<std::string>(),
              Catch::Contains("there is no python3 on PATH"));
@@ -125,9 +125,9 @@ TEST_CASE("a Python that never answers, or never stops, does not stop doctor", "
     CAPTURE(python);
     const Json check = part(outcome.get(), "Python");
     CHECK(check.at("health") == "missing");
-    CHECK_THAT(
-        check.at("found").get<std::string>(),
-        Catch::Contains(python == endless ? "does not run Python" : "does not answer within"));
+    CHECK_THAT(check.at("found").get<std::string>(),
+               Catch::Contains(python == endless ? "is no Python: it does not answer as one does"
+                                                 : "does not answer within"));
   }
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));
 }

@@ -99,6 +99,32 @@ TEST_CASE("a word of the tables is explained as the glossary does, in any case o
   CHECK_THAT(ddpsim({"explain", "regrett"}).err, Catch::Contains("did you mean \"regret\"?"));
 }
 
+TEST_CASE("keys of results are explained, by a path too", "[tools][explain]") {
+  const std::string low = ddpsim({"explain", "step_low_ms"}).out;
+  CHECK_THAT(low, Catch::StartsWith("step_low_ms, in JSON or CSV (run, tune") &&
+                      Catch::Contains("\n  The lower end of a band around the prediction: ") &&
+                      Catch::Contains(" In ms.\n") &&
+                      Catch::Contains("\n  One in ten measured steps took no longer than this."));
+  CHECK_THAT(ddpsim({"explain", "memory.peak_bytes"}).out,
+             Catch::StartsWith(
+                 "peak_bytes, in JSON or CSV (memory)\n  The most memory that a rank holds "));
+  CHECK_THAT(ddpsim({"explain", "why.buckets[].Called_ms"}).out,
+             Catch::StartsWith("called_ms, in JSON or CSV (why)\n"));
+  CHECK_THAT(ddpsim({"explain", "step_lo_ms"}).err,
+             Catch::Contains("did you mean \"step_low_ms\"?"));
+}
+
+TEST_CASE("a plural is explained as its singular", "[tools][explain]") {
+  CHECK_THAT(ddpsim({"explain", "buckets"}).out,
+             Catch::StartsWith("training.buckets\n") &&
+                 Catch::Contains("\nBucket\n  gradients that are sent together."));
+  CHECK_THAT(ddpsim({"explain", "Ranks"}).out, Catch::Contains("\nRank\n  a process of the job"));
+  CHECK_THAT(ddpsim({"explain", "strategies"}).out, Catch::StartsWith("Strategy\n"));
+  CHECK_THAT(ddpsim({"explain", "devices"}).out, Catch::StartsWith("Device\n"));
+  // A key too, where the plural is no word.
+  CHECK_THAT(ddpsim({"explain", "bucket_rules"}).out, Catch::StartsWith("training.bucket_rule\n"));
+}
+
 TEST_CASE("every word and column of docs/glossary.md is explained", "[tools][explain]") {
   const auto page = std::filesystem::path(DDPSIM_SCENARIOS).parent_path() / "docs/glossary.md";
   std::set<std::string> words;

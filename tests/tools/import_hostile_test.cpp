@@ -123,7 +123,7 @@ TEST_CASE("events with impossible numbers are refused with their number",
   CHECK(
       second(
           R"("ts": 0, "dur": 1, "args": {"Input Dims": [[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]]})") ==
-      "t.json: event 2: a tensor of more than 16 extents");
+      "t.json: event 2: a tensor of more than 16 dimensions");
   CHECK_THAT(refused(scratch, "{\"distributedInfo\": {\"rank\": -3}, \"traceEvents\": []}"),
              Catch::Contains("distributedInfo"));
 }

@@ -353,7 +353,7 @@ TEST_CASE("nonsense in a log of NCCL is passed over, and what is kept is bounded
   const Json said = outcome.json();
   CHECK(said.at("ranks") == 2);
   CHECK(said.at("taken").size() < 5000);
-  CHECK_THAT(said.at("notes").dump(), Catch::Contains("the log says more than is kept"));
+  CHECK_THAT(said.at("notes").dump(), Catch::Contains("the log holds more than ddpsim keeps"));
   CHECK(outcome.out.find('\x1b') == std::string::npos);
 }
 

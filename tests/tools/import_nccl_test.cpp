@@ -221,7 +221,7 @@ TEST_CASE("what a log says of no use is named", "[tools][import_nccl]") {
   REQUIRE(outcome.code == 0);
   const std::string notes = outcome.json()["notes"].dump();
   CHECK_THAT(notes, Catch::Contains("possible size: 3"));
-  CHECK_THAT(notes, Catch::Contains("2 types"));
+  CHECK_THAT(notes, Catch::Contains("2 data types"));
   CHECK_THAT(notes, Catch::Contains("two points are too little"));
 }
 

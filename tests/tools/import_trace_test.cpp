@@ -339,7 +339,7 @@ TEST_CASE("a step whose host runs ahead predicts itself from its own trace and i
                                 scratch.folder());
   REQUIRE(traced.code == 0);
   const double step = traced.json()["results"][0]["step_ms"];
-  REQUIRE(ddpsim({"import", "torch-trace", "t/bucketed-25-MiB/rank0.json.gz", "-o", "p.yaml",
+  REQUIRE(ddpsim({"import", "torch-trace", "t/bucketed-1+25-MiB/rank0.json.gz", "-o", "p.yaml",
                   "--link-profile", "link.yaml", "--quiet"},
                  scratch.folder())
               .code == 0);

@@ -39,6 +39,7 @@ TEST_CASE("run --json has exactly the fields of ddpsim.run/1", "[tools][run]") {
   for (const Json& each : run["results"]) {
     strategies.push_back(each["strategy"]);
     CHECK(keys_of(each) == Words{"strategy",
+                                 "label",
                                  "bucket_cap_bytes",
                                  "step_ms",
                                  "forward_ms",
@@ -296,8 +297,31 @@ TEST_CASE("the flag --quiet prints nothing, and the table nothing but itself", "
   CHECK(quiet.err.empty());
   const Outcome table = ddpsim({"run", file});
   CHECK_THAT(table.out, Catch::StartsWith("GPT-2 on eight A100\n"));
-  CHECK_THAT(table.out, Catch::Contains("bucketed, 25 MiB"));
+  CHECK_THAT(table.out, Catch::Contains("bucketed, 1+25 MiB"));
   CHECK(table.err.empty());
+}
+
+TEST_CASE("a name tells DDP's default from a cap that holds for the first bucket too",
+          "[tools][run]") {
+  const std::string file = shipped("examples/first.yaml");
+  const auto label = [&](Words set) {
+    Words words{"--set", "compare=[bucketed]"};
+    for (const std::string& each : set) words.insert(words.end(), {"--set", each});
+    const Json run = run_json(file, words);
+    const std::string name = run["results"][0]["label"];
+    words.insert(words.begin(), {"run", file});
+    CHECK_THAT(ddpsim(words).out, Catch::Contains("\n" + name + " "));
+    return name;
+  };
+  CHECK(label({}) == "bucketed, 1+25 MiB");
+  CHECK(label({"training.bucket_cap=25MiB"}) == "bucketed, 25 MiB");
+  CHECK(label({"training.first_bucket_cap=none"}) == "bucketed, 25 MiB");
+  CHECK(label({"training.first_bucket_cap=25MiB"}) == "bucketed, 25 MiB");
+  CHECK(label({"training.bucket_cap=4MiB", "training.first_bucket_cap=64KiB"}) ==
+        "bucketed, 64 KiB+4 MiB");
+  CHECK(label({"training.last_bucket_cap=true"}) == "bucketed, 25+1 MiB");
+  CHECK(label({"training.bucket_caps=[1 MiB, 4 MiB]"}) == "bucketed, 2 caps");
+  CHECK(label({"training.comm_hook=fp16_compress"}) == "bucketed, 1+25 MiB, fp16_compress");
 }
 
 TEST_CASE("one rank has no speedup over naive", "[tools][run]") {

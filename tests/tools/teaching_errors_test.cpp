@@ -158,6 +158,45 @@ TEST_CASE("errors say what to write", "[tools][bad_input]") {
   }
 }
 
+TEST_CASE("what a scenario is made of is told with the command that makes one",
+          "[tools][bad_input]") {
+  const Scratch scratch;
+  scratch.write("my.py", "def make():\n    return None\n");
+  const auto said = [&](const std::vector<std::string>& arguments) {
+    const Outcome outcome = ddpsim(arguments, scratch.folder());
+    CHECK(outcome.code == 2);
+    CHECK(outcome.out.empty());
+    return outcome.err;
+  };
+  const auto made = [](const std::string& name, const std::string& what, const std::string& flag) {
+    return fmt::format(
+        "ddpsim: {0}: no such file, but the name of {1}: `ddpsim init --{2} {0} {0}.yaml` writes a "
+        "scenario with it\n",
+        name, what, flag);
+  };
+  for (const char* command : {"run", "tune", "schedule", "validate", "score", "init"}) {
+    CAPTURE(command);
+    CHECK(said({command, "gpt2"}) == made("gpt2", "a model", "model"));
+  }
+  CHECK(said({"run", "dgx-h100"}) == made("dgx-h100", "a ready cluster", "cluster"));
+  CHECK(said({"run", "h100-sxm"}) == made("h100-sxm", "a device", "device"));
+  CHECK(said({"sweep", "gpt2", "--vary", "training.bucket_cap=1MiB,2MiB"}) ==
+        made("gpt2", "a model", "model"));
+  // The command that is told does it.
+  CHECK(ddpsim({"init", "--model", "gpt2", "gpt2.yaml"}, scratch.folder()).code == 0);
+  CHECK(ddpsim({"run", "gpt2.yaml"}, scratch.folder()).code == 0);
+  // A file of such a name is one like others.
+  scratch.write("gpt2", workload + cluster);
+  CHECK(ddpsim({"run", "gpt2"}, scratch.folder()).code == 0);
+  const std::string make =
+      ": a Python file is no scenario: describe the model that its function make returns, with its "
+      "batch and loss, by `ddpsim describe my.py:make -o my.yaml`, then give my.yaml in its place, "
+      "with --cluster\n";
+  CHECK(said({"run", "my.py"}) == "ddpsim: my.py" + make);
+  CHECK(said({"tune", "my.py:make"}) == "ddpsim: my.py:make" + make);
+  CHECK(said({"run", "none.py"}) == "ddpsim: none.py: no such file\n");
+}
+
 TEST_CASE("what was refused for its spelling is taken", "[tools]") {
   const Scratch scratch;
   scratch.write("true.yaml", workload + cluster + "training: {micro_batches: 2, no_sync: True}\n");

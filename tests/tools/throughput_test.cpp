@@ -33,6 +33,37 @@ const std::string two_nodes =
     "cluster: {device: a100-80, nodes: 2, ranks_per_node: 4, intra_node: nvlink3, inter_node: "
     "ib-hdr}\n";
 
+TEST_CASE("tables of what is varied say tokens a second, MFU and peak memory",
+          "[tools][throughput]") {
+  const Words vary{"--vary", "training.bucket_cap=1MiB,25MiB", "--set", "compare=[bucketed]"};
+  const auto table = [&](const std::string& command, const std::string& file) {
+    Words words{command, file, "--wide"};
+    words.insert(words.end(), vary.begin(), vary.end());
+    const Outcome outcome = ddpsim(words);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.out;
+  };
+  Words json{"run", first_example, "--json", "-"};
+  json.insert(json.end(), vary.begin(), vary.end());
+  const Json result = ddpsim(json).json()[0]["results"][0];
+  const std::string figures =
+      fmt::format("  {:.0f}  {:.1f} %  ", result["tokens_per_second"].get<double>(),
+                  100 * result["mfu"].get<double>());
+  const std::string memory = to_string(Bytes{result["memory"]["peak_bytes"].get<std::int64_t>()});
+  for (const char* command : {"run", "sweep"}) {
+    CAPTURE(command);
+    const std::string text = table(command, first_example);
+    CHECK_THAT(text, Catch::Contains("  tokens/s") && Catch::Contains("     MFU") &&
+                         Catch::Contains("  peak memory") && !Catch::Contains("samples/s"));
+    CHECK_THAT(text, Catch::Contains(figures) && Catch::Contains("  " + memory + "  "));
+    // The samples of a network that takes no sequences; a profile's are not known, nor is its MFU.
+    const Scratch scratch;
+    const std::string samples = table(command, scratch.write("two-nodes.yaml", two_nodes).string());
+    CHECK_THAT(samples, Catch::Contains("  samples/s") && !Catch::Contains("tokens/s"));
+  }
+}
+
 TEST_CASE("throughput is the samples and tokens of a step over its time", "[tools][throughput]") {
   // first.yaml: GPT-2 on eight ranks; three micro-batches are three times the samples.
   const Scenario scenario = read_scenario(first_example);

@@ -444,7 +444,7 @@ TEST_CASE("a predicted trace, imported, gives back its step", "[tools][trace]") 
   const std::map<std::string, std::string> folders{{"naive", "naive"},
                                                    {"flat", "flat"},
                                                    {"overlap", "overlap"},
-                                                   {"bucketed", "bucketed-25-MiB"}};
+                                                   {"bucketed", "bucketed-1+25-MiB"}};
   for (const Json& result : run["results"]) {
     const std::string strategy = result["strategy"];
     CAPTURE(strategy);

@@ -211,7 +211,7 @@ TEST_CASE("validate runs comm hooks and other trainings in turns", "[tools][vali
       CHECK(results[which].at("set").at("training.comm_hook") == hooks[hook]);
       CHECK(results[which].at("set").at("training.no_sync") == (which == once ? "true" : "false"));
       CHECK_THAT(outcome.out,
-                 Catch::Contains(fmt::format("bucketed, 16 KiB, comm_hook: {}, no_sync: {} ",
+                 Catch::Contains(fmt::format("bucketed, 4+16 KiB, comm_hook: {}, no_sync: {} ",
                                              hooks[hook], which == once)));
     }
     CHECK(bytes(synced) == 2 * bytes(once));  // both micro-batches communicate, or the last one
@@ -220,7 +220,7 @@ TEST_CASE("validate runs comm hooks and other trainings in turns", "[tools][vali
   CHECK(bytes(6) < bytes(4));
   CHECK(bytes(8) == bytes(6));
   CHECK_THAT(content_of(log),
-             Catch::Contains("\"bucketed, 16 KiB, comm_hook: fp16_compress, no_sync: true\""));
+             Catch::Contains("\"bucketed, 4+16 KiB, comm_hook: fp16_compress, no_sync: true\""));
 }
 
 TEST_CASE("validate varies nothing but how gradients are averaged", "[tools][validate]") {
@@ -267,7 +267,7 @@ TEST_CASE("validate prints both sides and draws both timelines", "[tools][valida
         (stolen > most_stolen));
   for (const char* text :
        {"predicted ms  measured ms", "overlap", "compute  communication  waiting  launch",
-        "buckets of bucketed, 16 KiB: predicted | measured", "predicted compute",
+        "buckets of bucketed, 4+16 KiB: predicted | measured", "predicted compute",
         "measured  compute", "gradients: identical on all ranks to the bit under every strategy",
         "schedules, by fingerprint, simulated and executed by every rank: none "})
     CHECK_THAT(outcome.out, Catch::Contains(text));

@@ -89,6 +89,65 @@ TEST_CASE("what a step loses sums to what it takes beyond one rank by itself", "
   }
 }
 
+TEST_CASE("of two causes either of which would be hidden none is told as nothing", "[tools][why]") {
+  // The gradient is there at 7 ms and kernels run until 11: 1 ms is exposed of an all-reduce of
+  // 2 ms latency and 3 ms transfer. To take out either would save that.
+  const Scratch scratch;
+  scratch.write("p.yaml",
+                "format: ddpsim.workload/1\nforward: 1 ms\nbackward: 10 ms\nparameters:\n"
+                "  - {name: w, shape: [750000], dtype: fp32, ready: 6 ms}\n");
+  const std::string file =
+      scratch
+          .write("s.yaml",
+                 "workload: {model: p.yaml}\ncompare: [overlap]\n"
+                 "cluster: {device: a100-80, ranks_per_node: 2, skew: 0 %, interference: {}, "
+                 "intra_node: {kind: pcie, latency: 1 ms, bandwidth: 1 GB/s}, "
+                 "collectives: alpha-beta}\n")
+          .string();
+  const Json result = why_run(file)["results"][0];
+  const Json& why = result["why"];
+  CHECK(why["lost_transfer_ms"].get<double>() == Approx(0.5));
+  CHECK(why["lost_latency_ms"].get<double>() == Approx(0.5));
+  CHECK(why["what_if"][1]["change"] == "no_latency");
+  CHECK(why["what_if"][1]["step_ms"].get<double>() == Approx(result["step_ms"].get<double>() - 1));
+  CHECK_THAT(ddpsim({"run", file, "--why", "--wide"}).out,
+             Catch::Contains("\nwhat either of two causes would take away counts half for each, so "
+                             "that a change below may save more than the part here\n"));
+}
+
+TEST_CASE("a handover is a part of what launches cost, wherever they are told", "[tools][why]") {
+  // Gradients at 7 and 11 ms, handed over for 2 ms each, from 9 and 13 on; an all-reduce takes 3.2.
+  // The first ends at 12.2, of which 1.2 are exposed, by its launch; 0.8 of the second one's wait
+  // is its launch's, behind the first one's end. Of two handovers 2 ms are seen in both tables.
+  const Scratch scratch;
+  scratch.write("p.yaml",
+                "format: ddpsim.workload/1\nforward: 1 ms\nbackward: 10 ms\nparameters:\n"
+                "  - {name: a, shape: [750000], dtype: fp32, ready: 6 ms}\n"
+                "  - {name: b, shape: [750000], dtype: fp32, ready: 10 ms}\n");
+  const std::string file =
+      scratch
+          .write("s.yaml",
+                 "workload: {model: p.yaml}\ncompare: [overlap]\n"
+                 "cluster: {device: generic-cpu, nodes: 2, skew: 0 %, interference: {}, launch: "
+                 "{handover: 2 ms}, inter_node: {kind: ethernet, latency: 100 us, bandwidth: 1 "
+                 "GB/s}, collectives: alpha-beta}\n")
+          .string();
+  const Json with = why_run(file)["results"][0];
+  const Json without = why_run(file, {"--set", "cluster.launch.handover=0 us"})["results"][0];
+  const auto launches = [](const Json& result) {
+    return result["why"]["lost_launches_ms"].get<double>();
+  };
+  CHECK(launches(with) - launches(without) == Approx(2).epsilon(1e-3));
+  const Json& free_launch = with["why"]["what_if"][2];
+  CHECK(free_launch["change"] == "free_launch");
+  CHECK(with["step_ms"].get<double>() - free_launch["step_ms"].get<double>() ==
+        Approx(launches(with)));
+  double told = 0;
+  for (const Json& bucket : with["why"]["buckets"])
+    told += bucket["exposed_by_ms"]["launch"].get<double>();
+  CHECK(told == Approx(2).epsilon(0.05));
+}
+
 TEST_CASE("the wait for the slowest rank is told as assumed, given, or nothing", "[tools][why]") {
   const std::string file = shipped("examples/first.yaml");
   const auto text = [&](const Words& flags) {

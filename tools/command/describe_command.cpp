@@ -37,7 +37,7 @@ const Usage describe_usage{
     "cuda|cpu, whose kernels;\n"
     "--autocast bf16|fp16; --tf32 conv|all; --attention flash|efficient|math; --optimizer NAME; "
     "--clip-gradients;\n"
-    "--micro-batches N; --ranks N, of which the model sees itself as one; --allow-unknown, which "
+    "--later-micro-batch; --ranks N, of which the model sees itself as one; --allow-unknown, which "
     "prices operations without\n"
     "a rule by their bytes; --fused, a bound of what a compiler saves; --release 2.6|2.11|2.13, of "
     "PyTorch, whose choices\n"

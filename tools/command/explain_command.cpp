@@ -1,8 +1,12 @@
+#include <algorithm>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "scenarios/reader/input_error.hpp"
 #include "scenarios/reader/reference.hpp"
 #include "tools/command/command.hpp"
+#include "tools/report/all_fields.hpp"
 
 namespace ddpsim {
 namespace {
@@ -11,10 +15,35 @@ const Usage explain_usage{
     "ddpsim explain [flags] [WORD...]",
     "Says what a key of a YAML file means: its type, unit and default, where its rule "
     "comes from, and an\nexample. WORD is the key's dotted path, or the end of one, in any case of "
-    "letters. It may also be a name\nthat a key can take (H100-SXM, a strategy, a comm hook), or a "
-    "word of the tables (exposed, MFU; all are\nin docs/glossary.md). Without WORD, lists the keys "
-    "of all formats.",
+    "letters. It may also be a name\nthat a key can take (H100-SXM, a strategy, a comm hook), a "
+    "word of the tables (exposed, MFU; all are in\ndocs/glossary.md), or a key of the JSON and CSV "
+    "that commands write (step_low_ms). Without WORD, lists the\nkeys of all formats.",
     "ddpsim explain training.bucket_cap"};
+
+/// The keys of results, once for each meaning, with the groups of `ddpsim list results` that have
+/// them.
+std::vector<GlossaryEntry> result_keys() {
+  std::vector<std::pair<const Field*, std::string>> keys;
+  for (const FieldGroup& group : all_fields())
+    for (const Field* field : group.fields) {
+      if (field->audience == Audience::people) continue;
+      const auto same = std::ranges::find_if(keys, [&](const auto& key) {
+        return key.first->name == field->name && key.first->hint == field->hint;
+      });
+      if (same == keys.end())
+        keys.emplace_back(field, group.name);
+      else
+        same->second += fmt::format(", {}", group.name);
+    }
+  std::vector<GlossaryEntry> entries;
+  for (const auto& [field, groups] : keys) {
+    const std::string unit = field->unit.empty() ? "" : fmt::format(" In {}.", field->unit);
+    entries.push_back({{std::string(field->name)},
+                       fmt::format("{}, in JSON or CSV ({})", field->name, groups),
+                       std::string(field->hint) + unit});
+  }
+  return entries;
+}
 
 }  // namespace
 
@@ -29,10 +58,11 @@ int explain_command(const std::vector<std::string>& arguments) {
     return exit_done;
   }
   if (options.files.empty()) fmt::print("{}", key_tree());
+  const std::vector<GlossaryEntry> results = result_keys();
   std::string text;
   for (const std::string& key : options.files) {
     text += text.empty() ? "" : "\n";
-    text += explanation(key);
+    text += explanation(key, results);
   }
   fmt::print("{}", text);
   return exit_done;

@@ -7,6 +7,7 @@
 #include "scenarios/reader/device_reader.hpp"
 #include "scenarios/reader/input_error.hpp"
 #include "scenarios/reader/model_reader.hpp"
+#include "scenarios/reader/not_a_scenario.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
 #include "tools/command/command.hpp"
 #include "tools/command/link_flags.hpp"
@@ -197,6 +198,7 @@ int init_command(const std::vector<std::string>& arguments) {
   if (!to_stdout && !flags.force && std::filesystem::exists(file, error))
     throw InputError(
         fmt::format("{} is there already: name another file, or --force replaces this one", file));
+  check_is_no_ingredient(file);  // "init resnet50" is no file to write
   check_places({{"init", file}}, {flags.model, flags.cluster, flags.device});
 
   const Starter starter = flags.any() || !can_ask() ? starter_of(flags) : asked_starter();

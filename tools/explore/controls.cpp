@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/reader/catalogue.hpp"
+#include "scenarios/reader/cluster_reader.hpp"
 #include "scenarios/reader/cluster_shape.hpp"
 #include "scenarios/reader/quantity_text.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
@@ -94,6 +95,17 @@ std::vector<std::string> caps() {
 
 constexpr const char* hook_id = "comm_hook";
 constexpr const char* first_cap_id = "first_bucket_cap";
+constexpr const char* system_id = "system";
+
+/// What was chosen; "" if nothing was.
+std::string chosen(const Moved& moved, const std::string& id) {
+  const auto found = moved.find(id);
+  return found == moved.end() ? std::string() : found->second;
+}
+
+std::string as_given(const std::string& name) {
+  return name.empty() ? "as given" : fmt::format("as given ({})", name);
+}
 
 std::vector<Option> comm_hooks(const std::string& now) {
   return {{"", fmt::format("as given ({})", now)},
@@ -228,7 +240,19 @@ void Controls::add_training(const Scenario& scenario) {
   if (!batch_.empty()) all_.back().unavailable = probe("batch");
 }
 
+Controls::GivenLink Controls::link_of(const std::string& place, const std::string& system) const {
+  if (system.empty()) return place == "intra" ? intra_ : inter_;
+  const Cluster cluster = read_ready_cluster(system).cluster;
+  const Link& link = place == "intra" ? cluster.intra_node : cluster.inter_node;
+  return {"", !link.name.empty()};
+}
+
 void Controls::add_cluster(const Scenario& scenario) {
+  std::vector<Option> systems{{"", as_given(scenario.cluster.device.name)}};
+  for (const std::string& name : catalogue_names(cluster_entries)) systems.push_back({name, name});
+  all_.push_back({system_id, "ready system, in place of all below", "cluster", Measure::choice,
+                  std::move(systems), ""});
+  all_.back().unavailable = probe(system_id);
   const RanksPerNode& ranks = scenario.cluster.ranks_per_node;
   const std::string unequal =
       ranks.equal() ? "" : fmt::format("the nodes differ: they have {} ranks", to_string(ranks));
@@ -246,8 +270,7 @@ void Controls::add_cluster(const Scenario& scenario) {
 
 void Controls::add_link(const std::string& place, const std::string& label, const Link& link) {
   const GivenLink& given = place == "intra" ? intra_ : inter_;
-  std::vector<Option> links{
-      {"", link.name.empty() ? "as given" : fmt::format("as given ({})", link.name)}};
+  std::vector<Option> links{{"", as_given(link.name)}};
   for (const std::string& name : catalogue_names(link_entries)) links.push_back({name, name});
   all_.push_back({place + "_link", "link " + label, label, Measure::choice, std::move(links), ""});
   const bool known = given.written || !given.base.empty();
@@ -281,12 +304,16 @@ std::vector<Setting> Controls::settings(const Moved& moved) const {
   add(first_cap_id, "training.first_bucket_cap");
   add(hook_id, "training.comm_hook");
   add("batch", "workload.batch");
-  // Either of the two replaces `ranks`, and then says nothing of the other.
-  const auto number = [&](const char* id, int given) {
-    const auto found = moved.find(id);
-    return found == moved.end() ? fmt::format("{}", given) : found->second;
-  };
-  if (moved.contains("nodes") || moved.contains("ranks_per_node")) {
+  add(system_id, "cluster");
+  if (!chosen(moved, system_id).empty()) {
+    add("nodes", "cluster.nodes");
+    add("ranks_per_node", "cluster.ranks_per_node");
+  } else if (moved.contains("nodes") || moved.contains("ranks_per_node")) {
+    // Either of the two replaces `ranks`, and then says nothing of the other.
+    const auto number = [&](const char* id, int given) {
+      const std::string value = chosen(moved, id);
+      return value.empty() ? fmt::format("{}", given) : value;
+    };
     settings.emplace_back("cluster.nodes", number("nodes", nodes_));
     settings.emplace_back("cluster.ranks_per_node", number("ranks_per_node", ranks_per_node_));
   }
@@ -298,11 +325,8 @@ std::vector<Setting> Controls::settings(const Moved& moved) const {
 
 void Controls::add_link_settings(std::vector<Setting>& settings, const Moved& moved,
                                  const std::string& place) const {
-  const auto value = [&](const char* what) {
-    const auto found = moved.find(place + what);
-    return found == moved.end() ? std::string() : found->second;
-  };
-  const GivenLink& given = place == "intra" ? intra_ : inter_;
+  const auto value = [&](const char* what) { return chosen(moved, place + what); };
+  const GivenLink given = link_of(place, chosen(moved, system_id));
   const std::string key = fmt::format("cluster.{}_node", place), link = value("_link");
   std::string changes;
   for (const char* what : {"bandwidth", "latency"}) {
@@ -345,10 +369,23 @@ std::map<std::string, Position> Controls::positions(const Scenario& scenario,
       {"skew", percent(cluster.skew)}};
   std::map<std::string, Position> positions;
   for (const Control& control : all_) {
-    if (control.measure == Measure::choice) continue;
+    if (control.measure == Measure::choice) {
+      positions[control.id] = {0, control.options.front().text};
+      continue;
+    }
     const std::string& text = now.at(control.id);
     const auto number = number_of(control.measure, text);
     positions[control.id] = {number ? nearest_option(control, *number) : 0, number ? text : "-"};
+  }
+  if (const std::string system = chosen(moved, system_id); !system.empty()) {
+    const Cluster ready = read_ready_cluster(system).cluster;
+    const auto say = [&](const char* id, const Link& now, const Link& of_system) {
+      const std::string& name = chosen(moved, id).empty() ? now.name : of_system.name;
+      positions[id].text =
+          name.empty() ? "the system has none" : fmt::format("the system's ({})", name);
+    };
+    say("intra_link", cluster.intra_node, ready.intra_node);
+    say("inter_link", cluster.inter_node, ready.inter_node);
   }
   if (!training.first_bucket_cap) positions[first_cap_id].text = "as the bucket cap";
   return positions;

@@ -36,7 +36,7 @@ using Moved = std::map<std::string, std::string>;
 /// Where a control stands in a scenario.
 struct Position {
   std::size_t option = 0;  ///< the nearest one
-  std::string text;        ///< the value itself
+  std::string text;        ///< the value itself; of a choice: what is so where nothing is chosen
 };
 
 /// The controls of one scenario: the list of all that a browser may change, and nothing else.
@@ -62,6 +62,8 @@ class Controls {
     bool written = false;  ///< a mapping in the file, of which single keys can be set
   };
   GivenLink given_link(const std::string& key, const Link& link) const;
+  /// The same of what a chosen ready system replaces it with; "" for `system`: none is chosen.
+  GivenLink link_of(const std::string& place, const std::string& system) const;
   void add_training(const Scenario& scenario);
   void add_cluster(const Scenario& scenario);
   void add_link(const std::string& place, const std::string& label, const Link& link);

@@ -179,8 +179,6 @@
     const known = key => results.some(each => isNumber(each[key]));
     const used = columns.filter(({key}) => key === 'bound' || (known(key) &&
       !(key === 'samples_per_second' && known('tokens_per_second'))));
-    const nameOf = result => result.strategy +
-      (isNumber(result.bucket_cap_bytes) ? `, ${sizeText(result.bucket_cap_bytes)}` : '');
     const cellOf = (now, column) => {
       const before = given.record.results[results.indexOf(now)], value = cellValue(column, now);
       const cell = element('td', {}, element('span', {textContent: figure(column, value)}));
@@ -191,7 +189,7 @@
     // On a narrow page strategies stand beside one another, and their figures below.
     const turned = narrow.matches;
     const across = turned ? results : used, down = turned ? used : results;
-    const heading = each => each.label ?? nameOf(each);
+    const heading = each => each.label;
     const head = element('tr', {}, element('th', {scope: 'col', textContent: turned ? 'figure' : 'strategy'}),
       ...across.map(each => element('th', {scope: 'col', textContent: heading(each)})));
     const rows = down.map(row => element('tr', {}, element('th', {scope: 'row', textContent: heading(row)}),
@@ -200,12 +198,6 @@
     byId('table').classList.toggle('turned', turned);
     byId('table').replaceChildren(element('table', {}, element('caption', {textContent: caption}),
       element('thead', {}, head), element('tbody', {}, ...rows)));
-  }
-
-  function sizeText(bytes) {
-    for (const [unit, name] of [[2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB']])
-      if (bytes >= unit) return `${Number((bytes / unit).toPrecision(4))} ${name}`;
-    return `${bytes} B`;
   }
 
   function showPicture(answer) {
@@ -238,7 +230,11 @@
 
   function place(id, position) {
     const control = controls.get(id);
-    if (!control || control.input.tagName === 'SELECT') return;
+    if (!control) return;
+    if (control.input.tagName === 'SELECT') {
+      control.input.options[0].textContent = position.text;  // where nothing is chosen
+      return;
+    }
     control.input.value = position.option;
     control.output.textContent = position.text;
     control.input.setAttribute('aria-valuetext', position.text);

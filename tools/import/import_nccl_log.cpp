@@ -187,7 +187,8 @@ std::string collectives_of(const NcclLog& log, Site& site) {
              small.find_first_not_of("0123456789") == std::string::npos && std::stoi(small) <= 64)
       add("channels", small);
     else
-      site.notes.push_back(fmt::format("{}={} is not taken over: no key says that", name, value));
+      site.notes.push_back(fmt::format(
+          "{}={}: no key of a scenario says that, so predictions leave it out", name, value));
   }
   return text.empty() ? "" : "{" + text + "}";
 }
@@ -210,7 +211,8 @@ Site site_of(const NcclLog& log) {
         "lines have it",
         log.other_communicators));
   if (log.left_out)
-    site.notes.emplace_back("the log says more than is kept; what is listed is a part of it");
+    site.notes.emplace_back(
+        "the log holds more than ddpsim keeps of one: what is shown is a part of it");
   return site;
 }
 

@@ -114,20 +114,20 @@ void fill_table(const std::vector<NcclTestsRun>& runs, const std::string& file, 
   }
   if (types.size() > 1)
     log.notes.push_back(
-        fmt::format("rows of {} types are taken together, by their bytes", types.size()));
+        fmt::format("rows of {} data types make one table, by their sizes in bytes", types.size()));
   if (times.size() < 3)
     log.notes.push_back(
         fmt::format("{} for a table and its fit: measure more sizes, such as from 1 KiB to "
                     "1 GiB",
                     times.size() == 1 ? "one point is too little" : "two points are too little"));
   if (!out_of_place)
-    log.notes.emplace_back("times are in-place: there are no others");
+    log.notes.emplace_back("the log has in-place times alone: they are used");
   else if (in_place)
-    log.notes.emplace_back("times are out-of-place; in-place ones are not used");
+    log.notes.emplace_back("out-of-place times are used, in-place times are not");
   if (most > 1)
     log.notes.push_back(
-        fmt::format("{} run{}; of a size that was measured more than once, the median", runs.size(),
-                    runs.size() == 1 ? "" : "s"));
+        fmt::format("{} run{}; where they measured a size more than once, the median is taken",
+                    runs.size(), runs.size() == 1 ? "" : "s"));
 }
 
 /// The ring law, t = 2 (n - 1) (latency + size / (n bandwidth)), nearest to the table.

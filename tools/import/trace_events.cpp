@@ -264,7 +264,7 @@ class TraceReader : public JsonEvents {
     } else if (in_list_of(Key::dims)) {
       if (event_.extents_done || depth_ == event_depth_ + 2) return true;
       if (event_.extents.size() >= most_extents)
-        collector_.refuse("a tensor of more than 16 extents");
+        collector_.refuse("a tensor of more than 16 dimensions");
       event_.extents.push_back(amount(whole));
       elements_fit();
     } else if (depth_ == 2 && section_ == "distributedInfo") {

@@ -8,8 +8,9 @@
 
 namespace ddpsim::fields {
 
-inline constexpr Field cluster =
-    record_field("cluster", "What the results are of: nodes, devices, links and the law.");
+inline constexpr Field cluster = record_field(
+    "cluster",
+    "The cluster that the results are for: nodes, devices, links, and how collectives are priced.");
 inline constexpr Field nodes = count_field("nodes", "nodes", "How many nodes there are.");
 inline constexpr Field ranks_per_node =
     count_field("ranks_per_node", "ranks per node",
@@ -32,18 +33,21 @@ inline constexpr Field line_rate{
     .hint =
         "What a device can send at most: its share of the NICs of its node, or its port to the "
         "others where there is one node; nothing where only all-reduces were measured."};
-inline constexpr Field law =
-    text_field("law", "law", "By which law collectives are priced: nccl, alpha-beta or table.");
+inline constexpr Field law = text_field(
+    "law", "law",
+    "How collectives are priced: nccl (a model of NCCL's algorithms), gloo (the same of Gloo), "
+    "alpha-beta (latency plus bytes over bandwidth) or table (measured all-reduces).");
 
 inline constexpr Field slowest_rank =
     ratio_field("slowest_rank", "slowest rank",
-                "How many times as long as a typical rank the slowest computes.", Better::low,
-                tenths_of_percent);
+                "How many times as long as a typical rank the slowest rank takes to compute.",
+                Better::low, tenths_of_percent);
 
-inline constexpr Field slowest_rank_from = text_field(
-    "slowest_rank_from", "slowest rank from",
-    "Where that is from: calibration (it was measured), profile (its step_spread), scenario "
-    "(cluster.skew), or assumed; nothing where all ranks are alike.");
+inline constexpr Field slowest_rank_from =
+    text_field("slowest_rank_from", "slowest rank from",
+               "Where slowest_rank is from: calibration (it was measured), profile (its "
+               "step_spread), scenario "
+               "(cluster.skew), or assumed; nothing where all ranks are alike.");
 
 inline constexpr std::array of_cluster{&nodes,        &ranks_per_node,   &device_name, &intra_node,
                                        &inter_node,   &nics_per_node,    &line_rate,   &law,

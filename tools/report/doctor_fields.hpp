@@ -41,14 +41,17 @@ inline constexpr Field pace =
 inline constexpr Field one_pace = flag_field(
     "one_pace", "Whether no processor's pace changes, and none is slower than another, by 25 %.");
 inline constexpr Field pace_low_ms =
-    ms_field("low_ms", "low ms", "What the same work took: the least 10th percentile.")
+    ms_field("low_ms", "low ms",
+             "The same work was timed on every processor: the smallest of their 10th percentiles.")
         .with(thousandths);
 inline constexpr Field pace_high_ms =
-    ms_field("high_ms", "high ms", "What the same work took: the largest 90th percentile.")
+    ms_field("high_ms", "high ms",
+             "The same work was timed on every processor: the largest of their 90th percentiles.")
         .with(thousandths);
 inline constexpr Field pace_stolen =
     ratio_field("stolen_share", "stolen",
-                "Of the time in which processors had work, what the machine's host gave to others.",
+                "The share of the processors' time that the host of this virtual machine gave to "
+                "other machines (steal time).",
                 Better::low, percent);
 
 inline constexpr std::array of_doctor{

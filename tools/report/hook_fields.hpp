@@ -24,11 +24,12 @@ inline constexpr Field micro_batch =
 inline constexpr Field bucket = count_field(
     "bucket", "bucket", "The bucket its gradient goes into; nothing where there is none.");
 inline constexpr Field host_ms =
-    ms_field("host_ms", "host ms", "When the host came to the hook, from the start of the step.")
+    ms_field("host_ms", "host ms", "When the host reached the hook, from the start of the step.")
         .with(thousandths);
 inline constexpr Field device_ready_ms =
     ms_field("device_ready_ms", "device ready ms",
-             "When what the hook fired for was ready on the device, after the hooks before it.")
+             "When the gradient or output that the hook fired for was ready on the device, with "
+             "the work of the hooks before it done.")
         .with(thousandths);
 inline constexpr Field gradient_ms =
     ms_field("gradient_ms", "gradient ms", "When the gradient was ready on the device.")

@@ -10,7 +10,7 @@ namespace ddpsim {
 
 /// A step whose hooks are logged.
 struct LoggedStep {
-  std::string strategy;  ///< "bucketed, 25 MiB"
+  std::string strategy;  ///< "bucketed, 1+25 MiB"
   std::string source;    ///< "predicted", "measured"
   const Step* step = nullptr;
 };

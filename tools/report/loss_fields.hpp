@@ -9,11 +9,10 @@
 namespace ddpsim::fields {
 
 inline constexpr Field one_rank_ms =
-    ms_field(
-        "one_rank_ms", "1 rank",
-        "The step of one rank that trains by itself, with the same batch per rank. The step is "
-        "this and all that is lost, to the picosecond.",
-        Better::low)
+    ms_field("one_rank_ms", "1 rank",
+             "The step of one rank that trains by itself, with the same batch per rank. A step is "
+             "this and all its lost_..._ms, to the picosecond.",
+             Better::low)
         .with(thousandths);
 inline constexpr Field lost_slowest_rank_ms =
     ms_field("lost_slowest_rank_ms", "slowest rank",
@@ -27,22 +26,26 @@ inline constexpr Field lost_interference_ms =
         .with(thousandths);
 inline constexpr Field lost_transfer_ms =
     ms_field("lost_transfer_ms", "transfer",
-             "Lost to bytes on their way that no computation hides.", Better::low)
+             "Lost to moving the bytes of collectives, where no computation hides it.", Better::low)
         .with(thousandths);
 inline constexpr Field lost_latency_ms =
-    ms_field("lost_latency_ms", "latency",
-             "Lost to the part of collectives that moves no bytes, where no computation hides it.",
-             Better::low)
+    ms_field(
+        "lost_latency_ms", "latency",
+        "Lost to the time of collectives in which no bytes move, where no computation hides it.",
+        Better::low)
         .with(thousandths);
 inline constexpr Field lost_copies_ms =
     ms_field("lost_copies_ms", "copies",
-             "Lost to kernels for communication: copies into and out of buckets, divisions, those "
+             "Lost to kernels that only communication needs: copies into and out of buckets, "
+             "divisions, and the kernels "
              "of a comm hook.",
              Better::low)
         .with(thousandths);
 inline constexpr Field lost_launches_ms =
     ms_field("lost_launches_ms", "launches",
-             "Lost to the host: hooks, and to enqueue copies and collectives.", Better::low)
+             "Lost to the host: hooks, the launches of copies and collectives, and, on a CPU, the "
+             "handover of collectives to the thread that communicates.",
+             Better::low)
         .with(thousandths);
 inline constexpr Field lost_rest_ms =
     ms_field("lost_rest_ms", "rest",

@@ -69,4 +69,13 @@ std::size_t Table::index_of(const Field& field) const {
   return static_cast<std::size_t>(found - columns.begin());
 }
 
+void drop_if_empty(Table& table, std::size_t column) {
+  if (!std::ranges::all_of(table.rows,
+                           [&](const TableRow& row) { return row[column].is_nothing(); }))
+    return;
+  const auto at = static_cast<std::ptrdiff_t>(column);
+  table.columns.erase(table.columns.begin() + at);
+  for (TableRow& row : table.rows) row.erase(row.begin() + at);
+}
+
 }  // namespace ddpsim

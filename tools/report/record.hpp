@@ -189,4 +189,7 @@ struct Table {
   std::size_t index_of(const Field& field) const;
 };
 
+/// Takes the column out where no row has a value in it.
+void drop_if_empty(Table& table, std::size_t column);
+
 }  // namespace ddpsim

@@ -36,9 +36,7 @@ Record bucket_record(const Scenario& scenario, const Bucket& bucket, const Bucke
 
 /// Nothing unless one cap is what makes the buckets.
 FieldValue cap_of(const Training& training) {
-  const bool has_cap = training.strategy == Strategy::bucketed && training.buckets.empty() &&
-                       training.bucket_caps.empty() && training.parameter_groups == 0;
-  return has_cap ? FieldValue(training.bucket_cap.count) : FieldValue();
+  return has_one_cap(training) ? FieldValue(training.bucket_cap.count) : FieldValue();
 }
 
 /// The names of the CS336 result tables.
@@ -55,6 +53,7 @@ Record figures_of(const Result& result) {
   const StepMetrics& metrics = result.step->metrics;
   Record record;
   record.add(fields::strategy, name_of(result.step->training.strategy))
+      .add(fields::result_label, strategy_label(result.step->training))
       .add(fields::bucket_cap_bytes, cap_of(result.step->training))
       .add(fields::step_ms, in_ms(metrics.step))
       .add(fields::forward_ms, in_ms(metrics.forward))
@@ -176,10 +175,9 @@ Page run_page(const Scenario& scenario, const std::vector<Result>& results) {
   for (const Result& result : results) {
     steps.push_back({strategy_label(result.step->training), result.step});
     Record record = figures_of(result);
-    record.add(fields::strategy_in_words, steps.back().name)
-        .add(fields::overlap, result.step->metrics.communication > Duration::zero()
-                                  ? *record.find(fields::overlap_ratio)
-                                  : FieldValue());
+    record.add(fields::overlap, result.step->metrics.communication > Duration::zero()
+                                    ? *record.find(fields::overlap_ratio)
+                                    : FieldValue());
     table.add(record);
   }
   page.add(std::move(table));

@@ -13,11 +13,11 @@ namespace ddpsim::fields {
 inline constexpr Field firing =
     count_field("position", "hook", "The place in the firing order, from 0.")
         .only_for(Audience::people);
-inline constexpr Field shape = text_field("shape", "shape", "The extents of the parameter.")
+inline constexpr Field shape = text_field("shape", "shape", "The shape of the parameter.")
                                    .with(little)
                                    .only_for(Audience::people);
 inline constexpr Field parameter_bytes =
-    bytes_field("parameter_bytes", "size", "The gradient.").only_for(Audience::people);
+    bytes_field("parameter_bytes", "size", "The size of the gradient.").only_for(Audience::people);
 
 // Buckets and what is in them.
 inline constexpr Field exact_bytes = bytes.labelled("bytes").with(Look{}).with(little);
@@ -34,12 +34,13 @@ inline constexpr Field all_collectives =
     list_field("collectives", "One object for each collective, in the order of the schedule.");
 inline constexpr Field operation = text_field("operation", "operation", "Which collective it is.");
 inline constexpr Field collective_bytes =
-    bytes_field("bytes", "size", "What each rank hands to it.", Better::low);
-inline constexpr Field collective_bucket =
-    count_field("bucket", "bucket", "The bucket it is for, if it is for one.");
+    bytes_field("bytes", "size", "How many bytes each rank hands to the collective.", Better::low);
+inline constexpr Field collective_bucket = count_field(
+    "bucket", "bucket", "The bucket that the collective is for; nothing where it is for none.");
 inline constexpr Field from_rank =
-    count_field("from_rank", "from rank", "The rank that has what a broadcast sends.");
-inline constexpr Field what = text_field("what", "what", "What it does, for people.");
+    count_field("from_rank", "from rank", "The rank whose values a broadcast sends.");
+inline constexpr Field what =
+    text_field("what", "what", "What the collective or task does, in words.");
 inline constexpr Field task_count = count_field("tasks", "tasks", "How many tasks the step has.");
 inline constexpr Field task =
     count_field("task", "task", "The task's place in the schedule.").only_for(Audience::people);

@@ -23,7 +23,8 @@ inline constexpr Field score_error =
         .with(most);
 inline constexpr Field exposed_error =
     ratio_field("exposed_error", "exposed error",
-                "The step's error without its sign, over the naive communication time of the file.",
+                "How far the predicted step is off, without the sign, over the communication time "
+                "of the naive step in the same file.",
                 Better::low, tenths_of_percent);
 inline constexpr Field calibration =
     flag_field("calibration", "Whether the row was used in the fit; its error is not counted.");

@@ -26,23 +26,29 @@ inline constexpr Field strategy =
     text_field("strategy", "strategy",
                "How gradients are averaged: none, naive, flat, overlap or bucketed.")
         .with(most);
-/// "bucketed, 25 MiB"
-inline constexpr Field strategy_in_words =
-    text_field("label", "strategy",
-               "The strategy, with the settings that distinguish it from others.")
-        .with(most)
-        .only_for(Audience::people);
+/// "bucketed, 1+25 MiB"
+inline constexpr Field result_label =
+    text_field(
+        "label", "strategy",
+        "The strategy, with the settings that distinguish it from others: in `bucketed, 1+25 "
+        "MiB` the first bucket ends at 1 MiB, the others at 25 MiB.")
+        .with(most);
+inline constexpr Field strategy_in_words = result_label.only_for(Audience::people);
 inline constexpr Field implementation = text_field(
-    "implementation", "implementation", "The strategy, by the names of the CS336 result tables.");
-inline constexpr Field model_size =
-    text_field("model_size", "model", "The workload: a catalogue's model or a profile.");
+    "implementation", "implementation",
+    "The strategy under the name that the result tables of the course CS336 have for it.");
+inline constexpr Field model_size = text_field(
+    "model_size", "model", "The workload: the name of a model of the catalogue, or of a profile.");
 inline constexpr Field d_model =
-    count_field("d_model", "d_model", "The width of a transformer; nothing for other workloads.");
+    count_field("d_model", "d_model",
+                "The width of the residual stream of a transformer; nothing for other workloads.");
 inline constexpr Field num_layers = count_field(
-    "num_layers", "layers", "The blocks of a transformer; nothing for other workloads.");
+    "num_layers", "layers", "How many blocks a transformer has; nothing for other workloads.");
 inline constexpr Field world_size = ranks.named("world_size").labelled("ranks");
-inline constexpr Field bucket_cap_bytes = bytes_field(
-    "bucket_cap_bytes", "cap", "The bucket cap, where one cap is what makes the buckets.");
+inline constexpr Field bucket_cap_bytes =
+    bytes_field("bucket_cap_bytes", "cap",
+                "The bucket cap; nothing where a list of caps, groups, or the buckets themselves "
+                "are given, or the strategy has no buckets.");
 
 // The figures.
 inline constexpr Field step_ms =
@@ -50,23 +56,28 @@ inline constexpr Field step_ms =
              Better::low)
         .with(most);
 inline constexpr Field forward_ms =
-    ms_field("forward_ms", "forward ms", "The forward passes, as they ran.", Better::low)
+    ms_field("forward_ms", "forward ms", "How long the forward passes took.", Better::low)
         .with(little);
 inline constexpr Field backward_ms =
-    ms_field("backward_ms", "backward ms",
-             "From the loss to the last gradient, as it ran: with interference and copies in.",
-             Better::low)
+    ms_field(
+        "backward_ms", "backward ms",
+        "From the loss to the last gradient, with interference and the copies that run in between.",
+        Better::low)
         .with(little);
 inline constexpr Field optimizer_ms =
-    ms_field("optimizer_ms", "optimizer ms", "The optimizer's kernels.", Better::low).with(little);
-inline constexpr Field communication_ms = ms_field(
-    "communication_ms", "comm ms",
-    "The sum of all collectives' durations, each from the last rank's arrival.", Better::low);
+    ms_field("optimizer_ms", "optimizer ms", "How long the optimizer's kernels took.", Better::low)
+        .with(little);
+inline constexpr Field communication_ms =
+    ms_field("communication_ms", "comm ms",
+             "The durations of all collectives added up, each from the moment when its last rank "
+             "has arrived.",
+             Better::low);
 inline constexpr Field exposed_ms =
-    ms_field("exposed_ms", "exposed ms",
-             "How much longer the step is than without communication: waiting, interference and "
-             "copies included.",
-             Better::low)
+    ms_field(
+        "exposed_ms", "exposed ms",
+        "How much longer the step is than without communication, with waiting, interference and "
+        "copies.",
+        Better::low)
         .with(much);
 inline constexpr Field overlap_ratio =
     ratio_field("overlap_ratio", "overlap",
@@ -79,41 +90,42 @@ inline constexpr Field overlap = overlap_ratio.named("overlap").only_for(Audienc
 inline constexpr Field collectives =
     count_field("collectives", "collectives", "How many collectives the step has.", Better::low)
         .with(little);
-inline constexpr Field wire_bytes =
-    bytes_field("wire_bytes", "wire", "What each rank hands to collectives.", Better::low);
+inline constexpr Field wire_bytes = bytes_field(
+    "wire_bytes", "wire", "How many bytes each rank hands to collectives in a step.", Better::low);
 inline constexpr Field speedup_vs_naive =
     ratio_field("speedup_vs_naive", "speedup",
                 "The step under naive over this one; nothing of one rank, which averages with "
                 "nobody.",
                 Better::high, {"{:.3f}x"})
         .with(much);
-inline constexpr Field bound =
-    text_field("bound", "bound",
-               "What most of the critical path is: compute, the link's bandwidth, its latency, or "
-               "the host's launches.");
+inline constexpr Field bound = text_field(
+    "bound", "bound",
+    "What most of the critical path consists of: compute, the link's bandwidth, its latency, or "
+    "the host's launches.");
 inline constexpr Field band_low_ms =
     ms_field("step_low_ms", "step low ms",
-             "Nine in ten measured steps that were predicted from the same kind of knowledge took "
+             "The lower end of a band around the prediction: of measured steps that were predicted "
+             "from the same kind of knowledge, nine in ten took "
              "no less than this and no more than step_high_ms, in proportion to the predicted "
              "step; nothing where no such steps were measured.");
 inline constexpr Field band_high_ms =
-    ms_field("step_high_ms", "step high ms", "The upper end of the same band.");
+    ms_field("step_high_ms", "step high ms", "The upper end of the band that step_low_ms begins.");
 inline constexpr Field known_from = text_field(
     "known_from", "known from",
     "What the step is predicted from: laws, described model, step without communication, naive "
     "step, naive and overlap steps, calibration, or profile.");
 inline constexpr Field comm_hook =
     text_field("comm_hook", "comm hook", "What a bucket does instead of a plain all-reduce.");
-inline constexpr Field comm_hook_ms =
-    ms_field("comm_hook_ms", "hook ms", "The sum of the comm hook's own kernels.", Better::low);
-inline constexpr Field comm_hook_memory_bytes =
-    bytes_field("comm_hook_memory_bytes", "hook memory",
-                "The memory that the comm hook keeps besides the buckets.", Better::low);
+inline constexpr Field comm_hook_ms = ms_field(
+    "comm_hook_ms", "hook ms", "The time of the comm hook's own kernels, added up.", Better::low);
+inline constexpr Field comm_hook_memory_bytes = bytes_field(
+    "comm_hook_memory_bytes", "hook memory",
+    "The memory that the comm hook keeps from step to step, besides the buckets.", Better::low);
 
 // The buckets of a step.
 inline constexpr Field buckets = list_field("buckets", "One object for each bucket, in order.");
 inline constexpr Field index = count_field("index", "bucket", "Which bucket it is, from 0.");
-inline constexpr Field bytes = bytes_field("bytes", "size", "The gradients of the bucket.");
+inline constexpr Field bytes = bytes_field("bytes", "size", "The size of the bucket's gradients.");
 inline constexpr Field parameters =
     list_field("parameters", "The names of the parameters whose gradients are in the bucket.");
 inline constexpr Field ready_ms =
@@ -135,13 +147,17 @@ inline constexpr Field bucket_exposed_ms =
         .with(much);
 
 // How a collective runs.
-inline constexpr Field algorithm = text_field(
-    "algorithm", "algorithm", "What the collective runs as: tree, ring, nvls or nvls_tree.");
+inline constexpr Field algorithm = text_field("algorithm", "algorithm",
+                                              "The algorithm that the collective runs as: tree, "
+                                              "ring, nvls or nvls_tree of NCCL, or one of Gloo's.");
 inline constexpr Field protocol =
     text_field("protocol", "protocol", "NCCL's protocol: ll, ll128 or simple.");
 inline constexpr Field channels =
-    count_field("channels", "channels", "The thread blocks it takes, each an SM.");
-inline constexpr Field nics = count_field("nics", "NICs", "The NICs of a node that it uses.");
+    count_field("channels", "channels",
+                "How many channels of NCCL the collective takes; each is a thread block, which "
+                "holds a multiprocessor.");
+inline constexpr Field nics =
+    count_field("nics", "NICs", "How many NICs of a node the collective uses.");
 inline constexpr Field collective_bound = text_field(
     "bound", "bound",
     "What most of the collective's time goes to: latency (its steps), port (what joins a "
@@ -161,6 +177,7 @@ inline constexpr std::array of_run{&format,
                                    &results,
                                    &set,
                                    &strategy,
+                                   &result_label,
                                    &implementation,
                                    &model_size,
                                    &d_model,

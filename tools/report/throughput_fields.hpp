@@ -37,7 +37,7 @@ inline constexpr Field samples_per_second =
         .with(much);
 inline constexpr Field samples_per_second_per_device =
     rate_field("samples_per_second_per_device", "per device", "samples/s",
-               "The same for the device of one rank.")
+               "Samples that one device trains on in a second.")
         .with(Look{"{:.2f}"});
 inline constexpr Field tokens_per_second =
     rate_field("tokens_per_second", "tokens/s", "tokens/s",
@@ -47,7 +47,7 @@ inline constexpr Field tokens_per_second =
         .with(much);
 inline constexpr Field tokens_per_second_per_device =
     rate_field("tokens_per_second_per_device", "per device", "tokens/s",
-               "The same, of one rank's device.")
+               "Tokens that one device trains on in a second.")
         .with(Look{"{:.0f}"});
 inline constexpr Field model_flops = Field{
     .name = "model_flops",
@@ -78,29 +78,30 @@ inline constexpr Field mfu =
         .with(much);
 inline constexpr Field hfu =
     ratio_field("hfu", "HFU",
-                "Hardware FLOPs utilisation: the same of hardware_flops. Equal to MFU where "
+                "Hardware FLOPs utilisation: as mfu, of hardware_flops. Equal to MFU where "
                 "nothing is computed a second time.",
                 Better::high, tenths_of_percent);
 inline constexpr Field scaling_efficiency =
     ratio_field("scaling_efficiency", "of 1 rank",
                 "The step of one rank that trains by itself, with the same batch per rank, over "
-                "this one: 1 is perfect scaling.",
+                "this step: 1 is perfect scaling.",
                 Better::high, tenths_of_percent)
         .with(much);
-inline constexpr Field scaling_efficiency_node =
-    ratio_field("scaling_efficiency_node", "of 1 node",
-                "The step of one such node under the same strategy, over this one; nothing where "
-                "there is one node.",
-                Better::high, tenths_of_percent);
-inline constexpr Field communication_share =
-    ratio_field("communication_share", "comm share",
-                "The part of the step that goes away without communication: exposed over step.",
-                Better::low, tenths_of_percent);
-inline constexpr Field fits_device{
-    .name = "fits_device",
-    .label = "fits",
-    .kind = ValueKind::flag,
-    .hint = "Whether the peak memory is within the device's; nothing where either is not known."};
+inline constexpr Field scaling_efficiency_node = ratio_field(
+    "scaling_efficiency_node", "of 1 node",
+    "The step of one node of this cluster under the same strategy, over this step; nothing where "
+    "there is one node.",
+    Better::high, tenths_of_percent);
+inline constexpr Field communication_share = ratio_field(
+    "communication_share", "comm share",
+    "The share of the step that goes away without communication: exposed_ms over step_ms.",
+    Better::low, tenths_of_percent);
+inline constexpr Field fits_device{.name = "fits_device",
+                                   .label = "fits",
+                                   .kind = ValueKind::flag,
+                                   .hint =
+                                       "Whether the peak memory fits the device's, with a margin; "
+                                       "nothing where one of the two is not known."};
 inline constexpr Field device_hours_per_billion_tokens =
     price_field("device_hours_per_billion_tokens", "hours/1e9 tokens", "h",
                 "Hours of all devices, added up, that a billion tokens take (GPU-hours).");
@@ -116,7 +117,7 @@ inline constexpr Field cost_per_million_samples =
                 "What a million samples cost at cluster.price; nothing without one.")
         .with(much);
 inline constexpr Field currency =
-    text_field("currency", "currency", "Of the costs, as cluster.price names it.");
+    text_field("currency", "currency", "The currency of the costs, as cluster.price names it.");
 
 /// In the order of JSON and CSV.
 inline constexpr std::array of_throughput{&samples_per_second,

@@ -56,14 +56,7 @@ void drop_equal_hfu(Table& table) {
 
 /// Takes out the columns that hold nothing.
 void drop_empty_columns(Table& table) {
-  for (std::size_t c = table.columns.size(); c-- > 0;) {
-    const bool empty = std::all_of(table.rows.begin(), table.rows.end(),
-                                   [&](const TableRow& row) { return row[c].is_nothing(); });
-    if (!empty) continue;
-    const auto at = static_cast<std::ptrdiff_t>(c);
-    table.columns.erase(table.columns.begin() + at);
-    for (TableRow& row : table.rows) row.erase(row.begin() + at);
-  }
+  for (std::size_t c = table.columns.size(); c-- > 0;) drop_if_empty(table, c);
 }
 
 }  // namespace

@@ -167,12 +167,12 @@ void add_file(Outputs& outputs, const std::string& path, TraceFile file) {
   });
 }
 
-/// "bucketed, 25 MiB" as the name of a folder: "bucketed-25-MiB".
+/// "bucketed, 1+25 MiB" as the name of a folder: "bucketed-1+25-MiB".
 std::string folder_name(const std::string& label) {
   std::string name;
   for (const char c : label) {
     const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) != 0 || c == '.' || c == '_')
+    if (std::isalnum(byte) != 0 || c == '.' || c == '_' || c == '+')
       name += c;
     else if (!name.empty() && name.back() != '-')
       name += '-';

@@ -10,18 +10,19 @@ namespace ddpsim::fields {
 
 // Ways to make buckets.
 inline constexpr Field buckets_in_words =
-    text_field("label", "buckets", "The way buckets are made.").only_for(Audience::people);
+    text_field("label", "buckets", "How the buckets are made.").only_for(Audience::people);
 inline constexpr Field caps_in_words =
     text_field("caps_in_words", "caps", "The first cap, where it differs, and the cap.")
         .with(much)
         .only_for(Audience::people);
-inline constexpr Field first_cap_bytes =
-    bytes_field("first_cap_bytes", "first cap",
-                "The cap of the first bucket; nothing if the cap of the others holds for it too.");
+inline constexpr Field first_cap_bytes = bytes_field(
+    "first_cap_bytes", "first cap",
+    "The cap of the first bucket; nothing where the cap of the other buckets holds for it too.");
 inline constexpr Field cap_bytes = bytes_field(
-    "cap_bytes", "cap", "The smallest cap that makes these buckets; nothing: no cap does.");
+    "cap_bytes", "cap", "The smallest cap that makes these buckets; nothing where no cap does.");
 inline constexpr Field highest_cap_bytes = bytes_field(
-    "highest_cap_bytes", "highest cap", "The largest cap that makes the same; nothing: any does.");
+    "highest_cap_bytes", "highest cap",
+    "The largest cap that makes the same buckets; nothing where every larger cap does.");
 inline constexpr Field choice_step_ms =
     ms_field("step_ms", "step ms", "The step with these buckets.", Better::low).with(most);
 inline constexpr Field number_of_buckets =
@@ -46,17 +47,20 @@ inline constexpr Field above_shortest =
         .only_for(Audience::people);
 
 // What tune has found.
-inline constexpr Field best_cap_bytes = bytes_field(
-    "best_cap_bytes", "best cap", "The cap with the shortest step, as one would write it.");
+inline constexpr Field best_cap_bytes =
+    bytes_field("best_cap_bytes", "best cap",
+                "The cap with the shortest step, rounded to what people would write.");
 inline constexpr Field best_cap_step_ms =
     ms_field("best_cap_step_ms", "best cap ms", "The step with the best cap.", Better::low);
 inline constexpr Field default_step_ms =
     ms_field("default_step_ms", "default ms", "The step with DDP's default buckets.", Better::low);
-inline constexpr Field best_partition = list_field(
-    "best_partition", "The buckets of the best free partition, each a list of parameters' names.");
-inline constexpr Field best_partition_step_ms = ms_field(
-    "best_partition_step_ms", "best partition ms",
-    "The step with the best free partition; nothing where none was searched.", Better::low);
+inline constexpr Field best_partition =
+    list_field("best_partition",
+               "The buckets of the best partition that was found, whether or not a cap makes them; "
+               "each is a list of parameters' names.");
+inline constexpr Field best_partition_step_ms =
+    ms_field("best_partition_step_ms", "best partition ms",
+             "The step with best_partition; nothing where none was searched.", Better::low);
 inline constexpr Field lower_bound_ms =
     ms_field("lower_bound_ms", "lower bound ms",
              "No partition into contiguous buckets has a shorter step.", Better::low);
@@ -66,13 +70,15 @@ inline constexpr Field without_communication_ms =
     ms_field("without_communication_ms", "without communication ms",
              "The step without communication.", Better::low);
 inline constexpr Field recommended_cap_bytes =
-    bytes_field("recommended_cap_bytes", "recommended cap", "The cap to deploy.");
+    bytes_field("recommended_cap_bytes", "recommended cap", "The cap that tune recommends.");
 inline constexpr Field recommended_step_ms = ms_field(
     "recommended_step_ms", "recommended ms", "The step with the recommended cap.", Better::low);
 inline constexpr Field pays =
-    flag_field("pays", "Whether another cap than DDP's default is worth deploying.");
+    flag_field("pays", "Whether tune recommends another cap than DDP's default.");
 inline constexpr Field partition_proven =
-    flag_field("partition_proven", "Whether the best partition meets the lower bound.");
+    flag_field("partition_proven",
+               "Whether best_partition_step_ms is as short as lower_bound_ms, so that no partition "
+               "is better.");
 inline constexpr Field best_pair =
     record_field("best_pair", "The best first cap and cap together; nothing where not searched.");
 inline constexpr Field best_even_cap =
@@ -83,14 +89,21 @@ inline constexpr Field given = record_field("given", "The buckets of the scenari
 inline constexpr Field one_bucket = record_field("one_bucket", "All gradients in one bucket.");
 inline constexpr Field per_parameter = record_field("per_parameter", "A bucket for each gradient.");
 inline constexpr Field mg_wfbp =
-    record_field("mg_wfbp", "MG-WFBP's merge rule; nothing where gradients are of several types.");
-inline constexpr Field caps = list_field("caps", "One object for each distinct cap, growing.");
-inline constexpr Field regret = ratio_field(
-    "regret", "regret",
-    "The recommended step over the best one, less 1; in the worst corner if there are any.",
-    Better::low, hundredths_of_percent);
+    record_field("mg_wfbp",
+                 "The buckets that the merge rule of MG-WFBP makes (a published algorithm); "
+                 "nothing where gradients are of several types.");
+inline constexpr Field caps = list_field(
+    "caps",
+    "One object for each cap that makes other buckets than the one before, from small to large.");
+inline constexpr Field regret =
+    ratio_field("regret", "regret",
+                "How much longer the step is with the recommended cap than with the best one, as a "
+                "share: the largest over `corners` where there are any.",
+                Better::low, hundredths_of_percent);
 inline constexpr Field corners =
-    list_field("corners", "One object for each combination of errors in link and kernels.");
+    list_field("corners",
+               "One object for each combination of a slower or faster link and slower or faster "
+               "kernels, within --uncertainty.");
 inline constexpr Field link_factor =
     ratio_field("link", "link takes", "What the link's times are multiplied by.", Better::neither,
                 {"x {:.2f}"});

@@ -20,11 +20,12 @@ constexpr Field pair_of(Field field) {
 inline constexpr Field mode = text_field("mode", "mode", "Backend, ranks and link of the run.");
 inline constexpr Field busy_kernels =
     flag_field("busy_kernels",
-               "Whether busy work was run in place of kernels whose shapes are not "
+               "Whether loops of the predicted length ran in place of kernels whose shapes are not "
                "known.");
 inline constexpr Field stolen_share =
     ratio_field("stolen_share", "stolen",
-                "The part of the processors' time that the virtual machine's host took meanwhile.",
+                "The share of the processors' time that the host of this virtual machine gave to "
+                "other machines meanwhile.",
                 Better::low, percent);
 inline constexpr Field median_step_error =
     ratio_field("median_step_error", "median error",
@@ -45,7 +46,7 @@ inline constexpr Field date = text_field("date", "date", "When it was measured."
 inline constexpr Field predicted =
     record_field("predicted", "The figures of the simulated step, as in a run's results.");
 inline constexpr Field measured =
-    record_field("measured", "The same of the real one: medians over steps and ranks.");
+    record_field("measured", "The figures of the measured step: medians over steps and ranks.");
 inline constexpr Field error =
     record_field("error",
                  "Predicted minus measured, over measured; for the overlap, the "
@@ -79,32 +80,33 @@ inline constexpr Field overlap_in_words =
         .only_for(Audience::people);
 inline constexpr Field schedule_fingerprint =
     text_field("schedule", "schedule",
-               "The fingerprint of the schedule that was simulated and that every rank executed.");
-inline constexpr Field unsteady =
-    flag_field("unsteady", "Whether the repeats differ among themselves by more than a tenth.");
+               "The fingerprint of the schedule, which was both simulated and run by every rank.");
+inline constexpr Field unsteady = flag_field(
+    "unsteady", "Whether the measured steps differ from one another by more than a tenth.");
 inline constexpr Field gradients =
-    record_field("gradients", "Whether the gradients came out right.");
+    record_field("gradients", "Whether the averaged gradients are right.");
 inline constexpr Field identical =
-    flag_field("identical", "Whether all ranks have the same gradients, to the bit.");
+    flag_field("identical", "Whether all ranks have the same gradients, bit for bit.");
 inline constexpr Field worst_over_tolerance =
     ratio_field("worst_over_tolerance", "worst over tolerance",
-                "The largest distance from the mean of the ranks' own gradients, over "
+                "The largest difference between an averaged gradient and the mean of the ranks' "
+                "own gradients, over "
                 "what rounding allows.",
                 Better::low, hundredths);
 inline constexpr Field compared_with_mean =
     flag_field("compared_with_mean",
-               "Whether they are compared with the mean: some comm hooks drop a part "
+               "Whether gradients were compared with the mean: some comm hooks drop a part "
                "of each gradient.");
 inline constexpr Field overflows =
     count_field("overflows", "overflows",
-                "How many gradients, of all ranks and steps, are beyond the range of "
+                "How many numbers in gradients, of all ranks and steps, are beyond the range of "
                 "16 bits.",
                 Better::low);
 
 // The errors: fields of the figures' names.
 constexpr Field fraction_of(Field field) {
   field.unit = "";
-  field.hint = "Predicted minus measured, over measured.";
+  field.hint = "The error of the prediction: predicted minus measured, over measured.";
   field.better = Better::low;
   field.look = signed_percent;
   return field;
@@ -119,36 +121,38 @@ inline constexpr Field error_of_step = fraction_of(step_ms),
                        error_of_start = fraction_of(start_ms), error_of_end = fraction_of(end_ms);
 inline constexpr Field difference_of_overlap = [] {
   Field field = fraction_of(overlap_ratio);
-  field.hint = "Predicted less measured.";
+  field.hint = "The error of the prediction: predicted minus measured.";
   return field;
 }();
 
 // The spread of the measured steps.
-inline constexpr Field spread = record_field("spread", "How far the measured steps are apart.");
-inline constexpr Field step_low_ms =
-    ms_field("step_low_ms", "p10 ms", "The first decile of the steps.", Better::low);
-inline constexpr Field step_high_ms =
-    ms_field("step_high_ms", "p90 ms", "The ninth decile of the steps.", Better::low);
+inline constexpr Field spread = record_field("spread", "How much the measured steps differ.");
+inline constexpr Field step_low_ms = ms_field(
+    "step_low_ms", "p10 ms", "One in ten measured steps took no longer than this.", Better::low);
+inline constexpr Field step_high_ms = ms_field(
+    "step_high_ms", "p90 ms", "Nine in ten measured steps took no longer than this.", Better::low);
 inline constexpr Field repeats = count_field("repeats", "repeats", "How many steps were measured.");
-inline constexpr Field outliers =
-    count_field("outliers", "outliers", "How many of them are far from the others.", Better::low);
+inline constexpr Field outliers = count_field(
+    "outliers", "outliers", "How many measured steps are far from the others.", Better::low);
 
 // Where the time of rank 0 goes.
 inline constexpr Field parts = record_field("parts", "What the step of rank 0 is made of.");
 inline constexpr Field compute_ms =
-    ms_field("compute_ms", "compute", "Time in which a kernel ran.", Better::low)
+    ms_field("compute_ms", "compute", "Time of the step in which a kernel ran.", Better::low)
         .with(signed_hundredths);
 inline constexpr Field communication_part_ms =
-    ms_field("communication_ms", "communication", "Time in which a collective ran, and no kernel.",
-             Better::low)
+    ms_field("communication_ms", "communication",
+             "Time of the step in which a collective ran, and no kernel.", Better::low)
         .with(signed_hundredths);
 inline constexpr Field waiting_ms =
     ms_field("waiting_ms", "waiting",
-             "Time in which a collective waited for other ranks, and nothing ran.", Better::low)
+             "Time of the step in which a collective waited for other ranks, and nothing ran.",
+             Better::low)
         .with(signed_hundredths);
 inline constexpr Field launch_ms =
     ms_field("launch_ms", "launch",
-             "The rest: the host's launches, hooks, waking up, other ranks' last work.",
+             "The rest of the step: the host's launches and hooks, waking threads, and waiting for "
+             "the last rank to finish.",
              Better::low)
         .with(signed_hundredths);
 

@@ -163,8 +163,7 @@ std::string label_of(const ValidatedStep& step) {
   const std::string label = strategy_label(training);
   std::vector<Setting> untold;
   for (const Setting& setting : step.settings)
-    if (setting.first != "training.bucket_cap" || !label.ends_with(to_string(training.bucket_cap)))
-      untold.push_back(setting);
+    if (!is_in_label(setting.first, training)) untold.push_back(setting);
   return untold.empty() ? label : fmt::format("{}, {}", label, short_label(untold));
 }
 

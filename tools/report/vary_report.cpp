@@ -165,21 +165,50 @@ void sort_by(Table& table, const Field& best) {
   });
 }
 
+bool has_comm_hooks(const Variants& variants) {
+  return std::ranges::any_of(variants.runs, [](const VariedRun& varied) {
+    return std::ranges::any_of(varied.run.compared,
+                               [](const Step& step) { return !step.schedule.hook_state.empty(); });
+  });
+}
+
+/// What a step amounts to, as the second table of `run` has it, where the width allows.
+std::vector<Field> throughput_columns(const Variants& variants) {
+  const bool tokens = std::ranges::all_of(
+      variants.runs, [](const VariedRun& varied) { return varied.run.scenario.sequence > 0; });
+  std::vector<Field> columns{tokens ? fields::tokens_per_second : fields::samples_per_second,
+                             fields::mfu, fields::peak_memory_bytes};
+  for (Field& column : columns) column.importance = Importance::usual;
+  return columns;
+}
+
 /// The columns of the table for people; that of `best` among them.
 std::vector<Field> page_columns(const std::vector<Field>& keys, const std::optional<Field>& best,
+                                const std::vector<Field>& throughput, bool comm_hooks,
                                 const Scenario* priced, bool refused) {
   std::vector<Field> columns = keys;
+  columns.insert(columns.end(), {fields::strategy, fields::step_ms, fields::against_first});
+  columns.insert(columns.end(), throughput.begin(), throughput.end());
   columns.insert(columns.end(),
-                 {fields::strategy, fields::step_ms, fields::against_first, fields::exposed_ms,
-                  fields::communication_ms, fields::collectives, fields::wire_bytes,
-                  fields::comm_hook_ms, fields::comm_hook_memory_bytes, fields::bound});
+                 {fields::exposed_ms, fields::communication_ms, fields::collectives});
+  if (comm_hooks)
+    columns.insert(columns.end(), {fields::wire_bytes.with(Importance::much),
+                                   fields::comm_hook_ms.with(Importance::much),
+                                   fields::comm_hook_memory_bytes, fields::bound});
+  else
+    columns.insert(columns.end(), {fields::wire_bytes, fields::bound});
   if (priced != nullptr)
     columns.push_back(
         (priced->sequence > 0 ? fields::cost_per_billion_tokens : fields::cost_per_million_samples)
             .with(Importance::much));
-  const auto is_best = [&](const Field& field) { return field.name == best->name; };
-  if (best && std::none_of(columns.begin(), columns.end(), is_best))
-    columns.push_back(best->with(Importance::most));
+  if (best) {
+    const auto same =
+        std::ranges::find_if(columns, [&](const Field& field) { return field.name == best->name; });
+    if (same == columns.end())
+      columns.push_back(best->with(Importance::most));
+    else
+      same->importance = Importance::most;
+  }
   if (refused) columns.push_back(fields::refusal.with(Look{}.to_the_left().or_blank()));
   return columns;
 }
@@ -200,7 +229,9 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best) {
   const std::vector<Field> keys = key_columns(runs.front().settings);
   const auto priced = std::ranges::find_if(
       runs, [](const VariedRun& varied) { return varied.run.scenario.price.has_value(); });
-  Table table{page_columns(keys, best, priced == runs.end() ? nullptr : &priced->run.scenario,
+  const std::vector<Field> throughput = throughput_columns(variants);
+  Table table{page_columns(keys, best, throughput, has_comm_hooks(variants),
+                           priced == runs.end() ? nullptr : &priced->run.scenario,
                            !variants.refused.empty())};
   if (best) table.title = sorted_text(*best);
   BestSteps found{best, {}, {}, {}, false};
@@ -218,7 +249,7 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best) {
       averages = averages || lasts != step.metrics.step;
       Record row = row_record(varied, step, runs.front(), lasts);
       row.add(keys_record(keys, varied.settings));
-      if (best || priced != runs.end()) row.add(run_row(varied.run, varied.run.results()[s]));
+      row.add(run_row(varied.run, varied.run.results()[s]));
       const FieldValue* figure = best ? row.find(*best) : nullptr;
       of_strategy.add(row);
       const auto samples = samples_of(varied.run.scenario, step.training);
@@ -231,13 +262,15 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best) {
     std::ranges::move(of_strategy.rows, std::back_inserter(table.rows));
   }
   if (best) sort_by(table, *best);
+  for (const Field& field : throughput)
+    if (!best || best->name != field.name) drop_if_empty(table, table.index_of(field));
   for (const RefusedRun& refused : variants.refused)
     table.add(keys_record(keys, refused.settings).add(fields::refusal, refused.problem));
   page.add(std::move(table));
   std::string notes =
       "exposed: how much longer the step is than without communication; "
-      "wire: bytes that each rank hands to collectives; hook: the comm "
-      "hook's own kernels\n";
+      "wire: bytes that each rank hands to collectives";
+  notes += has_comm_hooks(variants) ? "; hook: the comm hook's own kernels\n" : "\n";
   if (joined) notes += "any: the key changes nothing under that strategy\n";
   if (averages)
     notes +=

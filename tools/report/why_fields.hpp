@@ -16,12 +16,13 @@ inline constexpr Field exposed_in_buckets_ms =
              "The exposed time of all buckets together.", Better::low);
 inline constexpr Field exposed_elsewhere_ms =
     ms_field("exposed_elsewhere_ms", "exposed elsewhere ms",
-             "The rest of the longer step: interference, copies, hooks, earlier micro-batches and "
+             "What the step is longer without being exposed in buckets: interference, copies, "
+             "hooks, earlier micro-batches and "
              "broadcasts.",
              Better::low);
 inline constexpr Field exposed_buckets =
     list_field("buckets", "One object for each exposed bucket.");
-inline constexpr Field what_if = list_field("what_if", "The step under each change.");
+inline constexpr Field what_if = list_field("what_if", "The step after each change.");
 
 // The instants an all-reduce could not begin before, from the start of the step.
 inline constexpr Field bucket_in_words =
@@ -29,15 +30,19 @@ inline constexpr Field bucket_in_words =
         .only_for(Audience::people);
 inline constexpr Field ready = ready_ms.labelled("ready").with(little);
 inline constexpr Field called_ms =
-    ms_field("called_ms", "called", "When what the device does before it, in order, had ended.")
+    ms_field(
+        "called_ms", "called",
+        "When the bucket's turn came: when all had ended that has to end before its all-reduce.")
         .with(thousandths)
         .with(little);
 inline constexpr Field issued_ms =
-    ms_field("issued_ms", "issued", "When the host began to launch it.").with(thousandths);
-inline constexpr Field launched_ms =
-    ms_field("launched_ms", "launched", "When it was enqueued and could be taken up.")
-        .with(thousandths)
-        .with(little);
+    ms_field("issued_ms", "issued", "When the host began to launch the bucket's all-reduce.")
+        .with(thousandths);
+inline constexpr Field launched_ms = ms_field("launched_ms", "launched",
+                                              "When the all-reduce was launched and, on a CPU, "
+                                              "handed over to the thread that communicates.")
+                                         .with(thousandths)
+                                         .with(little);
 inline constexpr Field previous_end_ms =
     ms_field("previous_end_ms", "previous",
              "When the collective before it had ended; nothing for the first.")
@@ -59,27 +64,30 @@ inline constexpr Field because =
 // The causes.
 inline constexpr Field by_gradients =
     ms_field("gradients", "gradients",
-             "Its gradients were ready so late that its all-reduce would be exposed "
+             "The bucket's gradients were ready so late that its all-reduce would be exposed "
              "even if it had begun at once.",
              Better::low);
 inline constexpr Field by_turn =
     ms_field("turn", "turn",
-             "It had to wait for its turn: buckets are sent in order, and naive and "
+             "The bucket had to wait for its turn: buckets are sent in order, and naive and "
              "flat send after the backward pass.",
              Better::low);
 inline constexpr Field by_previous =
     ms_field("previous", "previous", "The collective before it was still running.", Better::low);
-inline constexpr Field by_launch =
-    ms_field("launch", "launch", "The host had not launched it yet.", Better::low);
+inline constexpr Field by_launch = ms_field(
+    "launch", "launch",
+    "The host had not launched the all-reduce yet or, on a CPU, not handed it over to the thread "
+    "that communicates.",
+    Better::low);
 inline constexpr Field by_slowest_rank = ms_field(
     "slowest_rank", "slowest rank",
     "Another rank arrived later, so that less computation was left to hide it.", Better::low);
 
 // The changes.
 inline constexpr Field change =
-    text_field("change", "change", "What is assumed to be better than it is.");
+    text_field("change", "change", "What is assumed to be better than in the scenario.");
 inline constexpr Field changed_step_ms =
-    ms_field("step_ms", "step ms", "The step under the change.", Better::low).with(thousandths);
+    ms_field("step_ms", "step ms", "The step after the change.", Better::low).with(thousandths);
 
 inline constexpr std::array of_why{&why,
                                    &one_rank_ms,

@@ -118,8 +118,8 @@ Range parse_range(std::string_view given, std::string_view text, const Amount& f
     if (amount.unit.empty() && !range.unit.empty()) return amount.number;
     const auto factor = ratio(amount.unit, range.unit);
     if (!factor)
-      refuse(given,
-             fmt::format("\"{}\" and \"{}\" are no units of the same", range.unit, amount.unit));
+      refuse(given, fmt::format("\"{}\" and \"{}\" are units of different things", range.unit,
+                                amount.unit));
     return amount.number * *factor;
   };
   if (!first.unit.empty() && last->unit.empty()) fail();  // 1MiB..64

@@ -181,7 +181,7 @@ MachineCheck ranks_here(std::chrono::milliseconds timeout) {
       check.found =
           fmt::format("two ranks reduce {:.2f} GB/s over TCP on this machine", rate / 1e9);
     } else {
-      check.found = "two ranks on this machine did not end well";
+      check.found = "two ranks that averaged a tensor on this machine failed";
       check.advice = "see what they said on stderr";
     }
   } catch (const std::exception& problem) {

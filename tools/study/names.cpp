@@ -6,6 +6,19 @@ namespace ddpsim {
 
 namespace {
 
+/// "25 MiB"; "1+25 MiB" where the first bucket has a cap of its own, "25+1 MiB" where the last
+/// one has.
+std::string cap_label(const Training& training) {
+  const std::string cap = to_string(training.bucket_cap);
+  if (!has_own_first_cap(training)) return cap;
+  const std::string own = to_string(*training.first_bucket_cap);
+  const std::string& before = training.last_bucket_cap ? cap : own;
+  const std::string& behind = training.last_bucket_cap ? own : cap;
+  const std::size_t unit = before.rfind(' ');
+  const bool one_unit = behind.ends_with(before.substr(unit));
+  return fmt::format("{}+{}", one_unit ? before.substr(0, unit) : before, behind);
+}
+
 std::string buckets_label(const Training& training) {
   std::string name(name_of(training.strategy));
   if (training.strategy != Strategy::bucketed) return name;
@@ -14,10 +27,25 @@ std::string buckets_label(const Training& training) {
     return fmt::format("{}, {} groups", name, training.parameter_groups);
   if (!training.bucket_caps.empty())
     return fmt::format("{}, {} caps", name, training.bucket_caps.size());
-  return fmt::format("{}, {}", name, to_string(training.bucket_cap));
+  return fmt::format("{}, {}", name, cap_label(training));
 }
 
 }  // namespace
+
+bool has_one_cap(const Training& training) {
+  return training.strategy == Strategy::bucketed && training.buckets.empty() &&
+         training.bucket_caps.empty() && training.parameter_groups == 0;
+}
+
+bool has_own_first_cap(const Training& training) {
+  return has_one_cap(training) && training.first_bucket_cap &&
+         *training.first_bucket_cap != training.bucket_cap;
+}
+
+bool is_in_label(const std::string& key, const Training& training) {
+  return has_one_cap(training) &&
+         (key == "training.bucket_cap" || key == "training.first_bucket_cap");
+}
 
 std::string strategy_label(const Training& training) {
   std::string buckets = buckets_label(training);

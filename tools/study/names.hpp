@@ -16,8 +16,18 @@ struct NamedStep {
   const Step* step = nullptr;
 };
 
-/// "bucketed, 25 MiB", "naive": a row's name for people.
+/// Is a cap what makes the buckets, rather than a list of caps, groups, or the buckets themselves?
+bool has_one_cap(const Training& training);
+
+/// ... and is the first bucket's cap, or with `last_bucket_cap` the last one's, another?
+bool has_own_first_cap(const Training& training);
+
+/// "bucketed, 25 MiB", "bucketed, 1+25 MiB" (the first bucket ends at 1 MiB), "naive": a row's
+/// name for people.
 std::string strategy_label(const Training& training);
+
+/// Does that name say the value of this key of a scenario?
+bool is_in_label(const std::string& key, const Training& training);
 
 /// "comm_hook: fp16_compress": the last part of each key says enough in a table.
 std::string short_label(const std::vector<Setting>& settings);

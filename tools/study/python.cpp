@@ -211,7 +211,8 @@ Python look_at_python(const fs::path& program, std::chrono::milliseconds timeout
   const bool whole = std::getline(lines, python.version) && std::getline(lines, python.torch) &&
                      std::getline(lines, package);
   if (!whole || *code != 0 || python.version.empty() || (package != "yes" && package != "no"))
-    throw InputError(fmt::format("{} does not run Python", program.string()));
+    throw InputError(
+        fmt::format("{} is no Python: it does not answer as one does", program.string()));
   for (std::string* text : {&python.version, &python.torch}) *text = printable(*text);
   python.has_package = package == "yes";
   return python;

@@ -58,8 +58,8 @@ std::vector<Size> sizes_of(const CalibratedCluster& cluster, int most, std::stri
   const int nodes = most / of_node;
   if (nodes < 2) {
     if (of_node < most)
-      missing = fmt::format("the curve ends at {} rank{}: {} are not whole nodes of {}", of_node,
-                            of_node == 1 ? "" : "s", most, of_node);
+      missing = fmt::format("the curve ends at {} rank{}: {} ranks do not fill whole nodes of {}",
+                            of_node, of_node == 1 ? "" : "s", most, of_node);
     return sizes;
   }
   if (cluster.nodes == 1 && !is_there(cluster.inter_node)) {
@@ -74,7 +74,7 @@ std::vector<Size> sizes_of(const CalibratedCluster& cluster, int most, std::stri
   for (const int count : counts)
     if (count > 1) sizes.push_back({count, of_node});
   if (nodes * of_node < most)
-    missing = fmt::format("the curve ends at {} ranks: {} are not whole nodes of {}",
+    missing = fmt::format("the curve ends at {} ranks: {} ranks do not fill whole nodes of {}",
                           nodes * of_node, most, of_node);
   return sizes;
 }

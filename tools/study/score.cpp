@@ -18,7 +18,8 @@ namespace {
 std::string label_of(const CalibrationRow& row) {
   std::string label = strategy_label(row.training);
   for (const auto& [key, value] : row.row->set)
-    label += fmt::format(", {} {}", key.substr(key.rfind('.') + 1), value);
+    if (!is_in_label(key, row.training))
+      label += fmt::format(", {} {}", key.substr(key.rfind('.') + 1), value);
   return label;
 }
 

@@ -105,8 +105,15 @@ void sort_by(Table& table, const Field& best) {
 /// `all`: also rows that are no strategy's best.
 Table rows_table(const Sweep& sweep, const PointResults& results, bool all,
                  const std::optional<Field>& sorted_by) {
-  Table table{{fields::strategy, fields::step_ms, fields::communication_ms, fields::exposed_ms,
-               fields::overlap_ratio, fields::speedup_vs_naive, fields::bound, fields::remark}};
+  Table table{{fields::strategy, fields::step_ms}};
+  // What a step amounts to, as the second table of `run` has it.
+  const bool tokens = has_figure(results, fields::tokens_per_second);
+  for (const Field& field : {tokens ? fields::tokens_per_second : fields::samples_per_second,
+                             fields::mfu, fields::peak_memory_bytes})
+    if (has_figure(results, field)) table.columns.push_back(field);
+  table.columns.insert(table.columns.end(),
+                       {fields::communication_ms, fields::exposed_ms, fields::overlap_ratio,
+                        fields::speedup_vs_naive, fields::bound, fields::remark});
   if (sorted_by && std::none_of(table.columns.begin(), table.columns.end(),
                                 [&](const Field& each) { return each.name == sorted_by->name; }))
     table.columns.insert(table.columns.end() - 1, sorted_by->with(Importance::most));

@@ -136,7 +136,7 @@ def check_torch() -> None: ...
 
 def describe(
     model: Any, batch: Any, loss: Callable[..., Any] | None = ..., optimizer: Any = ..., *,
-    autocast: Any = ..., attention: str | None = ..., device: str = ..., micro_batches: int = ...,
-    tf32: str | None = ..., clip_gradients: bool = ..., allow_unknown: bool = ...,
-    fused: bool = ..., measure: Callable[[list[Any]], Sequence[float]] | None = ...,
+    autocast: Any = ..., attention: str | None = ..., device: str = ...,
+    later_micro_batch: bool = ..., tf32: str | None = ..., clip_gradients: bool = ...,
+    allow_unknown: bool = ..., fused: bool = ..., measure: Callable[[list[Any]], Sequence[float]] | None = ...,
     source: str | None = ..., release: str = ..., ranks: int = ...) -> Workload: ...

@@ -38,6 +38,16 @@ class Parser(argparse.ArgumentParser):
         raise DescribeError(f'{message}; --help tells the flags')
 
 
+class NoMicroBatches(argparse.Action):
+    """A description is of one micro-batch: how many a step has, the scenario says."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        parser.error(f'--micro-batches: a description is of one micro-batch: leave the flag out, '
+                     f'and say `ddpsim run ... --set training.micro_batches={values}` for a step '
+                     f'of {values}; a later micro-batch by itself, which adds gradients, is '
+                     '--later-micro-batch')
+
+
 def parser():
     made = Parser(
         prog='ddpsim describe', description=DESCRIPTION, allow_abbrev=False,
@@ -63,8 +73,10 @@ def parser():
                       help='instead of the one FUNCTION returns: adamw, adamw-fused, lion, ...')
     made.add_argument('--clip-gradients', action='store_true',
                       help='the step clips gradients by the norm of all of them')
-    made.add_argument('--micro-batches', type=positive, default=1, metavar='N',
-                      help='more than one: a later micro-batch, whose gradients are added')
+    made.add_argument('--later-micro-batch', action='store_true',
+                      help='not the first micro-batch of a step but a later one, which adds its '
+                           'gradients to those that are there')
+    made.add_argument('--micro-batches', action=NoMicroBatches, help=argparse.SUPPRESS)
     made.add_argument('--ranks', type=positive, default=2, metavar='N',
                       help='of how many ranks the model sees itself as one, where it asks '
                            'torch.distributed; default: 2')
@@ -97,7 +109,7 @@ def main(words=None):
         model, batch, loss, arguments.optimizer or optimizer,
         autocast={None: None, 'bf16': torch.bfloat16, 'fp16': torch.float16}[arguments.autocast],
         attention=arguments.attention, device=arguments.device, tf32=arguments.tf32,
-        micro_batches=arguments.micro_batches, clip_gradients=arguments.clip_gradients,
+        later_micro_batch=arguments.later_micro_batch, clip_gradients=arguments.clip_gradients,
         allow_unknown=arguments.allow_unknown, fused=arguments.fused, release=arguments.release,
         ranks=arguments.ranks)
     workload.source = (f'torch {version}, meta device, {arguments.model}, batch {workload.batch}')

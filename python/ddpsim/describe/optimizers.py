@@ -41,7 +41,7 @@ def name_of(optimizer, notes):
             notes.append('RMSprop described without momentum, and not centered')
         return 'rmsprop'
     check_optimizer(optimizer, DescribeError)
-    notes.append(f'no law for the optimizer {kind.__name__}: described as adamw')
+    notes.append(f'ddpsim knows no optimizer {kind.__name__}: described as adamw')
     return 'adamw'
 
 

@@ -21,7 +21,7 @@ from .workload import Buffers, Frozen, Parameter, Workload
 
 
 def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attention=None,
-             device='cuda', micro_batches=1, tf32=None, clip_gradients=False,
+             device='cuda', later_micro_batch=False, tf32=None, clip_gradients=False,
              allow_unknown=False, fused=False, measure=None, source=None, release=NEWEST, ranks=2):
     """Describes one training step of `model` on `batch`, on no device.
 
@@ -33,8 +33,8 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     attention: flash, efficient or math, instead of CUDA's own choice.
     device: 'cuda', or 'cpu' for what PyTorch runs on a CPU: no fused dropout, RMS norms of small
     kernels.
-    micro_batches: with more than one the description is of a later micro-batch, whose gradients
-    are added to what is there.
+    later_micro_batch: not the first micro-batch of a step but a later one, which adds its
+    gradients to those that are there.
     tf32: 'conv' (convolutions of fp32 numbers multiply in TF32: PyTorch's default on GPUs since the
     A100) or 'all' (matrix products too: set_float32_matmul_precision('high')). Left out: fp32.
     clip_gradients: the step clips gradients by the norm of all of them (clip_grad_norm_).
@@ -78,7 +78,7 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
             torch.manual_seed(0)
             for parameter in model.parameters():
                 parameter.grad = None
-                if micro_batches > 1 and parameter.requires_grad:
+                if later_micro_batch and parameter.requires_grad:
                     parameter.grad = torch.empty_like(parameter)
             run(model, batch, value_of, capture, autocast, device)
     finally:
@@ -96,8 +96,8 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     in_tf32(capture.step, tf32, notes, device)
     if device == 'cpu':
         notes.append('described as PyTorch runs on a CPU')
-    if micro_batches > 1:
-        notes.append(f'one of the later of {micro_batches} micro-batches: gradients are added')
+    if later_micro_batch:
+        notes.append('a later micro-batch: gradients are added to those that are there')
     workload = assembled(model, batch, capture, optimizer, fused, notes, source)
     workload.clip_gradients = bool(clip_gradients)
     workload.release = release if device == 'cuda' else None
@@ -158,7 +158,7 @@ def in_tf32(step, which, notes, device):
             launch.kernel = replace(kernel, type='tf32')
             changed += 1
     if changed:
-        notes.append(f'{changed} products of fp32 numbers in TF32')
+        notes.append(f'{changed} products of fp32 numbers are multiplied in TF32')
     elif which is None and device == 'cuda' and any(
             launch.kernel.kind == 'conv' and launch.kernel.type == 'fp32'
             for launch in step.forward):
@@ -232,8 +232,8 @@ def assembled(model, batch, capture, optimizer, fused, notes, source):
     layers, places = cut(step, Depth(model), type(model).__name__)
     ends = fuse(layers, step.completed, places) if fused else None
     if fused:
-        notes.append('fused: chains of kernels that only move memory count their ends only, a '
-                     'bound of what a compiler does')
+        notes.append('fused: of each chain of kernels that only move memory, the first reads and '
+                     'the last writes count: a bound of what a compiler can save')
     sent = ([each for each, _ in step.collectives] if fused  # their places are among the unfused
             else collectives.placed(step.collectives, layers, places))
     parameters, arrival = parameters_of(model, step, places, ends)

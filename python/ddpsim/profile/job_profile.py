@@ -34,7 +34,7 @@ class JobProfile(Profile):
         watched = [step for step in steps if step.watched and step.last.gradients]
         if min(len(watched), len(self.bare)) < 2:
             raise ProfileError(f'{plural(len(steps), "whole step")} after {watch.warmup} of '
-                               'warm-up; it takes 4')
+                               'warm-up; at least 4 are needed')
         self.alone = self.ranks == 1 or all(
             not step.micro_batches[0].sends for step in steps)
         self._measure(clock, watched)

@@ -98,7 +98,7 @@ def _add_verdict(report, paths, link, wishes, disturbed):
         else:
             plan = ddpsim.tune(paths['scenario.yaml'], progress=False)
     except ImportError:
-        note('ddpsim is not installed whole; next: ddpsim tune '
+        note('the program ddpsim is not there to say more; next: ddpsim tune '
              f'{paths.get("scenario.yaml", paths["workload.yaml"])}')
         return
     record, found = plan.record, report['metrics']

@@ -41,7 +41,8 @@ class Profile:
         self.bare = [step for step in steps if not step.watched]
         if min(len(self.watched), len(self.bare)) < 2:
             raise ProfileError(
-                f'{plural(len(steps), "step")} after {profiler.warmup} of warm-up; it takes 4')
+                f'{plural(len(steps), "step")} after {profiler.warmup} of warm-up; at least 4 are '
+                'needed')
         for step in steps:
             if step.backwards != 1:
                 raise ProfileError(

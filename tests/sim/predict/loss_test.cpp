@@ -62,6 +62,37 @@ TEST_CASE("kernels slowed beside a collective are interference", "[sim][loss]") 
   CHECK(parts(loss) == std::vector<Duration>{1500us, 0ms, 1ms, 500us, 0ms, 0ms, 0ms});
 }
 
+TEST_CASE("a part is the mean of what it saves before others and behind them", "[sim][loss]") {
+  // The first of three all-reduces of 0.5 + 6 ms starts at 10 and ends at 16.5, the second at 23,
+  // the third at 29.5, 11.5 after backward. Without the transfer all but the last 0.5 is hidden.
+  // Without latency, 6 + 6 + 6 from 10 on end at 28.
+  StepModel model = timed::model_of(timed::chain(3, 2ms, 4ms, {6'000'000}),
+                                    timed::ring(2, 250us, gigabytes_per_second(1)));
+  timed::free_copies(model);
+  // Transfer first: 11 and 0.5; latency first: 10 and 1.5.
+  CHECK(parts(loss_of(model, Strategy::overlap)) ==
+        std::vector<Duration>{0ms, 0ms, 10500us, 1ms, 0ms, 0ms, 0ms});
+  // An all-reduce of 5 + 1 ms: 10 to 16, to 22, to 28: 10 are exposed. Without the transfer they
+  // are those of 5, 10 to 15, to 20, to 25; without latency, of 1, the last from 18 to 19.
+  model = timed::model_of(timed::chain(3, 2ms, 4ms, {1'000'000}),
+                          timed::ring(2, 2500us, gigabytes_per_second(1)));
+  timed::free_copies(model);
+  // Transfer first: 3 and 7; latency first: 9 and 1.
+  CHECK(parts(loss_of(model, Strategy::overlap)) ==
+        std::vector<Duration>{0ms, 0ms, 2ms, 8ms, 0ms, 0ms, 0ms});
+}
+
+TEST_CASE("of two causes either of which would be hidden each has half", "[sim][loss]") {
+  // The first gradient is there at 6, and kernels run until 10: of its all-reduce of 2 + 3 ms one
+  // is exposed. To take out either part saves that.
+  Workload workload = timed::chain(2, 1ms, 4ms, {3'000'000});
+  workload.parameters.erase(workload.parameters.begin());
+  StepModel model = timed::model_of(workload, timed::ring(2, 1ms, gigabytes_per_second(1)));
+  timed::free_copies(model);
+  CHECK(parts(loss_of(model, Strategy::overlap)) ==
+        std::vector<Duration>{0ms, 0ms, 500us, 500us, 0ms, 0ms, 0ms});
+}
+
 TEST_CASE("what the host and the device do for communication are launches and copies",
           "[sim][loss]") {
   // Host: 1 ms for each of 3 + 3 kernels of 0.5, which end at 6.5; 1 ms for the concatenate of
@@ -71,14 +102,16 @@ TEST_CASE("what the host and the device do for communication are launches and co
   timed::free_copies(model);
   model.works.concatenate = timed::taking(model, Operation::concatenate, 250us);
   model.costs.launch.collective = 2ms;
-  // Without the transfer it ends at 9.5, without latency at 9. The copy is hidden by the launch.
-  // With launches for free all is over at 6.5.
+  // Without the transfer it ends at 9.5, without latency at 9. The copy is hidden by the launch;
+  // with launches for free all is over at 6.5. The other way round, launches go first, which leaves
+  // the copy from 6.5 to 6.75 and the collective behind it: 2.25 of launches, 0.25 of the copy.
   CHECK(parts(loss_of(model, Strategy::flat)) ==
-        std::vector<Duration>{0ms, 0ms, 3ms, 500us, 0ms, 2500us, 0ms});
+        std::vector<Duration>{0ms, 0ms, 3ms, 500us, 125us, 2375us, 0ms});
   model.works.concatenate = timed::taking(model, Operation::concatenate, 5ms);
-  // Now the copy lasts from 7 to 12: 3 ms beyond the launch.
+  // Now the copy lasts from 7 to 12: 3 ms beyond the launch, which saves 2.5. The other way round
+  // launches save 0.5, as the copy then lasts from 6.5 to 11.5, and the copy saves all of its 5.
   CHECK(parts(loss_of(model, Strategy::flat)) ==
-        std::vector<Duration>{0ms, 0ms, 3ms, 500us, 3ms, 2500us, 0ms});
+        std::vector<Duration>{0ms, 0ms, 3ms, 500us, 4ms, 1500us, 0ms});
 }
 
 TEST_CASE("the parts of every random step sum to the tick, and only the rest may be negative",

@@ -44,6 +44,9 @@ void check_described(const std::vector<std::string>& arguments,
   for (const std::string& key : keys) {
     CAPTURE(key);
     CHECK(names.contains(key));
+    const Outcome explained = ddpsim({"explain", key});
+    CHECK(explained.code == 0);
+    CHECK_THAT(explained.out, Catch::Contains(key + ", in JSON or CSV ("));
   }
 }
 
