@@ -13,7 +13,7 @@ std::vector<std::string> measurement_doubts(const Scenario& scenario) {
   const CalibratedCluster& cluster = scenario.cluster;
   add(fmt::format("the profile of {}", scenario.workload.name), scenario.workload.doubts);
   if (cluster.calibration) add("the calibration", cluster.calibration->doubts);
-  if (cluster.ranks_per_node > 1)
+  if (cluster.ranks_per_node.largest() > 1)
     add(fmt::format("the table of {}", cluster.intra_node.name), cluster.intra_node.doubts);
   if (cluster.nodes > 1)
     add(fmt::format("the table of {}", cluster.inter_node.name), cluster.inter_node.doubts);
