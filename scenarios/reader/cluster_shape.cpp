@@ -72,12 +72,18 @@ void keep_size(Yaml& scenario, const Yaml& before, const std::vector<Override>& 
   const YamlMap had(before);
   std::vector<std::string> sizes{"nodes", "ranks"};
   // A list says how many nodes there are.
-  if (const auto each = had.find("ranks_per_node"); each && each->is_list())
-    sizes.emplace_back("ranks_per_node");
+  const auto each = had.find("ranks_per_node");
+  const bool listed = each && each->is_list();
+  if (listed) sizes.emplace_back("ranks_per_node");
   const bool sized = std::any_of(sizes.begin(), sizes.end(), [&](const std::string& key) {
     return is_set(settings, "cluster." + key);
   });
-  if (sized || entry_says(*now, cluster_entries, "system", sizes)) return;
+  if (sized || entry_says(*now, cluster_entries, "system", {"nodes", "ranks"})) return;
+  if (listed && entry_says(*now, cluster_entries, "system", {"ranks_per_node"})) {
+    // Its nodes are of one kind: there are as many of them as before.
+    const Yaml nodes = Yaml::of_text(std::to_string(each->size()));
+    return scenario.put({"cluster", "nodes"}, nodes, scenario_keys());
+  }
   for (const std::string& key : sizes)
     if (const auto value = had.find(key)) scenario.put({"cluster", key}, *value, scenario_keys());
 }

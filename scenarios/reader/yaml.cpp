@@ -258,7 +258,11 @@ void Yaml::apply(const std::vector<Override>& overrides, const MapDescription* k
     };
     YAML::Node value;
     try {
-      value = YAML::Load(with_joined_surrogates(change.second));
+      const std::string content = with_joined_surrogates(change.second);
+      if (const auto mark = second_document(content))
+        refuse(fmt::format("the value ends before \"{}\": expected one value",
+                           shown(content.substr(static_cast<std::size_t>(mark->pos)))));
+      value = YAML::Load(content);
     } catch (const YAML::Exception& problem) {
       refuse("the value is not YAML: " + shown(problem.msg));
     }

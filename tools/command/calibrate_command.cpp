@@ -228,7 +228,9 @@ int report(const CalibrateRequest& request, const Calibration& calibration) {
       add_notes({fmt::format("the calibration is doubtful: {}", doubt)});
   if (calibration.complete) return exit_done;
   note("ddpsim: interrupted; {} holds what had been measured{}", interrupted,
-       interrupted == output ? "" : fmt::format(", and {} is as it was", output));
+       interrupted == output || !std::filesystem::exists(output)
+           ? ""
+           : fmt::format(", and {} is as it was", output));
   return exit_failure;
 }
 
