@@ -27,18 +27,6 @@ int part_of(int ranks, int parts, const char* written) {
   return ranks / parts;
 }
 
-bool is_set(const std::vector<Override>& settings, std::string_view key) {
-  return std::any_of(settings.begin(), settings.end(),
-                     [&](const Override& setting) { return setting.first == key; });
-}
-
-/// Is the key, or one below it, set?
-bool touches(const std::vector<Override>& settings, const std::string& key) {
-  return std::any_of(settings.begin(), settings.end(), [&](const Override& setting) {
-    return setting.first == key || setting.first.starts_with(key + ".");
-  });
-}
-
 constexpr std::string_view inter_node = "cluster.inter_node";
 
 auto depth(const std::string& path) {
@@ -66,7 +54,7 @@ bool entry_says(const Yaml& name, std::string_view kind, std::string_view base,
 
 /// Puts the size that the scenario's cluster had beside the name of the ready cluster that took its
 /// place.
-void keep_size(Yaml& scenario, const Yaml& before, const std::vector<Override>& settings) {
+void keep_size(Yaml& scenario, const Yaml& before, const std::vector<Setting>& settings) {
   const auto now = value_at(scenario, {"cluster"});
   if (!now || !now->is_scalar() || !before.is_map()) return;
   const YamlMap had(before);
@@ -99,7 +87,7 @@ void keep_nics(Yaml& scenario, const Yaml& before) {
 }
 
 /// Takes out of the cluster's mapping what settings of its size replace.
-void make_way(Yaml& scenario, const std::vector<Override>& settings) {
+void make_way(Yaml& scenario, const std::vector<Setting>& settings) {
   if (!is_set(settings, "cluster.ranks")) {
     if (is_set(settings, "cluster.nodes") || is_set(settings, "cluster.ranks_per_node"))
       scenario.remove({"cluster", "ranks"});
@@ -144,14 +132,14 @@ NodesAndRanks divided(int ranks, const ClusterShape& shape) {
   return shape.inter_node ? NodesAndRanks{ranks, 1} : NodesAndRanks{1, ranks};
 }
 
-void apply_settings(Yaml& scenario, const std::vector<Override>& settings) {
-  std::vector<Override> whole, links, rest;
-  for (const Override& setting : settings)
+void apply_settings(Yaml& scenario, const std::vector<Setting>& settings) {
+  std::vector<Setting> whole, links, rest;
+  for (const Setting& setting : settings)
     (setting.first == "cluster"    ? whole
      : setting.first == inter_node ? links
                                    : rest)
         .push_back(setting);
-  std::stable_sort(rest.begin(), rest.end(), [](const Override& a, const Override& b) {
+  std::stable_sort(rest.begin(), rest.end(), [](const Setting& a, const Setting& b) {
     return depth(a.first) < depth(b.first);
   });
   const MapDescription& keys = scenario_keys();
@@ -166,7 +154,7 @@ void apply_settings(Yaml& scenario, const std::vector<Override>& settings) {
   scenario.apply(rest, &keys);
 }
 
-std::vector<std::string> left_out_by(const std::vector<Override>& settings, const Yaml& scenario) {
+std::vector<std::string> left_out_by(const std::vector<Setting>& settings, const Yaml& scenario) {
   const auto cluster = value_at(scenario, {"cluster"});
   if (!is_set(settings, "cluster") || !cluster || !cluster->is_map()) return {};
   const YamlMap had(*cluster);

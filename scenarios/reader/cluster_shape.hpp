@@ -38,10 +38,10 @@ NodesAndRanks divided(int ranks, const ClusterShape& shape);
 ///
 /// Another ready cluster by its name keeps the scenario's `nodes`, or `ranks`, and another link
 /// between nodes its `nics`, unless the entry that is named says its own. Throws InputError.
-void apply_settings(Yaml& scenario, const std::vector<Override>& settings);
+void apply_settings(Yaml& scenario, const std::vector<Setting>& settings);
 
 /// A line for each key of the scenario's cluster that falls away where settings name another one,
 /// and that is not of the machine itself. Throws InputError.
-std::vector<std::string> left_out_by(const std::vector<Override>& settings, const Yaml& scenario);
+std::vector<std::string> left_out_by(const std::vector<Setting>& settings, const Yaml& scenario);
 
 }  // namespace ddpsim

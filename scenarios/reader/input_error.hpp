@@ -1,6 +1,7 @@
 #pragma once
 
 #include <stdexcept>
+#include <string>
 #include <string_view>
 
 #include "model/base/printable.hpp"
@@ -13,5 +14,8 @@ class InputError : public std::runtime_error {
  public:
   explicit InputError(std::string_view text) : std::runtime_error(printable(text)) {}
 };
+
+/// What was given, short enough for an error: at most 60 bytes, characters whole.
+std::string shown(const std::string& text);
 
 }  // namespace ddpsim

@@ -100,10 +100,8 @@ Yaml load_scenario(const std::filesystem::path& file) {
 }
 
 /// Throws InputError if nothing says what the model is to run on.
-void check_cluster_given(const std::filesystem::path& file,
-                         const std::vector<std::pair<std::string, std::string>>& settings) {
-  for (const auto& [key, value] : settings)
-    if (key == "cluster" || key.rfind("cluster.", 0) == 0) return;
+void check_cluster_given(const std::filesystem::path& file, const std::vector<Setting>& settings) {
+  if (touches(settings, "cluster")) return;
   throw InputError(fmt::format(
       "{} is a model: say what it is to run on, such as --set cluster=dgx-h100 or --set "
       "cluster.device=h100-sxm (run, tune, sweep, schedule and explore have --cluster "
@@ -125,8 +123,7 @@ const MapDescription& scenario_keys() {
   return scenario_map().description();
 }
 
-Scenario read_scenario(const std::filesystem::path& file,
-                       const std::vector<std::pair<std::string, std::string>>& overrides) {
+Scenario read_scenario(const std::filesystem::path& file, const std::vector<Setting>& overrides) {
   Yaml root = load_scenario(file);
   if (is_model(root)) return read_profile_as_scenario(file, overrides);
   apply_settings(root, overrides);
@@ -137,9 +134,8 @@ bool is_workload_profile(const std::filesystem::path& file) {
   return is_model(load_scenario(file));
 }
 
-Scenario read_profile_as_scenario(
-    const std::filesystem::path& profile,
-    const std::vector<std::pair<std::string, std::string>>& overrides) {
+Scenario read_profile_as_scenario(const std::filesystem::path& profile,
+                                  const std::vector<Setting>& overrides) {
   check_cluster_given(profile, overrides);
   std::string quoted = "'";
   for (const char c : std::filesystem::absolute(profile).string())

@@ -5,6 +5,7 @@
 
 #include "model/scenario/scenario.hpp"
 #include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/settings.hpp"
 
 namespace ddpsim {
 
@@ -17,7 +18,7 @@ const MapDescription& scenario_keys();
 /// a workload description, as read_profile_as_scenario does. Throws InputError: one line with
 /// file:line:column, what was expected and what to write.
 Scenario read_scenario(const std::filesystem::path& file,
-                       const std::vector<std::pair<std::string, std::string>>& overrides = {});
+                       const std::vector<Setting>& overrides = {});
 
 /// Is it a workload profile (`format: ddpsim.workload/1`) or a workload description (`/2`) rather
 /// than a scenario? Throws InputError if it cannot be read.
@@ -26,8 +27,7 @@ bool is_workload_profile(const std::filesystem::path& file);
 /// A scenario of nothing but such a file and the keys given, which must say what the cluster is.
 /// What the profile itself may have `measured`, on some other cluster, is left out. One rank
 /// averages nothing: it compares `none` alone unless `compare` is given.
-Scenario read_profile_as_scenario(
-    const std::filesystem::path& profile,
-    const std::vector<std::pair<std::string, std::string>>& overrides);
+Scenario read_profile_as_scenario(const std::filesystem::path& profile,
+                                  const std::vector<Setting>& overrides);
 
 }  // namespace ddpsim

@@ -49,8 +49,7 @@ void write(YAML::Emitter& out, const Yaml& yaml, int depth) {
 
 }  // namespace
 
-std::string scenario_text(const std::filesystem::path& file,
-                          const std::vector<Override>& settings) {
+std::string scenario_text(const std::filesystem::path& file, const std::vector<Setting>& settings) {
   const bool model = is_workload_profile(file);
   Yaml root = model ? Yaml::of_nothing() : Yaml::load(file);
   if (model) {

@@ -13,6 +13,6 @@ namespace ddpsim {
 /// each mapping stands where it counts. Of a workload profile or description the text is a scenario
 /// that names the file. Throws InputError as reading does, of what can be told without reading all
 /// of it.
-std::string scenario_text(const std::filesystem::path& file, const std::vector<Override>& settings);
+std::string scenario_text(const std::filesystem::path& file, const std::vector<Setting>& settings);
 
 }  // namespace ddpsim

@@ -25,16 +25,6 @@ namespace {
 /// No file of ours is nearly as large; what is, is refused before it is read.
 constexpr std::uintmax_t largest_file = std::uintmax_t{8} * 1024 * 1024;
 
-/// What was given, short enough for an error.
-std::string shown(const std::string& text) {
-  constexpr std::size_t most = 60;
-  if (text.size() <= most) return text;
-  std::size_t end = most;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
-    --end;  // a UTF-8 character stays whole
-  return text.substr(0, end) + "...";
-}
-
 /// A path of keys. Whoever names a wrong file by mistake must not read its secrets in an error: a
 /// line such as those of /etc/shadow is a key to YAML.
 std::string shown_key(const std::string& key) {
@@ -157,10 +147,6 @@ YAML::Node from_here(const YAML::Node& value, const KeyDescription* key,
 
 }  // namespace
 
-std::string setting_text(const Override& setting) {
-  return fmt::format("--set {}={}", shown(setting.first), shown(setting.second));
-}
-
 std::string unreadable(const std::filesystem::path& path) {
   if (const auto text = text_in_memory(path))
     return text->size() > largest_file ? "larger than 8 MiB" : "";
@@ -250,9 +236,9 @@ YAML::Node Yaml::changed(const YAML::Node& map, const std::vector<std::string>& 
   return copy;
 }
 
-void Yaml::apply(const std::vector<Override>& overrides, const MapDescription* keys) {
+void Yaml::apply(const std::vector<Setting>& overrides, const MapDescription* keys) {
   Changes changes = *changes_;
-  for (const Override& change : overrides) {
+  for (const Setting& change : overrides) {
     const auto refuse = [&](std::string_view problem) {
       throw InputError(fmt::format("{}: {}", setting_text(change), problem));
     };
@@ -324,7 +310,7 @@ void Yaml::remove(const std::vector<std::string>& path) {
 }
 
 void Yaml::fail(std::string_view problem) const {
-  const std::vector<Override>& overrides = changes_->overrides;
+  const std::vector<Setting>& overrides = changes_->overrides;
   // Where a key is changed several times, the last change counts.
   for (auto change = overrides.rbegin(); change != overrides.rend(); ++change)
     if (key_ == change->first || key_.rfind(change->first + ".", 0) == 0 ||

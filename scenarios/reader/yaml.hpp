@@ -15,6 +15,7 @@
 #include "scenarios/reader/names.hpp"
 #include "scenarios/reader/nearest.hpp"
 #include "scenarios/reader/quantity_text.hpp"
+#include "scenarios/reader/settings.hpp"
 
 namespace ddpsim {
 
@@ -24,11 +25,6 @@ struct MapDescription;
 /// Why `path` will not be read ("no such file", "not a file", "larger than 8 MiB"), or "" if it
 /// will.
 std::string unreadable(const std::filesystem::path& path);
-
-/// "--set cluster.ranks_per_node=8": a key of a scenario, given elsewhere than in its file.
-using Override = std::pair<std::string, std::string>;
-/// As errors name it, a long value cut.
-std::string setting_text(const Override& setting);
 
 /// A node of a YAML file that knows where it stands, so that everything it refuses is refused with
 /// file, line, column and key. Scalars are taken as text and parsed here: 010 is ten, and no word
@@ -50,7 +46,7 @@ class Yaml {
   /// short for: setting inter_node.nics changes `inter_node: ib-ndr` into `inter_node: {base:
   /// ib-ndr, nics: ...}`. And a path is looked for in the current folder first, then in the folder
   /// of this file. Without it a bare value on the way is refused, and paths are of this file.
-  void apply(const std::vector<Override>& overrides, const MapDescription* keys = nullptr);
+  void apply(const std::vector<Setting>& overrides, const MapDescription* keys = nullptr);
   /// Adds or replaces the value at a path, as `apply` does; nobody gave it as a setting.
   void put(const std::vector<std::string>& path, const Yaml& value, const MapDescription& keys);
   /// This value of `key` as a change of `below`, what the key has in an entry that this one is
@@ -114,7 +110,7 @@ class Yaml {
 
   /// What `apply` has done; shared by the whole tree.
   struct Changes {
-    std::vector<Override> overrides;  ///< whose keys have no place in the file
+    std::vector<Setting> overrides;  ///< whose keys have no place in the file
     /// Mappings copied for a change, each with the place of the original.
     std::vector<std::pair<YAML::Node, YAML::Mark>> copies;
     /// Nodes that stand in another file than the mapping that holds them here.

@@ -226,5 +226,25 @@ TEST_CASE("every command that predicts one scenario takes --device and --link",
   }
 }
 
+TEST_CASE("what stands behind a setting's value is refused", "[tools][set_keys]") {
+  const Scratch scratch;
+  scratch.write("s.yaml", of_system);
+  for (const auto& [value, behind] : {std::pair{"cluster.ranks_per_node=[8,4],[4,4]", ",[4,4]"},
+                                      {"cluster.ranks_per_node=[8,4]..[8,8]", "..[8,8]"},
+                                      {"compare=[bucketed]junk", "junk"},
+                                      {"cluster={system: dgx-h100}xx", "xx"},
+                                      {"name=\"abc\"def", "def"}}) {
+    const Outcome outcome = ddpsim({"run", "s.yaml", "--set", value}, scratch.folder());
+    CHECK(outcome.code == 2);
+    CHECK(outcome.err == "ddpsim: --set " + std::string(value) + ": the value ends before \"" +
+                             behind + "\": expected one value\n");
+  }
+  CHECK(run("s.yaml", {"--set", "compare=[flat] # all"}, scratch.folder()).code == 0);
+  const Outcome grid =
+      run("s.yaml", {"--vary", "cluster.ranks_per_node=[8,4]..[8,8]"}, scratch.folder());
+  CHECK(grid.code == 2);
+  CHECK_THAT(grid.err, Catch::Contains("the value ends before \"..[8,8]\""));
+}
+
 }  // namespace
 }  // namespace ddpsim

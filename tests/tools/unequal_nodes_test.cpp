@@ -71,27 +71,6 @@ TEST_CASE("a ready cluster in place of unequal nodes keeps their number",
   }
 }
 
-TEST_CASE("what stands behind a setting's value is refused", "[tools][unequal_nodes]") {
-  const Scratch scratch;
-  scratch.write("s.yaml", job("8"));
-  for (const auto& [value, behind] : {std::pair{"cluster.ranks_per_node=[8,4],[4,4]", ",[4,4]"},
-                                      {"cluster.ranks_per_node=[8,4]..[8,8]", "..[8,8]"},
-                                      {"compare=[bucketed]junk", "junk"},
-                                      {"cluster={system: dgx-h100}xx", "xx"},
-                                      {"name=\"abc\"def", "def"}}) {
-    const Outcome outcome = ddpsim({"run", "s.yaml", "--set", value}, scratch.folder());
-    CHECK(outcome.code == 2);
-    CHECK(outcome.err == "ddpsim: --set " + std::string(value) + ": the value ends before \"" +
-                             behind + "\": expected one value\n");
-  }
-  CHECK(ddpsim({"run", "s.yaml", "-q", "--set", "compare=[flat] # all"}, scratch.folder()).code ==
-        0);
-  const Outcome grid =
-      ddpsim({"run", "s.yaml", "--vary", "cluster.ranks_per_node=[8,4]..[8,8]"}, scratch.folder());
-  CHECK(grid.code == 2);
-  CHECK_THAT(grid.err, Catch::Contains("the value ends before \"..[8,8]\""));
-}
-
 TEST_CASE("throughput and prices count the ranks that are there", "[tools][unequal_nodes]") {
   const Json run = Jobs().json("[8, 4]");
   for (const Json& result : run["results"]) {

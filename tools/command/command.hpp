@@ -2,11 +2,11 @@
 
 #include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <boost/program_options.hpp>
 
+#include "scenarios/reader/settings.hpp"
 #include "tools/report/output.hpp"
 #include "tools/report/trace.hpp"
 
@@ -51,7 +51,7 @@ int run_program(const std::vector<std::string>& arguments);
 /// Flags several commands share.
 struct CommonOptions {
   std::vector<std::string> files;
-  std::vector<std::pair<std::string, std::string>> set;
+  std::vector<Setting> set;
   std::string json, csv, trace, markdown, report, svg;  ///< paths; "-" is stdout; "" is off
   std::string color = "auto";                           ///< auto, always or never
   bool quiet = false;
@@ -63,7 +63,7 @@ struct CommonOptions {
   TraceRanks traced_ranks() const { return all_ranks ? TraceRanks::all : TraceRanks::different; }
 
   /// What other flags say as --set would; --set itself goes before.
-  void prepend(const std::vector<std::pair<std::string, std::string>>& settings) {
+  void prepend(const std::vector<Setting>& settings) {
     set.insert(set.begin(), settings.begin(), settings.end());
   }
 };

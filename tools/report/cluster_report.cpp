@@ -19,8 +19,6 @@
 namespace ddpsim {
 namespace {
 
-using Setting = std::pair<std::string, std::string>;
-
 /// The line rate of one device; zero where it is not known. A link of no kind that has a table of
 /// all-reduces has a bandwidth that was fitted to the table: no port has it.
 Bandwidth line_rate(const CalibratedCluster& cluster) {
@@ -40,18 +38,6 @@ bool is_own(const std::string& name) {
 std::string name_of_link(const Link& link) {
   if (link.name.empty()) return "links as measured";
   return shown_name(link.name, "link");
-}
-
-bool is_given(const std::vector<Setting>& settings, const std::string& key) {
-  return std::any_of(settings.begin(), settings.end(),
-                     [&](const Setting& setting) { return setting.first == key; });
-}
-
-/// Is a key, or one below it, among the settings?
-bool touches(const std::vector<Setting>& settings, const std::string& key) {
-  return std::any_of(settings.begin(), settings.end(), [&](const Setting& setting) {
-    return setting.first == key || setting.first.rfind(key + ".", 0) == 0;
-  });
 }
 
 /// Were the times of forward and backward measured?
@@ -358,8 +344,8 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
   if (scenario.batch > 0 && !scenario.described && unreadable(scenario.file).empty())
     notes = idle_settings(scenario, settings, Yaml::load(scenario.file));
   if (is_measured(scenario.workload) &&
-      (touches(settings, "cluster.device") || is_given(settings, "cluster") ||
-       is_given(settings, "cluster.system")))
+      (touches(settings, "cluster.device") || is_set(settings, "cluster") ||
+       is_set(settings, "cluster.system")))
     notes.push_back(
         fmt::format("forward and backward of {} were measured and stay as they are: the "
                     "device changes only copies and collectives",

@@ -3,10 +3,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "model/scenario/scenario.hpp"
+#include "scenarios/reader/settings.hpp"
 #include "tools/report/record.hpp"
 
 namespace ddpsim {
@@ -42,7 +42,7 @@ std::optional<SizeSpan> covered_sizes(const CalibratedCluster& cluster);
 
 /// What of the cluster does not do what one may expect, a sentence each: `settings` of the command
 /// line that change nothing, and NICs that are not what bounds large all-reduces.
-std::vector<std::string> cluster_notes(
-    const Scenario& scenario, const std::vector<std::pair<std::string, std::string>>& settings);
+std::vector<std::string> cluster_notes(const Scenario& scenario,
+                                       const std::vector<Setting>& settings);
 
 }  // namespace ddpsim

@@ -15,27 +15,16 @@
 namespace ddpsim {
 namespace {
 
-using ClusterSetting = std::pair<std::string, std::string>;
-
 /// The cluster's mapping, then the ready cluster that it names and those that this one is based on.
 using ClusterLayers = std::vector<Entry>;
 
-/// Are there settings of the key itself, or, if `below`, of keys below it?
-bool has_setting(const std::vector<ClusterSetting>& settings, const std::string& key,
-                 bool below = false) {
-  return std::any_of(settings.begin(), settings.end(), [&](const ClusterSetting& setting) {
-    return setting.first == key || (below && setting.first.starts_with(key + "."));
-  });
-}
-
 /// The cluster without the setting of its device; none: nobody has written one.
 std::optional<ClusterLayers> layers_before(const Scenario& scenario,
-                                           std::vector<ClusterSetting> settings) {
-  std::erase_if(settings, [](const ClusterSetting& setting) {
-    return setting.first == "cluster.device" || setting.first.starts_with("cluster.device.");
-  });
+                                           std::vector<Setting> settings) {
+  std::erase_if(settings,
+                [](const Setting& setting) { return touches(setting, "cluster.device"); });
   // What the file says does not matter beside a whole cluster; it may be a large model's.
-  const bool whole = has_setting(settings, "cluster");
+  const bool whole = is_set(settings, "cluster");
   if (!whole && !unreadable(scenario.file).empty()) return std::nullopt;
   Yaml root = whole ? Yaml::of_nothing() : Yaml::load(scenario.file);
   apply_settings(root, settings);
@@ -104,16 +93,16 @@ std::string kept_links(const Scenario& scenario, const ClusterLayers& layers) {
 
 }  // namespace
 
-std::string kept_links_note(const Scenario& scenario, const std::vector<ClusterSetting>& settings) {
-  const bool said_link = has_setting(settings, "cluster.intra_node", true);
-  if (scenario.cluster.ranks_per_node == 1 || said_link || !has_setting(settings, "cluster.device"))
+std::string kept_links_note(const Scenario& scenario, const std::vector<Setting>& settings) {
+  const bool said_link = touches(settings, "cluster.intra_node");
+  if (scenario.cluster.ranks_per_node == 1 || said_link || !is_set(settings, "cluster.device"))
     return "";
   try {
     const auto layers = layers_before(scenario, settings);
     if (!layers) return "";
     // A cluster that the command itself writes out has the links that its user wanted.
     const bool written_out =
-        has_setting(settings, "cluster") && YamlMap(layers->front().yaml).has("intra_node");
+        is_set(settings, "cluster") && YamlMap(layers->front().yaml).has("intra_node");
     return written_out ? "" : kept_links(scenario, *layers);
   } catch (const InputError&) {  // without the device it is no cluster
     return "";

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "model/scenario/scenario.hpp"
+#include "scenarios/reader/settings.hpp"
 
 namespace ddpsim {
 
@@ -13,7 +13,6 @@ namespace ddpsim {
 /// stay, whose they are, and what to write for all of another system. "" where the settings say the
 /// link as well, where the device goes with it (NVLink or PCIe of its generation, any network), and
 /// where whoever wrote the link named no device.
-std::string kept_links_note(const Scenario& scenario,
-                            const std::vector<std::pair<std::string, std::string>>& settings);
+std::string kept_links_note(const Scenario& scenario, const std::vector<Setting>& settings);
 
 }  // namespace ddpsim

@@ -5,10 +5,9 @@
 #include <utility>
 #include <vector>
 
-namespace ddpsim {
+#include "scenarios/reader/settings.hpp"
 
-/// A key of a scenario and its value, as `--set` takes them.
-using Setting = std::pair<std::string, std::string>;
+namespace ddpsim {
 
 /// A key and the values it takes.
 struct Axis {

@@ -16,7 +16,7 @@ bool contains(const std::vector<Strategy>& strategies, Strategy strategy) {
   return std::find(strategies.begin(), strategies.end(), strategy) != strategies.end();
 }
 
-using Settings = std::vector<std::pair<std::string, std::string>>;
+using Settings = std::vector<Setting>;
 
 /// What the row says of a key goes before what is said of all.
 Scenario variant_of(const Scenario& scenario, const MeasuredRow& row, Settings settings) {

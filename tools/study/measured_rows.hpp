@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/scenario/scenario.hpp"
+#include "scenarios/reader/settings.hpp"
 #include "sim/predict/fit.hpp"
 
 namespace ddpsim {
@@ -12,9 +13,8 @@ namespace ddpsim {
 /// A row that differs from the file in more than its strategy (`set:`) is read as a scenario of its
 /// own. `settings`: keys that every scenario was read with besides. Throws InputError. The rows
 /// point into `scenario`.
-std::vector<CalibrationRow> measured_rows(
-    const Scenario& scenario,
-    const std::vector<std::pair<std::string, std::string>>& settings = {});
+std::vector<CalibrationRow> measured_rows(const Scenario& scenario,
+                                          const std::vector<Setting>& settings = {});
 
 /// Which of `rows` calibrate: the first of each strategy in `strategies`.
 std::vector<bool> calibrating(const std::vector<CalibrationRow>& rows,

@@ -16,7 +16,7 @@
 namespace ddpsim {
 namespace {
 
-using Settings = std::vector<std::pair<std::string, std::string>>;
+using Settings = std::vector<Setting>;
 
 double in_gib(Bytes size) {
   return static_cast<double>(size.count) / static_cast<double>(GiB.count);

@@ -57,7 +57,7 @@ std::string refused(const Scratch& scratch, const std::string& description) {
 }
 
 Scenario scenario_of(const Scratch& scratch, const std::string& description,
-                     const std::vector<Override>& set = {}) {
+                     const std::vector<Setting>& set = {}) {
   scratch.write("d.yaml", description);
   return read_scenario(scratch.write("s.yaml", scenario_of_it), set);
 }
@@ -182,7 +182,7 @@ TEST_CASE("what is alive at most, what is frozen and the batch are read",
   CHECK(!scenario.workload.layers[1].memory[0].forward_peak);
   // With a convolution that multiplies in fp32, on a device without TF32 or where it is not wanted.
   const std::string conv = in_place_of(peaks, "{op: mm, kind: gemm,", "{op: conv, kind: conv,");
-  const auto backward = [&](const std::vector<Override>& set) {
+  const auto backward = [&](const std::vector<Setting>& set) {
     return scenario_of(scratch, conv, set).workload.layers[0].memory[0].backward_peak;
   };
   CHECK(backward({}) == Bytes{6000});
@@ -253,8 +253,8 @@ TEST_CASE("convolutions in fp32 are multiplied in tf32 where the device has it",
   const Scratch scratch;
   const std::string description =
       with(7, "  - {op: conv, kind: conv, gemm: {m: 8, n: 64, k: 32}, read: 9, written: 2}");
-  const auto type = [&](const std::string& device, const std::vector<Override>& more = {}) {
-    std::vector<Override> set{{"cluster.device", device}};
+  const auto type = [&](const std::string& device, const std::vector<Setting>& more = {}) {
+    std::vector<Setting> set{{"cluster.device", device}};
     set.insert(set.end(), more.begin(), more.end());
     return scenario_of(scratch, description, set).workload.layers[0].forward[0].type;
   };
@@ -288,9 +288,9 @@ TEST_CASE("a description stands where a scenario does, with a cluster",
   REQUIRE(scenario.described);
   CHECK(scenario.described->source == "by hand");
   CHECK(scenario.described->batch == 8);
-  for (const std::vector<Override>& without : {std::vector<Override>{},
-                                               {{"training.find_unused_parameters", "true"}},
-                                               {{"clusters.device", "h100-sxm"}}})
+  for (const std::vector<Setting>& without : {std::vector<Setting>{},
+                                              {{"training.find_unused_parameters", "true"}},
+                                              {{"clusters.device", "h100-sxm"}}})
     CHECK_THROWS_WITH(read_scenario(file, without), Catch::Contains("say what it is to run on"));
   // What the description's unused parameter asks for is told once there is a cluster.
   CHECK_THROWS_WITH(read_scenario(file, {{"cluster", "dgx-h100"}}),
@@ -301,8 +301,8 @@ TEST_CASE("a description on one rank is compared with nothing, unless it is aske
           "[scenarios][description_reader]") {
   const Scratch scratch;
   const std::filesystem::path file = scratch.write("d.yaml", good_description);
-  std::vector<Override> set{{"cluster.device", "h100-sxm"},
-                            {"training.find_unused_parameters", "true"}};
+  std::vector<Setting> set{{"cluster.device", "h100-sxm"},
+                           {"training.find_unused_parameters", "true"}};
   CHECK(read_scenario(file, set).compare == std::vector{Strategy::none});
   set.emplace_back("compare", "[naive, bucketed]");
   CHECK(read_scenario(file, set).compare == std::vector{Strategy::naive, Strategy::bucketed});
@@ -398,7 +398,7 @@ TEST_CASE("a description says whether gradients are clipped, and a scenario othe
           "[scenarios][description_reader]") {
   const Scratch scratch;
   const auto optimizer_of = [&](const std::string& description,
-                                const std::vector<Override>& set = {}) {
+                                const std::vector<Setting>& set = {}) {
     const Scenario scenario = scenario_of(scratch, description, set);
     return predict(model_of(scenario), scenario.training).metrics.optimizer;
   };

@@ -54,7 +54,7 @@ TEST_CASE("maps of one name are one map", "[scenarios][format]") {
 
 TEST_CASE("the example of every key of a scenario is read", "[scenarios][format]") {
   // What a key needs besides itself, and what only a real file or plugin could give.
-  const std::map<std::string, std::vector<Override>> besides{
+  const std::map<std::string, std::vector<Setting>> besides{
       {"cluster.inter_node", {{"cluster.nodes", "2"}}},
       {"cluster.nodes", {{"cluster.inter_node", "ib-ndr"}}},
       {"workload.model", {{"workload.sequence", "512"}}},
@@ -68,7 +68,7 @@ TEST_CASE("the example of every key of a scenario is read", "[scenarios][format]
        [&](const std::string& path, const MapDescription&, const KeyDescription& key) {
          const bool top = std::count(path.begin(), path.end(), '.') <= 1;
          if (!top || key.name == "calibration" || path == "measured.rows") return;
-         std::vector<Override> changes{
+         std::vector<Setting> changes{
              {path, key.about.example.empty() ? key.about.unset : key.about.example}};
          if (changes.front().second.empty()) return;
          if (const auto found = besides.find(path); found != besides.end())

@@ -284,7 +284,7 @@ TEST_CASE("another link of a ready cluster keeps its number of NICs, whatever is
   const auto file = scratch.write("s.yaml",
                                   "workload: {model: resnet18, batch: 8}\n"
                                   "cluster: {system: dgx-h100, nodes: 2}\n");
-  const auto nics = [&](const std::vector<Override>& set) {
+  const auto nics = [&](const std::vector<Setting>& set) {
     return read_scenario(file, set).cluster.inter_node.nics;
   };
   CHECK(nics({}) == 8);

@@ -37,24 +37,24 @@ std::string written(const Entry& entry, Dice* dice = nullptr, std::size_t indent
 }
 
 /// Removes some scalars of `entry` and returns them as settings of dotted paths.
-std::vector<Override> taken_out(Entry& entry, Dice& dice, const std::string& path = "") {
-  std::vector<Override> settings;
+std::vector<Setting> taken_out(Entry& entry, Dice& dice, const std::string& path = "") {
+  std::vector<Setting> settings;
   for (Entry& each : entry.keys) {
     if (!each.settable) continue;
     const std::string place = path.empty() ? each.key : path + "." + each.key;
-    for (const Override& inner : taken_out(each, dice, place)) settings.push_back(inner);
+    for (const Setting& inner : taken_out(each, dice, place)) settings.push_back(inner);
     if (each.spellings.empty() || dice.one_in(2)) continue;
     settings.emplace_back(place, any_of(dice, each.spellings));
   }
   const auto is_set = [&](const Entry& each) {
     const std::string place = path.empty() ? each.key : path + "." + each.key;
     return std::any_of(settings.begin(), settings.end(),
-                       [&](const Override& one) { return one.first == place; });
+                       [&](const Setting& one) { return one.first == place; });
   };
   // What a mapping has left is not nothing: an empty mapping is no mapping.
   if (std::all_of(entry.keys.begin(), entry.keys.end(), is_set) && !entry.keys.empty()) {
     const std::string kept = path.empty() ? entry.keys[0].key : path + "." + entry.keys[0].key;
-    std::erase_if(settings, [&](const Override& one) { return one.first == kept; });
+    std::erase_if(settings, [&](const Setting& one) { return one.first == kept; });
   }
   std::erase_if(entry.keys, is_set);
   return settings;
@@ -110,7 +110,7 @@ TEST_CASE("neither the order of keys nor the choice of units changes a predictio
 TEST_CASE("keys that are set give what the same keys in the file give", "[scenarios][relations]") {
   for_random_scenarios([](const Scratch& scratch, const Entry& scenario, Dice& dice) {
     Entry rest = scenario;
-    const std::vector<Override> settings = taken_out(rest, dice);
+    const std::vector<Setting> settings = taken_out(rest, dice);
     for (const auto& [key, value] : settings) UNSCOPED_INFO(key << "=" << value);
     const auto file = scratch.write("b.yaml", written(rest, &dice));
     const Scenario expected = read_scenario(scratch.write("a.yaml", written(scenario)));
@@ -124,7 +124,7 @@ TEST_CASE("keys that are set give what the same keys in the file give", "[scenar
 TEST_CASE("a value that is set wins over the one of the file", "[scenarios][relations]") {
   for_random_scenarios([](const Scratch& scratch, const Entry& scenario, Dice& dice) {
     Entry other = random_scenario(dice), changed = scenario;
-    std::vector<Override> settings;
+    std::vector<Setting> settings;
     for (const auto& [mapping, key] :
          {std::pair{"training", "bucket_cap"}, {"workload", "batch"}, {"cluster", "nodes"}}) {
       Entry& value = key_of(key_of(other, mapping), key);
